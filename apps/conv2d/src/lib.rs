@@ -1,0 +1,1 @@
+//! The conv2d application: its task, its kernels, its reference.

@@ -1,0 +1,1 @@
+//! The saxpy application: its task, its kernels, its reference.

@@ -1,0 +1,1 @@
+//! The sgemm application: its task, its kernels, its reference.

@@ -1,0 +1,1 @@
+//! The sgemv application: its task, its kernels, its reference.

@@ -1,0 +1,1 @@
+//! Interprets plans over stores and teams.

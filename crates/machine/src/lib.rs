@@ -1,0 +1,1 @@
+//! The tree of memories: machine files, detection, probing.

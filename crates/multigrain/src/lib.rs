@@ -1,0 +1,1 @@
+//! Facade: Machine + Program -> plan, run.

@@ -1,0 +1,1 @@
+//! Program x machine -> plan: passes, fit proof, checker, cost.

@@ -1,0 +1,1 @@
+//! Arrays, regions, tasks and calls: what to compute, with sequential meaning.

@@ -1,0 +1,1 @@
+//! Drivers that move bytes, and the files they move them from and to.

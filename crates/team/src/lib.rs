@@ -1,0 +1,1 @@
+//! Bound worker threads, their sleep protocol, fork and join.

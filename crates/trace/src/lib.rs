@@ -1,0 +1,1 @@
+//! Event records of a run and the time breakdown computed from them.
