@@ -1,1 +1,9 @@
-//! Program x machine -> plan: passes, fit proof, checker, cost.
+//! From a program and a machine to a plan: for each edge, what every child does in order.
+//!
+//! In come a program (arrays, calls, sequential meaning) and a machine (a tree of memories with capacities and
+//! edges). Out comes a [`Plan`]: data that can be printed, checked, costed, run and simulated. The passes are pure
+//! functions; nothing here touches a file, a thread or a clock.
+
+mod plan;
+
+pub use plan::{Body, CallClass, ChildPlan, Op, PassReport, Places, Plan, Slot, Traffic};

@@ -1,0 +1,177 @@
+//! The plan of one edge: for each child memory, what it does in order.
+//!
+//! A plan is relative: its arrays are the arrays of a program or the arguments of one call, as they lie in the parent
+//! memory. So one plan serves every call of the same shape.
+
+use multigrain_machine::Driver;
+use multigrain_program::{Arg, ArrayDecl, Call, CallShape, DynTask};
+use std::sync::Arc;
+
+/// A block's stay at fixed addresses of a child's staging memory: from the fetch (or the first write) to the last use
+/// or the end of its last store. The bytes lie densely, row-major.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// First byte within the child's staging memory.
+    pub offset_bytes: u64,
+    /// Bytes of the block.
+    pub bytes: u64,
+    /// The block that lies here.
+    pub block: Arg,
+}
+
+/// One step of a child. Transfers are numbered from 0 within a child, each issued once and awaited at most once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Issue the copy of a slot's block from the parent memory into the slot.
+    Fetch {
+        /// Number of the transfer.
+        transfer: u32,
+        /// Slot that is filled.
+        slot: u32,
+    },
+    /// Issue the copy of a slot's block from the slot to the parent memory.
+    Store {
+        /// Number of the transfer.
+        transfer: u32,
+        /// Slot that is copied.
+        slot: u32,
+    },
+    /// Wait until a transfer of this child is complete.
+    Await {
+        /// Number of the transfer.
+        transfer: u32,
+    },
+    /// Execute a call in the child memory.
+    Run {
+        /// Number of the call in the plan.
+        call: u32,
+        /// Where its arguments lie.
+        places: Places,
+    },
+    /// Tell the other children that everything before this step is done: the child's count of signals grows by one.
+    Signal,
+    /// Wait until another child has given that many signals.
+    Wait {
+        /// The other child.
+        child: u32,
+        /// Its number of signals.
+        signals: u32,
+    },
+}
+
+/// Where the arguments of a run lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Places {
+    /// In the parent memory, which the child shares: views, no copies.
+    Views,
+    /// In slots: for each argument in order, `ChildPlan::places[first + i]` is the slot.
+    Slots {
+        /// Index of the first argument's slot.
+        first: u32,
+    },
+}
+
+/// What one child does.
+#[derive(Clone, Debug, Default)]
+pub struct ChildPlan {
+    /// Steps, in order.
+    pub ops: Vec<Op>,
+    /// Stays of blocks in staging memory; two may share addresses when their times do not overlap.
+    pub slots: Vec<Slot>,
+    /// Slots of the arguments of runs.
+    pub places: Vec<u32>,
+    /// Staging memory used, in bytes: the largest end of a slot.
+    pub staging_bytes: u64,
+    /// Consecutive steps that other children may take over, as ranges of `ops` (only in plans with
+    /// [`Plan::balanced`]).
+    pub batches: Vec<std::ops::Range<u32>>,
+}
+
+/// What a child does to execute a call of one shape.
+#[derive(Clone)]
+pub enum Body {
+    /// The leaf variant.
+    Leaf {
+        /// Scratch memory it is given, in bytes.
+        scratch_bytes: u64,
+    },
+    /// The plan of the child's own edge.
+    Inner(Arc<Plan>),
+}
+
+/// Calls of one task, one shape, one set of scalars.
+#[derive(Clone)]
+pub struct CallClass {
+    /// Number of the task in the plan.
+    pub task: u32,
+    /// Shapes and scalars.
+    pub shape: CallShape,
+    /// How a child executes it.
+    pub body: Body,
+}
+
+/// Bytes and transfers over one edge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Bytes from the parent to its children.
+    pub bytes_down: u64,
+    /// Bytes from the children to the parent.
+    pub bytes_up: u64,
+    /// Transfers, each a list of fragments.
+    pub transfers: u64,
+}
+
+impl std::ops::AddAssign for Traffic {
+    fn add_assign(&mut self, other: Traffic) {
+        self.bytes_down += other.bytes_down;
+        self.bytes_up += other.bytes_up;
+        self.transfers += other.transfers;
+    }
+}
+
+/// What a pass reports of itself, for `multigrain plan`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PassReport {
+    /// Name of the pass.
+    pub pass: &'static str,
+    /// What it found or decided, in one line.
+    pub summary: String,
+}
+
+/// The plan of one edge.
+#[derive(Clone)]
+pub struct Plan {
+    /// Depth of the parent memory; the root is 0.
+    pub level: usize,
+    /// Name of the parent memory.
+    pub parent: String,
+    /// Name of the child memories.
+    pub child: String,
+    /// What moves the bytes.
+    pub driver: Driver,
+    /// Bytes of staging memory that each child has for this plan.
+    pub capacity_bytes: u64,
+    /// Arrays of the scope, as they lie in the parent memory.
+    pub arrays: Vec<ArrayDecl>,
+    /// Tasks of the calls.
+    pub tasks: Vec<Arc<dyn DynTask>>,
+    /// Calls, in sequential order: what the plan means.
+    pub calls: Vec<Call>,
+    /// Class of each call.
+    pub class_of: Vec<u32>,
+    /// Classes of calls.
+    pub classes: Vec<CallClass>,
+    /// What each child does.
+    pub children: Vec<ChildPlan>,
+    /// Whether batches are independent of each other, so that a child that is done may take over batches of others
+    /// (in a shared address space only).
+    pub balanced: bool,
+    /// What the passes report.
+    pub passes: Vec<PassReport>,
+    /// Bytes over this edge.
+    pub traffic: Traffic,
+    /// Tunables chosen for the calls of the scope: task, values.
+    pub tunables: Vec<(String, Vec<(&'static str, u64)>)>,
+    /// Predicted time in seconds.
+    pub seconds: f64,
+}

@@ -1,0 +1,128 @@
+//! Parameters of tasks, declared as types, so that a leaf that writes what it declared to read does not compile.
+
+use crate::{Array, Block, Element, ElementType, RawView, View, ViewMut, array::Arg};
+use std::marker::PhantomData;
+
+/// What a task does with a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Access {
+    /// The region is read.
+    Read,
+    /// Every element of the region is written, none is read before.
+    Write,
+    /// The region is read and written.
+    Update,
+}
+
+impl Access {
+    /// Whether the old content is needed.
+    pub fn reads(self) -> bool {
+        self != Access::Write
+    }
+
+    /// Whether new content is produced.
+    pub fn writes(self) -> bool {
+        self != Access::Read
+    }
+}
+
+/// A declared parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Param {
+    /// Name, for messages.
+    pub name: &'static str,
+    /// What the task does with it.
+    pub access: Access,
+    /// Type of the elements.
+    pub element: ElementType,
+    /// Number of dimensions.
+    pub rank: usize,
+}
+
+/// A parameter that is read: elements `T`, `R` dimensions.
+#[derive(Clone, Copy, Debug)]
+pub struct Read<T, const R: usize>(PhantomData<T>);
+/// A parameter of which every element is written.
+#[derive(Clone, Copy, Debug)]
+pub struct Write<T, const R: usize>(PhantomData<T>);
+/// A parameter that is read and written.
+#[derive(Clone, Copy, Debug)]
+pub struct Update<T, const R: usize>(PhantomData<T>);
+
+/// One parameter as a type: [`Read`], [`Write`] or [`Update`].
+pub trait ParamKind {
+    /// Access, element type and rank; the name is filled in by the task.
+    const PARAM: Param;
+    /// What the leaf receives.
+    type View<'a>;
+    /// What a call is given.
+    type Block: Into<Arg>;
+    /// # Safety
+    /// The block satisfies the contract of [`View::from_raw`] or [`ViewMut::from_raw`].
+    unsafe fn view<'a>(raw: &RawView) -> Self::View<'a>;
+}
+
+macro_rules! kind {
+    ($kind:ident, $access:ident, $view:ident) => {
+        impl<T: Element, const R: usize> ParamKind for $kind<T, R> {
+            const PARAM: Param = Param { name: "", access: Access::$access, element: T::TYPE, rank: R };
+            type View<'a> = $view<'a, T, R>;
+            type Block = Block<T, R>;
+            unsafe fn view<'a>(raw: &RawView) -> Self::View<'a> {
+                // SAFETY: passed on to the caller.
+                unsafe { $view::from_raw(raw) }
+            }
+        }
+    };
+}
+kind!(Read, Read, View);
+kind!(Write, Write, ViewMut);
+kind!(Update, Update, ViewMut);
+
+/// The parameters of a task: a tuple of [`ParamKind`]s.
+pub trait ParamList: 'static {
+    /// What the leaf receives, in declared order.
+    type Views<'a>;
+    /// What a call is given, in declared order.
+    type Blocks;
+    /// The parameters, without names.
+    fn params() -> Vec<Param>;
+    /// The arguments of a call.
+    fn args(blocks: Self::Blocks) -> crate::Args;
+    /// # Safety
+    /// As for [`ParamKind::view`], for every block; there are as many as parameters.
+    unsafe fn views<'a>(raw: &[RawView]) -> Self::Views<'a>;
+}
+
+macro_rules! list {
+    ($($p:ident $i:tt),+) => {
+        impl<$($p: ParamKind + 'static),+> ParamList for ($($p,)+) {
+            type Views<'a> = ($($p::View<'a>,)+);
+            type Blocks = ($($p::Block,)+);
+            fn params() -> Vec<Param> {
+                vec![$($p::PARAM),+]
+            }
+            fn args(blocks: Self::Blocks) -> crate::Args {
+                let mut args = crate::Args::new();
+                $(args.push(blocks.$i.into());)+
+                args
+            }
+            unsafe fn views<'a>(raw: &[RawView]) -> Self::Views<'a> {
+                // SAFETY: passed on to the caller.
+                unsafe { ($($p::view(&raw[$i]),)+) }
+            }
+        }
+    };
+}
+list!(A 0);
+list!(A 0, B 1);
+list!(A 0, B 1, C 2);
+list!(A 0, B 1, C 2, D 3);
+list!(A 0, B 1, C 2, D 3, E 4);
+list!(A 0, B 1, C 2, D 3, E 4, F 5);
+
+impl<T: Element, const R: usize> From<Array<T, R>> for Block<T, R> {
+    fn from(array: Array<T, R>) -> Block<T, R> {
+        array.all()
+    }
+}

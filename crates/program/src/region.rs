@@ -1,0 +1,212 @@
+//! Rectangular index sets: shapes, regions, and what they share.
+
+use std::fmt;
+
+/// The largest number of dimensions an array may have.
+pub const RANK_MAX: usize = 4;
+
+/// Lengths along each dimension, slowest first (row-major).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Shape {
+    dims: [u64; RANK_MAX],
+    rank: u8,
+}
+
+impl Shape {
+    /// A shape from its lengths. At most [`RANK_MAX`] dimensions.
+    ///
+    /// # Panics
+    /// With more than [`RANK_MAX`] lengths: ranks are fixed where a program is written, not by its input.
+    pub fn new(dims: &[u64]) -> Shape {
+        assert!(dims.len() <= RANK_MAX, "at most {RANK_MAX} dimensions");
+        let mut d = [1; RANK_MAX];
+        d[..dims.len()].copy_from_slice(dims);
+        Shape { dims: d, rank: dims.len() as u8 }
+    }
+
+    /// Lengths, slowest dimension first.
+    pub fn dims(&self) -> &[u64] {
+        &self.dims[..self.rank as usize]
+    }
+
+    /// Number of dimensions.
+    pub fn rank(&self) -> usize {
+        self.rank as usize
+    }
+
+    /// Number of elements.
+    pub fn elements(&self) -> u64 {
+        self.dims().iter().product()
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, d) in self.dims().iter().enumerate() {
+            if i > 0 {
+                f.write_str(" x ")?;
+            }
+            write!(f, "{d}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[{self}]")
+    }
+}
+
+/// A rectangular part of an array: a start and a length along each dimension.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Region {
+    start: [u64; RANK_MAX],
+    shape: Shape,
+}
+
+impl Region {
+    /// A region from starts and lengths along each dimension.
+    ///
+    /// # Panics
+    /// When the two slices differ in length or exceed [`RANK_MAX`].
+    pub fn new(start: &[u64], len: &[u64]) -> Region {
+        assert_eq!(start.len(), len.len(), "starts and lengths of a region");
+        let mut s = [0; RANK_MAX];
+        s[..start.len()].copy_from_slice(start);
+        Region { start: s, shape: Shape::new(len) }
+    }
+
+    /// All of an array of this shape.
+    pub fn whole(shape: Shape) -> Region {
+        Region { start: [0; RANK_MAX], shape }
+    }
+
+    /// First index along each dimension.
+    pub fn start(&self) -> &[u64] {
+        &self.start[..self.rank()]
+    }
+
+    /// Length along each dimension.
+    pub fn len(&self) -> &[u64] {
+        self.shape.dims()
+    }
+
+    /// Whether the region holds no element.
+    pub fn is_empty(&self) -> bool {
+        self.len().contains(&0)
+    }
+
+    /// The shape of the region.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Number of dimensions.
+    pub fn rank(&self) -> usize {
+        self.shape.rank()
+    }
+
+    /// Number of elements.
+    pub fn elements(&self) -> u64 {
+        self.shape.elements()
+    }
+
+    /// One past the last index along dimension `d`.
+    pub fn end(&self, d: usize) -> u64 {
+        self.start[d] + self.shape.dims[d]
+    }
+
+    /// Whether the two regions (of one array) share an element.
+    pub fn intersects(&self, other: &Region) -> bool {
+        debug_assert_eq!(self.rank(), other.rank());
+        (0..self.rank()).all(|d| self.start[d] < other.end(d) && other.start[d] < self.end(d))
+    }
+
+    /// Whether every element of `other` lies in this region.
+    pub fn contains(&self, other: &Region) -> bool {
+        (0..self.rank()).all(|d| self.start[d] <= other.start[d] && other.end(d) <= self.end(d))
+    }
+
+    /// The elements in both regions, if any.
+    pub fn intersection(&self, other: &Region) -> Option<Region> {
+        if !self.intersects(other) {
+            return None;
+        }
+        let mut r = *self;
+        for d in 0..self.rank() {
+            r.start[d] = self.start[d].max(other.start[d]);
+            r.shape.dims[d] = self.end(d).min(other.end(d)) - r.start[d];
+        }
+        Some(r)
+    }
+
+    /// This region, given relative to the first element of `outer`, in the coordinates `outer` is given in.
+    pub fn within(&self, outer: &Region) -> Region {
+        let mut r = *self;
+        for d in 0..self.rank() {
+            r.start[d] += outer.start[d];
+        }
+        r
+    }
+
+    /// Number of contiguous runs this region has in a row-major array of shape `array`, and the elements of each.
+    pub fn fragments(&self, array: Shape) -> (u64, u64) {
+        let mut run = 1;
+        let mut d = self.rank();
+        while d > 0 {
+            d -= 1;
+            run *= self.shape.dims[d];
+            if self.shape.dims[d] != array.dims[d] {
+                break;
+            }
+        }
+        let count = self.shape.dims[..d].iter().product();
+        (count, run)
+    }
+}
+
+impl fmt::Display for Region {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[")?;
+        for d in 0..self.rank() {
+            if d > 0 {
+                f.write_str(", ")?;
+            }
+            write!(f, "{}..{}", self.start[d], self.end(d))?;
+        }
+        f.write_str("]")
+    }
+}
+
+impl fmt::Debug for Region {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fragments_of_blocks() {
+        let a = Shape::new(&[10, 20, 30]);
+        assert_eq!(Region::whole(a).fragments(a), (1, 6000));
+        assert_eq!(Region::new(&[1, 0, 0], &[3, 20, 30]).fragments(a), (1, 1800));
+        assert_eq!(Region::new(&[1, 2, 0], &[3, 5, 30]).fragments(a), (3, 150));
+        assert_eq!(Region::new(&[1, 2, 3], &[3, 5, 7]).fragments(a), (15, 7));
+        assert_eq!(Region::new(&[1, 0, 3], &[3, 20, 7]).fragments(a), (60, 7));
+    }
+
+    #[test]
+    fn overlap_is_symmetric_and_exact() {
+        let a = Region::new(&[0, 0], &[4, 4]);
+        let b = Region::new(&[3, 2], &[4, 1]);
+        assert_eq!(a.intersection(&b), Some(Region::new(&[3, 2], &[1, 1])));
+        assert_eq!(b.intersection(&a), a.intersection(&b));
+        assert!(!a.intersects(&Region::new(&[4, 0], &[1, 1])));
+        assert!(a.contains(&Region::new(&[1, 1], &[3, 3])) && !a.contains(&b));
+        assert_eq!(Region::new(&[1, 2], &[1, 1]).within(&b), Region::new(&[4, 4], &[1, 1]));
+    }
+}

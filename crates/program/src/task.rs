@@ -1,0 +1,225 @@
+//! Tasks: a name, declared parameters, an inner variant that splits and a leaf variant that computes.
+
+use crate::{Param, ParamList, RawView, Region, Scalars, Shape};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// The shapes and scalars of a call: all that splitting, costing and caching may depend on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CallShape {
+    /// Shape of each argument, in declared order.
+    pub shapes: SmallVec<[Shape; 3]>,
+    /// Scalar arguments.
+    pub scalars: Scalars,
+}
+
+/// What a call costs, whatever the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Work {
+    /// Floating-point operations.
+    pub flops: f64,
+    /// Bytes of arguments touched at least once.
+    pub bytes: f64,
+}
+
+/// A lower bound on the bytes that must cross the edge above a memory of a given capacity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IoBound {
+    /// Bytes from the parent to the child.
+    pub bytes_down: u64,
+    /// Bytes from the child to the parent.
+    pub bytes_up: u64,
+}
+
+/// A named number by which an inner variant splits: block length along one axis of the iteration space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tunable {
+    /// Name, as it stands in a mapping.
+    pub name: &'static str,
+    /// Length of the axis: the largest useful value.
+    pub extent: u64,
+    /// Values are multiples of this, or the extent itself. What fixes places in the iteration space (where partial
+    /// sums end) is stated here, so that no mapping can move it.
+    pub multiple: u64,
+}
+
+/// Chosen values of tunables.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Tunables(SmallVec<[(&'static str, u64); 4]>);
+
+impl Tunables {
+    /// No values: every tunable takes its extent.
+    pub fn new() -> Tunables {
+        Tunables::default()
+    }
+
+    /// Sets a value.
+    pub fn set(&mut self, name: &'static str, value: u64) {
+        match self.0.iter_mut().find(|(n, _)| *n == name) {
+            Some(entry) => entry.1 = value,
+            None => self.0.push((name, value)),
+        }
+    }
+
+    /// The value of a tunable, or `extent` when none was chosen.
+    pub fn get(&self, name: &str, extent: u64) -> u64 {
+        self.0.iter().find(|(n, _)| *n == name).map_or(extent, |&(_, v)| v.clamp(1, extent.max(1)))
+    }
+
+    /// Names and values.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        self.0.iter().copied()
+    }
+}
+
+/// The task that a sub-call names.
+#[derive(Clone)]
+pub enum Callee {
+    /// The task whose inner variant is splitting.
+    Itself,
+    /// Another task.
+    Task(Arc<dyn DynTask>),
+}
+
+/// A call on blocks, made by an inner variant. Regions are relative to the arguments being split.
+#[derive(Clone)]
+pub struct SubCall {
+    /// What is called.
+    pub callee: Callee,
+    /// For each argument of the callee: which parameter of the splitting task it is a block of, and which block.
+    pub args: SmallVec<[(usize, Region); 3]>,
+    /// Scalar arguments.
+    pub scalars: Scalars,
+}
+
+/// What a leaf variant may use besides its views.
+pub struct LeafContext<'a> {
+    /// Scalar arguments of the call.
+    pub scalars: &'a Scalars,
+    /// Scratch memory in the leaf's own memory, of at least the size that [`Task::scratch_bytes`] asked for, aligned
+    /// to 64 bytes; its content is left from earlier calls.
+    pub scratch: &'a mut [u8],
+}
+
+/// A named function on blocks. This is what people write; engines see it as a [`DynTask`].
+///
+/// The order of every accumulation belongs to the task: splitting a call must not change a bit of its result. Where
+/// partial sums end is stated by [`Tunable::multiple`].
+pub trait Task: Send + Sync + 'static {
+    /// The parameters: a tuple of `Read`, `Write` and `Update`.
+    type Params: ParamList;
+
+    /// Name of the task.
+    fn name(&self) -> &'static str;
+
+    /// Names of the parameters, in declared order.
+    fn param_names(&self) -> &'static [&'static str];
+
+    /// The axes along which the inner variant can split a call of these shapes.
+    fn tunables(&self, call: &CallShape) -> Vec<Tunable>;
+
+    /// Inner variant: calls on blocks, in sequential order, that together do what the call does.
+    fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall>;
+
+    /// Leaf variant for a processor with vector units: computes the call on blocks in its memory.
+    fn leaf(&self, views: <Self::Params as ParamList>::Views<'_>, context: &mut LeafContext<'_>);
+
+    /// Bytes of scratch memory the leaf variant needs; `capacity_bytes` is what the leaf's memory holds in all
+    /// (`u64::MAX` in a memory without staging), so that a leaf in a small local store can ask for less.
+    fn scratch_bytes(&self, _call: &CallShape, _capacity_bytes: u64) -> u64 {
+        0
+    }
+
+    /// Floating-point operations and bytes.
+    fn work(&self, call: &CallShape) -> Work;
+
+    /// Lower bound on the bytes moved when the child memory holds `capacity_bytes`. `None`: what is compulsory, every
+    /// read argument down once and every written one up once.
+    fn io_lower_bound(&self, _call: &CallShape, _capacity_bytes: u64) -> Option<IoBound> {
+        None
+    }
+}
+
+/// A [`Task`] without its types, as planners and engines see it.
+pub trait DynTask: Send + Sync {
+    /// Name of the task.
+    fn name(&self) -> &'static str;
+    /// Declared parameters.
+    fn params(&self) -> &[Param];
+    /// See [`Task::tunables`].
+    fn tunables(&self, call: &CallShape) -> Vec<Tunable>;
+    /// See [`Task::split`].
+    fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall>;
+    /// See [`Task::scratch_bytes`].
+    fn scratch_bytes(&self, call: &CallShape, capacity_bytes: u64) -> u64;
+    /// See [`Task::work`].
+    fn work(&self, call: &CallShape) -> Work;
+    /// See [`Task::io_lower_bound`]; never `None`.
+    fn io_lower_bound(&self, call: &CallShape, capacity_bytes: u64) -> IoBound;
+    /// Runs the leaf variant.
+    ///
+    /// # Safety
+    /// There is one block for each parameter, of its element type and rank; each is initialised, aligned memory; a
+    /// block that is written is accessed by nobody else during the call, and one that is read is written by nobody.
+    unsafe fn leaf(&self, blocks: &[RawView], context: &mut LeafContext<'_>);
+}
+
+pub(crate) struct Erased<T: Task> {
+    task: T,
+    params: Vec<Param>,
+}
+
+impl<T: Task> Erased<T> {
+    pub(crate) fn new(task: T) -> Erased<T> {
+        let mut params = T::Params::params();
+        for (param, name) in params.iter_mut().zip(task.param_names()) {
+            param.name = name;
+        }
+        Erased { task, params }
+    }
+}
+
+impl<T: Task> DynTask for Erased<T> {
+    fn name(&self) -> &'static str {
+        self.task.name()
+    }
+
+    fn params(&self) -> &[Param] {
+        &self.params
+    }
+
+    fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
+        self.task.tunables(call)
+    }
+
+    fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
+        self.task.split(call, tunables)
+    }
+
+    fn scratch_bytes(&self, call: &CallShape, capacity_bytes: u64) -> u64 {
+        self.task.scratch_bytes(call, capacity_bytes)
+    }
+
+    fn work(&self, call: &CallShape) -> Work {
+        self.task.work(call)
+    }
+
+    fn io_lower_bound(&self, call: &CallShape, capacity_bytes: u64) -> IoBound {
+        self.task.io_lower_bound(call, capacity_bytes).unwrap_or_else(|| {
+            let mut bound = IoBound::default();
+            for (param, shape) in self.params.iter().zip(&call.shapes) {
+                let bytes = shape.elements() * param.element.size_bytes();
+                bound.bytes_down += if param.access.reads() { bytes } else { 0 };
+                bound.bytes_up += if param.access.writes() { bytes } else { 0 };
+            }
+            bound
+        })
+    }
+
+    unsafe fn leaf(&self, blocks: &[RawView], context: &mut LeafContext<'_>) {
+        assert_eq!(blocks.len(), self.params.len(), "blocks of a call of {}", self.name());
+        // SAFETY: passed on to the caller; the number of blocks was checked.
+        let views = unsafe { T::Params::views(blocks) };
+        self.task.leaf(views, context);
+    }
+}
