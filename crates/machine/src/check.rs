@@ -1,0 +1,108 @@
+//! What every machine obeys, whoever made it. The picture: one pass down the list, each memory looked at by itself and
+//! against those before it.
+
+use crate::error::{MachineError, Problem};
+use crate::tree::{Edge, Memory, Processor};
+use std::collections::HashMap;
+
+/// More children than any machine has; keeps products of counts far from overflow.
+pub(crate) const COUNT_MAX: usize = 1 << 24;
+
+const POSITIVE: &str = "finite and above zero";
+const NOT_NEGATIVE: &str = "finite and at least zero";
+
+/// Checks a list of memories with parents before children and the root first.
+pub(crate) fn memories(memories: &[Memory]) -> Result<(), MachineError> {
+    let Some(root) = memories.first() else { return Err(Problem::Empty.into()) };
+    let mut has_child = vec![false; memories.len()];
+    let mut names = HashMap::new();
+    for (index, memory) in memories.iter().enumerate() {
+        let here = |problem: Problem| MachineError::from(problem).in_memory(&memory.name);
+        if names.insert(memory.name.as_str(), index).is_some() {
+            return Err(here(Problem::DuplicateName { first_line: None }));
+        }
+        match memory.parent {
+            None if index > 0 => {
+                return Err(Problem::TwoRoots { first: root.name.clone(), second: memory.name.clone() }.into());
+            }
+            Some(parent) if parent.0 >= index => return Err(here(Problem::ParentAfterChild)),
+            Some(parent) => has_child[parent.0] = true,
+            None => {}
+        }
+        self::memory(memory).map_err(|(key, problem)| here(problem).at_key(key))?;
+    }
+    for (memory, has_child) in memories.iter().zip(has_child) {
+        if !has_child && memory.processor.is_none() {
+            return Err(MachineError::from(Problem::NoProcessor).in_memory(&memory.name));
+        }
+    }
+    Ok(())
+}
+
+/// Checks the values of one memory; on error, the key that is wrong.
+fn memory(memory: &Memory) -> Result<(), (&'static str, Problem)> {
+    if memory.name.trim().is_empty() || memory.name.chars().any(char::is_control) {
+        return Err(("name", Problem::BadName { found: memory.name.escape_debug().to_string() }));
+    }
+    if memory.capacity_bytes == 0 {
+        return Err(("capacity", Problem::OutOfRange { found: "0 B".into(), expected: "at least one byte" }));
+    }
+    if memory.count == 0 || memory.count > COUNT_MAX {
+        let found = memory.count.to_string();
+        return Err(("count", Problem::OutOfRange { found, expected: "from 1 to 16777216" }));
+    }
+    if let Some(path) = &memory.path
+        && path.to_str().is_none()
+    {
+        return Err(("path", Problem::PathNotText { path: path.clone() }));
+    }
+    match (memory.parent, &memory.edge) {
+        (None, Some(_)) => return Err(("edge", Problem::EdgeAtRoot)),
+        (None, None) if memory.count != 1 => {
+            return Err(("count", Problem::CountAtRoot { found: memory.count }));
+        }
+        (Some(_), None) => {
+            let example = "[memory.edge] with driver = \"shared\", read = \"10 GB/s\", latency = \"100 ns\"";
+            return Err(("edge", Problem::Missing { example }));
+        }
+        (Some(_), Some(edge)) => self::edge(edge)?,
+        (None, None) => {}
+    }
+    memory.processor.as_ref().map_or(Ok(()), processor)
+}
+
+fn edge(edge: &Edge) -> Result<(), (&'static str, Problem)> {
+    positive("edge.read", edge.read_bytes_per_second)?;
+    positive("edge.write", edge.write_bytes_per_second)?;
+    not_negative("edge.latency", edge.latency_ns)?;
+    let rules = &edge.rules;
+    let limits = [
+        ("edge.alignment", Some(rules.alignment_bytes)),
+        ("edge.transfer_max", rules.transfer_bytes_max),
+        ("edge.list_max", rules.list_entries_max),
+        ("edge.in_flight_max", rules.in_flight_max),
+    ];
+    match limits.into_iter().find(|(_, limit)| *limit == Some(0)) {
+        Some((key, _)) => Err((key, Problem::OutOfRange { found: "0".into(), expected: "at least 1" })),
+        None => Ok(()),
+    }
+}
+
+fn processor(processor: &Processor) -> Result<(), (&'static str, Problem)> {
+    positive("processor.rate", processor.flops_per_second)?;
+    not_negative("processor.call_overhead", processor.call_overhead_ns)
+}
+
+fn positive(key: &'static str, value: f64) -> Result<(), (&'static str, Problem)> {
+    if value.is_finite() && value > 0.0 {
+        return Ok(());
+    }
+    Err((key, Problem::OutOfRange { found: value.to_string(), expected: POSITIVE }))
+}
+
+fn not_negative(key: &'static str, value: f64) -> Result<(), (&'static str, Problem)> {
+    if value.is_finite() && value >= 0.0 {
+        return Ok(());
+    }
+    Err((key, Problem::OutOfRange { found: value.to_string(), expected: NOT_NEGATIVE }))
+}

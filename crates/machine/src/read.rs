@@ -1,0 +1,275 @@
+//! From the text of a machine file to a draft. The parser keeps the span of every key and value, so that each message
+//! has its line.
+
+use crate::draft::{self, DraftEdge, DraftMemory, DraftProcessor};
+use crate::error::{MachineError, Place, Problem};
+use crate::tree::{Driver, Machine, ProcessorKind};
+use crate::units::{UnitError, parse_bandwidth, parse_bytes, parse_flops, parse_time};
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// The `base` of a machine file that stands for the computer that it is read on.
+pub const THIS_COMPUTER: &str = "this computer";
+
+const TOP_KEYS: &str = "name, description, base, root, memory";
+const MEMORY_KEYS: &str = "name, replaces, parent, count, capacity, path, source, edge, processor";
+const EDGE_KEYS: &str =
+    "driver, read, write, latency, alignment, transfer_max, list_max, in_flight_max, strict, source";
+const PROCESSOR_KEYS: &str = "kind, rate, call_overhead, code, source";
+
+impl Machine {
+    /// Reads the text of a machine file; `file` is its name for messages. A file with `base = "this computer"` is laid
+    /// over the detected computer, with the disk under the directory that the file gives or else the working directory.
+    ///
+    /// # Errors
+    /// What is wrong, with file, line, memory and key.
+    pub fn parse(text: &str, file: &str) -> Result<Machine, MachineError> {
+        Machine::parse_on(text, file, Machine::detect)
+    }
+
+    /// Like [`Machine::parse`], with another way to find this computer: a function from the directory of its disk.
+    ///
+    /// # Errors
+    /// What is wrong, with file, line, memory and key.
+    pub fn parse_on(
+        text: &str,
+        file: &str,
+        this_computer: impl FnOnce(&Path) -> Result<Machine, MachineError>,
+    ) -> Result<Machine, MachineError> {
+        parse(text, this_computer).map_err(|error| error.in_file(file))
+    }
+
+    /// Reads a machine file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or what is wrong in it.
+    pub fn read(path: &Path) -> Result<Machine, MachineError> {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| MachineError::from(Problem::Unreadable { reason: error.to_string() }).in_file(&file))?;
+        Machine::parse(&text, &file)
+    }
+}
+
+fn parse(
+    text: &str,
+    this_computer: impl FnOnce(&Path) -> Result<Machine, MachineError>,
+) -> Result<Machine, MachineError> {
+    let document = DeTable::parse(text).map_err(|error| {
+        let line = error.span().map(|span| line_of(text, span.start));
+        MachineError::from(Problem::Syntax { message: error.message().into() }).at_line(line)
+    })?;
+    let reader = Reader { text };
+    let (mut name, mut description, mut root, mut base) = (None, None, None, None);
+    let mut memories = Vec::new();
+    for (key, value) in document.get_ref() {
+        let at = reader.at(value, None, "", key.get_ref());
+        match key.get_ref().as_ref() {
+            "name" => name = Some(at.text("a name such as \"cell\"")?.to_string()),
+            "description" => description = Some(at.text("a sentence")?.to_string()),
+            "base" => base = Some((at.text("\"this computer\"")?, at.line)),
+            "root" => root = Some((at.text("the name of a memory")?.to_string(), at.line)),
+            "memory" => memories = reader.memories(&at)?,
+            _ => return Err(reader.unknown(key, None, "", TOP_KEYS)),
+        }
+    }
+    let name =
+        name.ok_or_else(|| MachineError::from(Problem::Missing { example: "name = \"cell\"" }).at_key("name"))?;
+    let mut drafts = memories;
+    match base {
+        Some((THIS_COMPUTER, _)) => {
+            let disk = drafts.iter().find_map(|memory| memory.path.clone());
+            if let Some(path) = disk.as_ref().filter(|path| !path.is_dir()) {
+                let memory = drafts.iter().find(|memory| memory.path.is_some());
+                let line = memory.and_then(|memory| memory.lines.get("path").copied());
+                let error = MachineError::from(Problem::NotADirectory { path: path.clone() }).at_line(line);
+                let error = memory.map_or(error.clone(), |memory| error.in_memory(&memory.name));
+                return Err(error.at_key("path"));
+            }
+            let computer = this_computer(&disk.unwrap_or_else(|| PathBuf::from(".")))?;
+            drafts = draft::lay_over(&computer, drafts)?;
+        }
+        Some((found, line)) => {
+            let error = MachineError::from(Problem::UnknownBase { found: found.into() });
+            return Err(error.at_line(Some(line)).at_key("base"));
+        }
+        None => {
+            if let Some(memory) = drafts.iter().find(|memory| memory.replaces.is_some()) {
+                let line = memory.lines.get("replaces").copied();
+                let error = MachineError::from(Problem::NeedsBase).at_line(line);
+                return Err(error.in_memory(&memory.name).at_key("replaces"));
+            }
+        }
+    }
+    if let Some((root, line)) = root {
+        drafts = draft::cut(drafts, &root).map_err(|error| error.at_line(Some(line)))?;
+    }
+    draft::finish(&name, &description.unwrap_or_default(), &drafts)
+}
+
+/// The line of a byte offset, from 1.
+fn line_of(text: &str, offset: usize) -> usize {
+    let end = offset.min(text.len());
+    1 + text.as_bytes()[..end].iter().filter(|byte| **byte == b'\n').count()
+}
+
+struct Reader<'t> {
+    text: &'t str,
+}
+
+/// One value and where it stands.
+struct At<'v> {
+    value: &'v DeValue<'v>,
+    memory: Option<&'v str>,
+    key: String,
+    line: usize,
+}
+
+type Key<'t> = Spanned<std::borrow::Cow<'t, str>>;
+
+impl Reader<'_> {
+    fn at<'v>(&self, value: &'v Spanned<DeValue<'v>>, memory: Option<&'v str>, table: &str, key: &str) -> At<'v> {
+        let key = if table.is_empty() { key.to_string() } else { format!("{table}.{key}") };
+        At { value: value.get_ref(), memory, key, line: line_of(self.text, value.span().start) }
+    }
+
+    fn unknown(&self, key: &Key<'_>, memory: Option<&str>, table: &str, known: &str) -> MachineError {
+        let dot = if table.is_empty() { "" } else { "." };
+        Place {
+            file: None,
+            line: Some(line_of(self.text, key.span().start)),
+            memory: memory.map(str::to_string),
+            key: Some(format!("{table}{dot}{}", key.get_ref())),
+        }
+        .error(Problem::UnknownKey { known: known.into() })
+    }
+
+    fn memories(&self, at: &At<'_>) -> Result<Vec<DraftMemory>, MachineError> {
+        let array = at.value.as_array().ok_or_else(|| at.wrong_type("[[memory]] tables"))?;
+        array
+            .iter()
+            .map(|element| {
+                let at = self.at(element, None, "", "memory");
+                let table = at.value.as_table().ok_or_else(|| at.wrong_type("a [[memory]] table"))?;
+                self.memory(table, at.line)
+            })
+            .collect()
+    }
+
+    fn memory(&self, table: &DeTable<'_>, line: usize) -> Result<DraftMemory, MachineError> {
+        let name = table.get("name").ok_or_else(|| {
+            let problem = Problem::Missing { example: "name = \"dram\"" };
+            MachineError::from(problem).at_line(Some(line)).at_key("memory.name")
+        })?;
+        let name = self.at(name, None, "memory", "name").text("a name such as \"dram\"")?.to_string();
+        let mut memory = DraftMemory { name: name.clone(), ..DraftMemory::default() };
+        memory.lines.insert(String::new(), line);
+        for (key, value) in table {
+            let at = self.at(value, Some(&name), "", key.get_ref());
+            memory.lines.insert(at.key.clone(), at.line);
+            match key.get_ref().as_ref() {
+                "name" => {}
+                "replaces" => memory.replaces = Some(at.text("the name of a detected memory")?.to_string()),
+                "parent" => memory.parent = Some(at.text("the name of the memory above")?.to_string()),
+                "count" => memory.count = Some(at.whole("a whole number such as 8")? as usize),
+                "capacity" => memory.capacity_bytes = Some(at.quantity("a size such as \"256 MiB\"", parse_bytes)?),
+                "path" => memory.path = Some(PathBuf::from(at.text("a directory such as \"/scratch\"")?)),
+                "source" => memory.source = Some(at.text("a text")?.to_string()),
+                "edge" => memory.edge = Some(self.edge(&at, &name, &mut memory)?),
+                "processor" => memory.processor = Some(self.processor(&at, &name, &mut memory)?),
+                _ => return Err(self.unknown(key, Some(&name), "", MEMORY_KEYS)),
+            }
+        }
+        Ok(memory)
+    }
+
+    fn edge(&self, at: &At<'_>, name: &str, memory: &mut DraftMemory) -> Result<DraftEdge, MachineError> {
+        let table = at.value.as_table().ok_or_else(|| at.wrong_type("a [memory.edge] table"))?;
+        let mut edge = DraftEdge::default();
+        for (key, value) in table {
+            let at = self.at(value, Some(name), "edge", key.get_ref());
+            memory.lines.insert(at.key.clone(), at.line);
+            let bandwidth = "a bandwidth such as \"25.6 GB/s\"";
+            match key.get_ref().as_ref() {
+                "driver" => {
+                    let found = at.text("a driver such as \"shared\"")?;
+                    let driver = Driver::from_name(found);
+                    edge.driver = Some(driver.ok_or_else(|| at.error(Problem::UnknownDriver { found: found.into() }))?);
+                }
+                "read" => edge.read = Some(at.quantity(bandwidth, parse_bandwidth)?),
+                "write" => edge.write = Some(at.quantity(bandwidth, parse_bandwidth)?),
+                "latency" => edge.latency_ns = Some(at.quantity("a time such as \"160 ns\"", parse_time)?),
+                "alignment" => edge.alignment = Some(at.quantity("a size such as \"16 B\"", parse_bytes)?),
+                "transfer_max" => edge.transfer_max = Some(at.quantity("a size such as \"16 KiB\"", parse_bytes)?),
+                "list_max" => edge.list_max = Some(at.whole("a whole number such as 2048")?),
+                "in_flight_max" => edge.in_flight_max = Some(at.whole("a whole number such as 16")?),
+                "strict" => {
+                    let strict = at.value.as_bool();
+                    edge.strict = Some(strict.ok_or_else(|| at.wrong_type("true or false"))?);
+                }
+                "source" => edge.source = Some(at.text("a text")?.to_string()),
+                _ => return Err(self.unknown(key, Some(name), "edge", EDGE_KEYS)),
+            }
+        }
+        Ok(edge)
+    }
+
+    fn processor(&self, at: &At<'_>, name: &str, memory: &mut DraftMemory) -> Result<DraftProcessor, MachineError> {
+        let table = at.value.as_table().ok_or_else(|| at.wrong_type("a [memory.processor] table"))?;
+        let mut processor = DraftProcessor::default();
+        for (key, value) in table {
+            let at = self.at(value, Some(name), "processor", key.get_ref());
+            memory.lines.insert(at.key.clone(), at.line);
+            match key.get_ref().as_ref() {
+                "kind" => {
+                    let found = at.text("a kind of processor such as \"cpu\"")?;
+                    let kind = ProcessorKind::from_name(found);
+                    processor.kind =
+                        Some(kind.ok_or_else(|| at.error(Problem::UnknownProcessor { found: found.into() }))?);
+                }
+                "rate" => processor.rate = Some(at.quantity("a rate such as \"100 GFLOP/s\"", parse_flops)?),
+                "call_overhead" => {
+                    processor.call_overhead_ns = Some(at.quantity("a time such as \"50 ns\"", parse_time)?);
+                }
+                "code" => processor.code_bytes = Some(at.quantity("a size such as \"32 KiB\"", parse_bytes)?),
+                "source" => processor.source = Some(at.text("a text")?.to_string()),
+                _ => return Err(self.unknown(key, Some(name), "processor", PROCESSOR_KEYS)),
+            }
+        }
+        Ok(processor)
+    }
+}
+
+impl Place {
+    fn error(self, problem: Problem) -> MachineError {
+        MachineError { place: Box::new(self), problem }
+    }
+}
+
+impl<'v> At<'v> {
+    fn error(&self, problem: Problem) -> MachineError {
+        let memory = self.memory.map(str::to_string);
+        Place { file: None, line: Some(self.line), memory, key: Some(self.key.clone()) }.error(problem)
+    }
+
+    fn wrong_type(&self, expected: &str) -> MachineError {
+        self.error(Problem::WrongType { expected: expected.into(), found: self.value.type_str().into() })
+    }
+
+    fn text(&self, expected: &str) -> Result<&'v str, MachineError> {
+        self.value.as_str().ok_or_else(|| self.wrong_type(expected))
+    }
+
+    /// A quantity with its unit in a text.
+    fn quantity<T>(&self, expected: &str, parse: fn(&str) -> Result<T, UnitError>) -> Result<T, MachineError> {
+        parse(self.text(expected)?).map_err(|error| self.error(Problem::Unit(error)))
+    }
+
+    fn whole(&self, expected: &str) -> Result<u64, MachineError> {
+        let integer = self.value.as_integer().ok_or_else(|| self.wrong_type(expected))?;
+        u64::from_str_radix(integer.as_str(), integer.radix()).map_err(|_| {
+            self.error(Problem::OutOfRange { found: integer.as_str().into(), expected: "a whole number, not negative" })
+        })
+    }
+}

@@ -1,0 +1,379 @@
+//! The tree of memories and what can be asked of it.
+
+use crate::error::{MachineError, Problem};
+use serde::Serialize;
+use std::fmt;
+use std::path::PathBuf;
+
+/// A tree of memories. Parents stand before their children and index 0 is the root; a [`Machine`] that exists has been
+/// checked.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Machine {
+    /// A short name: `local`, `ps3`.
+    pub name: String,
+    /// One sentence for people.
+    pub description: String,
+    memories: Vec<Memory>,
+}
+
+/// Which memory of a machine: its index, the root being 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct MemoryId(pub usize);
+
+/// A place that holds bytes: one kind of memory, of which each parent has `count`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Memory {
+    /// The name, unique in its machine.
+    pub name: String,
+    /// The memory above; `None` only at the root.
+    pub parent: Option<MemoryId>,
+    /// How many of these memories each parent has, at least 1.
+    pub count: usize,
+    /// The bytes that each of them holds.
+    pub capacity_bytes: u64,
+    /// The edge to the parent; `None` only at the root.
+    pub edge: Option<Edge>,
+    /// What executes leaf tasks in this memory; every memory without children has one.
+    pub processor: Option<Processor>,
+    /// The directory, for a disk.
+    pub path: Option<PathBuf>,
+    /// Where the capacity and the count come from.
+    pub source: Option<String>,
+    /// Where the constants of the edge come from: `measured`, `assumed`, a publication.
+    pub edge_source: Option<String>,
+    /// Where the constants of the processor come from.
+    pub processor_source: Option<String>,
+}
+
+impl Memory {
+    /// A memory without parent, count 1, and nothing else.
+    pub fn root(name: &str, capacity_bytes: u64) -> Memory {
+        Memory {
+            name: name.into(),
+            parent: None,
+            count: 1,
+            capacity_bytes,
+            edge: None,
+            processor: None,
+            path: None,
+            source: None,
+            edge_source: None,
+            processor_source: None,
+        }
+    }
+
+    /// `count` memories below each `parent`.
+    pub fn child(name: &str, parent: MemoryId, count: usize, capacity_bytes: u64, edge: Edge) -> Memory {
+        Memory { parent: Some(parent), count, edge: Some(edge), ..Memory::root(name, capacity_bytes) }
+    }
+
+    /// The same memory with a processor.
+    #[must_use]
+    pub fn with_processor(self, processor: Processor) -> Memory {
+        Memory { processor: Some(processor), ..self }
+    }
+}
+
+/// What moves bytes along an edge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Driver {
+    /// Parent and child share one address space: views, no copies.
+    Shared,
+    /// Files, read and written by direct asynchronous I/O.
+    Disk,
+    /// A worker's private arena, filled and emptied by copies.
+    Local,
+    /// A GPU's memory. Described, not yet executable.
+    Cuda,
+    /// The memories of the nodes of a cluster. Described, not yet executable.
+    Mpi,
+    /// A link between two chips. Described, not yet executable.
+    Link,
+}
+
+impl Driver {
+    /// All drivers.
+    pub const ALL: [Driver; 6] = [Driver::Shared, Driver::Disk, Driver::Local, Driver::Cuda, Driver::Mpi, Driver::Link];
+
+    /// The name in machine files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Driver::Shared => "shared",
+            Driver::Disk => "disk",
+            Driver::Local => "local",
+            Driver::Cuda => "cuda",
+            Driver::Mpi => "mpi",
+            Driver::Link => "link",
+        }
+    }
+
+    /// The driver of this name.
+    pub fn from_name(name: &str) -> Option<Driver> {
+        Driver::ALL.into_iter().find(|driver| driver.name() == name)
+    }
+
+    /// Whether this build can move bytes along such an edge; the others are only described, planned and costed.
+    pub fn is_executable(self) -> bool {
+        matches!(self, Driver::Shared | Driver::Disk | Driver::Local)
+    }
+}
+
+impl fmt::Display for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The edges between one memory and its children of one kind. Bandwidths are what all these children get together:
+/// the bus of a DRAM whose cores share it, the sum of the links of a cluster's nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Edge {
+    /// What moves the bytes.
+    pub driver: Driver,
+    /// From parent to child, bytes per second; finite and above 0.
+    pub read_bytes_per_second: f64,
+    /// From child to parent, bytes per second; finite and above 0.
+    pub write_bytes_per_second: f64,
+    /// From issue to the first byte, nanoseconds; finite, at least 0.
+    pub latency_ns: f64,
+    /// What a transfer along this edge must obey.
+    pub rules: TransferRules,
+}
+
+impl Edge {
+    /// An edge with equal bandwidth both ways and no rules.
+    pub fn new(driver: Driver, bytes_per_second: f64, latency_ns: f64) -> Edge {
+        Edge {
+            driver,
+            read_bytes_per_second: bytes_per_second,
+            write_bytes_per_second: bytes_per_second,
+            latency_ns,
+            rules: TransferRules::default(),
+        }
+    }
+}
+
+/// What a transfer along an edge must obey.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub struct TransferRules {
+    /// Addresses and sizes are multiples of this; 1 is no rule.
+    pub alignment_bytes: u64,
+    /// The largest single transfer, if there is a limit.
+    pub transfer_bytes_max: Option<u64>,
+    /// The longest transfer list, if there is a limit.
+    pub list_entries_max: Option<u64>,
+    /// The most transfers in flight for one child, if there is a limit.
+    pub in_flight_max: Option<u64>,
+    /// Whether the rules are enforced as the Cell's hardware does, with a fault, not smoothed over by copies.
+    pub strict: bool,
+}
+
+impl Default for TransferRules {
+    fn default() -> TransferRules {
+        TransferRules {
+            alignment_bytes: 1,
+            transfer_bytes_max: None,
+            list_entries_max: None,
+            in_flight_max: None,
+            strict: false,
+        }
+    }
+}
+
+/// What executes leaf tasks in a memory.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Processor {
+    /// Which leaf variant it executes.
+    pub kind: ProcessorKind,
+    /// Peak single-precision floating-point operations per second of one processor; finite and above 0.
+    pub flops_per_second: f64,
+    /// What starting one leaf task costs, nanoseconds; finite, at least 0.
+    pub call_overhead_ns: f64,
+    /// What code takes from the memory's capacity, bytes.
+    pub code_bytes: u64,
+}
+
+/// A kind of processor; a task has a leaf variant for each kind it can run on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProcessorKind {
+    /// A core of a general-purpose processor.
+    Cpu,
+    /// A synergistic processing element of a Cell.
+    Spe,
+    /// A GPU.
+    Gpu,
+}
+
+impl ProcessorKind {
+    /// All kinds.
+    pub const ALL: [ProcessorKind; 3] = [ProcessorKind::Cpu, ProcessorKind::Spe, ProcessorKind::Gpu];
+
+    /// The name in machine files.
+    pub fn name(self) -> &'static str {
+        match self {
+            ProcessorKind::Cpu => "cpu",
+            ProcessorKind::Spe => "spe",
+            ProcessorKind::Gpu => "gpu",
+        }
+    }
+
+    /// The kind of this name.
+    pub fn from_name(name: &str) -> Option<ProcessorKind> {
+        ProcessorKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+impl fmt::Display for ProcessorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Machine {
+    /// A machine of these memories: parents before children, the root first.
+    ///
+    /// # Errors
+    /// Whatever a machine file can get wrong: two roots, a duplicate name, a zero, a leaf without processor.
+    pub fn new(name: &str, description: &str, memories: Vec<Memory>) -> Result<Machine, MachineError> {
+        crate::check::memories(&memories)?;
+        Ok(Machine { name: name.into(), description: description.into(), memories })
+    }
+
+    /// All memories, parents before children, the root first.
+    pub fn memories(&self) -> &[Memory] {
+        &self.memories
+    }
+
+    /// All memories' ids, in the order of [`Machine::memories`].
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = MemoryId> + ExactSizeIterator + use<> {
+        (0..self.memories.len()).map(MemoryId)
+    }
+
+    /// The topmost memory.
+    pub fn root(&self) -> MemoryId {
+        MemoryId(0)
+    }
+
+    /// One memory.
+    ///
+    /// # Panics
+    /// If `id` is not of this machine.
+    pub fn memory(&self, id: MemoryId) -> &Memory {
+        &self.memories[id.0]
+    }
+
+    /// The memory of this name.
+    pub fn find(&self, name: &str) -> Option<MemoryId> {
+        self.memories.iter().position(|memory| memory.name == name).map(MemoryId)
+    }
+
+    /// The kinds of children of a memory, in order.
+    pub fn children(&self, id: MemoryId) -> impl Iterator<Item = MemoryId> + '_ {
+        self.ids().filter(move |child| self.memory(*child).parent == Some(id))
+    }
+
+    /// Root to leaf, when the tree is one chain of homogeneous levels.
+    ///
+    /// # Errors
+    /// [`Problem::TwoKindsOfChildren`], naming the memory that has them.
+    pub fn levels(&self) -> Result<Vec<MemoryId>, MachineError> {
+        let mut chain = vec![self.root()];
+        let mut at = self.root();
+        loop {
+            let children: Vec<MemoryId> = self.children(at).collect();
+            match children[..] {
+                [] => return Ok(chain),
+                [child] => {
+                    chain.push(child);
+                    at = child;
+                }
+                _ => {
+                    let names: Vec<&str> = children.iter().map(|child| self.memory(*child).name.as_str()).collect();
+                    let problem = Problem::TwoKindsOfChildren { children: names.join(", ") };
+                    return Err(MachineError::from(problem).in_memory(&self.memory(at).name));
+                }
+            }
+        }
+    }
+
+    /// How many memories of this kind the whole machine has: the product of the counts from the root down to it.
+    pub fn total(&self, id: MemoryId) -> usize {
+        let mut total = 1usize;
+        let mut at = Some(id);
+        while let Some(id) = at {
+            total = total.saturating_mul(self.memory(id).count);
+            at = self.memory(id).parent;
+        }
+        total
+    }
+
+    /// How many leaf memories there are; on a chain, the product of the counts.
+    pub fn workers(&self) -> usize {
+        let leaves = self.ids().filter(|id| self.children(*id).next().is_none());
+        leaves.fold(0, |sum, leaf| sum.saturating_add(self.total(leaf)))
+    }
+
+    /// The machine below the root: one of the root's (first) children with all that is under it. A machine of one
+    /// memory is returned as it is. Used when the arrays already lie in memory.
+    #[must_use]
+    pub fn without_root(&self) -> Machine {
+        match self.children(self.root()).next() {
+            Some(child) => self.rooted_at(child),
+            None => self.clone(),
+        }
+    }
+
+    /// One memory of this kind with all that is under it.
+    #[must_use]
+    pub fn rooted_at(&self, root: MemoryId) -> Machine {
+        let mut new_ids: Vec<Option<MemoryId>> = vec![None; self.memories.len()];
+        let mut memories: Vec<Memory> = Vec::new();
+        for id in self.ids().skip(root.0) {
+            let mut memory = self.memory(id).clone();
+            if id == root {
+                memory = Memory { parent: None, count: 1, edge: None, edge_source: None, ..memory };
+            } else {
+                // Parents stand before children, so a parent inside the subtree has its new id by now.
+                let Some(parent) = memory.parent.and_then(|parent| new_ids[parent.0]) else { continue };
+                memory.parent = Some(parent);
+            }
+            new_ids[id.0] = Some(MemoryId(memories.len()));
+            memories.push(memory);
+        }
+        Machine { name: self.name.clone(), description: self.description.clone(), memories }
+    }
+
+    /// The same machine with another capacity of the memory `name`.
+    ///
+    /// # Errors
+    /// No such memory; zero bytes.
+    pub fn with_capacity(&self, name: &str, capacity_bytes: u64) -> Result<Machine, MachineError> {
+        self.with(name, |memory| memory.capacity_bytes = capacity_bytes)
+    }
+
+    /// The same machine with another count of the memory `name`.
+    ///
+    /// # Errors
+    /// No such memory; zero; the root.
+    pub fn with_count(&self, name: &str, count: usize) -> Result<Machine, MachineError> {
+        self.with(name, |memory| memory.count = count)
+    }
+
+    /// The same machine with the memory `name` changed.
+    ///
+    /// # Errors
+    /// No such memory; a change that no machine can have.
+    pub fn with(&self, name: &str, change: impl FnOnce(&mut Memory)) -> Result<Machine, MachineError> {
+        let id = self.find(name).ok_or_else(|| self.unknown(name))?;
+        let mut memories = self.memories.clone();
+        change(&mut memories[id.0]);
+        Machine::new(&self.name, &self.description, memories)
+    }
+
+    fn unknown(&self, name: &str) -> MachineError {
+        let known: Vec<&str> = self.memories.iter().map(|memory| memory.name.as_str()).collect();
+        Problem::UnknownMemory { name: name.into(), known: known.join(", ") }.into()
+    }
+}

@@ -1,0 +1,91 @@
+//! From a machine to the text of a machine file.
+
+use crate::tree::{Edge, Machine, Memory, Processor};
+use crate::units::{format_bandwidth, format_bytes, format_flops, format_time};
+use std::fmt::Write;
+
+impl Machine {
+    /// The text of a machine file that reads back as exactly this machine.
+    pub fn to_toml(&self) -> String {
+        let mut text = String::new();
+        line(&mut text, "name", &quoted(&self.name));
+        line(&mut text, "description", &quoted(&self.description));
+        for memory in self.memories() {
+            self.write_memory(&mut text, memory);
+        }
+        text
+    }
+
+    fn write_memory(&self, text: &mut String, memory: &Memory) {
+        text.push_str("\n[[memory]]\n");
+        line(text, "name", &quoted(&memory.name));
+        if let Some(parent) = memory.parent {
+            line(text, "parent", &quoted(&self.memory(parent).name));
+        }
+        if memory.count != 1 {
+            line(text, "count", &memory.count.to_string());
+        }
+        line(text, "capacity", &quoted(&format_bytes(memory.capacity_bytes)));
+        if let Some(path) = memory.path.as_ref().and_then(|path| path.to_str()) {
+            line(text, "path", &quoted(path));
+        }
+        source(text, &memory.source);
+        if let Some(edge) = &memory.edge {
+            text.push_str("[memory.edge]\n");
+            write_edge(text, edge);
+            source(text, &memory.edge_source);
+        }
+        if let Some(processor) = &memory.processor {
+            text.push_str("[memory.processor]\n");
+            write_processor(text, processor);
+            source(text, &memory.processor_source);
+        }
+    }
+}
+
+fn write_edge(text: &mut String, edge: &Edge) {
+    line(text, "driver", &quoted(edge.driver.name()));
+    line(text, "read", &quoted(&format_bandwidth(edge.read_bytes_per_second)));
+    line(text, "write", &quoted(&format_bandwidth(edge.write_bytes_per_second)));
+    line(text, "latency", &quoted(&format_time(edge.latency_ns)));
+    let rules = &edge.rules;
+    if rules.alignment_bytes != 1 {
+        line(text, "alignment", &quoted(&format_bytes(rules.alignment_bytes)));
+    }
+    if let Some(bytes) = rules.transfer_bytes_max {
+        line(text, "transfer_max", &quoted(&format_bytes(bytes)));
+    }
+    if let Some(entries) = rules.list_entries_max {
+        line(text, "list_max", &entries.to_string());
+    }
+    if let Some(transfers) = rules.in_flight_max {
+        line(text, "in_flight_max", &transfers.to_string());
+    }
+    if rules.strict {
+        line(text, "strict", "true");
+    }
+}
+
+fn write_processor(text: &mut String, processor: &Processor) {
+    line(text, "kind", &quoted(processor.kind.name()));
+    line(text, "rate", &quoted(&format_flops(processor.flops_per_second)));
+    line(text, "call_overhead", &quoted(&format_time(processor.call_overhead_ns)));
+    if processor.code_bytes != 0 {
+        line(text, "code", &quoted(&format_bytes(processor.code_bytes)));
+    }
+}
+
+fn source(text: &mut String, source: &Option<String>) {
+    if let Some(source) = source {
+        line(text, "source", &quoted(source));
+    }
+}
+
+fn line(text: &mut String, key: &str, value: &str) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "{key} = {value}");
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.into()).to_string()
+}
