@@ -1,1 +1,3 @@
 //! The conv2d application: its task, its kernels, its reference.
+
+pub mod kernel;

@@ -1,1 +1,3 @@
 //! The sgemv application: its task, its kernels, its reference.
+
+pub mod kernel;

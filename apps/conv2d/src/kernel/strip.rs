@@ -1,0 +1,235 @@
+//! The register-blocked loops of the kernel.
+//!
+//! The output is computed in strips of [`ROWS`] rows, a strip in patches of a few vectors. The
+//! sums of a patch stay in registers. Its input rows pass one after the other; each vector loaded
+//! from an input row extends the sums of all output rows that the row touches, each with its own
+//! row of weights:
+//!
+//! ```text
+//! input row p  --->  output row r takes it with row p - r of the weights, if 0 <= p - r < kh
+//! ```
+//!
+//! For one output the rows of weights come in order, and within a row the taps from left to right:
+//! the order that the kernel defines. Where every tap of a patch lies within the input block the
+//! vectors are whole; next to the edges of the array, and for the last columns, a mask for each tap
+//! leaves the sums of the other lanes as they are.
+
+use super::isa::Isa;
+use super::lanes::Lanes;
+use super::{Source, Taps, Target};
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::{__m256, __m512};
+
+/// Output rows of a strip. With four vectors of 16 lanes their sums take 24 of the 32 registers,
+/// with two of 8 lanes 12 of the 16.
+const ROWS: usize = 6;
+
+/// What [`super::conv2d_raw`] was asked for.
+pub(super) struct Job {
+    pub(super) input: Source,
+    pub(super) top: usize,
+    pub(super) left: usize,
+    pub(super) taps: Taps,
+    pub(super) output: Target,
+}
+
+/// Computes the whole block.
+///
+/// # Safety
+/// See [`super::conv2d_raw`]; the output is not empty.
+pub(super) unsafe fn run(isa: Isa, job: &Job) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        match isa {
+            Isa::Scalar => strips::<f32, 1>(job),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => run_avx2(job),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => run_avx512(job),
+            #[cfg(not(target_arch = "x86_64"))]
+            Isa::Avx2 | Isa::Avx512 => unreachable!("the caller promised support"),
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn run_avx2(job: &Job) {
+    // SAFETY: as the caller promises.
+    unsafe { strips::<__m256, 2>(job) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512dq")]
+unsafe fn run_avx512(job: &Job) {
+    // SAFETY: as the caller promises.
+    unsafe { strips::<__m512, 4>(job) }
+}
+
+/// All strips, each from left to right.
+///
+/// # Safety
+/// See [`run`]; for the instruction set as [`Lanes`].
+#[inline(always)]
+unsafe fn strips<L: Lanes, const VECTORS: usize>(job: &Job) {
+    let half = job.taps.cols / 2;
+    let width = job.output.cols;
+    // Outputs `inner..inner_end` have all their taps, in a row, within the input block.
+    let inner = half - job.left;
+    let inner_end = (job.input.cols + inner).saturating_sub(2 * half).min(width);
+    let mut y = 0;
+    while y < job.output.rows {
+        let rows = ROWS.min(job.output.rows - y);
+        let mut x = 0;
+        // SAFETY: patches lie within the output; unmasked ones are taken within inner..inner_end.
+        unsafe {
+            while x < width {
+                if x >= inner && x + VECTORS * L::LANES <= inner_end {
+                    patch::<L, VECTORS, false>(job, y, rows, x, VECTORS * L::LANES);
+                    x += VECTORS * L::LANES;
+                } else if x >= inner && x + L::LANES <= inner_end {
+                    patch::<L, 1, false>(job, y, rows, x, L::LANES);
+                    x += L::LANES;
+                } else {
+                    // Up to where whole vectors begin, if they do.
+                    let end = if x < inner && inner < inner_end { inner } else { width };
+                    let count = L::LANES.min(end - x);
+                    patch::<L, 1, true>(job, y, rows, x, count);
+                    x += count;
+                }
+            }
+        }
+        y += rows;
+    }
+}
+
+/// The outputs `y..y + rows`, `x..x + count`.
+///
+/// # Safety
+/// See [`run`]. `rows <= ROWS`, and the outputs lie within the output block. With `MASKED`,
+/// `VECTORS` is 1 and `count <= LANES`; without it `count` is `VECTORS * LANES` and every tap of
+/// every output lies, in its row, within the input block.
+#[inline(always)]
+unsafe fn patch<L: Lanes, const VECTORS: usize, const MASKED: bool>(
+    job: &Job,
+    y: usize,
+    rows: usize,
+    x: usize,
+    count: usize,
+) {
+    let Job { input, top, left, taps, output } = job;
+    let (kh, kw) = (taps.rows, taps.cols);
+    // Input row p, counted from that of the first tap of the first output; of these rows,
+    // first..end exist.
+    let above = (kh / 2).saturating_sub(top + y);
+    let start_row = top + y + above - kh / 2;
+    let first = above;
+    let end = (rows + kh - 1).min(above + (input.rows - start_row));
+    // SAFETY: rows first..end of the input exist, and of the columns only those are touched that
+    // do, by the caller's word or by the mask; rows of weights are in lo..hi as their bounds say.
+    unsafe {
+        let mut sums = [[L::splat(0.0); VECTORS]; ROWS];
+        // The column of the first tap of the first output, which may lie left of the block.
+        let column = (left + x).wrapping_sub(kw / 2);
+        for p in first..end {
+            let from = input.data.add((start_row + p - first) * input.pitch).wrapping_add(column);
+            let line = Line { from, column, cols: input.cols, count, kw };
+            // Output rows lo..hi take this input row; output row r with row p - r of the weights.
+            let lo = (p + 1).saturating_sub(kh);
+            let hi = rows.min(p + 1);
+            let weights = taps.data.add((p - lo) * kw);
+            macro_rules! take {
+                ($($lo:literal $hi:literal,)*) => {
+                    match (lo, hi) {
+                        $(($lo, $hi) => line.take::<L, VECTORS, MASKED, $lo, $hi>(weights, &mut sums),)*
+                        _ => std::hint::unreachable_unchecked(),
+                    }
+                };
+            }
+            take!(
+                0 1, 0 2, 0 3, 0 4, 0 5, 0 6,
+                1 2, 1 3, 1 4, 1 5, 1 6,
+                2 3, 2 4, 2 5, 2 6,
+                3 4, 3 5, 3 6,
+                4 5, 4 6,
+                5 6,
+            );
+        }
+        for (r, sums) in sums.iter().enumerate().take(rows) {
+            let to = output.data.add((y + r) * output.pitch + x);
+            for (v, sum) in sums.iter().enumerate() {
+                let sum = sum.canonical();
+                if MASKED {
+                    sum.store_masked(L::mask(0, count), to);
+                } else {
+                    sum.store(to.add(v * L::LANES));
+                }
+            }
+        }
+    }
+}
+
+/// One input row as a patch sees it.
+struct Line {
+    /// The column of the first tap of the first output; may lie outside the block.
+    from: *const f32,
+    /// Its index, modulo the word size.
+    column: usize,
+    /// Columns of the input block.
+    cols: usize,
+    /// Outputs in a row of the patch.
+    count: usize,
+    /// Columns of the weights.
+    kw: usize,
+}
+
+impl Line {
+    /// Extends the sums of the output rows `LO..HI` by one row of taps: that of row `LO` at
+    /// `weights`, that of each next row one row of weights earlier.
+    ///
+    /// # Safety
+    /// See [`patch`]; the rows of weights exist.
+    #[inline(always)]
+    unsafe fn take<
+        L: Lanes,
+        const VECTORS: usize,
+        const MASKED: bool,
+        const LO: usize,
+        const HI: usize,
+    >(
+        &self,
+        weights: *const f32,
+        sums: &mut [[L; VECTORS]; ROWS],
+    ) {
+        // SAFETY: as the caller promises; with a mask, only lanes whose column is within the block.
+        unsafe {
+            for j in 0..self.kw {
+                if MASKED {
+                    // Lane c reads column + j + c, which must be within 0..cols.
+                    let at = self.column.wrapping_add(j).cast_signed();
+                    let count = self.count.cast_signed();
+                    let begin = (-at).clamp(0, count);
+                    let end = (self.cols.cast_signed() - at).clamp(begin, count);
+                    let mask = L::mask(begin.cast_unsigned(), end.cast_unsigned());
+                    let value = L::load_masked(mask, self.from.wrapping_add(j));
+                    for r in LO..HI {
+                        let weight = L::splat(*weights.sub((r - LO) * self.kw).add(j));
+                        sums[r][0] = sums[r][0].fma_masked(mask, value, weight);
+                    }
+                } else {
+                    let from = self.from.add(j);
+                    let mut values = [L::splat(0.0); VECTORS];
+                    for (v, value) in values.iter_mut().enumerate() {
+                        *value = L::load(from.add(v * L::LANES));
+                    }
+                    for r in LO..HI {
+                        let weight = L::splat(*weights.sub((r - LO) * self.kw).add(j));
+                        for v in 0..VECTORS {
+                            sums[r][v] = sums[r][v].fma(values[v], weight);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
