@@ -1,1 +1,40 @@
-//! Bound worker threads, their sleep protocol, fork and join.
+//! Worker threads bound to processors: fork and join, point-to-point progress, claims of chains, and the end of a run.
+//!
+//! In come jobs (closures that take a worker index) and ranges of workers to execute them on. Out go their
+//! completion, or the panic of the first worker that failed. A [`Team`] owns the threads, [`Progress`] lets one worker
+//! wait for another's steps, [`ChainQueue`] balances load in one address space, [`Abort`] ends every wait of a run.
+//! Waiting is always the same protocol, spin and then park, described and model-checked in
+//! [SLEEP.md](https://docs.rs/crate/multigrain-team/latest/source/SLEEP.md) beside this crate. This crate never
+//! decides what to compute or who computes it, never yields in a loop, and allocates nothing on the path of a fork.
+//!
+//! ```
+//! use std::sync::atomic::{AtomicUsize, Ordering};
+//! use multigrain_team::{Team, TeamOptions};
+//!
+//! let team = Team::new(TeamOptions { workers: 2, ..TeamOptions::default() })?;
+//! let sum = AtomicUsize::new(0);
+//! team.run(|| team.fork(0..2, &|worker| { sum.fetch_add(worker + 1, Ordering::Relaxed); }))?;
+//! assert_eq!(sum.into_inner(), 3);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod abort;
+mod bind;
+mod chains;
+mod fork;
+mod mailbox;
+mod pad;
+mod place;
+mod progress;
+mod signal;
+mod spin;
+mod sync;
+mod team;
+
+pub use abort::{Abort, Aborted};
+pub use chains::ChainQueue;
+pub use fork::WorkerPanic;
+pub use pad::Padded;
+pub use progress::Progress;
+pub use spin::SpinLimit;
+pub use team::{Team, TeamOptions};

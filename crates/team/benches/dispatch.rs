@@ -1,0 +1,3 @@
+//! What forking, handing over and claiming cost.
+
+fn main() {}

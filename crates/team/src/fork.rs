@@ -1,0 +1,206 @@
+//! Fork and join over a range of workers, as a binary tree: whoever holds a range of posts hands the upper half to
+//! the first worker of that half and goes on with the lower, so that posting, waking and joining take logarithmic
+//! time. One of the two modules of this crate with `unsafe` in it.
+
+use std::any::Any;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use thiserror::Error;
+
+use crate::mailbox::Mailbox;
+use crate::place::{Place, Placed};
+use crate::spin::SpinLimit;
+use crate::sync::{Mutex, lock};
+
+/// A job panicked on a worker. The other workers finished theirs; the team can be used again.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("worker {worker} panicked: {message}")]
+pub struct WorkerPanic {
+    /// The worker whose job panicked, the first if several did.
+    pub worker: usize,
+    /// The text of the panic.
+    pub message: String,
+}
+
+/// What lies in a mailbox: the part of a fork that begins with the mailbox's worker. The pointers are into the stack
+/// frame of the thread that called `fork`, which outlives every part (see [`Part::run`]).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Post {
+    /// Calls the job's closure; `None` tells the worker's thread to end.
+    call: Option<unsafe fn(*const (), usize)>,
+    /// The job's closure.
+    job: *const (),
+    /// Where the first panic is written.
+    panic: *const Mutex<Option<WorkerPanic>>,
+    /// The workers that each position of the fork leads; null if position `p` is just worker `base + p`.
+    groups: *const Range<usize>,
+    base: u32,
+    /// The positions of this part.
+    first: u32,
+    end: u32,
+}
+
+impl Post {
+    /// Tells the worker's thread to end.
+    pub(crate) fn stop() -> Post {
+        Post {
+            call: None,
+            job: std::ptr::null(),
+            panic: std::ptr::null(),
+            groups: std::ptr::null(),
+            base: 0,
+            first: 0,
+            end: 0,
+        }
+    }
+}
+
+/// The team as a fork sees it.
+#[derive(Clone, Copy)]
+pub(crate) struct Crew<'a> {
+    pub(crate) mailboxes: &'a [Mailbox],
+    pub(crate) spin: SpinLimit,
+    /// The team's name in [`Place`].
+    pub(crate) team: usize,
+}
+
+/// Calls `job(position)` for each position of `members`, each on its own worker, the caller being the first.
+///
+/// # Safety
+/// The calling thread leads every worker of `members`, and is its first.
+pub(crate) unsafe fn fork<F: Fn(usize) + Sync>(
+    crew: Crew<'_>,
+    members: Members<'_>,
+    job: &F,
+) -> Result<(), WorkerPanic> {
+    let panic = Mutex::new(None);
+    let (base, groups, end) = match members {
+        Members::Each(ref workers) => (workers.start, std::ptr::null(), workers.len()),
+        Members::Groups(groups) => (0, groups.as_ptr(), groups.len()),
+    };
+    let post = Post {
+        call: Some(call::<F>),
+        job: std::ptr::from_ref(job).cast(),
+        panic: &raw const panic,
+        groups,
+        base: base as u32,
+        first: 0,
+        end: end as u32,
+    };
+    // SAFETY: the caller leads all of the members. Job, panic and groups are borrowed for the length of this call, and
+    // `run` returns only when no part of the fork uses them any more.
+    unsafe { run(crew, post) };
+    panic.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).map_or(Ok(()), Err)
+}
+
+/// Who takes part in a fork.
+#[derive(Clone, Debug)]
+pub(crate) enum Members<'a> {
+    /// Each worker of a range, leading only itself. The position is counted from the range's start.
+    Each(Range<usize>),
+    /// The first worker of each of these disjoint ranges, leading the range.
+    Groups(&'a [Range<usize>]),
+}
+
+/// # Safety
+/// `job` points to a living `F`.
+unsafe fn call<F: Fn(usize)>(job: *const (), position: usize) {
+    // SAFETY: by the caller; made from an `F` in `fork`.
+    let job = unsafe { &*job.cast::<F>() };
+    job(position);
+}
+
+/// What a worker's thread does: posts, one after the other, until it is told to stop.
+///
+/// # Safety
+/// The calling thread is the only one that acts as `worker` for posts to its mailbox.
+pub(crate) unsafe fn serve(crew: Crew<'_>, worker: usize) {
+    let mailbox = &crew.mailboxes[worker];
+    for number in 1.. {
+        // SAFETY: this thread is the worker, and `done` is called below for every post before the next.
+        let post = unsafe { mailbox.receive(number, crew.spin) };
+        if post.call.is_some() {
+            // SAFETY: the leader handed over the workers of this part with the post, and waits for `done` before it
+            // returns from `run`, so the pointers are valid until then.
+            unsafe { run(crew, post) };
+        }
+        mailbox.done();
+        if post.call.is_none() {
+            return;
+        }
+    }
+}
+
+/// Executes a part of a fork: hands out the upper halves, does the first position itself, waits for the others. When
+/// it returns, no other thread uses what the post points to.
+///
+/// # Safety
+/// The calling thread leads every worker of the part, is its first, and the post's pointers are valid.
+unsafe fn run(crew: Crew<'_>, post: Post) {
+    for part in upper_halves(post) {
+        // SAFETY: the part's workers are led by this thread, which posts to each once and waits below.
+        unsafe { crew.mailboxes[members(&part).start].post(part) };
+    }
+    let led = members(&post);
+    let place = Place { team: crew.team, worker: led.start, lead_end: led.end };
+    if let Some(call) = post.call {
+        let placed = Placed::new(place);
+        // SAFETY: the pointers are valid by the caller.
+        let outcome = catch_unwind(AssertUnwindSafe(|| unsafe { call(post.job, post.first as usize) }));
+        drop(placed);
+        if let Err(payload) = outcome {
+            // SAFETY: as above.
+            report(unsafe { &*post.panic }, led.start, payload);
+        }
+    }
+    for part in upper_halves(post) {
+        crew.mailboxes[members(&part).start].await_done(crew.spin);
+    }
+}
+
+/// The parts that a worker hands out, the largest first.
+#[inline]
+fn upper_halves(post: Post) -> impl Iterator<Item = Post> {
+    let mut rest = post;
+    std::iter::from_fn(move || {
+        let half = (rest.end - rest.first) / 2;
+        if half == 0 {
+            return None;
+        }
+        let part = Post { first: rest.end - half, ..rest };
+        rest.end -= half;
+        Some(part)
+    })
+}
+
+/// The workers that the first position of a part leads.
+#[inline]
+fn members(part: &Post) -> Range<usize> {
+    if part.groups.is_null() {
+        let worker = (part.base + part.first) as usize;
+        worker..worker + 1
+    } else {
+        // SAFETY: not null, so it points to the slice of at least `end` groups that the caller of `fork` holds
+        // borrowed until every part is done.
+        unsafe { (*part.groups.add(part.first as usize)).clone() }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn report(first: &Mutex<Option<WorkerPanic>>, worker: usize, payload: Box<dyn Any + Send>) {
+    let message = if let Some(text) = payload.downcast_ref::<&str>() {
+        (*text).to_string()
+    } else if let Some(text) = payload.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        "a panic without a text".to_string()
+    };
+    // Dropping a payload may itself panic, and that would tear down the worker: leak what only a program that throws
+    // values of its own can bring here.
+    if !payload.is::<&str>() && !payload.is::<String>() {
+        std::mem::forget(payload);
+    }
+    lock(first).get_or_insert(WorkerPanic { worker, message });
+}

@@ -1,0 +1,128 @@
+//! A count that threads wait for: the one place where this crate spins, sleeps and wakes. SLEEP.md names the states
+//! and proves that no wake-up is lost; the names in brackets below are those of its races.
+
+use crate::abort::{Abort, Aborted};
+use crate::spin::SpinLimit;
+use crate::sync::{AtomicU64, Mutex, Ordering, Thread, lock, spin_loop, thread};
+
+/// Bit 0 of the word: a thread has announced that it is about to park, or has parked.
+const SLEEPY: u64 = 1;
+
+/// The count starts at bit 1. At a step a nanosecond its 63 bits last for 292 years.
+const ONE_STEP: u64 = 2;
+
+/// A count of steps, and the threads asleep until it has grown.
+#[derive(Debug)]
+pub(crate) struct Signal {
+    word: AtomicU64,
+    /// Threads that have announced themselves. Boxed so that the word and what it announces fit one cache line.
+    sleepers: Box<Mutex<Vec<Thread>>>,
+}
+
+impl Signal {
+    /// A count of zero. Up to `waiters` threads can sleep on it without allocation.
+    pub(crate) fn new(waiters: usize) -> Signal {
+        Signal { word: AtomicU64::new(0), sleepers: Box::new(Mutex::new(Vec::with_capacity(waiters))) }
+    }
+
+    /// The steps so far. What happened before each of them is visible to the caller.
+    #[inline]
+    pub(crate) fn count(&self) -> u64 {
+        // Acquire pairs with the Release in `advance`. The other writers of the word only ever modify what they read,
+        // so they stay within the release sequence of the last step.
+        self.word.load(Ordering::Acquire) / ONE_STEP
+    }
+
+    /// One step: what the caller did before is visible to whoever sees it. Returns the count after it.
+    #[inline]
+    pub(crate) fn advance(&self) -> u64 {
+        // One read-modify-write both publishes the step and learns whether anybody sleeps [lost wake-up].
+        let before = self.word.fetch_add(ONE_STEP, Ordering::Release);
+        if before & SLEEPY != 0 {
+            self.wake_all();
+        }
+        before / ONE_STEP + 1
+    }
+
+    /// Returns when the count has reached `target`, or when `abort` is raised before.
+    #[inline]
+    pub(crate) fn wait(&self, target: u64, spin: SpinLimit, abort: Option<&Abort>) -> Result<(), Aborted> {
+        let mut polls = spin.polls();
+        loop {
+            if self.count() >= target {
+                return Ok(());
+            }
+            if abort.is_some_and(Abort::is_raised) {
+                return Err(Aborted);
+            }
+            if polls == 0 {
+                return self.sleep(target, abort);
+            }
+            polls -= 1;
+            spin_loop();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn sleep(&self, target: u64, abort: Option<&Abort>) -> Result<(), Aborted> {
+        let me = thread::current();
+        loop {
+            if !self.announce(target, &me) {
+                return Ok(());
+            }
+            if !abort.is_none_or(|abort| abort.announce(&me)) {
+                self.retract(&me);
+                return Err(Aborted);
+            }
+            // Between the announcements and here the thread may already have been unparked; then this returns at
+            // once [early unpark]. It may also return for no reason, or for an old one [stale unpark]: look again.
+            thread::park();
+            self.retract(&me);
+            if let Some(abort) = abort {
+                abort.retract(&me);
+            }
+            if self.count() >= target {
+                return Ok(());
+            }
+            if abort.is_some_and(Abort::is_raised) {
+                return Err(Aborted);
+            }
+        }
+    }
+
+    /// Enters the calling thread among the sleepers, unless the count has reached `target`: then false.
+    fn announce(&self, target: u64, me: &Thread) -> bool {
+        // The lock is held from before the bit is set until the thread is in the list, so that a step that finds the
+        // bit finds the thread [empty list].
+        let mut sleepers = lock(&self.sleepers);
+        let mut seen = self.word.load(Ordering::Acquire);
+        loop {
+            if seen / ONE_STEP >= target {
+                return false;
+            }
+            // The bit is set in the very state of the count that was found too small [lost wake-up]. Relaxed is
+            // enough on success: the bit carries no data, the lock carries the list. Acquire on failure as in `count`.
+            match self.word.compare_exchange_weak(seen, seen | SLEEPY, Ordering::Relaxed, Ordering::Acquire) {
+                Ok(_) => break,
+                Err(now) => seen = now,
+            }
+        }
+        sleepers.push(me.clone());
+        true
+    }
+
+    /// Takes the calling thread off the sleepers. Leaves the bit: at worst one step finds an empty list.
+    fn retract(&self, me: &Thread) {
+        lock(&self.sleepers).retain(|sleeper| sleeper.id() != me.id());
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wake_all(&self) {
+        let mut sleepers = lock(&self.sleepers);
+        // Relaxed: whoever announces later does so under the lock; whoever reads the count is synchronised by the step.
+        self.word.fetch_and(!SLEEPY, Ordering::Relaxed);
+        sleepers.drain(..).for_each(|sleeper| sleeper.unpark());
+    }
+}
