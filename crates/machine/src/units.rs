@@ -110,8 +110,8 @@ const BANDWIDTH: Quantity = Quantity {
     example: "25.6 GB/s",
     units: &[
         ten("B/s", 0),
-        ten("kB/s", 3),
         ten("KB/s", 3),
+        ten("kB/s", 3),
         ten("MB/s", 6),
         ten("GB/s", 9),
         ten("TB/s", 12),
@@ -125,7 +125,7 @@ const BANDWIDTH: Quantity = Quantity {
 const TIME: Quantity = Quantity {
     name: "time",
     example: "160 ns",
-    units: &[ten("ns", 0), ten("us", 3), ten("µs", 3), ten("ms", 6), ten("s", 9)],
+    units: &[ten("ns", 0), ten("µs", 3), ten("us", 3), ten("ms", 6), ten("s", 9)],
 };
 
 const FLOPS: Quantity = Quantity {
@@ -265,29 +265,14 @@ pub fn parse_flops(text: &str) -> Result<f64, UnitError> {
     FLOPS.parse(text)
 }
 
-/// A text that [`parse_bytes`] reads back as exactly `bytes`: `256 KiB`, `1.5 GB`, `1000003 B`.
+/// The shortest text that [`parse_bytes`] reads back as exactly `bytes`: `256 KiB`, `1.5 GB`, `1000003 B`.
 pub fn format_bytes(bytes: u64) -> String {
-    for unit in BYTES.units.iter().rev() {
+    let texts = BYTES.units.iter().map(|unit| {
         let size = 10u64.pow(unit.tens as u32) << unit.twos;
-        // Quarters of a unit read well in both families: 1.25 GiB, 0.5 is left to the smaller unit.
-        if bytes >= size && (bytes % size == 0 || (size % 4 == 0 && bytes % (size / 4) == 0 && bytes < 1000 * size)) {
-            return format!("{} {}", bytes as f64 / size as f64, unit.name)
-                .parse_back(bytes)
-                .unwrap_or_else(|| format!("{bytes} B"));
-        }
-    }
-    format!("{bytes} B")
-}
-
-/// Keeps a text only if it reads back as the same number of bytes.
-trait ParseBack: Sized {
-    fn parse_back(self, bytes: u64) -> Option<Self>;
-}
-
-impl ParseBack for String {
-    fn parse_back(self, bytes: u64) -> Option<String> {
-        (parse_bytes(&self) == Ok(bytes)).then_some(self)
-    }
+        format!("{} {}", bytes as f64 / size as f64, unit.name)
+    });
+    let exact = texts.filter(|text| parse_bytes(text) == Ok(bytes));
+    exact.min_by_key(String::len).unwrap_or_else(|| format!("{bytes} B"))
 }
 
 /// A text that [`parse_bandwidth`] reads back as exactly this number.
@@ -387,7 +372,7 @@ mod tests {
     #[test]
     fn writes_three_digits_for_people() {
         assert_eq!(approximate_bytes(24_800_000_000), "23.1 GiB");
-        assert_eq!(approximate_bytes((1 << 30) - 1), "1 GiB".replace("1 GiB", "1.00 GiB"));
+        assert_eq!(approximate_bytes((1 << 30) - 1), "1.00 GiB");
         assert_eq!(approximate_bandwidth(25.6e9), "25.6 GB/s");
         assert_eq!(approximate_bandwidth(999.9e6), "1.00 GB/s");
         assert_eq!(approximate_time(90.61), "90.6 ns");

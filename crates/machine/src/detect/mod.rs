@@ -56,6 +56,17 @@ pub fn cores() -> Result<Cores, MachineError> {
     Ok(System::here().cores(&affinity()?))
 }
 
+/// Bytes of the largest cache that the first core of this process can reach, if the kernel tells.
+pub fn last_level_cache_bytes() -> Option<u64> {
+    let system = System::here();
+    let cpu = affinity().ok()?.first().copied()?;
+    let sizes = (0..16).filter_map(|index| {
+        let file = format!("devices/system/cpu/cpu{cpu}/cache/index{index}/size");
+        text::cache_size(&system.sys(&file)?)
+    });
+    sizes.max()
+}
+
 /// The tree of the detected parts.
 fn assemble(dir: &Path, free_bytes: u64, available_bytes: u64, cores: &Cores) -> Result<Machine, MachineError> {
     let assumed = || Some(ASSUMED.to_string());

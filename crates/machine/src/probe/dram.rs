@@ -1,0 +1,133 @@
+//! The bandwidth and latency of memory.
+//!
+//! Reading is a sum over a buffer that no cache holds, writing a copy between its halves, both by all workers at once.
+//! The copy counts the bytes of both directions, as STREAM does, because both use the same bus.
+
+use super::{EdgeFigures, failure, threads};
+use crate::error::MachineError;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+/// Bytes of a cache line.
+const LINE_BYTES: usize = 64;
+/// A worker's buffer has at least this.
+const WORKER_BYTES_MIN: usize = 64 << 10;
+
+/// An edge whose children read their parent in place.
+pub(crate) fn shared(cpus: &[usize], bytes: u64, time: Duration) -> Result<EdgeFigures, MachineError> {
+    let words = worker_words(cpus, bytes);
+    let per_worker = threads::run(cpus, |_, barrier| {
+        let mut buffer = filled(words)?;
+        let read = typical(barrier, time, words * 8, || sum(&buffer));
+        let (from, to) = buffer.split_at_mut(words / 2);
+        let copy = typical(barrier, time, words / 2 * 16, || to[..from.len()].copy_from_slice(from));
+        Some((read, copy))
+    })?;
+    figures(per_worker, latency_ns(bytes, time)?)
+}
+
+/// An edge whose children fetch blocks into a store of `store_bytes` and store them back.
+pub(crate) fn local(cpus: &[usize], bytes: u64, store_bytes: u64, time: Duration) -> Result<EdgeFigures, MachineError> {
+    let words = worker_words(cpus, bytes);
+    let store_words = (store_bytes as usize / 8).clamp(1, words);
+    let per_worker = threads::run(cpus, |_, barrier| {
+        let mut parent = filled(words)?;
+        let mut store = filled(store_words)?;
+        let read = typical(barrier, time, words * 8, || {
+            for block in parent.chunks(store_words) {
+                store[..block.len()].copy_from_slice(block);
+                black_box(&mut store);
+            }
+        });
+        let write = typical(barrier, time, words * 8, || {
+            for block in parent.chunks_mut(store_words) {
+                block.copy_from_slice(&store[..block.len()]);
+            }
+            black_box(&mut parent);
+        });
+        Some((read, write))
+    })?;
+    figures(per_worker, latency_ns(bytes, time)?)
+}
+
+fn worker_words(cpus: &[usize], bytes: u64) -> usize {
+    (bytes as usize / cpus.len().max(1)).max(WORKER_BYTES_MIN) / 8
+}
+
+/// Adds up the workers' bandwidths.
+fn figures(per_worker: Vec<Option<(f64, f64)>>, latency_ns: f64) -> Result<EdgeFigures, MachineError> {
+    let mut total = EdgeFigures { read_bytes_per_second: 0.0, write_bytes_per_second: 0.0, latency_ns };
+    for worker in per_worker {
+        let (read, write) = worker.ok_or_else(|| failure("memory", "the buffer cannot be allocated"))?;
+        total.read_bytes_per_second += read;
+        total.write_bytes_per_second += write;
+    }
+    Ok(total)
+}
+
+/// A buffer whose pages are all there, or `None` if there is no memory for it.
+fn filled(words: usize) -> Option<Vec<u64>> {
+    let mut buffer = Vec::new();
+    buffer.try_reserve_exact(words).ok()?;
+    buffer.extend((0..words as u64).map(|word| word.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+    Some(buffer)
+}
+
+fn sum(words: &[u64]) -> u64 {
+    words.iter().fold(0, |sum, word| sum.wrapping_add(*word))
+}
+
+/// Bytes per second within `time`, all workers starting together: the first quartile of the passes' times. Disturbance
+/// only slows a pass, so the median is too slow on a busy computer; the very fastest passes are those during which
+/// another worker was held up.
+fn best<R>(barrier: &std::sync::Barrier, time: Duration, bytes: usize, mut pass: impl FnMut() -> R) -> f64 {
+    barrier.wait();
+    let start = Instant::now();
+    let mut passes: Vec<f64> = Vec::new();
+    while passes.len() < 3 || start.elapsed() < time {
+        let before = Instant::now();
+        black_box(pass());
+        passes.push(before.elapsed().as_secs_f64());
+    }
+    passes.sort_by(f64::total_cmp);
+    bytes as f64 / passes[passes.len() / 4].max(1e-9)
+}
+
+/// The middle of a list that is not empty.
+pub(crate) fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Nanoseconds from one line to the next along a random cycle through all lines of a buffer, so that neither cache nor
+/// prefetcher can help. What the translation of addresses costs is part of it, as it is part of a run.
+fn latency_ns(bytes: u64, time: Duration) -> Result<f64, MachineError> {
+    let lines = (bytes as usize / LINE_BYTES).clamp(64, 1 << 22);
+    let mut next = filled(lines * LINE_BYTES / 8).ok_or_else(|| failure("memory", "the buffer cannot be allocated"))?;
+    let mut order: Vec<u32> = (0..lines as u32).collect();
+    shuffle(&mut order);
+    for (index, &line) in order.iter().enumerate() {
+        next[line as usize * LINE_BYTES / 8] = u64::from(order[(index + 1) % lines]);
+    }
+    let steps = 10_000;
+    let (start, mut at, mut taken) = (Instant::now(), 0usize, 0u64);
+    while taken == 0 || start.elapsed() < time {
+        for _ in 0..steps {
+            at = next[at * LINE_BYTES / 8] as usize;
+        }
+        taken += steps;
+    }
+    black_box(at);
+    Ok(start.elapsed().as_secs_f64() * 1e9 / taken as f64)
+}
+
+/// Fisher and Yates, with a xorshift generator: the order must be irregular, not unpredictable.
+fn shuffle(order: &mut [u32]) {
+    let mut state = 0x2545_f491_4f6c_dd1du64;
+    for last in (1..order.len()).rev() {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        order.swap(last, (state % (last as u64 + 1)) as usize);
+    }
+}

@@ -1,0 +1,64 @@
+//! The machine files under machines/, built in, so that they can be named from any directory.
+
+use crate::error::{MachineError, Problem};
+use crate::tree::Machine;
+use std::path::Path;
+
+macro_rules! shipped {
+    ($($name:literal),+ $(,)?) => {
+        [$(($name, include_str!(concat!("../../../machines/", $name, ".toml")))),+]
+    };
+}
+
+/// Name and text of each shipped machine: this computer first, then the machines of the runtime paper.
+const SHIPPED: [(&str, &str); 12] = shipped![
+    "local",
+    "disk",
+    "disk+local",
+    "xeon",
+    "smp",
+    "ata-disk",
+    "cluster",
+    "cell",
+    "ps3",
+    "cluster-of-smps",
+    "disk+ps3",
+    "cluster-of-ps3s",
+];
+
+impl Machine {
+    /// The names of the machine files that are built in.
+    pub fn shipped_names() -> impl ExactSizeIterator<Item = &'static str> {
+        SHIPPED.iter().map(|(name, _)| *name)
+    }
+
+    /// The text of a built-in machine file.
+    pub fn shipped_text(name: &str) -> Option<&'static str> {
+        SHIPPED.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+    }
+
+    /// A built-in machine; those that build on this computer detect it.
+    ///
+    /// # Errors
+    /// No machine of this name, or the detection fails.
+    pub fn shipped(name: &str) -> Result<Machine, MachineError> {
+        let text = Machine::shipped_text(name).ok_or_else(|| {
+            let known: Vec<&str> = Machine::shipped_names().collect();
+            Problem::UnknownShipped { name: name.into(), known: known.join(", ") }
+        })?;
+        Machine::parse(text, &format!("machines/{name}.toml"))
+    }
+
+    /// A machine by what a person typed: the name of a shipped one, or the path of a machine file. A text with a slash
+    /// or the ending `.toml` is a path.
+    ///
+    /// # Errors
+    /// As [`Machine::shipped`] and [`Machine::read`].
+    pub fn named(text: &str) -> Result<Machine, MachineError> {
+        if text.contains('/') || text.ends_with(".toml") {
+            Machine::read(Path::new(text))
+        } else {
+            Machine::shipped(text)
+        }
+    }
+}
