@@ -80,7 +80,7 @@ fn sum(words: &[u64]) -> u64 {
 /// Bytes per second within `time`, all workers starting together: the first quartile of the passes' times. Disturbance
 /// only slows a pass, so the median is too slow on a busy computer; the very fastest passes are those during which
 /// another worker was held up.
-fn best<R>(barrier: &std::sync::Barrier, time: Duration, bytes: usize, mut pass: impl FnMut() -> R) -> f64 {
+fn typical<R>(barrier: &std::sync::Barrier, time: Duration, bytes: usize, mut pass: impl FnMut() -> R) -> f64 {
     barrier.wait();
     let start = Instant::now();
     let mut passes: Vec<f64> = Vec::new();
