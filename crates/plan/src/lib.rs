@@ -4,6 +4,26 @@
 //! edges). Out comes a [`Plan`]: data that can be printed, checked, costed, run and simulated. The passes are pure
 //! functions; nothing here touches a file, a thread or a clock.
 
+mod arena;
+mod cost;
+pub mod dependence;
+mod edge;
+mod error;
+mod grouping;
+mod mapping;
+pub mod order;
+pub mod placement;
 mod plan;
+mod planner;
+mod remaining;
+mod report;
+mod scope;
+mod search;
+mod staging;
 
+pub use error::PlanError;
+pub use mapping::Mapping;
 pub use plan::{Body, CallClass, ChildPlan, Op, PassReport, Places, Plan, Slot, Traffic};
+pub use planner::{PlanOptions, Planner};
+pub use remaining::Stored;
+pub use report::{EdgeTraffic, MemoryUse};

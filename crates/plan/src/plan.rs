@@ -151,12 +151,20 @@ pub struct Plan {
     pub driver: Driver,
     /// Bytes of staging memory that each child has for this plan.
     pub capacity_bytes: u64,
+    /// Bytes of scratch memory that leaves below a child take from it.
+    pub scratch_bytes: u64,
+    /// Bytes of a child taken by transfer buffers or code.
+    pub fixed_bytes: u64,
+    /// Bytes of a child in all.
+    pub total_bytes: u64,
     /// Arrays of the scope, as they lie in the parent memory.
     pub arrays: Vec<ArrayDecl>,
     /// Tasks of the calls.
     pub tasks: Vec<Arc<dyn DynTask>>,
     /// Calls, in sequential order: what the plan means.
     pub calls: Vec<Call>,
+    /// For a plan of what is left of a program: the number of each call in the whole program. Empty otherwise.
+    pub numbers: Vec<u32>,
     /// Class of each call.
     pub class_of: Vec<u32>,
     /// Classes of calls.

@@ -1,0 +1,156 @@
+//! Pass "dependence": which calls must follow which, found from the regions they read and write.
+
+use multigrain_program::{Access, Arg, Call, DynTask};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Why one call must follow another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hazard {
+    /// It reads what the other wrote.
+    ReadAfterWrite,
+    /// It overwrites what the other reads.
+    WriteAfterRead,
+    /// It overwrites what the other wrote.
+    WriteAfterWrite,
+}
+
+/// An earlier call that a call must follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Predecessor {
+    /// The earlier call.
+    pub call: u32,
+    /// Its block.
+    pub block: u32,
+    /// The block of the later call that overlaps it.
+    pub mine: u32,
+    /// Why.
+    pub hazard: Hazard,
+}
+
+/// One argument of a call: a numbered block and what is done with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// Number of the block.
+    pub block: u32,
+    /// What the call does with it.
+    pub access: Access,
+}
+
+/// What the pass finds.
+#[derive(Clone, Debug, Default)]
+pub struct Dependence {
+    /// The distinct blocks.
+    pub blocks: Vec<Arg>,
+    /// For each call, its blocks in the order of its parameters.
+    pub uses: Vec<SmallVec<[Use; 3]>>,
+    /// For each call, earlier calls it must follow. Calls implied by others may be missing.
+    pub predecessors: Vec<SmallVec<[Predecessor; 2]>>,
+}
+
+/// Finds the dependences among calls that are to mean what they mean one after the other.
+pub fn dependence(calls: &[Call], tasks: &[Arc<dyn DynTask>]) -> Dependence {
+    let mut numbers: FxHashMap<Arg, u32> = FxHashMap::default();
+    let mut result = Dependence::default();
+    let mut written_arrays: Vec<bool> = Vec::new();
+    result.uses.reserve(calls.len());
+    for call in calls {
+        let params = tasks[call.task as usize].params();
+        let mut uses = SmallVec::new();
+        for (arg, param) in call.args.iter().zip(params) {
+            let block = *numbers.entry(*arg).or_insert_with(|| {
+                result.blocks.push(*arg);
+                result.blocks.len() as u32 - 1
+            });
+            if written_arrays.len() <= arg.array as usize {
+                written_arrays.resize(arg.array as usize + 1, false);
+            }
+            written_arrays[arg.array as usize] |= param.access.writes();
+            uses.push(Use { block, access: param.access });
+        }
+        result.uses.push(uses);
+    }
+    let overlaps = overlaps(&result.blocks, &written_arrays);
+
+    let mut last_writer: Vec<Option<u32>> = vec![None; result.blocks.len()];
+    let mut readers: Vec<SmallVec<[u32; 2]>> = vec![SmallVec::new(); result.blocks.len()];
+    result.predecessors.reserve(calls.len());
+    for (number, uses) in result.uses.iter().enumerate() {
+        let number = number as u32;
+        let mut predecessors: SmallVec<[Predecessor; 2]> = SmallVec::new();
+        let mut add = |call, block, mine, hazard| {
+            if call != number {
+                predecessors.push(Predecessor { call, block, mine, hazard });
+            }
+        };
+        for used in uses {
+            let array = result.blocks[used.block as usize].array as usize;
+            if !written_arrays[array] {
+                continue;
+            }
+            let mine = used.block;
+            let others = overlaps.get(&mine).map_or(&[][..], |o| o);
+            for &other in std::iter::once(&mine).chain(others) {
+                let o = other as usize;
+                if let Some(writer) = last_writer[o] {
+                    if used.access.reads() {
+                        add(writer, other, mine, Hazard::ReadAfterWrite);
+                    } else {
+                        add(writer, other, mine, Hazard::WriteAfterWrite);
+                    }
+                }
+                if used.access.writes() {
+                    for &reader in &readers[o] {
+                        add(reader, other, mine, Hazard::WriteAfterRead);
+                    }
+                }
+            }
+        }
+        for used in uses {
+            let mine = used.block as usize;
+            if !written_arrays[result.blocks[mine].array as usize] {
+                continue;
+            }
+            if used.access.writes() {
+                // What this block covers wholly is superseded: later calls depend on this one instead.
+                let region = result.blocks[mine].region;
+                for &other in overlaps.get(&used.block).map_or(&[][..], |o| o) {
+                    if region.contains(&result.blocks[other as usize].region) {
+                        last_writer[other as usize] = None;
+                        readers[other as usize].clear();
+                    }
+                }
+                last_writer[mine] = Some(number);
+                readers[mine].clear();
+            } else {
+                readers[mine].push(number);
+            }
+        }
+        result.predecessors.push(predecessors);
+    }
+    result
+}
+
+/// For each block of an array that is written at all, the other blocks that overlap it.
+fn overlaps(blocks: &[Arg], written_arrays: &[bool]) -> FxHashMap<u32, Vec<u32>> {
+    let mut sorted: Vec<u32> =
+        (0..blocks.len() as u32).filter(|&b| written_arrays[blocks[b as usize].array as usize]).collect();
+    // Sweep along the first dimension: only blocks whose ranges meet there are compared.
+    sorted.sort_by_key(|&b| (blocks[b as usize].array, blocks[b as usize].region.start()[0]));
+    let mut found: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+    for (i, &b) in sorted.iter().enumerate() {
+        let block = &blocks[b as usize];
+        for &o in &sorted[i + 1..] {
+            let other = &blocks[o as usize];
+            if other.array != block.array || other.region.start()[0] >= block.region.end(0) {
+                break;
+            }
+            if block.region.intersects(&other.region) {
+                found.entry(b).or_default().push(o);
+                found.entry(o).or_default().push(b);
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,331 @@
+//! One edge: from split calls to what every child does, by running the passes in turn.
+
+use crate::cost::{child_seconds, leaf_seconds};
+use crate::dependence::{Dependence, dependence};
+use crate::grouping::{seen_outside, signals, views};
+use crate::order::{program_order, sharing_order};
+use crate::placement::{Placement, placement};
+use crate::plan::{ChildPlan, PassReport, Traffic};
+use crate::scope::Split;
+use crate::staging::{Counts, DoesNotFit, Problem, stage};
+use multigrain_machine::{Driver, Edge, Machine, MemoryId, format_bytes};
+use multigrain_program::{ArrayDecl, CallShape, DynTask};
+use std::sync::Arc;
+
+/// What planning needs to know of an edge and the memories below it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EdgeFacts<'m> {
+    pub(crate) level: usize,
+    pub(crate) edge: &'m Edge,
+    pub(crate) child: MemoryId,
+    pub(crate) children: usize,
+    /// Bytes of each child, in all.
+    pub(crate) total_bytes: u64,
+    /// Bytes of each child that are not for blocks or scratch memory: transfer buffers, code.
+    pub(crate) fixed_bytes: u64,
+    /// Leaves below one child that take their scratch memory from it; 0 when the child's own children stage.
+    pub(crate) scratch_users: u64,
+    /// Whether the leaf variants run in memories that stage their arguments, so that scratch memory is scarce.
+    pub(crate) scratch_capacity_bytes: u64,
+    /// Predicted rate of all processors below one child, in floating-point operations per second.
+    pub(crate) flops_per_second: f64,
+    /// Bandwidth with which one child's processors read its arguments.
+    pub(crate) touch_bytes_per_second: f64,
+    pub(crate) call_overhead_ns: f64,
+}
+
+impl EdgeFacts<'_> {
+    pub(crate) fn stages(&self) -> bool {
+        self.edge.driver != Driver::Shared
+    }
+
+    /// Alignment of slots: what the edge demands, and a cache line; pages for a disk, so that direct transfers can
+    /// end in the slot itself.
+    pub(crate) fn align_bytes(&self) -> u64 {
+        let natural = if self.edge.driver == Driver::Disk && self.total_bytes >= 1 << 20 { 4096 } else { 64 };
+        natural.max(self.edge.rules.alignment_bytes)
+    }
+
+    pub(crate) fn scratch_bytes(&self, task: &dyn DynTask, shape: &CallShape) -> u64 {
+        if self.scratch_users == 0 {
+            return 0;
+        }
+        // 64 bytes more, so that the scratch memory can be aligned.
+        let need = task.scratch_bytes(shape, self.scratch_capacity_bytes);
+        if need == 0 { 0 } else { self.scratch_users * (need + 64) }
+    }
+
+    pub(crate) fn run_seconds(&self, task: &dyn DynTask, shape: &CallShape) -> f64 {
+        let work = task.work(shape);
+        let processor = multigrain_machine::Processor {
+            kind: multigrain_machine::ProcessorKind::Cpu,
+            flops_per_second: self.flops_per_second,
+            call_overhead_ns: self.call_overhead_ns,
+            code_bytes: 0,
+        };
+        leaf_seconds(work, &processor, self.touch_bytes_per_second)
+    }
+}
+
+/// Gathers the facts of the edge above `levels[level + 1]`.
+pub(crate) fn facts<'m>(
+    machine: &'m Machine,
+    levels: &[MemoryId],
+    level: usize,
+    disk_buffer_bytes: u64,
+) -> Option<EdgeFacts<'m>> {
+    let child = machine.memory(levels[level + 1]);
+    let edge = child.edge.as_ref()?;
+    let below = &levels[level + 2..];
+    let leaf = machine.memory(*levels.last()?);
+    let processor = leaf.processor.as_ref()?;
+    let workers: usize = below.iter().map(|&m| machine.memory(m).count).product();
+    let stages_below = below.iter().any(|&m| machine.memory(m).edge.is_some_and(|e| e.driver != Driver::Shared));
+    let leaf_stages = leaf.edge.is_some_and(|e| e.driver != Driver::Shared);
+    let touch = if below.is_empty() {
+        // In a local store the arguments have been copied already; in a shared one they come over the edge.
+        if edge.driver == Driver::Shared { edge.read_bytes_per_second / child.count as f64 } else { f64::INFINITY }
+    } else {
+        machine.memory(below[0]).edge.map_or(f64::INFINITY, |e| e.read_bytes_per_second)
+    };
+    let fixed = if edge.driver == Driver::Disk { disk_buffer_bytes } else { 0 }
+        + if below.is_empty() && edge.driver == Driver::Local { processor.code_bytes } else { 0 };
+    Some(EdgeFacts {
+        level,
+        edge,
+        child: levels[level + 1],
+        children: child.count,
+        total_bytes: child.capacity_bytes,
+        fixed_bytes: fixed,
+        scratch_users: if stages_below || edge.driver == Driver::Shared { 0 } else { workers as u64 },
+        scratch_capacity_bytes: if leaf_stages { leaf.capacity_bytes } else { u64::MAX },
+        flops_per_second: processor.flops_per_second * workers as f64,
+        touch_bytes_per_second: touch,
+        call_overhead_ns: processor.call_overhead_ns,
+    })
+}
+
+/// A possible plan of an edge.
+pub(crate) struct Draft {
+    pub(crate) children: Vec<ChildPlan>,
+    pub(crate) balanced: bool,
+    pub(crate) seconds: f64,
+    /// What is minimised: predicted time, and a little for every byte moved, so that among equally fast plans the one
+    /// that moves less is taken.
+    pub(crate) cost: f64,
+    pub(crate) traffic: Traffic,
+    pub(crate) capacity_bytes: u64,
+    pub(crate) scratch_bytes: u64,
+    pub(crate) passes: Vec<PassReport>,
+}
+
+/// Why a draft failed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Overflow {
+    pub(crate) fit: DoesNotFit,
+    pub(crate) capacity_bytes: u64,
+    pub(crate) reserved_bytes: u64,
+}
+
+/// What a byte moved costs beside the time in which it overlaps with computing, as a share of its transfer time.
+const BYTE_PRICE: f64 = 0.05;
+/// How unevenly workers of a shared machine run: the share of the longest step that is lost waiting for the last.
+const UNEVEN: f64 = 0.03;
+
+/// Runs the passes. `thorough` tries every order and depth, otherwise the first that fits.
+pub(crate) fn draft(
+    facts: &EdgeFacts<'_>,
+    arrays: &[ArrayDecl],
+    split: &Split,
+    depth_max: usize,
+    thorough: bool,
+) -> Result<Draft, Overflow> {
+    let children = facts.children;
+    let class_seconds: Vec<f64> =
+        split.classes.iter().map(|(task, shape)| facts.run_seconds(&*split.tasks[*task as usize], shape)).collect();
+    let seconds: Vec<f64> = split.class_of.iter().map(|&c| class_seconds[c as usize]).collect();
+    let dependence = dependence(&split.calls, &split.tasks);
+    let placement = placement(&dependence, &seconds, children);
+    let block_bytes: Vec<u64> =
+        dependence.blocks.iter().map(|b| b.region.elements() * arrays[b.array as usize].element.size_bytes()).collect();
+    let mut reports = reports(&dependence, &placement, children);
+    let call_seconds = |call: usize| seconds[call];
+    let seen = seen_outside(&dependence, &placement);
+    let program = program_order(split.calls.len());
+
+    if !facts.stages() {
+        let signals = signals(&dependence, &placement, &program, children);
+        let problem = Problem {
+            arrays,
+            dependence: &dependence,
+            placement: &placement,
+            order: &program,
+            block_bytes: &block_bytes,
+            signals: &signals,
+            seen_outside: &seen,
+        };
+        let (plans, balanced) = views(&problem, children, &call_seconds);
+        let busy =
+            plans.iter().map(|p| child_seconds(p, arrays, &call_seconds, facts.edge, children)).fold(0.0, f64::max);
+        let longest = plans
+            .iter()
+            .flat_map(|p| &p.batches)
+            .map(|b| b.len())
+            .max()
+            .map_or(0.0, |_| seconds.iter().copied().fold(0.0, f64::max));
+        let total = busy + if children > 1 { UNEVEN * longest } else { 0.0 };
+        let copies: usize = dependence.uses.iter().map(|u| u.len()).sum();
+        let batches: usize = plans.iter().map(|p| p.batches.len()).sum();
+        let report = |pass, summary| PassReport { pass, summary };
+        reports.push(report("order", "the program's, chain after chain".into()));
+        reports.push(report("copy elimination", format!("one address space: {copies} of {copies} copies are views")));
+        reports.push(report("grouping", format!("{batches} batches that any child may take")));
+        return Ok(Draft {
+            children: plans,
+            balanced,
+            seconds: total,
+            cost: total,
+            traffic: Traffic::default(),
+            capacity_bytes: 0,
+            scratch_bytes: 0,
+            passes: reports,
+        });
+    }
+
+    let scratch_bytes = split
+        .classes
+        .iter()
+        .map(|(task, shape)| facts.scratch_bytes(&*split.tasks[*task as usize], shape))
+        .max()
+        .unwrap_or(0);
+    let reserved_bytes = facts.fixed_bytes + scratch_bytes;
+    let capacity_bytes = facts.total_bytes.saturating_sub(reserved_bytes);
+    let overflow = |fit| Overflow { fit, capacity_bytes, reserved_bytes };
+    let orders = [
+        ("the program's", Some(program)),
+        ("neighbours share blocks", sharing_order(&dependence, &placement, &block_bytes)),
+    ];
+    let mut best: Option<Draft> = None;
+    let mut failure = None;
+    for (name, order) in orders {
+        let Some(order) = order else { continue };
+        let signals = signals(&dependence, &placement, &order, children);
+        let problem = Problem {
+            arrays,
+            dependence: &dependence,
+            placement: &placement,
+            order: &order,
+            block_bytes: &block_bytes,
+            signals: &signals,
+            seen_outside: &seen,
+        };
+        for depth in (0..=depth_max).rev() {
+            let staged: Result<Vec<_>, _> = (0..children)
+                .map(|c| stage(&problem, c, children, capacity_bytes, facts.align_bytes(), depth))
+                .collect();
+            let staged = match staged {
+                Ok(staged) => staged,
+                Err(fit) => {
+                    failure = Some(fit);
+                    continue;
+                }
+            };
+            let draft = staged_draft(facts, arrays, staged, &call_seconds, capacity_bytes, scratch_bytes, depth, name);
+            let better = best.as_ref().is_none_or(|b| draft.cost < b.cost * 0.9999);
+            if better {
+                best = Some(draft);
+            }
+            if !thorough {
+                break;
+            }
+        }
+    }
+    match best {
+        Some(mut draft) => {
+            reports.append(&mut draft.passes);
+            draft.passes = reports;
+            Ok(draft)
+        }
+        None => Err(overflow(failure.unwrap_or(DoesNotFit { call: 0, need_bytes: 0 }))),
+    }
+}
+
+fn reports(dependence: &Dependence, placement: &Placement, children: usize) -> Vec<PassReport> {
+    let edges: usize = dependence.predecessors.iter().map(|p| p.len()).sum();
+    vec![
+        PassReport {
+            pass: "dependence",
+            summary: format!("{} calls on {} blocks, {edges} hazards", dependence.uses.len(), dependence.blocks.len()),
+        },
+        PassReport {
+            pass: "placement",
+            summary: format!(
+                "{} {} chains on {children} {}",
+                placement.chains,
+                if placement.independent { "independent" } else { "dependent" },
+                if children == 1 { "child" } else { "children" },
+            ),
+        },
+    ]
+}
+
+#[allow(clippy::too_many_arguments)]
+fn staged_draft(
+    facts: &EdgeFacts<'_>,
+    arrays: &[ArrayDecl],
+    staged: Vec<(ChildPlan, Counts)>,
+    call_seconds: &dyn Fn(usize) -> f64,
+    capacity_bytes: u64,
+    scratch_bytes: u64,
+    depth: usize,
+    order: &str,
+) -> Draft {
+    let mut traffic = Traffic::default();
+    let mut sum = Counts::default();
+    let (mut seconds, mut slots, mut peak) = (0.0f64, 0, 0);
+    for (plan, c) in &staged {
+        traffic += Traffic { bytes_down: c.bytes_down, bytes_up: c.bytes_up, transfers: c.fetches + c.stores };
+        sum.uses += c.uses;
+        sum.hits += c.hits;
+        sum.fetches += c.fetches;
+        sum.stores += c.stores;
+        sum.stores_avoided += c.stores_avoided;
+        sum.fetched_ahead += c.fetched_ahead;
+        seconds = seconds.max(child_seconds(plan, arrays, call_seconds, facts.edge, facts.children));
+        slots += plan.slots.len();
+        peak = peak.max(plan.staging_bytes);
+    }
+    let moving = traffic.bytes_down as f64 / facts.edge.read_bytes_per_second
+        + traffic.bytes_up as f64 / facts.edge.write_bytes_per_second;
+    let report = |pass, summary| PassReport { pass, summary };
+    let passes = vec![
+        report("order", order.to_owned()),
+        report(
+            "residency",
+            format!("{} of {} uses find their block in place", sum.uses - sum.fetches.min(sum.uses), sum.uses),
+        ),
+        report("copy elimination", format!("{} fetches and {} stores avoided", sum.hits, sum.stores_avoided)),
+        report("grouping", format!("{} transfer lists for {} blocks", traffic.transfers, sum.fetches + sum.stores)),
+        report("pipelining", format!("depth {depth}, {} of {} fetches ahead of time", sum.fetched_ahead, sum.fetches)),
+        report(
+            "slots",
+            format!(
+                "{slots} stays at fixed addresses, peak {} of {}",
+                format_bytes(peak),
+                format_bytes(capacity_bytes)
+            ),
+        ),
+    ];
+    Draft {
+        children: staged.into_iter().map(|(plan, _)| plan).collect(),
+        balanced: false,
+        seconds,
+        cost: seconds + BYTE_PRICE * moving,
+        traffic,
+        capacity_bytes,
+        scratch_bytes,
+        passes,
+    }
+}
+
+pub(crate) type TaskRef = Arc<dyn DynTask>;

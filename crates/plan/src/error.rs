@@ -1,0 +1,96 @@
+//! Why there is no plan.
+
+use multigrain_machine::MachineError;
+
+/// A refusal: nothing has been started.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The work does not fit, whatever the tile.
+    #[error(
+        "{task} does not fit: memory {memory} offers {capacity} for blocks ({total} less {reserved} for buffers and \
+         scratch memory), and the smallest tile, {tile}, needs {need}; give {memory} at least {enough}"
+    )]
+    DoesNotFit {
+        /// Memory that is too small.
+        memory: String,
+        /// Task.
+        task: String,
+        /// Bytes for blocks.
+        capacity: String,
+        /// Bytes of the memory.
+        total: String,
+        /// Bytes taken by transfer buffers and scratch memory.
+        reserved: String,
+        /// Tunables of the smallest tile.
+        tile: String,
+        /// Bytes that it needs.
+        need: String,
+        /// Capacity that would be enough.
+        enough: String,
+    },
+    /// The tile that the mapping asks for does not fit.
+    #[error(
+        "{task} does not fit with the mapping's tile: {tile} needs {need} in memory {memory}, which offers {capacity} \
+         for blocks; the largest tile that fits is {largest}"
+    )]
+    MappingDoesNotFit {
+        /// Memory that is too small.
+        memory: String,
+        /// Task.
+        task: String,
+        /// Bytes for blocks.
+        capacity: String,
+        /// Tunables asked for.
+        tile: String,
+        /// Bytes that they need.
+        need: String,
+        /// The largest tile that fits.
+        largest: String,
+    },
+    /// A value in the mapping that the task cannot take.
+    #[error("mapping: {task}.{tunable} = {value} for memory {memory} is not possible: {why}")]
+    Mapping {
+        /// Task.
+        task: String,
+        /// Memory.
+        memory: String,
+        /// Tunable.
+        tunable: String,
+        /// Value asked for.
+        value: u64,
+        /// What would be right.
+        why: String,
+    },
+    /// The mapping file cannot be read.
+    #[error("mapping {file}: {message}")]
+    MappingFile {
+        /// File.
+        file: String,
+        /// What is wrong, with the line where there is one.
+        message: String,
+    },
+    /// The machine cannot be planned for.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// An edge for which there is no driver on this computer.
+    #[error("machine {machine}: the edge above memory {memory} is of kind {driver}, which cannot be executed here")]
+    Driver {
+        /// Machine.
+        machine: String,
+        /// Child memory of the edge.
+        memory: String,
+        /// Driver named.
+        driver: String,
+    },
+    /// A machine without an edge.
+    #[error("machine {machine} has one memory only, {memory}; a plan needs a memory and a child that computes")]
+    OneMemory {
+        /// Machine.
+        machine: String,
+        /// Its memory.
+        memory: String,
+    },
+    /// Nothing to do.
+    #[error("the program has no call")]
+    Empty,
+}

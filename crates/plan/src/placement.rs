@@ -1,0 +1,130 @@
+//! Pass "placement": which child runs what.
+//!
+//! Calls that write the same block form a chain and stay together, so that a partial result never travels between
+//! siblings.
+
+use crate::dependence::Dependence;
+
+/// What the pass decides.
+#[derive(Clone, Debug, Default)]
+pub struct Placement {
+    /// Chain of each call. Chains are numbered in the order of their first calls.
+    pub chain_of: Vec<u32>,
+    /// Number of chains.
+    pub chains: usize,
+    /// Child of each chain.
+    pub child_of_chain: Vec<u32>,
+    /// Whether no call depends on a call of another chain.
+    pub independent: bool,
+}
+
+impl Placement {
+    /// The child that runs a call.
+    pub fn child_of(&self, call: usize) -> usize {
+        self.child_of_chain[self.chain_of[call] as usize] as usize
+    }
+}
+
+/// Places calls, whose predicted times are `seconds`, on `children` children.
+pub fn placement(dependence: &Dependence, seconds: &[f64], children: usize) -> Placement {
+    let (chain_of, chains) = chains(dependence);
+    let mut independent = true;
+    // Longest path in calls that leads to the chain's first call: chains of one depth can run side by side.
+    let mut depth_of_call = vec![0u32; chain_of.len()];
+    let mut depth = vec![u32::MAX; chains];
+    let mut weight = vec![0.0; chains];
+    for call in 0..chain_of.len() {
+        let chain = chain_of[call] as usize;
+        for p in &dependence.predecessors[call] {
+            let crosses = chain_of[p.call as usize] != chain_of[call];
+            independent &= !crosses;
+            let step = depth_of_call[p.call as usize] + u32::from(crosses);
+            depth_of_call[call] = depth_of_call[call].max(step);
+        }
+        if depth[chain] == u32::MAX {
+            depth[chain] = depth_of_call[call];
+        }
+        weight[chain] += seconds[call];
+    }
+    let mut child_of_chain = vec![0u32; chains];
+    if children > 1 {
+        let mut by_depth: Vec<u32> = (0..chains as u32).collect();
+        by_depth.sort_by_key(|&c| (depth[c as usize], c));
+        for group in by_depth.chunk_by(|&a, &b| depth[a as usize] == depth[b as usize]) {
+            assign(group, &weight, children, &mut child_of_chain);
+        }
+    }
+    Placement { chain_of, chains, child_of_chain, independent }
+}
+
+fn chains(dependence: &Dependence) -> (Vec<u32>, usize) {
+    let calls = dependence.uses.len();
+    let mut parent: Vec<u32> = (0..calls as u32).collect();
+    fn root(parent: &mut [u32], mut c: u32) -> u32 {
+        while parent[c as usize] != c {
+            parent[c as usize] = parent[parent[c as usize] as usize];
+            c = parent[c as usize];
+        }
+        c
+    }
+    let mut writer_of: Vec<u32> = vec![u32::MAX; dependence.blocks.len()];
+    for (call, uses) in dependence.uses.iter().enumerate() {
+        for used in uses.iter().filter(|u| u.access.writes()) {
+            let writer = &mut writer_of[used.block as usize];
+            if *writer == u32::MAX {
+                *writer = call as u32;
+            } else {
+                let (a, b) = (root(&mut parent, *writer), root(&mut parent, call as u32));
+                parent[a.max(b) as usize] = a.min(b);
+            }
+        }
+    }
+    let mut number = vec![u32::MAX; calls];
+    let mut chain_of = vec![0; calls];
+    let mut chains = 0;
+    for call in 0..calls as u32 {
+        let r = root(&mut parent, call) as usize;
+        if number[r] == u32::MAX {
+            number[r] = chains;
+            chains += 1;
+        }
+        chain_of[call as usize] = number[r];
+    }
+    (chain_of, chains as usize)
+}
+
+/// Consecutive chains to one child where that balances, since neighbours share blocks; else longest first to the
+/// child with least (Graham 1969).
+fn assign(group: &[u32], weight: &[f64], children: usize, child_of_chain: &mut [u32]) {
+    let total: f64 = group.iter().map(|&c| weight[c as usize]).sum();
+    let mut load = vec![0.0; children];
+    let mut before = 0.0;
+    for (i, &c) in group.iter().enumerate() {
+        let w = weight[c as usize];
+        let share = if total > 0.0 { (before + w / 2.0) / total } else { (i as f64 + 0.5) / group.len() as f64 };
+        let child = ((share * children as f64) as usize).min(children - 1);
+        child_of_chain[c as usize] = child as u32;
+        load[child] += w;
+        before += w;
+    }
+    if group.len() > 4096 {
+        return;
+    }
+    let longest = load.iter().fold(0.0, |a: f64, &b| a.max(b));
+    let mut longest_first = group.to_vec();
+    longest_first.sort_by(|&a, &b| weight[b as usize].total_cmp(&weight[a as usize]).then(a.cmp(&b)));
+    let mut lpt = vec![0.0f64; children];
+    let choice: Vec<u32> = longest_first
+        .iter()
+        .map(|&c| {
+            let child = (0..children).min_by(|&a, &b| lpt[a].total_cmp(&lpt[b])).unwrap_or(0);
+            lpt[child] += weight[c as usize];
+            child as u32
+        })
+        .collect();
+    if lpt.iter().fold(0.0, |a: f64, &b| a.max(b)) < longest * 0.98 {
+        for (&c, child) in longest_first.iter().zip(choice) {
+            child_of_chain[c as usize] = child;
+        }
+    }
+}

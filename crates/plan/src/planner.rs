@@ -1,0 +1,199 @@
+//! The planner: runs the passes for every edge from the root down and caches plans by shape.
+
+use crate::edge::{Draft, EdgeFacts, TaskRef, draft, facts};
+use crate::error::PlanError;
+use crate::mapping::Mapping;
+use crate::plan::{Body, CallClass, Plan};
+use crate::remaining::{Stored, remaining};
+use crate::scope::{Key, Scope, identity, split};
+use crate::search::choose;
+use multigrain_machine::{Machine, MemoryId, format_bytes};
+use multigrain_program::{CallShape, Program, Tunables};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// What may be chosen about planning besides the mapping.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanOptions {
+    /// Bytes of transfer buffers that a disk edge takes from the memory below it.
+    pub disk_buffer_bytes: u64,
+    /// Largest number of calls that are fetched ahead.
+    pub depth_max: usize,
+}
+
+impl Default for PlanOptions {
+    fn default() -> PlanOptions {
+        PlanOptions { disk_buffer_bytes: 8 << 20, depth_max: 2 }
+    }
+}
+
+/// Plans programs for one machine.
+pub struct Planner<'m> {
+    machine: &'m Machine,
+    levels: Vec<MemoryId>,
+    mapping: Mapping,
+    options: PlanOptions,
+    plans: FxHashMap<(usize, Key), Arc<Plan>>,
+    chosen: FxHashMap<(usize, Key), Tunables>,
+    /// Tasks are identified by address; this keeps them alive as long as the addresses are used.
+    tasks: Vec<TaskRef>,
+}
+
+impl<'m> Planner<'m> {
+    /// A planner for `machine`.
+    ///
+    /// # Errors
+    /// When the machine is not one chain of levels, or has an edge that cannot be executed here.
+    pub fn new(machine: &'m Machine, mapping: Mapping, options: PlanOptions) -> Result<Planner<'m>, PlanError> {
+        let levels = machine.levels()?;
+        Ok(Planner {
+            machine,
+            levels,
+            mapping,
+            options,
+            plans: FxHashMap::default(),
+            chosen: FxHashMap::default(),
+            tasks: Vec::new(),
+        })
+    }
+
+    /// Plans a program whose arrays lie in the machine's root memory.
+    ///
+    /// # Errors
+    /// When some call does not fit, or the mapping asks for something impossible. Nothing has been started then.
+    pub fn plan(&mut self, program: &Program) -> Result<Arc<Plan>, PlanError> {
+        if program.calls().is_empty() {
+            return Err(PlanError::Empty);
+        }
+        self.whole(0, &Scope::of_program(program))
+    }
+
+    /// Plans what is left of a program after an interrupted run, given the events of its journal. A plan without
+    /// calls means that nothing is left to do; `None` that the run has to start over from its inputs.
+    ///
+    /// # Errors
+    /// As for [`Planner::plan`].
+    pub fn plan_rest(&mut self, program: &Program, events: &[Stored]) -> Result<Option<Arc<Plan>>, PlanError> {
+        self.edge(0, &Scope::of_program(program), Some(events))
+    }
+
+    fn whole(&mut self, level: usize, scope: &Scope) -> Result<Arc<Plan>, PlanError> {
+        self.edge(level, scope, None)?.ok_or(PlanError::Empty)
+    }
+
+    fn edge(&mut self, level: usize, scope: &Scope, events: Option<&[Stored]>) -> Result<Option<Arc<Plan>>, PlanError> {
+        let machine = self.machine;
+        let levels = self.levels.clone();
+        let facts = (level + 1 < levels.len())
+            .then(|| facts(machine, &levels, level, self.options.disk_buffer_bytes))
+            .flatten()
+            .ok_or_else(|| self.no_edge())?;
+        let mut report: Vec<(String, Vec<(&'static str, u64)>)> = Vec::new();
+        let mut parts = split(scope, |task, shape| {
+            let tunables = self.tunables(&facts, task, shape)?;
+            let entry = (task.name().to_owned(), tunables.iter().collect());
+            if !report.contains(&entry) && report.len() < 16 {
+                report.push(entry);
+            }
+            Ok::<_, PlanError>(tunables)
+        })?;
+        let mut numbers = Vec::new();
+        if let Some(events) = events {
+            match remaining(&mut parts, &scope.arrays, events) {
+                Some(left) => numbers = left,
+                None => return Ok(None),
+            }
+        }
+        let draft = draft(&facts, &scope.arrays, &parts, self.options.depth_max, true)
+            .map_err(|overflow| self.overflow(&facts, &parts, overflow))?;
+        let Draft { children, balanced, seconds, traffic, capacity_bytes, scratch_bytes, passes, .. } = draft;
+        let leaf = level + 2 == levels.len();
+        let mut classes = Vec::with_capacity(parts.classes.len());
+        for (task, shape) in &parts.classes {
+            let reference = &parts.tasks[*task as usize];
+            let body = if leaf {
+                Body::Leaf { scratch_bytes: reference.scratch_bytes(shape, facts.scratch_capacity_bytes) }
+            } else {
+                Body::Inner(self.call(level + 1, reference, shape)?)
+            };
+            classes.push(CallClass { task: *task, shape: shape.clone(), body });
+        }
+        let child = machine.memory(facts.child);
+        Ok(Some(Arc::new(Plan {
+            level,
+            parent: machine.memory(levels[level]).name.clone(),
+            child: child.name.clone(),
+            driver: facts.edge.driver,
+            capacity_bytes,
+            scratch_bytes,
+            fixed_bytes: facts.fixed_bytes,
+            total_bytes: facts.total_bytes,
+            arrays: scope.arrays.clone(),
+            tasks: parts.tasks,
+            calls: parts.calls,
+            numbers,
+            class_of: parts.class_of,
+            classes,
+            children,
+            balanced,
+            passes,
+            traffic,
+            tunables: report,
+            seconds,
+        })))
+    }
+
+    /// The plan of one call whose arguments lie in the memory at `level`.
+    fn call(&mut self, level: usize, task: &TaskRef, shape: &CallShape) -> Result<Arc<Plan>, PlanError> {
+        let key = (level, (identity(task), shape.clone()));
+        if let Some(plan) = self.plans.get(&key) {
+            return Ok(plan.clone());
+        }
+        let plan = self.whole(level, &Scope::of_call(task, shape))?;
+        self.tasks.push(task.clone());
+        self.plans.insert(key, plan.clone());
+        Ok(plan)
+    }
+
+    fn tunables(&mut self, facts: &EdgeFacts<'_>, task: &TaskRef, shape: &CallShape) -> Result<Tunables, PlanError> {
+        let key = (facts.level, (identity(task), shape.clone()));
+        if let Some(tunables) = self.chosen.get(&key) {
+            return Ok(tunables.clone());
+        }
+        if !facts.edge.driver.is_executable() {
+            return Err(PlanError::Driver {
+                machine: self.machine.name.clone(),
+                memory: self.machine.memory(facts.child).name.clone(),
+                driver: facts.edge.driver.name().to_owned(),
+            });
+        }
+        let tunables = choose(self.machine, facts, &self.mapping, task, shape, self.options.depth_max)?;
+        self.tasks.push(task.clone());
+        self.chosen.insert(key, tunables.clone());
+        Ok(tunables)
+    }
+
+    fn overflow(
+        &self,
+        facts: &EdgeFacts<'_>,
+        parts: &crate::scope::Split,
+        overflow: crate::edge::Overflow,
+    ) -> PlanError {
+        let call = &parts.calls[overflow.fit.call as usize];
+        PlanError::DoesNotFit {
+            memory: self.machine.memory(facts.child).name.clone(),
+            task: parts.tasks[call.task as usize].name().to_owned(),
+            capacity: format_bytes(overflow.capacity_bytes),
+            total: format_bytes(facts.total_bytes),
+            reserved: format_bytes(overflow.reserved_bytes),
+            tile: format!("call {}", overflow.fit.call),
+            need: format_bytes(overflow.fit.need_bytes),
+            enough: format_bytes(overflow.reserved_bytes + 2 * overflow.fit.need_bytes),
+        }
+    }
+
+    fn no_edge(&self) -> PlanError {
+        let machine = self.machine.name.clone();
+        PlanError::OneMemory { machine, memory: self.machine.memory(self.machine.root()).name.clone() }
+    }
+}

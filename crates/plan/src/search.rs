@@ -1,0 +1,271 @@
+//! Choosing tunables: how large the blocks of a call are, for one edge.
+//!
+//! Candidates are fractions of each axis. A first look at all of them uses only what splitting tells (do the blocks
+//! of one sub-call fit, how many bytes would move if nothing but the previous sub-call's blocks stayed); the most
+//! promising are then planned in earnest, and the cheapest plan decides.
+
+use crate::edge::{Draft, EdgeFacts, TaskRef, draft};
+use crate::error::PlanError;
+use crate::mapping::Mapping;
+use crate::scope::{Scope, Split, split};
+use multigrain_machine::{Driver, Machine, format_bytes};
+use multigrain_program::{CallShape, Tunable, Tunables};
+
+/// More sub-calls than this are considered only when nothing with fewer fits.
+const CALLS_FEW: u64 = 4096;
+/// The most sub-calls of one call that are considered at all.
+const CALLS_MAX: u64 = 1 << 20;
+/// How many candidates are planned in earnest.
+const FINALISTS: usize = 20;
+
+struct Candidate {
+    tunables: Tunables,
+    calls: u64,
+    footprint: u64,
+    reserved: u64,
+    guess: f64,
+}
+
+/// Chooses the tunables of a call at an edge.
+pub(crate) fn choose(
+    machine: &Machine,
+    facts: &EdgeFacts<'_>,
+    mapping: &Mapping,
+    task: &TaskRef,
+    shape: &CallShape,
+    depth_max: usize,
+) -> Result<Tunables, PlanError> {
+    let specs = task.tunables(shape);
+    let memory = machine.memory(facts.child).name.clone();
+    let fixed = fixed_values(mapping, task.name(), &memory, &specs)?;
+    let lists: Vec<Vec<u64>> = specs
+        .iter()
+        .map(|spec| match fixed.iter().find(|(name, _)| *name == spec.name) {
+            Some(&(_, value)) => vec![value],
+            None => values(spec, specs.len()),
+        })
+        .collect();
+    let scope = Scope::of_call(task, shape);
+    let mut smallest: Option<Candidate> = None;
+    let bounds = [(0, CALLS_FEW), (CALLS_FEW + 1, CALLS_MAX)];
+    for (calls_min, calls_max) in bounds {
+        let mut fitting = Vec::new();
+        for tunables in combinations(&specs, &lists) {
+            let calls: u64 = specs
+                .iter()
+                .map(|s| s.extent.div_ceil(tunables.get(s.name, s.extent)))
+                .fold(1, |a: u64, b| a.saturating_mul(b));
+            if calls < calls_min || calls > calls_max {
+                continue;
+            }
+            let candidate = look(facts, &scope, tunables, calls);
+            if candidate.footprint + candidate.reserved <= facts.total_bytes || !facts.stages() {
+                fitting.push(candidate);
+            } else if smallest
+                .as_ref()
+                .is_none_or(|s| candidate.footprint + candidate.reserved < s.footprint + s.reserved)
+            {
+                smallest = Some(candidate);
+            }
+        }
+        fitting.sort_by(|a, b| a.guess.total_cmp(&b.guess).then(a.calls.cmp(&b.calls)));
+        if let Some(best) = finals(facts, &scope, fitting, depth_max) {
+            return Ok(best);
+        }
+    }
+    let Some(smallest) = smallest else {
+        return Err(PlanError::Empty);
+    };
+    let capacity = facts.total_bytes.saturating_sub(smallest.reserved);
+    let tile = describe(&smallest.tunables);
+    if fixed.is_empty() {
+        // Room for rounding of addresses: one alignment for each argument.
+        let slack = facts.align_bytes() * shape.shapes.len() as u64;
+        return Err(PlanError::DoesNotFit {
+            memory,
+            task: task.name().to_owned(),
+            capacity: format_bytes(capacity),
+            total: format_bytes(facts.total_bytes),
+            reserved: format_bytes(smallest.reserved.min(facts.total_bytes)),
+            tile,
+            need: format_bytes(smallest.footprint),
+            enough: format_bytes(smallest.footprint + smallest.reserved + slack),
+        });
+    }
+    let largest = choose(machine, facts, &Mapping::default(), task, shape, depth_max)?;
+    Err(PlanError::MappingDoesNotFit {
+        memory,
+        task: task.name().to_owned(),
+        capacity: format_bytes(capacity),
+        tile,
+        need: format_bytes(smallest.footprint),
+        largest: describe(&largest),
+    })
+}
+
+/// Tunables as text: `m = 4096, n = 4096, k = 512`.
+pub(crate) fn describe(tunables: &Tunables) -> String {
+    let parts: Vec<String> = tunables.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    if parts.is_empty() { "the whole call".to_owned() } else { parts.join(", ") }
+}
+
+fn fixed_values(
+    mapping: &Mapping,
+    task: &str,
+    memory: &str,
+    specs: &[Tunable],
+) -> Result<Vec<(&'static str, u64)>, PlanError> {
+    let mut fixed = Vec::new();
+    for (name, value) in mapping.get(task, memory) {
+        let refuse = |why: String| PlanError::Mapping {
+            task: task.to_owned(),
+            memory: memory.to_owned(),
+            tunable: name.to_owned(),
+            value,
+            why,
+        };
+        let Some(spec) = specs.iter().find(|s| s.name == name) else {
+            let names: Vec<&str> = specs.iter().map(|s| s.name).collect();
+            return Err(refuse(format!("the task has no such tunable, only {}", names.join(", "))));
+        };
+        if value == 0 {
+            return Err(refuse("a block has at least one element".into()));
+        }
+        if value < spec.extent && !value.is_multiple_of(spec.multiple) {
+            return Err(refuse(format!("it must be a multiple of {}, where partial sums end", spec.multiple)));
+        }
+        fixed.push((spec.name, value.min(spec.extent)));
+    }
+    Ok(fixed)
+}
+
+/// Fractions of an axis, rounded up to friendly numbers.
+fn values(spec: &Tunable, axes: usize) -> Vec<u64> {
+    let mut divisors: Vec<u64> = match axes {
+        0 | 1 => (1..=16).chain([20, 24, 28, 32, 40, 48, 56]).collect(),
+        2 => (1..=8).chain([10, 12, 16, 20, 24, 28, 32, 40, 48]).collect(),
+        _ => vec![1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48],
+    };
+    let mut d = 64;
+    while d <= 2 * spec.extent {
+        divisors.push(d);
+        d *= 2;
+    }
+    let mut values: Vec<u64> = divisors
+        .into_iter()
+        .map(|d| {
+            let raw = spec.extent.div_ceil(d);
+            // Steps of an eighth or less, powers of two: blocks begin where pages and vectors do.
+            let step = if raw >= 64 { (raw / 8).next_power_of_two().min(1024) } else { 1 };
+            let step = if spec.extent.div_ceil(raw.next_multiple_of(step)) < d { 1 } else { step };
+            raw.next_multiple_of(step).next_multiple_of(spec.multiple).min(spec.extent)
+        })
+        .collect();
+    values.sort_unstable_by(|a, b| b.cmp(a));
+    values.dedup();
+    values
+}
+
+fn combinations<'a>(specs: &'a [Tunable], lists: &'a [Vec<u64>]) -> impl Iterator<Item = Tunables> + 'a {
+    let total: usize = lists.iter().map(Vec::len).product();
+    (0..total).map(move |mut index| {
+        let mut tunables = Tunables::new();
+        for (spec, list) in specs.iter().zip(lists) {
+            tunables.set(spec.name, list[index % list.len()]);
+            index /= list.len();
+        }
+        tunables
+    })
+}
+
+fn split_with(scope: &Scope, tunables: &Tunables) -> Split {
+    let result: Result<Split, std::convert::Infallible> = split(scope, |_, _| Ok(tunables.clone()));
+    match result {
+        Ok(split) => split,
+    }
+}
+
+/// What splitting alone tells of a candidate.
+fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) -> Candidate {
+    let split = split_with(scope, &tunables);
+    let align = facts.align_bytes();
+    let (mut footprint, mut scratch) = (0u64, 0);
+    for (task, shape) in &split.classes {
+        let task = &split.tasks[*task as usize];
+        let bytes: u64 = task
+            .params()
+            .iter()
+            .zip(&shape.shapes)
+            .map(|(p, s)| (s.elements() * p.element.size_bytes()).next_multiple_of(align))
+            .sum();
+        footprint = footprint.max(bytes);
+        scratch = scratch.max(facts.scratch_bytes(&**task, shape));
+    }
+    let reserved = facts.fixed_bytes + scratch;
+    let class_seconds: Vec<f64> =
+        split.classes.iter().map(|(t, s)| facts.run_seconds(&*split.tasks[*t as usize], s)).collect();
+    let busy: f64 = split.class_of.iter().map(|&c| class_seconds[c as usize]).sum::<f64>() / facts.children as f64;
+    let longest = class_seconds.iter().copied().fold(0.0, f64::max);
+    let guess = if facts.stages() {
+        let (mut moving, mut first) = (0.0, 0.0);
+        for (i, call) in split.calls.iter().enumerate() {
+            let params = split.tasks[call.task as usize].params();
+            for (j, arg) in call.args.iter().enumerate() {
+                let stays = i > 0 && split.calls[i - 1].args.contains(arg);
+                if stays {
+                    continue;
+                }
+                let (fragments, _) = arg.region.fragments(scope.arrays[arg.array as usize].shape);
+                let bytes = (arg.region.elements() * params[j].element.size_bytes()) as f64;
+                let mut seconds = bytes / facts.edge.read_bytes_per_second;
+                if facts.edge.driver == Driver::Disk {
+                    seconds += fragments as f64 * 4e-6;
+                }
+                moving += seconds + facts.edge.latency_ns * 1e-9;
+                if i == 0 {
+                    first += seconds;
+                }
+            }
+        }
+        let overlaps = facts.edge.driver != Driver::Local && 2 * footprint + reserved <= facts.total_bytes;
+        if overlaps { busy.max(moving) + 0.05 * moving + first } else { busy + moving }
+    } else {
+        let workers_idle = if split.calls.len() < facts.children { longest } else { 0.0 };
+        busy + 0.03 * longest + workers_idle
+    };
+    Candidate { tunables, calls, footprint, reserved, guess }
+}
+
+fn finals(facts: &EdgeFacts<'_>, scope: &Scope, fitting: Vec<Candidate>, depth_max: usize) -> Option<Tunables> {
+    let mut best: Option<(f64, Tunables)> = None;
+    for (planned, candidate) in fitting.into_iter().enumerate() {
+        if planned >= FINALISTS && best.is_some() {
+            break;
+        }
+        let split = split_with(scope, &candidate.tunables);
+        let result: Result<Draft, _> = draft(facts, &scope.arrays, &split, depth_max, false);
+        if let Ok(draft) = result
+            && best.as_ref().is_none_or(|(cost, _)| draft.cost < *cost)
+        {
+            best = Some((draft.cost, candidate.tunables));
+        }
+    }
+    best.map(|(_, tunables)| tunables)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_respect_multiples_and_extents() {
+        for extent in [1, 2, 3, 7, 255, 256, 257, 1000, 16384, 33_554_432] {
+            for multiple in [1, 4, 256] {
+                let values = values(&Tunable { name: "k", extent, multiple }, 3);
+                assert_eq!(values[0], extent, "the whole axis is always a candidate");
+                assert!(values.iter().all(|v| *v == extent || v.is_multiple_of(multiple)), "{values:?}");
+                assert!(values.last().is_some_and(|&v| v <= multiple.max(1)) || extent <= multiple, "{values:?}");
+            }
+        }
+    }
+}
