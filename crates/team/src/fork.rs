@@ -197,10 +197,10 @@ fn report(first: &Mutex<Option<WorkerPanic>>, worker: usize, payload: Box<dyn An
     } else {
         "a panic without a text".to_string()
     };
-    // Dropping a payload may itself panic, and that would tear down the worker: leak what only a program that throws
-    // values of its own can bring here.
-    if !payload.is::<&str>() && !payload.is::<String>() {
-        std::mem::forget(payload);
+    // Dropping a payload may itself panic, and that must not end the worker. What that second panic throws is leaked:
+    // only a program that throws values of its own, whose end throws again, gets here.
+    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(second);
     }
     lock(first).get_or_insert(WorkerPanic { worker, message });
 }

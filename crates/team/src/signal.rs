@@ -3,7 +3,7 @@
 
 use crate::abort::{Abort, Aborted};
 use crate::spin::SpinLimit;
-use crate::sync::{AtomicU64, Mutex, Ordering, Thread, lock, spin_loop, thread};
+use crate::sync::{AtomicU64, Mutex, Ordering, Thread, current, lock, park, spin_loop};
 
 /// Bit 0 of the word: a thread has announced that it is about to park, or has parked.
 const SLEEPY: u64 = 1;
@@ -66,7 +66,7 @@ impl Signal {
     #[cold]
     #[inline(never)]
     fn sleep(&self, target: u64, abort: Option<&Abort>) -> Result<(), Aborted> {
-        let me = thread::current();
+        let me = current();
         loop {
             if !self.announce(target, &me) {
                 return Ok(());
@@ -77,7 +77,7 @@ impl Signal {
             }
             // Between the announcements and here the thread may already have been unparked; then this returns at
             // once [early unpark]. It may also return for no reason, or for an old one [stale unpark]: look again.
-            thread::park();
+            park();
             self.retract(&me);
             if let Some(abort) = abort {
                 abort.retract(&me);

@@ -7,7 +7,7 @@ pub(crate) use loom::{
     hint::spin_loop,
     sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     sync::{Arc, Mutex, MutexGuard},
-    thread::{self, Thread},
+    thread::{Builder, JoinHandle},
     thread_local,
 };
 
@@ -16,9 +16,60 @@ pub(crate) use std::{
     hint::spin_loop,
     sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     sync::{Arc, Mutex, MutexGuard},
-    thread::{self, Thread},
+    thread::{Builder, JoinHandle},
     thread_local,
 };
+
+#[cfg(loom)]
+pub(crate) use park::{Thread, current, park};
+
+#[cfg(not(loom))]
+pub(crate) use std::thread::{Thread, current, park};
+
+/// Parking for the model checker. The one that loom 0.7 brings wakes a thread that is blocked on a lock, too, as if
+/// it had got the lock; so here a token, a lock and a condition variable do what `std` promises: an unpark before the
+/// park is kept, several count as one.
+#[cfg(loom)]
+mod park {
+    use loom::sync::{Arc, Condvar, Mutex};
+
+    #[derive(Clone, Debug)]
+    pub(crate) struct Thread {
+        token: Arc<(Mutex<bool>, Condvar)>,
+        id: loom::thread::ThreadId,
+    }
+
+    loom::thread_local! {
+        static CURRENT: Thread = Thread {
+            token: Arc::new((Mutex::new(false), Condvar::new())),
+            id: loom::thread::current().id(),
+        };
+    }
+
+    impl Thread {
+        pub(crate) fn id(&self) -> loom::thread::ThreadId {
+            self.id
+        }
+
+        pub(crate) fn unpark(&self) {
+            *self.token.0.lock().unwrap() = true;
+            self.token.1.notify_one();
+        }
+    }
+
+    pub(crate) fn current() -> Thread {
+        CURRENT.with(Thread::clone)
+    }
+
+    pub(crate) fn park() {
+        let token = current().token;
+        let mut given = token.0.lock().unwrap();
+        while !*given {
+            given = token.1.wait(given).unwrap();
+        }
+        *given = false;
+    }
+}
 
 /// `std`'s cell with the interface of loom's, which lets loom see every access.
 #[cfg(not(loom))]

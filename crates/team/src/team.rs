@@ -8,7 +8,7 @@ use crate::fork::{self, Crew, Members, WorkerPanic};
 use crate::mailbox::Mailbox;
 use crate::place::{self, Place, Placed};
 use crate::spin::SpinLimit;
-use crate::sync::{Arc, AtomicUsize, Mutex, Ordering, lock, thread};
+use crate::sync::{Arc, AtomicUsize, Builder, JoinHandle, Mutex, Ordering, lock};
 
 /// How a team is made.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ impl Default for TeamOptions {
 #[derive(Debug)]
 pub struct Team {
     shared: Arc<Shared>,
-    threads: Vec<thread::JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
     /// The processor of worker 0 during [`Team::run`].
     processor: Option<usize>,
     /// Held by the one thread outside the team that uses it.
@@ -82,7 +82,7 @@ impl Team {
         let mut team = Team { shared, threads: Vec::new(), processor: processor_of(0), entry: Mutex::new(()) };
         for worker in 1..workers {
             let (shared, processor) = (Arc::clone(&team.shared), processor_of(worker));
-            let thread = thread::Builder::new().name(format!("worker-{worker}")).spawn(move || {
+            let thread = Builder::new().name(format!("worker-{worker}")).spawn(move || {
                 if processor.is_some_and(bind::to) {
                     shared.bound.fetch_add(1, Ordering::Relaxed);
                 }

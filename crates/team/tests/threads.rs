@@ -58,7 +58,7 @@ fn what_a_job_writes_is_visible_after_the_fork() {
     let team = team(4);
     let mut cells = vec![0_u64; 4];
     for round in 1..=REPEATS as u64 {
-        let parts: Vec<_> = cells.iter_mut().map(|cell| std::sync::Mutex::new(cell)).collect();
+        let parts: Vec<_> = cells.iter_mut().map(std::sync::Mutex::new).collect();
         team.fork(0..4, &|worker| **parts[worker].lock().unwrap() += round * worker as u64).unwrap();
     }
     let rounds: u64 = (1..=REPEATS as u64).sum();
