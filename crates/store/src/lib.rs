@@ -1,1 +1,39 @@
-//! Drivers that move bytes, and the files they move them from and to.
+//! Drivers that move bytes between a parent memory and a child memory, and the files behind a disk edge.
+//!
+//! What comes in: descriptions of blocks (a file or a parent address, offsets, lengths, pitches) and the memory that
+//! they go to or come from. What goes out: the bytes moved, a [`Ticket`] for each asynchronous transfer, counters, and
+//! faults as values ([`StoreError`]) that name the file, the operation and the way out. Three drivers: [`Disk`]
+//! (direct asynchronous file I/O), [`LocalStore`] (a worker's private arena, by choice under strict Cell rules) and
+//! [`shared`] (nothing to move). The room never decides what is moved when: it knows no program and no plan; it never
+//! panics on bad input, never hangs, and never shows a half-written file under its final name.
+//!
+//! The page `docs/transfers.md` beside the sources tells how a transfer list becomes operations, with the named states
+//! of an operation; [`journal`] draws the resume journal.
+
+pub mod buffer;
+pub mod disk;
+pub mod element;
+pub mod error;
+pub mod faults;
+pub mod file;
+pub mod journal;
+pub mod local;
+pub mod npy;
+pub mod shared;
+pub mod transfer;
+
+mod backend;
+mod naming;
+mod opening;
+mod scheduler;
+
+pub use buffer::AlignedBuffer;
+pub use disk::{BackendChoice, Counters, Disk, DiskOptions, Ticket};
+pub use element::ElementType;
+pub use error::{Errno, StoreError};
+pub use faults::{Faults, Operation, OperationKind, Verdict};
+pub use file::ArrayFile;
+pub use journal::{Journal, Record};
+pub use local::{LocalRules, LocalStore};
+pub use npy::{ArrayHeader, HeaderError};
+pub use transfer::{Direction, Fragment, Stride, TransferList};

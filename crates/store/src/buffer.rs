@@ -1,0 +1,170 @@
+//! Page-aligned memory for staging, arenas and direct I/O.
+
+use std::ptr::NonNull;
+
+use crate::error::{Errno, StoreError};
+
+/// From this size on the kernel is asked for huge pages: fewer page faults, fewer pages to pin for direct I/O.
+const HUGE_PAGES_FROM_BYTES: usize = 4 << 20;
+/// Alignment of a huge page on every architecture that this runs on.
+const HUGE_PAGE_BYTES: usize = 2 << 20;
+
+/// Zeroed anonymous memory, aligned to 4096 bytes (to 2 MiB from 4 MiB on).
+///
+/// The memory is not touched when it is made: pages appear on first use, on the NUMA node of the toucher.
+/// Others may write through [`as_mut_ptr`](Self::as_mut_ptr) while a transfer or a task owns a part of it; who owns
+/// which part when is the caller's business, so the slice views are `unsafe`.
+pub struct AlignedBuffer {
+    start: NonNull<u8>,
+    len_bytes: usize,
+    mapping: NonNull<u8>,
+    mapping_bytes: usize,
+}
+
+// SAFETY: the buffer owns its mapping alone; nothing in it belongs to a thread. Access to the bytes goes through raw
+// pointers or `unsafe` views, whose users uphold exclusion.
+unsafe impl Send for AlignedBuffer {}
+// SAFETY: as above; a shared reference gives out only pointers and `unsafe` views.
+unsafe impl Sync for AlignedBuffer {}
+
+impl AlignedBuffer {
+    /// Alignment of the first byte that is always kept.
+    pub const ALIGNMENT_BYTES: usize = 4096;
+
+    /// `len_bytes` of zeroed memory.
+    ///
+    /// # Errors
+    /// [`StoreError::Memory`] when the operating system refuses the mapping.
+    pub fn new(len_bytes: usize) -> Result<AlignedBuffer, StoreError> {
+        let refused = |errno| StoreError::Memory { asked_bytes: len_bytes as u64, errno };
+        if len_bytes == 0 {
+            // An empty buffer maps nothing; its address is aligned and never read.
+            let start = NonNull::without_provenance(
+                std::num::NonZero::new(Self::ALIGNMENT_BYTES).expect("the alignment is not zero"),
+            );
+            return Ok(AlignedBuffer { start, len_bytes, mapping: start, mapping_bytes: 0 });
+        }
+        let huge = len_bytes >= HUGE_PAGES_FROM_BYTES;
+        let slack = if huge { HUGE_PAGE_BYTES } else { 0 };
+        let mapping_bytes = len_bytes
+            .checked_next_multiple_of(Self::ALIGNMENT_BYTES)
+            .and_then(|n| n.checked_add(slack))
+            .ok_or_else(|| refused(Errno(libc::ENOMEM)))?;
+        let mapping = map_anonymous(mapping_bytes).map_err(refused)?;
+        let skip = if huge { mapping.addr().get().wrapping_neg() % HUGE_PAGE_BYTES } else { 0 };
+        // SAFETY: `skip` is below the slack that was added to the mapping, so the result lies inside it.
+        let start = unsafe { mapping.add(skip) };
+        if huge {
+            advise_huge(start, len_bytes);
+        }
+        Ok(AlignedBuffer { start, len_bytes, mapping, mapping_bytes })
+    }
+
+    /// Bytes in the buffer.
+    pub fn len(&self) -> usize {
+        self.len_bytes
+    }
+
+    /// Whether the buffer has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len_bytes == 0
+    }
+
+    /// Address of the first byte.
+    pub fn as_ptr(&self) -> *const u8 {
+        self.start.as_ptr()
+    }
+
+    /// Address of the first byte, for writing. Who writes upholds exclusion (see the type).
+    pub fn as_mut_ptr(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// The bytes as a slice.
+    ///
+    /// # Safety
+    /// Nobody writes the buffer while the slice lives.
+    pub unsafe fn as_slice(&self) -> &[u8] {
+        // SAFETY: the mapping holds `len_bytes` initialised (zeroed) bytes; the caller excludes writers.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len_bytes) }
+    }
+
+    /// The bytes as a mutable slice; the exclusive borrow excludes other users of this handle.
+    ///
+    /// # Safety
+    /// No transfer or task that was given a pointer into the buffer is still under way.
+    pub unsafe fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and the caller vouches for the pointers that were given out.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len_bytes) }
+    }
+}
+
+impl Drop for AlignedBuffer {
+    fn drop(&mut self) {
+        if self.mapping_bytes > 0 {
+            unmap(self.mapping, self.mapping_bytes);
+        }
+    }
+}
+
+impl std::fmt::Debug for AlignedBuffer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "AlignedBuffer({} bytes)", self.len_bytes)
+    }
+}
+
+fn map_anonymous(bytes: usize) -> Result<NonNull<u8>, Errno> {
+    // SAFETY: an anonymous private mapping at an address of the kernel's choice touches no existing memory.
+    let address = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+            0,
+        )
+    };
+    if address == libc::MAP_FAILED { Err(Errno::last()) } else { NonNull::new(address.cast()).ok_or(Errno(libc::ENOMEM)) }
+}
+
+fn advise_huge(start: NonNull<u8>, bytes: usize) {
+    if cfg!(miri) {
+        return;
+    }
+    // Only advice: where the kernel has no huge pages nothing is lost, so the result is of no interest.
+    // SAFETY: the range lies inside a mapping that the caller has just made and still owns.
+    unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
+}
+
+fn unmap(mapping: NonNull<u8>, bytes: usize) {
+    // SAFETY: called once, from drop, with the address and length that mmap returned; nothing refers to it any more.
+    unsafe { libc::munmap(mapping.as_ptr().cast(), bytes) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeroed_aligned_and_writable() {
+        for len in [0, 1, 4095, 4096, 4097, 5 << 20] {
+            let mut buffer = AlignedBuffer::new(len).unwrap();
+            assert_eq!(buffer.as_ptr().addr() % AlignedBuffer::ALIGNMENT_BYTES, 0);
+            assert_eq!(buffer.len(), len);
+            // SAFETY: nobody else holds a pointer into the buffer.
+            let bytes = unsafe { buffer.as_mut_slice() };
+            assert_eq!(bytes.len(), len);
+            assert!(bytes.iter().step_by(61).all(|&b| b == 0));
+            if let Some(last) = bytes.last_mut() {
+                *last = 7;
+            }
+        }
+    }
+
+    #[test]
+    fn an_impossible_size_is_an_error() {
+        assert!(matches!(AlignedBuffer::new(usize::MAX - 10), Err(StoreError::Memory { .. })));
+        assert!(matches!(AlignedBuffer::new(usize::MAX / 2), Err(StoreError::Memory { .. })));
+    }
+}

@@ -1,0 +1,342 @@
+//! The driver of a disk edge: files, transfers between them and memory, and what they cost.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+
+use crate::backend::{Backend, POOL_THREADS, Pool, Uring, Waker};
+use crate::buffer::AlignedBuffer;
+use crate::error::{Errno, StoreError};
+use crate::faults::{Faults, Operation, OperationKind, Verdict};
+use crate::scheduler::{Inbox, Job, Message, Runner, Staging, TicketState, serve};
+use crate::transfer::{Direction, TransferList};
+
+/// How operations reach the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BackendChoice {
+    /// io_uring; where the kernel refuses it, the pool.
+    #[default]
+    Auto,
+    /// io_uring or an error.
+    Uring,
+    /// A pool of threads with positional reads and writes.
+    Pool,
+}
+
+/// What a [`Disk`] is made with.
+#[derive(Clone)]
+pub struct DiskOptions {
+    /// How operations reach the device.
+    pub backend: BackendChoice,
+    /// Operations in flight at most (clamped to 1 to 1024).
+    pub queue_depth: usize,
+    /// Bytes of staging for transfers that are not aligned: reserved at once, to be counted in the memory budget (at
+    /// least 256 KiB are taken).
+    pub staging_bytes: usize,
+    /// Asked before every operation that touches the file system.
+    pub faults: Option<Arc<dyn Faults>>,
+}
+
+impl Default for DiskOptions {
+    /// Automatic choice, 64 operations, 8 MiB of staging, no faults.
+    fn default() -> DiskOptions {
+        DiskOptions { backend: BackendChoice::Auto, queue_depth: 64, staging_bytes: 8 << 20, faults: None }
+    }
+}
+
+impl std::fmt::Debug for DiskOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DiskOptions")
+            .field("backend", &self.backend)
+            .field("queue_depth", &self.queue_depth)
+            .field("staging_bytes", &self.staging_bytes)
+            .field("faults", &self.faults.is_some())
+            .finish()
+    }
+}
+
+/// What went through a disk so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Bytes that completed reads brought.
+    pub bytes_read: u64,
+    /// Bytes that completed writes took.
+    pub bytes_written: u64,
+    /// Bytes asked of the device by reads: whole blocks, crossed gaps and edge blocks included.
+    pub device_bytes_read: u64,
+    /// Bytes given to the device by writes: whole blocks.
+    pub device_bytes_written: u64,
+    /// Operations on the file system of every kind.
+    pub operations: u64,
+}
+
+/// The receipt for a submitted transfer list. Clones are the same receipt; dropping it cancels nothing.
+#[derive(Clone)]
+pub struct Ticket(Arc<TicketState>);
+
+impl Ticket {
+    /// Whether the transfer is over, well or badly. Once this is `true`, the bytes are visible to the caller.
+    pub fn is_done(&self) -> bool {
+        self.0.is_done()
+    }
+
+    /// Blocks until the transfer is over.
+    ///
+    /// # Errors
+    /// The first fault of the transfer; how many of its bytes were moved is then unknown.
+    pub fn wait(&self) -> Result<(), StoreError> {
+        self.0.wait()
+    }
+}
+
+impl std::fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Ticket(done: {})", self.is_done())
+    }
+}
+
+/// What the fault hook (or a death before) made of an operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Refusal {
+    Fail(Errno),
+    Dead,
+}
+
+/// What every operation passes: the fault hook and the counters.
+#[derive(Default)]
+pub(crate) struct Context {
+    faults: Option<Arc<dyn Faults>>,
+    dead: AtomicBool,
+    operations: AtomicU64,
+    bytes_read: AtomicU64,
+    bytes_written: AtomicU64,
+    device_bytes_read: AtomicU64,
+    device_bytes_written: AtomicU64,
+}
+
+impl Context {
+    /// To be asked before an operation that touches the file system.
+    pub(crate) fn ask(&self, kind: OperationKind, path: &Path, offset_bytes: u64, len_bytes: u64) -> Result<(), Refusal> {
+        let number = self.operations.fetch_add(1, Ordering::Relaxed);
+        let Some(faults) = &self.faults else { return Ok(()) };
+        if self.is_dead() {
+            return Err(Refusal::Dead);
+        }
+        match faults.before(&Operation { kind, path, offset_bytes, len_bytes, number }) {
+            Verdict::Go => Ok(()),
+            Verdict::Fail(errno) => Err(Refusal::Fail(Errno(errno))),
+            Verdict::Dead => {
+                self.dead.store(true, Ordering::Release);
+                Err(Refusal::Dead)
+            }
+        }
+    }
+
+    /// Does an operation on a whole file, if the hook lets it, and tells its fault with the file's name.
+    pub(crate) fn attempt<T, E: Into<Errno>>(
+        &self,
+        kind: OperationKind,
+        path: &Path,
+        operation: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, StoreError> {
+        let failed = |errno| StoreError::File { operation: kind, path: path.to_owned(), errno };
+        match self.ask(kind, path, 0, 0) {
+            Ok(()) => operation().map_err(|error| failed(error.into())),
+            Err(Refusal::Fail(errno)) => Err(failed(errno)),
+            Err(Refusal::Dead) => Err(StoreError::Dead),
+        }
+    }
+
+    pub(crate) fn is_dead(&self) -> bool {
+        self.dead.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn count_device(&self, direction: Direction, bytes: u64) {
+        let counter = match direction {
+            Direction::Read => &self.device_bytes_read,
+            Direction::Write => &self.device_bytes_written,
+        };
+        counter.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_payload(&self, direction: Direction, bytes: u64) {
+        let counter = match direction {
+            Direction::Read => &self.bytes_read,
+            Direction::Write => &self.bytes_written,
+        };
+        counter.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// What the callers and the I/O thread share.
+struct Shared {
+    context: Context,
+    inbox: Inbox,
+}
+
+/// Every file operation of a run goes through one `Disk`: it owns the way to the device, the staging memory, the
+/// counters and the optional fault hook.
+///
+/// Dropping it waits for the transfers that are under way.
+pub struct Disk {
+    shared: Arc<Shared>,
+    waker: Waker,
+    backend_name: String,
+    staging_bytes: u64,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Disk {
+    /// Reserves the staging memory and starts the I/O thread (bound to no core, asleep while there is nothing to do).
+    ///
+    /// # Errors
+    /// [`StoreError::Memory`], [`StoreError::NoThread`]; [`StoreError::NoUring`] when io_uring was asked for.
+    pub fn new(options: DiskOptions) -> Result<Disk, StoreError> {
+        let staging = Staging::new(options.staging_bytes)?;
+        let staging_bytes = staging.memory().len() as u64;
+        let context = Context { faults: options.faults.clone(), ..Context::default() };
+        let shared = Arc::new(Shared { context, inbox: Inbox::default() });
+        let depth = options.queue_depth.clamp(1, 1024);
+        let (reply, started) = mpsc::sync_channel(1);
+        let for_thread = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("disk".into())
+            .spawn(move || match open_backend(options.backend, depth, &staging) {
+                Ok((backend, waker, name)) => {
+                    if reply.send(Ok((waker, name))).is_ok() {
+                        serve(Runner::new(backend, staging, depth), &for_thread.inbox, &for_thread.context);
+                    }
+                }
+                Err(error) => {
+                    // The maker of the disk is waiting for this message.
+                    let _ = reply.send(Err(error));
+                }
+            })
+            .map_err(|error| StoreError::NoThread { errno: error.into() })?;
+        let no_answer = |_| StoreError::NoThread { errno: Errno(libc::EAGAIN) };
+        let (waker, backend_name) = started.recv().map_err(no_answer)??;
+        Ok(Disk { shared, waker, backend_name, staging_bytes, thread: Some(thread) })
+    }
+
+    /// How operations reach the device, for people: "io_uring, registered buffers", or the pool and why.
+    pub fn backend_name(&self) -> &str {
+        &self.backend_name
+    }
+
+    /// Bytes of staging memory that are reserved.
+    pub fn staging_bytes(&self) -> u64 {
+        self.staging_bytes
+    }
+
+    /// Starts the transfer of a list; returns at once. Transfers start in the order of submission, several are under
+    /// way at a time, and they may complete in any order: who needs one before another waits in between.
+    ///
+    /// # Safety
+    /// Until the ticket is done (or the disk is dropped), the memory of every fragment stays valid; for a read nobody
+    /// else touches it, for a write nobody changes it; and no other transfer under way writes the same bytes of the
+    /// file, or reads bytes that this one writes.
+    pub unsafe fn submit(&self, list: TransferList) -> Ticket {
+        if let Err(error) = list.validate() {
+            return Ticket(Arc::new(TicketState::finished(Err(error))));
+        }
+        let ticket = Arc::new(TicketState::default());
+        self.tell(Message::Transfer(Job { list, ticket: Arc::clone(&ticket) }));
+        Ticket(ticket)
+    }
+
+    /// Blocks until a transfer is over.
+    ///
+    /// # Errors
+    /// See [`Ticket::wait`].
+    pub fn wait(&self, ticket: Ticket) -> Result<(), StoreError> {
+        ticket.wait()
+    }
+
+    /// Whether a transfer is over.
+    pub fn is_done(&self, ticket: &Ticket) -> bool {
+        ticket.is_done()
+    }
+
+    /// Registers memory with the kernel, so that aligned transfers in it need not pin their pages each time. The pages
+    /// are made present at once, and the memory lives at least as long as the disk. Returns whether it was possible;
+    /// where not (the pool, the limit of locked memory), transfers work as before.
+    pub fn register(&self, memory: &Arc<AlignedBuffer>) -> bool {
+        let (reply, answer) = mpsc::sync_channel(1);
+        self.tell(Message::Register(Arc::clone(memory), reply));
+        matches!(answer.recv(), Ok(Ok(())))
+    }
+
+    /// What went through so far.
+    pub fn counters(&self) -> Counters {
+        let context = &self.shared.context;
+        let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Counters {
+            bytes_read: value(&context.bytes_read),
+            bytes_written: value(&context.bytes_written),
+            device_bytes_read: value(&context.device_bytes_read),
+            device_bytes_written: value(&context.device_bytes_written),
+            operations: value(&context.operations),
+        }
+    }
+
+    pub(crate) fn context(&self) -> &Context {
+        &self.shared.context
+    }
+
+    fn tell(&self, message: Message) {
+        if self.shared.inbox.put(message) {
+            self.waker.wake();
+        }
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        self.tell(Message::Stop);
+        if let Some(thread) = self.thread.take() {
+            // The I/O thread does not panic; there is nothing to learn from the result.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl std::fmt::Debug for Disk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Disk({})", self.backend_name)
+    }
+}
+
+type Opened = (Box<dyn Backend>, Waker, String);
+
+/// The backend of the choice; called on the I/O thread, because a ring belongs to the thread that made it.
+fn open_backend(choice: BackendChoice, depth: usize, staging: &Staging) -> Result<Opened, StoreError> {
+    let refused = if choice == BackendChoice::Pool {
+        None
+    } else {
+        match Uring::new(depth as u32) {
+            Ok((mut uring, event)) => {
+                let name = match uring.register(staging.memory()) {
+                    Ok(()) => "io_uring, registered buffers".to_owned(),
+                    Err(errno) => format!("io_uring, unregistered buffers ({errno}; {})", locked_memory_limit()),
+                };
+                return Ok((Box::new(uring), Waker::Uring(event), name));
+            }
+            Err(errno) if choice == BackendChoice::Uring => return Err(StoreError::NoUring { errno }),
+            Err(errno) => Some(errno),
+        }
+    };
+    let (pool, waker) = Pool::new().map_err(|errno| StoreError::NoThread { errno })?;
+    let mut name = format!("{POOL_THREADS} threads with positional reads and writes");
+    if let Some(errno) = refused {
+        name.push_str(&format!(" (io_uring refused: {errno})"));
+    }
+    Ok((Box::new(pool), Waker::Pool(waker), name))
+}
+
+fn locked_memory_limit() -> String {
+    match rustix::process::getrlimit(rustix::process::Resource::Memlock).current {
+        Some(bytes) => format!("locked memory is limited to {bytes} bytes"),
+        None => "locked memory is not limited".to_owned(),
+    }
+}

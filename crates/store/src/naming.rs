@@ -1,0 +1,19 @@
+//! Names of the files that accompany an output.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// `<path><suffix>`, in the same directory.
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name: OsString = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// The directory that holds `path`.
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}

@@ -1,0 +1,236 @@
+//! Creating outputs and scratch files.
+
+use super::*;
+use crate::buffer::AlignedBuffer;
+
+/// How often creating a `.part` starts again when another run removes or renames it at the same moment.
+const RACES_MAX: u32 = 16;
+
+impl Disk {
+    /// Creates the output `final_path`, a .npy file whose data starts at byte 4096. It is written as
+    /// `<final_path>.part`; [`publish`](Self::publish) gives it its name. All its bytes are reserved at once. With
+    /// `resume`, a matching `.part` of an earlier run is continued (see [`ArrayFile::is_resumed`]).
+    ///
+    /// # Errors
+    /// [`StoreError`]: the path cannot be written, another run writes it, the disk has not enough room.
+    pub fn create_npy(
+        &self,
+        final_path: impl AsRef<Path>,
+        element: ElementType,
+        shape: &[u64],
+        resume: bool,
+    ) -> Result<ArrayFile, StoreError> {
+        let path = final_path.as_ref();
+        let header = npy::write(element, shape).map_err(|problem| match problem {
+            HeaderError::TooLarge { element, shape } => StoreError::TooLarge { path: path.to_owned(), element, shape },
+            problem => StoreError::Header { path: path.to_owned(), problem },
+        })?;
+        self.create(path, element, shape, &header, resume)
+    }
+
+    /// Creates the output `final_path` of bare elements; otherwise as [`create_npy`](Self::create_npy).
+    ///
+    /// # Errors
+    /// As [`create_npy`](Self::create_npy).
+    pub fn create_raw(
+        &self,
+        final_path: impl AsRef<Path>,
+        element: ElementType,
+        shape: &[u64],
+        resume: bool,
+    ) -> Result<ArrayFile, StoreError> {
+        self.create(final_path.as_ref(), element, shape, &[], resume)
+    }
+
+    /// Creates a scratch file without a name in `directory`: it is gone when it is closed, however the run ends.
+    ///
+    /// # Errors
+    /// [`StoreError`]: the directory cannot be written, the disk has not enough room.
+    pub fn create_temporary(
+        &self,
+        directory: impl AsRef<Path>,
+        element: ElementType,
+        shape: &[u64],
+    ) -> Result<ArrayFile, StoreError> {
+        let directory = directory.as_ref();
+        let path = directory.join("(temporary)");
+        let data_bytes = data_bytes(&path, element, shape)?;
+        let flags = OFlags::RDWR | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        let unnamed = open_direct(self.context(), OperationKind::Create, directory, flags | OFlags::TMPFILE, mode);
+        let (fd, alignment) = match unnamed {
+            Err(StoreError::File { errno: Errno(libc::EOPNOTSUPP | libc::EISDIR | libc::EINVAL), .. }) => {
+                // No unnamed files here: a named one that is removed at once.
+                let name = format!(".multigrain-{}-{}.tmp", std::process::id(), next_id());
+                let named = directory.join(name);
+                let flags = flags | OFlags::CREATE | OFlags::EXCL;
+                // Opened a second time where direct I/O is refused, so it must be allowed to exist then.
+                let opened = open_direct(self.context(), OperationKind::Create, &named, flags, mode);
+                self.remove_quietly(&named);
+                opened?
+            }
+            opened => opened?,
+        };
+        let allocated = allocated_bytes(data_bytes);
+        self.reserve(&fd, &path, allocated)?;
+        Ok(output(fd, alignment, path, None, element, shape, 0, data_bytes, false))
+    }
+
+    fn create(
+        &self,
+        final_path: &Path,
+        element: ElementType,
+        shape: &[u64],
+        header: &[u8],
+        resume: bool,
+    ) -> Result<ArrayFile, StoreError> {
+        let data_bytes = data_bytes(final_path, element, shape)?;
+        if final_path.is_dir() || final_path.file_name().is_none() {
+            return Err(StoreError::NotAFile { path: final_path.to_owned(), found: "a directory" });
+        }
+        let part = with_suffix(final_path, PART_SUFFIX);
+        let (fd, alignment) = self.open_locked(&part)?;
+        let offset = header.len() as u64;
+        let filled = self.fill(&fd, alignment, &part, header, offset + data_bytes, resume);
+        match filled {
+            Ok(resumed) => {
+                let final_path = Some(final_path.to_owned());
+                Ok(output(fd, alignment, part, final_path, element, shape, offset, data_bytes, resumed))
+            }
+            Err(error) => {
+                // A `.part` that could be resumed is left alone: only what this call made is removed.
+                if !resume {
+                    self.remove_quietly(&part);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Opens or creates the `.part` and takes its lock, which ends with the last descriptor: two runs never write one
+    /// output.
+    fn open_locked(&self, part: &Path) -> Result<(OwnedFd, Alignment), StoreError> {
+        for _ in 0..RACES_MAX {
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NONBLOCK;
+            let mode = Mode::from_raw_mode(0o666);
+            let (fd, alignment) = open_direct(self.context(), OperationKind::Create, part, flags, mode)?;
+            match rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {}
+                Err(rustix::io::Errno::WOULDBLOCK) => return Err(StoreError::Busy { path: part.to_owned() }),
+                // A file system without locks: go on without, as it did before locks were taken.
+                Err(rustix::io::Errno::NOLCK | rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {}
+                Err(errno) => return Err(file_error(OperationKind::Create, part, errno)),
+            }
+            // The holder of the lock may have published or discarded the file between the opening and the lock.
+            let opened = rustix::fs::fstat(&fd).map_err(|e| file_error(OperationKind::Create, part, e))?;
+            let named = rustix::fs::stat(part);
+            if named.is_ok_and(|n| n.st_ino == opened.st_ino && n.st_dev == opened.st_dev) {
+                return Ok((fd, alignment));
+            }
+        }
+        Err(StoreError::Busy { path: part.to_owned() })
+    }
+
+    /// Makes the `.part` as long as it must be, with its header; whether it continues an earlier one.
+    fn fill(
+        &self,
+        fd: &OwnedFd,
+        alignment: Alignment,
+        part: &Path,
+        header: &[u8],
+        exact: u64,
+        resume: bool,
+    ) -> Result<bool, StoreError> {
+        let allocated = allocated_bytes(exact);
+        let found = rustix::fs::fstat(fd).map_err(|e| file_error(OperationKind::Create, part, e))?.st_size as u64;
+        let resumed = resume
+            && (found == exact || found == allocated)
+            && self.context().attempt(OperationKind::Read, part, || read_start(part, header.len() as u64))? == header;
+        if !resumed && found > 0 {
+            self.context().attempt(OperationKind::Truncate, part, || rustix::fs::ftruncate(fd, 0))?;
+        }
+        self.reserve(fd, part, allocated)?;
+        if !resumed && !header.is_empty() {
+            self.write_header(fd, alignment, part, header)?;
+        }
+        Ok(resumed)
+    }
+
+    /// Reserves all bytes of a file, so that a full disk is noticed before any work is done.
+    fn reserve(&self, fd: &OwnedFd, path: &Path, bytes: u64) -> Result<(), StoreError> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let free_bytes = rustix::fs::fstatvfs(fd).map_or(0, |s| s.f_bavail.saturating_mul(s.f_frsize));
+        let reserved = self.context().attempt(OperationKind::Allocate, path, || {
+            match rustix::fs::fallocate(fd, FallocateFlags::empty(), 0, bytes) {
+                // Not every file system can reserve: then the length is set, and a full disk shows at a write.
+                Err(rustix::io::Errno::OPNOTSUPP) if bytes > free_bytes => Err(rustix::io::Errno::NOSPC),
+                Err(rustix::io::Errno::OPNOTSUPP) => rustix::fs::ftruncate(fd, bytes),
+                other => other,
+            }
+        });
+        reserved.map_err(|error| match error {
+            StoreError::File { path, errno: Errno(libc::ENOSPC), .. } => {
+                StoreError::NoSpace { path, needed_bytes: bytes, free_bytes }
+            }
+            other => other,
+        })
+    }
+
+    /// Writes the header as one aligned operation: it fills the first page.
+    fn write_header(&self, fd: &OwnedFd, alignment: Alignment, part: &Path, header: &[u8]) -> Result<(), StoreError> {
+        let block = alignment.memory.max(alignment.write).max(1);
+        let len = (header.len() as u64).next_multiple_of(block) as usize;
+        let mut page = AlignedBuffer::new(len)?;
+        // SAFETY: the buffer was made here and no pointer to it has been given out.
+        let bytes = unsafe { page.as_mut_slice() };
+        bytes[..header.len()].copy_from_slice(header);
+        self.context().attempt(OperationKind::Write, part, || {
+            let mut done = 0;
+            while done < len {
+                match rustix::io::pwrite(fd, &bytes[done..], done as u64) {
+                    Ok(0) => return Err(rustix::io::Errno::IO),
+                    Ok(written) => done += written,
+                    Err(rustix::io::Errno::INTR) => {}
+                    Err(errno) => return Err(errno),
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Length of a file while it is written: whole blocks, so that its last block can be read and written directly.
+fn allocated_bytes(exact: u64) -> u64 {
+    exact.next_multiple_of(ALIGNMENT_BYTES_MAX)
+}
+
+#[allow(clippy::too_many_arguments)]
+fn output(
+    fd: OwnedFd,
+    alignment: Alignment,
+    path: PathBuf,
+    final_path: Option<PathBuf>,
+    element: ElementType,
+    shape: &[u64],
+    data_offset_bytes: u64,
+    data_bytes: u64,
+    resumed: bool,
+) -> ArrayFile {
+    ArrayFile(Arc::new(OpenFile {
+        fd,
+        path,
+        final_path,
+        element,
+        shape: shape.to_vec(),
+        data_offset_bytes,
+        data_bytes,
+        direct: alignment != Alignment::BUFFERED,
+        alignment,
+        writable: true,
+        resumed,
+        settled: AtomicBool::new(false),
+        id: next_id(),
+    }))
+}
