@@ -88,3 +88,20 @@ impl Machine {
         hash.0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_fnv_1a() {
+        // The published test vectors of FNV-1a, 64 bits.
+        for (text, expected) in
+            [("", 0xcbf2_9ce4_8422_2325), ("a", 0xaf63_dc4c_8601_ec8c), ("foobar", 0x8594_4171_f739_67e8)]
+        {
+            let mut hash = Fnv(BASIS);
+            hash.bytes(text.as_bytes());
+            assert_eq!(hash.0, expected, "{text:?}");
+        }
+    }
+}

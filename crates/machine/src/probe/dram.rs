@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
+/// Steps between two looks at the clock when latency is measured.
+const CHASE_STEPS: usize = 10_000;
 /// A worker's buffer has at least this.
 const WORKER_BYTES_MIN: usize = 64 << 10;
 
@@ -89,8 +91,13 @@ fn typical<R>(barrier: &std::sync::Barrier, time: Duration, bytes: usize, mut pa
         black_box(pass());
         passes.push(before.elapsed().as_secs_f64());
     }
-    passes.sort_by(f64::total_cmp);
-    bytes as f64 / passes[passes.len() / 4].max(1e-9)
+    bytes as f64 / first_quartile(&mut passes).max(1e-9)
+}
+
+/// The quarter of a list that is not empty below which the rest lies.
+fn first_quartile(times: &mut [f64]) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 4]
 }
 
 /// The middle of a list that is not empty.
@@ -109,16 +116,16 @@ fn latency_ns(bytes: u64, time: Duration) -> Result<f64, MachineError> {
     for (index, &line) in order.iter().enumerate() {
         next[line as usize * LINE_BYTES / 8] = u64::from(order[(index + 1) % lines]);
     }
-    let steps = 10_000;
-    let (start, mut at, mut taken) = (Instant::now(), 0usize, 0u64);
-    while taken == 0 || start.elapsed() < time {
-        for _ in 0..steps {
+    let (start, mut at, mut rounds_ns) = (Instant::now(), 0usize, Vec::new());
+    while rounds_ns.is_empty() || start.elapsed() < time {
+        let before = Instant::now();
+        for _ in 0..CHASE_STEPS {
             at = next[at * LINE_BYTES / 8] as usize;
         }
-        taken += steps;
+        rounds_ns.push(before.elapsed().as_secs_f64() * 1e9 / CHASE_STEPS as f64);
     }
     black_box(at);
-    Ok(start.elapsed().as_secs_f64() * 1e9 / taken as f64)
+    Ok(first_quartile(&mut rounds_ns))
 }
 
 /// Fisher and Yates, with a xorshift generator: the order must be irregular, not unpredictable.

@@ -1,0 +1,253 @@
+//! What bad machine files get: each message names the file, the line, the memory and the key.
+
+use multigrain_machine::{Edge, Machine, MachineError, Memory, MemoryId, Problem, Processor, ProcessorKind, UnitError};
+use std::path::Path;
+
+const GOOD: &str = r#"name = "good"
+
+[[memory]]
+name = "dram"
+capacity = "1 GiB"
+
+[[memory]]
+name = "core"
+parent = "dram"
+count = 2
+capacity = "1 MiB"
+[memory.edge]
+driver = "shared"
+read = "10 GB/s"
+latency = "100 ns"
+[memory.processor]
+kind = "cpu"
+rate = "16 GFLOP/s"
+"#;
+
+fn read(text: &str) -> Result<Machine, MachineError> {
+    Machine::parse_on(text, "bad.toml", computer)
+}
+
+/// A computer with a disk, DRAM and two cores.
+fn computer(dir: &Path) -> Result<Machine, MachineError> {
+    let cpu = Processor { kind: ProcessorKind::Cpu, flops_per_second: 2e9, call_overhead_ns: 5.0, code_bytes: 0 };
+    let edge = |driver| Edge::new(driver, 1e9, 100.0);
+    let memories = vec![
+        Memory { path: Some(dir.to_path_buf()), ..Memory::root("disk", 1 << 40) },
+        Memory::child("dram", MemoryId(0), 1, 1 << 30, edge(multigrain_machine::Driver::Disk)),
+        Memory::child("core", MemoryId(1), 2, 1 << 20, edge(multigrain_machine::Driver::Shared)).with_processor(cpu),
+    ];
+    Machine::new("this computer", "", memories)
+}
+
+/// Reads the good file with one text replaced by another; the message must begin and go on as stated.
+fn refused(from: &str, to: &str, place: &str, parts: &[&str]) -> Problem {
+    assert!(GOOD.contains(from), "{from:?} is not in the file");
+    let error = read(&GOOD.replacen(from, to, 1)).unwrap_err();
+    let message = error.to_string();
+    assert!(message.starts_with(place), "{message:?} does not begin with {place:?}");
+    for part in parts {
+        assert!(message.contains(part), "{message:?} lacks {part:?}");
+    }
+    error.problem
+}
+
+#[test]
+fn the_good_file_is_good() {
+    let machine = read(GOOD).unwrap();
+    assert_eq!(machine.workers(), 2);
+    let edge = machine.memories()[1].edge.unwrap();
+    assert_eq!(edge.write_bytes_per_second, edge.read_bytes_per_second);
+    assert_eq!(edge.rules.alignment_bytes, 1);
+}
+
+#[test]
+fn wrong_units() {
+    let place = "bad.toml:11: memory \"core\": capacity: ";
+    let problem = refused("\"1 MiB\"", "\"1 Mib\"", place, &["\"Mib\"", "did you mean \"MiB\""]);
+    assert!(matches!(problem, Problem::Unit(UnitError::UnknownUnit { .. })));
+    refused("\"1 MiB\"", "\"1048576\"", place, &["no unit", "256 MiB"]);
+    refused("\"1 MiB\"", "1048576", place, &["expected a size such as \"256 MiB\"", "found integer"]);
+    refused("\"10 GB/s\"", "\"10 GB\"", "bad.toml:14: memory \"core\": edge.read: ", &["\"GB\"", "GB/s"]);
+    refused("\"100 ns\"", "\"100 nm\"", "bad.toml:15: memory \"core\": edge.latency: ", &["\"nm\"", "ns, "]);
+    refused("\"16 GFLOP/s\"", "\"16 GHz\"", "bad.toml:18: memory \"core\": processor.rate: ", &["GFLOP/s"]);
+}
+
+#[test]
+fn unknown_keys_drivers_and_processors() {
+    refused("name = \"good\"", "name = \"good\"\nnmae = 1", "bad.toml:2: nmae: ", &["unknown key", "description"]);
+    refused("count = 2", "cuont = 2", "bad.toml:10: memory \"core\": cuont: ", &["unknown key", "count"]);
+    refused("read =", "raed =", "bad.toml:14: memory \"core\": edge.raed: ", &["unknown key", "read"]);
+    refused("rate =", "rat =", "bad.toml:18: memory \"core\": processor.rat: ", &["unknown key", "rate"]);
+    let problem = refused("\"shared\"", "\"shard\"", "bad.toml:13: memory \"core\": edge.driver: ", &["shared, disk"]);
+    assert_eq!(problem, Problem::UnknownDriver { found: "shard".into() });
+    let problem = refused("\"cpu\"", "\"cpus\"", "bad.toml:17: memory \"core\": processor.kind: ", &["cpu, spe, gpu"]);
+    assert_eq!(problem, Problem::UnknownProcessor { found: "cpus".into() });
+}
+
+#[test]
+fn missing_keys() {
+    let missing = |from: &str, place: &str, example: &str| {
+        let problem = refused(from, "", place, &["missing", example]);
+        assert!(matches!(problem, Problem::Missing { .. }));
+    };
+    missing("name = \"good\"", "bad.toml: name: ", "name = ");
+    missing("name = \"dram\"", "bad.toml:3: memory.name: ", "name = ");
+    missing("capacity = \"1 MiB\"", "bad.toml:7: memory \"core\": capacity: ", "256 MiB");
+    missing("driver = \"shared\"", "bad.toml:12: memory \"core\": edge.driver: ", "shared");
+    missing("read = \"10 GB/s\"", "bad.toml:12: memory \"core\": edge.read: ", "GB/s");
+    missing("latency = \"100 ns\"", "bad.toml:12: memory \"core\": edge.latency: ", "100 ns");
+    missing("kind = \"cpu\"", "bad.toml:16: memory \"core\": processor.kind: ", "cpu");
+    missing("rate = \"16 GFLOP/s\"", "bad.toml:16: memory \"core\": processor.rate: ", "GFLOP/s");
+    let edge = "[memory.edge]\ndriver = \"shared\"\nread = \"10 GB/s\"\nlatency = \"100 ns\"\n";
+    missing(edge, "bad.toml:7: memory \"core\": edge: ", "driver = ");
+}
+
+#[test]
+fn numbers_out_of_range() {
+    let out = |from: &str, to: &str, place: &str| {
+        let problem = refused(from, to, place, &["must be"]);
+        assert!(matches!(problem, Problem::OutOfRange { .. }));
+    };
+    out("\"1 MiB\"", "\"0 MiB\"", "bad.toml:11: memory \"core\": capacity: ");
+    out("count = 2", "count = 0", "bad.toml:10: memory \"core\": count: is 0");
+    out("count = 2", "count = -2", "bad.toml:10: memory \"core\": count: is -2");
+    out("count = 2", "count = 99999999999999999999", "bad.toml:10: memory \"core\": count: ");
+    out("\"10 GB/s\"", "\"0 GB/s\"", "bad.toml:14: memory \"core\": edge.read: is 0");
+    out("latency =", "write = \"0 B/s\"\nlatency =", "bad.toml:15: memory \"core\": edge.write: is 0");
+    out("latency =", "list_max = 0\nlatency =", "bad.toml:15: memory \"core\": edge.list_max: is 0");
+    out("\"16 GFLOP/s\"", "\"0 GFLOP/s\"", "bad.toml:18: memory \"core\": processor.rate: is 0");
+}
+
+#[test]
+fn wrong_types() {
+    let wrong = |from: &str, to: &str, place: &str| {
+        let problem = refused(from, to, place, &["expected", "found"]);
+        assert!(matches!(problem, Problem::WrongType { .. }));
+    };
+    wrong("name = \"good\"", "name = 1", "bad.toml:1: name: ");
+    wrong("count = 2", "count = \"2\"", "bad.toml:10: memory \"core\": count: ");
+    wrong("latency =", "strict = 1\nlatency =", "bad.toml:15: memory \"core\": edge.strict: ");
+    let error = read("name = \"m\"\nmemory = 3\n").unwrap_err();
+    assert!(error.to_string().starts_with("bad.toml:2: memory: expected [[memory]] tables"), "{error}");
+    let error = read("name = \"m\"\n[[memory]]\nname = \"a\"\nedge = 3\n").unwrap_err();
+    assert!(error.to_string().starts_with("bad.toml:4: memory \"a\": edge: expected"), "{error}");
+}
+
+#[test]
+fn trees_that_are_none() {
+    let problem = refused("parent = \"dram\"\n", "", "bad.toml:7: ", &["two roots, \"dram\" and \"core\""]);
+    assert!(matches!(problem, Problem::TwoRoots { .. }));
+    let problem = refused("\"1 GiB\"", "\"1 GiB\"\nparent = \"core\"", "bad.toml:6: ", &["dram -> core -> dram"]);
+    assert!(matches!(problem, Problem::NoRoot { .. }));
+    let problem = refused("\"dram\"\ncount", "\"darm\"\ncount", "bad.toml:9: ", &["no memory is called \"darm\""]);
+    assert!(matches!(problem, Problem::UnknownParent { .. }));
+    let problem = refused("\"core\"", "\"dram\"", "bad.toml:7: memory \"dram\": ", &["the first is in line 3"]);
+    assert!(matches!(problem, Problem::DuplicateName { .. }));
+    assert_eq!(read("name = \"m\"").unwrap_err().problem, Problem::Empty);
+}
+
+#[test]
+fn a_cycle_beside_the_root() {
+    let memory = |name: &str, parent: &str| {
+        format!("[[memory]]\nname = \"{name}\"\nparent = \"{parent}\"\ncapacity = \"1 B\"\n")
+    };
+    let text = format!("{GOOD}{}{}{}", memory("a", "b"), memory("b", "c"), memory("c", "b"));
+    let error = read(&text).unwrap_err();
+    assert_eq!(error.problem, Problem::Cycle { through: vec!["b".into(), "c".into(), "b".into()] });
+    assert!(error.to_string().starts_with("bad.toml:"), "{error}");
+}
+
+#[test]
+fn leaves_roots_and_paths() {
+    let processor = "[memory.processor]\nkind = \"cpu\"\nrate = \"16 GFLOP/s\"\n";
+    assert_eq!(refused(processor, "", "bad.toml:7: memory \"core\": ", &["processor"]), Problem::NoProcessor);
+    let edge = "\"1 GiB\"\nedge = { driver = \"disk\", read = \"1 GB/s\", latency = \"1 us\" }";
+    assert_eq!(refused("\"1 GiB\"", edge, "bad.toml:6: memory \"dram\": edge: ", &["root"]), Problem::EdgeAtRoot);
+    let problem = refused("\"1 GiB\"", "\"1 GiB\"\ncount = 3", "bad.toml:6: memory \"dram\": count: ", &["3"]);
+    assert_eq!(problem, Problem::CountAtRoot { found: 3 });
+    let path = "\"1 GiB\"\npath = \"/no/such/folder\"";
+    let problem = refused("\"1 GiB\"", path, "bad.toml:6: memory \"dram\": path: ", &["/no/such/folder"]);
+    assert!(matches!(problem, Problem::NotADirectory { .. }));
+    refused("\"core\"", "\"\"", "bad.toml:8: memory \"\": name: ", &["not a name"]);
+}
+
+#[test]
+fn text_that_is_not_toml_and_files_that_are_not_there() {
+    let problem = refused("count = 2", "count = = 2", "bad.toml:10: ", &["not TOML"]);
+    assert!(matches!(problem, Problem::Syntax { .. }));
+    refused("count = 2", "count = 2\ncount = 3", "bad.toml:11: ", &["not TOML"]);
+    let error = Machine::read(Path::new("no-such-file.toml")).unwrap_err();
+    assert!(error.to_string().starts_with("no-such-file.toml: cannot be read: "), "{error}");
+}
+
+#[test]
+fn this_computer_can_be_changed_extended_and_cut() {
+    let text = r#"
+        name = "mine"
+        base = "this computer"
+        root = "dram"
+        [[memory]]
+        name = "dram"
+        capacity = "2 GiB"
+        [[memory]]
+        name = "store"
+        replaces = "core"
+        capacity = "64 KiB"
+        edge = { driver = "local", alignment = "16 B" }
+        [[memory]]
+        name = "gpu"
+        parent = "dram"
+        capacity = "8 GiB"
+        edge = { driver = "cuda", read = "20 GB/s", latency = "10 us" }
+        processor = { kind = "gpu", rate = "10 TFLOP/s" }
+    "#;
+    let machine = read(text).unwrap();
+    let names: Vec<&str> = machine.memories().iter().map(|memory| memory.name.as_str()).collect();
+    assert_eq!(names, ["dram", "store", "gpu"]);
+    let [dram, store, _] = machine.memories() else { panic!("three memories") };
+    assert_eq!((dram.capacity_bytes, dram.edge, dram.parent), (2 << 30, None, None));
+    let edge = store.edge.unwrap();
+    assert_eq!((store.count, store.capacity_bytes, edge.rules.alignment_bytes), (2, 64 << 10, 16));
+    assert_eq!((edge.driver, edge.read_bytes_per_second), (multigrain_machine::Driver::Local, 1e9));
+    assert_eq!(store.processor.unwrap().flops_per_second, 2e9);
+}
+
+#[test]
+fn a_memory_can_be_put_above_this_computer() {
+    let text = r#"
+        name = "cluster"
+        base = "this computer"
+        root = "all"
+        [[memory]]
+        name = "all"
+        capacity = "4 GiB"
+        [[memory]]
+        name = "node"
+        replaces = "dram"
+        parent = "all"
+        count = 4
+        edge = { driver = "mpi", read = "1 GB/s", latency = "2 us" }
+    "#;
+    let machine = read(text).unwrap();
+    let names: Vec<&str> = machine.memories().iter().map(|memory| memory.name.as_str()).collect();
+    assert_eq!(names, ["all", "node", "core"]);
+    assert_eq!(machine.workers(), 8);
+}
+
+#[test]
+fn a_base_that_does_not_fit() {
+    let refused = |text: &str, place: &str, part: &str| {
+        let message = read(text).unwrap_err().to_string();
+        assert!(message.starts_with(place) && message.contains(part), "{message:?}: {place:?}, {part:?}");
+    };
+    refused("name = \"m\"\nbase = \"that computer\"", "bad.toml:2: base: ", "this computer");
+    refused("name = \"m\"\nbase = \"this computer\"\nroot = \"ram\"", "bad.toml:3: root: ", "disk, dram, core");
+    let memory = "[[memory]]\nname = \"a\"\n";
+    let base = "name = \"m\"\nbase = \"this computer\"\n";
+    refused(&format!("name = \"m\"\n{memory}replaces = \"core\""), "bad.toml:4: memory \"a\": replaces: ", "base");
+    refused(&format!("{base}{memory}replaces = \"b\""), "bad.toml:5: memory \"a\": replaces: ", "disk, dram, core");
+    refused(&format!("{base}{memory}path = \"/no/such\""), "bad.toml:5: memory \"a\": path: ", "not a directory");
+    refused(&format!("{base}{memory}parent = \"dram\""), "bad.toml:3: memory \"a\": capacity: ", "missing");
+    let twice = format!("{base}{memory}replaces = \"core\"\n[[memory]]\nname = \"core\"\n");
+    refused(&twice, "bad.toml:6: memory \"core\": ", "second");
+}

@@ -1,0 +1,157 @@
+//! Random machines survive being written and read; no text makes the reader panic.
+
+use multigrain_machine::{
+    Driver, Edge, Machine, MachineError, Memory, MemoryId, Problem, Processor, ProcessorKind, TransferRules,
+};
+use proptest::prelude::*;
+use std::path::{Path, PathBuf};
+
+/// A number that is finite and above zero, round or not.
+fn positive() -> impl Strategy<Value = f64> {
+    prop_oneof![(1u32..4000).prop_map(|tenths| f64::from(tenths) * 1e8), 1e-3..1e15, proptest::num::f64::POSITIVE]
+        .prop_filter("finite and above zero", |value| value.is_finite() && *value > 0.0)
+}
+
+fn rules() -> impl Strategy<Value = TransferRules> {
+    let limit = || proptest::option::of(1u64..=i64::MAX as u64);
+    (1u64..100_000, proptest::option::of(1u64..), limit(), limit(), any::<bool>()).prop_map(
+        |(alignment_bytes, transfer_bytes_max, list_entries_max, in_flight_max, strict)| TransferRules {
+            alignment_bytes,
+            transfer_bytes_max,
+            list_entries_max,
+            in_flight_max,
+            strict,
+        },
+    )
+}
+
+fn edge() -> impl Strategy<Value = Edge> {
+    let driver = proptest::sample::select(Driver::ALL.to_vec());
+    (driver, positive(), positive(), positive(), rules()).prop_map(|(driver, read, write, latency_ns, rules)| Edge {
+        driver,
+        read_bytes_per_second: read,
+        write_bytes_per_second: write,
+        latency_ns,
+        rules,
+    })
+}
+
+fn processor() -> impl Strategy<Value = Processor> {
+    let kind = proptest::sample::select(ProcessorKind::ALL.to_vec());
+    (kind, positive(), 0.0f64..1e6, any::<u64>()).prop_map(|(kind, rate, call_overhead_ns, code_bytes)| Processor {
+        kind,
+        flops_per_second: rate,
+        call_overhead_ns,
+        code_bytes,
+    })
+}
+
+fn text() -> impl Strategy<Value = Option<String>> {
+    proptest::option::of(any::<String>())
+}
+
+/// A memory whose name and parent are still to be settled.
+fn memory() -> impl Strategy<Value = (Memory, Edge, usize)> {
+    let words = (text(), text(), text(), proptest::option::of(Just(PathBuf::from("."))));
+    let values = (1usize..5000, 1u64.., edge(), processor(), any::<usize>(), "[^\\x00-\\x1f\\x7f-\\u{9f}]{0,8}");
+    (words, values).prop_map(|((source, edge_source, processor_source, path), values)| {
+        let (count, capacity_bytes, edge, processor, choice, name) = values;
+        let mut memory = Memory::root(&name, capacity_bytes).with_processor(processor);
+        memory.count = count;
+        memory.path = path;
+        memory.source = source;
+        memory.edge_source = edge_source;
+        memory.processor_source = processor_source;
+        (memory, edge, choice)
+    })
+}
+
+fn machine() -> impl Strategy<Value = Machine> {
+    (any::<String>(), any::<String>(), proptest::collection::vec(memory(), 1..8)).prop_map(
+        |(name, description, parts)| {
+            let memories = parts.into_iter().enumerate().map(|(index, (memory, edge, choice))| {
+                // The index keeps names apart and not empty.
+                let name = format!("{}{index}", memory.name);
+                if index == 0 {
+                    return Memory { name, count: 1, edge_source: None, ..memory };
+                }
+                Memory { name, parent: Some(MemoryId(choice % index)), edge: Some(edge), ..memory }
+            });
+            Machine::new(&name, &description, memories.collect()).unwrap()
+        },
+    )
+}
+
+fn read(text: &str) -> Result<Machine, MachineError> {
+    // A mutation may ask for this computer; detecting it again each time would only cost time.
+    Machine::parse_on(text, "random.toml", |_: &Path| Err(Problem::Empty.into()))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn a_machine_reads_back_as_itself(machine in machine()) {
+        let text = machine.to_toml();
+        let back = read(&text);
+        prop_assert_eq!(back.as_ref(), Ok(&machine), "{}", text);
+        prop_assert_eq!(back.unwrap().fingerprint(), machine.fingerprint());
+    }
+
+    #[test]
+    fn the_order_in_the_file_does_not_matter(machine in machine()) {
+        let text = machine.to_toml();
+        let mut parts: Vec<&str> = text.split("\n[[memory]]\n").collect();
+        // A source may hold such a line in a text of several lines; then there is nothing to reorder safely.
+        prop_assume!(parts.len() == machine.memories().len() + 1);
+        parts[1..].reverse();
+        let back = read(&parts.join("\n[[memory]]\n")).unwrap();
+        prop_assert_eq!(back.memories().len(), machine.memories().len());
+        for memory in machine.memories() {
+            let found = back.memory(back.find(&memory.name).unwrap());
+            let parent = |machine: &Machine, memory: &Memory| {
+                memory.parent.map(|parent| machine.memory(parent).name.clone())
+            };
+            prop_assert_eq!(parent(&back, found), parent(&machine, memory));
+            prop_assert_eq!(&Memory { parent: memory.parent, ..found.clone() }, memory);
+        }
+    }
+
+    #[test]
+    fn mutated_text_is_read_or_refused(
+        machine in machine(),
+        cuts in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>(), 0u8..4), 1..6),
+    ) {
+        let mut bytes = machine.to_toml().into_bytes();
+        for (place, byte, kind) in cuts {
+            if bytes.is_empty() {
+                break;
+            }
+            let place = place.index(bytes.len());
+            match kind {
+                0 => bytes[place] = byte,
+                1 => bytes.truncate(place),
+                2 => { bytes.remove(place); }
+                _ => bytes.insert(place, byte),
+            }
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        match read(&text) {
+            Ok(machine) => { read(&machine.to_toml()).unwrap(); }
+            Err(error) => prop_assert!(error.to_string().starts_with("random.toml"), "{}", error),
+        }
+    }
+
+    #[test]
+    fn swapped_lines_are_read_or_refused(machine in machine(), swaps in proptest::collection::vec(any::<(proptest::sample::Index, proptest::sample::Index)>(), 1..6)) {
+        let text = machine.to_toml();
+        let mut lines: Vec<&str> = text.lines().collect();
+        for (a, b) in swaps {
+            let (a, b) = (a.index(lines.len()), b.index(lines.len()));
+            lines.swap(a, b);
+        }
+        if let Ok(machine) = read(&lines.join("\n")) {
+            read(&machine.to_toml()).unwrap();
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The machine files that are built in.
+
+use multigrain_machine::{Driver, Machine, MemoryId, Problem};
+use std::path::Path;
+
+#[test]
+fn every_file_is_built_in_under_its_own_name() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines");
+    let mut files: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .filter_map(|entry| Some(entry.unwrap().file_name().to_str()?.strip_suffix(".toml")?.to_string()))
+        .collect();
+    let mut names: Vec<&str> = Machine::shipped_names().collect();
+    files.sort();
+    names.sort_unstable();
+    assert_eq!(names, files);
+    for name in names {
+        assert_eq!(Machine::shipped(name).unwrap().name, name);
+    }
+}
+
+#[test]
+fn every_constant_says_where_it_comes_from() {
+    for name in Machine::shipped_names() {
+        for memory in Machine::shipped(name).unwrap().memories() {
+            assert!(memory.source.is_some(), "{name}: {}", memory.name);
+            assert_eq!(memory.edge.is_some(), memory.edge_source.is_some(), "{name}: {}", memory.name);
+            assert_eq!(memory.processor.is_some(), memory.processor_source.is_some(), "{name}: {}", memory.name);
+        }
+    }
+}
+
+#[test]
+fn shipped_machines_survive_being_written_and_read() {
+    for name in Machine::shipped_names() {
+        let machine = Machine::shipped(name).unwrap();
+        assert_eq!(Machine::parse(&machine.to_toml(), name), Ok(machine));
+    }
+}
+
+#[test]
+fn local_stores_take_the_place_of_the_detected_cores() {
+    let computer = Machine::detect(Path::new(".")).unwrap();
+    let local = Machine::shipped("local").unwrap();
+    let leaf = local.memory(*local.levels().unwrap().last().unwrap());
+    assert_eq!(local.memory(MemoryId(0)).name, "dram");
+    assert_eq!((leaf.name.as_str(), leaf.capacity_bytes), ("local", 512 << 10));
+    assert_eq!(leaf.edge.unwrap().driver, Driver::Local);
+    assert_eq!(local.workers(), computer.workers());
+
+    let both = Machine::shipped("disk+local").unwrap();
+    assert_eq!(both.memory(MemoryId(0)).name, "disk");
+    assert_eq!(both.without_root().memories().len(), local.memories().len());
+}
+
+#[test]
+fn the_cell_has_the_rules_of_its_hardware() {
+    let cell = Machine::shipped("cell").unwrap();
+    let spe = cell.memory(cell.find("spe").unwrap());
+    let rules = spe.edge.unwrap().rules;
+    assert_eq!((spe.count, spe.capacity_bytes, rules.alignment_bytes), (8, 256 << 10, 16));
+    assert_eq!((rules.transfer_bytes_max, rules.list_entries_max), (Some(16 << 10), Some(2048)));
+    assert!(rules.strict);
+    assert_eq!(Machine::shipped("cluster-of-ps3s").unwrap().workers(), 12);
+}
+
+#[test]
+fn names_and_paths_are_told_apart() {
+    let error = Machine::named("loca").unwrap_err();
+    assert!(matches!(error.problem, Problem::UnknownShipped { .. }), "{error}");
+    assert!(error.to_string().contains("disk+local"), "{error}");
+    let error = Machine::named("no/such.toml").unwrap_err();
+    assert!(matches!(error.problem, Problem::Unreadable { .. }), "{error}");
+    assert!(error.to_string().starts_with("no/such.toml: "), "{error}");
+    assert_eq!(Machine::named("ps3").unwrap().workers(), 6);
+}
