@@ -9,6 +9,10 @@ const HUGE_PAGES_FROM_BYTES: usize = 4 << 20;
 /// Alignment of a huge page on every architecture that this runs on.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
+/// Only for its alignment.
+#[repr(align(4096))]
+struct Page;
+
 /// Zeroed anonymous memory, aligned to 4096 bytes (to 2 MiB from 4 MiB on).
 ///
 /// The memory is not touched when it is made: pages appear on first use, on the NUMA node of the toucher.
@@ -39,9 +43,7 @@ impl AlignedBuffer {
         let refused = |errno| StoreError::Memory { asked_bytes: len_bytes as u64, errno };
         if len_bytes == 0 {
             // An empty buffer maps nothing; its address is aligned and never read.
-            let start = NonNull::without_provenance(
-                std::num::NonZero::new(Self::ALIGNMENT_BYTES).expect("the alignment is not zero"),
-            );
+            let start = NonNull::<Page>::dangling().cast();
             return Ok(AlignedBuffer { start, len_bytes, mapping: start, mapping_bytes: 0 });
         }
         let huge = len_bytes >= HUGE_PAGES_FROM_BYTES;
@@ -125,7 +127,11 @@ fn map_anonymous(bytes: usize) -> Result<NonNull<u8>, Errno> {
             0,
         )
     };
-    if address == libc::MAP_FAILED { Err(Errno::last()) } else { NonNull::new(address.cast()).ok_or(Errno(libc::ENOMEM)) }
+    if address == libc::MAP_FAILED {
+        Err(Errno::last())
+    } else {
+        NonNull::new(address.cast()).ok_or(Errno(libc::ENOMEM))
+    }
 }
 
 fn advise_huge(start: NonNull<u8>, bytes: usize) {

@@ -117,7 +117,13 @@ pub(crate) struct Context {
 
 impl Context {
     /// To be asked before an operation that touches the file system.
-    pub(crate) fn ask(&self, kind: OperationKind, path: &Path, offset_bytes: u64, len_bytes: u64) -> Result<(), Refusal> {
+    pub(crate) fn ask(
+        &self,
+        kind: OperationKind,
+        path: &Path,
+        offset_bytes: u64,
+        len_bytes: u64,
+    ) -> Result<(), Refusal> {
         let number = self.operations.fetch_add(1, Ordering::Relaxed);
         let Some(faults) = &self.faults else { return Ok(()) };
         if self.is_dead() {

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::element::ElementType;
 use crate::faults::OperationKind;
 use crate::npy::HeaderError;
+use multigrain_program::ElementType;
 
 /// An operating system's error number; its text is the system's.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::element::ElementType;
+use multigrain_program::ElementType;
 
 /// An array in an open file; clones are the same open file.
 ///

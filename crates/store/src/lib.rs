@@ -4,7 +4,8 @@
 //! they go to or come from. What goes out: the bytes moved, a [`Ticket`] for each asynchronous transfer, counters, and
 //! faults as values ([`StoreError`]) that name the file, the operation and the way out. Three drivers: [`Disk`]
 //! (direct asynchronous file I/O), [`LocalStore`] (a worker's private arena, by choice under strict Cell rules) and
-//! [`shared`] (nothing to move). The room never decides what is moved when: it knows no program and no plan; it never
+//! [`shared`] (nothing to move). The room never decides what is moved when: it knows no plan, and of programs only
+//! the element types; it never
 //! panics on bad input, never hangs, and never shows a half-written file under its final name.
 //!
 //! The page `docs/transfers.md` beside the sources tells how a transfer list becomes operations, with the named states
@@ -12,7 +13,6 @@
 
 pub mod buffer;
 pub mod disk;
-pub mod element;
 pub mod error;
 pub mod faults;
 pub mod file;
@@ -29,11 +29,11 @@ mod scheduler;
 
 pub use buffer::AlignedBuffer;
 pub use disk::{BackendChoice, Counters, Disk, DiskOptions, Ticket};
-pub use element::ElementType;
 pub use error::{Errno, StoreError};
 pub use faults::{Faults, Operation, OperationKind, Verdict};
 pub use file::ArrayFile;
 pub use journal::{Journal, Record};
 pub use local::{LocalRules, LocalStore};
+pub use multigrain_program::ElementType;
 pub use npy::{ArrayHeader, HeaderError};
 pub use transfer::{Direction, Fragment, Stride, TransferList};

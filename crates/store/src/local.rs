@@ -41,8 +41,10 @@ impl LocalRules {
 #[non_exhaustive]
 pub enum RuleError {
     /// Rule "capacity": the arena does not fit beside the code.
-    #[error("capacity: an arena of {asked_bytes} bytes and {code_bytes} bytes of code do not fit {capacity_bytes} bytes; \
-        choose smaller tiles")]
+    #[error(
+        "capacity: an arena of {asked_bytes} bytes and {code_bytes} bytes of code do not fit {capacity_bytes} bytes; \
+        choose smaller tiles"
+    )]
     Capacity {
         /// Bytes of the arena.
         asked_bytes: u64,
@@ -52,8 +54,10 @@ pub enum RuleError {
         capacity_bytes: u64,
     },
     /// Rule "bounds": a copy reaches outside the arena.
-    #[error("bounds: {rows} rows of {row_bytes} bytes at offset {offset_bytes} with a pitch of {pitch_bytes} bytes do not lie in \
-        an arena of {capacity_bytes} bytes")]
+    #[error(
+        "bounds: {rows} rows of {row_bytes} bytes at offset {offset_bytes} with a pitch of {pitch_bytes} bytes do not lie in \
+        an arena of {capacity_bytes} bytes"
+    )]
     Bounds {
         /// First byte in the arena.
         offset_bytes: u64,
@@ -67,9 +71,11 @@ pub enum RuleError {
         capacity_bytes: u64,
     },
     /// Rule "alignment": source and destination differ in their position within a unit, so no command can move the row.
-    #[error("alignment: a row of {row_bytes} bytes starts {parent_skew_bytes} bytes into a unit of {alignment_bytes} bytes in the \
+    #[error(
+        "alignment: a row of {row_bytes} bytes starts {parent_skew_bytes} bytes into a unit of {alignment_bytes} bytes in the \
         parent and {local_skew_bytes} bytes in the local store; they must be alike: align the tile's first column and \
-        its pitch to {alignment_bytes} bytes")]
+        its pitch to {alignment_bytes} bytes"
+    )]
     Alignment {
         /// Bytes of the row.
         row_bytes: u64,
@@ -81,8 +87,10 @@ pub enum RuleError {
         alignment_bytes: u64,
     },
     /// Rule "rules": the rules themselves make no sense.
-    #[error("rules: the alignment ({alignment_bytes} bytes) must be a power of two, the longest command \
-        ({transfer_bytes_max} bytes) a positive multiple of it, and a list needs at least one entry ({list_entries_max})")]
+    #[error(
+        "rules: the alignment ({alignment_bytes} bytes) must be a power of two, the longest command \
+        ({transfer_bytes_max} bytes) a positive multiple of it, and a list needs at least one entry ({list_entries_max})"
+    )]
     Rules {
         /// The alignment.
         alignment_bytes: u64,
@@ -219,7 +227,12 @@ impl LocalStore {
             let local_skew_bytes = skew(local, pitch_bytes);
             let parent_skew_bytes = skew(parent as u64, parent_pitch_bytes);
             if local_skew_bytes != parent_skew_bytes {
-                return Err(RuleError::Alignment { row_bytes, parent_skew_bytes, local_skew_bytes, alignment_bytes: unit });
+                return Err(RuleError::Alignment {
+                    row_bytes,
+                    parent_skew_bytes,
+                    local_skew_bytes,
+                    alignment_bytes: unit,
+                });
             }
             let of_row = commands_of(local_skew_bytes, row_bytes, rules);
             // Pitches in whole units: every row is like this one.

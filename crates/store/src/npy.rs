@@ -9,7 +9,7 @@
 //! Read are C order and the types of [`ElementType`]; everything else is refused with the way to convert it, and never
 //! misread. The text is untrusted: lengths are bounded, shapes are multiplied with overflow checks.
 
-use crate::element::ElementType;
+use multigrain_program::ElementType;
 
 mod dict;
 
@@ -71,19 +71,23 @@ pub enum HeaderError {
         problem: String,
     },
     /// Column-major data.
-    #[error("the array is in Fortran (column-major) order; convert it: \
-        numpy.save(path, numpy.ascontiguousarray(numpy.load(path)))")]
+    #[error(
+        "the array is in Fortran (column-major) order; convert it: \
+        numpy.save(path, numpy.ascontiguousarray(numpy.load(path)))"
+    )]
     FortranOrder,
     /// Big-endian data.
-    #[error("the elements are big-endian ('{descr}'); convert them: a = numpy.load(path); \
-        numpy.save(path, a.astype(a.dtype.newbyteorder('<')))")]
+    #[error(
+        "the elements are big-endian ('{descr}'); convert them: a = numpy.load(path); \
+        numpy.save(path, a.astype(a.dtype.newbyteorder('<')))"
+    )]
     BigEndian {
         /// The type string of the header.
         descr: String,
     },
     /// A type that is not read.
     #[error("elements of type '{descr}' are not read; known are {}; convert with numpy.ndarray.astype",
-        ElementType::ALL.map(|e| format!("{} ('{}')", e.name(), e.descr())).join(", "))]
+        ELEMENTS.map(|e| format!("{} ('{}')", e.name(), descr_of(e))).join(", "))]
     Element {
         /// The type string of the header.
         descr: String,
@@ -109,7 +113,7 @@ pub fn data_bytes(element: ElementType, shape: &[u64]) -> Option<u64> {
     if shape.contains(&0) {
         return Some(0);
     }
-    let bytes = shape.iter().try_fold(element.size_bytes() as u64, |product, &extent| product.checked_mul(extent))?;
+    let bytes = shape.iter().try_fold(element.size_bytes(), |product, &extent| product.checked_mul(extent))?;
     (bytes <= i64::MAX as u64 / 2).then_some(bytes)
 }
 
@@ -165,6 +169,19 @@ pub fn parse(bytes: &[u8]) -> Result<ArrayHeader, HeaderError> {
     Ok(ArrayHeader { element, shape: dict.shape, data_offset_bytes: end })
 }
 
+/// The element types that files hold.
+const ELEMENTS: [ElementType; 4] = [ElementType::U8, ElementType::F32, ElementType::F64, ElementType::C64];
+
+/// NumPy's type string, as it stands in a header.
+fn descr_of(element: ElementType) -> &'static str {
+    match element {
+        ElementType::U8 => "|u1",
+        ElementType::F32 => "<f4",
+        ElementType::F64 => "<f8",
+        ElementType::C64 => "<c8",
+    }
+}
+
 fn element_of(descr: &str) -> Result<ElementType, HeaderError> {
     match descr {
         "<f4" => Ok(ElementType::F32),
@@ -189,7 +206,7 @@ pub fn write(element: ElementType, shape: &[u64]) -> Result<Vec<u8>, HeaderError
     }
     let extents: Vec<String> = shape.iter().map(u64::to_string).collect();
     let tuple = if extents.len() == 1 { format!("({},)", extents[0]) } else { format!("({})", extents.join(", ")) };
-    let text = format!("{{'descr': '{}', 'fortran_order': False, 'shape': {tuple}, }}", element.descr());
+    let text = format!("{{'descr': '{}', 'fortran_order': False, 'shape': {tuple}, }}", descr_of(element));
     // 64 dimensions of 20 digits are 1408 bytes: the text always fits the page.
     let total = DATA_OFFSET_BYTES as usize;
     let mut bytes = Vec::with_capacity(total);

@@ -15,12 +15,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, Mode, OFlags, StatxFlags};
 
 use crate::disk::{Context, Disk};
-use crate::element::ElementType;
 use crate::error::{Errno, StoreError};
 use crate::faults::OperationKind;
 use crate::file::{Alignment, ArrayFile, OpenFile, next_id};
 use crate::naming::{directory_of, with_suffix};
 use crate::npy::{self, HeaderError};
+use multigrain_program::ElementType;
 
 mod create;
 
@@ -80,9 +80,7 @@ impl Disk {
     /// Reads the header through the page cache: two short reads of unaligned length.
     fn read_header(&self, path: &Path) -> Result<npy::ArrayHeader, StoreError> {
         let refused = |problem| StoreError::Header { path: path.to_owned(), problem };
-        let read = |len: u64| {
-            self.context().attempt(OperationKind::Read, path, || read_start(path, len))
-        };
+        let read = |len: u64| self.context().attempt(OperationKind::Read, path, || read_start(path, len));
         let start = read(12)?;
         let header = read(npy::header_bytes(&start).map_err(refused)?)?;
         npy::parse(&header).map_err(refused)

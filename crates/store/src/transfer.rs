@@ -121,7 +121,7 @@ impl TransferList {
             return Ok(list);
         }
         // Products of extents of an existing array with data: they fit, because the whole array does.
-        let element = file.element().size_bytes() as u64;
+        let element = file.element().size_bytes();
         let mut file_offset_bytes = file.data_offset_bytes();
         let mut file_pitch = element;
         let mut strides = Vec::with_capacity(rank);
@@ -224,7 +224,13 @@ impl TransferList {
             let end_bytes = end.flatten().unwrap_or(u64::MAX);
             if offset_bytes < data_start_bytes || end_bytes > data_end_bytes {
                 let path = self.file.path().to_owned();
-                return Err(StoreError::OutsideData { path, offset_bytes, end_bytes, data_start_bytes, data_end_bytes });
+                return Err(StoreError::OutsideData {
+                    path,
+                    offset_bytes,
+                    end_bytes,
+                    data_start_bytes,
+                    data_end_bytes,
+                });
             }
         }
         Ok(())

@@ -72,9 +72,8 @@ fn continues_close(list: &TransferList, cursor: &Cursor, limits: &Limits, unit: 
     let mut next = cursor.clone();
     next.advance(list, current.len_bytes);
     let end = current.file_offset_bytes + current.len_bytes;
-    next.peek(list).is_some_and(|f| {
-        f.len_bytes < GATHER_BELOW_BYTES && closes_gap(list.direction(), end, &f, unit).is_some()
-    })
+    next.peek(list)
+        .is_some_and(|f| f.len_bytes < GATHER_BELOW_BYTES && closes_gap(list.direction(), end, &f, unit).is_some())
 }
 
 /// The gap between `end` and the next fragment, if it is better crossed than made two operations of.

@@ -61,10 +61,9 @@ impl Operation {
         match self.edges() {
             Edges::None => [None, None],
             Edges::All { first, len_bytes, .. } => [Some((Part::Head, first, len_bytes)), None],
-            Edges::Ends { head, tail } => [
-                head.map(|block| (Part::Head, block, block_bytes)),
-                tail.map(|block| (Part::Tail, block, block_bytes)),
-            ],
+            Edges::Ends { head, tail } => {
+                [head.map(|block| (Part::Head, block, block_bytes)), tail.map(|block| (Part::Tail, block, block_bytes))]
+            }
         }
     }
 }

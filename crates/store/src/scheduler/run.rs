@@ -390,7 +390,7 @@ impl Runner {
 
     /// Retires an operation none of whose parts is under way.
     fn settle_if_quiet(&mut self, index: usize, context: &Context) {
-        if !self.operations[index].as_ref().is_some_and(|o| o.pending == 0) {
+        if self.operations[index].as_ref().is_none_or(|o| o.pending > 0) {
             return;
         }
         let Some(operation) = self.operations[index].take() else { return };

@@ -1,5 +1,5 @@
 //! What the tests share: a scratch directory on a real file system, a seeded generator, plain references.
-#![allow(dead_code)]
+#![allow(dead_code, unreachable_pub, missing_docs)]
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,6 +8,8 @@ use multigrain_store::{
     AlignedBuffer, ArrayFile, BackendChoice, Direction, Disk, DiskOptions, ElementType, Faults, StoreError,
     TransferList,
 };
+
+pub const ELEMENTS: [ElementType; 4] = [ElementType::U8, ElementType::F32, ElementType::F64, ElementType::C64];
 
 /// A directory that is removed with its contents.
 pub struct Scratch(PathBuf);
@@ -100,7 +102,7 @@ pub fn backends() -> Vec<BackendChoice> {
 pub fn write_all(disk: &Disk, file: &ArrayFile, bytes: &[u8]) -> Result<(), StoreError> {
     assert_eq!(bytes.len() as u64, file.data_bytes());
     let zero = vec![0; file.shape().len()];
-    let row = file.shape().last().copied().unwrap_or(1) * file.element().size_bytes() as u64;
+    let row = file.shape().last().copied().unwrap_or(1) * file.element().size_bytes();
     let memory = bytes.as_ptr().cast_mut();
     let list = TransferList::block(file, Direction::Write, &zero, file.shape(), memory, row, "all".into())?;
     // SAFETY: the bytes outlive the wait below, and a write only reads them.
@@ -112,7 +114,7 @@ pub fn write_all(disk: &Disk, file: &ArrayFile, bytes: &[u8]) -> Result<(), Stor
 pub fn read_all(disk: &Disk, file: &ArrayFile) -> Result<Vec<u8>, StoreError> {
     let mut bytes = vec![0u8; file.data_bytes() as usize];
     let zero = vec![0; file.shape().len()];
-    let row = file.shape().last().copied().unwrap_or(1) * file.element().size_bytes() as u64;
+    let row = file.shape().last().copied().unwrap_or(1) * file.element().size_bytes();
     let memory = bytes.as_mut_ptr();
     let list = TransferList::block(file, Direction::Read, &zero, file.shape(), memory, row, "all".into())?;
     // SAFETY: the bytes outlive the wait below and nobody else uses them.
@@ -140,7 +142,7 @@ impl Block {
     }
 
     pub fn row_bytes(&self, element: ElementType) -> usize {
-        *self.len.last().unwrap() as usize * element.size_bytes()
+        *self.len.last().unwrap() as usize * element.size_bytes() as usize
     }
 
     /// Offset of row number `row` of the block in the array's data.
@@ -153,7 +155,7 @@ impl Block {
             rest /= self.len[d];
         }
         let linear = (0..rank).fold(0, |n, d| n * shape[d] + index[d]);
-        linear as usize * element.size_bytes()
+        linear as usize * element.size_bytes() as usize
     }
 }
 
