@@ -1,1 +1,17 @@
-//! Interprets plans over stores and teams.
+//! Runs a plan on real memories: an interpreter of plans over stores and teams.
+//!
+//! In come a plan, a machine, the homes of the program's arrays (memory or files) and a team of workers. Out goes a
+//! [`Report`]: the arrays hold the results, and the report says where the time went; or an [`EngineError`] that names
+//! the task and the block. All staging and scratch memory is reserved before the first step. This room decides
+//! nothing: what is fetched when, and who runs what, stands in the plan.
+
+mod child;
+mod copy;
+mod error;
+mod home;
+mod memory;
+mod run;
+
+pub use error::{CallName, EngineError};
+pub use home::{Home, StoreLog};
+pub use run::{Progress, Report, RunOptions, run};

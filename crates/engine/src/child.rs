@@ -1,0 +1,424 @@
+//! The interpreter: what one child does, step by step.
+
+use crate::copy::copy;
+use crate::error::{CallName, EngineError, block_name};
+use crate::home::{Place, StoreLog};
+use crate::memory::{Memories, Staging};
+use crate::run::Progress as RunProgress;
+use multigrain_plan::{Body, ChildPlan, Op, Places, Plan, Slot};
+use multigrain_program::{LeafContext, RawView};
+use multigrain_store::{ArrayFile, Direction, Disk, StoreError, Ticket, TransferList};
+use multigrain_team::{Abort, ChainQueue, Progress, Team};
+use multigrain_trace::Recorder;
+use smallvec::SmallVec;
+use std::cell::{Cell, UnsafeCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, PoisonError};
+
+/// The run is over before its end; the interpreter's fault says why.
+#[derive(Debug)]
+pub(crate) struct Ended;
+
+/// A worker's recorder: used by the worker, or by its leader while the worker is idle.
+pub(crate) struct RecorderCell(UnsafeCell<Recorder>);
+
+impl From<Recorder> for RecorderCell {
+    fn from(recorder: Recorder) -> RecorderCell {
+        RecorderCell(UnsafeCell::new(recorder))
+    }
+}
+
+// SAFETY: at any time one thread uses a recorder: its worker, or the leader that the idle worker will be called by.
+// Calling and returning (fork and join) order the two.
+unsafe impl Sync for RecorderCell {}
+
+pub(crate) type Log<'a> = Mutex<&'a mut (dyn StoreLog + 'a)>;
+
+/// Executes plans of all depths.
+pub(crate) struct Interpreter<'a, 'l> {
+    pub(crate) team: &'a Team,
+    pub(crate) memories: &'a Memories,
+    pub(crate) abort: &'a Abort,
+    pub(crate) disk: Option<&'a Disk>,
+    pub(crate) log: Option<Log<'l>>,
+    pub(crate) recorders: Vec<RecorderCell>,
+    pub(crate) fault: Mutex<Option<EngineError>>,
+    pub(crate) progress: Option<&'a (dyn Fn(RunProgress) + Sync)>,
+    /// What the root's calls add up to, for `progress`.
+    pub(crate) flops_total: f64,
+}
+
+/// One child of an execution: its number, its memory, its leading worker.
+#[derive(Clone, Copy)]
+struct ChildAt {
+    child: usize,
+    instance: usize,
+    worker: usize,
+}
+
+/// What the children of one execution of a plan share.
+struct Shared<'p> {
+    plan: &'p Plan,
+    progress: Vec<Progress>,
+    queue: Option<ChainQueue>,
+}
+
+/// One child's state during one execution of a plan.
+struct ChildState<'p> {
+    plan: &'p Plan,
+    steps: &'p ChildPlan,
+    child: usize,
+    /// Which memory of its level the child is.
+    instance: usize,
+    worker: usize,
+    tickets: Vec<Pending>,
+    /// For each slot, who wrote its content: call and argument. Kept for the log only.
+    writers: Vec<(u32, u32)>,
+    current: Cell<u32>,
+    flops_done: f64,
+}
+
+/// A store that the log is told about.
+struct Logged {
+    call: u32,
+    argument: u32,
+    file: ArrayFile,
+}
+
+enum Pending {
+    Done,
+    /// A transfer of the slot; for a store, whether the log wants to know when it is complete.
+    Disk {
+        ticket: Ticket,
+        slot: u32,
+        logged: Option<Logged>,
+    },
+}
+
+impl Interpreter<'_, '_> {
+    /// What is left after the run: recorders and the first fault.
+    pub(crate) fn finish(self) -> (Vec<Recorder>, Option<EngineError>) {
+        let recorders = self.recorders.into_iter().map(|r| r.0.into_inner()).collect();
+        (recorders, self.fault.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Executes a plan in the memory `instance` of its level, whose arrays lie at `places`.
+    pub(crate) fn execute(
+        &self,
+        plan: &Plan,
+        instance: usize,
+        worker: usize,
+        places: &[Place<'_>],
+    ) -> Result<(), Ended> {
+        let children = plan.children.len();
+        let signals = plan.children.iter().any(|c| c.ops.iter().any(|op| matches!(op, Op::Signal)));
+        let batches: usize = plan.children.iter().map(|c| c.batches.len()).sum();
+        let shared = Shared {
+            plan,
+            progress: if signals {
+                (0..children).map(|_| Progress::new(self.team.spin())).collect()
+            } else {
+                Vec::new()
+            },
+            queue: (plan.balanced && batches > 1).then(|| {
+                let lengths: SmallVec<[u32; 16]> = plan.children.iter().map(|c| c.batches.len() as u32).collect();
+                ChainQueue::new(&lengths)
+            }),
+        };
+        let each = self.memories.levels[plan.level + 1].workers_each;
+        let one = |child: usize| {
+            let at = ChildAt { child, instance: instance * children + child, worker: worker + child * each };
+            self.child(&shared, at, places)
+        };
+        // One batch is not worth waking anybody; it runs where it is.
+        let busy: SmallVec<[usize; 2]> = match children {
+            1 => SmallVec::from_slice(&[0]),
+            _ if plan.balanced && batches <= 1 => (0..children).filter(|&c| !plan.children[c].ops.is_empty()).collect(),
+            _ => SmallVec::new(),
+        };
+        if let [only] = busy[..] {
+            let at = ChildAt { child: only, instance: instance * children + only, worker };
+            return self.child(&shared, at, places);
+        }
+        let ended = if each == 1 {
+            let job = |w: usize| {
+                // What ended it stands in `fault`; the others notice the raised flag.
+                let _ = one(w - worker);
+            };
+            self.team.fork(worker..worker + children, &job)
+        } else {
+            let groups: Vec<_> = (0..children).map(|c| worker + c * each..worker + (c + 1) * each).collect();
+            self.team.fork_groups(&groups, &|c| {
+                let _ = one(c);
+            })
+        };
+        if let Err(panic) = ended {
+            self.fail(EngineError::LeafPanicked { call: Box::new(CallName::of(plan, 0)), message: panic.to_string() });
+        }
+        if self.abort.is_raised() { Err(Ended) } else { Ok(()) }
+    }
+
+    fn fail(&self, error: EngineError) -> Ended {
+        let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        fault.get_or_insert(error);
+        drop(fault);
+        self.abort.raise();
+        Ended
+    }
+
+    /// Executes one child, and keeps panics of leaves from leaving it.
+    fn child(&self, shared: &Shared<'_>, at: ChildAt, places: &[Place<'_>]) -> Result<(), Ended> {
+        let steps = &shared.plan.children[at.child];
+        let mut state = ChildState {
+            plan: shared.plan,
+            steps,
+            child: at.child,
+            instance: at.instance,
+            worker: at.worker,
+            tickets: Vec::new(),
+            writers: if self.log.is_some() { vec![(0, 0); steps.slots.len()] } else { Vec::new() },
+            current: Cell::new(0),
+            flops_done: 0.0,
+        };
+        let result = catch_unwind(AssertUnwindSafe(|| self.steps(shared, &mut state, places)));
+        let result = result.unwrap_or_else(|panic| {
+            let message = panic
+                .downcast_ref::<&str>()
+                .map(|s| (*s).to_owned())
+                .or_else(|| panic.downcast_ref::<String>().cloned())
+                .unwrap_or_else(|| "a panic without text".to_owned());
+            let call = Box::new(CallName::of(shared.plan, state.current.get()));
+            Err(self.fail(EngineError::LeafPanicked { call, message }))
+        });
+        // Whatever happened, no transfer may outlive the memory it works on.
+        for pending in state.tickets.drain(..) {
+            if let Pending::Disk { ticket, .. } = pending {
+                let _ = ticket.wait();
+            }
+        }
+        result
+    }
+
+    fn steps<'p>(&self, shared: &Shared<'p>, state: &mut ChildState<'p>, places: &[Place<'_>]) -> Result<(), Ended> {
+        match &shared.queue {
+            None => {
+                let all = 0..state.steps.ops.len();
+                self.range(shared, state, all, places)
+            }
+            Some(queue) => {
+                while let Some((owner, batch)) = queue.claim(state.child) {
+                    let steps = &shared.plan.children[owner];
+                    let range = steps.batches[batch].clone();
+                    state.steps = steps;
+                    self.range(shared, state, range.start as usize..range.end as usize, places)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn range(
+        &self,
+        shared: &Shared<'_>,
+        state: &mut ChildState<'_>,
+        range: std::ops::Range<usize>,
+        places: &[Place<'_>],
+    ) -> Result<(), Ended> {
+        for op in &state.steps.ops[range] {
+            match *op {
+                Op::Run { call, places: at } => self.run_call(state, call, at, places)?,
+                Op::Fetch { transfer, slot } => self.transfer(state, transfer, slot, Direction::Read, places)?,
+                Op::Store { transfer, slot } => self.transfer(state, transfer, slot, Direction::Write, places)?,
+                Op::Await { transfer } => self.wait_for(state, transfer)?,
+                Op::Signal => {
+                    shared.progress[state.child].signal();
+                }
+                Op::Wait { child, signals } => {
+                    let t = self.recorder(state.worker).start();
+                    shared.progress[child as usize].wait_for(u64::from(signals), self.abort).map_err(|_| Ended)?;
+                    self.recorder(state.worker).idle(t, state.plan.level as u16);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[allow(clippy::mut_from_ref)]
+    fn recorder(&self, worker: usize) -> &mut Recorder {
+        // SAFETY: see `RecorderCell`: called by the worker itself, or by its leader while it is idle; no reference is
+        // kept across a call that could make another.
+        unsafe { &mut *self.recorders[worker].0.get() }
+    }
+
+    #[inline]
+    fn run_call(&self, state: &mut ChildState<'_>, number: u32, at: Places, places: &[Place<'_>]) -> Result<(), Ended> {
+        if self.abort.is_raised() {
+            return Err(Ended);
+        }
+        let plan = state.plan;
+        let call = &plan.calls[number as usize];
+        let class = &plan.classes[plan.class_of[number as usize] as usize];
+        let task = &*plan.tasks[call.task as usize];
+        let mut views: SmallVec<[RawView; 4]> = SmallVec::new();
+        match at {
+            Places::Views => {
+                for arg in &call.args {
+                    let Place::Memory(home) = &places[arg.array as usize] else {
+                        continue;
+                    };
+                    let size = plan.arrays[arg.array as usize].element.size_bytes();
+                    views.push(home.part(arg.region.start(), arg.region.shape(), size));
+                }
+            }
+            Places::Slots { first } => {
+                let base = self.staging_base(state);
+                for i in 0..call.args.len() {
+                    let index = state.steps.places[first as usize + i];
+                    let slot = &state.steps.slots[index as usize];
+                    views
+                        .push(RawView::dense(base.wrapping_add(slot.offset_bytes as usize), slot.block.region.shape()));
+                    if self.log.is_some() && plan.level == 0 && task.params()[i].access.writes() {
+                        let global = plan.numbers.get(number as usize).copied().unwrap_or(number);
+                        state.writers[index as usize] = (global, i as u32);
+                    }
+                }
+            }
+        }
+        match &class.body {
+            Body::Inner(inner) => {
+                let inner_places: SmallVec<[Place<'_>; 4]> = views.into_iter().map(Place::Memory).collect();
+                state.current.set(number);
+                self.execute(inner, state.instance, state.worker, &inner_places)?;
+            }
+            Body::Leaf { scratch_bytes } => {
+                state.current.set(number);
+                let scratch = match &self.memories.levels[plan.level + 1].instances[state.instance] {
+                    // SAFETY: this worker executes this child, so it alone uses the store; see `local_scratch`.
+                    Staging::Local(store) => unsafe { Memories::local_scratch(store, *scratch_bytes) },
+                    // SAFETY: this is the worker; the scratch memory is let go of before the next call.
+                    _ => unsafe { self.memories.scratch(state.worker, *scratch_bytes) },
+                };
+                let mut context = LeafContext { scalars: &call.scalars, scratch };
+                let t = self.recorder(state.worker).start();
+                // SAFETY: the plan gives each argument's block in memory; `check` proves that written blocks are used
+                // by this call alone; ranks and types were checked when the call was made.
+                unsafe { task.leaf(&views, &mut context) };
+                self.recorder(state.worker).leaf(t, u64::from(number));
+            }
+        }
+        if plan.level == 0
+            && plan.children.len() == 1
+            && let Some(progress) = self.progress
+        {
+            state.flops_done += task.work(&class.shape).flops.max(1.0);
+            progress(RunProgress { done: state.flops_done, total: self.flops_total });
+        }
+        Ok(())
+    }
+
+    fn staging_base(&self, state: &ChildState<'_>) -> *mut u8 {
+        match &self.memories.levels[state.plan.level + 1].instances[state.instance] {
+            Staging::None => std::ptr::null_mut(),
+            Staging::Buffer(buffer) => buffer.as_mut_ptr(),
+            // SAFETY: this worker executes this child, so it alone uses the store.
+            Staging::Local(store) => unsafe { (*store.get()).as_mut_ptr() },
+        }
+    }
+
+    fn transfer(
+        &self,
+        state: &mut ChildState<'_>,
+        transfer: u32,
+        index: u32,
+        direction: Direction,
+        places: &[Place<'_>],
+    ) -> Result<(), Ended> {
+        debug_assert_eq!(state.tickets.len(), transfer as usize, "transfers are numbered in the order of issue");
+        let slot = state.steps.slots[index as usize];
+        let plan = state.plan;
+        let decl = &plan.arrays[slot.block.array as usize];
+        let staging = &self.memories.levels[plan.level + 1].instances[state.instance];
+        let pending = match (&places[slot.block.array as usize], staging) {
+            (Place::File(file), Staging::Buffer(buffer)) => {
+                let memory = buffer.as_mut_ptr().wrapping_add(slot.offset_bytes as usize);
+                self.submit(state, file, memory, index, &slot, direction)?
+            }
+            (Place::Memory(home), Staging::Local(store)) => {
+                let t = self.recorder(state.worker).start();
+                // SAFETY: this worker executes this child, so it alone uses the store; the plan proves that nobody
+                // else writes the block meanwhile.
+                let copied = unsafe { copy(&mut *store.get(), home, &slot, decl.element.size_bytes(), direction) };
+                self.recorder(state.worker).wait(t, plan.level as u16, u64::from(transfer));
+                copied.map_err(|e| self.store_fault(plan, &slot, e))?;
+                Pending::Done
+            }
+            _ => {
+                let problem = "its home and the plan's driver do not go together".to_owned();
+                return Err(self.fail(EngineError::Home { array: decl.name.clone(), problem }));
+            }
+        };
+        state.tickets.push(pending);
+        Ok(())
+    }
+
+    fn submit(
+        &self,
+        state: &ChildState<'_>,
+        file: &ArrayFile,
+        memory: *mut u8,
+        index: u32,
+        slot: &Slot,
+        direction: Direction,
+    ) -> Result<Pending, Ended> {
+        let plan = state.plan;
+        let region = &slot.block.region;
+        let row =
+            region.len().last().copied().unwrap_or(1) * plan.arrays[slot.block.array as usize].element.size_bytes();
+        let Some(disk) = self.disk else {
+            let problem = "it lies in a file, and the run was given no disk".to_owned();
+            let array = plan.arrays[slot.block.array as usize].name.clone();
+            return Err(self.fail(EngineError::Home { array, problem }));
+        };
+        let mut logged = None;
+        if direction == Direction::Write
+            && let Some(log) = &self.log
+        {
+            let (call, argument) = state.writers[index as usize];
+            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            log.begin(call, argument).map_err(|e| self.store_fault(plan, slot, e))?;
+            logged = Some(Logged { call, argument, file: file.clone() });
+        }
+        let label = block_name(plan, slot).into();
+        let list = TransferList::block(file, direction, region.start(), region.len(), memory, row, label)
+            .map_err(|e| self.store_fault(plan, slot, e))?;
+        // SAFETY: the slot lies in the staging buffer, which outlives the run's transfers (`child` waits for them);
+        // the plan proves that nobody uses the slot, or the block in the file, until the transfer is awaited.
+        let ticket = unsafe { disk.submit(list) };
+        Ok(Pending::Disk { ticket, slot: index, logged })
+    }
+
+    fn wait_for(&self, state: &mut ChildState<'_>, transfer: u32) -> Result<(), Ended> {
+        let pending = std::mem::replace(&mut state.tickets[transfer as usize], Pending::Done);
+        let Pending::Disk { ticket, slot, logged } = pending else { return Ok(()) };
+        let level = state.plan.level;
+        let t = self.recorder(state.worker).start();
+        let result = ticket.wait();
+        let end = self.recorder(state.worker).wait(t, level as u16, u64::from(transfer));
+        // The workers below wait as well: they have nothing to do until their leader goes on.
+        let each = self.memories.levels[level + 1].workers_each;
+        for worker in state.worker + 1..state.worker + each {
+            self.recorder(worker).interval(multigrain_trace::Kind::Wait, t, end, level as u16, u64::from(transfer));
+        }
+        let slot = state.steps.slots[slot as usize];
+        result.map_err(|e| self.store_fault(state.plan, &slot, e))?;
+        if let (Some(Logged { call, argument, file }), Some(log)) = (logged, &self.log) {
+            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            log.done(call, argument, &file).map_err(|e| self.store_fault(state.plan, &slot, e))?;
+        }
+        if self.abort.is_raised() { Err(Ended) } else { Ok(()) }
+    }
+
+    fn store_fault(&self, plan: &Plan, slot: &Slot, source: impl Into<StoreError>) -> Ended {
+        self.fail(EngineError::Store { what: block_name(plan, slot), source: source.into() })
+    }
+}

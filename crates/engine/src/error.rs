@@ -1,0 +1,78 @@
+//! Why a run ended before its time.
+
+use multigrain_plan::{Plan, Slot};
+use multigrain_store::StoreError;
+use std::fmt;
+
+/// A call, for messages: its task, its number and its blocks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallName {
+    /// Task.
+    pub task: String,
+    /// Number of the call in the plan of its edge.
+    pub call: u32,
+    /// Blocks, as `array [region]`.
+    pub blocks: Vec<String>,
+}
+
+impl CallName {
+    pub(crate) fn of(plan: &Plan, call: u32) -> CallName {
+        let c = &plan.calls[call as usize];
+        let blocks = c.args.iter().map(|a| format!("{} {}", plan.arrays[a.array as usize].name, a.region)).collect();
+        CallName { task: plan.tasks[c.task as usize].name().to_owned(), call, blocks }
+    }
+}
+
+impl fmt::Display for CallName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "call {} of {} on {}", self.call, self.task, self.blocks.join(", "))
+    }
+}
+
+/// The first fault of a run. The others were told to end, and all transfers under way have ended.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// A transfer failed.
+    #[error("{what}: {source}")]
+    Store {
+        /// Which block was on its way.
+        what: String,
+        /// The fault.
+        source: StoreError,
+    },
+    /// A file or memory operation outside any transfer failed.
+    #[error(transparent)]
+    Setup(#[from] StoreError),
+    /// A leaf variant panicked.
+    #[error("{call} panicked: {message}; the run was ended")]
+    LeafPanicked {
+        /// The call.
+        call: Box<CallName>,
+        /// Text of the panic.
+        message: String,
+    },
+    /// The run was interrupted from outside.
+    #[error("interrupted")]
+    Interrupted,
+    /// The homes do not match the program.
+    #[error("array {array}: {problem}")]
+    Home {
+        /// Array.
+        array: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The plan needs more workers than the team has.
+    #[error("the plan is for {planned} workers, the team has {given}")]
+    Workers {
+        /// Workers of the plan's machine.
+        planned: usize,
+        /// Workers of the team.
+        given: usize,
+    },
+}
+
+/// A block on its way, for messages.
+pub(crate) fn block_name(plan: &Plan, slot: &Slot) -> String {
+    format!("block {} of {}", slot.block.region, plan.arrays[slot.block.array as usize].name)
+}

@@ -1,0 +1,77 @@
+//! Where the arrays of a scope lie.
+
+use multigrain_program::{ArrayDecl, RawView, Shape};
+use multigrain_store::{ArrayFile, StoreError};
+
+/// Where one array of the program lies in the root memory.
+#[derive(Clone)]
+pub enum Home {
+    /// In memory, dense and row-major.
+    Memory {
+        /// First byte; aligned to the element.
+        pointer: *mut u8,
+        /// Bytes.
+        len_bytes: u64,
+    },
+    /// In a file.
+    File(ArrayFile),
+}
+
+// SAFETY: the pointer is only used during `run`, whose caller vouches for the memory and for exclusive access to it.
+unsafe impl Send for Home {}
+// SAFETY: as above.
+unsafe impl Sync for Home {}
+
+/// Told about stores to files at the root edge, so that an interrupted run can be continued.
+pub trait StoreLog: Send {
+    /// A block is about to be written over what the file holds there.
+    ///
+    /// # Errors
+    /// When it cannot be recorded: the block is not written then.
+    fn begin(&mut self, call: u32, argument: u32) -> Result<(), StoreError>;
+
+    /// A block has been written to `file`.
+    ///
+    /// # Errors
+    /// When the file cannot be made durable or this cannot be recorded.
+    fn done(&mut self, call: u32, argument: u32, file: &ArrayFile) -> Result<(), StoreError>;
+}
+
+/// Where an array of a scope lies, for the interpreter.
+#[derive(Clone)]
+pub(crate) enum Place<'a> {
+    Memory(RawView),
+    File(&'a ArrayFile),
+}
+
+// SAFETY: as for `Home`: the interpreter hands disjoint or read-only regions to different threads, as the plan says.
+unsafe impl Send for Place<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Place<'_> {}
+
+impl Home {
+    pub(crate) fn place(&self, decl: &ArrayDecl) -> Result<Place<'_>, String> {
+        match self {
+            Home::Memory { pointer, len_bytes } => {
+                if *len_bytes != decl.bytes() {
+                    return Err(format!("it has {} bytes, {len_bytes} were given", decl.bytes()));
+                }
+                if !pointer.addr().is_multiple_of(8) {
+                    return Err("its memory is not aligned to 8 bytes".to_owned());
+                }
+                Ok(Place::Memory(RawView::dense(*pointer, decl.shape)))
+            }
+            Home::File(file) => {
+                let (name, expected) = (file.element().name(), decl.element.name());
+                if name != expected {
+                    return Err(format!("{} holds {name}, {expected} is needed", file.path().display()));
+                }
+                if file.shape() != decl.shape.dims() {
+                    let found = Shape::new(file.shape());
+                    return Err(format!("{} has shape {found}, {} is needed", file.path().display(), decl.shape));
+                }
+                Ok(Place::File(file))
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! All memory of a run, reserved before its first step: staging memory of every child, scratch memory of every worker.
+
+use multigrain_machine::{Driver, Machine, MemoryId};
+use multigrain_plan::{Body, Plan};
+use multigrain_store::{AlignedBuffer, LocalRules, LocalStore, StoreError};
+use std::cell::UnsafeCell;
+use std::sync::Arc;
+
+/// The staging memory of one child.
+pub(crate) enum Staging {
+    /// The child shares its parent's addresses.
+    None,
+    /// Filled from a disk.
+    Buffer(Arc<AlignedBuffer>),
+    /// A local store.
+    Local(UnsafeCell<LocalStore>),
+}
+
+/// The staging memories of one level and who works below each.
+pub(crate) struct Level {
+    pub(crate) instances: Vec<Staging>,
+    pub(crate) workers_each: usize,
+}
+
+/// All memory of a run.
+pub(crate) struct Memories {
+    /// By depth; index 0, the root, is empty.
+    pub(crate) levels: Vec<Level>,
+    /// By worker, for leaves whose memory shares addresses.
+    scratch: Vec<AlignedBuffer>,
+}
+
+// SAFETY: a staging memory is used by the leader of the workers below it alone, or by the owner of a disk's transfers;
+// scratch memory by its worker alone. The interpreter keeps to that: each child is executed by one worker at a time.
+unsafe impl Sync for Memories {}
+
+/// The most that any plan needs at each depth, and of scratch memory.
+#[derive(Default)]
+struct Need {
+    staging: Vec<u64>,
+    scratch: u64,
+}
+
+fn collect(plan: &Plan, need: &mut Need) {
+    let depth = plan.level + 1;
+    if need.staging.len() <= depth {
+        need.staging.resize(depth + 1, 0);
+    }
+    for child in &plan.children {
+        need.staging[depth] = need.staging[depth].max(child.staging_bytes);
+    }
+    for class in &plan.classes {
+        match &class.body {
+            Body::Leaf { scratch_bytes } => need.scratch = need.scratch.max(*scratch_bytes),
+            Body::Inner(plan) => collect(plan, need),
+        }
+    }
+}
+
+impl Memories {
+    pub(crate) fn reserve(machine: &Machine, levels: &[MemoryId], plan: &Plan) -> Result<Memories, StoreError> {
+        let mut need = Need::default();
+        collect(plan, &mut need);
+        need.staging.resize(levels.len(), 0);
+        let workers = machine.workers();
+        let mut reserved = vec![Level { instances: Vec::new(), workers_each: workers }];
+        let mut count = 1;
+        for (depth, &id) in levels.iter().enumerate().skip(1) {
+            let memory = machine.memory(id);
+            count *= memory.count;
+            let edge = memory.edge.unwrap_or_else(|| multigrain_machine::Edge::new(Driver::Shared, 1.0, 0.0));
+            let mut instances = Vec::with_capacity(count);
+            for _ in 0..count {
+                instances.push(match edge.driver {
+                    Driver::Disk => {
+                        Staging::Buffer(Arc::new(AlignedBuffer::new((need.staging[depth] as usize).max(1))?))
+                    }
+                    Driver::Local => {
+                        let code_bytes = memory.processor.map_or(0, |p| p.code_bytes);
+                        let rules = edge.rules.strict.then(|| LocalRules {
+                            transfer_bytes_max: edge.rules.transfer_bytes_max.unwrap_or(16 << 10),
+                            alignment_bytes: edge.rules.alignment_bytes,
+                            list_entries_max: edge.rules.list_entries_max.unwrap_or(2048),
+                            capacity_bytes: memory.capacity_bytes,
+                            code_bytes,
+                        });
+                        let capacity = memory.capacity_bytes.saturating_sub(code_bytes);
+                        Staging::Local(UnsafeCell::new(LocalStore::new(capacity, rules)?))
+                    }
+                    _ => Staging::None,
+                });
+            }
+            reserved.push(Level { instances, workers_each: (workers / count).max(1) });
+        }
+        let scratch =
+            (0..workers).map(|_| AlignedBuffer::new((need.scratch as usize).max(1))).collect::<Result<Vec<_>, _>>()?;
+        Ok(Memories { levels: reserved, scratch })
+    }
+
+    /// Scratch memory for a leaf of `worker`, of `bytes`.
+    ///
+    /// # Safety
+    /// Only `worker` calls this, and keeps at most one result at a time.
+    #[allow(clippy::mut_from_ref)]
+    pub(crate) unsafe fn scratch(&self, worker: usize, bytes: u64) -> &mut [u8] {
+        let buffer = &self.scratch[worker];
+        let bytes = (bytes as usize).min(buffer.len());
+        // SAFETY: the buffer has that many bytes; the caller is the only user.
+        unsafe { std::slice::from_raw_parts_mut(buffer.as_mut_ptr(), bytes) }
+    }
+
+    /// Scratch memory for a leaf in a local store: its upper end.
+    ///
+    /// # Safety
+    /// Only the owner of the store calls this, keeps at most one result at a time, and makes no copies meanwhile. The
+    /// plan has proved that blocks and scratch memory do not overlap.
+    #[allow(clippy::mut_from_ref)]
+    pub(crate) unsafe fn local_scratch(store: &UnsafeCell<LocalStore>, bytes: u64) -> &mut [u8] {
+        // SAFETY: the caller is the only user of the store.
+        let store = unsafe { &*store.get() };
+        let offset = store.capacity_bytes().saturating_sub(bytes) / 64 * 64;
+        let bytes = bytes.min(store.capacity_bytes() - offset) as usize;
+        // SAFETY: the range lies in the store; blocks lie below it.
+        unsafe { std::slice::from_raw_parts_mut(store.as_mut_ptr().add(offset as usize), bytes) }
+    }
+}
