@@ -1,13 +1,16 @@
-//! Prints the memories of this computer, measured, or of a machine named on the command line, as it is described.
+//! Prints a machine: `machine [NAME or FILE] [--probe]`; without a name, this computer.
 
 use multigrain_machine::{Machine, MachineError};
 use std::path::Path;
 
 fn main() -> Result<(), MachineError> {
-    let machine = match std::env::args().nth(1) {
-        Some(name) => Machine::named(&name)?,
-        None => Machine::detect(Path::new("."))?.probe()?,
+    let (options, names): (Vec<String>, Vec<String>) =
+        std::env::args().skip(1).partition(|text| text.starts_with("--"));
+    let machine = match names.first() {
+        Some(name) => Machine::named(name)?,
+        None => Machine::detect(Path::new("."))?,
     };
+    let machine = if options.iter().any(|option| option == "--probe") { machine.probe()? } else { machine };
     print!("{}", machine.render());
     Ok(())
 }

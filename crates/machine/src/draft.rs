@@ -111,6 +111,14 @@ impl DraftMemory {
         if key.is_empty() { error } else { error.at_key(key) }
     }
 
+    /// Checks that the path, if there is one, is a directory.
+    pub(crate) fn check_path(&self) -> Result<(), MachineError> {
+        match self.path.as_ref().filter(|path| !path.is_dir()) {
+            Some(path) => Err(self.error("path", Problem::NotADirectory { path: path.clone() })),
+            None => Ok(()),
+        }
+    }
+
     /// The finished memory below `parent`.
     fn finish(&self, parent: Option<MemoryId>) -> Result<Memory, MachineError> {
         let missing = |key: &str, example| self.error(key, Problem::Missing { example });
@@ -146,9 +154,7 @@ impl DraftMemory {
             });
             memory.processor_source.clone_from(&processor.source);
         }
-        if let Some(path) = self.path.as_ref().filter(|path| !path.is_dir()) {
-            return Err(self.error("path", Problem::NotADirectory { path: path.clone() }));
-        }
+        self.check_path()?;
         Ok(memory)
     }
 }

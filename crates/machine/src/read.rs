@@ -1,6 +1,7 @@
 //! From the text of a machine file to a draft. The parser keeps the span of every key and value, so that each message
 //! has its line.
 
+use crate::detect::DISK;
 use crate::draft::{self, DraftEdge, DraftMemory, DraftProcessor};
 use crate::error::{MachineError, Place, Problem};
 use crate::tree::{Driver, Machine, ProcessorKind};
@@ -79,15 +80,13 @@ fn parse(
     let mut drafts = memories;
     match base {
         Some((THIS_COMPUTER, _)) => {
-            let disk = drafts.iter().find_map(|memory| memory.path.clone());
-            if let Some(path) = disk.as_ref().filter(|path| !path.is_dir()) {
-                let memory = drafts.iter().find(|memory| memory.path.is_some());
-                let line = memory.and_then(|memory| memory.lines.get("path").copied());
-                let error = MachineError::from(Problem::NotADirectory { path: path.clone() }).at_line(line);
-                let error = memory.map_or(error.clone(), |memory| error.in_memory(&memory.name));
-                return Err(error.at_key("path"));
+            let is_disk = |memory: &&DraftMemory| memory.replaces.as_ref().unwrap_or(&memory.name) == DISK;
+            let disk = drafts.iter().find(is_disk).filter(|memory| memory.path.is_some());
+            if let Some(disk) = disk {
+                disk.check_path()?;
             }
-            let computer = this_computer(&disk.unwrap_or_else(|| PathBuf::from(".")))?;
+            let dir = disk.and_then(|disk| disk.path.as_deref()).unwrap_or(Path::new("."));
+            let computer = this_computer(dir)?;
             drafts = draft::lay_over(&computer, drafts)?;
         }
         Some((found, line)) => {

@@ -213,6 +213,18 @@ fn this_computer_can_be_changed_extended_and_cut() {
 }
 
 #[test]
+fn the_disk_of_this_computer_lies_where_the_file_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().display();
+    let disk = |keys: &str| format!("name = \"m\"\nbase = \"this computer\"\n[[memory]]\n{keys}\npath = \"{path}\"\n");
+    let root = |keys: &str| read(&disk(keys)).unwrap().memories()[0].path.clone().unwrap();
+    assert_eq!(root("name = \"disk\""), dir.path());
+    assert_eq!(root("name = \"scratch\"\nreplaces = \"disk\""), dir.path());
+    // The path of another memory says nothing about the disk.
+    assert_eq!(root("name = \"dram\""), Path::new("."));
+}
+
+#[test]
 fn a_memory_can_be_put_above_this_computer() {
     let text = r#"
         name = "cluster"
@@ -246,7 +258,8 @@ fn a_base_that_does_not_fit() {
     let base = "name = \"m\"\nbase = \"this computer\"\n";
     refused(&format!("name = \"m\"\n{memory}replaces = \"core\""), "bad.toml:4: memory \"a\": replaces: ", "base");
     refused(&format!("{base}{memory}replaces = \"b\""), "bad.toml:5: memory \"a\": replaces: ", "disk, dram, core");
-    refused(&format!("{base}{memory}path = \"/no/such\""), "bad.toml:5: memory \"a\": path: ", "not a directory");
+    let disk = "[[memory]]\nname = \"disk\"\npath = \"/no/such\"";
+    refused(&format!("{base}{disk}"), "bad.toml:5: memory \"disk\": path: ", "not a directory");
     refused(&format!("{base}{memory}parent = \"dram\""), "bad.toml:3: memory \"a\": capacity: ", "missing");
     let twice = format!("{base}{memory}replaces = \"core\"\n[[memory]]\nname = \"core\"\n");
     refused(&twice, "bad.toml:6: memory \"core\": ", "second");

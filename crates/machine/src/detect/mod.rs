@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 /// What stands in `source` where nothing was measured.
 pub const ASSUMED: &str = "assumed";
 
+/// The name of the detected disk.
+pub(crate) const DISK: &str = "disk";
+
 /// Any solid-state disk reaches this.
 const DISK_BYTES_PER_SECOND: f64 = 500e6;
 const DISK_LATENCY_NS: f64 = 100e3;
@@ -73,7 +76,7 @@ fn assemble(dir: &Path, free_bytes: u64, available_bytes: u64, cores: &Cores) ->
     let mut memories = vec![Memory {
         path: Some(dir.to_path_buf()),
         source: Some("detected: free space of the file system".into()),
-        ..Memory::root("disk", free_bytes)
+        ..Memory::root(DISK, free_bytes)
     }];
     memories.push(Memory {
         source: Some("detected: available memory".into()),

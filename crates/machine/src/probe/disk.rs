@@ -124,7 +124,7 @@ fn stream(
         let threads: Vec<_> = buffers
             .iter_mut()
             .map(|buffer| {
-                scope.spawn(move || -> io::Result<u64> {
+                std::thread::Builder::new().spawn_scoped(scope, move || -> io::Result<u64> {
                     let mut moved = 0;
                     loop {
                         // Relaxed: the number only has to be handed out once, nothing is published with it.
@@ -141,7 +141,7 @@ fn stream(
             .collect();
         let mut total = 0;
         for thread in threads {
-            total += thread.join().map_err(|_| io::Error::other("a measuring thread failed"))??;
+            total += thread?.join().map_err(|_| io::Error::other("a measuring thread failed"))??;
         }
         Ok(total)
     });

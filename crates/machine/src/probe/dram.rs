@@ -18,23 +18,25 @@ const WORKER_BYTES_MIN: usize = 64 << 10;
 /// An edge whose children read their parent in place.
 pub(crate) fn shared(cpus: &[usize], bytes: u64, time: Duration) -> Result<EdgeFigures, MachineError> {
     let words = worker_words(cpus, bytes);
-    let per_worker = threads::run(cpus, |_, barrier| {
-        let mut buffer = filled(words)?;
-        let read = typical(barrier, time, words * 8, || sum(&buffer));
-        let (from, to) = buffer.split_at_mut(words / 2);
-        let copy = typical(barrier, time, words / 2 * 16, || to[..from.len()].copy_from_slice(from));
-        Some((read, copy))
-    })?;
-    figures(per_worker, latency_ns(bytes, time)?)
+    let per_worker = threads::run(
+        cpus,
+        || filled(words),
+        |mut buffer, barrier| {
+            let read = typical(barrier, time, words * 8, || sum(&buffer));
+            let (from, to) = buffer.split_at_mut(words / 2);
+            let copy = typical(barrier, time, words / 2 * 16, || to[..from.len()].copy_from_slice(from));
+            (read, copy)
+        },
+    )?;
+    Ok(figures(&per_worker, latency_ns(bytes, time)?))
 }
 
 /// An edge whose children fetch blocks into a store of `store_bytes` and store them back.
 pub(crate) fn local(cpus: &[usize], bytes: u64, store_bytes: u64, time: Duration) -> Result<EdgeFigures, MachineError> {
     let words = worker_words(cpus, bytes);
     let store_words = (store_bytes as usize / 8).clamp(1, words);
-    let per_worker = threads::run(cpus, |_, barrier| {
-        let mut parent = filled(words)?;
-        let mut store = filled(store_words)?;
+    let prepare = || Some((filled(words)?, filled(store_words)?));
+    let per_worker = threads::run(cpus, prepare, |(mut parent, mut store), barrier| {
         let read = typical(barrier, time, words * 8, || {
             for block in parent.chunks(store_words) {
                 store[..block.len()].copy_from_slice(block);
@@ -47,9 +49,9 @@ pub(crate) fn local(cpus: &[usize], bytes: u64, store_bytes: u64, time: Duration
             }
             black_box(&mut parent);
         });
-        Some((read, write))
+        (read, write)
     })?;
-    figures(per_worker, latency_ns(bytes, time)?)
+    Ok(figures(&per_worker, latency_ns(bytes, time)?))
 }
 
 fn worker_words(cpus: &[usize], bytes: u64) -> usize {
@@ -57,14 +59,12 @@ fn worker_words(cpus: &[usize], bytes: u64) -> usize {
 }
 
 /// Adds up the workers' bandwidths.
-fn figures(per_worker: Vec<Option<(f64, f64)>>, latency_ns: f64) -> Result<EdgeFigures, MachineError> {
-    let mut total = EdgeFigures { read_bytes_per_second: 0.0, write_bytes_per_second: 0.0, latency_ns };
-    for worker in per_worker {
-        let (read, write) = worker.ok_or_else(|| failure("memory", "the buffer cannot be allocated"))?;
-        total.read_bytes_per_second += read;
-        total.write_bytes_per_second += write;
+fn figures(per_worker: &[(f64, f64)], latency_ns: f64) -> EdgeFigures {
+    EdgeFigures {
+        read_bytes_per_second: per_worker.iter().map(|(read, _)| read).sum(),
+        write_bytes_per_second: per_worker.iter().map(|(_, write)| write).sum(),
+        latency_ns,
     }
-    Ok(total)
 }
 
 /// A buffer whose pages are all there, or `None` if there is no memory for it.

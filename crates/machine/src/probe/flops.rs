@@ -15,18 +15,21 @@ type Kernel = fn() -> u64;
 /// other programs only slow it, and the median over the cores.
 pub(crate) fn measure(cpus: &[usize], time: Duration) -> Result<f64, MachineError> {
     let kernel = kernel();
-    let mut rates = threads::run(cpus, |_, barrier| {
-        // The first calls bring the core to its clock.
-        kernel();
-        barrier.wait();
-        let (start, mut best) = (Instant::now(), 0.0_f64);
-        while best == 0.0 || start.elapsed() < time {
-            let before = Instant::now();
-            let operations = kernel();
-            best = best.max(operations as f64 / before.elapsed().as_secs_f64().max(1e-9));
-        }
-        best
-    })?;
+    // The first call brings the core to its clock.
+    let mut rates = threads::run(
+        cpus,
+        || Some(kernel()),
+        |_, barrier| {
+            barrier.wait();
+            let (start, mut best) = (Instant::now(), 0.0_f64);
+            while best == 0.0 || start.elapsed() < time {
+                let before = Instant::now();
+                let operations = kernel();
+                best = best.max(operations as f64 / before.elapsed().as_secs_f64().max(1e-9));
+            }
+            best
+        },
+    )?;
     Ok(median(&mut rates))
 }
 
