@@ -1,0 +1,191 @@
+/* The rate at which a disk moves a mixture of reads and writes: the ceiling for programs that only stream files.
+ *
+ * Direct I/O in whole blocks, sequential in each of two files, the mixture spread evenly over the run, `depth` threads
+ * with one block each in flight. Both files are written once and removed from the directory before the first
+ * repetition, so that nothing stays behind however the program ends, and writes overwrite what is already allocated:
+ * nothing but moving the bytes is left to time. The buffers lie in huge pages: a 1 MiB block in small pages is 256
+ * separate pieces of memory, more than many disks take in one request. */
+#include "peer.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <linux/magic.h>
+#include <stdatomic.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+struct job {
+    int read_file, write_file;
+    long read_blocks, write_blocks;
+    size_t block_bytes;
+    long depth;
+    int sync;
+    char **buffers; /* one a thread */
+};
+
+struct run {
+    const struct job *job;
+    atomic_long next;
+    atomic_int error; /* errno of the first failure */
+};
+
+struct worker {
+    pthread_t thread;
+    struct run *run;
+    char *buffer;
+};
+
+static int move_block(int file, int writing, char *buffer, size_t bytes, off_t offset) {
+    for (size_t done = 0; done < bytes;) {
+        ssize_t moved = writing ? pwrite(file, buffer + done, bytes - done, offset + (off_t)done)
+                                : pread(file, buffer + done, bytes - done, offset + (off_t)done);
+        if (moved < 0 && errno == EINTR)
+            continue;
+        if (moved <= 0)
+            return moved < 0 ? errno : EIO; /* no block ends beyond the file */
+        done += (size_t)moved;
+    }
+    return 0;
+}
+
+/* Operation `at` of `reads + writes` is a write whenever the evenly spread count of writes grows there. */
+static void *work(void *argument) {
+    struct worker *worker = (struct worker *)argument;
+    struct run *run = worker->run;
+    const struct job *job = run->job;
+    long total = job->read_blocks + job->write_blocks;
+    long at;
+    while ((at = atomic_fetch_add(&run->next, 1)) < total && !atomic_load(&run->error)) {
+        long writes = (long)((__int128)at * job->write_blocks / total);
+        int writing = (long)((__int128)(at + 1) * job->write_blocks / total) > writes;
+        long block = writing ? writes : at - writes;
+        int error = move_block(writing ? job->write_file : job->read_file, writing, worker->buffer, job->block_bytes,
+                               (off_t)block * (off_t)job->block_bytes);
+        if (error)
+            atomic_store(&run->error, error);
+    }
+    return NULL;
+}
+
+static int perform(const struct job *job) {
+    struct run run = {.job = job};
+    struct worker *workers = (struct worker *)calloc((size_t)job->depth, sizeof *workers);
+    long started = 0;
+    int error = workers ? 0 : ENOMEM;
+    for (; !error && started < job->depth; started++) {
+        workers[started].run = &run;
+        workers[started].buffer = job->buffers[started];
+        error = pthread_create(&workers[started].thread, NULL, work, &workers[started]);
+        if (error)
+            break;
+    }
+    for (long at = 0; at < started; at++)
+        pthread_join(workers[at].thread, NULL);
+    free(workers);
+    if (!error)
+        error = atomic_load(&run.error);
+    if (!error && job->sync && job->write_blocks > 0 && fdatasync(job->write_file) != 0)
+        error = errno;
+    return error;
+}
+
+static void repeat(void *state, struct peer_answer *answer) {
+    const struct job *job = (const struct job *)state;
+    double start = peer_now_seconds();
+    int error = perform(job);
+    answer->value = peer_now_seconds() - start;
+    double mib = (double)(job->read_blocks + job->write_blocks) * (double)job->block_bytes / 1048576.0;
+    snprintf(answer->more, sizeof answer->more, ", \"mib_per_second\": %.6g", mib / answer->value);
+    if (error)
+        snprintf(answer->error, sizeof answer->error, "direct I/O failed: %s", strerror(error));
+}
+
+/* A file of `blocks` blocks of numbers that neither compress nor repeat, already without a name. */
+static int make_file(const char *directory, long blocks, size_t block_bytes, char *buffer) {
+    char path[4096];
+    if (snprintf(path, sizeof path, "%s/.disk-rate-XXXXXX", directory) >= (int)sizeof path)
+        peer_error(PEER_EXIT_WRONG_REQUEST, "--directory %s is too long", directory);
+    int file = mkostemp(path, O_CLOEXEC);
+    if (file < 0)
+        peer_missing("cannot create a file in %s: %s", directory, strerror(errno));
+    unlink(path);
+    int flags = fcntl(file, F_GETFL);
+    if (flags < 0 || fcntl(file, F_SETFL, flags | O_DIRECT) != 0)
+        peer_missing("the file system of %s refuses direct I/O: %s", directory, strerror(errno));
+    uint64_t seed = 9;
+    for (long block = 0; block < blocks; block++) {
+        for (size_t at = 0; at < block_bytes; at += sizeof(uint32_t)) {
+            uint32_t number = peer_random(&seed);
+            memcpy(buffer + at, &number, sizeof number);
+        }
+        int error = move_block(file, 1, buffer, block_bytes, (off_t)block * (off_t)block_bytes);
+        if (error)
+            peer_missing("cannot write %ld blocks of %zu bytes in %s with direct I/O: %s", blocks, block_bytes,
+                         directory, strerror(error));
+    }
+    if (fdatasync(file) != 0)
+        peer_missing("cannot flush a file in %s: %s", directory, strerror(errno));
+    return file;
+}
+
+int main(int count, char **arguments) {
+    struct peer_option options[] = {
+        {"directory", ".", "a directory on the disk to measure"},
+        {"read-mib", "256", "MiB read in one repetition"},
+        {"write-mib", "128", "MiB written in one repetition"},
+        {"block-kib", "1024", "KiB of one operation"},
+        {"depth", "4", "operations in flight"},
+        {"pages", "huge", "huge or small: pages of the buffers; a disk moves one piece of memory faster than 256"},
+        {"sync", "no", "yes: a repetition ends when the disk has confirmed the writes (fdatasync)"},
+        {"threads", "0", "ignored: `depth` decides; accepted so that every peer can be started alike"},
+        {NULL, NULL, NULL},
+    };
+    int probe = peer_parse(count, arguments, options);
+    const char *directory = peer_text(options, "directory");
+    const char *sync = peer_text(options, "sync");
+    const char *version = "pread and pwrite, O_DIRECT";
+    struct job job;
+    memset(&job, 0, sizeof job);
+    job.block_bytes = (size_t)peer_number(options, "block-kib", 4, 65536) * 1024;
+    if (job.block_bytes % 4096)
+        peer_error(PEER_EXIT_WRONG_REQUEST, "--block-kib wants a multiple of 4");
+    job.depth = peer_number(options, "depth", 1, 1024);
+    job.read_blocks = peer_number(options, "read-mib", 0, 1L << 24) * 1048576 / (long)job.block_bytes;
+    job.write_blocks = peer_number(options, "write-mib", 0, 1L << 24) * 1048576 / (long)job.block_bytes;
+    if (job.read_blocks + job.write_blocks == 0)
+        peer_error(PEER_EXIT_WRONG_REQUEST, "--read-mib and --write-mib are less than one block together");
+    job.sync = strcmp(sync, "yes") == 0;
+    if (!job.sync && strcmp(sync, "no") != 0)
+        peer_error(PEER_EXIT_WRONG_REQUEST, "--sync is yes or no, got '%s'", sync);
+    const char *pages = peer_text(options, "pages");
+    int huge_pages = strcmp(pages, "huge") == 0;
+    if (!huge_pages && strcmp(pages, "small") != 0)
+        peer_error(PEER_EXIT_WRONG_REQUEST, "--pages is huge or small, got '%s'", pages);
+    if (probe) {
+        peer_ready("disk", version);
+        return 0;
+    }
+
+    struct statvfs space;
+    if (statvfs(directory, &space) != 0)
+        peer_missing("--directory %s: %s", directory, strerror(errno));
+    struct statfs system;
+    if (statfs(directory, &system) == 0 && (system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC))
+        peer_missing("--directory %s lies in main memory, not on a disk", directory);
+    unsigned long long want = (unsigned long long)(job.read_blocks + job.write_blocks) * job.block_bytes;
+    unsigned long long free_bytes = (unsigned long long)space.f_bavail * space.f_frsize;
+    if (want > free_bytes)
+        peer_missing("the files need %llu bytes in %s, which has %llu free", want, directory, free_bytes);
+
+    job.buffers = (char **)calloc((size_t)job.depth, sizeof *job.buffers);
+    if (!job.buffers)
+        peer_error(PEER_EXIT_FAILED, "no memory for %ld buffers", job.depth);
+    for (long at = 0; at < job.depth; at++) {
+        job.buffers[at] = (char *)peer_allocate(job.block_bytes, huge_pages);
+        memset(job.buffers[at], 0, job.block_bytes);
+    }
+    job.read_file = make_file(directory, job.read_blocks, job.block_bytes, job.buffers[0]);
+    job.write_file = make_file(directory, job.write_blocks, job.block_bytes, job.buffers[0]);
+    return peer_serve("disk", version, repeat, &job);
+}
