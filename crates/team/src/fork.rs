@@ -35,6 +35,8 @@ pub(crate) struct Post {
     panic: *const Mutex<Option<WorkerPanic>>,
     /// The workers that each position of the fork leads; null if position `p` is just worker `base + p`.
     groups: *const Range<usize>,
+    /// Zero for groups. The job of position `p` is told `base + p`: to find that in the post, and not in a closure on
+    /// the leader's stack, saves the worker a cache miss.
     base: u32,
     /// The positions of this part.
     first: u32,
@@ -65,7 +67,8 @@ pub(crate) struct Crew<'a> {
     pub(crate) team: usize,
 }
 
-/// Calls `job(position)` for each position of `members`, each on its own worker, the caller being the first.
+/// Calls the job for each of `members`, each on its own worker, the caller being the first. The job is told the worker,
+/// or the number of the group.
 ///
 /// # Safety
 /// The calling thread leads every worker of `members`, and is its first.
@@ -97,7 +100,7 @@ pub(crate) unsafe fn fork<F: Fn(usize) + Sync>(
 /// Who takes part in a fork.
 #[derive(Clone, Debug)]
 pub(crate) enum Members<'a> {
-    /// Each worker of a range, leading only itself. The position is counted from the range's start.
+    /// Each worker of a range, leading only itself.
     Each(Range<usize>),
     /// The first worker of each of these disjoint ranges, leading the range.
     Groups(&'a [Range<usize>]),
@@ -105,10 +108,10 @@ pub(crate) enum Members<'a> {
 
 /// # Safety
 /// `job` points to a living `F`.
-unsafe fn call<F: Fn(usize)>(job: *const (), position: usize) {
+unsafe fn call<F: Fn(usize)>(job: *const (), member: usize) {
     // SAFETY: by the caller; made from an `F` in `fork`.
     let job = unsafe { &*job.cast::<F>() };
-    job(position);
+    job(member);
 }
 
 /// What a worker's thread does: posts, one after the other, until it is told to stop.
@@ -147,7 +150,7 @@ unsafe fn run(crew: Crew<'_>, post: Post) {
     if let Some(call) = post.call {
         let placed = Placed::new(place);
         // SAFETY: the pointers are valid by the caller.
-        let outcome = catch_unwind(AssertUnwindSafe(|| unsafe { call(post.job, post.first as usize) }));
+        let outcome = catch_unwind(AssertUnwindSafe(|| unsafe { call(post.job, (post.base + post.first) as usize) }));
         drop(placed);
         if let Err(payload) = outcome {
             // SAFETY: as above.

@@ -140,8 +140,7 @@ impl Team {
     /// If the caller does not lead `range`: a worker's range begins with itself and stays within what it leads.
     #[inline]
     pub fn fork<F: Fn(usize) + Sync>(&self, range: Range<usize>, job: &F) -> Result<(), WorkerPanic> {
-        let first = range.start;
-        self.fork_members(range.clone(), Members::Each(range), &|position| job(first + position))
+        self.fork_members(range.clone(), Members::Each(range), job)
     }
 
     /// Calls `job(i)` on the first worker of each `groups[i]`, the caller being the first worker of the first group,
