@@ -213,6 +213,13 @@ fn this_computer_can_be_changed_extended_and_cut() {
 }
 
 #[test]
+fn the_root_that_is_cut_at_is_one() {
+    let machine = read("name = \"m\"\nbase = \"this computer\"\nroot = \"core\"\n").unwrap();
+    let [core] = machine.memories() else { panic!("one memory") };
+    assert_eq!((core.name.as_str(), core.count, core.edge), ("core", 1, None));
+}
+
+#[test]
 fn the_disk_of_this_computer_lies_where_the_file_says() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().display();
