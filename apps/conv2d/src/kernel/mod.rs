@@ -144,13 +144,7 @@ pub struct BlockMut<'a> {
     pitch: usize,
 }
 
-fn check_block(
-    name: &'static str,
-    found: usize,
-    rows: usize,
-    cols: usize,
-    pitch: usize,
-) -> Result<(), Conv2dError> {
+fn check_block(name: &'static str, found: usize, rows: usize, cols: usize, pitch: usize) -> Result<(), Conv2dError> {
     let needed = match rows {
         0 => Some(0),
         _ => (rows - 1).checked_mul(pitch).and_then(|n| n.checked_add(cols)),
@@ -166,12 +160,7 @@ impl<'a> Block<'a> {
     ///
     /// # Errors
     /// [`Conv2dError::Block`] if the pitch is shorter than a row or the rows reach beyond `data`.
-    pub fn new(
-        data: &'a [f32],
-        rows: usize,
-        cols: usize,
-        pitch: usize,
-    ) -> Result<Self, Conv2dError> {
+    pub fn new(data: &'a [f32], rows: usize, cols: usize, pitch: usize) -> Result<Self, Conv2dError> {
         check_block("input", data.len(), rows, cols, pitch)?;
         Ok(Block { data, rows, cols, pitch })
     }
@@ -182,24 +171,13 @@ impl<'a> BlockMut<'a> {
     ///
     /// # Errors
     /// [`Conv2dError::Block`] if the pitch is shorter than a row or the rows reach beyond `data`.
-    pub fn new(
-        data: &'a mut [f32],
-        rows: usize,
-        cols: usize,
-        pitch: usize,
-    ) -> Result<Self, Conv2dError> {
+    pub fn new(data: &'a mut [f32], rows: usize, cols: usize, pitch: usize) -> Result<Self, Conv2dError> {
         check_block("output", data.len(), rows, cols, pitch)?;
         Ok(BlockMut { data, rows, cols, pitch })
     }
 }
 
-fn check_halo(
-    axis: &'static str,
-    before: usize,
-    output: usize,
-    input: usize,
-    half: usize,
-) -> Result<(), Conv2dError> {
+fn check_halo(axis: &'static str, before: usize, output: usize, input: usize, half: usize) -> Result<(), Conv2dError> {
     let min = before.saturating_add(output);
     let max = min.saturating_add(half);
     // An empty output reads nothing, so whatever input comes with it is right.
@@ -236,19 +214,9 @@ pub fn conv2d(
     check_block("weights", weights.len(), kh, kw, kw)?;
     check_halo("rows", top, output.rows, input.rows, kh / 2)?;
     check_halo("columns", left, output.cols, input.cols, kw / 2)?;
-    let source = Source {
-        data: input.data.as_ptr(),
-        rows: input.rows,
-        cols: input.cols,
-        pitch: input.pitch,
-    };
+    let source = Source { data: input.data.as_ptr(), rows: input.rows, cols: input.cols, pitch: input.pitch };
     let taps = Taps { data: weights.as_ptr(), rows: kh, cols: kw };
-    let target = Target {
-        data: output.data.as_mut_ptr(),
-        rows: output.rows,
-        cols: output.cols,
-        pitch: output.pitch,
-    };
+    let target = Target { data: output.data.as_mut_ptr(), rows: output.rows, cols: output.cols, pitch: output.pitch };
     // SAFETY: the blocks lie in their memory by construction, the shapes and the instruction set
     // are checked, and the borrows keep the output apart from the rest.
     unsafe { conv2d_raw(isa, source, top, left, taps, target) };
@@ -262,14 +230,7 @@ pub fn conv2d(
 /// no other thread accesses it. `taps` has odd rows and columns. Unless the output is empty, in
 /// rows: `top <= taps.rows/2` and `input.rows - top - output.rows` is between 0 and `taps.rows/2`;
 /// in columns likewise with `left`. The processor supports `isa`.
-pub unsafe fn conv2d_raw(
-    isa: Isa,
-    input: Source,
-    top: usize,
-    left: usize,
-    taps: Taps,
-    output: Target,
-) {
+pub unsafe fn conv2d_raw(isa: Isa, input: Source, top: usize, left: usize, taps: Taps, output: Target) {
     if output.rows == 0 || output.cols == 0 {
         return;
     }
@@ -281,14 +242,7 @@ pub unsafe fn conv2d_raw(
 /// what [`conv2d`] is compared with. `input` and `weights` lie row by row without gaps; where the
 /// weights are of even extent the tap `(kh/2, kw/2)` is the middle one.
 #[must_use]
-pub fn reference(
-    input: &[f32],
-    rows: usize,
-    cols: usize,
-    weights: &[f32],
-    kh: usize,
-    kw: usize,
-) -> Vec<f64> {
+pub fn reference(input: &[f32], rows: usize, cols: usize, weights: &[f32], kh: usize, kw: usize) -> Vec<f64> {
     let mut out = Vec::with_capacity(rows * cols);
     for y in 0..rows {
         for x in 0..cols {

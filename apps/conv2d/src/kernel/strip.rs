@@ -1,7 +1,6 @@
 //! The register-blocked loops of the kernel.
 //!
-//! The output is computed in strips of [`ROWS`] rows, a strip in patches of a few vectors. The
-//! sums of a patch stay in registers. Its input rows pass one after the other; each vector loaded
+//! The output is computed in strips of a few rows, a strip in patches of a few vectors. The sums of a patch stay in registers. Its input rows pass one after the other; each vector loaded
 //! from an input row extends the sums of all output rows that the row touches, each with its own
 //! row of weights:
 //!
@@ -20,10 +19,6 @@ use super::{Source, Taps, Target};
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{__m256, __m512};
 
-/// Output rows of a strip. With four vectors of 16 lanes their sums take 24 of the 32 registers,
-/// with two of 8 lanes 12 of the 16.
-const ROWS: usize = 6;
-
 /// What [`super::conv2d_raw`] was asked for.
 pub(super) struct Job {
     pub(super) input: Source,
@@ -41,7 +36,7 @@ pub(super) unsafe fn run(isa: Isa, job: &Job) {
     // SAFETY: as the caller promises.
     unsafe {
         match isa {
-            Isa::Scalar => strips::<f32, 1>(job),
+            Isa::Scalar => strips::<f32, 2, 1>(job),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => run_avx2(job),
             #[cfg(target_arch = "x86_64")]
@@ -55,15 +50,17 @@ pub(super) unsafe fn run(isa: Isa, job: &Job) {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn run_avx2(job: &Job) {
+    // Sums 12, inputs 2, weight 1: 15 of the 16 registers.
     // SAFETY: as the caller promises.
-    unsafe { strips::<__m256, 2>(job) }
+    unsafe { strips::<__m256, 6, 2>(job) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512dq")]
 unsafe fn run_avx512(job: &Job) {
+    // Sums 25, inputs 5, weight 1: 31 of the 32 registers.
     // SAFETY: as the caller promises.
-    unsafe { strips::<__m512, 4>(job) }
+    unsafe { strips::<__m512, 5, 5>(job) }
 }
 
 /// All strips, each from left to right.
@@ -71,7 +68,7 @@ unsafe fn run_avx512(job: &Job) {
 /// # Safety
 /// See [`run`]; for the instruction set as [`Lanes`].
 #[inline(always)]
-unsafe fn strips<L: Lanes, const VECTORS: usize>(job: &Job) {
+unsafe fn strips<L: Lanes, const ROWS: usize, const VECTORS: usize>(job: &Job) {
     let half = job.taps.cols / 2;
     let width = job.output.cols;
     // Outputs `inner..inner_end` have all their taps, in a row, within the input block.
@@ -85,16 +82,16 @@ unsafe fn strips<L: Lanes, const VECTORS: usize>(job: &Job) {
         unsafe {
             while x < width {
                 if x >= inner && x + VECTORS * L::LANES <= inner_end {
-                    patch::<L, VECTORS, false>(job, y, rows, x, VECTORS * L::LANES);
+                    patch::<L, ROWS, VECTORS, false>(job, y, rows, x, VECTORS * L::LANES);
                     x += VECTORS * L::LANES;
                 } else if x >= inner && x + L::LANES <= inner_end {
-                    patch::<L, 1, false>(job, y, rows, x, L::LANES);
+                    patch::<L, ROWS, 1, false>(job, y, rows, x, L::LANES);
                     x += L::LANES;
                 } else {
-                    // Up to where whole vectors begin, if they do.
-                    let end = if x < inner && inner < inner_end { inner } else { width };
-                    let count = L::LANES.min(end - x);
-                    patch::<L, 1, true>(job, y, rows, x, count);
+                    // A whole vector also at the left edge, although fewer outputs need the mask:
+                    // so the following stores stay aligned if the rows are.
+                    let count = L::LANES.min(width - x);
+                    patch::<L, ROWS, 1, true>(job, y, rows, x, count);
                     x += count;
                 }
             }
@@ -106,11 +103,11 @@ unsafe fn strips<L: Lanes, const VECTORS: usize>(job: &Job) {
 /// The outputs `y..y + rows`, `x..x + count`.
 ///
 /// # Safety
-/// See [`run`]. `rows <= ROWS`, and the outputs lie within the output block. With `MASKED`,
+/// See [`run`]. `rows <= ROWS <= 6`, and the outputs lie within the output block. With `MASKED`,
 /// `VECTORS` is 1 and `count <= LANES`; without it `count` is `VECTORS * LANES` and every tap of
 /// every output lies, in its row, within the input block.
 #[inline(always)]
-unsafe fn patch<L: Lanes, const VECTORS: usize, const MASKED: bool>(
+unsafe fn patch<L: Lanes, const ROWS: usize, const VECTORS: usize, const MASKED: bool>(
     job: &Job,
     y: usize,
     rows: usize,
@@ -141,7 +138,7 @@ unsafe fn patch<L: Lanes, const VECTORS: usize, const MASKED: bool>(
             macro_rules! take {
                 ($($lo:literal $hi:literal,)*) => {
                     match (lo, hi) {
-                        $(($lo, $hi) => line.take::<L, VECTORS, MASKED, $lo, $hi>(weights, &mut sums),)*
+                        $(($lo, $hi) => line.take::<L, ROWS, VECTORS, MASKED, $lo, $hi>(weights, &mut sums),)*
                         _ => std::hint::unreachable_unchecked(),
                     }
                 };
@@ -189,9 +186,11 @@ impl Line {
     ///
     /// # Safety
     /// See [`patch`]; the rows of weights exist.
+    #[allow(clippy::needless_range_loop)] // constant indices are what keeps the sums in registers
     #[inline(always)]
     unsafe fn take<
         L: Lanes,
+        const ROWS: usize,
         const VECTORS: usize,
         const MASKED: bool,
         const LO: usize,
@@ -201,6 +200,10 @@ impl Line {
         weights: *const f32,
         sums: &mut [[L; VECTORS]; ROWS],
     ) {
+        if HI > ROWS {
+            // SAFETY: the caller passes rows of the patch.
+            unsafe { std::hint::unreachable_unchecked() }
+        }
         // SAFETY: as the caller promises; with a mask, only lanes whose column is within the block.
         unsafe {
             for j in 0..self.kw {

@@ -85,7 +85,9 @@ pub trait Lanes: Copy {
     /// # Safety
     /// See the trait.
     unsafe fn fma_masked(self, mask: Self::Mask, a: Self, b: Self) -> Self;
-    /// Asks for the cache line at `at`, which may be any address.
+    /// Asks for the cache line at `at`, which may be any address, to be brought into the second-level
+    /// cache: far enough ahead of a stream it then neither waits for memory nor evicts, from a small
+    /// first-level cache, the lines of other streams that lie a power of two apart.
     fn prefetch(at: *const f32);
     /// Orders what [`stream`](Self::stream) wrote before all later stores.
     fn fence();
@@ -93,11 +95,7 @@ pub trait Lanes: Copy {
 
 #[inline(always)]
 fn canonical(value: f32) -> f32 {
-    if value.is_nan() {
-        f32::from_bits(NAN_BITS)
-    } else {
-        value
-    }
+    if value.is_nan() { f32::from_bits(NAN_BITS) } else { value }
 }
 
 impl Lanes for f32 {
@@ -177,7 +175,7 @@ mod x86 {
     #[inline(always)]
     fn prefetch(at: *const f32) {
         // SAFETY: a prefetch never faults; SSE is part of x86-64.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
     }
 
     /// The sum of four lanes by halving.
@@ -242,12 +240,7 @@ mod x86 {
         }
         #[inline(always)]
         unsafe fn halving_sum(self) -> f32 {
-            unsafe {
-                halving_sum4(_mm_add_ps(
-                    _mm256_castps256_ps128(self),
-                    _mm256_extractf128_ps::<1>(self),
-                ))
-            }
+            unsafe { halving_sum4(_mm_add_ps(_mm256_castps256_ps128(self), _mm256_extractf128_ps::<1>(self))) }
         }
         #[inline(always)]
         unsafe fn mask(first: usize, end: usize) -> __m256i {
@@ -268,9 +261,7 @@ mod x86 {
         }
         #[inline(always)]
         unsafe fn fma_masked(self, mask: __m256i, a: Self, b: Self) -> Self {
-            unsafe {
-                _mm256_blendv_ps(self, _mm256_fmadd_ps(a, b, self), _mm256_castsi256_ps(mask))
-            }
+            unsafe { _mm256_blendv_ps(self, _mm256_fmadd_ps(a, b, self), _mm256_castsi256_ps(mask)) }
         }
         #[inline(always)]
         fn prefetch(at: *const f32) {
@@ -322,13 +313,7 @@ mod x86 {
         }
         #[inline(always)]
         unsafe fn halving_sum(self) -> f32 {
-            unsafe {
-                _mm256_add_ps(
-                    _mm512_castps512_ps256(self),
-                    _mm512_extractf32x8_ps::<1>(self),
-                )
-                .halving_sum()
-            }
+            unsafe { _mm256_add_ps(_mm512_castps512_ps256(self), _mm512_extractf32x8_ps::<1>(self)).halving_sum() }
         }
         #[inline(always)]
         unsafe fn mask(first: usize, end: usize) -> __mmask16 {

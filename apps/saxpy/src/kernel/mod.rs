@@ -69,13 +69,7 @@ pub fn update(isa: Isa, alpha: f32, x: &[f32], y: &mut [f32]) -> Result<(), Saxp
 ///
 /// # Errors
 /// [`SaxpyError`] if the lengths differ or the processor lacks `isa`; then `out` is untouched.
-pub fn write(
-    isa: Isa,
-    alpha: f32,
-    x: &[f32],
-    y: &[f32],
-    out: &mut [f32],
-) -> Result<(), SaxpyError> {
+pub fn write(isa: Isa, alpha: f32, x: &[f32], y: &[f32], out: &mut [f32]) -> Result<(), SaxpyError> {
     check(isa, x.len(), &[("y", y.len()), ("out", out.len())])?;
     // SAFETY: lengths and instruction set are checked; the borrows keep out apart from x and y.
     unsafe {
@@ -119,15 +113,7 @@ pub unsafe fn update_raw(isa: Isa, alpha: f32, n: usize, x: *const f32, y: *mut 
 /// # Safety
 /// `x` and `y` are valid for reads and `out` for writes of `n` elements; `out` overlaps neither,
 /// and no other thread accesses what is written. The processor supports `isa`.
-pub unsafe fn write_raw(
-    isa: Isa,
-    alpha: f32,
-    n: usize,
-    x: *const f32,
-    y: *const f32,
-    out: *mut f32,
-    stream: bool,
-) {
+pub unsafe fn write_raw(isa: Isa, alpha: f32, n: usize, x: *const f32, y: *const f32, out: *mut f32, stream: bool) {
     // SAFETY: as the caller promises.
     unsafe {
         match (isa, stream) {
@@ -148,26 +134,14 @@ pub unsafe fn write_raw(
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn run_avx2<const STREAM: bool>(
-    alpha: f32,
-    n: usize,
-    x: *const f32,
-    y: *const f32,
-    out: *mut f32,
-) {
+unsafe fn run_avx2<const STREAM: bool>(alpha: f32, n: usize, x: *const f32, y: *const f32, out: *mut f32) {
     // SAFETY: as the caller promises.
     unsafe { run::<__m256, STREAM>(alpha, n, x, y, out) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512dq")]
-unsafe fn run_avx512<const STREAM: bool>(
-    alpha: f32,
-    n: usize,
-    x: *const f32,
-    y: *const f32,
-    out: *mut f32,
-) {
+unsafe fn run_avx512<const STREAM: bool>(alpha: f32, n: usize, x: *const f32, y: *const f32, out: *mut f32) {
     // SAFETY: as the caller promises.
     unsafe { run::<__m512, STREAM>(alpha, n, x, y, out) }
 }
@@ -177,13 +151,7 @@ unsafe fn run_avx512<const STREAM: bool>(
 /// # Safety
 /// See [`update_raw`] and [`write_raw`]; and for the instruction set, [`Lanes`].
 #[inline(always)]
-unsafe fn run<L: Lanes, const STREAM: bool>(
-    alpha: f32,
-    n: usize,
-    x: *const f32,
-    y: *const f32,
-    out: *mut f32,
-) {
+unsafe fn run<L: Lanes, const STREAM: bool>(alpha: f32, n: usize, x: *const f32, y: *const f32, out: *mut f32) {
     let turn = UNROLL * L::LANES;
     let ahead = PREFETCH_BYTES / size_of::<f32>();
     // SAFETY: every access is at an index below n, where the caller vouches for it: masked ones

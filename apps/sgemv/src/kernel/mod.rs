@@ -19,26 +19,27 @@ use lanes::Lanes;
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{__m256, __m512};
 
-/// Columns in a span. 8 KiB of `x`, a quarter of a 32 KiB first-level cache, so the span of `x`
-/// stays there while all rows pass; long enough that adding up the chains (once a row and span)
-/// costs a few percent of the 32 vector steps at full width; short enough that a tile of one span
-/// and a few rows fits in a small local store.
+/// Columns in a span. Long enough that adding up the chains, once a row and span, is little beside
+/// the 128 vector steps at 16 lanes; short enough (8 KiB) that a tile of one span and a few rows
+/// fits in a small local store and that this part of `x` stays in a first-level cache.
 pub const SPAN: usize = 2048;
 
-/// Interleaved chains in a span: four vectors of 16 lanes, or eight of 8, which is what covers the
-/// latency of a fused multiply-add (4 cycles; one 512-bit or two 256-bit of them start a cycle).
-pub const CHAINS: usize = 64;
+/// Interleaved chains in a span: two vectors of 16 lanes or four of 8 for a row. With the chains of
+/// six rows (or three) that covers the latency of a fused multiply-add and leaves registers free.
+pub const CHAINS: usize = 32;
 
-/// How far ahead of the loop the next elements of each row are asked for.
-const PREFETCH_BYTES: usize = 1024;
+/// Spans whose part of `x` is kept in the second-level cache while all rows pass: 256 KiB of `x`.
+const PANEL_SPANS: usize = 32;
+
+/// How far ahead of the loop the next elements of each row are asked for; past the end of a row
+/// the elements of the rows that come next are.
+const PREFETCH_BYTES: usize = 2048;
 
 /// A request that the kernel refuses; nothing has been written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SgemvError {
     /// A vector does not fit the matrix.
-    #[error(
-        "sgemv with a matrix of {rows} x {cols}: {name} has {found} elements, {wanted} are needed"
-    )]
+    #[error("sgemv with a matrix of {rows} x {cols}: {name} has {found} elements, {wanted} are needed")]
     Length {
         /// Rows of the matrix.
         rows: usize,
@@ -91,9 +92,7 @@ impl<'a> Matrix<'a> {
             _ => (rows - 1).checked_mul(pitch).and_then(|n| n.checked_add(cols)),
         };
         match needed {
-            Some(needed) if needed <= data.len() && pitch >= cols => {
-                Ok(Matrix { data, rows, cols, pitch })
-            }
+            Some(needed) if needed <= data.len() && pitch >= cols => Ok(Matrix { data, rows, cols, pitch }),
             _ => Err(SgemvError::Matrix { rows, cols, pitch, found: data.len() }),
         }
     }
@@ -143,15 +142,7 @@ pub fn write(isa: Isa, a: Matrix<'_>, x: &[f32], y: &mut [f32]) -> Result<(), Sg
 ///
 /// # Safety
 /// As [`update_raw`]; `y` need not be initialised.
-pub unsafe fn write_raw(
-    isa: Isa,
-    rows: usize,
-    cols: usize,
-    a: *const f32,
-    pitch: usize,
-    x: *const f32,
-    y: *mut f32,
-) {
+pub unsafe fn write_raw(isa: Isa, rows: usize, cols: usize, a: *const f32, pitch: usize, x: *const f32, y: *mut f32) {
     // SAFETY: as the caller promises.
     unsafe {
         y.write_bytes(0, rows);
@@ -165,19 +156,11 @@ pub unsafe fn write_raw(
 /// # Safety
 /// The matrix and `x` are valid for reads, `y` for reads and writes; `y` overlaps neither, and no
 /// other thread accesses it. The processor supports `isa`.
-pub unsafe fn update_raw(
-    isa: Isa,
-    rows: usize,
-    cols: usize,
-    a: *const f32,
-    pitch: usize,
-    x: *const f32,
-    y: *mut f32,
-) {
+pub unsafe fn update_raw(isa: Isa, rows: usize, cols: usize, a: *const f32, pitch: usize, x: *const f32, y: *mut f32) {
     // SAFETY: as the caller promises.
     unsafe {
         match isa {
-            Isa::Scalar => run::<f32, 1, 64>(rows, cols, a, pitch, x, y),
+            Isa::Scalar => run::<f32, 1, 32>(rows, cols, a, pitch, x, y),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => run_avx2(rows, cols, a, pitch, x, y),
             #[cfg(target_arch = "x86_64")]
@@ -190,34 +173,23 @@ pub unsafe fn update_raw(
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn run_avx2(
-    rows: usize,
-    cols: usize,
-    a: *const f32,
-    pitch: usize,
-    x: *const f32,
-    y: *mut f32,
-) {
-    // One row: its eight accumulators are half of the sixteen registers.
+unsafe fn run_avx2(rows: usize, cols: usize, a: *const f32, pitch: usize, x: *const f32, y: *mut f32) {
+    // Three rows: their chains take 12 of the 16 registers.
     // SAFETY: as the caller promises.
-    unsafe { run::<__m256, 1, 8>(rows, cols, a, pitch, x, y) }
+    unsafe { run::<__m256, 3, 4>(rows, cols, a, pitch, x, y) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512dq")]
-unsafe fn run_avx512(
-    rows: usize,
-    cols: usize,
-    a: *const f32,
-    pitch: usize,
-    x: *const f32,
-    y: *mut f32,
-) {
+unsafe fn run_avx512(rows: usize, cols: usize, a: *const f32, pitch: usize, x: *const f32, y: *mut f32) {
+    // Six streams draw more from memory than one or two do; eight are no better, and rows a power
+    // of two apart then fill all ways of the same sets of a first-level cache.
     // SAFETY: as the caller promises.
-    unsafe { run::<__m512, 4, 4>(rows, cols, a, pitch, x, y) }
+    unsafe { run::<__m512, 6, 2>(rows, cols, a, pitch, x, y) }
 }
 
-/// All spans, and within each all rows, `ROWS` at a time.
+/// Panels of [`PANEL_SPANS`] spans, in each `ROWS` rows at a time, for them the spans in order: the
+/// rows are read as `ROWS` long streams.
 ///
 /// # Safety
 /// As [`update_raw`]; for the instruction set as [`Lanes`].
@@ -232,18 +204,18 @@ unsafe fn run<L: Lanes, const ROWS: usize, const VECTORS: usize>(
 ) {
     let mut first = 0;
     while first < cols {
-        let len = SPAN.min(cols - first);
+        let len = (PANEL_SPANS * SPAN).min(cols - first);
         let mut row = 0;
         // SAFETY: rows below `rows` and columns below `cols` only.
         unsafe {
             while row + ROWS <= rows {
                 let at = a.add(row * pitch + first);
-                span::<L, ROWS, VECTORS>(len, at, pitch, x.add(first), y.add(row));
+                panel::<L, ROWS, VECTORS>(len, at, pitch, x.add(first), y.add(row));
                 row += ROWS;
             }
             while row < rows {
                 let at = a.add(row * pitch + first);
-                span::<L, 1, VECTORS>(len, at, pitch, x.add(first), y.add(row));
+                panel::<L, 1, VECTORS>(len, at, pitch, x.add(first), y.add(row));
                 row += 1;
             }
         }
@@ -251,12 +223,12 @@ unsafe fn run<L: Lanes, const ROWS: usize, const VECTORS: usize>(
     }
 }
 
-/// One span of `len` columns for `ROWS` rows.
+/// The spans of `len` columns, in order, for `ROWS` rows.
 ///
 /// # Safety
 /// As [`update_raw`] for `ROWS` rows and `len` columns; for the instruction set as [`Lanes`].
 #[inline(always)]
-unsafe fn span<L: Lanes, const ROWS: usize, const VECTORS: usize>(
+unsafe fn panel<L: Lanes, const ROWS: usize, const VECTORS: usize>(
     len: usize,
     a: *const f32,
     pitch: usize,
@@ -265,44 +237,51 @@ unsafe fn span<L: Lanes, const ROWS: usize, const VECTORS: usize>(
 ) {
     const { assert!(VECTORS * L::LANES == CHAINS) };
     let ahead = PREFETCH_BYTES / size_of::<f32>();
-    // SAFETY: columns below `len` only; the masked accesses touch only the lanes 0..count.
-    unsafe {
-        let mut chains = [[L::splat(0.0); VECTORS]; ROWS];
-        let mut col = 0;
-        while col + CHAINS <= len {
-            for v in 0..VECTORS {
-                let at = col + v * L::LANES;
-                let x = L::load(x.add(at));
-                for (row, chains) in chains.iter_mut().enumerate() {
-                    let from = a.add(row * pitch + at);
-                    L::prefetch(from.wrapping_add(ahead));
-                    chains[v] = chains[v].fma(L::load(from), x);
+    let next_rows = (ROWS * pitch).wrapping_add(ahead).wrapping_sub(len);
+    let mut first = 0;
+    while first < len {
+        let end = len.min(first + SPAN);
+        // SAFETY: columns below `len` only; the masked accesses touch only the lanes 0..count.
+        unsafe {
+            let mut chains = [[L::splat(0.0); VECTORS]; ROWS];
+            let mut col = first;
+            while col + CHAINS <= end {
+                let ahead = if col + ahead < len { ahead } else { next_rows };
+                for v in 0..VECTORS {
+                    let at = col + v * L::LANES;
+                    let x = L::load(x.add(at));
+                    for (row, chains) in chains.iter_mut().enumerate() {
+                        let from = a.add(row * pitch + at);
+                        L::prefetch(from.wrapping_add(ahead));
+                        chains[v] = chains[v].fma(L::load(from), x);
+                    }
+                }
+                col += CHAINS;
+            }
+            if col < end {
+                for v in 0..VECTORS {
+                    let at = (col + v * L::LANES).min(end);
+                    let mask = L::mask(0, L::LANES.min(end - at));
+                    let x = L::load_masked(mask, x.add(at));
+                    for (row, chains) in chains.iter_mut().enumerate() {
+                        let from = a.add(row * pitch + at);
+                        chains[v] = chains[v].fma_masked(mask, L::load_masked(mask, from), x);
+                    }
                 }
             }
-            col += CHAINS;
-        }
-        if col < len {
-            for v in 0..VECTORS {
-                let at = (col + v * L::LANES).min(len);
-                let mask = L::mask(0, L::LANES.min(len - at));
-                let x = L::load_masked(mask, x.add(at));
-                for (row, chains) in chains.iter_mut().enumerate() {
-                    let from = a.add(row * pitch + at);
-                    chains[v] = chains[v].fma_masked(mask, L::load_masked(mask, from), x);
+            for (row, chains) in chains.iter_mut().enumerate() {
+                let mut half = VECTORS / 2;
+                while half > 0 {
+                    for v in 0..half {
+                        chains[v] = chains[v].add(chains[v + half]);
+                    }
+                    half /= 2;
                 }
+                let at = y.add(row);
+                L1::splat(*at + chains[0].halving_sum()).canonical().store(at);
             }
         }
-        for (row, chains) in chains.iter_mut().enumerate() {
-            let mut half = VECTORS / 2;
-            while half > 0 {
-                for v in 0..half {
-                    chains[v] = chains[v].add(chains[v + half]);
-                }
-                half /= 2;
-            }
-            let at = y.add(row);
-            L1::splat(*at + chains[0].halving_sum()).canonical().store(at);
-        }
+        first = end;
     }
 }
 
