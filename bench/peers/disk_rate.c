@@ -22,6 +22,7 @@ struct job {
     long depth;
     int sync;
     char **buffers; /* one a thread */
+    int huge_pages; /* granted, not only asked for */
 };
 
 struct run {
@@ -96,9 +97,24 @@ static void repeat(void *state, struct peer_answer *answer) {
     int error = perform(job);
     answer->value = peer_now_seconds() - start;
     double mib = (double)(job->read_blocks + job->write_blocks) * (double)job->block_bytes / 1048576.0;
-    snprintf(answer->more, sizeof answer->more, ", \"mib_per_second\": %.6g", mib / answer->value);
+    snprintf(answer->more, sizeof answer->more, ", \"mib_per_second\": %.6g, \"huge_pages\": %s", mib / answer->value,
+             job->huge_pages ? "true" : "false");
     if (error)
         snprintf(answer->error, sizeof answer->error, "direct I/O failed: %s", strerror(error));
+}
+
+/* Bytes of this process that lie in huge pages: the system may refuse them at any time. */
+static size_t huge_page_bytes(void) {
+    char line[256];
+    size_t kib = 0;
+    FILE *file = fopen("/proc/self/smaps_rollup", "r");
+    if (!file)
+        return 0;
+    while (fgets(line, sizeof line, file))
+        if (sscanf(line, "AnonHugePages: %zu kB", &kib) == 1)
+            break;
+    fclose(file);
+    return kib * 1024;
 }
 
 /* A file of `blocks` blocks of numbers that neither compress nor repeat, already without a name. */
@@ -185,6 +201,7 @@ int main(int count, char **arguments) {
         job.buffers[at] = (char *)peer_allocate(job.block_bytes, huge_pages);
         memset(job.buffers[at], 0, job.block_bytes);
     }
+    job.huge_pages = huge_pages && huge_page_bytes() >= (size_t)job.depth * job.block_bytes;
     job.read_file = make_file(directory, job.read_blocks, job.block_bytes, job.buffers[0]);
     job.write_file = make_file(directory, job.write_blocks, job.block_bytes, job.buffers[0]);
     return peer_serve("disk", version, repeat, &job);
