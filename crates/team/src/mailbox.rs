@@ -21,13 +21,13 @@ pub(crate) struct Mailbox {
 #[derive(Debug)]
 #[repr(C)]
 struct Inbox {
-    posted: Signal,
     post: UnsafeCell<Post>,
+    posted: Signal,
 }
 
-/// The line that carries a job: count, list of sleepers and post together.
-#[cfg(all(not(loom), target_pointer_width = "64"))]
-const _: () = assert!(size_of::<Inbox>() <= 64);
+/// One cache line carries a job: the post and the count that publishes it, which is the first word of the signal.
+#[cfg(not(loom))]
+const _: () = assert!(std::mem::offset_of!(Inbox, posted) + size_of::<u64>() <= 64);
 
 // SAFETY: the cell is written only by the thread that leads the worker, while the mailbox is empty, and read only by
 // the worker, between the count of posts that publishes it and the count of jobs done that hands it back. `place`
@@ -39,7 +39,7 @@ unsafe impl Send for Mailbox {}
 
 impl Mailbox {
     pub(crate) fn new() -> Mailbox {
-        let inbox = Inbox { posted: Signal::new(1), post: UnsafeCell::new(Post::stop()) };
+        let inbox = Inbox { post: UnsafeCell::new(Post::stop()), posted: Signal::new(1) };
         Mailbox { inbox: Padded(inbox), done: Padded(Signal::new(1)) }
     }
 

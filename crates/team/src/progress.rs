@@ -26,8 +26,9 @@ pub struct Progress {
 
 impl Progress {
     /// A count of zero, on which a wait spins up to `spin` before it parks; [`crate::Team::spin`] is a good choice.
+    /// Allocates nothing; the first wait that parks does.
     pub fn new(spin: SpinLimit) -> Progress {
-        Progress { signal: Padded(Signal::new(4)), spin }
+        Progress { signal: Padded(Signal::new(0)), spin }
     }
 
     /// One step more. Whatever the caller did before is visible to whoever waits for this step, or sees it in

@@ -13,16 +13,19 @@ const ONE_STEP: u64 = 2;
 
 /// A count of steps, and the threads asleep until it has grown.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Signal {
+    /// First, so that what is published by a step can share its cache line by lying just before.
     word: AtomicU64,
-    /// Threads that have announced themselves. Boxed so that the word and what it announces fit one cache line.
-    sleepers: Box<Mutex<Vec<Thread>>>,
+    /// Threads that have announced themselves.
+    sleepers: Mutex<Vec<Thread>>,
 }
 
 impl Signal {
-    /// A count of zero. Up to `waiters` threads can sleep on it without allocation.
+    /// A count of zero. Up to `waiters` threads can sleep on it without allocation; with none, making it allocates
+    /// nothing.
     pub(crate) fn new(waiters: usize) -> Signal {
-        Signal { word: AtomicU64::new(0), sleepers: Box::new(Mutex::new(Vec::with_capacity(waiters))) }
+        Signal { word: AtomicU64::new(0), sleepers: Mutex::new(Vec::with_capacity(waiters)) }
     }
 
     /// The steps so far. What happened before each of them is visible to the caller.
