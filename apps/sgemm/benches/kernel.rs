@@ -64,7 +64,8 @@ impl Inputs {
             for ((a, c), scratch) in bands {
                 let b = &self.b;
                 scope.spawn(move || {
-                    sgemm_checked(isa, true, (a.len() / n, n, n), (a, n), (b, n), (c, n), scratch).expect("valid shapes");
+                    sgemm_checked(isa, true, (a.len() / n, n, n), (a, n), (b, n), (c, n), scratch)
+                        .expect("valid shapes");
                 });
             }
         });

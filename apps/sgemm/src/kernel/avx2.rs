@@ -2,7 +2,6 @@
 
 use std::arch::x86_64::*;
 
-use super::SPAN;
 use super::blocking::{Micro, Tile};
 use super::pack;
 
@@ -13,6 +12,8 @@ const MR: usize = 6;
 const NR: usize = 16;
 /// Lanes of a vector.
 const LANES: usize = 8;
+/// Rows of B that are fetched ahead, by about the latency of a second-level cache.
+const AHEAD: usize = 8;
 
 impl Micro for Avx2 {
     const MR: usize = MR;
@@ -52,7 +53,7 @@ unsafe fn rows<const R: usize>(tile: &Tile) {
     unsafe { if tile.columns == NR { product::<R, true>(tile) } else { product::<R, false>(tile) } }
 }
 
-/// The tile itself: a chain of fused multiply-adds for every element over each span, added to C at the span's end.
+/// The tile itself: a chain of fused multiply-adds for every element over the span, added to C at its end.
 ///
 /// # Safety
 ///
@@ -72,34 +73,26 @@ unsafe fn product<const R: usize, const FULL: bool>(tile: &Tile) {
             _mm_prefetch::<_MM_HINT_T0>(c.wrapping_add(NR - 1).cast());
         }
         let (mut a, mut b) = (tile.a, tile.b);
-        let mut overwrite = tile.overwrite;
-        let mut left = tile.depth;
-        while left > 0 {
-            let span = left.min(SPAN);
-            left -= span;
-            let mut t = [[_mm256_setzero_ps(); 2]; R];
-            for _ in 0..span {
-                let (b0, b1) = if FULL {
-                    (_mm256_loadu_ps(b), _mm256_loadu_ps(b.add(LANES)))
-                } else {
-                    (_mm256_maskload_ps(b, mask0), _mm256_maskload_ps(b.wrapping_add(LANES), mask1))
-                };
-                _mm_prefetch::<_MM_HINT_T0>(b.wrapping_add(8 * NR).cast());
-                for r in 0..R {
-                    let x = _mm256_set1_ps(*a.add(r));
-                    t[r][0] = _mm256_fmadd_ps(x, b0, t[r][0]);
-                    t[r][1] = _mm256_fmadd_ps(x, b1, t[r][1]);
-                }
-                a = a.add(MR);
-                b = b.wrapping_add(tile.ldb);
+        let mut t = [[_mm256_setzero_ps(); 2]; R];
+        for _ in 0..tile.depth {
+            _mm_prefetch::<_MM_HINT_T0>(b.wrapping_add(AHEAD * tile.ldb).cast());
+            let (b0, b1) = if FULL {
+                (_mm256_loadu_ps(b), _mm256_loadu_ps(b.add(LANES)))
+            } else {
+                (_mm256_maskload_ps(b, mask0), _mm256_maskload_ps(b.wrapping_add(LANES), mask1))
+            };
+            for (r, t) in t.iter_mut().enumerate() {
+                let x = _mm256_set1_ps(*a.add(r));
+                t[0] = _mm256_fmadd_ps(x, b0, t[0]);
+                t[1] = _mm256_fmadd_ps(x, b1, t[1]);
             }
-            let last = tile.last && left == 0;
-            for r in 0..R {
-                let c = tile.c.add(r * tile.ldc);
-                store::<FULL>(c, t[r][0], mask0, overwrite, last);
-                store::<FULL>(c.wrapping_add(LANES), t[r][1], mask1, overwrite, last);
-            }
-            overwrite = false;
+            a = a.add(MR);
+            b = b.wrapping_add(tile.ldb);
+        }
+        for (r, t) in t.iter().enumerate() {
+            let c = tile.c.add(r * tile.ldc);
+            store::<FULL>(c, t[0], mask0, tile.overwrite, tile.last);
+            store::<FULL>(c.wrapping_add(LANES), t[1], mask1, tile.overwrite, tile.last);
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! for rows of C in blocks of mc                         packed A: mc × kc, streamed through the last-level cache
-//!   for k in blocks of kc (whole spans)                   pack A
+//!   for k in blocks of kc (one span)                      pack A
 //!     for columns in blocks of nc                         packed B: kc × nc, stays in the second-level cache
 //!                                                           pack B (or read it where it lies)
 //!       for panels of MR rows                             one panel of A stays in the first-level cache
@@ -48,7 +48,7 @@ pub(super) struct Tile {
     pub(super) rows: usize,
     /// Columns that are stored.
     pub(super) columns: usize,
-    /// Values of k; the first is the first of a span.
+    /// Values of k, at most one span.
     pub(super) depth: usize,
     /// Packed panel of A.
     pub(super) a: *const f32,
@@ -60,11 +60,11 @@ pub(super) struct Tile {
     pub(super) c: *mut f32,
     /// Row pitch of C.
     pub(super) ldc: usize,
-    /// Whether the first span's sum replaces C.
+    /// Whether the sum replaces C.
     pub(super) overwrite: bool,
-    /// Whether the last span of the call is among these, after which NaNs are made canonical.
+    /// Whether this is the last span of the call, after which NaNs are made canonical.
     pub(super) last: bool,
-    /// Packed elements that will be wanted soon: `ahead_lines` cache lines from here.
+    /// Packed elements that will be wanted soon: `ahead_lines` cache lines from here, an address only.
     pub(super) ahead: *const f32,
     /// Cache lines to fetch from `ahead`.
     pub(super) ahead_lines: usize,
@@ -75,14 +75,15 @@ pub(super) const SLACK: usize = 16;
 /// Elements of a cache line, to which the packed blocks are aligned.
 const LINE: usize = 16;
 
-/// Rows of A that are packed at once, at most: 2 MiB a span, which a last-level cache keeps.
+/// Rows of A that are packed at once, at most: 2 MiB, which a last-level cache keeps.
 const MC: usize = 2048;
-/// Columns of B that are packed at once, at most: half of a second-level cache of 1 MiB a span.
+/// Columns of B that are packed at once, at most: half of a second-level cache of 1 MiB.
 const NC: usize = 512;
-/// Spans that are packed at once, at most.
-const SPANS: usize = 1;
 /// With at most this many register tiles down C, packing B costs more than it saves.
 const DIRECT_PANELS: usize = 2;
+/// Up to this row pitch a span of B fits a second-level cache and its rows do not crowd into few sets of the first,
+/// so B is best read where it lies.
+const DIRECT_PITCH: usize = 256;
 
 /// Sizes of the packed blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,30 +92,28 @@ pub(super) struct Blocking {
     mc: usize,
     /// Columns of packed B: a multiple of NR, or 0 where B is read where it lies.
     nc: usize,
-    /// Values of k of both: a multiple of SPAN, or all of k.
+    /// Values of k of both: SPAN, or all of k if that is less.
     kc: usize,
 }
 
 impl Blocking {
     /// The best blocking of a product of this shape within `limit` elements, or `None` if not even a panel fits.
     pub(super) fn choose<M: Micro>(m: usize, n: usize, k: usize, limit: usize) -> Option<Blocking> {
-        let kc = k.clamp(1, SPAN * SPANS);
+        let kc = k.clamp(1, SPAN);
         let mc = m.clamp(1, MC).next_multiple_of(M::MR);
         let nc = n.clamp(1, NC).next_multiple_of(M::NR);
         let best = Blocking { mc, nc, kc };
         if m > DIRECT_PANELS * M::MR && best.elements() <= limit {
             return Some(best);
         }
-        // Read B where it lies: then more than one panel of A at a time has no use.
-        let direct = Blocking { mc: M::MR, nc: 0, kc: kc.min(SPAN) };
+        let direct = Blocking::direct::<M>(k);
         if direct.elements() > limit {
             return None;
         }
         if m <= DIRECT_PANELS * M::MR {
             return Some(direct);
         }
-        // Between the two: one span, the space in two halves, of which a small matrix leaves the rest to the other.
-        let kc = kc.min(SPAN);
+        // Between the two: the space in two halves, of which a small matrix leaves the rest to the other.
         let columns = |elements: usize| (elements / kc / M::NR * M::NR).min(nc);
         let rows = |elements: usize| (elements / kc / M::MR * M::MR).min(mc);
         let space = limit - SLACK - 2 * LINE;
@@ -122,6 +121,11 @@ impl Blocking {
         let mc = rows(space - half_columns * kc);
         let nc = columns(space - mc * kc);
         if mc >= DIRECT_PANELS * M::MR && nc > 0 { Some(Blocking { mc, nc, kc }) } else { Some(direct) }
+    }
+
+    /// B is read where it lies: then more than one panel of A at a time has no use.
+    fn direct<M: Micro>(k: usize) -> Blocking {
+        Blocking { mc: M::MR, nc: 0, kc: k.clamp(1, SPAN) }
     }
 
     /// Elements of scratch, alignment included.
@@ -141,7 +145,10 @@ impl Blocking {
 /// The promise of [`super::sgemm`] about the matrices; k > 0; M's instruction set is available.
 pub(super) unsafe fn run<M: Micro>(call: &Call, scratch: &mut [f32]) -> bool {
     let Call { overwrite, m, n, k, a, lda, b, ldb, c, ldc } = *call;
-    let Some(blocking) = Blocking::choose::<M>(m, n, k, scratch.len()) else { return false };
+    let Some(mut blocking) = Blocking::choose::<M>(m, n, k, scratch.len()) else { return false };
+    if ldb <= DIRECT_PITCH {
+        blocking = Blocking::direct::<M>(k);
+    }
     let scratch = aligned(scratch);
     let (a_pack, b_pack) = scratch.split_at_mut(blocking.a_elements());
     assert!(b_pack.len() >= blocking.nc * blocking.kc, "the blocking fits the scratch that it was chosen for");
@@ -176,10 +183,13 @@ pub(super) unsafe fn run<M: Micro>(call: &Call, scratch: &mut [f32]) -> bool {
                     for panel in 0..panels {
                         let j = panel * M::NR;
                         // SAFETY: the panels were packed above, or B is read where it lies at row k0, column j0 + j;
-                        // C's tile starts at row i0 + i < m, column j0 + j < n. `ahead` is an address only.
+                        // C's tile starts at row i0 + i < m, column j0 + j < n.
                         unsafe {
-                            let (b, ldb) =
-                                if blocking.nc == 0 { (b_block.add(j), ldb) } else { (b_pack.add(j * depth).cast_const(), M::NR) };
+                            let (b, ldb) = if blocking.nc == 0 {
+                                (b_block.add(j), ldb)
+                            } else {
+                                (b_pack.add(j * depth).cast_const(), M::NR)
+                            };
                             M::tile(&Tile {
                                 rows: M::MR.min(rows - i),
                                 columns: M::NR.min(columns - j),

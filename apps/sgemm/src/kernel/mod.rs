@@ -175,7 +175,9 @@ struct Call {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {
     /// Rows would overlap.
-    #[error("the row pitch of {matrix} is {pitch} elements, but its rows have {columns}: pass a pitch of at least {columns}")]
+    #[error(
+        "the row pitch of {matrix} is {pitch} elements, but its rows have {columns}: pass a pitch of at least {columns}"
+    )]
     Pitch {
         /// A, B or C.
         matrix: char,

@@ -4,7 +4,7 @@
 use super::{Call, SPAN, canonical};
 
 /// Columns that are accumulated side by side; independent chains, so the width does not reach the result.
-const COLUMNS: usize = 16;
+const COLUMNS: usize = 32;
 
 /// Computes one call.
 ///
@@ -12,6 +12,35 @@ const COLUMNS: usize = 16;
 ///
 /// The promise of [`super::sgemm`] about the matrices.
 pub(super) unsafe fn run(call: &Call) {
+    #[cfg(target_arch = "x86_64")]
+    if super::Isa::Avx2.is_available() {
+        // SAFETY: the features were just found; the matrices are the caller's promise.
+        return unsafe { with_fma(call) };
+    }
+    // SAFETY: the caller's promise.
+    unsafe { portable(call) }
+}
+
+/// The portable code compiled with the instruction for a fused multiply-add, which the baseline of x86-64 would call
+/// a function for.
+///
+/// # Safety
+///
+/// As [`run`]; AVX2 and FMA are available.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn with_fma(call: &Call) {
+    // SAFETY: the caller's promise.
+    unsafe { portable(call) }
+}
+
+/// The portable code itself.
+///
+/// # Safety
+///
+/// As [`run`].
+#[inline(always)]
+pub(super) unsafe fn portable(call: &Call) {
     let Call { overwrite, m, n, k, a, lda, b, ldb, c, ldc } = *call;
     for i in 0..m {
         for j0 in (0..n).step_by(COLUMNS) {
@@ -23,15 +52,21 @@ pub(super) unsafe fn run(call: &Call) {
                 sum[..columns].copy_from_slice(c_row);
             }
             for k0 in (0..k).step_by(SPAN) {
-                let span = SPAN.min(k - k0);
                 let mut t = [0.0f32; COLUMNS];
-                for kk in k0..k0 + span {
+                for kk in k0..k.min(k0 + SPAN) {
                     // SAFETY: i < m, kk < k.
                     let x = unsafe { *a.add(i * lda + kk) };
                     // SAFETY: kk < k and j0 + columns <= n.
                     let b_row = unsafe { std::slice::from_raw_parts(b.add(kk * ldb + j0), columns) };
-                    for (t, &y) in t.iter_mut().zip(b_row) {
-                        *t = x.mul_add(y, *t);
+                    // Whole blocks have a width that the compiler knows, so that t stays in registers.
+                    if let Ok(b_row) = <&[f32; COLUMNS]>::try_from(b_row) {
+                        for (t, &y) in t.iter_mut().zip(b_row) {
+                            *t = x.mul_add(y, *t);
+                        }
+                    } else {
+                        for (t, &y) in t.iter_mut().zip(b_row) {
+                            *t = x.mul_add(y, *t);
+                        }
                     }
                 }
                 for (sum, &t) in sum.iter_mut().zip(&t) {

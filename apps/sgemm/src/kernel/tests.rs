@@ -96,7 +96,10 @@ fn check(seed: u64, (m, n, k): (usize, usize, usize), wild: bool) {
         for isa in available() {
             for limit in [None, Some(0), Some(16 << 10), Some(48 << 10), Some(100 << 10)] {
                 let got = computed(isa, limit, overwrite, &a, &b, &c).bits();
-                assert!(got == want, "seed {seed}, {m} x {n} x {k}, wild {wild}, overwrite {overwrite}, {isa}, limit {limit:?}");
+                assert!(
+                    got == want,
+                    "seed {seed}, {m} x {n} x {k}, wild {wild}, overwrite {overwrite}, {isa}, limit {limit:?}"
+                );
             }
         }
     }
@@ -138,7 +141,10 @@ fn blocks_larger_than_one_have_the_bits_of_the_definition() {
 fn every_edge_of_the_register_tiles() {
     let step = if cfg!(miri) { 11 } else { 1 };
     for m in (1..=29).step_by(step) {
-        for n in (1..=if cfg!(miri) { 3 } else { 66 }).step_by(7).chain([15, 16, 17, 31, 32, 33].into_iter().filter(|_| !cfg!(miri))) {
+        for n in (1..=if cfg!(miri) { 3 } else { 66 })
+            .step_by(7)
+            .chain([15, 16, 17, 31, 32, 33].into_iter().filter(|_| !cfg!(miri)))
+        {
             check((m * 100 + n) as u64, (m, n, 19), n % 2 == 0);
         }
     }
@@ -180,8 +186,31 @@ fn split_calls_give_the_same_bits() {
                     }
                 }
             }
-            assert!(got.bits() == want, "seed {seed}, {m} x {n} x {k}, {isa}, split at {split_m}, {split_n}, {split_k}");
+            assert!(
+                got.bits() == want,
+                "seed {seed}, {m} x {n} x {k}, {isa}, split at {split_m}, {split_n}, {split_k}"
+            );
         }
+    }
+}
+
+/// The scalar path as a processor without fused multiply-adds runs it.
+#[test]
+fn the_portable_code_has_the_bits_of_the_definition() {
+    for seed in 0..CASES {
+        let mut random = Random(4000 + seed);
+        let limit = if cfg!(miri) { 3 } else { 40 };
+        let (m, n, k) = (1 + random.below(limit), 1 + random.below(limit), 1 + random.below(SPAN + 20));
+        let wild = seed % 2 == 1;
+        let (a, b, mut c) = (random.matrix(m, k, wild), random.matrix(k, n, wild), random.matrix(m, n, wild));
+        let overwrite = random.below(2) == 0;
+        let want = expected(overwrite, &a, &b, &c).bits();
+        let (a_data, b_data, c_data) = (a.data.as_ptr(), b.data.as_ptr(), c.data.as_mut_ptr());
+        let call =
+            Call { overwrite, m, n, k, a: a_data, lda: a.pitch, b: b_data, ldb: b.pitch, c: c_data, ldc: c.pitch };
+        // SAFETY: the matrices were made for these shapes and nothing else uses them.
+        unsafe { scalar::portable(&call) };
+        assert!(c.bits() == want, "seed {seed}, {m} x {n} x {k}, wild {wild}, overwrite {overwrite}");
     }
 }
 
@@ -212,7 +241,10 @@ fn the_definition_is_close_to_double_precision() {
             // Higham's bound for chains of SPAN and then k / SPAN roundings.
             let roundings = (SPAN + k.div_ceil(SPAN)) as f64;
             let error = (f64::from(c.data[i * n + j]) - sum).abs();
-            assert!(error <= roundings * f64::from(f32::EPSILON) / 2.0 * bound * 1.01, "row {i}, column {j}: error {error}");
+            assert!(
+                error <= roundings * f64::from(f32::EPSILON) / 2.0 * bound * 1.01,
+                "row {i}, column {j}: error {error}"
+            );
         }
     });
     assert_eq!(rows_seen, [4, 0, 2]);
@@ -224,7 +256,10 @@ fn scratch_keeps_its_limits() {
         for (m, n, k) in [(1, 1, 1), (14, 4096, 4096), (4096, 4096, 4096), (100_000, 70_000, 9_000), (64, 64, 64)] {
             assert!(scratch_elements(isa, m, n, k, None) * 4 <= 4718592, "{isa}, {m} x {n} x {k}");
             for limit in [0, 1, 8 << 10, 20 << 10, 64 << 10, 256 << 10, 1 << 20] {
-                assert!(scratch_elements(isa, m, n, k, Some(limit)) as u64 * 4 <= limit, "{isa}, {m} x {n} x {k}, {limit}");
+                assert!(
+                    scratch_elements(isa, m, n, k, Some(limit)) as u64 * 4 <= limit,
+                    "{isa}, {m} x {n} x {k}, {limit}"
+                );
             }
         }
     }
