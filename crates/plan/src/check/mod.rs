@@ -1,0 +1,154 @@
+//! Proof that a plan does what its calls mean, found from the plan alone.
+//!
+//! Nothing here knows how a plan was made. The calls, executed one after the other, say which call's output every
+//! element must hold whenever it is read, and at the end; the plan's steps are then executed on these versions, with
+//! vector clocks for what is ordered between children. What is proved of each edge:
+//!
+//! - every call runs once, on exactly its declared regions, in the versions that sequential execution shows;
+//! - no bytes of a slot are touched while they are in use or in flight, and every transfer is issued and awaited once;
+//! - results end in the parent memory in their final version, and nothing is stored twice;
+//! - conflicting accesses of the parent memory are ordered in every execution, and no child waits forever;
+//! - slots lie within the capacity and where the edge's rules allow, transfers have sizes the edge can move;
+//! - plans of inner variants make, on the call's blocks, the calls that the task's split makes.
+//!
+//! Not proved: that a task's split and leaf compute the same. That is the task's promise, and tests hold it to it.
+
+mod cells;
+mod error;
+mod execute;
+mod order;
+mod report;
+mod scope;
+mod staging;
+
+pub use error::{BlockName, BlockedWait, CheckError, Direction, Problem, Site, Version};
+pub use report::{CheckReport, EdgeReport};
+
+use crate::plan::{Body, CallClass, Plan};
+use multigrain_machine::{Machine, MachineError, TransferRules};
+use multigrain_program::{Access, Arg, Args, Call, Callee, Region, Role, Tunables};
+use rustc_hash::FxHashSet;
+use std::sync::Arc;
+
+/// Proves that a plan, with all plans inside it, does what its calls mean. `rules[level]` are the transfer rules of
+/// the edges below the memories of depth `level`, see [`edge_rules`].
+///
+/// Takes time in proportion to the steps and the cells of their blocks, times a logarithm.
+///
+/// # Errors
+/// The first thing found wrong, with the child, step, call and block.
+pub fn check(plan: &Plan, rules: &[TransferRules]) -> Result<CheckReport, CheckError> {
+    let mut report = CheckReport::default();
+    check_one(plan, false, rules, &mut FxHashSet::default(), &mut report)?;
+    Ok(report)
+}
+
+/// The transfer rules of a machine's edges, from the root down.
+///
+/// # Errors
+/// A memory with two kinds of children.
+pub fn edge_rules(machine: &Machine) -> Result<Vec<TransferRules>, MachineError> {
+    let levels = machine.levels()?;
+    Ok(levels.iter().filter_map(|&id| machine.memory(id).edge.map(|edge| edge.rules)).collect())
+}
+
+fn check_one(
+    plan: &Plan,
+    is_inner: bool,
+    rules: &[TransferRules],
+    seen: &mut FxHashSet<*const Plan>,
+    report: &mut CheckReport,
+) -> Result<(), CheckError> {
+    let Some(edge) = rules.get(plan.level) else {
+        return Err(CheckError::new(plan, Problem::NoRules { level: plan.level, given: rules.len() }));
+    };
+    scope::calls(plan)?;
+    staging::capacity(plan)?;
+    staging::slots(plan, edge)?;
+    let transfers = staging::steps(plan, edge)?;
+    let scope = scope::Scope::new(plan);
+    if is_inner {
+        scope.check_defined()?;
+    }
+    let counts = execute::execute(&scope, &transfers)?;
+    report.add(EdgeReport {
+        level: plan.level,
+        parent: plan.parent.clone(),
+        child: plan.child.clone(),
+        plans: 1,
+        calls: plan.calls.len() as u64,
+        ops: plan.children.iter().map(|c| c.ops.len() as u64).sum(),
+        cells: scope.cells.len() as u64,
+        waits: counts.waits,
+        transfers: plan.traffic.transfers,
+        unread_stores: counts.unread_stores,
+        staging_bytes: plan.children.iter().map(|c| c.staging_bytes).max().unwrap_or(0),
+    });
+    drop(scope);
+    let mut used = vec![false; plan.classes.len()];
+    plan.class_of.iter().for_each(|&class| used[class as usize] = true);
+    for (class, _) in plan.classes.iter().zip(used).filter(|(_, used)| *used) {
+        let Body::Inner(inner) = &class.body else { continue };
+        interface(plan, class, inner).map_err(|problem| CheckError::new(inner, problem))?;
+        if seen.insert(Arc::as_ptr(inner)) {
+            check_one(inner, true, rules, seen, report)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether an inner plan is one of the calls of this class: on arrays that are the call's arguments, it makes the calls
+/// that the task's split makes, or the one call itself.
+fn interface(plan: &Plan, class: &CallClass, inner: &Plan) -> Result<(), Problem> {
+    let differs = |what, expected: String, found: String| Err(Problem::Differs { what, expected, found });
+    if inner.level <= plan.level {
+        return differs("level", format!("more than {}", plan.level), inner.level.to_string());
+    }
+    let task = &plan.tasks[class.task as usize];
+    let params = task.params();
+    if inner.arrays.len() != params.len() || class.shape.shapes.len() != params.len() {
+        return differs("number of arrays", params.len().to_string(), inner.arrays.len().to_string());
+    }
+    for ((param, &shape), array) in params.iter().zip(&class.shape.shapes).zip(&inner.arrays) {
+        let role = match param.access {
+            Access::Read => Role::Input,
+            Access::Write => Role::Output,
+            Access::Update => Role::InOut,
+        };
+        if (array.element, array.shape, array.role) != (param.element, shape, role) {
+            let expected = format!("{} {} {role:?}", param.element, shape);
+            return differs("an argument", expected, format!("{} {} {:?}", array.element, array.shape, array.role));
+        }
+    }
+    let whole = |(i, &shape)| Arg { array: i as u32, region: Region::whole(shape) };
+    let itself: Args = class.shape.shapes.iter().enumerate().map(whole).collect();
+    if let [call] = &inner.calls[..]
+        && (&call.args, &call.scalars) == (&itself, &class.shape.scalars)
+        && inner.tasks.get(call.task as usize).is_some_and(|t| t.name() == task.name())
+    {
+        return Ok(());
+    }
+    let mut tunables = Tunables::new();
+    let chosen = inner.tunables.iter().filter(|(name, _)| name == task.name());
+    for &(name, value) in chosen.flat_map(|(_, values)| values) {
+        tunables.set(name, value);
+    }
+    let split = task.split(&class.shape, &tunables);
+    if split.len() != inner.calls.len() {
+        return differs("number of calls of the split", split.len().to_string(), inner.calls.len().to_string());
+    }
+    for (sub, call) in split.iter().zip(&inner.calls) {
+        let name = match &sub.callee {
+            Callee::Itself => task.name(),
+            Callee::Task(task) => task.name(),
+        };
+        let args: Args = sub.args.iter().map(|&(param, region)| Arg { array: param as u32, region }).collect();
+        let found = inner.tasks.get(call.task as usize).map_or("", |task| task.name());
+        if (name, &args, &sub.scalars) != (found, &call.args, &call.scalars) {
+            let text = |name: &str, call: &Call| format!("{name}{:?} {:?}", call.args.as_slice(), call.scalars.bits());
+            let expected = text(name, &Call { task: call.task, args, scalars: sub.scalars.clone() });
+            return differs("a call of the split", expected, text(found, call));
+        }
+    }
+    Ok(())
+}
