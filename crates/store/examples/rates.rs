@@ -17,6 +17,8 @@ const MIB: u64 = 1 << 20;
 const FILE_BYTES: u64 = 512 * MIB;
 const CHUNK_BYTES: u64 = 16 * MIB;
 const ROUNDS: usize = 5;
+/// Where the data of the two files starts.
+const SKEWS: [u64; 2] = [0, 128];
 
 fn main() -> Result<(), StoreError> {
     let directory = std::env::args_os().nth(1).map_or_else(|| PathBuf::from("."), PathBuf::from);
@@ -29,17 +31,18 @@ fn main() -> Result<(), StoreError> {
     println!("{}; {} MiB files", disk.backend_name(), FILE_BYTES / MIB);
     let bench = Bench::new(&disk, &directory)?;
     let mut cases: Vec<(String, Case)> = vec![
-        ("sequential read".into(), Case::Read),
-        ("sequential write".into(), Case::Write),
+        ("sequential read, page".into(), Case::Sequential(0, false)),
+        ("sequential read, 128 bytes".into(), Case::Sequential(1, false)),
+        ("sequential write, page".into(), Case::Sequential(0, true)),
+        ("sequential write, 128 bytes".into(), Case::Sequential(1, true)),
         ("half read, half write, sum".into(), Case::Mixed),
     ];
-    for row_kib in [4, 8, 32] {
-        for file in [0, 1] {
-            let place = ["page", "128 bytes"][file];
-            cases
-                .push((format!("read rows of {row_kib} KiB, pitch 64 KiB, {place}"), Case::Rows(file, row_kib, false)));
-            cases
-                .push((format!("write rows of {row_kib} KiB, pitch 64 KiB, {place}"), Case::Rows(file, row_kib, true)));
+    for (row_kib, pitch_kib) in [(4, 8), (4, 16), (4, 64), (8, 64), (32, 64)] {
+        for (file, place) in ["page", "128 bytes"].into_iter().enumerate() {
+            for (write, name) in [(false, "read"), (true, "write")] {
+                let case = Case::Rows { file, row_kib, pitch_kib, write };
+                cases.push((format!("{name} rows of {row_kib} KiB, pitch {pitch_kib} KiB, {place}"), case));
+            }
         }
     }
     let mut rates = vec![Vec::new(); cases.len()];
@@ -72,11 +75,15 @@ fn main() -> Result<(), StoreError> {
 }
 
 enum Case {
-    Read,
-    Write,
+    /// File, write.
+    Sequential(usize, bool),
     Mixed,
-    /// File, KiB of a row, write.
-    Rows(usize, u64, bool),
+    Rows {
+        file: usize,
+        row_kib: u64,
+        pitch_kib: u64,
+        write: bool,
+    },
 }
 
 struct Bench<'a> {
@@ -117,18 +124,18 @@ impl Bench<'_> {
         let (disk, memory) = (self.disk, &*self.memory);
         let fragments = FILE_BYTES / MIB;
         match *case {
-            Case::Read => stream(disk, &self.inputs[0], Direction::Read, memory, 0)?,
-            Case::Write => stream(disk, &self.outputs[0], Direction::Write, memory, 0)?,
+            Case::Sequential(file, false) => stream(disk, &self.inputs[file], Direction::Read, memory, SKEWS[file])?,
+            Case::Sequential(file, true) => stream(disk, &self.outputs[file], Direction::Write, memory, SKEWS[file])?,
             Case::Mixed => {
                 mixed(disk, &self.inputs[0], &self.outputs[0], memory)?;
                 return Ok((2 * FILE_BYTES, 2 * fragments));
             }
-            Case::Rows(file, row_kib, write) => {
-                let (file, direction) =
-                    if write { (&self.outputs[file], Direction::Write) } else { (&self.inputs[file], Direction::Read) };
-                let skew =
-                    if file.data_bytes() > FILE_BYTES && !std::ptr::eq(file, &self.outputs[0]) { 128 } else { 0 };
-                return rows(disk, file, direction, memory, row_kib << 10, skew);
+            Case::Rows { file, row_kib, pitch_kib, write } => {
+                let (open, direction) = match write {
+                    false => (&self.inputs[file], Direction::Read),
+                    true => (&self.outputs[file], Direction::Write),
+                };
+                return rows(disk, open, direction, memory, [row_kib << 10, pitch_kib << 10, SKEWS[file]]);
             }
         }
         Ok((FILE_BYTES, fragments))
@@ -151,16 +158,16 @@ fn stream(
     file: &ArrayFile,
     direction: Direction,
     memory: &AlignedBuffer,
-    first: usize,
+    skew: u64,
 ) -> Result<(), StoreError> {
     let mut tickets = std::collections::VecDeque::new();
     for (n, at) in (0..FILE_BYTES).step_by(CHUNK_BYTES as usize).enumerate() {
         if tickets.len() == 3 {
             wait_first(disk, &mut tickets)?;
         }
-        let place = memory.as_mut_ptr().wrapping_add((first + n % 4) * CHUNK_BYTES as usize);
+        let place = memory.as_mut_ptr().wrapping_add((n % 4) * CHUNK_BYTES as usize);
         // SAFETY: the buffer outlives the waits, and a place is used again only after its transfer is done.
-        tickets.push_back(unsafe { disk.submit(chunk(file, direction, at, place)?) });
+        tickets.push_back(unsafe { disk.submit(chunk(file, direction, skew + at, place)?) });
     }
     while !tickets.is_empty() {
         wait_first(disk, &mut tickets)?;
@@ -193,17 +200,12 @@ fn rows(
     file: &ArrayFile,
     direction: Direction,
     memory: &AlignedBuffer,
-    row_bytes: u64,
-    skew: u64,
+    [row_bytes, pitch, skew]: [u64; 3],
 ) -> Result<(u64, u64), StoreError> {
-    let pitch = 64 << 10;
     let count = FILE_BYTES / pitch;
     let mut list = TransferList::new(file, direction, "rows".into());
-    let first = multigrain_store::Fragment {
-        file_offset_bytes: 16384 + skew,
-        memory: memory.as_mut_ptr(),
-        len_bytes: row_bytes,
-    };
+    let first =
+        multigrain_store::Fragment { file_offset_bytes: skew, memory: memory.as_mut_ptr(), len_bytes: row_bytes };
     // As many rows as fit the memory, all at once.
     let count = count.min(memory.len() as u64 / row_bytes);
     list.push_strided(first, &[multigrain_store::Stride { count, file_bytes: pitch, memory_bytes: row_bytes }]);

@@ -1,0 +1,125 @@
+//! The journal: whatever is cut off or damaged, the reader yields a prefix of what was appended.
+
+mod support;
+
+use std::sync::Arc;
+
+use multigrain_store::faults::FailKind;
+use multigrain_store::{BackendChoice, Disk, Journal, OperationKind, Record, StoreError};
+use support::*;
+
+const FINGERPRINT: [(&str, u64); 3] = [("program", 11), ("input", 22), ("shape", 33)];
+
+fn records(n: u64) -> Vec<Record> {
+    (0..n).map(|n| Record { kind: n as u32 % 3, a: n * n, b: !n }).collect()
+}
+
+fn written(disk: &Disk, scratch: &Scratch, records: &[Record]) -> Vec<u8> {
+    let path = scratch.path("j");
+    let mut journal = Journal::create(disk, &path, &FINGERPRINT).unwrap();
+    assert!(journal.is_empty());
+    for some in records.chunks(3) {
+        journal.append(disk, some).unwrap();
+    }
+    journal.sync(disk).unwrap();
+    assert_eq!(journal.len(), records.len());
+    std::fs::read(path).unwrap()
+}
+
+fn resumed(disk: &Disk, scratch: &Scratch) -> Result<Option<(Journal, Vec<Record>)>, StoreError> {
+    Journal::resume(disk, scratch.path("j"), &FINGERPRINT)
+}
+
+#[test]
+fn cut_at_every_byte_it_is_a_prefix_and_goes_on() {
+    let scratch = Scratch::new();
+    let disk = disk(BackendChoice::Pool);
+    let all = records(7);
+    let bytes = written(&disk, &scratch, &all);
+    let header = bytes.len() - 7 * 32;
+    for len in 0..=bytes.len() {
+        std::fs::write(scratch.path("j"), &bytes[..len]).unwrap();
+        let Some((mut journal, found)) = resumed(&disk, &scratch).unwrap() else {
+            assert!(len < header, "{len}");
+            continue;
+        };
+        assert_eq!(found, all[..(len - header) / 32], "{len}");
+        let more = Record { kind: 9, a: 9, b: 9 };
+        journal.append(&disk, &[more]).unwrap();
+        let (_, again) = resumed(&disk, &scratch).unwrap().unwrap();
+        assert_eq!(again, [&found[..], &[more]].concat());
+    }
+}
+
+#[test]
+fn damaged_at_any_byte_it_is_a_prefix_or_an_error() {
+    let scratch = Scratch::new();
+    let disk = disk(BackendChoice::Pool);
+    let all = records(5);
+    let bytes = written(&disk, &scratch, &all);
+    let header = bytes.len() - 5 * 32;
+    for at in 0..bytes.len() {
+        for flip in [1, 0x80, 0xff] {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= flip;
+            std::fs::write(scratch.path("j"), &damaged).unwrap();
+            match resumed(&disk, &scratch) {
+                Ok(Some((_, found))) => assert_eq!(found, all[..(at - header) / 32], "{at}"),
+                // A length that grew by the flip may make the header look cut off.
+                Ok(None) => assert!((12..16).contains(&at), "{at}"),
+                Err(error) => assert!(at < header, "{at}: {error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn what_lies_behind_a_torn_record_never_comes_back() {
+    let scratch = Scratch::new();
+    let disk = disk(BackendChoice::Pool);
+    let all = records(4);
+    let mut bytes = written(&disk, &scratch, &all);
+    let header = bytes.len() - 4 * 32;
+    bytes[header + 32] ^= 1;
+    std::fs::write(scratch.path("j"), &bytes).unwrap();
+    let (mut journal, found) = resumed(&disk, &scratch).unwrap().unwrap();
+    assert_eq!(found, all[..1]);
+    journal.append(&disk, &[all[1]]).unwrap();
+    let (_, found) = resumed(&disk, &scratch).unwrap().unwrap();
+    assert_eq!(found, all[..2], "records 2 and 3 belong to another life");
+}
+
+#[test]
+fn another_run_is_told_what_differs() {
+    let scratch = Scratch::new();
+    let disk = disk(BackendChoice::Pool);
+    assert!(resumed(&disk, &scratch).unwrap().is_none());
+    written(&disk, &scratch, &records(2));
+    let other = [("program", 11), ("input", 23), ("shape", 34)];
+    let error = Journal::resume(&disk, scratch.path("j"), &other).unwrap_err();
+    let StoreError::JournalMismatch { what, found, expected, .. } = &error else { panic!("{error}") };
+    assert_eq!((what.as_str(), *found, *expected), ("input", 22, 23));
+    let error = Journal::resume(&disk, scratch.path("j"), &FINGERPRINT[..2]).unwrap_err();
+    assert!(matches!(error, StoreError::JournalMismatch { .. }));
+    std::fs::write(scratch.path("j"), b"dear diary").unwrap();
+    assert!(matches!(resumed(&disk, &scratch), Err(StoreError::NotAJournal { .. })));
+    assert!(Journal::create(&disk, scratch.path("j"), &vec![("x", 0); 1025]).is_err());
+}
+
+#[test]
+fn a_failed_append_can_be_repeated() {
+    let scratch = Scratch::new();
+    // The header is the first append.
+    let disk = disk_with(BackendChoice::Pool, Arc::new(FailKind::new(OperationKind::Append, 2, libc::ENOSPC))).unwrap();
+    let all = records(2);
+    let mut journal = Journal::create(&disk, scratch.path("j"), &FINGERPRINT).unwrap();
+    journal.append(&disk, &all[..1]).unwrap();
+    let error = journal.append(&disk, &all[1..]).unwrap_err();
+    assert!(error.to_string().contains("append to"), "{error}");
+    assert_eq!(journal.len(), 1);
+    let healthy = support::disk(BackendChoice::Pool);
+    journal.append(&healthy, &all[1..]).unwrap();
+    assert_eq!(resumed(&healthy, &scratch).unwrap().unwrap().1, all);
+    journal.remove(&healthy);
+    assert!(scratch.names().is_empty());
+}

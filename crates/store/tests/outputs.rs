@@ -1,0 +1,291 @@
+//! Outputs appear whole or not at all; every operation fails once; a run is killed at every moment.
+
+mod support;
+
+use std::sync::Arc;
+
+use multigrain_store::faults::{Count, DieAt, FailAt, FailKind};
+use multigrain_store::{
+    BackendChoice, Direction, Disk, ElementType, Journal, OperationKind, Record, StoreError, TransferList,
+};
+use support::*;
+
+const SHAPE: [u64; 2] = [150, 333];
+
+/// A small run: reads an input, writes it in two unaligned halves to an output beside a journal, publishes.
+fn run(disk: &Disk, scratch: &Scratch) -> Result<(), StoreError> {
+    let input = disk.open_npy(scratch.path("in.npy"))?;
+    let bytes = read_all(disk, &input)?;
+    let output = disk.create_npy(scratch.path("out.npy"), ElementType::F32, &SHAPE, false)?;
+    let written = write_halves(disk, scratch, &output, &bytes);
+    if written.is_err() {
+        disk.discard(&output);
+    }
+    written
+}
+
+fn write_halves(
+    disk: &Disk,
+    scratch: &Scratch,
+    output: &multigrain_store::ArrayFile,
+    bytes: &[u8],
+) -> Result<(), StoreError> {
+    let name = Journal::path_for(&scratch.path("out.npy"));
+    let mut journal = Journal::create(disk, &name, &[("shape", 7)])?;
+    let mut steps = || {
+        for half in 0..2u64 {
+            let column = half * 100;
+            let len = [100, 233][half as usize];
+            let memory = bytes.as_ptr().cast_mut().wrapping_add(column as usize * 4);
+            let (start, len) = ([0, column], [SHAPE[0], len]);
+            let list =
+                TransferList::block(output, Direction::Write, &start, &len, memory, SHAPE[1] * 4, "half".into())?;
+            // SAFETY: the bytes outlive the wait.
+            disk.wait(unsafe { disk.submit(list) })?;
+            disk.sync(output)?;
+            journal.append(disk, &[Record { kind: 1, a: half, b: 0 }])?;
+        }
+        disk.publish(output)
+    };
+    let result = steps();
+    journal.remove(disk);
+    result
+}
+
+fn prepare(scratch: &Scratch) -> Vec<u8> {
+    let disk = disk(BackendChoice::Auto);
+    let bytes = Random::new(20).bytes((SHAPE[0] * SHAPE[1] * 4) as usize);
+    let input = disk.create_npy(scratch.path("in.npy"), ElementType::F32, &SHAPE, false).unwrap();
+    write_all(&disk, &input, &bytes).unwrap();
+    disk.publish(&input).unwrap();
+    bytes
+}
+
+/// Either there is no output, or it is the whole one.
+fn output_is_whole_or_absent(scratch: &Scratch, bytes: &[u8]) -> bool {
+    match std::fs::read(scratch.path("out.npy")) {
+        Ok(found) => {
+            assert!(found[4096..] == *bytes);
+            true
+        }
+        Err(_) => false,
+    }
+}
+
+fn operations(backend: BackendChoice, scratch: &Scratch) -> u64 {
+    let count = Arc::new(Count::new());
+    run(&disk_with(backend, count.clone()).unwrap(), scratch).unwrap();
+    std::fs::remove_file(scratch.path("out.npy")).unwrap();
+    count.operations()
+}
+
+#[test]
+fn every_operation_fails_once() {
+    let scratch = Scratch::new();
+    let bytes = prepare(&scratch);
+    for backend in backends() {
+        let total = operations(backend, &scratch);
+        assert!(total > 20);
+        for n in 0..total {
+            for errno in [libc::EIO, libc::ENOSPC] {
+                let disk = disk_with(backend, Arc::new(FailAt { n, errno })).unwrap();
+                let result = run(&disk, &scratch);
+                drop(disk);
+                let published = output_is_whole_or_absent(&scratch, &bytes);
+                match result {
+                    Ok(()) => assert!(published, "operation {n} of {total}"),
+                    Err(error) => {
+                        let text = error.to_string();
+                        assert!(text.contains("in.npy") || text.contains("out.npy"), "{text}");
+                        let kept: Vec<String> =
+                            scratch.names().into_iter().filter(|n| n != "in.npy" && n != "out.npy").collect();
+                        assert!(kept.is_empty(), "operation {n}: {text} leaves {kept:?}");
+                    }
+                }
+                for name in scratch.names().iter().filter(|n| *n != "in.npy") {
+                    std::fs::remove_file(scratch.path(name)).unwrap();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn killed_at_every_moment() {
+    let scratch = Scratch::new();
+    let bytes = prepare(&scratch);
+    for backend in backends() {
+        let total = operations(backend, &scratch);
+        for n in 0..total {
+            let disk = disk_with(backend, Arc::new(DieAt { n })).unwrap();
+            let result = run(&disk, &scratch);
+            assert!(matches!(result, Err(StoreError::Dead)) || n + 1 == total, "{n} of {total}: {result:?}");
+            // The dead do nothing, clean-up included.
+            let before = scratch.names();
+            assert!(matches!(
+                disk.create_raw(scratch.path("more"), ElementType::U8, &[1], false),
+                Err(StoreError::Dead)
+            ));
+            drop(disk);
+            assert_eq!(scratch.names(), before);
+            output_is_whole_or_absent(&scratch, &bytes);
+            // The next run is not hindered by what is left.
+            let disk = support::disk(backend);
+            run(&disk, &scratch).unwrap();
+            assert!(output_is_whole_or_absent(&scratch, &bytes));
+            assert_eq!(scratch.names(), ["in.npy", "out.npy"]);
+            std::fs::remove_file(scratch.path("out.npy")).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_before_any_work() {
+    let scratch = Scratch::new();
+    let faults = Arc::new(FailKind::new(OperationKind::Allocate, 0, libc::ENOSPC));
+    let disk = disk_with(BackendChoice::Auto, faults).unwrap();
+    let error = disk.create_npy(scratch.path("big.npy"), ElementType::F64, &[1000, 1000], false).unwrap_err();
+    let StoreError::NoSpace { path, needed_bytes, free_bytes } = &error else { panic!("{error}") };
+    assert!(path.ends_with("big.npy.part") && *needed_bytes >= 8_004_096 && *free_bytes > 0);
+    assert!(error.to_string().contains("put the file on another file system"), "{error}");
+    assert!(scratch.names().is_empty());
+
+    // And one that really does not fit: no disk has an exbibyte.
+    let disk = support::disk(BackendChoice::Auto);
+    let error = disk.create_npy(scratch.path("huge.npy"), ElementType::U8, &[1 << 60], false).unwrap_err();
+    assert!(matches!(error, StoreError::NoSpace { .. } | StoreError::File { .. }), "{error}");
+    assert!(scratch.names().is_empty());
+    assert!(disk.create_temporary(scratch.directory(), ElementType::U8, &[1 << 60]).is_err());
+    assert!(scratch.names().is_empty());
+}
+
+#[test]
+fn a_transfer_fails_alone_and_is_named() {
+    let scratch = Scratch::new();
+    let bytes = prepare(&scratch);
+    for backend in backends() {
+        let faults = Arc::new(FailKind::new(OperationKind::Write, 3, libc::ENOSPC));
+        let disk = disk_with(backend, faults).unwrap();
+        let output = disk.create_npy(scratch.path("out.npy"), ElementType::F32, &SHAPE, false).unwrap();
+        let input = disk.open_npy(scratch.path("in.npy")).unwrap();
+        let zero = [0, 0];
+        let mut copy = vec![0u8; bytes.len()];
+        let pitch = SHAPE[1] * 4;
+        let memory = bytes.as_ptr().cast_mut();
+        // Rows of 100 elements: unaligned, so that there are several writes.
+        let list =
+            TransferList::block(&output, Direction::Write, &zero, &[150, 100], memory, pitch, "block (0, 0)".into());
+        let read = TransferList::block(&input, Direction::Read, &zero, &SHAPE, copy.as_mut_ptr(), pitch, "all".into());
+        // SAFETY: the memory outlives the waits.
+        let (failing, working) = unsafe { (disk.submit(list.unwrap()), disk.submit(read.unwrap())) };
+        let first = disk.wait(failing);
+        disk.wait(working).unwrap();
+        assert_eq!(copy, bytes);
+        // The header was the first write; the rows are several.
+        let text = first.unwrap_err().to_string();
+        assert!(text.contains("out.npy") && text.contains("block (0, 0)") && text.contains("free space"), "{text}");
+        disk.discard(&output);
+        assert_eq!(scratch.names(), ["in.npy"]);
+    }
+}
+
+#[test]
+fn an_input_that_shrinks_is_truncated() {
+    let scratch = Scratch::new();
+    prepare(&scratch);
+    for backend in backends() {
+        let disk = disk(backend);
+        let path = scratch.path("shrinks.npy");
+        std::fs::copy(scratch.path("in.npy"), &path).unwrap();
+        let input = disk.open_npy(&path).unwrap();
+        for len in [150_000, 4096, 0] {
+            std::fs::File::options().write(true).open(&path).unwrap().set_len(len).unwrap();
+            let error = read_all(&disk, &input).unwrap_err();
+            assert!(matches!(error, StoreError::Truncated { .. }), "{error}");
+        }
+    }
+}
+
+#[test]
+fn one_output_one_run() {
+    let scratch = Scratch::new();
+    let (one, two) = (disk(BackendChoice::Auto), disk(BackendChoice::Pool));
+    let path = scratch.path("out.npy");
+    let first = one.create_npy(&path, ElementType::F32, &[9], false).unwrap();
+    for resume in [false, true] {
+        assert!(matches!(two.create_npy(&path, ElementType::F32, &[9], resume), Err(StoreError::Busy { .. })));
+    }
+    one.discard(&first);
+    assert!(scratch.names().is_empty());
+    drop(first);
+    let second = two.create_npy(&path, ElementType::F32, &[9], false).unwrap();
+    write_all(&two, &second, &[5; 36]).unwrap();
+    two.publish(&second).unwrap();
+    two.publish(&second).unwrap();
+    assert_eq!(second.path(), path);
+    two.discard(&second);
+    assert_eq!(scratch.names(), ["out.npy"], "what is published is not discarded");
+    let input = two.open_npy(&path).unwrap();
+    assert!(matches!(two.publish(&input), Err(StoreError::ReadOnly { .. })));
+}
+
+#[test]
+fn a_part_is_continued_only_if_it_matches() {
+    let scratch = Scratch::new();
+    let disk = disk(BackendChoice::Auto);
+    let path = scratch.path("out.npy");
+    let bytes = Random::new(21).bytes(4000);
+    let create = |shape: &[u64], resume| disk.create_npy(&path, ElementType::F32, shape, resume).unwrap();
+    let fresh = create(&[10, 100], true);
+    assert!(!fresh.is_resumed(), "there was none");
+    write_all(&disk, &fresh, &bytes).unwrap();
+    drop(fresh);
+    let continued = create(&[10, 100], true);
+    assert!(continued.is_resumed());
+    assert_eq!(read_all(&disk, &continued).unwrap(), bytes);
+    drop(continued);
+    // Cut to its exact length, as a death inside `publish` leaves it.
+    std::fs::File::options().write(true).open(scratch.path("out.npy.part")).unwrap().set_len(8096).unwrap();
+    let continued = create(&[10, 100], true);
+    assert!(continued.is_resumed());
+    assert_eq!(read_all(&disk, &continued).unwrap(), bytes);
+    write_all(&disk, &continued, &bytes).unwrap();
+    drop(continued);
+    let other = create(&[100, 10], true);
+    assert!(!other.is_resumed(), "another shape");
+    assert_eq!(read_all(&disk, &other).unwrap(), vec![0; 4000]);
+    drop(other);
+    let again = create(&[100, 10], false);
+    assert!(!again.is_resumed());
+    disk.discard(&again);
+}
+
+#[test]
+fn paths_that_cannot_be_written() {
+    let scratch = Scratch::new();
+    let disk = disk(BackendChoice::Auto);
+    let create = |path: std::path::PathBuf| disk.create_npy(path, ElementType::F32, &[9], false).unwrap_err();
+    let error = create(scratch.path("no/such/directory/out.npy"));
+    assert!(error.to_string().contains("its directory does not exist"), "{error}");
+    assert!(matches!(create(scratch.directory().to_owned()), StoreError::NotAFile { .. }));
+    std::fs::write(scratch.path("file"), b"").unwrap();
+    let error = create(scratch.path("file/out.npy"));
+    assert!(error.to_string().contains("not a directory"), "{error}");
+    let error = create("/proc/out.npy".into());
+    assert!(matches!(error, StoreError::File { .. }), "{error}");
+    assert!(disk.create_temporary(scratch.path("none"), ElementType::U8, &[1]).is_err());
+    assert_eq!(scratch.names(), ["file"]);
+}
+
+#[test]
+fn scratch_files_have_no_name() {
+    let scratch = Scratch::new();
+    for backend in backends() {
+        let disk = disk(backend);
+        let file = disk.create_temporary(scratch.directory(), ElementType::F64, &[77, 13]).unwrap();
+        assert!(scratch.names().is_empty());
+        let bytes = Random::new(22).bytes(77 * 13 * 8);
+        write_all(&disk, &file, &bytes).unwrap();
+        assert_eq!(read_all(&disk, &file).unwrap(), bytes);
+    }
+}
