@@ -3,9 +3,9 @@
 //! In come jobs (closures that take a worker index) and ranges of workers to execute them on. Out go their
 //! completion, or the panic of the first worker that failed. A [`Team`] owns the threads, [`Progress`] lets one worker
 //! wait for another's steps, [`ChainQueue`] balances load in one address space, [`Abort`] ends every wait of a run.
-//! Waiting is always the same protocol, spin and then park, described and model-checked in
-//! [SLEEP.md](https://docs.rs/crate/multigrain-team/latest/source/SLEEP.md) beside this crate. This crate never
-//! decides what to compute or who computes it, never yields in a loop, and allocates nothing on the path of a fork.
+//! Waiting is always the same protocol, spin and then park, described and model-checked in `SLEEP.md` beside this
+//! crate. This crate never decides what to compute or who computes it, never yields in a loop, and allocates nothing on
+//! the path of a fork.
 //!
 //! ```
 //! use std::sync::atomic::{AtomicUsize, Ordering};

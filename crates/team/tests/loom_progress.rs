@@ -175,3 +175,24 @@ fn an_abort_and_a_step_at_once() {
         signaller.join().unwrap();
     });
 }
+
+/// Hunts a flag that is seen before the reason: a spinning waiter is told by the flag alone, no lock in between. Two
+/// threads, every interleaving.
+#[test]
+fn whoever_sees_the_flag_sees_why_it_was_raised() {
+    check(None, || {
+        let step = step(1);
+        let raiser = thread::spawn({
+            let step = step.clone();
+            move || {
+                // SAFETY: the one writer; the reader waits for the flag.
+                step.data[0].with_mut(|data| unsafe { *data = 7 });
+                step.abort.raise();
+            }
+        });
+        assert_eq!(step.progress.wait_for(1, &step.abort), Err(Aborted));
+        // SAFETY: written before the flag that was seen.
+        assert_eq!(step.data[0].with(|data| unsafe { *data }), 7);
+        raiser.join().unwrap();
+    });
+}
