@@ -10,7 +10,7 @@
 //! | 4 | number of tasks, likewise |
 //! | 8 | number of records, then for each the 32 bytes of [`crate::Record`] |
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
@@ -112,8 +112,21 @@ impl Trace {
         Breakdown::with_rate(self.wall_seconds(), workers, &totals, &self.edges, self.ticks_per_second)
     }
 
-    /// Writes the trace to a file, replacing one of that name.
+    /// Writes the trace to a file, replacing one of that name. The file appears whole or not at all: it is written
+    /// under its name with `.part` behind it, and renamed.
     pub fn save(&self, path: &Path) -> Result<(), TraceError> {
+        let mut part = path.as_os_str().to_owned();
+        part.push(".part");
+        let part = Path::new(&part);
+        let written = self.save_in_place(part).and_then(|()| Ok(fs::rename(part, path)?));
+        if written.is_err() {
+            // The first error is the one to report; the part may not even exist.
+            let _ = fs::remove_file(part);
+        }
+        written
+    }
+
+    fn save_in_place(&self, path: &Path) -> Result<(), TraceError> {
         let mut out = BufWriter::new(File::create(path)?);
         self.write(&mut out)?;
         out.flush()?;

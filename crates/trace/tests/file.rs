@@ -97,3 +97,17 @@ fn a_saved_trace_is_loaded_with_its_breakdown() {
     assert_eq!((breakdown.wall_seconds, breakdown.leaf_seconds, breakdown.overhead_seconds), (2.0, 1.0, 0.5));
     assert_eq!(breakdown.wait_seconds, [("disk".to_string(), 0.5)]);
 }
+
+#[test]
+fn a_trace_that_cannot_be_saved_leaves_nothing_behind() {
+    let folder = std::env::temp_dir().join(format!("multigrain-trace-folder-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("run.trace")).unwrap();
+    let trace =
+        Trace { ticks_per_second: 1.0, start: 0, end: 0, workers: 1, edges: vec![], tasks: vec![], records: vec![] };
+    // A folder has the name, so the last step, the renaming, fails.
+    let saved = trace.save(&folder.join("run.trace"));
+    let left = std::fs::read_dir(&folder).unwrap().count();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(matches!(saved, Err(TraceError::Io(_))));
+    assert_eq!(left, 1);
+}
