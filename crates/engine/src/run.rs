@@ -22,7 +22,7 @@ pub struct Progress {
 }
 
 /// What a run may be given besides plan and homes.
-pub struct RunOptions<'a> {
+pub struct RunOptions<'a, 'l> {
     /// Ends the run early when raised.
     pub abort: &'a Abort,
     /// What is recorded.
@@ -30,7 +30,7 @@ pub struct RunOptions<'a> {
     /// Files go through this; needed for a plan whose root edge is a disk.
     pub disk: Option<&'a Disk>,
     /// Told about stores to files.
-    pub log: Option<&'a mut (dyn StoreLog + 'a)>,
+    pub log: Option<&'l mut (dyn StoreLog + 'l)>,
     /// Called after every call of the root edge by its leader.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
 }
@@ -59,7 +59,7 @@ pub unsafe fn run(
     machine: &Machine,
     team: &Team,
     homes: &[Home],
-    options: RunOptions<'_>,
+    options: RunOptions<'_, '_>,
 ) -> Result<Report, EngineError> {
     let levels = machine
         .levels()

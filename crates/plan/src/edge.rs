@@ -167,12 +167,11 @@ pub(crate) fn draft(
         let (plans, balanced) = views(&problem, children, &call_seconds);
         let busy =
             plans.iter().map(|p| child_seconds(p, arrays, &call_seconds, facts.edge, children)).fold(0.0, f64::max);
-        let longest = plans
-            .iter()
-            .flat_map(|p| &p.batches)
-            .map(|b| b.len())
-            .max()
-            .map_or(0.0, |_| seconds.iter().copied().fold(0.0, f64::max));
+        let mut chain_seconds = vec![0.0; placement.chains];
+        for (call, &time) in seconds.iter().enumerate() {
+            chain_seconds[placement.chain_of[call] as usize] += time;
+        }
+        let longest = chain_seconds.iter().copied().fold(0.0, f64::max);
         let total = busy + if children > 1 { UNEVEN * longest } else { 0.0 };
         let copies: usize = dependence.uses.iter().map(|u| u.len()).sum();
         let batches: usize = plans.iter().map(|p| p.batches.len()).sum();

@@ -5,6 +5,7 @@
 //! functions; nothing here touches a file, a thread or a clock.
 
 mod arena;
+pub mod check;
 mod cost;
 pub mod dependence;
 mod edge;
@@ -25,5 +26,5 @@ pub use error::PlanError;
 pub use mapping::Mapping;
 pub use plan::{Body, CallClass, ChildPlan, Op, PassReport, Places, Plan, Slot, Traffic};
 pub use planner::{PlanOptions, Planner};
-pub use remaining::Stored;
+pub use remaining::{Rest, Stored};
 pub use report::{EdgeTraffic, MemoryUse};

@@ -4,7 +4,7 @@ use crate::edge::{Draft, EdgeFacts, TaskRef, draft, facts};
 use crate::error::PlanError;
 use crate::mapping::Mapping;
 use crate::plan::{Body, CallClass, Plan};
-use crate::remaining::{Stored, remaining};
+use crate::remaining::{Rest, remaining};
 use crate::scope::{Key, Scope, identity, split};
 use crate::search::choose;
 use multigrain_machine::{Machine, MemoryId, format_bytes};
@@ -68,20 +68,20 @@ impl<'m> Planner<'m> {
         self.whole(0, &Scope::of_program(program))
     }
 
-    /// Plans what is left of a program after an interrupted run, given the events of its journal. A plan without
+    /// Plans what is left of a program after an interrupted run, given what it has left behind. A plan without
     /// calls means that nothing is left to do; `None` that the run has to start over from its inputs.
     ///
     /// # Errors
     /// As for [`Planner::plan`].
-    pub fn plan_rest(&mut self, program: &Program, events: &[Stored]) -> Result<Option<Arc<Plan>>, PlanError> {
-        self.edge(0, &Scope::of_program(program), Some(events))
+    pub fn plan_rest(&mut self, program: &Program, rest: &Rest<'_>) -> Result<Option<Arc<Plan>>, PlanError> {
+        self.edge(0, &Scope::of_program(program), Some(rest))
     }
 
     fn whole(&mut self, level: usize, scope: &Scope) -> Result<Arc<Plan>, PlanError> {
         self.edge(level, scope, None)?.ok_or(PlanError::Empty)
     }
 
-    fn edge(&mut self, level: usize, scope: &Scope, events: Option<&[Stored]>) -> Result<Option<Arc<Plan>>, PlanError> {
+    fn edge(&mut self, level: usize, scope: &Scope, rest: Option<&Rest<'_>>) -> Result<Option<Arc<Plan>>, PlanError> {
         let machine = self.machine;
         let levels = self.levels.clone();
         let facts = (level + 1 < levels.len())
@@ -98,8 +98,8 @@ impl<'m> Planner<'m> {
             Ok::<_, PlanError>(tunables)
         })?;
         let mut numbers = Vec::new();
-        if let Some(events) = events {
-            match remaining(&mut parts, &scope.arrays, events) {
+        if let Some(rest) = rest {
+            match remaining(&mut parts, &scope.arrays, rest) {
                 Some(left) => numbers = left,
                 None => return Ok(None),
             }

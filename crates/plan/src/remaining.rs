@@ -21,10 +21,19 @@ pub struct Stored {
     pub durable: bool,
 }
 
+/// What an interrupted run has left behind.
+#[derive(Clone, Copy, Debug)]
+pub struct Rest<'a> {
+    /// The events of its journal, in order.
+    pub events: &'a [Stored],
+    /// For each array, whether its file is still there. Scratch files are not.
+    pub kept: &'a [bool],
+}
+
 /// Keeps the needed calls of `parts` and returns their numbers in the whole program; `None` when some needed call
 /// would read what has been overwritten since, so that only starting over helps (nothing has been changed then).
-pub(crate) fn remaining(parts: &mut Split, arrays: &[ArrayDecl], events: &[Stored]) -> Option<Vec<u32>> {
-    let needed = needed(parts, arrays, events)?;
+pub(crate) fn remaining(parts: &mut Split, arrays: &[ArrayDecl], rest: &Rest<'_>) -> Option<Vec<u32>> {
+    let needed = needed(parts, arrays, rest)?;
     let numbers: Vec<u32> = (0..parts.calls.len() as u32).filter(|&c| needed[c as usize]).collect();
     fn keep<T>(list: &mut Vec<T>, needed: &[bool]) {
         let mut flags = needed.iter();
@@ -36,12 +45,15 @@ pub(crate) fn remaining(parts: &mut Split, arrays: &[ArrayDecl], events: &[Store
 }
 
 /// The versions that are durable after the journal's events: writer and block.
-fn durable_versions(dependence: &Dependence, events: &[Stored]) -> (FxHashSet<(u32, u32)>, FxHashSet<u32>) {
+fn durable_versions(dependence: &Dependence, rest: &Rest<'_>) -> (FxHashSet<(u32, u32)>, FxHashSet<u32>) {
     let (mut durable, mut begun) = (FxHashSet::default(), FxHashSet::default());
-    for event in events {
+    for event in rest.events {
         let Some(used) = dependence.uses.get(event.call as usize).and_then(|u| u.get(event.argument as usize)) else {
             continue;
         };
+        if !rest.kept[dependence.blocks[used.block as usize].array as usize] {
+            continue;
+        }
         if event.durable {
             durable.insert((event.call, used.block));
         } else {
@@ -56,9 +68,9 @@ fn durable_versions(dependence: &Dependence, events: &[Stored]) -> (FxHashSet<(u
     (durable, begun)
 }
 
-fn needed(parts: &Split, arrays: &[ArrayDecl], events: &[Stored]) -> Option<Vec<bool>> {
+fn needed(parts: &Split, arrays: &[ArrayDecl], rest: &Rest<'_>) -> Option<Vec<bool>> {
     let dependence = dependence(&parts.calls, &parts.tasks);
-    let (durable, begun) = durable_versions(&dependence, events);
+    let (durable, begun) = durable_versions(&dependence, rest);
     // The last writer of each block. Blocks that later, larger writes cover count as well: that only repeats work.
     let mut last_writer: FxHashMap<u32, u32> = FxHashMap::default();
     for (call, uses) in dependence.uses.iter().enumerate() {

@@ -20,5 +20,5 @@ pub use params::{Access, Param, ParamKind, ParamList, Read, Update, Write};
 pub use region::{RANK_MAX, Region, Shape};
 pub use scalars::Scalars;
 pub use sequential::SequentialError;
-pub use task::{CallShape, Callee, DynTask, IoBound, LeafContext, SubCall, Task, Tunable, Tunables, Work};
+pub use task::{CallShape, Callee, DynTask, IoBound, LeafContext, SubCall, Task, Tunable, Tunables, Work, blocks};
 pub use view::{RawView, View, ViewMut};

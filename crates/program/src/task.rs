@@ -92,6 +92,24 @@ pub struct SubCall {
     pub scalars: Scalars,
 }
 
+impl SubCall {
+    /// A call of the task whose inner variant is splitting.
+    pub fn itself(args: impl IntoIterator<Item = (usize, Region)>, scalars: &Scalars) -> SubCall {
+        SubCall { callee: Callee::Itself, args: args.into_iter().collect(), scalars: scalars.clone() }
+    }
+
+    /// A call of another task.
+    pub fn of(task: &Arc<dyn DynTask>, args: impl IntoIterator<Item = (usize, Region)>, scalars: &Scalars) -> SubCall {
+        SubCall { callee: Callee::Task(task.clone()), args: args.into_iter().collect(), scalars: scalars.clone() }
+    }
+}
+
+/// The blocks of an axis of length `extent`: start and length of each, `step` long but for the last.
+pub fn blocks(extent: u64, step: u64) -> impl Iterator<Item = (u64, u64)> + Clone {
+    let step = step.max(1);
+    (0..extent.div_ceil(step)).map(move |i| (i * step, step.min(extent - i * step)))
+}
+
 /// What a leaf variant may use besides its views.
 pub struct LeafContext<'a> {
     /// Scalar arguments of the call.

@@ -116,14 +116,17 @@ fn tempdir_in_shm() -> std::io::Result<std::path::PathBuf> {
     std::fs::create_dir_all(&path).map(|()| path)
 }
 
-/// Columns of an array written at once by different transfers: neighbours share blocks of the file everywhere.
+/// Columns of an array written at once by different transfers: neighbours share blocks of the file everywhere, and in
+/// the arrays of few rows they do so at the same time.
 #[test]
 fn neighbours_written_at_once_do_not_undo_each_other() {
     let mut random = Random::new(3);
     let scratch = Scratch::new();
     for backend in backends() {
         let disk = disk(backend);
-        for (rows, columns, tile) in [(400u64, 1000u64, 77u64), (64, 5000, 1250), (2000, 60, 7)] {
+        for (rows, columns, tile) in
+            [(400u64, 1000u64, 77u64), (64, 5000, 1250), (2000, 60, 7), (1, 60_000, 37), (2, 9000, 300)]
+        {
             let shape = [rows, columns];
             let file = disk.create_npy(scratch.path("a.npy"), ElementType::F32, &shape, false).unwrap();
             let reference = random.bytes((rows * columns * 4) as usize);

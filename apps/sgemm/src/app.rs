@@ -1,0 +1,118 @@
+//! The command: C = A B from files or generated from a seed.
+
+use crate::kernel;
+use crate::task::Product;
+use multigrain::app::{AppJob, Application, Checked, input, output};
+use multigrain::prelude::*;
+use std::path::PathBuf;
+
+/// Product of two matrices of float32: C (m x n) = A (m x k) B (k x n)
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Args {
+    /// A, m x k: .npy, or bare float32 with the sizes given as options; generated when left out
+    #[arg(value_name = "A", requires = "b")]
+    pub a: Option<PathBuf>,
+    /// B, k x n
+    #[arg(value_name = "B")]
+    pub b: Option<PathBuf>,
+    /// File for C: .npy, or bare float32 under any other name; without it the result is discarded
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Columns of B and C; rows and depth too, where --m or --k are left out [default: 1024]
+    #[arg(long)]
+    pub n: Option<u64>,
+    /// Rows of A and C
+    #[arg(long)]
+    pub m: Option<u64>,
+    /// Columns of A and rows of B
+    #[arg(long)]
+    pub k: Option<u64>,
+    /// Seed of generated matrices
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// Rows of the result that `--check` computes again, spread over it; all of them in a small product.
+const CHECKED_ROWS: u64 = 16;
+/// Below this many multiplications all rows are checked.
+const CHECK_ALL: u64 = 1 << 28;
+
+impl Application for Args {
+    fn prepare(&self, runtime: &Runtime) -> Result<AppJob, Error> {
+        let n = self.n.unwrap_or(1024);
+        let (m, k) = (self.m.unwrap_or(n), self.k.unwrap_or(n));
+        let ((m, k), (k_b, n), a, b) = match (&self.a, &self.b) {
+            (Some(a), Some(b)) => {
+                let given = self.n.is_some();
+                let (a_shape, a) = input(runtime, a, ElementType::F32, 2, given.then_some(&[m, k]))?;
+                let (b_shape, b) = input(runtime, b, ElementType::F32, 2, given.then_some(&[k, n]))?;
+                let (sa, sb) = (a_shape.dims().to_owned(), b_shape.dims().to_owned());
+                ((sa[0], sa[1]), (sb[0], sb[1]), a, b)
+            }
+            _ => {
+                let seed = self.seed;
+                let second = Source::Generated { seed: seed.wrapping_add(1) };
+                ((m, k), (k, n), Source::Generated { seed }, second)
+            }
+        };
+        if k != k_b {
+            return Err(Error::Request(format!(
+                "A is {m} x {k} and B is {k_b} x {n}: the columns of A must be as many as the rows of B"
+            )));
+        }
+        let mut program = Program::new();
+        let product = program.task(Product::new(kernel::detect()));
+        let arrays = (
+            program.array::<f32, 2>("A", [m, k], Role::Input)?,
+            program.array::<f32, 2>("B", [k, n], Role::Input)?,
+            program.array::<f32, 2>("C", [m, n], Role::Output)?,
+        );
+        program.call(product, (arrays.0.all(), arrays.1.all(), arrays.2.all()), Scalars::new())?;
+        let mut job = Job::new("sgemm", program).with_source(0, a).with_source(1, b);
+        if let Some(path) = &self.output {
+            job = job.with_sink(2, output(path));
+        }
+        let check = Box::new(move |outcome: &Outcome| check(outcome, m, n, k));
+        Ok(AppJob { job, shape: vec![("m", m), ("n", n), ("k", k)], check, after: None })
+    }
+}
+
+/// Compares rows of C with sums in double precision. B is read once, in bands.
+fn check(outcome: &Outcome, m: u64, n: u64, k: u64) -> Result<Checked, Error> {
+    let count = if m.saturating_mul(n).saturating_mul(k) <= CHECK_ALL { m } else { CHECKED_ROWS.min(m) };
+    let rows: Vec<u64> = (0..count).map(|i| i * (m - 1) / count.saturating_sub(1).max(1)).collect();
+    let (columns, depth) = (n as usize, k as usize);
+    let mut a = Vec::new();
+    for &row in &rows {
+        a.extend(outcome.read_f32(0, &Region::new(&[row, 0], &[1, k]))?);
+    }
+    let mut sums = vec![(0.0f64, 0.0f64); rows.len() * columns];
+    let band = (1u64 << 20).div_ceil(n).min(k);
+    for (first, len) in blocks(k, band) {
+        let b = outcome.read_f32(1, &Region::new(&[first, 0], &[len, n]))?;
+        for (sums, a) in sums.chunks_exact_mut(columns).zip(a.chunks_exact(depth)) {
+            for (b, &x) in b.chunks_exact(columns).zip(&a[first as usize..]) {
+                for (sum, &y) in sums.iter_mut().zip(b) {
+                    let product = f64::from(x) * f64::from(y);
+                    sum.0 += product;
+                    sum.1 += product.abs();
+                }
+            }
+        }
+    }
+    let mut worst = 0.0f64;
+    for (&row, sums) in rows.iter().zip(sums.chunks_exact(columns)) {
+        let c = outcome.read_f32(2, &Region::new(&[row, 0], &[1, n]))?;
+        for (&c, &(exact, scale)) in c.iter().zip(sums) {
+            // Not a number, or infinite, where the reference is: that is what arithmetic gives.
+            let same =
+                f64::from(c) == exact || (c.is_nan() && exact.is_nan()) || (!c.is_finite() && !scale.is_finite());
+            let error = if same { 0.0 } else { (f64::from(c) - exact).abs() / scale };
+            worst = if error.is_nan() { f64::INFINITY } else { worst.max(error) };
+        }
+    }
+    // Higham, Accuracy and Stability of Numerical Algorithms, section 4.2: a span's chain, then one sum a span.
+    let terms = (kernel::SPAN as u64).min(k) + k.div_ceil(kernel::SPAN as u64);
+    let tolerance = terms as f64 * f64::from(f32::EPSILON) / 2.0;
+    Ok(Checked { max_relative_error: worst, tolerance, elements: count * n })
+}

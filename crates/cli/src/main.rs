@@ -1,0 +1,3 @@
+//! The `multigrain` command.
+
+fn main() {}

@@ -1,0 +1,60 @@
+//! What can go wrong, for people and for exit statuses.
+
+use multigrain_engine::EngineError;
+use multigrain_machine::{MachineError, UnitError};
+use multigrain_plan::PlanError;
+use multigrain_program::ProgramError;
+use multigrain_store::StoreError;
+
+/// Why something was refused or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The request is wrong, in words of the application.
+    #[error("{0}")]
+    Request(String),
+    /// A program was refused.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// A machine was refused.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// A quantity could not be read.
+    #[error(transparent)]
+    Unit(#[from] UnitError),
+    /// There is no plan.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A file was refused before anything was started.
+    #[error(transparent)]
+    File(StoreError),
+    /// The threads of the team could not be started.
+    #[error("cannot start {workers} worker threads: {source}; ask for fewer with --threads")]
+    Team {
+        /// Threads asked for.
+        workers: usize,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The run ended before its time.
+    #[error(transparent)]
+    Run(#[from] EngineError),
+    /// A file operation failed after the run had started.
+    #[error(transparent)]
+    Store(StoreError),
+    /// The run was interrupted; what is stored can be continued.
+    #[error("interrupted; {}", match resume { true => "what is done is kept: the same command with --resume continues", false => "nothing is left behind" })]
+    Interrupted {
+        /// Whether a journal was kept.
+        resume: bool,
+    },
+}
+
+impl Error {
+    /// Exit status: 2 when nothing was started, 1 when the run failed.
+    pub fn exit_status(&self) -> i32 {
+        match self {
+            Error::Run(_) | Error::Store(_) | Error::Interrupted { .. } => 1,
+            _ => 2,
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Numbers from a seed: element `i` depends on the seed and `i` alone, so any block can be made anywhere.
+
+use multigrain_program::ElementType;
+
+/// The finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) applied to counter and seed.
+fn mix(seed: u64, index: u64) -> u64 {
+    let mut z = seed
+        .wrapping_mul(0xD1B5_4A32_D192_ED03)
+        .wrapping_add(index.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// Element `index` of a generated float32 array: a multiple of 2^-23 in [-1, 1).
+pub fn f32_at(seed: u64, index: u64) -> f32 {
+    (mix(seed, index) >> 40) as f32 * (1.0 / 8_388_608.0) - 1.0
+}
+
+/// Element `index` of a generated float64 array: a multiple of 2^-52 in [-1, 1).
+pub fn f64_at(seed: u64, index: u64) -> f64 {
+    (mix(seed, index) >> 11) as f64 * (1.0 / 4_503_599_627_370_496.0) - 1.0
+}
+
+/// Fills `bytes` with the elements from number `first` on. A complex number takes two numbers of the sequence.
+pub fn fill(element: ElementType, seed: u64, first: u64, bytes: &mut [u8]) {
+    match element {
+        ElementType::U8 => {
+            bytes.iter_mut().zip(first..).for_each(|(b, i)| *b = mix(seed, i) as u8);
+        }
+        ElementType::F32 => {
+            bytes.chunks_exact_mut(4).zip(first..).for_each(|(b, i)| b.copy_from_slice(&f32_at(seed, i).to_le_bytes()));
+        }
+        ElementType::F64 => {
+            bytes.chunks_exact_mut(8).zip(first..).for_each(|(b, i)| b.copy_from_slice(&f64_at(seed, i).to_le_bytes()));
+        }
+        ElementType::C64 => {
+            bytes
+                .chunks_exact_mut(4)
+                .zip(2 * first..)
+                .for_each(|(b, i)| b.copy_from_slice(&f32_at(seed, i).to_le_bytes()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_agree_with_the_whole_and_numbers_stay_in_range() {
+        let mut whole = vec![0u8; 4096];
+        fill(ElementType::F32, 7, 0, &mut whole);
+        let mut part = vec![0u8; 400];
+        fill(ElementType::F32, 7, 100, &mut part);
+        assert_eq!(part, whole[400..800]);
+        let numbers: Vec<f32> = whole.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect();
+        assert!(numbers.iter().all(|x| (-1.0..1.0).contains(x)));
+        assert!(numbers.iter().any(|x| *x < -0.9) && numbers.iter().any(|x| *x > 0.9));
+        assert_ne!(f32_at(7, 0), f32_at(8, 0));
+    }
+}

@@ -1,0 +1,87 @@
+//! A program with its inputs and outputs.
+
+use multigrain_program::{ArrayDecl, Program};
+use std::path::PathBuf;
+
+/// Where the initial content of an array comes from.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// A .npy file.
+    Npy(PathBuf),
+    /// A file of bare elements, row-major, little endian.
+    Raw(PathBuf),
+    /// Numbers uniform in [-1, 1) from a seed; see [`crate::generate`].
+    Generated {
+        /// Seed.
+        seed: u64,
+    },
+    /// These bytes.
+    Bytes(Vec<u8>),
+}
+
+/// Where the final content of an array goes.
+#[derive(Clone, Debug)]
+pub enum Sink {
+    /// A .npy file.
+    Npy(PathBuf),
+    /// A file of bare elements.
+    Raw(PathBuf),
+}
+
+impl Sink {
+    /// The file.
+    pub fn path(&self) -> &PathBuf {
+        match self {
+            Sink::Npy(path) | Sink::Raw(path) => path,
+        }
+    }
+}
+
+/// A program, where its arrays come from and where its results go. Results without a sink can be read from the
+/// outcome.
+#[derive(Clone)]
+pub struct Job {
+    /// Name of the application, for reports.
+    pub app: String,
+    /// The program.
+    pub program: Program,
+    pub(crate) sources: Vec<Option<Source>>,
+    pub(crate) sinks: Vec<Option<Sink>>,
+}
+
+impl Job {
+    /// A job whose inputs are zeros and whose results go nowhere.
+    pub fn new(app: &str, program: Program) -> Job {
+        let arrays = program.arrays().len();
+        Job { app: app.to_owned(), program, sources: vec![None; arrays], sinks: vec![None; arrays] }
+    }
+
+    /// Sets where array number `array` comes from.
+    #[must_use]
+    pub fn with_source(mut self, array: usize, source: Source) -> Job {
+        self.sources[array] = Some(source);
+        self
+    }
+
+    /// Sets where array number `array` goes.
+    #[must_use]
+    pub fn with_sink(mut self, array: usize, sink: Sink) -> Job {
+        self.sinks[array] = Some(sink);
+        self
+    }
+
+    /// The declared arrays.
+    pub fn arrays(&self) -> &[ArrayDecl] {
+        self.program.arrays()
+    }
+
+    /// Bytes of all arrays.
+    pub fn bytes(&self) -> u64 {
+        self.arrays().iter().map(ArrayDecl::bytes).sum()
+    }
+
+    /// Whether some array comes from a file.
+    pub(crate) fn reads_files(&self) -> bool {
+        self.sources.iter().any(|s| matches!(s, Some(Source::Npy(_) | Source::Raw(_))))
+    }
+}

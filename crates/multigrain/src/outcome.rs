@@ -1,0 +1,90 @@
+//! What a run was, and its arrays, to be looked at.
+
+use crate::error::Error;
+use crate::homes::{Homes, Place, transfer_block};
+use multigrain_machine::Machine;
+use multigrain_plan::{EdgeTraffic, Plan};
+use multigrain_program::{ElementType, RawView, Region};
+use multigrain_store::{AlignedBuffer, Direction, Disk};
+use multigrain_trace::{Breakdown, Record};
+use std::sync::Arc;
+
+/// A completed run.
+pub struct Outcome {
+    /// The plan that was run.
+    pub plan: Arc<Plan>,
+    /// The machine it was run on, from the memory down in which the arrays lay.
+    pub machine: Machine,
+    /// Seconds from the first step to the last.
+    pub seconds: f64,
+    /// Where the time went.
+    pub breakdown: Breakdown,
+    /// All records, if they were asked for.
+    pub records: Vec<Record>,
+    /// Bytes over every edge, with lower bounds.
+    pub edges: Vec<EdgeTraffic>,
+    /// Floating-point operations of the program.
+    pub flops: f64,
+    /// How files were reached.
+    pub backend: String,
+    /// Whether an interrupted run was continued.
+    pub resumed: bool,
+    pub(crate) homes: Homes,
+    pub(crate) disk: Arc<Disk>,
+}
+
+impl Outcome {
+    /// A block of an array after the run, row-major, as bytes.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    ///
+    /// # Panics
+    /// When there is no such array, or the region is not in it.
+    pub fn read(&self, array: usize, region: &Region) -> Result<Vec<u8>, Error> {
+        let decl = &self.plan.arrays[array];
+        assert!(Region::whole(decl.shape).contains(region), "{region} of {}", decl.name);
+        let size = decl.element.size_bytes();
+        let bytes = (region.elements() * size) as usize;
+        match &self.homes.places[array] {
+            Place::Memory(buffer) => {
+                let part = RawView::dense(buffer.as_mut_ptr(), decl.shape).part(region.start(), region.shape(), size);
+                let mut out = Vec::with_capacity(bytes);
+                let rank = region.rank();
+                let row = (region.len()[rank - 1] * size) as usize;
+                for i in 0..region.elements() / region.len()[rank - 1] {
+                    let (mut rest, mut offset) = (i, 0);
+                    for d in (0..rank - 1).rev() {
+                        offset += (rest % region.len()[d]) as usize * part.strides[d];
+                        rest /= region.len()[d];
+                    }
+                    // SAFETY: the row lies in the array's buffer, which is not written any more.
+                    let slice = unsafe { std::slice::from_raw_parts(part.pointer.add(offset * size as usize), row) };
+                    out.extend_from_slice(slice);
+                }
+                Ok(out)
+            }
+            Place::File(file) => {
+                let buffer = AlignedBuffer::new(bytes).map_err(Error::Store)?;
+                let (start, len) = (region.start(), region.len());
+                transfer_block(&self.disk, file, Direction::Read, start, len, buffer.as_mut_ptr())
+                    .map_err(Error::Store)?;
+                // SAFETY: the transfer is over.
+                Ok(unsafe { buffer.as_slice() }[..bytes].to_vec())
+            }
+        }
+    }
+
+    /// A block of a float32 array after the run, row-major.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    ///
+    /// # Panics
+    /// When there is no such array, it is not of float32, or the region is not in it.
+    pub fn read_f32(&self, array: usize, region: &Region) -> Result<Vec<f32>, Error> {
+        assert_eq!(self.plan.arrays[array].element, ElementType::F32);
+        let bytes = self.read(array, region)?;
+        Ok(bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect())
+    }
+}

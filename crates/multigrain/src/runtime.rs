@@ -1,0 +1,442 @@
+//! Planning and running jobs.
+
+use crate::choose;
+use crate::error::Error;
+use crate::homes::{Homes, Place, transfer_all};
+use crate::job::{Job, Sink};
+use crate::journal::{RunJournal, events};
+use crate::outcome::Outcome;
+use multigrain_engine::{EngineError, Progress, RunOptions, StoreLog};
+use multigrain_machine::{Driver, Machine, format_bytes};
+use multigrain_plan::{EdgeTraffic, Mapping, Op, Plan, PlanOptions, Planner, Rest};
+use multigrain_program::{ArrayDecl, Region, Role};
+use multigrain_store::{BackendChoice, Direction, Disk, DiskOptions, Faults, Journal};
+use multigrain_team::{Abort, Team, TeamOptions};
+use multigrain_trace::Mode;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The machine to run on.
+#[derive(Clone, Default)]
+pub enum MachineChoice {
+    /// This computer as detected; arrays that are not in files start in memory where they fit.
+    #[default]
+    Detected,
+    /// This machine; arrays start in its root memory.
+    Given(Box<Machine>),
+}
+
+/// What can be chosen for all jobs of a runtime.
+#[derive(Clone, Default)]
+pub struct Options {
+    /// The machine.
+    pub machine: MachineChoice,
+    /// Capacity of the main memory in bytes, instead of the machine's.
+    pub memory_bytes: Option<u64>,
+    /// Number of workers, instead of the machine's.
+    pub threads: Option<usize>,
+    /// Tunables that are not left to the planner.
+    pub mapping: Mapping,
+    /// How files are reached.
+    pub backend: BackendChoice,
+    /// Bytes of transfer buffers for files, counted in the memory budget. `None`: 8 MiB, or an eighth of a small budget.
+    pub disk_buffer_bytes: Option<u64>,
+    /// Asked before every file operation; for tests.
+    pub faults: Option<Arc<dyn Faults>>,
+}
+
+/// What can be chosen for one run.
+#[derive(Default)]
+pub struct Settings<'a> {
+    /// Continue an interrupted run.
+    pub resume: bool,
+    /// What is recorded besides sums.
+    pub full_trace: bool,
+    /// Ends the run early when raised.
+    pub abort: Option<&'a Abort>,
+    /// Called as the run goes on.
+    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
+    /// How often completed stores are made durable and recorded. `None`: every two seconds.
+    pub journal_interval: Option<Duration>,
+}
+
+/// A job's plan.
+pub struct Planned {
+    /// The machine, from the memory down in which the arrays lie.
+    pub machine: Machine,
+    /// The plan of the root edge and of all below.
+    pub plan: Arc<Plan>,
+    /// Bytes over every edge, with lower bounds.
+    pub edges: Vec<EdgeTraffic>,
+}
+
+/// Plans and runs jobs on one machine. Threads and transfer buffers are kept between jobs.
+pub struct Runtime {
+    options: Options,
+    disk: Arc<Disk>,
+    team: Mutex<Option<Arc<Team>>>,
+}
+
+impl Runtime {
+    /// A runtime with these options.
+    ///
+    /// # Errors
+    /// When the way to files that was asked for is refused by the system.
+    pub fn new(options: Options) -> Result<Runtime, Error> {
+        let staging_bytes = buffer_bytes(&options) as usize;
+        let faults = options.faults.clone();
+        let disk = Disk::new(DiskOptions { backend: options.backend, staging_bytes, faults, ..DiskOptions::default() })
+            .map_err(Error::File)?;
+        Ok(Runtime { options, disk: Arc::new(disk), team: Mutex::new(None) })
+    }
+
+    /// The way to files.
+    pub fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
+    /// Chooses the machine for a job, plans it and proves that it fits. Starts nothing.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] when it does not fit; [`Error::Machine`] when the machine is refused.
+    pub fn plan(&self, job: &Job) -> Result<Planned, Error> {
+        let machine = choose::machine(&self.options, job)?;
+        self.plan_on(job, machine, None)?.ok_or_else(|| Error::Request("nothing is left to do".into()))
+    }
+
+    fn plan_on(&self, job: &Job, machine: Machine, rest: Option<&Rest<'_>>) -> Result<Option<Planned>, Error> {
+        let options = PlanOptions { disk_buffer_bytes: self.disk.staging_bytes(), ..PlanOptions::default() };
+        let mut planner = Planner::new(&machine, self.options.mapping.clone(), options)?;
+        let plan = match rest {
+            None => planner.plan(&job.program)?,
+            Some(rest) => match planner.plan_rest(&job.program, rest)? {
+                Some(plan) => plan,
+                None => return Ok(None),
+            },
+        };
+        let root = machine.memory(machine.root());
+        if plan.driver != Driver::Disk {
+            let scratch = plan.scratch_bytes;
+            if job.bytes() + scratch > root.capacity_bytes {
+                return Err(Error::Request(format!(
+                    "{} does not fit: its arrays take {}, memory {} holds {}; choose a machine with a disk above it",
+                    job.app,
+                    format_bytes(job.bytes()),
+                    root.name,
+                    format_bytes(root.capacity_bytes)
+                )));
+            }
+        }
+        let edges = edges(&machine, &plan, job);
+        Ok(Some(Planned { machine, plan, edges }))
+    }
+
+    fn team(&self, workers: usize) -> Result<Arc<Team>, Error> {
+        let mut team = self.team.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(team) = &*team
+            && team.workers() == workers
+        {
+            return Ok(team.clone());
+        }
+        let made = Team::new(TeamOptions { workers, ..TeamOptions::default() })
+            .map_err(|source| Error::Team { workers, source })?;
+        let made = Arc::new(made);
+        *team = Some(made.clone());
+        Ok(made)
+    }
+
+    /// Plans and runs a job. Results with a sink appear under their final names, whole, when this returns.
+    ///
+    /// # Errors
+    /// See [`Error::exit_status`] for which of them mean that nothing was started. Except after an interruption, no
+    /// file is left behind.
+    pub fn run(&self, job: &Job, settings: Settings<'_>) -> Result<Outcome, Error> {
+        let Planned { machine, plan, edges } = self.plan(job)?;
+        self.check_sinks(job)?;
+        let team = self.team(machine.workers())?;
+        let own_abort = Abort::new();
+        let abort = settings.abort.unwrap_or(&own_abort);
+        let mode = if settings.full_trace { Mode::Full } else { Mode::Totals };
+        let run = Run { runtime: self, job, machine: &machine, team: &team, abort, mode, settings: &settings };
+        let (homes, plan, report, resumed) = match plan.driver {
+            Driver::Disk => run.on_disk(plan)?,
+            _ => run.in_memory(plan)?,
+        };
+        Ok(Outcome {
+            plan,
+            machine,
+            seconds: report.seconds,
+            breakdown: report.breakdown,
+            records: report.records,
+            edges,
+            flops: job
+                .program
+                .calls()
+                .iter()
+                .map(|c| job.program.tasks()[c.task as usize].work(&c.shape()).flops)
+                .sum(),
+            backend: self.disk.backend_name().to_owned(),
+            resumed,
+            homes,
+            disk: self.disk.clone(),
+        })
+    }
+
+    /// Two results may not go to one file, nor may one overwrite an input.
+    fn check_sinks(&self, job: &Job) -> Result<(), Error> {
+        let real = |p: &Path| p.canonicalize().unwrap_or_else(|_| p.to_owned());
+        let mut seen: Vec<PathBuf> = Vec::new();
+        for sink in job.sinks.iter().flatten() {
+            let path = real(sink.path());
+            if seen.contains(&path) {
+                return Err(Error::Request(format!("two results would go to {}", sink.path().display())));
+            }
+            seen.push(path);
+        }
+        Ok(())
+    }
+}
+
+/// One run of a job.
+struct Run<'a> {
+    runtime: &'a Runtime,
+    job: &'a Job,
+    machine: &'a Machine,
+    team: &'a Team,
+    abort: &'a Abort,
+    mode: Mode,
+    settings: &'a Settings<'a>,
+}
+
+type Done = (Homes, Arc<Plan>, multigrain_engine::Report, bool);
+
+impl Run<'_> {
+    fn engine<'l>(
+        &self,
+        plan: &Plan,
+        homes: &Homes,
+        log: Option<&'l mut (dyn StoreLog + 'l)>,
+    ) -> Result<multigrain_engine::Report, EngineError> {
+        let options = RunOptions {
+            abort: self.abort,
+            mode: self.mode,
+            disk: Some(&self.runtime.disk),
+            log,
+            progress: self.settings.progress,
+        };
+        // SAFETY: memory homes are buffers of this run, one for each array, which nobody else uses.
+        unsafe { multigrain_engine::run(plan, self.machine, self.team, &homes.homes(), options) }
+    }
+
+    fn in_memory(&self, plan: Arc<Plan>) -> Result<Done, Error> {
+        let disk = &self.runtime.disk;
+        let homes = Homes::in_memory(self.job, disk)?;
+        // Outputs are created before the work, so that a name that cannot be written is refused at once.
+        let mut files = Vec::new();
+        let created = self.job.sinks.iter().enumerate().try_for_each(|(i, sink)| {
+            let Some(sink) = sink else { return Ok(()) };
+            let decl = &self.job.arrays()[i];
+            let (element, dims) = (decl.element, decl.shape.dims());
+            let file = match sink {
+                Sink::Npy(path) => disk.create_npy(path, element, dims, false),
+                Sink::Raw(path) => disk.create_raw(path, element, dims, false),
+            }?;
+            files.push((i, file));
+            Ok(())
+        });
+        let discard = |files: &[(usize, multigrain_store::ArrayFile)]| files.iter().for_each(|(_, f)| disk.discard(f));
+        if let Err(error) = created {
+            discard(&files);
+            return Err(Error::File(error));
+        }
+        let report = self.engine(&plan, &homes, None).inspect_err(|_| discard(&files)).map_err(|e| match e {
+            EngineError::Interrupted => Error::Interrupted { resume: false },
+            e => Error::Run(e),
+        })?;
+        let written = files.iter().try_for_each(|(i, file)| {
+            let Place::Memory(buffer) = &homes.places[*i] else { return Ok(()) };
+            transfer_all(disk, file, Direction::Write, buffer.as_mut_ptr())
+        });
+        let published = written.and_then(|()| files.iter().try_for_each(|(_, file)| disk.publish(file)));
+        if let Err(error) = published {
+            discard(&files);
+            return Err(Error::Store(error));
+        }
+        Ok((homes, plan, report, false))
+    }
+
+    fn on_disk(&self, whole: Arc<Plan>) -> Result<Done, Error> {
+        let disk = &self.runtime.disk;
+        let root = self.machine.memory(self.machine.root());
+        let directory = root.path.clone().unwrap_or_else(|| PathBuf::from("."));
+        let Some(sink) = self.job.sinks.iter().flatten().next() else {
+            let homes = Homes::on_disk(self.job, disk, &directory, false)?;
+            let report = self.engine(&whole, &homes, None).map_err(|e| self.ended(e, false))?;
+            return Ok((homes, whole, report, false));
+        };
+        let journal_path = Journal::path_for(sink.path());
+        let fingerprint = fingerprint(self.job, &whole)?;
+        let parts: Vec<(&str, u64)> = fingerprint.iter().map(|(n, v)| (n.as_str(), *v)).collect();
+
+        let mut continued = None;
+        if self.settings.resume
+            && let Some((journal, records)) = Journal::resume(disk, &journal_path, &parts).map_err(Error::File)?
+        {
+            let homes = Homes::on_disk(self.job, disk, &directory, true)?;
+            if homes.resumed {
+                let events = events(&records);
+                let rest = Rest { events: &events, kept: &homes.kept };
+                let planned = self.runtime.plan_on(self.job, self.machine.clone(), Some(&rest))?;
+                continued = planned.map(|p| (journal, homes, p.plan));
+            }
+        }
+        let resumed = continued.is_some();
+        let (journal, homes, plan) = match continued {
+            Some(continued) => continued,
+            None => {
+                let homes = Homes::on_disk(self.job, disk, &directory, false)?;
+                match Journal::create(disk, &journal_path, &parts) {
+                    Ok(journal) => (journal, homes, whole),
+                    Err(error) => {
+                        homes.discard(disk);
+                        return Err(Error::File(error));
+                    }
+                }
+            }
+        };
+        let interval = self.settings.journal_interval.unwrap_or(Duration::from_secs(2));
+        let mut log = RunJournal::new(disk, journal, interval, in_place(&plan));
+        let result = self.engine(&plan, &homes, Some(&mut log));
+        let result = match result {
+            Err(EngineError::Interrupted) => {
+                // What is complete is recorded, so that nothing is done twice.
+                let kept = log.flush().is_ok();
+                return Err(Error::Interrupted { resume: kept });
+            }
+            Err(e) => Err(self.ended(e, true)),
+            Ok(report) => homes
+                .places
+                .iter()
+                .zip(&homes.kept)
+                .try_for_each(|(place, kept)| match place {
+                    Place::File(file) if *kept => disk.publish(file),
+                    _ => Ok(()),
+                })
+                .map(|()| report)
+                .map_err(Error::Store),
+        };
+        match result {
+            Ok(report) => {
+                log.remove();
+                Ok((homes, plan, report, resumed))
+            }
+            Err(error) => {
+                homes.discard(disk);
+                log.remove();
+                Err(error)
+            }
+        }
+    }
+
+    fn ended(&self, error: EngineError, resume: bool) -> Error {
+        match error {
+            EngineError::Interrupted => Error::Interrupted { resume },
+            error => Error::Run(error),
+        }
+    }
+}
+
+fn buffer_bytes(options: &Options) -> u64 {
+    let standard = 8 << 20;
+    options.disk_buffer_bytes.unwrap_or_else(|| options.memory_bytes.map_or(standard, |m| standard.min(m / 8)))
+}
+
+/// Whether some block of a kept file is overwritten after it was first stored, or holds initial content.
+fn in_place(plan: &Plan) -> bool {
+    if plan.arrays.iter().any(|a: &ArrayDecl| a.role == Role::InOut) {
+        return true;
+    }
+    let mut stored: Vec<(u32, Region)> = Vec::new();
+    for child in &plan.children {
+        for op in &child.ops {
+            if let Op::Store { slot, .. } = op {
+                let block = child.slots[*slot as usize].block;
+                stored.push((block.array, block.region));
+            }
+        }
+    }
+    stored.sort();
+    // Blocks that overlap begin close together along the first dimension; compare while they can.
+    stored.iter().enumerate().any(|(i, (array, region))| {
+        stored[i + 1..]
+            .iter()
+            .take_while(|(a, r)| a == array && r.start()[0] < region.end(0))
+            .any(|(_, r)| r.intersects(region))
+    })
+}
+
+/// What must be the same for a run to be continued.
+fn fingerprint(job: &Job, plan: &Plan) -> Result<Vec<(String, u64)>, Error> {
+    let hash = |value: &dyn Fn(&mut rustc_hash::FxHasher)| {
+        let mut hasher = rustc_hash::FxHasher::default();
+        value(&mut hasher);
+        hasher.finish()
+    };
+    let mut parts = vec![
+        (
+            "the program".to_owned(),
+            hash(&|h| {
+                job.arrays().hash(h);
+                for call in job.program.calls() {
+                    job.program.tasks()[call.task as usize].name().hash(h);
+                    (&call.args, call.scalars.bits()).hash(h);
+                }
+            }),
+        ),
+        ("the tile (--memory, --mapping or --machine)".to_owned(), hash(&|h| plan.tunables.hash(h))),
+    ];
+    for (decl, source) in job.arrays().iter().zip(&job.sources) {
+        let value = match source {
+            None => continue,
+            Some(crate::Source::Generated { seed }) => hash(&|h| (1, seed).hash(h)),
+            Some(crate::Source::Bytes(bytes)) => hash(&|h| (2, bytes).hash(h)),
+            Some(crate::Source::Npy(path) | crate::Source::Raw(path)) => {
+                let meta = std::fs::metadata(path).map_err(|e| Error::Request(format!("{}: {e}", path.display())))?;
+                hash(&|h| (3, meta.len(), meta.modified().ok()).hash(h))
+            }
+        };
+        parts.push((format!("input {}", decl.name), value));
+    }
+    Ok(parts)
+}
+
+/// Bytes over every edge with lower bounds: for each edge, what a memory of the child's capacity must at least see.
+fn edges(machine: &Machine, plan: &Plan, job: &Job) -> Vec<EdgeTraffic> {
+    let mut edges = plan.edges();
+    let calls = job.program.calls();
+    if let (Ok(levels), [call]) = (machine.levels(), calls) {
+        for (edge, id) in edges.iter_mut().zip(&levels[1..]) {
+            if edge.driver != Driver::Shared {
+                let task = &job.program.tasks()[call.task as usize];
+                let bound = task.io_lower_bound(&call.shape(), machine.memory(*id).capacity_bytes);
+                edge.lower_bound_bytes = bound.bytes_down + bound.bytes_up;
+            }
+        }
+    } else if let Some(edge) = edges.first_mut()
+        && edge.driver != Driver::Shared
+    {
+        // Several calls: what is compulsory, every input read once and every result written once.
+        edge.lower_bound_bytes = job
+            .arrays()
+            .iter()
+            .map(|a| match a.role {
+                Role::Input | Role::Output => a.bytes(),
+                Role::InOut => 2 * a.bytes(),
+                Role::Temporary => 0,
+            })
+            .sum();
+    }
+    edges
+}

@@ -1,0 +1,59 @@
+//! Random machines.
+
+use super::rng::Rng;
+use multigrain_machine::{Driver, Edge, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
+
+/// A random machine, a chain of two to four memories: perhaps a disk, main memory, perhaps one to four cores that
+/// share it, perhaps local stores. Memories below the root are small: for [`super::random_program`] most need many
+/// blocks, few are too small for any.
+pub fn random_machine(seed: u64) -> Machine {
+    let mut rng = Rng::new(seed ^ 0x003a_c417);
+    let (disk, mut cores, mut local) = (rng.percent(50), rng.percent(60), rng.percent(50));
+    if !disk && !cores && !local {
+        (cores, local) = (rng.percent(50), true);
+    }
+    let mut memories = vec![Memory::root(if disk { "disk" } else { "dram" }, 1 << 40)];
+    if disk {
+        let edge = edge(&mut rng, Driver::Disk, 2e9, 8e4);
+        let capacity = if rng.percent(20) { 1 << 20 } else { 256 * rng.range(4, 64) };
+        memories.push(Memory::child("dram", MemoryId(0), 1, capacity, edge));
+    }
+    let count = rng.range(1, 4) as usize;
+    if cores {
+        let parent = MemoryId(memories.len() - 1);
+        let edge = Edge::new(Driver::Shared, 2e10, 100.0);
+        memories.push(Memory::child("core", parent, count, memories[parent.0].capacity_bytes, edge));
+    }
+    if local {
+        let parent = MemoryId(memories.len() - 1);
+        let edge = edge(&mut rng, Driver::Local, 2e10, 100.0);
+        let count = if cores { 1 } else { count };
+        memories.push(Memory::child("local", parent, count, 128 * rng.range(4, 32), edge));
+    }
+    let processor = Processor {
+        kind: ProcessorKind::Cpu,
+        flops_per_second: 1e9 * rng.range(1, 100) as f64,
+        call_overhead_ns: rng.range(10, 10_000) as f64,
+        code_bytes: 0,
+    };
+    if let Some(leaf) = memories.last_mut() {
+        leaf.processor = Some(processor);
+    }
+    let name = format!("random {seed}");
+    match Machine::new(&name, "A random machine for tests.", memories) {
+        Ok(machine) => machine,
+        Err(error) => unreachable!("seed {seed}: {error}"),
+    }
+}
+
+/// An edge with random rules, none of which forbids a block.
+fn edge(rng: &mut Rng, driver: Driver, bytes_per_second: f64, latency_ns: f64) -> Edge {
+    let rules = TransferRules {
+        alignment_bytes: *rng.pick(&[1, 16, 64, 128]).unwrap_or(&1),
+        transfer_bytes_max: rng.percent(30).then_some(16 << 10),
+        list_entries_max: rng.percent(30).then_some(2048),
+        in_flight_max: None,
+        strict: false,
+    };
+    Edge { rules, ..Edge::new(driver, bytes_per_second, latency_ns) }
+}
