@@ -76,11 +76,9 @@ fn show(isa: Isa, threads: usize, rows: usize, inputs: &mut Inputs) {
     let n = inputs.size;
     let mut scratch: Vec<Vec<f32>> =
         (0..threads).map(|_| vec![0.0; scratch_elements(isa, rows.div_ceil(threads), n, n, None)]).collect();
-    let mut peaks = Vec::new();
     let seconds = median(|| inputs.product(isa, threads, rows, &mut scratch));
-    peaks.push(fma_peak_gflops(isa, threads));
+    let peak = fma_peak_gflops(isa, threads);
     let gflops = 2e-9 * (rows * n * n) as f64 / seconds;
-    let peak = peaks[0];
     println!("{:<8} {threads:>7} {gflops:>10.1} {peak:>10.1} {:>7.3}", isa.to_string(), gflops / peak);
 }
 

@@ -75,8 +75,9 @@ pub(super) const SLACK: usize = 16;
 /// Elements of a cache line, to which the packed blocks are aligned.
 const LINE: usize = 16;
 
-/// Rows of A that are packed at once, at most: 2 MiB, which a last-level cache keeps.
-const MC: usize = 2048;
+/// Rows of A that are packed at once, at most: 4 MiB, which a last-level cache keeps. Each block of B
+/// is packed once for all of them.
+const MC: usize = 4096;
 /// Columns of B that are packed at once, at most: half of a second-level cache of 1 MiB.
 const NC: usize = 512;
 /// With at most this many register tiles down C, packing B costs more than it saves.
@@ -100,8 +101,7 @@ impl Blocking {
     /// The best blocking of a product of this shape within `limit` elements, or `None` if not even a panel fits.
     pub(super) fn choose<M: Micro>(m: usize, n: usize, k: usize, limit: usize) -> Option<Blocking> {
         let kc = k.clamp(1, SPAN);
-        let mc = m.clamp(1, MC).next_multiple_of(M::MR);
-        let nc = n.clamp(1, NC).next_multiple_of(M::NR);
+        let (mc, nc) = (even(m, MC).next_multiple_of(M::MR), even(n, NC).next_multiple_of(M::NR));
         let best = Blocking { mc, nc, kc };
         if m > DIRECT_PANELS * M::MR && best.elements() <= limit {
             return Some(best);
@@ -211,6 +211,11 @@ pub(super) unsafe fn run<M: Micro>(call: &Call, scratch: &mut [f32]) -> bool {
         }
     }
     true
+}
+
+/// The size of the fewest blocks of at most `most` that `total` divides into evenly, so that no sliver is left over.
+fn even(total: usize, most: usize) -> usize {
+    total.max(1).div_ceil(total.div_ceil(most).max(1))
 }
 
 /// The part of `scratch` that starts on a cache line.

