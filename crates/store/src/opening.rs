@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, Mode, OFlags, StatxFlags};
+use rustix::fs::{AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, StatxFlags};
 
 use crate::disk::{Context, Disk};
 use crate::error::{Errno, StoreError};
@@ -71,7 +71,7 @@ impl Disk {
             let found = if metadata.is_dir() { "a directory" } else { "a device or a pipe" };
             return Err(StoreError::NotAFile { path: path.to_owned(), found });
         }
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let (fd, alignment) = open_direct(self.context(), OperationKind::Open, path, flags, Mode::empty())?;
         let found = rustix::fs::fstat(&fd).map_err(|e| file_error(OperationKind::Open, path, e))?;
         Ok(Input { fd, alignment, len_bytes: found.st_size as u64 })

@@ -2,6 +2,7 @@
 //!
 //! One thread owns all state, so there are no locks between operations; `docs/transfers.md` names the states.
 
+mod completing;
 mod cut;
 mod edges;
 mod operation;
@@ -12,3 +13,6 @@ mod thread;
 pub(crate) use run::Runner;
 pub(crate) use staging::Staging;
 pub(crate) use thread::{Inbox, Job, Message, TicketState, serve};
+
+#[cfg(test)]
+mod tests;

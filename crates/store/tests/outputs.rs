@@ -148,6 +148,8 @@ fn a_full_disk_is_told_before_any_work() {
     let StoreError::NoSpace { path, needed_bytes, free_bytes } = &error else { panic!("{error}") };
     assert!(path.ends_with("big.npy.part") && *needed_bytes >= 8_004_096 && *free_bytes > 0);
     assert!(error.to_string().contains("put the file on another file system"), "{error}");
+    let resumed = disk.create_npy(scratch.path("big.npy"), ElementType::F64, &[1000, 1000], true);
+    assert!(matches!(resumed, Err(StoreError::NoSpace { .. })));
     assert!(scratch.names().is_empty());
 
     // And one that really does not fit: no disk has an exbibyte.

@@ -91,7 +91,8 @@ impl Disk {
         let part = with_suffix(final_path, PART_SUFFIX);
         let (fd, alignment) = self.open_locked(&part)?;
         let offset = header.len() as u64;
-        let filled = self.fill(&fd, alignment, &part, header, offset + data_bytes, resume);
+        let found = rustix::fs::fstat(&fd).map_or(0, |found| found.st_size as u64);
+        let filled = self.fill(&fd, alignment, &part, header, offset + data_bytes, resume.then_some(found));
         match filled {
             Ok(resumed) => {
                 let final_path = Some(final_path.to_owned());
@@ -99,7 +100,7 @@ impl Disk {
             }
             Err(error) => {
                 // A `.part` that could be resumed is left alone: only what this call made is removed.
-                if !resume {
+                if !resume || found == 0 {
                     self.remove_quietly(&part);
                 }
                 Err(error)
@@ -111,7 +112,7 @@ impl Disk {
     /// output.
     fn open_locked(&self, part: &Path) -> Result<(OwnedFd, Alignment), StoreError> {
         for _ in 0..RACES_MAX {
-            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NONBLOCK;
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
             let mode = Mode::from_raw_mode(0o666);
             let (fd, alignment) = open_direct(self.context(), OperationKind::Create, part, flags, mode)?;
             match rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
@@ -123,6 +124,9 @@ impl Disk {
             }
             // The holder of the lock may have published or discarded the file between the opening and the lock.
             let opened = rustix::fs::fstat(&fd).map_err(|e| file_error(OperationKind::Create, part, e))?;
+            if !FileType::from_raw_mode(opened.st_mode).is_file() {
+                return Err(StoreError::NotAFile { path: part.to_owned(), found: "a device or a pipe" });
+            }
             let named = rustix::fs::stat(part);
             if named.is_ok_and(|n| n.st_ino == opened.st_ino && n.st_dev == opened.st_dev) {
                 return Ok((fd, alignment));
@@ -131,7 +135,8 @@ impl Disk {
         Err(StoreError::Busy { path: part.to_owned() })
     }
 
-    /// Makes the `.part` as long as it must be, with its header; whether it continues an earlier one.
+    /// Makes the `.part` as long as it must be, with its header; whether it continues an earlier one, whose length is
+    /// `resumable`.
     fn fill(
         &self,
         fd: &OwnedFd,
@@ -139,14 +144,12 @@ impl Disk {
         part: &Path,
         header: &[u8],
         exact: u64,
-        resume: bool,
+        resumable: Option<u64>,
     ) -> Result<bool, StoreError> {
         let allocated = allocated_bytes(exact);
-        let found = rustix::fs::fstat(fd).map_err(|e| file_error(OperationKind::Create, part, e))?.st_size as u64;
-        let resumed = resume
-            && (found == exact || found == allocated)
+        let resumed = resumable.is_some_and(|found| found == exact || found == allocated)
             && self.context().attempt(OperationKind::Read, part, || read_start(part, header.len() as u64))? == header;
-        if !resumed && found > 0 {
+        if !resumed && resumable != Some(0) {
             self.context().attempt(OperationKind::Truncate, part, || rustix::fs::ftruncate(fd, 0))?;
         }
         self.reserve(fd, part, allocated)?;

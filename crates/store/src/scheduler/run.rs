@@ -1,9 +1,9 @@
-//! Keeping operations in flight: which to start, what a completion means.
+//! Keeping operations in flight: which to start, and when an operation and a transfer are over.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::cut::{Cut, Limits, OPERATION_BYTES_MAX, Via, cut, for_each_fragment};
+use super::cut::{Cut, Limits, OPERATION_BYTES_MAX, Via, cut};
 use super::edges::EdgeBlocks;
 use super::operation::{Operation, Part};
 use super::staging::Staging;
@@ -18,36 +18,33 @@ use crate::transfer::{Cursor, Direction, TransferList};
 /// Bytes in flight beyond which no operation is added: enough for any one device, and later transfers wait less.
 const IN_FLIGHT_BYTES_MAX: u64 = 16 * OPERATION_BYTES_MAX;
 
-/// Short reads of edge blocks that are repeated before the file counts as cut.
-const EDGE_RETRIES_MAX: u32 = 8;
-
 /// A transfer under way.
-struct Transfer {
-    list: TransferList,
+pub(super) struct Transfer {
+    pub(super) list: TransferList,
     cursor: Cursor,
     /// An operation that is cut off but could not start yet: its edge blocks or a staging buffer are taken.
     parked: Option<Cut>,
     exhausted: bool,
     outstanding: u32,
-    error: Option<StoreError>,
+    pub(super) error: Option<StoreError>,
     ticket: Arc<TicketState>,
 }
 
 /// Everything that the I/O thread owns.
 pub(crate) struct Runner {
-    backend: Box<dyn Backend>,
+    pub(super) backend: Box<dyn Backend>,
     staging: Staging,
     queue_depth: usize,
-    transfers: Vec<Option<Transfer>>,
+    pub(super) transfers: Vec<Option<Transfer>>,
     /// Transfers with something left to start, in the order of submission.
     order: VecDeque<usize>,
-    operations: Vec<Option<Operation>>,
+    pub(super) operations: Vec<Option<Operation>>,
     free_operations: Vec<usize>,
     free_transfers: Vec<usize>,
     edge_blocks: EdgeBlocks,
     in_flight: usize,
     in_flight_bytes: u64,
-    completions: Vec<Completion>,
+    pub(super) completions: Vec<Completion>,
 }
 
 impl Runner {
@@ -184,7 +181,7 @@ impl Runner {
         self.settle_if_quiet(index, context);
     }
 
-    fn start_main(&mut self, index: usize, context: &Context) {
+    pub(super) fn start_main(&mut self, index: usize, context: &Context) {
         let Some(operation) = &self.operations[index] else { return };
         let done = operation.done_bytes;
         let offset = operation.cut.offset_bytes + done;
@@ -196,7 +193,7 @@ impl Runner {
 
     /// Asks the fault hook, then hands one raw operation to the backend; a refusal fails the operation.
     #[allow(clippy::too_many_arguments)]
-    fn start_raw(
+    pub(super) fn start_raw(
         &mut self,
         index: usize,
         part: Part,
@@ -242,154 +239,8 @@ impl Runner {
         }
     }
 
-    /// Waits for completions and carries their operations on.
-    pub(crate) fn reap(&mut self, context: &Context) {
-        let mut completions = std::mem::take(&mut self.completions);
-        self.backend.reap(&mut completions);
-        for completion in completions.drain(..) {
-            self.complete(completion, context);
-        }
-        self.completions = completions;
-    }
-
-    fn complete(&mut self, completion: Completion, context: &Context) {
-        let (index, part) = Part::from_key(completion.key);
-        let Some(operation) = self.operations.get_mut(index).and_then(Option::as_mut) else { return };
-        operation.pending -= 1;
-        match (part, completion.result) {
-            (_, Err(Errno(libc::EINTR | libc::EAGAIN))) => self.repeat(index, part, context),
-            (_, Err(errno)) => self.fail(index, part, errno),
-            (Part::Main, Ok(bytes)) => self.progress(index, u64::from(bytes), context),
-            (part, Ok(bytes)) => self.edge_read(index, part, u64::from(bytes), context),
-        }
-        self.settle_if_quiet(index, context);
-    }
-
-    /// The range of a part that is still to be moved: (first byte, bytes).
-    fn range_of(&self, index: usize, part: Part) -> Option<(u64, u64)> {
-        let operation = self.operations[index].as_ref()?;
-        if part == Part::Main {
-            let cut = &operation.cut;
-            return Some((cut.offset_bytes + operation.done_bytes, cut.len_bytes - operation.done_bytes));
-        }
-        let transfer = self.transfers[operation.transfer].as_ref()?;
-        let reads = operation.edge_reads(transfer.list.file().0.alignment.write);
-        reads.into_iter().flatten().find(|r| r.0 == part).map(|(_, offset, len)| (offset, len))
-    }
-
-    /// Starts a part again that the system put off.
-    fn repeat(&mut self, index: usize, part: Part, context: &Context) {
-        let Some((offset, len)) = self.range_of(index, part) else { return };
-        let Some(operation) = &self.operations[index] else { return };
-        let place = operation.memory.wrapping_add((offset - operation.cut.offset_bytes) as usize);
-        let direction = if part == Part::Main { operation.direction } else { Direction::Read };
-        self.start_raw(index, part, direction, offset, place, len, context);
-    }
-
-    fn fail(&mut self, index: usize, part: Part, errno: Errno) {
-        let Some((offset, len)) = self.range_of(index, part) else { return };
-        let Some(operation) = &mut self.operations[index] else { return };
-        operation.failed = true;
-        let Some(transfer) = &mut self.transfers[operation.transfer] else { return };
-        let kind = if part == Part::Main { kind_of(operation.direction) } else { OperationKind::Read };
-        let error = transfer_error(&transfer.list, kind, offset, len, errno);
-        transfer.error.get_or_insert(error);
-    }
-
-    /// Bytes of the main part have been moved: maybe fewer than asked for.
-    fn progress(&mut self, index: usize, bytes: u64, context: &Context) {
-        let Some(operation) = &mut self.operations[index] else { return };
-        let Some(transfer) = &mut self.transfers[operation.transfer] else { return };
-        let alignment = transfer.list.file().0.alignment;
-        let before = operation.done_bytes;
-        let reached = before + bytes;
-        let (enough, unit) = match operation.direction {
-            Direction::Read => (operation.cut.needed_bytes, alignment.read),
-            Direction::Write => (operation.cut.len_bytes, alignment.write),
-        };
-        if reached >= enough {
-            operation.done_bytes = reached;
-            if operation.direction == Direction::Read {
-                self.copy_out(index);
-            }
-            return;
-        }
-        // Direct I/O goes on at a block; what was moved of a begun block is moved again.
-        operation.done_bytes = reached / unit * unit;
-        if operation.done_bytes > before {
-            self.start_main(index, context);
-            return;
-        }
-        match operation.direction {
-            Direction::Read => {
-                operation.failed = true;
-                let file = &transfer.list.file().0;
-                transfer.error.get_or_insert(StoreError::Truncated {
-                    path: file.path.clone(),
-                    needed_bytes: file.data_offset_bytes + file.data_bytes,
-                    found_bytes: operation.cut.offset_bytes + reached,
-                });
-            }
-            // A device that takes nothing and reports nothing.
-            Direction::Write => self.fail(index, Part::Main, Errno(libc::EIO)),
-        }
-    }
-
-    /// Bytes of an edge block have arrived; when all have, the write itself begins.
-    fn edge_read(&mut self, index: usize, part: Part, bytes: u64, context: &Context) {
-        let Some((offset, len)) = self.range_of(index, part) else { return };
-        if bytes < len {
-            let Some(operation) = &mut self.operations[index] else { return };
-            if bytes > 0 && operation.retries < EDGE_RETRIES_MAX {
-                operation.retries += 1;
-                self.repeat(index, part, context);
-                return;
-            }
-            operation.failed = true;
-            let Some(transfer) = &mut self.transfers[operation.transfer] else { return };
-            // Outputs are as long as their last block while they are written: somebody has cut the file.
-            transfer.error.get_or_insert(StoreError::Truncated {
-                path: transfer.list.file().0.path.clone(),
-                needed_bytes: offset + len,
-                found_bytes: offset + bytes,
-            });
-            return;
-        }
-        let ready = self.operations[index].as_ref().is_some_and(|o| o.pending == 0 && !o.failed);
-        if ready {
-            self.copy_in(index);
-            self.start_main(index, context);
-        }
-    }
-
-    fn copy_out(&mut self, index: usize) {
-        self.copy(index, |staging, memory, bytes| {
-            // SAFETY: `staging` lies in the buffer that this operation holds and has been filled to its end (`needed`
-            // bytes); `memory` is the caller's, valid and unshared until the ticket is complete; they do not overlap.
-            unsafe { std::ptr::copy_nonoverlapping(staging, memory, bytes) };
-        });
-    }
-
-    fn copy_in(&mut self, index: usize) {
-        self.copy(index, |staging, memory, bytes| {
-            // SAFETY: as in `copy_out`, the other way.
-            unsafe { std::ptr::copy_nonoverlapping(memory, staging, bytes) };
-        });
-    }
-
-    /// Calls `copy` with (place in the staging buffer, place in the caller's memory, bytes) for each fragment.
-    fn copy(&self, index: usize, copy: impl Fn(*mut u8, *mut u8, usize)) {
-        let Some(operation) = &self.operations[index] else { return };
-        let Some(transfer) = &self.transfers[operation.transfer] else { return };
-        let Via::Staging { start, payload_bytes, .. } = &operation.cut.via else { return };
-        let offset = operation.cut.offset_bytes;
-        for_each_fragment(&transfer.list, start, *payload_bytes, offset, |at, memory, bytes| {
-            copy(operation.memory.wrapping_add(at), memory, bytes);
-        });
-    }
-
     /// Retires an operation none of whose parts is under way.
-    fn settle_if_quiet(&mut self, index: usize, context: &Context) {
+    pub(super) fn settle_if_quiet(&mut self, index: usize, context: &Context) {
         if self.operations[index].as_ref().is_none_or(|o| o.pending > 0) {
             return;
         }
@@ -436,14 +287,20 @@ impl Runner {
     }
 }
 
-fn kind_of(direction: Direction) -> OperationKind {
+pub(super) fn kind_of(direction: Direction) -> OperationKind {
     match direction {
         Direction::Read => OperationKind::Read,
         Direction::Write => OperationKind::Write,
     }
 }
 
-fn transfer_error(list: &TransferList, operation: OperationKind, offset: u64, len: u64, errno: Errno) -> StoreError {
+pub(super) fn transfer_error(
+    list: &TransferList,
+    operation: OperationKind,
+    offset: u64,
+    len: u64,
+    errno: Errno,
+) -> StoreError {
     StoreError::Transfer {
         operation,
         path: list.file().0.path.clone(),
