@@ -42,7 +42,9 @@ pub fn random_bytes(program: &Program, seed: u64) -> Vec<Vec<u8>> {
             ElementType::U8 => elements.map(|_| small() as i8 as u8).collect(),
             ElementType::F32 => elements.flat_map(|_| (small() / 4.0).to_le_bytes()).collect(),
             ElementType::F64 => elements.flat_map(|_| (f64::from(small()) / 4.0).to_le_bytes()).collect(),
-            ElementType::C64 => elements.flat_map(|_| [small().to_le_bytes(), small().to_le_bytes()].concat()).collect(),
+            ElementType::C64 => {
+                elements.flat_map(|_| [small().to_le_bytes(), small().to_le_bytes()].concat()).collect()
+            }
         }
     };
     program.arrays().iter().map(content).collect()
@@ -60,12 +62,11 @@ struct Member<T, const R: usize> {
 }
 
 /// Arrays of one element type and rank.
-struct Pool<T, const R: usize> {
+struct Pool<T: Number, const R: usize> {
     members: Vec<Member<T, R>>,
     combine: TaskHandle<Combine<T, R>>,
     scale: TaskHandle<Scale<T, R>>,
 }
-
 
 impl<T: Number, const R: usize> Pool<T, R> {
     fn new(program: &mut Program, rng: &mut Rng, longest: u64) -> Pool<T, R> {
@@ -139,7 +140,7 @@ fn starts<const R: usize>(rng: &mut Rng, shape: [u64; R], len: [u64; R], grain: 
 }
 
 /// Arrays of one element type, and the tasks on them.
-struct Pools<T> {
+struct Pools<T: Number> {
     one: Pool<T, 1>,
     two: Pool<T, 2>,
     three: Pool<T, 3>,

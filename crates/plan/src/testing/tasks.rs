@@ -106,7 +106,11 @@ impl<T: Number, const R: usize> Task for Combine<T, R> {
         let tiles = axis_tiles(&call.shapes[2], tunables);
         tiles.into_iter().map(|tile| itself(&[(0, tile), (1, tile), (2, tile)], &call.scalars)).collect()
     }
-    fn leaf(&self, (a, b, mut out): (View<'_, T, R>, View<'_, T, R>, ViewMut<'_, T, R>), context: &mut LeafContext<'_>) {
+    fn leaf(
+        &self,
+        (a, b, mut out): (View<'_, T, R>, View<'_, T, R>, ViewMut<'_, T, R>),
+        context: &mut LeafContext<'_>,
+    ) {
         let factor = T::small(context.scalars.u64(0));
         for row in rows(out.shape()) {
             for ((out, &a), &b) in out.row_mut(&row).iter_mut().zip(a.row(&row)).zip(b.row(&row)) {
@@ -230,7 +234,13 @@ fn product_tiles(call: &CallShape, tunables: &Tunables) -> Vec<[Region; 3]> {
 }
 
 /// Adds the spans of a product to `c`, the first one to nothing when `fresh`.
-fn product<T: Number>(a: &View<'_, T, 2>, b: &View<'_, T, 2>, c: &mut ViewMut<'_, T, 2>, fresh: bool, scratch: &mut [u8]) {
+fn product<T: Number>(
+    a: &View<'_, T, 2>,
+    b: &View<'_, T, 2>,
+    c: &mut ViewMut<'_, T, 2>,
+    fresh: bool,
+    scratch: &mut [u8],
+) {
     assert!(scratch.len() >= scratch_of::<T>(b.len(1) as u64) as usize, "scratch of {} bytes", scratch.len());
     assert!(scratch.as_ptr().addr().is_multiple_of(64), "scratch is not aligned to 64 bytes");
     scratch.fill(0xa5);
