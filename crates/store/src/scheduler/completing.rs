@@ -30,8 +30,8 @@ impl Runner {
         let Some(operation) = self.operations.get_mut(index).and_then(Option::as_mut) else { return };
         operation.pending -= 1;
         match (part, completion.result) {
-            (_, Err(Errno(libc::EINTR | libc::EAGAIN))) if operation.retries < PUT_OFF_MAX => {
-                operation.retries += 1;
+            (_, Err(Errno(libc::EINTR | libc::EAGAIN))) if operation.put_off < PUT_OFF_MAX => {
+                operation.put_off += 1;
                 self.repeat(index, part, context);
             }
             (_, Err(errno)) => self.fail(index, part, errno),

@@ -47,6 +47,8 @@ pub(crate) struct Operation {
     pub(crate) pending: u32,
     /// Edge reads that came short and were repeated.
     pub(crate) retries: u32,
+    /// Raw operations that the system put off and that were started again.
+    pub(crate) put_off: u32,
     /// A part failed: nothing more is started.
     pub(crate) failed: bool,
 }

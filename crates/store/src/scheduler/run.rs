@@ -153,6 +153,7 @@ impl Runner {
             done_bytes: 0,
             pending: 0,
             retries: 0,
+            put_off: 0,
             failed: false,
         };
         let operation = insert(&mut self.operations, &mut self.free_operations, operation);
