@@ -25,6 +25,44 @@ impl Checked {
     }
 }
 
+/// Compares elements with a reference in double precision and keeps the largest error.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Comparison {
+    worst: f64,
+    elements: u64,
+}
+
+impl Comparison {
+    /// Compares one element: `exact` is its value in double precision, `scale` the sum of the absolute values of the
+    /// terms it was summed from, to which the error is relative.
+    ///
+    /// Where the reference is no number, or a sum of this scale may have overflowed on its way, the element may be what
+    /// arithmetic gives. Scales below the normal numbers count as the least of these: there a rounding errs by a fixed
+    /// amount.
+    pub fn add(&mut self, found: f32, exact: f64, scale: f64) {
+        self.elements += 1;
+        let value = f64::from(found);
+        let overflows = scale.is_nan() || scale > f64::from(f32::MAX);
+        if value == exact || (found.is_nan() && exact.is_nan()) || (!found.is_finite() && overflows) {
+            return;
+        }
+        let error = (value - exact).abs() / scale.max(f64::from(f32::MIN_POSITIVE));
+        self.worst = if error.is_nan() { f64::INFINITY } else { self.worst.max(error) };
+    }
+
+    /// The result, against a tolerance.
+    pub fn checked(&self, tolerance: f64) -> Checked {
+        Checked { max_relative_error: self.worst, tolerance, elements: self.elements }
+    }
+}
+
+/// The largest relative error of `roundings` roundings to single precision one after the other: gamma_n = nu / (1 - nu)
+/// with the unit roundoff u = 2^-24 (Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, lemma 3.1).
+pub fn rounding_bound(roundings: u64) -> f64 {
+    let nu = roundings as f64 * (f64::from(f32::EPSILON) / 2.0);
+    if nu < 1.0 { nu / (1.0 - nu) } else { f64::INFINITY }
+}
+
 type Check = Box<dyn Fn(&Outcome) -> Result<Checked, Error>>;
 type After = Box<dyn Fn(&Outcome) -> Result<(), Error>>;
 

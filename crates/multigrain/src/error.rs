@@ -41,6 +41,9 @@ pub enum Error {
     /// A file operation failed after the run had started.
     #[error(transparent)]
     Store(StoreError),
+    /// What an application does after its run failed, in its words.
+    #[error("{0}")]
+    After(String),
     /// The run was interrupted; what is stored can be continued.
     #[error("interrupted; {}", match resume { true => "what is done is kept: the same command with --resume continues", false => "nothing is left behind" })]
     Interrupted {
@@ -53,7 +56,7 @@ impl Error {
     /// Exit status: 2 when nothing was started, 1 when the run failed.
     pub fn exit_status(&self) -> i32 {
         match self {
-            Error::Run(_) | Error::Store(_) | Error::Interrupted { .. } => 1,
+            Error::Run(_) | Error::Store(_) | Error::After(_) | Error::Interrupted { .. } => 1,
             _ => 2,
         }
     }

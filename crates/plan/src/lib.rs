@@ -21,6 +21,7 @@ mod report;
 mod scope;
 mod search;
 mod staging;
+pub mod testing;
 
 pub use error::PlanError;
 pub use mapping::Mapping;

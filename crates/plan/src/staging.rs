@@ -13,7 +13,7 @@ use crate::arena::Arena;
 use crate::dependence::{Dependence, Hazard};
 use crate::placement::Placement;
 use crate::plan::{ChildPlan, Op, Places, Slot};
-use multigrain_program::{ArrayDecl, Role};
+use multigrain_program::{Arg, ArrayDecl, Role};
 use rustc_hash::FxHashMap;
 
 /// Everything the pass looks at, the same for all children of an edge.
@@ -84,6 +84,8 @@ struct Walk<'a> {
     awaited: Vec<bool>,
     /// Last store of each block.
     stored_by: FxHashMap<u32, u32>,
+    /// Stores that may still be under way.
+    storing: Vec<(u32, Arg)>,
     waited: Vec<u32>,
     counts: Counts,
 }
@@ -124,6 +126,7 @@ pub(crate) fn stage(
         transfers: 0,
         awaited: Vec::new(),
         stored_by: FxHashMap::default(),
+        storing: Vec::new(),
         waited: vec![0; children],
         counts: Counts::default(),
     };
@@ -305,8 +308,17 @@ impl Walk<'_> {
     }
 
     fn store(&mut self, block: u32, slot: u32) -> u32 {
+        // Earlier content of the same place must have arrived first.
+        let region = self.problem.dependence.blocks[block as usize];
+        let overlaps = |other: &Arg| other.array == region.array && other.region.intersects(&region.region);
+        self.storing.retain(|(transfer, _)| !self.awaited[*transfer as usize]);
+        let earlier: Vec<u32> = self.storing.iter().filter(|(_, b)| overlaps(b)).map(|(t, _)| *t).collect();
+        for transfer in earlier {
+            self.wait_for(transfer);
+        }
         let transfer = self.issue(|transfer| Op::Store { transfer, slot });
         self.stored_by.insert(block, transfer);
+        self.storing.push((transfer, region));
         self.counts.stores += 1;
         self.counts.bytes_up += self.problem.block_bytes[block as usize];
         transfer
@@ -345,6 +357,8 @@ impl Walk<'_> {
 
     fn execute(&mut self, position: usize) {
         let call = self.sequence[position];
+        // A call prepared ahead of time has not waited yet.
+        self.wait_for_siblings(call);
         let uses = self.problem.dependence.uses[call as usize].clone();
         let first = self.plan.places.len() as u32;
         for used in &uses {
