@@ -33,6 +33,7 @@ fn main() -> Result<(), StoreError> {
     let mut cases: Vec<(String, Case)> = vec![
         ("sequential read, page".into(), Case::Sequential(0, false)),
         ("sequential read, 128 bytes".into(), Case::Sequential(1, false)),
+        ("sequential read, 128 bytes, memory alike".into(), Case::Alike),
         ("sequential write, page".into(), Case::Sequential(0, true)),
         ("sequential write, 128 bytes".into(), Case::Sequential(1, true)),
         ("half read, half write, sum".into(), Case::Mixed),
@@ -77,6 +78,8 @@ fn main() -> Result<(), StoreError> {
 enum Case {
     /// File, write.
     Sequential(usize, bool),
+    /// The file at byte 128 into memory that starts 128 bytes behind a page too.
+    Alike,
     Mixed,
     Rows {
         file: usize,
@@ -103,7 +106,7 @@ impl Bench<'_> {
         let mut files = Vec::new();
         for (path, extra) in paths.iter().zip([0, 128]) {
             let file = disk.create_raw(path, ElementType::U8, &[FILE_BYTES + extra], false)?;
-            stream(disk, &file, Direction::Write, &memory, 0)?;
+            stream(disk, &file, Direction::Write, &memory, 0, 0)?;
             disk.publish(&file)?;
             files.push(disk.open_raw(path, ElementType::U8, &[FILE_BYTES + extra])?);
         }
@@ -113,7 +116,7 @@ impl Bench<'_> {
             disk.create_temporary(directory, ElementType::U8, &shape)?,
         ];
         for output in &outputs {
-            stream(disk, output, Direction::Write, &memory, 0)?;
+            stream(disk, output, Direction::Write, &memory, 0, 0)?;
         }
         let inputs: [ArrayFile; 2] = files.try_into().expect("two files");
         Ok(Bench { disk, inputs, paths, outputs, memory })
@@ -124,8 +127,11 @@ impl Bench<'_> {
         let (disk, memory) = (self.disk, &*self.memory);
         let fragments = FILE_BYTES / MIB;
         match *case {
-            Case::Sequential(file, false) => stream(disk, &self.inputs[file], Direction::Read, memory, SKEWS[file])?,
-            Case::Sequential(file, true) => stream(disk, &self.outputs[file], Direction::Write, memory, SKEWS[file])?,
+            Case::Sequential(file, false) => stream(disk, &self.inputs[file], Direction::Read, memory, SKEWS[file], 0)?,
+            Case::Sequential(file, true) => {
+                stream(disk, &self.outputs[file], Direction::Write, memory, SKEWS[file], 0)?
+            }
+            Case::Alike => stream(disk, &self.inputs[1], Direction::Read, memory, SKEWS[1], SKEWS[1])?,
             Case::Mixed => {
                 mixed(disk, &self.inputs[0], &self.outputs[0], memory)?;
                 return Ok((2 * FILE_BYTES, 2 * fragments));
@@ -159,13 +165,14 @@ fn stream(
     direction: Direction,
     memory: &AlignedBuffer,
     skew: u64,
+    memory_skew: u64,
 ) -> Result<(), StoreError> {
     let mut tickets = std::collections::VecDeque::new();
     for (n, at) in (0..FILE_BYTES).step_by(CHUNK_BYTES as usize).enumerate() {
         if tickets.len() == 3 {
             wait_first(disk, &mut tickets)?;
         }
-        let place = memory.as_mut_ptr().wrapping_add((n % 4) * CHUNK_BYTES as usize);
+        let place = memory.as_mut_ptr().wrapping_add((n % 4) * CHUNK_BYTES as usize + memory_skew as usize);
         // SAFETY: the buffer outlives the waits, and a place is used again only after its transfer is done.
         tickets.push_back(unsafe { disk.submit(chunk(file, direction, skew + at, place)?) });
     }

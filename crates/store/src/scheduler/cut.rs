@@ -64,7 +64,11 @@ pub(crate) fn cut(list: &TransferList, cursor: &mut Cursor, limits: &Limits) -> 
             return Some(Cut { offset_bytes: first.file_offset_bytes, len_bytes, needed_bytes: len_bytes, via });
         }
     }
-    Some(gather(list, cursor, limits, unit))
+    // A long fragment whose address and file offset are odd alike: once its head is moved, the rest needs no copy.
+    let head_bytes = unit - first.file_offset_bytes % unit;
+    let alike = (first.memory.addr() as u64).wrapping_add(head_bytes).is_multiple_of(limits.alignment.memory);
+    let payload_bytes_max = if alike && first.len_bytes >= SPLIT_FROM_BYTES { head_bytes } else { u64::MAX };
+    Some(gather(list, cursor, limits, unit, payload_bytes_max))
 }
 
 /// Whether the fragment after the current one starts so soon after it that both are better moved by one operation.
@@ -93,8 +97,9 @@ fn closes_gap(direction: Direction, end: u64, next: &Fragment, unit: u64) -> Opt
     next.file_offset_bytes.checked_sub(end).filter(|&gap| gap <= gap_bytes_max)
 }
 
-/// One operation through a staging buffer for as many fragments as follow each other closely and fit.
-fn gather(list: &TransferList, cursor: &mut Cursor, limits: &Limits, unit: u64) -> Cut {
+/// One operation through a staging buffer for as many fragments as follow each other closely and fit, and at most
+/// `payload_bytes_max`.
+fn gather(list: &TransferList, cursor: &mut Cursor, limits: &Limits, unit: u64, payload_bytes_max: u64) -> Cut {
     let start = cursor.clone();
     let mut payload_bytes = 0;
     let mut offset_bytes = 0;
@@ -113,7 +118,7 @@ fn gather(list: &TransferList, cursor: &mut Cursor, limits: &Limits, unit: u64) 
             gaps |= gap > 0;
         }
         let room = (offset_bytes + limits.staging_bytes).saturating_sub(fragment.file_offset_bytes);
-        let take = room.min(fragment.len_bytes);
+        let take = room.min(fragment.len_bytes).min(payload_bytes_max - payload_bytes);
         if take == 0 {
             break;
         }
