@@ -1,7 +1,8 @@
 //! The speed of the leaf kernel, two threads, each instruction set and several sizes of weights:
 //! medians, in GFLOP/s (two operations a tap).
 
-use multigrain_conv2d::kernel::{Block, BlockMut, conv2d, isa::Isa};
+use multigrain_conv2d::kernel::{Block, BlockMut, conv2d};
+use multigrain_simd::Isa;
 use std::thread;
 use std::time::Instant;
 

@@ -1,4 +1,11 @@
-//! The conv2d application: its task, its kernels, its reference.
+//! Two-dimensional correlation with a small dense array of weights, in single precision: task, kernel, pictures,
+//! command.
+//!
+//! In come an array or a picture and weights, by name or in a file; out goes the filtered array or picture, the same to
+//! the last bit on one thread or many, in any memory budget, on any machine. This room never decides where blocks lie.
 
+pub mod app;
+mod check;
 pub mod kernel;
 pub mod picture;
+pub mod task;

@@ -1,8 +1,7 @@
 //! The kernel against its definition, bit for bit, and against double precision.
 
-use multigrain_conv2d::kernel::isa::Isa;
-use multigrain_conv2d::kernel::lanes::NAN_BITS;
 use multigrain_conv2d::kernel::{self, Block, BlockMut, Conv2dError, conv2d};
+use multigrain_simd::{Isa, NAN_BITS};
 use proptest::prelude::*;
 
 /// SplitMix64 (Steele, Lea, Flood 2014), so that a large array comes from one printed number.

@@ -1,7 +1,8 @@
 //! The speed of the leaf kernel on arrays larger than the caches, two threads, each instruction
 //! set: medians, in GB/s of what a program must move (x and y read, the output written).
 
-use multigrain_saxpy::kernel::{self, isa::Isa};
+use multigrain_saxpy::kernel;
+use multigrain_simd::Isa;
 use std::thread;
 use std::time::Instant;
 

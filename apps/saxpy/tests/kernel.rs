@@ -1,8 +1,7 @@
 //! The kernel against its definition, bit for bit, and against double precision.
 
-use multigrain_saxpy::kernel::isa::Isa;
-use multigrain_saxpy::kernel::lanes::NAN_BITS;
 use multigrain_saxpy::kernel::{self, SaxpyError};
+use multigrain_simd::{Isa, NAN_BITS};
 use proptest::prelude::*;
 
 /// Any float: mostly ordinary ones, some of the special ones, some of any bits.

@@ -1,7 +1,8 @@
 //! The speed of the leaf kernel on a matrix larger than the caches, two threads, each instruction
 //! set: medians, in GB/s of the matrix.
 
-use multigrain_sgemv::kernel::{self, Matrix, isa::Isa};
+use multigrain_sgemv::kernel::{self, Matrix};
+use multigrain_simd::Isa;
 use std::thread;
 use std::time::Instant;
 

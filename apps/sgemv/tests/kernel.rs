@@ -1,8 +1,7 @@
 //! The kernel against its definition, bit for bit, and against double precision.
 
-use multigrain_sgemv::kernel::isa::Isa;
-use multigrain_sgemv::kernel::lanes::NAN_BITS;
 use multigrain_sgemv::kernel::{self, CHAINS, Matrix, SPAN, SgemvError};
+use multigrain_simd::{Isa, NAN_BITS};
 use proptest::prelude::*;
 
 /// SplitMix64 (Steele, Lea, Flood 2014), so that a large matrix comes from one printed number.

@@ -6,7 +6,7 @@
 //! are skipped. The order is that of the weights in memory: one chain of fused multiply-adds an
 //! output, starting from 0, over the taps within bounds. So an output has the same bits with every
 //! instruction set, and whichever block it is computed in. A NaN result is always
-//! [`lanes::NAN_BITS`].
+//! [`multigrain_simd::NAN_BITS`].
 //!
 //! A block of the output is computed from a block of the input that is larger by the halo: `kh/2`
 //! rows above and below, `kw/2` columns left and right, less where the array ends. So the edge of
@@ -25,14 +25,10 @@
 //!          +------------------------+
 //! ```
 
-#[path = "../../../saxpy/src/kernel/isa.rs"]
-pub mod isa;
-#[path = "../../../saxpy/src/kernel/lanes.rs"]
-pub mod lanes;
 mod strip;
 pub mod weights;
 
-use isa::Isa;
+use multigrain_simd::Isa;
 
 /// A request that the kernel refuses; nothing has been written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

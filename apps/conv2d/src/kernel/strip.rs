@@ -13,9 +13,8 @@
 //! vectors are whole; next to the edges of the array, and for the last columns, a mask for each tap
 //! leaves the sums of the other lanes as they are.
 
-use super::isa::Isa;
-use super::lanes::Lanes;
 use super::{Source, Taps, Target};
+use multigrain_simd::{Isa, Lanes};
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{__m256, __m512};
 

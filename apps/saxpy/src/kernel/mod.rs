@@ -1,14 +1,10 @@
 //! The leaf kernel: `out[i] = alpha * x[i] + y[i]`, each element one fused multiply-add.
 //!
 //! The operation is elementwise and rounded once, so every instruction set and every tiling gives
-//! the same bits; a NaN result is always [`lanes::NAN_BITS`]. The kernel does what BLAS may skip:
+//! the same bits; a NaN result is always [`multigrain_simd::NAN_BITS`]. The kernel does what BLAS may skip:
 //! with `alpha = 0` it still reads `x`, so that an infinity in `x` becomes a NaN.
 
-pub mod isa;
-pub mod lanes;
-
-use isa::Isa;
-use lanes::Lanes;
+use multigrain_simd::{Isa, Lanes};
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{__m256, __m512};
 

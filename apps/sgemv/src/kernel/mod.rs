@@ -7,15 +7,9 @@
 //! for `h = CHAINS/2, ..., 1`; a chain that got no product is 0), and the sum of each span is added
 //! to `y`, spans in order. So `y` has the same bits with every instruction set, whichever rows are
 //! computed together, and however the columns are split over calls, provided every call but the
-//! first begins at a multiple of [`SPAN`]. A NaN result is always [`lanes::NAN_BITS`].
+//! first begins at a multiple of [`SPAN`]. A NaN result is always [`multigrain_simd::NAN_BITS`].
 
-#[path = "../../../saxpy/src/kernel/isa.rs"]
-pub mod isa;
-#[path = "../../../saxpy/src/kernel/lanes.rs"]
-pub mod lanes;
-
-use isa::Isa;
-use lanes::Lanes;
+use multigrain_simd::{Isa, Lanes};
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{__m256, __m512};
 

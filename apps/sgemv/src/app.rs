@@ -1,0 +1,118 @@
+//! The command: y = A x from files or generated from a seed.
+
+use crate::kernel::{CHAINS, SPAN};
+use crate::task::Product;
+use multigrain::app::{AppJob, Application, Checked, Comparison, input, output, rounding_bound};
+use multigrain::prelude::*;
+use multigrain_simd::Isa;
+use std::path::PathBuf;
+
+/// Product of a matrix and a vector of float32: y (m) = A (m x n) x (n)
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// A, m x n: .npy, or bare float32 with the sizes given as options; generated when left out
+    #[arg(value_name = "A", requires = "x")]
+    pub a: Option<PathBuf>,
+    /// x, n elements
+    #[arg(value_name = "X")]
+    pub x: Option<PathBuf>,
+    /// File for y: .npy, or bare float32 under any other name; without it the result is discarded
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Columns of A; rows too, where --m is left out [default: 4096]
+    #[arg(long)]
+    pub n: Option<u64>,
+    /// Rows of A
+    #[arg(long)]
+    pub m: Option<u64>,
+    /// Seed of generated inputs
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+impl Default for Args {
+    fn default() -> Args {
+        Args { a: None, x: None, output: None, n: None, m: None, seed: 1 }
+    }
+}
+
+/// Rows that `--check` computes again, spread over the result; all of them in a small product.
+const CHECKED_ROWS: u64 = 64;
+/// Below this many elements of A all rows are checked.
+const CHECK_ALL: u64 = 1 << 26;
+/// Columns of A that are read at once.
+const BAND: u64 = 1 << 20;
+
+impl Application for Args {
+    fn prepare(&self, runtime: &Runtime) -> Result<AppJob, Error> {
+        let (m, n, n_x, a, x) = match (&self.a, &self.x) {
+            (Some(a), Some(x)) => {
+                let n = self.n;
+                let m = self.m.or(n);
+                let given = n.zip(m).map(|(n, m)| [m, n]);
+                let (a_shape, a) = input(runtime, a, ElementType::F32, 2, given.as_ref().map(<[u64; 2]>::as_slice))?;
+                let given = n.map(|n| [n]);
+                let (x_shape, x) = input(runtime, x, ElementType::F32, 1, given.as_ref().map(<[u64; 1]>::as_slice))?;
+                (a_shape.dims()[0], a_shape.dims()[1], x_shape.elements(), a, x)
+            }
+            (None, None) => {
+                let n = self.n.unwrap_or(4096);
+                let second = Source::Generated { seed: self.seed.wrapping_add(1) };
+                (self.m.unwrap_or(n), n, n, Source::Generated { seed: self.seed }, second)
+            }
+            _ => return Err(Error::Request("sgemv takes the files of A and of x, or neither".into())),
+        };
+        if n != n_x {
+            return Err(Error::Request(format!(
+                "A is {m} x {n} and x has {n_x} elements: x must be as long as A has columns"
+            )));
+        }
+        let mut program = Program::new();
+        let product = program.task(Product::new(Isa::detect()));
+        let a_array = program.array::<f32, 2>("A", [m, n], Role::Input)?;
+        let x_array = program.array::<f32, 1>("x", [n], Role::Input)?;
+        let y_array = program.array::<f32, 1>("y", [m], Role::Output)?;
+        program.call(product, (a_array.all(), x_array.all(), y_array.all()), Scalars::new())?;
+        let mut job = Job::new("sgemv", program).with_source(0, a).with_source(1, x);
+        if let Some(path) = &self.output {
+            job = job.with_sink(2, output(path));
+        }
+        let check = Box::new(move |outcome: &Outcome| check(outcome, m, n));
+        Ok(AppJob { job, shape: vec![("m", m), ("n", n)], check, after: None })
+    }
+}
+
+/// Compares elements of y with sums in double precision. x and the rows of A are read in bands of columns.
+fn check(outcome: &Outcome, m: u64, n: u64) -> Result<Checked, Error> {
+    let count = if m.saturating_mul(n) <= CHECK_ALL { m } else { CHECKED_ROWS.min(m) };
+    // Rows one after the other are read together, as many as make up a band.
+    let rows_each = if count == m { (BAND / n).max(1) } else { 1 };
+    let groups: Vec<(u64, u64)> = if count == m {
+        blocks(m, rows_each).collect()
+    } else {
+        (0..count).map(|i| (i * (m - 1) / (count - 1).max(1), 1)).collect()
+    };
+    let mut comparison = Comparison::default();
+    let mut sums: Vec<Vec<(f64, f64)>> = groups.iter().map(|&(_, rows)| vec![(0.0, 0.0); rows as usize]).collect();
+    for (first, len) in blocks(n, BAND) {
+        let x = outcome.read_f32(1, &Region::new(&[first], &[len]))?;
+        for (&(row, rows), sums) in groups.iter().zip(&mut sums) {
+            let a = outcome.read_f32(0, &Region::new(&[row, first], &[rows, len]))?;
+            for (a, sum) in a.chunks_exact(len as usize).zip(sums) {
+                for (&a, &x) in a.iter().zip(&x) {
+                    let product = f64::from(a) * f64::from(x);
+                    sum.0 += product;
+                    sum.1 += product.abs();
+                }
+            }
+        }
+    }
+    for (&(row, rows), sums) in groups.iter().zip(&sums) {
+        let y = outcome.read_f32(2, &Region::new(&[row], &[rows]))?;
+        y.iter().zip(sums).for_each(|(&y, &(exact, scale))| comparison.add(y, exact, scale));
+    }
+    // A product passes through its chain, the halvings of the chains, and one sum a span.
+    let span = SPAN as u64;
+    let chain = n.min(span).div_ceil(CHAINS as u64);
+    Ok(comparison.checked(rounding_bound(chain + u64::from(CHAINS.ilog2()) + n.div_ceil(span))))
+}
