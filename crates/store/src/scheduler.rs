@@ -3,6 +3,7 @@
 //! One thread owns all state, so there are no locks between operations; `docs/transfers.md` names the states.
 
 mod completing;
+mod copying;
 mod cut;
 mod edges;
 mod operation;
