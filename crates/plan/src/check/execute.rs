@@ -5,8 +5,9 @@
 //! accesses of the parent memory race, every execution shows the same versions as this one.
 
 use super::cells::Cells;
-use super::error::{BlockName, BlockedWait, CheckError, Direction, Problem, Version};
+use super::error::{BlockName, CheckError};
 use super::order::{Clocks, History, Point};
+use super::problem::{BlockedWait, Direction, Problem, Version};
 use super::scope::Scope;
 use super::staging::Transfers;
 use crate::plan::{Op, Places, Plan};

@@ -17,11 +17,13 @@ mod cells;
 mod error;
 mod execute;
 mod order;
+mod problem;
 mod report;
 mod scope;
 mod staging;
 
-pub use error::{BlockName, BlockedWait, CheckError, Direction, Problem, Site, Version};
+pub use error::{BlockName, CheckError, Site};
+pub use problem::{BlockedWait, Direction, Problem, Version};
 pub use report::{CheckReport, EdgeReport};
 
 use crate::plan::{Body, CallClass, Plan};

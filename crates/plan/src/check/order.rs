@@ -5,7 +5,7 @@
 //! thread `t` are complete wherever this thread stands. For each cell only the last write and the reads since are
 //! kept (Flanagan and Freund 2009): whatever was before them comes before them.
 
-use super::error::Direction;
+use super::problem::Direction;
 use smallvec::SmallVec;
 use std::rc::Rc;
 

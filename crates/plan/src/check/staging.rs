@@ -1,7 +1,8 @@
 //! What can be seen without executing: slots lie where they may, transfers are numbered, issued and awaited once and
 //! obey the edge's rules, scratch memory is set aside for leaves, totals are right.
 
-use super::error::{CheckError, Direction, Problem};
+use super::error::CheckError;
+use super::problem::{Direction, Problem};
 use super::scope;
 use crate::plan::{Body, ChildPlan, Op, Plan, Traffic};
 use multigrain_machine::{Driver, TransferRules};

@@ -1,0 +1,362 @@
+//! The kinds of things a plan can get wrong.
+
+use super::error::BlockName;
+use crate::plan::Traffic;
+use multigrain_machine::Driver;
+use multigrain_program::{Region, Shape};
+use std::fmt;
+
+/// Which call an element's content comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// The content before the first call.
+    Initial,
+    /// What this call wrote.
+    Call(u32),
+}
+
+impl Version {
+    /// From the checker's own count: 0 is initial, `n + 1` is call `n`.
+    pub(super) fn from_count(count: u32) -> Version {
+        count.checked_sub(1).map_or(Version::Initial, Version::Call)
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Version::Initial => f.write_str("the initial content"),
+            Version::Call(call) => write!(f, "what call {call} wrote"),
+        }
+    }
+}
+
+/// The direction of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the parent to the child.
+    Fetch,
+    /// From the child to the parent.
+    Store,
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Direction::Fetch => "fetch",
+            Direction::Store => "store",
+        })
+    }
+}
+
+/// A step that waits for a signal that does not come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockedWait {
+    /// The child that waits.
+    pub child: usize,
+    /// Its step.
+    pub op: usize,
+    /// The child it waits for.
+    pub on: u32,
+    /// The number of signals it waits for.
+    pub signals: u32,
+    /// The number of signals given.
+    pub given: u32,
+}
+
+fn list_waits(waits: &[BlockedWait]) -> String {
+    let texts: Vec<String> = waits
+        .iter()
+        .map(|w| {
+            let BlockedWait { child, op, on, signals, given } = w;
+            format!("child {child}, step {op} waits for signal {signals} of child {on}, which has given {given}")
+        })
+        .collect();
+    texts.join("; ")
+}
+
+/// What is wrong with a plan.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// No transfer rules for this level.
+    #[error("its level is {level}, but transfer rules were given for {given} levels")]
+    NoRules {
+        /// Level of the plan.
+        level: usize,
+        /// Levels for which rules were given.
+        given: usize,
+    },
+    /// A number that names nothing.
+    #[error("names {what} {index}, but there are {count}")]
+    BadIndex {
+        /// What is named.
+        what: &'static str,
+        /// Its number.
+        index: u64,
+        /// How many there are.
+        count: u64,
+    },
+    /// A list of the wrong length, or a total that is wrong.
+    #[error("{what}: expected {expected}, found {found}")]
+    Differs {
+        /// Of what.
+        what: &'static str,
+        /// What it must be.
+        expected: String,
+        /// What it is.
+        found: String,
+    },
+    /// A block outside its array.
+    #[error("lies outside its array, which has shape {shape}")]
+    OutOfBounds {
+        /// Shape of the array.
+        shape: Shape,
+    },
+    /// An array that is given and not changed is written.
+    #[error("is written, but its array is an input")]
+    WritesInput,
+    /// Two arguments of a call share elements and one is written.
+    #[error("overlaps {other} of the same call, and one of them is written")]
+    Aliased {
+        /// The other block.
+        other: BlockName,
+    },
+    /// An inner plan reads what no call of it has written and the caller does not give.
+    #[error("is read before it is written, but the caller gives no content for it")]
+    ReadsUndefined,
+    /// An inner plan leaves a part of its result unwritten.
+    #[error("is a result, but no call writes it")]
+    NeverWritten,
+    /// A slot at an address that its rules or its elements do not allow.
+    #[error("slot {slot} begins at byte {offset_bytes}, which is not a multiple of {alignment_bytes}")]
+    Misaligned {
+        /// Number of the slot.
+        slot: u32,
+        /// Where it begins.
+        offset_bytes: u64,
+        /// What that must be a multiple of.
+        alignment_bytes: u64,
+    },
+    /// A slot beyond the end of the staging memory.
+    #[error("slot {slot} ends at byte {end_bytes}, but the child has {capacity_bytes} bytes of staging memory")]
+    BeyondCapacity {
+        /// Number of the slot.
+        slot: u32,
+        /// Where it ends.
+        end_bytes: u64,
+        /// Bytes of staging memory.
+        capacity_bytes: u64,
+    },
+    /// What is set aside in a child is more than it has.
+    #[error(
+        "{capacity_bytes} bytes for blocks, {scratch_bytes} of scratch and {fixed_bytes} of buffers and code exceed \
+         the child's {total_bytes}"
+    )]
+    PartsExceedTotal {
+        /// Bytes for blocks.
+        capacity_bytes: u64,
+        /// Bytes of scratch memory.
+        scratch_bytes: u64,
+        /// Bytes of buffers and code.
+        fixed_bytes: u64,
+        /// Bytes of the child.
+        total_bytes: u64,
+    },
+    /// Less scratch memory than the leaves take.
+    #[error("its leaves take {need_bytes} bytes of scratch memory from the child, but {scratch_bytes} are set aside")]
+    TooLittleScratch {
+        /// Bytes that the leaves take at once.
+        need_bytes: u64,
+        /// Bytes set aside.
+        scratch_bytes: u64,
+    },
+    /// A piece of a transfer of a size that the edge cannot move.
+    #[error("a contiguous piece of {bytes} bytes; the edge moves 1, 2, 4, 8 or a multiple of 16 bytes")]
+    FragmentSize {
+        /// Bytes of the piece.
+        bytes: u64,
+    },
+    /// A transfer issued twice.
+    #[error("transfer {transfer} was issued before, in step {first}")]
+    IssuedTwice {
+        /// Number of the transfer.
+        transfer: u32,
+        /// The step that issued it first.
+        first: usize,
+    },
+    /// A transfer awaited twice.
+    #[error("transfer {transfer} was awaited before, in step {first}")]
+    AwaitedTwice {
+        /// Number of the transfer.
+        transfer: u32,
+        /// The step that awaited it first.
+        first: usize,
+    },
+    /// A transfer awaited before it is issued.
+    #[error("awaits transfer {transfer}, which no earlier step issues")]
+    AwaitedUnissued {
+        /// Number of the transfer.
+        transfer: u32,
+    },
+    /// A transfer that is still in flight at the end.
+    #[error("{direction} {transfer} is never awaited")]
+    NeverAwaited {
+        /// Number of the transfer.
+        transfer: u32,
+        /// Its direction.
+        direction: Direction,
+    },
+    /// Too many transfers at once.
+    #[error("{found} transfers in flight, but the edge allows {max}")]
+    TooManyInFlight {
+        /// Transfers in flight with this one.
+        found: u64,
+        /// The most allowed.
+        max: u64,
+    },
+    /// A call that runs twice.
+    #[error("runs a second time; it ran on child {child}, step {op}")]
+    RunTwice {
+        /// Child of the first run.
+        child: usize,
+        /// Step of the first run.
+        op: usize,
+    },
+    /// A call that no child runs.
+    #[error("no child runs it")]
+    NeverRun,
+    /// Views of a parent memory that the child cannot address.
+    #[error("runs on views of the parent memory, but a child behind the {driver} driver does not share it")]
+    ViewsNotShared {
+        /// The edge's driver.
+        driver: Driver,
+    },
+    /// A slot that holds another block than the call's argument.
+    #[error("{param} is taken from slot {slot}, which holds {found}")]
+    WrongBlock {
+        /// Parameter of the task.
+        param: String,
+        /// Number of the slot.
+        slot: u32,
+        /// The slot's block.
+        found: BlockName,
+    },
+    /// A slot is used while a transfer of it, or of a slot at the same bytes, is in flight.
+    #[error("slot {slot} is used while the {direction} {transfer} of slot {other} is in flight at the same bytes")]
+    InFlight {
+        /// Number of the slot.
+        slot: u32,
+        /// Slot of the transfer; the same slot, or one that shares bytes with it.
+        other: u32,
+        /// Direction of the transfer.
+        direction: Direction,
+        /// Number of the transfer.
+        transfer: u32,
+    },
+    /// A slot is read or stored that holds nothing.
+    #[error("slot {slot} holds no content here{}", .lost_to.map_or(String::new(), |s| format!(": slot {s} took its bytes")))]
+    NoContent {
+        /// Number of the slot.
+        slot: u32,
+        /// The slot that was last filled at its bytes, if it ever had content.
+        lost_to: Option<u32>,
+    },
+    /// A part of a block is read in the wrong version.
+    #[error("its part {part} must hold {expected}, but holds {found}")]
+    WrongVersion {
+        /// The part.
+        part: Region,
+        /// What sequential execution would show.
+        expected: Version,
+        /// What is there.
+        found: Version,
+    },
+    /// At the end, a part of a result is not what the last call wrote.
+    #[error("its part {part} must end as {expected} in the parent memory, but ends as {found}")]
+    WrongResult {
+        /// The part.
+        part: Region,
+        /// What sequential execution would leave.
+        expected: Version,
+        /// What is left.
+        found: Version,
+    },
+    /// Two arguments of a run lie at the same bytes and one is written.
+    #[error("slots {slot} and {other} of the call share bytes, and one of them is written")]
+    SharedBytes {
+        /// Number of the slot.
+        slot: u32,
+        /// Number of the other slot.
+        other: u32,
+    },
+    /// A slot is stored that has not been written since it was fetched or last stored.
+    #[error("slot {slot} is stored, but nothing was written to it since it was fetched or last stored")]
+    SuperfluousStore {
+        /// Number of the slot.
+        slot: u32,
+    },
+    /// Two accesses of the parent memory without an order.
+    #[error(
+        "{} {part} of the parent memory, which child {child}, step {op} {}; no signal and wait, and no await, orders \
+         the two",
+        if *.writes { "writes" } else { "reads" },
+        if *.other_writes { "writes" } else { "reads" }
+    )]
+    Race {
+        /// The part both access.
+        part: BlockName,
+        /// Whether this step writes it.
+        writes: bool,
+        /// Child of the other access.
+        child: usize,
+        /// The step at which the other access ends.
+        op: usize,
+        /// Whether the other step writes it.
+        other_writes: bool,
+    },
+    /// Children wait for each other.
+    #[error("nothing can proceed: {}", list_waits(.waits))]
+    Deadlock {
+        /// The waits.
+        waits: Vec<BlockedWait>,
+    },
+    /// A child waits for itself.
+    #[error("waits for its own signal {signals}")]
+    WaitsForItself {
+        /// Number of the signal.
+        signals: u32,
+    },
+    /// Batches that are not one after the other.
+    #[error("batch {batch} covers steps {}..{}, but must begin at step {expected} and end within {steps}", .found.0, .found.1)]
+    BatchRange {
+        /// Number of the batch.
+        batch: usize,
+        /// First step and end of the batch.
+        found: (u32, u32),
+        /// Where it must begin.
+        expected: u32,
+        /// Number of steps.
+        steps: usize,
+    },
+    /// A step after the last batch.
+    #[error("is in no batch, but the plan is balanced")]
+    NoBatch,
+    /// A step that another child cannot take over.
+    #[error("only runs on views can be taken over by another child, but this step {step}")]
+    NotMovable {
+        /// What the step does.
+        step: &'static str,
+    },
+    /// The stated traffic is not what the steps move.
+    #[error(
+        "states {} bytes down, {} up and {} transfers, but its steps make {} down, {} up and {}",
+        .stated.bytes_down, .stated.bytes_up, .stated.transfers,
+        .counted.bytes_down, .counted.bytes_up, .counted.transfers
+    )]
+    Traffic {
+        /// What the plan states.
+        stated: Traffic,
+        /// What was counted.
+        counted: Traffic,
+    },
+}
