@@ -1,0 +1,141 @@
+//! What can be typed.
+
+use crate::apps::App;
+use crate::failure::Failure;
+use clap::{Parser, Subcommand, ValueEnum};
+use multigrain::rooms::store::BackendChoice;
+use multigrain::{Error, Machine, MachineChoice, Mapping, Options, parse_bytes};
+use std::path::PathBuf;
+
+/// One runtime for machines made of many memories
+#[derive(Parser, Debug)]
+#[command(name = "multigrain", version, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// The memories of this computer or of a machine file, with every edge's bandwidth and latency
+    Machine(MachineArgs),
+    /// Runs an application
+    #[command(subcommand_value_name = "APP", subcommand_help_heading = "Applications")]
+    Run(RunArgs),
+    /// What a run would move and need, without running it
+    #[command(subcommand_value_name = "APP", subcommand_help_heading = "Applications")]
+    Plan(PlanArgs),
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct MachineArgs {
+    /// A shipped machine (local, disk, disk+local, ...) or a machine file, instead of this computer
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) machine: Option<String>,
+    /// Writes the machine as a machine file
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Prints one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Measures nothing: constants stay as they were detected or written
+    #[arg(long)]
+    pub(crate) assumed: bool,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct RunArgs {
+    #[command(subcommand)]
+    pub(crate) app: App,
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// Compares the result with a plain reference in double precision
+    #[arg(long, global = true, help_heading = COMMON)]
+    pub(crate) check: bool,
+    /// Continues an interrupted run of the same command
+    #[arg(long, global = true, help_heading = COMMON)]
+    pub(crate) resume: bool,
+    /// Writes every leaf call and every wait to this file
+    #[arg(long, value_name = "FILE", global = true, help_heading = COMMON)]
+    pub(crate) trace: Option<PathBuf>,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct PlanArgs {
+    #[command(subcommand)]
+    pub(crate) app: App,
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// Proves with the independent checker that the plan does what the program means
+    #[arg(long, global = true, help_heading = COMMON)]
+    pub(crate) verify: bool,
+}
+
+const COMMON: &str = "Options of every application";
+
+/// What every application can be told.
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = COMMON)]
+pub(crate) struct Common {
+    /// A shipped machine (local, disk, disk+local, ...) or a machine file, instead of this computer
+    #[arg(long, value_name = "NAME|FILE", global = true)]
+    pub(crate) machine: Option<String>,
+    /// Capacity of the main memory, such as 256MiB or 1.5 GB, instead of the machine's
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, global = true)]
+    pub(crate) memory: Option<u64>,
+    /// Number of workers, instead of the machine's
+    #[arg(long, value_name = "N", global = true)]
+    pub(crate) threads: Option<usize>,
+    /// Tunables to be used instead of the planner's choice
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(crate) mapping: Option<PathBuf>,
+    /// How files are reached
+    #[arg(long, value_enum, default_value_t = Io::Auto, global = true)]
+    pub(crate) io: Io,
+    /// Prints one JSON object
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+/// How files are reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Io {
+    /// io_uring, or a pool of threads where the kernel refuses it
+    Auto,
+    /// io_uring or nothing
+    Uring,
+    /// A pool of threads with positional reads and writes
+    Pool,
+}
+
+impl Common {
+    /// The runtime's options.
+    pub(crate) fn options(&self) -> Result<Options, Failure> {
+        let machine = match &self.machine {
+            None => MachineChoice::Detected,
+            Some(name) => MachineChoice::Given(Box::new(Machine::named(name)?)),
+        };
+        let mapping = match &self.mapping {
+            None => Mapping::default(),
+            Some(path) => {
+                let file = path.display().to_string();
+                let text = std::fs::read_to_string(path)
+                    .map_err(|e| Failure::Request(format!("cannot read mapping {file}: {e}; check the path")))?;
+                Mapping::parse(&text, &file).map_err(Error::from)?
+            }
+        };
+        let backend = match self.io {
+            Io::Auto => BackendChoice::Auto,
+            Io::Uring => BackendChoice::Uring,
+            Io::Pool => BackendChoice::Pool,
+        };
+        Ok(Options {
+            machine,
+            memory_bytes: self.memory,
+            threads: self.threads,
+            mapping,
+            backend,
+            ..Options::default()
+        })
+    }
+}

@@ -1,0 +1,85 @@
+//! How things end that do not go well: one line on standard error and an exit status.
+
+use multigrain::Error;
+use std::fmt::Write as _;
+use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
+
+/// Why the command ends before its time.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The facade refused the request or the run failed.
+    Facade(Error),
+    /// The request is wrong in a way that only the command line knows: exit status 2.
+    Request(String),
+    /// Something failed after work had been started: exit status 1.
+    Run(String),
+    /// Whoever reads standard output has gone: nothing is left to be said, and that is no fault.
+    ReaderGone,
+}
+
+impl<E: Into<Error>> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        Failure::Facade(error.into())
+    }
+}
+
+impl Failure {
+    /// A panic that nobody expected, as the hook saw it.
+    pub(crate) fn panicked() -> Failure {
+        let seen = LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Failure::Run(format!("internal error: {}", seen.unwrap_or_else(|| "a panic without text".to_owned())))
+    }
+
+    /// Says what went wrong.
+    pub(crate) fn report(self) -> ExitCode {
+        let (message, status) = match self {
+            Failure::Facade(error) => (error.to_string(), error.exit_status() as u8),
+            Failure::Request(message) => (message, 2),
+            Failure::Run(message) => (message, 1),
+            Failure::ReaderGone => return ExitCode::SUCCESS,
+        };
+        say(&message);
+        ExitCode::from(status)
+    }
+}
+
+/// One message on standard error. Where even that is gone, there is nobody to tell.
+pub(crate) fn say(message: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "multigrain: {message}");
+}
+
+/// Help and version on standard output with status 0; a usage error with status 2.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let text = error.render().to_string();
+    say(text.strip_prefix("error: ").unwrap_or(&text).trim_end());
+    ExitCode::from(2)
+}
+
+static LAST_PANIC: Mutex<Option<String>> = Mutex::new(None);
+
+/// Keeps panics from printing: those of leaves come back from the engine with task and block named, those of the main
+/// thread are told by `main`. On any other thread nobody would tell, and somebody may wait for it: the process ends.
+pub(crate) fn install_panic_hook() {
+    std::panic::set_hook(Box::new(|info| {
+        let payload = info.payload();
+        let text = payload.downcast_ref::<&str>().map(|s| (*s).to_owned());
+        let mut text = text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
+        if let Some(location) = info.location() {
+            let _ = write!(text, " ({location})");
+        }
+        let thread = std::thread::current();
+        let told_elsewhere = thread.name().is_some_and(|name| name == "main" || name.starts_with("worker-"));
+        if told_elsewhere {
+            *LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+        } else {
+            say(&format!("internal error: {text}"));
+            std::process::exit(1);
+        }
+    }));
+}

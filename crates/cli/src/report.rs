@@ -1,0 +1,176 @@
+//! Reports for people: short, aligned, the most important first.
+
+use crate::plan::Prepared;
+use crate::run::{Finished, budget_bytes};
+use crate::table;
+use multigrain::rooms::machine::{Driver, approximate_bytes, approximate_time};
+use multigrain::rooms::plan::check::CheckReport;
+use multigrain::{Breakdown, EdgeTraffic, Job, Machine, Outcome};
+use std::fmt::Write as _;
+
+/// What a run was.
+pub(crate) fn run(finished: &Finished<'_>) -> String {
+    let Finished { app, outcome, .. } = finished;
+    let mut text = head(&app.job, &app.shape, &outcome.machine);
+    let _ = writeln!(text, "{:<9}{}", "time", rates(&app.job, outcome));
+    if outcome.resumed {
+        let _ = writeln!(text, "{:<9}an interrupted run was continued; time and rates are of the rest", "resumed");
+    } else if finished.resume_asked {
+        let _ = writeln!(text, "{:<9}nothing was there to be continued; the run started from the beginning", "resumed");
+    }
+    let budget = budget_bytes(&outcome.machine);
+    let _ = writeln!(
+        text,
+        "{:<9}{} at the peak, the budget is {}",
+        "memory",
+        approximate_bytes(finished.peak_rss_bytes),
+        approximate_bytes(budget)
+    );
+    if disk_edge(&outcome.edges).is_some() {
+        let _ = writeln!(text, "{:<9}{}", "files", outcome.backend);
+    }
+    if let Some(checked) = finished.checked {
+        let verdict = if checked.holds() { "right" } else { "WRONG" };
+        let _ = writeln!(
+            text,
+            "{:<9}{verdict}: largest relative error {:.2e} of {:.2e} allowed, {} elements",
+            "check", checked.max_relative_error, checked.tolerance, checked.elements
+        );
+    }
+    text += "\nwhere the time went\n";
+    text += &breakdown(&outcome.breakdown);
+    text.push('\n');
+    text += &edges(&outcome.edges);
+    text
+}
+
+/// What a run would be.
+pub(crate) fn plan(prepared: &Prepared<'_>) -> String {
+    let Prepared { app, planned, verified } = prepared;
+    let plan = &planned.plan;
+    let mut text = head(&app.job, &app.shape, &planned.machine);
+    let _ = writeln!(text, "{:<9}{} predicted", "time", seconds(plan.seconds));
+    text.push('\n');
+    text += &planned.machine.render();
+    text.push('\n');
+    text += &plan.to_string();
+    text.push('\n');
+    text += &edges(&planned.edges);
+    text.push('\n');
+    text += &memories(prepared);
+    if let Some(report) = verified {
+        text.push('\n');
+        text += &proof(report);
+    }
+    text
+}
+
+fn head(job: &Job, shape: &[(&'static str, u64)], machine: &Machine) -> String {
+    let sizes: Vec<String> = shape.iter().map(|(name, size)| format!("{name} = {size}")).collect();
+    let chain: Vec<String> = machine
+        .memories()
+        .iter()
+        .map(|m| if m.count > 1 { format!("{} x {}", m.name, m.count) } else { m.name.clone() })
+        .collect();
+    let workers = machine.workers();
+    let plural = if workers == 1 { "" } else { "s" };
+    let mut text = format!("{:<9}{}\n", job.app, sizes.join(", "));
+    let _ = writeln!(text, "{:<9}{}: {}; {workers} thread{plural}", "machine", machine.name, chain.join(" > "));
+    text
+}
+
+/// Seconds, and what was done in each: arithmetic, and the bytes that went over the edge of a disk or, where there is
+/// none, the bytes of the blocks that the calls of the program name.
+fn rates(job: &Job, outcome: &Outcome) -> String {
+    let mut text = seconds(outcome.seconds);
+    let each_second = |amount: f64| amount / outcome.seconds.max(f64::MIN_POSITIVE) / 1e9;
+    if outcome.flops > 0.0 {
+        let _ = write!(text, ", {:.2} GFLOP/s", each_second(outcome.flops));
+    }
+    match disk_edge(&outcome.edges) {
+        Some(edge) => {
+            let moved = edge.traffic.bytes_down + edge.traffic.bytes_up;
+            let _ = write!(text, ", {:.2} GB/s over {}", each_second(moved as f64), edge.name);
+        }
+        None => {
+            let calls = job.program.calls().iter();
+            let bytes: f64 = calls.map(|c| job.program.tasks()[c.task as usize].work(&c.shape()).bytes).sum();
+            let _ = write!(text, ", {:.2} GB/s", each_second(bytes));
+        }
+    }
+    text
+}
+
+fn disk_edge(edges: &[EdgeTraffic]) -> Option<&EdgeTraffic> {
+    edges.iter().find(|e| e.driver == Driver::Disk)
+}
+
+/// A duration with three significant digits, so that neither a microsecond nor an hour is unreadable.
+fn seconds(seconds: f64) -> String {
+    approximate_time(seconds * 1e9)
+}
+
+fn breakdown(breakdown: &Breakdown) -> String {
+    let all = breakdown.worker_seconds().max(f64::MIN_POSITIVE);
+    let row = |name: String, part: f64| vec![name, format!("{:.1} %", 100.0 * part / all), seconds(part)];
+    let mut rows = vec![row("leaf work".into(), breakdown.leaf_seconds)];
+    // An edge whose memories share one address space moves nothing, so nobody can have waited for it.
+    let waits = breakdown.wait_seconds.iter().filter(|(_, waited)| *waited > 0.0);
+    rows.extend(waits.map(|(edge, waited)| row(format!("wait on {edge}"), *waited)));
+    rows.push(row("overhead".into(), breakdown.overhead_seconds));
+    table::render(&rows, 2)
+}
+
+fn edges(edges: &[EdgeTraffic]) -> String {
+    let title = ["edge", "down", "up", "bound", "moved / bound", "transfers"];
+    let mut rows = vec![title.map(str::to_owned).to_vec()];
+    for edge in edges {
+        if edge.driver == Driver::Shared {
+            rows.push(vec![edge.name.clone(), "views".into()]);
+            continue;
+        }
+        let moved = edge.traffic.bytes_down + edge.traffic.bytes_up;
+        let (bound, ratio) = match edge.lower_bound_bytes {
+            0 => ("-".to_owned(), "-".to_owned()),
+            bound => (approximate_bytes(bound), format!("{:.3}", moved as f64 / bound as f64)),
+        };
+        rows.push(vec![
+            edge.name.clone(),
+            approximate_bytes(edge.traffic.bytes_down),
+            approximate_bytes(edge.traffic.bytes_up),
+            bound,
+            ratio,
+            edge.traffic.transfers.to_string(),
+        ]);
+    }
+    table::render(&rows, 0)
+}
+
+fn memories(prepared: &Prepared<'_>) -> String {
+    let title = ["memory", "blocks", "scratch", "fixed", "capacity", "used"];
+    let mut rows = vec![title.map(str::to_owned).to_vec()];
+    for used in prepared.planned.plan.memory_use() {
+        let need = used.staging_bytes + used.scratch_bytes + used.fixed_bytes;
+        rows.push(vec![
+            used.name.clone(),
+            approximate_bytes(used.staging_bytes),
+            approximate_bytes(used.scratch_bytes),
+            approximate_bytes(used.fixed_bytes),
+            approximate_bytes(used.capacity_bytes),
+            format!("{:.1} %", 100.0 * need as f64 / used.capacity_bytes.max(1) as f64),
+        ]);
+    }
+    table::render(&rows, 0)
+}
+
+fn proof(report: &CheckReport) -> String {
+    let mut text = "verified: the plan does what its calls mean\n".to_owned();
+    for e in &report.edges {
+        let _ = writeln!(
+            text,
+            "  {} - {}: {} plans, {} calls, {} steps, {} transfers, {} parts of arrays",
+            e.parent, e.child, e.plans, e.calls, e.ops, e.transfers, e.cells
+        );
+    }
+    text
+}

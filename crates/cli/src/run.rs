@@ -1,0 +1,107 @@
+//! `multigrain run`.
+
+use crate::args::RunArgs;
+use crate::failure::{Failure, say};
+use crate::interrupt::Interrupt;
+use crate::output::{check_target, print};
+use crate::progress::Bar;
+use crate::{json, report};
+use multigrain::app::{AppJob, Checked};
+use multigrain::rooms::trace::{Trace, ticks_per_second};
+use multigrain::{Machine, Outcome, Progress, Runtime, Settings};
+use std::path::Path;
+
+/// A run with what the reports need besides the outcome.
+pub(crate) struct Finished<'a> {
+    /// What was run.
+    pub(crate) app: &'a AppJob,
+    /// What the run was.
+    pub(crate) outcome: &'a Outcome,
+    /// Peak resident size of the process when the run ended, in bytes.
+    pub(crate) peak_rss_bytes: u64,
+    /// The comparison with the reference, if it was asked for.
+    pub(crate) checked: Option<Checked>,
+    /// Whether an interrupted run was to be continued.
+    pub(crate) resume_asked: bool,
+}
+
+/// Runs an application and reports.
+pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
+    let runtime = Runtime::new(args.common.options()?)?;
+    let app = args.app.prepare(&runtime)?;
+    if let Some(path) = &args.trace {
+        check_target(path)?;
+    }
+    let interrupt = Interrupt::install()?;
+    let bar = Bar::new(&app.job.app, !args.common.json);
+    let moved = |progress: Progress| bar.set(progress);
+    let settings = Settings {
+        resume: args.resume,
+        full_trace: args.trace.is_some(),
+        abort: Some(&interrupt.abort),
+        progress: bar.is_shown().then_some(&moved as &(dyn Fn(Progress) + Sync)),
+        ..Settings::default()
+    };
+    let outcome = runtime.run(&app.job, settings)?;
+    bar.clear();
+    let peak_rss_bytes = peak_rss_bytes()?;
+    interrupt.run_is_over();
+    if let Some(after) = &app.after {
+        after(&outcome).map_err(|e| Failure::Run(e.to_string()))?;
+    }
+    if let Some(path) = &args.trace {
+        save_trace(&outcome, path)?;
+    }
+    let checked = match args.check {
+        true => Some((app.check)(&outcome).map_err(|e| Failure::Run(format!("the check could not be made: {e}")))?),
+        false => None,
+    };
+    let finished = Finished { app: &app, outcome: &outcome, peak_rss_bytes, checked, resume_asked: args.resume };
+    let printed = print(&match args.common.json {
+        true => json::line(&json::run(&finished)),
+        false => report::run(&finished),
+    });
+    match checked {
+        Some(checked) if !checked.holds() => Err(Failure::Run(format!(
+            "the check failed: the largest relative error of {} elements is {:.2e}, {:.2e} is allowed; \
+             the result is not to be used",
+            checked.elements, checked.max_relative_error, checked.tolerance
+        ))),
+        _ => printed,
+    }
+}
+
+/// Peak resident size of this process so far (`VmHWM`, proc_pid_status(5)).
+fn peak_rss_bytes() -> Result<u64, Failure> {
+    let failed = |why: String| Failure::Run(format!("cannot read the peak memory from /proc/self/status: {why}"));
+    let status = std::fs::read_to_string("/proc/self/status").map_err(|e| failed(e.to_string()))?;
+    let kib =
+        status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix("kB")?.trim().parse().ok());
+    kib.map(|kib: u64| kib * 1024).ok_or_else(|| failed("it has no VmHWM".to_owned()))
+}
+
+/// Capacity of the memory that `--memory` sets: the one below a disk, or the root.
+pub(crate) fn budget_bytes(machine: &Machine) -> u64 {
+    use multigrain::rooms::machine::Driver;
+    let below_disk = machine.memories().iter().find(|m| m.edge.is_some_and(|e| e.driver == Driver::Disk));
+    below_disk.unwrap_or_else(|| machine.memory(machine.root())).capacity_bytes
+}
+
+fn save_trace(outcome: &Outcome, path: &Path) -> Result<(), Failure> {
+    let records = &outcome.records;
+    let rate = ticks_per_second();
+    let start = records.iter().map(|r| r.start).min().unwrap_or(0);
+    let trace = Trace {
+        ticks_per_second: rate,
+        start,
+        end: start + (outcome.seconds * rate) as u64,
+        workers: outcome.machine.workers() as u32,
+        edges: outcome.edges.iter().map(|e| e.name.clone()).collect(),
+        tasks: outcome.plan.tasks.iter().map(|t| t.name().to_owned()).collect(),
+        records: records.clone(),
+    };
+    trace.save(path).map_err(|e| {
+        say("the run is done and its results are complete");
+        Failure::Run(format!("cannot write {}: {e}; choose another file", path.display()))
+    })
+}
