@@ -3,7 +3,6 @@
 //! One thread owns all state, so there are no locks between operations; `docs/transfers.md` names the states.
 
 mod completing;
-mod copying;
 mod cut;
 mod edges;
 mod operation;

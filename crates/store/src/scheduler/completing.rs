@@ -1,6 +1,5 @@
 //! What a completion means for its operation: go on, begin the write, copy out, fail.
 
-use super::copying::copy_bytes;
 use super::cut::{Via, for_each_fragment};
 use super::operation::Part;
 use super::run::{Runner, kind_of, transfer_error};
@@ -143,14 +142,14 @@ impl Runner {
         self.copy(index, |staging, memory, bytes| {
             // SAFETY: `staging` lies in the buffer that this operation holds and has been filled to its end (`needed`
             // bytes); `memory` is the caller's, valid and unshared until the ticket is complete; they do not overlap.
-            unsafe { copy_bytes(staging, memory, bytes) };
+            unsafe { std::ptr::copy_nonoverlapping(staging, memory, bytes) };
         });
     }
 
     pub(super) fn copy_in(&mut self, index: usize) {
         self.copy(index, |staging, memory, bytes| {
             // SAFETY: as in `copy_out`, the other way.
-            unsafe { copy_bytes(memory, staging, bytes) };
+            unsafe { std::ptr::copy_nonoverlapping(memory, staging, bytes) };
         });
     }
 
