@@ -60,6 +60,7 @@ mod job;
 mod journal;
 mod outcome;
 mod runtime;
+pub mod testing;
 
 pub use error::Error;
 pub use job::{Job, Sink, Source};

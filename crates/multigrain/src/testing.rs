@@ -1,0 +1,219 @@
+//! Help for tests of applications: a job on a machine against sequential execution, calls split at random, small files.
+//!
+//! Not for use outside of tests. Everything is a function of its seed; a failing seed reproduces the failure.
+
+use crate::{Error, Job, MachineChoice, Mapping, Options, Outcome, Runtime, Settings, Source, generate};
+use multigrain_machine::{Driver, Machine, MemoryId};
+use multigrain_plan::testing::{Rng, random_machine};
+use multigrain_plan::{PlanError, check};
+use multigrain_program::{
+    CallShape, Callee, DynTask, ElementType, LeafContext, Program, RawView, Region, Role, Scalars, Tunables,
+};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Transfer buffers of a runtime for tests, bytes.
+pub const TEST_BUFFER_BYTES: u64 = 256 << 10;
+
+/// A random machine (see [`random_machine`]) whose memories below the root hold `scale` times as much, with its disk,
+/// if it has one, in `directory`.
+///
+/// # Errors
+/// When the machine is refused, which its generator excludes.
+pub fn machine(seed: u64, scale: u64, directory: &Path) -> Result<Machine, Error> {
+    let mut machine = random_machine(seed);
+    for id in machine.ids() {
+        let name = machine.memory(id).name.clone();
+        machine = if id == machine.root() {
+            let disk = has_disk(&machine);
+            machine.with(&name, |m| m.path = disk.then(|| directory.to_owned()))?
+        } else {
+            let memory = machine.memory(id);
+            // Transfer buffers come on top, or none of the small memories would hold them.
+            let buffers = if memory.edge.is_some_and(|e| e.driver == Driver::Disk) { TEST_BUFFER_BYTES } else { 0 };
+            let capacity = memory.capacity_bytes * scale + buffers;
+            machine.with_capacity(&name, capacity)?
+        };
+    }
+    Ok(machine)
+}
+
+fn has_disk(machine: &Machine) -> bool {
+    machine.children(machine.root()).any(|c: MemoryId| machine.memory(c).edge.is_some_and(|e| e.driver == Driver::Disk))
+}
+
+/// A runtime with this machine and small transfer buffers.
+///
+/// # Errors
+/// When the system refuses what it needs.
+pub fn runtime(machine: Machine) -> Result<Runtime, Error> {
+    Runtime::new(Options {
+        machine: MachineChoice::Given(Box::new(machine)),
+        disk_buffer_bytes: Some(TEST_BUFFER_BYTES),
+        mapping: Mapping::default(),
+        ..Options::default()
+    })
+}
+
+/// The initial content of a job's arrays. Files are left out: their arrays are empty.
+pub fn initial_bytes(job: &Job) -> Vec<Vec<u8>> {
+    job.arrays()
+        .iter()
+        .zip(&job.sources)
+        .map(|(decl, source)| match source {
+            None => vec![0; decl.bytes() as usize],
+            Some(Source::Bytes(bytes)) => bytes.clone(),
+            Some(Source::Generated { seed }) => {
+                let mut bytes = vec![0; decl.bytes() as usize];
+                generate::fill(decl.element, *seed, 0, &mut bytes);
+                bytes
+            }
+            Some(Source::Npy(_) | Source::Raw(_)) => Vec::new(),
+        })
+        .collect()
+}
+
+/// Plans the job, has the independent checker look at the plan, runs it and compares every result with sequential
+/// execution, byte by byte. `None`: the machine is too small for the job.
+///
+/// # Errors
+/// In words, what failed or which array differs, with the machine and the plan.
+pub fn run_and_compare(runtime: &Runtime, job: &Job) -> Result<Option<Outcome>, String> {
+    let planned = match runtime.plan(job) {
+        Ok(planned) => planned,
+        Err(Error::Plan(PlanError::DoesNotFit { .. })) => return Ok(None),
+        Err(error) => return Err(format!("plan: {error}")),
+    };
+    let explain = |what: String| format!("{what}\n{}\n{}", planned.machine.to_toml(), planned.plan);
+    let rules = check::edge_rules(&planned.machine).map_err(|e| explain(format!("machine: {e}")))?;
+    check::check(&planned.plan, &rules).map_err(|e| explain(format!("checker: {e}")))?;
+    let outcome = runtime.run(job, Settings::default()).map_err(|e| explain(format!("run: {e}")))?;
+    let mut expected = initial_bytes(job);
+    job.program.run_sequential(&mut expected).map_err(|e| e.to_string())?;
+    for (i, decl) in job.arrays().iter().enumerate() {
+        if matches!(decl.role, Role::Output | Role::InOut) {
+            let found = outcome.read(i, &Region::whole(decl.shape)).map_err(|e| e.to_string())?;
+            if let Some(at) = found.iter().zip(&expected[i]).position(|(a, b)| a != b) {
+                let (name, shape) = (&decl.name, decl.shape);
+                return Err(explain(format!("array {name} of shape {shape} differs from byte {at} on")));
+            }
+        }
+    }
+    Ok(Some(outcome))
+}
+
+/// Runs a program with every call split again and again, by tunables chosen at random, `depth` levels deep.
+///
+/// # Panics
+/// When the arrays given are not those of the program, or a split makes a call outside of the blocks it was given.
+pub fn run_split(program: &Program, arrays: &mut [Vec<u8>], depth: usize, seed: u64) {
+    let mut memory: Vec<Vec<u64>> = arrays.iter().map(|bytes| vec![0; bytes.len().div_ceil(8)]).collect();
+    for ((decl, bytes), words) in program.arrays().iter().zip(arrays.iter()).zip(&mut memory) {
+        assert_eq!(decl.bytes(), bytes.len() as u64, "bytes of {}", decl.name);
+        if matches!(decl.role, Role::Input | Role::InOut) {
+            words.iter_mut().zip(bytes.chunks(8)).for_each(|(word, bytes)| {
+                let mut all = [0; 8];
+                all[..bytes.len()].copy_from_slice(bytes);
+                *word = u64::from_ne_bytes(all);
+            });
+        }
+    }
+    let mut rng = Rng::new(seed);
+    for call in program.calls() {
+        let task = &program.tasks()[call.task as usize];
+        let views: Vec<RawView> = call
+            .args
+            .iter()
+            .map(|arg| {
+                let decl = &program.arrays()[arg.array as usize];
+                let whole = RawView::dense(memory[arg.array as usize].as_mut_ptr().cast(), decl.shape);
+                whole.part(arg.region.start(), arg.region.shape(), decl.element.size_bytes())
+            })
+            .collect();
+        split(task, &views, &call.scalars, depth, &mut rng);
+    }
+    for (bytes, words) in arrays.iter_mut().zip(&memory) {
+        let all: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).take(bytes.len()).collect();
+        *bytes = all;
+    }
+}
+
+fn split(task: &Arc<dyn DynTask>, views: &[RawView], scalars: &Scalars, depth: usize, rng: &mut Rng) {
+    let call = CallShape { shapes: views.iter().map(|v| v.shape).collect(), scalars: scalars.clone() };
+    if depth == 0 {
+        let mut scratch = vec![0u128; task.scratch_bytes(&call, u64::MAX) as usize / 16 + 8];
+        let base: *mut u8 = scratch.as_mut_ptr().cast();
+        let skip = base.align_offset(64);
+        // SAFETY: the vector is longer by 64 bytes or more than what is asked for from its aligned part.
+        let scratch = unsafe { std::slice::from_raw_parts_mut(base.add(skip), 16 * scratch.len() - skip) };
+        // SAFETY: blocks lie in arrays that `run_split` owns, by its checks and those in this function; one call runs at
+        // a time, and a program or a split that is right passes no overlapping blocks of which one is written.
+        unsafe { task.leaf(views, &mut LeafContext { scalars, scratch }) };
+        return;
+    }
+    let mut tunables = Tunables::new();
+    for axis in task.tunables(&call) {
+        let steps = axis.extent.div_ceil(axis.multiple.max(1));
+        // Small blocks and whole axes alike.
+        let most = if rng.percent(30) { steps } else { steps.min(8) };
+        tunables.set(axis.name, (axis.multiple * rng.range(1, most)).min(axis.extent));
+    }
+    for sub in task.split(&call, &tunables) {
+        let callee = match &sub.callee {
+            Callee::Itself => task,
+            Callee::Task(other) => other,
+        };
+        let parts: Vec<RawView> = sub
+            .args
+            .iter()
+            .zip(callee.params())
+            .map(|(&(from, region), param)| {
+                let view = &views[from];
+                assert!(
+                    !region.is_empty() && Region::whole(view.shape).contains(&region),
+                    "{} splits {call:?} by {tunables:?} into {region} of argument {from}",
+                    task.name()
+                );
+                view.part(region.start(), region.shape(), param.element.size_bytes())
+            })
+            .collect();
+        split(callee, &parts, &sub.scalars, depth - 1, rng);
+    }
+}
+
+/// Writes a .npy file of float32.
+///
+/// # Errors
+/// What the file system says.
+pub fn write_npy(path: &Path, shape: &[u64], values: &[f32]) -> std::io::Result<()> {
+    let mut content = multigrain_store::npy::write(ElementType::F32, shape).map_err(std::io::Error::other)?;
+    content.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+    std::fs::write(path, content)
+}
+
+/// Reads the elements of a .npy file of float32.
+///
+/// # Errors
+/// The file cannot be read or is not what it should be.
+pub fn read_npy(path: &Path) -> std::io::Result<Vec<f32>> {
+    let content = std::fs::read(path)?;
+    let header = multigrain_store::npy::parse(&content).map_err(std::io::Error::other)?;
+    let data = content.get(header.data_offset_bytes as usize..).unwrap_or_default();
+    Ok(data.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect())
+}
+
+/// Changes one element of a .npy file of float32 in place, to a value that is certainly another.
+///
+/// # Errors
+/// What the file system says.
+pub fn damage_npy(path: &Path, element: u64) -> std::io::Result<()> {
+    use std::os::unix::fs::FileExt;
+    let file = std::fs::OpenOptions::new().read(true).write(true).open(path)?;
+    let header = multigrain_store::npy::parse(&std::fs::read(path)?).map_err(std::io::Error::other)?;
+    let at = header.data_offset_bytes + 4 * element;
+    let mut bytes = [0; 4];
+    file.read_exact_at(&mut bytes, at)?;
+    let value = f32::from_le_bytes(bytes);
+    file.write_all_at(&(value + value.abs().max(1.0) / 16.0).to_le_bytes(), at)?;
+    file.sync_all()
+}
