@@ -1,0 +1,235 @@
+//! The application: the same bytes on every machine and however blocks are cut, pictures in and out, refusals in plain
+//! words.
+
+use multigrain::app::Application;
+use multigrain::prelude::*;
+use multigrain::rooms::plan::testing::Rng;
+use multigrain::testing;
+use multigrain_conv2d::app::Args;
+use multigrain_conv2d::kernel;
+use multigrain_conv2d::picture::{self, Picture, SAMPLES_MAX};
+use multigrain_conv2d::task::Conv2d;
+use multigrain_simd::Isa;
+use std::path::{Path, PathBuf};
+
+const SHAPES: [(u64, u64); 9] = [(1, 1), (1, 97), (101, 1), (2, 3), (37, 41), (64, 64), (23, 130), (128, 17), (5, 5)];
+/// Some larger than some of the arrays.
+const KERNELS: [&str; 6] = ["box:1", "gaussian:3", "sharpen:5", "edge", "gaussian:9", "box:15"];
+
+fn with_disk(seed: u64, directory: &Path) -> Runtime {
+    let mut seeds = seed..;
+    let machine = seeds.find_map(|seed| {
+        let machine = testing::machine(seed, 4, directory).unwrap();
+        machine.memory(machine.root()).path.is_some().then_some(machine)
+    });
+    testing::runtime(machine.unwrap()).unwrap()
+}
+
+fn numbers(seed: u64, n: u64) -> Vec<f32> {
+    (0..n).map(|i| generate::f32_at(seed, i)).collect()
+}
+
+fn refusal(runtime: &Runtime, args: &Args) -> String {
+    let Err(error) = args.prepare(runtime) else { panic!("{args:?} was accepted") };
+    assert_eq!(error.exit_status(), 2);
+    error.to_string()
+}
+
+#[test]
+fn every_machine_gives_the_bytes_of_sequential_execution() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut ran = 0;
+    for seed in 0..80 {
+        let mut rng = Rng::new(seed);
+        let (m, n) = *rng.pick(&SHAPES).unwrap();
+        let kernel = rng.pick(&KERNELS).unwrap().to_string();
+        let args = Args { m: Some(m), n: Some(n), seed, kernel, ..Args::default() };
+        let runtime = testing::runtime(testing::machine(seed, 4, directory.path()).unwrap()).unwrap();
+        let app = args.prepare(&runtime).unwrap();
+        if let Some(outcome) =
+            testing::run_and_compare(&runtime, &app.job).unwrap_or_else(|e| panic!("seed {seed}: {e}"))
+        {
+            let checked = (app.check)(&outcome).unwrap();
+            assert!(checked.holds() && checked.elements == m * n, "seed {seed}: {checked:?}");
+            ran += 1;
+        }
+    }
+    assert!(ran > 40, "only {ran} of 80 cases fit");
+}
+
+#[test]
+fn blocks_of_blocks_equal_the_whole() {
+    for seed in 0..300 {
+        let mut rng = Rng::new(seed);
+        let (m, n) = *rng.pick(&SHAPES).unwrap();
+        let (kh, kw) = (2 * rng.range(0, 6) + 1, 2 * rng.range(0, 6) + 1);
+        let mut program = Program::new();
+        let task = program.task(Conv2d::new(Isa::detect()));
+        let input = program.array::<f32, 2>("in", [m, n], Role::Input).unwrap();
+        let weights = program.array::<f32, 2>("weights", [kh, kw], Role::Input).unwrap();
+        let out = program.array::<f32, 2>("out", [m, n], Role::Output).unwrap();
+        program.call(task, (input.all(), weights.all(), out.all()), Conv2d::whole()).unwrap();
+        let job = Job::new("conv2d", program).with_source(0, Source::Generated { seed });
+        let job = job.with_source(1, Source::Generated { seed: seed + 1 });
+        let (mut whole, mut split) = (testing::initial_bytes(&job), testing::initial_bytes(&job));
+        job.program.run_sequential(&mut whole).unwrap();
+        testing::run_split(&job.program, &mut split, 1 + seed as usize % 4, seed);
+        assert!(whole == split, "seed {seed}, {m} x {n} with {kh} x {kw}");
+    }
+}
+
+/// A file of weights, of more rows than columns, and an array.
+fn files(directory: &Path, m: u64, n: u64) -> Args {
+    let (image, weights) = (directory.join("image.npy"), directory.join("weights.npy"));
+    testing::write_npy(&image, &[m, n], &numbers(5, m * n)).unwrap();
+    testing::write_npy(&weights, &[7, 3], &numbers(6, 21)).unwrap();
+    let kernel = weights.to_str().unwrap().to_owned();
+    Args { image: Some(image), kernel, output: Some(directory.join("out.npy")), ..Args::default() }
+}
+
+#[test]
+fn files_are_filtered_and_one_wrong_element_is_found() {
+    let directory = tempfile::tempdir().unwrap();
+    let (m, n) = (61, 83);
+    let args = files(directory.path(), m, n);
+    let runtime = with_disk(1, directory.path());
+    let app = args.prepare(&runtime).unwrap();
+    let outcome = runtime.run(&app.job, Settings::default()).unwrap();
+    let out = directory.path().join("out.npy");
+    let wanted = kernel::reference(&numbers(5, m * n), m as usize, n as usize, &numbers(6, 21), 7, 3);
+    for (found, wanted) in testing::read_npy(&out).unwrap().into_iter().zip(wanted) {
+        assert!((f64::from(found) - wanted).abs() < 1e-5, "{found} for {wanted}");
+    }
+    assert!((app.check)(&outcome).unwrap().holds());
+    for element in [0, n * 30 + 40, m * n - 1] {
+        let outcome = runtime.run(&app.job, Settings::default()).unwrap();
+        assert!((app.check)(&outcome).unwrap().holds());
+        testing::damage_npy(&out, element).unwrap();
+        let checked = (app.check)(&outcome).unwrap();
+        assert!(!checked.holds(), "element {element}: {checked:?}");
+    }
+}
+
+fn sample(planes: usize, alpha: bool) -> Picture {
+    let (rows, cols) = (40, 33);
+    let plane = |p: usize| (0..rows * cols).map(|i| ((i * 7 + p * 31) % 256) as f32 / 255.0).collect();
+    Picture { rows, cols, planes: (0..planes).map(plane).collect(), alpha: alpha.then(|| plane(9)) }
+}
+
+fn png_files(directory: &Path, picture: &Picture) -> (PathBuf, PathBuf) {
+    let (image, out) = (directory.join("image.png"), directory.join("out.PNG"));
+    picture::write(&image, picture).unwrap();
+    (image, out)
+}
+
+#[test]
+fn a_picture_becomes_a_picture_on_any_machine() {
+    let directory = tempfile::tempdir().unwrap();
+    for (seed, (planes, alpha)) in (0..).zip([(1, false), (3, false), (3, true), (1, true)]) {
+        let picture = sample(planes, alpha);
+        let (image, out) = png_files(directory.path(), &picture);
+        let args =
+            Args { image: Some(image), output: Some(out.clone()), kernel: "gaussian:5".into(), ..Args::default() };
+        let runtime = with_disk(100 * seed, directory.path());
+        let app = args.prepare(&runtime).unwrap();
+        let outcome = testing::run_and_compare(&runtime, &app.job).unwrap().expect("it fits");
+        assert!((app.check)(&outcome).unwrap().holds());
+        assert!(!out.exists());
+        (app.after.expect("a picture is written"))(&outcome).unwrap();
+        let found = picture::read(&out, SAMPLES_MAX).unwrap();
+        assert_eq!((found.rows, found.cols, found.planes.len()), (40, 33, planes));
+        assert_eq!(found.alpha, picture.alpha, "opacity is kept");
+        let weights = multigrain_conv2d::kernel::weights::Weights::gaussian(5, 1.1);
+        for (found, plane) in found.planes.iter().zip(&picture.planes) {
+            let wanted = kernel::reference(plane, 40, 33, &weights.values, 5, 5);
+            for (&found, wanted) in found.iter().zip(wanted) {
+                // Half a step of 8 bits, and a little for single precision.
+                assert!((f64::from(found) - wanted).abs() < 0.501 / 255.0, "{found} for {wanted}");
+            }
+        }
+        std::fs::remove_file(&out).unwrap();
+    }
+}
+
+#[test]
+fn a_gray_picture_becomes_an_array_and_an_array_a_picture() {
+    let directory = tempfile::tempdir().unwrap();
+    let runtime = with_disk(9, directory.path());
+    let picture = sample(1, false);
+    let (image, out) = png_files(directory.path(), &picture);
+    let array = directory.path().join("array.npy");
+    let kernel = "box:1".to_owned();
+    let args = Args { image: Some(image), output: Some(array.clone()), kernel: kernel.clone(), ..Args::default() };
+    let app = args.prepare(&runtime).unwrap();
+    assert!(app.after.is_none());
+    runtime.run(&app.job, Settings::default()).unwrap();
+    assert_eq!(testing::read_npy(&array).unwrap(), picture.planes[0]);
+
+    let args = Args { image: Some(array), output: Some(out.clone()), kernel, ..Args::default() };
+    let app = args.prepare(&runtime).unwrap();
+    let outcome = runtime.run(&app.job, Settings::default()).unwrap();
+    (app.after.expect("a picture is written"))(&outcome).unwrap();
+    assert_eq!(picture::read(&out, SAMPLES_MAX).unwrap(), picture);
+}
+
+#[test]
+fn a_picture_that_cannot_be_written_fails_the_run_and_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let runtime = with_disk(9, directory.path());
+    let results = directory.path().join("results");
+    std::fs::create_dir(&results).unwrap();
+    let args = Args { output: Some(results.join("out.png")), n: Some(8), ..Args::default() };
+    let app = args.prepare(&runtime).unwrap();
+    let outcome = runtime.run(&app.job, Settings::default()).unwrap();
+    std::fs::remove_dir(&results).unwrap();
+    let error = (app.after.expect("a picture is written"))(&outcome).unwrap_err();
+    assert_eq!(error.exit_status(), 1);
+    assert!(error.to_string().contains("out.png"), "{error}");
+}
+
+#[test]
+fn wrong_requests_are_refused_and_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let runtime = with_disk(3, directory.path());
+    let args = files(directory.path(), 4, 10);
+    let other = directory.path().join("other.npy");
+    let text = other.to_str().unwrap().to_owned();
+
+    for (shape, part) in [(&[4, 5][..], "must be odd"), (&[20], "dimensions"), (&[1, 1003], "at most")] {
+        let count = shape.iter().product();
+        testing::write_npy(&other, shape, &numbers(1, count)).unwrap();
+        let message = refusal(&runtime, &Args { kernel: text.clone(), ..args.clone() });
+        assert!(message.contains("other.npy") && message.contains(part), "{message}");
+    }
+    testing::write_npy(&other, &[3, 3], &numbers(1, 8)).unwrap();
+    let message = refusal(&runtime, &Args { kernel: text.clone(), ..args.clone() });
+    assert!(message.contains("36 bytes, there are 32"), "{message}");
+    std::fs::write(&other, "not an array").unwrap();
+    let message = refusal(&runtime, &Args { kernel: text, ..args.clone() });
+    assert!(message.contains("other.npy"), "{message}");
+    let message = refusal(&runtime, &Args { kernel: "gaussian:8".into(), ..args.clone() });
+    assert!(message.contains("gaussian:8") && message.contains("odd"), "{message}");
+
+    testing::write_npy(&other, &[40], &numbers(1, 40)).unwrap();
+    let message = refusal(&runtime, &Args { image: Some(other), ..args.clone() });
+    assert!(message.contains("other.npy has 1 dimensions"), "{message}");
+
+    let png = directory.path().join("image.png");
+    std::fs::write(&png, "not a picture").unwrap();
+    let message = refusal(&runtime, &Args { image: Some(png.clone()), ..args.clone() });
+    assert!(message.contains("image.png") && message.contains("PNG"), "{message}");
+
+    picture::write(&png, &sample(3, false)).unwrap();
+    let message = refusal(&runtime, &Args { image: Some(png.clone()), ..args.clone() });
+    assert!(message.contains("3 planes") && message.contains("out.npy"), "{message}");
+    picture::write(&png, &sample(1, true)).unwrap();
+    let message = refusal(&runtime, &Args { image: Some(png), ..args.clone() });
+    assert!(message.contains("2 planes"), "{message}");
+
+    let output = Some(directory.path().join("none/out.png"));
+    let message = refusal(&runtime, &Args { output, ..args.clone() });
+    assert!(message.contains("no directory"), "{message}");
+    let output = Some(directory.path().join("out.png"));
+    let message = refusal(&runtime, &Args { output, image: None, n: Some(1 << 16), ..args });
+    assert!(message.contains("too large"), "{message}");
+}
