@@ -48,7 +48,8 @@ fn every_machine_gives_the_bytes_of_sequential_execution() {
         let args = Args { n: Some(n), seed, alpha: rng.range(0, 9) as f32 - 4.5, ..Args::default() };
         let runtime = testing::runtime(testing::machine(seed, 1, directory.path()).unwrap()).unwrap();
         let app = args.prepare(&runtime).unwrap();
-        if let Some(outcome) = testing::run_and_compare(&runtime, &app.job).unwrap_or_else(|e| panic!("seed {seed}: {e}"))
+        if let Some(outcome) =
+            testing::run_and_compare(&runtime, &app.job).unwrap_or_else(|e| panic!("seed {seed}: {e}"))
         {
             let checked = (app.check)(&outcome).unwrap();
             assert!(checked.holds() && checked.elements == n, "seed {seed}: {checked:?}");

@@ -10,18 +10,8 @@ use multigrain_simd::Isa;
 use std::path::Path;
 
 /// Rows and columns: thin, prime, and with more than one span of columns.
-const SHAPES: [(u64, u64); 10] = [
-    (1, 1),
-    (1, 5000),
-    (513, 1),
-    (7, 4099),
-    (101, 103),
-    (3, 2048),
-    (5, 2049),
-    (64, 64),
-    (12, 6144),
-    (300, 31),
-];
+const SHAPES: [(u64, u64); 10] =
+    [(1, 1), (1, 5000), (513, 1), (7, 4099), (101, 103), (3, 2048), (5, 2049), (64, 64), (12, 6144), (300, 31)];
 
 fn with_disk(seed: u64, directory: &Path) -> Runtime {
     let mut seeds = seed..;
@@ -58,7 +48,8 @@ fn every_machine_gives_the_bytes_of_sequential_execution() {
         let args = Args { m: Some(m), n: Some(n), seed, ..Args::default() };
         let runtime = testing::runtime(testing::machine(seed, 8, directory.path()).unwrap()).unwrap();
         let app = args.prepare(&runtime).unwrap();
-        if let Some(outcome) = testing::run_and_compare(&runtime, &app.job).unwrap_or_else(|e| panic!("seed {seed}: {e}"))
+        if let Some(outcome) =
+            testing::run_and_compare(&runtime, &app.job).unwrap_or_else(|e| panic!("seed {seed}: {e}"))
         {
             let checked = (app.check)(&outcome).unwrap();
             assert!(checked.holds() && checked.elements == m, "seed {seed}: {checked:?}");
