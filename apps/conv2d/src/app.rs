@@ -20,8 +20,9 @@ pub struct Args {
     /// options; generated when left out
     #[arg(value_name = "IMAGE")]
     pub image: Option<PathBuf>,
-    /// gaussian:N[:SIGMA], box:N, sharpen[:N], edge[:N], or a .npy file of float32 with odd numbers of rows and columns
-    #[arg(long, value_name = "KERNEL", default_value = "gaussian:9")]
+    /// Weights by name, as [`crate::kernel::weights`] lists them, or a .npy file of float32 with odd numbers of rows and
+    /// columns
+    #[arg(long, value_name = "KERNEL", default_value = "gaussian:9", help = KERNEL_HELP)]
     pub kernel: String,
     /// File for the result: .npy, .png (8 bits a sample, 0 to 1 becomes 0 to 255), or bare float32 under any other
     /// name; without it the result is discarded
@@ -37,6 +38,9 @@ pub struct Args {
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
+
+const KERNEL_HELP: &str = "gaussian:N[:SIGMA], box:N, sharpen[:N], edge[:N], or a .npy file of float32 with odd numbers \
+                           of rows and columns";
 
 impl Default for Args {
     fn default() -> Args {

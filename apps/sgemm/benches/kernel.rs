@@ -6,7 +6,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use multigrain_sgemm::kernel::{Isa, detect, scratch_elements, sgemm_checked};
+use multigrain_sgemm::kernel::{scratch_elements, sgemm_checked};
+use multigrain_simd::Isa;
 
 /// Measurements of which the median is shown.
 const ROUNDS: usize = 5;
@@ -17,16 +18,16 @@ fn main() {
     let mut inputs = Inputs::new(size);
     println!("C = A B, n = {size}, medians of {ROUNDS}");
     println!("{:<8} {:>7} {:>10} {:>10} {:>7}", "isa", "threads", "GFLOP/s", "FMA peak", "ratio");
-    for isa in Isa::ALL.into_iter().rev().filter(|isa| isa.is_available()) {
+    for isa in Isa::ALL.into_iter().rev().filter(|isa| isa.is_supported()) {
         // The scalar path is there for correctness: a small part of the rows tells its speed.
         let rows = if isa == Isa::Scalar { size.div_ceil(64) } else { size };
         show(isa, 1, rows, &mut inputs);
     }
     if threads > 1 {
-        show(detect(), threads, size, &mut inputs);
+        show(Isa::detect(), threads, size, &mut inputs);
     }
     for (m, n, k) in [(64, 64, 256), (128, 128, 128), (128, 128, 256), (256, 256, 256), (512, 512, 512)] {
-        let isa = detect();
+        let isa = Isa::detect();
         let repeats = (2_000_000_000 / (2 * m * n * k)).max(1);
         let (a, b, mut c) = (vec![1.0f32; m * k], vec![1.0f32; k * n], vec![0.0f32; m * n]);
         for limit in [None, Some(16 << 10)] {

@@ -1,9 +1,10 @@
 //! The command: C = A B from files or generated from a seed.
 
-use crate::kernel;
+use crate::kernel::SPAN;
 use crate::task::Product;
-use multigrain::app::{AppJob, Application, Checked, input, output};
+use multigrain::app::{AppJob, Application, Checked, Comparison, input, output, rounding_bound};
 use multigrain::prelude::*;
+use multigrain_simd::Isa;
 use std::path::PathBuf;
 
 /// Product of two matrices of float32: C (m x n) = A (m x k) B (k x n)
@@ -61,7 +62,7 @@ impl Application for Args {
             )));
         }
         let mut program = Program::new();
-        let product = program.task(Product::new(kernel::detect()));
+        let product = program.task(Product::new(Isa::detect()));
         let arrays = (
             program.array::<f32, 2>("A", [m, k], Role::Input)?,
             program.array::<f32, 2>("B", [k, n], Role::Input)?,
@@ -100,19 +101,12 @@ fn check(outcome: &Outcome, m: u64, n: u64, k: u64) -> Result<Checked, Error> {
             }
         }
     }
-    let mut worst = 0.0f64;
+    let mut comparison = Comparison::default();
     for (&row, sums) in rows.iter().zip(sums.chunks_exact(columns)) {
         let c = outcome.read_f32(2, &Region::new(&[row, 0], &[1, n]))?;
-        for (&c, &(exact, scale)) in c.iter().zip(sums) {
-            // Not a number, or infinite, where the reference is: that is what arithmetic gives.
-            let same =
-                f64::from(c) == exact || (c.is_nan() && exact.is_nan()) || (!c.is_finite() && !scale.is_finite());
-            let error = if same { 0.0 } else { (f64::from(c) - exact).abs() / scale };
-            worst = if error.is_nan() { f64::INFINITY } else { worst.max(error) };
-        }
+        c.iter().zip(sums).for_each(|(&c, &(exact, scale))| comparison.add(c, exact, scale));
     }
-    // Higham, Accuracy and Stability of Numerical Algorithms, section 4.2: a span's chain, then one sum a span.
-    let terms = (kernel::SPAN as u64).min(k) + k.div_ceil(kernel::SPAN as u64);
-    let tolerance = terms as f64 * f64::from(f32::EPSILON) / 2.0;
-    Ok(Checked { max_relative_error: worst, tolerance, elements: count * n })
+    // A product passes through the chain of its span, then one sum a span.
+    let span = SPAN as u64;
+    Ok(comparison.checked(rounding_bound(span.min(k) + k.div_ceil(span))))
 }

@@ -1,7 +1,8 @@
 //! The tasks: C = A B and C += A B, split along all three axes.
 
-use crate::kernel::{self, Isa, SPAN};
+use crate::kernel::{self, SPAN};
 use multigrain::prelude::*;
+use multigrain_simd::Isa;
 use std::sync::Arc;
 
 /// C = A B in single precision: A is m x k, B k x n, C m x n.

@@ -39,55 +39,13 @@ mod tests;
 
 pub use reference::{definition, reference_rows};
 
+use multigrain_simd::Isa;
+
 /// Values of k that are accumulated in one chain of fused multiply-adds before the sum is added to C.
 ///
 /// Part of the definition of the result, therefore not a tunable. A panel of A (14 rows in AVX-512) with one span is
 /// 14 KiB and stays in a first-level cache of 32 KiB beside the stream of B.
 pub const SPAN: usize = 256;
-
-/// An instruction set that the kernel is written for. All of them give the same bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Isa {
-    /// Portable code, one element at a time.
-    Scalar,
-    /// x86-64 with AVX2 and FMA: 256-bit vectors.
-    Avx2,
-    /// x86-64 with AVX-512 F: 512-bit vectors.
-    Avx512,
-}
-
-impl Isa {
-    /// Every instruction set, the plainest first.
-    pub const ALL: [Isa; 3] = [Isa::Scalar, Isa::Avx2, Isa::Avx512];
-
-    /// Whether this processor can execute it.
-    pub fn is_available(self) -> bool {
-        match self {
-            Isa::Scalar => true,
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma"),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => std::is_x86_feature_detected!("avx512f"),
-            #[cfg(not(target_arch = "x86_64"))]
-            _ => false,
-        }
-    }
-}
-
-impl std::fmt::Display for Isa {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Isa::Scalar => "scalar",
-            Isa::Avx2 => "avx2",
-            Isa::Avx512 => "avx512",
-        })
-    }
-}
-
-/// The widest instruction set that this processor can execute.
-pub fn detect() -> Isa {
-    Isa::ALL.into_iter().rev().find(|isa| isa.is_available()).unwrap_or(Isa::Scalar)
-}
 
 /// Elements of packing space that [`sgemm`] uses best for a call of this shape, at most `limit_bytes` bytes where a
 /// limit is given.
@@ -140,7 +98,7 @@ pub unsafe fn sgemm(
         return;
     }
     #[cfg(target_arch = "x86_64")]
-    if k > 0 && isa != Isa::Scalar && isa.is_available() {
+    if k > 0 && isa != Isa::Scalar && isa.is_supported() {
         // SAFETY: the caller's promise about the matrices; the instruction set is available.
         let done = unsafe {
             match isa {

@@ -13,7 +13,7 @@ const COLUMNS: usize = 32;
 /// The promise of [`super::sgemm`] about the matrices.
 pub(super) unsafe fn run(call: &Call) {
     #[cfg(target_arch = "x86_64")]
-    if super::Isa::Avx2.is_available() {
+    if multigrain_simd::Isa::Avx2.is_supported() {
         // SAFETY: the features were just found; the matrices are the caller's promise.
         return unsafe { with_fma(call) };
     }

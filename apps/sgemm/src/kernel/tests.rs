@@ -82,7 +82,7 @@ fn computed(isa: Isa, limit: Option<u64>, overwrite: bool, a: &Matrix, b: &Matri
 }
 
 fn available() -> impl Iterator<Item = Isa> {
-    Isa::ALL.into_iter().filter(|isa| isa.is_available())
+    Isa::ALL.into_iter().filter(|isa| isa.is_supported())
 }
 
 /// One random product on every path, with several scratch limits.
@@ -233,7 +233,7 @@ fn the_definition_is_close_to_double_precision() {
     let (m, n, k) = (5, 17, 900);
     let (a, b) = (random.matrix(m, k, false), random.matrix(k, n, false));
     let c = Matrix { data: vec![0.0; m * n], rows: m, columns: n, pitch: n };
-    let c = computed(detect(), None, true, &a, &b, &c);
+    let c = computed(Isa::detect(), None, true, &a, &b, &c);
     let mut rows_seen = Vec::new();
     reference_rows(&[4, 0, 2], (n, k), (&a.data, a.pitch), (&b.data, b.pitch), |i, row| {
         rows_seen.push(i);
