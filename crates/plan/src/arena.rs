@@ -38,6 +38,10 @@ impl Arena {
         self.peak
     }
 
+    pub(crate) fn free_bytes(&self) -> u64 {
+        self.free.iter().map(|s| s.len).sum()
+    }
+
     fn rounded(&self, bytes: u64) -> u64 {
         bytes.max(1).div_ceil(self.align) * self.align
     }

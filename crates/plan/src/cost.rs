@@ -5,7 +5,30 @@ use multigrain_machine::{Driver, Edge, Processor};
 use multigrain_program::{ArrayDecl, Work};
 
 /// Time that one more fragment costs a disk, in seconds: submission, completion and the ends that are read in vain.
-const DISK_FRAGMENT_SECONDS: f64 = 4e-6;
+pub(crate) const DISK_FRAGMENT_SECONDS: f64 = 4e-6;
+/// How much slower a plan may be predicted to be if it moves fewer bytes: predictions are no better than this, and
+/// every byte moved takes memory bandwidth and processor time from the leaves, and the disk's from everybody.
+const SLOWER_FOR_FEWER_BYTES: f64 = 1.05;
+/// How unevenly workers of a shared machine run: the share of the longest step that is lost waiting for the last.
+pub(crate) const UNEVEN: f64 = 0.06;
+
+/// By what plans of one thing are chosen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Price {
+    pub(crate) seconds: f64,
+    pub(crate) bytes: u64,
+}
+
+impl Price {
+    /// Whether this is the better price: faster, or nearly as fast and moving less.
+    pub(crate) fn beats(&self, other: &Price) -> bool {
+        if self.bytes == other.bytes {
+            return self.seconds < other.seconds;
+        }
+        let (less, more) = if self.bytes < other.bytes { (self, other) } else { (other, self) };
+        (less.seconds <= more.seconds * SLOWER_FOR_FEWER_BYTES) == (self.bytes < other.bytes)
+    }
+}
 
 /// Predicted time of a leaf in seconds, when `share_bytes_per_second` of the parent's bandwidth is its own. Computing
 /// and first touch of the arguments are added, not overlapped: packing and cache misses stand in a kernel's way.

@@ -1,6 +1,6 @@
 //! One edge: from split calls to what every child does, by running the passes in turn.
 
-use crate::cost::{child_seconds, leaf_seconds};
+use crate::cost::{Price, UNEVEN, child_seconds, leaf_seconds};
 use crate::dependence::{Dependence, dependence};
 use crate::grouping::{seen_outside, signals, views};
 use crate::order::{program_order, sharing_order};
@@ -110,13 +110,16 @@ pub(crate) struct Draft {
     pub(crate) children: Vec<ChildPlan>,
     pub(crate) balanced: bool,
     pub(crate) seconds: f64,
-    /// What is minimised: predicted time, and a little for every byte moved, so that among equally fast plans the one
-    /// that moves less is taken.
-    pub(crate) cost: f64,
     pub(crate) traffic: Traffic,
     pub(crate) capacity_bytes: u64,
     pub(crate) scratch_bytes: u64,
     pub(crate) passes: Vec<PassReport>,
+}
+
+impl Draft {
+    pub(crate) fn price(&self) -> Price {
+        Price { seconds: self.seconds, bytes: self.traffic.bytes_down + self.traffic.bytes_up }
+    }
 }
 
 /// Why a draft failed.
@@ -126,11 +129,6 @@ pub(crate) struct Overflow {
     pub(crate) capacity_bytes: u64,
     pub(crate) reserved_bytes: u64,
 }
-
-/// What a byte moved costs beside the time in which it overlaps with computing, as a share of its transfer time.
-const BYTE_PRICE: f64 = 0.05;
-/// How unevenly workers of a shared machine run: the share of the longest step that is lost waiting for the last.
-const UNEVEN: f64 = 0.03;
 
 /// Runs the passes. `thorough` tries every order and depth, otherwise the first that fits.
 pub(crate) fn draft(
@@ -183,7 +181,6 @@ pub(crate) fn draft(
             children: plans,
             balanced,
             seconds: total,
-            cost: total,
             traffic: Traffic::default(),
             capacity_bytes: 0,
             scratch_bytes: 0,
@@ -230,8 +227,7 @@ pub(crate) fn draft(
                 }
             };
             let draft = staged_draft(facts, arrays, staged, &call_seconds, capacity_bytes, scratch_bytes, depth, name);
-            let better = best.as_ref().is_none_or(|b| draft.cost < b.cost * 0.9999);
-            if better {
+            if best.as_ref().is_none_or(|b| draft.price().beats(&b.price())) {
                 best = Some(draft);
             }
             if !thorough {
@@ -294,8 +290,6 @@ fn staged_draft(
         slots += plan.slots.len();
         peak = peak.max(plan.staging_bytes);
     }
-    let moving = traffic.bytes_down as f64 / facts.edge.read_bytes_per_second
-        + traffic.bytes_up as f64 / facts.edge.write_bytes_per_second;
     let report = |pass, summary| PassReport { pass, summary };
     let passes = vec![
         report("order", order.to_owned()),
@@ -319,7 +313,6 @@ fn staged_draft(
         children: staged.into_iter().map(|(plan, _)| plan).collect(),
         balanced: false,
         seconds,
-        cost: seconds + BYTE_PRICE * moving,
         traffic,
         capacity_bytes,
         scratch_bytes,

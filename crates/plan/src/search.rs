@@ -4,6 +4,7 @@
 //! of one sub-call fit, how many bytes would move if nothing but the previous sub-call's blocks stayed); the most
 //! promising are then planned in earnest, and the cheapest plan decides.
 
+use crate::cost::{DISK_FRAGMENT_SECONDS, Price, UNEVEN};
 use crate::edge::{Draft, EdgeFacts, TaskRef, draft};
 use crate::error::PlanError;
 use crate::mapping::Mapping;
@@ -12,11 +13,16 @@ use multigrain_machine::{Driver, Machine, format_bytes};
 use multigrain_program::{CallShape, Tunable, Tunables};
 
 /// More sub-calls than this are considered only when nothing with fewer fits.
-const CALLS_FEW: u64 = 4096;
+const CALLS_FEW: u64 = 2048;
+/// The same in a shared address space, for each child: more pieces balance no better.
+const CALLS_FEW_SHARED: u64 = 32;
 /// The most sub-calls of one call that are considered at all.
 const CALLS_MAX: u64 = 1 << 20;
 /// How many candidates are planned in earnest.
-const FINALISTS: usize = 20;
+const FINALISTS: usize = 32;
+
+/// Weight of the bytes moved in the first look, beside the time they are hidden in.
+const STREAMING_SHARE: f64 = 0.5;
 
 struct Candidate {
     tunables: Tunables,
@@ -47,7 +53,8 @@ pub(crate) fn choose(
         .collect();
     let scope = Scope::of_call(task, shape);
     let mut smallest: Option<Candidate> = None;
-    let bounds = [(0, CALLS_FEW), (CALLS_FEW + 1, CALLS_MAX)];
+    let few = if facts.stages() { CALLS_FEW } else { CALLS_FEW_SHARED * facts.children as u64 };
+    let bounds = [(0, few), (few + 1, CALLS_MAX)];
     for (calls_min, calls_max) in bounds {
         let mut fitting = Vec::new();
         for tunables in combinations(&specs, &lists) {
@@ -207,9 +214,12 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
     let busy: f64 = split.class_of.iter().map(|&c| class_seconds[c as usize]).sum::<f64>() / facts.children as f64;
     let longest = class_seconds.iter().copied().fold(0.0, f64::max);
     let guess = if facts.stages() {
-        let (mut moving, mut first) = (0.0, 0.0);
+        let (mut moving, mut streaming, mut first) = (0.0f64, 0.0, 0.0);
+        // What a call other than the first brings in: it must fit beside the blocks in use to be fetched ahead.
+        let mut stream = footprint;
         for (i, call) in split.calls.iter().enumerate() {
             let params = split.tasks[call.task as usize].params();
+            let mut loaded = 0u64;
             for (j, arg) in call.args.iter().enumerate() {
                 let stays = i > 0 && split.calls[i - 1].args.contains(arg);
                 if stays {
@@ -218,39 +228,45 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
                 let (fragments, _) = arg.region.fragments(scope.arrays[arg.array as usize].shape);
                 let bytes = (arg.region.elements() * params[j].element.size_bytes()) as f64;
                 let mut seconds = bytes / facts.edge.read_bytes_per_second;
+                streaming += seconds;
                 if facts.edge.driver == Driver::Disk {
-                    seconds += fragments as f64 * 4e-6;
+                    seconds += fragments as f64 * DISK_FRAGMENT_SECONDS;
                 }
                 moving += seconds + facts.edge.latency_ns * 1e-9;
                 if i == 0 {
                     first += seconds;
                 }
+                loaded += bytes as u64;
+            }
+            if i > 0 {
+                stream = stream.min(loaded.next_multiple_of(align));
             }
         }
-        let overlaps = facts.edge.driver != Driver::Local && 2 * footprint + reserved <= facts.total_bytes;
-        if overlaps { busy.max(moving) + 0.05 * moving + first } else { busy + moving }
+        let overlaps = facts.edge.driver != Driver::Local && footprint + stream + reserved <= facts.total_bytes;
+        if overlaps { busy.max(moving) + STREAMING_SHARE * streaming + first } else { busy + moving }
     } else {
         let workers_idle = if split.calls.len() < facts.children { longest } else { 0.0 };
-        busy + 0.03 * longest + workers_idle
+        busy + UNEVEN * longest + workers_idle
     };
     Candidate { tunables, calls, footprint, reserved, guess }
 }
 
 fn finals(facts: &EdgeFacts<'_>, scope: &Scope, fitting: Vec<Candidate>, depth_max: usize) -> Option<Tunables> {
-    let mut best: Option<(f64, Tunables)> = None;
-    for (planned, candidate) in fitting.into_iter().enumerate() {
-        if planned >= FINALISTS && best.is_some() {
+    let mut planned: Vec<(Price, Tunables)> = Vec::new();
+    for (number, candidate) in fitting.into_iter().enumerate() {
+        if number >= FINALISTS && !planned.is_empty() {
             break;
         }
         let split = split_with(scope, &candidate.tunables);
-        let result: Result<Draft, _> = draft(facts, &scope.arrays, &split, depth_max, false);
-        if let Ok(draft) = result
-            && best.as_ref().is_none_or(|(cost, _)| draft.cost < *cost)
-        {
-            best = Some((draft.cost, candidate.tunables));
+        let result: Result<Draft, _> = draft(facts, &scope.arrays, &split, depth_max, facts.stages());
+        if let Ok(draft) = result {
+            planned.push((draft.price(), candidate.tunables));
         }
     }
-    best.map(|(_, tunables)| tunables)
+    // Against the fastest, not against each other: nearly as fast as nearly as fast may be slow.
+    let fastest = planned.iter().map(|(price, _)| *price).min_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
+    let candidates = planned.into_iter().filter(|(price, _)| *price == fastest || price.beats(&fastest));
+    candidates.min_by(|(a, _), (b, _)| a.bytes.cmp(&b.bytes).then(a.seconds.total_cmp(&b.seconds))).map(|(_, t)| t)
 }
 
 #[cfg(test)]

@@ -225,7 +225,9 @@ impl Walk<'_> {
             if let Some(granted) = self.arena.take(bytes, used.access.writes()) {
                 break granted;
             }
-            if !self.evict(target, now) {
+            // Making room ahead of time pays only for a fetch, and only if it can succeed.
+            let worth = target == now || (fetch && self.could_make_room(target, now, bytes));
+            if !worth || !self.evict(target, now) {
                 return false;
             }
         };
@@ -263,6 +265,17 @@ impl Walk<'_> {
         }
         self.resident.insert(used.block, resident);
         true
+    }
+
+    /// Whether the blocks that may leave are large enough, together with what is free.
+    fn could_make_room(&self, target: usize, now: usize, bytes: u64) -> bool {
+        let evictable: u64 = self
+            .resident
+            .iter()
+            .filter(|(block, r)| r.pinned_to < now && self.use_after(**block, r.pinned_to) > target)
+            .map(|(_, r)| self.plan.slots[r.slot as usize].bytes)
+            .sum();
+        self.arena.free_bytes() + evictable >= bytes
     }
 
     /// Makes the unpinned block with the farthest next use leave. Whether there was one.

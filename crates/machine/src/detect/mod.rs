@@ -15,13 +15,14 @@ pub const ASSUMED: &str = "assumed";
 pub(crate) const DISK: &str = "disk";
 
 /// Any solid-state disk reaches this.
-const DISK_BYTES_PER_SECOND: f64 = 500e6;
+const DISK_BYTES_PER_SECOND: f64 = 1e9;
 const DISK_LATENCY_NS: f64 = 100e3;
 /// One channel of DDR4 gives more, even when shared with other tenants.
 const DRAM_BYTES_PER_SECOND: f64 = 10e9;
 const DRAM_LATENCY_NS: f64 = 100.0;
-/// Four lanes, fused multiply-add, 2 GHz.
-const CORE_FLOPS_PER_SECOND: f64 = 16e9;
+/// At 3 GHz: two units of eight lanes with fused multiply-add, or one of four lanes without.
+const CORE_FLOPS_PER_SECOND_WIDE: f64 = 96e9;
+const CORE_FLOPS_PER_SECOND: f64 = 12e9;
 const CORE_CALL_OVERHEAD_NS: f64 = 100.0;
 /// The smallest second-level cache of a processor of the last fifteen years.
 const CACHE_BYTES: u64 = 256 << 10;
@@ -111,7 +112,7 @@ fn assemble(dir: &Path, free_bytes: u64, available_bytes: u64, cores: &Cores) ->
         ..Memory::child("core", parent, count, cores.cache_bytes.unwrap_or(CACHE_BYTES), shared).with_processor(
             Processor {
                 kind: ProcessorKind::Cpu,
-                flops_per_second: CORE_FLOPS_PER_SECOND,
+                flops_per_second: assumed_flops_per_second(),
                 call_overhead_ns: CORE_CALL_OVERHEAD_NS,
                 code_bytes: 0,
             },
@@ -265,6 +266,14 @@ impl System {
         }
         best.map(|(_, bytes)| bytes)
     }
+}
+
+fn assumed_flops_per_second() -> f64 {
+    #[cfg(target_arch = "x86_64")]
+    if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") {
+        return CORE_FLOPS_PER_SECOND_WIDE;
+    }
+    CORE_FLOPS_PER_SECOND
 }
 
 #[cfg(test)]
