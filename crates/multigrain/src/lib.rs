@@ -64,13 +64,13 @@ pub mod testing;
 
 pub use error::Error;
 pub use job::{Job, Sink, Source};
-pub use multigrain_engine::Progress;
+pub use multigrain_engine::{Progress, Report};
 pub use multigrain_machine::{Machine, format_bytes, parse_bytes};
 pub use multigrain_plan::{EdgeTraffic, Mapping, MemoryUse, Plan};
 pub use multigrain_team::Abort;
 pub use multigrain_trace::{Breakdown, Mode};
 pub use outcome::Outcome;
-pub use runtime::{MachineChoice, Options, Planned, Runtime, Settings};
+pub use runtime::{MachineChoice, Options, Planned, Prepared, Runtime, Settings};
 
 /// The rooms below, for those who need more than the facade.
 pub mod rooms {

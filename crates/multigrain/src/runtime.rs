@@ -3,10 +3,10 @@
 use crate::choose;
 use crate::error::Error;
 use crate::homes::{Homes, Place, transfer_all};
-use crate::job::{Job, Sink};
+use crate::job::{Job, Sink, Source};
 use crate::journal::{RunJournal, events};
 use crate::outcome::Outcome;
-use multigrain_engine::{EngineError, Progress, RunOptions, StoreLog};
+use multigrain_engine::{EngineError, Progress, Report, RunOptions, StoreLog};
 use multigrain_machine::{Driver, Machine, format_bytes};
 use multigrain_plan::{EdgeTraffic, Mapping, Op, Plan, PlanOptions, Planner, Rest};
 use multigrain_program::{ArrayDecl, Region, Role};
@@ -184,18 +184,83 @@ impl Runtime {
         })
     }
 
+    /// Plans a job and puts its arrays into memory, so that it can be run many times without doing either again.
+    ///
+    /// # Errors
+    /// As [`Runtime::plan`]; [`Error::Request`] when the arrays start on a disk, or a result goes to a file: such a job
+    /// has effects that belong to one run.
+    pub fn prepare<'a>(&'a self, job: &'a Job) -> Result<Prepared<'a>, Error> {
+        let planned = self.plan(job)?;
+        if planned.plan.driver == Driver::Disk || job.sinks.iter().any(Option::is_some) {
+            return Err(Error::Request(format!(
+                "{} cannot be prepared: its arrays or results lie in files; run it instead",
+                job.app
+            )));
+        }
+        let team = self.team(planned.machine.workers())?;
+        let homes = Homes::in_memory(job, &self.disk)?;
+        Ok(Prepared { runtime: self, job, planned, team, homes })
+    }
+
     /// Two results may not go to one file, nor may one overwrite an input.
     fn check_sinks(&self, job: &Job) -> Result<(), Error> {
         let real = |p: &Path| p.canonicalize().unwrap_or_else(|_| p.to_owned());
+        let inputs: Vec<PathBuf> = job
+            .sources
+            .iter()
+            .flatten()
+            .filter_map(|s| match s {
+                Source::Npy(path) | Source::Raw(path) => Some(real(path)),
+                Source::Generated { .. } | Source::Bytes(_) => None,
+            })
+            .collect();
         let mut seen: Vec<PathBuf> = Vec::new();
         for sink in job.sinks.iter().flatten() {
-            let path = real(sink.path());
+            let (path, name) = (real(sink.path()), sink.path().display());
             if seen.contains(&path) {
-                return Err(Error::Request(format!("two results would go to {}", sink.path().display())));
+                return Err(Error::Request(format!("two results would go to {name}; give each its own file")));
+            }
+            if inputs.contains(&path) {
+                let what = format!("the result would replace the input {name}; give it another name");
+                return Err(Error::Request(what));
             }
             seen.push(path);
         }
         Ok(())
+    }
+}
+
+/// A job whose plan is made and whose arrays lie in memory. Every run works on the arrays as the run before left them.
+pub struct Prepared<'a> {
+    runtime: &'a Runtime,
+    job: &'a Job,
+    planned: Planned,
+    team: Arc<Team>,
+    homes: Homes,
+}
+
+impl Prepared<'_> {
+    /// The plan.
+    pub fn planned(&self) -> &Planned {
+        &self.planned
+    }
+
+    /// Runs the plan once. `resume` and `journal_interval` have no meaning here.
+    ///
+    /// # Errors
+    /// [`Error::Run`] when a leaf fails, [`Error::Interrupted`] when the abort flag is raised.
+    pub fn run(&mut self, settings: Settings<'_>) -> Result<Report, Error> {
+        let own_abort = Abort::new();
+        let run = Run {
+            runtime: self.runtime,
+            job: self.job,
+            machine: &self.planned.machine,
+            team: &self.team,
+            abort: settings.abort.unwrap_or(&own_abort),
+            mode: if settings.full_trace { Mode::Full } else { Mode::Totals },
+            settings: &settings,
+        };
+        run.engine(&self.planned.plan, &self.homes, None).map_err(|e| run.ended(e, false))
     }
 }
 
@@ -210,7 +275,7 @@ struct Run<'a> {
     settings: &'a Settings<'a>,
 }
 
-type Done = (Homes, Arc<Plan>, multigrain_engine::Report, bool);
+type Done = (Homes, Arc<Plan>, Report, bool);
 
 impl Run<'_> {
     fn engine<'l>(
@@ -218,7 +283,7 @@ impl Run<'_> {
         plan: &Plan,
         homes: &Homes,
         log: Option<&'l mut (dyn StoreLog + 'l)>,
-    ) -> Result<multigrain_engine::Report, EngineError> {
+    ) -> Result<Report, EngineError> {
         let options = RunOptions {
             abort: self.abort,
             mode: self.mode,
@@ -400,9 +465,9 @@ fn fingerprint(job: &Job, plan: &Plan) -> Result<Vec<(String, u64)>, Error> {
     for (decl, source) in job.arrays().iter().zip(&job.sources) {
         let value = match source {
             None => continue,
-            Some(crate::Source::Generated { seed }) => hash(&|h| (1, seed).hash(h)),
-            Some(crate::Source::Bytes(bytes)) => hash(&|h| (2, bytes).hash(h)),
-            Some(crate::Source::Npy(path) | crate::Source::Raw(path)) => {
+            Some(Source::Generated { seed }) => hash(&|h| (1, seed).hash(h)),
+            Some(Source::Bytes(bytes)) => hash(&|h| (2, bytes).hash(h)),
+            Some(Source::Npy(path) | Source::Raw(path)) => {
                 let meta = std::fs::metadata(path).map_err(|e| Error::Request(format!("{}: {e}", path.display())))?;
                 hash(&|h| (3, meta.len(), meta.modified().ok()).hash(h))
             }

@@ -2,10 +2,12 @@
 
 use crate::plan::{ChildPlan, Op, Plan};
 use multigrain_machine::{Driver, Edge, Processor};
-use multigrain_program::{ArrayDecl, Work};
+use multigrain_program::{ArrayDecl, Region, Work};
 
 /// Time that one more fragment costs a disk, in seconds: submission, completion and the ends that are read in vain.
-pub(crate) const DISK_FRAGMENT_SECONDS: f64 = 4e-6;
+const DISK_FRAGMENT_SECONDS: f64 = 4e-6;
+/// A copy moves whole cache lines, and one more where a fragment does not begin with one.
+const LINE_BYTES: u64 = 64;
 /// How much slower a plan may be predicted to be if it moves fewer bytes: predictions are no better than this, and
 /// every byte moved takes memory bandwidth and processor time from the leaves, and the disk's from everybody.
 const SLOWER_FOR_FEWER_BYTES: f64 = 1.05;
@@ -36,6 +38,16 @@ pub(crate) fn leaf_seconds(work: Work, processor: &Processor, share_bytes_per_se
     work.flops / processor.flops_per_second + work.bytes / share_bytes_per_second + processor.call_overhead_ns * 1e-9
 }
 
+/// Predicted time in seconds to move a region of an array of shape `array` at `bytes_per_second`.
+pub(crate) fn moving_seconds(driver: Driver, region: &Region, array: &ArrayDecl, bytes_per_second: f64) -> f64 {
+    let (fragments, elements) = region.fragments(array.shape);
+    let run_bytes = elements * array.element.size_bytes();
+    match driver {
+        Driver::Disk => (fragments * run_bytes) as f64 / bytes_per_second + fragments as f64 * DISK_FRAGMENT_SECONDS,
+        _ => (fragments * (run_bytes.div_ceil(LINE_BYTES) + 1) * LINE_BYTES) as f64 / bytes_per_second,
+    }
+}
+
 /// Predicted time in seconds that one of `children` children takes for its steps, waits for siblings left out.
 pub(crate) fn child_seconds(
     child: &ChildPlan,
@@ -53,15 +65,12 @@ pub(crate) fn child_seconds(
         match *op {
             Op::Fetch { slot, .. } | Op::Store { slot, .. } => {
                 let slot = &child.slots[slot as usize];
-                let (fragments, _) = slot.block.region.fragments(arrays[slot.block.array as usize].shape);
                 let rate = match op {
                     Op::Fetch { .. } => edge.read_bytes_per_second,
                     _ => edge.write_bytes_per_second,
                 } * share;
-                let mut busy = slot.bytes as f64 / rate;
-                if edge.driver == Driver::Disk {
-                    busy += fragments as f64 * DISK_FRAGMENT_SECONDS;
-                }
+                let array = &arrays[slot.block.array as usize];
+                let busy = moving_seconds(edge.driver, &slot.block.region, array, rate);
                 channel = channel.max(now) + busy;
                 if synchronous {
                     channel += latency;

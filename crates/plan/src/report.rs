@@ -92,10 +92,9 @@ impl Plan {
             for (i, used) in plan.memory_use().into_iter().enumerate() {
                 match below.get_mut(i) {
                     None => below.push(used),
-                    Some(b) => {
-                        b.staging_bytes = b.staging_bytes.max(used.staging_bytes);
-                        b.scratch_bytes = b.scratch_bytes.max(used.scratch_bytes);
-                    }
+                    // The plan that needs most: its blocks and its scratch memory belong together.
+                    Some(b) if used.staging_bytes + used.scratch_bytes > b.staging_bytes + b.scratch_bytes => *b = used,
+                    Some(_) => {}
                 }
             }
         }

@@ -4,7 +4,7 @@
 //! of one sub-call fit, how many bytes would move if nothing but the previous sub-call's blocks stayed); the most
 //! promising are then planned in earnest, and the cheapest plan decides.
 
-use crate::cost::{DISK_FRAGMENT_SECONDS, Price, UNEVEN};
+use crate::cost::{Price, UNEVEN, moving_seconds};
 use crate::edge::{Draft, EdgeFacts, TaskRef, draft};
 use crate::error::PlanError;
 use crate::mapping::Mapping;
@@ -225,13 +225,11 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
                 if stays {
                     continue;
                 }
-                let (fragments, _) = arg.region.fragments(scope.arrays[arg.array as usize].shape);
+                let array = &scope.arrays[arg.array as usize];
                 let bytes = (arg.region.elements() * params[j].element.size_bytes()) as f64;
-                let mut seconds = bytes / facts.edge.read_bytes_per_second;
-                streaming += seconds;
-                if facts.edge.driver == Driver::Disk {
-                    seconds += fragments as f64 * DISK_FRAGMENT_SECONDS;
-                }
+                let rate = facts.edge.read_bytes_per_second;
+                let seconds = moving_seconds(facts.edge.driver, &arg.region, array, rate);
+                streaming += bytes / rate;
                 moving += seconds + facts.edge.latency_ns * 1e-9;
                 if i == 0 {
                     first += seconds;
