@@ -3,14 +3,14 @@
 //! Free memory is a list of segments. A segment whose last content is still being stored remembers that transfer:
 //! whoever takes the segment must await it first. Clean segments are preferred, then those stored longest ago.
 
+use crate::plan::Slot;
+
 /// Free segments of a staging memory of fixed size.
 #[derive(Clone, Debug)]
 pub(crate) struct Arena {
     /// Sorted by offset; neighbours with the same state are merged.
     free: Vec<Segment>,
     align: u64,
-    /// Largest end ever handed out.
-    peak: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,11 +31,7 @@ impl Arena {
     pub(crate) fn new(capacity: u64, align: u64) -> Arena {
         let len = capacity / align * align;
         let free = if len > 0 { vec![Segment { offset: 0, len, draining: None }] } else { Vec::new() };
-        Arena { free, align, peak: 0 }
-    }
-
-    pub(crate) fn peak_bytes(&self) -> u64 {
-        self.peak
+        Arena { free, align }
     }
 
     pub(crate) fn free_bytes(&self) -> u64 {
@@ -96,7 +92,6 @@ impl Arena {
         }
         draining.dedup();
         self.free.splice(first..first, rest);
-        self.peak = self.peak.max(offset + bytes);
         Some(Granted { offset, draining })
     }
 
@@ -129,9 +124,37 @@ impl Arena {
     }
 }
 
+/// Moves slots down over the addresses that no slot ever takes, and returns the largest end. The arena gives out both
+/// of its ends, so what is never used lies in between: without this, a plan of small blocks would reserve all there is.
+/// Slots that share addresses move together; everything moves by multiples of `align`.
+pub(crate) fn close_gaps(slots: &mut [Slot], align: u64) -> u64 {
+    let mut order: Vec<usize> = (0..slots.len()).collect();
+    order.sort_unstable_by_key(|&i| slots[i].offset_bytes);
+    let (mut end, mut unused, mut peak) = (0, 0, 0);
+    for i in order {
+        let slot = &mut slots[i];
+        unused += slot.offset_bytes.saturating_sub(end);
+        end = end.max(slot.offset_bytes + slot.bytes.max(1).div_ceil(align) * align);
+        slot.offset_bytes -= unused;
+        peak = peak.max(slot.offset_bytes + slot.bytes);
+    }
+    peak
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use multigrain_program::{Arg, Region};
+
+    #[test]
+    fn gaps_close_and_shared_addresses_stay_shared() {
+        let block = Arg { array: 0, region: Region::new(&[0], &[1]) };
+        let slot = |offset_bytes, bytes| Slot { offset_bytes, bytes, block };
+        let mut slots = [slot(900, 100), slot(0, 90), slot(800, 100), slot(800, 150), slot(100, 10)];
+        assert_eq!(close_gaps(&mut slots, 100), 400);
+        assert_eq!(slots.map(|s| s.offset_bytes), [300, 0, 200, 200, 100]);
+        assert_eq!(close_gaps(&mut [], 100), 0);
+    }
 
     #[test]
     fn takes_clean_before_draining_and_names_what_to_await() {
@@ -146,7 +169,6 @@ mod tests {
         a.give(100, 100, Some(8));
         a.give(200, 90, Some(9));
         assert_eq!(a.take(300, false).unwrap(), Granted { offset: 0, draining: vec![8, 9] });
-        assert_eq!(a.peak_bytes(), 300);
     }
 
     #[test]

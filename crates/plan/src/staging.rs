@@ -9,7 +9,7 @@
 //! What is resident stays right because the program's hazards say when a copy becomes stale: a write that some other
 //! block or some other child will see is stored at once, and a copy older than the last overlapping write is dropped.
 
-use crate::arena::Arena;
+use crate::arena::{Arena, close_gaps};
 use crate::dependence::{Dependence, Hazard};
 use crate::placement::Placement;
 use crate::plan::{ChildPlan, Op, Places, Slot};
@@ -131,7 +131,7 @@ pub(crate) fn stage(
         counts: Counts::default(),
     };
     walk.run(depth)?;
-    walk.plan.staging_bytes = walk.arena.peak_bytes();
+    walk.plan.staging_bytes = close_gaps(&mut walk.plan.slots, align_bytes);
     Ok((walk.plan, walk.counts))
 }
 
