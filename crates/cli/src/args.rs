@@ -1,6 +1,7 @@
 //! What can be typed.
 
 use crate::apps::App;
+use crate::bench::BenchArgs;
 use crate::failure::Failure;
 use clap::{Parser, Subcommand, ValueEnum};
 use multigrain::rooms::store::BackendChoice;
@@ -25,6 +26,8 @@ pub(crate) enum Command {
     /// What a run would move and need, without running it
     #[command(subcommand_value_name = "APP", subcommand_help_heading = "Applications")]
     Plan(PlanArgs),
+    /// Our runs beside their peers, in turns: medians, ratios, and whether each bar holds
+    Bench(BenchArgs),
 }
 
 #[derive(clap::Args, Debug)]

@@ -1,4 +1,4 @@
-//! The `multigrain` command: machine, run, plan.
+//! The `multigrain` command: machine, run, plan, bench.
 //!
 //! In come arguments, files and signals; out go text or one JSON object on standard output, one line on standard error
 //! when something goes wrong, and an exit status: 0 done, 1 the run failed, 2 the request is wrong. This room only
@@ -6,6 +6,7 @@
 
 mod apps;
 mod args;
+mod bench;
 mod failure;
 mod interrupt;
 mod json;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Command::Machine(args) => machine::machine(args),
         Command::Run(args) => run::run(args),
         Command::Plan(args) => plan::plan(args),
+        Command::Bench(args) => bench::bench(args),
     });
     match done {
         Ok(Ok(())) => ExitCode::SUCCESS,

@@ -1,0 +1,173 @@
+//! `multigrain bench`: our runs beside their peers, taking turns in one run.
+//!
+//! A row is one measurement of ours, the same work done by each of its peers, the ratio of the medians and the bar that
+//! it is held against. What a peer is, how it is installed and how it talks stands in `bench/README.md`.
+
+mod call;
+mod driver;
+mod files;
+mod from_files;
+mod in_memory;
+mod peers;
+mod products;
+mod rounds;
+mod row;
+mod show;
+
+use crate::failure::{Failure, say};
+use crate::interrupt::Interrupt;
+use crate::output::print;
+use clap::ValueEnum;
+use multigrain::{Abort, Error, Options, Report, Runtime, Settings, parse_bytes};
+use peers::Catalogue;
+use row::Row;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Name {
+    /// Product of two matrices in memory; MKL, OpenBLAS
+    Sgemm,
+    /// Product of matrices in files, within 512 MiB; our own speed in memory
+    SgemmFiles,
+    /// Product of matrices in files, within 128 MiB; NumPy memory maps, dask
+    SgemmPeers,
+    /// y = a x + y in memory; MKL, OpenBLAS
+    Saxpy,
+    /// Product of a matrix and a vector in memory; MKL, OpenBLAS
+    Sgemv,
+    /// a x + y from files; the disk's rate
+    SaxpyFiles,
+    /// Product of a matrix and a vector from files; the disk's rate
+    SgemvFiles,
+    /// Convolution from files; the disk's rate
+    Conv2dFiles,
+    /// Convolution in memory; OpenCV
+    Conv2d,
+    /// Empty calls; oneTBB, StarPU
+    Call,
+}
+
+/// Our runs beside their peers, in turns: medians, ratios, and whether each bar holds
+#[derive(clap::Args, Debug)]
+pub(crate) struct BenchArgs {
+    /// What to measure [default: everything]
+    #[arg(value_enum, value_name = "ROW")]
+    rows: Vec<Name>,
+    /// Prints one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Turns of each side
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// Small sizes: shows that everything works; bars are not judged
+    #[arg(long)]
+    quick: bool,
+    /// Memory budget of the rows from files, instead of each row's own
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    memory: Option<u64>,
+    /// Where the rows from files put their files
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    directory: PathBuf,
+    /// Threads of both sides
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    threads: u32,
+    /// A peer that is silent for so many seconds is given up
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
+    peer_timeout: u64,
+}
+
+/// What every row needs.
+pub(crate) struct Bench<'a> {
+    args: &'a BenchArgs,
+    catalogue: Catalogue,
+    abort: Arc<Abort>,
+}
+
+impl Bench<'_> {
+    fn threads(&self) -> usize {
+        self.args.threads as usize
+    }
+
+    fn patience(&self) -> Duration {
+        Duration::from_secs(self.args.peer_timeout)
+    }
+
+    /// The full size, or the small one.
+    fn size(&self, full: u64, quick: u64) -> u64 {
+        if self.args.quick { quick } else { full }
+    }
+
+    /// A runtime with the bench's threads or others, and a memory budget for rows from files.
+    fn runtime(&self, threads: usize, memory_bytes: Option<u64>) -> Result<Runtime, Error> {
+        Runtime::new(Options { threads: Some(threads), memory_bytes, ..Options::default() })
+    }
+
+    fn settings(&self) -> Settings<'_> {
+        Settings { abort: Some(&self.abort), ..Settings::default() }
+    }
+
+    fn row(&self, name: Name) -> Result<Vec<Row>, Failure> {
+        match name {
+            Name::Sgemm => in_memory::sgemm(self),
+            Name::Saxpy => in_memory::saxpy(self),
+            Name::Sgemv => in_memory::sgemv(self),
+            Name::Conv2d => in_memory::conv2d(self),
+            Name::SgemmFiles => products::within_memory_speed(self),
+            Name::SgemmPeers => products::beside_peers(self),
+            Name::SaxpyFiles => from_files::saxpy(self),
+            Name::SgemvFiles => from_files::sgemv(self),
+            Name::Conv2dFiles => from_files::conv2d(self),
+            Name::Call => call::call(self),
+        }
+    }
+}
+
+/// Seconds of a run, from its first step to its last.
+fn run_seconds(report: &Report) -> f64 {
+    report.seconds
+}
+
+/// A failure in words.
+fn reason(failure: Failure) -> String {
+    match failure {
+        Failure::Facade(error) => error.to_string(),
+        Failure::Request(why) | Failure::Run(why) => why,
+        Failure::ReaderGone => "standard output was closed".into(),
+    }
+}
+
+/// Measures and prints.
+pub(crate) fn bench(args: &BenchArgs) -> Result<(), Failure> {
+    let interrupt = Interrupt::install()?;
+    let bench = Bench { args, catalogue: Catalogue::load()?, abort: interrupt.abort.clone() };
+    let names = if args.rows.is_empty() { Name::value_variants() } else { &args.rows[..] };
+    let (mut rows, mut failed) = (Vec::new(), 0);
+    for &name in names {
+        let label = name.to_possible_value().map(|v| v.get_name().to_owned()).unwrap_or_default();
+        match bench.row(name) {
+            Ok(measured) => rows.extend(measured),
+            Err(Failure::Facade(Error::Interrupted { .. })) => {
+                return Err(Failure::Run("interrupted; nothing is left behind".into()));
+            }
+            // The other rows are worth having all the same.
+            Err(failure) => {
+                let why = reason(failure);
+                say(&format!("{label}: {why}"));
+                rows.push(Row::failed(&label, why));
+                failed += 1;
+            }
+        }
+    }
+    print(&match args.json {
+        true => crate::json::line(&show::json(&rows, args.quick, args.threads, args.rounds)),
+        false => show::text(&rows, args.quick),
+    })?;
+    match failed {
+        0 => Ok(()),
+        1 => Err(Failure::Run("one row could not be measured".into())),
+        n => Err(Failure::Run(format!("{n} rows could not be measured"))),
+    }
+}
