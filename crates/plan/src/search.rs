@@ -24,6 +24,9 @@ const FINALISTS: usize = 32;
 /// Weight of the bytes moved in the first look, beside the time they are hidden in.
 const STREAMING_SHARE: f64 = 0.5;
 
+/// Predicted times this close are equal; then smaller blocks are better, whose transfers overlap more evenly.
+const EQUAL_TIMES: f64 = 1.003;
+
 struct Candidate {
     tunables: Tunables,
     calls: u64,
@@ -250,7 +253,7 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
 }
 
 fn finals(facts: &EdgeFacts<'_>, scope: &Scope, fitting: Vec<Candidate>, depth_max: usize) -> Option<Tunables> {
-    let mut planned: Vec<(Price, Tunables)> = Vec::new();
+    let mut planned: Vec<(Price, Candidate)> = Vec::new();
     for (number, candidate) in fitting.into_iter().enumerate() {
         if number >= FINALISTS && !planned.is_empty() {
             break;
@@ -258,13 +261,23 @@ fn finals(facts: &EdgeFacts<'_>, scope: &Scope, fitting: Vec<Candidate>, depth_m
         let split = split_with(scope, &candidate.tunables);
         let result: Result<Draft, _> = draft(facts, &scope.arrays, &split, depth_max, facts.stages());
         if let Ok(draft) = result {
-            planned.push((draft.price(), candidate.tunables));
+            planned.push((draft.price(), candidate));
         }
     }
     // Against the fastest, not against each other: nearly as fast as nearly as fast may be slow.
+    let by_time = |a: &(Price, Candidate), b: &(Price, Candidate)| a.0.seconds.total_cmp(&b.0.seconds);
     let fastest = planned.iter().map(|(price, _)| *price).min_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
-    let candidates = planned.into_iter().filter(|(price, _)| *price == fastest || price.beats(&fastest));
-    candidates.min_by(|(a, _), (b, _)| a.bytes.cmp(&b.bytes).then(a.seconds.total_cmp(&b.seconds))).map(|(_, t)| t)
+    planned.retain(|(price, _)| *price == fastest || price.beats(&fastest));
+    let fewest = planned.iter().map(|(price, _)| price.bytes).min()?;
+    planned.retain(|(price, _)| price.bytes == fewest);
+    let (best, _) = planned.iter().min_by(|a, b| by_time(a, b))?;
+    let enough = best.seconds * EQUAL_TIMES;
+    planned.retain(|(price, _)| price.seconds <= enough);
+    if facts.stages() {
+        planned.into_iter().min_by_key(|(_, c)| c.footprint).map(|(_, c)| c.tunables)
+    } else {
+        planned.into_iter().min_by(by_time).map(|(_, c)| c.tunables)
+    }
 }
 
 #[cfg(test)]
