@@ -4,9 +4,9 @@ use crate::error::Error;
 use crate::generate;
 use crate::job::{Job, Sink, Source};
 use multigrain_engine::Home;
-use multigrain_program::{ArrayDecl, Role};
+use multigrain_program::{Arg, ArrayDecl, Region, Role};
 use multigrain_store::{AlignedBuffer, ArrayFile, Direction, Disk, StoreError, TransferList};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Bytes that are made and written at once when a file is filled.
@@ -23,8 +23,28 @@ pub(crate) struct Homes {
     pub(crate) places: Vec<Place>,
     /// For each array, whether its file outlives the run.
     pub(crate) kept: Vec<bool>,
+    /// For each array, whether its file has its final name already.
+    pub(crate) published: Vec<bool>,
     /// Whether every output was found as an interrupted run left it.
     pub(crate) resumed: bool,
+}
+
+/// How the files of results are opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opening {
+    /// They are created.
+    Fresh,
+    /// They are continued.
+    Continued,
+    /// They are continued; who is no longer under its `.part` name is complete.
+    Complete,
+}
+
+/// The name of a result while it is written.
+pub(crate) fn part_path(sink: &Sink) -> PathBuf {
+    let mut name = sink.path().as_os_str().to_owned();
+    name.push(".part");
+    PathBuf::from(name)
 }
 
 impl Homes {
@@ -75,49 +95,77 @@ impl Homes {
             }
             places.push(Place::Memory(buffer));
         }
-        Ok(Homes { kept: vec![false; places.len()], places, resumed: false })
+        let none = vec![false; places.len()];
+        Ok(Homes { kept: none.clone(), published: none, places, resumed: false })
     }
 
     /// Arrays in files: inputs are opened, or made as scratch files in `directory`; outputs are created beside their
     /// final names.
-    pub(crate) fn on_disk(job: &Job, disk: &Disk, directory: &Path, resume: bool) -> Result<Homes, Error> {
-        let mut homes = Homes { places: Vec::new(), kept: Vec::new(), resumed: resume };
-        let result = homes.fill_from(job, disk, directory, resume);
-        if result.is_err() && !resume {
+    pub(crate) fn on_disk(job: &Job, disk: &Disk, directory: &Path, opening: Opening) -> Result<Homes, Error> {
+        let mut homes =
+            Homes { places: Vec::new(), kept: Vec::new(), published: Vec::new(), resumed: opening != Opening::Fresh };
+        let result = (0..job.arrays().len()).try_for_each(|i| homes.open(job, i, disk, directory, opening));
+        if result.is_err() && opening == Opening::Fresh {
             homes.discard(disk);
         }
         result.map(|()| homes)
     }
 
-    fn fill_from(&mut self, job: &Job, disk: &Disk, directory: &Path, resume: bool) -> Result<(), Error> {
-        for (i, decl) in job.arrays().iter().enumerate() {
-            let (source, sink) = (&job.sources[i], &job.sinks[i]);
-            let place = match (decl.role, source, sink) {
-                (Role::Input, Some(file @ (Source::Npy(_) | Source::Raw(_))), _) => open(decl, file, disk)?,
-                (Role::Output | Role::InOut, _, Some(sink)) => {
-                    let (element, dims) = (decl.element, decl.shape.dims());
-                    let file = match sink {
-                        Sink::Npy(path) => disk.create_npy(path, element, dims, resume),
-                        Sink::Raw(path) => disk.create_raw(path, element, dims, resume),
-                    }
-                    .map_err(Error::File)?;
-                    self.places.push(Place::File(file.clone()));
-                    self.kept.push(true);
-                    self.resumed &= file.is_resumed();
-                    if !file.is_resumed() {
-                        fill(decl, source.as_ref(), disk, &file)?;
-                    }
-                    continue;
+    fn open(&mut self, job: &Job, i: usize, disk: &Disk, directory: &Path, opening: Opening) -> Result<(), Error> {
+        let decl = &job.arrays()[i];
+        let (element, dims) = (decl.element, decl.shape.dims());
+        let (source, sink) = (&job.sources[i], &job.sinks[i]);
+        let (mut kept, mut published) = (false, false);
+        let file = match (decl.role, source, sink) {
+            (Role::Input, Some(file @ (Source::Npy(_) | Source::Raw(_))), _) => open(decl, file, disk)?,
+            (Role::Output | Role::InOut, _, Some(sink))
+                if opening == Opening::Complete && !part_path(sink).exists() =>
+            {
+                (kept, published) = (true, true);
+                match sink {
+                    Sink::Npy(path) => disk.open_npy(path),
+                    Sink::Raw(path) => disk.open_raw(path, element, dims),
                 }
-                _ => {
-                    let file =
-                        disk.create_temporary(directory, decl.element, decl.shape.dims()).map_err(Error::File)?;
-                    fill(decl, source.as_ref(), disk, &file)?;
-                    file
+                .map_err(Error::File)?
+            }
+            (Role::Output | Role::InOut, _, Some(sink)) => {
+                let resume = opening != Opening::Fresh;
+                let file = match sink {
+                    Sink::Npy(path) => disk.create_npy(path, element, dims, resume),
+                    Sink::Raw(path) => disk.create_raw(path, element, dims, resume),
                 }
-            };
-            self.places.push(Place::File(place));
-            self.kept.push(false);
+                .map_err(Error::File)?;
+                kept = true;
+                self.resumed &= file.is_resumed();
+                file
+            }
+            _ => disk.create_temporary(directory, element, dims).map_err(Error::File)?,
+        };
+        // Entered before it is filled, so that it is removed when that fails.
+        self.places.push(Place::File(file.clone()));
+        self.kept.push(kept);
+        self.published.push(published);
+        if file.is_writable() && !file.is_resumed() && source.is_some() {
+            fill(decl, source.as_ref(), disk, &file, &Region::whole(decl.shape))?;
+        }
+        Ok(())
+    }
+
+    /// The files of results that do not have their final names yet.
+    pub(crate) fn unpublished(&self) -> impl Iterator<Item = &ArrayFile> {
+        self.places.iter().zip(&self.kept).zip(&self.published).filter_map(|((place, &kept), &published)| match place {
+            Place::File(file) if kept && !published => Some(file),
+            _ => None,
+        })
+    }
+
+    /// Puts the initial content of blocks back.
+    pub(crate) fn restore(&self, job: &Job, disk: &Disk, blocks: &[Arg]) -> Result<(), Error> {
+        for block in blocks {
+            let array = block.array as usize;
+            if let Place::File(file) = &self.places[array] {
+                fill(&job.arrays()[array], job.sources[array].as_ref(), disk, file, &block.region)?;
+            }
         }
         Ok(())
     }
@@ -179,46 +227,62 @@ pub(crate) fn transfer_block(
     disk.wait(ticket)
 }
 
-/// Writes the initial content of an array into its file. Files start as zeros.
-fn fill(decl: &ArrayDecl, source: Option<&Source>, disk: &Disk, file: &ArrayFile) -> Result<(), Error> {
-    let Some(source) = source else { return Ok(()) };
+/// Writes the initial content of a region of an array, zeros where it has no source, into its file.
+fn fill(
+    decl: &ArrayDecl,
+    source: Option<&Source>,
+    disk: &Disk,
+    file: &ArrayFile,
+    region: &Region,
+) -> Result<(), Error> {
     let opened = match source {
-        Source::Npy(_) | Source::Raw(_) => Some(open(decl, source, disk)?),
+        Some(source @ (Source::Npy(_) | Source::Raw(_))) => Some(open(decl, source, disk)?),
         _ => None,
     };
-    let dims = decl.shape.dims();
     let size = decl.element.size_bytes();
-    let row_elements: u64 = dims[1..].iter().product();
-    let rows_each = (CHUNK_BYTES / (row_elements * size)).clamp(1, dims[0]);
-    let mut buffer = AlignedBuffer::new((rows_each * row_elements * size) as usize).map_err(Error::File)?;
-    for (row, rows) in multigrain_program::blocks(dims[0], rows_each) {
-        let mut start = vec![0; dims.len()];
-        start[0] = row;
-        let mut len = dims.to_vec();
-        len[0] = rows;
-        let bytes = (rows * row_elements * size) as usize;
-        let first = row * row_elements;
-        match source {
-            Source::Generated { seed } => {
+    let row_bytes = region.elements() / region.len()[0] * size;
+    let rows_each = (CHUNK_BYTES / row_bytes).clamp(1, region.len()[0]);
+    let mut buffer = AlignedBuffer::new((rows_each * row_bytes) as usize).map_err(Error::File)?;
+    for (row, rows) in multigrain_program::blocks(region.len()[0], rows_each) {
+        let (mut start, mut len) = (region.start().to_vec(), region.len().to_vec());
+        (start[0], len[0]) = (start[0] + row, rows);
+        match &opened {
+            Some(from) => {
+                transfer_block(disk, from, Direction::Read, &start, &len, buffer.as_mut_ptr()).map_err(Error::File)?
+            }
+            None => {
                 // SAFETY: no transfer is under way.
                 let slice = unsafe { buffer.as_mut_slice() };
-                generate::fill(decl.element, *seed, first, &mut slice[..bytes]);
-            }
-            Source::Bytes(given) => {
-                let given = bytes_of(decl, given)?;
-                let from = (first * size) as usize;
-                // SAFETY: as above.
-                let slice = unsafe { buffer.as_mut_slice() };
-                slice[..bytes].copy_from_slice(&given[from..from + bytes]);
-            }
-            Source::Npy(_) | Source::Raw(_) => {
-                if let Some(from) = &opened {
-                    transfer_block(disk, from, Direction::Read, &start, &len, buffer.as_mut_ptr())
-                        .map_err(Error::File)?;
-                }
+                let slice = &mut slice[..(rows * row_bytes) as usize];
+                make(decl, source, &Region::new(&start, &len), slice)?;
             }
         }
         transfer_block(disk, file, Direction::Write, &start, &len, buffer.as_mut_ptr()).map_err(Error::File)?;
+    }
+    Ok(())
+}
+
+/// The initial content of a region of an array that does not come from a file, row-major.
+fn make(decl: &ArrayDecl, source: Option<&Source>, region: &Region, out: &mut [u8]) -> Result<(), Error> {
+    let given = match source {
+        Some(Source::Bytes(given)) => bytes_of(decl, given)?,
+        _ => &[],
+    };
+    let size = decl.element.size_bytes();
+    let (_, run) = region.fragments(decl.shape);
+    for (number, piece) in out.chunks_mut((run * size) as usize).enumerate() {
+        // The number of the run's first element in the array, from the run's number in the region.
+        let (mut rest, mut first, mut pitch) = (number as u64 * run, 0, 1);
+        for d in (0..region.rank()).rev() {
+            first += (region.start()[d] + rest % region.len()[d]) * pitch;
+            rest /= region.len()[d];
+            pitch *= decl.shape.dims()[d];
+        }
+        match source {
+            Some(Source::Generated { seed }) => generate::fill(decl.element, *seed, first, piece),
+            Some(Source::Bytes(_)) => piece.copy_from_slice(&given[(first * size) as usize..][..piece.len()]),
+            _ => piece.fill(0),
+        }
     }
     Ok(())
 }

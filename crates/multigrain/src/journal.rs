@@ -1,5 +1,5 @@
 //! The journal of a run whose results lie on disk: what the engine tells about stores, written so that a run that was
-//! killed can be continued. `docs/resume.md` of this crate names the states.
+//! killed can be continued. `docs/resume.md` of this crate names the states and the races.
 
 use multigrain_engine::StoreLog;
 use multigrain_plan::Stored;
@@ -8,6 +8,10 @@ use std::time::{Duration, Instant};
 
 const BEGIN: u32 = 1;
 const DONE: u32 = 2;
+/// The files are there, with their initial content.
+const READY: u32 = 3;
+/// Every result is durable; files take their final names.
+const COMPLETE: u32 = 4;
 
 /// Writes the journal. Completed stores are recorded in groups: making files durable costs a flush of the disk.
 pub(crate) struct RunJournal<'a> {
@@ -39,7 +43,35 @@ impl<'a> RunJournal<'a> {
         self.journal.append(self.disk, &records)
     }
 
-    /// Ends the journal: the run is complete and published.
+    /// Records that the files, made durable here, hold their initial content: from now on the run can be continued.
+    pub(crate) fn ready<'f>(&mut self, files: impl IntoIterator<Item = &'f ArrayFile>) -> Result<(), StoreError> {
+        files.into_iter().try_for_each(|file| self.disk.sync(file))?;
+        self.mark(READY)
+    }
+
+    /// Records that every result is durable: from now on files only take their final names.
+    pub(crate) fn complete(&mut self) -> Result<(), StoreError> {
+        self.flush()?;
+        self.mark(COMPLETE)
+    }
+
+    /// Records that durable stores count no longer.
+    pub(crate) fn give_up(&mut self, stores: &[Stored]) -> Result<(), StoreError> {
+        if stores.is_empty() {
+            return Ok(());
+        }
+        let record = |s: &Stored| Record { kind: BEGIN, a: u64::from(s.call), b: u64::from(s.argument) };
+        let records: Vec<Record> = stores.iter().map(record).collect();
+        self.journal.append(self.disk, &records)?;
+        self.journal.sync(self.disk)
+    }
+
+    fn mark(&mut self, kind: u32) -> Result<(), StoreError> {
+        self.journal.append(self.disk, &[Record { kind, a: 0, b: 0 }])?;
+        self.journal.sync(self.disk)
+    }
+
+    /// Ends the journal: the run is complete and published, or given up.
     pub(crate) fn remove(self) {
         self.journal.remove(self.disk);
     }
@@ -68,7 +100,23 @@ impl StoreLog for RunJournal<'_> {
     }
 }
 
-/// The events of a journal, for the planner.
-pub(crate) fn events(records: &[Record]) -> Vec<Stored> {
-    records.iter().map(|r| Stored { call: r.a as u32, argument: r.b as u32, durable: r.kind == DONE }).collect()
+/// What a journal says.
+pub(crate) struct Found {
+    /// Stores, for the planner.
+    pub(crate) events: Vec<Stored>,
+    /// Whether the files had their initial content.
+    pub(crate) ready: bool,
+    /// Whether every result was durable, so that some may have their final names.
+    pub(crate) complete: bool,
+}
+
+impl Found {
+    pub(crate) fn new(records: &[Record]) -> Found {
+        let store = |r: &Record| Stored { call: r.a as u32, argument: r.b as u32, durable: r.kind == DONE };
+        Found {
+            events: records.iter().filter(|r| matches!(r.kind, BEGIN | DONE)).map(store).collect(),
+            ready: records.iter().any(|r| r.kind == READY),
+            complete: records.iter().any(|r| r.kind == COMPLETE),
+        }
+    }
 }

@@ -59,6 +59,7 @@ mod homes;
 mod job;
 mod journal;
 mod outcome;
+mod resume;
 mod runtime;
 pub mod testing;
 

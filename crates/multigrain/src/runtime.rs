@@ -2,18 +2,17 @@
 
 use crate::choose;
 use crate::error::Error;
-use crate::homes::{Homes, Place, transfer_all};
+use crate::homes::{Homes, Opening, Place, transfer_all};
 use crate::job::{Job, Sink, Source};
-use crate::journal::{RunJournal, events};
 use crate::outcome::Outcome;
+use crate::resume::{Begin, Begun, fingerprint};
 use multigrain_engine::{EngineError, Progress, Report, RunOptions, StoreLog};
 use multigrain_machine::{Driver, Machine, format_bytes};
-use multigrain_plan::{EdgeTraffic, Mapping, Op, Plan, PlanOptions, Planner, Rest};
-use multigrain_program::{ArrayDecl, Region, Role};
+use multigrain_plan::{EdgeTraffic, Mapping, Plan, PlanOptions, Planner};
+use multigrain_program::Role;
 use multigrain_store::{BackendChoice, Direction, Disk, DiskOptions, Faults, Journal};
 use multigrain_team::{Abort, Team, TeamOptions};
 use multigrain_trace::Mode;
-use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -103,19 +102,7 @@ impl Runtime {
     /// [`Error::Plan`] when it does not fit; [`Error::Machine`] when the machine is refused.
     pub fn plan(&self, job: &Job) -> Result<Planned, Error> {
         let machine = choose::machine(&self.options, job)?;
-        self.plan_on(job, machine, None)?.ok_or_else(|| Error::Request("nothing is left to do".into()))
-    }
-
-    fn plan_on(&self, job: &Job, machine: Machine, rest: Option<&Rest<'_>>) -> Result<Option<Planned>, Error> {
-        let options = PlanOptions { disk_buffer_bytes: self.disk.staging_bytes(), ..PlanOptions::default() };
-        let mut planner = Planner::new(&machine, self.options.mapping.clone(), options)?;
-        let plan = match rest {
-            None => planner.plan(&job.program)?,
-            Some(rest) => match planner.plan_rest(&job.program, rest)? {
-                Some(plan) => plan,
-                None => return Ok(None),
-            },
-        };
+        let plan = self.planner(&machine)?.plan(&job.program)?;
         let root = machine.memory(machine.root());
         if plan.driver != Driver::Disk {
             let scratch = plan.scratch_bytes;
@@ -130,7 +117,12 @@ impl Runtime {
             }
         }
         let edges = edges(&machine, &plan, job);
-        Ok(Some(Planned { machine, plan, edges }))
+        Ok(Planned { machine, plan, edges })
+    }
+
+    pub(crate) fn planner<'m>(&self, machine: &'m Machine) -> Result<Planner<'m>, Error> {
+        let options = PlanOptions { disk_buffer_bytes: self.disk.staging_bytes(), ..PlanOptions::default() };
+        Ok(Planner::new(machine, self.options.mapping.clone(), options)?)
     }
 
     fn team(&self, workers: usize) -> Result<Arc<Team>, Error> {
@@ -337,58 +329,38 @@ impl Run<'_> {
         let root = self.machine.memory(self.machine.root());
         let directory = root.path.clone().unwrap_or_else(|| PathBuf::from("."));
         let Some(sink) = self.job.sinks.iter().flatten().next() else {
-            let homes = Homes::on_disk(self.job, disk, &directory, false)?;
+            let homes = Homes::on_disk(self.job, disk, &directory, Opening::Fresh)?;
             let report = self.engine(&whole, &homes, None).map_err(|e| self.ended(e, false))?;
             return Ok((homes, whole, report, false));
         };
-        let journal_path = Journal::path_for(sink.path());
-        let fingerprint = fingerprint(self.job, &whole)?;
-        let parts: Vec<(&str, u64)> = fingerprint.iter().map(|(n, v)| (n.as_str(), *v)).collect();
-
-        let mut continued = None;
-        if self.settings.resume
-            && let Some((journal, records)) = Journal::resume(disk, &journal_path, &parts).map_err(Error::File)?
-        {
-            let homes = Homes::on_disk(self.job, disk, &directory, true)?;
-            if homes.resumed {
-                let events = events(&records);
-                let rest = Rest { events: &events, kept: &homes.kept };
-                let planned = self.runtime.plan_on(self.job, self.machine.clone(), Some(&rest))?;
-                continued = planned.map(|p| (journal, homes, p.plan));
-            }
-        }
-        let resumed = continued.is_some();
-        let (journal, homes, plan) = match continued {
-            Some(continued) => continued,
-            None => {
-                let homes = Homes::on_disk(self.job, disk, &directory, false)?;
-                match Journal::create(disk, &journal_path, &parts) {
-                    Ok(journal) => (journal, homes, whole),
-                    Err(error) => {
-                        homes.discard(disk);
-                        return Err(Error::File(error));
-                    }
-                }
-            }
+        let begin = Begin {
+            job: self.job,
+            disk,
+            directory: &directory,
+            journal_path: Journal::path_for(sink.path()),
+            fingerprint: fingerprint(self.job, &whole)?,
+            whole: &whole,
+            interval: self.settings.journal_interval.unwrap_or(Duration::from_secs(2)),
         };
-        let interval = self.settings.journal_interval.unwrap_or(Duration::from_secs(2));
-        let mut log = RunJournal::new(disk, journal, interval, in_place(&plan));
-        let result = self.engine(&plan, &homes, Some(&mut log));
-        let result = match result {
+        let continued = match self.settings.resume {
+            true => begin.continued(self.runtime, self.machine)?,
+            false => None,
+        };
+        let resumed = continued.is_some();
+        let Begun { homes, plan, mut log } = match continued {
+            Some(begun) => begun,
+            None => begin.afresh()?,
+        };
+        let result = match self.engine(&plan, &homes, Some(&mut log)) {
             Err(EngineError::Interrupted) => {
-                // What is complete is recorded, so that nothing is done twice.
-                let kept = log.flush().is_ok();
-                return Err(Error::Interrupted { resume: kept });
+                // What is complete is recorded, so that nothing is done twice. Where that fails, it is done twice.
+                let _ = log.flush();
+                return Err(Error::Interrupted { resume: true });
             }
-            Err(e) => Err(self.ended(e, true)),
-            Ok(report) => homes
-                .places
-                .iter()
-                .zip(&homes.kept)
-                .try_for_each(|(place, kept)| match place {
-                    Place::File(file) if *kept => disk.publish(file),
-                    _ => Ok(()),
-                })
+            Err(e) => Err(Error::Run(e)),
+            Ok(report) => log
+                .complete()
+                .and_then(|()| homes.unpublished().try_for_each(|file| disk.publish(file)))
                 .map(|()| report)
                 .map_err(Error::Store),
         };
@@ -416,65 +388,6 @@ impl Run<'_> {
 fn buffer_bytes(options: &Options) -> u64 {
     let standard = 8 << 20;
     options.disk_buffer_bytes.unwrap_or_else(|| options.memory_bytes.map_or(standard, |m| standard.min(m / 8)))
-}
-
-/// Whether some block of a kept file is overwritten after it was first stored, or holds initial content.
-fn in_place(plan: &Plan) -> bool {
-    if plan.arrays.iter().any(|a: &ArrayDecl| a.role == Role::InOut) {
-        return true;
-    }
-    let mut stored: Vec<(u32, Region)> = Vec::new();
-    for child in &plan.children {
-        for op in &child.ops {
-            if let Op::Store { slot, .. } = op {
-                let block = child.slots[*slot as usize].block;
-                stored.push((block.array, block.region));
-            }
-        }
-    }
-    stored.sort();
-    // Blocks that overlap begin close together along the first dimension; compare while they can.
-    stored.iter().enumerate().any(|(i, (array, region))| {
-        stored[i + 1..]
-            .iter()
-            .take_while(|(a, r)| a == array && r.start()[0] < region.end(0))
-            .any(|(_, r)| r.intersects(region))
-    })
-}
-
-/// What must be the same for a run to be continued.
-fn fingerprint(job: &Job, plan: &Plan) -> Result<Vec<(String, u64)>, Error> {
-    let hash = |value: &dyn Fn(&mut rustc_hash::FxHasher)| {
-        let mut hasher = rustc_hash::FxHasher::default();
-        value(&mut hasher);
-        hasher.finish()
-    };
-    let mut parts = vec![
-        (
-            "the program".to_owned(),
-            hash(&|h| {
-                job.arrays().hash(h);
-                for call in job.program.calls() {
-                    job.program.tasks()[call.task as usize].name().hash(h);
-                    (&call.args, call.scalars.bits()).hash(h);
-                }
-            }),
-        ),
-        ("the tile (--memory, --mapping or --machine)".to_owned(), hash(&|h| plan.tunables.hash(h))),
-    ];
-    for (decl, source) in job.arrays().iter().zip(&job.sources) {
-        let value = match source {
-            None => continue,
-            Some(Source::Generated { seed }) => hash(&|h| (1, seed).hash(h)),
-            Some(Source::Bytes(bytes)) => hash(&|h| (2, bytes).hash(h)),
-            Some(Source::Npy(path) | Source::Raw(path)) => {
-                let meta = std::fs::metadata(path).map_err(|e| Error::Request(format!("{}: {e}", path.display())))?;
-                hash(&|h| (3, meta.len(), meta.modified().ok()).hash(h))
-            }
-        };
-        parts.push((format!("input {}", decl.name), value));
-    }
-    Ok(parts)
 }
 
 /// Bytes over every edge with lower bounds: for each edge, what a memory of the child's capacity must at least see.

@@ -133,7 +133,7 @@ pub fn dependence(calls: &[Call], tasks: &[Arc<dyn DynTask>]) -> Dependence {
 }
 
 /// For each block of an array that is written at all, the other blocks that overlap it.
-fn overlaps(blocks: &[Arg], written_arrays: &[bool]) -> FxHashMap<u32, Vec<u32>> {
+pub(crate) fn overlaps(blocks: &[Arg], written_arrays: &[bool]) -> FxHashMap<u32, Vec<u32>> {
     let mut sorted: Vec<u32> =
         (0..blocks.len() as u32).filter(|&b| written_arrays[blocks[b as usize].array as usize]).collect();
     // Sweep along the first dimension: only blocks whose ranges meet there are compared.

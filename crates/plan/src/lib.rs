@@ -27,5 +27,5 @@ pub use error::PlanError;
 pub use mapping::Mapping;
 pub use plan::{Body, CallClass, ChildPlan, Op, PassReport, Places, Plan, Slot, Traffic};
 pub use planner::{PlanOptions, Planner};
-pub use remaining::{Rest, Stored};
+pub use remaining::{Repair, Rest, Stored};
 pub use report::{EdgeTraffic, MemoryUse};

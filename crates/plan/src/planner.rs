@@ -4,7 +4,7 @@ use crate::edge::{Draft, EdgeFacts, TaskRef, draft, facts};
 use crate::error::PlanError;
 use crate::mapping::Mapping;
 use crate::plan::{Body, CallClass, Plan};
-use crate::remaining::{Rest, remaining};
+use crate::remaining::{Repair, Rest, remaining};
 use crate::scope::{Key, Scope, identity, split};
 use crate::search::choose;
 use multigrain_machine::{Machine, MemoryId, format_bytes};
@@ -68,20 +68,20 @@ impl<'m> Planner<'m> {
         self.whole(0, &Scope::of_program(program))
     }
 
-    /// Plans what is left of a program after an interrupted run, given what it has left behind. A plan without
-    /// calls means that nothing is left to do; `None` that the run has to start over from its inputs.
+    /// Plans what is left of a program after an interrupted run, given what it has left behind, and says what has to
+    /// be repaired first. A plan without calls means that nothing is left to do.
     ///
     /// # Errors
     /// As for [`Planner::plan`].
-    pub fn plan_rest(&mut self, program: &Program, rest: &Rest<'_>) -> Result<Option<Arc<Plan>>, PlanError> {
+    pub fn plan_rest(&mut self, program: &Program, rest: &Rest<'_>) -> Result<(Arc<Plan>, Repair), PlanError> {
         self.edge(0, &Scope::of_program(program), Some(rest))
     }
 
     fn whole(&mut self, level: usize, scope: &Scope) -> Result<Arc<Plan>, PlanError> {
-        self.edge(level, scope, None)?.ok_or(PlanError::Empty)
+        Ok(self.edge(level, scope, None)?.0)
     }
 
-    fn edge(&mut self, level: usize, scope: &Scope, rest: Option<&Rest<'_>>) -> Result<Option<Arc<Plan>>, PlanError> {
+    fn edge(&mut self, level: usize, scope: &Scope, rest: Option<&Rest<'_>>) -> Result<(Arc<Plan>, Repair), PlanError> {
         let machine = self.machine;
         let levels = self.levels.clone();
         let facts = (level + 1 < levels.len())
@@ -97,13 +97,7 @@ impl<'m> Planner<'m> {
             }
             Ok::<_, PlanError>(tunables)
         })?;
-        let mut numbers = Vec::new();
-        if let Some(rest) = rest {
-            match remaining(&mut parts, &scope.arrays, rest) {
-                Some(left) => numbers = left,
-                None => return Ok(None),
-            }
-        }
+        let (numbers, repair) = rest.map(|rest| remaining(&mut parts, &scope.arrays, rest)).unwrap_or_default();
         let draft = draft(&facts, &scope.arrays, &parts, self.options.depth_max, true)
             .map_err(|overflow| self.overflow(&facts, &parts, overflow))?;
         let Draft { children, balanced, seconds, traffic, capacity_bytes, scratch_bytes, passes, .. } = draft;
@@ -119,7 +113,7 @@ impl<'m> Planner<'m> {
             classes.push(CallClass { task: *task, shape: shape.clone(), body });
         }
         let child = machine.memory(facts.child);
-        Ok(Some(Arc::new(Plan {
+        let plan = Plan {
             level,
             parent: machine.memory(levels[level]).name.clone(),
             child: child.name.clone(),
@@ -140,7 +134,8 @@ impl<'m> Planner<'m> {
             traffic,
             tunables: report,
             seconds,
-        })))
+        };
+        Ok((Arc::new(plan), repair))
     }
 
     /// The plan of one call whose arguments lie in the memory at `level`.

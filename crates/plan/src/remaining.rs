@@ -1,13 +1,19 @@
-//! What is left of a program after an interrupted run.
+//! What is left of a program after an interrupted run. The facade's `docs/resume.md` tells the whole protocol.
 //!
 //! The root edge's calls are numbered in sequential order. A journal says which stores were begun and which are
-//! durable. A call is needed when something it writes is a result that is not durable in its final version, or is
-//! read by a needed call and not durable in the version read. Because results do not depend on the plan, running just
-//! the needed calls gives the very bytes that an undisturbed run gives.
+//! durable. So every element of a kept file holds either the version that a durable store gave it, or, where nothing
+//! was ever stored, its initial content, or, where a store was begun and is not durable, nothing of use. Durable
+//! blocks never overlap: the beginning of a store ends the durability of what it overwrites.
+//!
+//! A call is needed when something it writes is a result whose final version is not durable, or is read by a needed
+//! call and not durable in the version read. A needed call must find the past as it was: durable versions that are
+//! later than it, and that it would read or overwrite, are given up, and made again by their own calls. What a needed
+//! call reads of the initial content is put back where it was overwritten. Because results do not depend on the plan,
+//! running just the needed calls then gives the very bytes that an undisturbed run gives.
 
-use crate::dependence::{Dependence, Hazard, dependence};
+use crate::dependence::{Dependence, Hazard, dependence, overlaps};
 use crate::scope::Split;
-use multigrain_program::{ArrayDecl, Role};
+use multigrain_program::{Arg, ArrayDecl, Region, Role};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// An event of the journal: a store of a block to the root memory.
@@ -30,10 +36,21 @@ pub struct Rest<'a> {
     pub kept: &'a [bool],
 }
 
-/// Keeps the needed calls of `parts` and returns their numbers in the whole program; `None` when some needed call
-/// would read what has been overwritten since, so that only starting over helps (nothing has been changed then).
-pub(crate) fn remaining(parts: &mut Split, arrays: &[ArrayDecl], rest: &Rest<'_>) -> Option<Vec<u32>> {
-    let needed = needed(parts, arrays, rest)?;
+/// What has to be done besides running the plan of what is left.
+#[derive(Clone, Debug, Default)]
+pub struct Repair {
+    /// Durable stores that are given up, as events that say so. The journal must have them before anything is written.
+    pub given_up: Vec<Stored>,
+    /// Blocks that must hold their initial content again before the plan is run.
+    pub restore: Vec<Arg>,
+}
+
+/// Keeps the needed calls of `parts`; returns their numbers in the whole program, and what to repair before they run.
+pub(crate) fn remaining(parts: &mut Split, arrays: &[ArrayDecl], rest: &Rest<'_>) -> (Vec<u32>, Repair) {
+    let mut survey = Survey::new(parts, arrays, rest);
+    survey.need_results();
+    let repair = Repair { restore: survey.lost_initial_content(), given_up: std::mem::take(&mut survey.given_up) };
+    let needed = survey.needed;
     let numbers: Vec<u32> = (0..parts.calls.len() as u32).filter(|&c| needed[c as usize]).collect();
     fn keep<T>(list: &mut Vec<T>, needed: &[bool]) {
         let mut flags = needed.iter();
@@ -41,93 +58,211 @@ pub(crate) fn remaining(parts: &mut Split, arrays: &[ArrayDecl], rest: &Rest<'_>
     }
     keep(&mut parts.calls, &needed);
     keep(&mut parts.class_of, &needed);
-    Some(numbers)
+    (numbers, repair)
 }
 
-/// The versions that are durable after the journal's events: writer and block.
-fn durable_versions(dependence: &Dependence, rest: &Rest<'_>) -> (FxHashSet<(u32, u32)>, FxHashSet<u32>) {
-    let (mut durable, mut begun) = (FxHashSet::default(), FxHashSet::default());
-    for event in rest.events {
-        let Some(used) = dependence.uses.get(event.call as usize).and_then(|u| u.get(event.argument as usize)) else {
-            continue;
+/// What the files hold, and which calls are needed.
+struct Survey<'a> {
+    arrays: &'a [ArrayDecl],
+    kept: &'a [bool],
+    dependence: Dependence,
+    overlaps: FxHashMap<u32, Vec<u32>>,
+    /// For each durable block, the call that wrote it.
+    durable: FxHashMap<u32, u32>,
+    /// Blocks that were ever begun to be stored.
+    begun: FxHashSet<u32>,
+    given_up: Vec<Stored>,
+    needed: Vec<bool>,
+}
+
+impl<'a> Survey<'a> {
+    fn new(parts: &Split, arrays: &'a [ArrayDecl], rest: &Rest<'a>) -> Survey<'a> {
+        let dependence = dependence(&parts.calls, &parts.tasks);
+        let mut written = vec![false; arrays.len()];
+        for used in dependence.uses.iter().flatten().filter(|u| u.access.writes()) {
+            written[dependence.blocks[used.block as usize].array as usize] = true;
+        }
+        let mut survey = Survey {
+            arrays,
+            kept: rest.kept,
+            overlaps: overlaps(&dependence.blocks, &written),
+            needed: vec![false; parts.calls.len()],
+            dependence,
+            durable: FxHashMap::default(),
+            begun: FxHashSet::default(),
+            given_up: Vec::new(),
         };
-        if !rest.kept[dependence.blocks[used.block as usize].array as usize] {
-            continue;
+        for event in rest.events {
+            survey.replay(event);
+        }
+        survey
+    }
+
+    /// A block and all that overlap it.
+    fn around(&self, block: u32) -> impl Iterator<Item = u32> + '_ {
+        std::iter::once(block).chain(self.overlaps.get(&block).into_iter().flatten().copied())
+    }
+
+    fn array(&self, block: u32) -> usize {
+        self.dependence.blocks[block as usize].array as usize
+    }
+
+    fn region(&self, block: u32) -> &Region {
+        &self.dependence.blocks[block as usize].region
+    }
+
+    fn replay(&mut self, event: &Stored) {
+        let used = self.dependence.uses.get(event.call as usize).and_then(|u| u.get(event.argument as usize));
+        let Some(block) = used.filter(|u| u.access.writes()).map(|u| u.block) else { return };
+        if !self.kept[self.array(block)] {
+            return;
         }
         if event.durable {
-            durable.insert((event.call, used.block));
+            self.durable.insert(block, event.call);
         } else {
-            begun.insert(used.block);
-            let mine = &dependence.blocks[used.block as usize];
-            durable.retain(|&(_, other): &(u32, u32)| {
-                let other = &dependence.blocks[other as usize];
-                other.array != mine.array || !other.region.intersects(&mine.region)
-            });
-        }
-    }
-    (durable, begun)
-}
-
-fn needed(parts: &Split, arrays: &[ArrayDecl], rest: &Rest<'_>) -> Option<Vec<bool>> {
-    let dependence = dependence(&parts.calls, &parts.tasks);
-    let (durable, begun) = durable_versions(&dependence, rest);
-    // The last writer of each block. Blocks that later, larger writes cover count as well: that only repeats work.
-    let mut last_writer: FxHashMap<u32, u32> = FxHashMap::default();
-    for (call, uses) in dependence.uses.iter().enumerate() {
-        for used in uses.iter().filter(|u| u.access.writes()) {
-            last_writer.insert(used.block, call as u32);
-        }
-    }
-    let mut needed = vec![false; parts.calls.len()];
-    for (&block, &call) in &last_writer {
-        let role = arrays[dependence.blocks[block as usize].array as usize].role;
-        if matches!(role, Role::Output | Role::InOut) && !durable.contains(&(call, block)) {
-            needed[call as usize] = true;
-        }
-    }
-    for call in (0..needed.len()).rev() {
-        for p in &dependence.predecessors[call] {
-            if needed[call] && p.hazard == Hazard::ReadAfterWrite && !durable.contains(&(p.call, p.block)) {
-                needed[p.call as usize] = true;
+            self.begun.insert(block);
+            let overwritten: Vec<u32> = self.around(block).collect();
+            for other in overwritten {
+                self.durable.remove(&other);
             }
         }
     }
-    let intact = (0..needed.len())
-        .all(|call| !needed[call] || reads_are_intact(&dependence, arrays, call, &durable, &begun, &needed));
-    intact.then_some(needed)
+
+    fn is_durable(&self, call: u32, block: u32) -> bool {
+        self.durable.get(&block) == Some(&call)
+    }
+
+    /// The last writer of each block that no later write covers wholly.
+    fn last_writers(&self) -> FxHashMap<u32, u32> {
+        let mut last: FxHashMap<u32, u32> = FxHashMap::default();
+        for (call, uses) in self.dependence.uses.iter().enumerate() {
+            for used in uses.iter().filter(|u| u.access.writes()) {
+                for &other in self.overlaps.get(&used.block).into_iter().flatten() {
+                    if self.region(used.block).contains(self.region(other)) {
+                        last.remove(&other);
+                    }
+                }
+                last.insert(used.block, call as u32);
+            }
+        }
+        last
+    }
+
+    /// Marks every call that is needed for the results.
+    fn need_results(&mut self) {
+        let results: Vec<u32> = self
+            .last_writers()
+            .into_iter()
+            .filter(|&(block, call)| {
+                let role = self.arrays[self.array(block)].role;
+                matches!(role, Role::Output | Role::InOut) && !self.is_durable(call, block)
+            })
+            .map(|(_, call)| call)
+            .collect();
+        let mut open: Vec<u32> = Vec::new();
+        let need = |needed: &mut [bool], open: &mut Vec<u32>, call: u32| {
+            if !std::mem::replace(&mut needed[call as usize], true) {
+                open.push(call);
+            }
+        };
+        results.into_iter().for_each(|call| need(&mut self.needed, &mut open, call));
+        while let Some(call) = open.pop() {
+            for p in &self.dependence.predecessors[call as usize] {
+                if p.hazard == Hazard::ReadAfterWrite && !self.is_durable(p.call, p.block) {
+                    need(&mut self.needed, &mut open, p.call);
+                }
+            }
+            // What is later than this call, where it reads or writes, is in its way.
+            let later: Vec<(u32, u32)> = self.dependence.uses[call as usize]
+                .iter()
+                .flat_map(|used| self.around(used.block))
+                .filter_map(|block| self.durable.get(&block).map(|&writer| (block, writer)))
+                .filter(|&(_, writer)| writer >= call)
+                .collect();
+            for (block, writer) in later {
+                if self.durable.remove(&block).is_some() {
+                    let uses = &self.dependence.uses[writer as usize];
+                    let argument = uses.iter().position(|u| u.block == block && u.access.writes());
+                    let argument = argument.unwrap_or_default() as u32;
+                    self.given_up.push(Stored { call: writer, argument, durable: false });
+                    need(&mut self.needed, &mut open, writer);
+                }
+            }
+        }
+    }
+
+    /// Blocks whose initial content a needed call reads though it may have been overwritten.
+    fn lost_initial_content(&self) -> Vec<Arg> {
+        let mut found: FxHashSet<Arg> = FxHashSet::default();
+        for call in (0..self.needed.len()).filter(|&c| self.needed[c]) {
+            let reads = self.dependence.uses[call].iter().filter(|u| u.access.reads());
+            for used in reads.filter(|u| self.kept[self.array(u.block)]) {
+                let sources = &self.dependence.predecessors[call];
+                if sources.iter().any(|p| p.hazard == Hazard::ReadAfterWrite && p.block == used.block) {
+                    continue;
+                }
+                for begun in self.around(used.block).filter(|b| self.begun.contains(b)) {
+                    let mut pieces: Vec<Region> =
+                        self.region(used.block).intersection(self.region(begun)).into_iter().collect();
+                    for durable in self.around(used.block).filter(|b| self.durable.contains_key(b)) {
+                        pieces = pieces.iter().flat_map(|p| without(p, self.region(durable))).collect();
+                    }
+                    let array = self.array(used.block) as u32;
+                    found.extend(pieces.into_iter().map(|region| Arg { array, region }));
+                }
+            }
+        }
+        let mut restore: Vec<Arg> = found.into_iter().collect();
+        restore.sort();
+        restore
+    }
 }
 
-/// Whether what a needed call reads from the root memory is still there: nothing that is written later in the program
-/// has been stored over it.
-fn reads_are_intact(
-    dependence: &Dependence,
-    arrays: &[ArrayDecl],
-    call: usize,
-    durable: &FxHashSet<(u32, u32)>,
-    begun: &FxHashSet<u32>,
-    needed: &[bool],
-) -> bool {
-    dependence.uses[call].iter().filter(|u| u.access.reads()).all(|used| {
-        let mine = &dependence.blocks[used.block as usize];
-        if arrays[mine.array as usize].role == Role::Input {
-            return true;
-        }
-        let overlaps = |block: u32| {
-            let other = &dependence.blocks[block as usize];
-            other.array == mine.array && other.region.intersects(&mine.region)
+/// The elements of `region` that are not in `hole`, as disjoint regions.
+fn without(region: &Region, hole: &Region) -> Vec<Region> {
+    let Some(cut) = region.intersection(hole) else { return vec![*region] };
+    let (mut start, mut len) = (region.start().to_vec(), region.len().to_vec());
+    let mut pieces = Vec::new();
+    for d in 0..region.rank() {
+        let mut piece = |from: u64, to: u64| {
+            if from < to {
+                let (mut start, mut len) = (start.clone(), len.clone());
+                (start[d], len[d]) = (from, to - from);
+                pieces.push(Region::new(&start, &len));
+            }
         };
-        let sources: Vec<_> = dependence.predecessors[call]
-            .iter()
-            .filter(|p| p.mine == used.block && p.hazard == Hazard::ReadAfterWrite)
-            .collect();
-        // Produced again as a whole by a call that runs again: nothing is read from before.
-        if sources.iter().any(|p| needed[p.call as usize] && p.block == used.block) {
-            return true;
+        piece(region.start()[d], cut.start()[d]);
+        piece(cut.end(d), region.end(d));
+        (start[d], len[d]) = (cut.start()[d], cut.len()[d]);
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_around_a_hole_is_disjoint_and_complete() {
+        let region = Region::new(&[1, 2, 0], &[4, 3, 5]);
+        for hole in [
+            Region::new(&[2, 3, 1], &[1, 1, 2]),
+            Region::new(&[0, 0, 0], &[9, 9, 9]),
+            Region::new(&[0, 0, 0], &[2, 9, 9]),
+            Region::new(&[4, 4, 4], &[9, 9, 9]),
+            Region::new(&[7, 0, 0], &[1, 1, 1]),
+        ] {
+            let pieces = without(&region, &hole);
+            for i in 0..6 {
+                for j in 0..6 {
+                    for k in 0..6 {
+                        let cell = Region::new(&[i, j, k], &[1, 1, 1]);
+                        let times = pieces.iter().filter(|p| p.contains(&cell)).count();
+                        let expected = region.contains(&cell) && !hole.contains(&cell);
+                        assert_eq!(times, usize::from(expected), "{cell} of {region} without {hole}");
+                    }
+                }
+            }
         }
-        let newer = durable.iter().any(|&(writer, block)| writer as usize >= call && overlaps(block));
-        let covered = sources.iter().any(|p| p.block == used.block);
-        let initial_lost =
-            !covered && begun.iter().any(|&block| overlaps(block) && !sources.iter().any(|p| p.block == block));
-        !newer && !initial_lost
-    })
+    }
 }
