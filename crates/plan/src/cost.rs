@@ -10,7 +10,7 @@ const DISK_FRAGMENT_SECONDS: f64 = 4e-6;
 const LINE_BYTES: u64 = 64;
 /// How much slower a plan may be predicted to be if it moves fewer bytes: predictions are no better than this, and
 /// every byte moved takes memory bandwidth and processor time from the leaves, and the disk's from everybody.
-const SLOWER_FOR_FEWER_BYTES: f64 = 1.05;
+pub(crate) const SLOWER_FOR_FEWER_BYTES: f64 = 1.05;
 /// How unevenly workers of a shared machine run: the share of the longest step that is lost waiting for the last.
 pub(crate) const UNEVEN: f64 = 0.06;
 

@@ -4,7 +4,7 @@
 //! of one sub-call fit, how many bytes would move if nothing but the previous sub-call's blocks stayed); the most
 //! promising are then planned in earnest, and the cheapest plan decides.
 
-use crate::cost::{Price, UNEVEN, moving_seconds};
+use crate::cost::{Price, SLOWER_FOR_FEWER_BYTES, UNEVEN, moving_seconds};
 use crate::edge::{Draft, EdgeFacts, TaskRef, draft};
 use crate::error::PlanError;
 use crate::mapping::Mapping;
@@ -25,7 +25,7 @@ const FINALISTS: usize = 32;
 const STREAMING_SHARE: f64 = 0.5;
 
 /// Predicted times this close are equal; then smaller blocks are better, whose transfers overlap more evenly.
-const EQUAL_TIMES: f64 = 1.003;
+const EQUAL_TIMES: f64 = 1.0003;
 
 struct Candidate {
     tunables: Tunables,
@@ -264,10 +264,9 @@ fn finals(facts: &EdgeFacts<'_>, scope: &Scope, fitting: Vec<Candidate>, depth_m
             planned.push((draft.price(), candidate));
         }
     }
-    // Against the fastest, not against each other: nearly as fast as nearly as fast may be slow.
     let by_time = |a: &(Price, Candidate), b: &(Price, Candidate)| a.0.seconds.total_cmp(&b.0.seconds);
-    let fastest = planned.iter().map(|(price, _)| *price).min_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
-    planned.retain(|(price, _)| *price == fastest || price.beats(&fastest));
+    let fastest = planned.iter().map(|(price, _)| price.seconds).min_by(f64::total_cmp)?;
+    planned.retain(|(price, _)| price.seconds <= fastest * SLOWER_FOR_FEWER_BYTES);
     let fewest = planned.iter().map(|(price, _)| price.bytes).min()?;
     planned.retain(|(price, _)| price.bytes == fewest);
     let (best, _) = planned.iter().min_by(|a, b| by_time(a, b))?;
