@@ -86,7 +86,10 @@ pub(crate) fn call(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
         peers: peers.into_iter().map(Contender::figure).collect(),
         bar: Bar::AtMost(200.0),
         notes: vec![
-            format!("an empty call in a stream of {calls}, on {} threads; on one thread {alone:.1} ns", bench.threads()),
+            format!(
+                "an empty call in a stream of {calls}, on {} threads; on one thread {alone:.1} ns",
+                bench.threads()
+            ),
             format!("once before the first run: planning and memory, {preparing_ns:.0} ns a call"),
         ],
         failed: None,

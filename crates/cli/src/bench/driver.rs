@@ -39,7 +39,12 @@ impl Driver {
     ///
     /// # Errors
     /// In words, why this peer cannot be had.
-    pub(crate) fn start(command: &[String], options: &[String], patience: Duration, abort: &Abort) -> Result<Driver, String> {
+    pub(crate) fn start(
+        command: &[String],
+        options: &[String],
+        patience: Duration,
+        abort: &Abort,
+    ) -> Result<Driver, String> {
         let program = command.first().ok_or("no command")?;
         let mut child = Command::new(program)
             .args(&command[1..])

@@ -25,7 +25,9 @@ impl Catalogue {
         };
         let refuse = |why: String| {
             let name = file.display();
-            Failure::Request(format!("cannot use the list of peers {name}: {why}; bench/install-peers.sh writes it anew"))
+            Failure::Request(format!(
+                "cannot use the list of peers {name}: {why}; bench/install-peers.sh writes it anew"
+            ))
         };
         let text = std::fs::read_to_string(&file).map_err(|e| refuse(e.to_string()))?;
         let entries = serde_json::from_str(&text).map_err(|e| refuse(e.to_string()))?;

@@ -107,8 +107,11 @@ pub(crate) fn beside_peers(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
         });
         let start = |peer: &str| {
             let file = |name: &str| scratch.path(name).display().to_string();
-            let mut options =
-                vec![("a", a.display().to_string()), ("b", b.display().to_string()), ("c", file(&format!("{peer}.npy")))];
+            let mut options = vec![
+                ("a", a.display().to_string()),
+                ("b", b.display().to_string()),
+                ("c", file(&format!("{peer}.npy"))),
+            ];
             options.push(("block", bench.size(4096, 256).to_string()));
             if warm {
                 options.push(("warm", String::new()));

@@ -20,7 +20,11 @@ pub(crate) fn text(rows: &[Row], quick: bool) -> String {
                     line.push(peer.median().map_or_else(|| "missing".to_owned(), |cost| shown(row.unit, cost)));
                     line.push(peer.name.clone());
                     line.push(row.ratio_to(peer).map(|r| format!("{r:.3}")).unwrap_or_default());
-                    line.push(row.ratios_of_turns(peer).map(|r| format!("{:.2} {:.2} {:.2}", r[0], r[1], r[2])).unwrap_or_default());
+                    line.push(
+                        row.ratios_of_turns(peer)
+                            .map(|r| format!("{:.2} {:.2} {:.2}", r[0], r[1], r[2]))
+                            .unwrap_or_default(),
+                    );
                 }
                 None => line.resize(6, String::new()),
             }
