@@ -1,0 +1,30 @@
+//! The leaf takes other views than the parameters say.
+
+use multigrain_program::*;
+
+struct Copy1;
+
+impl Task for Copy1 {
+    type Params = (Read<f32, 1>, Write<f32, 1>);
+    fn name(&self) -> &'static str {
+        "copy"
+    }
+    fn param_names(&self) -> &'static [&'static str] {
+        &["x", "y"]
+    }
+    fn tunables(&self, _: &CallShape) -> Vec<Tunable> {
+        Vec::new()
+    }
+    fn split(&self, _: &CallShape, _: &Tunables) -> Vec<SubCall> {
+        Vec::new()
+    }
+    fn work(&self, _: &CallShape) -> Work {
+        Work::default()
+    }
+
+    fn leaf(&self, (x, y): (ViewMut<'_, f32, 1>, ViewMut<'_, f32, 1>), _: &mut LeafContext<'_>) {
+        let _ = (x, y);
+    }
+}
+
+fn main() {}
