@@ -1,0 +1,108 @@
+//! Every operation of a run on files fails once: the run ends with a message that names the file, leaves nothing
+//! behind, and the next run is as if nothing had been.
+
+mod support;
+
+use multigrain::Error;
+use multigrain::rooms::store::faults::Faults;
+use multigrain::rooms::store::{BackendChoice, Operation, OperationKind, Verdict};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use support::*;
+
+const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
+
+/// Fails operation `n` and remembers what every operation was.
+struct Fail {
+    n: u64,
+    errno: i32,
+    seen: Mutex<Vec<(OperationKind, PathBuf)>>,
+}
+
+impl Faults for Fail {
+    fn before(&self, operation: &Operation<'_>) -> Verdict {
+        let mut seen = self.seen.lock().unwrap();
+        seen.push((operation.kind, operation.path.to_owned()));
+        // Counted here: operations of two threads may be asked about in another order than they are numbered.
+        if seen.len() as u64 - 1 == self.n { Verdict::Fail(self.errno) } else { Verdict::Go }
+    }
+}
+
+fn failing(n: u64, errno: i32) -> Arc<Fail> {
+    Arc::new(Fail { n, errno, seen: Mutex::new(Vec::new()) })
+}
+
+fn every_operation(case: &Case, errno: i32, only_writes: bool) {
+    let expected = case.expected();
+    let interval = Some(Duration::ZERO);
+    let none = failing(u64::MAX, 0);
+    run(&case.setup.runtime(Some(none.clone())), &case.job, false, interval).unwrap();
+    case.clear();
+    let operations = none.seen.lock().unwrap().len() as u64;
+    let (mut before, mut within) = (0, 0);
+    for n in 0..operations {
+        let fail = failing(n, errno);
+        let runtime = case.setup.runtime(Some(fail.clone()));
+        let ended = run(&runtime, &case.job, false, interval);
+        let seen = fail.seen.lock().unwrap().clone();
+        let Some((kind, path)) = seen.get(n as usize).cloned() else {
+            // Which operations there are depends a little on timing.
+            assert!(ended.is_ok());
+            case.clear();
+            continue;
+        };
+        let what = format!("{}, operation {n} ({kind:?} of {})", case.name, path.display());
+        if kind == OperationKind::Remove {
+            assert!(ended.is_ok(), "{what}: a journal that cannot be removed is no fault");
+            case.clear();
+            continue;
+        }
+        let error = ended.err().unwrap_or_else(|| panic!("{what} failed, but not the run"));
+        let message = error.to_string();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        assert!(message.contains(name), "{what}: {message}");
+        match &error {
+            Error::File(_) => before += 1,
+            Error::Run(_) | Error::Store(_) => within += 1,
+            other => panic!("{what}: {other:?}"),
+        }
+        if matches!((&error, kind), (Error::Run(_), OperationKind::Read | OperationKind::Write)) {
+            assert!(message.contains("block ["), "{what}: {message}");
+        }
+        assert_eq!(error.exit_status(), if matches!(error, Error::File(_)) { 2 } else { 1 }, "{what}: {message}");
+        // What was published before the fault stays: it is whole. All else is removed.
+        for name in case.left() {
+            let at = case.outputs.iter().position(|o| o.ends_with(&name));
+            let at = at.unwrap_or_else(|| panic!("{what} left {name}: {message}"));
+            let published = matches!(kind, OperationKind::SyncDirectory | OperationKind::Truncate)
+                || matches!(kind, OperationKind::Sync | OperationKind::Rename);
+            assert!(published && matches!(error, Error::Store(_)), "{what} left {name}: {message}");
+            assert!(std::fs::read(&case.outputs[at]).unwrap() == expected[at], "{what}: {name} is not whole");
+        }
+        case.clear();
+        // The runtime itself is as good as new.
+        if !only_writes || kind == OperationKind::Write {
+            run(&runtime, &case.job, false, interval).unwrap_or_else(|e| panic!("{what}, then once more: {e}"));
+            assert!(case.results() == expected, "{what}, then once more");
+            case.clear();
+        }
+    }
+    eprintln!("{}: {operations} operations, {before} failed before the run, {within} within it", case.name);
+    assert!(before >= 5 && within > operations / 3);
+}
+
+#[test]
+fn every_operation_fails_once() {
+    for case in cases(BackendChoice::Auto) {
+        every_operation(&case, EIO, false);
+    }
+}
+
+#[test]
+fn every_operation_of_the_pool_finds_the_disk_full_once() {
+    for case in cases(BackendChoice::Pool) {
+        every_operation(&case, ENOSPC, true);
+    }
+}
