@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::homes::{Homes, Opening, Place, transfer_all};
 use crate::job::{Job, Sink, Source};
 use crate::outcome::Outcome;
-use crate::resume::{Begin, Begun, fingerprint};
+use crate::resume::{Begin, Begun, fingerprint, forget};
 use multigrain_engine::{EngineError, Progress, Report, RunOptions, StoreLog};
 use multigrain_machine::{Driver, Machine, format_bytes};
 use multigrain_plan::{EdgeTraffic, Mapping, Plan, PlanOptions, Planner};
@@ -40,7 +40,8 @@ pub struct Options {
     pub mapping: Mapping,
     /// How files are reached.
     pub backend: BackendChoice,
-    /// Bytes of transfer buffers for files, counted in the memory budget. `None`: 8 MiB, or an eighth of a small budget.
+    /// Bytes of transfer buffers for files, counted in the memory budget. `None`: 8 MiB, or 1/128
+    /// of the budget, at least 1 MiB.
     pub disk_buffer_bytes: Option<u64>,
     /// Asked before every file operation; for tests.
     pub faults: Option<Arc<dyn Faults>>,
@@ -156,6 +157,18 @@ impl Runtime {
             Driver::Disk => run.on_disk(plan)?,
             _ => run.in_memory(plan)?,
         };
+        let mut edges = edges;
+        let flops = if resumed {
+            // What was done before is no part of this run's time, so it is no part of its traffic and work.
+            let rest = plan.edges();
+            for edge in &mut edges {
+                edge.traffic = rest.iter().find(|e| e.name == edge.name).map(|e| e.traffic).unwrap_or_default();
+            }
+            plan.flops()
+        } else {
+            let tasks = job.program.tasks();
+            job.program.calls().iter().map(|c| tasks[c.task as usize].work(&c.shape()).flops).sum()
+        };
         Ok(Outcome {
             plan,
             machine,
@@ -163,12 +176,7 @@ impl Runtime {
             breakdown: report.breakdown,
             records: report.records,
             edges,
-            flops: job
-                .program
-                .calls()
-                .iter()
-                .map(|c| job.program.tasks()[c.task as usize].work(&c.shape()).flops)
-                .sum(),
+            flops,
             backend: self.disk.backend_name().to_owned(),
             resumed,
             homes,
@@ -290,6 +298,7 @@ impl Run<'_> {
     fn in_memory(&self, plan: Arc<Plan>) -> Result<Done, Error> {
         let disk = &self.runtime.disk;
         let homes = Homes::in_memory(self.job, disk)?;
+        forget(self.job, disk)?;
         // Outputs are created before the work, so that a name that cannot be written is refused at once.
         let mut files = Vec::new();
         let created = self.job.sinks.iter().enumerate().try_for_each(|(i, sink)| {
@@ -385,9 +394,11 @@ impl Run<'_> {
     }
 }
 
+/// Transfer buffers serve what is not aligned; the blocks themselves need the memory more.
 fn buffer_bytes(options: &Options) -> u64 {
-    let standard = 8 << 20;
-    options.disk_buffer_bytes.unwrap_or_else(|| options.memory_bytes.map_or(standard, |m| standard.min(m / 8)))
+    let (least, most) = (1 << 20, 8 << 20);
+    let share = |memory: u64| (memory / 128).clamp(least, most).min(memory / 8);
+    options.disk_buffer_bytes.unwrap_or_else(|| options.memory_bytes.map_or(most, share))
 }
 
 /// Bytes over every edge with lower bounds: for each edge, what a memory of the child's capacity must at least see.

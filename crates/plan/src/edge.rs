@@ -1,6 +1,6 @@
 //! One edge: from split calls to what every child does, by running the passes in turn.
 
-use crate::cost::{Price, UNEVEN, child_seconds, leaf_seconds};
+use crate::cost::{UNEVEN, child_seconds, leaf_seconds, price};
 use crate::dependence::{Dependence, dependence};
 use crate::grouping::{seen_outside, signals, views};
 use crate::order::{program_order, sharing_order};
@@ -123,8 +123,14 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    pub(crate) fn price(&self) -> Price {
-        Price { seconds: self.seconds, bytes: self.traffic.bytes_down + self.traffic.bytes_up }
+    /// See [`price`].
+    pub(crate) fn price(&self) -> f64 {
+        price(self.seconds, self.bytes())
+    }
+
+    /// Bytes over the edge, both ways.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.traffic.bytes_down + self.traffic.bytes_up
     }
 }
 
@@ -233,7 +239,7 @@ pub(crate) fn draft(
                 }
             };
             let draft = staged_draft(facts, arrays, staged, &call_seconds, capacity_bytes, scratch_bytes, depth, name);
-            if best.as_ref().is_none_or(|b| draft.price().beats(&b.price())) {
+            if best.as_ref().is_none_or(|b| draft.price() < b.price()) {
                 best = Some(draft);
             }
             if !thorough {

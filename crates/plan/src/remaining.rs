@@ -34,6 +34,8 @@ pub struct Rest<'a> {
     pub events: &'a [Stored],
     /// For each array, whether its file is still there. Scratch files are not.
     pub kept: &'a [bool],
+    /// Whether every kept result was recorded as final: none of them has to be made again.
+    pub complete: bool,
 }
 
 /// What has to be done besides running the plan of what is left.
@@ -48,7 +50,7 @@ pub struct Repair {
 /// Keeps the needed calls of `parts`; returns their numbers in the whole program, and what to repair before they run.
 pub(crate) fn remaining(parts: &mut Split, arrays: &[ArrayDecl], rest: &Rest<'_>) -> (Vec<u32>, Repair) {
     let mut survey = Survey::new(parts, arrays, rest);
-    survey.need_results();
+    survey.need_results(rest.complete);
     let repair = Repair { restore: survey.lost_initial_content(), given_up: std::mem::take(&mut survey.given_up) };
     let needed = survey.needed;
     let numbers: Vec<u32> = (0..parts.calls.len() as u32).filter(|&c| needed[c as usize]).collect();
@@ -132,30 +134,35 @@ impl<'a> Survey<'a> {
         self.durable.get(&block) == Some(&call)
     }
 
-    /// The last writer of each block that no later write covers wholly.
+    /// The last writer of each block of which not every element is written again later.
     fn last_writers(&self) -> FxHashMap<u32, u32> {
         let mut last: FxHashMap<u32, u32> = FxHashMap::default();
         for (call, uses) in self.dependence.uses.iter().enumerate() {
             for used in uses.iter().filter(|u| u.access.writes()) {
-                for &other in self.overlaps.get(&used.block).into_iter().flatten() {
-                    if self.region(used.block).contains(self.region(other)) {
-                        last.remove(&other);
-                    }
-                }
                 last.insert(used.block, call as u32);
             }
         }
-        last
+        let remains = |block: u32, call: u32| {
+            let mut pieces = vec![*self.region(block)];
+            for other in self.overlaps.get(&block).into_iter().flatten() {
+                if last.get(other).is_some_and(|&later| later > call) {
+                    pieces = pieces.iter().flat_map(|p| without(p, self.region(*other))).collect();
+                }
+            }
+            !pieces.is_empty()
+        };
+        last.iter().filter(|&(&block, &call)| remains(block, call)).map(|(&block, &call)| (block, call)).collect()
     }
 
     /// Marks every call that is needed for the results.
-    fn need_results(&mut self) {
+    fn need_results(&mut self, complete: bool) {
         let results: Vec<u32> = self
             .last_writers()
             .into_iter()
             .filter(|&(block, call)| {
-                let role = self.arrays[self.array(block)].role;
-                matches!(role, Role::Output | Role::InOut) && !self.is_durable(call, block)
+                let array = self.array(block);
+                let result = matches!(self.arrays[array].role, Role::Output | Role::InOut);
+                result && !(complete && self.kept[array]) && !self.is_durable(call, block)
             })
             .map(|(_, call)| call)
             .collect();

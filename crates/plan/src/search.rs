@@ -4,7 +4,7 @@
 //! of one sub-call fit, how many bytes would move if nothing but the previous sub-call's blocks stayed); the most
 //! promising are then planned in earnest, and the cheapest plan decides.
 
-use crate::cost::{Price, SLOWER_FOR_FEWER_BYTES, UNEVEN, moving_seconds};
+use crate::cost::{UNEVEN, moving_seconds};
 use crate::edge::{Draft, EdgeFacts, TaskRef, draft};
 use crate::error::PlanError;
 use crate::mapping::Mapping;
@@ -24,8 +24,8 @@ const FINALISTS: usize = 32;
 /// Weight of the bytes moved in the first look, beside the time they are hidden in.
 const STREAMING_SHARE: f64 = 0.5;
 
-/// Predicted times this close are equal; then smaller blocks are better, whose transfers overlap more evenly.
-const EQUAL_TIMES: f64 = 1.0003;
+/// Prices and bytes this close are equal; then smaller blocks are better, whose transfers overlap more evenly.
+const EQUAL: f64 = 1.01;
 
 struct Candidate {
     tunables: Tunables,
@@ -253,7 +253,7 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
 }
 
 fn finals(facts: &EdgeFacts<'_>, scope: &Scope, fitting: Vec<Candidate>, depth_max: usize) -> Option<Tunables> {
-    let mut planned: Vec<(Price, Candidate)> = Vec::new();
+    let mut planned: Vec<((f64, u64), Candidate)> = Vec::new();
     for (number, candidate) in fitting.into_iter().enumerate() {
         if number >= FINALISTS && !planned.is_empty() {
             break;
@@ -261,21 +261,15 @@ fn finals(facts: &EdgeFacts<'_>, scope: &Scope, fitting: Vec<Candidate>, depth_m
         let split = split_with(scope, &candidate.tunables);
         let result: Result<Draft, _> = draft(facts, &scope.arrays, &split, depth_max, facts.stages());
         if let Ok(draft) = result {
-            planned.push((draft.price(), candidate));
+            planned.push(((draft.price(), draft.bytes()), candidate));
         }
     }
-    let by_time = |a: &(Price, Candidate), b: &(Price, Candidate)| a.0.seconds.total_cmp(&b.0.seconds);
-    let fastest = planned.iter().map(|(price, _)| price.seconds).min_by(f64::total_cmp)?;
-    planned.retain(|(price, _)| price.seconds <= fastest * SLOWER_FOR_FEWER_BYTES);
-    let fewest = planned.iter().map(|(price, _)| price.bytes).min()?;
-    planned.retain(|(price, _)| price.bytes == fewest);
-    let (best, _) = planned.iter().min_by(|a, b| by_time(a, b))?;
-    let enough = best.seconds * EQUAL_TIMES;
-    planned.retain(|(price, _)| price.seconds <= enough);
+    let (price, bytes) = planned.iter().map(|(draft, _)| *draft).min_by(|a, b| a.0.total_cmp(&b.0))?;
+    planned.retain(|(draft, _)| draft.0 <= price * EQUAL && draft.1 as f64 <= bytes as f64 * EQUAL);
     if facts.stages() {
         planned.into_iter().min_by_key(|(_, c)| c.footprint).map(|(_, c)| c.tunables)
     } else {
-        planned.into_iter().min_by(by_time).map(|(_, c)| c.tunables)
+        planned.into_iter().min_by(|a, b| a.0.0.total_cmp(&b.0.0)).map(|(_, c)| c.tunables)
     }
 }
 
