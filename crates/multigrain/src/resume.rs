@@ -7,7 +7,7 @@ use crate::job::{Job, Source};
 use crate::journal::{Found, RunJournal};
 use crate::runtime::Runtime;
 use multigrain_machine::Machine;
-use multigrain_plan::{Op, Plan, Rest};
+use multigrain_plan::{Op, Plan, PlanError, Rest};
 use multigrain_program::{Arg, ArrayDecl, Role};
 use multigrain_store::{Disk, Journal, StoreError};
 use std::hash::{Hash, Hasher};
@@ -40,10 +40,6 @@ impl<'a> Begin<'a> {
         self.fingerprint.iter().map(|(name, value)| (name.as_str(), *value)).collect()
     }
 
-    fn sinks_in_parts(&self) -> impl Iterator<Item = PathBuf> {
-        self.job.sinks.iter().flatten().map(part_path)
-    }
-
     /// Begins from the inputs. When it fails, no file is left.
     pub(crate) fn afresh(&self) -> Result<Begun<'a>, Error> {
         let disk = self.disk;
@@ -51,7 +47,7 @@ impl<'a> Begin<'a> {
         // A journal of an earlier run must not be believed about the files that are made now: it is emptied first.
         let early = match self.journal_path.exists() {
             true => {
-                self.refuse_if_busy()?;
+                refuse_if_busy(self.job, disk)?;
                 Some(create()?)
             }
             false => None,
@@ -81,26 +77,12 @@ impl<'a> Begin<'a> {
         Ok(Begun { homes, plan: self.whole.clone(), log })
     }
 
-    /// Whoever runs holds the locks of the files that it writes; its journal must not be touched.
-    fn refuse_if_busy(&self) -> Result<(), Error> {
-        for part in self.sinks_in_parts() {
-            let held = std::fs::File::open(&part).is_ok_and(|file| {
-                // The lock ends with `file`. A file system without locks has no holders either.
-                matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock))
-            });
-            if held {
-                return Err(Error::File(StoreError::Busy { path: part }));
-            }
-        }
-        Ok(())
-    }
-
     /// Begins where an interrupted run ended. `None` when there is nothing to continue from. When it fails, what the
     /// interrupted run left stays.
     pub(crate) fn continued(&self, runtime: &Runtime, machine: &Machine) -> Result<Option<Begun<'a>>, Error> {
         let disk = self.disk;
         if self.journal_path.exists() {
-            self.refuse_if_busy()?;
+            refuse_if_busy(self.job, disk)?;
         }
         let Some((journal, records)) = Journal::resume(disk, &self.journal_path, &self.parts()).map_err(Error::File)?
         else {
@@ -108,7 +90,7 @@ impl<'a> Begin<'a> {
         };
         let found = Found::new(&records);
         // A `.part` that is not there must not be made while the journal says what it held.
-        if !found.ready || !found.complete && !self.sinks_in_parts().all(|part| part.exists()) {
+        if !found.ready || !found.complete && !part_paths(self.job).all(|part| part.exists()) {
             return Ok(None);
         }
         let opening = if found.complete { Opening::Complete } else { Opening::Continued };
@@ -116,8 +98,12 @@ impl<'a> Begin<'a> {
         if !homes.resumed {
             return Ok(None);
         }
-        let rest = Rest { events: &found.events, kept: &homes.kept };
-        let (plan, repair) = runtime.planner(machine)?.plan_rest(&self.job.program, &rest)?;
+        let rest = Rest { events: &found.events, kept: &homes.kept, complete: found.complete };
+        let (plan, repair) = match runtime.planner(machine)?.plan_rest(&self.job.program, &rest) {
+            // The whole job fits, so it can begin anew even where the addresses of what is left cannot be found.
+            Err(PlanError::DoesNotFit { .. }) => return Ok(None),
+            planned => planned?,
+        };
         if !plan.calls.is_empty() && homes.published.contains(&true) {
             // Results that go nowhere have to be made again, and might need what has its final name by now.
             return Ok(None);
@@ -132,6 +118,31 @@ impl<'a> Begin<'a> {
         homes.restore(self.job, disk, &repair.restore)?;
         Ok(Some(Begun { homes, plan, log }))
     }
+}
+
+/// The results of a job while they are written.
+fn part_paths(job: &Job) -> impl Iterator<Item = PathBuf> {
+    job.sinks.iter().flatten().map(part_path)
+}
+
+/// Whoever runs holds the locks of the files that it writes; its journal must not be touched.
+fn refuse_if_busy(job: &Job, disk: &Disk) -> Result<(), Error> {
+    match job.sinks.iter().flatten().find(|sink| disk.is_busy(sink.path())) {
+        Some(sink) => Err(Error::File(StoreError::Busy { path: part_path(sink) })),
+        None => Ok(()),
+    }
+}
+
+/// Before a run that keeps no journal makes the files of its results: a journal of an earlier run must not be believed
+/// about them.
+pub(crate) fn forget(job: &Job, disk: &Disk) -> Result<(), Error> {
+    let Some(sink) = job.sinks.iter().flatten().next() else { return Ok(()) };
+    let path = Journal::path_for(sink.path());
+    if path.exists() {
+        refuse_if_busy(job, disk)?;
+        Journal::create(disk, &path, &[]).map_err(Error::File)?.remove(disk);
+    }
+    Ok(())
 }
 
 /// Whether a plan may overwrite blocks that a later resumed run would have to read: blocks that it has read before or

@@ -121,8 +121,9 @@ fn runs_that_continue_are_killed_too() {
         let expected = case.expected();
         let (operations, _) = operations(&case, zero);
         let mut kills = 0;
-        for first in (0..operations).step_by(7) {
-            for second in (first % 5..operations).step_by(11) {
+        let step = operations as usize / 10;
+        for first in (0..operations).step_by(step) {
+            for second in (first % 5..operations).step_by(step + 3) {
                 for resume in [true, false] {
                     if killed(&case, first, false, zero, &expected) {
                         case.clear();

@@ -6,7 +6,7 @@ use multigrain::rooms::plan::testing::{Combine, Product, Rng, Scale, Stencil, Tr
 use multigrain::rooms::program::{ElementType, Program, Role, Scalars};
 use multigrain::rooms::store::faults::Faults;
 use multigrain::rooms::store::{BackendChoice, npy};
-use multigrain::{Error, Job, MachineChoice, Options, Outcome, Runtime, Settings, Sink, Source};
+use multigrain::{Error, Job, MachineChoice, Mapping, Options, Outcome, Runtime, Settings, Sink, Source};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +45,8 @@ fn add_cores(memories: &mut Vec<Memory>, cores: usize, local_bytes: Option<u64>)
 #[derive(Clone)]
 pub(crate) struct Setup {
     pub(crate) machine: Machine,
+    /// Tiles, given so that no run spends its time on choosing them.
+    pub(crate) mapping: Mapping,
     pub(crate) backend: BackendChoice,
 }
 
@@ -53,6 +55,7 @@ impl Setup {
         Runtime::new(Options {
             machine: MachineChoice::Given(Box::new(self.machine.clone())),
             backend: self.backend,
+            mapping: self.mapping.clone(),
             disk_buffer_bytes: Some(BUFFER_BYTES),
             faults,
             ..Options::default()
@@ -153,6 +156,30 @@ pub(crate) fn directory() -> tempfile::TempDir {
     }
 }
 
+/// Tiles for the tasks of these jobs.
+fn mapping() -> Mapping {
+    let mut mapping = Mapping::default();
+    for task in ["product", "product update"] {
+        for (name, dram, core) in [("m", 30, 15), ("n", 35, 35), ("k", 48, 48)] {
+            mapping.set(task, "dram", name, dram);
+            mapping.set(task, "core", name, core);
+        }
+    }
+    for (task, dram, core) in [
+        ("scale", [16, 48], [8, 48]),
+        ("combine", [14, 25], [7, 25]),
+        ("stencil", [14, 25], [7, 25]),
+        ("transpose", [14, 25], [7, 25]),
+    ] {
+        for (d, name) in ["d0", "d1"].into_iter().enumerate() {
+            mapping.set(task, "dram", name, dram[d]);
+            mapping.set(task, "core", name, core[d]);
+            mapping.set(task, "local", name, [4, 16][d]);
+        }
+    }
+    mapping
+}
+
 /// A job from a program: every input and every array that is updated is read from a .npy file of random small numbers,
 /// every result goes to one.
 pub(crate) fn case(
@@ -182,7 +209,13 @@ pub(crate) fn case(
             outputs.push(path);
         }
     }
-    Case { name, setup: Setup { machine: machine(directory.path()), backend }, job, outputs, directory }
+    Case {
+        name,
+        setup: Setup { machine: machine(directory.path()), mapping: mapping(), backend },
+        job,
+        outputs,
+        directory,
+    }
 }
 
 /// A product whose k is split: blocks of c are read and written again, or kept.

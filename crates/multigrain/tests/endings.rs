@@ -1,0 +1,162 @@
+//! Runs that end before their time: a leaf that panics, an interruption. Nothing hangs, nothing is left that should
+//! not be, and the runtime can be used afterwards. And runs that end well, alike on every machine.
+
+mod support;
+
+use multigrain::prelude::*;
+use multigrain::rooms::engine::EngineError;
+use multigrain::rooms::plan::testing::Product;
+use multigrain::rooms::store::BackendChoice;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use support::*;
+
+/// y = x + 1 by rows; panics at a row that starts with NaN, and calls `before` at each call.
+struct Touchy {
+    before: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl Task for Touchy {
+    type Params = (Read<f32, 2>, Write<f32, 2>);
+    fn name(&self) -> &'static str {
+        "touchy"
+    }
+    fn param_names(&self) -> &'static [&'static str] {
+        &["x", "y"]
+    }
+    fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
+        vec![Tunable { name: "rows", extent: call.shapes[0].dims()[0], multiple: 1 }]
+    }
+    fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
+        let (rows, columns) = (call.shapes[0].dims()[0], call.shapes[0].dims()[1]);
+        blocks(rows, tunables.get("rows", rows))
+            .map(|(start, len)| {
+                let part = Region::new(&[start, 0], &[len, columns]);
+                SubCall::itself([(0, part), (1, part)], &call.scalars)
+            })
+            .collect()
+    }
+    fn leaf(&self, (x, mut y): (View<'_, f32, 2>, ViewMut<'_, f32, 2>), _: &mut LeafContext<'_>) {
+        (self.before)();
+        for i in 0..x.len(0) {
+            assert!(!x.row(&[i])[0].is_nan(), "a row that is no number");
+            y.row_mut(&[i]).iter_mut().zip(x.row(&[i])).for_each(|(y, x)| *y = x + 1.0);
+        }
+    }
+    fn work(&self, call: &CallShape) -> Work {
+        let n = call.shapes[0].elements() as f64;
+        Work { flops: n, bytes: 8.0 * n }
+    }
+}
+
+fn touchy(before: Arc<dyn Fn() + Send + Sync>, machine: impl FnOnce(&std::path::Path) -> Machine) -> Case {
+    let mut program = Program::new();
+    let task = program.task(Touchy { before });
+    let x = program.array::<f32, 2>("x", [64, 96], Role::Input).unwrap();
+    let y = program.array::<f32, 2>("y", [64, 96], Role::Output).unwrap();
+    program.call(task, (x.all(), y.all()), Scalars::new()).unwrap();
+    case("touchy", program, machine, BackendChoice::Auto)
+}
+
+#[test]
+fn a_leaf_that_panics_ends_the_run() {
+    let on_disk = |d: &std::path::Path| disk_machine(d, 16 << 10, 2, None);
+    let in_local = |d: &std::path::Path| disk_machine(d, 16 << 10, 3, Some(4 << 10));
+    let in_memory = |_: &std::path::Path| memory_machine(4, None);
+    let machines: [&dyn Fn(&std::path::Path) -> Machine; 3] = [&on_disk, &in_local, &in_memory];
+    for (number, machine) in machines.into_iter().enumerate() {
+        let case = touchy(Arc::new(|| ()), machine);
+        let input = case.directory().join("in-x.npy");
+        let good = std::fs::read(&input).unwrap();
+        for row in [0, 31, 63] {
+            let mut bad = good.clone();
+            let at = bad.len() - (64 - row) * 96 * 4;
+            bad[at..at + 4].copy_from_slice(&f32::NAN.to_le_bytes());
+            std::fs::write(&input, bad).unwrap();
+            let runtime = case.setup.runtime(None);
+            let error = run(&runtime, &case.job, false, None).err().expect("the leaf panicked, but not the run");
+            let Error::Run(EngineError::LeafPanicked { call, message }) = &error else { panic!("{error:?}") };
+            assert_eq!(call.task, "touchy");
+            assert!(message.contains("a row that is no number"), "{message}");
+            assert!(error.to_string().contains("x ["), "machine {number}: no block is named: {error}");
+            assert_eq!(error.exit_status(), 1);
+            assert_eq!(case.left(), [""; 0], "machine {number}");
+            std::fs::write(&input, &good).unwrap();
+            run(&runtime, &case.job, false, None).unwrap();
+            case.clear();
+        }
+    }
+}
+
+#[test]
+fn an_interrupted_run_is_continued() {
+    let calls = Arc::new(AtomicU64::new(0));
+    let (interrupt, seen) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let hook = {
+        let (calls, interrupt, seen) = (calls.clone(), interrupt.clone(), seen.clone());
+        move || {
+            if calls.fetch_add(1, Ordering::SeqCst) == 6 && interrupt.load(Ordering::SeqCst) {
+                // Tells the other thread, and waits until it has raised the flag.
+                seen.store(true, Ordering::SeqCst);
+                while seen.load(Ordering::SeqCst) {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+        }
+    };
+    let case = touchy(Arc::new(hook), |d| disk_machine(d, 16 << 10, 2, None));
+    let expected = case.expected();
+    calls.store(0, Ordering::SeqCst);
+    interrupt.store(true, Ordering::SeqCst);
+    let abort = Abort::new();
+    let runtime = case.setup.runtime(None);
+    let ended = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !seen.load(Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            abort.raise();
+            seen.store(false, Ordering::SeqCst);
+        });
+        runtime.run(&case.job, Settings { abort: Some(&abort), ..Settings::default() })
+    });
+    let error = ended.err().expect("the run was interrupted");
+    assert!(matches!(error, Error::Interrupted { resume: true }), "{error}");
+    assert_eq!(error.exit_status(), 1);
+    assert_eq!(case.left(), ["y.npy.journal", "y.npy.part"]);
+    interrupt.store(false, Ordering::SeqCst);
+    let outcome = run(&runtime, &case.job, true, None).unwrap();
+    let all = case.setup.runtime(None).plan(&case.job).unwrap().plan.calls.len();
+    assert!(outcome.resumed && outcome.plan.calls.len() < all, "{} of {all} calls", outcome.plan.calls.len());
+    assert!(case.results() == expected);
+    assert_eq!(case.left(), ["y.npy"]);
+}
+
+#[test]
+fn every_machine_gives_the_same_bytes() {
+    let mut program = Program::new();
+    let task = program.task(Product::<f32>::default());
+    let a = program.array::<f32, 2>("a", [37, 90], Role::Input).unwrap();
+    let b = program.array::<f32, 2>("b", [90, 41], Role::Input).unwrap();
+    let c = program.array::<f32, 2>("c", [37, 41], Role::Output).unwrap();
+    program.call(task, (a.all(), b.all(), c.all()), Scalars::new()).unwrap();
+    let mut expected: Option<Vec<Vec<u8>>> = None;
+    for threads in [1, 3, 4] {
+        for local in [None, Some(8 << 10)] {
+            for dram in [None, Some(16 << 10), Some(100 << 10)] {
+                let machine = |d: &std::path::Path| match dram {
+                    None => memory_machine(threads, local),
+                    Some(bytes) => disk_machine(d, bytes, threads, local),
+                };
+                let mut case = case("product", program.clone(), machine, BackendChoice::Auto);
+                // Here tiles are the planner's choice.
+                case.setup.mapping = Default::default();
+                run(&case.setup.runtime(None), &case.job, false, None).unwrap();
+                let found = case.results();
+                let expected = expected.get_or_insert_with(|| found.clone());
+                assert!(found == *expected, "{threads} threads, local {local:?}, dram {dram:?}");
+            }
+        }
+    }
+}
