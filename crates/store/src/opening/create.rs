@@ -2,6 +2,13 @@
 
 use super::*;
 use crate::buffer::AlignedBuffer;
+use std::time::{Duration, Instant};
+
+/// How long a lock of another process is waited for. A process that was killed may hold its files a moment longer than
+/// it lives: the kernel takes an io_uring apart after the process is gone.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+/// How often a lock is tried meanwhile.
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// How often creating a `.part` starts again when another run removes or renames it at the same moment.
 const RACES_MAX: u32 = 16;
@@ -115,7 +122,7 @@ impl Disk {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
             let mode = Mode::from_raw_mode(0o666);
             let (fd, alignment) = open_direct(self.context(), OperationKind::Create, part, flags, mode)?;
-            match rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
+            match lock_patiently(&fd) {
                 Ok(()) => {}
                 Err(rustix::io::Errno::WOULDBLOCK) => return Err(StoreError::Busy { path: part.to_owned() }),
                 // A file system without locks: go on without, as it did before locks were taken.
@@ -201,6 +208,26 @@ impl Disk {
             }
             Ok(())
         })
+    }
+}
+
+/// Takes the lock of a file, waiting a moment for another holder.
+fn lock_patiently(fd: &OwnedFd) -> rustix::io::Result<()> {
+    let began = Instant::now();
+    loop {
+        match rustix::fs::flock(fd, FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK) if began.elapsed() < LOCK_PATIENCE => std::thread::sleep(LOCK_PAUSE),
+            other => return other,
+        }
+    }
+}
+
+impl Disk {
+    /// Whether another process writes the output `final_path` at this moment: it holds the lock of its `.part`.
+    pub fn is_busy(&self, final_path: &Path) -> bool {
+        let held = |file: std::fs::File| matches!(lock_patiently(&file.into()), Err(rustix::io::Errno::WOULDBLOCK));
+        // The lock ends with the file. A file system without locks has no holders either.
+        std::fs::File::open(with_suffix(final_path, PART_SUFFIX)).is_ok_and(held)
     }
 }
 
