@@ -1,24 +1,22 @@
 //! Which machine a job runs on, and in which of its memories the arrays start.
 
 use crate::error::Error;
-use crate::job::Job;
+use crate::job::{Job, Source};
 use crate::runtime::{MachineChoice, Options};
-use multigrain_machine::{Driver, Machine};
+use multigrain_machine::{Driver, Machine, approximate_bytes};
+use multigrain_program::Role;
 use std::path::Path;
 
 /// Without a machine file, arrays start in memory when they take at most this share of it.
 const IN_MEMORY_SHARE: f64 = 0.8;
 
+/// The most workers of a run: far more than one computer has cores, few enough that their stacks and scratch memory do
+/// not bring it down.
+const THREADS_MAX: usize = 4096;
+
 /// The machine for a job.
 pub(crate) fn machine(options: &Options, job: &Job) -> Result<Machine, Error> {
-    let directory = job
-        .sinks
-        .iter()
-        .flatten()
-        .next()
-        .and_then(|s| s.path().parent())
-        .filter(|p| !p.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
+    let directory = job.sinks.iter().flatten().next().map_or(Path::new("."), |s| directory_of(s.path()));
     let detected = matches!(options.machine, MachineChoice::Detected);
     let mut machine = match &options.machine {
         MachineChoice::Detected => Machine::detect(if directory.is_dir() { directory } else { Path::new(".") })?,
@@ -45,13 +43,68 @@ pub(crate) fn machine(options: &Options, job: &Job) -> Result<Machine, Error> {
             return Ok(memory);
         }
     }
+    check_room(&machine, root_is_disk, job)?;
     Ok(machine)
+}
+
+/// Refuses, before anything is planned, arrays that the root memory cannot hold.
+fn check_room(machine: &Machine, root_is_disk: bool, job: &Job) -> Result<(), Error> {
+    let root = machine.memory(machine.root());
+    let capacity = approximate_bytes(root.capacity_bytes);
+    if !root_is_disk {
+        if job.bytes() <= root.capacity_bytes {
+            return Ok(());
+        }
+        return Err(Error::Request(format!(
+            "{} does not fit: its arrays take {}, memory {} holds {capacity}; choose a machine with a disk above it",
+            job.app,
+            approximate_bytes(job.bytes()),
+            root.name,
+        )));
+    }
+    let directory = root.path.as_deref().unwrap_or(Path::new("."));
+    let need_bytes: u64 = (0..job.arrays().len()).map(|i| new_file_bytes(job, i, directory)).sum();
+    if need_bytes <= root.capacity_bytes {
+        return Ok(());
+    }
+    Err(Error::Request(format!(
+        "{} does not fit: its new files take {}, memory {} (files in {}) has {capacity} free; free space there, or put \
+         the files on another disk",
+        job.app,
+        approximate_bytes(need_bytes),
+        root.name,
+        directory.display(),
+    )))
+}
+
+/// Bytes that a run will take in `directory` for an array: none for inputs that are files already and for results that
+/// go elsewhere, and not again what an interrupted run has reserved.
+fn new_file_bytes(job: &Job, array: usize, directory: &Path) -> u64 {
+    let decl = &job.arrays()[array];
+    let Some(sink) = &job.sinks[array] else {
+        let is_file = matches!(job.sources[array], Some(Source::Npy(_) | Source::Raw(_)));
+        return if decl.role == Role::Input && is_file { 0 } else { decl.bytes() };
+    };
+    let real = |path: &Path| path.canonicalize().ok();
+    if real(directory_of(sink.path())) != real(directory) {
+        return 0;
+    }
+    let mut part = sink.path().clone().into_os_string();
+    part.push(".part");
+    decl.bytes().saturating_sub(std::fs::metadata(part).map_or(0, |m| m.len()))
+}
+
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// As many workers as asked for, by changing the count of the lowest level that has several children.
 fn with_threads(machine: Machine, threads: usize) -> Result<Machine, Error> {
     if threads == 0 {
         return Err(Error::Request("--threads 0: at least one thread is needed".into()));
+    }
+    if threads > THREADS_MAX {
+        return Err(Error::Request(format!("--threads {threads}: at most {THREADS_MAX} can be had")));
     }
     let levels = machine.levels()?;
     let several = levels.iter().rev().find(|&&l| machine.memory(l).count > 1).or(levels.last());

@@ -21,9 +21,9 @@ pub struct Outcome {
     pub breakdown: Breakdown,
     /// All records, if they were asked for.
     pub records: Vec<Record>,
-    /// Bytes over every edge, with lower bounds.
+    /// Bytes over every edge in this run, with lower bounds for the whole job.
     pub edges: Vec<EdgeTraffic>,
-    /// Floating-point operations of the program.
+    /// Floating-point operations of this run: of the whole program, or of what an interrupted run had left.
     pub flops: f64,
     /// How files were reached.
     pub backend: String,
