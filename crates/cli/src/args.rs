@@ -4,9 +4,11 @@ use crate::apps::App;
 use crate::bench::BenchArgs;
 use crate::failure::Failure;
 use clap::{Parser, Subcommand, ValueEnum};
+use multigrain::rooms::machine::{UnitError, parse_time};
 use multigrain::rooms::store::BackendChoice;
 use multigrain::{Error, Machine, MachineChoice, Mapping, Options, parse_bytes};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// One runtime for machines made of many memories
 #[derive(Parser, Debug)]
@@ -58,6 +60,9 @@ pub(crate) struct RunArgs {
     /// Continues an interrupted run of the same command
     #[arg(long, global = true, help_heading = COMMON)]
     pub(crate) resume: bool,
+    /// How often completed work is made durable for --resume, such as 500 ms [default: 2 s]
+    #[arg(long, value_name = "TIME", value_parser = interval, global = true, help_heading = COMMON)]
+    pub(crate) journal_interval: Option<Duration>,
     /// Writes every leaf call and every wait to this file
     #[arg(long, value_name = "FILE", global = true, help_heading = COMMON)]
     pub(crate) trace: Option<PathBuf>,
@@ -72,6 +77,11 @@ pub(crate) struct PlanArgs {
     /// Proves with the independent checker that the plan does what the program means
     #[arg(long, global = true, help_heading = COMMON)]
     pub(crate) verify: bool,
+}
+
+fn interval(text: &str) -> Result<Duration, UnitError> {
+    // The unit's parser gives nanoseconds; more than five centuries is as good as never.
+    parse_time(text).map(|ns| Duration::from_nanos(ns as u64))
 }
 
 const COMMON: &str = "Options of every application";

@@ -1,5 +1,6 @@
 //! How things end that do not go well: one line on standard error and an exit status.
 
+use clap::error::ErrorKind;
 use multigrain::Error;
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -57,6 +58,10 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let text = error.render().to_string();
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let _ = error.print();
+        return ExitCode::from(2);
+    }
     say(text.strip_prefix("error: ").unwrap_or(&text).trim_end());
     ExitCode::from(2)
 }

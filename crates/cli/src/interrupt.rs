@@ -44,3 +44,10 @@ impl Interrupt {
         self.run_is_over.store(true, Ordering::Relaxed);
     }
 }
+
+/// Lets a write beyond the limit on file sizes (`ulimit -f`) fail with an error that can be told and cleaned up after,
+/// instead of ending the process.
+pub(crate) fn ignore_file_size_signal() {
+    // SAFETY: ignoring a signal installs no handler; it is done before any other thread is started.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}

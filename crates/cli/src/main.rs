@@ -25,6 +25,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     failure::install_panic_hook();
+    interrupt::ignore_file_size_signal();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(usage) => return failure::usage(&usage),

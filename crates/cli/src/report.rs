@@ -56,8 +56,6 @@ pub(crate) fn plan(prepared: &Prepared<'_>) -> String {
     text += &plan.to_string();
     text.push('\n');
     text += &edges(&planned.edges);
-    text.push('\n');
-    text += &memories(prepared);
     if let Some(report) = verified {
         text.push('\n');
         text += &proof(report);
@@ -141,23 +139,6 @@ fn edges(edges: &[EdgeTraffic]) -> String {
             bound,
             ratio,
             edge.traffic.transfers.to_string(),
-        ]);
-    }
-    table::render(&rows, 0)
-}
-
-fn memories(prepared: &Prepared<'_>) -> String {
-    let title = ["memory", "blocks", "scratch", "fixed", "capacity", "used"];
-    let mut rows = vec![title.map(str::to_owned).to_vec()];
-    for used in prepared.planned.plan.memory_use() {
-        let need = used.staging_bytes + used.scratch_bytes + used.fixed_bytes;
-        rows.push(vec![
-            used.name.clone(),
-            approximate_bytes(used.staging_bytes),
-            approximate_bytes(used.scratch_bytes),
-            approximate_bytes(used.fixed_bytes),
-            approximate_bytes(used.capacity_bytes),
-            format!("{:.1} %", 100.0 * need as f64 / used.capacity_bytes.max(1) as f64),
         ]);
     }
     table::render(&rows, 0)

@@ -39,8 +39,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         resume: args.resume,
         full_trace: args.trace.is_some(),
         abort: Some(&interrupt.abort),
+        journal_interval: args.journal_interval,
         progress: bar.is_shown().then_some(&moved as &(dyn Fn(Progress) + Sync)),
-        ..Settings::default()
     };
     let outcome = runtime.run(&app.job, settings)?;
     bar.clear();

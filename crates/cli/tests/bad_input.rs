@@ -1,0 +1,200 @@
+//! Requests that are wrong: one message that names the thing and the way out, status 2, nothing left behind.
+
+mod support;
+
+use support::{Place, Rng, npy};
+
+/// Runs a wrong request and looks at everything that it may and may not do.
+#[track_caller]
+fn refused(place: &Place, arguments: &str, words: &[&str]) {
+    let before = place.names();
+    let ran = place.run(arguments);
+    assert_eq!(ran.status, Some(2), "{arguments}: {}{}", ran.stdout, ran.stderr);
+    assert_eq!(ran.stdout, "", "{arguments}");
+    assert!(ran.stderr.starts_with("multigrain: "), "{}", ran.stderr);
+    for word in words {
+        assert!(ran.stderr.contains(word), "{word:?} is missing in: {}", ran.stderr);
+    }
+    assert_eq!(place.names(), before, "{arguments}");
+}
+
+/// A directory with a.npy, 20 x 30, and b.npy, 30 x 10.
+fn place() -> Place {
+    let place = Place::new();
+    place.write_f32("a.npy", &[20, 30], &Rng(1).floats(600));
+    place.write_f32("b.npy", &[30, 10], &Rng(2).floats(300));
+    place
+}
+
+const WHERE: [&str; 3] = ["", "--machine disk", "--machine local"];
+
+#[test]
+fn files_that_cannot_be_used() {
+    let place = place();
+    let whole = place.read("a.npy");
+    place.write("short.npy", &whole[..whole.len() - 4]);
+    place.write("long.npy", [whole.clone(), vec![0; 4]].concat());
+    place.write("cut.npy", &whole[..40]);
+    place.write("lies.npy", npy("<f4", false, &[2000, 30], &whole[128..]));
+    place.write("huge.npy", npy("<f4", false, &[1 << 40, 1 << 40], &[]));
+    place.write("noise.npy", [7u8; 5000]);
+    place.write("empty.npy", []);
+    place.write("double.npy", npy("<f8", false, &[20, 30], &[0; 4800]));
+    place.write("big-endian.npy", npy(">f4", false, &[20, 30], &[0; 2400]));
+    place.write("columns.npy", npy("<f4", true, &[20, 30], &[0; 2400]));
+    place.write("vector.npy", npy("<f4", false, &[600], &[0; 2400]));
+    place.write("none.npy", npy("<f4", false, &[20, 0], &[]));
+    place.write("bare.f32", [0; 2400]);
+    for here in WHERE {
+        let run = |a: &str, words: &[&str]| {
+            refused(&place, &format!("run sgemm {a} b.npy -o c.npy {here}"), &[&[a], words].concat());
+        };
+        run("missing.npy", &["No such file", "check the path"]);
+        run("short.npy", &["truncated", "2528", "2524"]);
+        run("long.npy", &["4 bytes after its data"]);
+        run("cut.npy", &["cut off"]);
+        run("lies.npy", &["truncated"]);
+        run("huge.npy", &["the header lies"]);
+        run("noise.npy", &["no .npy file"]);
+        run("empty.npy", &[]);
+        run("double.npy", &["float64", "float32", "astype"]);
+        run("big-endian.npy", &["big-endian"]);
+        run("columns.npy", &["Fortran", "ascontiguousarray"]);
+        run("vector.npy", &["1 dimension", "2"]);
+        run("none.npy", &["length zero"]);
+        run("bare.f32", &["give its sizes"]);
+        run(".", &[]);
+    }
+    refused(&place, "run sgemm bare.f32 b.npy --m 20 --n 10 --k 31", &["bare.f32", "2480"]);
+    refused(&place, "plan sgemm short.npy b.npy", &["short.npy", "truncated"]);
+}
+
+#[test]
+fn shapes_that_do_not_go_together() {
+    let place = place();
+    for here in WHERE {
+        refused(&place, &format!("run sgemm a.npy a.npy -o c.npy {here}"), &["20 x 30", "columns of A", "rows of B"]);
+        refused(&place, &format!("run sgemm --n 0 {here}"), &["length zero"]);
+        refused(&place, &format!("run sgemm --n 64 --k 0 -o c.npy {here}"), &["length zero"]);
+        refused(&place, &format!("run saxpy a.npy a.npy {here}"), &["a.npy", "dimension"]);
+    }
+    refused(&place, "run sgemm --n 99999999999", &["split it"]);
+}
+
+#[test]
+fn work_that_does_not_fit() {
+    let place = place();
+    let disk = "run sgemm --n 64 --machine disk --memory 64KiB -o c.npy";
+    refused(&place, disk, &["sgemm does not fit", "memory dram", "64 KiB", "needs", "give dram at least"]);
+    refused(&place, "plan sgemm a.npy b.npy --memory 4KiB", &["does not fit", "memory dram", "4 KiB"]);
+    refused(
+        &place,
+        "run sgemm --n 512 --machine local --memory 1MiB",
+        &["does not fit", "3 MiB", "dram", "1 MiB", "a disk above"],
+    );
+    // More than any disk of this computer holds, refused before anything is planned or made.
+    refused(&place, "run sgemm --n 4000000 -o c.npy", &["does not fit", "disk"]);
+    refused(&place, "run sgemm --n 4000000 --machine disk", &["does not fit", "disk"]);
+}
+
+#[test]
+fn outputs_that_cannot_be_written() {
+    let place = place();
+    std::fs::create_dir(place.path("folder.npy")).unwrap();
+    for here in WHERE {
+        let run = |output: &str, words: &[&str]| {
+            refused(&place, &format!("run sgemm a.npy b.npy -o {output} {here}"), words);
+        };
+        run("nowhere/c.npy", &["nowhere/c.npy", "does not exist"]);
+        run("a.npy/c.npy", &["a.npy/c.npy", "not a directory"]);
+        run("/proc/c.npy", &["/proc"]);
+        run("folder.npy", &["folder.npy", "directory"]);
+        run("a.npy", &["a.npy", "input"]);
+        run("./b.npy", &["b.npy", "input"]);
+    }
+    refused(&place, "run sgemm a.npy b.npy --trace nowhere/t.trace -o c.npy", &["nowhere/t.trace", "create it"]);
+    refused(&place, "run sgemm a.npy b.npy --trace folder.npy -o c.npy", &["folder.npy", "directory"]);
+    refused(&place, "machine --assumed -o nowhere/m.toml", &["nowhere/m.toml", "create it"]);
+}
+
+#[test]
+fn machines_that_are_wrong() {
+    let place = place();
+    let memory = |name: &str, parent: &str| {
+        let edge = "[memory.edge]\ndriver = \"shared\"\nread = \"10 GB/s\"\nlatency = \"100 ns\"\n\
+                    [memory.processor]\nkind = \"cpu\"\nrate = \"10 GFLOP/s\"\n";
+        let (parent, edge) = match parent {
+            "" => (String::new(), ""),
+            parent => (format!("parent = \"{parent}\"\n"), edge),
+        };
+        format!("[[memory]]\nname = \"{name}\"\n{parent}capacity = \"1 GiB\"\n{edge}")
+    };
+    let file = |name: &str, memories: &[String]| place.write(name, format!("name = \"m\"\n{}", memories.concat()));
+    file("fine.toml", &[memory("dram", ""), memory("core", "dram")]);
+    file("unit.toml", &[memory("dram", "").replace("GiB", "GiBi"), memory("core", "dram")]);
+    file("bare.toml", &[memory("dram", ""), memory("core", "dram").replace("10 GB/s", "10")]);
+    file("cycle.toml", &[memory("dram", ""), memory("x", "y"), memory("y", "x")]);
+    file("no-root.toml", &[memory("x", "y"), memory("y", "x")]);
+    file("roots.toml", &[memory("dram", ""), memory("dram 2", ""), memory("core", "dram")]);
+    file("orphan.toml", &[memory("dram", ""), memory("core", "drum")]);
+    file("one.toml", &[memory("dram", "") + "[memory.processor]\nkind = \"cpu\"\nrate = \"10 GFLOP/s\"\n"]);
+    file("key.toml", &[memory("dram", "").replace("capacity", "capacitee"), memory("core", "dram")]);
+    place.write("text.toml", "no toml at all");
+    place.write("bytes.toml", [0xff, 0xfe, 0x00]);
+    assert_eq!(place.run("run sgemm a.npy b.npy --machine fine.toml").status, Some(0));
+    for (name, words) in [
+        ("unit.toml", vec!["unit.toml:4", "GiBi", "GiB"]),
+        ("bare.toml", vec!["bare.toml:11", "no unit", "GB/s"]),
+        ("cycle.toml", vec!["cycle", "x", "y"]),
+        ("no-root.toml", vec!["parent"]),
+        ("roots.toml", vec!["two roots", "dram 2"]),
+        ("orphan.toml", vec!["drum", "memories:"]),
+        ("key.toml", vec!["capacitee"]),
+        ("text.toml", vec!["text.toml:1", "not TOML"]),
+        ("bytes.toml", vec![]),
+        ("missing.toml", vec!["No such file"]),
+    ] {
+        let words: Vec<&str> = [name].into_iter().chain(words).collect();
+        refused(&place, &format!("run sgemm a.npy b.npy -o c.npy --machine {name}"), &words);
+        refused(&place, &format!("plan sgemm a.npy b.npy --machine {name}"), &words);
+        refused(&place, &format!("machine --machine {name} --assumed -o out.toml"), &words);
+    }
+    refused(&place, "run sgemm a.npy b.npy --machine one.toml", &["one memory", "child"]);
+    refused(&place, "run sgemm --n 64 --machine nothing", &["nothing", "disk+local"]);
+    refused(&place, "run sgemm --n 64 --machine cluster", &["cluster", "mpi", "cannot be executed"]);
+    refused(&place, "plan sgemm --n 64 --machine cluster", &["cluster", "mpi"]);
+}
+
+#[test]
+fn mappings_that_are_wrong() {
+    let place = place();
+    for (text, words) in [
+        ("[sgemm.dram]\nk = 100\n", vec!["sgemm.k = 100", "dram", "multiple of"]),
+        ("[sgemm.dram]\nrows = 64\n", vec!["sgemm.rows", "m, n, k"]),
+        ("[sgemm.dram]\nm = 0\n", vec!["sgemm.m = 0"]),
+        ("[sgemm.dram]\nm = -8\n", vec!["map.toml"]),
+        ("[sgemm.dram]\nm = \"8 KiB\"\n", vec!["map.toml", "line 2"]),
+        ("no toml", vec!["map.toml", "line 1"]),
+        ("[sgemm.dram]\nm = 1024\nn = 1024\nk = 1024\n", vec!["does not fit", "largest tile that fits"]),
+    ] {
+        place.write("map.toml", text);
+        let request = "run sgemm --n 1024 --machine disk --memory 2MiB -o c.npy --mapping map.toml";
+        refused(&place, request, &words);
+    }
+    refused(&place, "run sgemm --n 64 --mapping missing.toml", &["missing.toml", "check the path"]);
+}
+
+#[test]
+fn options_that_are_wrong() {
+    let place = place();
+    refused(&place, "run sgemm --memory 5", &["--memory", "no unit", "256 MiB", "GiB"]);
+    refused(&place, "run sgemm --memory 5QiB", &["QiB", "GiB"]);
+    refused(&place, "run sgemm --memory 0B --machine disk", &[]);
+    refused(&place, "run sgemm --threads 0", &["at least one thread"]);
+    refused(&place, "run sgemm --threads 1000000 --n 64", &["--threads 1000000", "at most"]);
+    refused(&place, "run sgemm --threads two", &["--threads"]);
+    refused(&place, "run sgemm --io tape", &["auto", "uring", "pool"]);
+    refused(&place, "run sgemm a.npy", &["B"]);
+    refused(&place, "run conv2d --kernel box:4", &["4", "odd"]);
+    refused(&place, "run conv2d --kernel nothing", &["nothing", "gaussian"]);
+}

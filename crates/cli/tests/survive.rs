@@ -1,0 +1,188 @@
+//! Runs that are killed or interrupted: the final name shows nothing half-written, and `--resume` ends in the same bytes.
+
+mod support;
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+use support::{Place, Ran, Rng, ended, exists};
+
+/// Every completed store is recorded at once, so that a short run can be killed between many of them.
+const RECORD_ALL: &str = "--journal-interval 0s";
+
+/// Kills the command at random moments until it ends by itself, each time continuing, and compares the result. A moment
+/// is counted in recorded stores, so that killed runs have done something, or in time, so that it may be any.
+fn killed_often(request: &str, seed: u64) {
+    let mut rng = Rng(seed);
+    let place = Place::new();
+    let request = format!("run {request} --machine disk {RECORD_ALL}");
+    let began = Instant::now();
+    assert_eq!(place.run(&format!("{request} -o expected.npy")).status, Some(0));
+    let undisturbed = began.elapsed();
+    let expected = place.read("expected.npy");
+    let (mut killed, mut continued) = (0, 0);
+    for round in 0..5 {
+        for attempt in 0.. {
+            let resume = if attempt == 0 { "" } else { "--resume" };
+            let mut child = place.start(&format!("{request} -o out.npy --json {resume}"));
+            let began = Instant::now();
+            let patience = undisturbed.mul_f64(rng.below(120) as f64 / 100.0);
+            let bytes = recorded(&place) + 32 * (1 + rng.below(12));
+            let by_time = rng.below(3) == 0;
+            // After a few kills the run is let go.
+            while child.try_wait().unwrap().is_none() && attempt < 4 {
+                if if by_time { began.elapsed() >= patience } else { recorded(&place) >= bytes } {
+                    let _ = child.kill();
+                    break;
+                }
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            let ran = ended(child);
+            if let Some(status) = ran.status {
+                assert_eq!(status, 0, "seed {seed}, round {round}: {}", ran.stderr);
+                continued += u32::from(ran.json()["resumed"] == true);
+                break;
+            }
+            killed += 1;
+            // Published or not: what stands under the final name is whole.
+            if exists(&place.path("out.npy")) {
+                assert!(place.read("out.npy") == expected, "seed {seed}, round {round}: half-written");
+            }
+        }
+        assert!(place.read("out.npy") == expected, "seed {seed}, round {round}: other bytes after {killed} kills");
+        assert_eq!(place.names(), ["expected.npy", "out.npy"], "seed {seed}, round {round}");
+        place.remove("out.npy");
+    }
+    println!("seed {seed}: {killed} kills, {continued} of 5 results from continued runs");
+    assert!(killed > 0 && continued > 0, "seed {seed}: {killed} kills, {continued} continued");
+}
+
+/// Bytes of the journal so far.
+fn recorded(place: &Place) -> u64 {
+    std::fs::metadata(place.path("out.npy.journal")).map_or(0, |m| m.len())
+}
+
+#[test]
+fn kill_9_at_any_moment_sgemm() {
+    killed_often("sgemm --n 700 --memory 1500KiB", 1);
+}
+
+#[test]
+fn kill_9_at_any_moment_saxpy_in_place() {
+    killed_often("saxpy --n 1000000 --memory 512KiB", 2);
+}
+
+fn signal(name: &str, child: &std::process::Child) {
+    let sent = Command::new("sh").args(["-c", &format!("kill -{name} {}", child.id())]).status();
+    assert!(sent.unwrap().success());
+}
+
+/// Starts the request and sends a signal as soon as stores are recorded; starts again where the run was faster.
+fn interrupted(place: &Place, request: &str, name: &str) -> Ran {
+    for _ in 0..20 {
+        let mut child = place.start(request);
+        let journal = place.path("c.npy.journal");
+        while child.try_wait().unwrap().is_none() {
+            if std::fs::metadata(&journal).is_ok_and(|m| m.len() > 256) {
+                signal(name, &child);
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let ran = ended(child);
+        if ran.status != Some(0) {
+            return ran;
+        }
+        place.remove("c.npy");
+    }
+    panic!("every run ended before the signal came");
+}
+
+#[test]
+fn signals_keep_the_journal_and_resume_finishes() {
+    let place = Place::new();
+    let request = format!("run sgemm --n 900 --memory 1500KiB --machine disk {RECORD_ALL}");
+    assert_eq!(place.run(&format!("{request} -o expected.npy")).status, Some(0));
+    for name in ["INT", "TERM", "HUP"] {
+        let ran = interrupted(&place, &format!("{request} -o c.npy"), name);
+        assert_eq!((ran.status, ran.stdout.as_str()), (Some(1), ""), "{name}: {}", ran.stderr);
+        assert!(ran.stderr.starts_with("multigrain: ") && ran.stderr.contains("--resume"), "{}", ran.stderr);
+        assert_eq!(place.names(), ["c.npy.journal", "c.npy.part", "expected.npy"], "{name}");
+        let resumed = place.run(&format!("{request} -o c.npy --resume --json --check")).json();
+        assert_eq!(resumed["resumed"], true);
+        assert_eq!(place.names(), ["c.npy", "expected.npy"], "{name}");
+        assert!(place.read("c.npy") == place.read("expected.npy"), "{name}");
+        place.remove("c.npy");
+    }
+}
+
+#[test]
+fn without_resume_an_interrupted_run_starts_over() {
+    let place = Place::new();
+    let request = format!("run sgemm --n 900 --memory 1500KiB --machine disk {RECORD_ALL} -o c.npy");
+    interrupted(&place, &request, "INT");
+    let again = place.run(&format!("{request} --json")).json();
+    assert_eq!(again["resumed"], false);
+    assert_eq!(place.names(), ["c.npy"]);
+    // Then there is nothing to continue, and that is said.
+    let text = place.run(&format!("{request} --resume"));
+    assert_eq!(text.status, Some(0));
+    assert!(text.stdout.contains("nothing was there to be continued"), "{}", text.stdout);
+}
+
+#[test]
+fn a_run_in_memory_leaves_no_journal_of_an_earlier_one() {
+    let place = Place::new();
+    let request = format!("sgemm --n 900 {RECORD_ALL} -o c.npy");
+    interrupted(&place, &format!("run {request} --memory 1500KiB --machine disk"), "INT");
+    assert_eq!(place.run(&format!("run {request}")).status, Some(0));
+    assert_eq!(place.names(), ["c.npy"]);
+}
+
+#[test]
+fn another_request_is_not_continued() {
+    let place = Place::new();
+    let request = format!("run sgemm --n 900 --machine disk {RECORD_ALL} -o c.npy");
+    interrupted(&place, &format!("{request} --memory 1500KiB"), "INT");
+    let before = place.names();
+    for (other, words) in [("--memory 1500KiB --seed 5", "input A"), ("--memory 700KiB", "--memory")] {
+        let refused = place.run(&format!("{request} {other} --resume"));
+        assert_eq!(refused.status, Some(2), "{other}: {}", refused.stderr);
+        assert!(refused.stderr.contains(words), "{}", refused.stderr);
+        assert_eq!(place.names(), before, "what could be continued stays");
+    }
+}
+
+#[test]
+fn an_old_result_stays_until_the_new_one_is_whole() {
+    let place = Place::new();
+    let request = format!("run sgemm --n 900 --memory 1500KiB --machine disk {RECORD_ALL} -o c.npy");
+    place.write("c.npy", "the old result");
+    let mut child = place.start(&request);
+    let mut seen = 0;
+    while child.try_wait().unwrap().is_none() {
+        let bytes = place.read("c.npy");
+        assert!(bytes == b"the old result" || bytes.len() > 900 * 900 * 4, "{} bytes", bytes.len());
+        seen += u32::from(bytes == b"the old result");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(ended(child).status, Some(0));
+    assert!(seen > 0);
+    assert_eq!(place.names(), ["c.npy"]);
+}
+
+#[test]
+fn a_second_signal_ends_at_once() {
+    let place = Place::new();
+    let mut child = place.start(&format!("run sgemm --n 1200 --memory 1500KiB --machine disk {RECORD_ALL} -o c.npy"));
+    while child.try_wait().unwrap().is_none() && !exists(&place.path("c.npy.journal")) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    signal("INT", &child);
+    while child.try_wait().unwrap().is_none() {
+        let _ = Command::new("sh").args(["-c", &format!("kill -INT {} 2>/dev/null", child.id())]).status();
+    }
+    let ran = ended(child);
+    // 1 where the run had ended by itself before the second one came.
+    assert!(matches!(ran.status, Some(1 | 130)), "{ran:?}");
+    assert!(!exists(&place.path("c.npy")));
+}
