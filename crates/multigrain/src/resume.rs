@@ -99,7 +99,7 @@ impl<'a> Begin<'a> {
             return Ok(None);
         }
         let rest = Rest { events: &found.events, kept: &homes.kept, complete: found.complete };
-        let (plan, repair) = match runtime.planner(machine)?.plan_rest(&self.job.program, &rest) {
+        let (plan, repair) = match runtime.planner(machine, self.job)?.plan_rest(&self.job.program, &rest) {
             // The whole job fits, so it can begin anew even where the addresses of what is left cannot be found.
             Err(PlanError::DoesNotFit { .. }) => return Ok(None),
             planned => planned?,

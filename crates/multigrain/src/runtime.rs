@@ -10,7 +10,7 @@ use multigrain_engine::{EngineError, Progress, Report, RunOptions, StoreLog};
 use multigrain_machine::{Driver, Machine, format_bytes};
 use multigrain_plan::{EdgeTraffic, Mapping, Plan, PlanOptions, Planner};
 use multigrain_program::Role;
-use multigrain_store::{BackendChoice, Direction, Disk, DiskOptions, Faults, Journal};
+use multigrain_store::{BackendChoice, Direction, Disk, DiskOptions, Faults, Journal, npy};
 use multigrain_team::{Abort, Team, TeamOptions};
 use multigrain_trace::Mode;
 use std::path::{Path, PathBuf};
@@ -103,7 +103,7 @@ impl Runtime {
     /// [`Error::Plan`] when it does not fit; [`Error::Machine`] when the machine is refused.
     pub fn plan(&self, job: &Job) -> Result<Planned, Error> {
         let machine = choose::machine(&self.options, job)?;
-        let plan = self.planner(&machine)?.plan(&job.program)?;
+        let plan = self.planner(&machine, job)?.plan(&job.program)?;
         let root = machine.memory(machine.root());
         if plan.driver != Driver::Disk {
             let scratch = plan.scratch_bytes;
@@ -121,9 +121,23 @@ impl Runtime {
         Ok(Planned { machine, plan, edges })
     }
 
-    pub(crate) fn planner<'m>(&self, machine: &'m Machine) -> Result<Planner<'m>, Error> {
-        let options = PlanOptions { disk_buffer_bytes: self.disk.staging_bytes(), ..PlanOptions::default() };
+    pub(crate) fn planner<'m>(&self, machine: &'m Machine, job: &Job) -> Result<Planner<'m>, Error> {
+        let options = PlanOptions {
+            disk_buffer_bytes: self.disk.staging_bytes(),
+            file_offsets_bytes: self.file_offsets_bytes(job)?,
+            ..PlanOptions::default()
+        };
         Ok(Planner::new(machine, self.options.mapping.clone(), options)?)
+    }
+
+    /// At which byte of its file each array's data will begin, if it lies in one.
+    fn file_offsets_bytes(&self, job: &Job) -> Result<Vec<u64>, Error> {
+        let offset = |(source, sink): (&Option<Source>, &Option<Sink>)| match (source, sink) {
+            (_, Some(Sink::Npy(_))) => Ok(npy::DATA_OFFSET_BYTES),
+            (Some(Source::Npy(path)), None) => Ok(self.disk.open_npy(path).map_err(Error::File)?.data_offset_bytes()),
+            _ => Ok(0),
+        };
+        job.sources.iter().zip(&job.sinks).map(offset).collect()
     }
 
     fn team(&self, workers: usize) -> Result<Arc<Team>, Error> {

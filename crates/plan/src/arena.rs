@@ -133,7 +133,7 @@ pub(crate) fn close_gaps(slots: &mut [Slot], align: u64) -> u64 {
     let (mut end, mut unused, mut peak) = (0, 0, 0);
     for i in order {
         let slot = &mut slots[i];
-        unused += slot.offset_bytes.saturating_sub(end);
+        unused += slot.offset_bytes.saturating_sub(end) / align * align;
         end = end.max(slot.offset_bytes + slot.bytes.max(1).div_ceil(align) * align);
         slot.offset_bytes -= unused;
         peak = peak.max(slot.offset_bytes + slot.bytes);

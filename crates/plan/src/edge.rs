@@ -9,7 +9,7 @@ use crate::plan::{ChildPlan, PassReport, Traffic};
 use crate::scope::Split;
 use crate::staging::{Counts, DoesNotFit, Problem, stage};
 use multigrain_machine::{Driver, Edge, Machine, MemoryId, format_bytes};
-use multigrain_program::{ArrayDecl, CallShape, DynTask};
+use multigrain_program::{ArrayDecl, CallShape, DynTask, Region};
 use std::sync::Arc;
 
 /// What planning needs to know of an edge and the memories below it.
@@ -44,6 +44,19 @@ impl EdgeFacts<'_> {
     pub(crate) fn align_bytes(&self) -> u64 {
         let natural = if self.edge.driver == Driver::Disk && self.total_bytes >= 1 << 20 { 4096 } else { 64 };
         natural.max(self.edge.rules.alignment_bytes)
+    }
+
+    /// By how much the slot of a region, whose array begins at `offset_bytes` of a file, should lie beyond an aligned
+    /// address: direct transfers want file and memory to be alike modulo a page. Only long fragments are worth it.
+    fn skew_bytes(&self, region: &Region, array: &ArrayDecl, offset_bytes: u64) -> u64 {
+        let size = array.element.size_bytes();
+        let (_, run) = region.fragments(array.shape);
+        if self.edge.driver != Driver::Disk || self.edge.rules.alignment_bytes > 1 || run * size < LONG_FRAGMENT_BYTES {
+            return 0;
+        }
+        let first = region.start().iter().zip(array.shape.dims()).fold(0, |at, (start, len)| at * len + start);
+        let skew = (offset_bytes + first * size) % PAGE_BYTES;
+        if skew.is_multiple_of(size) { skew } else { 0 }
     }
 
     pub(crate) fn scratch_bytes(&self, task: &dyn DynTask, shape: &CallShape) -> u64 {
@@ -107,6 +120,10 @@ pub(crate) fn facts<'m>(
     })
 }
 
+/// Fragments from this length on go between file and slot without a copy where both are alike.
+const LONG_FRAGMENT_BYTES: u64 = 128 << 10;
+/// What direct transfers are best aligned to.
+const PAGE_BYTES: u64 = 4096;
 /// How much faster a leaf reads its local store than the store is filled: second-level cache against memory, measured
 /// at 100 GB/s against 10 a core.
 const LOCAL_READS_PER_COPY: f64 = 10.0;
@@ -149,6 +166,7 @@ pub(crate) fn draft(
     split: &Split,
     depth_max: usize,
     thorough: bool,
+    file_offsets_bytes: &[u64],
 ) -> Result<Draft, Overflow> {
     let children = facts.children;
     let class_seconds: Vec<f64> =
@@ -158,6 +176,14 @@ pub(crate) fn draft(
     let placement = placement(&dependence, &seconds, children);
     let block_bytes: Vec<u64> =
         dependence.blocks.iter().map(|b| b.region.elements() * arrays[b.array as usize].element.size_bytes()).collect();
+    let block_skew: Vec<u64> = dependence
+        .blocks
+        .iter()
+        .map(|b| {
+            let offset = file_offsets_bytes.get(b.array as usize).copied();
+            offset.map_or(0, |offset| facts.skew_bytes(&b.region, &arrays[b.array as usize], offset))
+        })
+        .collect();
     let mut reports = reports(&dependence, &placement, children);
     let call_seconds = |call: usize| seconds[call];
     let seen = seen_outside(&dependence, &placement);
@@ -171,6 +197,7 @@ pub(crate) fn draft(
             placement: &placement,
             order: &program,
             block_bytes: &block_bytes,
+            block_skew: &block_skew,
             signals: &signals,
             seen_outside: &seen,
         };
@@ -224,6 +251,7 @@ pub(crate) fn draft(
             placement: &placement,
             order: &order,
             block_bytes: &block_bytes,
+            block_skew: &block_skew,
             signals: &signals,
             seen_outside: &seen,
         };

@@ -13,17 +13,19 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// What may be chosen about planning besides the mapping.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct PlanOptions {
     /// Bytes of transfer buffers that a disk edge takes from the memory below it.
     pub disk_buffer_bytes: u64,
     /// Largest number of calls that are fetched ahead.
     pub depth_max: usize,
+    /// For each array of the program, at which byte of its file its data begins; empty when they lie in no files.
+    pub file_offsets_bytes: Vec<u64>,
 }
 
 impl Default for PlanOptions {
     fn default() -> PlanOptions {
-        PlanOptions { disk_buffer_bytes: 8 << 20, depth_max: 2 }
+        PlanOptions { disk_buffer_bytes: 8 << 20, depth_max: 2, file_offsets_bytes: Vec::new() }
     }
 }
 
@@ -98,7 +100,8 @@ impl<'m> Planner<'m> {
             Ok::<_, PlanError>(tunables)
         })?;
         let (numbers, repair) = rest.map(|rest| remaining(&mut parts, &scope.arrays, rest)).unwrap_or_default();
-        let draft = draft(&facts, &scope.arrays, &parts, self.options.depth_max, true)
+        let offsets: &[u64] = if level == 0 { &self.options.file_offsets_bytes } else { &[] };
+        let draft = draft(&facts, &scope.arrays, &parts, self.options.depth_max, true, offsets)
             .map_err(|overflow| self.overflow(&facts, &parts, overflow))?;
         let Draft { children, balanced, seconds, traffic, capacity_bytes, scratch_bytes, passes, .. } = draft;
         let leaf = level + 2 == levels.len();

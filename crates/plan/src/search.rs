@@ -259,7 +259,7 @@ fn finals(facts: &EdgeFacts<'_>, scope: &Scope, fitting: Vec<Candidate>, depth_m
             break;
         }
         let split = split_with(scope, &candidate.tunables);
-        let result: Result<Draft, _> = draft(facts, &scope.arrays, &split, depth_max, facts.stages());
+        let result: Result<Draft, _> = draft(facts, &scope.arrays, &split, depth_max, facts.stages(), &[]);
         if let Ok(draft) = result {
             planned.push(((draft.price(), draft.bytes()), candidate));
         }

@@ -24,6 +24,9 @@ pub(crate) struct Problem<'a> {
     /// A legal order of all calls.
     pub(crate) order: &'a [u32],
     pub(crate) block_bytes: &'a [u64],
+    /// For each block, by how much its address should lie beyond an aligned one, so that a direct transfer between
+    /// file and slot is possible.
+    pub(crate) block_skew: &'a [u64],
     /// For each call: whether a call on another child follows it.
     pub(crate) signals: &'a Signals,
     /// For each call, one bit an argument: whether what it writes is seen by another block or another child.
@@ -84,13 +87,18 @@ struct Walk<'a> {
     awaited: Vec<bool>,
     /// Last store of each block.
     stored_by: FxHashMap<u32, u32>,
-    /// Stores that may still be under way.
-    storing: Vec<(u32, Arg)>,
+    /// Stores that may still be under way: transfer, block, position of the call after which they were issued.
+    storing: Vec<(u32, Arg, usize)>,
+    /// Position of the call that is being prepared or executed.
+    now: usize,
     waited: Vec<u32>,
     counts: Counts,
 }
 
 const NEVER: usize = usize::MAX;
+
+/// How many calls a store may lag behind before it is awaited.
+const STORES_BEHIND: usize = 4;
 
 /// Plans one child. `depth` is how many calls ahead are fetched where memory allows.
 pub(crate) fn stage(
@@ -127,6 +135,7 @@ pub(crate) fn stage(
         awaited: Vec::new(),
         stored_by: FxHashMap::default(),
         storing: Vec::new(),
+        now: 0,
         waited: vec![0; children],
         counts: Counts::default(),
     };
@@ -140,6 +149,8 @@ impl Walk<'_> {
         let mut ready = 0;
         for position in 0..self.sequence.len() {
             ready = ready.max(position);
+            self.now = position;
+            self.finish_old_stores();
             while ready <= (position + depth).min(self.sequence.len() - 1) {
                 if !self.prepare(ready, position) {
                     break;
@@ -158,6 +169,17 @@ impl Walk<'_> {
             self.wait_for(transfer);
         }
         Ok(())
+    }
+
+    /// Awaits stores that have long been under way, so that their memory can be used again before untouched memory is:
+    /// a streaming task then needs little of its budget.
+    fn finish_old_stores(&mut self) {
+        while let Some(&(transfer, _, position)) = self.storing.first()
+            && position + STORES_BEHIND < self.now
+        {
+            self.wait_for(transfer);
+            self.storing.remove(0);
+        }
     }
 
     /// Gives the blocks of the call at `target` memory and fetches them, while the call at `now` is next to run.
@@ -221,8 +243,9 @@ impl Walk<'_> {
             }
         }
         let bytes = self.problem.block_bytes[used.block as usize];
+        let skew = self.problem.block_skew[used.block as usize];
         let granted = loop {
-            if let Some(granted) = self.arena.take(bytes, used.access.writes()) {
+            if let Some(granted) = self.arena.take(bytes + skew, used.access.writes()) {
                 break granted;
             }
             // Making room ahead of time pays only for a fetch, and only if it can succeed.
@@ -233,7 +256,7 @@ impl Walk<'_> {
         };
         let slot = self.plan.slots.len() as u32;
         let block = self.problem.dependence.blocks[used.block as usize];
-        self.plan.slots.push(Slot { offset_bytes: granted.offset, bytes, block });
+        self.plan.slots.push(Slot { offset_bytes: granted.offset + skew, bytes, block });
         let mut resident = Resident {
             slot,
             dirty: false,
@@ -324,14 +347,14 @@ impl Walk<'_> {
         // Earlier content of the same place must have arrived first.
         let region = self.problem.dependence.blocks[block as usize];
         let overlaps = |other: &Arg| other.array == region.array && other.region.intersects(&region.region);
-        self.storing.retain(|(transfer, _)| !self.awaited[*transfer as usize]);
-        let earlier: Vec<u32> = self.storing.iter().filter(|(_, b)| overlaps(b)).map(|(t, _)| *t).collect();
+        self.storing.retain(|(transfer, ..)| !self.awaited[*transfer as usize]);
+        let earlier: Vec<u32> = self.storing.iter().filter(|(_, b, _)| overlaps(b)).map(|(t, ..)| *t).collect();
         for transfer in earlier {
             self.wait_for(transfer);
         }
         let transfer = self.issue(|transfer| Op::Store { transfer, slot });
         self.stored_by.insert(block, transfer);
-        self.storing.push((transfer, region));
+        self.storing.push((transfer, region, self.now));
         self.counts.stores += 1;
         self.counts.bytes_up += self.problem.block_bytes[block as usize];
         transfer
@@ -345,7 +368,8 @@ impl Walk<'_> {
             let slot = self.plan.slots[resident.slot as usize];
             let draining = draining.or_else(|| self.stored_by.get(&block).copied());
             let draining = draining.filter(|&t| !self.awaited[t as usize]);
-            self.arena.give(slot.offset_bytes, slot.bytes, draining);
+            let skew = self.problem.block_skew[block as usize];
+            self.arena.give(slot.offset_bytes - skew, slot.bytes + skew, draining);
         }
     }
 

@@ -16,7 +16,7 @@ use crate::faults::OperationKind;
 use crate::transfer::{Cursor, Direction, TransferList};
 
 /// Bytes in flight beyond which no operation is added: enough for any one device, and later transfers wait less.
-const IN_FLIGHT_BYTES_MAX: u64 = 16 * OPERATION_BYTES_MAX;
+const IN_FLIGHT_BYTES_MAX: u64 = 8 * OPERATION_BYTES_MAX;
 
 /// A transfer under way.
 pub(super) struct Transfer {
