@@ -3,7 +3,7 @@
 use crate::child::Interpreter;
 use crate::error::EngineError;
 use crate::home::{Home, Place, StoreLog};
-use crate::memory::{Memories, Staging};
+use crate::memory::Memories;
 use multigrain_machine::{Driver, Machine, MachineError};
 use multigrain_plan::Plan;
 use multigrain_store::Disk;
@@ -82,13 +82,6 @@ pub unsafe fn run(
         places.push(place.map_err(|problem| EngineError::Home { array: decl.name.clone(), problem })?);
     }
     let memories = Memories::reserve(machine, &levels, plan)?;
-    if let Some(disk) = options.disk {
-        for staging in memories.levels.iter().flat_map(|l| &l.instances) {
-            if let Staging::Buffer(buffer) = staging {
-                disk.register(buffer);
-            }
-        }
-    }
     let names: Vec<String> =
         levels.windows(2).map(|w| format!("{} - {}", machine.memory(w[0]).name, machine.memory(w[1]).name)).collect();
     let recorders = (0..workers).map(|w| Recorder::new(options.mode, w as u32, names.len()).into()).collect();

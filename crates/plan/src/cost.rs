@@ -9,6 +9,8 @@ const DISK_FRAGMENT_SECONDS: f64 = 4e-6;
 /// What a transfer costs a disk besides its bytes, in seconds: handing over to the I/O thread and back, and a queue
 /// that is not full at its ends. Measured with saxpy in blocks of 2 to 64 MiB.
 const DISK_TRANSFER_SECONDS: f64 = 2e-4;
+/// How fast untouched memory becomes usable: the system clears every page.
+pub(crate) const FIRST_TOUCH_BYTES_PER_SECOND: f64 = 2e9;
 /// A copy moves whole cache lines, and one more where a fragment does not begin with one.
 const LINE_BYTES: u64 = 64;
 /// What a byte is worth: a plan that moves 20 % less may be 5 % slower. Predictions are no better than this, and every

@@ -1,6 +1,6 @@
 //! One edge: from split calls to what every child does, by running the passes in turn.
 
-use crate::cost::{UNEVEN, child_seconds, leaf_seconds, price};
+use crate::cost::{FIRST_TOUCH_BYTES_PER_SECOND, UNEVEN, child_seconds, leaf_seconds, price};
 use crate::dependence::{Dependence, dependence};
 use crate::grouping::{seen_outside, signals, views};
 use crate::order::{program_order, sharing_order};
@@ -329,6 +329,9 @@ fn staged_draft(
         seconds = seconds.max(child_seconds(plan, arrays, call_seconds, facts.edge, facts.children));
         slots += plan.slots.len();
         peak = peak.max(plan.staging_bytes);
+    }
+    if facts.edge.driver == Driver::Disk {
+        seconds += peak as f64 / FIRST_TOUCH_BYTES_PER_SECOND;
     }
     let report = |pass, summary| PassReport { pass, summary };
     let passes = vec![
