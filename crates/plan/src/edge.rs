@@ -19,6 +19,8 @@ pub(crate) struct EdgeFacts<'m> {
     pub(crate) edge: &'m Edge,
     pub(crate) child: MemoryId,
     pub(crate) children: usize,
+    /// Workers below one child.
+    pub(crate) workers: usize,
     /// Bytes of each child, in all.
     pub(crate) total_bytes: u64,
     /// Bytes of each child that are not for blocks or scratch memory: transfer buffers, code.
@@ -110,6 +112,7 @@ pub(crate) fn facts<'m>(
         edge,
         child: levels[level + 1],
         children: child.count,
+        workers: workers.max(1),
         total_bytes: child.capacity_bytes,
         fixed_bytes: fixed,
         scratch_users: if stages_below || edge.driver == Driver::Shared { 0 } else { workers as u64 },
@@ -202,8 +205,10 @@ pub(crate) fn draft(
             seen_outside: &seen,
         };
         let (plans, balanced) = views(&problem, children, &call_seconds);
-        let busy =
-            plans.iter().map(|p| child_seconds(p, arrays, &call_seconds, facts.edge, children)).fold(0.0, f64::max);
+        let busy = plans
+            .iter()
+            .map(|p| child_seconds(p, arrays, &call_seconds, facts.edge, children, facts.workers))
+            .fold(0.0, f64::max);
         let mut chain_seconds = vec![0.0; placement.chains];
         for (call, &time) in seconds.iter().enumerate() {
             chain_seconds[placement.chain_of[call] as usize] += time;
@@ -326,7 +331,7 @@ fn staged_draft(
         sum.stores += c.stores;
         sum.stores_avoided += c.stores_avoided;
         sum.fetched_ahead += c.fetched_ahead;
-        seconds = seconds.max(child_seconds(plan, arrays, call_seconds, facts.edge, facts.children));
+        seconds = seconds.max(child_seconds(plan, arrays, call_seconds, facts.edge, facts.children, facts.workers));
         slots += plan.slots.len();
         peak = peak.max(plan.staging_bytes);
     }

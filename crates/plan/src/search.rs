@@ -4,7 +4,7 @@
 //! of one sub-call fit, how many bytes would move if nothing but the previous sub-call's blocks stayed); the most
 //! promising are then planned in earnest, and the cheapest plan decides.
 
-use crate::cost::{UNEVEN, moving_seconds};
+use crate::cost::{UNEVEN, moving_seconds, stolen_seconds};
 use crate::edge::{Draft, EdgeFacts, TaskRef, draft};
 use crate::error::PlanError;
 use crate::mapping::Mapping;
@@ -19,7 +19,7 @@ const CALLS_FEW_SHARED: u64 = 32;
 /// The most sub-calls of one call that are considered at all.
 const CALLS_MAX: u64 = 1 << 20;
 /// How many candidates are planned in earnest.
-const FINALISTS: usize = 32;
+const FINALISTS: usize = 96;
 
 /// Weight of the bytes moved in the first look, beside the time they are hidden in.
 const STREAMING_SHARE: f64 = 0.5;
@@ -217,7 +217,7 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
     let busy: f64 = split.class_of.iter().map(|&c| class_seconds[c as usize]).sum::<f64>() / facts.children as f64;
     let longest = class_seconds.iter().copied().fold(0.0, f64::max);
     let guess = if facts.stages() {
-        let (mut moving, mut streaming, mut first) = (0.0f64, 0.0, 0.0);
+        let (mut moving, mut streaming, mut first, mut stolen) = (0.0f64, 0.0, 0.0, 0.0);
         // What a call other than the first brings in: it must fit beside the blocks in use to be fetched ahead.
         let mut stream = footprint;
         for (i, call) in split.calls.iter().enumerate() {
@@ -233,6 +233,7 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
                 let rate = facts.edge.read_bytes_per_second;
                 let seconds = moving_seconds(facts.edge.driver, &arg.region, array, rate);
                 streaming += bytes / rate;
+                stolen += stolen_seconds(facts.edge.driver, &arg.region, array, facts.workers);
                 moving += seconds + facts.edge.latency_ns * 1e-9;
                 if i == 0 {
                     first += seconds;
@@ -244,6 +245,7 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
             }
         }
         let overlaps = facts.edge.driver != Driver::Local && footprint + stream + reserved <= facts.total_bytes;
+        let busy = busy + stolen;
         if overlaps { busy.max(moving) + STREAMING_SHARE * streaming + first } else { busy + moving }
     } else {
         let workers_idle = if split.calls.len() < facts.children { longest } else { 0.0 };
