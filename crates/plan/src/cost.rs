@@ -7,7 +7,7 @@ use multigrain_program::{ArrayDecl, Region, Work};
 /// Time that one more fragment costs a disk, in seconds: 40 000 to 60 000 a second were measured for rows of 4 to 32 KiB.
 const DISK_FRAGMENT_SECONDS: f64 = 12e-6;
 /// Processor time that one more fragment costs, in seconds, taken from the workers: 3.3 to 6.3 us were measured.
-const DISK_FRAGMENT_PROCESSOR_SECONDS: f64 = 3.5e-6;
+const DISK_FRAGMENT_PROCESSOR_SECONDS: f64 = 5e-6;
 /// What a transfer costs a disk besides its bytes, in seconds: handing over to the I/O thread and back, and a queue
 /// that is not full at its ends. Measured with saxpy in blocks of 2 to 64 MiB.
 const DISK_TRANSFER_SECONDS: f64 = 2e-4;
@@ -15,9 +15,9 @@ const DISK_TRANSFER_SECONDS: f64 = 2e-4;
 pub(crate) const FIRST_TOUCH_BYTES_PER_SECOND: f64 = 2e9;
 /// A copy moves whole cache lines, and one more where a fragment does not begin with one.
 const LINE_BYTES: u64 = 64;
-/// What a byte is worth: a plan that moves 20 % less may be 10 % slower. Predictions are no better than this, and every
+/// What a byte is worth: a plan that moves 20 % less may be 5 % slower. Predictions are no better than this, and every
 /// byte moved takes memory bandwidth and processor time from the leaves, and the disk's from everybody.
-const BYTES_EXPONENT: f64 = 0.5;
+const BYTES_EXPONENT: f64 = 0.25;
 /// How unevenly workers of a shared machine run: the share of the longest step that is lost waiting for the last.
 pub(crate) const UNEVEN: f64 = 0.06;
 
