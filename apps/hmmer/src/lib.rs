@@ -5,4 +5,5 @@
 //! machine. Every sequence is scored in full: no filter discards one. This room never decides where blocks lie, and
 //! builds no profiles.
 
+pub mod kernel;
 pub mod profile;

@@ -1,0 +1,46 @@
+//! How fast the kernel is with each instruction set: cells (residues times nodes) a second, Viterbi and Forward
+//! together, one thread.
+//!
+//! `cargo bench -p multigrain-hmmer --bench kernel`
+
+use multigrain::generate::f32_at;
+use multigrain_hmmer::kernel::{CODES_PADDED, Node, Scores, pack, score, scratch_floats};
+use multigrain_simd::Isa;
+use std::time::Instant;
+
+/// Sequences of a batch, and their residues: about the mean of real proteins.
+const SEQUENCES: usize = 512;
+const LENGTH: usize = 450;
+const TURNS: usize = 5;
+
+fn profile(nodes: usize) -> Vec<Node> {
+    let total = (nodes * (nodes + 1) / 2) as f32;
+    let node = |k: usize| {
+        let mut odds = [0.0; CODES_PADDED];
+        odds[..20].iter_mut().enumerate().for_each(|(x, o)| *o = 1.0 + f32_at(1, (20 * k + x) as u64));
+        Node { odds, entry: 2.0 / total, mm: 0.98, im: 0.5, dm: 0.5, mi: 0.01, ii: 0.5, md: 0.01, dd: 0.5 }
+    };
+    (0..nodes).map(node).collect()
+}
+
+fn main() {
+    let residues: Vec<u8> = (0..SEQUENCES * LENGTH).map(|i| ((f32_at(2, i as u64) + 1.0) * 9.999) as u8).collect();
+    let offsets: Vec<u64> = (0..=SEQUENCES).map(|i| (i * LENGTH) as u64).collect();
+    let mut scores = vec![Scores::default(); SEQUENCES];
+    for nodes in [20, 86, 149, 400, 1500] {
+        let tables = pack(&profile(nodes));
+        for isa in [Isa::Avx2, Isa::Avx512].into_iter().filter(|isa| isa.is_supported()) {
+            let mut scratch = vec![0.0; scratch_floats(isa, nodes)];
+            let mut seconds: Vec<f64> = (0..TURNS)
+                .map(|_| {
+                    let begin = Instant::now();
+                    score(isa, &tables, &residues, &offsets, &mut scratch, &mut scores);
+                    begin.elapsed().as_secs_f64()
+                })
+                .collect();
+            seconds.sort_by(f64::total_cmp);
+            let cells = (nodes * residues.len()) as f64;
+            println!("{nodes:5} nodes, {isa:7}: {:6.2} Gcells/s", cells / seconds[TURNS / 2] / 1e9);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The recurrences in double precision and log space, as they stand in a textbook: what the kernels are held against.
+//!
+//! Durbin, Eddy, Krogh, Mitchison, "Biological sequence analysis" (1998), sections 3.2, 3.6 and 5.4, for the model of
+//! HMMER3 in local multihit mode (Eddy, "A probabilistic model of local sequence alignment that simplifies statistical
+//! significance estimation", 2008): a match or delete state may end an alignment at no cost, and the end leads to
+//! another alignment or to the tail of the sequence with probability one half each.
+
+use super::Scores;
+use super::tables::Node;
+
+fn larger(a: f64, b: f64) -> f64 {
+    a.max(b)
+}
+
+fn log_sum(a: f64, b: f64) -> f64 {
+    let (high, low) = if a > b { (a, b) } else { (b, a) };
+    if low == f64::NEG_INFINITY { high } else { high + (low - high).exp().ln_1p() }
+}
+
+/// Viterbi and Forward scores of one sequence of residue codes, in nats.
+///
+/// # Panics
+/// When a code has no entry in the tables.
+pub fn reference(nodes: &[Node], residues: &[u8]) -> Scores {
+    Scores { viterbi: score(nodes, residues, larger), forward: score(nodes, residues, log_sum) }
+}
+
+fn score(nodes: &[Node], residues: &[u8], join: fn(f64, f64) -> f64) -> f64 {
+    const NEVER: f64 = f64::NEG_INFINITY;
+    let m = nodes.len();
+    let ln = |p: f32| f64::from(p).ln();
+    let length = residues.len() as f64;
+    let (stay, leave, half) = ((length / (length + 3.0)).ln(), (3.0 / (length + 3.0)).ln(), 0.5f64.ln());
+    let (mut match_, mut insert, mut delete) = (vec![NEVER; m], vec![NEVER; m], vec![NEVER; m]);
+    let (mut n, mut j, mut c) = (0.0, NEVER, NEVER);
+    let mut begin = leave;
+    for &x in residues {
+        let (old_match, old_insert, old_delete) = (match_.clone(), insert.clone(), delete.clone());
+        let mut end = NEVER;
+        for (k, node) in nodes.iter().enumerate() {
+            let mut into_match = begin + ln(node.entry);
+            delete[k] = NEVER;
+            if k > 0 {
+                let before = &nodes[k - 1];
+                into_match = join(into_match, old_match[k - 1] + ln(before.mm));
+                into_match = join(into_match, old_insert[k - 1] + ln(before.im));
+                into_match = join(into_match, old_delete[k - 1] + ln(before.dm));
+                delete[k] = join(match_[k - 1] + ln(before.md), delete[k - 1] + ln(before.dd));
+            }
+            match_[k] = into_match + ln(node.odds[usize::from(x)]);
+            insert[k] = join(old_match[k] + ln(node.mi), old_insert[k] + ln(node.ii));
+            end = join(end, join(match_[k], delete[k]));
+        }
+        n += stay;
+        j = join(j + stay, end + half);
+        c = join(c + stay, end + half);
+        begin = join(n, j) + leave;
+    }
+    c + leave
+}
