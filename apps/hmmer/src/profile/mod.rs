@@ -1,3 +1,93 @@
-//! Profiles: the alphabet, the parser of HMMER's files, and the model as the kernels read it.
+//! Profiles: the alphabet, the parser of HMMER's files, and the model of local alignments as the kernels read it.
+//!
+//! ```text
+//! file -> Profile (the core model: probabilities as written) -> Vec<LocalNode> (odds, entries; what sequences meet)
+//! ```
 
 pub mod alphabet;
+mod error;
+mod fields;
+mod local;
+mod read;
+mod statistics;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::ProfileError;
+pub use local::{LocalNode, null1};
+pub use read::read_profiles;
+pub use statistics::{Exponential, Gumbel};
+
+use alphabet::RESIDUES;
+use std::path::Path;
+
+/// Transitions that leave a node, in the order of HMMER's files.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Transitions {
+    /// Match to the next match.
+    pub mm: f64,
+    /// Match to insert.
+    pub mi: f64,
+    /// Match to the next delete.
+    pub md: f64,
+    /// Insert to the next match.
+    pub im: f64,
+    /// Insert to insert.
+    pub ii: f64,
+    /// Delete to the next match.
+    pub dm: f64,
+    /// Delete to the next delete.
+    pub dd: f64,
+}
+
+/// Score cutoffs in bits, as curators set them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cutoff {
+    /// For a sequence's score.
+    pub sequence: f64,
+    /// For a domain's score.
+    pub domain: f64,
+}
+
+/// A profile hidden Markov model of `nodes()` nodes for amino acid sequences: the core model in probabilities.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// Its name; never empty.
+    pub name: String,
+    /// Its accession, if it has one.
+    pub accession: Option<String>,
+    /// What it describes, if the file says so.
+    pub description: Option<String>,
+    /// Probabilities of the residues at each match state, in the order of [`alphabet::SYMBOLS`].
+    pub matches: Vec<[f64; RESIDUES]>,
+    /// Probabilities of the transitions out of the beginning (node 0), and of each node.
+    pub transitions: Vec<Transitions>,
+    /// Distribution of MSV scores, in bits.
+    pub msv: Gumbel,
+    /// Distribution of Viterbi scores, in bits.
+    pub viterbi: Gumbel,
+    /// Distribution of Forward scores, in bits.
+    pub forward: Exponential,
+    /// Gathering cutoff (GA).
+    pub gathering: Option<Cutoff>,
+    /// Trusted cutoff (TC).
+    pub trusted: Option<Cutoff>,
+    /// Noise cutoff (NC).
+    pub noise: Option<Cutoff>,
+}
+
+impl Profile {
+    /// Number of nodes, the length of the consensus.
+    pub fn nodes(&self) -> usize {
+        self.matches.len()
+    }
+
+    /// Parses the profiles of a text; `path` is for messages only.
+    ///
+    /// # Errors
+    /// What is wrong, with path and line, see [`read_profiles`].
+    pub fn parse(text: &[u8], path: &Path) -> Result<Vec<Profile>, ProfileError> {
+        read::parse(text, path)
+    }
+}

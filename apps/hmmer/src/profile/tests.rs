@@ -1,0 +1,216 @@
+use super::alphabet::{BACKGROUND, CODES, RESIDUES, code};
+use super::*;
+use proptest::prelude::*;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// A profile's text with probabilities from a generator of whole numbers.
+fn text(nodes: usize, version: char, mut next: impl FnMut() -> u32) -> String {
+    let mut text = format!("HMMER3/{version} [made for a test]\nNAME  made\nACC   MA00001.1\nDESC  made for a test\n");
+    writeln!(text, "LENG  {nodes}\nALPH  amino\nRF    no\nCONS  yes\nMAP   yes\nGA    25.00 20.00;").unwrap();
+    if version == 'a' {
+        text += "STATS LOCAL VLAMBDA 0.7\nSTATS LOCAL VMU -8.5\nSTATS LOCAL FTAU -3.5\n";
+    } else {
+        text += "STATS LOCAL MSV -8.0 0.7\nSTATS LOCAL VITERBI -8.5 0.71\nSTATS LOCAL FORWARD -3.5 0.72\n";
+    }
+    text += "HMM  A C D E F G H I K L M N P Q R S T V W Y\n     m->m m->i m->d i->m i->i d->m d->d\n";
+    let mut group = |count: usize| {
+        let parts: Vec<f64> = (0..count).map(|_| f64::from(next() % 1000 + 1)).collect();
+        let total: f64 = parts.iter().sum();
+        parts.iter().map(|part| format!(" {:.5}", -(part / total).ln())).collect::<String>()
+    };
+    let columns = 3 + usize::from(version >= 'e') + usize::from(version >= 'f');
+    writeln!(text, "  COMPO {}\n{}\n{} {} 0.00000 *", group(20), group(20), group(3), group(2)).unwrap();
+    for k in 1..=nodes {
+        writeln!(text, "{k} {}{}\n{}", group(20), " -".repeat(columns), group(20)).unwrap();
+        let last = k == nodes;
+        let matches = if last { format!("{} *", group(2)) } else { group(3) };
+        let deletes = if last { " 0.00000 *".to_owned() } else { group(2) };
+        writeln!(text, "{matches} {} {deletes}", group(2)).unwrap();
+    }
+    text + "//\n"
+}
+
+/// A linear congruential generator (Knuth's constants), enough for texts.
+fn generator(mut state: u32) -> impl FnMut() -> u32 {
+    move || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state >> 8
+    }
+}
+
+fn parse(text: &str) -> Result<Vec<Profile>, ProfileError> {
+    Profile::parse(text.as_bytes(), Path::new("made.hmm"))
+}
+
+#[test]
+fn all_versions_and_several_profiles() {
+    for version in 'a'..='f' {
+        let two = text(3, version, generator(1)) + "\n# a comment\n" + &text(5, version, generator(2));
+        let profiles = parse(&two).unwrap();
+        assert_eq!(profiles.iter().map(Profile::nodes).collect::<Vec<_>>(), [3, 5]);
+        let first = &profiles[0];
+        assert_eq!((first.name.as_str(), first.accession.as_deref()), ("made", Some("MA00001.1")));
+        assert_eq!(first.description.as_deref(), Some("made for a test"));
+        assert_eq!(first.gathering, Some(Cutoff { sequence: 25.0, domain: 20.0 }));
+        assert_eq!((first.trusted, first.noise), (None, None));
+        assert_eq!(first.forward, Exponential { tau: -3.5, lambda: if version == 'a' { 0.7 } else { 0.72 } });
+        assert_eq!(first.transitions.len(), 4);
+    }
+}
+
+#[test]
+fn errors_name_the_line_and_what_is_wrong() {
+    let good = text(2, 'f', generator(7));
+    let line_of = |needle: &str| good.lines().position(|line| line.starts_with(needle)).unwrap() + 1;
+    let node = line_of("1 ");
+    let cases: Vec<(String, usize, &str)> = vec![
+        (String::new(), 1, "no profile in this file"),
+        (good.replace("HMMER3/f", "HMMER2.0"), 1, "convert the profile with hmmconvert"),
+        (good.replace("HMMER3/f", "\u{1f}\u{8b}"), 1, "decompress it first"),
+        (good.replace("HMMER3/f", ">sequence"), 1, "begins with HMMER3/, found '>sequence'"),
+        (good.replace("amino", "DNA"), line_of("ALPH"), "of the alphabet amino are searched with, found DNA"),
+        (good.replace("NAME  made", "NAME"), line_of("NAME"), "NAME says nothing"),
+        (good.replace("NAME  made\n", ""), line_of("HMM "), "no NAME line"),
+        (good.replace("LENG  2\n", ""), line_of("HMM "), "no LENG line"),
+        (good.replace("ALPH  amino\n", ""), line_of("HMM "), "no ALPH line"),
+        (good.replace("LENG  2", "LENG  two"), line_of("LENG"), "a whole number from 1, found 'two'"),
+        (good.replace("LENG  2", "LENG  0"), line_of("LENG"), "found '0'"),
+        (good.replace("LENG  2", "LENG  1"), node + 3, "after the 1 nodes that LENG says comes //, found '2'"),
+        (
+            good.replace("LENG  2", "LENG  3"),
+            good.lines().count(),
+            "node 3 of 3 of profile made has 26 fields, found 1",
+        ),
+        (good.replace("STATS LOCAL FORWARD -3.5 0.72\n", ""), line_of("HMM "), "no STATS LOCAL line"),
+        (good.replace("-3.5 0.72", "-3.5"), line_of("STATS LOCAL FORWARD"), "STATS has four fields"),
+        (good.replace("-3.5 0.72", "-3.5 0"), line_of("STATS LOCAL FORWARD"), "lambda must be positive"),
+        (good.replace("-3.5 0.72", "nan 0.72"), line_of("STATS LOCAL FORWARD"), "must be a number, found 'nan'"),
+        (good.replace("25.00 20.00;", "25.00"), line_of("GA"), "GA has two scores"),
+        (good.replace("\n1 ", "\n7 "), node, "begins with 1, found '7'"),
+        (good.replace("\n1 ", "\n1 0.5"), node, "node 1 of 2 of profile made has 26 fields, found 27"),
+        (good.replace("     m->m", "     m->i"), line_of("HMM ") + 1, "names the transitions"),
+        (good.trim_end_matches("//\n").to_owned(), good.lines().count() - 1, "before the closing // of profile made"),
+    ];
+    for (text, line, reason) in cases {
+        let message = parse(&text).unwrap_err().to_string();
+        let at = message.starts_with(&format!("made.hmm:{line}: "));
+        assert!(at && message.contains(reason), "line {line}, {reason}: {message}");
+    }
+}
+
+#[test]
+fn values_of_a_node_are_checked() {
+    let good = text(1, 'f', generator(3));
+    let at = good.find("\n1 ").unwrap() + 3;
+    let end = at + good[at..].find(" -").unwrap();
+    let with = |emissions: &str| parse(&(good[..at].to_owned() + emissions + &good[end..]));
+    assert!(with(&" 2.99573".repeat(20)).is_ok());
+    assert!(with(&(" *".repeat(19) + " 0.0")).is_ok());
+    for (emissions, reason) in [
+        (" 2.9".repeat(19) + " x", "found 'x'"),
+        (" 2.9".repeat(19) + " -1", "not negative, found '-1'"),
+        (" 2.9".repeat(19) + " inf", "found 'inf'"),
+        (" *".repeat(20), "must sum to 1, they sum to 0.0000"),
+        (" 0.1".repeat(20), "must sum to 1"),
+    ] {
+        let message = with(&emissions).unwrap_err().to_string();
+        assert!(message.contains(reason), "{reason}: {message}");
+    }
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let message = read_profiles(Path::new("no/such.hmm")).unwrap_err().to_string();
+    assert!(message.starts_with("cannot read the profiles in no/such.hmm: "), "{message}");
+}
+
+#[test]
+fn null1_is_a_geometric_distribution() {
+    let l = 153.0f64;
+    assert!((null1(153) - (l * (l / (l + 1.0)).ln() + (1.0 / (l + 1.0)).ln())).abs() < 1e-12);
+    assert_eq!(null1(0), 0.0);
+}
+
+#[test]
+fn statistics_agree_with_their_definitions() {
+    let gumbel = Gumbel { mu: -8.0, lambda: 0.7 };
+    assert!((gumbel.survival(-8.0) - (1.0 - (-1.0f64).exp())).abs() < 1e-15);
+    assert!((gumbel.survival(60.0) / (-0.7f64 * 68.0).exp() - 1.0).abs() < 1e-12);
+    let tail = Exponential { tau: -3.5, lambda: 0.72 };
+    assert_eq!(tail.survival(-4.0), 1.0);
+    assert!((tail.score(tail.survival(20.0)) - 20.0).abs() < 1e-12);
+    assert_eq!(tail.score(1.0), f64::NEG_INFINITY);
+}
+
+/// The folder of real profiles and sequences, where it lies beside the repository.
+fn shared() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/hmm");
+    if !folder.is_dir() {
+        println!("skipped: no {}", folder.display());
+    }
+    folder.is_dir().then_some(folder)
+}
+
+#[test]
+fn real_profiles() {
+    let Some(folder) = shared() else { return };
+    for (file, nodes) in [("fn3.hmm", 86), ("globins4.hmm", 149), ("M1.hmm", 1), ("20aa.hmm", 20)] {
+        let profiles = read_profiles(&folder.join(file)).unwrap();
+        assert_eq!(profiles.iter().map(Profile::nodes).collect::<Vec<_>>(), [nodes], "{file}");
+    }
+    let message = read_profiles(&folder.join("3box.hmm")).unwrap_err().to_string();
+    assert!(message.ends_with("3box.hmm:5: profiles of the alphabet amino are searched with, found DNA"), "{message}");
+}
+
+proptest! {
+    #[test]
+    fn local_model_is_a_distribution(seed: u32, nodes in 1usize..40) {
+        let profile = parse(&text(nodes, 'f', generator(seed))).unwrap().remove(0);
+        let local = profile.local();
+        let entries: f64 = local.iter().enumerate().map(|(k, node)| node.entry * (nodes - k) as f64).sum();
+        prop_assert!((entries - 1.0).abs() < 1e-12);
+        for (node, p) in local.iter().zip(&profile.matches) {
+            for x in 0..RESIDUES {
+                prop_assert!((node.odds[x] * f64::from(BACKGROUND[x]) - p[x]).abs() < 1e-12);
+            }
+            let any = node.odds[usize::from(alphabet::ANY)];
+            let low = node.odds[..RESIDUES].iter().copied().fold(f64::INFINITY, f64::min);
+            let high = node.odds[..RESIDUES].iter().copied().fold(0.0, f64::max);
+            prop_assert!(low <= any && any <= high);
+            prop_assert!((node.odds[usize::from(code(b'U').unwrap())] - node.odds[1]).abs() < 1e-12 * node.odds[1]);
+            prop_assert_eq!(node.odds[usize::from(alphabet::STAR)], 0.0);
+            prop_assert_eq!(node.odds.len(), CODES);
+        }
+        let last = local[nodes - 1];
+        prop_assert_eq!([last.mm, last.mi, last.md, last.im, last.ii, last.dm, last.dd], [0.0; 7]);
+    }
+
+    /// Whatever happens to a file, the parser returns: a profile, or an error that names a line of the file.
+    #[test]
+    fn mutated_files_never_panic(seed: u32, edits in prop::collection::vec((any::<u32>(), any::<u8>(), 0u8..5), 1..8)) {
+        let mut bytes = text(3, ['a', 'c', 'e', 'f'][seed as usize % 4], generator(seed)).into_bytes();
+        for (at, value, kind) in edits {
+            let at = at as usize % bytes.len().max(1);
+            match kind {
+                0 => bytes.truncate(at),
+                1 => bytes.insert(at, value),
+                2 if at < bytes.len() => bytes[at] = value,
+                3 if at < bytes.len() => drop(bytes.remove(at)),
+                _ => {
+                    let part = bytes[at..(at + 200).min(bytes.len())].to_vec();
+                    let to = usize::from(value) * bytes.len() / 256;
+                    bytes.splice(to..to, part);
+                }
+            }
+        }
+        match Profile::parse(&bytes, Path::new("made.hmm")) {
+            Ok(profiles) => prop_assert!(profiles.iter().all(|p| p.nodes() > 0 && p.transitions.len() == p.nodes() + 1)),
+            Err(ProfileError::Format { line, reason, .. }) => {
+                prop_assert!(line >= 1 && line <= bytes.split(|&b| b == b'\n').count());
+                prop_assert!(!reason.is_empty());
+            }
+            Err(error) => prop_assert!(false, "{}", error),
+        }
+    }
+}
