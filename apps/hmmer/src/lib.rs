@@ -7,3 +7,4 @@
 
 pub mod kernel;
 pub mod profile;
+pub mod sequence;

@@ -1,0 +1,125 @@
+//! FASTA: a line `>NAME DESCRIPTION`, then lines of residues; blanks and case do not matter.
+
+use super::text::Lines;
+use super::{SequenceError, spill::Spill};
+use crate::profile::alphabet;
+use std::io::BufRead;
+
+/// How much of a line that makes no sense is shown.
+const SHOWN_CHARS: usize = 40;
+
+/// Set in the codes of bytes that are no residues.
+const OTHER: u8 = 0x80;
+
+/// The code of every byte, [`OTHER`] for those that stand for no residue.
+const CODES: [u8; 256] = {
+    let mut codes = [OTHER; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        if let Some(code) = alphabet::code(byte as u8)
+            && alphabet::is_residue(code)
+        {
+            codes[byte] = code;
+        }
+        byte += 1;
+    }
+    codes
+};
+
+/// Appends the residue codes of all sequences to `residues`. `ended` is told, after each sequence, its header and how
+/// many residues there are so far.
+pub(super) fn parse<R: BufRead>(
+    mut lines: Lines<R>,
+    residues: &mut Spill,
+    mut ended: impl FnMut(&[u8], u64) -> Result<(), SequenceError>,
+) -> Result<(), SequenceError> {
+    let path = lines.path();
+    let mut header: Option<(u64, Vec<u8>)> = None;
+    // Residues when the current sequence began.
+    let mut begin = 0;
+    let mut end = |header: &(u64, Vec<u8>), residues: &mut Spill| {
+        let now = residues.settle()?;
+        if now == begin {
+            return Err(SequenceError::Empty { path: path.clone(), line: header.0, name: shown(name(&header.1)) });
+        }
+        begin = now;
+        ended(&header.1, now)
+    };
+    while let Some((number, line)) = lines.next()? {
+        if let Some(text) = line.strip_prefix(b">") {
+            if let Some(header) = &header {
+                end(header, residues)?;
+            }
+            let text = text.trim_ascii_start();
+            if text.is_empty() {
+                return Err(SequenceError::NoName { path: path.clone(), line: number });
+            }
+            header = Some((number, text.to_vec()));
+            continue;
+        }
+        match &header {
+            Some((_, header)) => {
+                append(line, residues.buffer()).map_err(|column| {
+                    let (symbol, advice) = advice(line[column]);
+                    let name = shown(name(header));
+                    SequenceError::Symbol { path: path.clone(), line: number, column: column + 1, symbol, name, advice }
+                })?;
+            }
+            None if line.trim_ascii().is_empty() => {}
+            None => return Err(SequenceError::NoHeader { path: path.clone(), line: number, found: shown(line) }),
+        }
+    }
+    match &header {
+        Some(header) => end(header, residues),
+        None => Err(SequenceError::None { path }),
+    }
+}
+
+/// Appends a line's residue codes; blanks are left out. An error is the place of a byte that is neither.
+fn append(line: &[u8], codes: &mut Vec<u8>) -> Result<(), usize> {
+    let before = codes.len();
+    codes.extend(line.iter().map(|&byte| CODES[usize::from(byte)]));
+    if codes[before..].iter().fold(0, |all, code| all | code) & OTHER == 0 {
+        return Ok(());
+    }
+    codes.truncate(before);
+    for (column, &byte) in line.iter().enumerate() {
+        match CODES[usize::from(byte)] {
+            OTHER if byte == b' ' || byte == b'\t' => {}
+            OTHER => return Err(column),
+            code => codes.push(code),
+        }
+    }
+    Ok(())
+}
+
+/// The symbol as it is shown, and what can be done about it.
+fn advice(symbol: u8) -> (String, &'static str) {
+    let advice = match symbol {
+        b'-' | b'.' | b'_' => "gaps belong to alignments: give the sequences without them",
+        b'~' => "missing data belong to alignments: give the sequences without them",
+        _ => "the letters A to Z and '*' are taken, in either case",
+    };
+    (shown(&[symbol]), advice)
+}
+
+/// The name in a header: all before the first blank.
+pub(super) fn name(header: &[u8]) -> &[u8] {
+    header.split(|b| b.is_ascii_whitespace()).next().unwrap_or(header)
+}
+
+/// The description in a header: what follows the name and blanks.
+pub(super) fn description(header: &[u8]) -> &[u8] {
+    header[name(header).len()..].trim_ascii_start()
+}
+
+/// Bytes as they can be shown in a message.
+fn shown(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * SHOWN_CHARS)]).into_owned();
+    let printable = |c: char| if c.is_control() { c.escape_default().collect() } else { c.to_string() };
+    let mut shown: String = text.chars().take(SHOWN_CHARS).map(printable).collect();
+    if text.chars().count() > SHOWN_CHARS {
+        shown.push_str("...");
+    }
+    shown
+}

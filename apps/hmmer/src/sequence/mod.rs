@@ -1,0 +1,136 @@
+//! Protein sequences: a FASTA file, gzipped or not, becomes one ragged array of residue codes.
+//!
+//! ```text
+//! residues   M K V L A E | G S | M ...      one code a residue, one sequence after the other, in the file's order
+//! offsets    0             6     8     ...  where each begins, and where the last one ends
+//! headers    what follows each '>', bytes as they stand in the file
+//! ```
+//!
+//! A database larger than a limit goes on as a scratch file without a name: it is gone when it is closed, however the
+//! run ends.
+
+mod error;
+mod fasta;
+mod spill;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+pub use error::SequenceError;
+
+use multigrain::Source;
+use spill::{Spill, Stored};
+use std::io::BufRead;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Sequences that have been read.
+#[derive(Debug)]
+pub struct Database {
+    path: PathBuf,
+    offsets: Arc<[u64]>,
+    residues: Stored,
+    headers: Stored,
+    header_offsets: Vec<u64>,
+}
+
+/// Where the bytes of large databases go.
+#[derive(Clone, Copy, Debug)]
+pub struct Limit<'a> {
+    /// More bytes of residues, or of headers, than this are put into a scratch file.
+    pub memory_bytes: u64,
+    /// Directory of scratch files.
+    pub directory: &'a Path,
+}
+
+impl Database {
+    /// Reads a FASTA file, gzipped or not, which its first bytes tell.
+    ///
+    /// # Errors
+    /// [`SequenceError`]: the file cannot be read, is no FASTA, holds no sequence or an empty one, or a symbol that
+    /// stands for no residue.
+    pub fn read(path: &Path, limit: Limit<'_>) -> Result<Database, SequenceError> {
+        let (reader, gzip) = text::open(path)?;
+        Database::parse(reader, gzip, path, limit)
+    }
+
+    fn parse(reader: impl BufRead, gzip: bool, path: &Path, limit: Limit<'_>) -> Result<Database, SequenceError> {
+        let (mut residues, mut headers) = (Spill::new(limit), Spill::new(limit));
+        let (mut offsets, mut header_offsets) = (vec![0], vec![0]);
+        fasta::parse(text::Lines::new(reader, gzip, path), &mut residues, |header, residues| {
+            headers.buffer().extend_from_slice(header);
+            header_offsets.push(headers.settle()?);
+            offsets.push(residues);
+            Ok(())
+        })?;
+        Ok(Database {
+            path: path.to_owned(),
+            offsets: offsets.into(),
+            residues: residues.finish()?,
+            headers: headers.finish()?,
+            header_offsets,
+        })
+    }
+
+    /// The file that was read.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Number of sequences, at least 1.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.header_offsets.len() - 1
+    }
+
+    /// Number of residues of all sequences.
+    pub fn residues(&self) -> u64 {
+        self.offsets[self.len()]
+    }
+
+    /// Where each sequence begins in the array of residues, and where the last one ends.
+    pub fn offsets(&self) -> &Arc<[u64]> {
+        &self.offsets
+    }
+
+    /// Number of residues of sequence `i`.
+    ///
+    /// # Panics
+    /// When there is no sequence `i`.
+    pub fn length(&self, i: usize) -> u64 {
+        self.offsets[i + 1] - self.offsets[i]
+    }
+
+    /// Name and description of sequence `i`; bytes that are no UTF-8 are replaced.
+    ///
+    /// # Errors
+    /// [`SequenceError::Scratch`] when they cannot be read back.
+    ///
+    /// # Panics
+    /// When there is no sequence `i`.
+    pub fn header(&self, i: usize) -> Result<(String, String), SequenceError> {
+        let header = self.headers.read(self.header_offsets[i], self.header_offsets[i + 1])?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Ok((text(fasta::name(&header)), text(fasta::description(&header))))
+    }
+
+    /// Residue codes of sequence `i`.
+    ///
+    /// # Errors
+    /// [`SequenceError::Scratch`] when they cannot be read back.
+    ///
+    /// # Panics
+    /// When there is no sequence `i`.
+    pub fn sequence(&self, i: usize) -> Result<Vec<u8>, SequenceError> {
+        self.residues.read(self.offsets[i], self.offsets[i + 1])
+    }
+
+    /// The array of residues as the source of a job's array. It can be used while this database lives.
+    pub fn source(&self) -> Source {
+        match &self.residues {
+            Stored::Memory(bytes) => Source::Bytes(bytes.clone()),
+            file => Source::Raw(file.path().unwrap_or_default()),
+        }
+    }
+}

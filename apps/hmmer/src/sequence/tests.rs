@@ -1,0 +1,167 @@
+//! Sequences from texts, good and bad.
+
+use super::*;
+use crate::profile::alphabet;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use proptest::prelude::*;
+use std::io::Write;
+
+fn ample() -> Limit<'static> {
+    Limit { memory_bytes: 16 << 20, directory: Path::new("/nowhere") }
+}
+
+fn parse(text: &[u8]) -> Result<Database, SequenceError> {
+    Database::parse(text, false, Path::new("db.fa"), ample())
+}
+
+fn codes(text: &str) -> Vec<u8> {
+    text.bytes().map(|b| alphabet::code(b).unwrap()).collect()
+}
+
+fn message(text: &[u8]) -> String {
+    parse(text).err().expect("accepted").to_string()
+}
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// Everything that a database holds.
+fn content(database: &Database) -> Vec<(String, String, Vec<u8>)> {
+    (0..database.len())
+        .map(|i| {
+            let (name, description) = database.header(i).unwrap();
+            (name, description, database.sequence(i).unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn records_become_a_ragged_array() {
+    let text = b"\n>one  two words \nMKV\nLL a\tE\n\n>sp|P1|X\r\ngs*\r\nbx\r\n> three\nUOJZ";
+    let database = parse(text).unwrap();
+    let expected = [("one", "two words ", "MKVLLAE"), ("sp|P1|X", "", "GS*BX"), ("three", "", "UOJZ")];
+    let expected = expected.map(|(n, d, r)| (n.to_owned(), d.to_owned(), codes(r)));
+    assert_eq!(content(&database), expected);
+    assert_eq!((database.len(), database.residues(), database.length(1)), (3, 16, 5));
+    assert_eq!(database.offsets()[..], [0, 7, 12, 16]);
+    assert!(matches!(database.source(), Source::Bytes(bytes) if bytes == codes("MKVLLAEGS*BXUOJZ")));
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_line() {
+    let cases: [(&[u8], &[&str]); 11] = [
+        (b"MKV\n>a\nMKV\n", &["db.fa:1:", "found 'MKV'"]),
+        (b"\n\n{\"json\": 1}", &["db.fa:3:", "'{\"json\": 1}'"]),
+        (b">a\nMK\n>b x\n\n>c\nMK\n", &["db.fa:3:", "sequence b is empty"]),
+        (b">a\nMK\n>last\n", &["db.fa:3:", "sequence last is empty"]),
+        (b">a\nMK\n>   \nMK\n", &["db.fa:3:", "no name"]),
+        (b">a x\nMKV\nMK1V\n", &["db.fa:3:3:", "'1' in sequence a ", "A to Z"]),
+        (b">a\nMK V-L\n", &["db.fa:2:5:", "'-'", "gaps"]),
+        (b">a\nMK~\n", &["db.fa:2:3:", "'~'", "missing data"]),
+        (b">a\nMK\xe4V\n", &["db.fa:2:3:"]),
+        (b"", &["db.fa holds no sequence"]),
+        (b"\n \n\n", &["db.fa holds no sequence"]),
+    ];
+    for (text, parts) in cases {
+        let message = message(text);
+        for part in parts {
+            assert!(message.contains(part), "{:?}: {message}", String::from_utf8_lossy(text));
+        }
+        assert!(message.chars().all(|c| !c.is_control()), "{message:?}");
+    }
+}
+
+#[test]
+fn files_are_read_gzipped_or_not_and_damage_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("db");
+    let text: Vec<u8> =
+        (0..2000).flat_map(|i| format!(">s{i} about {i}\nMKVLA{}\n", "GSTW".repeat(i % 50)).into_bytes()).collect();
+    let expected = content(&parse(&text).unwrap());
+    let read = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        Database::read(&path, ample())
+    };
+    assert_eq!(content(&read(&text).unwrap()), expected);
+    let packed = gzip(&text);
+    assert_eq!(content(&read(&packed).unwrap()), expected);
+    // Several members, as block compression and `cat` leave them.
+    let (first, second) = text.split_at(text.len() / 2);
+    assert_eq!(content(&read(&[gzip(first), gzip(second)].concat()).unwrap()), expected);
+    for keep in [3, 11, packed.len() / 2, packed.len() - 9, packed.len() - 1] {
+        let error = read(&packed[..keep]).unwrap_err();
+        assert!(matches!(error, SequenceError::Truncated { .. }), "{keep} of {}: {error}", packed.len());
+    }
+    let mut damaged = packed.clone();
+    let at = packed.len() - 6;
+    damaged[at] ^= 1;
+    let error = read(&damaged).unwrap_err();
+    assert!(matches!(error, SequenceError::Damaged { .. }), "{error}");
+    let error = Database::read(directory.path(), ample()).unwrap_err();
+    assert!(matches!(error, SequenceError::Open { .. } | SequenceError::Read { .. }), "{error}");
+    let error = Database::read(&directory.path().join("absent"), ample()).unwrap_err();
+    assert!(error.to_string().contains("absent"), "{error}");
+}
+
+#[test]
+fn a_database_beyond_the_limit_lies_in_scratch_files_that_nobody_sees() {
+    let directory = tempfile::tempdir().unwrap();
+    let text: Vec<u8> = (0..3000)
+        .flat_map(|i| format!(">s{i} {}\n{}\n", "d".repeat(i % 700), "MKVLAGST".repeat(1 + i % 90)).into_bytes())
+        .collect();
+    let small = Limit { memory_bytes: 1000, directory: directory.path() };
+    let spilled = Database::parse(&text[..], false, Path::new("db.fa"), small).unwrap();
+    let kept = parse(&text).unwrap();
+    assert_eq!(content(&spilled), content(&kept));
+    let (Source::Raw(path), Source::Bytes(bytes)) = (spilled.source(), kept.source()) else {
+        panic!("not as expected")
+    };
+    assert_eq!(std::fs::read(path).unwrap(), bytes);
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "a scratch file has a name");
+    let nowhere = Limit { memory_bytes: 1000, directory: Path::new("/nowhere") };
+    let error = Database::parse(&text[..], false, Path::new("db.fa"), nowhere).unwrap_err();
+    assert!(error.to_string().contains("/nowhere"), "{error}");
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_again(
+        records in prop::collection::vec(("[!-~]{1,20}", "[ -~]{0,30}", "[A-Za-z*]{1,200}"), 1..20),
+        width in 1usize..80,
+        end in prop::sample::select(vec!["\n", "\r\n", "\n\n"]),
+    ) {
+        let mut text = String::new();
+        for (name, description, residues) in &records {
+            text += &format!(">{name} {description}{end}");
+            for line in residues.as_bytes().chunks(width) {
+                text += &format!("{}{end}", String::from_utf8_lossy(line));
+            }
+        }
+        let expected: Vec<_> =
+            records.iter().map(|(n, d, r)| (n.clone(), d.trim_start().to_owned(), codes(r))).collect();
+        prop_assert_eq!(content(&parse(text.as_bytes()).unwrap()), expected);
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300), fasta in any::<bool>()) {
+        let bytes = if fasta { [b">x\n".as_slice(), &bytes].concat() } else { bytes };
+        if let Ok(database) = parse(&bytes) {
+            prop_assert_eq!(*database.offsets().last().unwrap(), database.residues());
+            prop_assert!((0..database.len()).all(|i| database.sequence(i).unwrap().iter().all(|&c| alphabet::is_residue(c))));
+        }
+    }
+
+    #[test]
+    fn damaged_gzip_never_panics(flip in 0usize..400, value in any::<u8>()) {
+        let text = ">a b\nMKVLAGST\n".repeat(40);
+        let mut packed = gzip(text.as_bytes());
+        let at = flip % packed.len();
+        packed[at] ^= value;
+        let reader = std::io::BufReader::new(flate2::bufread::MultiGzDecoder::new(&packed[..]));
+        let _ = Database::parse(reader, true, Path::new("db.gz"), ample());
+    }
+}

@@ -1,0 +1,69 @@
+//! Lines of a text that may be gzipped, with their numbers.
+
+use super::SequenceError;
+use flate2::bufread::MultiGzDecoder;
+use std::fs::File;
+use std::io::{BufRead, BufReader, ErrorKind};
+use std::path::{Path, PathBuf};
+
+/// Bytes that are read from the file, or decompressed, at once.
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// First bytes of a gzip stream (RFC 1952, section 2.3.1).
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+
+/// Opens a text, and tells whether it is gzipped. A file of several gzip members is one text.
+pub(super) fn open(path: &Path) -> Result<(Box<dyn BufRead>, bool), SequenceError> {
+    let refuse = |source| SequenceError::Open { path: path.to_owned(), source };
+    let mut file = BufReader::with_capacity(BUFFER_BYTES, File::open(path).map_err(refuse)?);
+    if file.fill_buf().map_err(refuse)?.starts_with(&GZIP_MAGIC) {
+        Ok((Box::new(BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(file))), true))
+    } else {
+        Ok((Box::new(file), false))
+    }
+}
+
+/// The lines of a text.
+pub(super) struct Lines<R> {
+    reader: R,
+    gzip: bool,
+    path: PathBuf,
+    buffer: Vec<u8>,
+    number: u64,
+}
+
+impl<R: BufRead> Lines<R> {
+    pub(super) fn new(reader: R, gzip: bool, path: &Path) -> Lines<R> {
+        Lines { reader, gzip, path: path.to_owned(), buffer: Vec::new(), number: 0 }
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        self.path.clone()
+    }
+
+    /// The next line without its end, and its number; `None` after the last one.
+    pub(super) fn next(&mut self) -> Result<Option<(u64, &[u8])>, SequenceError> {
+        self.buffer.clear();
+        match self.reader.read_until(b'\n', &mut self.buffer) {
+            Ok(0) => return Ok(None),
+            Ok(_) => {}
+            Err(source) => return Err(self.failed(source)),
+        }
+        self.number += 1;
+        let mut line = &self.buffer[..];
+        line = line.strip_suffix(b"\n").unwrap_or(line);
+        line = line.strip_suffix(b"\r").unwrap_or(line);
+        Ok(Some((self.number, line)))
+    }
+
+    fn failed(&self, source: std::io::Error) -> SequenceError {
+        let (path, line) = (self.path(), self.number);
+        match source.kind() {
+            ErrorKind::UnexpectedEof if self.gzip => SequenceError::Truncated { path, line },
+            ErrorKind::InvalidData | ErrorKind::InvalidInput if self.gzip => {
+                SequenceError::Damaged { path, line, source }
+            }
+            _ => SequenceError::Read { path, line, source },
+        }
+    }
+}
