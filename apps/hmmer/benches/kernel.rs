@@ -4,7 +4,8 @@
 //! `cargo bench -p multigrain-hmmer --bench kernel`
 
 use multigrain::generate::f32_at;
-use multigrain_hmmer::kernel::{CODES_PADDED, Node, Scores, pack, score, scratch_floats};
+use multigrain_hmmer::kernel::{pack, score, scratch_bytes};
+use multigrain_hmmer::profile::{LocalNode, alphabet::CODES};
 use multigrain_simd::Isa;
 use std::time::Instant;
 
@@ -13,12 +14,12 @@ const SEQUENCES: usize = 512;
 const LENGTH: usize = 450;
 const TURNS: usize = 5;
 
-fn profile(nodes: usize) -> Vec<Node> {
-    let total = (nodes * (nodes + 1) / 2) as f32;
+fn profile(nodes: usize) -> Vec<LocalNode> {
+    let total = (nodes * (nodes + 1) / 2) as f64;
     let node = |k: usize| {
-        let mut odds = [0.0; CODES_PADDED];
-        odds[..20].iter_mut().enumerate().for_each(|(x, o)| *o = 1.0 + f32_at(1, (20 * k + x) as u64));
-        Node { odds, entry: 2.0 / total, mm: 0.98, im: 0.5, dm: 0.5, mi: 0.01, ii: 0.5, md: 0.01, dd: 0.5 }
+        let mut odds = [0.0; CODES];
+        odds[..20].iter_mut().enumerate().for_each(|(x, o)| *o = 1.0 + f64::from(f32_at(1, (20 * k + x) as u64)));
+        LocalNode { odds, entry: 2.0 / total, mm: 0.98, im: 0.5, dm: 0.5, mi: 0.01, ii: 0.5, md: 0.01, dd: 0.5 }
     };
     (0..nodes).map(node).collect()
 }
@@ -26,15 +27,17 @@ fn profile(nodes: usize) -> Vec<Node> {
 fn main() {
     let residues: Vec<u8> = (0..SEQUENCES * LENGTH).map(|i| ((f32_at(2, i as u64) + 1.0) * 9.999) as u8).collect();
     let offsets: Vec<u64> = (0..=SEQUENCES).map(|i| (i * LENGTH) as u64).collect();
-    let mut scores = vec![Scores::default(); SEQUENCES];
+    let mut scores = vec![[0.0; 2]; SEQUENCES];
     for nodes in [20, 86, 149, 400, 1500] {
         let tables = pack(&profile(nodes));
         for isa in [Isa::Avx2, Isa::Avx512].into_iter().filter(|isa| isa.is_supported()) {
-            let mut scratch = vec![0.0; scratch_floats(isa, nodes)];
+            let mut scratch = vec![0u64; scratch_bytes(isa, nodes, SEQUENCES).div_ceil(8)];
+            // SAFETY: any bits are bytes.
+            let (_, scratch, _) = unsafe { scratch.align_to_mut::<u8>() };
             let mut seconds: Vec<f64> = (0..TURNS)
                 .map(|_| {
                     let begin = Instant::now();
-                    score(isa, &tables, &residues, &offsets, &mut scratch, &mut scores);
+                    score(isa, &tables, &residues, &offsets, scratch, &mut scores);
                     begin.elapsed().as_secs_f64()
                 })
                 .collect();

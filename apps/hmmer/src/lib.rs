@@ -8,3 +8,4 @@
 pub mod kernel;
 pub mod profile;
 pub mod sequence;
+pub mod task;

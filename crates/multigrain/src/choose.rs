@@ -47,6 +47,21 @@ pub(crate) fn machine(options: &Options, job: &Job) -> Result<Machine, Error> {
     Ok(machine)
 }
 
+/// Capacity of the main memory in bytes: the budget, or that of the memory below a disk, or of the root where there is no
+/// disk.
+pub(crate) fn memory_bytes(options: &Options) -> Result<u64, Error> {
+    if let Some(bytes) = options.memory_bytes {
+        return Ok(bytes);
+    }
+    let machine = match &options.machine {
+        MachineChoice::Detected => Machine::detect(Path::new("."))?,
+        MachineChoice::Given(machine) => (**machine).clone(),
+    };
+    let levels = machine.levels()?;
+    let below_disk = levels.iter().find(|&&l| machine.memory(l).edge.is_some_and(|e| e.driver == Driver::Disk));
+    Ok(machine.memory(*below_disk.unwrap_or(&levels[0])).capacity_bytes)
+}
+
 /// Refuses, before anything is planned, arrays that the root memory cannot hold.
 fn check_room(machine: &Machine, root_is_disk: bool, job: &Job) -> Result<(), Error> {
     let root = machine.memory(machine.root());

@@ -97,6 +97,15 @@ impl Runtime {
         &self.disk
     }
 
+    /// Capacity of the main memory in bytes, for applications whose inputs become arrays only after they were read: the
+    /// budget, or that of the memory below a disk, or of the root where there is no disk.
+    ///
+    /// # Errors
+    /// [`Error::Machine`] when the machine is refused.
+    pub fn memory_bytes(&self) -> Result<u64, Error> {
+        choose::memory_bytes(&self.options)
+    }
+
     /// Chooses the machine for a job, plans it and proves that it fits. Starts nothing.
     ///
     /// # Errors

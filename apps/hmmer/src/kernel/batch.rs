@@ -1,6 +1,5 @@
 //! The recurrences on a batch: one sequence a lane, and the next sequence into a lane as soon as one has ended.
 
-use super::Scores;
 use super::tables::{CODES_PADDED, IDLE, TRANSITIONS};
 use super::vector::Vector;
 
@@ -29,6 +28,8 @@ pub(super) struct Work<'a> {
     pub(super) residues: &'a [u8],
     /// Where each sequence begins, and where the last one ends; the first begins at residue 0.
     pub(super) offsets: &'a [u64],
+    /// The numbers of all sequences, in the order in which they take lanes.
+    pub(super) order: &'a [u32],
 }
 
 impl<'a> Work<'a> {
@@ -65,7 +66,7 @@ struct Special {
 /// The processor supports the instruction set of `V`; `states` has at least `STATES * nodes * V::LANES` elements;
 /// `work.tables` are tables of `nodes` nodes; every residue is below [`CODES_PADDED`].
 #[inline(always)]
-pub(super) unsafe fn score<V: Vector>(work: Work<'_>, states: &mut [f32], scores: &mut [Scores]) {
+pub(super) unsafe fn score<V: Vector>(work: Work<'_>, states: &mut [f32], scores: &mut [[f64; 2]]) {
     let mut next = 0;
     let mut lanes = [Lane::default(); LANES_MAX];
     let lanes = &mut lanes[..V::LANES];
@@ -81,18 +82,17 @@ pub(super) unsafe fn score<V: Vector>(work: Work<'_>, states: &mut [f32], scores
             }
             if let Some(number) = lane.number.take() {
                 let nats = |c: f32, e: i32| (f64::from(c) * lane.leave).ln() + f64::from(e) * std::f64::consts::LN_2;
-                scores[number] = Scores {
-                    forward: nats(special.c[0][i], lane.exponents[0]),
-                    viterbi: nats(special.c[1][i], lane.exponents[1]),
-                };
+                // Viterbi first, as in `Scores`.
+                scores[number] = [1, 0].map(|kind: usize| nats(special.c[kind][i], lane.exponents[kind]));
                 states[..floats].iter_mut().skip(i).step_by(V::LANES).for_each(|s| *s = 0.0);
                 (special.n[0][i], special.n[1][i]) = (0.0, 0.0);
                 (special.c[0][i], special.c[1][i]) = (0.0, 0.0);
             }
-            if next < scores.len() {
-                let rest = work.sequence(next);
+            if let Some(&number) = work.order.get(next) {
+                let number = number as usize;
+                let rest = work.sequence(number);
                 let leave = 3.0 / (rest.len() as f64 + 3.0);
-                *lane = Lane { number: Some(next), rest, leave, exponents: [0; 2] };
+                *lane = Lane { number: Some(number), rest, leave, exponents: [0; 2] };
                 (special.n[0][i], special.n[1][i]) = (1.0, 1.0);
                 special.leave[i] = leave as f32;
                 next += 1;

@@ -28,9 +28,9 @@ mod vector;
 mod tests;
 
 pub use reference::reference;
-pub use tables::{CODES_PADDED, NODE_FLOATS, Node, pack};
+pub use tables::{CODES_PADDED, NODE_FLOATS, pack};
 
-use batch::{LANES_MAX, STATES, Work};
+use batch::{STATES, Work};
 use multigrain_simd::Isa;
 
 /// The scores of one sequence, in nats, relative to the background's emissions; null1 is not subtracted. Minus infinity
@@ -43,6 +43,12 @@ pub struct Scores {
     pub forward: f64,
 }
 
+impl From<[f64; 2]> for Scores {
+    fn from([viterbi, forward]: [f64; 2]) -> Scores {
+        Scores { viterbi, forward }
+    }
+}
+
 /// Sequences that are scored at the same time.
 pub fn lanes(isa: Isa) -> usize {
     match isa {
@@ -52,34 +58,46 @@ pub fn lanes(isa: Isa) -> usize {
     }
 }
 
-/// Numbers of scratch memory that [`score`] needs for a profile of `nodes` nodes.
-pub fn scratch_floats(isa: Isa, nodes: usize) -> usize {
-    STATES * nodes * lanes(isa)
+/// Bytes of scratch memory that [`score`] needs for `sequences` sequences and a profile of `nodes` nodes.
+pub fn scratch_bytes(isa: Isa, nodes: usize, sequences: usize) -> usize {
+    4 * (STATES * nodes * lanes(isa) + sequences)
 }
 
 /// Scores sequences, whose residue codes lie one after the other in `residues`; sequence `i` goes from
-/// `offsets[i] - offsets[0]` to `offsets[i + 1] - offsets[0]`. `tables` are those that [`pack`] made.
+/// `offsets[i] - offsets[0]` to `offsets[i + 1] - offsets[0]`. `tables` are those that [`pack`] made. The results of
+/// sequence `i` are `scores[i]`, Viterbi and Forward as [`Scores`] has them.
 ///
 /// # Panics
-/// When the processor does not support the instruction set, a code is 32 or greater, or a slice is too short.
-pub fn score(isa: Isa, tables: &[f32], residues: &[u8], offsets: &[u64], scratch: &mut [f32], scores: &mut [Scores]) {
+/// When the processor does not support the instruction set, a code is 32 or greater, a slice is too short, or `scratch`
+/// is not aligned to 4 bytes.
+pub fn score(isa: Isa, tables: &[f32], residues: &[u8], offsets: &[u64], scratch: &mut [u8], scores: &mut [[f64; 2]]) {
     assert!(isa.is_supported(), "{isa} is not supported here");
     let nodes = tables.len() / NODE_FLOATS;
     assert!(tables.len() == nodes * NODE_FLOATS && nodes > 0, "{} floats are no tables", tables.len());
-    assert!(scratch.len() >= scratch_floats(isa, nodes), "{} floats of scratch memory", scratch.len());
-    assert!(offsets.len() == scores.len() + 1 && offsets.is_sorted(), "{} offsets", offsets.len());
-    assert!(offsets[scores.len()] - offsets[0] <= residues.len() as u64, "{} residues", residues.len());
+    let sequences = scores.len();
+    assert!(offsets.len() == sequences + 1 && offsets.is_sorted(), "{} offsets", offsets.len());
+    assert!(offsets[sequences] - offsets[0] <= residues.len() as u64, "{} residues", residues.len());
     // Every residue is looked at once here, and hundreds of times below.
     assert!(residues.iter().all(|&x| usize::from(x) < CODES_PADDED), "a residue code is too large");
-    let work = Work { tables, nodes, residues, offsets };
+    assert!(scratch.len() >= scratch_bytes(isa, nodes, sequences), "{} bytes of scratch memory", scratch.len());
+    let (states, order) = scratch.split_at_mut(4 * STATES * nodes * lanes(isa));
+    // SAFETY: any bits are a float, and a u32.
+    let ((before, states, _), (_, order, _)) = unsafe { (states.align_to_mut::<f32>(), order.align_to_mut::<u32>()) };
+    assert!(before.is_empty(), "scratch memory is not aligned");
+    let order = &mut order[..sequences];
+    order.iter_mut().zip(0..).for_each(|(order, i)| *order = i);
+    let length = |i: u32| offsets[i as usize + 1] - offsets[i as usize];
+    // The longest first, so that lanes end at about the same time.
+    order.sort_unstable_by_key(|&i| (std::cmp::Reverse(length(i)), i));
+    let work = Work { tables, nodes, residues, offsets, order };
     // SAFETY: the instruction set, the lengths and the codes were checked.
     unsafe {
         match isa {
-            Isa::Scalar => batch::score::<f32>(work, scratch, scores),
+            Isa::Scalar => batch::score::<f32>(work, states, scores),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => score_avx2(work, scratch, scores),
+            Isa::Avx2 => score_avx2(work, states, scores),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => score_avx512(work, scratch, scores),
+            Isa::Avx512 => score_avx512(work, states, scores),
             #[cfg(not(target_arch = "x86_64"))]
             Isa::Avx2 | Isa::Avx512 => unreachable!("not supported on this architecture"),
         }
@@ -88,16 +106,14 @@ pub fn score(isa: Isa, tables: &[f32], residues: &[u8], offsets: &[u64], scratch
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-fn score_avx2(work: Work<'_>, scratch: &mut [f32], scores: &mut [Scores]) {
+fn score_avx2(work: Work<'_>, states: &mut [f32], scores: &mut [[f64; 2]]) {
     // SAFETY: the caller has checked lengths and codes; the instruction set is enabled here.
-    unsafe { batch::score::<std::arch::x86_64::__m256>(work, scratch, scores) }
+    unsafe { batch::score::<std::arch::x86_64::__m256>(work, states, scores) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx2,fma")]
-fn score_avx512(work: Work<'_>, scratch: &mut [f32], scores: &mut [Scores]) {
+fn score_avx512(work: Work<'_>, states: &mut [f32], scores: &mut [[f64; 2]]) {
     // SAFETY: as above.
-    unsafe { batch::score::<std::arch::x86_64::__m512>(work, scratch, scores) }
+    unsafe { batch::score::<std::arch::x86_64::__m512>(work, states, scores) }
 }
-
-const _: () = assert!(LANES_MAX >= 16);

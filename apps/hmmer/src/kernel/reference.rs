@@ -6,7 +6,7 @@
 //! another alignment or to the tail of the sequence with probability one half each.
 
 use super::Scores;
-use super::tables::Node;
+use crate::profile::LocalNode;
 
 fn larger(a: f64, b: f64) -> f64 {
     a.max(b)
@@ -21,14 +21,14 @@ fn log_sum(a: f64, b: f64) -> f64 {
 ///
 /// # Panics
 /// When a code has no entry in the tables.
-pub fn reference(nodes: &[Node], residues: &[u8]) -> Scores {
+pub fn reference(nodes: &[LocalNode], residues: &[u8]) -> Scores {
     Scores { viterbi: score(nodes, residues, larger), forward: score(nodes, residues, log_sum) }
 }
 
-fn score(nodes: &[Node], residues: &[u8], join: fn(f64, f64) -> f64) -> f64 {
+fn score(nodes: &[LocalNode], residues: &[u8], join: fn(f64, f64) -> f64) -> f64 {
     const NEVER: f64 = f64::NEG_INFINITY;
     let m = nodes.len();
-    let ln = |p: f32| f64::from(p).ln();
+    let ln = |p: f64| p.ln();
     let length = residues.len() as f64;
     let (stay, leave, half) = ((length / (length + 3.0)).ln(), (3.0 / (length + 3.0)).ln(), 0.5f64.ln());
     let (mut match_, mut insert, mut delete) = (vec![NEVER; m], vec![NEVER; m], vec![NEVER; m]);

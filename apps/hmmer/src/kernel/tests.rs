@@ -1,6 +1,7 @@
 //! The kernels against the plain recurrences, against each other, and against known small cases.
 
 use super::*;
+use crate::profile::{LocalNode, alphabet::CODES};
 use multigrain::rooms::plan::testing::Rng;
 
 /// Scores may differ from double precision by this many nats.
@@ -11,54 +12,57 @@ fn supported() -> impl Iterator<Item = Isa> {
 }
 
 /// A probability, often near 0 or 1.
-fn probability(rng: &mut Rng) -> f32 {
-    let p = rng.range(1, 1 << 20) as f32 / (1 << 20) as f32;
+fn probability(rng: &mut Rng) -> f64 {
+    let p = rng.range(1, 1 << 20) as f64 / (1 << 20) as f64;
     if rng.percent(50) { p * p * p } else { p }
 }
 
 /// A profile with strong and weak nodes, some residues impossible, some nodes nearly impossible to insert at.
-fn profile(rng: &mut Rng, nodes: usize) -> Vec<Node> {
-    let total = (nodes * (nodes + 1) / 2) as f32;
-    let mut profile: Vec<Node> = (0..nodes)
+fn profile(rng: &mut Rng, nodes: usize) -> Vec<LocalNode> {
+    let total = (nodes * (nodes + 1) / 2) as f64;
+    let mut profile: Vec<LocalNode> = (0..nodes)
         .map(|_| {
-            let mut odds = [0.0; CODES_PADDED];
-            for odds in &mut odds[..29] {
+            let mut odds = [0.0; CODES];
+            for odds in &mut odds {
                 *odds = if rng.percent(3) { 0.0 } else { 20.0 * probability(rng) };
             }
             let (mi, md, ii, dd) = (probability(rng) / 3.0, probability(rng) / 3.0, probability(rng), probability(rng));
             let (mm, im, dm) = (1.0 - mi - md, 1.0 - ii, 1.0 - dd);
-            Node { odds, entry: 2.0 / total, mm, im, dm, mi, ii, md, dd }
+            LocalNode { odds, entry: 2.0 / total, mm, im, dm, mi, ii, md, dd }
         })
         .collect();
     if let Some(last) = profile.last_mut() {
-        *last = Node { odds: last.odds, entry: last.entry, ..Node::default() };
+        *last = LocalNode { mm: 0.0, im: 0.0, dm: 0.0, mi: 0.0, ii: 0.0, md: 0.0, dd: 0.0, ..*last };
     }
     profile
 }
 
 /// Sequences that partly follow the profile, so that scores are of all sizes.
-fn sequence(rng: &mut Rng, profile: &[Node], length: usize) -> Vec<u8> {
+fn sequence(rng: &mut Rng, profile: &[LocalNode], length: usize) -> Vec<u8> {
     let (follow, mut k) = (rng.range(0, 100), 0);
     (0..length)
         .map(|_| {
             k = if rng.percent(90) { (k + 1) % profile.len() } else { rng.range(0, profile.len() as u64 - 1) as usize };
             let best = || {
-                (0..29u8).max_by(|&a, &b| f32::total_cmp(&profile[k].odds[a as usize], &profile[k].odds[b as usize]))
+                (0..29u8).max_by(|&a, &b| f64::total_cmp(&profile[k].odds[a as usize], &profile[k].odds[b as usize]))
             };
             if rng.percent(follow) { best().unwrap_or(0) } else { rng.range(0, 28) as u8 }
         })
         .collect()
 }
 
-fn run(isa: Isa, nodes: &[Node], sequences: &[Vec<u8>]) -> Vec<Scores> {
+fn run(isa: Isa, nodes: &[LocalNode], sequences: &[Vec<u8>]) -> Vec<Scores> {
     let residues = sequences.concat();
     // Offsets need not begin at 0.
     let mut offsets = vec![1000u64];
     sequences.iter().for_each(|s| offsets.push(offsets[offsets.len() - 1] + s.len() as u64));
-    let mut scratch = vec![f32::NAN; scratch_floats(isa, nodes.len())];
-    let mut scores = vec![Scores::default(); sequences.len()];
-    score(isa, &pack(nodes), &residues, &offsets, &mut scratch, &mut scores);
-    scores
+    // Aligned to 8 bytes, and full of what is not a number.
+    let mut scratch = vec![u64::MAX; scratch_bytes(isa, nodes.len(), sequences.len()).div_ceil(8)];
+    // SAFETY: any bits are bytes.
+    let (_, scratch, _) = unsafe { scratch.align_to_mut::<u8>() };
+    let mut scores = vec![[0.0; 2]; sequences.len()];
+    score(isa, &pack(nodes), &residues, &offsets, scratch, &mut scores);
+    scores.into_iter().map(Scores::from).collect()
 }
 
 fn bits(scores: &[Scores]) -> Vec<(u64, u64)> {
@@ -112,8 +116,8 @@ fn a_sequence_s_scores_do_not_depend_on_its_neighbours() {
 fn long_sequences_of_high_score_keep_their_digits() {
     let mut rng = Rng::new(3);
     let profile = profile(&mut rng, 30);
-    let best = |node: &Node| {
-        (0..29u8).max_by(|&a, &b| f32::total_cmp(&node.odds[a as usize], &node.odds[b as usize])).unwrap()
+    let best = |node: &LocalNode| {
+        (0..29u8).max_by(|&a, &b| f64::total_cmp(&node.odds[a as usize], &node.odds[b as usize])).unwrap()
     };
     let repeat: Vec<u8> = profile.iter().map(best).collect();
     let hits: Vec<u8> = repeat.iter().copied().cycle().take(6000).collect();

@@ -20,7 +20,7 @@ fn codes(text: &str) -> Vec<u8> {
 }
 
 fn message(text: &[u8]) -> String {
-    parse(text).err().expect("accepted").to_string()
+    parse(text).expect_err("accepted").to_string()
 }
 
 fn gzip(text: &[u8]) -> Vec<u8> {

@@ -1,0 +1,122 @@
+//! The task: scores of sequences that lie one after the other in an array of residues.
+//!
+//! The array is ragged: where its sequences begin is known to the task, not to the array. A call's scalar is the number
+//! of its first sequence, its number of sequences is that of its rows of scores, and so two calls of equal shape and
+//! scalars are the same call. Blocks are whole sequences, balanced by residues.
+
+use crate::kernel::{self, NODE_FLOATS};
+use multigrain::prelude::{
+    CallShape, LeafContext, Read, Region, Scalars, SubCall, Task, Tunable, Tunables, View, ViewMut, Work, Write,
+};
+use multigrain_simd::Isa;
+use std::sync::Arc;
+
+/// Scores of a sequence in the array of results: Viterbi and Forward, in nats.
+pub const SCORES: u64 = 2;
+
+/// Floating-point operations for a residue and a node: Forward's 7 multiplications and fused multiply-adds of 8 with 2
+/// additions, and Viterbi's 9 multiplications with 6 maxima.
+const CELL_FLOPS: f64 = 31.0;
+
+/// Scores of the sequences of a database: scores\[i\] = (Viterbi, Forward) of sequence i against the profile whose tables
+/// are given.
+pub struct Score {
+    isa: Isa,
+    offsets: Arc<[u64]>,
+}
+
+impl Score {
+    /// The task for a database whose sequence `i` has the residues from `offsets[i]` to `offsets[i + 1]`, and an
+    /// instruction set that this processor supports; any other is replaced by plain code.
+    pub fn new(isa: Isa, offsets: Arc<[u64]>) -> Score {
+        Score { isa: if isa.is_supported() { isa } else { Isa::Scalar }, offsets }
+    }
+
+    /// The scalars for a call on the whole database.
+    pub fn whole() -> Scalars {
+        from(0)
+    }
+
+    /// Offsets of the sequences of a call, and of their end.
+    fn offsets(&self, first: u64, sequences: usize) -> &[u64] {
+        &self.offsets[first as usize..=first as usize + sequences]
+    }
+}
+
+/// The scalars of a call whose first sequence is number `first`.
+fn from(first: u64) -> Scalars {
+    Scalars::new().with_u64(first)
+}
+
+/// Residues, nodes and sequences of a call.
+fn sizes(call: &CallShape) -> (u64, u64, u64) {
+    let length = |i: usize| call.shapes[i].dims()[0];
+    (length(0), length(1) / NODE_FLOATS as u64, length(2))
+}
+
+impl Task for Score {
+    type Params = (Read<u8, 1>, Read<f32, 1>, Write<f64, 2>);
+
+    fn name(&self) -> &'static str {
+        "hmmer"
+    }
+
+    fn param_names(&self) -> &'static [&'static str] {
+        &["residues", "profile", "scores"]
+    }
+
+    fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
+        vec![Tunable { name: "residues", extent: sizes(call).0, multiple: 1 }]
+    }
+
+    /// As many whole sequences as have the residues that were chosen, but at least one.
+    fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
+        let (residues, _, sequences) = sizes(call);
+        let most = tunables.get("residues", residues);
+        let first = call.scalars.u64(0);
+        let offsets = self.offsets(first, sequences as usize);
+        let profile = Region::whole(call.shapes[1]);
+        let mut calls = Vec::new();
+        let mut begin = 0;
+        while begin + 1 < offsets.len() {
+            let start = offsets[begin];
+            let rest = &offsets[begin + 1..];
+            let end = begin + rest.partition_point(|&end| end - start <= most).max(1);
+            let (block, count) = (offsets[end] - start, (end - begin) as u64);
+            let args = [
+                (0, Region::new(&[start - offsets[0]], &[block])),
+                (1, profile),
+                (2, Region::new(&[begin as u64, 0], &[count, SCORES])),
+            ];
+            calls.push(SubCall::itself(args, &from(first + begin as u64)));
+            begin = end;
+        }
+        calls
+    }
+
+    fn leaf(
+        &self,
+        (residues, profile, mut scores): (View<'_, u8, 1>, View<'_, f32, 1>, ViewMut<'_, f64, 2>),
+        context: &mut LeafContext<'_>,
+    ) {
+        let offsets = self.offsets(context.scalars.u64(0), scores.len(0));
+        let scores = scores.as_mut_slice().map(|scores| scores.as_chunks_mut().0);
+        // Blocks of whole rows and of one dimension are dense.
+        let scores = scores.expect("rows of scores that lie one after the other");
+        kernel::score(self.isa, profile.row(&[]), residues.row(&[]), offsets, context.scratch, scores);
+    }
+
+    fn scratch_bytes(&self, call: &CallShape, _capacity_bytes: u64) -> u64 {
+        let (_, nodes, sequences) = sizes(call);
+        kernel::scratch_bytes(self.isa, nodes as usize, sequences as usize) as u64
+    }
+
+    fn work(&self, call: &CallShape) -> Work {
+        let (residues, nodes, sequences) = sizes(call);
+        let (residues, nodes, sequences) = (residues as f64, nodes as f64, sequences as f64);
+        Work {
+            flops: CELL_FLOPS * residues * nodes,
+            bytes: residues + 4.0 * nodes * NODE_FLOATS as f64 + 8.0 * SCORES as f64 * sequences,
+        }
+    }
+}
