@@ -1,0 +1,193 @@
+//! A sequence of schedules as one list of actions for each participant, on numbered areas and bits.
+
+use super::value::{Value, Values};
+use super::{Fault, Wrong};
+use crate::order::Span;
+use crate::{Area, Bit, Operation, Order, Schedules, Step};
+use std::collections::HashMap;
+
+/// How whoever executes the steps moves bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transfers {
+    /// Started by put and get, going on by themselves until waited for: DMA engines, networks.
+    Asynchronous,
+    /// Shared memory: a put copies at once, and a combination reads what was got where it lies, at its owner's.
+    InPlace,
+}
+
+/// An area of a participant, of the even or odd rounds where these differ.
+pub(super) type Place = u32;
+
+/// A bit of a participant.
+pub(super) type Slot = u32;
+
+/// A transfer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Move {
+    pub(super) other: u32,
+    pub(super) source: Place,
+    pub(super) target: Place,
+}
+
+/// What a participant does next.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Action {
+    /// Enters a round; its contribution then lies in the place.
+    Enter(Option<Place>),
+    Signal {
+        to: u32,
+        slot: Slot,
+    },
+    Await {
+        from: u32,
+        slot: Slot,
+    },
+    /// Starts a transfer.
+    Start(Move),
+    /// Copies.
+    Copy(Move),
+    Flush,
+    Combine {
+        into: Place,
+        left: Place,
+        right: Place,
+    },
+    /// Waits for the transfers with a participant.
+    Complete {
+        with: u32,
+    },
+    /// Leaves a round; the result then lies in the place.
+    Leave(Option<Place>),
+}
+
+/// A sequence of operations as a group executes it.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) n: u32,
+    /// For each rank its actions with the round and the step that each belongs to.
+    pub(super) actions: Vec<Vec<(u32, u32, Action)>>,
+    /// For each round what its result has to be.
+    rounds: Vec<Operation>,
+    /// For each place whose it is.
+    pub(super) owners: Vec<u32>,
+    /// For each slot whose register it lies in.
+    pub(super) receivers: Vec<u32>,
+}
+
+impl Program {
+    pub(super) fn new(sequence: &[Schedules], transfers: Transfers) -> Result<Program, Fault> {
+        let n = sequence.first().map_or(0, |first| first.participants.len() as u32);
+        let mut program = Program {
+            n,
+            actions: vec![Vec::new(); n as usize],
+            rounds: Vec::new(),
+            owners: Vec::new(),
+            receivers: Vec::new(),
+        };
+        let mut names = Names { places: HashMap::new(), slots: HashMap::new() };
+        for schedules in sequence {
+            let round = program.rounds.len() as u32;
+            let rounds = schedules.participants.first().map_or(0, |p| p.segments.rounds());
+            let odd_one = schedules.participants.iter().position(|p| p.segments.rounds() != rounds);
+            let rank = odd_one.or((schedules.participants.len() as u32 != n).then_some(0));
+            if let Some(rank) = rank {
+                return Err(Fault { rank: rank as u32, round, step: 0, what: Wrong::OtherRounds });
+            }
+            for _ in 0..rounds {
+                program.push_round(schedules, transfers, &mut names);
+            }
+        }
+        Ok(program)
+    }
+
+    fn push_round(&mut self, schedules: &Schedules, transfers: Transfers, names: &mut Names) {
+        let round = self.rounds.len() as u32;
+        self.rounds.push(schedules.request.operation);
+        for (rank, schedule) in (0..self.n).zip(&schedules.participants) {
+            let odd = round % 2 == 1;
+            let mut actions = Vec::new();
+            let entry = schedule.contribution.map(|area| names.place(&mut self.owners, rank, area, odd));
+            actions.push((round, 0, Action::Enter(entry)));
+            // In shared memory: where what was got really lies, while nothing was written over it.
+            let mut aliases: HashMap<Area, Place> = HashMap::new();
+            for (step, number) in schedule.steps.iter().zip(1..) {
+                let mut place = |rank, area| names.place(&mut self.owners, rank, area, odd);
+                let mut act = |action| actions.push((round, number, action));
+                match *step {
+                    Step::Signal { to, bit } => {
+                        act(Action::Signal { to, slot: names.slot(&mut self.receivers, to, bit, odd) });
+                    }
+                    Step::Release { to, bit } => {
+                        act(Action::Complete { with: to });
+                        act(Action::Signal { to, slot: names.slot(&mut self.receivers, to, bit, odd) });
+                    }
+                    Step::Await { from, bit } => {
+                        act(Action::Await { from, slot: names.slot(&mut self.receivers, rank, bit, odd) });
+                    }
+                    Step::Put { to, source, target } => {
+                        let put = Move { other: to, source: place(rank, source), target: place(to, target) };
+                        act(if transfers == Transfers::InPlace { Action::Copy(put) } else { Action::Start(put) });
+                    }
+                    Step::Get { from, source, target } => {
+                        let (source, into) = (place(from, source), place(rank, target));
+                        let get = Move { other: from, source, target: into };
+                        match transfers {
+                            Transfers::Asynchronous => act(Action::Start(get)),
+                            Transfers::InPlace if schedule.reads_in_place(target) => {
+                                aliases.insert(target, source);
+                            }
+                            Transfers::InPlace => act(Action::Copy(get)),
+                        }
+                    }
+                    Step::Flush => act(Action::Flush),
+                    Step::Combine { into, left, right } => {
+                        let mut operand = |area| match aliases.get(&area) {
+                            Some(&remote) => remote,
+                            None => place(rank, area),
+                        };
+                        let (left, right) = (operand(left), operand(right));
+                        aliases.remove(&into);
+                        act(Action::Combine { into: place(rank, into), left, right });
+                    }
+                }
+            }
+            let exit = schedule.result.map(|area| names.place(&mut self.owners, rank, area, odd));
+            actions.push((round, schedule.steps.len() as u32 + 1, Action::Leave(exit)));
+            self.actions[rank as usize].extend(actions);
+        }
+    }
+
+    /// Whether a value is the result of a round.
+    pub(super) fn is_result(&self, values: &mut Values, round: u32, value: Value) -> bool {
+        match self.rounds[round as usize] {
+            Operation::Barrier => true,
+            Operation::Broadcast { root, .. } => value == values.contribution(round, root),
+            Operation::Reduce { order, .. } | Operation::Allreduce { order, .. } => match order {
+                Order::Fixed => value == values.canonical(round, Span::whole(self.n)),
+                Order::Free(_) => values.combines_each_once(value, round, self.n),
+            },
+        }
+    }
+}
+
+struct Names {
+    places: HashMap<(u32, Area, bool), Place>,
+    slots: HashMap<(u32, Bit, bool), Slot>,
+}
+
+impl Names {
+    fn place(&mut self, owners: &mut Vec<u32>, rank: u32, area: Area, odd: bool) -> Place {
+        *self.places.entry((rank, area, area.alternates && odd)).or_insert_with(|| {
+            owners.push(rank);
+            owners.len() as Place - 1
+        })
+    }
+
+    fn slot(&mut self, receivers: &mut Vec<u32>, rank: u32, bit: Bit, odd: bool) -> Slot {
+        let odd = odd != bit.other_half;
+        *self.slots.entry((rank, Bit { other_half: false, index: bit.index }, odd)).or_insert_with(|| {
+            receivers.push(rank);
+            receivers.len() as Slot - 1
+        })
+    }
+}

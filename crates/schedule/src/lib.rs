@@ -1,0 +1,47 @@
+//! Collective operations as data: barrier, broadcast, reduce and allreduce.
+//!
+//! In comes a [`Request`]: operation, algorithm, group with its [`Topology`], root, bytes. Out comes, for each
+//! participant, a [`Schedule`]: a list of [`Step`]s (signal, await, put, get, flush, combine, release) that whoever
+//! moves the bytes executes literally, be it threads in shared memory or a simulator in virtual time. [`check`] proves
+//! such lists, for all interleavings of small groups and by happens-before for large ones. This crate never starts a thread, moves a byte, or reads a clock.
+//!
+//! `docs/collectives.md` beside this crate describes the algorithms with their sources, how consecutive operations
+//! share the signal registers, the order in which reductions combine, and what is proved.
+//!
+//! ```
+//! use multigrain_schedule::{Algorithm, Operation, Request, Topology, schedule};
+//!
+//! // The barrier of a dual-Cell blade, two chips of eight, as its fourth participant executes it.
+//! let request = Request {
+//!     operation: Operation::Barrier,
+//!     algorithm: "ATOBarB".parse::<Algorithm>()?,
+//!     topology: Topology::packed(16, &[2, 8])?,
+//!     buffer_bytes: 16 << 10,
+//! };
+//! let steps = schedule(&request, 3)?.steps;
+//! assert_eq!(steps.iter().map(|step| step.to_string()).collect::<Vec<_>>(), ["signal 0 bit 2", "await 0 bit 0"]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod algorithm;
+mod build;
+pub mod check;
+mod error;
+mod exchange;
+mod operation;
+mod order;
+mod registers;
+mod segments;
+mod step;
+mod topology;
+mod tree;
+
+pub use algorithm::{Algorithm, Shape};
+pub use build::{Request, Schedule, Schedules, schedule, schedules};
+pub use error::ScheduleError;
+pub use operation::{Kind, Laws, Operation, Order};
+pub use order::Span;
+pub use registers::{Place, Registers};
+pub use segments::Segments;
+pub use step::{Area, Bit, Step};
+pub use topology::{Domain, Topology};

@@ -1,0 +1,122 @@
+//! The steps that a schedule consists of.
+
+use std::fmt;
+
+/// A bit in the signal register of a participant.
+///
+/// Registers are in OR mode: each sender has a bit of its own at its receiver. Half of a register's bits serve the
+/// rounds of even number and half those of odd number, counted over the life of the group, so that the signals of
+/// consecutive operations cannot be mistaken for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bit {
+    /// Whether it lies in the *other* half than that of the round. Always false in schedules that this crate makes.
+    pub other_half: bool,
+    /// Which bit of the half, from 0, dense in the senders of the receiver. [`crate::Registers`] says in which
+    /// register it lies.
+    pub index: u32,
+}
+
+impl Bit {
+    pub(crate) const fn new(index: u32) -> Bit {
+        Bit { other_half: false, index }
+    }
+}
+
+/// A part of a participant's buffer, as long as a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Area {
+    /// Which area. For areas that do not alternate, 0 is the payload and the others hold what was got.
+    pub index: u32,
+    /// Whether there are two of it, one for rounds of even and one for rounds of odd number. Areas that alternate and
+    /// areas that do not never share memory.
+    pub alternates: bool,
+}
+
+impl Area {
+    /// Where a participant's contribution lies, and a broadcast message.
+    pub const PAYLOAD: Area = Area { index: 0, alternates: false };
+}
+
+/// One step of one participant. Transfers (put and get) are started and go on by themselves; flush, combine and
+/// release wait for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Step {
+    /// Sets a bit at another participant. What the sender did before is visible to whoever awaits it, but for its
+    /// transfers that have not been waited for.
+    Signal {
+        /// Receiver.
+        to: u32,
+        /// Bit at the receiver.
+        bit: Bit,
+    },
+    /// Waits until a bit of the participant's own register is set, and clears it.
+    Await {
+        /// Who sets it.
+        from: u32,
+        /// The bit.
+        bit: Bit,
+    },
+    /// Starts a transfer from an area of one's own to another participant's area.
+    Put {
+        /// Whose area is written.
+        to: u32,
+        /// One's own area.
+        source: Area,
+        /// Area of `to`.
+        target: Area,
+    },
+    /// Starts a transfer from another participant's area to an area of one's own.
+    Get {
+        /// Whose area is read.
+        from: u32,
+        /// Area of `from`.
+        source: Area,
+        /// One's own area.
+        target: Area,
+    },
+    /// Waits until every transfer that this participant started is complete.
+    Flush,
+    /// Waits until the gets into the operands are complete, and stores left (+) right, element by element.
+    Combine {
+        /// Where the result goes; may be one of the operands.
+        into: Area,
+        /// Left operand.
+        left: Area,
+        /// Right operand.
+        right: Area,
+    },
+    /// Waits until every transfer with another participant that this one started is complete, and sets a bit there:
+    /// whoever is released may leave.
+    Release {
+        /// Receiver.
+        to: u32,
+        /// Bit at the receiver.
+        bit: Bit,
+    },
+}
+
+impl fmt::Display for Bit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "bit {}{}", self.index, if self.other_half { " of the other half" } else { "" })
+    }
+}
+
+impl fmt::Display for Area {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "area {}{}", self.index, if self.alternates { "'" } else { "" })
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::Signal { to, bit } => write!(f, "signal {to} {bit}"),
+            Step::Await { from, bit } => write!(f, "await {from} {bit}"),
+            Step::Put { to, source, target } => write!(f, "put {source} to {to} {target}"),
+            Step::Get { from, source, target } => write!(f, "get {target} from {from} {source}"),
+            Step::Flush => f.write_str("flush"),
+            Step::Combine { into, left, right } => write!(f, "combine {into} = {left} (+) {right}"),
+            Step::Release { to, bit } => write!(f, "release {to} {bit}"),
+        }
+    }
+}
