@@ -63,7 +63,7 @@ pub(crate) struct RunArgs {
     /// How often completed work is made durable for --resume, such as 500 ms [default: 2 s]
     #[arg(long, value_name = "TIME", value_parser = interval, global = true, help_heading = COMMON)]
     pub(crate) journal_interval: Option<Duration>,
-    /// Writes every leaf call and every wait to this file
+    /// Records every leaf, wait and transfer into this file, for `multigrain trace`
     #[arg(long, value_name = "FILE", global = true, help_heading = COMMON)]
     pub(crate) trace: Option<PathBuf>,
 }

@@ -7,9 +7,8 @@ use crate::output::{check_target, print};
 use crate::progress::Bar;
 use crate::{json, report};
 use multigrain::app::{AppJob, Checked};
-use multigrain::rooms::trace::{Trace, ticks_per_second};
+use multigrain::rooms::trace::Spill;
 use multigrain::{Machine, Outcome, Progress, Runtime, Settings};
-use std::path::Path;
 
 /// A run with what the reports need besides the outcome.
 pub(crate) struct Finished<'a> {
@@ -29,15 +28,20 @@ pub(crate) struct Finished<'a> {
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let runtime = Runtime::new(args.common.options()?)?;
     let app = args.app.prepare(&runtime)?;
-    if let Some(path) = &args.trace {
-        check_target(path)?;
-    }
+    let spill = match &args.trace {
+        Some(path) => {
+            check_target(path)?;
+            Some(Spill::create(path).map_err(|e| Failure::Request(e.to_string()))?)
+        }
+        None => None,
+    };
     let interrupt = Interrupt::install()?;
     let bar = Bar::new(&app.job.app, !args.common.json);
     let moved = |progress: Progress| bar.set(progress);
     let settings = Settings {
         resume: args.resume,
-        full_trace: args.trace.is_some(),
+        full_trace: false,
+        trace: spill.clone(),
         abort: Some(&interrupt.abort),
         journal_interval: args.journal_interval,
         progress: bar.is_shown().then_some(&moved as &(dyn Fn(Progress) + Sync)),
@@ -49,8 +53,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     if let Some(after) = &app.after {
         after(&outcome).map_err(|e| Failure::Run(e.to_string()))?;
     }
-    if let Some(path) = &args.trace {
-        save_trace(&outcome, path)?;
+    if let Some(spill) = &spill {
+        spill.publish().map_err(|e| {
+            say("the run is done and its results are complete");
+            Failure::Run(e.to_string())
+        })?;
     }
     let checked = match args.check {
         true => Some((app.check)(&outcome).map_err(|e| Failure::Run(format!("the check could not be made: {e}")))?),
@@ -85,23 +92,4 @@ pub(crate) fn budget_bytes(machine: &Machine) -> u64 {
     use multigrain::rooms::machine::Driver;
     let below_disk = machine.memories().iter().find(|m| m.edge.is_some_and(|e| e.driver == Driver::Disk));
     below_disk.unwrap_or_else(|| machine.memory(machine.root())).capacity_bytes
-}
-
-fn save_trace(outcome: &Outcome, path: &Path) -> Result<(), Failure> {
-    let records = &outcome.records;
-    let rate = ticks_per_second();
-    let start = records.iter().map(|r| r.start).min().unwrap_or(0);
-    let trace = Trace {
-        ticks_per_second: rate,
-        start,
-        end: start + (outcome.seconds * rate) as u64,
-        workers: outcome.machine.workers() as u32,
-        edges: outcome.edges.iter().map(|e| e.name.clone()).collect(),
-        tasks: outcome.plan.tasks.iter().map(|t| t.name().to_owned()).collect(),
-        records: records.clone(),
-    };
-    trace.save(path).map_err(|e| {
-        say("the run is done and its results are complete");
-        Failure::Run(format!("cannot write {}: {e}; choose another file", path.display()))
-    })
 }

@@ -162,8 +162,8 @@ fn a_trace_reads_back() {
     let place = Place::new();
     let json = place.run("run sgemm --n 200 --machine disk --memory 1MiB --threads 2 --json --trace run.trace").json();
     let trace = multigrain::rooms::trace::Trace::load(&place.path("run.trace")).expect("a trace");
-    assert_eq!(trace.workers, 2);
-    assert_eq!(trace.edges.len(), json["edges"].as_array().unwrap().len());
+    assert_eq!(trace.workers(), 2);
+    assert_eq!(trace.header.edges.len(), json["edges"].as_array().unwrap().len());
     assert!(!trace.records.is_empty());
     let (told, found) = (json["breakdown"]["leaf_seconds"].as_f64().unwrap(), trace.breakdown().leaf_seconds);
     assert!((told / found - 1.0).abs() < 0.01, "{told} {found}");

@@ -4,12 +4,14 @@ use crate::copy::copy;
 use crate::error::{CallName, EngineError, block_name};
 use crate::home::{Place, StoreLog};
 use crate::memory::{Memories, Staging};
+use crate::names::{Names, PlanNumbers};
 use crate::run::Progress as RunProgress;
+use crate::tracing::Issued;
 use multigrain_plan::{Body, ChildPlan, Op, Places, Plan, Slot};
 use multigrain_program::{LeafContext, RawView};
 use multigrain_store::{ArrayFile, Direction, Disk, StoreError, Ticket, TransferList};
 use multigrain_team::{Abort, ChainQueue, Progress, Team};
-use multigrain_trace::Recorder;
+use multigrain_trace::{Activity, Idleness, Kind, Recorder, Tick};
 use smallvec::SmallVec;
 use std::cell::{Cell, UnsafeCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -42,6 +44,8 @@ pub(crate) struct Interpreter<'a, 'l> {
     pub(crate) disk: Option<&'a Disk>,
     pub(crate) log: Option<Log<'l>>,
     pub(crate) recorders: Vec<RecorderCell>,
+    /// If every record is kept: what they call things.
+    pub(crate) names: Option<Names>,
     pub(crate) fault: Mutex<Option<EngineError>>,
     pub(crate) progress: Option<&'a (dyn Fn(RunProgress) + Sync)>,
     /// What the root's calls add up to, for `progress`.
@@ -50,10 +54,10 @@ pub(crate) struct Interpreter<'a, 'l> {
 
 /// One child of an execution: its number, its memory, its leading worker.
 #[derive(Clone, Copy)]
-struct ChildAt {
-    child: usize,
-    instance: usize,
-    worker: usize,
+pub(crate) struct ChildAt {
+    pub(crate) child: usize,
+    pub(crate) instance: usize,
+    pub(crate) worker: usize,
 }
 
 /// What the children of one execution of a plan share.
@@ -64,18 +68,21 @@ struct Shared<'p> {
 }
 
 /// One child's state during one execution of a plan.
-struct ChildState<'p> {
-    plan: &'p Plan,
+pub(crate) struct ChildState<'p> {
+    pub(crate) plan: &'p Plan,
+    /// If every record is kept: the plan in the records' numbers.
+    pub(crate) numbers: Option<&'p PlanNumbers>,
     steps: &'p ChildPlan,
-    child: usize,
+    pub(crate) child: usize,
     /// Which memory of its level the child is.
     instance: usize,
-    worker: usize,
+    pub(crate) worker: usize,
     tickets: Vec<Pending>,
     /// For each slot, who wrote its content: call and argument. Kept for the log only.
     writers: Vec<(u32, u32)>,
     current: Cell<u32>,
     flops_done: f64,
+    signals: u32,
 }
 
 /// A store that the log is told about.
@@ -90,16 +97,17 @@ enum Pending {
     /// A transfer of the slot; for a store, whether the log wants to know when it is complete.
     Disk {
         ticket: Ticket,
+        issued: Issued,
         slot: u32,
         logged: Option<Logged>,
     },
 }
 
 impl Interpreter<'_, '_> {
-    /// What is left after the run: recorders and the first fault.
-    pub(crate) fn finish(self) -> (Vec<Recorder>, Option<EngineError>) {
+    /// What is left after the run: recorders, names and the first fault.
+    pub(crate) fn finish(self) -> (Vec<Recorder>, Option<Names>, Option<EngineError>) {
         let recorders = self.recorders.into_iter().map(|r| r.0.into_inner()).collect();
-        (recorders, self.fault.into_inner().unwrap_or_else(PoisonError::into_inner))
+        (recorders, self.names, self.fault.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Executes a plan in the memory `instance` of its level, whose arrays lie at `places`.
@@ -126,9 +134,10 @@ impl Interpreter<'_, '_> {
             }),
         };
         let each = self.memories.levels[plan.level + 1].workers_each;
+        let since = self.moment();
         let one = |child: usize| {
             let at = ChildAt { child, instance: instance * children + child, worker: worker + child * each };
-            self.child(&shared, at, places)
+            self.child(&shared, at, (worker, since), places)
         };
         // One batch is not worth waking anybody; it runs where it is.
         let busy: SmallVec<[usize; 2]> = match children {
@@ -138,7 +147,9 @@ impl Interpreter<'_, '_> {
         };
         if let [only] = busy[..] {
             let at = ChildAt { child: only, instance: instance * children + only, worker };
-            return self.child(&shared, at, places);
+            let result = self.child(&shared, at, (worker, since), places);
+            self.record_spare(plan, worker, only, since);
+            return result;
         }
         let ended = if each == 1 {
             let job = |w: usize| {
@@ -152,6 +163,7 @@ impl Interpreter<'_, '_> {
                 let _ = one(c);
             })
         };
+        self.record_join(plan, worker);
         if let Err(panic) = ended {
             self.fail(EngineError::LeafPanicked { call: Box::new(CallName::of(plan, 0)), message: panic.to_string() });
         }
@@ -167,10 +179,19 @@ impl Interpreter<'_, '_> {
     }
 
     /// Executes one child, and keeps panics of leaves from leaving it.
-    fn child(&self, shared: &Shared<'_>, at: ChildAt, places: &[Place<'_>]) -> Result<(), Ended> {
+    /// `handed_out` is the worker that leads all children, and when it handed out this part.
+    fn child(
+        &self,
+        shared: &Shared<'_>,
+        at: ChildAt,
+        handed_out: (usize, Tick),
+        places: &[Place<'_>],
+    ) -> Result<(), Ended> {
         let steps = &shared.plan.children[at.child];
+        let begun = self.record_begin(shared.plan, at, handed_out.0, handed_out.1);
         let mut state = ChildState {
             plan: shared.plan,
+            numbers: self.names.as_ref().and_then(|names| names.of_plan(shared.plan)),
             steps,
             child: at.child,
             instance: at.instance,
@@ -179,6 +200,7 @@ impl Interpreter<'_, '_> {
             writers: if self.log.is_some() { vec![(0, 0); steps.slots.len()] } else { Vec::new() },
             current: Cell::new(0),
             flops_done: 0.0,
+            signals: 0,
         };
         let result = catch_unwind(AssertUnwindSafe(|| self.steps(shared, &mut state, places)));
         let result = result.unwrap_or_else(|panic| {
@@ -191,11 +213,13 @@ impl Interpreter<'_, '_> {
             Err(self.fail(EngineError::LeafPanicked { call, message }))
         });
         // Whatever happened, no transfer may outlive the memory it works on.
-        for pending in state.tickets.drain(..) {
-            if let Pending::Disk { ticket, .. } = pending {
+        for pending in std::mem::take(&mut state.tickets) {
+            if let Pending::Disk { ticket, issued, .. } = pending {
                 let _ = ticket.wait();
+                self.record_transfer(&state, issued, &ticket);
             }
         }
+        self.record_scope(shared.plan, at, begun);
         result
     }
 
@@ -231,12 +255,17 @@ impl Interpreter<'_, '_> {
                 Op::Store { transfer, slot } => self.transfer(state, transfer, slot, Direction::Write, places)?,
                 Op::Await { transfer } => self.wait_for(state, transfer)?,
                 Op::Signal => {
+                    state.signals += 1;
+                    self.record_signal(state, state.signals);
                     shared.progress[state.child].signal();
                 }
                 Op::Wait { child, signals } => {
+                    let each = self.memories.levels[state.plan.level + 1].workers_each;
                     let t = self.recorder(state.worker).start();
                     shared.progress[child as usize].wait_for(u64::from(signals), self.abort).map_err(|_| Ended)?;
-                    self.recorder(state.worker).idle(t, state.plan.level as u16);
+                    let other = state.worker - state.child * each + child as usize * each;
+                    let edge = state.plan.level as u16;
+                    self.recorder(state.worker).idle(t, edge, Idleness::Signal, other as u32, signals);
                 }
             }
         }
@@ -244,7 +273,7 @@ impl Interpreter<'_, '_> {
     }
 
     #[allow(clippy::mut_from_ref)]
-    fn recorder(&self, worker: usize) -> &mut Recorder {
+    pub(crate) fn recorder(&self, worker: usize) -> &mut Recorder {
         // SAFETY: see `RecorderCell`: called by the worker itself, or by its leader while it is idle; no reference is
         // kept across a call that could make another.
         unsafe { &mut *self.recorders[worker].0.get() }
@@ -288,7 +317,10 @@ impl Interpreter<'_, '_> {
             Body::Inner(inner) => {
                 let inner_places: SmallVec<[Place<'_>; 4]> = views.into_iter().map(Place::Memory).collect();
                 state.current.set(number);
-                self.execute(inner, state.instance, state.worker, &inner_places)?;
+                let t = self.moment();
+                let executed = self.execute(inner, state.instance, state.worker, &inner_places);
+                self.record_call(state, number, t);
+                executed?;
             }
             Body::Leaf { scratch_bytes } => {
                 state.current.set(number);
@@ -303,7 +335,8 @@ impl Interpreter<'_, '_> {
                 // SAFETY: the plan gives each argument's block in memory; `check` proves that written blocks are used
                 // by this call alone; ranks and types were checked when the call was made.
                 unsafe { task.leaf(&views, &mut context) };
-                self.recorder(state.worker).leaf(t, u64::from(number));
+                let (plan_number, task_number) = state.numbers.map_or((0, 0), |n| (n.plan, n.task(call.task)));
+                self.recorder(state.worker).leaf(t, task_number, plan_number, number);
             }
         }
         if plan.level == 0
@@ -348,7 +381,12 @@ impl Interpreter<'_, '_> {
                 // SAFETY: this worker executes this child, so it alone uses the store; the plan proves that nobody
                 // else writes the block meanwhile.
                 let copied = unsafe { copy(&mut *store.get(), home, &slot, decl.element.size_bytes(), direction) };
-                self.recorder(state.worker).wait(t, plan.level as u16, u64::from(transfer));
+                let issued = self.issued(state, index, direction, t);
+                let end = self.recorder(state.worker).wait(t, plan.level as u16, state.worker as u32, issued.number);
+                if self.traces() {
+                    let edge = plan.level as u16;
+                    self.recorder(state.worker).transfer([t, t, end], edge, issued.number, issued.slot, issued.flow);
+                }
                 copied.map_err(|e| self.store_fault(plan, &slot, e))?;
                 Pending::Done
             }
@@ -379,6 +417,7 @@ impl Interpreter<'_, '_> {
             let array = plan.arrays[slot.block.array as usize].name.clone();
             return Err(self.fail(EngineError::Home { array, problem }));
         };
+        let begun = self.moment();
         let mut logged = None;
         if direction == Direction::Write
             && let Some(log) = &self.log
@@ -387,33 +426,38 @@ impl Interpreter<'_, '_> {
             let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
             log.begin(call, argument).map_err(|e| self.store_fault(plan, slot, e))?;
             logged = Some(Logged { call, argument, file: file.clone() });
+            self.record_overhead(state, Activity::Journal, begun);
         }
         let label = block_name(plan, slot).into();
         let list = TransferList::block(file, direction, region.start(), region.len(), memory, row, label)
             .map_err(|e| self.store_fault(plan, slot, e))?;
+        let issued = self.issued(state, index, direction, self.moment());
         // SAFETY: the slot lies in the staging buffer, which outlives the run's transfers (`child` waits for them);
         // the plan proves that nobody uses the slot, or the block in the file, until the transfer is awaited.
-        let ticket = unsafe { disk.submit(list) };
-        Ok(Pending::Disk { ticket, slot: index, logged })
+        let ticket = unsafe { if self.traces() { disk.submit_timed(list) } else { disk.submit(list) } };
+        Ok(Pending::Disk { ticket, issued, slot: index, logged })
     }
 
     fn wait_for(&self, state: &mut ChildState<'_>, transfer: u32) -> Result<(), Ended> {
         let pending = std::mem::replace(&mut state.tickets[transfer as usize], Pending::Done);
-        let Pending::Disk { ticket, slot, logged } = pending else { return Ok(()) };
+        let Pending::Disk { ticket, issued, slot, logged } = pending else { return Ok(()) };
         let level = state.plan.level;
         let t = self.recorder(state.worker).start();
         let result = ticket.wait();
-        let end = self.recorder(state.worker).wait(t, level as u16, u64::from(transfer));
+        let (issuer, number) = (state.worker as u32, issued.number);
+        let end = self.recorder(state.worker).wait(t, level as u16, issuer, number);
         // The workers below wait as well: they have nothing to do until their leader goes on.
         let each = self.memories.levels[level + 1].workers_each;
         for worker in state.worker + 1..state.worker + each {
-            self.recorder(worker).interval(multigrain_trace::Kind::Wait, t, end, level as u16, u64::from(transfer));
+            self.recorder(worker).interval(Kind::Wait, t, end, level as u16, issuer, number, 0);
         }
+        self.record_transfer(state, issued, &ticket);
         let slot = state.steps.slots[slot as usize];
         result.map_err(|e| self.store_fault(state.plan, &slot, e))?;
         if let (Some(Logged { call, argument, file }), Some(log)) = (logged, &self.log) {
             let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
             log.done(call, argument, &file).map_err(|e| self.store_fault(state.plan, &slot, e))?;
+            self.record_overhead(state, Activity::Journal, end);
         }
         if self.abort.is_raised() { Err(Ended) } else { Ok(()) }
     }

@@ -2,6 +2,7 @@
 
 use multigrain_plan::{Plan, Slot};
 use multigrain_store::StoreError;
+use multigrain_trace::TraceError;
 use std::fmt;
 
 /// A call, for messages: its task, its number and its blocks.
@@ -51,6 +52,9 @@ pub enum EngineError {
         /// Text of the panic.
         message: String,
     },
+    /// The trace of the run cannot be written.
+    #[error(transparent)]
+    Trace(TraceError),
     /// The run was interrupted from outside.
     #[error("interrupted")]
     Interrupted,

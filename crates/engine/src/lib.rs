@@ -10,7 +10,9 @@ mod copy;
 mod error;
 mod home;
 mod memory;
+mod names;
 mod run;
+mod tracing;
 
 pub use error::{CallName, EngineError};
 pub use home::{Home, StoreLog};

@@ -4,12 +4,13 @@ use crate::child::Interpreter;
 use crate::error::EngineError;
 use crate::home::{Home, Place, StoreLog};
 use crate::memory::Memories;
+use crate::names::Names;
 use multigrain_machine::{Driver, Machine, MachineError};
 use multigrain_plan::Plan;
 use multigrain_store::Disk;
 use multigrain_team::{Abort, Team};
-use multigrain_trace::{Breakdown, Mode, Record, Recorder, Totals};
-use std::sync::Mutex;
+use multigrain_trace::{Breakdown, End, Mode, Recorder, Spill, Tick, Totals, Trace, rate};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// How far a run is.
@@ -25,8 +26,12 @@ pub struct Progress {
 pub struct RunOptions<'a, 'l> {
     /// Ends the run early when raised.
     pub abort: &'a Abort,
-    /// What is recorded.
+    /// What is recorded. In [`Mode::Full`] the records are in the report, unless they go to a file.
     pub mode: Mode,
+    /// Takes every record, whatever the mode. The run writes the whole trace; the caller publishes it.
+    pub spill: Option<&'a Arc<Spill>>,
+    /// What is run, for the trace.
+    pub program: &'a str,
     /// Files go through this; needed for a plan whose root edge is a disk.
     pub disk: Option<&'a Disk>,
     /// Told about stores to files.
@@ -42,8 +47,8 @@ pub struct Report {
     pub seconds: f64,
     /// Where the time went.
     pub breakdown: Breakdown,
-    /// All records, if [`Mode::Full`] was asked for.
-    pub records: Vec<Record>,
+    /// All records, if [`Mode::Full`] was asked for and they did not go to a file.
+    pub trace: Option<Trace>,
 }
 
 /// Runs a plan. The homes are in the order of the program's arrays.
@@ -84,7 +89,13 @@ pub unsafe fn run(
     let memories = Memories::reserve(machine, &levels, plan)?;
     let names: Vec<String> =
         levels.windows(2).map(|w| format!("{} - {}", machine.memory(w[0]).name, machine.memory(w[1]).name)).collect();
-    let recorders = (0..workers).map(|w| Recorder::new(options.mode, w as u32, names.len()).into()).collect();
+    let full = options.mode == Mode::Full || options.spill.is_some();
+    let tables = full.then(|| Names::of(options.program, machine, &levels, plan));
+    let recorder = |worker: usize| match options.spill {
+        Some(spill) => Recorder::spilling(worker as u32, names.len(), spill.clone()),
+        None => Recorder::new(options.mode, worker as u32, names.len()),
+    };
+    let recorders = (0..workers).map(|worker| recorder(worker).into()).collect();
     let log = options.log.map(Mutex::new);
     let interpreter = Interpreter {
         team,
@@ -93,21 +104,52 @@ pub unsafe fn run(
         disk: options.disk,
         log,
         recorders,
+        names: tables,
         fault: Mutex::new(None),
         progress: options.progress,
         flops_total: plan.flops().max(plan.calls.len() as f64),
     };
-    let begin = Instant::now();
+    let timed = options.mode != Mode::Off || full;
+    let tick = || if timed { multigrain_trace::now() } else { Tick::default() };
+    let header = interpreter.names.as_ref().map(|names| names.header(tick()));
+    if let (Some(spill), Some(header), Some(names)) = (options.spill, &header, &interpreter.names) {
+        spill.begin(header, names.slots(), names.uses()).map_err(EngineError::Trace)?;
+    }
+    let (begin, first) = (Instant::now(), tick());
     let done = team.run(|| interpreter.execute(plan, 0, 0, &places));
-    let seconds = begin.elapsed().as_secs_f64();
-    let (recorders, fault) = interpreter.finish();
+    let (elapsed, last) = (begin.elapsed(), tick());
+    let (mut recorders, tables, fault) = interpreter.finish();
     if let Some(fault) = fault {
         return Err(fault);
     }
     if done.is_err() {
         return Err(EngineError::Interrupted);
     }
+    let seconds = elapsed.as_secs_f64();
     let totals: Totals = Recorder::merge_totals(&recorders);
-    let records = if options.mode == Mode::Full { Recorder::merge_records(&recorders) } else { Vec::new() };
-    Ok(Report { seconds, breakdown: Breakdown::new(seconds, workers, &totals, &names), records })
+    let ticks_per_second = match timed {
+        true => rate(multigrain_trace::ticks_per_second(), last.since(first), elapsed.as_nanos() as u64),
+        false => 1e9,
+    };
+    let breakdown = Breakdown::with_rate(seconds, workers, &totals, &names, ticks_per_second);
+    let mut trace = None;
+    if let (Some(header), Some(tables)) = (header, tables) {
+        let end = End {
+            tick: last.0,
+            elapsed_ns: elapsed.as_nanos() as u64,
+            dropped: recorders.iter().map(Recorder::dropped).sum(),
+            totals: recorders.iter().map(|r| r.totals().clone()).collect(),
+        };
+        match options.spill {
+            Some(spill) => {
+                recorders.iter_mut().for_each(Recorder::flush);
+                spill.end(&end);
+            }
+            None => {
+                let records = Recorder::merge_records(&recorders);
+                trace = Some(Trace { header, slots: tables.slots, uses: tables.uses, end, records });
+            }
+        }
+    }
+    Ok(Report { seconds, breakdown, trace })
 }

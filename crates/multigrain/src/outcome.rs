@@ -6,7 +6,7 @@ use multigrain_machine::Machine;
 use multigrain_plan::{EdgeTraffic, Plan};
 use multigrain_program::{ElementType, RawView, Region};
 use multigrain_store::{AlignedBuffer, Direction, Disk};
-use multigrain_trace::{Breakdown, Record};
+use multigrain_trace::{Breakdown, Trace};
 use std::sync::Arc;
 
 /// A completed run.
@@ -19,8 +19,8 @@ pub struct Outcome {
     pub seconds: f64,
     /// Where the time went.
     pub breakdown: Breakdown,
-    /// All records, if they were asked for.
-    pub records: Vec<Record>,
+    /// All records, if they were asked for and did not go to a file.
+    pub trace: Option<Trace>,
     /// Bytes over every edge in this run, with lower bounds for the whole job.
     pub edges: Vec<EdgeTraffic>,
     /// Floating-point operations of this run: of the whole program, or of what an interrupted run had left.

@@ -12,7 +12,7 @@ use multigrain_plan::{EdgeTraffic, Mapping, Plan, PlanOptions, Planner};
 use multigrain_program::Role;
 use multigrain_store::{BackendChoice, Direction, Disk, DiskOptions, Faults, Journal, npy};
 use multigrain_team::{Abort, Team, TeamOptions};
-use multigrain_trace::Mode;
+use multigrain_trace::{Mode, Spill};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -52,8 +52,10 @@ pub struct Options {
 pub struct Settings<'a> {
     /// Continue an interrupted run.
     pub resume: bool,
-    /// What is recorded besides sums.
+    /// Every leaf, wait and transfer is recorded, and not only their sums.
     pub full_trace: bool,
+    /// Takes these records as the run goes on; the outcome has none then. The caller publishes the file.
+    pub trace: Option<Arc<Spill>>,
     /// Ends the run early when raised.
     pub abort: Option<&'a Abort>,
     /// Called as the run goes on.
@@ -197,7 +199,7 @@ impl Runtime {
             machine,
             seconds: report.seconds,
             breakdown: report.breakdown,
-            records: report.records,
+            trace: report.trace,
             edges,
             flops,
             backend: self.disk.backend_name().to_owned(),
@@ -310,6 +312,8 @@ impl Run<'_> {
         let options = RunOptions {
             abort: self.abort,
             mode: self.mode,
+            spill: self.settings.trace.as_ref(),
+            program: &self.job.app,
             disk: Some(&self.runtime.disk),
             log,
             progress: self.settings.progress,

@@ -11,6 +11,7 @@ use crate::error::{Errno, StoreError};
 use crate::faults::{Faults, Operation, OperationKind, Verdict};
 use crate::scheduler::{Inbox, Job, Message, Runner, Staging, TicketState, serve};
 use crate::transfer::{Direction, TransferList};
+use multigrain_trace::Tick;
 
 /// How operations reach the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,6 +80,12 @@ impl Ticket {
     /// Whether the transfer is over, well or badly. Once this is `true`, the bytes are visible to the caller.
     pub fn is_done(&self) -> bool {
         self.0.is_done()
+    }
+
+    /// When the first operation of a transfer that was submitted as timed was started, and when its last ended. `None`
+    /// before that, for other transfers, and for those without any operation.
+    pub fn times(&self) -> Option<[Tick; 2]> {
+        self.0.times()
     }
 
     /// Blocks until the transfer is over.
@@ -243,11 +250,24 @@ impl Disk {
     /// else touches it, for a write nobody changes it; and no other transfer under way writes the same bytes of the
     /// file, or reads bytes that this one writes.
     pub unsafe fn submit(&self, list: TransferList) -> Ticket {
+        self.submit_job(list, false)
+    }
+
+    /// As [`submit`](Self::submit), and the ticket will tell when the transfer started and ended
+    /// ([`Ticket::times`]).
+    ///
+    /// # Safety
+    /// As [`submit`](Self::submit).
+    pub unsafe fn submit_timed(&self, list: TransferList) -> Ticket {
+        self.submit_job(list, true)
+    }
+
+    fn submit_job(&self, list: TransferList, timed: bool) -> Ticket {
         if let Err(error) = list.validate() {
             return Ticket(Arc::new(TicketState::finished(Err(error))));
         }
         let ticket = Arc::new(TicketState::default());
-        self.tell(Message::Transfer(Job { list, ticket: Arc::clone(&ticket) }));
+        self.tell(Message::Transfer(Job { list, ticket: Arc::clone(&ticket), timed }));
         Ticket(ticket)
     }
 

@@ -1,124 +1,161 @@
-//! The trace file: names first, then records, everything little-endian.
-//!
-//! | bytes | field |
-//! |---|---|
-//! | 8 | `MGTRACE` and the version, 1 |
-//! | 8 | ticks in a second, as an IEEE double |
-//! | 8, 8 | first and last tick of the run |
-//! | 4 | workers |
-//! | 4 | number of edges, then for each: 4 bytes of length and the name in UTF-8 |
-//! | 4 | number of tasks, likewise |
-//! | 8 | number of records, then for each the 32 bytes of [`crate::Record`] |
+//! The trace file: sections, each with its length and a check sum, everything little-endian. `docs/format.md` draws
+//! it.
+
+mod read;
+mod write;
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
-use thiserror::Error;
-
 use crate::breakdown::Breakdown;
-use crate::record::{RECORD_BYTES, Record};
+use crate::error::TraceError;
+use crate::header::{Header, SlotInfo, Use};
+use crate::record::Record;
 use crate::totals::Totals;
 
+pub(crate) use write::{Section, end, magic, names};
+
 const MAGIC: [u8; 7] = *b"MGTRACE";
-const VERSION: u8 = 1;
+pub(crate) const VERSION: u8 = 2;
 
-/// Longest name of an edge or a task that is read back; a longer one can only come from a damaged file.
-const NAME_BYTES_MAX: u32 = 64 * 1024;
+/// Longest payload of a section; writers cut longer tables into several.
+const PAYLOAD_BYTES_MAX: u64 = 64 << 20;
+/// About how long a section of a table becomes before the next is begun.
+const PAYLOAD_BYTES_SOFT: usize = 1 << 20;
 
-/// Most edges or tasks: what a record's 16-bit index can tell apart.
-const NAMES_MAX: u32 = u16::MAX as u32;
+/// Most workers, edges and so on of a header: far more than any machine has, and few enough to make room for each.
+const COUNT_MAX: u64 = 1 << 20;
+
+/// Shortest run whose elapsed time gives a better rate of the clock than what was known before it: 10 ms.
+const RATE_FROM_NS: u64 = 10_000_000;
+
+/// What a section holds. The name is its tag in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tag {
+    Head,
+    Slot,
+    Uses,
+    Recs,
+    Sums,
+    Done,
+}
+
+impl Tag {
+    const ALL: [Tag; 6] = [Tag::Head, Tag::Slot, Tag::Uses, Tag::Recs, Tag::Sums, Tag::Done];
+
+    fn bytes(self) -> [u8; 4] {
+        match self {
+            Tag::Head => *b"HEAD",
+            Tag::Slot => *b"SLOT",
+            Tag::Uses => *b"USES",
+            Tag::Recs => *b"RECS",
+            Tag::Sums => *b"SUMS",
+            Tag::Done => *b"DONE",
+        }
+    }
+
+    fn what(self) -> &'static str {
+        match self {
+            Tag::Head => "the header",
+            Tag::Slot => "the table of blocks",
+            Tag::Uses => "the table of uses",
+            Tag::Recs => "the records",
+            Tag::Sums => "the sums",
+            Tag::Done => "the end",
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct End {
+    /// The last tick of the run.
+    pub tick: u64,
+    /// Nanoseconds from the first tick to the last by the operating system's clock; 0 if the header's rate is exact.
+    pub elapsed_ns: u64,
+    /// Records that there was no room for.
+    pub dropped: u64,
+    /// Sums of each worker, which include dropped records. May be empty.
+    pub totals: Vec<Totals>,
+}
 
 /// A whole run as records, with what is needed to read them.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trace {
-    /// Rate of the ticks.
-    pub ticks_per_second: f64,
-    /// First tick of the run.
-    pub start: u64,
-    /// Last tick of the run.
-    pub end: u64,
-    /// How many workers took part.
-    pub workers: u32,
-    /// Names of the edges, by index.
-    pub edges: Vec<String>,
-    /// Names of the tasks, by index.
-    pub tasks: Vec<String>,
-    /// Every interval.
+    /// What the numbers stand for.
+    pub header: Header,
+    /// The slots that transfers fill and empty.
+    pub slots: Vec<SlotInfo>,
+    /// Which calls work on which slots, sorted.
+    pub uses: Vec<Use>,
+    /// How the run ended.
+    pub end: End,
+    /// Every interval, by start, then worker, the longer first.
     pub records: Vec<Record>,
 }
 
-/// Why a trace could not be read or written.
-#[derive(Debug, Error)]
-pub enum TraceError {
-    /// The system refused a read or a write.
-    #[error("the trace could not be read or written: {0}")]
-    Io(#[from] io::Error),
-    /// The first bytes are not those of a trace.
-    #[error(
-        "this is not a trace file: it begins with {found:02x?}, a trace with \"MGTRACE\"; was it written by a run with --trace?"
-    )]
-    NotATrace {
-        /// The bytes that were found.
-        found: [u8; 7],
-    },
-    /// Written by another version.
-    #[error(
-        "the trace has version {found}, this program reads version {VERSION}; read it with the program that wrote it"
-    )]
-    Version {
-        /// The version that was found.
-        found: u8,
-    },
-    /// The file ends too early.
-    #[error("the trace ends in the middle of {part}: it was cut off, so write it again")]
-    Truncated {
-        /// What was being read.
-        part: &'static str,
-    },
-    /// A field has a value that no writer gives it.
-    #[error("the trace is damaged at {part}: found {found}, expected {expected}")]
-    Damaged {
-        /// What was being read.
-        part: &'static str,
-        /// What was found.
-        found: String,
-        /// What a valid file has there.
-        expected: String,
-    },
-    /// More names, or a longer one, than the format holds.
-    #[error("{what} do not fit into a trace: {found}, at most {limit}")]
-    TooLarge {
-        /// What is too large.
-        what: &'static str,
-        /// How large it is.
-        found: usize,
-        /// What would fit.
-        limit: usize,
-    },
-}
-
 impl Trace {
-    /// Wall time of the run.
-    pub fn wall_seconds(&self) -> f64 {
-        self.end.saturating_sub(self.start) as f64 / self.ticks_per_second
+    /// First tick of the run.
+    pub fn start(&self) -> u64 {
+        self.header.clock.start
     }
 
-    /// Where the time of this run went.
+    /// Last tick of the run, not before the first.
+    pub fn stop(&self) -> u64 {
+        self.end.tick.max(self.start())
+    }
+
+    /// The rate of the clock: that of the whole run, where it was long enough to measure one.
+    pub fn ticks_per_second(&self) -> f64 {
+        let ticks = self.stop() - self.start();
+        rate(self.header.clock.ticks_per_second, ticks, self.end.elapsed_ns)
+    }
+
+    /// Seconds of that many ticks.
+    pub fn seconds(&self, ticks: u64) -> f64 {
+        ticks as f64 / self.ticks_per_second()
+    }
+
+    /// Wall time of the run.
+    pub fn wall_seconds(&self) -> f64 {
+        self.seconds(self.stop() - self.start())
+    }
+
+    /// How many workers took part.
+    pub fn workers(&self) -> usize {
+        self.header.workers.len()
+    }
+
+    /// Where the time of this run went: from the sums that the workers kept, which include records that were dropped,
+    /// or from the records where there are no sums.
     pub fn breakdown(&self) -> Breakdown {
-        let mut totals = Totals::new(self.edges.len());
-        self.records.iter().for_each(|record| totals.add_record(record));
-        let workers = self.workers as usize;
-        Breakdown::with_rate(self.wall_seconds(), workers, &totals, &self.edges, self.ticks_per_second)
+        let mut totals = Totals::new(self.header.edges.len());
+        match self.end.totals.is_empty() {
+            true => self.records.iter().for_each(|record| totals.add_record(record)),
+            false => self.end.totals.iter().for_each(|worker| totals.merge(worker)),
+        }
+        let names = self.header.edge_names();
+        Breakdown::with_rate(self.wall_seconds(), self.workers(), &totals, &names, self.ticks_per_second())
+    }
+
+    /// The name of the block in a slot, such as `A [0..512, 1024..1536]`.
+    pub fn block_name(&self, slot: u32) -> Option<String> {
+        let slot = self.slots.get(slot as usize)?;
+        Some(crate::header::BlockName(&self.header, slot).to_string())
     }
 
     /// Writes the trace to a file, replacing one of that name. The file appears whole or not at all: it is written
     /// under its name with `.part` behind it, and renamed.
+    ///
+    /// # Errors
+    /// [`TraceError::Create`] when the system refuses it, [`TraceError::TooLarge`] for what the format cannot hold.
     pub fn save(&self, path: &Path) -> Result<(), TraceError> {
         let mut part = path.as_os_str().to_owned();
         part.push(".part");
         let part = Path::new(&part);
-        let written = self.save_in_place(part).and_then(|()| Ok(fs::rename(part, path)?));
+        let failed = |source| TraceError::Create { path: path.to_owned(), source };
+        let written = self.save_in_place(part).and_then(|()| fs::rename(part, path).map_err(failed));
         if written.is_err() {
             // The first error is the one to report; the part may not even exist.
             let _ = fs::remove_file(part);
@@ -127,110 +164,52 @@ impl Trace {
     }
 
     fn save_in_place(&self, path: &Path) -> Result<(), TraceError> {
-        let mut out = BufWriter::new(File::create(path)?);
+        let failed = |source| TraceError::Create { path: path.to_owned(), source };
+        let mut out = BufWriter::new(File::create(path).map_err(failed)?);
         self.write(&mut out)?;
-        out.flush()?;
-        Ok(())
+        out.flush().map_err(failed)
     }
 
     /// Reads a trace from a file.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
     pub fn load(path: &Path) -> Result<Trace, TraceError> {
         Trace::read(&mut BufReader::new(File::open(path)?))
     }
 
-    /// Writes the trace. Many small writes: hand in something buffered.
+    /// Writes the trace.
+    ///
+    /// # Errors
+    /// [`TraceError::Io`], [`TraceError::TooLarge`].
     pub fn write(&self, out: &mut impl Write) -> Result<(), TraceError> {
-        out.write_all(&MAGIC)?;
-        out.write_all(&[VERSION])?;
-        out.write_all(&self.ticks_per_second.to_le_bytes())?;
-        out.write_all(&self.start.to_le_bytes())?;
-        out.write_all(&self.end.to_le_bytes())?;
-        out.write_all(&self.workers.to_le_bytes())?;
-        write_names(out, "edges", &self.edges)?;
-        write_names(out, "tasks", &self.tasks)?;
-        out.write_all(&(self.records.len() as u64).to_le_bytes())?;
-        for record in &self.records {
-            out.write_all(&record.to_bytes())?;
+        out.write_all(&magic())?;
+        out.write_all(&names(&self.header, &self.slots, &self.uses)?)?;
+        let mut section = Section::new();
+        for chunk in self.records.chunks(32 << 10) {
+            let bytes = section.records(chunk);
+            out.write_all(&bytes)?;
+            section.reuse(bytes);
         }
+        out.write_all(&end(&self.end, self.records.len() as u64))?;
         Ok(())
     }
 
     /// Reads a trace. Whatever the bytes, the answer is a trace or an error, and no more memory is taken than the
     /// input has bytes to fill.
+    ///
+    /// # Errors
+    /// [`TraceError`] says what is wrong with the input and where.
     pub fn read(input: &mut impl Read) -> Result<Trace, TraceError> {
-        let magic: [u8; 7] = bytes(input, "the first bytes")?;
-        if magic != MAGIC {
-            return Err(TraceError::NotATrace { found: magic });
-        }
-        let [version] = bytes(input, "the version")?;
-        if version != VERSION {
-            return Err(TraceError::Version { found: version });
-        }
-        let ticks_per_second = f64::from_le_bytes(bytes(input, "the tick rate")?);
-        if !(ticks_per_second.is_finite() && ticks_per_second > 0.0) {
-            return Err(damaged("the tick rate", ticks_per_second, "a positive number"));
-        }
-        let start = u64::from_le_bytes(bytes(input, "the first tick")?);
-        let end = u64::from_le_bytes(bytes(input, "the last tick")?);
-        let workers = u32::from_le_bytes(bytes(input, "the number of workers")?);
-        let edges = read_names(input, "the names of the edges")?;
-        let tasks = read_names(input, "the names of the tasks")?;
-        let count = u64::from_le_bytes(bytes(input, "the number of records")?);
-        let mut records = Vec::new();
-        for _ in 0..count {
-            let raw: [u8; RECORD_BYTES] = bytes(input, "the records")?;
-            let record =
-                Record::from_bytes(&raw).ok_or_else(|| damaged("the kind of a record", raw[30], "a known kind"))?;
-            records.push(record);
-        }
-        Ok(Trace { ticks_per_second, start, end, workers, edges, tasks, records })
+        read::read(input)
     }
 }
 
-fn damaged(part: &'static str, found: impl ToString, expected: impl ToString) -> TraceError {
-    TraceError::Damaged { part, found: found.to_string(), expected: expected.to_string() }
-}
-
-fn bytes<const N: usize>(input: &mut impl Read, part: &'static str) -> Result<[u8; N], TraceError> {
-    let mut found = [0; N];
-    input.read_exact(&mut found).map_err(|error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => TraceError::Truncated { part },
-        _ => TraceError::Io(error),
-    })?;
-    Ok(found)
-}
-
-fn write_names(out: &mut impl Write, what: &'static str, names: &[String]) -> Result<(), TraceError> {
-    let too_large = |found: usize, limit: u32| TraceError::TooLarge { what, found, limit: limit as usize };
-    let count = u32::try_from(names.len()).ok().filter(|count| *count <= NAMES_MAX);
-    let count = count.ok_or_else(|| too_large(names.len(), NAMES_MAX))?;
-    out.write_all(&count.to_le_bytes())?;
-    for name in names {
-        let length = u32::try_from(name.len()).ok().filter(|length| *length <= NAME_BYTES_MAX);
-        let length = length.ok_or_else(|| too_large(name.len(), NAME_BYTES_MAX))?;
-        out.write_all(&length.to_le_bytes())?;
-        out.write_all(name.as_bytes())?;
+/// Ticks in a second: as known before the run, or, for a run of at least 10 ms, as the two clocks say after it.
+pub fn rate(known: f64, ticks: u64, elapsed_ns: u64) -> f64 {
+    match elapsed_ns >= RATE_FROM_NS && ticks > 0 {
+        true => ticks as f64 / (elapsed_ns as f64 / 1e9),
+        false if known.is_finite() && known > 0.0 => known,
+        false => 1e9,
     }
-    Ok(())
-}
-
-fn read_names(input: &mut impl Read, part: &'static str) -> Result<Vec<String>, TraceError> {
-    let count = u32::from_le_bytes(bytes(input, part)?);
-    if count > NAMES_MAX {
-        return Err(damaged(part, count, format!("at most {NAMES_MAX}")));
-    }
-    let mut names = Vec::new();
-    for _ in 0..count {
-        let length = u32::from_le_bytes(bytes(input, part)?);
-        if length > NAME_BYTES_MAX {
-            return Err(damaged(part, length, format!("at most {NAME_BYTES_MAX} bytes")));
-        }
-        let mut name = Vec::new();
-        input.by_ref().take(u64::from(length)).read_to_end(&mut name)?;
-        if name.len() != length as usize {
-            return Err(TraceError::Truncated { part });
-        }
-        names.push(String::from_utf8(name).map_err(|error| damaged(part, error, "UTF-8"))?);
-    }
-    Ok(names)
 }

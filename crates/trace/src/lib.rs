@@ -2,9 +2,10 @@
 //!
 //! In come intervals: each worker owns a [`Recorder`] and tells it when a leaf, a wait or a transfer ended. Out go
 //! sums ([`Totals`]), a [`Breakdown`] of the worker time of a run into leaf work, waiting at each edge and runtime
-//! overhead, and, when asked for, every interval as a 32-byte [`Record`] in a file ([`Trace`]). Measured and
-//! simulated runs write the same records. This crate never starts a thread, never takes a lock and never decides
-//! anything about a run; switched off, it costs one predictable branch an event.
+//! overhead, and, when asked for, every interval as a 32-byte [`Record`] in memory or in a file ([`Trace`],
+//! [`Spill`]). Measured and simulated runs write the same records. This crate never takes part in a run: its one
+//! thread writes files, its one lock is taken once every 4096 records, and it never decides anything. Switched off, it
+//! costs one predictable branch an event.
 //!
 //! ```
 //! use multigrain_trace::{Breakdown, Mode, Recorder};
@@ -13,23 +14,31 @@
 //! let mut recorder = Recorder::new(Mode::Totals, 0, edges.len());
 //! let begin = std::time::Instant::now();
 //! let t = recorder.start();
-//! let t = recorder.wait(t, 0, 7); // waited for transfer 7 on edge 0
-//! recorder.leaf(t, 12); //           then executed call 12
+//! let t = recorder.wait(t, 0, 0, 7); // waited for transfer 7 of worker 0 on edge 0
+//! recorder.leaf(t, 0, 0, 12); //        then executed call 12 of plan 0, of task 0
 //! let wall_seconds = begin.elapsed().as_secs_f64();
 //! let breakdown = Breakdown::new(wall_seconds, 1, recorder.totals(), &edges);
 //! assert!(breakdown.leaf_seconds <= breakdown.worker_seconds());
 //! ```
+//!
+//! `docs/format.md` beside the sources draws the file.
 
 mod breakdown;
 mod clock;
+mod error;
 mod file;
+mod header;
 mod record;
 mod recorder;
+mod spill;
 mod totals;
 
 pub use breakdown::Breakdown;
 pub use clock::{Tick, now, ticks_per_second};
-pub use file::{Trace, TraceError};
-pub use record::{Kind, NO_INDEX, RECORD_BYTES, Record};
+pub use error::TraceError;
+pub use file::{End, Trace, rate};
+pub use header::{ArrayInfo, ClockInfo, EdgeInfo, Header, PlanInfo, SlotInfo, Use};
+pub use record::{Activity, Flow, Idleness, Kind, NO_INDEX, NO_SUBJECT, RECORD_BYTES, Record};
 pub use recorder::{Mode, Recorder};
+pub use spill::Spill;
 pub use totals::{Sum, Totals};

@@ -4,11 +4,14 @@
 //! |---|---|---|
 //! | 0 | 64 | start, in ticks |
 //! | 8 | 64 | end, in ticks |
-//! | 16 | 64 | id: the call of a leaf, the transfer of a wait or a transfer |
+//! | 16 | 32 | number: of the call, the transfer, the signal |
+//! | 20 | 32 | subject: the plan of a call, the block of a transfer, the worker that a wait depends on |
 //! | 24 | 32 | worker |
-//! | 28 | 16 | index: the task of a leaf, the edge of a wait or a transfer; FFFFh for none |
+//! | 28 | 16 | index: the task of a call, the edge of everything else; FFFFh for none |
 //! | 30 | 8 | kind |
-//! | 31 | 8 | reserved, zero |
+//! | 31 | 8 | detail: the direction of a transfer, the cause of an idle time, the activity of overhead |
+//!
+//! [`Kind`] says for each kind what the fields mean.
 
 /// Size of a record in memory and in a file.
 pub const RECORD_BYTES: usize = 32;
@@ -16,38 +19,176 @@ pub const RECORD_BYTES: usize = 32;
 /// The index of an event that belongs to no edge and to no task.
 pub const NO_INDEX: u16 = u16::MAX;
 
+/// The subject of an event that has none.
+pub const NO_SUBJECT: u32 = u32::MAX;
+
 /// What a worker, or an edge, did in an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
-    /// A worker executed a leaf variant. The index is the task, the id is the call.
+    /// A worker executed a leaf variant. The index is the task, the number the call in the plan that is the subject.
     Leaf = 0,
-    /// A worker could not go on before a transfer. The index is the edge, the id is the transfer.
+    /// A worker could not go on before a transfer. The index is the edge, the number the transfer, the subject the
+    /// worker that issued it.
     Wait = 1,
-    /// A transfer was under way, from issue to completion. The index is the edge. Transfers overlap with each other
-    /// and with leaves, so they are no part of a worker's time.
+    /// A transfer was under way, from issue to completion. The index is the edge, the worker the one that issued it,
+    /// the number counts the transfers of that worker, the subject is the slot whose block moved, the detail a
+    /// [`Flow`]. Transfers overlap with each other and with leaves, so they are no part of a worker's time.
     Transfer = 2,
     /// A worker was in the runtime itself. The breakdown computes overhead as what remains, so these records only
-    /// show *where* it arose.
+    /// show *where* it arose: the detail is an [`Activity`].
     Overhead = 3,
-    /// A worker had nothing to do: no chain was left to claim, or another worker had to finish first. The index is
-    /// the edge whose plan it served.
+    /// A worker had nothing to do. The index is the edge whose plan it served, the detail an [`Idleness`], the subject
+    /// the worker that it depended on, the number the signals that it awaited.
     Idle = 4,
     /// A moment worth a name (start equals end): a phase of the run began.
     Mark = 5,
+    /// The time of a transfer, the same otherwise, before its first byte could move, because the edge moved others.
+    Queue = 6,
+    /// A worker executed its part of a plan, which is the subject; the index is the plan's edge, the number the child.
+    /// Everything that the plan made it do lies inside. Those that it leads have the same record.
+    Scope = 7,
+    /// A worker led the inner variant of a call, fields as for a leaf. Its scope lies inside. Those that it leads have
+    /// the same record.
+    Call = 8,
+    /// A worker told the other children of its plan how far it is (a moment). The index is the edge, the number counts
+    /// the signals of this child in this execution of the plan.
+    Signal = 9,
 }
 
 impl Kind {
     /// How many kinds there are.
-    pub const COUNT: usize = 6;
+    pub const COUNT: usize = 10;
 
     /// Every kind, in the order of its number.
-    pub const ALL: [Kind; Kind::COUNT] =
-        [Kind::Leaf, Kind::Wait, Kind::Transfer, Kind::Overhead, Kind::Idle, Kind::Mark];
+    pub const ALL: [Kind; Kind::COUNT] = [
+        Kind::Leaf,
+        Kind::Wait,
+        Kind::Transfer,
+        Kind::Overhead,
+        Kind::Idle,
+        Kind::Mark,
+        Kind::Queue,
+        Kind::Scope,
+        Kind::Call,
+        Kind::Signal,
+    ];
 
     /// The kind with this number, if there is one.
     pub fn from_number(number: u8) -> Option<Kind> {
         Kind::ALL.get(usize::from(number)).copied()
+    }
+
+    /// Whether intervals of this kind are parts of a worker's time that do not overlap each other: what it did, not
+    /// within what, nor what an edge did meanwhile.
+    pub fn is_activity(self) -> bool {
+        matches!(self, Kind::Leaf | Kind::Wait | Kind::Overhead | Kind::Idle)
+    }
+
+    /// A name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Leaf => "leaf",
+            Kind::Wait => "wait",
+            Kind::Transfer => "transfer",
+            Kind::Overhead => "overhead",
+            Kind::Idle => "idle",
+            Kind::Mark => "mark",
+            Kind::Queue => "queue",
+            Kind::Scope => "scope",
+            Kind::Call => "call",
+            Kind::Signal => "signal",
+        }
+    }
+}
+
+/// The detail of a transfer: which way its bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Flow {
+    /// From the parent memory to the child: a fetch.
+    Down = 0,
+    /// From the child to the parent memory: a store.
+    Up = 1,
+}
+
+impl Flow {
+    /// The direction with this number; unknown numbers are taken as down.
+    pub fn of(detail: u8) -> Flow {
+        if detail == Flow::Up as u8 { Flow::Up } else { Flow::Down }
+    }
+
+    /// `fetch` or `store`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Flow::Down => "fetch",
+            Flow::Up => "store",
+        }
+    }
+}
+
+/// The detail of an idle time: why there was nothing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Idleness {
+    /// Another child had to come to a point first; it is the subject.
+    Signal = 0,
+    /// Work had been handed out by the subject, but the worker was not awake yet.
+    Start = 1,
+    /// The worker's part was done, others were not; the subject was the last of them.
+    Join = 2,
+    /// There was work for fewer workers than there are; the subject was one that had some.
+    Spare = 3,
+}
+
+impl Idleness {
+    /// Every cause, in the order of its number.
+    pub const ALL: [Idleness; 4] = [Idleness::Signal, Idleness::Start, Idleness::Join, Idleness::Spare];
+
+    /// The cause with this number; unknown numbers are taken as the first.
+    pub fn of(detail: u8) -> Idleness {
+        Idleness::ALL.get(usize::from(detail)).copied().unwrap_or(Idleness::Signal)
+    }
+
+    /// A name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Idleness::Signal => "for a signal",
+            Idleness::Start => "waking up",
+            Idleness::Join => "for the others to finish",
+            Idleness::Spare => "without work",
+        }
+    }
+}
+
+/// The detail of overhead: what the runtime did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Activity {
+    /// Anything.
+    Other = 0,
+    /// Made a completed block durable and recorded it, so that a run can be continued.
+    Journal = 1,
+    /// Handed a transfer to its driver.
+    Issue = 2,
+}
+
+impl Activity {
+    /// The activity with this number; unknown numbers are anything.
+    pub fn of(detail: u8) -> Activity {
+        [Activity::Other, Activity::Journal, Activity::Issue]
+            .get(usize::from(detail))
+            .copied()
+            .unwrap_or(Activity::Other)
+    }
+
+    /// A name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Activity::Other => "runtime",
+            Activity::Journal => "journal",
+            Activity::Issue => "issue of a transfer",
+        }
     }
 }
 
@@ -58,14 +199,18 @@ pub struct Record {
     pub start: u64,
     /// When it ended, in ticks; never before `start` in what a recorder writes.
     pub end: u64,
-    /// The call of a leaf, the transfer of a wait or a transfer.
-    pub id: u64,
+    /// The call, the transfer, the signal.
+    pub number: u32,
+    /// The plan of a call, the slot of a transfer, the worker that a wait depends on, or [`NO_SUBJECT`].
+    pub subject: u32,
     /// The worker whose time it is.
     pub worker: u32,
-    /// The task of a leaf, the edge of the others, or [`NO_INDEX`].
+    /// The task of a call, the edge of the others, or [`NO_INDEX`].
     pub index: u16,
     /// What happened.
     pub kind: Kind,
+    /// Direction, cause or activity, by kind; 0 for the others.
+    pub detail: u8,
 }
 
 const _: () = assert!(size_of::<Record>() == RECORD_BYTES);
@@ -82,23 +227,28 @@ impl Record {
         let mut bytes = [0; RECORD_BYTES];
         bytes[0..8].copy_from_slice(&self.start.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.end.to_le_bytes());
-        bytes[16..24].copy_from_slice(&self.id.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.number.to_le_bytes());
+        bytes[20..24].copy_from_slice(&self.subject.to_le_bytes());
         bytes[24..28].copy_from_slice(&self.worker.to_le_bytes());
         bytes[28..30].copy_from_slice(&self.index.to_le_bytes());
         bytes[30] = self.kind as u8;
+        bytes[31] = self.detail;
         bytes
     }
 
     /// The record with these bytes; `None` if the kind has an unknown number.
     pub fn from_bytes(bytes: &[u8; RECORD_BYTES]) -> Option<Record> {
         let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
+        let u32_at = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
         Some(Record {
             start: u64_at(0),
             end: u64_at(8),
-            id: u64_at(16),
-            worker: u32::from_le_bytes(std::array::from_fn(|i| bytes[24 + i])),
+            number: u32_at(16),
+            subject: u32_at(20),
+            worker: u32_at(24),
             index: u16::from_le_bytes([bytes[28], bytes[29]]),
             kind: Kind::from_number(bytes[30])?,
+            detail: bytes[31],
         })
     }
 }
@@ -113,6 +263,10 @@ mod tests {
             assert_eq!(*kind as usize, number);
         }
         assert_eq!(Kind::from_number(Kind::COUNT as u8), None);
+        for (number, cause) in Idleness::ALL.iter().enumerate() {
+            assert_eq!(*cause as usize, number);
+        }
+        assert_eq!(Activity::of(Activity::Issue as u8), Activity::Issue);
     }
 
     #[test]
@@ -120,17 +274,20 @@ mod tests {
         let record = Record {
             start: 0x0102_0304_0506_0708,
             end: 0x1112_1314_1516_1718,
-            id: 0x2122_2324_2526_2728,
+            number: 0x2122_2324,
+            subject: 0x2526_2728,
             worker: 0x3132_3334,
             index: 0x4142,
             kind: Kind::Idle,
+            detail: 3,
         };
         let bytes = record.to_bytes();
         assert_eq!(bytes[0], 0x08);
         assert_eq!(bytes[8], 0x18);
-        assert_eq!(bytes[16], 0x28);
+        assert_eq!(bytes[16], 0x24);
+        assert_eq!(bytes[20], 0x28);
         assert_eq!(bytes[24], 0x34);
-        assert_eq!(bytes[28..32], [0x42, 0x41, 4, 0]);
+        assert_eq!(bytes[28..32], [0x42, 0x41, 4, 3]);
         assert_eq!(Record::from_bytes(&bytes), Some(record));
     }
 }

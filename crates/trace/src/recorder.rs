@@ -3,8 +3,11 @@
 //! Intervals that follow one another share a tick: every recording method returns the end that it read, to be used
 //! as the start of the next interval, so an interval costs one read of the clock.
 
+use std::sync::Arc;
+
 use crate::clock::{Clock, Tick};
-use crate::record::{Kind, NO_INDEX, Record};
+use crate::record::{Flow, Idleness, Kind, Record};
+use crate::spill::Spill;
 use crate::totals::Totals;
 
 /// How much is kept of a run.
@@ -19,11 +22,15 @@ pub enum Mode {
     Full,
 }
 
-/// Records in one chunk: 512 KiB, so that a chunk is far larger than what the allocator does for it, and small
-/// beside any memory budget.
-const CHUNK_RECORDS: usize = 16 * 1024;
+/// Records in one chunk: 128 KiB, which stays in the second-level cache, so that handing one over is rare and the
+/// memory is written while it is warm.
+pub(crate) const CHUNK_RECORDS: usize = 4 * 1024;
 
-/// The events of one worker. Owned by its thread: no locks, no sharing.
+/// Records that a recorder without a file keeps at most, in bytes: 256 MiB.
+const MEMORY_BYTES_MAX: usize = 256 << 20;
+
+/// The events of one worker. Owned by its thread: no locks, no sharing (but once every 4096 records, when a chunk is
+/// handed to a [`Spill`]).
 #[derive(Debug)]
 pub struct Recorder {
     mode: Mode,
@@ -33,18 +40,41 @@ pub struct Recorder {
     /// The chunk being filled; its capacity is never exceeded.
     current: Vec<Record>,
     full: Vec<Vec<Record>>,
+    spill: Option<Arc<Spill>>,
+    transfers: u32,
+    left: Tick,
+    dropped: u64,
+    chunks_max: usize,
 }
 
 impl Recorder {
-    /// A recorder for `worker` on a machine with `edges` edges. In [`Mode::Full`] room for 16384 records is taken
-    /// at once, and again whenever it is used up.
+    /// A recorder for `worker` on a machine with `edges` edges. In [`Mode::Full`] the records stay in memory: at most
+    /// 256 MiB of them, later ones are counted and dropped.
     pub fn new(mode: Mode, worker: u32, edges: usize) -> Recorder {
         let clock = match mode {
             Mode::Off => Clock { counter: false, ticks_per_second: 1e9 },
             Mode::Totals | Mode::Full => Clock::get(),
         };
         let current = if mode == Mode::Full { Vec::with_capacity(CHUNK_RECORDS) } else { Vec::new() };
-        Recorder { mode, clock, worker, totals: Totals::new(edges), current, full: Vec::new() }
+        let chunks_max = MEMORY_BYTES_MAX / (CHUNK_RECORDS * size_of::<Record>());
+        Recorder {
+            mode,
+            clock,
+            worker,
+            totals: Totals::new(edges),
+            current,
+            full: Vec::new(),
+            spill: None,
+            transfers: 0,
+            left: Tick::default(),
+            dropped: 0,
+            chunks_max,
+        }
+    }
+
+    /// A recorder that hands its records, chunk by chunk, to a file.
+    pub fn spilling(worker: u32, edges: usize, spill: Arc<Spill>) -> Recorder {
+        Recorder { spill: Some(spill), ..Recorder::new(Mode::Full, worker, edges) }
     }
 
     /// A recorder that keeps nothing.
@@ -55,6 +85,12 @@ impl Recorder {
     /// How much this recorder keeps.
     pub fn mode(&self) -> Mode {
         self.mode
+    }
+
+    /// Whether records are kept, and not only sums.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.mode == Mode::Full
     }
 
     /// The worker whose time this is.
@@ -68,85 +104,110 @@ impl Recorder {
         if self.mode == Mode::Off { Tick::default() } else { self.clock.now() }
     }
 
-    /// Ends an interval of leaf work. Returns its end.
+    /// Ends an interval of leaf work: `call` of `plan`, of a task (an index into the names of the header). Returns its
+    /// end.
     #[inline]
-    pub fn leaf(&mut self, since: Tick, call: u64) -> Tick {
-        self.end(Kind::Leaf, since, NO_INDEX, call)
+    pub fn leaf(&mut self, since: Tick, task: u16, plan: u32, call: u32) -> Tick {
+        self.end(Kind::Leaf, since, task, plan, call, 0)
     }
 
-    /// Ends an interval of leaf work of a known task (an index into the names of [`crate::Trace`]).
+    /// Ends an interval of waiting for a transfer on `edge` that `issuer` has issued. Returns its end.
     #[inline]
-    pub fn leaf_of(&mut self, since: Tick, task: u16, call: u64) -> Tick {
-        self.end(Kind::Leaf, since, task, call)
+    pub fn wait(&mut self, since: Tick, edge: u16, issuer: u32, transfer: u32) -> Tick {
+        self.end(Kind::Wait, since, edge, issuer, transfer, 0)
     }
 
-    /// Ends an interval of waiting for a transfer on `edge`. Returns its end.
+    /// Ends an interval in which the worker had nothing to do in the plan of `edge`, because of `other`. Returns its
+    /// end.
     #[inline]
-    pub fn wait(&mut self, since: Tick, edge: u16, transfer: u64) -> Tick {
-        self.end(Kind::Wait, since, edge, transfer)
+    pub fn idle(&mut self, since: Tick, edge: u16, cause: Idleness, other: u32, number: u32) -> Tick {
+        self.end(Kind::Idle, since, edge, other, number, cause as u8)
     }
 
-    /// Ends an interval in which the worker had nothing to do in the plan of `edge`. Returns its end.
+    /// The number of the next transfer that this worker issues.
     #[inline]
-    pub fn idle(&mut self, since: Tick, edge: u16) -> Tick {
-        self.end(Kind::Idle, since, edge, 0)
+    pub fn next_transfer(&mut self) -> u32 {
+        let number = self.transfers;
+        self.transfers = number.wrapping_add(1);
+        number
     }
 
-    /// Ends an interval in the runtime itself, kept to show where overhead arose. Returns its end.
+    /// Remembers when this worker left its part of a plan, for the record of how long it waited for the others.
     #[inline]
-    pub fn overhead(&mut self, since: Tick, id: u64) -> Tick {
-        self.end(Kind::Overhead, since, NO_INDEX, id)
+    pub fn left(&mut self, at: Tick) {
+        self.left = at;
     }
 
-    /// Records a moment. Returns it.
+    /// When this worker last left its part of a plan.
     #[inline]
-    pub fn mark(&mut self, id: u64) -> Tick {
-        let now = self.start();
-        self.interval(Kind::Mark, now, now, NO_INDEX, id);
-        now
+    pub fn has_left(&self) -> Tick {
+        self.left
     }
 
-    /// Records a transfer that was under way from `issued` to `completed`.
+    /// Records a transfer of the block in `slot` that was under way from `issued` to `completed`, and moved its first
+    /// byte at `started`.
     #[inline]
-    pub fn transfer(&mut self, issued: Tick, completed: Tick, edge: u16, transfer: u64) {
-        self.interval(Kind::Transfer, issued, completed, edge, transfer);
+    pub fn transfer(&mut self, times: [Tick; 3], edge: u16, transfer: u32, slot: u32, flow: Flow) {
+        let [issued, started, completed] = times;
+        let started = started.clamp(issued, completed.max(issued));
+        if started > issued {
+            self.interval(Kind::Queue, issued, started, edge, slot, transfer, flow as u8);
+        }
+        self.interval(Kind::Transfer, issued, completed.max(issued), edge, slot, transfer, flow as u8);
     }
 
     /// Ends an interval now. Returns its end.
     #[inline]
-    pub fn end(&mut self, kind: Kind, since: Tick, index: u16, id: u64) -> Tick {
+    pub fn end(&mut self, kind: Kind, since: Tick, index: u16, subject: u32, number: u32, detail: u8) -> Tick {
         if self.mode == Mode::Off {
             return Tick::default();
         }
         let end = self.clock.now();
-        self.keep(kind, since, end, index, id);
+        self.keep(kind, since, end, index, subject, number, detail);
         end
     }
 
     /// Records an interval whose ends are both known: what the simulator does, with ticks of virtual time.
     #[inline]
-    pub fn interval(&mut self, kind: Kind, start: Tick, end: Tick, index: u16, id: u64) {
+    #[allow(clippy::too_many_arguments)]
+    pub fn interval(&mut self, kind: Kind, start: Tick, end: Tick, index: u16, subject: u32, number: u32, detail: u8) {
         if self.mode != Mode::Off {
-            self.keep(kind, start, end, index, id);
+            self.keep(kind, start, end, index, subject, number, detail);
         }
     }
 
     #[inline]
-    fn keep(&mut self, kind: Kind, start: Tick, end: Tick, index: u16, id: u64) {
+    #[allow(clippy::too_many_arguments)]
+    fn keep(&mut self, kind: Kind, start: Tick, end: Tick, index: u16, subject: u32, number: u32, detail: u8) {
         self.totals.add(kind, index, end.since(start));
         if self.mode == Mode::Full {
             if self.current.len() == self.current.capacity() {
                 self.next_chunk();
             }
-            self.current.push(Record { start: start.0, end: end.0, id, worker: self.worker, index, kind });
+            let worker = self.worker;
+            self.current.push(Record { start: start.0, end: end.0, number, subject, worker, index, kind, detail });
         }
     }
 
     #[cold]
     #[inline(never)]
     fn next_chunk(&mut self) {
-        let filled = std::mem::replace(&mut self.current, Vec::with_capacity(CHUNK_RECORDS));
-        self.full.push(filled);
+        if let Some(spill) = &self.spill {
+            self.current = spill.exchange(std::mem::take(&mut self.current));
+        } else if self.full.len() < self.chunks_max {
+            let filled = std::mem::replace(&mut self.current, Vec::with_capacity(CHUNK_RECORDS));
+            self.full.push(filled);
+        } else {
+            self.dropped += self.current.len() as u64;
+            self.current.clear();
+        }
+    }
+
+    /// Hands what is left to the file, if there is one. To be called when the run is over.
+    pub fn flush(&mut self) {
+        if let Some(spill) = &self.spill {
+            spill.put(std::mem::take(&mut self.current));
+        }
     }
 
     /// The sums so far.
@@ -154,7 +215,13 @@ impl Recorder {
         &self.totals
     }
 
-    /// Every record so far, in the order in which the intervals ended. Empty unless the mode is [`Mode::Full`].
+    /// Records that were not kept because there was no room.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Every record so far that is in memory, in the order in which the intervals ended. Empty unless the mode is
+    /// [`Mode::Full`].
     pub fn records(&self) -> impl Iterator<Item = &Record> {
         self.full.iter().flatten().chain(&self.current)
     }
@@ -174,23 +241,34 @@ impl Recorder {
         for recorder in recorders {
             all.extend(recorder.records());
         }
-        all.sort_by_key(|record| (record.start, record.worker, record.end));
+        sort(&mut all);
         all
     }
+}
+
+/// By start, then worker, the longer of two that begin together first: so that what contains comes before what is
+/// contained.
+pub(crate) fn sort(records: &mut [Record]) {
+    records.sort_by_key(|record| (record.start, record.worker, u64::MAX - record.end));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::{NO_INDEX, NO_SUBJECT};
     use crate::totals::Sum;
+
+    fn leaf(recorder: &mut Recorder, start: u64, end: u64, number: u32) {
+        recorder.interval(Kind::Leaf, Tick(start), Tick(end), NO_INDEX, NO_SUBJECT, number, 0);
+    }
 
     #[test]
     fn off_keeps_nothing_and_reads_no_clock() {
         let mut recorder = Recorder::off();
         let t = recorder.start();
         assert_eq!(t, Tick::default());
-        assert_eq!(recorder.leaf(t, 1), Tick::default());
-        recorder.transfer(Tick(1), Tick(2), 0, 0);
+        assert_eq!(recorder.leaf(t, 0, 0, 1), Tick::default());
+        recorder.transfer([Tick(1), Tick(1), Tick(2)], 0, 0, 0, Flow::Up);
         assert_eq!(recorder.totals().of(Kind::Leaf), Sum::default());
         assert_eq!(recorder.totals().of(Kind::Transfer), Sum::default());
         assert_eq!(recorder.records().count(), 0);
@@ -200,7 +278,7 @@ mod tests {
     fn totals_keeps_sums_and_no_records() {
         let mut recorder = Recorder::new(Mode::Totals, 3, 1);
         for _ in 0..5 {
-            recorder.interval(Kind::Wait, Tick(10), Tick(14), 0, 0);
+            recorder.interval(Kind::Wait, Tick(10), Tick(14), 0, 0, 0, 0);
         }
         assert_eq!(recorder.totals().at(Kind::Wait, 0), Sum { count: 5, ticks: 20 });
         assert_eq!(recorder.records().count(), 0);
@@ -210,35 +288,59 @@ mod tests {
     fn adjacent_intervals_share_a_tick() {
         let mut recorder = Recorder::new(Mode::Full, 0, 1);
         let t = recorder.start();
-        let t = recorder.wait(t, 0, 1);
-        recorder.leaf_of(t, 2, 9);
+        let t = recorder.wait(t, 0, 0, 1);
+        recorder.leaf(t, 2, 4, 9);
         let records: Vec<_> = recorder.records().copied().collect();
         assert_eq!(records.len(), 2);
         assert_eq!(records[0].end, records[1].start);
-        assert_eq!((records[1].index, records[1].id), (2, 9));
+        assert_eq!((records[1].index, records[1].subject, records[1].number), (2, 4, 9));
     }
 
     #[test]
-    fn full_spills_into_further_chunks_and_keeps_the_order() {
+    fn a_transfer_that_had_to_queue_says_how_long() {
+        let mut recorder = Recorder::new(Mode::Full, 0, 1);
+        recorder.transfer([Tick(5), Tick(7), Tick(9)], 0, 1, 2, Flow::Up);
+        recorder.transfer([Tick(9), Tick(9), Tick(9)], 0, 2, 3, Flow::Down);
+        recorder.transfer([Tick(9), Tick(0), Tick(0)], 0, 3, 3, Flow::Down); // times that nobody took
+        let found: Vec<_> = recorder.records().map(|r| (r.kind, r.start, r.end, r.detail)).collect();
+        let expected = [(Kind::Queue, 5, 7, 1), (Kind::Transfer, 5, 9, 1), (Kind::Transfer, 9, 9, 0)];
+        assert_eq!(found[..3], expected);
+        assert_eq!(found[3], expected[2]);
+    }
+
+    #[test]
+    fn full_goes_on_in_further_chunks_and_keeps_the_order() {
         let mut recorder = Recorder::new(Mode::Full, 7, 0);
-        let n = 2 * CHUNK_RECORDS as u64 + 5;
+        let n = 2 * CHUNK_RECORDS as u32 + 5;
         for i in 0..n {
-            recorder.interval(Kind::Leaf, Tick(i), Tick(i + 1), NO_INDEX, i);
+            leaf(&mut recorder, u64::from(i), u64::from(i) + 1, i);
         }
-        assert!(recorder.records().map(|record| record.id).eq(0..n));
+        assert!(recorder.records().map(|record| record.number).eq(0..n));
         assert!(recorder.records().all(|record| record.worker == 7));
+    }
+
+    #[test]
+    fn what_has_no_room_is_counted() {
+        let mut recorder = Recorder::new(Mode::Full, 0, 0);
+        recorder.chunks_max = 1;
+        for i in 0..3 * CHUNK_RECORDS as u32 {
+            leaf(&mut recorder, 0, 1, i);
+        }
+        assert_eq!(recorder.records().count() as u64 + recorder.dropped(), 3 * CHUNK_RECORDS as u64);
+        assert_eq!(recorder.dropped(), CHUNK_RECORDS as u64);
+        assert_eq!(recorder.totals().of(Kind::Leaf).count, 3 * CHUNK_RECORDS as u64);
     }
 
     #[test]
     fn merged_records_are_in_the_order_of_their_starts() {
         let mut one = Recorder::new(Mode::Full, 1, 0);
         let mut zero = Recorder::new(Mode::Full, 0, 0);
-        one.interval(Kind::Leaf, Tick(5), Tick(6), NO_INDEX, 2);
-        one.interval(Kind::Leaf, Tick(9), Tick(10), NO_INDEX, 4);
-        zero.interval(Kind::Leaf, Tick(5), Tick(7), NO_INDEX, 1);
-        zero.interval(Kind::Leaf, Tick(7), Tick(8), NO_INDEX, 3);
+        leaf(&mut one, 5, 6, 2);
+        leaf(&mut one, 9, 10, 4);
+        leaf(&mut zero, 5, 7, 1);
+        leaf(&mut zero, 7, 8, 3);
         let merged = Recorder::merge_records([&one, &zero]);
-        assert_eq!(merged.iter().map(|record| record.id).collect::<Vec<_>>(), [1, 2, 3, 4]);
+        assert_eq!(merged.iter().map(|record| record.number).collect::<Vec<_>>(), [1, 2, 3, 4]);
         assert_eq!(Recorder::merge_totals([&one, &zero]).of(Kind::Leaf), Sum { count: 4, ticks: 5 });
     }
 }

@@ -32,11 +32,11 @@ impl Totals {
         self.edges
     }
 
-    /// Adds one interval of `ticks`. Leaves are summed over all tasks, so their index is not looked at.
+    /// Adds one interval of `ticks`. Leaves and calls are summed over all tasks: their index is not looked at.
     #[inline]
     pub fn add(&mut self, kind: Kind, index: u16, ticks: u64) {
         let column = match kind {
-            Kind::Leaf => self.edges,
+            Kind::Leaf | Kind::Call => self.edges,
             _ => usize::from(index).min(self.edges),
         };
         // The bounds hold by construction; `get_mut` keeps the fast path free of a call to the panic machinery.
@@ -72,6 +72,19 @@ impl Totals {
     /// The sum of one kind at one edge; zero for an edge that is not in the table.
     pub fn at(&self, kind: Kind, edge: usize) -> Sum {
         if edge >= self.edges { Sum::default() } else { self.sums[kind as usize * (self.edges + 1) + edge] }
+    }
+
+    /// One kind and edge; the column after the last edge is everything else.
+    pub(crate) fn column(&self, kind: Kind, column: usize) -> Sum {
+        self.sums.get(kind as usize * (self.edges + 1) + column).copied().unwrap_or_default()
+    }
+
+    /// Sets what [`column`](Self::column) gives; `None` if there is no such column.
+    pub(crate) fn set_column(&mut self, kind: Kind, column: usize, sum: Sum) -> Option<()> {
+        let at = kind as usize * (self.edges + 1) + column;
+        (column <= self.edges).then_some(())?;
+        *self.sums.get_mut(at)? = sum;
+        Some(())
     }
 
     /// The sum of one kind over all edges and none.

@@ -1,27 +1,10 @@
 //! The trace file: what was written is read back, and no bytes make the reader panic or take unbounded memory.
 
-use multigrain_trace::{Kind, Record, Trace, TraceError};
-use proptest::collection::vec;
+mod support;
+
+use multigrain_trace::{End, Header, Kind, NO_SUBJECT, Record, Recorder, Spill, Tick, Trace, TraceError};
 use proptest::prelude::*;
-
-fn record() -> impl Strategy<Value = Record> {
-    (any::<u64>(), any::<u64>(), any::<u64>(), any::<u32>(), any::<u16>(), 0..Kind::COUNT).prop_map(
-        |(start, end, id, worker, index, kind)| Record { start, end, id, worker, index, kind: Kind::ALL[kind] },
-    )
-}
-
-fn trace() -> impl Strategy<Value = Trace> {
-    (1.0..1e10_f64, any::<[u64; 2]>(), any::<u32>(), vec(".{0,12}", 0..5), vec(".{0,12}", 0..5), vec(record(), 0..40))
-        .prop_map(|(ticks_per_second, [start, end], workers, edges, tasks, records)| Trace {
-            ticks_per_second,
-            start,
-            end,
-            workers,
-            edges,
-            tasks,
-            records,
-        })
-}
+use support::traces;
 
 fn written(trace: &Trace) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -29,85 +12,190 @@ fn written(trace: &Trace) -> Vec<u8> {
     bytes
 }
 
+fn read(mut bytes: &[u8]) -> Result<Trace, TraceError> {
+    Trace::read(&mut bytes)
+}
+
 proptest! {
     #[test]
-    fn what_was_written_is_read_back(trace in trace()) {
-        prop_assert_eq!(Trace::read(&mut written(&trace).as_slice()).unwrap(), trace);
+    fn what_was_written_is_read_back(trace in traces::any_trace()) {
+        prop_assert_eq!(read(&written(&trace)).unwrap(), trace);
     }
 
     #[test]
-    fn every_cut_is_noticed(trace in trace(), cut in any::<proptest::sample::Index>()) {
+    fn every_cut_is_noticed(trace in traces::any_trace(), cut in any::<proptest::sample::Index>()) {
         let bytes = written(&trace);
         let cut = cut.index(bytes.len());
-        let truncated = matches!(Trace::read(&mut &bytes[..cut]), Err(TraceError::Truncated { .. }));
+        let truncated = matches!(read(&bytes[..cut]), Err(TraceError::Truncated { .. }));
         prop_assert!(truncated);
     }
 
     #[test]
-    fn a_changed_byte_gives_a_trace_or_an_error(trace in trace(), at in any::<proptest::sample::Index>(), to in any::<u8>()) {
+    fn every_changed_byte_is_noticed(
+        trace in traces::any_trace(),
+        at in any::<proptest::sample::Index>(),
+        change in 1..=255_u8,
+    ) {
         let mut bytes = written(&trace);
         let at = at.index(bytes.len());
-        bytes[at] = to;
-        if let Ok(read) = Trace::read(&mut bytes.as_slice()) {
-            let _ = read.breakdown();
-        }
+        bytes[at] ^= change;
+        prop_assert!(read(&bytes).is_err(), "byte {at}");
     }
 
     #[test]
-    fn random_bytes_behind_the_magic_never_panic(tail in vec(any::<u8>(), 0..200)) {
-        let mut bytes = b"MGTRACE\x01".to_vec();
+    fn random_bytes_behind_the_magic_never_panic(tail in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let mut bytes = b"MGTRACE\x02".to_vec();
         bytes.extend(tail);
-        let _ = Trace::read(&mut bytes.as_slice());
+        let _ = read(&bytes);
+    }
+
+    /// Sections whose sums are right and whose content is anything: what the check sum does not catch.
+    #[test]
+    fn random_sections_never_panic(
+        sections in proptest::collection::vec(
+            (0..7_usize, proptest::collection::vec(any::<u8>(), 0..120)), 0..6
+        ),
+    ) {
+        let header = serde_json::to_vec(&traces::header(2, 2)).unwrap();
+        let mut bytes = b"MGTRACE\x02".to_vec();
+        support::section(&mut bytes, b"HEAD", &header);
+        for (tag, payload) in sections {
+            let tags = [b"HEAD", b"SLOT", b"USES", b"RECS", b"SUMS", b"DONE", b"????"];
+            support::section(&mut bytes, tags[tag], &payload);
+        }
+        let _ = read(&bytes);
     }
 }
 
 #[test]
 fn other_files_are_told_apart() {
-    assert!(matches!(Trace::read(&mut &b"\x93NUMPY\x01\x00"[..]), Err(TraceError::NotATrace { .. })));
-    assert!(matches!(Trace::read(&mut &b"MGTRACE\x09"[..]), Err(TraceError::Version { found: 9 })));
+    assert!(matches!(read(b"\x93NUMPY\x01\x00"), Err(TraceError::NotATrace { .. })));
+    assert!(matches!(read(b"MGTRACE\x09"), Err(TraceError::Version { found: 9 })));
+    assert!(matches!(read(b""), Err(TraceError::Truncated { .. })));
 }
 
 #[test]
-fn a_lying_count_takes_no_memory() {
-    let empty =
-        Trace { ticks_per_second: 1e9, start: 0, end: 0, workers: 1, edges: vec![], tasks: vec![], records: vec![] };
-    let mut bytes = written(&empty);
-    let count = bytes.len() - 8;
-    bytes[count..].copy_from_slice(&u64::MAX.to_le_bytes());
-    assert!(matches!(Trace::read(&mut bytes.as_slice()), Err(TraceError::Truncated { part: "the records" })));
+fn a_lying_length_takes_no_memory() {
+    for length in [1_u64 << 20, 63 << 20, u64::MAX] {
+        let mut bytes = b"MGTRACE\x02HEAD".to_vec();
+        bytes.extend(length.to_le_bytes());
+        bytes.extend(b"{}");
+        let error = read(&bytes).unwrap_err();
+        let expected = if length > 64 << 20 { "at most" } else { "cut off" };
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn nonsense_is_refused_by_name() {
+    let mut header = traces::header(1, 1);
+    header.clock.ticks_per_second = 0.0;
+    let mut bytes = Vec::new();
+    Trace { header, ..Trace::default() }.write(&mut bytes).unwrap();
+    let error = read(&bytes).unwrap_err().to_string();
+    assert!(error.contains("ticks in a second") && error.contains("the header"), "{error}");
+
+    let record = Record { start: 0, end: 1, number: 0, subject: 0, worker: 7, index: 0, kind: Kind::Leaf, detail: 0 };
+    let trace = Trace { header: traces::header(2, 1), records: vec![record], ..Trace::default() };
+    let error = read(&written(&trace)).unwrap_err().to_string();
+    assert!(error.contains("worker 7") && error.contains("one of 2"), "{error}");
 }
 
 #[test]
 fn a_saved_trace_is_loaded_with_its_breakdown() {
-    let path = std::env::temp_dir().join(format!("multigrain-trace-{}.trace", std::process::id()));
-    let record = |kind, start, end, index| Record { start, end, id: 0, worker: 0, index, kind };
-    let trace = Trace {
-        ticks_per_second: 10.0,
-        start: 100,
-        end: 120,
-        workers: 1,
-        edges: vec!["disk".into()],
-        tasks: vec!["sgemm".into()],
-        records: vec![record(Kind::Wait, 100, 105, 0), record(Kind::Leaf, 105, 115, 0)],
-    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.trace");
+    let record =
+        |kind, start, end| Record { start, end, number: 0, subject: NO_SUBJECT, worker: 0, index: 0, kind, detail: 0 };
+    let mut header = traces::header(1, 1);
+    header.clock.start = 100;
+    header.clock.ticks_per_second = 10.0;
+    let records = vec![record(Kind::Wait, 100, 105), record(Kind::Leaf, 105, 115)];
+    let trace = Trace { header, records, end: End { tick: 120, ..End::default() }, ..Trace::default() };
     trace.save(&path).unwrap();
-    let loaded = Trace::load(&path);
-    std::fs::remove_file(&path).unwrap();
-    let breakdown = loaded.unwrap().breakdown();
+    let breakdown = Trace::load(&path).unwrap().breakdown();
     assert_eq!((breakdown.wall_seconds, breakdown.leaf_seconds, breakdown.overhead_seconds), (2.0, 1.0, 0.5));
-    assert_eq!(breakdown.wait_seconds, [("disk".to_string(), 0.5)]);
+    assert_eq!(breakdown.wait_seconds, [("edge 0".to_string(), 0.5)]);
 }
 
 #[test]
 fn a_trace_that_cannot_be_saved_leaves_nothing_behind() {
-    let folder = std::env::temp_dir().join(format!("multigrain-trace-folder-{}", std::process::id()));
-    std::fs::create_dir_all(folder.join("run.trace")).unwrap();
-    let trace =
-        Trace { ticks_per_second: 1.0, start: 0, end: 0, workers: 1, edges: vec![], tasks: vec![], records: vec![] };
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("run.trace")).unwrap();
     // A folder has the name, so the last step, the renaming, fails.
-    let saved = trace.save(&folder.join("run.trace"));
-    let left = std::fs::read_dir(&folder).unwrap().count();
-    std::fs::remove_dir_all(&folder).unwrap();
-    assert!(matches!(saved, Err(TraceError::Io(_))));
-    assert_eq!(left, 1);
+    let saved = Trace::default().save(&folder.path().join("run.trace"));
+    assert!(matches!(saved, Err(TraceError::Create { .. })));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+/// Two workers, each with far more records than their chunks hold.
+fn spill_records(path: &std::path::Path, each: u32) -> (Header, std::sync::Arc<Spill>) {
+    let spill = Spill::create(path).unwrap();
+    let header = traces::header(2, 1);
+    spill.begin(&header, &[], &[]).unwrap();
+    let totals = std::thread::scope(|scope| {
+        let worker = |number: u32| {
+            let spill = spill.clone();
+            scope.spawn(move || {
+                let mut recorder = Recorder::spilling(number, 1, spill);
+                for i in 0..each {
+                    let t = Tick(u64::from(i) * 10);
+                    recorder.interval(Kind::Leaf, t, Tick(t.0 + 4), 0, 0, i, 0);
+                }
+                recorder.flush();
+                recorder.totals().clone()
+            })
+        };
+        [worker(0), worker(1)].map(|thread| thread.join().unwrap()).to_vec()
+    });
+    spill.end(&End { tick: u64::from(each) * 10, elapsed_ns: 0, dropped: 3, totals });
+    (header, spill)
+}
+
+#[test]
+fn records_go_to_the_file_as_the_run_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.trace");
+    let each = 300_000;
+    let (header, spill) = spill_records(&path, each);
+    assert!(!path.exists(), "it appears when it is published");
+    spill.publish().unwrap();
+    drop(spill);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    let trace = Trace::load(&path).unwrap();
+    assert_eq!(trace.header, header);
+    // Everything was written or counted: the workers never wait for the file.
+    assert_eq!(trace.records.len() as u64 + trace.end.dropped, 2 * u64::from(each) + 3);
+    // What was dropped is in the sums all the same.
+    let leaf_seconds = 2.0 * f64::from(each) * 4.0 / trace.ticks_per_second();
+    assert!((trace.breakdown().leaf_seconds / leaf_seconds - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn an_unpublished_trace_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, spill) = spill_records(&folder.path().join("run.trace"), 10);
+    drop(spill);
+    let unfinished = Spill::create(&folder.path().join("other.trace")).unwrap();
+    assert!(unfinished.publish().is_err());
+    drop(unfinished);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    assert!(matches!(Spill::create(&folder.path().join("no/such.trace")), Err(TraceError::Create { .. })));
+}
+
+#[test]
+fn a_full_file_system_is_told_at_the_end() {
+    let Ok(spill) = Spill::create(std::path::Path::new("/dev/full/x")) else {
+        // The usual case: /dev/full is no folder. The device itself stands for a disk without room.
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.trace");
+        let part = folder.path().join(format!("run.trace.{}.part", std::process::id()));
+        std::os::unix::fs::symlink("/dev/full", part).unwrap();
+        let (_, spill) = spill_records(&path, 10_000);
+        let error = spill.publish().unwrap_err().to_string();
+        assert!(error.contains("run.trace") && error.contains("space"), "{error}");
+        return;
+    };
+    drop(spill);
+    panic!("/dev/full has become a folder");
 }

@@ -14,6 +14,7 @@ use crate::disk::{Context, Refusal};
 use crate::error::{Errno, StoreError};
 use crate::faults::OperationKind;
 use crate::transfer::{Cursor, Direction, TransferList};
+use multigrain_trace::Tick;
 
 /// Bytes in flight beyond which no operation is added: enough for any one device, and later transfers wait less.
 const IN_FLIGHT_BYTES_MAX: u64 = 8 * OPERATION_BYTES_MAX;
@@ -28,6 +29,9 @@ pub(super) struct Transfer {
     outstanding: u32,
     pub(super) error: Option<StoreError>,
     ticket: Arc<TicketState>,
+    timed: bool,
+    /// When the first operation was started, if the transfer is timed.
+    started: Option<Tick>,
 }
 
 /// Everything that the I/O thread owns.
@@ -83,6 +87,8 @@ impl Runner {
             outstanding: 0,
             error: None,
             ticket: job.ticket,
+            timed: job.timed,
+            started: None,
         };
         let index = insert(&mut self.transfers, &mut self.free_transfers, transfer);
         self.order.push_back(index);
@@ -134,6 +140,9 @@ impl Runner {
         if (staged && !self.staging.has_free()) || !self.edge_blocks.take(file.id, next.edges()) {
             transfer.parked = Some(next);
             return false;
+        }
+        if transfer.timed && transfer.started.is_none() {
+            transfer.started = Some(multigrain_trace::now());
         }
         let direction = transfer.list.direction();
         transfer.outstanding += 1;
@@ -284,6 +293,9 @@ impl Runner {
         };
         // The list goes before the ticket completes: whoever waits may rely on the file being released.
         drop(transfer.list);
+        if let Some(started) = transfer.started {
+            transfer.ticket.took(started, multigrain_trace::now());
+        }
         transfer.ticket.complete(result);
     }
 }

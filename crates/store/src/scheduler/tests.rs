@@ -150,7 +150,7 @@ fn tiles_on_an_unkind_device() {
                 let list =
                     TransferList::block(&array, direction, &start, &len, place, columns * 4, "tile".into()).unwrap();
                 let ticket = Arc::new(TicketState::default());
-                runner.accept(Job { list, ticket: Arc::clone(&ticket) });
+                runner.accept(Job { list, ticket: Arc::clone(&ticket), timed: false });
                 tickets.push(ticket);
             }
             drive(&mut runner, &context);
@@ -186,7 +186,7 @@ fn a_file_that_ends_early_is_truncated_and_nothing_hangs() {
             let list = TransferList::block(&array, direction, &start, &len, memory.as_mut_ptr(), 12_000, "all".into())
                 .unwrap();
             let ticket = Arc::new(TicketState::default());
-            runner.accept(Job { list, ticket: Arc::clone(&ticket) });
+            runner.accept(Job { list, ticket: Arc::clone(&ticket), timed: false });
             drive(&mut runner, &Context::default());
             let result = ticket.wait();
             // A write into a file that somebody has cut finds its edge block gone, or a device that takes nothing.

@@ -1,13 +1,14 @@
 //! The I/O thread's mailbox and its loop.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 
 use super::run::Runner;
 use crate::buffer::AlignedBuffer;
 use crate::disk::Context;
 use crate::error::{Errno, StoreError};
 use crate::transfer::TransferList;
+use multigrain_trace::Tick;
 
 /// How a transfer stands, shared by its ticket and the I/O thread.
 #[derive(Default)]
@@ -15,16 +16,28 @@ pub(crate) struct TicketState {
     done: AtomicBool,
     result: Mutex<Option<Result<(), StoreError>>>,
     changed: Condvar,
+    /// Set before `done`, for transfers whose times were asked for.
+    times: OnceLock<[Tick; 2]>,
 }
 
 impl TicketState {
     pub(crate) fn finished(result: Result<(), StoreError>) -> TicketState {
-        TicketState { done: AtomicBool::new(true), result: Mutex::new(Some(result)), changed: Condvar::new() }
+        TicketState { done: AtomicBool::new(true), result: Mutex::new(Some(result)), ..TicketState::default() }
     }
 
     pub(crate) fn is_done(&self) -> bool {
         // Acquire: whoever sees the flag sees the bytes that the transfer brought.
         self.done.load(Ordering::Acquire)
+    }
+
+    /// When the first operation was started and when the last ended.
+    pub(crate) fn times(&self) -> Option<[Tick; 2]> {
+        self.times.get().copied()
+    }
+
+    pub(crate) fn took(&self, started: Tick, ended: Tick) {
+        // Set once: a transfer completes once.
+        let _ = self.times.set([started, ended]);
     }
 
     pub(crate) fn complete(&self, result: Result<(), StoreError>) {
@@ -52,6 +65,8 @@ impl TicketState {
 pub(crate) struct Job {
     pub(crate) list: TransferList,
     pub(crate) ticket: Arc<TicketState>,
+    /// Whether the ticket is to tell when the transfer started and ended.
+    pub(crate) timed: bool,
 }
 
 /// What the I/O thread is told.

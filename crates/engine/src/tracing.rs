@@ -1,0 +1,143 @@
+//! What the interpreter records besides leaves and waits, when every record is kept: who served which plan, who had
+//! nothing to do and because of whom, and which block each transfer moved.
+
+use crate::child::{ChildAt, ChildState, Interpreter};
+use multigrain_plan::Plan;
+use multigrain_store::{Direction, Ticket};
+use multigrain_trace::{Activity, Flow, Idleness, Kind, Tick};
+
+/// A transfer for the records.
+#[derive(Clone, Copy)]
+pub(crate) struct Issued {
+    /// When.
+    pub(crate) at: Tick,
+    /// Which of its worker's transfers.
+    pub(crate) number: u32,
+    /// The slot in the numbers of the trace.
+    pub(crate) slot: u32,
+    /// Which way.
+    pub(crate) flow: Flow,
+}
+
+impl Interpreter<'_, '_> {
+    /// Whether every record is kept.
+    #[inline]
+    pub(crate) fn traces(&self) -> bool {
+        self.names.is_some()
+    }
+
+    /// The present moment, if every record is kept.
+    #[inline]
+    pub(crate) fn moment(&self) -> Tick {
+        if self.traces() { multigrain_trace::now() } else { Tick::default() }
+    }
+
+    /// How many workers lie below each child of a plan.
+    fn led(&self, plan: &Plan) -> usize {
+        self.memories.levels[plan.level + 1].workers_each
+    }
+
+    /// A child begins a part that `leader` handed out at `since`.
+    pub(crate) fn record_begin(&self, plan: &Plan, at: ChildAt, leader: usize, since: Tick) -> Tick {
+        if !self.traces() {
+            return Tick::default();
+        }
+        let now = self.moment();
+        if at.worker != leader {
+            for worker in at.worker..at.worker + self.led(plan) {
+                let (edge, cause) = (plan.level as u16, Idleness::Start as u8);
+                self.recorder(worker).interval(Kind::Idle, since, now, edge, leader as u32, 0, cause);
+            }
+        }
+        now
+    }
+
+    /// A child's part is over.
+    pub(crate) fn record_scope(&self, plan: &Plan, at: ChildAt, since: Tick) {
+        let Some(numbers) = self.names.as_ref().and_then(|names| names.of_plan(plan)) else { return };
+        let now = self.moment();
+        for worker in at.worker..at.worker + self.led(plan) {
+            let (edge, child) = (plan.level as u16, at.child as u32);
+            let recorder = self.recorder(worker);
+            recorder.interval(Kind::Scope, since, now, edge, numbers.plan, child, 0);
+            recorder.left(now);
+        }
+    }
+
+    /// All children have come together again: each worker waited for the last. To be called by the leader.
+    pub(crate) fn record_join(&self, plan: &Plan, worker: usize) {
+        if !self.traces() {
+            return;
+        }
+        let now = self.moment();
+        let workers = worker..worker + plan.children.len() * self.led(plan);
+        let Some(last) = workers.clone().max_by_key(|&w| self.recorder(w).has_left()) else { return };
+        for worker in workers {
+            let recorder = self.recorder(worker);
+            let left = recorder.has_left();
+            let (edge, cause) = (plan.level as u16, Idleness::Join as u8);
+            recorder.interval(Kind::Idle, left, now.max(left), edge, last as u32, 0, cause);
+        }
+    }
+
+    /// One child alone had work, since `since`: the workers of the others did nothing.
+    pub(crate) fn record_spare(&self, plan: &Plan, leader: usize, only: usize, since: Tick) {
+        if !self.traces() {
+            return;
+        }
+        let now = self.moment();
+        let each = self.led(plan);
+        let busy = leader..leader + each;
+        for worker in (leader..leader + plan.children.len() * each).filter(|w| !busy.contains(w)) {
+            let (edge, cause) = (plan.level as u16, Idleness::Spare as u8);
+            self.recorder(worker).interval(Kind::Idle, since, now, edge, leader as u32, only as u32, cause);
+        }
+    }
+
+    /// The inner variant of a call is over.
+    pub(crate) fn record_call(&self, state: &ChildState<'_>, call: u32, since: Tick) {
+        let Some(numbers) = state.numbers else { return };
+        let now = self.moment();
+        let task = numbers.task(state.plan.calls[call as usize].task);
+        for worker in state.worker..state.worker + self.led(state.plan) {
+            self.recorder(worker).interval(Kind::Call, since, now, task, numbers.plan, call, 0);
+        }
+    }
+
+    /// This child has given a signal: its `number`-th.
+    pub(crate) fn record_signal(&self, state: &ChildState<'_>, number: u32) {
+        if self.traces() {
+            let now = self.moment();
+            let recorder = self.recorder(state.worker);
+            recorder.interval(Kind::Signal, now, now, state.plan.level as u16, state.child as u32, number, 0);
+        }
+    }
+
+    /// The number of a transfer that is about to be issued, and whatever else the records will say about it.
+    pub(crate) fn issued(&self, state: &ChildState<'_>, slot: u32, direction: Direction, at: Tick) -> Issued {
+        let number = self.recorder(state.worker).next_transfer();
+        let slot = state.numbers.map_or(multigrain_trace::NO_SUBJECT, |n| n.slot(state.child, slot));
+        let flow = if direction == Direction::Read { Flow::Down } else { Flow::Up };
+        Issued { at, number, slot, flow }
+    }
+
+    /// A transfer is over.
+    pub(crate) fn record_transfer(&self, state: &ChildState<'_>, issued: Issued, ticket: &Ticket) {
+        if self.traces()
+            && let Some([started, ended]) = ticket.times()
+        {
+            let times = [issued.at, started, ended];
+            let edge = state.plan.level as u16;
+            self.recorder(state.worker).transfer(times, edge, issued.number, issued.slot, issued.flow);
+        }
+    }
+
+    /// What was done since `since` besides what has a record of its own.
+    pub(crate) fn record_overhead(&self, state: &ChildState<'_>, activity: Activity, since: Tick) {
+        if self.traces() {
+            let now = self.moment();
+            let (edge, none) = (state.plan.level as u16, multigrain_trace::NO_SUBJECT);
+            self.recorder(state.worker).interval(Kind::Overhead, since, now, edge, none, 0, activity as u8);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The way of records into a file while the run goes on: bounded memory, however long it takes.
+//!
+//! A worker fills a chunk, hands it over and gets an empty one. A thread of its own writes the chunks and gives them
+//! back. There is a limited number of them: when the file system is slower than the run makes records, and all chunks
+//! are full, the newest records are dropped and counted. A worker never waits.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread::JoinHandle;
+
+use crate::error::TraceError;
+use crate::file::{self, End, Section};
+use crate::header::{Header, SlotInfo, Use};
+use crate::record::Record;
+use crate::recorder::CHUNK_RECORDS;
+
+/// Memory for records on their way to the file: 32 MiB, in chunks of 128 KiB.
+const CHUNKS_MAX: usize = (32 << 20) / (CHUNK_RECORDS * size_of::<Record>());
+
+enum Message {
+    /// A part of the file, as it is.
+    Bytes(Vec<u8>),
+    /// Records to be written and given back empty.
+    Chunk(Vec<Record>),
+    Stop,
+}
+
+#[derive(Debug)]
+struct Pool {
+    free: Mutex<Vec<Vec<Record>>>,
+    /// The first fault of the file; what comes after it is not written.
+    fault: Mutex<Option<std::io::Error>>,
+    written: AtomicU64,
+}
+
+/// A trace file that is being written.
+#[derive(Debug)]
+pub struct Spill {
+    path: PathBuf,
+    part: PathBuf,
+    pool: Arc<Pool>,
+    made: AtomicUsize,
+    dropped: AtomicU64,
+    sender: mpsc::Sender<Message>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Spill {
+    /// Creates the file, under another name until [`publish`](Self::publish), and starts the thread that writes it.
+    ///
+    /// # Errors
+    /// [`TraceError::Create`] when the file cannot be created; [`TraceError::Io`] when there is no thread.
+    pub fn create(path: &Path) -> Result<Arc<Spill>, TraceError> {
+        let mut part = path.as_os_str().to_owned();
+        part.push(format!(".{}.part", std::process::id()));
+        let part = PathBuf::from(part);
+        let create = |source| TraceError::Create { path: path.to_owned(), source };
+        let mut file = File::create(&part).map_err(create)?;
+        let pool = Arc::new(Pool { free: Mutex::new(Vec::new()), fault: Mutex::new(None), written: AtomicU64::new(0) });
+        let (sender, receiver) = mpsc::channel();
+        let for_thread = Arc::clone(&pool);
+        let thread = std::thread::Builder::new().name("trace".into()).spawn(move || {
+            let failed = file.write_all(&file::magic()).err();
+            *lock(&for_thread.fault) = failed;
+            serve(&mut file, &receiver, &for_thread);
+        });
+        let thread = thread.inspect_err(|_| drop(fs::remove_file(&part)))?;
+        Ok(Arc::new(Spill {
+            path: path.to_owned(),
+            part,
+            pool,
+            made: AtomicUsize::new(0),
+            dropped: AtomicU64::new(0),
+            sender,
+            thread: Mutex::new(Some(thread)),
+        }))
+    }
+
+    /// Where the trace will be.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes what the numbers in the records stand for. To be called once, before the run.
+    ///
+    /// # Errors
+    /// [`TraceError::TooLarge`] for what the format cannot hold.
+    pub fn begin(&self, header: &Header, slots: &[SlotInfo], uses: &[Use]) -> Result<(), TraceError> {
+        self.tell(Message::Bytes(file::names(header, slots, uses)?));
+        Ok(())
+    }
+
+    /// Takes a full chunk and gives an empty one.
+    pub(crate) fn exchange(&self, full: Vec<Record>) -> Vec<Record> {
+        if full.capacity() == 0 {
+            return self.empty().unwrap_or_else(|| Vec::with_capacity(CHUNK_RECORDS));
+        }
+        match self.empty() {
+            Some(empty) => {
+                self.tell(Message::Chunk(full));
+                empty
+            }
+            None => {
+                self.dropped.fetch_add(full.len() as u64, Ordering::Relaxed);
+                let mut empty = full;
+                empty.clear();
+                empty
+            }
+        }
+    }
+
+    fn empty(&self) -> Option<Vec<Record>> {
+        if let Some(chunk) = lock(&self.pool.free).pop() {
+            return Some(chunk);
+        }
+        let room = self.made.fetch_add(1, Ordering::Relaxed) < CHUNKS_MAX;
+        room.then(|| Vec::with_capacity(CHUNK_RECORDS))
+    }
+
+    /// Takes the last chunk of a recorder, or any records.
+    pub fn put(&self, records: Vec<Record>) {
+        if !records.is_empty() {
+            self.tell(Message::Chunk(records));
+        }
+    }
+
+    fn tell(&self, message: Message) {
+        // The thread ends only after `Stop`, and nothing is told after that.
+        let _ = self.sender.send(message);
+    }
+
+    /// Writes the end of the trace and waits until everything is written. To its dropped records those are added that
+    /// found no room here. Whether the file took everything, [`publish`](Self::publish) tells.
+    pub fn end(&self, end: &End) {
+        self.tell(Message::Stop);
+        let Some(thread) = lock(&self.thread).take() else { return };
+        // The thread does not panic; should it have, the file is short, which its reader will tell.
+        let _ = thread.join();
+        let records = self.pool.written.load(Ordering::Acquire);
+        let dropped = end.dropped + self.dropped.load(Ordering::Relaxed);
+        let tail = file::end(&End { dropped, ..end.clone() }, records);
+        let mut fault = lock(&self.pool.fault);
+        if fault.is_none() {
+            let file = fs::OpenOptions::new().append(true).open(&self.part);
+            *fault = file.and_then(|mut file| file.write_all(&tail)).err();
+        }
+    }
+
+    /// Gives the complete trace its name.
+    ///
+    /// # Errors
+    /// [`TraceError::Create`] when the system refused anything since the file was created, or when
+    /// [`end`](Self::end) has not been called.
+    pub fn publish(&self) -> Result<(), TraceError> {
+        let failed = |source| TraceError::Create { path: self.path.clone(), source };
+        if lock(&self.thread).is_some() {
+            return Err(failed(std::io::Error::other("the run has not ended")));
+        }
+        if let Some(source) = lock(&self.pool.fault).take() {
+            return Err(failed(source));
+        }
+        fs::rename(&self.part, &self.path).map_err(failed)
+    }
+}
+
+impl Drop for Spill {
+    fn drop(&mut self) {
+        if let Some(thread) = lock(&self.thread).take() {
+            self.tell(Message::Stop);
+            let _ = thread.join();
+        }
+        // Published or not: under this name nothing may stay.
+        let _ = fs::remove_file(&self.part);
+    }
+}
+
+fn serve(file: &mut File, receiver: &mpsc::Receiver<Message>, pool: &Pool) {
+    let mut section = Section::new();
+    for message in receiver {
+        let (bytes, chunk) = match message {
+            Message::Stop => return,
+            Message::Bytes(bytes) => (bytes, None),
+            Message::Chunk(records) => (section.records(&records), Some(records)),
+        };
+        let mut fault = lock(&pool.fault);
+        if fault.is_none() {
+            match file.write_all(&bytes) {
+                Ok(()) => {
+                    let records = chunk.as_ref().map_or(0, Vec::len) as u64;
+                    pool.written.fetch_add(records, Ordering::Release);
+                }
+                Err(error) => *fault = Some(error),
+            }
+        }
+        drop(fault);
+        if let Some(mut records) = chunk {
+            section.reuse(bytes);
+            records.clear();
+            lock(&pool.free).push(records);
+        }
+    }
+}
