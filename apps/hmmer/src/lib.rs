@@ -5,7 +5,9 @@
 //! machine. Every sequence is scored in full: no filter discards one. This room never decides where blocks lie, and
 //! builds no profiles.
 
+pub mod domain;
 pub mod kernel;
 pub mod profile;
 pub mod sequence;
+pub mod table;
 pub mod task;

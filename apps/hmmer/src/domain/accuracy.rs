@@ -1,0 +1,158 @@
+//! The alignment with the largest expected number of correctly placed residues.
+//!
+//! L. Käll, A. Krogh, E. L. L. Sonnhammer, "An HMM posterior decoder for sequence feature prediction that includes
+//! homology information", Bioinformatics 21 Suppl 1:i251 (2005). Only its first and last residue in a match state are
+//! needed here: two overlapping envelopes with the same alignment are one domain.
+
+use super::matrix::{Cell, Lengths, Matrix};
+use super::model::Model;
+use super::quad::{LANES, Quad};
+
+const NEVER: f32 = f32::NEG_INFINITY;
+
+/// Space for expected numbers.
+#[derive(Default)]
+pub(super) struct Accuracy {
+    cells: Vec<Cell>,
+    /// E, B and C at each residue; one domain, so there is no J.
+    special: Vec<(f32, f32, f32)>,
+}
+
+impl Accuracy {
+    /// First and last residue in a match state, counted from 1 at the first residue of the posterior matrix, which is for
+    /// one domain. None if no alignment has any.
+    pub(super) fn ends(&mut self, model: &Model, lengths: Lengths, posterior: &Matrix) -> Option<(usize, usize)> {
+        self.fill(model, lengths, posterior);
+        self.trace(model, lengths, posterior)
+    }
+
+    fn fill(&mut self, model: &Model, lengths: Lengths, posterior: &Matrix) {
+        let (quads, length) = (model.quads(), posterior.length());
+        let never = Quad::splat(NEVER);
+        self.cells.clear();
+        self.cells.resize((length + 1) * quads, Cell { m: never, d: never, i: never });
+        self.special.clear();
+        let (mut n, mut c) = (0.0f32, NEVER);
+        self.special.push((NEVER, 0.0, NEVER));
+        for i in 1..=length {
+            let begin = Quad::splat(self.special[i - 1].1);
+            let (before, row) = self.cells.split_at_mut(i * quads);
+            let (before, row) = (&before[(i - 1) * quads..], &mut row[..quads]);
+            let last = before[quads - 1];
+            let (mut m, mut d, mut ins) = (last.m.up(NEVER), last.d.up(NEVER), last.i.up(NEVER));
+            let (mut end, mut delete) = (never, never);
+            for (((cell, old), step), p) in row.iter_mut().zip(before).zip(&model.steps).zip(posterior.row(i)) {
+                let mut best = begin.where_positive(step.begin);
+                best = best.max(m.where_positive(step.mm));
+                best = best.max(ins.where_positive(step.im));
+                best = best.max(d.where_positive(step.dm));
+                best += p.m;
+                end = end.max(best);
+                (m, d, ins) = (old.m, old.d, old.i);
+                let insert = m.where_positive(step.mi).max(ins.where_positive(step.ii)) + p.i;
+                *cell = Cell { m: best, d: delete, i: insert };
+                delete = best.where_positive(step.md);
+            }
+            delete = delete.up(NEVER);
+            for (cell, step) in row.iter_mut().zip(&model.steps) {
+                cell.d = delete.max(cell.d);
+                delete = cell.d.where_positive(step.dd);
+            }
+            for _ in 1..LANES {
+                delete = delete.up(NEVER);
+                for (cell, step) in row.iter_mut().zip(&model.steps) {
+                    cell.d = delete.max(cell.d);
+                    delete = delete.where_positive(step.dd);
+                }
+            }
+            for cell in row.iter() {
+                end = end.max(cell.d);
+            }
+            let end = end.0.into_iter().fold(NEVER, f32::max);
+            let p = posterior.special[i];
+            let stays = lengths.stay != 0.0;
+            c = end.max(if stays { c + p.c } else { 0.0 });
+            n = if stays { n + p.n } else { 0.0 };
+            // J would be 0 here, for E leads to none; HMMER takes it for a way to B all the same.
+            self.special.push((end, n.max(0.0), c));
+        }
+    }
+
+    fn trace(&self, model: &Model, lengths: Lengths, posterior: &Matrix) -> Option<(usize, usize)> {
+        let quads = model.quads();
+        let row = |i: usize| &self.cells[i * quads..][..quads];
+        let mut i = posterior.length();
+        // C: emitted here, or reached from E.
+        while i > 0 {
+            let stayed = if lengths.stay == 0.0 { NEVER } else { self.special[i - 1].2 + posterior.special[i].c };
+            if stayed > self.special[i].0 {
+                i -= 1;
+            } else {
+                break;
+            }
+        }
+        if i == 0 {
+            return None;
+        }
+        let (mut k, mut state) = (1, 'M');
+        let mut best = NEVER;
+        for (q, cell) in row(i).iter().enumerate() {
+            for lane in 0..LANES {
+                if cell.m.0[lane] >= best {
+                    (best, state, k) = (cell.m.0[lane], 'M', lane * quads + q + 1);
+                }
+            }
+            for lane in 0..LANES {
+                if cell.d.0[lane] > best {
+                    (best, state, k) = (cell.d.0[lane], 'D', lane * quads + q + 1);
+                }
+            }
+        }
+        let mut ends: Option<(usize, usize)> = None;
+        while i > 0 && k > 0 {
+            let (q, lane) = ((k - 1) % quads, (k - 1) / quads);
+            let before = |row: &[Cell]| match q {
+                0 => {
+                    let last = row[quads - 1];
+                    [last.m, last.i, last.d].map(|values| values.up(0.0).0[lane])
+                }
+                _ => [row[q - 1].m, row[q - 1].i, row[q - 1].d].map(|values| values.0[lane]),
+            };
+            let open = |gate: f32, value: f32| if gate == 0.0 { NEVER } else { value };
+            let step = &model.steps[q];
+            match state {
+                'M' => {
+                    ends = Some((i, ends.map_or(i, |ends| ends.1)));
+                    let [m, ins, d] = before(row(i - 1));
+                    let ways = [
+                        (open(step.mm.0[lane], m), 'M'),
+                        (open(step.im.0[lane], ins), 'I'),
+                        (open(step.dm.0[lane], d), 'D'),
+                        (open(step.begin.0[lane], self.special[i - 1].1), 'B'),
+                    ];
+                    // The first of equals.
+                    let way = ways.iter().skip(1).fold(ways[0], |best, &way| if way.0 > best.0 { way } else { best });
+                    (i, k) = (i - 1, k - 1);
+                    state = way.1;
+                    if state == 'B' {
+                        break;
+                    }
+                }
+                'D' => {
+                    let [m, _, d] = before(row(i));
+                    let from = &model.steps[(q + quads - 1) % quads];
+                    let (md, dd) = if q > 0 { (from.md, from.dd) } else { (from.md.up(0.0), from.dd.up(0.0)) };
+                    state = if open(md.0[lane], m) >= open(dd.0[lane], d) { 'M' } else { 'D' };
+                    k -= 1;
+                }
+                _ => {
+                    let cell = row(i - 1)[q];
+                    let (m, ins) = (open(step.mi.0[lane], cell.m.0[lane]), open(step.ii.0[lane], cell.i.0[lane]));
+                    state = if m >= ins { 'M' } else { 'I' };
+                    i -= 1;
+                }
+            }
+        }
+        ends
+    }
+}

@@ -1,0 +1,210 @@
+//! From a sequence to its domains.
+
+use super::accuracy::Accuracy;
+use super::cluster::clusters;
+use super::matrix::{Lengths, Matrix, Occupancy};
+use super::model::Model;
+use super::null2::Use;
+use super::random::{Random, SEED};
+use super::sample::Sample;
+use crate::profile::Profile;
+use std::ops::RangeInclusive;
+
+/// A region must have a residue that lies in a domain with this probability.
+const INSIDE_MIN: f32 = 0.25;
+/// A region ends where a residue lies in a domain, other than one that begins or ends there, with less than this.
+const EDGE: f32 = 0.10;
+/// A region has several domains if somewhere in it this many are expected to end before and begin after.
+const SEVERAL: f32 = 0.20;
+/// Alignments sampled for such a region.
+const SAMPLES: u32 = 200;
+
+/// An envelope and its scores, in nats.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Envelope {
+    /// First residue, counted from 1.
+    pub(super) from: usize,
+    /// Last residue.
+    pub(super) to: usize,
+    /// Forward score of its residues as one domain.
+    pub(super) score: f32,
+    /// What null2 says is due to composition.
+    pub(super) correction: f32,
+    /// First and last residue of its alignment; known only where envelopes overlap.
+    pub(super) aligned: Option<(usize, usize)>,
+}
+
+/// What was found in a sequence.
+#[derive(Default)]
+pub(super) struct Found {
+    /// Forward score of the sequence, in nats.
+    pub(super) forward: f32,
+    /// Expected number of domains.
+    pub(super) expected: f32,
+    pub(super) regions: u32,
+    pub(super) clustered: u32,
+    pub(super) overlaps: u32,
+    pub(super) envelopes: u32,
+    pub(super) domains: Vec<Envelope>,
+    /// Log odds of null2 for each residue; entry 0 is before the first.
+    pub(super) null2: Vec<f32>,
+}
+
+/// Finds the domains of one sequence after another in a profile. Holds all working memory: two matrices of the largest
+/// region met so far, 12 bytes a node and residue each.
+pub struct Finder {
+    pub(super) model: Model,
+    pub(super) statistics: crate::profile::Exponential,
+    pub(super) found: Found,
+    forward: Matrix,
+    backward: Matrix,
+    using: Use,
+    sample: Sample,
+    accuracy: Accuracy,
+}
+
+impl Finder {
+    /// A finder of domains of this profile.
+    pub fn new(profile: &Profile) -> Self {
+        Self {
+            model: Model::new(profile),
+            statistics: profile.forward,
+            found: Found::default(),
+            forward: Matrix::default(),
+            backward: Matrix::default(),
+            using: Use::default(),
+            sample: Sample::default(),
+            accuracy: Accuracy::default(),
+        }
+    }
+
+    /// Finds the domains of a sequence of at least one residue. False when there are none, or when `hopeless`, asked with
+    /// the sequence's Forward score in nats and whether a region may hold several domains, says so.
+    pub(super) fn define(&mut self, residues: &[u8], hopeless: impl FnOnce(f32, bool) -> bool) -> bool {
+        let length = residues.len();
+        let multihit = Lengths::multihit(length);
+        let score = self.forward.forward(&self.model, multihit, residues, false);
+        self.backward.backward(&self.model, multihit, residues, &self.forward, false);
+        self.found = Found { forward: score, null2: vec![0.0; length + 1], ..Found::default() };
+        let Some(occupancy) = self.backward.occupancy(multihit, &self.forward) else { return false };
+        self.found.expected = occupancy.begins[length];
+        let regions = regions(&occupancy);
+        let several: Vec<bool> = regions.iter().map(|region| several(&occupancy, region)).collect();
+        if hopeless(score, several.contains(&true)) {
+            return false;
+        }
+        for (region, several) in regions.into_iter().zip(several) {
+            self.found.regions += 1;
+            if several {
+                self.found.clustered += 1;
+                self.resolve(residues, region);
+            } else {
+                self.found.envelopes += 1;
+                self.rescore(residues, region, false, false);
+            }
+        }
+        !self.found.domains.is_empty()
+    }
+
+    /// Domains of a region that seems to have several.
+    fn resolve(&mut self, residues: &[u8], region: RangeInclusive<usize>) {
+        let lengths = Lengths::multihit(residues.len());
+        let (first, inside) = (*region.start(), &residues[*region.start() - 1..*region.end()]);
+        self.forward.forward(&self.model, lengths, inside, true);
+        let mut random = Random::new(SEED);
+        let mut segments = Vec::new();
+        let null2 = &mut self.found.null2[region.clone()];
+        for number in 0..SAMPLES {
+            if !self.sample.draw(&mut random, &self.model, lengths, &self.forward) {
+                return;
+            }
+            // What lies in no domain counts 1; so does, as in HMMER, the first residue of each domain.
+            let mut done = 0;
+            for (mut segment, nodes) in self.sample.domains() {
+                let odds = self.using.by_sample(&self.model, nodes);
+                let (from, to) = (segment.from as usize, segment.to as usize);
+                for value in &mut null2[done..from] {
+                    *value += 1.0;
+                }
+                for i in from.max(done)..to {
+                    null2[i] += odds[usize::from(inside[i])];
+                }
+                done = to.max(from);
+                segment.sample = number;
+                segment.from += first as u32 - 1;
+                segment.to += first as u32 - 1;
+                segments.push(segment);
+            }
+            for value in &mut null2[done..] {
+                *value += 1.0;
+            }
+        }
+        for value in null2 {
+            *value = f64::from(*value / SAMPLES as f32).ln() as f32;
+        }
+        let clusters = clusters(&segments, SAMPLES as usize);
+        let overlapping = clusters.iter().enumerate().any(|(i, b)| clusters[..i].iter().any(|a| a.to >= b.from));
+        let mut last = 0;
+        for cluster in clusters {
+            let (from, to) = (cluster.from as usize, cluster.to as usize);
+            self.found.overlaps += u32::from(from <= last);
+            self.found.envelopes += 1;
+            if self.rescore(residues, from..=to, true, overlapping) {
+                last = to;
+            }
+        }
+    }
+
+    /// Scores an envelope as one domain. False if its numbers overflow: then it holds several copies of the profile that
+    /// clustering did not part, which HMMER leaves out too.
+    fn rescore(&mut self, residues: &[u8], envelope: RangeInclusive<usize>, sampled: bool, align: bool) -> bool {
+        let lengths = Lengths::unihit(residues.len());
+        let (from, to) = (*envelope.start(), *envelope.end());
+        let inside = &residues[from - 1..to];
+        let score = self.forward.forward(&self.model, lengths, inside, true);
+        self.backward.backward(&self.model, lengths, inside, &self.forward, true);
+        if !self.backward.decode(lengths, &self.forward) {
+            return false;
+        }
+        let aligned = if align { self.accuracy.ends(&self.model, lengths, &self.backward) } else { None };
+        if !sampled {
+            let odds = self.using.by_expectation(&self.model, &self.backward);
+            for (value, &x) in self.found.null2[envelope.clone()].iter_mut().zip(inside) {
+                *value = f64::from(odds[usize::from(x)]).ln() as f32;
+            }
+        }
+        let correction = self.found.null2[envelope].iter().fold(0.0f32, |sum, value| sum + value);
+        let aligned = aligned.map(|(first, last)| (first + from - 1, last + from - 1));
+        self.found.domains.push(Envelope { from, to, score, correction, aligned });
+        true
+    }
+}
+
+/// Stretches of residues that probably lie in domains.
+fn regions(occupancy: &Occupancy) -> Vec<RangeInclusive<usize>> {
+    let Occupancy { begins, ends, inside } = occupancy;
+    let mut found = Vec::new();
+    let mut start: Option<usize> = None;
+    let mut probable = false;
+    for j in 1..inside.len() {
+        if !probable {
+            if inside[j] - (begins[j] - begins[j - 1]) < EDGE || start.is_none() {
+                start = Some(j);
+            }
+            probable = inside[j] >= INSIDE_MIN;
+        } else if inside[j] - (ends[j] - ends[j - 1]) < EDGE {
+            found.push(start.unwrap_or(j)..=j);
+            start = None;
+            probable = false;
+        }
+    }
+    found
+}
+
+/// Whether somewhere in a region a domain is expected to have ended before another begins.
+fn several(occupancy: &Occupancy, region: &RangeInclusive<usize>) -> bool {
+    let Occupancy { begins, ends, .. } = occupancy;
+    let (i, j) = (*region.start(), *region.end());
+    let parted = |z: usize| (ends[z] - ends[i - 1]).min(begins[j] - begins[z - 1]);
+    region.clone().any(|z| parted(z) >= SEVERAL)
+}

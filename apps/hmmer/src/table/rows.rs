@@ -1,0 +1,135 @@
+//! From hits to rows: what is reported, in which order.
+
+use crate::domain::{Domain, Hit};
+use crate::profile::Profile;
+
+/// What is reported, and what counts as significant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Thresholds {
+    /// Number of sequences that E-values refer to.
+    pub targets: f64,
+    /// Sequences and domains with an E-value of at most this are reported.
+    pub evalue: f64,
+    /// Those with an E-value of at most this are significant.
+    pub inclusion_evalue: f64,
+}
+
+impl Thresholds {
+    /// hmmsearch's: an E-value of 10 to be reported, of 0.01 to be included.
+    pub fn new(targets: f64) -> Self {
+        Self { targets, evalue: 10.0, inclusion_evalue: 0.01 }
+    }
+}
+
+/// A hit and the sequence it is in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Named {
+    /// Name of the sequence.
+    pub name: String,
+    /// The rest of its header line; may be empty.
+    pub description: String,
+    /// Its place in the database.
+    pub index: u64,
+    /// The hit.
+    pub hit: Hit,
+}
+
+/// The significance of a sequence or domain.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Scored {
+    /// Expected number of sequences that score as high by chance.
+    pub evalue: f64,
+    /// Bits, corrected for bias.
+    pub score: f64,
+    /// Bits subtracted for bias.
+    pub bias: f64,
+}
+
+/// One line of the table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Row {
+    /// Name of the sequence.
+    pub target: String,
+    /// Its accession, `-` if none.
+    pub target_accession: String,
+    /// Name of the profile.
+    pub query: String,
+    /// Its accession, `-` if none.
+    pub query_accession: String,
+    /// The sequence.
+    pub full: Scored,
+    /// Its best domain.
+    pub best: Scored,
+    /// Expected number of domains (exp).
+    pub expected: f64,
+    /// Regions (reg).
+    pub regions: u32,
+    /// Regions resolved by clustering (clu).
+    pub clustered: u32,
+    /// Overlapping envelopes (ov).
+    pub overlaps: u32,
+    /// Envelopes (env).
+    pub envelopes: u32,
+    /// Domains (dom).
+    pub domains: u32,
+    /// Domains reported (rep).
+    pub reported: u32,
+    /// Domains included (inc).
+    pub included: u32,
+    /// Description of the sequence, `-` if none.
+    pub description: String,
+}
+
+/// The rows of all hits that are reported, the most significant first.
+pub fn rows(profile: &Profile, mut hits: Vec<Named>, thresholds: &Thresholds) -> Vec<Row> {
+    let evalue = |log_p: f64| log_p.exp() * thresholds.targets;
+    hits.retain(|named| evalue(named.hit.log_p) <= thresholds.evalue);
+    // Equal P-values are those of low scores, which are all 1; then names decide, and at last the database.
+    hits.sort_by(|a, b| {
+        let by_p = a.hit.log_p.total_cmp(&b.hit.log_p);
+        by_p.then_with(|| a.name.cmp(&b.name)).then_with(|| a.index.cmp(&b.index))
+    });
+    // Domains are looked for in reported sequences only, so their E-values for thresholds refer to as many.
+    let domain_targets = hits.len() as f64;
+    let row = |named: Named| {
+        let hit = &named.hit;
+        let significant = evalue(hit.log_p) <= thresholds.inclusion_evalue;
+        let hidden = hidden(hit);
+        let within = |threshold: f64| {
+            let passes = |domain: &Domain| domain.log_p.exp() * domain_targets <= threshold;
+            hit.domains.iter().zip(&hidden).filter(|(domain, hidden)| passes(domain) && !**hidden).count() as u32
+        };
+        let best = hit.best();
+        Row {
+            target_accession: "-".to_owned(),
+            query: profile.name.clone(),
+            query_accession: profile.accession.clone().unwrap_or_else(|| "-".to_owned()),
+            full: Scored { evalue: evalue(hit.log_p), score: hit.score.into(), bias: hit.bias.into() },
+            best: Scored { evalue: evalue(best.log_p), score: best.score.into(), bias: best.bias },
+            expected: hit.expected.into(),
+            regions: hit.regions,
+            clustered: hit.clustered,
+            overlaps: hit.overlaps,
+            envelopes: hit.envelopes,
+            domains: hit.domains.len() as u32,
+            reported: within(thresholds.evalue),
+            included: if significant { within(thresholds.inclusion_evalue) } else { 0 },
+            description: if named.description.is_empty() { "-".to_owned() } else { named.description },
+            target: named.name,
+        }
+    };
+    hits.into_iter().map(row).collect()
+}
+
+/// Which domains are the worse of two that overlap and have the same alignment: one domain found twice, not reported.
+fn hidden(hit: &Hit) -> Vec<bool> {
+    let mut hidden = vec![false; hit.domains.len()];
+    for (i, a) in hit.domains.iter().enumerate() {
+        for (j, b) in hit.domains.iter().enumerate().skip(i + 1) {
+            if a.aligned.is_some() && a.aligned == b.aligned {
+                hidden[if a.score >= b.score { j } else { i }] = true;
+            }
+        }
+    }
+    hidden
+}

@@ -1,0 +1,102 @@
+//! Tables against those of HMMER 3.3.2's `hmmsearch --max`, on real profiles and sequences where these lie beside the
+//! repository.
+
+use multigrain_hmmer::domain::{Bound, Finder};
+use multigrain_hmmer::profile::{alphabet, read_profiles};
+use multigrain_hmmer::table::{self, Named, Row, Thresholds};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn shared() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    if !folder.is_dir() {
+        println!("skipped: no {}", folder.display());
+    }
+    folder.is_dir().then_some(folder)
+}
+
+/// Sequences of a FASTA file: name, description, residue codes.
+fn sequences(path: &Path) -> Vec<(String, String, Vec<u8>)> {
+    let text = fs::read_to_string(path).unwrap();
+    let entry = |entry: &str| {
+        let (header, residues) = entry.split_once('\n').unwrap();
+        let (name, description) = header.trim_end().split_once(' ').unwrap_or((header.trim_end(), ""));
+        (name.to_owned(), description.trim().to_owned(), codes(residues))
+    };
+    text.split('>').skip(1).map(entry).collect()
+}
+
+fn codes(residues: &str) -> Vec<u8> {
+    let residues = residues.bytes().filter(|byte| !byte.is_ascii_whitespace());
+    residues.map(|byte| alphabet::code(byte).unwrap()).collect()
+}
+
+/// The rows that a search finds.
+fn search(profile: &Path, sequences: Vec<(String, String, Vec<u8>)>, correct_bias: bool) -> Vec<Row> {
+    let profile = read_profiles(profile).unwrap().remove(0);
+    let thresholds = Thresholds::new(sequences.len() as f64);
+    let bound = Bound::new(profile.forward, thresholds.targets, thresholds.evalue);
+    let mut finder = Finder::new(&profile);
+    let hits = sequences.into_iter().enumerate().filter_map(|(index, (name, description, residues))| {
+        let hit = finder.hit(&residues, correct_bias, &bound)?;
+        Some(Named { name, description, index: index as u64, hit })
+    });
+    table::rows(&profile, hits.collect(), &thresholds)
+}
+
+/// A row as it is printed.
+fn printed(row: &Row) -> Vec<String> {
+    let mut line = Vec::new();
+    table::write_rows(&mut line, std::slice::from_ref(row)).unwrap();
+    String::from_utf8(line).unwrap().split_whitespace().map(str::to_owned).collect()
+}
+
+/// The fields of the rows of a table.
+fn expected(table: &Path) -> Vec<Vec<String>> {
+    let text = fs::read_to_string(table).unwrap();
+    let rows = text.lines().filter(|line| !line.starts_with('#'));
+    rows.map(|line| line.split_whitespace().map(str::to_owned).collect()).collect()
+}
+
+fn compare(query: &str, database: &str, table: &str, correct_bias: bool) {
+    let Some(folder) = shared() else { return };
+    let expected = expected(&folder.join("hmm").join(table));
+    let rows = search(&folder.join("hmm").join(query), sequences(&folder.join(database)), correct_bias);
+    let found: Vec<Vec<String>> = rows.iter().map(printed).collect();
+    let different: Vec<_> = expected.iter().zip(&found).filter(|(a, b)| a != b).collect();
+    for (expected, found) in &different {
+        println!("hmmsearch  {}\nhere       {}", expected.join(" "), found.join(" "));
+    }
+    assert_eq!(expected.len(), found.len(), "{table}: rows");
+    assert!(different.is_empty(), "{table}: {} of {} rows differ", different.len(), found.len());
+}
+
+#[test]
+fn globins() {
+    compare("globins4.hmm", "hmm/globins45.fa", "globins4.globins45.max.tbl", true);
+    compare("globins4.hmm", "hmm/globins45.fa", "globins4.globins45.max_nonull2.tbl", false);
+    compare("fn3.hmm", "hmm/globins45.fa", "fn3.globins45.max.tbl", true);
+    compare("fn3.hmm", "hmm/globins45.fa", "fn3.globins45.max_nonull2.tbl", false);
+}
+
+#[test]
+fn predicted_proteins_with_stops() {
+    let database = "protdb/938293.PRJEB85.HG003687.faa";
+    compare("fn3.hmm", database, "fn3.938293.PRJEB85.HG003687.max.tbl", true);
+    compare("fn3.hmm", database, "fn3.938293.PRJEB85.HG003687.max_nonull2.tbl", false);
+    compare("globins4.hmm", database, "globins4.938293.PRJEB85.HG003687.max.tbl", true);
+    compare("globins4.hmm", database, "globins4.938293.PRJEB85.HG003687.max_nonull2.tbl", false);
+}
+
+#[test]
+fn a_protein_with_many_domains() {
+    let Some(folder) = shared().map(|folder| folder.join("hmm")) else { return };
+    // An entry of UniProtKB in its own format: the sequence follows the line SQ.
+    let text = fs::read_to_string(folder.join("7LESS_DROME")).unwrap();
+    let lines = text.lines().skip_while(|line| !line.starts_with("SQ ")).skip(1).take_while(|line| *line != "//");
+    let sequence = ("7LESS_DROME".to_owned(), String::new(), codes(&lines.collect::<String>()));
+    let rows = search(&folder.join("fn3.hmm"), vec![sequence], true);
+    // Accession and description, which a FASTA file does not have, aside.
+    assert_eq!(printed(&rows[0])[2..18], expected(&folder.join("fn3.7LESS.tbl"))[0][2..18]);
+    assert_eq!(rows.len(), 1);
+}
