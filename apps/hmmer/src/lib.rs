@@ -5,9 +5,13 @@
 //! machine. Every sequence is scored in full: no filter discards one. This room never decides where blocks lie, and
 //! builds no profiles.
 
+pub mod app;
 pub mod domain;
+pub mod generate;
 pub mod kernel;
 pub mod profile;
+pub mod search;
 pub mod sequence;
 pub mod table;
 pub mod task;
+mod whole;

@@ -15,6 +15,8 @@ pub(crate) enum App {
     Sgemm(multigrain_sgemm::app::Args),
     /// Convolution of a matrix or a picture with a small kernel
     Conv2d(multigrain_conv2d::app::Args),
+    /// Scores of protein sequences against profile hidden Markov models
+    Hmmer(multigrain_hmmer::app::Args),
 }
 
 impl App {
@@ -25,6 +27,7 @@ impl App {
             App::Sgemv(args) => args.prepare(runtime),
             App::Sgemm(args) => args.prepare(runtime),
             App::Conv2d(args) => args.prepare(runtime),
+            App::Hmmer(args) => args.prepare(runtime),
         }
     }
 }

@@ -55,6 +55,14 @@ impl Database {
         Database::parse(reader, gzip, path, limit)
     }
 
+    /// Reads a FASTA text; `path` is for messages only.
+    ///
+    /// # Errors
+    /// As [`Database::read`].
+    pub fn from_text(text: &[u8], path: &Path, limit: Limit<'_>) -> Result<Database, SequenceError> {
+        Database::parse(text, false, path, limit)
+    }
+
     fn parse(reader: impl BufRead, gzip: bool, path: &Path, limit: Limit<'_>) -> Result<Database, SequenceError> {
         let (mut residues, mut headers) = (Spill::new(limit), Spill::new(limit));
         let (mut offsets, mut header_offsets) = (vec![0], vec![0]);

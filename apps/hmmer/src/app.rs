@@ -1,0 +1,291 @@
+//! The command: sequences of a database are scored against profiles, and the hits become a table.
+
+use crate::domain::Bound;
+use crate::generate;
+use crate::kernel::{self, reference};
+use crate::profile::{Profile, null1, read_profiles};
+use crate::search::{Search, for_scores};
+use crate::sequence::{Database, Limit};
+use crate::table::{Footer, Thresholds, rows, write_footer, write_header, write_rows};
+use crate::task::{SCORES, Score};
+use crate::whole::{check_output, write_whole};
+use multigrain::app::{AppJob, Application, Checked, rounding_bound};
+use multigrain::prelude::*;
+use multigrain_simd::Isa;
+use std::f64::consts::LN_2;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Scores of protein sequences against profile hidden Markov models, every sequence in full: Viterbi, Forward, hits
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// Profiles in HMMER's format (HMMER3/a to /f); one is generated when left out
+    #[arg(value_name = "PROFILE", requires = "database")]
+    pub profile: Option<PathBuf>,
+    /// Protein sequences in FASTA, gzipped or not; generated when left out
+    #[arg(value_name = "DATABASE")]
+    pub database: Option<PathBuf>,
+    /// File for the table of hits, in the layout of hmmsearch's --tblout; without it hits are not looked for
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// File for the Viterbi and Forward scores of every sequence, separated by tabs
+    #[arg(long, value_name = "FILE")]
+    pub scores: Option<PathBuf>,
+    /// Sequences with an E-value of at most this are hits
+    #[arg(short = 'E', long, value_name = "X", default_value_t = 10.0)]
+    pub evalue: f64,
+    /// Number of sequences that E-values refer to, instead of the database's
+    #[arg(short = 'Z', long, value_name = "N")]
+    pub targets: Option<f64>,
+    /// Leaves scores uncorrected for biased composition
+    #[arg(long)]
+    pub nonull2: bool,
+    /// Sequences that are generated
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    pub n: u64,
+    /// Nodes of the profile that is generated
+    #[arg(long, value_name = "M", default_value_t = 150)]
+    pub m: u64,
+    /// Seed of generated inputs
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+impl Default for Args {
+    fn default() -> Args {
+        Args {
+            profile: None,
+            database: None,
+            output: None,
+            scores: None,
+            evalue: 10.0,
+            targets: None,
+            nonull2: false,
+            n: 2000,
+            m: 150,
+            seed: 1,
+        }
+    }
+}
+
+/// Residues and headers may each take this share of the memory while they are read: they are copied into their array.
+const MEMORY_SHARE: u64 = 8;
+/// The most nodes and sequences that are generated.
+const GENERATED_MAX: (u64, u64) = (100_000, 10_000_000);
+/// Sequences that `--check` scores again, spread over the database.
+const CHECKED: usize = 16;
+/// Below this many cells all sequences are checked.
+const CHECK_ALL: u64 = 1 << 22;
+
+/// What a search is about.
+struct Query {
+    profiles: Vec<Profile>,
+    database: Database,
+    /// For each profile, the array of its scores.
+    scores: Vec<usize>,
+    args: Args,
+}
+
+impl Application for Args {
+    fn prepare(&self, runtime: &Runtime) -> Result<AppJob, Error> {
+        self.check()?;
+        let (profiles, database) = self.inputs(runtime)?;
+        let sequences = database.len() as u64;
+        let mut program = Program::new();
+        let task = program.task(Score::new(Isa::detect(), database.offsets().clone()));
+        let residues = program.array::<u8, 1>("residues", [database.residues()], Role::Input)?;
+        let mut sources = vec![(residues.index(), database.source())];
+        let mut scores = Vec::new();
+        for (i, profile) in profiles.iter().enumerate() {
+            // One profile needs no number.
+            let name = |name: &str| if profiles.len() == 1 { name.to_owned() } else { format!("{name} {i}") };
+            let tables = kernel::pack(&profile.local());
+            let tables_ = program.array::<f32, 1>(&name("profile"), [tables.len() as u64], Role::Input)?;
+            let scores_ = program.array::<f64, 2>(&name("scores"), [sequences, SCORES], Role::Output)?;
+            program.call(task, (residues.all(), tables_.all(), scores_.all()), Score::whole())?;
+            let bytes = tables.iter().flat_map(|x| x.to_le_bytes()).collect();
+            sources.push((tables_.index(), Source::Bytes(bytes)));
+            scores.push(scores_.index());
+        }
+        let job = Job::new("hmmer", program);
+        let job = sources.into_iter().fold(job, |job, (array, source)| job.with_source(array, source));
+        let shape = vec![
+            ("sequences", sequences),
+            ("residues", database.residues()),
+            ("profiles", profiles.len() as u64),
+            ("nodes", profiles.iter().map(|p| p.nodes() as u64).sum()),
+        ];
+        let query = Arc::new(Query { profiles, database, scores, args: self.clone() });
+        let for_check = query.clone();
+        let check = Box::new(move |outcome: &Outcome| for_check.check(outcome));
+        let writes = self.output.is_some() || self.scores.is_some();
+        let after = writes.then(|| Box::new(move |outcome: &Outcome| query.write(outcome)) as Box<_>);
+        Ok(AppJob { job, shape, check, after })
+    }
+}
+
+impl Args {
+    /// Refuses numbers that make no sense, and outputs that could not be written after the work.
+    fn check(&self) -> Result<(), Error> {
+        let refuse = |what: String| Err(Error::Request(what));
+        if !(self.evalue > 0.0 && self.evalue.is_finite()) {
+            return refuse(format!("--evalue {}: a number above 0 is needed, such as 10 or 1e-5", self.evalue));
+        }
+        if let Some(n) = self.targets.filter(|n| !(*n > 0.0 && n.is_finite())) {
+            return refuse(format!("--targets {n}: a number above 0 is needed, such as 1e6"));
+        }
+        let (nodes, sequences) = GENERATED_MAX;
+        if !(1..=nodes).contains(&self.m) || !(1..=sequences).contains(&self.n) {
+            return refuse(format!(
+                "--m {} --n {}: 1 to {nodes} nodes and 1 to {sequences} sequences can be generated",
+                self.m, self.n
+            ));
+        }
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let mut taken: Vec<&Path> =
+            [&self.profile, &self.database].into_iter().flatten().map(PathBuf::as_path).collect();
+        for path in [&self.output, &self.scores].into_iter().flatten() {
+            check_output(path)?;
+            if taken.iter().any(|other| real(other) == real(path)) {
+                return refuse(format!("{} would be written over; give the output another name", path.display()));
+            }
+            taken.push(path);
+        }
+        Ok(())
+    }
+
+    /// Reads or makes profiles and sequences.
+    fn inputs(&self, runtime: &Runtime) -> Result<(Vec<Profile>, Database), Error> {
+        let target = self.output.as_ref().or(self.scores.as_ref()).and_then(|path| path.parent());
+        let limit = Limit {
+            memory_bytes: runtime.memory_bytes()? / MEMORY_SHARE,
+            directory: target.filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new(".")),
+        };
+        let request = |e: &dyn std::error::Error| Error::Request(e.to_string());
+        let nodes = self.m as usize;
+        let profiles = match &self.profile {
+            Some(path) => read_profiles(path),
+            None => Profile::parse(generate::profile(self.seed, nodes).as_bytes(), Path::new("(generated)")),
+        }
+        .map_err(|e| request(&e))?;
+        let database = match &self.database {
+            Some(path) => Database::read(path, limit),
+            None => {
+                let text = generate::sequences(self.seed, self.n, nodes);
+                Database::from_text(text.as_bytes(), Path::new("(generated)"), limit)
+            }
+        };
+        Ok((profiles, database.map_err(|e| request(&e))?))
+    }
+
+    /// The options that decide what the table holds, as they were typed.
+    fn options(&self) -> String {
+        let mut text = format!("-E {}", self.evalue);
+        if let Some(targets) = self.targets {
+            text += &format!(" -Z {targets}");
+        }
+        if self.nonull2 {
+            text += " --nonull2";
+        }
+        text
+    }
+}
+
+/// The last part of a path, for tables that are equal wherever they are made.
+fn file_name(path: &Option<PathBuf>) -> String {
+    let name = path.as_ref().and_then(|path| path.file_name());
+    name.map_or_else(|| "(generated)".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+impl Query {
+    /// What is asked for, written whole or not at all.
+    fn write(&self, outcome: &Outcome) -> Result<(), Error> {
+        let failed = |path: &Path| {
+            let name = path.display().to_string();
+            move |e: std::io::Error| Error::After(format!("cannot write {name}: {e}; free space, or name another file"))
+        };
+        if let Some(path) = &self.args.scores {
+            write_whole(path, |out| {
+                writeln!(out, "#hmm\tseq\tL\tnull1_nats\tViterbi_nats\tForward_nats\tViterbi_bits\tForward_bits")?;
+                self.profiles
+                    .iter()
+                    .zip(&self.scores)
+                    .try_for_each(|(profile, &scores)| {
+                        for_scores(outcome, scores, &self.database, |i, scores| {
+                            let (name, _) = self.database.header(i).map_err(|e| Error::After(e.to_string()))?;
+                            let (length, raw) = (self.database.length(i), [scores.viterbi, scores.forward]);
+                            let null = null1(length as usize);
+                            let [viterbi, forward] = raw.map(|nats| (nats - null) / LN_2);
+                            writeln!(
+                                out,
+                                "{}\t{name}\t{length}\t{null:.6}\t{:.6}\t{:.6}\t{viterbi:.6}\t{forward:.6}",
+                                profile.name, raw[0], raw[1]
+                            )
+                            .map_err(failed(path))
+                        })
+                    })
+                    .map_err(std::io::Error::other)
+            })
+            .map_err(|e| as_it_was(e, failed(path)))?;
+        }
+        let Some(path) = &self.args.output else { return Ok(()) };
+        let mut text = Vec::new();
+        let written = |result: std::io::Result<()>| result.map_err(failed(path));
+        for (number, (profile, &scores)) in self.profiles.iter().zip(&self.scores).enumerate() {
+            let targets = self.args.targets.unwrap_or(self.database.len() as f64);
+            let thresholds = Thresholds { evalue: self.args.evalue, ..Thresholds::new(targets) };
+            let search = Search {
+                database: &self.database,
+                profile,
+                bound: Bound::new(profile.forward, targets, self.args.evalue),
+                correct_bias: !self.args.nonull2,
+                workers: outcome.machine.workers(),
+            };
+            let rows = rows(profile, search.hits(outcome, scores)?, &thresholds);
+            if number == 0 {
+                written(write_header(&mut text, &rows, &profile.name, profile.accession.as_deref()))?;
+            }
+            written(write_rows(&mut text, &rows))?;
+        }
+        let (query_file, target_file) = (file_name(&self.args.profile), file_name(&self.args.database));
+        let options = self.args.options();
+        let footer = Footer { query_file: &query_file, target_file: &target_file, options: &options };
+        written(write_footer(&mut text, footer))?;
+        written(write_whole(path, |out| out.write_all(&text)))
+    }
+
+    /// Compares scores with the recurrences in double precision, as odds: these are what is summed.
+    fn check(&self, outcome: &Outcome) -> Result<Checked, Error> {
+        let cells: u64 = self.database.residues() * self.profiles.iter().map(|p| p.nodes() as u64).sum::<u64>();
+        let count = self.database.len();
+        let step = if cells <= CHECK_ALL { 1 } else { count.div_ceil(CHECKED) };
+        let mut checked = Checked { max_relative_error: 0.0, tolerance: 0.0, elements: 0 };
+        for (profile, &array) in self.profiles.iter().zip(&self.scores) {
+            let nodes = profile.local();
+            for i in (0..count).step_by(step) {
+                let residues = self.database.sequence(i).map_err(|e| Error::After(e.to_string()))?;
+                let exact = reference(&nodes, &residues);
+                let bytes = outcome.read(array, &Region::new(&[i as u64, 0], &[1, SCORES]))?;
+                for (bytes, exact) in bytes.as_chunks().0.iter().zip([exact.viterbi, exact.forward]) {
+                    let found = f64::from_le_bytes(*bytes);
+                    let error = if found == exact { 0.0 } else { (found - exact).exp_m1().abs() };
+                    let error = if error.is_nan() { f64::INFINITY } else { error };
+                    checked.max_relative_error = checked.max_relative_error.max(error);
+                    checked.elements += 1;
+                }
+                // Along an alignment, a residue's number is rounded eight times: two constants, products and sums.
+                checked.tolerance = checked.tolerance.max(rounding_bound(8 * residues.len() as u64 + 8));
+            }
+        }
+        Ok(checked)
+    }
+}
+
+/// An error that was ours before it passed through a writer, or the writer's own.
+fn as_it_was(error: std::io::Error, failed: impl FnOnce(std::io::Error) -> Error) -> Error {
+    match error.downcast::<Error>() {
+        Ok(error) => error,
+        Err(error) => failed(error),
+    }
+}
