@@ -233,12 +233,18 @@ impl Program {
     }
 
     /// Adds a task, to be called any number of times.
+    ///
+    /// # Panics
+    /// When [`Task::reduced_axis`] does not go with the parameters: a mistake in the task, not in its input.
     pub fn task<T: Task>(&mut self, task: T) -> TaskHandle<T> {
         self.tasks.push(Program::erase(task));
         TaskHandle { index: self.tasks.len() as u32 - 1, task: PhantomData }
     }
 
     /// A task without its types, for inner variants that call another task.
+    ///
+    /// # Panics
+    /// As [`Program::task`].
     pub fn erase<T: Task>(task: T) -> Arc<dyn DynTask> {
         Arc::new(Erased::new(task))
     }

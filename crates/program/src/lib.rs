@@ -4,10 +4,118 @@
 //! [`Region`]s of them. Out goes data: a list of [`Call`]s whose meaning is to execute their leaf variants one after
 //! the other ([`Program::run_sequential`] does exactly that and is the reference for every other way of running).
 //! This room never names a machine, starts no thread and moves no bytes between memories.
+//!
+//! # Reductions
+//!
+//! A parameter of kind [`Reduce`] is contributed to by many sub-calls and ends as their combination by a fixed tree, so
+//! that its bits depend neither on tiles nor on the number of workers. The task names the axis that is reduced; the
+//! tunable's `multiple` is the span of one contribution, and the leaf variant computes just that. Here the sum of a
+//! vector, and the largest element of each row of a matrix:
+//!
+//! ```
+//! use multigrain_program::*;
+//!
+//! /// total = the sum of x, in double precision.
+//! struct Total;
+//!
+//! impl Task for Total {
+//!     type Params = (Read<f32, 1>, Reduce<f64, 1>);
+//!
+//!     fn name(&self) -> &'static str {
+//!         "total"
+//!     }
+//!     fn param_names(&self) -> &'static [&'static str] {
+//!         &["x", "total"]
+//!     }
+//!     fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
+//!         vec![Tunable { name: "n", extent: call.shapes[0].dims()[0], multiple: 1024 }]
+//!     }
+//!     fn reduced_axis(&self) -> Option<&'static str> {
+//!         Some("n")
+//!     }
+//!     // Every block of x contributes to the whole of `total`.
+//!     fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
+//!         let n = call.shapes[0].dims()[0];
+//!         let total = Region::whole(call.shapes[1]);
+//!         blocks(n, tunables.get("n", n))
+//!             .map(|(i, len)| SubCall::itself([(0, Region::new(&[i], &[len])), (1, total)], &call.scalars))
+//!             .collect()
+//!     }
+//!     // The contribution of one span; `total` begins as the identity.
+//!     fn leaf(&self, (x, mut total): (View<'_, f32, 1>, ReduceMut<'_, f64, 1, Sum>), _: &mut LeafContext<'_>) {
+//!         total.combine([0], x.row(&[]).iter().map(|&x| f64::from(x)).sum());
+//!     }
+//!     fn work(&self, call: &CallShape) -> Work {
+//!         let n = call.shapes[0].elements() as f64;
+//!         Work { flops: n, bytes: 4.0 * n }
+//!     }
+//! }
+//!
+//! /// largest = the largest element of each row of a: a block of rows by a block of columns at a time.
+//! struct RowMax;
+//!
+//! impl Task for RowMax {
+//!     type Params = (Read<f32, 2>, Reduce<f32, 1, Max>);
+//!
+//!     fn name(&self) -> &'static str {
+//!         "row-max"
+//!     }
+//!     fn param_names(&self) -> &'static [&'static str] {
+//!         &["a", "largest"]
+//!     }
+//!     fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
+//!         let dims = call.shapes[0].dims();
+//!         vec![
+//!             Tunable { name: "rows", extent: dims[0], multiple: 1 },
+//!             Tunable { name: "columns", extent: dims[1], multiple: 256 },
+//!         ]
+//!     }
+//!     fn reduced_axis(&self) -> Option<&'static str> {
+//!         Some("columns")
+//!     }
+//!     fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
+//!         let (m, n) = (call.shapes[0].dims()[0], call.shapes[0].dims()[1]);
+//!         let mut calls = Vec::new();
+//!         for (i, rows) in blocks(m, tunables.get("rows", m)) {
+//!             for (j, columns) in blocks(n, tunables.get("columns", n)) {
+//!                 let args = [(0, Region::new(&[i, j], &[rows, columns])), (1, Region::new(&[i], &[rows]))];
+//!                 calls.push(SubCall::itself(args, &call.scalars));
+//!             }
+//!         }
+//!         calls
+//!     }
+//!     fn leaf(&self, (a, mut largest): (View<'_, f32, 2>, ReduceMut<'_, f32, 1, Max>), _: &mut LeafContext<'_>) {
+//!         for i in 0..a.len(0) {
+//!             a.row(&[i]).iter().for_each(|&x| largest.combine([i], x));
+//!         }
+//!     }
+//!     fn work(&self, call: &CallShape) -> Work {
+//!         let n = call.shapes[0].elements() as f64;
+//!         Work { flops: n, bytes: 4.0 * n }
+//!     }
+//! }
+//!
+//! let mut program = Program::new();
+//! let (total, row_max) = (program.task(Total), program.task(RowMax));
+//! let a = program.array::<f32, 2>("a", [3, 1000], Role::Input)?;
+//! let x = program.array::<f32, 1>("x", [5000], Role::Input)?;
+//! let largest = program.array::<f32, 1>("largest", [3], Role::Output)?;
+//! let sum = program.array::<f64, 1>("sum", [1], Role::Output)?;
+//! program.call(row_max, (a.all(), largest.all()), Scalars::new())?;
+//! program.call(total, (x.all(), sum.all()), Scalars::new())?;
+//!
+//! let floats = |n: u32, f: fn(u32) -> f32| (0..n).flat_map(|i| f(i).to_le_bytes()).collect::<Vec<u8>>();
+//! let mut memory = [floats(3000, |i| -(i as f32)), floats(5000, |_| 0.5), vec![0; 12], vec![0; 8]];
+//! program.run_sequential(&mut memory)?;
+//! assert_eq!(memory[2], [-0.0f32, -1000.0, -2000.0].map(f32::to_le_bytes).concat());
+//! assert_eq!(memory[3], 2500f64.to_le_bytes());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod array;
 mod element;
 mod params;
+mod reduce;
 mod region;
 mod scalars;
 mod sequential;
@@ -16,7 +124,8 @@ mod view;
 
 pub use array::{Arg, Args, Array, ArrayDecl, Block, Call, Program, ProgramError, Role, TaskHandle};
 pub use element::{Complex32, Element, ElementType};
-pub use params::{Access, Param, ParamKind, ParamList, Read, Update, Write};
+pub use params::{Access, Param, ParamKind, ParamList, Read, Reduce, Update, Write};
+pub use reduce::{Max, Merge, Min, Operator, Parts, ReduceMut, Reduction, Sum};
 pub use region::{RANK_MAX, Region, Shape};
 pub use scalars::Scalars;
 pub use sequential::SequentialError;

@@ -1,6 +1,8 @@
 //! Parameters of tasks, declared as types, so that a leaf that writes what it declared to read does not compile.
 
-use crate::{Array, Block, Element, ElementType, RawView, View, ViewMut, array::Arg};
+use crate::{
+    Array, Block, Element, ElementType, Operator, RawView, ReduceMut, Reduction, Sum, View, ViewMut, array::Arg,
+};
 use std::marker::PhantomData;
 
 /// What a task does with a parameter.
@@ -12,12 +14,15 @@ pub enum Access {
     Write,
     /// The region is read and written.
     Update,
+    /// Sub-calls contribute to the region; it ends as what an associative operator combines their contributions to by
+    /// a fixed tree. Seen from outside every element is written and none is read before.
+    Reduce,
 }
 
 impl Access {
     /// Whether the old content is needed.
     pub fn reads(self) -> bool {
-        self != Access::Write
+        matches!(self, Access::Read | Access::Update)
     }
 
     /// Whether new content is produced.
@@ -49,10 +54,21 @@ pub struct Write<T, const R: usize>(PhantomData<T>);
 #[derive(Clone, Copy, Debug)]
 pub struct Update<T, const R: usize>(PhantomData<T>);
 
-/// One parameter as a type: [`Read`], [`Write`] or [`Update`].
+/// A parameter that sub-calls contribute to: elements `T`, `R` dimensions, combined element by element by `O`.
+///
+/// The parameter ends as the combination of all contributions, one of every span of the axis that
+/// [`Task::reduced_axis`](crate::Task::reduced_axis) names, by a fixed tree; so it is the same to the last bit however
+/// the call is split and whoever computes which part. What the block held before takes no part: to go on from there,
+/// reduce into another block and call [`Merge`](crate::Merge).
+#[derive(Clone, Copy, Debug)]
+pub struct Reduce<T, const R: usize, O = Sum>(PhantomData<fn() -> (T, O)>);
+
+/// One parameter as a type: [`Read`], [`Write`], [`Update`] or [`Reduce`].
 pub trait ParamKind {
     /// Access, element type and rank; the name is filled in by the task.
     const PARAM: Param;
+    /// How contributions are combined, for a parameter that is reduced.
+    const REDUCTION: Option<Reduction> = None;
     /// What the leaf receives.
     type View<'a>;
     /// What a call is given.
@@ -79,6 +95,17 @@ kind!(Read, Read, View);
 kind!(Write, Write, ViewMut);
 kind!(Update, Update, ViewMut);
 
+impl<T: Element, const R: usize, O: Operator<T>> ParamKind for Reduce<T, R, O> {
+    const PARAM: Param = Param { name: "", access: Access::Reduce, element: T::TYPE, rank: R };
+    const REDUCTION: Option<Reduction> = Some(Reduction::of::<T, R, O>());
+    type View<'a> = ReduceMut<'a, T, R, O>;
+    type Block = Block<T, R>;
+    unsafe fn view<'a>(raw: &RawView) -> Self::View<'a> {
+        // SAFETY: passed on to the caller.
+        unsafe { ReduceMut::from_raw(raw) }
+    }
+}
+
 /// The parameters of a task: a tuple of [`ParamKind`]s.
 pub trait ParamList: 'static {
     /// What the leaf receives, in declared order.
@@ -87,6 +114,8 @@ pub trait ParamList: 'static {
     type Blocks;
     /// The parameters, without names.
     fn params() -> Vec<Param>;
+    /// For each parameter, how its contributions are combined.
+    fn reductions() -> Vec<Option<Reduction>>;
     /// The arguments of a call.
     fn args(blocks: Self::Blocks) -> crate::Args;
     /// # Safety
@@ -101,6 +130,9 @@ macro_rules! list {
             type Blocks = ($($p::Block,)+);
             fn params() -> Vec<Param> {
                 vec![$($p::PARAM),+]
+            }
+            fn reductions() -> Vec<Option<Reduction>> {
+                vec![$($p::REDUCTION),+]
             }
             fn args(blocks: Self::Blocks) -> crate::Args {
                 let mut args = crate::Args::new();

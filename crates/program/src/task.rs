@@ -1,6 +1,7 @@
 //! Tasks: a name, declared parameters, an inner variant that splits and a leaf variant that computes.
 
-use crate::{Param, ParamList, RawView, Region, Scalars, Shape};
+use crate::reduce::Spans;
+use crate::{Param, ParamList, RawView, Reduction, Region, Scalars, Shape};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -124,7 +125,7 @@ pub struct LeafContext<'a> {
 /// The order of every accumulation belongs to the task: splitting a call must not change a bit of its result. Where
 /// partial sums end is stated by [`Tunable::multiple`].
 pub trait Task: Send + Sync + 'static {
-    /// The parameters: a tuple of `Read`, `Write` and `Update`.
+    /// The parameters: a tuple of `Read`, `Write`, `Update` and `Reduce`.
     type Params: ParamList;
 
     /// Name of the task.
@@ -139,7 +140,18 @@ pub trait Task: Send + Sync + 'static {
     /// Inner variant: calls on blocks, in sequential order, that together do what the call does.
     fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall>;
 
-    /// Leaf variant for a processor with vector units: computes the call on blocks in its memory.
+    /// For a task with [`Reduce`](crate::Reduce) parameters, and only then: the name of the tunable along whose axis the
+    /// contributions lie. Its [`Tunable::multiple`] is a span.
+    ///
+    /// A block of the axis is a power of two of spans, or what is left at its end. Sub-calls that are given one block
+    /// of the parameter are its contributions, and stand in the order of the axis; blocks of the parameter that differ
+    /// do not overlap. When only this axis is split, every sub-call is given the whole parameter.
+    fn reduced_axis(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Leaf variant for a processor with vector units: computes the call on blocks in its memory. For a task that
+    /// reduces, the contribution of one span, or of a shorter rest.
     fn leaf(&self, views: <Self::Params as ParamList>::Views<'_>, context: &mut LeafContext<'_>);
 
     /// Bytes of scratch memory the leaf variant needs; `capacity_bytes` is what the leaf's memory holds in all
@@ -168,7 +180,25 @@ pub trait DynTask: Send + Sync {
     fn tunables(&self, call: &CallShape) -> Vec<Tunable>;
     /// See [`Task::split`].
     fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall>;
-    /// See [`Task::scratch_bytes`].
+    /// See [`Task::reduced_axis`].
+    fn reduced_axis(&self) -> Option<&'static str> {
+        None
+    }
+    /// The task that combines two contributions to a parameter: the second argument into the first. `None` for a
+    /// parameter that is not reduced.
+    fn merge(&self, _param: usize) -> Option<&Arc<dyn DynTask>> {
+        None
+    }
+    /// Whether blocks of this length along an axis keep every partial result where it belongs: the whole axis, or a
+    /// multiple of [`Tunable::multiple`]; along the reduced axis, a power of two of them.
+    fn allows(&self, axis: &Tunable, length: u64) -> bool {
+        let multiples = length / axis.multiple.max(1);
+        let whole = length >= axis.extent;
+        let reduced = self.reduced_axis() == Some(axis.name);
+        whole || length > 0 && length.is_multiple_of(axis.multiple.max(1)) && (!reduced || multiples.is_power_of_two())
+    }
+    /// Scratch memory of the leaf variant, in bytes: see [`Task::scratch_bytes`]; for a task that reduces, that of one
+    /// span and of the contributions that wait to be combined.
     fn scratch_bytes(&self, call: &CallShape, capacity_bytes: u64) -> u64;
     /// See [`Task::work`].
     fn work(&self, call: &CallShape) -> Work;
@@ -183,8 +213,11 @@ pub trait DynTask: Send + Sync {
 }
 
 pub(crate) struct Erased<T: Task> {
-    task: T,
+    pub(crate) task: T,
     params: Vec<Param>,
+    /// For each parameter, how it is reduced; empty when none is.
+    reductions: Vec<Option<Reduction>>,
+    merges: Vec<Option<Arc<dyn DynTask>>>,
 }
 
 impl<T: Task> Erased<T> {
@@ -193,7 +226,34 @@ impl<T: Task> Erased<T> {
         for (param, name) in params.iter_mut().zip(task.param_names()) {
             param.name = name;
         }
-        Erased { task, params }
+        let mut reductions = T::Params::reductions();
+        let merges = reductions.iter().map(|r| r.map(|r| r.merge())).collect();
+        let reduces = reductions.iter().any(Option::is_some);
+        assert_eq!(
+            reduces,
+            task.reduced_axis().is_some(),
+            "task {}: with `Reduce` parameters, and only then, `reduced_axis` names the tunable along which they are \
+             reduced",
+            task.name()
+        );
+        if !reduces {
+            reductions.clear();
+        }
+        Erased { task, params, reductions, merges }
+    }
+
+    fn spans(&self) -> Option<Spans<'_, T>> {
+        (!self.reductions.is_empty()).then_some(Spans { task: self, reductions: &self.reductions })
+    }
+
+    /// The task's own leaf variant.
+    ///
+    /// # Safety
+    /// As for [`DynTask::leaf`].
+    pub(crate) unsafe fn one(&self, blocks: &[RawView], context: &mut LeafContext<'_>) {
+        // SAFETY: passed on to the caller.
+        let views = unsafe { T::Params::views(blocks) };
+        self.task.leaf(views, context);
     }
 }
 
@@ -214,8 +274,19 @@ impl<T: Task> DynTask for Erased<T> {
         self.task.split(call, tunables)
     }
 
+    fn reduced_axis(&self) -> Option<&'static str> {
+        self.task.reduced_axis()
+    }
+
+    fn merge(&self, param: usize) -> Option<&Arc<dyn DynTask>> {
+        self.merges.get(param)?.as_ref()
+    }
+
     fn scratch_bytes(&self, call: &CallShape, capacity_bytes: u64) -> u64 {
-        self.task.scratch_bytes(call, capacity_bytes)
+        match self.spans() {
+            None => self.task.scratch_bytes(call, capacity_bytes),
+            Some(spans) => spans.scratch_bytes(call, capacity_bytes),
+        }
     }
 
     fn work(&self, call: &CallShape) -> Work {
@@ -236,8 +307,11 @@ impl<T: Task> DynTask for Erased<T> {
 
     unsafe fn leaf(&self, blocks: &[RawView], context: &mut LeafContext<'_>) {
         assert_eq!(blocks.len(), self.params.len(), "blocks of a call of {}", self.name());
-        // SAFETY: passed on to the caller; the number of blocks was checked.
-        let views = unsafe { T::Params::views(blocks) };
-        self.task.leaf(views, context);
+        match self.spans() {
+            // SAFETY: passed on to the caller; the number of blocks was checked.
+            None => unsafe { self.one(blocks, context) },
+            // SAFETY: as above.
+            Some(spans) => unsafe { spans.leaf(blocks, context) },
+        }
     }
 }
