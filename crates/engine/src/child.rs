@@ -315,7 +315,9 @@ impl Interpreter<'_, '_> {
         }
         match &class.body {
             Body::Inner(inner) => {
-                let inner_places: SmallVec<[Place<'_>; 4]> = views.into_iter().map(Place::Memory).collect();
+                let partials = self.memories.temporaries(inner, state.instance);
+                let inner_places: SmallVec<[Place<'_>; 4]> =
+                    views.into_iter().chain(partials).map(Place::Memory).collect();
                 state.current.set(number);
                 let t = self.moment();
                 let executed = self.execute(inner, state.instance, state.worker, &inner_places);

@@ -1,7 +1,9 @@
-//! All memory of a run, reserved before its first step: staging memory of every child, scratch memory of every worker.
+//! All memory of a run, reserved before its first step: staging memory of every child, partial results of reductions,
+//! scratch memory of every worker.
 
 use multigrain_machine::{Driver, Machine, MemoryId};
-use multigrain_plan::{Body, Plan};
+use multigrain_plan::{Body, Plan, TEMPORARY_ALIGN_BYTES};
+use multigrain_program::{ArrayDecl, RawView};
 use multigrain_store::{AlignedBuffer, LocalRules, LocalStore, StoreError};
 use std::cell::UnsafeCell;
 use std::sync::Arc;
@@ -20,6 +22,9 @@ pub(crate) enum Staging {
 pub(crate) struct Level {
     pub(crate) instances: Vec<Staging>,
     pub(crate) workers_each: usize,
+    /// For each of these memories, the partial results of reductions of the call that runs in it; empty when none
+    /// reduces.
+    partials: Vec<AlignedBuffer>,
 }
 
 /// All memory of a run.
@@ -38,6 +43,7 @@ unsafe impl Sync for Memories {}
 #[derive(Default)]
 struct Need {
     staging: Vec<u64>,
+    partials: Vec<u64>,
     scratch: u64,
 }
 
@@ -45,6 +51,10 @@ fn collect(plan: &Plan, need: &mut Need) {
     let depth = plan.level + 1;
     if need.staging.len() <= depth {
         need.staging.resize(depth + 1, 0);
+        need.partials.resize(depth + 1, 0);
+    }
+    if plan.level > 0 {
+        need.partials[plan.level] = need.partials[plan.level].max(bytes_of(plan.temporaries()));
     }
     for child in &plan.children {
         need.staging[depth] = need.staging[depth].max(child.staging_bytes);
@@ -57,13 +67,19 @@ fn collect(plan: &Plan, need: &mut Need) {
     }
 }
 
+/// Bytes of temporary arrays that lie one behind the other.
+fn bytes_of(temporaries: &[ArrayDecl]) -> u64 {
+    temporaries.iter().map(|array| array.bytes().next_multiple_of(TEMPORARY_ALIGN_BYTES)).sum()
+}
+
 impl Memories {
     pub(crate) fn reserve(machine: &Machine, levels: &[MemoryId], plan: &Plan) -> Result<Memories, StoreError> {
         let mut need = Need::default();
         collect(plan, &mut need);
         need.staging.resize(levels.len(), 0);
+        need.partials.resize(levels.len(), 0);
         let workers = machine.workers();
-        let mut reserved = vec![Level { instances: Vec::new(), workers_each: workers }];
+        let mut reserved = vec![Level { instances: Vec::new(), workers_each: workers, partials: Vec::new() }];
         let mut count = 1;
         for (depth, &id) in levels.iter().enumerate().skip(1) {
             let memory = machine.memory(id);
@@ -90,11 +106,26 @@ impl Memories {
                     _ => Staging::None,
                 });
             }
-            reserved.push(Level { instances, workers_each: (workers / count).max(1) });
+            let partials = match need.partials[depth] {
+                0 => Vec::new(),
+                bytes => (0..count).map(|_| AlignedBuffer::new(bytes as usize)).collect::<Result<_, _>>()?,
+            };
+            reserved.push(Level { instances, workers_each: (workers / count).max(1), partials });
         }
         let scratch =
             (0..workers).map(|_| AlignedBuffer::new((need.scratch as usize).max(1))).collect::<Result<Vec<_>, _>>()?;
         Ok(Memories { levels: reserved, scratch })
+    }
+
+    /// Where the temporary arrays of the plan of a call lie that runs in memory `instance` of the plan's level. The
+    /// call is the only one that runs there, so until it ends they are its own.
+    pub(crate) fn temporaries<'p>(&self, plan: &'p Plan, instance: usize) -> impl Iterator<Item = RawView> + use<'p> {
+        let mut next = self.levels[plan.level].partials.get(instance).map_or(std::ptr::null_mut(), |b| b.as_mut_ptr());
+        plan.temporaries().iter().map(move |array| {
+            let here = next;
+            next = next.wrapping_add(array.bytes().next_multiple_of(TEMPORARY_ALIGN_BYTES) as usize);
+            RawView::dense(here, array.shape)
+        })
     }
 
     /// Scratch memory for a leaf of `worker`, of `bytes`.

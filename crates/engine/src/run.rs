@@ -51,7 +51,7 @@ pub struct Report {
     pub trace: Option<Trace>,
 }
 
-/// Runs a plan. The homes are in the order of the program's arrays.
+/// Runs a plan. The homes are in the order of the plan's arrays: the program's, and behind them temporary ones.
 ///
 /// # Errors
 /// [`EngineError`]: the first fault. When it returns, no transfer is under way and no worker is busy.
@@ -74,7 +74,7 @@ pub unsafe fn run(
         return Err(EngineError::Workers { planned: workers, given: team.workers() });
     }
     if homes.len() != plan.arrays.len() {
-        let problem = format!("{} arrays were given, the program has {}", homes.len(), plan.arrays.len());
+        let problem = format!("{} arrays were given, the plan has {}", homes.len(), plan.arrays.len());
         return Err(EngineError::Home { array: "all".into(), problem });
     }
     let mut places: Vec<Place<'_>> = Vec::with_capacity(homes.len());

@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::generate;
 use crate::job::{Job, Sink, Source};
 use multigrain_engine::Home;
+use multigrain_plan::Plan;
 use multigrain_program::{Arg, ArrayDecl, Region, Role};
 use multigrain_store::{AlignedBuffer, ArrayFile, Direction, Disk, StoreError, TransferList};
 use std::path::{Path, PathBuf};
@@ -147,6 +148,21 @@ impl Homes {
         self.published.push(published);
         if file.is_writable() && !file.is_resumed() && source.is_some() {
             fill(decl, source.as_ref(), disk, &file, &Region::whole(decl.shape))?;
+        }
+        Ok(())
+    }
+
+    /// Homes for the arrays that a plan has beyond those of the job: partial results of reductions. `directory` is for
+    /// scratch files, where the arrays lie in files.
+    pub(crate) fn add_temporaries(&mut self, plan: &Plan, disk: &Disk, directory: Option<&Path>) -> Result<(), Error> {
+        for decl in &plan.arrays[self.places.len().min(plan.arrays.len())..] {
+            let place = match directory {
+                Some(directory) => disk.create_temporary(directory, decl.element, decl.shape.dims()).map(Place::File),
+                None => AlignedBuffer::new(decl.bytes() as usize).map(Place::Memory),
+            };
+            self.places.push(place.map_err(Error::File)?);
+            self.kept.push(false);
+            self.published.push(false);
         }
         Ok(())
     }

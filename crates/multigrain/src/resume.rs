@@ -52,7 +52,16 @@ impl<'a> Begin<'a> {
             }
             false => None,
         };
-        let homes = match Homes::on_disk(self.job, disk, self.directory, Opening::Fresh) {
+        let homes = Homes::on_disk(self.job, disk, self.directory, Opening::Fresh).and_then(|mut homes| {
+            match homes.add_temporaries(self.whole, disk, Some(self.directory)) {
+                Ok(()) => Ok(homes),
+                Err(error) => {
+                    homes.discard(disk);
+                    Err(error)
+                }
+            }
+        });
+        let homes = match homes {
             Ok(homes) => homes,
             Err(error) => {
                 if let Some(journal) = early {
@@ -94,7 +103,7 @@ impl<'a> Begin<'a> {
             return Ok(None);
         }
         let opening = if found.complete { Opening::Complete } else { Opening::Continued };
-        let homes = Homes::on_disk(self.job, disk, self.directory, opening)?;
+        let mut homes = Homes::on_disk(self.job, disk, self.directory, opening)?;
         if !homes.resumed {
             return Ok(None);
         }
@@ -108,6 +117,7 @@ impl<'a> Begin<'a> {
             // Results that go nowhere have to be made again, and might need what has its final name by now.
             return Ok(None);
         }
+        homes.add_temporaries(&plan, disk, Some(self.directory))?;
         let stored = found.events.iter().filter(|e| e.durable).filter_map(|e| {
             let call = self.whole.calls.get(e.call as usize)?;
             call.args.get(e.argument as usize).copied()

@@ -117,12 +117,12 @@ impl Runtime {
         let plan = self.planner(&machine, job)?.plan(&job.program)?;
         let root = machine.memory(machine.root());
         if plan.driver != Driver::Disk {
-            let scratch = plan.scratch_bytes;
-            if job.bytes() + scratch > root.capacity_bytes {
+            let arrays = plan.arrays.iter().fold(0, |sum: u64, array| sum.saturating_add(array.bytes()));
+            if arrays.saturating_add(plan.scratch_bytes) > root.capacity_bytes {
                 return Err(Error::Request(format!(
                     "{} does not fit: its arrays take {}, memory {} holds {}; choose a machine with a disk above it",
                     job.app,
-                    format_bytes(job.bytes()),
+                    format_bytes(arrays),
                     root.name,
                     format_bytes(root.capacity_bytes)
                 )));
@@ -223,7 +223,8 @@ impl Runtime {
             )));
         }
         let team = self.team(planned.machine.workers())?;
-        let homes = Homes::in_memory(job, &self.disk)?;
+        let mut homes = Homes::in_memory(job, &self.disk)?;
+        homes.add_temporaries(&planned.plan, &self.disk, None)?;
         Ok(Prepared { runtime: self, job, planned, team, homes })
     }
 
@@ -324,7 +325,8 @@ impl Run<'_> {
 
     fn in_memory(&self, plan: Arc<Plan>) -> Result<Done, Error> {
         let disk = &self.runtime.disk;
-        let homes = Homes::in_memory(self.job, disk)?;
+        let mut homes = Homes::in_memory(self.job, disk)?;
+        homes.add_temporaries(&plan, disk, None)?;
         forget(self.job, disk)?;
         // Outputs are created before the work, so that a name that cannot be written is refused at once.
         let mut files = Vec::new();
@@ -365,7 +367,8 @@ impl Run<'_> {
         let root = self.machine.memory(self.machine.root());
         let directory = root.path.clone().unwrap_or_else(|| PathBuf::from("."));
         let Some(sink) = self.job.sinks.iter().flatten().next() else {
-            let homes = Homes::on_disk(self.job, disk, &directory, Opening::Fresh)?;
+            let mut homes = Homes::on_disk(self.job, disk, &directory, Opening::Fresh)?;
+            homes.add_temporaries(&whole, disk, Some(&directory))?;
             let report = self.engine(&whole, &homes, None).map_err(|e| self.ended(e, false))?;
             return Ok((homes, whole, report, false));
         };

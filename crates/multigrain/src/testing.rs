@@ -7,7 +7,7 @@ use multigrain_machine::{Driver, Machine, MemoryId};
 use multigrain_plan::testing::{Rng, random_machine};
 use multigrain_plan::{PlanError, check};
 use multigrain_program::{
-    CallShape, Callee, DynTask, ElementType, LeafContext, Program, RawView, Region, Role, Scalars, Tunables,
+    CallShape, Callee, DynTask, ElementType, LeafContext, Parts, Program, RawView, Region, Role, Scalars, Tunables,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -156,9 +156,22 @@ fn split(task: &Arc<dyn DynTask>, views: &[RawView], scalars: &Scalars, depth: u
         let steps = axis.extent.div_ceil(axis.multiple.max(1));
         // Small blocks and whole axes alike.
         let most = if rng.percent(30) { steps } else { steps.min(8) };
-        tunables.set(axis.name, (axis.multiple * rng.range(1, most)).min(axis.extent));
+        let blocks = match task.reduced_axis() == Some(axis.name) {
+            true => 1 << rng.below(u64::from(most.ilog2()) + 2),
+            false => rng.range(1, most),
+        };
+        tunables.set(axis.name, (axis.multiple * blocks).min(axis.extent));
     }
-    for sub in task.split(&call, &tunables) {
+    let made = Parts::of(task, &call, &tunables);
+    let mut memory: Vec<Vec<u64>> =
+        made.temporaries.iter().map(|decl| vec![u64::MAX; decl.bytes().div_ceil(8) as usize]).collect();
+    let partials = made.temporaries.iter().zip(&mut memory);
+    let views: Vec<RawView> = views
+        .iter()
+        .copied()
+        .chain(partials.map(|(decl, words)| RawView::dense(words.as_mut_ptr().cast(), decl.shape)))
+        .collect();
+    for sub in made.calls {
         let callee = match &sub.callee {
             Callee::Itself => task,
             Callee::Task(other) => other,

@@ -34,6 +34,10 @@ pub(crate) struct EdgeFacts<'m> {
     /// Bandwidth with which one child's processors read its arguments.
     pub(crate) touch_bytes_per_second: f64,
     pub(crate) call_overhead_ns: f64,
+    /// Bytes of each child that are for the partial results of reductions in plans below.
+    pub(crate) partials_bytes: u64,
+    /// What the partial results of a call that is split here may take in the parent memory.
+    pub(crate) own_partials_bytes_max: u64,
 }
 
 impl EdgeFacts<'_> {
@@ -120,6 +124,8 @@ pub(crate) fn facts<'m>(
         flops_per_second: processor.flops_per_second * workers as f64,
         touch_bytes_per_second: touch,
         call_overhead_ns: processor.call_overhead_ns,
+        partials_bytes: 0,
+        own_partials_bytes_max: u64::MAX,
     })
 }
 
@@ -165,13 +171,12 @@ pub(crate) struct Overflow {
 /// Runs the passes. `thorough` tries every order and depth, otherwise the first that fits.
 pub(crate) fn draft(
     facts: &EdgeFacts<'_>,
-    arrays: &[ArrayDecl],
     split: &Split,
     depth_max: usize,
     thorough: bool,
     file_offsets_bytes: &[u64],
 ) -> Result<Draft, Overflow> {
-    let children = facts.children;
+    let (children, arrays) = (facts.children, &split.arrays[..]);
     let class_seconds: Vec<f64> =
         split.classes.iter().map(|(task, shape)| facts.run_seconds(&*split.tasks[*task as usize], shape)).collect();
     let seconds: Vec<f64> = split.class_of.iter().map(|&c| class_seconds[c as usize]).collect();
@@ -237,7 +242,8 @@ pub(crate) fn draft(
         .iter()
         .map(|(task, shape)| facts.scratch_bytes(&*split.tasks[*task as usize], shape))
         .max()
-        .unwrap_or(0);
+        .unwrap_or(0)
+        + facts.partials_bytes;
     let reserved_bytes = facts.fixed_bytes + scratch_bytes;
     let capacity_bytes = facts.total_bytes.saturating_sub(reserved_bytes);
     let overflow = |fit| Overflow { fit, capacity_bytes, reserved_bytes };

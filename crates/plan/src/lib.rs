@@ -25,7 +25,9 @@ pub mod testing;
 
 pub use error::PlanError;
 pub use mapping::Mapping;
-pub use plan::{Body, CallClass, ChildPlan, Op, PassReport, Places, Plan, Slot, Traffic};
+pub use plan::{
+    Body, CallClass, ChildPlan, Op, PassReport, Places, Plan, Slot, SourceCall, TEMPORARY_ALIGN_BYTES, Traffic,
+};
 pub use planner::{PlanOptions, Planner};
 pub use remaining::{Repair, Rest, Stored};
 pub use report::{EdgeTraffic, MemoryUse};

@@ -4,7 +4,7 @@
 //! memory. So one plan serves every call of the same shape.
 
 use multigrain_machine::Driver;
-use multigrain_program::{Arg, ArrayDecl, Call, CallShape, DynTask};
+use multigrain_program::{Arg, Args, ArrayDecl, Call, CallShape, DynTask, Role, Scalars, Tunables};
 use std::sync::Arc;
 
 /// A block's stay at fixed addresses of a child's staging memory: from the fetch (or the first write) to the last use
@@ -138,6 +138,46 @@ pub struct PassReport {
     pub summary: String,
 }
 
+/// A call of a program before it was split.
+#[derive(Clone)]
+pub struct SourceCall {
+    /// The task called.
+    pub task: Arc<dyn DynTask>,
+    /// Its arguments.
+    pub args: Args,
+    /// Its scalar arguments.
+    pub scalars: Scalars,
+    /// What its task's inner variant split it by.
+    pub tunables: Tunables,
+}
+
+/// Temporary arrays in memory begin at multiples of this, a cache line.
+pub const TEMPORARY_ALIGN_BYTES: u64 = 64;
+
+/// Bytes of temporary arrays that lie one behind the other.
+pub(crate) fn temporary_bytes(arrays: &[ArrayDecl]) -> u64 {
+    arrays.iter().map(|array| array.bytes().next_multiple_of(TEMPORARY_ALIGN_BYTES)).sum()
+}
+
+impl Plan {
+    /// For the plan of a call: the arrays that are no arguments of it.
+    pub fn temporaries(&self) -> &[ArrayDecl] {
+        let given = self.arrays.iter().position(|a| a.role == Role::Temporary).unwrap_or(self.arrays.len());
+        &self.arrays[given..]
+    }
+
+    /// For the plan of a call: bytes of its temporary arrays in the memory where the call runs, and of those of all
+    /// children that share its address space.
+    pub fn temporary_bytes(&self) -> u64 {
+        let below = self.classes.iter().map(|class| match &class.body {
+            Body::Inner(inner) if self.driver == Driver::Shared => inner.temporary_bytes(),
+            _ => 0,
+        });
+        let below = below.max().unwrap_or(0).saturating_mul(self.children.len() as u64);
+        temporary_bytes(self.temporaries()).saturating_add(below)
+    }
+}
+
 /// The plan of one edge.
 #[derive(Clone)]
 pub struct Plan {
@@ -151,13 +191,15 @@ pub struct Plan {
     pub driver: Driver,
     /// Bytes of staging memory that each child has for this plan.
     pub capacity_bytes: u64,
-    /// Bytes of scratch memory that leaves below a child take from it.
+    /// Bytes of scratch memory that leaves below a child take from it, and of the partial results of reductions that
+    /// plans below keep there.
     pub scratch_bytes: u64,
     /// Bytes of a child taken by transfer buffers or code.
     pub fixed_bytes: u64,
     /// Bytes of a child in all.
     pub total_bytes: u64,
-    /// Arrays of the scope, as they lie in the parent memory.
+    /// Arrays of the scope, as they lie in the parent memory: those of the program or the arguments of the call, and
+    /// behind them temporary arrays for the partial results of reductions.
     pub arrays: Vec<ArrayDecl>,
     /// Tasks of the calls.
     pub tasks: Vec<Arc<dyn DynTask>>,
@@ -165,6 +207,9 @@ pub struct Plan {
     pub calls: Vec<Call>,
     /// For a plan of what is left of a program: the number of each call in the whole program. Empty otherwise.
     pub numbers: Vec<u32>,
+    /// For the plan of a program: its calls, of which all of `calls` (for a plan of what is left, some) were split.
+    /// Empty for the plan of a call.
+    pub sources: Vec<SourceCall>,
     /// Class of each call.
     pub class_of: Vec<u32>,
     /// Classes of calls.

@@ -3,7 +3,7 @@
 use crate::edge::{Draft, EdgeFacts, TaskRef, draft, facts};
 use crate::error::PlanError;
 use crate::mapping::Mapping;
-use crate::plan::{Body, CallClass, Plan};
+use crate::plan::{Body, CallClass, Plan, SourceCall};
 use crate::remaining::{Repair, Rest, remaining};
 use crate::scope::{Key, Scope, identity, split};
 use crate::search::choose;
@@ -29,14 +29,27 @@ impl Default for PlanOptions {
     }
 }
 
+/// At first, partial results of reductions may take this part of a child.
+const PARTIALS_SHARE: u64 = 4;
+
+/// Bytes of partial results that the plan of a call keeps in the memory where the call runs.
+fn partials_below(class: &CallClass) -> u64 {
+    match &class.body {
+        Body::Leaf { .. } => 0,
+        Body::Inner(plan) => plan.temporary_bytes(),
+    }
+}
+
 /// Plans programs for one machine.
 pub struct Planner<'m> {
     machine: &'m Machine,
     levels: Vec<MemoryId>,
     mapping: Mapping,
     options: PlanOptions,
-    plans: FxHashMap<(usize, Key), Arc<Plan>>,
-    chosen: FxHashMap<(usize, Key), Tunables>,
+    /// By level and bytes for partial results.
+    plans: FxHashMap<(usize, u64, Key), Arc<Plan>>,
+    /// By level, bytes for partial results below and of its own.
+    chosen: FxHashMap<(usize, u64, u64, Key), Tunables>,
     /// Tasks are identified by address; this keeps them alive as long as the addresses are used.
     tasks: Vec<TaskRef>,
 }
@@ -67,7 +80,7 @@ impl<'m> Planner<'m> {
         if program.calls().is_empty() {
             return Err(PlanError::Empty);
         }
-        self.whole(0, &Scope::of_program(program))
+        self.whole(0, &Scope::of_program(program), u64::MAX)
     }
 
     /// Plans what is left of a program after an interrupted run, given what it has left behind, and says what has to
@@ -76,59 +89,118 @@ impl<'m> Planner<'m> {
     /// # Errors
     /// As for [`Planner::plan`].
     pub fn plan_rest(&mut self, program: &Program, rest: &Rest<'_>) -> Result<(Arc<Plan>, Repair), PlanError> {
-        self.edge(0, &Scope::of_program(program), Some(rest))
+        self.edge(0, &Scope::of_program(program), Some(rest), u64::MAX)
     }
 
-    fn whole(&mut self, level: usize, scope: &Scope) -> Result<Arc<Plan>, PlanError> {
-        Ok(self.edge(level, scope, None)?.0)
+    fn whole(&mut self, level: usize, scope: &Scope, own_bytes_max: u64) -> Result<Arc<Plan>, PlanError> {
+        Ok(self.edge(level, scope, None, own_bytes_max)?.0)
     }
 
-    fn edge(&mut self, level: usize, scope: &Scope, rest: Option<&Rest<'_>>) -> Result<(Arc<Plan>, Repair), PlanError> {
+    /// Plans an edge. Partial results of reductions that are kept in the parent memory, also by plans below that share
+    /// its addresses, take at most `own_bytes_max`.
+    ///
+    /// What plans below keep in a child is known only when they are made, and their calls depend on what is left for
+    /// blocks. So a plan is made as if they needed nothing; where they do, it is made again with as much set aside, and
+    /// they again within that.
+    fn edge(
+        &mut self,
+        level: usize,
+        scope: &Scope,
+        rest: Option<&Rest<'_>>,
+        own_bytes_max: u64,
+    ) -> Result<(Arc<Plan>, Repair), PlanError> {
         let machine = self.machine;
         let levels = self.levels.clone();
-        let facts = (level + 1 < levels.len())
+        let mut facts = (level + 1 < levels.len())
             .then(|| facts(machine, &levels, level, self.options.disk_buffer_bytes))
             .flatten()
             .ok_or_else(|| self.no_edge())?;
+        facts.own_partials_bytes_max = own_bytes_max;
+        if !facts.stages() {
+            return self.edge_with(&facts, scope, rest, own_bytes_max / facts.children as u64);
+        }
+        let first = self.edge_with(&facts, scope, rest, facts.total_bytes / PARTIALS_SHARE)?;
+        let needed = |plan: &Plan| plan.classes.iter().map(partials_below).max().unwrap_or(0);
+        let need = needed(&first.0);
+        if need == 0 {
+            return Ok(first);
+        }
+        // What is left of a program is split as the whole is, so the whole decides.
+        let mut set_aside = EdgeFacts { partials_bytes: need, ..facts };
+        let planned = self.edge_with(&set_aside, scope, None, need).or_else(|error| {
+            // Without room for partial results no call below is split along what it reduces.
+            set_aside.partials_bytes = 0;
+            self.edge_with(&set_aside, scope, None, 0).map_err(|_| error)
+        })?;
+        match rest {
+            None => Ok(planned),
+            Some(_) => self.edge_with(&set_aside, scope, rest, set_aside.partials_bytes),
+        }
+    }
+
+    /// Plans an edge whose facts are settled; plans below may keep partial results of `below_bytes_max` bytes in a child.
+    fn edge_with(
+        &mut self,
+        facts: &EdgeFacts<'_>,
+        scope: &Scope,
+        rest: Option<&Rest<'_>>,
+        below_bytes_max: u64,
+    ) -> Result<(Arc<Plan>, Repair), PlanError> {
+        let (machine, level) = (self.machine, facts.level);
         let mut report: Vec<(String, Vec<(&'static str, u64)>)> = Vec::new();
         let mut parts = split(scope, |task, shape| {
-            let tunables = self.tunables(&facts, task, shape)?;
+            let tunables = self.tunables(facts, task, shape)?;
             let entry = (task.name().to_owned(), tunables.iter().collect());
             if !report.contains(&entry) && report.len() < 16 {
                 report.push(entry);
             }
             Ok::<_, PlanError>(tunables)
         })?;
-        let (numbers, repair) = rest.map(|rest| remaining(&mut parts, &scope.arrays, rest)).unwrap_or_default();
+        let (numbers, repair) = rest.map(|rest| remaining(&mut parts, rest)).unwrap_or_default();
         let offsets: &[u64] = if level == 0 { &self.options.file_offsets_bytes } else { &[] };
-        let draft = draft(&facts, &scope.arrays, &parts, self.options.depth_max, true, offsets)
-            .map_err(|overflow| self.overflow(&facts, &parts, overflow))?;
-        let Draft { children, balanced, seconds, traffic, capacity_bytes, scratch_bytes, passes, .. } = draft;
-        let leaf = level + 2 == levels.len();
+        let draft = draft(facts, &parts, self.options.depth_max, true, offsets)
+            .map_err(|overflow| self.overflow(facts, &parts, overflow))?;
+        let Draft { children, balanced, seconds, traffic, capacity_bytes, scratch_bytes, mut passes, .. } = draft;
+        passes.extend(parts.reduction_report(scope));
+        let leaf = level + 2 == self.levels.len();
+        // In a shared address space the children's partial results lie beside those of this plan.
+        let below_bytes_max = match facts.stages() {
+            true => below_bytes_max,
+            false => below_bytes_max.saturating_sub(parts.temporary_bytes(scope).div_ceil(facts.children as u64)),
+        };
         let mut classes = Vec::with_capacity(parts.classes.len());
         for (task, shape) in &parts.classes {
             let reference = &parts.tasks[*task as usize];
             let body = if leaf {
                 Body::Leaf { scratch_bytes: reference.scratch_bytes(shape, facts.scratch_capacity_bytes) }
             } else {
-                Body::Inner(self.call(level + 1, reference, shape)?)
+                Body::Inner(self.call(level + 1, reference, shape, below_bytes_max)?)
             };
             classes.push(CallClass { task: *task, shape: shape.clone(), body });
+        }
+        let mut sources = Vec::new();
+        if level == 0 {
+            for call in &scope.calls {
+                let task = scope.tasks[call.task as usize].clone();
+                let tunables = self.tunables(facts, &task, &call.shape())?;
+                sources.push(SourceCall { task, args: call.args.clone(), scalars: call.scalars.clone(), tunables });
+            }
         }
         let child = machine.memory(facts.child);
         let plan = Plan {
             level,
-            parent: machine.memory(levels[level]).name.clone(),
+            parent: machine.memory(self.levels[level]).name.clone(),
             child: child.name.clone(),
             driver: facts.edge.driver,
             capacity_bytes,
             scratch_bytes,
             fixed_bytes: facts.fixed_bytes,
             total_bytes: facts.total_bytes,
-            arrays: scope.arrays.clone(),
+            arrays: parts.arrays,
             tasks: parts.tasks,
             calls: parts.calls,
             numbers,
+            sources,
             class_of: parts.class_of,
             classes,
             children,
@@ -141,20 +213,27 @@ impl<'m> Planner<'m> {
         Ok((Arc::new(plan), repair))
     }
 
-    /// The plan of one call whose arguments lie in the memory at `level`.
-    fn call(&mut self, level: usize, task: &TaskRef, shape: &CallShape) -> Result<Arc<Plan>, PlanError> {
-        let key = (level, (identity(task), shape.clone()));
+    /// The plan of one call whose arguments lie in the memory at `level`, where its partial results may take
+    /// `own_bytes_max`.
+    fn call(
+        &mut self,
+        level: usize,
+        task: &TaskRef,
+        shape: &CallShape,
+        own_bytes_max: u64,
+    ) -> Result<Arc<Plan>, PlanError> {
+        let key = (level, own_bytes_max, (identity(task), shape.clone()));
         if let Some(plan) = self.plans.get(&key) {
             return Ok(plan.clone());
         }
-        let plan = self.whole(level, &Scope::of_call(task, shape))?;
+        let plan = self.whole(level, &Scope::of_call(task, shape), own_bytes_max)?;
         self.tasks.push(task.clone());
         self.plans.insert(key, plan.clone());
         Ok(plan)
     }
 
     fn tunables(&mut self, facts: &EdgeFacts<'_>, task: &TaskRef, shape: &CallShape) -> Result<Tunables, PlanError> {
-        let key = (facts.level, (identity(task), shape.clone()));
+        let key = (facts.level, facts.partials_bytes, facts.own_partials_bytes_max, (identity(task), shape.clone()));
         if let Some(tunables) = self.chosen.get(&key) {
             return Ok(tunables.clone());
         }

@@ -32,7 +32,7 @@ pub struct Stored {
 pub struct Rest<'a> {
     /// The events of its journal, in order.
     pub events: &'a [Stored],
-    /// For each array, whether its file is still there. Scratch files are not.
+    /// For each array of the program, whether its file is still there. Scratch files are not.
     pub kept: &'a [bool],
     /// Whether every kept result was recorded as final: none of them has to be made again.
     pub complete: bool,
@@ -48,9 +48,16 @@ pub struct Repair {
 }
 
 /// Keeps the needed calls of `parts`; returns their numbers in the whole program, and what to repair before they run.
-pub(crate) fn remaining(parts: &mut Split, arrays: &[ArrayDecl], rest: &Rest<'_>) -> (Vec<u32>, Repair) {
-    let mut survey = Survey::new(parts, arrays, rest);
+pub(crate) fn remaining(parts: &mut Split, rest: &Rest<'_>) -> (Vec<u32>, Repair) {
+    let mut survey = Survey::new(parts, rest);
     survey.need_results(rest.complete);
+    if rest.complete && survey.needed.contains(&true) {
+        // Results that go nowhere are made again. What that overwrites of complete results, the journal does not say as
+        // exactly as it says what is durable: a block overwritten in part by a later one counts as lost. So all results
+        // are needed as far as they are not durable.
+        survey = Survey::new(parts, rest);
+        survey.need_results(false);
+    }
     let repair = Repair { restore: survey.lost_initial_content(), given_up: std::mem::take(&mut survey.given_up) };
     let needed = survey.needed;
     let numbers: Vec<u32> = (0..parts.calls.len() as u32).filter(|&c| needed[c as usize]).collect();
@@ -66,7 +73,7 @@ pub(crate) fn remaining(parts: &mut Split, arrays: &[ArrayDecl], rest: &Rest<'_>
 /// What the files hold, and which calls are needed.
 struct Survey<'a> {
     arrays: &'a [ArrayDecl],
-    kept: &'a [bool],
+    kept: Vec<bool>,
     dependence: Dependence,
     overlaps: FxHashMap<u32, Vec<u32>>,
     /// For each durable block, the call that wrote it.
@@ -78,7 +85,8 @@ struct Survey<'a> {
 }
 
 impl<'a> Survey<'a> {
-    fn new(parts: &Split, arrays: &'a [ArrayDecl], rest: &Rest<'a>) -> Survey<'a> {
+    fn new(parts: &'a Split, rest: &Rest<'a>) -> Survey<'a> {
+        let arrays = &parts.arrays;
         let dependence = dependence(&parts.calls, &parts.tasks);
         let mut written = vec![false; arrays.len()];
         for used in dependence.uses.iter().flatten().filter(|u| u.access.writes()) {
@@ -86,7 +94,8 @@ impl<'a> Survey<'a> {
         }
         let mut survey = Survey {
             arrays,
-            kept: rest.kept,
+            // Partial results of reductions are never kept.
+            kept: (0..arrays.len()).map(|i| rest.kept.get(i).copied().unwrap_or(false)).collect(),
             overlaps: overlaps(&dependence.blocks, &written),
             needed: vec![false; parts.calls.len()],
             dependence,

@@ -1,7 +1,9 @@
 //! A scope: the arrays that lie in one memory and the calls on them, whether of a program or of a single call.
 
+use crate::plan::{PassReport, temporary_bytes};
+use multigrain_machine::format_bytes;
 use multigrain_program::{
-    Access, Arg, ArrayDecl, Call, CallShape, Callee, DynTask, Program, Region, Role, SubCall, Tunables,
+    Access, Arg, ArrayDecl, Call, CallShape, Callee, DynTask, Parts, Program, Region, Role, SubCall, Tunables,
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -39,7 +41,7 @@ impl Scope {
                 shape,
                 role: match param.access {
                     Access::Read => Role::Input,
-                    Access::Write => Role::Output,
+                    Access::Write | Access::Reduce => Role::Output,
                     Access::Update => Role::InOut,
                 },
             })
@@ -52,22 +54,66 @@ impl Scope {
 
 /// The calls of a scope after splitting, with their classes.
 pub(crate) struct Split {
+    /// The arrays of the scope, and behind them the temporary arrays of reductions.
+    pub(crate) arrays: Vec<ArrayDecl>,
     pub(crate) tasks: Vec<Arc<dyn DynTask>>,
     pub(crate) calls: Vec<Call>,
     pub(crate) class_of: Vec<u32>,
     /// Task number and shape of each class.
     pub(crate) classes: Vec<(u32, CallShape)>,
+    /// Contributions to reductions that are combined here.
+    pub(crate) contributions: u64,
+    /// Blocks that they end in.
+    pub(crate) targets: u64,
+}
+
+impl Split {
+    /// Bytes of the temporary arrays of reductions, each beginning at a cache line.
+    pub(crate) fn temporary_bytes(&self, scope: &Scope) -> u64 {
+        temporary_bytes(&self.arrays[scope.arrays.len()..])
+    }
+
+    /// What splitting did about reductions, if there are any.
+    pub(crate) fn reduction_report(&self, scope: &Scope) -> Option<PassReport> {
+        let (contributions, targets) = (self.contributions, self.targets);
+        let bytes = format_bytes(self.temporary_bytes(scope));
+        let merges = contributions - targets;
+        let summary = format!(
+            "{contributions} contributions to {targets} blocks, a fixed tree of {merges} merges, {bytes} of partial results"
+        );
+        (contributions > 0).then_some(PassReport { pass: "reduction", summary })
+    }
+}
+
+/// The sub-calls of one distinct call, with task and class numbers already found.
+struct Known {
+    calls: Vec<(SubCall, u32, u32)>,
+    /// Numbers of the temporary arrays that they use.
+    temporaries: Vec<u32>,
+    contributions: u64,
+    targets: u64,
 }
 
 /// Splits every call of a scope; `tunables` gives the values for a task and shape.
+///
+/// Calls whose temporary arrays are alike share them: what keeps one call's partial results from another's is found by
+/// the dependence pass, as for every array.
 pub(crate) fn split<E>(
     scope: &Scope,
     mut tunables: impl FnMut(&Arc<dyn DynTask>, &CallShape) -> Result<Tunables, E>,
 ) -> Result<Split, E> {
-    let mut result = Split { tasks: Vec::new(), calls: Vec::new(), class_of: Vec::new(), classes: Vec::new() };
+    let mut result = Split {
+        arrays: scope.arrays.clone(),
+        tasks: Vec::new(),
+        calls: Vec::new(),
+        class_of: Vec::new(),
+        classes: Vec::new(),
+        contributions: 0,
+        targets: 0,
+    };
     let mut class_numbers: FxHashMap<Key, u32> = FxHashMap::default();
-    // The sub-calls of each distinct call, with task and class numbers already found.
-    let mut known: FxHashMap<Key, Vec<(SubCall, u32, u32)>> = FxHashMap::default();
+    let mut known: FxHashMap<Key, Known> = FxHashMap::default();
+    let mut shared: FxHashMap<(usize, ArrayDecl), u32> = FxHashMap::default();
     let mut last: Option<Key> = None;
     for call in &scope.calls {
         let task = &scope.tasks[call.task as usize];
@@ -77,9 +123,10 @@ pub(crate) fn split<E>(
         };
         if !known.contains_key(&key) {
             let values = tunables(task, &key.1)?;
-            let subcalls = task.split(&key.1, &values);
-            let mut list = Vec::with_capacity(subcalls.len());
-            for sub in subcalls {
+            let parts = Parts::of(task, &key.1, &values);
+            let (contributions, targets) = (parts.contributions, parts.targets);
+            let mut calls = Vec::with_capacity(parts.calls.len());
+            for sub in parts.calls {
                 let callee = match &sub.callee {
                     Callee::Itself => task,
                     Callee::Task(other) => other,
@@ -93,17 +140,27 @@ pub(crate) fn split<E>(
                     result.classes.push((task_number, shape));
                     result.classes.len() as u32 - 1
                 });
-                list.push((sub, task_number, class));
+                calls.push((sub, task_number, class));
             }
-            known.insert(key.clone(), list);
+            let number = |(ordinal, decl): (usize, ArrayDecl)| {
+                *shared.entry((ordinal, decl)).or_insert_with_key(|(_, decl)| {
+                    result.arrays.push(decl.clone());
+                    result.arrays.len() as u32 - 1
+                })
+            };
+            let temporaries = parts.temporaries.into_iter().enumerate().map(number).collect();
+            known.insert(key.clone(), Known { calls, temporaries, contributions, targets });
         }
-        for (sub, task, class) in &known[&key] {
+        let of_call = &known[&key];
+        result.contributions += of_call.contributions;
+        result.targets += of_call.targets;
+        for (sub, task, class) in &of_call.calls {
             let args = sub
                 .args
                 .iter()
-                .map(|(param, region)| {
-                    let outer = &call.args[*param];
-                    Arg { array: outer.array, region: region.within(&outer.region) }
+                .map(|&(array, region)| match call.args.get(array) {
+                    Some(outer) => Arg { array: outer.array, region: region.within(&outer.region) },
+                    None => Arg { array: of_call.temporaries[array - call.args.len()], region },
                 })
                 .collect();
             result.calls.push(Call { task: *task, args, scalars: sub.scalars.clone() });

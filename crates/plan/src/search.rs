@@ -32,6 +32,8 @@ struct Candidate {
     calls: u64,
     footprint: u64,
     reserved: u64,
+    /// Bytes of partial results of reductions in the parent memory.
+    partials: u64,
     guess: f64,
 }
 
@@ -46,11 +48,12 @@ pub(crate) fn choose(
 ) -> Result<Tunables, PlanError> {
     let specs = task.tunables(shape);
     let memory = machine.memory(facts.child).name.clone();
-    let fixed = fixed_values(mapping, task.name(), &memory, &specs)?;
+    let fixed = fixed_values(mapping, task, &memory, &specs)?;
     let lists: Vec<Vec<u64>> = specs
         .iter()
         .map(|spec| match fixed.iter().find(|(name, _)| *name == spec.name) {
             Some(&(_, value)) => vec![value],
+            None if task.reduced_axis() == Some(spec.name) => spans(spec),
             None => values(spec, specs.len()),
         })
         .collect();
@@ -69,7 +72,8 @@ pub(crate) fn choose(
                 continue;
             }
             let candidate = look(facts, &scope, tunables, calls);
-            if candidate.footprint + candidate.reserved <= facts.total_bytes || !facts.stages() {
+            let fits = candidate.footprint + candidate.reserved <= facts.total_bytes || !facts.stages();
+            if fits && candidate.partials <= facts.own_partials_bytes_max {
                 fitting.push(candidate);
             } else if smallest
                 .as_ref()
@@ -121,14 +125,14 @@ pub(crate) fn describe(tunables: &Tunables) -> String {
 
 fn fixed_values(
     mapping: &Mapping,
-    task: &str,
+    task: &TaskRef,
     memory: &str,
     specs: &[Tunable],
 ) -> Result<Vec<(&'static str, u64)>, PlanError> {
     let mut fixed = Vec::new();
-    for (name, value) in mapping.get(task, memory) {
+    for (name, value) in mapping.get(task.name(), memory) {
         let refuse = |why: String| PlanError::Mapping {
-            task: task.to_owned(),
+            task: task.name().to_owned(),
             memory: memory.to_owned(),
             tunable: name.to_owned(),
             value,
@@ -141,8 +145,12 @@ fn fixed_values(
         if value == 0 {
             return Err(refuse("a block has at least one element".into()));
         }
-        if value < spec.extent && !value.is_multiple_of(spec.multiple) {
-            return Err(refuse(format!("it must be a multiple of {}, where partial sums end", spec.multiple)));
+        if !task.allows(spec, value) {
+            let multiple = spec.multiple;
+            return Err(refuse(match task.reduced_axis() == Some(spec.name) {
+                true => format!("it must be {multiple} times a power of two, a node of the tree of the reduction"),
+                false => format!("it must be a multiple of {multiple}, where partial sums end"),
+            }));
         }
         fixed.push((spec.name, value.min(spec.extent)));
     }
@@ -173,6 +181,16 @@ fn values(spec: &Tunable, axes: usize) -> Vec<u64> {
         .collect();
     values.sort_unstable_by(|a, b| b.cmp(a));
     values.dedup();
+    values
+}
+
+/// Powers of two of spans of the reduced axis, and the whole axis.
+fn spans(spec: &Tunable) -> Vec<u64> {
+    let span = spec.multiple.max(1);
+    let mut values: Vec<u64> =
+        std::iter::successors(Some(span), |v| v.checked_mul(2)).take_while(|&v| v < spec.extent).collect();
+    values.push(spec.extent);
+    values.reverse();
     values
 }
 
@@ -211,7 +229,7 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
         footprint = footprint.max(bytes);
         scratch = scratch.max(facts.scratch_bytes(&**task, shape));
     }
-    let reserved = facts.fixed_bytes + scratch;
+    let reserved = facts.fixed_bytes + scratch + facts.partials_bytes;
     let class_seconds: Vec<f64> =
         split.classes.iter().map(|(t, s)| facts.run_seconds(&*split.tasks[*t as usize], s)).collect();
     let busy: f64 = split.class_of.iter().map(|&c| class_seconds[c as usize]).sum::<f64>() / facts.children as f64;
@@ -228,7 +246,7 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
                 if stays {
                     continue;
                 }
-                let array = &scope.arrays[arg.array as usize];
+                let array = &split.arrays[arg.array as usize];
                 let bytes = (arg.region.elements() * params[j].element.size_bytes()) as f64;
                 let rate = facts.edge.read_bytes_per_second;
                 let seconds = moving_seconds(facts.edge.driver, &arg.region, array, rate);
@@ -251,7 +269,7 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
         let workers_idle = if split.calls.len() < facts.children { longest } else { 0.0 };
         busy + UNEVEN * longest + workers_idle
     };
-    Candidate { tunables, calls, footprint, reserved, guess }
+    Candidate { tunables, calls, footprint, reserved, partials: split.temporary_bytes(scope), guess }
 }
 
 fn finals(facts: &EdgeFacts<'_>, scope: &Scope, fitting: Vec<Candidate>, depth_max: usize) -> Option<Tunables> {
@@ -261,7 +279,7 @@ fn finals(facts: &EdgeFacts<'_>, scope: &Scope, fitting: Vec<Candidate>, depth_m
             break;
         }
         let split = split_with(scope, &candidate.tunables);
-        let result: Result<Draft, _> = draft(facts, &scope.arrays, &split, depth_max, facts.stages(), &[]);
+        let result: Result<Draft, _> = draft(facts, &split, depth_max, facts.stages(), &[]);
         if let Ok(draft) = result {
             planned.push(((draft.price(), draft.bytes()), candidate));
         }

@@ -16,6 +16,7 @@ mod machine;
 mod mutate;
 mod naive;
 mod program;
+mod reductions;
 mod rng;
 mod tasks;
 
@@ -23,5 +24,6 @@ pub use machine::random_machine;
 pub use mutate::mutate;
 pub use naive::{Naive, naive_plan};
 pub use program::{random_bytes, random_program};
+pub use reductions::{Dot, Mix, RankK};
 pub use rng::Rng;
 pub use tasks::{Combine, Number, Product, ProductUpdate, Scale, Stencil, Transpose};

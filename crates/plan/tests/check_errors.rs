@@ -358,10 +358,8 @@ fn inner_plans_are_plans_of_the_call() {
     assert_problem!(wrong_inner(&|p| p.arrays[2].role = Role::InOut), Problem::Differs { what: "an argument", .. });
     assert_problem!(wrong_inner(&|p| p.level = 0), Problem::Differs { what: "level", .. });
     assert_problem!(wrong_inner(&|p| p.level = 5), Problem::NoRules { level: 5, given: 2 });
-    assert_problem!(
-        wrong_inner(&|p| p.tunables.clear()),
-        Problem::Differs { what: "number of calls of the split", .. }
-    );
+    assert_problem!(wrong_inner(&|p| p.tunables.clear()), Problem::Differs { what: "a call of the split", .. });
+    assert_problem!(wrong_inner(&|p| p.tunables[0].1[0].1 = 3), Problem::Differs { what: "a tunable", .. });
     let moved = |p: &mut Plan| p.calls[1].args[0].region = Region::new(&[0, 0], &[8, 4]);
     assert_problem!(wrong_inner(&moved), Problem::Differs { what: "a call of the split", .. });
     assert_problem!(wrong_inner(&|p| p.children[0].ops.swap(0, 1)), Problem::WrongVersion { .. });

@@ -9,7 +9,8 @@
 //! - results end in the parent memory in their final version, and nothing is stored twice;
 //! - conflicting accesses of the parent memory are ordered in every execution, and no child waits forever;
 //! - slots lie within the capacity and where the edge's rules allow, transfers have sizes the edge can move;
-//! - plans of inner variants make, on the call's blocks, the calls that the task's split makes.
+//! - a plan's calls are those that the tasks' splits make of the program's calls or, for the plan of a call, of that;
+//! - between them every contribution to a reduction is combined exactly once, in the order and shape of the fixed tree.
 //!
 //! Not proved: that a task's split and leaf compute the same. That is the task's promise, and tests hold it to it.
 
@@ -20,15 +21,17 @@ mod order;
 mod problem;
 mod report;
 mod scope;
+mod splits;
 mod staging;
 
 pub use error::{BlockName, CheckError, Site};
 pub use problem::{BlockedWait, Direction, Problem, Version};
 pub use report::{CheckReport, EdgeReport};
 
-use crate::plan::{Body, CallClass, Plan};
+use self::splits::splits;
+use crate::plan::{Body, CallClass, Plan, SourceCall};
 use multigrain_machine::{Machine, MachineError, TransferRules};
-use multigrain_program::{Access, Arg, Args, Call, Callee, Region, Role, Tunables};
+use multigrain_program::{Access, Arg, Args, Region, Role, Tunables};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
@@ -65,6 +68,10 @@ fn check_one(
         return Err(CheckError::new(plan, Problem::NoRules { level: plan.level, given: rules.len() }));
     };
     scope::calls(plan)?;
+    if !is_inner && !plan.sources.is_empty() && plan.numbers.is_empty() {
+        let given = plan.sources.iter().flat_map(|s| &s.args).map(|arg| arg.array as usize + 1).max().unwrap_or(0);
+        splits(plan, &plan.sources, given).map_err(|problem| CheckError::new(plan, problem))?;
+    }
     staging::capacity(plan)?;
     staging::slots(plan, edge)?;
     let transfers = staging::steps(plan, edge)?;
@@ -108,13 +115,13 @@ fn interface(plan: &Plan, class: &CallClass, inner: &Plan) -> Result<(), Problem
     }
     let task = &plan.tasks[class.task as usize];
     let params = task.params();
-    if inner.arrays.len() != params.len() || class.shape.shapes.len() != params.len() {
+    if inner.arrays.len() < params.len() || class.shape.shapes.len() != params.len() {
         return differs("number of arrays", params.len().to_string(), inner.arrays.len().to_string());
     }
     for ((param, &shape), array) in params.iter().zip(&class.shape.shapes).zip(&inner.arrays) {
         let role = match param.access {
             Access::Read => Role::Input,
-            Access::Write => Role::Output,
+            Access::Write | Access::Reduce => Role::Output,
             Access::Update => Role::InOut,
         };
         if (array.element, array.shape, array.role) != (param.element, shape, role) {
@@ -123,9 +130,9 @@ fn interface(plan: &Plan, class: &CallClass, inner: &Plan) -> Result<(), Problem
         }
     }
     let whole = |(i, &shape)| Arg { array: i as u32, region: Region::whole(shape) };
-    let itself: Args = class.shape.shapes.iter().enumerate().map(whole).collect();
+    let args: Args = class.shape.shapes.iter().enumerate().map(whole).collect();
     if let [call] = &inner.calls[..]
-        && (&call.args, &call.scalars) == (&itself, &class.shape.scalars)
+        && (&call.args, &call.scalars) == (&args, &class.shape.scalars)
         && inner.tasks.get(call.task as usize).is_some_and(|t| t.name() == task.name())
     {
         return Ok(());
@@ -135,22 +142,6 @@ fn interface(plan: &Plan, class: &CallClass, inner: &Plan) -> Result<(), Problem
     for &(name, value) in chosen.flat_map(|(_, values)| values) {
         tunables.set(name, value);
     }
-    let split = task.split(&class.shape, &tunables);
-    if split.len() != inner.calls.len() {
-        return differs("number of calls of the split", split.len().to_string(), inner.calls.len().to_string());
-    }
-    for (sub, call) in split.iter().zip(&inner.calls) {
-        let name = match &sub.callee {
-            Callee::Itself => task.name(),
-            Callee::Task(task) => task.name(),
-        };
-        let args: Args = sub.args.iter().map(|&(param, region)| Arg { array: param as u32, region }).collect();
-        let found = inner.tasks.get(call.task as usize).map_or("", |task| task.name());
-        if (name, &args, &sub.scalars) != (found, &call.args, &call.scalars) {
-            let text = |name: &str, call: &Call| format!("{name}{:?} {:?}", call.args.as_slice(), call.scalars.bits());
-            let expected = text(name, &Call { task: call.task, args, scalars: sub.scalars.clone() });
-            return differs("a call of the split", expected, text(found, call));
-        }
-    }
-    Ok(())
+    let scalars = class.shape.scalars.clone();
+    splits(inner, &[SourceCall { task: task.clone(), args, scalars, tunables }], params.len())
 }

@@ -127,6 +127,22 @@ pub enum Problem {
     /// An inner plan leaves a part of its result unwritten.
     #[error("is a result, but no call writes it")]
     NeverWritten,
+    /// A reduction that is not the fixed tree over all its contributions.
+    #[error("reduction of {task}: {what}: contributions {first} to {end} in {region:?} of array {array}")]
+    Reduction {
+        /// The task that reduces.
+        task: String,
+        /// Number of the array where they lie.
+        array: u32,
+        /// Which part of it.
+        region: Region,
+        /// What is wrong.
+        what: &'static str,
+        /// The first of the contributions.
+        first: u64,
+        /// One past the last.
+        end: u64,
+    },
     /// A slot at an address that its rules or its elements do not allow.
     #[error("slot {slot} begins at byte {offset_bytes}, which is not a multiple of {alignment_bytes}")]
     Misaligned {

@@ -6,6 +6,7 @@ use super::problem::{Direction, Problem};
 use super::scope;
 use crate::plan::{Body, ChildPlan, Op, Plan, Traffic};
 use multigrain_machine::{Driver, TransferRules};
+use multigrain_program::Role;
 
 /// The transfers of one child.
 #[derive(Default)]
@@ -88,16 +89,20 @@ pub(super) fn capacity(plan: &Plan) -> Result<(), CheckError> {
     Ok(())
 }
 
-/// Scratch memory that the leaves of one call take at once from the memory it runs in: those of all children that
-/// share its address space. Leaves in staging memories of their own take it from there.
+/// Scratch memory that one call takes at once of the memory it runs in: its partial results of reductions, and what is
+/// below children that share its address space. Leaves in staging memories of their own take theirs from there.
 fn scratch_bytes(body: &Body) -> u64 {
     match body {
         Body::Leaf { scratch_bytes } => *scratch_bytes,
-        Body::Inner(inner) if inner.driver == Driver::Shared => {
-            let largest = inner.classes.iter().map(|class| scratch_bytes(&class.body)).max().unwrap_or(0);
-            largest.saturating_mul(inner.children.len() as u64)
+        Body::Inner(inner) => {
+            let temporaries = inner.arrays.iter().filter(|array| array.role == Role::Temporary);
+            let own = temporaries.fold(0u64, |sum, array| sum.saturating_add(array.bytes()));
+            let below = match inner.driver {
+                Driver::Shared => inner.classes.iter().map(|class| scratch_bytes(&class.body)).max().unwrap_or(0),
+                _ => 0,
+            };
+            own.saturating_add(below.saturating_mul(inner.children.len() as u64))
         }
-        Body::Inner(_) => 0,
     }
 }
 

@@ -94,6 +94,7 @@ fn plan_of(arrays: &[ArrayDecl], tasks: &[Arc<dyn DynTask>], calls: &[Call], nai
         tasks: tasks.to_vec(),
         calls: calls.to_vec(),
         numbers: Vec::new(),
+        sources: Vec::new(),
         class_of,
         classes,
         children,

@@ -1,8 +1,9 @@
 //! Random programs.
 
+use super::reductions::{Dot, RankK};
 use super::rng::Rng;
 use super::tasks::{Combine, Number, Product, ProductUpdate, Scale, Stencil, Transpose};
-use multigrain_program::{Array, ElementType, Program, ProgramError, Role, Scalars, TaskHandle};
+use multigrain_program::{Array, ElementType, Max, Operator, Program, ProgramError, Role, Scalars, Sum, TaskHandle};
 
 /// A random program: a few arrays of one to three dimensions (lengths from 1 up, primes among them) with random roles,
 /// and up to 24 calls of the test tasks on random blocks. Some blocks are whole arrays, some repeat or chain, some
@@ -140,7 +141,11 @@ fn starts<const R: usize>(rng: &mut Rng, shape: [u64; R], len: [u64; R], grain: 
 }
 
 /// Arrays of one element type, and the tasks on them.
-struct Pools<T: Number> {
+struct Pools<T: Number>
+where
+    Sum: Operator<T>,
+    Max: Operator<T>,
+{
     one: Pool<T, 1>,
     two: Pool<T, 2>,
     three: Pool<T, 3>,
@@ -148,9 +153,15 @@ struct Pools<T: Number> {
     product: TaskHandle<Product<T>>,
     update: TaskHandle<ProductUpdate<T>>,
     transpose: TaskHandle<Transpose<T>>,
+    dot: TaskHandle<Dot<T>>,
+    rank_k: TaskHandle<RankK<T>>,
 }
 
-impl<T: Number> Pools<T> {
+impl<T: Number> Pools<T>
+where
+    Sum: Operator<T>,
+    Max: Operator<T>,
+{
     fn new(program: &mut Program, rng: &mut Rng) -> Pools<T> {
         Pools {
             one: Pool::new(program, rng, 300),
@@ -160,6 +171,8 @@ impl<T: Number> Pools<T> {
             product: program.task(Product::default()),
             update: program.task(ProductUpdate::default()),
             transpose: program.task(Transpose::default()),
+            dot: program.task(Dot::default()),
+            rank_k: program.task(RankK::default()),
         }
     }
 
@@ -204,17 +217,52 @@ impl<T: Number> Pools<T> {
         let to = out.array.block(starts(rng, out.shape, [n, m], [grain[1], grain[0]]), [n, m]);
         Some(program.call(self.transpose, (from, to), Scalars::new()))
     }
+
+    fn dot(&self, program: &mut Program, rng: &mut Rng) -> Option<Result<(), ProgramError>> {
+        let (a, b, out) = (self.one.any(rng, false)?, self.one.any(rng, false)?, self.one.any(rng, true)?);
+        let limit = [a.shape[0].min(b.shape[0])];
+        let grain = limit.map(|n| n.div_ceil(2));
+        let len = lengths(rng, limit, grain);
+        let mut place = |m: &Member<T, 1>, len| m.array.block(starts(rng, m.shape, len, grain), len);
+        Some(program.call(self.dot, (place(a, len), place(b, len), place(out, [1])), Scalars::new()))
+    }
+
+    fn rank_k(&self, program: &mut Program, rng: &mut Rng) -> Option<Result<(), ProgramError>> {
+        let (a, b, c) = (self.two.any(rng, false)?, self.two.any(rng, false)?, self.two.any(rng, true)?);
+        let (mixed, largest) = (self.one.any(rng, true)?, self.one.any(rng, true)?);
+        let rows = a.shape[0].min(c.shape[0]).min(mixed.shape[0]).min(largest.shape[0]);
+        let limit = [rows, b.shape[1].min(c.shape[1]), a.shape[1].min(b.shape[0])];
+        let grain = limit.map(|n| n.div_ceil(2));
+        let [m, n, _] = lengths(rng, limit, grain);
+        // As many contributions as there may be.
+        let k = limit[2];
+        let [gm, gn, gk] = grain;
+        let blocks = (
+            a.array.block(starts(rng, a.shape, [m, k], [gm, gk]), [m, k]),
+            b.array.block(starts(rng, b.shape, [k, n], [gk, gn]), [k, n]),
+            c.array.block(starts(rng, c.shape, [m, n], [gm, gn]), [m, n]),
+            mixed.array.block(starts(rng, mixed.shape, [m], [gm]), [m]),
+            largest.array.block(starts(rng, largest.shape, [m], [gm]), [m]),
+        );
+        Some(program.call(self.rank_k, blocks, Scalars::new()))
+    }
 }
 
-impl<T: Number> Writer for Pools<T> {
+impl<T: Number> Writer for Pools<T>
+where
+    Sum: Operator<T>,
+    Max: Operator<T>,
+{
     fn write(&self, program: &mut Program, rng: &mut Rng) {
         // `None`: no array fits; an error: the blocks overlap. Both leave the program as it was.
-        let _ = match rng.below(8) {
+        let _ = match rng.below(11) {
             0 => self.one.write(program, rng),
             1 => self.three.write(program, rng),
             2 | 3 => self.two.write(program, rng),
             4 => self.stencil(program, rng),
             5 | 6 => self.product(program, rng),
+            7 => self.dot(program, rng),
+            8 | 9 => self.rank_k(program, rng),
             _ => self.transpose(program, rng),
         };
     }

@@ -215,7 +215,7 @@ impl<T: Number> Task for Stencil<T> {
 }
 
 /// Partial sums of a product end at multiples of this.
-const SPAN: u64 = 4;
+pub(super) const SPAN: u64 = 4;
 
 fn product_axes(call: &CallShape) -> Vec<Tunable> {
     let ([m, k], n) = ([call.shapes[0].dims()[0], call.shapes[0].dims()[1]], call.shapes[1].dims()[1]);
