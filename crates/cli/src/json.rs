@@ -34,13 +34,17 @@ pub(crate) fn run(finished: &Finished<'_>) -> Value {
         "io": outcome.backend,
         "resumed": outcome.resumed,
     });
-    if let Some(checked) = finished.checked {
+    if let Some(checked) = &finished.checked {
         value["checked"] = json!({
             // Not a number JSON has: an error that is infinite becomes null.
             "max_relative_error": checked.max_relative_error,
             "tolerance": checked.tolerance,
             "elements": checked.elements,
         });
+        if !checked.figures.is_empty() {
+            let figures = checked.figures.iter().map(|(name, value)| ((*name).to_owned(), json!(value)));
+            value["checked"]["figures"] = Value::Object(figures.collect());
+        }
     }
     value
 }

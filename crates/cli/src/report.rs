@@ -29,13 +29,16 @@ pub(crate) fn run(finished: &Finished<'_>) -> String {
     if disk_edge(&outcome.edges).is_some() {
         let _ = writeln!(text, "{:<9}{}", "files", outcome.backend);
     }
-    if let Some(checked) = finished.checked {
+    if let Some(checked) = &finished.checked {
         let verdict = if checked.holds() { "right" } else { "WRONG" };
         let _ = writeln!(
             text,
             "{:<9}{verdict}: largest relative error {:.2e} of {:.2e} allowed, {} elements",
             "check", checked.max_relative_error, checked.tolerance, checked.elements
         );
+        for (name, value) in &checked.figures {
+            let _ = writeln!(text, "{:<9}{name} {value:.2e}", "");
+        }
     }
     text += "\nwhere the time went\n";
     text += &breakdown(&outcome.breakdown);

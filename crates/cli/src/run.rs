@@ -68,7 +68,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         true => json::line(&json::run(&finished)),
         false => report::run(&finished),
     });
-    match checked {
+    match &finished.checked {
         Some(checked) if !checked.holds() => Err(Failure::Run(format!(
             "the check failed: the largest relative error of {} elements is {:.2e}, {:.2e} is allowed; \
              the result is not to be used",

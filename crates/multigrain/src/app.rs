@@ -8,7 +8,7 @@ use multigrain_program::{ElementType, Shape};
 use std::path::Path;
 
 /// The result of a check against a plain reference in double precision.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Checked {
     /// Largest error found, relative to the sum of the absolute values of the terms.
     pub max_relative_error: f64,
@@ -16,6 +16,8 @@ pub struct Checked {
     pub tolerance: f64,
     /// How many elements were compared.
     pub elements: u64,
+    /// What else the check has found and does not judge, for reports: name and value.
+    pub figures: Vec<(&'static str, f64)>,
 }
 
 impl Checked {
@@ -52,7 +54,7 @@ impl Comparison {
 
     /// The result, against a tolerance.
     pub fn checked(&self, tolerance: f64) -> Checked {
-        Checked { max_relative_error: self.worst, tolerance, elements: self.elements }
+        Checked { max_relative_error: self.worst, tolerance, elements: self.elements, figures: Vec::new() }
     }
 }
 
