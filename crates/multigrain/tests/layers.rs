@@ -9,7 +9,7 @@ const LAYERS: &[&[&str]] = &[
     &["plan", "store", "team"],
     &["engine"],
     &["multigrain"],
-    &["saxpy", "sgemv", "sgemm", "conv2d", "hmmer"],
+    &["saxpy", "sgemv", "sgemm", "conv2d", "gravity", "hmmer"],
     &["cli"],
 ];
 

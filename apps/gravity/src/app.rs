@@ -1,0 +1,174 @@
+//! The command: particles attract each other for some steps.
+//!
+//! Particles are read whole before the run, 56 bytes each, beside the memory budget; snapshots lie where the machine has
+//! them.
+
+use crate::check::{self, Rows, snapshot};
+use crate::particles::{self, PARTICLES_MAX, Particles};
+use crate::picture::{self, Canvas, Frame};
+use crate::plummer::plummer;
+use crate::simulation::Simulation;
+use crate::task::Step;
+use multigrain::app::{AppJob, Application, output};
+use multigrain::prelude::{Error, Job, Outcome, Runtime, Source};
+use multigrain_simd::Isa;
+use std::path::{Path, PathBuf};
+
+/// Pieces that an orbit in a picture has, when not told otherwise.
+const PICTURE_SNAPSHOTS: u64 = 256;
+
+/// Particles that attract each other: direct sums, velocity Verlet, Plummer softening
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// A .npy array, n x 7 of float32 or float64 (mass, x, y, z, vx, vy, vz) or a file of snapshots, whose last one is
+    /// taken; or text with a first line mass,x,y,z,vx,vy,vz, in any order; a Plummer sphere when left out
+    #[arg(value_name = "PARTICLES")]
+    pub particles: Option<PathBuf>,
+    /// Particles of the Plummer sphere, in units where G = 1, the masses add up to 1 and the energy is -1/4
+    /// [default: 4096]
+    #[arg(long, conflicts_with = "particles")]
+    pub n: Option<u64>,
+    /// Seed of the Plummer sphere
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Steps
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
+    pub steps: u64,
+    /// Length of a step in units of time; negative goes backwards
+    #[arg(long, default_value_t = 0.001, allow_negative_numbers = true)]
+    pub dt: f64,
+    /// Softening length: forces are m d / (d^2 + softening^2)^(3/2)
+    #[arg(long, default_value_t = 0.01)]
+    pub softening: f64,
+    /// The gravitational constant in the units of the particles
+    #[arg(long, value_name = "G", default_value_t = 1.0)]
+    pub gravity: f64,
+    /// A snapshot after every so many steps; one of the beginning and one of the end are always there. An interrupted
+    /// run on a disk goes on from a snapshot [default: only these two; 256 for a picture]
+    #[arg(long, value_name = "STEPS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub snapshots: Option<u64>,
+    /// File for the snapshots: .npy (snapshots x n x 7 of float64), or bare float64 under any other name
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Draws the orbits into this .png file
+    #[arg(long, value_name = "FILE")]
+    pub picture: Option<PathBuf>,
+}
+
+impl Default for Args {
+    fn default() -> Args {
+        Args {
+            particles: None,
+            n: None,
+            seed: 1,
+            steps: 100,
+            dt: 0.001,
+            softening: 0.01,
+            gravity: 1.0,
+            snapshots: None,
+            output: None,
+            picture: None,
+        }
+    }
+}
+
+impl Application for Args {
+    fn prepare(&self, _: &Runtime) -> Result<AppJob, Error> {
+        let step = self.step()?;
+        let particles = self.particles(f64::from(step.softening2).sqrt())?;
+        let every = self.snapshots.unwrap_or(match self.picture {
+            Some(_) => self.steps.div_ceil(PICTURE_SNAPSHOTS),
+            None => self.steps,
+        });
+        let n = particles.rows.len() as u64;
+        let simulation = Simulation { particles: n, steps: self.steps, every, step };
+        if let Some(most) = simulation.too_many_calls() {
+            return Err(Error::Request(format!(
+                "{} steps with {} snapshots are {} calls, more than {most}, too many for one plan: take snapshots less \
+                 often, or run fewer steps and go on from the last snapshot",
+                self.steps,
+                simulation.snapshots(),
+                simulation.calls()
+            )));
+        }
+        if let Some(path) = &self.picture {
+            picture::check_target(path)?;
+        }
+        let built = simulation.build(Isa::detect())?;
+        let array = built.snapshots;
+        let mut job = Job::new("gravity", built.program).with_source(built.initial, Source::Bytes(particles.bytes()));
+        if let Some(path) = &self.output {
+            job = job.with_sink(array, output(path));
+        }
+        let shape = vec![("particles", n), ("steps", self.steps), ("snapshots", simulation.snapshots())];
+        let check = Box::new(move |outcome: &Outcome| check::check(outcome, array, &simulation));
+        let picture = self.picture.clone();
+        let after = Box::new(move |outcome: &Outcome| after(outcome, array, &simulation, picture.as_deref()));
+        Ok(AppJob { job, shape, check, after: Some(after) })
+    }
+}
+
+impl Args {
+    fn step(&self) -> Result<Step, Error> {
+        let refuse = |what: String| Err(Error::Request(what));
+        let (dt, softening, gravity) = (self.dt, self.softening, self.gravity);
+        if !dt.is_finite() {
+            return refuse(format!("--dt {dt}: a step has a finite length"));
+        }
+        if !gravity.is_finite() {
+            return refuse(format!("--gravity {gravity}: a finite constant is needed"));
+        }
+        let squared = (softening * softening) as f32;
+        // Below the normal numbers the square would lose its digits.
+        if !(softening == 0.0 || (softening > 0.0 && squared.is_normal())) {
+            return refuse(format!("--softening {softening}: it is 0, or a length between 1.1e-19 and 1.8e19"));
+        }
+        Ok(Step { dt, gravity, softening2: squared })
+    }
+
+    fn particles(&self, softening: f64) -> Result<Particles, Error> {
+        let request = |e: particles::ParticlesError| Error::Request(e.to_string());
+        if let Some(path) = &self.particles {
+            return particles::read(path, softening).map_err(request);
+        }
+        let n = self.n.unwrap_or(4096);
+        if n == 0 || n > PARTICLES_MAX {
+            return Err(Error::Request(format!("--n {n}: from 1 to {PARTICLES_MAX} particles are possible")));
+        }
+        let particles = plummer(n as usize, self.seed);
+        particles.validate(softening).map_err(request)?;
+        Ok(particles)
+    }
+}
+
+fn places(state: &Rows) -> Vec<[f64; 3]> {
+    state.iter().map(|row| [row[1], row[2], row[3]]).collect()
+}
+
+/// Draws the picture, and says when particles have left the numbers.
+fn after(outcome: &Outcome, array: usize, simulation: &Simulation, picture: Option<&Path>) -> Result<(), Error> {
+    let (n, count) = (simulation.particles, simulation.snapshots());
+    let last = snapshot(outcome, array, count - 1, n)?;
+    if let Some(path) = picture {
+        let first = places(&snapshot(outcome, array, 0, n)?);
+        let middle = places(&snapshot(outcome, array, count / 2, n)?);
+        let frame = Frame::of(&[first.clone(), middle, places(&last)].concat());
+        let mut canvas = Canvas::new(&frame);
+        let mut before = first;
+        for number in 1..count {
+            let next = places(&snapshot(outcome, array, number, n)?);
+            canvas.lines(&frame, &before, &next, number as f64 / count as f64, count);
+            before = next;
+        }
+        canvas.dots(&frame, &before);
+        canvas.write(path)?;
+    }
+    match last.iter().position(|row| row.iter().any(|value| !value.is_finite())) {
+        None => Ok(()),
+        Some(row) => Err(Error::After(format!(
+            "particle {row} is no longer at a finite place after {} steps: it came too near to another; choose a larger \
+             --softening or a smaller --dt",
+            simulation.steps
+        ))),
+    }
+}

@@ -1,0 +1,207 @@
+//! The check: forces and trajectories against double precision, and what the run did to energy and momentum.
+//!
+//! **Forces.** Those of the last snapshot, of sampled particles (all of few), by the kernel of the run, against sums in
+//! double precision. The error is relative to the sum of the absolute values of the terms. A term takes at most 12
+//! roundings to single precision and 1.1e-8 of the polynomial, a chain one for each source of a span: the tolerance is
+//! what these allow.
+//!
+//! **Trajectories.** From snapshots, some steps again in double precision throughout, up to the next snapshot; where this
+//! would take too long, from fewer snapshots or none. Two trajectories that begin alike part as e'' <= L e + d, with d
+//! the largest error of an acceleration and L the largest gradient of the field met on the way, so after time t their
+//! places differ by at most d/L (cosh(sqrt(L) t) - 1), their velocities by d/sqrt(L) sinh(sqrt(L) t). The places' own
+//! rounding to single precision, before forces are computed, adds L u |x| to d. What is compared is the error over this
+//! bound; bounds beyond [`BOUND_MAX`] of the distance say nothing any more and are left out.
+//!
+//! Energy drifts by the length of the step, which is the user's choice, and is therefore reported and not judged.
+
+use crate::kernel::{SPAN, accelerate, reference};
+use crate::simulation::Simulation;
+use multigrain::app::{Checked, rounding_bound};
+use multigrain::prelude::{Error, Outcome, Region};
+use multigrain_simd::Isa;
+
+/// Particles whose forces are compared; all of fewer.
+const SAMPLES: usize = 256;
+/// Roundings of one term: 3 differences that enter twice each, 3 of the square, 6 of the rest.
+const TERM_ROUNDINGS: u64 = 12;
+/// Interactions in double precision that the trajectories may take.
+const TRAJECTORY_INTERACTIONS: u64 = 1 << 28;
+/// Interactions that an energy may take; of larger systems none is computed.
+const ENERGY_INTERACTIONS: u64 = 1 << 32;
+/// A bound larger than this, relative to the size of the system, is no longer compared with.
+const BOUND_MAX: f64 = 1e-3;
+/// Unit roundoff of single precision.
+const UNIT: f64 = 1.0 / 16_777_216.0;
+
+/// A state in double precision: mass, x, y, z, vx, vy, vz each.
+pub(crate) type Rows = Vec<[f64; 7]>;
+
+/// Snapshot `number`.
+pub(crate) fn snapshot(outcome: &Outcome, array: usize, number: u64, n: u64) -> Result<Rows, Error> {
+    let bytes = outcome.read(array, &Region::new(&[number, 0, 0], &[1, n, 7]))?;
+    let number = |b: &[u8]| f64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]);
+    Ok(bytes.chunks_exact(56).map(|row| std::array::from_fn(|c| number(&row[8 * c..]))).collect())
+}
+
+/// Largest error over tolerance so far, as an error at the scale of the forces' tolerance.
+struct Worst {
+    ratio: f64,
+    elements: u64,
+}
+
+impl Worst {
+    fn add(&mut self, error: f64, tolerance: f64) {
+        self.elements += 1;
+        let ratio = if error == 0.0 { 0.0 } else { error / tolerance };
+        self.ratio = if ratio.is_nan() { f64::INFINITY } else { self.ratio.max(ratio) };
+    }
+}
+
+fn norm(v: [f64; 3]) -> f64 {
+    v.iter().map(|c| c * c).sum::<f64>().sqrt()
+}
+
+/// Compares a run's snapshots, which are array number `array`.
+pub(crate) fn check(outcome: &Outcome, array: usize, simulation: &Simulation) -> Result<Checked, Error> {
+    let n = simulation.particles;
+    let last = simulation.snapshots() - 1;
+    let (first_state, last_state) = (snapshot(outcome, array, 0, n)?, snapshot(outcome, array, last, n)?);
+    let mut worst = Worst { ratio: 0.0, elements: 0 };
+    let mut figures = Vec::new();
+    let tolerance = rounding_bound(SPAN as u64 + TERM_ROUNDINGS) + 1.1e-8;
+    figures.push(("force error", forces(&last_state, simulation, tolerance, &mut worst)));
+    trajectories(outcome, array, simulation, &mut worst)?;
+    let (begin, end) = (momentum(&first_state), momentum(&last_state));
+    let change: [f64; 3] = std::array::from_fn(|d| end.0[d] - begin.0[d]);
+    figures.push(("momentum drift", norm(change) / begin.1.max(end.1).max(f64::MIN_POSITIVE)));
+    if n.saturating_mul(n) <= ENERGY_INTERACTIONS {
+        let (begin, end) = (energy(&first_state, simulation), energy(&last_state, simulation));
+        figures.push(("energy drift", (end - begin).abs() / begin.abs().max(f64::MIN_POSITIVE)));
+    }
+    Ok(Checked { max_relative_error: worst.ratio * tolerance, tolerance, elements: worst.elements, figures })
+}
+
+/// Judges the forces of a state; returns the largest error relative to the force itself.
+fn forces(state: &Rows, simulation: &Simulation, tolerance: f64, worst: &mut Worst) -> f64 {
+    let n = state.len();
+    let softening2 = simulation.step.softening2;
+    let masses: Vec<f32> = state.iter().map(|row| row[0] as f32).collect();
+    let sources: Vec<f32> = (1..4).flat_map(|c| state.iter().map(move |row| row[c] as f32)).collect();
+    let sampled: Vec<usize> = (0..SAMPLES.min(n)).map(|k| k * n / SAMPLES.min(n)).collect();
+    let m = sampled.len();
+    let targets: Vec<f32> =
+        (0..3).flat_map(|d| sampled.iter().map(move |&i| (d, i))).map(|(d, i)| sources[d * n + i]).collect();
+    let mut found = vec![0.0; 3 * m];
+    // Lengths are right and the instruction set was detected: there is nothing to refuse.
+    let computed = accelerate(Isa::detect(), softening2, &masses, &sources, &targets, &mut found);
+    let mut largest: f64 = if computed.is_ok() { 0.0 } else { f64::INFINITY };
+    for k in 0..m {
+        let (exact, all) = reference(f64::from(softening2), &masses, &sources, &targets, k);
+        let error = norm(std::array::from_fn(|d| found[d * m + k] - exact[d]));
+        worst.add(error, tolerance * all);
+        if norm(exact) > 0.0 {
+            largest = largest.max(error / norm(exact));
+        }
+    }
+    largest
+}
+
+/// Accelerations of all particles in double precision, and the largest gradient of the field.
+fn field(state: &Rows, simulation: &Simulation) -> (Vec<[f64; 3]>, f64) {
+    let (softening2, gravity) = (f64::from(simulation.step.softening2), simulation.step.gravity);
+    let mut steepest: f64 = 0.0;
+    let accelerations = state
+        .iter()
+        .map(|target| {
+            let (mut sum, mut gradient) = ([0.0; 3], 0.0);
+            for source in state {
+                let d: [f64; 3] = std::array::from_fn(|k| source[1 + k] - target[1 + k]);
+                let r2: f64 = d.iter().map(|d| d * d).sum();
+                if r2 > 0.0 {
+                    let scale = gravity * source[0] / ((r2 + softening2) * (r2 + softening2).sqrt());
+                    sum.iter_mut().zip(d).for_each(|(sum, d)| *sum += scale * d);
+                    // The tensor's largest eigenvalue is at most 2 m / r^3; both particles move.
+                    gradient += 4.0 * scale.abs();
+                }
+            }
+            steepest = steepest.max(gradient);
+            sum
+        })
+        .collect();
+    (accelerations, steepest)
+}
+
+fn trajectories(outcome: &Outcome, array: usize, simulation: &Simulation, worst: &mut Worst) -> Result<(), Error> {
+    let n = simulation.particles;
+    let each = n.saturating_mul(n).saturating_mul(simulation.every.min(simulation.steps) + 1);
+    let legs = simulation.snapshots() - 1;
+    let affordable = (TRAJECTORY_INTERACTIONS / each.max(1)).min(legs);
+    for k in 0..affordable {
+        let number = k * legs / affordable;
+        let mut state = snapshot(outcome, array, number, n)?;
+        let found = snapshot(outcome, array, number + 1, n)?;
+        let steps = simulation.steps_at(number + 1) - simulation.steps_at(number);
+        let (mut a, mut steepest) = field(&state, simulation);
+        let (mut largest, mut extent) = (0.0f64, 0.0f64);
+        let dt = simulation.step.dt;
+        for _ in 0..steps {
+            for (row, a) in state.iter_mut().zip(&a) {
+                for d in 0..3 {
+                    row[4 + d] += 0.5 * dt * a[d];
+                    row[1 + d] += dt * row[4 + d];
+                }
+            }
+            let (next, gradient) = field(&state, simulation);
+            a = next;
+            steepest = steepest.max(gradient);
+            for (row, a) in state.iter_mut().zip(&a) {
+                (0..3).for_each(|d| row[4 + d] += 0.5 * dt * a[d]);
+                largest = largest.max(norm(*a));
+                extent = extent.max(norm([row[1], row[2], row[3]]));
+            }
+        }
+        // What the terms of one particle can err by is at most what all of them weigh, which the gradient bounds too.
+        let weight = largest.max(steepest * extent);
+        let error = (rounding_bound(SPAN as u64 + TERM_ROUNDINGS) + 1.1e-8) * weight + steepest * UNIT * extent;
+        let (t, root) = (steps as f64 * dt.abs(), steepest.sqrt());
+        let (place, speed) = match steepest > 0.0 {
+            true => (error / steepest * ((root * t).cosh() - 1.0), error / root * (root * t).sinh()),
+            false => (0.0, 0.0),
+        };
+        // Double precision rounds as well.
+        let speed_of = |row: &[f64; 7]| norm([row[4], row[5], row[6]]);
+        let fastest = state.iter().map(speed_of).fold(0.0, f64::max);
+        let rounding = 4.0 * (steps + 1) as f64 * f64::EPSILON;
+        let (place, speed) = (place + rounding * extent.max(fastest * t), speed + rounding * fastest.max(largest * t));
+        if !(place <= BOUND_MAX * extent) {
+            continue;
+        }
+        for (found, row) in found.iter().zip(&state) {
+            worst.add(norm(std::array::from_fn(|d| found[1 + d] - row[1 + d])), place);
+            worst.add(norm(std::array::from_fn(|d| found[4 + d] - row[4 + d])), speed);
+        }
+    }
+    Ok(())
+}
+
+/// Sum of the momenta, and of their absolute values.
+fn momentum(state: &Rows) -> ([f64; 3], f64) {
+    let sum = std::array::from_fn(|d| state.iter().map(|row| row[0] * row[4 + d]).sum());
+    (sum, state.iter().map(|row| row[0] * norm([row[4], row[5], row[6]])).sum())
+}
+
+/// Kinetic and potential energy.
+pub(crate) fn energy(state: &Rows, simulation: &Simulation) -> f64 {
+    let softening2 = f64::from(simulation.step.softening2);
+    let kinetic: f64 = state.iter().map(|row| 0.5 * row[0] * (4..7).map(|c| row[c] * row[c]).sum::<f64>()).sum();
+    let mut potential = 0.0;
+    for (i, a) in state.iter().enumerate() {
+        let mut sum = 0.0;
+        for b in &state[i + 1..] {
+            let r2: f64 = (1..4).map(|c| (a[c] - b[c]) * (a[c] - b[c])).sum();
+            sum += if r2 + softening2 > 0.0 { b[0] / (r2 + softening2).sqrt() } else { 0.0 };
+        }
+        potential -= a[0] * sum;
+    }
+    kinetic + simulation.step.gravity * potential
+}
