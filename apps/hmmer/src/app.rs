@@ -260,7 +260,7 @@ impl Query {
         let cells: u64 = self.database.residues() * self.profiles.iter().map(|p| p.nodes() as u64).sum::<u64>();
         let count = self.database.len();
         let step = if cells <= CHECK_ALL { 1 } else { count.div_ceil(CHECKED) };
-        let mut checked = Checked { max_relative_error: 0.0, tolerance: 0.0, elements: 0 };
+        let mut checked = Checked { max_relative_error: 0.0, tolerance: 0.0, elements: 0, figures: Vec::new() };
         for (profile, &array) in self.profiles.iter().zip(&self.scores) {
             let nodes = profile.local();
             for i in (0..count).step_by(step) {
