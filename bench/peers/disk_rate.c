@@ -2,8 +2,10 @@
  *
  * Direct I/O in whole blocks, sequential in each of two files, the mixture spread evenly over the run, `depth` threads
  * with one block each in flight. Both files are written once and removed from the directory before the first
- * repetition, so that nothing stays behind however the program ends, and writes overwrite what is already allocated:
- * nothing but moving the bytes is left to time. The buffers lie in huge pages: a 1 MiB block in small pages is 256
+ * repetition, so that nothing stays behind however the program ends. With `--write over`, writes overwrite what is
+ * already allocated: nothing but moving the bytes is left to time. With `--write new`, each repetition makes, allocates
+ * and writes a new file, as a program must whose results appear whole or not at all; a file system has to mark each
+ * block as written, so this takes longer. The buffers lie in huge pages: a 1 MiB block in small pages is 256
  * separate pieces of memory, more than many disks take in one request. */
 #include "peer.h"
 
@@ -21,6 +23,8 @@ struct job {
     size_t block_bytes;
     long depth;
     int sync;
+    int fresh; /* every repetition writes a file of its own, as a program that makes a result does */
+    const char *directory;
     char **buffers; /* one a thread */
     int huge_pages; /* granted, not only asked for */
 };
@@ -69,7 +73,16 @@ static void *work(void *argument) {
     return NULL;
 }
 
-static int perform(const struct job *job) {
+static int new_file(const char *directory);
+
+static int perform(struct job *job) {
+    if (job->fresh && job->write_blocks > 0) {
+        job->write_file = new_file(job->directory);
+        if (job->write_file < 0)
+            return errno;
+        if (fallocate(job->write_file, 0, 0, (off_t)job->write_blocks * (off_t)job->block_bytes) != 0)
+            return errno;
+    }
     struct run run = {.job = job};
     struct worker *workers = (struct worker *)calloc((size_t)job->depth, sizeof *workers);
     long started = 0;
@@ -92,7 +105,11 @@ static int perform(const struct job *job) {
 }
 
 static void repeat(void *state, struct peer_answer *answer) {
-    const struct job *job = (const struct job *)state;
+    struct job *job = (struct job *)state;
+    if (job->fresh && job->write_file >= 0) {
+        close(job->write_file); /* it has no name: its space is free again, before the time begins */
+        job->write_file = -1;
+    }
     double start = peer_now_seconds();
     int error = perform(job);
     answer->value = peer_now_seconds() - start;
@@ -117,18 +134,32 @@ static size_t huge_page_bytes(void) {
     return kib * 1024;
 }
 
-/* A file of `blocks` blocks of numbers that neither compress nor repeat, already without a name. */
-static int make_file(const char *directory, long blocks, size_t block_bytes, char *buffer) {
+/* An empty file for direct I/O without a name, or -1 and errno. */
+static int new_file(const char *directory) {
     char path[4096];
-    if (snprintf(path, sizeof path, "%s/.disk-rate-XXXXXX", directory) >= (int)sizeof path)
-        peer_error(PEER_EXIT_WRONG_REQUEST, "--directory %s is too long", directory);
+    if (snprintf(path, sizeof path, "%s/.disk-rate-XXXXXX", directory) >= (int)sizeof path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
     int file = mkostemp(path, O_CLOEXEC);
     if (file < 0)
-        peer_missing("cannot create a file in %s: %s", directory, strerror(errno));
+        return -1;
     unlink(path);
     int flags = fcntl(file, F_GETFL);
-    if (flags < 0 || fcntl(file, F_SETFL, flags | O_DIRECT) != 0)
-        peer_missing("the file system of %s refuses direct I/O: %s", directory, strerror(errno));
+    if (flags < 0 || fcntl(file, F_SETFL, flags | O_DIRECT) != 0) {
+        int error = errno;
+        close(file);
+        errno = error;
+        return -1;
+    }
+    return file;
+}
+
+/* A file of `blocks` blocks of numbers that neither compress nor repeat, already without a name. */
+static int make_file(const char *directory, long blocks, size_t block_bytes, char *buffer) {
+    int file = new_file(directory);
+    if (file < 0)
+        peer_missing("cannot create a file for direct I/O in %s: %s", directory, strerror(errno));
     uint64_t seed = 9;
     for (long block = 0; block < blocks; block++) {
         for (size_t at = 0; at < block_bytes; at += sizeof(uint32_t)) {
@@ -154,6 +185,7 @@ int main(int count, char **arguments) {
         {"depth", "4", "operations in flight"},
         {"pages", "huge", "huge or small: pages of the buffers; a disk moves one piece of memory faster than 256"},
         {"sync", "no", "yes: a repetition ends when the disk has confirmed the writes (fdatasync)"},
+        {"write", "over", "over: each repetition overwrites one file; new: it writes a new file, allocated beforehand"},
         {"threads", "0", "ignored: `depth` decides; accepted so that every peer can be started alike"},
         {NULL, NULL, NULL},
     };
@@ -174,6 +206,11 @@ int main(int count, char **arguments) {
     job.sync = strcmp(sync, "yes") == 0;
     if (!job.sync && strcmp(sync, "no") != 0)
         peer_error(PEER_EXIT_WRONG_REQUEST, "--sync is yes or no, got '%s'", sync);
+    const char *write = peer_text(options, "write");
+    job.fresh = strcmp(write, "new") == 0;
+    if (!job.fresh && strcmp(write, "over") != 0)
+        peer_error(PEER_EXIT_WRONG_REQUEST, "--write is over or new, got '%s'", write);
+    job.directory = directory;
     const char *pages = peer_text(options, "pages");
     int huge_pages = strcmp(pages, "huge") == 0;
     if (!huge_pages && strcmp(pages, "small") != 0)
@@ -203,6 +240,6 @@ int main(int count, char **arguments) {
     }
     job.huge_pages = huge_pages && huge_page_bytes() >= (size_t)job.depth * job.block_bytes;
     job.read_file = make_file(directory, job.read_blocks, job.block_bytes, job.buffers[0]);
-    job.write_file = make_file(directory, job.write_blocks, job.block_bytes, job.buffers[0]);
+    job.write_file = job.fresh ? -1 : make_file(directory, job.write_blocks, job.block_bytes, job.buffers[0]);
     return peer_serve("disk", version, repeat, &job);
 }

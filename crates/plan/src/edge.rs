@@ -1,6 +1,6 @@
 //! One edge: from split calls to what every child does, by running the passes in turn.
 
-use crate::cost::{FIRST_TOUCH_BYTES_PER_SECOND, UNEVEN, child_seconds, leaf_seconds, price};
+use crate::cost::{UNEVEN, child_seconds, leaf_seconds, price, staging_seconds};
 use crate::dependence::{Dependence, dependence};
 use crate::grouping::{seen_outside, signals, views};
 use crate::order::{program_order, sharing_order};
@@ -342,7 +342,7 @@ fn staged_draft(
         peak = peak.max(plan.staging_bytes);
     }
     if facts.edge.driver == Driver::Disk {
-        seconds += peak as f64 / FIRST_TOUCH_BYTES_PER_SECOND;
+        seconds += staging_seconds(traffic.bytes_down + traffic.bytes_up, peak);
     }
     let report = |pass, summary| PassReport { pass, summary };
     let passes = vec![

@@ -4,7 +4,7 @@
 //! of one sub-call fit, how many bytes would move if nothing but the previous sub-call's blocks stayed); the most
 //! promising are then planned in earnest, and the cheapest plan decides.
 
-use crate::cost::{UNEVEN, moving_seconds, stolen_seconds};
+use crate::cost::{UNEVEN, moving_seconds, staging_seconds, stolen_seconds};
 use crate::edge::{Draft, EdgeFacts, TaskRef, draft};
 use crate::error::PlanError;
 use crate::mapping::Mapping;
@@ -18,8 +18,15 @@ const CALLS_FEW: u64 = 2048;
 const CALLS_FEW_SHARED: u64 = 32;
 /// The most sub-calls of one call that are considered at all.
 const CALLS_MAX: u64 = 1 << 20;
-/// How many candidates are planned in earnest.
+/// How many candidates are planned in earnest, at most and at least.
 const FINALISTS: usize = 96;
+const FINALISTS_MIN: usize = 8;
+/// Between the two, planning goes on until so many sub-calls have been planned: those who wait for work that takes half
+/// a second should not wait a tenth of one for its plan.
+const CALLS_PLANNED: u64 = 8192;
+
+/// Candidates whose first plan costs at most so many times the best are planned with every order and depth.
+const NEAR: f64 = 1.1;
 
 /// Weight of the bytes moved in the first look, beside the time they are hidden in.
 const STREAMING_SHARE: f64 = 0.5;
@@ -264,6 +271,10 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
         }
         let overlaps = facts.edge.driver != Driver::Local && footprint + stream + reserved <= facts.total_bytes;
         let busy = busy + stolen;
+        if facts.edge.driver == Driver::Disk {
+            let staging = footprint + if overlaps { stream } else { 0 };
+            moving += staging_seconds((streaming * facts.edge.read_bytes_per_second) as u64, staging);
+        }
         if overlaps { busy.max(moving) + STREAMING_SHARE * streaming + first } else { busy + moving }
     } else {
         let workers_idle = if split.calls.len() < facts.children { longest } else { 0.0 };
@@ -273,19 +284,31 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
 }
 
 fn finals(facts: &EdgeFacts<'_>, scope: &Scope, fitting: Vec<Candidate>, depth_max: usize) -> Option<Tunables> {
+    let plan = |candidate: &Candidate, thorough: bool| -> Option<(f64, u64)> {
+        let split = split_with(scope, &candidate.tunables);
+        let draft: Draft = draft(facts, &split, depth_max, thorough, &[]).ok()?;
+        Some((draft.price(), draft.bytes()))
+    };
     let mut planned: Vec<((f64, u64), Candidate)> = Vec::new();
+    let mut calls = 0;
     for (number, candidate) in fitting.into_iter().enumerate() {
-        if number >= FINALISTS && !planned.is_empty() {
+        if (number >= FINALISTS || (number >= FINALISTS_MIN && calls >= CALLS_PLANNED)) && !planned.is_empty() {
             break;
         }
-        let split = split_with(scope, &candidate.tunables);
-        let result: Result<Draft, _> = draft(facts, &split, depth_max, facts.stages(), &[]);
-        if let Ok(draft) = result {
-            planned.push(((draft.price(), draft.bytes()), candidate));
+        calls += candidate.calls;
+        planned.extend(plan(&candidate, false).map(|found| (found, candidate)));
+    }
+    planned.sort_by(|a, b| a.0.0.total_cmp(&b.0.0));
+    if facts.stages() {
+        let near = planned.first()?.0.0 * NEAR;
+        planned.retain(|(found, _)| found.0 <= near);
+        planned.truncate(FINALISTS_MIN);
+        for (found, candidate) in &mut planned {
+            *found = plan(candidate, true).unwrap_or(*found);
         }
     }
-    let (price, bytes) = planned.iter().map(|(draft, _)| *draft).min_by(|a, b| a.0.total_cmp(&b.0))?;
-    planned.retain(|(draft, _)| draft.0 <= price * EQUAL && draft.1 as f64 <= bytes as f64 * EQUAL);
+    let (price, bytes) = planned.iter().map(|(found, _)| *found).min_by(|a, b| a.0.total_cmp(&b.0))?;
+    planned.retain(|(found, _)| found.0 <= price * EQUAL && found.1 as f64 <= bytes as f64 * EQUAL);
     if facts.stages() {
         planned.into_iter().min_by_key(|(_, c)| c.footprint).map(|(_, c)| c.tunables)
     } else {

@@ -97,8 +97,12 @@ struct Walk<'a> {
 
 const NEVER: usize = usize::MAX;
 
-/// How many calls a store may lag behind before it is awaited.
-const STORES_BEHIND: usize = 4;
+/// How many calls a store may lag behind before it is awaited: a large one holds memory, a small one costs nothing, and
+/// awaiting it would mean awaiting the large fetches that stand before it in the queue.
+fn stores_behind(bytes: u64) -> usize {
+    if bytes >= SMALL_STORE_BYTES { 2 } else { 64 }
+}
+const SMALL_STORE_BYTES: u64 = 64 << 10;
 
 /// Plans one child. `depth` is how many calls ahead are fetched where memory allows.
 pub(crate) fn stage(
@@ -174,11 +178,16 @@ impl Walk<'_> {
     /// Awaits stores that have long been under way, so that their memory can be used again before untouched memory is:
     /// a streaming task then needs little of its budget.
     fn finish_old_stores(&mut self) {
-        while let Some(&(transfer, _, position)) = self.storing.first()
-            && position + STORES_BEHIND < self.now
-        {
-            self.wait_for(transfer);
-            self.storing.remove(0);
+        let mut at = 0;
+        while at < self.storing.len() {
+            let (transfer, block, position) = self.storing[at];
+            let bytes = block.region.elements() * self.problem.arrays[block.array as usize].element.size_bytes();
+            if position + stores_behind(bytes) < self.now {
+                self.wait_for(transfer);
+                self.storing.remove(at);
+            } else {
+                at += 1;
+            }
         }
     }
 
