@@ -1,19 +1,14 @@
 //! Tables against those of HMMER 3.3.2's `hmmsearch --max`, on real profiles and sequences where these lie beside the
 //! repository.
 
+mod support;
+
 use multigrain_hmmer::domain::{Bound, Finder};
 use multigrain_hmmer::profile::{alphabet, read_profiles};
 use multigrain_hmmer::table::{self, Named, Row, Thresholds};
 use std::fs;
-use std::path::{Path, PathBuf};
-
-fn shared() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    if !folder.is_dir() {
-        println!("skipped: no {}", folder.display());
-    }
-    folder.is_dir().then_some(folder)
-}
+use std::path::Path;
+use support::data;
 
 /// Sequences of a FASTA file: name, description, residue codes.
 fn sequences(path: &Path) -> Vec<(String, String, Vec<u8>)> {
@@ -59,40 +54,49 @@ fn expected(table: &Path) -> Vec<Vec<String>> {
 }
 
 fn compare(query: &str, database: &str, table: &str, correct_bias: bool) {
-    let Some(folder) = shared() else { return };
-    let expected = expected(&folder.join("hmm").join(table));
-    let rows = search(&folder.join("hmm").join(query), sequences(&folder.join(database)), correct_bias);
+    let (Some(query), Some(database), Some(table)) = (data(query), data(database), data(table)) else { return };
+    let rows = search(&query, sequences(&database), correct_bias);
     let found: Vec<Vec<String>> = rows.iter().map(printed).collect();
-    let different: Vec<_> = expected.iter().zip(&found).filter(|(a, b)| a != b).collect();
+    let expected_rows = expected(&table);
+    let different: Vec<_> = expected_rows.iter().zip(&found).filter(|(a, b)| a != b).collect();
     for (expected, found) in &different {
         println!("hmmsearch  {}\nhere       {}", expected.join(" "), found.join(" "));
     }
-    assert_eq!(expected.len(), found.len(), "{table}: rows");
-    assert!(different.is_empty(), "{table}: {} of {} rows differ", different.len(), found.len());
+    assert_eq!(expected_rows.len(), found.len(), "{}: rows", table.display());
+    assert!(different.is_empty(), "{}: {} of {} rows differ", table.display(), different.len(), found.len());
+    // The table up to its last lines, which name the program.
+    let text = fs::read_to_string(&table).unwrap();
+    let (expected_text, _) = text.split_once("#\n# Program").unwrap();
+    let mut written = Vec::new();
+    let accession = Some(rows[0].query_accession.as_str());
+    table::write_header(&mut written, &rows, &rows[0].query, accession).unwrap();
+    table::write_rows(&mut written, &rows).unwrap();
+    assert_eq!(String::from_utf8(written).unwrap(), expected_text, "{}", table.display());
 }
 
 #[test]
 fn globins() {
-    compare("globins4.hmm", "hmm/globins45.fa", "globins4.globins45.max.tbl", true);
-    compare("globins4.hmm", "hmm/globins45.fa", "globins4.globins45.max_nonull2.tbl", false);
-    compare("fn3.hmm", "hmm/globins45.fa", "fn3.globins45.max.tbl", true);
-    compare("fn3.hmm", "hmm/globins45.fa", "fn3.globins45.max_nonull2.tbl", false);
+    compare("hmm/globins4.hmm", "hmm/globins45.fa", "hmm/globins4.globins45.max.tbl", true);
+    compare("hmm/globins4.hmm", "hmm/globins45.fa", "hmm/globins4.globins45.max_nonull2.tbl", false);
+    compare("hmm/fn3.hmm", "hmm/globins45.fa", "hmm/fn3.globins45.max.tbl", true);
+    compare("hmm/fn3.hmm", "hmm/globins45.fa", "hmm/fn3.globins45.max_nonull2.tbl", false);
 }
 
 #[test]
 fn predicted_proteins_with_stops() {
     let database = "protdb/938293.PRJEB85.HG003687.faa";
-    compare("fn3.hmm", database, "fn3.938293.PRJEB85.HG003687.max.tbl", true);
-    compare("fn3.hmm", database, "fn3.938293.PRJEB85.HG003687.max_nonull2.tbl", false);
-    compare("globins4.hmm", database, "globins4.938293.PRJEB85.HG003687.max.tbl", true);
-    compare("globins4.hmm", database, "globins4.938293.PRJEB85.HG003687.max_nonull2.tbl", false);
+    compare("hmm/fn3.hmm", database, "hmm/fn3.938293.PRJEB85.HG003687.max.tbl", true);
+    compare("hmm/fn3.hmm", database, "hmm/fn3.938293.PRJEB85.HG003687.max_nonull2.tbl", false);
+    compare("hmm/globins4.hmm", database, "hmm/globins4.938293.PRJEB85.HG003687.max.tbl", true);
+    compare("hmm/globins4.hmm", database, "hmm/globins4.938293.PRJEB85.HG003687.max_nonull2.tbl", false);
 }
 
 #[test]
 fn a_protein_with_many_domains() {
-    let Some(folder) = shared().map(|folder| folder.join("hmm")) else { return };
+    let Some(entry) = data("hmm/7LESS_DROME") else { return };
+    let folder = entry.parent().unwrap();
     // An entry of UniProtKB in its own format: the sequence follows the line SQ.
-    let text = fs::read_to_string(folder.join("7LESS_DROME")).unwrap();
+    let text = fs::read_to_string(&entry).unwrap();
     let lines = text.lines().skip_while(|line| !line.starts_with("SQ ")).skip(1).take_while(|line| *line != "//");
     let sequence = ("7LESS_DROME".to_owned(), String::new(), codes(&lines.collect::<String>()));
     let rows = search(&folder.join("fn3.hmm"), vec![sequence], true);

@@ -68,7 +68,7 @@ impl Accuracy {
             for cell in row.iter() {
                 end = end.max(cell.d);
             }
-            let end = end.0.into_iter().fold(NEVER, f32::max);
+            let end = end.to_array().into_iter().fold(NEVER, f32::max);
             let p = posterior.special[i];
             let stays = lengths.stay != 0.0;
             c = end.max(if stays { c + p.c } else { 0.0 });
@@ -98,13 +98,13 @@ impl Accuracy {
         let mut best = NEVER;
         for (q, cell) in row(i).iter().enumerate() {
             for lane in 0..LANES {
-                if cell.m.0[lane] >= best {
-                    (best, state, k) = (cell.m.0[lane], 'M', lane * quads + q + 1);
+                if cell.m.to_array()[lane] >= best {
+                    (best, state, k) = (cell.m.to_array()[lane], 'M', lane * quads + q + 1);
                 }
             }
             for lane in 0..LANES {
-                if cell.d.0[lane] > best {
-                    (best, state, k) = (cell.d.0[lane], 'D', lane * quads + q + 1);
+                if cell.d.to_array()[lane] > best {
+                    (best, state, k) = (cell.d.to_array()[lane], 'D', lane * quads + q + 1);
                 }
             }
         }
@@ -114,9 +114,9 @@ impl Accuracy {
             let before = |row: &[Cell]| match q {
                 0 => {
                     let last = row[quads - 1];
-                    [last.m, last.i, last.d].map(|values| values.up(0.0).0[lane])
+                    [last.m, last.i, last.d].map(|values| values.up(0.0).to_array()[lane])
                 }
-                _ => [row[q - 1].m, row[q - 1].i, row[q - 1].d].map(|values| values.0[lane]),
+                _ => [row[q - 1].m, row[q - 1].i, row[q - 1].d].map(|values| values.to_array()[lane]),
             };
             let open = |gate: f32, value: f32| if gate == 0.0 { NEVER } else { value };
             let step = &model.steps[q];
@@ -125,10 +125,10 @@ impl Accuracy {
                     ends = Some((i, ends.map_or(i, |ends| ends.1)));
                     let [m, ins, d] = before(row(i - 1));
                     let ways = [
-                        (open(step.mm.0[lane], m), 'M'),
-                        (open(step.im.0[lane], ins), 'I'),
-                        (open(step.dm.0[lane], d), 'D'),
-                        (open(step.begin.0[lane], self.special[i - 1].1), 'B'),
+                        (open(step.mm.to_array()[lane], m), 'M'),
+                        (open(step.im.to_array()[lane], ins), 'I'),
+                        (open(step.dm.to_array()[lane], d), 'D'),
+                        (open(step.begin.to_array()[lane], self.special[i - 1].1), 'B'),
                     ];
                     // The first of equals.
                     let way = ways.iter().skip(1).fold(ways[0], |best, &way| if way.0 > best.0 { way } else { best });
@@ -142,12 +142,15 @@ impl Accuracy {
                     let [m, _, d] = before(row(i));
                     let from = &model.steps[(q + quads - 1) % quads];
                     let (md, dd) = if q > 0 { (from.md, from.dd) } else { (from.md.up(0.0), from.dd.up(0.0)) };
-                    state = if open(md.0[lane], m) >= open(dd.0[lane], d) { 'M' } else { 'D' };
+                    state = if open(md.to_array()[lane], m) >= open(dd.to_array()[lane], d) { 'M' } else { 'D' };
                     k -= 1;
                 }
                 _ => {
                     let cell = row(i - 1)[q];
-                    let (m, ins) = (open(step.mi.0[lane], cell.m.0[lane]), open(step.ii.0[lane], cell.i.0[lane]));
+                    let (m, ins) = (
+                        open(step.mi.to_array()[lane], cell.m.to_array()[lane]),
+                        open(step.ii.to_array()[lane], cell.i.to_array()[lane]),
+                    );
                     state = if m >= ins { 'M' } else { 'I' };
                     i -= 1;
                 }

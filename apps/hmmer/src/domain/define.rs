@@ -78,9 +78,10 @@ impl Finder {
         }
     }
 
-    /// Finds the domains of a sequence of at least one residue. False when there are none, or when `hopeless`, asked with
-    /// the sequence's Forward score in nats and whether a region may hold several domains, says so.
-    pub(super) fn define(&mut self, residues: &[u8], hopeless: impl FnOnce(f32, bool) -> bool) -> bool {
+    /// Finds the domains of a sequence of at least one residue. False when there are none, or when `hopeless` says so,
+    /// asked with the sequence's Forward score in nats and the number of residues in regions if each of these seems to
+    /// hold one domain.
+    pub(super) fn define(&mut self, residues: &[u8], hopeless: impl FnOnce(f32, Option<usize>) -> bool) -> bool {
         let length = residues.len();
         let multihit = Lengths::multihit(length);
         let score = self.forward.forward(&self.model, multihit, residues, false);
@@ -90,7 +91,8 @@ impl Finder {
         self.found.expected = occupancy.begins[length];
         let regions = regions(&occupancy);
         let several: Vec<bool> = regions.iter().map(|region| several(&occupancy, region)).collect();
-        if hopeless(score, several.contains(&true)) {
+        let covered = regions.iter().map(|region| region.end() - region.start() + 1).sum();
+        if hopeless(score, (!several.contains(&true)).then_some(covered)) {
             return false;
         }
         for (region, several) in regions.into_iter().zip(several) {

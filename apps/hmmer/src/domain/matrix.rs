@@ -5,7 +5,11 @@
 //! Multiplications and additions are rounded separately and never fused.
 
 use super::model::Model;
-use super::quad::Quad;
+use super::quad::{LANES, Quad};
+
+/// With this many nodes or more, a pass along the delete states that changes nothing is the last of a row. A later one
+/// could still change a last bit, so where HMMER stops is part of the result.
+const SHORT: usize = 100;
 
 /// Match, delete and insert states of one quad of nodes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,8 +76,9 @@ pub(super) struct Matrix {
 impl Matrix {
     fn prepare(&mut self, quads: usize, length: usize, full: bool) {
         let rows = if full { length + 1 } else { 2 };
-        self.cells.clear();
-        self.cells.resize(rows * quads, Cell::default());
+        // Every row is written before it is read, but for the one before the first residue.
+        self.cells.resize((rows * quads).max(self.cells.len()), Cell::default());
+        self.cells[..quads].fill(Cell::default());
         self.special.clear();
         self.special.resize(length + 1, Special::default());
         (self.quads, self.full, self.own_scales) = (quads, full, false);
@@ -296,17 +301,23 @@ fn forward_row(model: &Model, odds: &[Quad], begin: f32, before: &[Cell], row: &
         cell.d = delete + cell.d;
         delete = cell.d * step.dd;
     }
-    for _ in 1..super::quad::LANES {
+    for _ in 1..LANES {
         delete = delete.up(0.0);
+        if model.nodes < SHORT {
+            for (cell, step) in row.iter_mut().zip(&model.steps) {
+                cell.d = delete + cell.d;
+                delete = delete * step.dd;
+            }
+            continue;
+        }
         let mut changed = false;
         for (cell, step) in row.iter_mut().zip(&model.steps) {
             let new = delete + cell.d;
-            changed |= new != cell.d;
+            changed |= new.differs(cell.d);
             cell.d = new;
             delete = delete * step.dd;
         }
-        // Where nothing changed in one pass, a later one could still change a last bit; HMMER stops from 100 nodes on.
-        if !changed && model.nodes >= 100 {
+        if !changed {
             break;
         }
     }
@@ -362,7 +373,7 @@ fn add_ends(model: &Model, end: f32, row: &mut [Cell]) {
 }
 
 fn cross_lanes(model: &Model, mut carry: Quad, row: &mut [Cell]) {
-    for _ in 1..super::quad::LANES {
+    for _ in 1..LANES {
         carry = carry.down();
         for (cell, step) in row.iter_mut().zip(&model.steps).rev() {
             carry = carry * step.dd;

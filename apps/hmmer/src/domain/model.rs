@@ -48,7 +48,7 @@ impl Model {
         let entry = entries(&transitions);
         // Values of node k = 1..=M; 0 where there is no such node or nothing leads on.
         let stripe =
-            |q: usize, value: &dyn Fn(usize) -> f32| Quad(std::array::from_fn(|lane| value(q + lane * quads + 1)));
+            |q: usize, value: &dyn Fn(usize) -> f32| Quad::new(std::array::from_fn(|lane| value(q + lane * quads + 1)));
         let leave = |k: usize, which: usize| {
             if (1..nodes).contains(&k) { exp(ln(transitions[k][which])) } else { 0.0 }
         };

@@ -6,6 +6,10 @@ use super::model::Model;
 use super::quad::{LANES, Quad};
 use crate::profile::alphabet::{ANY, CODES, GAP, RESIDUES, members};
 
+/// Residues whose odds are summed at the same time.
+const SUMS: usize = 5;
+const _: () = assert!(RESIDUES.is_multiple_of(SUMS));
+
 /// Odds of all codes.
 pub(super) type Odds = [f32; CODES];
 
@@ -47,7 +51,9 @@ impl Use {
         for &node in nodes {
             let k = node as usize - 1;
             debug_assert!(k < LANES * quads);
-            self.states[k % quads].0.0[k / quads] += 1.0;
+            let mut counts = self.states[k % quads].0.to_array();
+            counts[k / quads] += 1.0;
+            self.states[k % quads].0 = Quad::new(counts);
         }
         self.odds(model, 1.0 / nodes.len() as f32, 0.0)
     }
@@ -60,13 +66,19 @@ impl Use {
             *state = (state.0 * norm, state.1 * norm);
         }
         let mut odds = [1.0; CODES];
-        for x in 0..RESIDUES as u8 {
-            let mut sum = Quad::ZERO;
-            for (state, &emission) in self.states.iter().zip(model.odds(x)) {
-                sum += state.0 * emission;
-                sum += state.1;
+        // Several sums at once, for each waits for its own last addition.
+        for x in (0..RESIDUES).step_by(SUMS) {
+            let mut sums = [Quad::ZERO; SUMS];
+            let emissions: [&[Quad]; SUMS] = std::array::from_fn(|s| &model.odds((x + s) as u8)[..self.states.len()]);
+            for (q, state) in self.states.iter().enumerate() {
+                for (sum, emissions) in sums.iter_mut().zip(&emissions) {
+                    *sum += state.0 * emissions[q];
+                    *sum += state.1;
+                }
             }
-            odds[usize::from(x)] = sum.sum() + outside;
+            for (s, sum) in sums.iter().enumerate() {
+                odds[x + s] = sum.sum() + outside;
+            }
         }
         for x in GAP + 1..=ANY {
             let set = members(x);

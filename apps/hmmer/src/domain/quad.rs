@@ -1,65 +1,21 @@
 //! Four single-precision numbers side by side.
 //!
-//! Compilers turn these loops into single instructions of every processor that has vectors of four; no instruction set
-//! is chosen here, and every operation is rounded once, so the bits are the same everywhere.
+//! Every operation is rounded once and on its own, so the bits are the same everywhere. On x86-64 the vectors that every
+//! such processor has are used by name, for compilers cut arrays of four into pieces.
 
 use std::ops::{Add, AddAssign, Mul};
 
 /// Numbers of a [`Quad`].
 pub(super) const LANES: usize = 4;
 
-/// Four numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[repr(C, align(16))]
-pub(super) struct Quad(pub(super) [f32; LANES]);
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) use portable::Quad;
+#[cfg(target_arch = "x86_64")]
+pub(super) use sse::Quad;
 
-impl Quad {
-    pub(super) const ZERO: Quad = Quad([0.0; LANES]);
-
-    #[inline(always)]
-    pub(super) fn splat(value: f32) -> Self {
-        Quad([value; LANES])
-    }
-
-    /// Every number one lane up; `first` comes in.
-    #[inline(always)]
-    pub(super) fn up(self, first: f32) -> Self {
-        let [a, b, c, _] = self.0;
-        Quad([first, a, b, c])
-    }
-
-    /// Every number one lane down; zero comes in.
-    #[inline(always)]
-    pub(super) fn down(self) -> Self {
-        let [_, b, c, d] = self.0;
-        Quad([b, c, d, 0.0])
-    }
-
-    /// (a + b) + (c + d).
-    #[inline(always)]
-    pub(super) fn sum(self) -> f32 {
-        let [a, b, c, d] = self.0;
-        (a + b) + (c + d)
-    }
-
-    /// The larger of each pair.
-    #[inline(always)]
-    pub(super) fn max(self, other: Self) -> Self {
-        Quad(std::array::from_fn(|i| if self.0[i] > other.0[i] { self.0[i] } else { other.0[i] }))
-    }
-
-    /// These numbers where `gate` is positive, 0 elsewhere.
-    #[inline(always)]
-    pub(super) fn where_positive(self, gate: Self) -> Self {
-        Quad(std::array::from_fn(|i| if gate.0[i] > 0.0 { self.0[i] } else { 0.0 }))
-    }
-}
-
-impl Add for Quad {
-    type Output = Quad;
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        Quad(std::array::from_fn(|i| self.0[i] + other.0[i]))
+impl Default for Quad {
+    fn default() -> Self {
+        Self::ZERO
     }
 }
 
@@ -70,10 +26,191 @@ impl AddAssign for Quad {
     }
 }
 
-impl Mul for Quad {
-    type Output = Quad;
+impl Quad {
+    /// (a + b) + (c + d).
     #[inline(always)]
-    fn mul(self, other: Self) -> Self {
-        Quad(std::array::from_fn(|i| self.0[i] * other.0[i]))
+    pub(super) fn sum(self) -> f32 {
+        let [a, b, c, d] = self.to_array();
+        (a + b) + (c + d)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod sse {
+    use super::{Add, LANES, Mul};
+    use std::arch::x86_64::*;
+
+    /// Four numbers.
+    #[derive(Clone, Copy, Debug)]
+    pub(in super::super) struct Quad(__m128);
+
+    impl Quad {
+        pub(in super::super) const ZERO: Self = Self::splat(0.0);
+
+        #[inline(always)]
+        pub(in super::super) const fn new(values: [f32; LANES]) -> Self {
+            // SAFETY: both are 16 bytes, and all bit patterns are numbers of both.
+            Self(unsafe { std::mem::transmute::<[f32; LANES], __m128>(values) })
+        }
+
+        #[inline(always)]
+        pub(in super::super) const fn splat(value: f32) -> Self {
+            Self::new([value; LANES])
+        }
+
+        #[inline(always)]
+        pub(in super::super) fn to_array(self) -> [f32; LANES] {
+            // SAFETY: both are 16 bytes, and all bit patterns are numbers of both.
+            unsafe { std::mem::transmute::<__m128, [f32; LANES]>(self.0) }
+        }
+
+        /// Every number one lane up; `first` comes in.
+        #[inline(always)]
+        pub(in super::super) fn up(self, first: f32) -> Self {
+            // SAFETY: SSE is part of x86-64.
+            Self(unsafe { _mm_move_ss(_mm_shuffle_ps::<0b10_01_00_00>(self.0, self.0), _mm_set_ss(first)) })
+        }
+
+        /// Every number one lane down; zero comes in.
+        #[inline(always)]
+        pub(in super::super) fn down(self) -> Self {
+            // SAFETY: SSE is part of x86-64.
+            unsafe {
+                let rest = _mm_move_ss(self.0, _mm_setzero_ps());
+                Self(_mm_shuffle_ps::<0b00_11_10_01>(rest, rest))
+            }
+        }
+
+        /// The larger of each pair.
+        #[inline(always)]
+        pub(in super::super) fn max(self, other: Self) -> Self {
+            // SAFETY: SSE is part of x86-64.
+            Self(unsafe { _mm_max_ps(self.0, other.0) })
+        }
+
+        /// These numbers where `gate` is positive, 0 elsewhere.
+        #[inline(always)]
+        pub(in super::super) fn where_positive(self, gate: Self) -> Self {
+            // SAFETY: SSE is part of x86-64.
+            Self(unsafe { _mm_and_ps(_mm_cmpgt_ps(gate.0, _mm_setzero_ps()), self.0) })
+        }
+
+        /// Whether any number differs from the other's.
+        #[inline(always)]
+        pub(in super::super) fn differs(self, other: Self) -> bool {
+            // SAFETY: SSE is part of x86-64.
+            unsafe { _mm_movemask_ps(_mm_cmpneq_ps(self.0, other.0)) != 0 }
+        }
+    }
+
+    impl Add for Quad {
+        type Output = Quad;
+        #[inline(always)]
+        fn add(self, other: Self) -> Self {
+            // SAFETY: SSE is part of x86-64.
+            Self(unsafe { _mm_add_ps(self.0, other.0) })
+        }
+    }
+
+    impl Mul for Quad {
+        type Output = Quad;
+        #[inline(always)]
+        fn mul(self, other: Self) -> Self {
+            // SAFETY: SSE is part of x86-64.
+            Self(unsafe { _mm_mul_ps(self.0, other.0) })
+        }
+    }
+}
+
+#[cfg(any(test, not(target_arch = "x86_64")))]
+mod portable {
+    use super::{Add, LANES, Mul};
+    use std::array::from_fn;
+
+    /// Four numbers.
+    #[derive(Clone, Copy, Debug)]
+    #[repr(align(16))]
+    pub(in super::super) struct Quad([f32; LANES]);
+
+    impl Quad {
+        #[cfg_attr(target_arch = "x86_64", expect(dead_code))]
+        pub(in super::super) const ZERO: Self = Self([0.0; LANES]);
+
+        pub(in super::super) const fn new(values: [f32; LANES]) -> Self {
+            Self(values)
+        }
+
+        #[cfg_attr(target_arch = "x86_64", expect(dead_code))]
+        pub(in super::super) const fn splat(value: f32) -> Self {
+            Self([value; LANES])
+        }
+
+        pub(in super::super) fn to_array(self) -> [f32; LANES] {
+            self.0
+        }
+
+        /// Every number one lane up; `first` comes in.
+        pub(in super::super) fn up(self, first: f32) -> Self {
+            let [a, b, c, _] = self.0;
+            Self([first, a, b, c])
+        }
+
+        /// Every number one lane down; zero comes in.
+        pub(in super::super) fn down(self) -> Self {
+            let [_, b, c, d] = self.0;
+            Self([b, c, d, 0.0])
+        }
+
+        /// The larger of each pair.
+        pub(in super::super) fn max(self, other: Self) -> Self {
+            Self(from_fn(|i| if self.0[i] > other.0[i] { self.0[i] } else { other.0[i] }))
+        }
+
+        /// These numbers where `gate` is positive, 0 elsewhere.
+        pub(in super::super) fn where_positive(self, gate: Self) -> Self {
+            Self(from_fn(|i| if gate.0[i] > 0.0 { self.0[i] } else { 0.0 }))
+        }
+
+        /// Whether any number differs from the other's.
+        pub(in super::super) fn differs(self, other: Self) -> bool {
+            self.0 != other.0
+        }
+    }
+
+    impl Add for Quad {
+        type Output = Quad;
+        fn add(self, other: Self) -> Self {
+            Self(from_fn(|i| self.0[i] + other.0[i]))
+        }
+    }
+
+    impl Mul for Quad {
+        type Output = Quad;
+        fn mul(self, other: Self) -> Self {
+            Self(from_fn(|i| self.0[i] * other.0[i]))
+        }
+    }
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::{portable, sse};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn vectors_do_what_arrays_do(a: [f32; 4], b: [f32; 4]) {
+            let (x, y) = (sse::Quad::new(a), sse::Quad::new(b));
+            let (p, q) = (portable::Quad::new(a), portable::Quad::new(b));
+            let pairs = [
+                (x + y, p + q), (x * y, p * q), (x.up(b[2]), p.up(b[2])), (x.down(), p.down()),
+                (x.max(y), p.max(q)), (x.where_positive(y), p.where_positive(q)),
+            ];
+            for (vector, array) in pairs {
+                prop_assert_eq!(vector.to_array().map(f32::to_bits), array.to_array().map(f32::to_bits));
+            }
+            prop_assert_eq!(x.differs(y), p.differs(q));
+            prop_assert!(!x.differs(x));
+        }
     }
 }

@@ -80,10 +80,10 @@ impl Sample {
                     let (q, lane) = ((k - 1) % model.quads(), (k - 1) / model.quads());
                     let (step, before) = (&model.steps[q], preceding(forward.row(i - 1), q));
                     let weights = [
-                        forward.special[i - 1].b * step.begin.0[lane],
-                        before.m.0[lane] * step.mm.0[lane],
-                        before.i.0[lane] * step.im.0[lane],
-                        before.d.0[lane] * step.dm.0[lane],
+                        forward.special[i - 1].b * step.begin.to_array()[lane],
+                        before.m.to_array()[lane] * step.mm.to_array()[lane],
+                        before.i.to_array()[lane] * step.im.to_array()[lane],
+                        before.d.to_array()[lane] * step.dm.to_array()[lane],
                     ];
                     k -= 1;
                     i -= 1;
@@ -105,7 +105,10 @@ impl Sample {
                         (last.md.up(0.0), last.dd.up(0.0))
                     };
                     k -= 1;
-                    match random.choose([before.m.0[lane] * md.0[lane], before.d.0[lane] * dd.0[lane]]) {
+                    match random.choose([
+                        before.m.to_array()[lane] * md.to_array()[lane],
+                        before.d.to_array()[lane] * dd.to_array()[lane],
+                    ]) {
                         _ if k == 0 => return false,
                         0 => self.matched(i, k),
                         _ => State::D,
@@ -115,7 +118,10 @@ impl Sample {
                     let (q, lane) = ((k - 1) % model.quads(), (k - 1) / model.quads());
                     let (step, before) = (&model.steps[q], forward.row(i - 1)[q]);
                     i -= 1;
-                    match random.choose([before.m.0[lane] * step.mi.0[lane], before.i.0[lane] * step.ii.0[lane]]) {
+                    match random.choose([
+                        before.m.to_array()[lane] * step.mi.to_array()[lane],
+                        before.i.to_array()[lane] * step.ii.to_array()[lane],
+                    ]) {
                         0 => self.matched(i, k),
                         _ => self.inserted(k),
                     }
@@ -171,7 +177,7 @@ fn last_node(random: &mut Random, forward: &Matrix, i: usize) -> (usize, bool) {
         for (q, cell) in row.iter().enumerate() {
             for (values, matched) in [(cell.m * norm, true), (cell.d * norm, false)] {
                 for lane in 0..LANES {
-                    sum += f64::from(values.0[lane]);
+                    sum += f64::from(values.to_array()[lane]);
                     if roll < sum {
                         return (lane * row.len() + q + 1, matched);
                     }

@@ -61,7 +61,9 @@ impl Finder {
     /// cannot be reported. `correct_bias` is false to leave null2 out.
     pub fn hit(&mut self, residues: &[u8], correct_bias: bool, bound: &Bound) -> Option<Hit> {
         let length = residues.len();
-        let hopeless = |forward: f32, several: bool| !several && !bound.without_overlaps(f64::from(forward), length);
+        let hopeless = |forward: f32, covered: Option<usize>| {
+            covered.is_some_and(|covered| !bound.without_overlaps(forward.into(), length, covered))
+        };
         if length == 0 || !self.define(residues, hopeless) {
             return None;
         }

@@ -12,7 +12,7 @@ mod read;
 mod statistics;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use error::ProfileError;
 pub use local::{LocalNode, null1};

@@ -4,6 +4,11 @@ use proptest::prelude::*;
 use std::fmt::Write;
 use std::path::PathBuf;
 
+/// A profile of this many nodes, at each of which few residues are probable.
+pub(crate) fn made(seed: u32, nodes: usize) -> Profile {
+    parse(&text(nodes, 'f', generator(seed))).unwrap().remove(0)
+}
+
 /// A profile's text with probabilities from a generator of whole numbers.
 fn text(nodes: usize, version: char, mut next: impl FnMut() -> u32) -> String {
     let mut text = format!("HMMER3/{version} [made for a test]\nNAME  made\nACC   MA00001.1\nDESC  made for a test\n");
@@ -15,7 +20,10 @@ fn text(nodes: usize, version: char, mut next: impl FnMut() -> u32) -> String {
     }
     text += "HMM  A C D E F G H I K L M N P Q R S T V W Y\n     m->m m->i m->d i->m i->i d->m d->d\n";
     let mut group = |count: usize| {
-        let parts: Vec<f64> = (0..count).map(|_| f64::from(next() % 1000 + 1)).collect();
+        // Residues differ much; of transitions the first, to the next match state, is the most probable.
+        let part =
+            |i: usize, x: f64| if count == RESIDUES { x.powi(6) } else { x / (1.0 + 30.0 * (i > 0) as u8 as f64) };
+        let parts: Vec<f64> = (0..count).map(|i| part(i, f64::from(next() % 1000 + 1) / 1000.0)).collect();
         let total: f64 = parts.iter().sum();
         parts.iter().map(|part| format!(" {:.5}", -(part / total).ln())).collect::<String>()
     };
@@ -32,7 +40,7 @@ fn text(nodes: usize, version: char, mut next: impl FnMut() -> u32) -> String {
 }
 
 /// A linear congruential generator (Knuth's constants), enough for texts.
-fn generator(mut state: u32) -> impl FnMut() -> u32 {
+pub(crate) fn generator(mut state: u32) -> impl FnMut() -> u32 {
     move || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         state >> 8
