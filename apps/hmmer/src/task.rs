@@ -23,13 +23,20 @@ const CELL_FLOPS: f64 = 31.0;
 pub struct Score {
     isa: Isa,
     offsets: Arc<[u64]>,
+    /// Residues of the longest of every [`GROUP`] sequences.
+    longest: Vec<u64>,
 }
+
+/// Sequences of which the longest is remembered: plans ask for the longest of thousands of calls.
+const GROUP: usize = 64;
 
 impl Score {
     /// The task for a database whose sequence `i` has the residues from `offsets[i]` to `offsets[i + 1]`, and an
     /// instruction set that this processor supports; any other is replaced by plain code.
     pub fn new(isa: Isa, offsets: Arc<[u64]>) -> Score {
-        Score { isa: if isa.is_supported() { isa } else { Isa::Scalar }, offsets }
+        let lengths: Vec<u64> = offsets.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let longest = lengths.chunks(GROUP).map(|group| group.iter().copied().max().unwrap_or(0)).collect();
+        Score { isa: if isa.is_supported() { isa } else { Isa::Scalar }, offsets, longest }
     }
 
     /// The scalars for a call on the whole database.
@@ -40,6 +47,12 @@ impl Score {
     /// Offsets of the sequences of a call, and of their end.
     fn offsets(&self, first: u64, sequences: usize) -> &[u64] {
         &self.offsets[first as usize..=first as usize + sequences]
+    }
+
+    /// Residues of the longest sequence of a call, and perhaps of one of its neighbours.
+    fn longest(&self, first: u64, sequences: usize) -> u64 {
+        let groups = first as usize / GROUP..(first as usize + sequences).div_ceil(GROUP);
+        self.longest[groups].iter().copied().max().unwrap_or(0)
     }
 }
 
@@ -113,9 +126,14 @@ impl Task for Score {
 
     fn work(&self, call: &CallShape) -> Work {
         let (residues, nodes, sequences) = sizes(call);
+        let lanes = kernel::lanes(self.isa) as u64;
+        // The operations of idle lanes are executed too. Lanes that take one sequence after the other have all ended
+        // after at most so many rows (Graham 1966, on list scheduling); short calls with a long sequence are dear.
+        let longest = self.longest(call.scalars.u64(0), sequences as usize).min(residues);
+        let cells = (residues + (lanes - 1) * longest) * nodes;
         let (residues, nodes, sequences) = (residues as f64, nodes as f64, sequences as f64);
         Work {
-            flops: CELL_FLOPS * residues * nodes,
+            flops: CELL_FLOPS * cells as f64,
             bytes: residues + 4.0 * nodes * NODE_FLOATS as f64 + 8.0 * SCORES as f64 * sequences,
         }
     }
