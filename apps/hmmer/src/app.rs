@@ -205,6 +205,7 @@ impl Query {
             let name = path.display().to_string();
             move |e: std::io::Error| Error::After(format!("cannot write {name}: {e}; free space, or name another file"))
         };
+        let table = self.args.output.as_ref().map(|path| self.table(outcome).map(|text| (path, text))).transpose()?;
         if let Some(path) = &self.args.scores {
             write_whole(path, |out| {
                 writeln!(out, "#hmm\tseq\tL\tnull1_nats\tViterbi_nats\tForward_nats\tViterbi_bits\tForward_bits")?;
@@ -229,9 +230,16 @@ impl Query {
             })
             .map_err(|e| as_it_was(e, failed(path)))?;
         }
-        let Some(path) = &self.args.output else { return Ok(()) };
+        match table {
+            Some((path, text)) => write_whole(path, |out| out.write_all(&text)).map_err(failed(path)),
+            None => Ok(()),
+        }
+    }
+
+    /// The text of the table.
+    fn table(&self, outcome: &Outcome) -> Result<Vec<u8>, Error> {
         let mut text = Vec::new();
-        let written = |result: std::io::Result<()>| result.map_err(failed(path));
+        let written = |result: std::io::Result<()>| result.map_err(|e| Error::After(e.to_string()));
         for (number, (profile, &scores)) in self.profiles.iter().zip(&self.scores).enumerate() {
             let targets = self.args.targets.unwrap_or(self.database.len() as f64);
             let thresholds = Thresholds { evalue: self.args.evalue, ..Thresholds::new(targets) };
@@ -252,7 +260,7 @@ impl Query {
         let options = self.args.options();
         let footer = Footer { query_file: &query_file, target_file: &target_file, options: &options };
         written(write_footer(&mut text, footer))?;
-        written(write_whole(path, |out| out.write_all(&text)))
+        Ok(text)
     }
 
     /// Compares scores with the recurrences in double precision, as odds: these are what is summed.

@@ -53,7 +53,7 @@ impl Numbers {
 fn node(seed: u64, k: usize) -> (u8, f64) {
     // Numbers of their own for each node, so that profile and relatives agree.
     let mut numbers = Numbers::new(seed.wrapping_mul(1_000_003).wrapping_add(k as u64));
-    (numbers.residue(), 0.15 + 0.6 * numbers.uniform().powi(2))
+    (numbers.residue(), 0.25 + 0.6 * numbers.uniform().powi(2))
 }
 
 /// A profile of `nodes` nodes in HMMER's format.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Refuses, before any work, a file that could not be written after it.
 ///
 /// # Errors
-/// [`Error::Request`] when it is a directory, or lies in none.
+/// [`Error::Request`] when it is a directory, or lies in none that can be written.
 pub(crate) fn check_output(path: &Path) -> Result<(), Error> {
     let shown = path.display();
     let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -19,6 +19,9 @@ pub(crate) fn check_output(path: &Path) -> Result<(), Error> {
         let missing = directory.display();
         return Err(Error::Request(format!("cannot write {shown}: there is no directory {missing}; create it")));
     }
+    // A file without a name, gone at once, tells whether the directory can be written.
+    tempfile::tempfile_in(directory)
+        .map_err(|e| Error::Request(format!("cannot write {shown}: {e}; name a file in another directory")))?;
     Ok(())
 }
 

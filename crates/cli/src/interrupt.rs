@@ -27,7 +27,7 @@ impl Interrupt {
         ctrlc::set_handler(move || {
             // Relaxed: the flag guards nothing but this choice.
             if over.load(Ordering::Relaxed) {
-                say("interrupted after the run; its results are complete");
+                say("interrupted after the run; what is written is complete, the rest is not written");
                 std::process::exit(1);
             }
             if abort.is_raised() {

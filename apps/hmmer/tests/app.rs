@@ -1,0 +1,216 @@
+//! The application: the same table on every machine, what is skipped could not be reported, faults leave nothing behind,
+//! refusals in plain words.
+
+mod support;
+
+use multigrain::app::Application;
+use multigrain::prelude::*;
+use multigrain::rooms::store::{Faults, Operation, OperationKind, Verdict};
+use multigrain::testing;
+use multigrain_hmmer::app::Args;
+use multigrain_hmmer::domain::{Bound, Finder};
+use multigrain_hmmer::generate;
+use multigrain_hmmer::kernel::reference;
+use multigrain_hmmer::profile::Profile;
+use multigrain_hmmer::sequence::{Database, Limit};
+use multigrain_hmmer::table::{self, Named, Row, Thresholds};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use support::data;
+
+fn generated(directory: &Path, n: u64, m: u64, seed: u64) -> Args {
+    let output = Some(directory.join("table"));
+    Args { output, scores: Some(directory.join("scores")), n, m, seed, ..Args::default() }
+}
+
+/// Runs a request and gives the table and the scores that it wrote.
+fn run(runtime: &Runtime, args: &Args) -> Result<(String, String), Error> {
+    let app = args.prepare(runtime)?;
+    let outcome = runtime.run(&app.job, Settings::default())?;
+    let checked = (app.check)(&outcome)?;
+    assert!(checked.holds() && checked.elements > 0, "{checked:?}");
+    if let Some(after) = &app.after {
+        after(&outcome)?;
+    }
+    let read =
+        |path: &Option<PathBuf>| path.as_ref().map_or(String::new(), |path| std::fs::read_to_string(path).unwrap());
+    Ok((read(&args.output), read(&args.scores)))
+}
+
+fn detected() -> Runtime {
+    Runtime::new(Options::default()).unwrap()
+}
+
+#[test]
+fn every_machine_gives_the_same_table() {
+    let directory = tempfile::tempdir().unwrap();
+    for seed in 0..3 {
+        let args = generated(directory.path(), 250, 10 + 5 * seed, seed);
+        let expected = run(&detected(), &args).unwrap();
+        let mut ran = 0;
+        for machine in 20 * seed..20 * seed + 20 {
+            // The application's files lie in a place of their own.
+            let scratch = tempfile::tempdir().unwrap();
+            let runtime = testing::runtime(testing::machine(machine, 200, scratch.path()).unwrap()).unwrap();
+            let app = args.prepare(&runtime).unwrap();
+            match runtime.run(&app.job, Settings::default()) {
+                Ok(outcome) => app.after.as_ref().unwrap()(&outcome).unwrap(),
+                Err(error) if error.to_string().contains("does not fit") => continue,
+                Err(error) => panic!("seed {seed}, machine {machine}: {error}"),
+            }
+            let found = ["table", "scores"].map(|name| std::fs::read_to_string(directory.path().join(name)).unwrap());
+            assert!(found == [expected.0.clone(), expected.1.clone()], "seed {seed}, machine {machine}");
+            ran += 1;
+        }
+        assert!(ran > 8, "only {ran} of 20 machines hold it");
+    }
+}
+
+/// The rows of a search in which every sequence's domains are looked for.
+fn thorough(profile: &Profile, database: &Database, evalue: f64) -> Vec<Row> {
+    let everything = Bound::new(profile.forward, 1.0, f64::INFINITY);
+    let mut finder = Finder::new(profile);
+    let hits = (0..database.len()).filter_map(|i| {
+        let hit = finder.hit(&database.sequence(i).unwrap(), true, &everything)?;
+        let (name, description) = database.header(i).unwrap();
+        Some(Named { name, description, index: i as u64, hit })
+    });
+    let hits = hits.collect();
+    table::rows(profile, hits, &Thresholds { evalue, ..Thresholds::new(database.len() as f64) })
+}
+
+#[test]
+fn what_is_skipped_could_not_be_reported() {
+    let directory = tempfile::tempdir().unwrap();
+    let limit = Limit { memory_bytes: u64::MAX, directory: directory.path() };
+    for (seed, m, evalue) in [(1, 40, 10.0), (2, 25, 1e-3), (3, 70, 100.0)] {
+        let args = Args { evalue, ..generated(directory.path(), 700, m, seed) };
+        let (table, scores) = run(&detected(), &args).unwrap();
+        let profile = &Profile::parse(generate::profile(seed, m as usize).as_bytes(), Path::new("made")).unwrap()[0];
+        let text = generate::sequences(seed, args.n, m as usize);
+        let database = Database::from_text(text.as_bytes(), Path::new("made"), limit).unwrap();
+        let expected = thorough(profile, &database, evalue);
+        let mut printed = Vec::new();
+        table::write_rows(&mut printed, &expected).unwrap();
+        let rows: String = table.lines().filter(|l| !l.starts_with('#')).map(|l| format!("{l}\n")).collect();
+        assert!(!expected.is_empty(), "seed {seed} has no hits");
+        assert_eq!(rows, String::from_utf8(printed).unwrap(), "seed {seed}");
+        let nodes = profile.local();
+        for (i, line) in scores.lines().skip(1).enumerate().step_by(50) {
+            let fields: Vec<&str> = line.split('\t').collect();
+            let exact = reference(&nodes, &database.sequence(i).unwrap());
+            assert_eq!(fields[1], database.header(i).unwrap().0);
+            for (field, exact) in [(4, exact.viterbi), (5, exact.forward)] {
+                assert!((fields[field].parse::<f64>().unwrap() - exact).abs() < 1e-3, "{line}: {exact}");
+            }
+        }
+        assert_eq!(scores.lines().count(), database.len() + 1);
+    }
+}
+
+#[test]
+fn real_databases_give_the_hits_of_hmmsearch() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = "protdb/938293.PRJEB85.HG003687.faa";
+    for (profile, database, expected, nonull2) in [
+        ("hmm/globins4.hmm", "hmm/globins45.fa", "hmm/globins4.globins45.max.tbl", false),
+        ("hmm/fn3.hmm", database, "hmm/fn3.938293.PRJEB85.HG003687.max.tbl", false),
+        ("hmm/globins4.hmm", database, "hmm/globins4.938293.PRJEB85.HG003687.max_nonull2.tbl", true),
+    ] {
+        let (Some(profile), Some(database), Some(expected)) = (data(profile), data(database), data(expected)) else {
+            continue;
+        };
+        let output = Some(directory.path().join("table"));
+        let args = Args { profile: Some(profile), database: Some(database), output, nonull2, ..Args::default() };
+        let (found, _) = run(&detected(), &args).unwrap();
+        // Columns are as wide as the longest name; what they hold must be equal.
+        let rows = |text: &str| -> Vec<Vec<String>> {
+            let lines = text.lines().filter(|line| !line.starts_with('#'));
+            lines.map(|line| line.split_whitespace().map(str::to_owned).collect()).collect()
+        };
+        assert_eq!(rows(&found), rows(&std::fs::read_to_string(expected).unwrap()));
+    }
+}
+
+/// Fails one operation on files.
+struct Fail {
+    at: u64,
+    next: AtomicU64,
+}
+
+impl Faults for Fail {
+    fn before(&self, operation: &Operation<'_>) -> Verdict {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        if number == self.at && operation.kind != OperationKind::Remove { Verdict::Fail(5) } else { Verdict::Go }
+    }
+}
+
+#[test]
+fn failed_operations_on_files_leave_nothing_behind() {
+    let directory = tempfile::tempdir().unwrap();
+    let args = generated(directory.path(), 300, 8, 4);
+    let expected = run(&detected(), &args).unwrap();
+    // Residues take some 100 KB: more than an eighth of the memory.
+    let within = |faults: Option<Arc<dyn Faults>>| {
+        Runtime::new(Options { memory_bytes: Some(700 << 10), faults, ..Options::default() }).unwrap()
+    };
+    let clear = || ["table", "scores"].map(|name| std::fs::remove_file(directory.path().join(name)).is_ok());
+    clear();
+    assert!(run(&within(None), &args).unwrap() == expected, "from a file");
+    clear();
+    let none = Arc::new(Fail { at: u64::MAX, next: AtomicU64::new(0) });
+    run(&within(Some(none.clone())), &args).unwrap();
+    clear();
+    // One in so many that some thirty are tried; the first and the last among them.
+    let operations = none.next.load(Ordering::Relaxed);
+    let mut failed = 0;
+    for at in (0..operations).step_by(operations.div_ceil(30) as usize).chain([operations - 1]) {
+        let faults = Arc::new(Fail { at, next: AtomicU64::new(0) });
+        match run(&within(Some(faults)), &args) {
+            Ok(found) => assert!(found == expected, "operation {at}"),
+            Err(error) => {
+                failed += 1;
+                assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "operation {at}: {error}");
+            }
+        }
+        clear();
+    }
+    assert!(failed > 3, "{failed} of {operations} operations failed");
+}
+
+#[test]
+fn refusals_name_what_is_wrong() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    std::fs::write(path("p.hmm"), generate::profile(1, 5)).unwrap();
+    std::fs::write(path("db.fa"), generate::sequences(1, 3, 5)).unwrap();
+    std::fs::write(path("dna.hmm"), generate::profile(1, 5).replace("ALPH  amino", "ALPH  DNA")).unwrap();
+    std::fs::write(path("bad.fa"), ">a\nMKV\n>b\nMK1\n").unwrap();
+    let args = |profile: &str, database: &str, output: &str| Args {
+        profile: Some(path(profile)),
+        database: Some(path(database)),
+        output: Some(path(output)),
+        ..Args::default()
+    };
+    let fine = args("p.hmm", "db.fa", "table");
+    assert!(fine.prepare(&detected()).is_ok());
+    for (args, words) in [
+        (args("dna.hmm", "db.fa", "table"), &["dna.hmm", "DNA"][..]),
+        (args("p.hmm", "bad.fa", "table"), &["bad.fa:4:3"]),
+        (args("db.fa", "p.hmm", "table"), &["db.fa:1"]),
+        (args("p.hmm", "p.hmm", "table"), &["p.hmm:1", "HMMER3"]),
+        (args("p.hmm", "missing.fa", "table"), &["missing.fa"]),
+        (args("p.hmm", "db.fa", "nowhere/table"), &["nowhere", "create it"]),
+        (args("p.hmm", "db.fa", "db.fa"), &["db.fa", "written over"]),
+        (Args { evalue: f64::NAN, ..fine.clone() }, &["--evalue"]),
+        (Args { targets: Some(0.0), ..fine.clone() }, &["--targets"]),
+        (Args { m: 0, ..Args::default() }, &["--m 0"]),
+        (Args { scores: fine.output.clone(), ..fine }, &["table", "written over"]),
+    ] {
+        let Err(error) = args.prepare(&detected()) else { panic!("{args:?} was accepted") };
+        assert_eq!(error.exit_status(), 2);
+        let message = error.to_string();
+        assert!(words.iter().all(|word| message.contains(word)), "{words:?}: {message}");
+    }
+}
