@@ -47,10 +47,18 @@ fn has_disk(machine: &Machine) -> bool {
 /// # Errors
 /// When the system refuses what it needs.
 pub fn runtime(machine: Machine) -> Result<Runtime, Error> {
+    runtime_with(machine, Mapping::default())
+}
+
+/// As [`runtime`], with a mapping.
+///
+/// # Errors
+/// When the system refuses what it needs.
+pub fn runtime_with(machine: Machine, mapping: Mapping) -> Result<Runtime, Error> {
     Runtime::new(Options {
         machine: MachineChoice::Given(Box::new(machine)),
         disk_buffer_bytes: Some(TEST_BUFFER_BYTES),
-        mapping: Mapping::default(),
+        mapping,
         ..Options::default()
     })
 }
@@ -81,7 +89,7 @@ pub fn initial_bytes(job: &Job) -> Vec<Vec<u8>> {
 pub fn run_and_compare(runtime: &Runtime, job: &Job) -> Result<Option<Outcome>, String> {
     let planned = match runtime.plan(job) {
         Ok(planned) => planned,
-        Err(Error::Plan(PlanError::DoesNotFit { .. })) => return Ok(None),
+        Err(Error::Plan(PlanError::DoesNotFit { .. } | PlanError::MappingDoesNotFit { .. })) => return Ok(None),
         Err(error) => return Err(format!("plan: {error}")),
     };
     let explain = |what: String| format!("{what}\n{}\n{}", planned.machine.to_toml(), planned.plan);

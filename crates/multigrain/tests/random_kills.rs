@@ -3,11 +3,11 @@
 
 mod support;
 
-use multigrain::rooms::plan::testing::{Rng, random_bytes, random_machine, random_program};
+use multigrain::rooms::plan::testing::{Rng, random_bytes, random_machine, random_mapping, random_program};
 use multigrain::rooms::program::Role;
 use multigrain::rooms::store::BackendChoice;
 use multigrain::rooms::store::faults::{Count, DieAt, Faults};
-use multigrain::{Error, Job, Mapping, Sink, Source};
+use multigrain::{Error, Job, Sink, Source};
 use std::sync::Arc;
 use std::time::Duration;
 use support::{BUFFER_BYTES, Setup, run};
@@ -29,7 +29,8 @@ fn one(seed: u64) -> Result<Option<bool>, Failure> {
     let dram = machine.memory(machine.find("dram").ok_or("no dram")?).capacity_bytes;
     let machine = machine.with(&root, |m| m.path = Some(directory.path().to_owned()))?;
     let machine = machine.with_capacity("dram", dram + BUFFER_BYTES)?;
-    let setup = Setup { machine, mapping: Mapping::default(), backend: BackendChoice::Auto };
+    let mapping = random_mapping(seed, &machine);
+    let setup = Setup { machine, mapping, backend: BackendChoice::Auto };
     let bytes = random_bytes(&program, seed);
     let mut rng = Rng::new(seed ^ 0x6b69_6c6c);
     let mut job = Job::new("random", program.clone());

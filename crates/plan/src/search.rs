@@ -97,8 +97,24 @@ pub(crate) fn choose(
     let Some(smallest) = smallest else {
         return Err(PlanError::Empty);
     };
-    let capacity = facts.total_bytes.saturating_sub(smallest.reserved);
     let tile = describe(&smallest.tunables);
+    if fixed.is_empty() && smallest.partials > facts.own_partials_bytes_max {
+        // Blocks fit, but not what the reduction keeps beside the call's arguments.
+        let child = machine.memory(facts.child);
+        let parent = child.parent.map_or(child, |id| machine.memory(id));
+        let (offered, total) = (facts.own_partials_bytes_max, parent.capacity_bytes);
+        return Err(PlanError::DoesNotFit {
+            memory: parent.name.clone(),
+            task: task.name().to_owned(),
+            capacity: format_bytes(offered),
+            total: format_bytes(total),
+            reserved: format_bytes(total.saturating_sub(offered)),
+            tile,
+            need: format_bytes(smallest.partials),
+            enough: format_bytes(total.saturating_add((smallest.partials - offered).saturating_mul(4))),
+        });
+    }
+    let capacity = facts.total_bytes.saturating_sub(smallest.reserved);
     if fixed.is_empty() {
         // Room for rounding of addresses: one alignment for each argument.
         let slack = facts.align_bytes() * shape.shapes.len() as u64;

@@ -20,8 +20,8 @@ mod reductions;
 mod rng;
 mod tasks;
 
-pub use machine::random_machine;
-pub use mutate::mutate;
+pub use machine::{random_machine, random_mapping};
+pub use mutate::{mutate, mutate_reduction};
 pub use naive::{Naive, naive_plan};
 pub use program::{random_bytes, random_program};
 pub use reductions::{Dot, Mix, RankK};

@@ -1,8 +1,10 @@
 //! Random programs on random machines: what the passes make is proved right, what is damaged is found wrong.
 
 use multigrain_machine::TransferRules;
-use multigrain_plan::check::{check, edge_rules};
-use multigrain_plan::testing::{Naive, Rng, mutate, naive_plan, random_bytes, random_machine, random_program};
+use multigrain_plan::check::{Problem, check, edge_rules};
+use multigrain_plan::testing::{
+    Naive, Rng, mutate, mutate_reduction, naive_plan, random_bytes, random_machine, random_mapping, random_program,
+};
 use multigrain_plan::{Body, Mapping, Plan, PlanError, PlanOptions, Planner};
 use multigrain_program::{Arg, LeafContext, Program, RawView, Role};
 
@@ -12,9 +14,15 @@ const PROGRAMS: u64 = 300;
 fn planned(seed: u64, program: &Program) -> Option<(Plan, Vec<TransferRules>)> {
     let machine = random_machine(seed);
     let options = PlanOptions { disk_buffer_bytes: 0, ..PlanOptions::default() };
-    let mut planner =
-        Planner::new(&machine, Mapping::default(), options).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
-    match planner.plan(program) {
+    let with = |mapping: Mapping| {
+        let planner = Planner::new(&machine, mapping, options.clone());
+        planner.unwrap_or_else(|e| panic!("seed {seed}: {e}")).plan(program)
+    };
+    let plan = match with(random_mapping(seed, &machine)) {
+        Err(PlanError::MappingDoesNotFit { .. } | PlanError::DoesNotFit { .. }) => with(Mapping::default()),
+        planned => planned,
+    };
+    match plan {
         Ok(plan) => Some((Plan::clone(&plan), edge_rules(&machine).unwrap())),
         Err(PlanError::DoesNotFit { .. } | PlanError::Empty) => None,
         Err(error) => panic!("seed {seed}: {error}"),
@@ -37,6 +45,7 @@ fn what_the_passes_make_is_right() {
 #[test]
 fn damage_to_what_the_passes_make_is_found() {
     let (mut damaged, mut fitting) = (0, 0);
+    let (mut trees, mut by_meaning) = (0, 0);
     for seed in 0..PROGRAMS {
         let program = random_program(seed);
         let Some((plan, rules)) = planned(seed, &program) else { continue };
@@ -47,7 +56,14 @@ fn damage_to_what_the_passes_make_is_found() {
             damaged += 1;
             assert!(check(&wrong, &rules).is_err(), "seed {seed}: not found: {what}");
         }
+        for _ in 0..8 {
+            let Some((wrong, what)) = mutate_reduction(&plan, &mut rng) else { continue };
+            let error = check(&wrong, &rules).err().unwrap_or_else(|| panic!("seed {seed}: not found: {what}"));
+            trees += 1;
+            by_meaning += u32::from(matches!(error.problem, Problem::Reduction { .. }));
+        }
     }
+    assert!(trees > 300 && by_meaning * 2 > trees, "{trees} trees damaged, {by_meaning} found by what the calls mean");
     assert!(damaged > 3 * fitting, "only {damaged} of {fitting} plans were damaged");
 }
 

@@ -1,6 +1,8 @@
 //! Random machines.
 
 use super::rng::Rng;
+use super::tasks::SPAN;
+use crate::mapping::Mapping;
 use multigrain_machine::{Driver, Edge, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
 
 /// A random machine, a chain of two to four memories: perhaps a disk, main memory, perhaps one to four cores that
@@ -56,4 +58,21 @@ fn edge(rng: &mut Rng, driver: Driver, bytes_per_second: f64, latency_ns: f64) -
         strict: false,
     };
     Edge { rules, ..Edge::new(driver, bytes_per_second, latency_ns) }
+}
+
+/// Random small tiles for the tasks that reduce, at every memory below the root of a machine: left to themselves,
+/// planners make one contribution of what is so small. Sometimes none. What is asked for may not fit.
+pub fn random_mapping(seed: u64, machine: &Machine) -> Mapping {
+    let mut rng = Rng::new(seed ^ 0x7265_6475);
+    let mut mapping = Mapping::default();
+    if rng.percent(30) {
+        return mapping;
+    }
+    for id in machine.ids().filter(|&id| id != machine.root()) {
+        let memory = machine.memory(id).name.clone();
+        mapping.set("dot", &memory, "n", SPAN << rng.below(5));
+        mapping.set("rank k", &memory, "k", SPAN << rng.below(3));
+        mapping.set("rank k", &memory, "m", rng.range(1, 8));
+    }
+    mapping
 }

@@ -5,6 +5,7 @@
 //! plan does is wrong and not its bookkeeping.
 
 mod calls;
+mod reductions;
 mod slots;
 mod totals;
 mod transfers;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 /// Does one kind of damage, or nothing where the plan offers no place for it; says what it did.
 type Damage = fn(&mut Plan, &mut Rng) -> Option<String>;
 
-const DAMAGES: [Damage; 24] = [
+const DAMAGES: [Damage; 29] = [
     transfers::drop_fetch,
     transfers::await_fetch_late,
     transfers::drop_store,
@@ -40,6 +41,11 @@ const DAMAGES: [Damage; 24] = [
     calls::drop_signal,
     calls::signal_early,
     calls::wait_too_long,
+    reductions::exchange_operands,
+    reductions::exchange_contributions,
+    reductions::merge_twice,
+    reductions::other_operator,
+    reductions::other_tree,
     totals::traffic,
     totals::capacity,
 ];
@@ -61,6 +67,21 @@ pub fn mutate(plan: &Plan, rng: &mut Rng) -> Option<(Plan, String)> {
         return Some((damaged, format!("in the plan of class {class}: {what}")));
     }
     let mut damages = DAMAGES;
+    rng.shuffle(&mut damages);
+    let what = damages.iter().find_map(|damage| damage(&mut damaged, rng))?;
+    Some((damaged, what))
+}
+
+/// As [`mutate`], of the plan's own calls only and only to the tree of a reduction. `None` when it reduces nothing.
+pub fn mutate_reduction(plan: &Plan, rng: &mut Rng) -> Option<(Plan, String)> {
+    let mut damaged = plan.clone();
+    let mut damages: [Damage; 5] = [
+        reductions::exchange_operands,
+        reductions::exchange_contributions,
+        reductions::merge_twice,
+        reductions::other_operator,
+        reductions::other_tree,
+    ];
     rng.shuffle(&mut damages);
     let what = damages.iter().find_map(|damage| damage(&mut damaged, rng))?;
     Some((damaged, what))
