@@ -3,7 +3,8 @@
 //! In comes a [`Request`]: operation, algorithm, group with its [`Topology`], root, bytes. Out comes, for each
 //! participant, a [`Schedule`]: a list of [`Step`]s (signal, await, put, get, flush, combine, release) that whoever
 //! moves the bytes executes literally, be it threads in shared memory or a simulator in virtual time. [`check`] proves
-//! such lists, for all interleavings of small groups and by happens-before for large ones. This crate never starts a thread, moves a byte, or reads a clock.
+//! such lists, for all interleavings of small groups and by happens-before for large ones; [`choice`] holds tables that
+//! say which algorithm serves a size best. This crate never starts a thread, moves a byte, or reads a clock.
 //!
 //! `docs/collectives.md` beside this crate describes the algorithms with their sources, how consecutive operations
 //! share the signal registers, the order in which reductions combine, and what is proved.
@@ -26,6 +27,7 @@
 mod algorithm;
 mod build;
 pub mod check;
+pub mod choice;
 mod error;
 mod exchange;
 mod operation;
