@@ -122,34 +122,40 @@ impl Table {
         &self.rows
     }
 
-    /// What to do: the line of the smallest measured size and bytes that are not smaller, or of the largest.
-    pub fn pick(&self, kind: Kind, size: u32, bytes: u64) -> &Row {
-        let of_kind = || self.rows.iter().filter(move |row| row.kind == kind);
-        let size = of_kind().map(|row| row.size_max).find(|&max| size <= max).unwrap_or(u32::MAX);
-        let last_size = of_kind().map(|row| row.size_max).next_back().unwrap_or(size).min(size);
-        let of_size = || of_kind().filter(move |row| row.size_max == last_size);
-        let found = of_size().find(|row| bytes <= row.bytes_max).or_else(|| of_size().next_back());
-        // Both constructors give every kind a line.
-        found.unwrap_or(&self.rows[0])
+    /// The lines for groups of `size`: those of the smallest measured size that is not smaller, or of the largest.
+    pub fn lines(&self, kind: Kind, size: u32) -> &[Row] {
+        let of_kind = between(&self.rows, |row| row.kind.cmp(&kind));
+        let size_max = of_kind.iter().map(|row| row.size_max).find(|&max| size <= max);
+        let size_max = size_max.or(of_kind.last().map(|row| row.size_max));
+        size_max.map_or(&[], |size_max| between(of_kind, |row| row.size_max.cmp(&size_max)))
     }
 
-    /// Every algorithm that the table uses, by the operation that it performs.
-    pub fn algorithms(&self) -> Vec<(Kind, Algorithm)> {
-        let mut found = Vec::new();
-        for row in &self.rows {
-            match row.way {
-                Way::Direct(algorithm) => found.push((row.kind, algorithm)),
-                Way::Allreduce(algorithm) => found.push((Kind::Allreduce, algorithm)),
-                Way::ReduceBroadcast(up, down) => found.extend([(Kind::Reduce, up), (Kind::Broadcast, down)]),
-            }
-        }
-        found.sort_unstable();
-        found.dedup();
-        found
+    /// What to do: of [`Table::lines`] that of the smallest measured bytes that are not fewer, or of the most.
+    pub fn pick(&self, kind: Kind, size: u32, bytes: u64) -> &Row {
+        let lines = self.lines(kind, size);
+        // All constructors give every kind a line.
+        lines.iter().find(|row| bytes <= row.bytes_max).or(lines.last()).unwrap_or(&self.rows[0])
     }
 }
 
+/// The rows that compare equal, of rows that ascend.
+fn between(rows: &[Row], compare: impl Fn(&Row) -> std::cmp::Ordering) -> &[Row] {
+    let first = rows.partition_point(|row| compare(row).is_lt());
+    let end = rows.partition_point(|row| compare(row).is_le());
+    &rows[first..end]
+}
+
 impl Way {
+    /// The algorithms that execute an operation, with what each performs.
+    pub fn parts(self, kind: Kind) -> impl Iterator<Item = (Kind, Algorithm)> {
+        let (first, second) = match self {
+            Way::Direct(algorithm) => ((kind, algorithm), None),
+            Way::Allreduce(algorithm) => ((Kind::Allreduce, algorithm), None),
+            Way::ReduceBroadcast(up, down) => ((Kind::Reduce, up), Some((Kind::Broadcast, down))),
+        };
+        std::iter::once(first).chain(second)
+    }
+
     /// Its name for an operation: `TTRed(2)`, `as PEAllred`, `BTRed, then BTBcast`.
     pub fn name(self, kind: Kind) -> String {
         match self {

@@ -2,7 +2,8 @@
 //!
 //! In come jobs (closures that take a worker index) and ranges of workers to execute them on. Out go their
 //! completion, or the panic of the first worker that failed. A [`Team`] owns the threads, [`Progress`] lets one worker
-//! wait for another's steps, [`ChainQueue`] balances load in one address space, [`Abort`] ends every wait of a run.
+//! wait for another's steps, [`collective::Collective`] executes barriers, broadcasts and reductions, [`ChainQueue`]
+//! balances load in one address space, [`Abort`] ends every wait of a run.
 //! Waiting is always the same protocol, spin and then park, described and model-checked in `SLEEP.md` beside this
 //! crate. This crate never decides what to compute or who computes it, never yields in a loop, and allocates nothing on
 //! the path of a fork.
@@ -21,6 +22,7 @@
 mod abort;
 mod bind;
 mod chains;
+pub mod collective;
 mod fork;
 mod mailbox;
 mod pad;

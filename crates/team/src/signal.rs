@@ -1,17 +1,18 @@
-//! A count that threads wait for: the one place where this crate spins, sleeps and wakes. SLEEP.md names the states
+//! A word that threads wait for, a count or a set of bits: the one place where this crate spins, sleeps and wakes. SLEEP.md names the states
 //! and proves that no wake-up is lost; the names in brackets below are those of its races.
 
 use crate::abort::{Abort, Aborted};
 use crate::spin::SpinLimit;
 use crate::sync::{AtomicU64, Mutex, Ordering, Thread, current, lock, park, spin_loop};
 
-/// Bit 0 of the word: a thread has announced that it is about to park, or has parked.
-const SLEEPY: u64 = 1;
+/// Bit 0 of the word, whatever the others mean: a thread has announced that it is about to park, or has parked.
+pub(crate) const SLEEPY: u64 = 1;
 
 /// The count starts at bit 1. At a step a nanosecond its 63 bits last for 292 years.
 const ONE_STEP: u64 = 2;
 
-/// A count of steps, and the threads asleep until it has grown.
+/// A count of steps, and the threads asleep until it has grown; or a set of bits, and the threads asleep until some of
+/// them have changed (see `collective::register`).
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Signal {
@@ -50,16 +51,39 @@ impl Signal {
     /// Returns when the count has reached `target`, or when `abort` is raised before.
     #[inline]
     pub(crate) fn wait(&self, target: u64, spin: SpinLimit, abort: Option<&Abort>) -> Result<(), Aborted> {
+        self.wait_until(|word| word / ONE_STEP >= target, spin, abort)
+    }
+
+    /// For a word that is a set of bits instead of a count: flips `bits`, of which none is [`SLEEPY`]. What the caller
+    /// did before is visible to whoever sees it.
+    #[inline]
+    pub(crate) fn flip(&self, bits: u64) {
+        // As in `advance`: one operation publishes, and learns whether anybody sleeps.
+        let before = self.word.fetch_xor(bits, Ordering::Release);
+        if before & SLEEPY != 0 {
+            self.wake_all();
+        }
+    }
+
+    /// Returns when the word satisfies `ready`, which must not look at [`SLEEPY`], or when `abort` is raised before.
+    #[inline]
+    pub(crate) fn wait_until(
+        &self,
+        ready: impl Fn(u64) -> bool,
+        spin: SpinLimit,
+        abort: Option<&Abort>,
+    ) -> Result<(), Aborted> {
         let mut polls = spin.polls();
         loop {
-            if self.count() >= target {
+            // Acquire as in `count`.
+            if ready(self.word.load(Ordering::Acquire)) {
                 return Ok(());
             }
             if abort.is_some_and(Abort::is_raised) {
                 return Err(Aborted);
             }
             if polls == 0 {
-                return self.sleep(target, abort);
+                return self.sleep(&ready, abort);
             }
             polls -= 1;
             spin_loop();
@@ -68,10 +92,10 @@ impl Signal {
 
     #[cold]
     #[inline(never)]
-    fn sleep(&self, target: u64, abort: Option<&Abort>) -> Result<(), Aborted> {
+    fn sleep(&self, ready: &dyn Fn(u64) -> bool, abort: Option<&Abort>) -> Result<(), Aborted> {
         let me = current();
         loop {
-            if !self.announce(target, &me) {
+            if !self.announce(ready, &me) {
                 return Ok(());
             }
             if !abort.is_none_or(|abort| abort.announce(&me)) {
@@ -85,7 +109,7 @@ impl Signal {
             if let Some(abort) = abort {
                 abort.retract(&me);
             }
-            if self.count() >= target {
+            if ready(self.word.load(Ordering::Acquire)) {
                 return Ok(());
             }
             if abort.is_some_and(Abort::is_raised) {
@@ -94,17 +118,17 @@ impl Signal {
         }
     }
 
-    /// Enters the calling thread among the sleepers, unless the count has reached `target`: then false.
-    fn announce(&self, target: u64, me: &Thread) -> bool {
+    /// Enters the calling thread among the sleepers, unless the word is `ready`: then false.
+    fn announce(&self, ready: &dyn Fn(u64) -> bool, me: &Thread) -> bool {
         // The lock is held from before the bit is set until the thread is in the list, so that a step that finds the
         // bit finds the thread [empty list].
         let mut sleepers = lock(&self.sleepers);
         let mut seen = self.word.load(Ordering::Acquire);
         loop {
-            if seen / ONE_STEP >= target {
+            if ready(seen) {
                 return false;
             }
-            // The bit is set in the very state of the count that was found too small [lost wake-up]. Relaxed is
+            // The bit is set in the very state of the word that was found not ready [lost wake-up]. Relaxed is
             // enough on success: the bit carries no data, the lock carries the list. Acquire on failure as in `count`.
             match self.word.compare_exchange_weak(seen, seen | SLEEPY, Ordering::Relaxed, Ordering::Acquire) {
                 Ok(_) => break,
