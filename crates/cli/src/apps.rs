@@ -15,6 +15,8 @@ pub(crate) enum App {
     Sgemm(multigrain_sgemm::app::Args),
     /// Convolution of a matrix or a picture with a small kernel
     Conv2d(multigrain_conv2d::app::Args),
+    /// Fourier transform of a volume of complex64
+    Fft3d(multigrain_fft3d::app::Args),
     /// Particles that attract each other, step by step
     Gravity(multigrain_gravity::app::Args),
     /// Scores of protein sequences against profile hidden Markov models
@@ -29,6 +31,7 @@ impl App {
             App::Sgemv(args) => args.prepare(runtime),
             App::Sgemm(args) => args.prepare(runtime),
             App::Conv2d(args) => args.prepare(runtime),
+            App::Fft3d(args) => args.prepare(runtime),
             App::Gravity(args) => args.prepare(runtime),
             App::Hmmer(args) => args.prepare(runtime),
         }

@@ -7,7 +7,8 @@ use multigrain_machine::{Driver, Machine, MemoryId};
 use multigrain_plan::testing::{Rng, random_machine};
 use multigrain_plan::{PlanError, check};
 use multigrain_program::{
-    CallShape, Callee, DynTask, ElementType, LeafContext, Parts, Program, RawView, Region, Role, Scalars, Tunables,
+    CallShape, Callee, DynTask, ElementType, LeafContext, Parts, Program, RawView, Region, Role, Scalars, SubCall,
+    Tunables,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -159,6 +160,10 @@ fn split(task: &Arc<dyn DynTask>, views: &[RawView], scalars: &Scalars, depth: u
         unsafe { task.leaf(views, &mut LeafContext { scalars, scratch }) };
         return;
     }
+    let stages = task.stages(&call);
+    if !stages.is_empty() && rng.percent(50) {
+        return run_parts(&stages, task, &call, views, depth, rng);
+    }
     let mut tunables = Tunables::new();
     for axis in task.tunables(&call) {
         let steps = axis.extent.div_ceil(axis.multiple.max(1));
@@ -179,7 +184,19 @@ fn split(task: &Arc<dyn DynTask>, views: &[RawView], scalars: &Scalars, depth: u
         .copied()
         .chain(partials.map(|(decl, words)| RawView::dense(words.as_mut_ptr().cast(), decl.shape)))
         .collect();
-    for sub in made.calls {
+    run_parts(&made.calls, task, &call, &views, depth - 1, rng);
+}
+
+/// Runs sub-calls of a call, each split again.
+fn run_parts(
+    calls: &[SubCall],
+    task: &Arc<dyn DynTask>,
+    call: &CallShape,
+    views: &[RawView],
+    depth: usize,
+    rng: &mut Rng,
+) {
+    for sub in calls {
         let callee = match &sub.callee {
             Callee::Itself => task,
             Callee::Task(other) => other,
@@ -192,13 +209,13 @@ fn split(task: &Arc<dyn DynTask>, views: &[RawView], scalars: &Scalars, depth: u
                 let view = &views[from];
                 assert!(
                     !region.is_empty() && Region::whole(view.shape).contains(&region),
-                    "{} splits {call:?} by {tunables:?} into {region} of argument {from}",
+                    "{} makes of {call:?} a call on {region} of argument {from}",
                     task.name()
                 );
                 view.part(region.start(), region.shape(), param.element.size_bytes())
             })
             .collect();
-        split(callee, &parts, &sub.scalars, depth - 1, rng);
+        split(callee, &parts, &sub.scalars, depth, rng);
     }
 }
 

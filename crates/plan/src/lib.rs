@@ -20,6 +20,7 @@ mod remaining;
 mod report;
 mod scope;
 mod search;
+mod stages;
 mod staging;
 pub mod testing;
 

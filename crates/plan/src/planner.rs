@@ -3,12 +3,13 @@
 use crate::edge::{Draft, EdgeFacts, TaskRef, draft, facts};
 use crate::error::PlanError;
 use crate::mapping::Mapping;
-use crate::plan::{Body, CallClass, Plan, SourceCall};
+use crate::plan::{Body, CallClass, PassReport, Plan, SourceCall};
 use crate::remaining::{Repair, Rest, remaining};
 use crate::scope::{Key, Scope, identity, split};
 use crate::search::choose;
-use multigrain_machine::{Machine, MemoryId, format_bytes};
-use multigrain_program::{CallShape, Program, Tunables};
+use crate::stages::stages;
+use multigrain_machine::{Machine, MemoryId, approximate_bytes, format_bytes};
+use multigrain_program::{ArrayDecl, CallShape, Program, Role, Tunables};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -147,6 +148,8 @@ impl<'m> Planner<'m> {
         below_bytes_max: u64,
     ) -> Result<(Arc<Plan>, Repair), PlanError> {
         let (machine, level) = (self.machine, facts.level);
+        let (apart, mut stage_reports) = stages(self, facts, scope)?;
+        let scope = apart.as_ref().unwrap_or(scope);
         let mut report: Vec<(String, Vec<(&'static str, u64)>)> = Vec::new();
         let mut parts = split(scope, |task, shape| {
             let tunables = self.tunables(facts, task, shape)?;
@@ -161,6 +164,23 @@ impl<'m> Planner<'m> {
         let draft = draft(facts, &parts, self.options.depth_max, true, offsets)
             .map_err(|overflow| self.overflow(facts, &parts, overflow))?;
         let Draft { children, balanced, seconds, traffic, capacity_bytes, scratch_bytes, mut passes, .. } = draft;
+        if !stage_reports.is_empty() && facts.stages() {
+            let results = scope.arrays.iter().filter(|a| matches!(a.role, Role::Output | Role::InOut));
+            let results: u64 = results.map(ArrayDecl::bytes).sum();
+            let times = |bytes: u64| bytes as f64 / results.max(1) as f64;
+            stage_reports.push(PassReport {
+                pass: "stages",
+                summary: format!(
+                    "{} passes over {}, which goes down {:.2} times and up {:.2} times",
+                    scope.calls.len(),
+                    approximate_bytes(results),
+                    times(traffic.bytes_down),
+                    times(traffic.bytes_up)
+                ),
+            });
+        }
+        stage_reports.append(&mut passes);
+        let mut passes = stage_reports;
         passes.extend(parts.reduction_report(scope));
         let leaf = level + 2 == self.levels.len();
         // In a shared address space the children's partial results lie beside those of this plan.
@@ -232,7 +252,16 @@ impl<'m> Planner<'m> {
         Ok(plan)
     }
 
-    fn tunables(&mut self, facts: &EdgeFacts<'_>, task: &TaskRef, shape: &CallShape) -> Result<Tunables, PlanError> {
+    pub(crate) fn memory_name(&self, memory: MemoryId) -> String {
+        self.machine.memory(memory).name.clone()
+    }
+
+    pub(crate) fn tunables(
+        &mut self,
+        facts: &EdgeFacts<'_>,
+        task: &TaskRef,
+        shape: &CallShape,
+    ) -> Result<Tunables, PlanError> {
         let key = (facts.level, facts.partials_bytes, facts.own_partials_bytes_max, (identity(task), shape.clone()));
         if let Some(tunables) = self.chosen.get(&key) {
             return Ok(tunables.clone());

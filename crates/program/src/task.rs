@@ -150,6 +150,13 @@ pub trait Task: Send + Sync + 'static {
         None
     }
 
+    /// The call as a short sequence of calls on its arguments, each of which is then split by its own tunables, with
+    /// other block shapes than its neighbours; empty when the task is no such sequence. A planner takes a call apart
+    /// like this where no block of it fits, or where its blocks are fewer than the workers.
+    fn stages(&self, _call: &CallShape) -> Vec<SubCall> {
+        Vec::new()
+    }
+
     /// Leaf variant for a processor with vector units: computes the call on blocks in its memory. For a task that
     /// reduces, the contribution of one span, or of a shorter rest.
     fn leaf(&self, views: <Self::Params as ParamList>::Views<'_>, context: &mut LeafContext<'_>);
@@ -180,6 +187,10 @@ pub trait DynTask: Send + Sync {
     fn tunables(&self, call: &CallShape) -> Vec<Tunable>;
     /// See [`Task::split`].
     fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall>;
+    /// See [`Task::stages`].
+    fn stages(&self, _call: &CallShape) -> Vec<SubCall> {
+        Vec::new()
+    }
     /// See [`Task::reduced_axis`].
     fn reduced_axis(&self) -> Option<&'static str> {
         None
@@ -272,6 +283,10 @@ impl<T: Task> DynTask for Erased<T> {
 
     fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
         self.task.split(call, tunables)
+    }
+
+    fn stages(&self, call: &CallShape) -> Vec<SubCall> {
+        self.task.stages(call)
     }
 
     fn reduced_axis(&self) -> Option<&'static str> {

@@ -31,7 +31,7 @@ pub use report::{CheckReport, EdgeReport};
 use self::splits::splits;
 use crate::plan::{Body, CallClass, Plan, SourceCall};
 use multigrain_machine::{Machine, MachineError, TransferRules};
-use multigrain_program::{Access, Arg, Args, Region, Role, Tunables};
+use multigrain_program::{Access, Arg, Args, CallShape, Callee, DynTask, Region, Role, Scalars, Tunables};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
@@ -137,11 +137,33 @@ fn interface(plan: &Plan, class: &CallClass, inner: &Plan) -> Result<(), Problem
     {
         return Ok(());
     }
-    let mut tunables = Tunables::new();
-    let chosen = inner.tunables.iter().filter(|(name, _)| name == task.name());
-    for &(name, value) in chosen.flat_map(|(_, values)| values) {
-        tunables.set(name, value);
+    let mut sources = Vec::new();
+    sources_of(task, &args, &class.shape.scalars, inner, &mut sources);
+    splits(inner, &sources, params.len())
+}
+
+/// The calls that a call means before they are split: itself, or those of its stages where the plan has tunables for
+/// these instead.
+fn sources_of(task: &Arc<dyn DynTask>, args: &Args, scalars: &Scalars, plan: &Plan, sources: &mut Vec<SourceCall>) {
+    let shapes = args.iter().map(|arg| arg.region.shape()).collect();
+    let stages = task.stages(&CallShape { shapes, scalars: scalars.clone() });
+    let mut chosen = plan.tunables.iter().filter(|(name, _)| name == task.name()).peekable();
+    if stages.is_empty() || chosen.peek().is_some() {
+        let mut tunables = Tunables::new();
+        for &(name, value) in chosen.flat_map(|(_, values)| values) {
+            tunables.set(name, value);
+        }
+        sources.push(SourceCall { task: task.clone(), args: args.clone(), scalars: scalars.clone(), tunables });
+        return;
     }
-    let scalars = class.shape.scalars.clone();
-    splits(inner, &[SourceCall { task: task.clone(), args, scalars, tunables }], params.len())
+    for stage in &stages {
+        // A task is never its own stage.
+        let Callee::Task(callee) = &stage.callee else { continue };
+        let arg = |(param, region): &(usize, Region)| {
+            let outer = &args[*param];
+            Arg { array: outer.array, region: region.within(&outer.region) }
+        };
+        let inner: Args = stage.args.iter().map(arg).collect();
+        sources_of(callee, &inner, &stage.scalars, plan, sources);
+    }
 }

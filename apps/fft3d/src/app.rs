@@ -1,0 +1,144 @@
+//! The command: a volume in a file or generated from a seed is transformed.
+
+use crate::check;
+use crate::kernel::{PRIMES, radices};
+use crate::task::{InPlace, Into, Setup, direction};
+use multigrain::app::{AppJob, Application, input, output};
+use multigrain::prelude::*;
+use multigrain_simd::Isa;
+use std::path::PathBuf;
+
+/// Discrete Fourier transform of a volume of complex64, lengths with the factors 2, 3, 5 and 7
+///
+/// The forward transform is a plain sum, the inverse one divides by the number of elements, as NumPy's fftn and ifftn
+/// do. A generated volume is transformed in place.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Args {
+    /// Volume of three dimensions: .npy of complex64, or bare complex64 with --shape; generated when left out
+    #[arg(value_name = "IN")]
+    pub input: Option<PathBuf>,
+    /// File for the result: .npy, or bare complex64 under any other name; without it the result is discarded
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// The inverse transform
+    #[arg(long)]
+    pub inverse: bool,
+    /// Length of all three axes of a generated volume [default: 256]
+    #[arg(long, conflicts_with = "shape")]
+    pub n: Option<u64>,
+    /// Lengths of the axes, slowest first: 512,256,128
+    #[arg(long, value_name = "X,Y,Z", value_delimiter = ',', num_args = 1)]
+    pub shape: Vec<u64>,
+    /// Seed of a generated volume
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+impl Application for Args {
+    fn prepare(&self, runtime: &Runtime) -> Result<AppJob, Error> {
+        let given = match &self.shape[..] {
+            [] => self.n.map(|n| [n; 3]),
+            &[x, y, z] => Some([x, y, z]),
+            other => {
+                return Err(Error::Request(format!("--shape has {} lengths; three are needed: X,Y,Z", other.len())));
+            }
+        };
+        let (shape, source) = match &self.input {
+            Some(path) => {
+                let given = given.as_ref().map(<[u64; 3]>::as_slice);
+                let (shape, source) = input(runtime, path, ElementType::C64, 3, given)?;
+                let dims = shape.dims();
+                ([dims[0], dims[1], dims[2]], Some(source))
+            }
+            None => (given.unwrap_or([256; 3]), None),
+        };
+        let name = self.input.as_ref().map_or("the volume".to_owned(), |path| path.display().to_string());
+        check_lengths(&name, shape)?;
+        let mut program = Program::new();
+        let generated = Source::Generated { seed: self.seed };
+        let (first, result, job) = match source {
+            Some(source) => {
+                let from = program.array::<Complex32, 3>("in", shape, Role::Input)?;
+                let to = program.array::<Complex32, 3>("out", shape, Role::Output)?;
+                let setup = setup(&name, shape)?;
+                let task = program.task(Into::new(&setup));
+                program.call(task, (from.all(), to.all()), direction(self.inverse))?;
+                let job = Job::new("fft3d", program).with_source(from.index(), source);
+                (check::Initial::Array(from.index()), to.index(), job)
+            }
+            None => {
+                let data = program.array::<Complex32, 3>("data", shape, Role::InOut)?;
+                let setup = setup(&name, shape)?;
+                let task = program.task(InPlace::new(&setup));
+                program.call(task, (data.all(),), direction(self.inverse))?;
+                let job = Job::new("fft3d", program).with_source(data.index(), generated);
+                (check::Initial::Generated(self.seed), data.index(), job)
+            }
+        };
+        let job = match &self.output {
+            Some(path) => job.with_sink(result, output(path)),
+            None => job,
+        };
+        let inverse = self.inverse;
+        let check = Box::new(move |outcome: &Outcome| check::check(outcome, &first, result, shape, inverse));
+        let [x, y, z] = shape;
+        Ok(AppJob { job, shape: vec![("x", x), ("y", y), ("z", z)], check, after: None })
+    }
+}
+
+fn setup(name: &str, shape: [u64; 3]) -> Result<std::sync::Arc<Setup>, Error> {
+    let [x, y, z] = shape;
+    Setup::new(Isa::detect(), shape)
+        .ok_or_else(|| Error::Request(format!("{name} is {x} x {y} x {z}: too long to be indexed on this computer")))
+}
+
+/// Refuses lengths that have other factors, with the nearest that have not.
+fn check_lengths(name: &str, shape: [u64; 3]) -> Result<(), Error> {
+    let [x, y, z] = shape;
+    for (axis, n) in ["x", "y", "z"].into_iter().zip(shape) {
+        if n == 0 {
+            return Err(Error::Request(format!(
+                "{name} is {x} x {y} x {z}: a dimension of length zero holds nothing to compute"
+            )));
+        }
+        if radices(n).is_none() {
+            let rest = PRIMES.iter().fold(n, |mut rest, prime| {
+                while rest.is_multiple_of(*prime) {
+                    rest /= prime;
+                }
+                rest
+            });
+            return Err(Error::Request(format!(
+                "{name} is {x} x {y} x {z}: the length {n} along {axis} has the factor {rest}, and only 2, 3, 5 and 7 are \
+                 taken; the nearest lengths are {}",
+                nearest(n)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The nearest good lengths below and above, as text.
+fn nearest(n: u64) -> String {
+    // Good lengths are the products of powers of the primes: those up to twice n, which is never far enough to miss one
+    // above, are few thousands even for the longest n.
+    let most = u128::from(n) * 2;
+    let mut good = vec![1u128];
+    for prime in PRIMES {
+        let mut i = 0;
+        while i < good.len() {
+            let next = good[i] * u128::from(prime);
+            if next <= most {
+                good.push(next);
+            }
+            i += 1;
+        }
+    }
+    let below = good.iter().copied().filter(|&g| g < u128::from(n)).max();
+    let above = good.iter().copied().filter(|&g| g > u128::from(n) && g <= u128::from(u64::MAX)).min();
+    match (below, above) {
+        (Some(below), Some(above)) => format!("{below} and {above}"),
+        (Some(only), None) | (None, Some(only)) => only.to_string(),
+        (None, None) => "none".into(),
+    }
+}

@@ -1,0 +1,117 @@
+//! Pass "stages": which calls are taken apart into a sequence of calls that are split each by its own tunables.
+//!
+//! A task may be a sequence of others over the same arrays, say transforms along one axis after the other, whose blocks
+//! have different shapes. Every stage moves the arrays once more over an edge that copies, so a call stays whole where a
+//! block of it fits. It is taken apart where none does, or where it would leave children of the edge without work.
+
+use crate::edge::{EdgeFacts, TaskRef};
+use crate::error::PlanError;
+use crate::plan::PassReport;
+use crate::planner::Planner;
+use crate::scope::{Scope, identity};
+use multigrain_machine::format_bytes;
+use multigrain_program::{Arg, Call, CallShape, Callee, SubCall};
+use std::sync::Arc;
+
+/// Stages of stages of stages: deeper than any task is, so that a task that is its own stage ends.
+const DEPTH_MAX: usize = 8;
+
+/// The calls of a scope with those taken apart that have to be, and a line on each that is.
+pub(crate) fn stages(
+    planner: &mut Planner<'_>,
+    facts: &EdgeFacts<'_>,
+    scope: &Scope,
+) -> Result<(Option<Scope>, Vec<PassReport>), PlanError> {
+    let may = |call: &Call| !scope.tasks[call.task as usize].stages(&call.shape()).is_empty();
+    if !scope.calls.iter().any(may) {
+        return Ok((None, Vec::new()));
+    }
+    let mut apart = Scope {
+        arrays: scope.arrays.clone(),
+        tasks: scope.tasks.clone(),
+        calls: Vec::with_capacity(scope.calls.len()),
+    };
+    let mut reports = Vec::new();
+    for call in &scope.calls {
+        let task = scope.tasks[call.task as usize].clone();
+        take_apart(planner, facts, &task, call, &mut apart, &mut reports, 0)?;
+    }
+    Ok((Some(apart), reports))
+}
+
+fn take_apart(
+    planner: &mut Planner<'_>,
+    facts: &EdgeFacts<'_>,
+    task: &TaskRef,
+    call: &Call,
+    apart: &mut Scope,
+    reports: &mut Vec<PassReport>,
+    depth: usize,
+) -> Result<(), PlanError> {
+    let shape = call.shape();
+    let stages = task.stages(&shape);
+    let reason = if stages.is_empty() || depth == DEPTH_MAX { None } else { reason(planner, facts, task, &shape)? };
+    let Some(reason) = reason else {
+        let number = apart.tasks.iter().position(|t| identity(t) == identity(task)).unwrap_or(apart.tasks.len());
+        if number == apart.tasks.len() {
+            apart.tasks.push(task.clone());
+        }
+        apart.calls.push(Call { task: number as u32, ..call.clone() });
+        return Ok(());
+    };
+    let names: Vec<&str> = stages.iter().map(|s| callee(s, task).name()).collect();
+    let summary = format!("{} is taken apart into {}: {reason}", task.name(), names.join(", then "));
+    let report = PassReport { pass: "stages", summary };
+    if !reports.contains(&report) {
+        reports.push(report);
+    }
+    for stage in &stages {
+        let inner = within(stage, call);
+        take_apart(planner, facts, callee(stage, task), &inner, apart, reports, depth + 1)?;
+    }
+    Ok(())
+}
+
+/// The task that a stage names.
+fn callee<'a>(stage: &'a SubCall, task: &'a TaskRef) -> &'a TaskRef {
+    match &stage.callee {
+        Callee::Itself => task,
+        Callee::Task(other) => other,
+    }
+}
+
+/// A stage of a call as a call on the arrays of the call's scope; its task is left to be numbered.
+fn within(stage: &SubCall, call: &Call) -> Call {
+    let arg = |(param, region): &(usize, multigrain_program::Region)| {
+        let outer = &call.args[*param];
+        Arg { array: outer.array, region: region.within(&outer.region) }
+    };
+    Call { task: 0, args: stage.args.iter().map(arg).collect(), scalars: stage.scalars.clone() }
+}
+
+/// Why a call has to be taken apart, if it has to be.
+fn reason(
+    planner: &mut Planner<'_>,
+    facts: &EdgeFacts<'_>,
+    task: &Arc<dyn multigrain_program::DynTask>,
+    shape: &CallShape,
+) -> Result<Option<String>, PlanError> {
+    let child = planner.memory_name(facts.child);
+    match planner.tunables(facts, task, shape) {
+        Ok(tunables) => {
+            let calls = task.split(shape, &tunables).len();
+            let idle = calls < facts.children;
+            Ok(idle
+                .then(|| format!("its {calls} blocks would leave some of {} x {child} without work", facts.children)))
+        }
+        Err(PlanError::DoesNotFit { tile, need, capacity, .. }) => {
+            let bytes: u64 =
+                task.params().iter().zip(&shape.shapes).map(|(p, s)| s.elements() * p.element.size_bytes()).sum();
+            Ok(Some(format!(
+                "of its {} the smallest block ({tile}) takes {need}, {child} holds {capacity}",
+                format_bytes(bytes)
+            )))
+        }
+        Err(error) => Err(error),
+    }
+}
