@@ -8,6 +8,7 @@ mod driver;
 mod files;
 mod from_files;
 mod in_memory;
+mod levels;
 mod peers;
 mod products;
 mod rounds;
@@ -48,12 +49,15 @@ pub(crate) enum Name {
     Conv2d,
     /// Empty calls; oneTBB, StarPU
     Call,
+    /// Every application on every machine that this computer can be, and where its time goes, as a table and figures;
+    /// only when it is named
+    Levels,
 }
 
 /// Our runs beside their peers, in turns: medians, ratios, and whether each bar holds
 #[derive(clap::Args, Debug)]
 pub(crate) struct BenchArgs {
-    /// What to measure [default: everything]
+    /// What to measure [default: everything but levels]
     #[arg(value_enum, value_name = "ROW")]
     rows: Vec<Name>,
     /// Prints one JSON object
@@ -71,6 +75,9 @@ pub(crate) struct BenchArgs {
     /// Where the rows from files put their files
     #[arg(long, value_name = "DIR", default_value = ".")]
     directory: PathBuf,
+    /// Where `levels` puts its figures
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    figures: PathBuf,
     /// Threads of both sides
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=4096))]
     threads: u32,
@@ -121,6 +128,7 @@ impl Bench<'_> {
             Name::SgemvFiles => from_files::sgemv(self),
             Name::Conv2dFiles => from_files::conv2d(self),
             Name::Call => call::call(self),
+            Name::Levels => Err(Failure::Request("levels has figures of its own: ask for it alone".into())),
         }
     }
 }
@@ -143,7 +151,12 @@ fn reason(failure: Failure) -> String {
 pub(crate) fn bench(args: &BenchArgs) -> Result<(), Failure> {
     let interrupt = Interrupt::install()?;
     let bench = Bench { args, catalogue: Catalogue::load()?, abort: interrupt.abort.clone() };
-    let names = if args.rows.is_empty() { Name::value_variants() } else { &args.rows[..] };
+    if args.rows[..] == [Name::Levels] {
+        let (text, value) = levels::levels(&bench, &args.figures)?;
+        return print(&if args.json { crate::json::line(&value) } else { text });
+    }
+    let everything: Vec<Name> = Name::value_variants().iter().copied().filter(|n| *n != Name::Levels).collect();
+    let names = if args.rows.is_empty() { &everything[..] } else { &args.rows[..] };
     let (mut rows, mut failed) = (Vec::new(), 0);
     for &name in names {
         let label = name.to_possible_value().map(|v| v.get_name().to_owned()).unwrap_or_default();

@@ -175,6 +175,8 @@ fn mappings_that_are_wrong() {
         ("[sgemm.dram]\nm = -8\n", vec!["map.toml"]),
         ("[sgemm.dram]\nm = \"8 KiB\"\n", vec!["map.toml", "line 2"]),
         ("no toml", vec!["map.toml", "line 1"]),
+        ("[sgem.dram]\nm = 512\n", vec!["sgem.dram", "sgemm.dram"]),
+        ("[sgemm.dran]\nm = 512\n", vec!["sgemm.dran", "sgemm.dram"]),
         ("[sgemm.dram]\nm = 1024\nn = 1024\nk = 1024\n", vec!["does not fit", "largest tile that fits"]),
     ] {
         place.write("map.toml", text);

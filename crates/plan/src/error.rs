@@ -61,6 +61,14 @@ pub enum PlanError {
         /// What would be right.
         why: String,
     },
+    /// The mapping names a task or a memory that this plan does not split.
+    #[error("mapping: nothing here is split as {entry}; this plan splits {known}")]
+    MappingUnused {
+        /// Task and memory, as they stand in the mapping.
+        entry: String,
+        /// What could stand there.
+        known: String,
+    },
     /// The mapping file cannot be read.
     #[error("mapping {file}: {message}")]
     MappingFile {

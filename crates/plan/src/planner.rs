@@ -11,6 +11,7 @@ use crate::stages::stages;
 use multigrain_machine::{Machine, MemoryId, approximate_bytes, format_bytes};
 use multigrain_program::{ArrayDecl, CallShape, Program, Role, Tunables};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What may be chosen about planning besides the mapping.
@@ -51,6 +52,8 @@ pub struct Planner<'m> {
     plans: FxHashMap<(usize, u64, Key), Arc<Plan>>,
     /// By level, bytes for partial results below and of its own.
     chosen: FxHashMap<(usize, u64, u64, Key), Tunables>,
+    /// Names of the tasks that were split, with the memory into whose blocks.
+    split: BTreeSet<(String, String)>,
     /// Tasks are identified by address; this keeps them alive as long as the addresses are used.
     tasks: Vec<TaskRef>,
 }
@@ -69,6 +72,7 @@ impl<'m> Planner<'m> {
             options,
             plans: FxHashMap::default(),
             chosen: FxHashMap::default(),
+            split: BTreeSet::new(),
             tasks: Vec::new(),
         })
     }
@@ -81,7 +85,15 @@ impl<'m> Planner<'m> {
         if program.calls().is_empty() {
             return Err(PlanError::Empty);
         }
-        self.whole(0, &Scope::of_program(program), u64::MAX)
+        let plan = self.whole(0, &Scope::of_program(program), u64::MAX)?;
+        let split = |task: &str, memory: &str| self.split.iter().any(|(t, m)| t == task && m == memory);
+        match self.mapping.entries().find(|(task, memory)| !split(task, memory)) {
+            None => Ok(plan),
+            Some((task, memory)) => Err(PlanError::MappingUnused {
+                entry: format!("{task}.{memory}"),
+                known: self.split.iter().map(|(t, m)| format!("{t}.{m}")).collect::<Vec<_>>().join(", "),
+            }),
+        }
     }
 
     /// Plans what is left of a program after an interrupted run, given what it has left behind, and says what has to
@@ -273,6 +285,7 @@ impl<'m> Planner<'m> {
                 driver: facts.edge.driver.name().to_owned(),
             });
         }
+        self.split.insert((task.name().to_owned(), self.machine.memory(facts.child).name.clone()));
         let tunables = choose(self.machine, facts, &self.mapping, task, shape, self.options.depth_max)?;
         self.tasks.push(task.clone());
         self.chosen.insert(key, tunables.clone());
