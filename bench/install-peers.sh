@@ -44,7 +44,7 @@ package_present() { [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null
 
 install_packages() {
     local wanted=(gcc g++ libc6-dev pkg-config python3 python3-venv libopenblas0-pthread libopenblas-pthread-dev
-        libtbb-dev libstarpu-dev)
+        libtbb-dev libstarpu-dev hmmer)
     local package
     command -v dpkg-query >/dev/null || {
         say "no Debian package manager: using the compilers and libraries that are there"
@@ -216,6 +216,7 @@ report_all() {
     report tbb "$peers/bin/tbb_empty"
     report starpu "$peers/bin/starpu_empty"
     report disk "$peers/bin/disk_rate"
+    report hmmsearch "$python" "$sources/hmmsearch.py"
     {
         printf '[\n'
         for entry in "${entries[@]}"; do

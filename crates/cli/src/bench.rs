@@ -13,6 +13,7 @@ mod peers;
 mod products;
 mod rounds;
 mod row;
+mod search;
 mod show;
 
 use crate::failure::{Failure, say};
@@ -47,6 +48,8 @@ pub(crate) enum Name {
     Conv2dFiles,
     /// Convolution in memory; OpenCV
     Conv2d,
+    /// A profile against a database of protein sequences, all filters off; hmmsearch --max
+    Hmmer,
     /// Empty calls; oneTBB, StarPU
     Call,
     /// Every application on every machine that this computer can be, and where its time goes, as a table and figures;
@@ -81,6 +84,12 @@ pub(crate) struct BenchArgs {
     /// Threads of both sides
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=4096))]
     threads: u32,
+    /// Profile of the row hmmer, instead of a generated one
+    #[arg(long, value_name = "FILE")]
+    profile: Option<PathBuf>,
+    /// Database of the row hmmer, instead of a generated one
+    #[arg(long, value_name = "FILE")]
+    database: Option<PathBuf>,
     /// A peer that is silent for so many seconds is given up
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
     peer_timeout: u64,
@@ -127,6 +136,7 @@ impl Bench<'_> {
             Name::SaxpyFiles => from_files::saxpy(self),
             Name::SgemvFiles => from_files::sgemv(self),
             Name::Conv2dFiles => from_files::conv2d(self),
+            Name::Hmmer => search::hmmer(self),
             Name::Call => call::call(self),
             Name::Levels => Err(Failure::Request("levels has figures of its own: ask for it alone".into())),
         }

@@ -200,3 +200,40 @@ fn options_that_are_wrong() {
     refused(&place, "run conv2d --kernel box:4", &["4", "odd"]);
     refused(&place, "run conv2d --kernel nothing", &["nothing", "gaussian"]);
 }
+
+#[test]
+fn profiles_and_sequences_that_cannot_be_used() {
+    let place = Place::new();
+    let profile = multigrain_hmmer::generate::profile(1, 6);
+    place.write("p.hmm", &profile);
+    place.write("db.fa", multigrain_hmmer::generate::sequences(1, 5, 6));
+    assert_eq!(place.run("run hmmer p.hmm db.fa -o table").status, Some(0));
+    place.remove("table");
+    place.write("dna.hmm", profile.replace("ALPH  amino", "ALPH  DNA"));
+    place.write("short.hmm", &profile[..profile.len() / 2]);
+    place.write("field.hmm", profile.replace("LENG  6\n", ""));
+    place.write("bare.fa", "MKVLA\n");
+    place.write("symbol.fa", ">a\nMKV\n>b\nMK7V\n");
+    place.write("empty.fa", ">a\nMKV\n>b\n>c\nMKV\n");
+    // The first 20 bytes of a stream: a gzip header (RFC 1952) and a stored block that promises more.
+    let mut cut = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 1, 200, 0, 55, 255];
+    cut.extend(b">a\nMK");
+    place.write("cut.fa.gz", cut);
+    for here in WHERE {
+        let run = |inputs: &str, words: &[&str]| refused(&place, &format!("run hmmer {inputs} -o table {here}"), words);
+        run("dna.hmm db.fa", &["dna.hmm:", "DNA"]);
+        run("short.hmm db.fa", &["short.hmm:"]);
+        run("field.hmm db.fa", &["field.hmm:", "LENG"]);
+        run("missing.hmm db.fa", &["missing.hmm", "No such file"]);
+        run("p.hmm bare.fa", &["bare.fa:1:", "MKVLA"]);
+        run("p.hmm symbol.fa", &["symbol.fa:4:3:", "'7'", "sequence b"]);
+        run("p.hmm empty.fa", &["empty.fa:3:", "sequence b is empty"]);
+        run("p.hmm cut.fa.gz", &["cut.fa.gz", "cut off"]);
+        run("p.hmm missing.fa", &["missing.fa", "No such file"]);
+        run("p.hmm .", &[]);
+    }
+    refused(&place, "run hmmer p.hmm db.fa -o nowhere/table", &["nowhere", "create it"]);
+    refused(&place, "run hmmer p.hmm db.fa -o db.fa", &["db.fa", "written over"]);
+    refused(&place, "run hmmer p.hmm -o table", &["DATABASE"]);
+    refused(&place, "run hmmer --n 50 --m 4000 --machine disk+local -o table", &["does not fit", "hmmer"]);
+}

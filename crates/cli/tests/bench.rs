@@ -63,9 +63,18 @@ fn every_row_is_measured_without_peers_and_says_how_to_install_them() {
     assert!(output.status.success(), "{output:?}");
     let rows = rows(&output);
     let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
-    for name in
-        ["sgemm", "sgemm-files", "saxpy", "sgemv", "saxpy-files", "sgemv-files", "conv2d-files", "conv2d", "call"]
-    {
+    for name in [
+        "sgemm",
+        "sgemm-files",
+        "saxpy",
+        "sgemv",
+        "saxpy-files",
+        "sgemv-files",
+        "conv2d-files",
+        "conv2d",
+        "hmmer",
+        "call",
+    ] {
         assert!(names.contains(&name), "{name} in {names:?}");
     }
     for row in &rows {

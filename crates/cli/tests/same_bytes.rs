@@ -84,3 +84,9 @@ fn conv2d() {
     let budgets = ["--memory 300KiB", "--memory 1MiB", ""];
     same_everywhere(&place, "conv2d in.npy --kernel gaussian:7", &budgets, &["in.npy"]);
 }
+
+#[test]
+fn hmmer() {
+    // Generated sequences; a budget of which they take more than an eighth puts them into a scratch file.
+    same_everywhere(&Place::new(), "hmmer --n 150 --m 12", &["--memory 500KiB", "--memory 3MiB", ""], &[]);
+}

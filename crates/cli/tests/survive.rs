@@ -186,3 +186,35 @@ fn a_second_signal_ends_at_once() {
     assert!(matches!(ran.status, Some(1 | 130)), "{ran:?}");
     assert!(!exists(&place.path("c.npy")));
 }
+
+/// A table has no journal: a run that was killed is made again. What lies under its name is whole, and the scratch file
+/// of the database, which has no name, is gone.
+#[test]
+fn kill_9_at_any_moment_hmmer() {
+    let place = Place::new();
+    let request = "run hmmer --n 400 --m 20 --memory 700KiB";
+    let began = Instant::now();
+    assert_eq!(place.run(&format!("{request} -o expected")).status, Some(0));
+    let undisturbed = began.elapsed();
+    let expected = place.read("expected");
+    let mut rng = Rng(6);
+    let mut killed = 0;
+    for round in 0..12 {
+        let mut child = place.start(&format!("{request} -o table"));
+        std::thread::sleep(undisturbed.mul_f64(rng.below(110) as f64 / 100.0));
+        let _ = child.kill();
+        killed += u32::from(ended(child).status.is_none());
+        if exists(&place.path("table")) {
+            assert!(place.read("table") == expected, "round {round}: half-written");
+            place.remove("table");
+        }
+        // Between its creation and its new name, the text has the name of a part.
+        for name in place.names().iter().filter(|name| *name != "expected") {
+            assert!(name.starts_with("table.") && name.ends_with(".part"), "round {round}: {name}");
+            place.remove(name);
+        }
+    }
+    assert!(killed > 0, "no run was killed");
+    assert_eq!(place.run(&format!("{request} -o table")).status, Some(0));
+    assert!(place.read("table") == expected);
+}

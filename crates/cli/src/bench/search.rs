@@ -1,0 +1,94 @@
+//! Profiles against a database of sequences, from files to the table of hits, beside hmmsearch.
+
+use super::files::Scratch;
+use super::rounds::{Contender, Turn, alternate};
+use super::row::{Bar, Row, Unit};
+use super::{Bench, Name};
+use crate::failure::Failure;
+use multigrain::app::Application;
+use multigrain_hmmer::app::Args;
+use multigrain_hmmer::generate;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// A turn of hmmsearch takes some ten seconds.
+const ROUNDS_MAX: u32 = 5;
+/// More than the generated files take.
+const FILES_BYTES: u64 = 64 << 20;
+
+/// Files of a request: those that were named, or generated ones.
+fn inputs(bench: &Bench<'_>, scratch: &Scratch) -> Result<(PathBuf, PathBuf, String), Failure> {
+    let (nodes, sequences) = (bench.size(150, 30), bench.size(20_000, 300));
+    let written = |name: &str, text: String| -> Result<PathBuf, Failure> {
+        let path = scratch.path(name);
+        std::fs::write(&path, text).map_err(|e| Failure::Run(format!("cannot write {}: {e}", path.display())))?;
+        Ok(path)
+    };
+    let mut notes = Vec::new();
+    // Peers run in the same folder, but names are kept apart from it.
+    let real = |path: &Path| -> Result<PathBuf, Failure> {
+        path.canonicalize().map_err(|e| Failure::Request(format!("{}: {e}; check the path", path.display())))
+    };
+    let profile = match &bench.args.profile {
+        Some(path) => real(path)?,
+        None => {
+            notes.push(format!("a generated profile of {nodes} nodes"));
+            written("profile.hmm", generate::profile(1, nodes as usize))?
+        }
+    };
+    let database = match &bench.args.database {
+        Some(path) => real(path)?,
+        None => {
+            notes.push(format!("{sequences} generated sequences"));
+            written("database.fasta", generate::sequences(1, sequences, nodes as usize))?
+        }
+    };
+    Ok((profile, database, notes.join(", ")))
+}
+
+/// The whole search with all filters off: files read, every sequence scored, domains, the table.
+pub(crate) fn hmmer(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
+    let scratch = Scratch::new(&bench.args.directory, FILES_BYTES)?;
+    let (profile, database, generated) = inputs(bench, &scratch)?;
+    let table = scratch.path("table");
+    let options = [
+        ("profile", profile.display().to_string()),
+        ("database", database.display().to_string()),
+        ("table", scratch.path("hmmsearch.table").display().to_string()),
+    ];
+    let args =
+        Args { profile: Some(profile), database: Some(database), output: Some(table.clone()), ..Args::default() };
+    let runtime = bench.runtime(bench.threads(), None)?;
+    let mut shape = Vec::new();
+    let turn: Turn<'_> = Box::new(|| {
+        let begin = Instant::now();
+        let app = args.prepare(&runtime)?;
+        let outcome = runtime.run(&app.job, bench.settings())?;
+        if let Some(after) = &app.after {
+            after(&outcome)?;
+        }
+        shape = app.shape;
+        Ok(begin.elapsed().as_secs_f64())
+    });
+    let mut peers = [Contender::start(bench, "hmmsearch", "hmmsearch --max", &options)];
+    let rounds = bench.args.rounds.min(ROUNDS_MAX);
+    let ours = alternate(bench, Name::Hmmer, rounds, &mut [turn], &mut peers)?.concat();
+    let text = std::fs::read_to_string(&table).map_err(|e| Failure::Run(format!("{}: {e}", table.display())))?;
+    let hits = text.lines().filter(|line| !line.starts_with('#')).count();
+    let sizes: Vec<String> = shape.iter().map(|(name, size)| format!("{size} {name}")).collect();
+    let mut notes = vec![format!("whole searches from files to the table, all filters off: {}", sizes.join(", "))];
+    notes.extend(Some(generated).filter(|text| !text.is_empty()));
+    notes.extend(peers.iter().filter_map(|peer| {
+        let found = peer.last["hits"].as_u64()?;
+        Some(format!("hits: {hits} ours, {found} of {}", peer.label()))
+    }));
+    Ok(vec![Row {
+        name: "hmmer".into(),
+        unit: Unit::Seconds,
+        ours,
+        peers: peers.into_iter().map(Contender::figure).collect(),
+        bar: Bar::RatioAtLeast(2.0),
+        notes,
+        failed: None,
+    }])
+}
