@@ -26,8 +26,8 @@ fn codes(residues: &str) -> Vec<u8> {
     residues.map(|byte| alphabet::code(byte).unwrap()).collect()
 }
 
-/// The rows that a search finds.
-fn search(profile: &Path, sequences: Vec<(String, String, Vec<u8>)>, correct_bias: bool) -> Vec<Row> {
+/// The hits and rows that a search finds.
+fn search(profile: &Path, sequences: Vec<(String, String, Vec<u8>)>, correct_bias: bool) -> (Vec<Named>, Vec<Row>) {
     let profile = read_profiles(profile).unwrap().remove(0);
     let thresholds = Thresholds::new(sequences.len() as f64);
     let bound = Bound::new(profile.forward, thresholds.targets, thresholds.evalue);
@@ -36,7 +36,9 @@ fn search(profile: &Path, sequences: Vec<(String, String, Vec<u8>)>, correct_bia
         let hit = finder.hit(&residues, correct_bias, &bound)?;
         Some(Named { name, description, index: index as u64, hit })
     });
-    table::rows(&profile, hits.collect(), &thresholds)
+    let hits: Vec<Named> = hits.collect();
+    let rows = table::rows(&profile, hits.clone(), &thresholds);
+    (hits, rows)
 }
 
 /// A row as it is printed.
@@ -55,7 +57,7 @@ fn expected(table: &Path) -> Vec<Vec<String>> {
 
 fn compare(query: &str, database: &str, table: &str, correct_bias: bool) {
     let (Some(query), Some(database), Some(table)) = (data(query), data(database), data(table)) else { return };
-    let rows = search(&query, sequences(&database), correct_bias);
+    let (_, rows) = search(&query, sequences(&database), correct_bias);
     let found: Vec<Vec<String>> = rows.iter().map(printed).collect();
     let expected_rows = expected(&table);
     let different: Vec<_> = expected_rows.iter().zip(&found).filter(|(a, b)| a != b).collect();
@@ -99,8 +101,35 @@ fn a_protein_with_many_domains() {
     let text = fs::read_to_string(&entry).unwrap();
     let lines = text.lines().skip_while(|line| !line.starts_with("SQ ")).skip(1).take_while(|line| *line != "//");
     let sequence = ("7LESS_DROME".to_owned(), String::new(), codes(&lines.collect::<String>()));
-    let rows = search(&folder.join("fn3.hmm"), vec![sequence], true);
+    let (_, rows) = search(&folder.join("fn3.hmm"), vec![sequence], true);
     // Accession and description, which a FASTA file does not have, aside.
     assert_eq!(printed(&rows[0])[2..18], expected(&folder.join("fn3.7LESS.tbl"))[0][2..18]);
     assert_eq!(rows.len(), 1);
+}
+
+/// Envelopes, scores and biases of all reported domains.
+#[test]
+fn domains_are_where_hmmsearch_has_them() {
+    for (query, database, table) in [
+        ("hmm/globins4.hmm", "hmm/globins45.fa", "hmm/globins4.globins45.max.domtbl"),
+        ("hmm/fn3.hmm", "hmm/globins45.fa", "hmm/fn3.globins45.max.domtbl"),
+        ("hmm/fn3.hmm", "protdb/938293.PRJEB85.HG003687.faa", "hmm/fn3.938293.PRJEB85.HG003687.max.domtbl"),
+        ("hmm/globins4.hmm", "protdb/938293.PRJEB85.HG003687.faa", "hmm/globins4.938293.PRJEB85.HG003687.max.domtbl"),
+    ] {
+        let (Some(query), Some(database), Some(table)) = (data(query), data(database), data(table)) else { return };
+        let (hits, rows) = search(&query, sequences(&database), true);
+        let expected = expected(&table);
+        for fields in &expected {
+            let hit = hits.iter().find(|named| named.name == fields[0]).unwrap();
+            // Score and bias, then the envelope.
+            let wanted = [&fields[13], &fields[14], &fields[19], &fields[20]];
+            let found = hit.hit.domains.iter().any(|domain| {
+                let (score, bias) = (format!("{:.1}", domain.score), format!("{:.1}", domain.bias));
+                [&score, &bias, &domain.from.to_string(), &domain.to.to_string()] == wanted
+            });
+            assert!(found, "{}: {} not among {:?}", table.display(), fields.join(" "), hit.hit.domains);
+        }
+        let reported: u32 = rows.iter().map(|row| row.reported).sum();
+        assert_eq!(reported as usize, expected.len(), "{}", table.display());
+    }
 }

@@ -57,6 +57,10 @@ fn link(a: &Segment, b: &Segment) -> bool {
     let [af, at, bf, bt] = [a.from, a.to, b.from, b.to].map(|x| x as i32);
     let [akf, akt, bkf, bkt] = [a.node_from, a.node_to, b.node_from, b.node_to].map(|x| x as i32);
     let overlap = at.min(bt) - af.max(bf) + 1;
+    // Most pairs of a sequence with many domains end here.
+    if overlap <= 0 {
+        return false;
+    }
     let shorter = (at - af + 1).min(bt - bf + 1);
     // HMMER counts the overlap in the profile one node short.
     let node_overlap = akt.min(bkt) - akf.max(bkf);

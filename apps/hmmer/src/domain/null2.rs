@@ -18,6 +18,8 @@ pub(super) type Odds = [f32; CODES];
 pub(super) struct Use {
     /// Of match states, and of insert states.
     states: Vec<(Quad, Quad)>,
+    /// Quads of states that are used at all.
+    used: Vec<usize>,
 }
 
 impl Use {
@@ -25,6 +27,8 @@ impl Use {
     pub(super) fn by_expectation(&mut self, model: &Model, posterior: &Matrix) -> Odds {
         self.states.clear();
         self.states.extend(posterior.row(1).iter().map(|cell| (cell.m, cell.i)));
+        self.used.clear();
+        self.used.extend(0..self.states.len());
         let first = posterior.special[1];
         let (mut n, mut c, mut j) = (first.n, first.c, first.j);
         for i in 2..=posterior.length() {
@@ -55,6 +59,11 @@ impl Use {
             counts[k / quads] += 1.0;
             self.states[k % quads].0 = Quad::new(counts);
         }
+        // A sample uses few states of a long profile; what is not used would add zeros.
+        self.used.clear();
+        self.used.extend(nodes.iter().map(|&node| (node as usize - 1) % quads));
+        self.used.sort_unstable();
+        self.used.dedup();
         self.odds(model, 1.0 / nodes.len() as f32, 0.0)
     }
 
@@ -62,7 +71,8 @@ impl Use {
     /// states that emit as the background does.
     fn odds(&mut self, model: &Model, norm: f32, outside: f32) -> Odds {
         let norm = Quad::splat(norm);
-        for state in &mut self.states {
+        for &q in &self.used {
+            let state = &mut self.states[q];
             *state = (state.0 * norm, state.1 * norm);
         }
         let mut odds = [1.0; CODES];
@@ -70,7 +80,8 @@ impl Use {
         for x in (0..RESIDUES).step_by(SUMS) {
             let mut sums = [Quad::ZERO; SUMS];
             let emissions: [&[Quad]; SUMS] = std::array::from_fn(|s| &model.odds((x + s) as u8)[..self.states.len()]);
-            for (q, state) in self.states.iter().enumerate() {
+            for &q in &self.used {
+                let state = self.states[q];
                 for (sum, emissions) in sums.iter_mut().zip(&emissions) {
                     *sum += state.0 * emissions[q];
                     *sum += state.1;

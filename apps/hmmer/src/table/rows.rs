@@ -82,7 +82,7 @@ pub struct Row {
 
 /// The rows of all hits that are reported, the most significant first.
 pub fn rows(profile: &Profile, mut hits: Vec<Named>, thresholds: &Thresholds) -> Vec<Row> {
-    let evalue = |log_p: f64| log_p.exp() * thresholds.targets;
+    let evalue = |log_p: f64| probability(log_p) * thresholds.targets;
     hits.retain(|named| evalue(named.hit.log_p) <= thresholds.evalue);
     // Equal P-values are those of low scores, which are all 1; then names decide, and at last the database.
     hits.sort_by(|a, b| {
@@ -96,7 +96,7 @@ pub fn rows(profile: &Profile, mut hits: Vec<Named>, thresholds: &Thresholds) ->
         let significant = evalue(hit.log_p) <= thresholds.inclusion_evalue;
         let hidden = hidden(hit);
         let within = |threshold: f64| {
-            let passes = |domain: &Domain| domain.log_p.exp() * domain_targets <= threshold;
+            let passes = |domain: &Domain| probability(domain.log_p) * domain_targets <= threshold;
             hit.domains.iter().zip(&hidden).filter(|(domain, hidden)| passes(domain) && !**hidden).count() as u32
         };
         let best = hit.best();
@@ -119,6 +119,12 @@ pub fn rows(profile: &Profile, mut hits: Vec<Named>, thresholds: &Thresholds) ->
         }
     };
     hits.into_iter().map(row).collect()
+}
+
+/// The number whose logarithm this is, 0 where it has not all its digits, as in HMMER.
+fn probability(log_p: f64) -> f64 {
+    let p = log_p.exp();
+    if p < f64::MIN_POSITIVE { 0.0 } else { p }
 }
 
 /// Which domains are the worse of two that overlap and have the same alignment: one domain found twice, not reported.
