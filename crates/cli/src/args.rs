@@ -28,6 +28,8 @@ pub(crate) enum Command {
     /// What a run would move and need, without running it
     #[command(subcommand_value_name = "APP", subcommand_help_heading = "Applications")]
     Plan(PlanArgs),
+    /// Where the time of a traced run went, what its length was made of, what it waited for longest, and how to avoid it
+    Trace(TraceArgs),
     /// Our runs beside their peers, in turns: medians, ratios, and whether each bar holds
     Bench(BenchArgs),
 }
@@ -77,6 +79,32 @@ pub(crate) struct PlanArgs {
     /// Proves with the independent checker that the plan does what the program means
     #[arg(long, global = true, help_heading = COMMON)]
     pub(crate) verify: bool,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct TraceArgs {
+    /// A file written by a run with --trace
+    pub(crate) file: PathBuf,
+    /// Writes the trace in another format instead
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(crate) to: Option<TraceTarget>,
+    /// Where to, instead of beside the trace (for Paraver the .prv file; .pcf and .row lie beside it)
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Prints one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What a trace can be written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TraceTarget {
+    /// JSON that opens in Perfetto and in Chrome
+    Perfetto,
+    /// Three files for Paraver: .prv, .pcf and .row
+    Paraver,
+    /// One page that opens in any browser
+    Html,
 }
 
 fn interval(text: &str) -> Result<Duration, UnitError> {

@@ -1,4 +1,4 @@
-//! The `multigrain` command: machine, run, plan, bench.
+//! The `multigrain` command: machine, run, plan, trace, bench.
 //!
 //! In come arguments, files and signals; out go text or one JSON object on standard output, one line on standard error
 //! when something goes wrong, and an exit status: 0 done, 1 the run failed, 2 the request is wrong. This room only
@@ -17,6 +17,7 @@ mod progress;
 mod report;
 mod run;
 mod table;
+mod trace;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         Command::Machine(args) => machine::machine(args),
         Command::Run(args) => run::run(args),
         Command::Plan(args) => plan::plan(args),
+        Command::Trace(args) => trace::trace(args),
         Command::Bench(args) => bench::bench(args),
     });
     match done {

@@ -158,15 +158,81 @@ fn a_machine_can_be_shown_written_and_named() {
 }
 
 #[test]
-fn a_trace_reads_back() {
+fn a_trace_says_what_the_run_said() {
     let place = Place::new();
-    let json = place.run("run sgemm --n 200 --machine disk --memory 1MiB --threads 2 --json --trace run.trace").json();
-    let trace = multigrain::rooms::trace::Trace::load(&place.path("run.trace")).expect("a trace");
-    assert_eq!(trace.workers(), 2);
-    assert_eq!(trace.header.edges.len(), json["edges"].as_array().unwrap().len());
-    assert!(!trace.records.is_empty());
-    let (told, found) = (json["breakdown"]["leaf_seconds"].as_f64().unwrap(), trace.breakdown().leaf_seconds);
-    assert!((told / found - 1.0).abs() < 0.01, "{told} {found}");
+    for (run, transfers) in [
+        ("run sgemm --n 300 --machine disk --memory 1MiB --threads 2", true),
+        ("run sgemv --m 300 --n 400 --machine disk+local --threads 2", true),
+        ("run conv2d --m 100 --n 90 --kernel gaussian:5 --threads 2", false),
+    ] {
+        let told = place.run(&format!("{run} --json --trace run.trace")).json();
+        let found = place.run("trace run.trace --json").json();
+        assert_eq!(found["threads"], 2);
+        assert_eq!(found["dropped"], 0);
+        let near = |a: &serde_json::Value, b: &serde_json::Value| {
+            let (a, b) = (a.as_f64().expect("a number"), b.as_f64().expect("a number"));
+            assert!((a - b).abs() <= 1e-6 + 1e-3 * a.abs().max(b.abs()), "{a} {b}");
+        };
+        near(&told["seconds"], &found["seconds"]);
+        near(&told["breakdown"]["leaf_seconds"], &found["breakdown"]["leaf_seconds"]);
+        let waits = told["breakdown"]["wait_seconds"].as_object().unwrap();
+        assert_eq!(waits.len(), found["breakdown"]["wait_seconds"].as_object().unwrap().len());
+        for (edge, waited) in waits {
+            near(waited, &found["breakdown"]["wait_seconds"][edge]);
+        }
+        near(&told["breakdown"]["overhead_seconds"], &found["breakdown"]["overhead_seconds"]);
+        // The parts of each worker are the whole of its time, and the workers together are the breakdown.
+        let seconds = found["seconds"].as_f64().unwrap();
+        let sum = |key: &str| -> f64 {
+            found["workers"].as_array().unwrap().iter().map(|w| w[key].as_f64().unwrap()).sum::<f64>()
+        };
+        near(&sum("leaf_seconds").into(), &found["breakdown"]["leaf_seconds"]);
+        near(&sum("overhead_seconds").into(), &found["breakdown"]["overhead_seconds"]);
+        near(&found["critical_path"]["seconds"], &seconds.into());
+        // The bytes are those of the plan.
+        for (i, edge) in told["edges"].as_array().unwrap().iter().enumerate() {
+            assert_eq!(edge["bytes_down"], found["edges"][i]["bytes_down"], "{run}");
+            assert_eq!(edge["bytes_up"], found["edges"][i]["bytes_up"], "{run}");
+            assert_eq!(edge["transfers"], found["edges"][i]["transfers"], "{run}");
+        }
+        let stalls = found["stalls"].as_array().unwrap();
+        assert!(stalls.len() <= 10 && stalls.iter().all(|s| !s["avoided_by"].as_str().unwrap().is_empty()));
+        let blocks = stalls.iter().filter(|s| s["transfer"]["block"].is_string()).count();
+        assert_eq!(blocks > 0, transfers, "{found}");
+        let text = place.run("trace run.trace");
+        assert_eq!((text.status, text.stderr.as_str()), (Some(0), ""));
+        for words in ["where the time went", "by worker", "critical path", "longest stalls", "leaf work"] {
+            assert!(text.stdout.contains(words), "{words:?} is missing in\n{}", text.stdout);
+        }
+    }
+    assert_eq!(place.names(), ["run.trace"]);
+}
+
+#[test]
+fn a_trace_goes_to_other_programs() {
+    let place = Place::new();
+    place.run("run sgemm --n 200 --machine disk --memory 1MiB --threads 2 --trace run.trace");
+    assert_eq!(place.run("trace run.trace --to perfetto").stdout, "run.perfetto.json\n");
+    assert_eq!(place.run("trace run.trace --to html -o page.html").stdout, "page.html\n");
+    let json = place.run("trace run.trace --to paraver --json").json();
+    assert_eq!(json["files"], serde_json::json!(["run.prv", "run.pcf", "run.row"]));
+    let names = ["page.html", "run.pcf", "run.perfetto.json", "run.prv", "run.row", "run.trace"];
+    assert_eq!(place.names(), names);
+    place.write("cut.trace", &place.read("run.trace")[..500]);
+    place.write("other.trace", "not a trace");
+    for (arguments, words) in [
+        ("trace cut.trace", "cut off"),
+        ("trace other.trace", "not a trace file"),
+        ("trace none.trace", "none.trace"),
+        ("trace run.trace -o x.html", "--to"),
+        ("trace run.trace --to html -o no/such.html", "no directory"),
+        ("run sgemm --n 8 --trace no/such.trace", "no directory"),
+    ] {
+        let ran = place.run(arguments);
+        assert_eq!((ran.status, ran.stdout.as_str()), (Some(2), ""), "{arguments}");
+        assert!(ran.stderr.contains(words), "{arguments}: {}", ran.stderr);
+    }
+    assert_eq!(place.names().len(), names.len() + 2, "nothing half written");
 }
 
 #[test]

@@ -6,33 +6,20 @@ use crate::home::{Place, StoreLog};
 use crate::memory::{Memories, Staging};
 use crate::names::{Names, PlanNumbers};
 use crate::run::Progress as RunProgress;
-use crate::tracing::Issued;
+use crate::tracing::{Issued, RecorderCell};
 use multigrain_plan::{Body, ChildPlan, Op, Places, Plan, Slot};
 use multigrain_program::{LeafContext, RawView};
 use multigrain_store::{ArrayFile, Direction, Disk, StoreError, Ticket, TransferList};
 use multigrain_team::{Abort, ChainQueue, Progress, Team};
 use multigrain_trace::{Activity, Idleness, Kind, Recorder, Tick};
 use smallvec::SmallVec;
-use std::cell::{Cell, UnsafeCell};
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
 /// The run is over before its end; the interpreter's fault says why.
 #[derive(Debug)]
 pub(crate) struct Ended;
-
-/// A worker's recorder: used by the worker, or by its leader while the worker is idle.
-pub(crate) struct RecorderCell(UnsafeCell<Recorder>);
-
-impl From<Recorder> for RecorderCell {
-    fn from(recorder: Recorder) -> RecorderCell {
-        RecorderCell(UnsafeCell::new(recorder))
-    }
-}
-
-// SAFETY: at any time one thread uses a recorder: its worker, or the leader that the idle worker will be called by.
-// Calling and returning (fork and join) order the two.
-unsafe impl Sync for RecorderCell {}
 
 pub(crate) type Log<'a> = Mutex<&'a mut (dyn StoreLog + 'a)>;
 
@@ -270,13 +257,6 @@ impl Interpreter<'_, '_> {
             }
         }
         Ok(())
-    }
-
-    #[allow(clippy::mut_from_ref)]
-    pub(crate) fn recorder(&self, worker: usize) -> &mut Recorder {
-        // SAFETY: see `RecorderCell`: called by the worker itself, or by its leader while it is idle; no reference is
-        // kept across a call that could make another.
-        unsafe { &mut *self.recorders[worker].0.get() }
     }
 
     #[inline]

@@ -2,7 +2,7 @@
 
 use multigrain_machine::{Driver, Machine, MemoryId};
 use multigrain_plan::{Body, Op, Places, Plan};
-use multigrain_trace::{ArrayInfo, ClockInfo, EdgeInfo, Header, PlanInfo, SlotInfo, Tick, Use};
+use multigrain_trace::{ArrayInfo, ClockInfo, EdgeInfo, Header, PlanInfo, SlotInfo, Use};
 use std::collections::HashMap;
 
 /// The numbers in the records of one plan.
@@ -118,9 +118,9 @@ impl Names {
         }
     }
 
-    /// The tables for the trace of a run that begins at `start`.
-    pub(crate) fn header(&self, start: Tick) -> Header {
-        Header { clock: ClockInfo::measured(start), ..self.header.clone() }
+    /// The names for the trace of a run that is about to begin.
+    pub(crate) fn header(&self) -> Header {
+        Header { clock: ClockInfo::measured(), ..self.header.clone() }
     }
 
     pub(crate) fn slots(&self) -> &[SlotInfo] {

@@ -111,7 +111,7 @@ pub unsafe fn run(
     };
     let timed = options.mode != Mode::Off || full;
     let tick = || if timed { multigrain_trace::now() } else { Tick::default() };
-    let header = interpreter.names.as_ref().map(|names| names.header(tick()));
+    let header = interpreter.names.as_ref().map(Names::header);
     if let (Some(spill), Some(header), Some(names)) = (options.spill, &header, &interpreter.names) {
         spill.begin(header, names.slots(), names.uses()).map_err(EngineError::Trace)?;
     }
@@ -125,16 +125,18 @@ pub unsafe fn run(
     if done.is_err() {
         return Err(EngineError::Interrupted);
     }
-    let seconds = elapsed.as_secs_f64();
     let totals: Totals = Recorder::merge_totals(&recorders);
     let ticks_per_second = match timed {
         true => rate(multigrain_trace::ticks_per_second(), last.since(first), elapsed.as_nanos() as u64),
         false => 1e9,
     };
+    // One clock for the whole and its parts.
+    let seconds = if timed { last.since(first) as f64 / ticks_per_second } else { elapsed.as_secs_f64() };
     let breakdown = Breakdown::with_rate(seconds, workers, &totals, &names, ticks_per_second);
     let mut trace = None;
     if let (Some(header), Some(tables)) = (header, tables) {
         let end = End {
+            start: first.0,
             tick: last.0,
             elapsed_ns: elapsed.as_nanos() as u64,
             dropped: recorders.iter().map(Recorder::dropped).sum(),

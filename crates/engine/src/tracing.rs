@@ -4,7 +4,21 @@
 use crate::child::{ChildAt, ChildState, Interpreter};
 use multigrain_plan::Plan;
 use multigrain_store::{Direction, Ticket};
-use multigrain_trace::{Activity, Flow, Idleness, Kind, Tick};
+use multigrain_trace::{Activity, Flow, Idleness, Kind, Recorder, Tick};
+use std::cell::UnsafeCell;
+
+/// A worker's recorder: used by the worker, or by its leader while the worker is idle.
+pub(crate) struct RecorderCell(pub(crate) UnsafeCell<Recorder>);
+
+impl From<Recorder> for RecorderCell {
+    fn from(recorder: Recorder) -> RecorderCell {
+        RecorderCell(UnsafeCell::new(recorder))
+    }
+}
+
+// SAFETY: at any time one thread uses a recorder: its worker, or the leader that the idle worker will be called by.
+// Calling and returning (fork and join) order the two.
+unsafe impl Sync for RecorderCell {}
 
 /// A transfer for the records.
 #[derive(Clone, Copy)]
@@ -20,6 +34,13 @@ pub(crate) struct Issued {
 }
 
 impl Interpreter<'_, '_> {
+    #[allow(clippy::mut_from_ref)]
+    pub(crate) fn recorder(&self, worker: usize) -> &mut Recorder {
+        // SAFETY: see `RecorderCell`: called by the worker itself, or by its leader while it is idle; no reference is
+        // kept across a call that could make another.
+        unsafe { &mut *self.recorders[worker].0.get() }
+    }
+
     /// Whether every record is kept.
     #[inline]
     pub(crate) fn traces(&self) -> bool {

@@ -70,6 +70,8 @@ impl Tag {
 /// How a run ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct End {
+    /// The first tick of the run.
+    pub start: u64,
     /// The last tick of the run.
     pub tick: u64,
     /// Nanoseconds from the first tick to the last by the operating system's clock; 0 if the header's rate is exact.
@@ -98,7 +100,7 @@ pub struct Trace {
 impl Trace {
     /// First tick of the run.
     pub fn start(&self) -> u64 {
-        self.header.clock.start
+        self.end.start
     }
 
     /// Last tick of the run, not before the first.

@@ -13,22 +13,22 @@ pub struct ClockInfo {
     pub name: String,
     /// Its rate, as known when the run began.
     pub ticks_per_second: f64,
-    /// The tick at which the run began.
-    pub start: u64,
+    /// A tick shortly before the run.
+    pub tick: u64,
     /// The same moment in nanoseconds since 1970-01-01 UTC; 0 for a clock that has nothing to do with the world's.
-    pub start_unix_ns: u64,
+    pub unix_ns: u64,
 }
 
 impl ClockInfo {
-    /// The clock of this process, for a run that begins at `start`, which must be about now.
-    pub fn measured(start: crate::Tick) -> ClockInfo {
+    /// The clock of this process.
+    pub fn measured() -> ClockInfo {
         let clock = Clock::get();
         let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         ClockInfo {
             name: if clock.counter { "time-stamp counter" } else { "monotonic" }.into(),
             ticks_per_second: clock.ticks_per_second,
-            start: start.0,
-            start_unix_ns: since_1970.map_or(0, |d| d.as_nanos() as u64),
+            tick: clock.now().0,
+            unix_ns: since_1970.map_or(0, |d| d.as_nanos() as u64),
         }
     }
 }

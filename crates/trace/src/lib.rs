@@ -23,6 +23,9 @@
 //!
 //! `docs/format.md` beside the sources draws the file.
 
+pub mod analysis;
+pub mod export;
+
 mod breakdown;
 mod clock;
 mod error;
@@ -32,7 +35,9 @@ mod record;
 mod recorder;
 mod spill;
 mod totals;
+mod units;
 
+pub use analysis::Analysis;
 pub use breakdown::Breakdown;
 pub use clock::{Tick, now, ticks_per_second};
 pub use error::TraceError;

@@ -153,10 +153,10 @@ impl Idleness {
     /// A name for people.
     pub fn name(self) -> &'static str {
         match self {
-            Idleness::Signal => "for a signal",
-            Idleness::Start => "waking up",
-            Idleness::Join => "for the others to finish",
-            Idleness::Spare => "without work",
+            Idleness::Signal => "a signal of another worker",
+            Idleness::Start => "itself to wake up",
+            Idleness::Join => "the others to finish",
+            Idleness::Spare => "work",
         }
     }
 }

@@ -108,10 +108,9 @@ fn a_saved_trace_is_loaded_with_its_breakdown() {
     let record =
         |kind, start, end| Record { start, end, number: 0, subject: NO_SUBJECT, worker: 0, index: 0, kind, detail: 0 };
     let mut header = traces::header(1, 1);
-    header.clock.start = 100;
     header.clock.ticks_per_second = 10.0;
     let records = vec![record(Kind::Wait, 100, 105), record(Kind::Leaf, 105, 115)];
-    let trace = Trace { header, records, end: End { tick: 120, ..End::default() }, ..Trace::default() };
+    let trace = Trace { header, records, end: End { start: 100, tick: 120, ..End::default() }, ..Trace::default() };
     trace.save(&path).unwrap();
     let breakdown = Trace::load(&path).unwrap().breakdown();
     assert_eq!((breakdown.wall_seconds, breakdown.leaf_seconds, breakdown.overhead_seconds), (2.0, 1.0, 0.5));
@@ -148,7 +147,7 @@ fn spill_records(path: &std::path::Path, each: u32) -> (Header, std::sync::Arc<S
         };
         [worker(0), worker(1)].map(|thread| thread.join().unwrap()).to_vec()
     });
-    spill.end(&End { tick: u64::from(each) * 10, elapsed_ns: 0, dropped: 3, totals });
+    spill.end(&End { start: 0, tick: u64::from(each) * 10, elapsed_ns: 0, dropped: 3, totals });
     (header, spill)
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use super::{COUNT_MAX, MAGIC, PAYLOAD_BYTES_MAX, Tag, Trace, VERSION};
+use super::{COUNT_MAX, End, MAGIC, PAYLOAD_BYTES_MAX, Tag, Trace, VERSION};
 use crate::error::TraceError;
 use crate::header::{Header, SlotInfo, Use};
 use crate::record::{Kind, RECORD_BYTES, Record};
@@ -203,22 +203,22 @@ fn sums(payload: &[u8], worker: usize) -> Option<Totals> {
 fn done(payload: &[u8], at: u64, trace: &mut Trace) -> Result<(), TraceError> {
     let part = Tag::Done.what();
     let mut fields = Fields(payload);
-    let (Some(tick), Some(elapsed_ns), Some(records), Some(dropped), []) =
-        (fields.u64(), fields.u64(), fields.u64(), fields.u64(), fields.0)
+    let (Some(start), Some(tick), Some(elapsed_ns), Some(records), Some(dropped), []) =
+        (fields.u64(), fields.u64(), fields.u64(), fields.u64(), fields.u64(), fields.0)
     else {
-        return Err(damaged(part, at, format!("{} bytes", payload.len()), "32"));
+        return Err(damaged(part, at, format!("{} bytes", payload.len()), "40"));
     };
     if records != trace.records.len() as u64 {
         let found = format!("{} records", trace.records.len());
         return Err(damaged(part, at, found, format!("the {records} that were written")));
     }
-    if tick < trace.header.clock.start {
+    if tick < start {
         return Err(damaged(part, at, format!("the last tick {tick}"), "one after the first"));
     }
     let workers = trace.header.workers.len();
     if !matches!(trace.end.totals.len(), 0) && trace.end.totals.len() != workers {
         return Err(damaged(part, at, format!("sums of {} workers", trace.end.totals.len()), workers));
     }
-    (trace.end.tick, trace.end.elapsed_ns, trace.end.dropped) = (tick, elapsed_ns, dropped);
+    trace.end = End { start, tick, elapsed_ns, dropped, totals: std::mem::take(&mut trace.end.totals) };
     Ok(())
 }

@@ -127,7 +127,7 @@ pub(crate) fn end(end: &End, records: u64) -> Vec<u8> {
         });
     }
     section(&mut out, Tag::Done, |out| {
-        for word in [end.tick, end.elapsed_ns, records, end.dropped] {
+        for word in [end.start, end.tick, end.elapsed_ns, records, end.dropped] {
             out.extend(word.to_le_bytes());
         }
     });

@@ -13,7 +13,7 @@ pub(crate) fn header(workers: usize, edges: usize) -> Header {
     Header {
         program: "sgemm".into(),
         machine: "test".into(),
-        clock: ClockInfo { name: "virtual".into(), ticks_per_second: 1e9, start: 0, start_unix_ns: 0 },
+        clock: ClockInfo { name: "virtual".into(), ticks_per_second: 1e9, tick: 0, unix_ns: 0 },
         workers: (0..workers).map(|w| format!("worker {w}")).collect(),
         edges: (0..edges)
             .map(|e| EdgeInfo {
@@ -72,7 +72,7 @@ pub(crate) fn any_trace() -> impl Strategy<Value = Trace> {
             records.sort_by_key(|r| (r.start, r.worker, u64::MAX - r.end));
             let ([start, elapsed_ns, dropped], later) = end;
             let mut header = Header { tasks: tasks.clone(), workers: workers.clone(), ..header(0, 2) };
-            (header.clock.start, header.clock.ticks_per_second) = (start, rate);
+            (header.clock.tick, header.clock.ticks_per_second) = (start, rate);
             let mut totals = Vec::new();
             if with_sums {
                 totals = vec![Totals::new(2); workers.len()];
@@ -80,7 +80,7 @@ pub(crate) fn any_trace() -> impl Strategy<Value = Trace> {
                     totals[record.worker as usize].add_record(record);
                 }
             }
-            let end = End { tick: start.saturating_add(later), elapsed_ns, dropped, totals };
+            let end = End { start, tick: start.saturating_add(later), elapsed_ns, dropped, totals };
             Trace { header, slots: slots.clone(), uses: uses.clone(), end, records }
         })
     })
@@ -172,9 +172,8 @@ fn simulate(workers: usize, start: u64, steps: &[(usize, Step)], tail: u64) -> T
     }
     let tick = now.iter().max().copied().unwrap_or(start) + tail;
     let mut header = header(workers, 1);
-    header.clock.start = start;
     header.plans[0].calls = calls;
     records.sort_by_key(|r: &Record| (r.start, r.worker, u64::MAX - r.end));
     let uses = (0..slots.len() as u32).map(|slot| Use { slot, call: slot }).collect();
-    Trace { header, slots, uses, end: End { tick, ..End::default() }, records }
+    Trace { header, slots, uses, end: End { start, tick, ..End::default() }, records }
 }

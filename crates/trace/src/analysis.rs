@@ -1,0 +1,46 @@
+//! What a trace says: where the time of each worker went, which chain of events made the run as long as it was, and
+//! what its longest stalls waited for. All of it is computed from the records alone, so it holds for simulated runs as
+//! well.
+
+mod cause;
+mod path;
+mod stalls;
+mod timeline;
+mod workers;
+
+pub use cause::{Cause, Explanation};
+pub use path::{Path, Step, StepKind};
+pub use stalls::{Stall, StallTransfer};
+pub use timeline::{EdgeBusy, Moved, Span, Timeline};
+pub use workers::{EdgeShare, WorkerTimes};
+
+use crate::file::Trace;
+
+/// Everything that can be said about a run at once.
+#[derive(Clone, Debug)]
+pub struct Analysis {
+    /// The times of each worker, by worker.
+    pub workers: Vec<WorkerTimes>,
+    /// The chain of events that ends with the run.
+    pub path: Path,
+    /// The longest stalls, longest first.
+    pub stalls: Vec<Stall>,
+    /// Each edge.
+    pub edges: Vec<EdgeShare>,
+    /// Leaf calls.
+    pub leaves: u64,
+}
+
+impl Analysis {
+    /// Looks at a whole trace; keeps at most `stalls_max` stalls.
+    pub fn of(trace: &Trace, stalls_max: usize) -> Analysis {
+        let timeline = Timeline::new(trace);
+        Analysis {
+            workers: workers::of(&timeline),
+            path: Path::of(&timeline),
+            stalls: stalls::longest(&timeline, stalls_max),
+            edges: workers::edges(&timeline),
+            leaves: trace.records.iter().filter(|r| r.kind == crate::Kind::Leaf).count() as u64,
+        }
+    }
+}

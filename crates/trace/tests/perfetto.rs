@@ -1,0 +1,105 @@
+//! The Perfetto export obeys the rules of the Trace Event Format, whatever the trace.
+
+mod support;
+
+use multigrain_trace::export::{Format, write};
+use multigrain_trace::{Kind, Trace};
+use proptest::prelude::*;
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+use support::traces;
+
+fn exported(trace: &Trace) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.json");
+    assert_eq!(write(trace, Format::Perfetto, &path).unwrap(), [path.clone()]);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+/// A number of microseconds as nanoseconds.
+fn ns(value: &Value) -> u64 {
+    (value.as_f64().expect("a number") * 1000.0).round() as u64
+}
+
+/// What the format says of events: complete ones of a thread nest, flows begin and end within slices and go forward in
+/// time, every process and thread that is used has a name.
+fn check(document: &Value) -> Result<usize, TestCaseError> {
+    let events = document["traceEvents"].as_array().expect("events");
+    let mut named = HashSet::new();
+    let mut slices: HashMap<(u64, u64), Vec<(u64, u64)>> = HashMap::new();
+    let mut flows: HashMap<u64, Vec<(&str, u64, u64, u64)>> = HashMap::new();
+    for event in events {
+        let number = |key: &str| event[key].as_u64().unwrap_or_else(|| panic!("{key} of {event}"));
+        let thread = (number("pid"), number("tid"));
+        prop_assert!(event["name"].is_string());
+        match event["ph"].as_str().expect("a phase") {
+            "M" => {
+                prop_assert!(event["args"]["name"].is_string());
+                named.insert((event["name"].as_str().unwrap().to_owned(), thread));
+            }
+            "X" => {
+                prop_assert!(event["cat"].is_string() && event["args"].is_object());
+                let start = ns(&event["ts"]);
+                slices.entry(thread).or_default().push((start, start + ns(&event["dur"])));
+            }
+            phase @ ("s" | "f") => {
+                prop_assert_eq!(phase == "f", event["bp"] == "e");
+                flows.entry(number("id")).or_default().push((phase, thread.0, thread.1, ns(&event["ts"])));
+            }
+            other => panic!("phase {other}"),
+        }
+    }
+    for (thread, slices) in &slices {
+        prop_assert!(named.contains(&("process_name".to_owned(), (thread.0, 0))), "{thread:?}");
+        prop_assert!(named.contains(&("thread_name".to_owned(), *thread)), "{thread:?}");
+        let mut sorted = slices.clone();
+        sorted.sort_by_key(|&(start, end)| (start, u64::MAX - end));
+        let mut open: Vec<u64> = Vec::new();
+        for (start, end) in sorted {
+            while open.last().is_some_and(|outer| *outer <= start + (start >> 50)) {
+                open.pop();
+            }
+            // Transfers beyond the last row share it; no random run has so many.
+            // Numbers of more than 53 bits are rounded when they are read, by browsers too.
+            let rounded = end >> 50;
+            prop_assert!(open.last().is_none_or(|outer| end <= outer + rounded), "{thread:?} {start} {end} {open:?}");
+            open.push(end);
+        }
+    }
+    for ends in flows.values() {
+        prop_assert!(ends.len() == 2 && ends[0].0 == "s" && ends[1].0 == "f", "{ends:?}");
+        prop_assert!(ends[0].3 <= ends[1].3 + (ends[1].3 >> 50), "{ends:?}");
+        for &(_, pid, tid, at) in ends {
+            let inside =
+                slices[&(pid, tid)].iter().any(|&(start, end)| start <= at + (at >> 50) && at <= end + (end >> 50));
+            prop_assert!(inside, "{pid} {tid} {at}");
+        }
+    }
+    Ok(flows.len())
+}
+
+proptest! {
+    #[test]
+    fn a_run_obeys_the_rules(trace in traces::run()) {
+        let document = exported(&trace);
+        let flows = check(&document)?;
+        // Every wait in which its transfer ended has its arrow.
+        let analysis = multigrain_trace::analysis::Timeline::new(&trace);
+        let waits = trace.records.iter().filter(|r| r.kind == Kind::Wait);
+        let expected = waits
+            .filter(|wait| analysis.awaited(wait).is_some_and(|m| m.ended > wait.start && m.ended > m.issued))
+            .count();
+        prop_assert_eq!(flows, expected);
+        let leaves = |e: &&Value| e["cat"] == "leaf";
+        let events = document["traceEvents"].as_array().unwrap();
+        let told: u64 = events.iter().filter(leaves).map(|e| ns(&e["dur"])).sum();
+        let found: u64 = trace.records.iter().filter(|r| r.kind == Kind::Leaf).map(|r| r.ticks()).sum();
+        prop_assert_eq!(told, found);
+    }
+
+    #[test]
+    fn anything_obeys_the_rules(trace in traces::any_trace()) {
+        check(&exported(&trace))?;
+    }
+}
