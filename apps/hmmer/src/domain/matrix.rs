@@ -3,6 +3,9 @@
 //! A row holds M, D and I of all quads. Odds grow with the sequence, so a row is divided by its E when that exceeds
 //! 10^4; the divisors are kept, and Backward uses those of Forward, so that products of both need no more scaling.
 //! Multiplications and additions are rounded separately and never fused.
+//!
+//! One difference is left: HMMER has the processor take numbers below 10^-38 for 0, and here they are kept. They are that
+//! much smaller than what they are added to.
 
 use super::model::Model;
 use super::quad::{LANES, Quad};

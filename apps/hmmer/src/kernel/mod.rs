@@ -2,7 +2,7 @@
 //!
 //! # The result is defined to the bit
 //!
-//! The recurrences are those of HMMER3's profile (see [`reference`]), on probabilities and odds ratios in single
+//! The recurrences are those of HMMER3's profile (see [`reference()`]), on probabilities and odds ratios in single
 //! precision, every multiplication, addition and fused multiply-add rounded once, in the order of the innermost loop of
 //! `batch.rs`. A sequence's numbers are scaled by powers of two when its C grows beyond 2^60, which loses no bit. A
 //! sequence has a lane of the vector for itself, so no sum runs across lanes, and neither the width of the vector nor
