@@ -12,6 +12,11 @@ use support::traces;
 /// Application, task, thread; all from 1.
 type Thread = (u64, u64, u64);
 
+/// Time, (type, value)s.
+type Event = (u64, Vec<(u64, u64)>);
+/// Sender, logical and physical send, receiver, logical and physical receive, size.
+type Communication = (Thread, [u64; 2], Thread, [u64; 2], u64);
+
 #[derive(Default)]
 struct Prv {
     length_ns: u64,
@@ -20,10 +25,8 @@ struct Prv {
     applications: Vec<Vec<u64>>,
     /// Thread: begin, end, state.
     states: HashMap<Thread, Vec<(u64, u64, u64)>>,
-    /// Thread: time, (type, value)s.
-    events: HashMap<Thread, Vec<(u64, Vec<(u64, u64)>)>>,
-    /// Sender, logical and physical send, receiver, logical and physical receive, size.
-    communications: Vec<(Thread, [u64; 2], Thread, [u64; 2], u64)>,
+    events: HashMap<Thread, Vec<Event>>,
+    communications: Vec<Communication>,
 }
 
 fn numbers(text: &str, separator: char) -> Result<Vec<u64>, String> {

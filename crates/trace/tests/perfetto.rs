@@ -12,7 +12,7 @@ use support::traces;
 fn exported(trace: &Trace) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.json");
-    assert_eq!(write(trace, Format::Perfetto, &path).unwrap(), [path.clone()]);
+    assert_eq!(write(trace, Format::Perfetto, &path).unwrap(), std::slice::from_ref(&path));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
