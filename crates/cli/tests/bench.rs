@@ -188,3 +188,27 @@ fn a_row_that_cannot_be_measured_leaves_the_others() {
     assert!(rows[0]["failed"].as_str().unwrap().contains("/nonexistent"), "{rows:?}");
     assert!(rows[1]["ours"].as_f64().unwrap() > 0.0, "{rows:?}");
 }
+
+#[test]
+fn levels_have_every_application_on_every_machine_and_two_figures() {
+    let (nothing, figures) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let output = bench(nothing.path(), &["levels", "--json", "--figures", figures.path().to_str().unwrap()]);
+    assert!(output.status.success(), "{output:?}");
+    let object: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let levels = object["levels"].as_array().unwrap();
+    for app in ["saxpy", "sgemv", "sgemm", "conv2d", "fft3d", "gravity", "hmmer"] {
+        for machine in ["shared", "local", "disk", "disk+local"] {
+            let level = levels.iter().find(|l| l["app"] == app && l["machine"] == machine).unwrap();
+            assert!(level["gflops"].as_f64().is_some_and(|rate| rate > 0.0), "{level}");
+            let waits: f64 = level["wait_shares"].as_object().unwrap().values().map(|s| s.as_f64().unwrap()).sum();
+            let shares = level["leaf_share"].as_f64().unwrap() + waits + level["overhead_share"].as_f64().unwrap();
+            assert!((shares - 1.0).abs() < 0.05, "the parts are the whole: {level}");
+        }
+    }
+    for (name, machines) in [("levels-one-edge.svg", 3), ("levels-two-edges.svg", 1)] {
+        let svg = std::fs::read_to_string(figures.path().join(name)).unwrap();
+        assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{svg}");
+        assert_eq!(svg.matches(">sgemm<").count(), 1, "{name}");
+        assert!(svg.matches("sgemm on ").count() >= 2 * machines, "{name}");
+    }
+}

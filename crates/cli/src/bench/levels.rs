@@ -161,8 +161,8 @@ fn chart(all: &[Measured], edges: usize, title: &str) -> Chart {
     let bars = all.iter().filter(|m| m.edges == edges).map(|m| {
         let parts = m.result.as_ref().map(|f| {
             let mut parts = vec![Part { kind: "leaf work".into(), share: f.leaf_share }];
-            // From the leaves up, as the paper stacks them.
-            for (name, share) in f.wait_shares.iter().rev() {
+            // From the leaves up, as the paper stacks them; who has views only never waits.
+            for (name, share) in f.wait_shares.iter().rev().filter(|(_, share)| *share > 0.0) {
                 parts.push(Part { kind: format!("waiting, {name}"), share: *share });
             }
             parts.push(Part { kind: "overhead".into(), share: f.overhead_share });
