@@ -6,6 +6,7 @@ mod completing;
 mod cut;
 mod edges;
 mod operation;
+mod promptness;
 mod run;
 mod staging;
 mod thread;

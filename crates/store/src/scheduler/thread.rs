@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 
+use super::promptness::run_soon_after_waking;
 use super::run::Runner;
 use crate::buffer::AlignedBuffer;
 use crate::disk::Context;
@@ -96,6 +97,7 @@ impl Inbox {
 
 /// The loop of the I/O thread: ends after `Stop` once nothing is under way.
 pub(crate) fn serve(mut runner: Runner, inbox: &Inbox, context: &Context) {
+    run_soon_after_waking();
     let mut messages = Vec::new();
     let mut stop = false;
     loop {
