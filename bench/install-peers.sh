@@ -44,7 +44,7 @@ package_present() { [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null
 
 install_packages() {
     local wanted=(gcc g++ libc6-dev pkg-config python3 python3-venv libopenblas0-pthread libopenblas-pthread-dev
-        libtbb-dev libstarpu-dev hmmer)
+        libtbb-dev libstarpu-dev libomp5 libopenmpi-dev openmpi-bin hmmer)
     local package
     command -v dpkg-query >/dev/null || {
         say "no Debian package manager: using the compilers and libraries that are there"
@@ -144,6 +144,16 @@ build_drivers() {
     else
         skip starpu "no StarPU 1.3 (package libstarpu-dev) or no pkg-config"
     fi
+    build "libgomp libomp" gcc omp_collectives omp_collectives.c -std=gnu11 -fopenmp
+    build openmpi mpicc mpi_collectives mpi_collectives.c -std=gnu11
+    if ! command -v cargo >/dev/null; then
+        skip hurdles "no cargo"
+    elif cargo build --quiet --release --manifest-path "$sources/hurdles/Cargo.toml" --target-dir "$peers/hurdles" \
+        >"$peers/build-hurdles.log" 2>&1; then
+        cp "$peers/hurdles/release/hurdles-peer" "$peers/bin/hurdles-peer"
+    else
+        skip hurdles "the crate cannot be built here: see $peers/build-hurdles.log"
+    fi
 }
 
 # --- what is there ---------------------------------------------------------------------------------------------------
@@ -202,7 +212,7 @@ report() {
 
 report_all() {
     local entries=() python=$peers/python/bin/python separator=
-    local openblas numpy_blas entry
+    local openblas numpy_blas libomp entry
     openblas=$(first_file /usr/lib/*/openblas-pthread/libopenblas.so.0 /usr/lib*/libopenblasp.so.0 libopenblas.so.0)
     numpy_blas=$(first_file "$peers"/python/lib/python*/site-packages/numpy.libs/libscipy_openblas*.so)
     # Neither pattern matched: let the loader search.
@@ -217,6 +227,17 @@ report_all() {
     report starpu "$peers/bin/starpu_empty"
     report disk "$peers/bin/disk_rate"
     report hmmsearch "$python" "$sources/hmmsearch.py"
+    report libgomp "$peers/bin/omp_collectives"
+    # LLVM's runtime speaks GNU's interface, so the same program runs on it when it is loaded first.
+    libomp=$(first_file /usr/lib/*/libomp.so.5 /usr/lib/llvm-*/lib/libomp.so.5 /usr/lib64/libomp.so)
+    if [[ -e $libomp ]]; then
+        report libomp /usr/bin/env "LD_PRELOAD=$libomp" "$peers/bin/omp_collectives" --runtime libomp
+    else
+        skip libomp "no LLVM OpenMP runtime (package libomp5)"
+        report libomp "$libomp"
+    fi
+    report hurdles "$peers/bin/hurdles-peer"
+    report openmpi "$sources/mpi_collectives.sh" "$peers/bin/mpi_collectives"
     {
         printf '[\n'
         for entry in "${entries[@]}"; do

@@ -4,6 +4,7 @@
 //! it is held against. What a peer is, how it is installed and how it talks stands in `bench/README.md`.
 
 mod call;
+mod collectives;
 mod driver;
 mod files;
 mod from_files;
@@ -55,6 +56,8 @@ pub(crate) enum Name {
     /// Every application on every machine that this computer can be, and where its time goes, as a table and figures;
     /// only when it is named
     Levels,
+    /// Barrier, broadcast, reduce, allreduce among threads; std, hurdles, libgomp, LLVM OpenMP, Open MPI
+    Collectives,
 }
 
 /// Our runs beside their peers, in turns: medians, ratios, and whether each bar holds
@@ -139,6 +142,7 @@ impl Bench<'_> {
             Name::Hmmer => search::hmmer(self),
             Name::Call => call::call(self),
             Name::Levels => Err(Failure::Request("levels has figures of its own: ask for it alone".into())),
+            Name::Collectives => collectives::collectives(self),
         }
     }
 }

@@ -270,7 +270,8 @@ fn a_buffer_without_room_for_the_group_is_refused() {
 
 #[test]
 fn different_operations_are_found_out() {
-    let other: [fn(&Collective) -> Result<(), CollectiveError>; 4] = [
+    type Other = fn(&Collective) -> Result<(), CollectiveError>;
+    let other: [Other; 4] = [
         |group| group.allreduce(1, &mut [0f32; 4], &Max),
         |group| group.allreduce(1, &mut [0f32; 5], &Sum),
         |group| group.allreduce(1, &mut [0i32; 4], &Sum),

@@ -47,6 +47,13 @@ pub(super) struct Found {
     bits: [u8; 2],
 }
 
+/// Where the mark of a bit lies: those of the first bits of *both* halves on the line of the word.
+#[inline]
+fn beside(bit: u8) -> usize {
+    let (low, odd) = (u32::from(bit) % HALF_BITS, u32::from(bit) / HALF_BITS);
+    (2 * low + odd % 2) as usize
+}
+
 impl RegisterFile {
     /// Registers for `size` participants with at most `bits` senders each.
     pub(super) fn new(size: u32, bits: u32) -> RegisterFile {
@@ -72,7 +79,7 @@ impl RegisterFile {
     pub(super) fn signal(&self, found: Found, odd: bool, mark: Mark) {
         let (register, bit) = (&self.registers[found.register as usize], found.bits[usize::from(odd)]);
         // Relaxed: published by the flip.
-        register.marks[usize::from(bit) % register.marks.len()].store(mark, Ordering::Relaxed);
+        register.marks[beside(bit)].store(mark, Ordering::Relaxed);
         register.word.flip(2 << bit);
     }
 
@@ -86,6 +93,6 @@ impl RegisterFile {
         let flip = 2 << bit;
         register.word.wait_until(|word| (word ^ before) & flip != 0, spin, Some(abort))?;
         seen.store(before ^ flip, Ordering::Relaxed);
-        Ok(register.marks[usize::from(bit) % register.marks.len()].load(Ordering::Relaxed))
+        Ok(register.marks[beside(bit)].load(Ordering::Relaxed))
     }
 }
