@@ -12,7 +12,7 @@ pub(crate) fn report(trace: &Trace, analysis: &Analysis) -> String {
     let mut text = format!("{} on {}, {workers} workers\n", header.program, header.machine);
     let _ = writeln!(text, "{:<9}{}", "time", seconds(trace.wall_seconds()));
     let count = trace.records.len();
-    let _ = writeln!(text, "{:<9}{count} of {} leaves", "records", analysis.leaves);
+    let _ = writeln!(text, "{:<9}{count}, {} of them leaves", "records", analysis.leaves);
     if trace.end.dropped > 0 {
         let _ = writeln!(
             text,
