@@ -66,7 +66,7 @@ pub fn profile(seed: u64, nodes: usize) -> String {
     let inserts = line(&background);
     let inner = [0.98, 0.008, 0.012, 0.55, 0.45, 0.6, 0.4];
     let mut text = format!(
-        "HMMER3/f [generated]\nNAME  generated-{seed}-{nodes}\nLENG  {nodes}\nALPH  amino\nRF    no\nMM    no\nCONS  no\n\
+        "HMMER3/f [generated]\nNAME  generated-{seed}-{nodes}\nLENG  {nodes}\nALPH  amino\nRF    no\nMM    no\nCONS  yes\n\
          CS    no\nMAP   no\nSTATS LOCAL MSV       -9.5000  0.70500\nSTATS LOCAL VITERBI  -10.0000  0.70500\n\
          STATS LOCAL FORWARD   -4.5000  0.70500\nHMM     "
     );
@@ -82,7 +82,13 @@ pub fn profile(seed: u64, nodes: usize) -> String {
             .map(|(&symbol, p)| (1.0 - weight) * p + if symbol == best { weight } else { 0.0 })
             .collect();
         let leave = if k < nodes { inner } else { [0.99, 0.01, 0.0, 0.55, 0.45, 1.0, 0.0] };
-        text += &format!("{k:7} {}      - - - - -\n        {inserts}\n        {}\n", line(&matches), line(&leave));
+        // hmmsearch wants a consensus.
+        let consensus = char::from(best.to_ascii_lowercase());
+        text += &format!(
+            "{k:7} {}      - {consensus} - - -\n        {inserts}\n        {}\n",
+            line(&matches),
+            line(&leave)
+        );
     }
     text + "//\n"
 }
