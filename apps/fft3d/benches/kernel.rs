@@ -63,7 +63,7 @@ fn run(isa: Isa, dft: &Dft, n: usize, volume: Volume, threads: usize, what: usiz
                 let part = |i: usize| i * n / threads;
                 let (first, end) = (part(thread), part(thread + 1));
                 let need = [Axis::X, Axis::Y, Axis::Z].map(|axis| scratch_bytes(isa, dft, axis, [n, n, n]));
-                let mut memory = vec![0u8; need.iter().max().unwrap_or(&0) + 64];
+                let mut memory = vec![0u8; need.iter().max().unwrap_or(&0) + (1 << 20)];
                 let skip = memory.as_ptr().align_offset(64);
                 let scratch = &mut memory[skip..];
                 let block = |first: [usize; 3], shape: [usize; 3]| {
@@ -83,8 +83,8 @@ fn run(isa: Isa, dft: &Dft, n: usize, volume: Volume, threads: usize, what: usiz
                             }
                         }
                     } else {
-                        for y in first..end {
-                            let columns = block([0, y, 0], [n, 1, n]);
+                        for y in (first..end).step_by(4) {
+                            let columns = block([0, y, 0], [n, 4, n]);
                             transform(isa, dft, Axis::X, &columns, false, Some(1.0 / n as f32), scratch);
                         }
                     }

@@ -171,6 +171,16 @@ pub fn scratch_bytes(isa: Isa, dft: &Dft, axis: Axis, shape: [usize; 3]) -> usiz
     4 * floats
 }
 
+/// Bytes that scratch memory for [`transform`] should have besides, for blocks that are larger than a second-level
+/// cache: 0 for others.
+pub fn panel_bytes(isa: Isa, dft: &Dft, axis: Axis, shape: [usize; 3]) -> usize {
+    let large = 8 * shape.iter().product::<usize>() > CACHED_BYTES;
+    if axis == Axis::Z || !large { 0 } else { 4 * columns::panel_floats(dft, lanes(isa)) }
+}
+
+/// Blocks up to this size are found in a second-level cache once they have been touched.
+const CACHED_BYTES: usize = 768 << 10;
+
 /// The widest instruction set up to `isa` whose scratch memory is within `limit_bytes`; the scalar one if there is none.
 pub fn within(isa: Isa, limit_bytes: usize, need_bytes: impl Fn(Isa) -> usize) -> Isa {
     let fits = |candidate: &Isa| *candidate <= isa && candidate.is_supported() && need_bytes(*candidate) <= limit_bytes;
@@ -202,6 +212,11 @@ pub unsafe fn transform(
     assert_eq!(len, dft.len, "length of the {axis:?} axis of a block of {x} x {y} x {z}");
     let need = scratch_bytes(isa, dft, axis, block.shape);
     assert!(scratch.len() >= need, "{} bytes of scratch memory, {need} are needed", scratch.len());
+    let panel_bytes = panel_bytes(isa, dft, axis, block.shape);
+    let panel = match panel_bytes > 0 && scratch.len() >= need + panel_bytes {
+        true => scratch[need..].as_mut_ptr().cast(),
+        false => std::ptr::null_mut(),
+    };
     let scratch: *mut f32 = scratch.as_mut_ptr().cast();
     let floats = |strides: [usize; 2]| strides.map(|s| 2 * s);
     let (from_strides, to_strides) = (floats(block.from_strides), floats(block.to_strides));
@@ -226,6 +241,7 @@ pub unsafe fn transform(
             to_stride: to_strides[along],
             count,
             swapped,
+            panel,
             factor,
         };
         // SAFETY: as above.
