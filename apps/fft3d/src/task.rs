@@ -61,6 +61,11 @@ impl Part {
     }
 }
 
+/// Bytes of a page of memory and of a block of a file.
+const PAGE_BYTES: u64 = 4096;
+/// More rows than this are not kept together for the sake of a page: blocks would get too large for a local store.
+const ROWS_OF_PAGE_MAX: u64 = 8;
+
 /// Names of the axes as tunables.
 const AXES: [&str; 3] = ["x", "y", "z"];
 
@@ -159,7 +164,17 @@ fn lengths(shape: &Shape) -> [usize; 3] {
 
 fn tunables(part: Part, call: &CallShape) -> Vec<Tunable> {
     let dims = call.shapes[0].dims();
-    part.split_by().iter().map(|&axis| Tunable { name: AXES[axis], extent: dims[axis], multiple: 1 }).collect()
+    // Blocks of whole rows begin where pages do, where few rows make a page: a file is then written by whole pages.
+    let row_bytes = 8 * dims[2];
+    let rows_of_page = if PAGE_BYTES.is_multiple_of(row_bytes) { PAGE_BYTES / row_bytes } else { 1 };
+    let multiple = |axis: usize| match (part, axis) {
+        (Part::ColumnsX, 1) if rows_of_page <= ROWS_OF_PAGE_MAX => rows_of_page,
+        _ => 1,
+    };
+    part.split_by()
+        .iter()
+        .map(|&axis| Tunable { name: AXES[axis], extent: dims[axis], multiple: multiple(axis).min(dims[axis]) })
+        .collect()
 }
 
 /// Blocks of all arguments, which have one shape.
