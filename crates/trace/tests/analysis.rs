@@ -201,6 +201,16 @@ fn a_signal_leads_to_the_worker_that_gave_it() {
 }
 
 #[test]
+fn small_leaves_are_told_with_their_price() {
+    let leaves = |length: u64| (0..100).map(|i| record(0, Kind::Leaf, 100 * i, 100 * i + length, 0, 0, 0)).collect();
+    let small = trace(1, leaves(60), 10_000);
+    let advice = Analysis::of(&small, 1).advice(&small).unwrap();
+    assert!(advice.contains("leaf of 60 ns") && advice.contains("took 40 ns, 40 %"), "{advice}");
+    let large = trace(1, leaves(96), 10_000);
+    assert_eq!(Analysis::of(&large, 1).advice(&large), None);
+}
+
+#[test]
 fn overhead_belongs_to_the_plan_that_was_served() {
     let mut inner = [record(0, Kind::Scope, 100, 300, 0, 1, 0), record(0, Kind::Leaf, 150, 250, 0, 1, 0)];
     inner[0].index = 1;

@@ -22,6 +22,9 @@ pub(crate) fn report(trace: &Trace, analysis: &Analysis) -> String {
     }
     text += "\nwhere the time went\n";
     text += &breakdown(trace);
+    if let Some(advice) = analysis.advice(trace) {
+        let _ = writeln!(text, "  {advice}");
+    }
     text += "\nby worker\n";
     text += &by_worker(trace, analysis);
     text += "\nby edge\n";

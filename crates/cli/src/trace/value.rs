@@ -20,6 +20,7 @@ pub(crate) fn report(trace: &Trace, analysis: &Analysis) -> Value {
             "wait_seconds": waits,
             "overhead_seconds": breakdown.overhead_seconds,
         },
+        "advice": analysis.advice(trace),
         "workers": (0..analysis.workers.len()).map(|w| worker(trace, analysis, w)).collect::<Vec<_>>(),
         "edges": analysis.edges.iter().map(|edge| json!({
             "name": edge.name,

@@ -122,6 +122,7 @@ fn data(timeline: &Timeline<'_>) -> Value {
         "wall_ns": wall,
         "records": trace.records.len(),
         "dropped": trace.end.dropped,
+        "advice": analysis.advice(trace),
         "drawn_together_ns": short,
         "tasks": header.tasks,
         "labels": labels.texts,

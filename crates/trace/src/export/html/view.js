@@ -361,6 +361,7 @@
       legend.append(item);
     });
     bars.append(legend);
+    if (data.advice) bars.append(make("p", data.advice, "note"));
     const bar = (worker, whole, className) => {
       const line = make("div", undefined, `row ${className}`), stacked = make("div", undefined, "stack");
       worker.parts.forEach((ns, i) => {
