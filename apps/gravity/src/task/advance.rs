@@ -2,7 +2,7 @@
 
 use super::forces::{forces_work, pull};
 use super::moves::{double, kick, kick_drift};
-use super::{Forces, Kick, KickDrift, SOURCES_MULTIPLE, Step, TARGETS_MULTIPLE, columns};
+use super::{Forces, Kick, KickDrift, SOURCES_MULTIPLE, Step, columns, targets_multiple};
 use crate::kernel::Points;
 use multigrain::prelude::{
     CallShape, DynTask, LeafContext, Program, Read, Region, Scalars, SubCall, Task, Tunable, Tunables, Update, View,
@@ -58,7 +58,7 @@ impl Task for Advance {
     fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
         let n = call.shapes[0].dims()[0];
         vec![
-            Tunable { name: "targets", extent: n, multiple: TARGETS_MULTIPLE },
+            Tunable { name: "targets", extent: n, multiple: targets_multiple(n) },
             Tunable { name: "sources", extent: n, multiple: SOURCES_MULTIPLE },
         ]
     }

@@ -1,6 +1,6 @@
 //! Accelerations of a block of targets by a block of sources.
 
-use super::{SOURCES_MULTIPLE, TARGETS_MULTIPLE, columns};
+use super::{SOURCES_MULTIPLE, columns, targets_multiple};
 use crate::kernel::{Accelerations, Points, accelerate_raw};
 use multigrain::prelude::{
     CallShape, LeafContext, Read, Region, SubCall, Task, Tunable, Tunables, Update, View, ViewMut, Work, blocks,
@@ -55,9 +55,10 @@ impl Task for Forces {
     }
 
     fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
+        let (sources, targets) = (call.shapes[0].dims()[0], call.shapes[2].dims()[1]);
         vec![
-            Tunable { name: "targets", extent: call.shapes[2].dims()[1], multiple: TARGETS_MULTIPLE },
-            Tunable { name: "sources", extent: call.shapes[0].dims()[0], multiple: SOURCES_MULTIPLE },
+            Tunable { name: "targets", extent: targets, multiple: targets_multiple(sources) },
+            Tunable { name: "sources", extent: sources, multiple: SOURCES_MULTIPLE },
         ]
     }
 

@@ -26,8 +26,10 @@ pub use state::{Load, Save};
 use crate::kernel::SPAN;
 use multigrain::prelude::{Region, Scalars};
 
-/// Blocks of targets begin at multiples of this: whole vectors of every instruction set.
-const TARGETS_MULTIPLE: u64 = 64;
+/// Blocks of particles begin at multiples of this: whole vectors of every instruction set.
+const PARTICLES_MULTIPLE: u64 = 64;
+/// A block of targets is worth a call of its own with this many interactions, some 30 us.
+const CALL_INTERACTIONS: u64 = 1 << 17;
 /// Blocks of sources begin at multiples of this, which is one of [`SPAN`]; finer cuts are worth nothing.
 const SOURCES_MULTIPLE: u64 = 256;
 const _: () = assert!(SOURCES_MULTIPLE.is_multiple_of(SPAN as u64));
@@ -66,6 +68,11 @@ impl Step {
     pub fn forces_scalars(&self) -> Scalars {
         Scalars::new().with_f32(self.softening2)
     }
+}
+
+/// Blocks of targets begin at multiples of this.
+fn targets_multiple(sources: u64) -> u64 {
+    (CALL_INTERACTIONS / sources.max(1)).next_multiple_of(PARTICLES_MULTIPLE).max(PARTICLES_MULTIPLE)
 }
 
 /// All three rows of some columns.

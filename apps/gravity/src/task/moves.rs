@@ -1,6 +1,6 @@
 //! The two halves of a step besides the forces, particle by particle.
 
-use super::{TARGETS_MULTIPLE, columns};
+use super::{PARTICLES_MULTIPLE, columns};
 use multigrain::prelude::{
     CallShape, LeafContext, Read, Scalars, SubCall, Task, Tunable, Tunables, Update, View, ViewMut, Work, Write, blocks,
 };
@@ -12,7 +12,7 @@ pub struct KickDrift;
 pub struct Kick;
 
 fn tunables(call: &CallShape) -> Vec<Tunable> {
-    vec![Tunable { name: "particles", extent: call.shapes[0].dims()[1], multiple: TARGETS_MULTIPLE }]
+    vec![Tunable { name: "particles", extent: call.shapes[0].dims()[1], multiple: PARTICLES_MULTIPLE }]
 }
 
 fn split(call: &CallShape, tunables: &Tunables, params: usize) -> Vec<SubCall> {

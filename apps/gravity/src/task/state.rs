@@ -2,7 +2,7 @@
 //! velocities are kept in double precision, everything else follows. So a run may go on from any snapshot, with the very
 //! bits of a run that never stopped.
 
-use super::{COLUMNS, TARGETS_MULTIPLE, columns};
+use super::{COLUMNS, PARTICLES_MULTIPLE, columns};
 use multigrain::prelude::{
     CallShape, LeafContext, Read, Region, SubCall, Task, Tunable, Tunables, View, ViewMut, Work, Write, blocks,
 };
@@ -14,7 +14,7 @@ pub struct Load;
 pub struct Save;
 
 fn tunables(n: u64) -> Vec<Tunable> {
-    vec![Tunable { name: "particles", extent: n, multiple: TARGETS_MULTIPLE }]
+    vec![Tunable { name: "particles", extent: n, multiple: PARTICLES_MULTIPLE }]
 }
 
 fn snapshot(start: u64, len: u64) -> Region {

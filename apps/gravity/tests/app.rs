@@ -1,0 +1,353 @@
+//! The application: the same bytes on every machine, however blocks are cut and wherever a run was interrupted; what
+//! moves does not grow with the steps; trajectories that are known.
+
+use multigrain::app::Application;
+use multigrain::prelude::*;
+use multigrain::rooms::plan::testing::Rng;
+use multigrain::rooms::store::faults::{Count, DieAt, FailAt, Faults};
+use multigrain::{MachineChoice, testing};
+use multigrain_gravity::app::Args;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+const KIB: u64 = 1 << 10;
+const EIO: i32 = 5;
+
+fn runtime_on(machine: Machine, memory_bytes: Option<u64>, threads: usize, faults: Option<Arc<dyn Faults>>) -> Runtime {
+    let disk_buffer_bytes = Some(testing::TEST_BUFFER_BYTES);
+    let machine = MachineChoice::Given(Box::new(machine));
+    Runtime::new(Options {
+        machine,
+        memory_bytes,
+        threads: Some(threads),
+        disk_buffer_bytes,
+        faults,
+        ..Options::default()
+    })
+    .unwrap()
+}
+
+/// A shipped machine of this computer, with its files, if it has any, in `directory`.
+fn machine(name: &str, directory: &Path) -> Machine {
+    let machine = Machine::shipped(name).unwrap();
+    let root = machine.memory(machine.root()).name.clone();
+    match name.contains("disk") {
+        true => machine.with(&root, |m| m.path = Some(directory.to_owned())).unwrap(),
+        false => machine,
+    }
+}
+
+fn args(n: u64, steps: u64, every: u64) -> Args {
+    Args { n: Some(n), steps, snapshots: Some(every), seed: n + steps, ..Args::default() }
+}
+
+fn snapshots(runtime: &Runtime, args: &Args) -> Vec<u8> {
+    let app = args.prepare(runtime).unwrap();
+    let outcome = runtime.run(&app.job, Settings::default()).unwrap();
+    let decl = &app.job.arrays()[1];
+    assert_eq!(decl.name, "snapshots");
+    outcome.read(1, &Region::whole(decl.shape)).unwrap()
+}
+
+#[test]
+fn random_machines_give_the_bytes_of_sequential_execution() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut ran = 0;
+    for seed in 0..60 {
+        let mut rng = Rng::new(seed);
+        let n = *rng.pick(&[1, 2, 37, 256, 640, 1100]).unwrap();
+        let args = Args { softening: *rng.pick(&[0.0, 0.05]).unwrap(), ..args(n, rng.range(1, 12), rng.range(1, 12)) };
+        let runtime = testing::runtime(testing::machine(seed, 12, directory.path()).unwrap()).unwrap();
+        let app = args.prepare(&runtime).unwrap();
+        let outcome = testing::run_and_compare(&runtime, &app.job).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        if let Some(outcome) = outcome {
+            let checked = (app.check)(&outcome).unwrap();
+            assert!(checked.holds() && checked.elements > 0, "seed {seed}: {checked:?}");
+            ran += 1;
+        }
+    }
+    assert!(ran > 30, "only {ran} of 60 cases fit");
+}
+
+#[test]
+fn compositions_budgets_and_threads_do_not_show() {
+    let directory = tempfile::tempdir().unwrap();
+    let args = args(1300, 10, 5);
+    let computer = |threads| Runtime::new(Options { threads: Some(threads), ..Options::default() }).unwrap();
+    let expected = snapshots(&computer(1), &args);
+    for threads in 2..=4 {
+        assert!(snapshots(&computer(threads), &args) == expected, "{threads} threads");
+    }
+    for (name, budgets) in [
+        ("disk", [None, Some(480 * KIB), Some(400 * KIB)]),
+        ("local", [None; 3]),
+        ("disk+local", [None, Some(480 * KIB), Some(16 << 20)]),
+    ] {
+        for (threads, memory) in (1..).zip(budgets) {
+            let runtime = runtime_on(machine(name, directory.path()), memory, threads, None);
+            assert!(snapshots(&runtime, &args) == expected, "{name}, {memory:?}, {threads} threads");
+        }
+    }
+}
+
+#[test]
+fn blocks_of_blocks_equal_the_whole() {
+    for seed in 0..60 {
+        let mut rng = Rng::new(seed);
+        let args = args(*rng.pick(&[3, 300, 900]).unwrap(), rng.range(1, 4), 2);
+        let runtime = Runtime::new(Options::default()).unwrap();
+        let job = args.prepare(&runtime).unwrap().job;
+        let (mut whole, mut split) = (testing::initial_bytes(&job), testing::initial_bytes(&job));
+        job.program.run_sequential(&mut whole).unwrap();
+        testing::run_split(&job.program, &mut split, 1 + seed as usize % 3, seed);
+        assert!(whole == split, "seed {seed}, {args:?}");
+    }
+}
+
+#[test]
+fn with_enough_memory_what_moves_does_not_grow_with_the_steps() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, edge) in [("disk", "disk - dram"), ("disk+local", "disk - dram")] {
+        for n in [500, 4096] {
+            let moved = |steps| {
+                let runtime = runtime_on(machine(name, directory.path()), Some(64 << 20), 2, None);
+                let app = Args { n: Some(n), steps, ..Args::default() }.prepare(&runtime).unwrap();
+                let planned = runtime.plan(&app.job).unwrap();
+                let edge = planned.edges.iter().find(|e| e.name == edge).unwrap();
+                edge.traffic.bytes_down + edge.traffic.bytes_up
+            };
+            let few = moved(3);
+            assert_eq!(few, moved(40), "{name}, {n} particles");
+            assert_eq!(few, moved(1000), "{name}, {n} particles");
+        }
+    }
+}
+
+#[test]
+fn local_stores_keep_their_particles_and_exchange_places_only() {
+    let runtime = runtime_on(machine("local", Path::new(".")), None, 2, None);
+    let n = 8192;
+    let moved = |steps| {
+        let app = Args { n: Some(n), steps, ..Args::default() }.prepare(&runtime).unwrap();
+        let traffic = runtime.plan(&app.job).unwrap().edges[0].traffic;
+        traffic.bytes_down + traffic.bytes_up
+    };
+    let each_step = (moved(96) - moved(32)) / 64;
+    // Each of the two reads the other's places, 12 bytes a particle, which were written once; a state is 88 bytes.
+    assert!(each_step <= 3 * 12 * n, "{each_step} bytes a step");
+}
+
+#[test]
+fn many_steps_are_planned_with_little() {
+    let runtime = Runtime::new(Options { threads: Some(2), ..Options::default() }).unwrap();
+    let app = Args { n: Some(8192), steps: 2000, ..Args::default() }.prepare(&runtime).unwrap();
+    let planned = runtime.plan(&app.job).unwrap();
+    assert!(planned.plan.calls.len() < 200 * 2000, "{} calls", planned.plan.calls.len());
+    let summary = &planned.plan.passes.iter().find(|p| p.pass == "dependence").unwrap().summary;
+    let hazards: u64 = summary.rsplit(", ").next().unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!(hazards < 40 * planned.plan.calls.len() as u64, "{summary}");
+}
+
+/// A disk machine whose memory holds a part of the particles.
+fn small(directory: &Path, faults: Option<Arc<dyn Faults>>) -> Runtime {
+    runtime_on(machine("disk", directory), Some(360 * KIB), 2, faults)
+}
+
+/// A run of several legs, so that it goes on from snapshots.
+fn long(directory: &Path) -> Args {
+    Args { output: Some(directory.join("out.npy")), ..args(700, 300, 60) }
+}
+
+fn settings<'a>(resume: bool) -> Settings<'a> {
+    Settings { resume, journal_interval: Some(Duration::ZERO), ..Settings::default() }
+}
+
+#[test]
+fn a_run_that_is_killed_anywhere_continues_with_the_same_bytes() {
+    let directory = tempfile::tempdir().unwrap();
+    let args = long(directory.path());
+    let out = directory.path().join("out.npy");
+    let count = Arc::new(Count::default());
+    let runtime = small(directory.path(), Some(count.clone()));
+    let job = args.prepare(&runtime).unwrap().job;
+    let whole = runtime.run(&job, settings(false)).unwrap();
+    let expected = std::fs::read(&out).unwrap();
+    std::fs::remove_file(&out).unwrap();
+    let operations = count.operations();
+    let mut saved = 0;
+    for k in 0..24 {
+        let runtime = small(directory.path(), Some(Arc::new(DieAt { n: k * operations / 24 })));
+        assert!(runtime.run(&job, settings(false)).is_err(), "killed at {k} of 24");
+        assert!(!out.exists());
+        drop(runtime);
+        let outcome = small(directory.path(), None).run(&job, settings(true)).unwrap();
+        assert!(std::fs::read(&out).unwrap() == expected, "killed at {k} of 24");
+        saved += u64::from(outcome.flops < 0.6 * whole.flops);
+        std::fs::remove_file(&out).unwrap();
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "nothing else is left");
+    }
+    assert!(saved >= 3, "a run that was nearly done must not begin anew: {saved} of 24");
+}
+
+#[test]
+fn a_failing_disk_ends_the_run_and_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let args = long(directory.path());
+    let out = directory.path().join("out.npy");
+    let count = Arc::new(Count::default());
+    let runtime = small(directory.path(), Some(count.clone()));
+    let job = args.prepare(&runtime).unwrap().job;
+    runtime.run(&job, settings(false)).unwrap();
+    std::fs::remove_file(&out).unwrap();
+    let mut failed = 0;
+    for k in 0..24 {
+        let n = k * count.operations() / 24;
+        let runtime = small(directory.path(), Some(Arc::new(FailAt { n, errno: EIO })));
+        match runtime.run(&job, settings(false)) {
+            Err(error) => {
+                failed += 1;
+                assert!(!out.exists(), "operation {n}: {error}");
+            }
+            // The failure of removing a journal is none of the run's.
+            Ok(_) => std::fs::remove_file(&out).unwrap(),
+        }
+        for entry in std::fs::read_dir(directory.path()).unwrap() {
+            let path = entry.unwrap().path();
+            assert!(path.to_string_lossy().ends_with(".journal"), "operation {n}: {} is left", path.display());
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+    assert!(failed > 12, "{failed} of 24");
+}
+
+#[test]
+fn a_snapshot_goes_on_as_if_the_run_had_not_stopped() {
+    let directory = tempfile::tempdir().unwrap();
+    let runtime = Runtime::new(Options::default()).unwrap();
+    let half = directory.path().join("half.npy");
+    let first = Args { output: Some(half.clone()), steps: 20, ..args(150, 40, 20) };
+    let whole = Args { seed: first.seed, ..args(150, 40, 20) };
+    runtime.run(&first.prepare(&runtime).unwrap().job, Settings::default()).unwrap();
+    let second = Args { particles: Some(half), n: None, ..first.clone() };
+    let second = Args { output: None, ..second };
+    let (whole, second) = (snapshots(&runtime, &whole), snapshots(&runtime, &second));
+    let row = whole.len() / 3;
+    assert!(whole[row..] == second, "steps 20 to 40");
+}
+
+fn csv(directory: &Path, text: &str) -> Args {
+    let path = directory.join("bodies.csv");
+    std::fs::write(&path, text).unwrap();
+    Args { particles: Some(path), ..Args::default() }
+}
+
+fn numbers(bytes: &[u8]) -> Vec<f64> {
+    bytes.chunks_exact(8).map(|b| f64::from_le_bytes(b.try_into().unwrap())).collect()
+}
+
+#[test]
+fn two_bodies_go_round_and_come_back() {
+    let directory = tempfile::tempdir().unwrap();
+    // Masses 1/2 at distance 1 in circles of radius 1/2: angular speed 1.
+    let text = "mass,x,y,z,vx,vy,vz\n.5,.5,0,0,0,.5,0\n.5,-.5,0,0,0,-.5,0\n";
+    let steps = 6000;
+    let dt = std::f64::consts::TAU / steps as f64;
+    let runtime = Runtime::new(Options::default()).unwrap();
+    let orbit = Args { steps, dt, softening: 0.0, snapshots: Some(steps / 4), ..csv(directory.path(), text) };
+    let found = numbers(&snapshots(&runtime, &orbit));
+    let places = |s: usize| [found[14 * s + 1], found[14 * s + 2]];
+    for (s, want) in [[0.5, 0.0], [0.0, 0.5], [-0.5, 0.0], [0.0, -0.5], [0.5, 0.0]].into_iter().enumerate() {
+        let error = (0..2).map(|d| (places(s)[d] - want[d]).abs()).fold(0.0, f64::max);
+        // The phase of Verlet's orbit errs by dt^2/24 a radian; single precision adds less than 1e-5.
+        assert!(error < 2e-5, "quarter {s}: {:?}", places(s));
+    }
+}
+
+#[test]
+fn a_damaged_snapshot_fails_the_check() {
+    let directory = tempfile::tempdir().unwrap();
+    let runtime = runtime_on(machine("disk", directory.path()), None, 2, None);
+    let out = directory.path().join("out.npy");
+    let args = Args { output: Some(out.clone()), softening: 0.1, ..args(40, 10, 5) };
+    let app = args.prepare(&runtime).unwrap();
+    for element in [1, 40 * 7 + 3, 2 * 40 * 7 + 39 * 7 + 5] {
+        let outcome = runtime.run(&app.job, Settings::default()).unwrap();
+        let checked = (app.check)(&outcome).unwrap();
+        assert!(checked.holds() && checked.elements > 100, "{checked:?}");
+        let mut content = std::fs::read(&out).unwrap();
+        let at = content.len() - 8 * (3 * 40 * 7 - element);
+        let value = f64::from_le_bytes(content[at..at + 8].try_into().unwrap());
+        content[at..at + 8].copy_from_slice(&(value + 1e-2).to_le_bytes());
+        std::fs::write(&out, content).unwrap();
+        let checked = (app.check)(&outcome).unwrap();
+        assert!(!checked.holds(), "element {element}: {checked:?}");
+    }
+}
+
+#[test]
+fn energy_is_kept_as_the_method_keeps_it() {
+    let runtime = Runtime::new(Options::default()).unwrap();
+    let drift = |dt: f64| {
+        let args = Args { n: Some(300), steps: (0.5 / dt) as u64, dt, softening: 0.05, ..Args::default() };
+        let app = args.prepare(&runtime).unwrap();
+        let outcome = runtime.run(&app.job, Settings::default()).unwrap();
+        let checked = (app.check)(&outcome).unwrap();
+        let figure = |name| checked.figures.iter().find(|(n, _)| *n == name).unwrap().1;
+        assert!(figure("momentum drift") < 1e-7, "{checked:?}");
+        assert!(figure("force error") < 1e-6, "{checked:?}");
+        figure("energy drift")
+    };
+    assert!(drift(1.0 / 1024.0) < 1e-4);
+    assert!(drift(1.0 / 4096.0) < 1e-5);
+}
+
+#[test]
+fn a_picture_is_drawn_and_lost_particles_are_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let runtime = Runtime::new(Options::default()).unwrap();
+    let picture = directory.path().join("orbits.png");
+    let args = Args { n: Some(50), steps: 30, picture: Some(picture.clone()), ..Args::default() };
+    let app = args.prepare(&runtime).unwrap();
+    assert_eq!(app.job.arrays()[1].shape.dims(), [31, 50, 7], "a picture takes snapshots");
+    let outcome = runtime.run(&app.job, Settings::default()).unwrap();
+    (app.after.expect("a picture is drawn"))(&outcome).unwrap();
+    let decoder = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(&picture).unwrap()));
+    let mut reader = decoder.read_info().unwrap();
+    let mut samples = vec![0; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut samples).unwrap();
+    assert!(info.width.max(info.height) <= 1024 && info.width.min(info.height) >= 512);
+    let lit = samples.iter().filter(|&&s| s > 60).count();
+    assert!(lit > 500, "{lit} of {} samples are lit", samples.len());
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+
+    // Two that nearly meet fly apart beyond all numbers.
+    let text = "mass,x,y,z,vx,vy,vz\n1e6,0,0,0,0,0,0\n1e6,1e-12,0,0,0,0,0\n";
+    let args = Args { softening: 0.0, steps: 3, dt: 1e300, ..csv(directory.path(), text) };
+    let app = args.prepare(&runtime).unwrap();
+    let outcome = runtime.run(&app.job, Settings::default()).unwrap();
+    let error = (app.after.expect("places are looked at"))(&outcome).unwrap_err();
+    assert!(error.exit_status() == 1 && error.to_string().contains("--softening"), "{error}");
+}
+
+#[test]
+fn wrong_requests_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let runtime = Runtime::new(Options::default()).unwrap();
+    let cases = [
+        (Args { n: Some(0), ..Args::default() }, "--n 0"),
+        (Args { n: Some(u64::MAX), ..Args::default() }, "--n"),
+        (Args { dt: f64::NAN, ..Args::default() }, "--dt NaN"),
+        (Args { softening: -1.0, ..Args::default() }, "--softening -1"),
+        (Args { softening: 1e-30, ..Args::default() }, "--softening"),
+        (Args { gravity: f64::INFINITY, ..Args::default() }, "--gravity"),
+        (Args { steps: u64::MAX, ..Args::default() }, "steps"),
+        (Args { picture: Some(directory.path().join("a.jpg")), ..Args::default() }, "PNG"),
+        (Args { picture: Some(directory.path().join("no/a.png")), ..Args::default() }, "no directory"),
+        (csv(directory.path(), "mass,x\n"), "line 1"),
+    ];
+    for (args, part) in cases {
+        let Err(error) = args.prepare(&runtime) else { panic!("{args:?} was accepted") };
+        assert!(error.exit_status() == 2 && error.to_string().contains(part), "{error} lacks {part}");
+    }
+}
