@@ -74,7 +74,11 @@ pub fn dependence(calls: &[Call], tasks: &[Arc<dyn DynTask>]) -> Dependence {
     let overlaps = overlaps(&result.blocks, &written_arrays);
 
     let mut last_writer: Vec<Option<u32>> = vec![None; result.blocks.len()];
-    let mut readers: Vec<SmallVec<[u32; 2]>> = vec![SmallVec::new(); result.blocks.len()];
+    let mut readers: Vec<Readers> = vec![Readers::default(); result.blocks.len()];
+    // For a block that is written and one that overlaps it: how many readers of the latter the last writer of the former
+    // has followed already. Who writes next follows that writer, and with it them. Without this, a block that is read in
+    // every step of a program and only ever overwritten in parts would collect readers without end.
+    let mut followed: FxHashMap<(u32, u32), usize> = FxHashMap::default();
     result.predecessors.reserve(calls.len());
     for (number, uses) in result.uses.iter().enumerate() {
         let number = number as u32;
@@ -101,8 +105,13 @@ pub fn dependence(calls: &[Call], tasks: &[Arc<dyn DynTask>]) -> Dependence {
                     }
                 }
                 if used.access.writes() {
-                    for &reader in &readers[o] {
-                        add(reader, other, mine, Hazard::WriteAfterRead);
+                    let all = &readers[o];
+                    if all.end() > 0 {
+                        let seen = followed.entry((mine, other)).or_default();
+                        for &reader in all.after(*seen) {
+                            add(reader, other, mine, Hazard::WriteAfterRead);
+                        }
+                        *seen = all.end();
                     }
                 }
             }
@@ -130,6 +139,35 @@ pub fn dependence(calls: &[Call], tasks: &[Arc<dyn DynTask>]) -> Dependence {
         result.predecessors.push(predecessors);
     }
     result
+}
+
+/// The readers of a block since it was last written as a whole, numbered from the program's beginning.
+#[derive(Clone, Default)]
+struct Readers {
+    calls: SmallVec<[u32; 2]>,
+    /// How many there were that are forgotten.
+    forgotten: usize,
+}
+
+impl Readers {
+    /// The number of the next one.
+    fn end(&self) -> usize {
+        self.forgotten + self.calls.len()
+    }
+
+    /// Those from a number on.
+    fn after(&self, number: usize) -> &[u32] {
+        &self.calls[number.saturating_sub(self.forgotten).min(self.calls.len())..]
+    }
+
+    fn clear(&mut self) {
+        self.forgotten = self.end();
+        self.calls.clear();
+    }
+
+    fn push(&mut self, call: u32) {
+        self.calls.push(call);
+    }
 }
 
 /// For each block of an array that is written at all, the other blocks that overlap it.
