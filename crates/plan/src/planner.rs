@@ -173,7 +173,9 @@ impl<'m> Planner<'m> {
         })?;
         let (numbers, repair) = rest.map(|rest| remaining(&mut parts, rest)).unwrap_or_default();
         let offsets: &[u64] = if level == 0 { &self.options.file_offsets_bytes } else { &[] };
+        // Slots that lie as their files do take up to a page more each; what fits only without is moved with copies.
         let draft = draft(facts, &parts, self.options.depth_max, true, offsets)
+            .or_else(|_| draft(facts, &parts, self.options.depth_max, true, &[]))
             .map_err(|overflow| self.overflow(facts, &parts, overflow))?;
         let Draft { children, balanced, seconds, traffic, capacity_bytes, scratch_bytes, mut passes, .. } = draft;
         if !stage_reports.is_empty() && facts.stages() {

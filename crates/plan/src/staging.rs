@@ -162,6 +162,11 @@ impl Walk<'_> {
                 ready += 1;
             }
             if ready == position {
+                // What is free may lie in pieces; with nothing in place it is one piece.
+                self.clear(position);
+                ready += usize::from(self.prepare(position, position));
+            }
+            if ready == position {
                 let call = self.sequence[position];
                 let uses = &self.problem.dependence.uses[call as usize];
                 let need_bytes = uses.iter().map(|u| self.problem.block_bytes[u.block as usize]).sum();
@@ -323,6 +328,16 @@ impl Walk<'_> {
         let reads_next = next != NEVER && self.reads_at(next, block);
         self.leave(block, reads_next);
         true
+    }
+
+    /// Makes all blocks leave, before the call at `now` is prepared.
+    fn clear(&mut self, now: usize) {
+        let mut blocks: Vec<(u32, usize)> = self.resident.iter().map(|(&block, r)| (block, r.pinned_to)).collect();
+        blocks.sort_unstable();
+        for (block, pinned_to) in blocks {
+            let next = if pinned_to < now { self.use_after(block, pinned_to) } else { now };
+            self.leave(block, next != NEVER && self.reads_at(next, block));
+        }
     }
 
     /// Next use of a block after a position at which it was used.
