@@ -132,6 +132,7 @@ build_drivers() {
     local starpu_flags=() starpu_libraries=()
     build "mkl openblas openblas-numpy" gcc blas blas.c -std=gnu11 -ldl -lm
     build disk gcc disk_rate disk_rate.c -std=gnu11 -pthread
+    build rsqrt14 gcc gravity gravity.c -std=gnu11 -march=native -pthread -lm
     if printf '#include <oneapi/tbb/version.h>\n' | g++ -std=c++17 -fsyntax-only -x c++ - 2>/dev/null; then
         build tbb g++ tbb_empty tbb_empty.cpp -std=c++17 -ltbb
     else
@@ -226,6 +227,7 @@ report_all() {
     report tbb "$peers/bin/tbb_empty"
     report starpu "$peers/bin/starpu_empty"
     report disk "$peers/bin/disk_rate"
+    report rsqrt14 "$peers/bin/gravity"
     report hmmsearch "$python" "$sources/hmmsearch.py"
     report libgomp "$peers/bin/omp_collectives"
     # LLVM's runtime speaks GNU's interface, so the same program runs on it when it is loaded first.

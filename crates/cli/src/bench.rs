@@ -8,6 +8,7 @@ mod collectives;
 mod driver;
 mod files;
 mod from_files;
+mod gravity;
 mod in_memory;
 mod levels;
 mod peers;
@@ -51,6 +52,8 @@ pub(crate) enum Name {
     Conv2d,
     /// A profile against a database of protein sequences, all filters off; hmmsearch --max
     Hmmer,
+    /// Direct N-body, 100 steps in memory; a loop by hand with AVX-512 rsqrt14
+    Gravity,
     /// Empty calls; oneTBB, StarPU
     Call,
     /// Every application on every machine that this computer can be, and where its time goes, as a table and figures;
@@ -140,6 +143,7 @@ impl Bench<'_> {
             Name::SgemvFiles => from_files::sgemv(self),
             Name::Conv2dFiles => from_files::conv2d(self),
             Name::Hmmer => search::hmmer(self),
+            Name::Gravity => gravity::gravity(self),
             Name::Call => call::call(self),
             Name::Levels => Err(Failure::Request("levels has figures of its own: ask for it alone".into())),
             Name::Collectives => collectives::collectives(self),

@@ -73,6 +73,7 @@ fn every_row_is_measured_without_peers_and_says_how_to_install_them() {
         "conv2d-files",
         "conv2d",
         "hmmer",
+        "gravity",
         "call",
         "barrier-1",
         "allreduce-3-128",

@@ -1,0 +1,50 @@
+//! Direct N-body beside the loop that is written by hand for it.
+
+use super::in_memory::repeated;
+use super::rounds::{Contender, Turn, alternate};
+use super::row::{Bar, Row, Unit};
+use super::{Bench, Name};
+use crate::failure::Failure;
+use multigrain::app::Application;
+
+/// Steps of a turn.
+const STEPS: u64 = 100;
+/// The largest error of a force, relative to the force, that is allowed.
+const FORCE_ERROR_MAX: f64 = 1e-6;
+
+/// Steps of a Plummer sphere in memory; the error of forces stands beside the rate.
+pub(crate) fn gravity(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
+    let (n, steps) = (bench.size(8192, 512), bench.size(STEPS, 4));
+    let args = multigrain_gravity::app::Args { n: Some(n), steps, ..Default::default() };
+    let runtime = bench.runtime(bench.threads(), None)?;
+    let app = args.prepare(&runtime)?;
+    let outcome = runtime.run(&app.job, bench.settings())?;
+    let checked = (app.check)(&outcome)?;
+    if !checked.holds() {
+        return Err(Failure::Run("the check of its run failed; multigrain run gravity --check says more".into()));
+    }
+    let error = checked.figures.iter().find(|(name, _)| *name == "force error").map_or(f64::NAN, |(_, error)| *error);
+    let mut prepared = runtime.prepare(&app.job)?;
+    let turn: Turn<'_> = Box::new(|| repeated(bench, &mut prepared, 1));
+    let options = [("n", n.to_string()), ("steps", steps.to_string())];
+    let mut peers = [Contender::start(bench, "rsqrt14", "rsqrt14", &options)];
+    let ours = alternate(bench, Name::Gravity, bench.args.rounds, &mut [turn], &mut peers)?.concat();
+    let mut notes = vec![
+        format!("{n} particles, {steps} steps in memory, 20 operations an interaction"),
+        format!(
+            "largest relative error of the sampled forces {error:.1e}, {}",
+            if error <= FORCE_ERROR_MAX { "of 1.0e-6 allowed" } else { "MORE THAN THE 1.0e-6 ALLOWED" }
+        ),
+    ];
+    let theirs = peers[0].last["max_relative_error"].as_f64();
+    notes.extend(theirs.map(|error| format!("that of the peer {error:.1e}")));
+    Ok(vec![Row {
+        name: "gravity".into(),
+        unit: Unit::Gflops(20.0 * (n * n * steps) as f64),
+        ours,
+        peers: peers.into_iter().map(Contender::figure).collect(),
+        bar: Bar::RatioAtLeast(1.0),
+        notes,
+        failed: None,
+    }])
+}
