@@ -18,6 +18,8 @@ const CALLS_FEW: u64 = 2048;
 const CALLS_FEW_SHARED: u64 = 32;
 /// The most sub-calls of one call that are considered at all.
 const CALLS_MAX: u64 = 1 << 20;
+/// How many candidates of a class with many sub-calls are looked at before all of them are.
+const PROBES: usize = 24;
 /// How many candidates are planned in earnest, at most and at least.
 const FINALISTS: usize = 96;
 const FINALISTS_MIN: usize = 8;
@@ -67,31 +69,49 @@ pub(crate) fn choose(
     let scope = Scope::of_call(task, shape);
     let mut smallest: Option<Candidate> = None;
     let few = if facts.stages() { CALLS_FEW } else { CALLS_FEW_SHARED * facts.children as u64 };
-    let bounds = [(0, few), (few + 1, CALLS_MAX)];
-    for (calls_min, calls_max) in bounds {
-        let mut fitting = Vec::new();
-        for tunables in combinations(&specs, &lists) {
-            let calls: u64 = specs
-                .iter()
-                .map(|s| s.extent.div_ceil(tunables.get(s.name, s.extent)))
-                .fold(1, |a: u64, b| a.saturating_mul(b));
-            if calls < calls_min || calls > calls_max {
-                continue;
+    let mut numbered: Vec<(u64, Tunables)> = combinations(&specs, &lists)
+        .map(|tunables| {
+            let pieces = specs.iter().map(|s| s.extent.div_ceil(tunables.get(s.name, s.extent)));
+            (pieces.fold(1, |a: u64, b| a.saturating_mul(b)), tunables)
+        })
+        .collect();
+    numbered.retain(|(calls, _)| *calls <= CALLS_MAX);
+    numbered.sort_by_key(|(calls, _)| *calls);
+    // Where many calls are needed, each doubling of their number is probed before all of it is looked at; that nothing
+    // fits is known only when everything has been looked at.
+    for probing in [true, false] {
+        let mut rest = &numbered[..];
+        let mut calls_max = few;
+        while !rest.is_empty() {
+            let (class, after) = rest.split_at(rest.partition_point(|(calls, _)| *calls <= calls_max));
+            let probe = probing && calls_max > few && class.len() > PROBES;
+            let step = if probe { class.len().div_ceil(PROBES) } else { 1 };
+            (rest, calls_max) = (after, calls_max.saturating_mul(2));
+            let mut fitting: Vec<Candidate> = Vec::new();
+            for first in 0..step {
+                if first > 0 && fitting.is_empty() {
+                    break;
+                }
+                for (calls, tunables) in class.iter().skip(first).step_by(step) {
+                    let candidate = look(facts, &scope, tunables.clone(), *calls);
+                    let fits = candidate.footprint + candidate.reserved <= facts.total_bytes || !facts.stages();
+                    if fits && candidate.partials <= facts.own_partials_bytes_max {
+                        fitting.push(candidate);
+                    } else if smallest
+                        .as_ref()
+                        .is_none_or(|s| candidate.footprint + candidate.reserved < s.footprint + s.reserved)
+                    {
+                        smallest = Some(candidate);
+                    }
+                }
             }
-            let candidate = look(facts, &scope, tunables, calls);
-            let fits = candidate.footprint + candidate.reserved <= facts.total_bytes || !facts.stages();
-            if fits && candidate.partials <= facts.own_partials_bytes_max {
-                fitting.push(candidate);
-            } else if smallest
-                .as_ref()
-                .is_none_or(|s| candidate.footprint + candidate.reserved < s.footprint + s.reserved)
-            {
-                smallest = Some(candidate);
+            fitting.sort_by(|a, b| a.guess.total_cmp(&b.guess).then(a.calls.cmp(&b.calls)));
+            if let Some(best) = finals(facts, &scope, fitting, depth_max) {
+                return Ok(best);
             }
         }
-        fitting.sort_by(|a, b| a.guess.total_cmp(&b.guess).then(a.calls.cmp(&b.calls)));
-        if let Some(best) = finals(facts, &scope, fitting, depth_max) {
-            return Ok(best);
+        if numbered.last().is_none_or(|(calls, _)| *calls <= few) {
+            break;
         }
     }
     let Some(smallest) = smallest else {
