@@ -27,6 +27,8 @@ pub(crate) struct EdgeFacts<'m> {
     pub(crate) fixed_bytes: u64,
     /// Leaves below one child that take their scratch memory from it; 0 when the child's own children stage.
     pub(crate) scratch_users: u64,
+    /// Scratch memory that is set aside at least, because another call of the same scope needs it.
+    pub(crate) scratch_least_bytes: u64,
     /// Whether the leaf variants run in memories that stage their arguments, so that scratch memory is scarce.
     pub(crate) scratch_capacity_bytes: u64,
     /// Predicted rate of all processors below one child, in floating-point operations per second.
@@ -120,6 +122,7 @@ pub(crate) fn facts<'m>(
         total_bytes: child.capacity_bytes,
         fixed_bytes: fixed,
         scratch_users: if stages_below || edge.driver == Driver::Shared { 0 } else { workers as u64 },
+        scratch_least_bytes: 0,
         scratch_capacity_bytes: if leaf_stages { leaf.capacity_bytes } else { u64::MAX },
         flops_per_second: processor.flops_per_second * workers as f64,
         touch_bytes_per_second: touch,
@@ -166,6 +169,8 @@ pub(crate) struct Overflow {
     pub(crate) fit: DoesNotFit,
     pub(crate) capacity_bytes: u64,
     pub(crate) reserved_bytes: u64,
+    /// Scratch memory of all calls.
+    pub(crate) scratch_bytes: u64,
 }
 
 /// Runs the passes. `thorough` tries every order and depth, otherwise the first that fits.
@@ -241,12 +246,12 @@ pub(crate) fn draft(
         .classes
         .iter()
         .map(|(task, shape)| facts.scratch_bytes(&*split.tasks[*task as usize], shape))
-        .max()
-        .unwrap_or(0)
+        .fold(facts.scratch_least_bytes, u64::max)
         + facts.partials_bytes;
     let reserved_bytes = facts.fixed_bytes + scratch_bytes;
     let capacity_bytes = facts.total_bytes.saturating_sub(reserved_bytes);
-    let overflow = |fit| Overflow { fit, capacity_bytes, reserved_bytes };
+    let overflow =
+        |fit| Overflow { fit, capacity_bytes, reserved_bytes, scratch_bytes: scratch_bytes - facts.partials_bytes };
     let orders = [
         ("the program's", Some(program)),
         ("neighbours share blocks", sharing_order(&dependence, &placement, &block_bytes)),

@@ -42,6 +42,18 @@ fn partials_below(class: &CallClass) -> u64 {
     }
 }
 
+/// Why an edge could not be planned, and the scratch memory that its calls need together, where that is the reason.
+struct Refused {
+    error: PlanError,
+    scratch_bytes: u64,
+}
+
+impl From<PlanError> for Refused {
+    fn from(error: PlanError) -> Refused {
+        Refused { error, scratch_bytes: 0 }
+    }
+}
+
 /// Plans programs for one machine.
 pub struct Planner<'m> {
     machine: &'m Machine,
@@ -51,7 +63,7 @@ pub struct Planner<'m> {
     /// By level and bytes for partial results.
     plans: FxHashMap<(usize, u64, Key), Arc<Plan>>,
     /// By level, bytes for partial results below and of its own.
-    chosen: FxHashMap<(usize, u64, u64, Key), Tunables>,
+    chosen: FxHashMap<(usize, (u64, u64, u64), Key), Tunables>,
     /// Names of the tasks that were split, with the memory into whose blocks.
     split: BTreeSet<(String, String)>,
     /// Tasks are identified by address; this keeps them alive as long as the addresses are used.
@@ -152,6 +164,9 @@ impl<'m> Planner<'m> {
     }
 
     /// Plans an edge whose facts are settled; plans below may keep partial results of `below_bytes_max` bytes in a child.
+    ///
+    /// Every call is given its tunables as if its scratch memory were all that is needed. Where another call of the scope
+    /// needs more, and too little is left for blocks, they are chosen again with as much set aside.
     fn edge_with(
         &mut self,
         facts: &EdgeFacts<'_>,
@@ -159,6 +174,29 @@ impl<'m> Planner<'m> {
         rest: Option<&Rest<'_>>,
         below_bytes_max: u64,
     ) -> Result<(Arc<Plan>, Repair), PlanError> {
+        let mut facts = *facts;
+        loop {
+            // What is left of a program is split as the whole is, so the whole decides.
+            match (self.edge_once(&facts, scope, None, below_bytes_max), rest) {
+                (Ok(planned), None) => return Ok(planned),
+                (Ok(_), Some(_)) => {
+                    return self.edge_once(&facts, scope, rest, below_bytes_max).map_err(|refused| refused.error);
+                }
+                (Err(Refused { scratch_bytes, .. }), _) if scratch_bytes > facts.scratch_least_bytes => {
+                    facts.scratch_least_bytes = scratch_bytes;
+                }
+                (Err(refused), _) => return Err(refused.error),
+            }
+        }
+    }
+
+    fn edge_once(
+        &mut self,
+        facts: &EdgeFacts<'_>,
+        scope: &Scope,
+        rest: Option<&Rest<'_>>,
+        below_bytes_max: u64,
+    ) -> Result<(Arc<Plan>, Repair), Refused> {
         let (machine, level) = (self.machine, facts.level);
         let (apart, mut stage_reports) = stages(self, facts, scope)?;
         let scope = apart.as_ref().unwrap_or(scope);
@@ -176,7 +214,10 @@ impl<'m> Planner<'m> {
         // Slots that lie as their files do take up to a page more each; what fits only without is moved with copies.
         let draft = draft(facts, &parts, self.options.depth_max, true, offsets)
             .or_else(|_| draft(facts, &parts, self.options.depth_max, true, &[]))
-            .map_err(|overflow| self.overflow(facts, &parts, overflow))?;
+            .map_err(|overflow| Refused {
+                scratch_bytes: overflow.scratch_bytes,
+                error: self.overflow(facts, &parts, overflow),
+            })?;
         let Draft { children, balanced, seconds, traffic, capacity_bytes, scratch_bytes, mut passes, .. } = draft;
         if !stage_reports.is_empty() && facts.stages() {
             let results = scope.arrays.iter().filter(|a| matches!(a.role, Role::Output | Role::InOut));
@@ -276,7 +317,8 @@ impl<'m> Planner<'m> {
         task: &TaskRef,
         shape: &CallShape,
     ) -> Result<Tunables, PlanError> {
-        let key = (facts.level, facts.partials_bytes, facts.own_partials_bytes_max, (identity(task), shape.clone()));
+        let set_aside = (facts.partials_bytes, facts.own_partials_bytes_max, facts.scratch_least_bytes);
+        let key = (facts.level, set_aside, (identity(task), shape.clone()));
         if let Some(tunables) = self.chosen.get(&key) {
             return Ok(tunables.clone());
         }

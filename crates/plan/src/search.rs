@@ -260,7 +260,7 @@ fn split_with(scope: &Scope, tunables: &Tunables) -> Split {
 fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) -> Candidate {
     let split = split_with(scope, &tunables);
     let align = facts.align_bytes();
-    let (mut footprint, mut scratch) = (0u64, 0);
+    let (mut footprint, mut scratch) = (0u64, facts.scratch_least_bytes);
     for (task, shape) in &split.classes {
         let task = &split.tasks[*task as usize];
         let bytes: u64 = task

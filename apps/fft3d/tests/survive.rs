@@ -1,0 +1,158 @@
+//! Out of core, a transform survives: killed at any moment it is continued to the same bytes, and a failed operation
+//! leaves nothing behind. Its second pass overwrites what the first has written, and in place both do.
+
+use multigrain::app::Application;
+use multigrain::prelude::*;
+use multigrain::rooms::store::faults::{Count, DieAt, Faults};
+use multigrain::rooms::store::{Operation, OperationKind, Verdict, npy};
+use multigrain::{MachineChoice, testing};
+use multigrain_fft3d::app::Args;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+const SHAPE: [u64; 3] = [12, 16, 32];
+
+/// A transform in a folder of its own.
+struct Case {
+    name: &'static str,
+    folder: tempfile::TempDir,
+    args: Args,
+}
+
+impl Case {
+    /// From one file into another.
+    fn files() -> Case {
+        let folder = tempfile::tempdir().unwrap();
+        let input = folder.path().join("in.npy");
+        let mut content = npy::write(ElementType::C64, &SHAPE).unwrap();
+        let header = content.len();
+        content.resize(header + 8 * SHAPE.iter().product::<u64>() as usize, 0);
+        generate::fill(ElementType::C64, 3, 0, &mut content[header..]);
+        std::fs::write(&input, content).unwrap();
+        let output = Some(folder.path().join("out.npy"));
+        Case { name: "files", args: Args { input: Some(input), output, ..Args::default() }, folder }
+    }
+
+    /// In place.
+    fn in_place() -> Case {
+        let folder = tempfile::tempdir().unwrap();
+        let output = Some(folder.path().join("out.npy"));
+        let args = Args { shape: SHAPE.to_vec(), inverse: true, output, ..Args::default() };
+        Case { name: "in place", args, folder }
+    }
+
+    fn output(&self) -> PathBuf {
+        self.folder.path().join("out.npy")
+    }
+
+    /// On a disk with memory for a few planes.
+    fn run(&self, faults: Option<Arc<dyn Faults>>, resume: bool) -> Result<Outcome, Error> {
+        let runtime = Runtime::new(Options {
+            machine: MachineChoice::Given(Box::new(Machine::named("disk").unwrap())),
+            memory_bytes: Some(testing::TEST_BUFFER_BYTES + (56 << 10)),
+            threads: Some(2),
+            disk_buffer_bytes: Some(testing::TEST_BUFFER_BYTES),
+            faults,
+            ..Options::default()
+        })?;
+        let job = self.args.prepare(&runtime)?.job;
+        runtime.run(&job, Settings { resume, journal_interval: Some(Duration::ZERO), ..Settings::default() })
+    }
+
+    /// The result of an undisturbed run, and its number of operations on files. Nothing of it is left.
+    fn undisturbed(&self) -> (Vec<u8>, u64) {
+        let count = Arc::new(Count::new());
+        let outcome = self.run(Some(count.clone()), false).unwrap();
+        let edge = outcome.edges[0].traffic;
+        let bytes = 8 * SHAPE.iter().product::<u64>();
+        assert_eq!((edge.bytes_down, edge.bytes_up), (2 * bytes, 2 * bytes), "{}", outcome.plan);
+        let result = std::fs::read(self.output()).unwrap();
+        self.clear();
+        (result, count.operations())
+    }
+
+    /// Removes all but the input.
+    fn clear(&self) {
+        for path in self.left() {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+
+    fn left(&self) -> Vec<PathBuf> {
+        let files = std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        files.filter(|path| path.file_name().unwrap() != "in.npy").collect()
+    }
+}
+
+fn assert_same(case: &Case, what: &str, expected: &[u8], path: &Path) {
+    let found = std::fs::read(path).unwrap();
+    assert!(found == expected, "{}, {what}: {} differs", case.name, path.display());
+}
+
+#[test]
+fn killed_at_every_moment_it_is_continued() {
+    for case in [Case::files(), Case::in_place()] {
+        let (expected, operations) = case.undisturbed();
+        let mut resumed = 0;
+        for n in 0..operations {
+            let what = format!("killed at {n} of {operations}");
+            let ended = case.run(Some(Arc::new(DieAt { n })), false);
+            if case.output().exists() {
+                assert_same(&case, &what, &expected, &case.output());
+            }
+            if ended.is_err() {
+                let outcome = case.run(None, true).unwrap_or_else(|e| panic!("{}, {what}: {e}", case.name));
+                resumed += u64::from(outcome.resumed);
+                assert_same(&case, &what, &expected, &case.output());
+                assert_eq!(case.left(), [case.output()], "{}, {what}", case.name);
+            }
+            case.clear();
+        }
+        assert!(resumed * 2 > operations, "{}: {resumed} of {operations} kills were continued", case.name);
+    }
+}
+
+/// Fails operation `n`, if it is a read or a write.
+struct Fail {
+    n: u64,
+    asked: AtomicU64,
+    failed: AtomicU64,
+}
+
+impl Faults for Fail {
+    fn before(&self, operation: &Operation<'_>) -> Verdict {
+        let number = self.asked.fetch_add(1, Ordering::SeqCst);
+        if number == self.n && matches!(operation.kind, OperationKind::Read | OperationKind::Write) {
+            self.failed.fetch_add(1, Ordering::SeqCst);
+            // EIO.
+            return Verdict::Fail(5);
+        }
+        Verdict::Go
+    }
+}
+
+#[test]
+fn a_failed_transfer_ends_the_run_with_a_message_and_leaves_nothing() {
+    for case in [Case::files(), Case::in_place()] {
+        let (expected, operations) = case.undisturbed();
+        let mut failures = 0;
+        for n in 0..operations {
+            let fail = Arc::new(Fail { n, asked: AtomicU64::new(0), failed: AtomicU64::new(0) });
+            let ended = case.run(Some(fail.clone()), false);
+            if fail.failed.load(Ordering::SeqCst) > 0 {
+                let error =
+                    ended.err().unwrap_or_else(|| panic!("{}: operation {n} failed, the run did not", case.name));
+                let message = error.to_string();
+                assert!(message.contains("in.npy") || message.contains("out.npy"), "{}, {n}: {message}", case.name);
+                assert_eq!(case.left(), Vec::<PathBuf>::new(), "{}, {n}: {message}", case.name);
+                failures += 1;
+            }
+            case.clear();
+        }
+        assert!(failures * 3 > operations, "{}: {failures} of {operations}", case.name);
+        case.run(None, false).unwrap();
+        assert_same(&case, "after all that", &expected, &case.output());
+    }
+}
