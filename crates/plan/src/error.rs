@@ -61,8 +61,8 @@ pub enum PlanError {
         /// What would be right.
         why: String,
     },
-    /// The mapping names a task or a memory that this plan does not split.
-    #[error("mapping: nothing here is split as {entry}; this plan splits {known}")]
+    /// The mapping names a task that is not in the program, or a memory that is not in the machine.
+    #[error("mapping: there is no {entry} here; this plan splits {known}")]
     MappingUnused {
         /// Task and memory, as they stand in the mapping.
         entry: String,

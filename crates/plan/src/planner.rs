@@ -98,8 +98,11 @@ impl<'m> Planner<'m> {
             return Err(PlanError::Empty);
         }
         let plan = self.whole(0, &Scope::of_program(program), u64::MAX)?;
-        let split = |task: &str, memory: &str| self.split.iter().any(|(t, m)| t == task && m == memory);
-        match self.mapping.entries().find(|(task, memory)| !split(task, memory)) {
+        let is_task = |name: &str| {
+            program.tasks().iter().any(|t| t.name() == name) || self.split.iter().any(|(task, _)| task == name)
+        };
+        let is_memory = |name: &str| self.machine.memories().iter().any(|m| m.name == name);
+        match self.mapping.entries().find(|(task, memory)| !is_task(task) || !is_memory(memory)) {
             None => Ok(plan),
             Some((task, memory)) => Err(PlanError::MappingUnused {
                 entry: format!("{task}.{memory}"),
