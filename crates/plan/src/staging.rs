@@ -100,7 +100,7 @@ const NEVER: usize = usize::MAX;
 /// How many calls a store may lag behind before it is awaited: a large one holds memory, a small one costs nothing, and
 /// awaiting it would mean awaiting the large fetches that stand before it in the queue.
 fn stores_behind(bytes: u64) -> usize {
-    if bytes >= SMALL_STORE_BYTES { 2 } else { 64 }
+    if bytes >= SMALL_STORE_BYTES { 2 } else { 8 }
 }
 const SMALL_STORE_BYTES: u64 = 64 << 10;
 
