@@ -54,6 +54,9 @@ impl From<PlanError> for Refused {
     }
 }
 
+/// Level, bytes that are set aside there, task and shape.
+type ChoiceKey = (usize, (u64, u64, u64), Key);
+
 /// Plans programs for one machine.
 pub struct Planner<'m> {
     machine: &'m Machine,
@@ -63,7 +66,7 @@ pub struct Planner<'m> {
     /// By level and bytes for partial results.
     plans: FxHashMap<(usize, u64, Key), Arc<Plan>>,
     /// By level, bytes for partial results below and of its own.
-    chosen: FxHashMap<(usize, (u64, u64, u64), Key), Tunables>,
+    chosen: FxHashMap<ChoiceKey, Tunables>,
     /// Names of the tasks that were split, with the memory into whose blocks.
     split: BTreeSet<(String, String)>,
     /// Tasks are identified by address; this keeps them alive as long as the addresses are used.

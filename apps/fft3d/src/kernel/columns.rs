@@ -77,7 +77,7 @@ pub(super) unsafe fn columns<V: Vector>(call: &Columns<'_>, compiled: &Compiled<
         let (loads, stores) = (V::order_of_loads(call.swapped), V::order_of_stores(call.swapped));
         let full = call.count / V::LANES * V::LANES;
         let panel = if call.panel.is_null() { 0 } else { panel_columns(call.dft, V::LANES) };
-        let in_panels = if panel > 0 { full / panel * panel } else { 0 };
+        let in_panels = full.checked_div(panel).map_or(0, |whole| whole * panel);
         for first in (0..in_panels).step_by(panel.max(1)) {
             through_panel(call, compiled, first, panel, scratch);
         }
