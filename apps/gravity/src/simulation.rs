@@ -61,7 +61,7 @@ impl Simulation {
         self.snapshots().saturating_add(self.steps.div_ceil(self.call_steps().min(self.every)))
     }
 
-    /// The largest number of steps between snapshots and in all that [`CALLS_MAX`] admits, when this has more.
+    /// The number of calls that can be planned in seconds, when this has more.
     pub fn too_many_calls(&self) -> Option<u64> {
         (self.calls() > CALLS_MAX).then_some(CALLS_MAX)
     }

@@ -77,7 +77,7 @@ proptest! {
             let (exact, all) = reference(f64::from(softening2), &masses, &sources, &targets, i);
             for d in 0..3 {
                 // 12 roundings of a term, a span of additions, and the polynomial.
-                let tolerance = ((SPAN + 12) as f64 * 2f64.powi(-24) + 2e-8) * all;
+                let tolerance = ((SPAN + 12) as f64 * 2f64.powi(-24) + 2.8e-7) * all;
                 prop_assert!((found[d * m + i] - exact[d]).abs() <= tolerance, "{} for {}", found[d * m + i], exact[d]);
             }
         }
@@ -86,14 +86,14 @@ proptest! {
 
 #[test]
 fn one_pair_is_exact_to_some_roundings_at_all_distances() {
-    // An even place takes the polynomial, an odd one the divider.
+    // The first place takes the polynomial, the second the divider.
     for place in 0..2 {
         for step in 0..20_000 {
             let r = 1e-6f32 * 1.0012f32.powi(step);
             let masses: Vec<f32> = (0..2).map(|k| if k == place { 0.75 } else { 0.0 }).collect();
             let found = run(Isa::detect(), 0.0, &masses, &[r, r, 0.0, 0.0, 0.0, 0.0], &[0.0; 3]);
             let exact = 0.75 / (f64::from(r) * f64::from(r));
-            assert!((found[0] / exact - 1.0).abs() < 4e-7, "r = {r}: {} for {exact}", found[0]);
+            assert!((found[0] / exact - 1.0).abs() < 7e-7, "r = {r}: {} for {exact}", found[0]);
             assert_eq!(found[1..], [0.0, 0.0]);
         }
     }

@@ -1,0 +1,291 @@
+//! Spans of sources against groups of targets, for one instruction set at a time.
+//!
+//! Every function here is unsafe for the same reasons: pointers are as the caller of [`run`] promises, and the processor
+//! supports the instruction set of the vector. The order of arithmetic stands in the module above.
+
+use super::vector::Vector;
+use super::{Accelerations, Points, ROUND, SPAN, by_polynomial};
+use multigrain_simd::Isa;
+
+/// First guess of the reciprocal square root: these bits less half of the argument's (Lomont, "Fast inverse square
+/// root", 2003).
+const GUESS: u32 = 0x5f37_5a86;
+/// Leading coefficient of the polynomial; sources that take it carry it in their mass.
+const LEAD: f32 = 2.475_991_5;
+/// The polynomial over its leading coefficient is (u + h + Q2) u + Q3 with u = h (h + Q0) + Q1.
+const Q0: f32 = -0.054_939_86;
+const Q1: f32 = 0.650_266_7;
+const Q2: f32 = -0.491_342_9;
+const Q3: f32 = 0.300_535_74;
+
+/// Runs a job.
+///
+/// # Safety
+/// As for [`super::accelerate_raw`].
+pub(super) unsafe fn run(isa: Isa, job: &Job) {
+    match isa {
+        // SAFETY: as the caller promises.
+        Isa::Scalar => unsafe { spans::<f32, 4>(job) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as the caller promises.
+        Isa::Avx2 => unsafe { avx2(job) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as the caller promises.
+        Isa::Avx512 => unsafe { avx512(job) },
+        #[cfg(not(target_arch = "x86_64"))]
+        // SAFETY: as the caller promises.
+        _ => unsafe { spans::<f32, 4>(job) },
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn avx2(job: &Job) {
+    // SAFETY: the caller's promises; the features are enabled here.
+    unsafe { spans::<std::arch::x86_64::__m256, 2>(job) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx2,fma")]
+unsafe fn avx512(job: &Job) {
+    // SAFETY: the caller's promises; the features are enabled here.
+    unsafe { spans::<std::arch::x86_64::__m512, 2>(job) }
+}
+
+/// What the kernel is asked for; see [`super::accelerate_raw`].
+pub(super) struct Job {
+    pub(super) softening2: f32,
+    pub(super) masses: *const f32,
+    pub(super) sources: Points,
+    pub(super) targets: Points,
+    pub(super) accelerations: Accelerations,
+}
+
+/// A source as the inner loop reads it; where it goes by the polynomial its mass carries [`LEAD`].
+#[derive(Clone, Copy, Default)]
+#[repr(C, align(16))]
+struct Body {
+    x: f32,
+    y: f32,
+    z: f32,
+    mass: f32,
+}
+
+/// All spans of sources, one after the other; in each, all targets, `G` vectors of them at a time.
+#[inline(always)]
+unsafe fn spans<V: Vector, const G: usize>(job: &Job) {
+    let mut bodies = [Body::default(); SPAN];
+    let mut first = 0;
+    while first < job.sources.len {
+        let count = SPAN.min(job.sources.len - first);
+        for (k, body) in bodies[..count].iter_mut().enumerate() {
+            let (at, pitch) = (first + k, job.sources.pitch);
+            // SAFETY: `at` is one of the sources.
+            unsafe {
+                let mass = *job.masses.add(at);
+                *body = Body {
+                    x: *job.sources.data.add(at),
+                    y: *job.sources.data.add(pitch + at),
+                    z: *job.sources.data.add(2 * pitch + at),
+                    mass: if by_polynomial(k) { mass * LEAD } else { mass },
+                };
+            }
+        }
+        // SAFETY: as the caller promises.
+        unsafe {
+            if job.softening2 > 0.0 {
+                targets::<V, G, true>(job, &bodies[..count]);
+            } else {
+                targets::<V, G, false>(job, &bodies[..count]);
+            }
+        }
+        first += count;
+    }
+}
+
+#[inline(always)]
+unsafe fn targets<V: Vector, const G: usize, const SOFT: bool>(job: &Job, bodies: &[Body]) {
+    let Points { data, pitch, len } = job.targets;
+    let Accelerations { data: to, pitch: to_pitch } = job.accelerations;
+    let mut at = 0;
+    // SAFETY: `at` and the lanes after it are targets; the features are the caller's.
+    unsafe {
+        while at + G * V::LANES <= len {
+            group::<V, G, SOFT>(job.softening2, bodies, data.add(at), pitch, to.add(at), to_pitch);
+            at += G * V::LANES;
+        }
+        while at + V::LANES <= len {
+            group::<V, 1, SOFT>(job.softening2, bodies, data.add(at), pitch, to.add(at), to_pitch);
+            at += V::LANES;
+        }
+    }
+    if at < len {
+        // The last targets with copies of the last one, in memory of full vectors.
+        let mut points = [0.0; 3 * WIDEST];
+        let mut sums = [0.0; 3 * WIDEST];
+        for d in 0..3 {
+            for lane in 0..V::LANES {
+                // SAFETY: the index is that of a target.
+                points[d * WIDEST + lane] = unsafe { *data.add(d * pitch + (at + lane).min(len - 1)) };
+            }
+            for lane in 0..len - at {
+                // SAFETY: as above.
+                sums[d * WIDEST + lane] = unsafe { *to.add(d * to_pitch + at + lane) };
+            }
+        }
+        // SAFETY: both arrays hold three rows of the widest vector.
+        unsafe { group::<V, 1, SOFT>(job.softening2, bodies, points.as_ptr(), WIDEST, sums.as_mut_ptr(), WIDEST) };
+        for d in 0..3 {
+            for lane in 0..len - at {
+                // SAFETY: as above.
+                unsafe { *to.add(d * to_pitch + at + lane) = sums[d * WIDEST + lane] };
+            }
+        }
+    }
+}
+
+/// Lanes of the widest vector.
+const WIDEST: usize = 16;
+
+/// `G` vectors of targets from `points` on against one span.
+#[inline(always)]
+unsafe fn group<V: Vector, const G: usize, const SOFT: bool>(
+    softening2: f32,
+    bodies: &[Body],
+    points: *const f32,
+    pitch: usize,
+    to: *mut f64,
+    to_pitch: usize,
+) {
+    // SAFETY: the caller's promises.
+    unsafe {
+        let softening2 = V::splat(softening2);
+        let mut place = [[V::splat(0.0); 3]; G];
+        for (k, place) in place.iter_mut().enumerate() {
+            for (d, row) in place.iter_mut().enumerate() {
+                *row = V::load(points.add(d * pitch + k * V::LANES));
+            }
+        }
+        let mut sum = [[V::splat(0.0); 3]; G];
+        let rounds = bodies.chunks_exact(ROUND);
+        let rest = rounds.remainder();
+        for round in rounds {
+            pull_two::<V, G, SOFT>(softening2, &round[0], &round[1], &place, &mut sum);
+            pull_divided::<V, G, SOFT>(softening2, &round[2], &place, &mut sum);
+            pull_two::<V, G, SOFT>(softening2, &round[3], &round[4], &place, &mut sum);
+            pull_divided::<V, G, SOFT>(softening2, &round[5], &place, &mut sum);
+            pull_two::<V, G, SOFT>(softening2, &round[6], &round[7], &place, &mut sum);
+        }
+        for (k, body) in rest.iter().enumerate() {
+            if by_polynomial(k) {
+                pull_multiplied::<V, G, SOFT>(softening2, body, &place, &mut sum);
+            } else {
+                pull_divided::<V, G, SOFT>(softening2, body, &place, &mut sum);
+            }
+        }
+        for (k, sum) in sum.iter().enumerate() {
+            for (d, row) in sum.iter().enumerate() {
+                row.add_to(to.add(d * to_pitch + k * V::LANES));
+            }
+        }
+    }
+}
+
+/// What a source does by the polynomial, and then the one after it by the divider, which begins before.
+#[inline(always)]
+unsafe fn pull_two<V: Vector, const G: usize, const SOFT: bool>(
+    softening2: V,
+    first: &Body,
+    second: &Body,
+    place: &[[V; 3]; G],
+    sum: &mut [[V; 3]; G],
+) {
+    // SAFETY: the caller's promises.
+    unsafe {
+        let mut d = [[V::splat(0.0); 3]; G];
+        let mut scale = [V::splat(0.0); G];
+        for k in 0..G {
+            let r2;
+            (d[k], r2) = apart::<V, SOFT>(softening2, second, &place[k]);
+            scale[k] = divided(V::splat(second.mass), r2);
+        }
+        pull_multiplied::<V, G, SOFT>(softening2, first, place, sum);
+        for k in 0..G {
+            add(scale[k], &d[k], &mut sum[k]);
+        }
+    }
+}
+
+/// What a source does by the divider.
+#[inline(always)]
+unsafe fn pull_divided<V: Vector, const G: usize, const SOFT: bool>(
+    softening2: V,
+    body: &Body,
+    place: &[[V; 3]; G],
+    sum: &mut [[V; 3]; G],
+) {
+    for (place, sum) in place.iter().zip(sum) {
+        // SAFETY: the caller's promises.
+        unsafe {
+            let (d, r2) = apart::<V, SOFT>(softening2, body, place);
+            add(divided(V::splat(body.mass), r2), &d, sum);
+        }
+    }
+}
+
+/// The way from targets to a source, and its length squared, softened.
+#[inline(always)]
+unsafe fn apart<V: Vector, const SOFT: bool>(softening2: V, body: &Body, place: &[V; 3]) -> ([V; 3], V) {
+    // SAFETY: the caller's promises.
+    unsafe {
+        let d = [V::splat(body.x).sub(place[0]), V::splat(body.y).sub(place[1]), V::splat(body.z).sub(place[2])];
+        let r2 = d[0].fma(d[0], d[1].fma(d[1], d[2].fma(d[2], softening2)));
+        (d, if SOFT { r2 } else { r2.one_for_zero() })
+    }
+}
+
+#[inline(always)]
+unsafe fn add<V: Vector>(scale: V, d: &[V; 3], sum: &mut [V; 3]) {
+    for (sum, d) in sum.iter_mut().zip(d) {
+        // SAFETY: the caller's promises.
+        *sum = unsafe { scale.fma(*d, *sum) };
+    }
+}
+
+/// What a source does by the polynomial.
+#[inline(always)]
+unsafe fn pull_multiplied<V: Vector, const G: usize, const SOFT: bool>(
+    softening2: V,
+    body: &Body,
+    place: &[[V; 3]; G],
+    sum: &mut [[V; 3]; G],
+) {
+    for (place, sum) in place.iter().zip(sum) {
+        // SAFETY: the caller's promises.
+        unsafe {
+            let (d, r2) = apart::<V, SOFT>(softening2, body, place);
+            add(multiplied(V::splat(body.mass), r2), &d, sum);
+        }
+    }
+}
+
+/// mass r2^(-3/2).
+#[inline(always)]
+unsafe fn divided<V: Vector>(mass: V, r2: V) -> V {
+    // SAFETY: the caller's promises.
+    unsafe { mass.div(r2.mul(r2.sqrt())) }
+}
+
+/// mass / LEAD r2^(-3/2).
+#[inline(always)]
+unsafe fn multiplied<V: Vector>(mass: V, r2: V) -> V {
+    // SAFETY: the caller's promises.
+    unsafe {
+        let y = r2.halved_from(GUESS);
+        let y2 = y.mul(y);
+        let h = r2.fnma(y2, V::splat(1.0));
+        let y3 = mass.mul(y).mul(y2);
+        let u = h.fma(h.add(V::splat(Q0)), V::splat(Q1));
+        y3.mul(u.add(h.add(V::splat(Q2))).fma(u, V::splat(Q3)))
+    }
+}
