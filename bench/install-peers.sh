@@ -44,7 +44,7 @@ package_present() { [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null
 
 install_packages() {
     local wanted=(gcc g++ libc6-dev pkg-config python3 python3-venv libopenblas0-pthread libopenblas-pthread-dev
-        libtbb-dev libstarpu-dev libomp5 libopenmpi-dev openmpi-bin hmmer)
+        libfftw3-single3 libtbb-dev libstarpu-dev libomp5 libopenmpi-dev openmpi-bin hmmer)
     local package
     command -v dpkg-query >/dev/null || {
         say "no Debian package manager: using the compilers and libraries that are there"
@@ -94,7 +94,7 @@ install_python() {
         return
     fi
     if ! python3 -m venv "$peers/python" >"$peers/venv.log" 2>&1; then
-        for peer in mkl openblas-numpy opencv numpy-memmap dask; do
+        for peer in mkl mkl-fft openblas-numpy opencv numpy-memmap numpy-memmap-fft dask; do
             skip "$peer" "no Python environment could be made: see $peers/venv.log"
         done
         return
@@ -131,6 +131,7 @@ build() {
 build_drivers() {
     local starpu_flags=() starpu_libraries=()
     build "mkl openblas openblas-numpy" gcc blas blas.c -std=gnu11 -ldl -lm
+    build "fftw mkl-fft" gcc fft fft.c -std=gnu11 -ldl -lm
     build disk gcc disk_rate disk_rate.c -std=gnu11 -pthread
     build rsqrt14 gcc gravity gravity.c -std=gnu11 -march=native -pthread -lm
     if printf '#include <oneapi/tbb/version.h>\n' | g++ -std=c++17 -fsyntax-only -x c++ - 2>/dev/null; then
@@ -216,6 +217,7 @@ report_all() {
     local openblas numpy_blas libomp entry
     openblas=$(first_file /usr/lib/*/openblas-pthread/libopenblas.so.0 /usr/lib*/libopenblasp.so.0 libopenblas.so.0)
     numpy_blas=$(first_file "$peers"/python/lib/python*/site-packages/numpy.libs/libscipy_openblas*.so)
+    fftw=$(first_file /usr/lib/*/libfftw3f_threads.so.3 /usr/lib*/libfftw3f_threads.so.3 libfftw3f_threads.so.3)
     # Neither pattern matched: let the loader search.
     [[ -e $openblas ]] || openblas=libopenblas.so.0
     report mkl "$peers/bin/blas" --library "$peers/python/lib/libmkl_rt.so.2"
@@ -226,6 +228,9 @@ report_all() {
     report dask "$python" "$sources/dask_sgemm.py"
     report tbb "$peers/bin/tbb_empty"
     report starpu "$peers/bin/starpu_empty"
+    report fftw "$peers/bin/fft" --library "$fftw"
+    report mkl-fft "$peers/bin/fft" --library "$peers/python/lib/libmkl_rt.so.2"
+    report numpy-memmap-fft "$python" "$sources/numpy_memmap_fft.py"
     report disk "$peers/bin/disk_rate"
     report rsqrt14 "$peers/bin/gravity"
     report hmmsearch "$python" "$sources/hmmsearch.py"

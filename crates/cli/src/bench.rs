@@ -6,6 +6,7 @@
 mod call;
 mod collectives;
 mod driver;
+mod fft3d;
 mod files;
 mod from_files;
 mod gravity;
@@ -50,6 +51,10 @@ pub(crate) enum Name {
     Conv2dFiles,
     /// Convolution in memory; OpenCV
     Conv2d,
+    /// Fourier transform of 256^3 complex numbers in memory, in place; FFTW, MKL
+    Fft3d,
+    /// Fourier transform of 4 GiB from a file to another, within 512 MiB; the disk's rate, NumPy memory maps
+    Fft3dFiles,
     /// A profile against a database of protein sequences, all filters off; hmmsearch --max
     Hmmer,
     /// Direct N-body, 100 steps in memory; a loop by hand with AVX-512 rsqrt14
@@ -143,6 +148,8 @@ impl Bench<'_> {
             Name::SgemvFiles => from_files::sgemv(self),
             Name::Conv2dFiles => from_files::conv2d(self),
             Name::Hmmer => search::hmmer(self),
+            Name::Fft3d => fft3d::in_memory(self),
+            Name::Fft3dFiles => fft3d::from_files(self),
             Name::Gravity => gravity::gravity(self),
             Name::Call => call::call(self),
             Name::Levels => Err(Failure::Request("levels has figures of its own: ask for it alone".into())),

@@ -50,12 +50,24 @@ impl Scratch {
 
     /// Makes a .npy file of generated float32 as NumPy writes it, and waits until it is on the disk.
     pub(crate) fn npy(&self, name: &str, shape: &[u64], seed: u64, abort: &Abort) -> Result<PathBuf, Failure> {
+        self.npy_of(ElementType::F32, name, shape, seed, abort)
+    }
+
+    /// The same with other elements.
+    pub(crate) fn npy_of(
+        &self,
+        element: ElementType,
+        name: &str,
+        shape: &[u64],
+        seed: u64,
+        abort: &Abort,
+    ) -> Result<PathBuf, Failure> {
         super::rounds::status(&format!("writing {name}"));
         let path = self.path(name);
         let refuse = |why: String| Failure::Run(format!("cannot write {}: {why}", path.display()));
         let failed = |e: std::io::Error| refuse(e.to_string());
         let mut file = File::create_new(&path).map_err(failed)?;
-        file.write_all(&numpy_header(shape).map_err(refuse)?).map_err(failed)?;
+        file.write_all(&numpy_header(element, shape).map_err(refuse)?).map_err(failed)?;
         let elements: u64 = shape.iter().product();
         let mut chunk = vec![0; CHUNK_BYTES as usize];
         let mut first = 0;
@@ -63,9 +75,9 @@ impl Scratch {
             if abort.is_raised() {
                 return Err(Error::Interrupted { resume: false }.into());
             }
-            let count = (elements - first).min(CHUNK_BYTES / 4);
-            let bytes = &mut chunk[..4 * count as usize];
-            generate::fill(ElementType::F32, seed, first, bytes);
+            let count = (elements - first).min(CHUNK_BYTES / element.size_bytes());
+            let bytes = &mut chunk[..(element.size_bytes() * count) as usize];
+            generate::fill(element, seed, first, bytes);
             file.write_all(bytes).map_err(failed)?;
             first += count;
         }
@@ -81,8 +93,8 @@ impl Drop for Scratch {
 }
 
 /// The header without the padding to a page that our own files have.
-fn numpy_header(shape: &[u64]) -> Result<Vec<u8>, String> {
-    let mut header = npy::write(ElementType::F32, shape).map_err(|e| e.to_string())?;
+fn numpy_header(element: ElementType, shape: &[u64]) -> Result<Vec<u8>, String> {
+    let mut header = npy::write(element, shape).map_err(|e| e.to_string())?;
     let text = header.iter().rposition(|&b| b == b'}').map_or(header.len(), |at| at + 1);
     let total = (text + 1).next_multiple_of(NUMPY_HEADER_BYTES);
     header.truncate(text);
@@ -99,7 +111,7 @@ mod tests {
 
     #[test]
     fn headers_are_short_and_say_the_shape() {
-        let header = numpy_header(&[8192, 4096]).unwrap();
+        let header = numpy_header(ElementType::F32, &[8192, 4096]).unwrap();
         assert_eq!(header.len(), NUMPY_HEADER_BYTES);
         let read = npy::parse(&[header, vec![0; 4 * 8192 * 4096]].concat()).unwrap();
         assert_eq!((&read.shape[..], read.data_offset_bytes), (&[8192, 4096][..], 128));
