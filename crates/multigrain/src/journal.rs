@@ -1,6 +1,7 @@
 //! The journal of a run whose results lie on disk: what the engine tells about stores, written so that a run that was
 //! killed can be continued. `docs/resume.md` of this crate names the states and the races.
 
+use crate::guard::{Guard, overlap};
 use multigrain_engine::StoreLog;
 use multigrain_plan::Stored;
 use multigrain_store::{ArrayFile, Disk, Journal, Record, StoreError};
@@ -20,13 +21,14 @@ pub(crate) struct RunJournal<'a> {
     interval: Duration,
     last: Instant,
     waiting: Vec<(Record, ArrayFile)>,
-    /// Whether a store may overwrite what a resumed run would need, so that its beginning must be durable first.
-    in_place: bool,
+    /// Tells which stores overwrite what a resumed run would need, so that their beginning must be durable first; `None`
+    /// when none does.
+    guard: Option<Guard>,
 }
 
 impl<'a> RunJournal<'a> {
-    pub(crate) fn new(disk: &'a Disk, journal: Journal, interval: Duration, in_place: bool) -> RunJournal<'a> {
-        RunJournal { disk, journal, interval, last: Instant::now(), waiting: Vec::new(), in_place }
+    pub(crate) fn new(disk: &'a Disk, journal: Journal, interval: Duration, guard: Option<Guard>) -> RunJournal<'a> {
+        RunJournal { disk, journal, interval, last: Instant::now(), waiting: Vec::new(), guard }
     }
 
     /// Makes every completed store durable and records it.
@@ -40,7 +42,15 @@ impl<'a> RunJournal<'a> {
             }
         }
         let records: Vec<Record> = self.waiting.drain(..).map(|(record, _)| record).collect();
-        self.journal.append(self.disk, &records)
+        self.journal.append(self.disk, &records)?;
+        if let Some(guard) = &mut self.guard {
+            for record in &records {
+                if let Some(block) = guard.block(record.a as u32, record.b as u32) {
+                    guard.recorded(block);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Records that the files, made durable here, hold their initial content: from now on the run can be continued.
@@ -80,12 +90,22 @@ impl<'a> RunJournal<'a> {
 impl StoreLog for RunJournal<'_> {
     fn begin(&mut self, call: u32, argument: u32) -> Result<(), StoreError> {
         let record = Record { kind: BEGIN, a: u64::from(call), b: u64::from(argument) };
-        if self.in_place {
-            // Completed stores of earlier versions must not be recorded after this one's beginning.
-            self.flush()?;
+        let mut sync = false;
+        if let Some(guard) = &mut self.guard {
+            match guard.block(call, argument) {
+                Some(block) => {
+                    // Completed stores of what is overwritten must not be recorded after this beginning.
+                    self.waiting.retain(|(waiting, _)| {
+                        let other = guard.block(waiting.a as u32, waiting.b as u32);
+                        other.is_some_and(|other| !overlap(&other, &block))
+                    });
+                    sync = guard.begin(&block);
+                }
+                None => sync = true,
+            }
         }
         self.journal.append(self.disk, &[record])?;
-        if self.in_place {
+        if sync {
             self.journal.sync(self.disk)?;
         }
         Ok(())

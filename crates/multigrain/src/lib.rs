@@ -55,6 +55,7 @@ pub mod app;
 mod choose;
 mod error;
 pub mod generate;
+mod guard;
 mod homes;
 mod job;
 mod journal;

@@ -2,6 +2,7 @@
 //! `docs/resume.md` of this crate names the states and the races.
 
 use crate::error::Error;
+use crate::guard::Guard;
 use crate::homes::{Homes, Opening, part_path};
 use crate::job::{Job, Source};
 use crate::journal::{Found, RunJournal};
@@ -77,7 +78,8 @@ impl<'a> Begin<'a> {
                 return Err(error);
             }
         };
-        let mut log = RunJournal::new(disk, journal, self.interval, overwrites(self.whole, Vec::new()));
+        let guard = overwrites(self.whole, Vec::new()).then(|| Guard::of(self.whole));
+        let mut log = RunJournal::new(disk, journal, self.interval, guard);
         if let Err(error) = log.ready(homes.unpublished()) {
             homes.discard(disk);
             log.remove();
@@ -122,8 +124,12 @@ impl<'a> Begin<'a> {
             let call = self.whole.calls.get(e.call as usize)?;
             call.args.get(e.argument as usize).copied()
         });
-        let in_place = overwrites(&plan, stored.collect());
-        let mut log = RunJournal::new(disk, journal, self.interval, in_place);
+        let guard = overwrites(&plan, stored.collect()).then(|| {
+            let given_up = repair.given_up.iter().copied();
+            let events: Vec<_> = found.events.iter().copied().chain(given_up).collect();
+            Guard::of(self.whole).after(&events)
+        });
+        let mut log = RunJournal::new(disk, journal, self.interval, guard);
         log.give_up(&repair.given_up).map_err(Error::File)?;
         homes.restore(self.job, disk, &repair.restore)?;
         Ok(Some(Begun { homes, plan, log }))

@@ -30,5 +30,5 @@ pub use plan::{
     Body, CallClass, ChildPlan, Op, PassReport, Places, Plan, Slot, SourceCall, TEMPORARY_ALIGN_BYTES, Traffic,
 };
 pub use planner::{PlanOptions, Planner};
-pub use remaining::{Repair, Rest, Stored};
+pub use remaining::{Repair, Rest, Stored, without};
 pub use report::{EdgeTraffic, MemoryUse};

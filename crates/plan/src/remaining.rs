@@ -235,7 +235,7 @@ impl<'a> Survey<'a> {
 }
 
 /// The elements of `region` that are not in `hole`, as disjoint regions.
-fn without(region: &Region, hole: &Region) -> Vec<Region> {
+pub fn without(region: &Region, hole: &Region) -> Vec<Region> {
     let Some(cut) = region.intersection(hole) else { return vec![*region] };
     let (mut start, mut len) = (region.start().to_vec(), region.len().to_vec());
     let mut pieces = Vec::new();

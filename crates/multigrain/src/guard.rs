@@ -1,0 +1,243 @@
+//! Which stores must have their beginning made durable before they are written. `docs/resume.md` of this crate names the
+//! race (*lost begin*): a write that reaches the disk while the record of its beginning does not.
+//!
+//! That is harmless where nobody would believe what stood there before. It is not where the journal says that a block is
+//! durable, or where initial content is still there that a call may read. A flush of the disk costs milliseconds, so it
+//! is asked for there and nowhere else: of the second pass over an array, only the first store needs one, because its
+//! beginning ends the durability of all blocks of the first pass that it crosses.
+
+use multigrain_plan::{Plan, Stored, without};
+use multigrain_program::{Arg, Args, ArrayDecl, Call, DynTask, Region, Role};
+use std::sync::Arc;
+
+/// Beyond this many steps of a search it is given up, and the careful answer is taken.
+const STEPS_MAX: usize = 1 << 22;
+
+/// What the journal of a run says of the blocks of its results.
+pub(crate) struct Guard {
+    /// The blocks of every call.
+    calls: Vec<Args>,
+    /// Blocks that the journal says are durable.
+    durable: Vec<Arg>,
+    /// For each array, whether some call reads its initial content.
+    initial: Vec<bool>,
+    /// Blocks of those arrays whose beginning is durable: there is no initial content left that would be believed.
+    begun: Vec<Arg>,
+}
+
+impl Guard {
+    /// For a run of these calls of which nothing has been done.
+    pub(crate) fn new(arrays: &[ArrayDecl], tasks: &[Arc<dyn DynTask>], calls: &[Call]) -> Guard {
+        let initial = reads_initial(arrays, tasks, calls);
+        let calls = calls.iter().map(|call| call.args.clone()).collect();
+        Guard { calls, durable: Vec::new(), initial, begun: Vec::new() }
+    }
+
+    /// For a run of a plan's calls.
+    pub(crate) fn of(plan: &Plan) -> Guard {
+        Guard::new(&plan.arrays, &plan.tasks, &plan.calls)
+    }
+
+    /// Takes over what the journal of an interrupted run says.
+    pub(crate) fn after(mut self, events: &[Stored]) -> Guard {
+        for event in events {
+            let Some(block) = self.block(event.call, event.argument) else { continue };
+            match event.durable {
+                true => self.recorded(block),
+                false => {
+                    self.begin(&block);
+                }
+            }
+        }
+        self
+    }
+
+    /// The block that a call writes.
+    pub(crate) fn block(&self, call: u32, argument: u32) -> Option<Arg> {
+        self.calls.get(call as usize)?.get(argument as usize).copied()
+    }
+
+    /// A block is about to be written: whether the record of that must be durable first. It is taken to be.
+    pub(crate) fn begin(&mut self, block: &Arg) -> bool {
+        let before = self.durable.len();
+        self.durable.retain(|other| !overlap(other, block));
+        let believed = self.durable.len() < before;
+        let initial = self.initial.get(block.array as usize).copied().unwrap_or(true);
+        let intact = initial && !covered(block, &self.begun);
+        if intact {
+            self.begun.push(*block);
+        }
+        believed || intact
+    }
+
+    /// The journal says that a block is durable.
+    pub(crate) fn recorded(&mut self, block: Arg) {
+        self.durable.push(block);
+    }
+}
+
+/// Whether two blocks share elements.
+pub(crate) fn overlap(a: &Arg, b: &Arg) -> bool {
+    a.array == b.array && a.region.intersects(&b.region)
+}
+
+/// Whether every element of a block lies in one of the others. When finding out takes long: no.
+fn covered(block: &Arg, others: &[Arg]) -> bool {
+    let mut pieces: Vec<Region> = vec![block.region];
+    let mut steps = 0;
+    for other in others.iter().filter(|other| overlap(other, block)) {
+        pieces = pieces.iter().flat_map(|piece| without(piece, &other.region)).collect();
+        steps += pieces.len();
+        if pieces.is_empty() {
+            return true;
+        }
+        if steps > STEPS_MAX {
+            return false;
+        }
+    }
+    false
+}
+
+/// For each array, whether some call reads what no call before it has written.
+fn reads_initial(arrays: &[ArrayDecl], tasks: &[Arc<dyn DynTask>], calls: &[Call]) -> Vec<bool> {
+    let mut reads: Vec<bool> = arrays.iter().map(|a| a.role == Role::InOut).collect();
+    let mut written: Vec<Vec<Arg>> = vec![Vec::new(); arrays.len()];
+    let mut known = rustc_hash::FxHashSet::default();
+    let mut steps = 0;
+    for call in calls {
+        let uses = || call.args.iter().zip(tasks[call.task as usize].params());
+        for (arg, _) in uses().filter(|(_, param)| param.access.reads()) {
+            let array = arg.array as usize;
+            if arrays[array].role == Role::Output && !reads[array] && !known.contains(arg) {
+                steps += written[array].len();
+                reads[array] = steps > STEPS_MAX || !covered(arg, &written[array]);
+            }
+        }
+        for (arg, _) in uses().filter(|(_, param)| param.access.writes()) {
+            if !reads[arg.array as usize] && known.insert(*arg) {
+                written[arg.array as usize].push(*arg);
+            }
+        }
+    }
+    reads
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use multigrain_program::{
+        CallShape, LeafContext, Program, Read, Scalars, SubCall, Task, Tunable, Tunables, Update, View, ViewMut, Work,
+        Write,
+    };
+
+    /// Makes a block of another.
+    struct Make;
+    /// Changes a block.
+    struct Change;
+
+    macro_rules! task {
+        ($task:ident, $params:ty, $views:ty, $names:expr) => {
+            impl Task for $task {
+                type Params = $params;
+                fn name(&self) -> &'static str {
+                    stringify!($task)
+                }
+                fn param_names(&self) -> &'static [&'static str] {
+                    $names
+                }
+                fn tunables(&self, _: &CallShape) -> Vec<Tunable> {
+                    Vec::new()
+                }
+                fn split(&self, _: &CallShape, _: &Tunables) -> Vec<SubCall> {
+                    Vec::new()
+                }
+                fn leaf(&self, _: $views, _: &mut LeafContext<'_>) {}
+                fn work(&self, _: &CallShape) -> Work {
+                    Work::default()
+                }
+            }
+        };
+    }
+    task!(Make, (Read<f32, 2>, Write<f32, 2>), (View<'_, f32, 2>, ViewMut<'_, f32, 2>), &["from", "to"]);
+    task!(Change, (Update<f32, 2>,), (ViewMut<'_, f32, 2>,), &["data"]);
+
+    fn guard(program: &Program) -> Guard {
+        Guard::new(program.arrays(), program.tasks(), program.calls())
+    }
+
+    fn begin(guard: &mut Guard, call: u32, argument: u32) -> bool {
+        let block = guard.block(call, argument).unwrap();
+        guard.begin(&block)
+    }
+
+    fn recorded(guard: &mut Guard, call: u32, argument: u32) {
+        let block = guard.block(call, argument).unwrap();
+        guard.recorded(block);
+    }
+
+    /// Rows of `out` are made, then its columns are changed: two passes over a result.
+    fn two_passes(rows: u64) -> Program {
+        let mut program = Program::new();
+        let (make, change) = (program.task(Make), program.task(Change));
+        let from = program.array::<f32, 2>("in", [4, 4], Role::Input).unwrap();
+        let to = program.array::<f32, 2>("out", [4, 4], Role::Output).unwrap();
+        for row in 0..rows {
+            let (first, second) = (from.block([row, 0], [1, 4]), to.block([row, 0], [1, 4]));
+            program.call(make, (first, second), Scalars::new()).unwrap();
+        }
+        for column in 0..4 {
+            program.call(change, (to.block([0, column], [4, 1]),), Scalars::new()).unwrap();
+        }
+        program
+    }
+
+    #[test]
+    fn of_the_second_pass_only_the_first_store_has_to_wait() {
+        let mut guard = guard(&two_passes(4));
+        for row in 0..4 {
+            assert!(!begin(&mut guard, row, 1), "nothing is believed of row {row} before it is written");
+        }
+        (0..4).for_each(|row| recorded(&mut guard, row, 1));
+        assert!(begin(&mut guard, 4, 0), "the journal says that all rows are durable, which this store ends");
+        for column in 5..8 {
+            assert!(!begin(&mut guard, column, 0), "no row is believed any more");
+        }
+        recorded(&mut guard, 5, 0);
+        assert!(!begin(&mut guard, 6, 0), "another column is not overwritten");
+        assert!(begin(&mut guard, 5, 0), "the same is");
+    }
+
+    #[test]
+    fn zeros_that_are_read_are_content_too() {
+        // The last row is never made: columns read it as it was.
+        let mut guard = guard(&two_passes(3));
+        assert!(begin(&mut guard, 0, 1));
+        assert!(!begin(&mut guard, 0, 1), "once it is known that the row was begun, its zeros are not believed");
+        assert!(begin(&mut guard, 3, 0), "the last row is still as it was");
+    }
+
+    #[test]
+    fn what_a_journal_says_counts_as_if_this_run_had_done_it() {
+        let event = |call, durable| Stored { call, argument: u32::from(call < 4), durable };
+        let events = [event(0, false), event(0, true), event(1, false), event(1, true), event(4, false)];
+        let mut rows = guard(&two_passes(4)).after(&events[..4]);
+        assert!(begin(&mut rows, 5, 0), "rows are durable");
+        let mut columns = guard(&two_passes(4)).after(&events);
+        assert!(!begin(&mut columns, 5, 0), "they have been overwritten");
+    }
+
+    #[test]
+    fn an_array_that_is_updated_in_place_is_guarded_until_all_of_it_was_begun() {
+        let mut program = Program::new();
+        let change = program.task(Change);
+        let data = program.array::<f32, 2>("data", [4, 4], Role::InOut).unwrap();
+        for row in 0..4 {
+            program.call(change, (data.block([row, 0], [1, 4]),), Scalars::new()).unwrap();
+        }
+        program.call(change, (data.block([0, 1], [4, 2]),), Scalars::new()).unwrap();
+        let mut guard = guard(&program);
+        assert!((0..3).all(|row| begin(&mut guard, row, 0)));
+        assert!(begin(&mut guard, 3, 0));
+        assert!(!begin(&mut guard, 4, 0), "nothing is left of the initial content, and no row is recorded");
+    }
+}
