@@ -156,10 +156,12 @@ pub(crate) fn directory() -> tempfile::TempDir {
     }
 }
 
-/// Tiles for the tasks of these jobs.
-fn mapping() -> Mapping {
+/// Tiles for the tasks of a program on a machine.
+fn mapping(program: &Program, machine: &Machine) -> Mapping {
     let mut mapping = Mapping::default();
-    for task in ["product", "product update"] {
+    let has_task = |name: &str| program.tasks().iter().any(|task| task.name() == name);
+    let has_local = machine.memories().iter().any(|memory| memory.name == "local");
+    for task in ["product", "product update"].into_iter().filter(|_| has_task("product")) {
         for (name, dram, core) in [("m", 30, 15), ("n", 35, 35), ("k", 48, 48)] {
             mapping.set(task, "dram", name, dram);
             mapping.set(task, "core", name, core);
@@ -170,11 +172,16 @@ fn mapping() -> Mapping {
         ("combine", [14, 25], [7, 25]),
         ("stencil", [14, 25], [7, 25]),
         ("transpose", [14, 25], [7, 25]),
-    ] {
+    ]
+    .into_iter()
+    .filter(|(task, ..)| has_task(task))
+    {
         for (d, name) in ["d0", "d1"].into_iter().enumerate() {
             mapping.set(task, "dram", name, dram[d]);
             mapping.set(task, "core", name, core[d]);
-            mapping.set(task, "local", name, [4, 16][d]);
+            if has_local {
+                mapping.set(task, "local", name, [4, 16][d]);
+            }
         }
     }
     mapping
@@ -209,13 +216,9 @@ pub(crate) fn case(
             outputs.push(path);
         }
     }
-    Case {
-        name,
-        setup: Setup { machine: machine(directory.path()), mapping: mapping(), backend },
-        job,
-        outputs,
-        directory,
-    }
+    let machine = machine(directory.path());
+    let mapping = mapping(&job.program, &machine);
+    Case { name, setup: Setup { machine, mapping, backend }, job, outputs, directory }
 }
 
 /// A product whose k is split: blocks of c are read and written again, or kept.
