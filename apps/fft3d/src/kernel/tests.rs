@@ -105,7 +105,16 @@ const LENGTHS: [usize; 30] = [
 #[test]
 fn every_length_is_the_direct_sum_with_every_instruction_set() {
     let mut numbers = Numbers(1);
-    for n in LENGTHS {
+    // Some that matter, and products of random factors.
+    let mut lengths = LENGTHS.to_vec();
+    while lengths.len() < 50 {
+        let mut n = 1;
+        while n < 300 && numbers.below(5) > 0 {
+            n *= PRIMES[numbers.below(4) as usize] as usize;
+        }
+        lengths.push(n);
+    }
+    for n in lengths {
         for axis in [Axis::X, Axis::Y, Axis::Z] {
             let most = if n > 200 { 3 } else { 20 };
             let mut shape = [(); 3].map(|()| 1 + numbers.below(most) as usize);
