@@ -9,7 +9,7 @@ const LAYERS: &[&[&str]] = &[
     &["plan", "store", "team"],
     &["engine"],
     &["multigrain"],
-    &["saxpy", "sgemv", "sgemm", "conv2d", "fft3d", "gravity", "hmmer"],
+    &["saxpy", "sgemv", "sgemm", "conv2d", "fft3d", "gravity", "hmmer", "phylo"],
     &["cli"],
 ];
 
