@@ -1,11 +1,15 @@
-//! Instruction sets for leaf kernels: which of them this processor executes, and vectors of `f32` for each.
+//! Instruction sets for leaf kernels: which of them this processor executes, and vectors for each.
 //!
-//! In comes nothing but the processor; out go [`Isa`], the choice at run time, and [`Lanes`], in terms of which a
-//! kernel is written once for all of them, so that its order of arithmetic cannot differ. This room holds no kernel,
-//! allocates nothing and knows nothing of machines, tasks or blocks.
+//! In comes nothing but the processor; out go [`Isa`], the choice at run time, and [`Lanes`] (of `f32`) and
+//! [`Doubles`] (eight of `f64`), in terms of which a kernel is written once for all of them, so that its order of
+//! arithmetic cannot differ. This room holds no kernel, allocates nothing and knows nothing of machines, tasks or blocks.
 
+mod doubles;
 mod isa;
 mod lanes;
 
+#[cfg(target_arch = "x86_64")]
+pub use doubles::Pair;
+pub use doubles::{DOUBLES, Doubles};
 pub use isa::Isa;
 pub use lanes::{Lanes, NAN_BITS};
