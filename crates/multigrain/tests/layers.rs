@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const LAYERS: &[&[&str]] = &[
     &["machine", "trace", "program", "schedule", "simd"],
     &["plan", "store", "team"],
-    &["engine"],
+    &["engine", "sim"],
     &["multigrain"],
     &["saxpy", "sgemv", "sgemm", "conv2d", "fft3d", "gravity", "hmmer", "phylo"],
     &["cli"],

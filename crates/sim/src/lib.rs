@@ -1,0 +1,33 @@
+//! Machines in virtual time.
+//!
+//! In come a machine, as things that take time (links, DMA engines, processors, disks, hosts with an operating system),
+//! and a model that uses them. Out comes when everything happens: [`Simulation::next`] gives the model's events in the
+//! order of (time, sequence), with time in whole picoseconds, so that a run is the same to the bit wherever it is made.
+//! This room never looks at a real clock, starts no thread and moves no bytes.
+//!
+//! | a model needs | it asks for | it gets |
+//! |---|---|---|
+//! | bytes over a bus, a network | [`Simulation::link`], [`Simulation::transfer`] | latency, then bandwidth shared max-min fairly with all flows |
+//! | the DMA queue of a processor | [`Simulation::dma`], [`Simulation::issue`] | the same, with so many transfers under way at once |
+//! | an SPE, a GPU, a lock | [`Simulation::server`], [`Simulation::serve`] | one request after the other |
+//! | a disk | [`Simulation::disk`], [`Simulation::access`] | the same, with seeks |
+//! | processes on a PPE, a server | [`Simulation::host`], [`Simulation::thread`], [`Simulation::compute`] | hardware threads that slow each other down, shared by an operating system |
+//! | a process that polls | [`Simulation::spin`], [`Simulation::end_spin`] | a busy hardware thread |
+//! | chance | [`Random`] | the same numbers for the same seed |
+
+mod dma;
+mod host;
+mod network;
+mod queue;
+mod random;
+mod server;
+mod simulation;
+mod time;
+
+pub use dma::{Dma, DmaId, Transfer};
+pub use host::{Host, HostId, HostUse, Scheduler, ThreadId};
+pub use network::LinkId;
+pub use random::Random;
+pub use server::{Disk, DiskId, ServerId};
+pub use simulation::Simulation;
+pub use time::Time;

@@ -1,0 +1,205 @@
+//! Links, flows and DMA engines against what can be worked out by hand, and against a plain reference.
+
+use multigrain_sim::{Dma, LinkId, Random, Simulation, Time, Transfer};
+use proptest::prelude::*;
+
+const GB: u64 = 1_000_000_000;
+
+/// When each of the transfers, all begun at zero, has arrived, in nanoseconds.
+fn arrivals(capacities: &[u64], flows: &[(&[usize], u64)]) -> Vec<f64> {
+    let mut sim = Simulation::new();
+    let links: Vec<LinkId> = capacities.iter().map(|c| sim.link(*c, Time::ZERO)).collect();
+    for (flow, (path, bytes)) in flows.iter().enumerate() {
+        let path: Vec<LinkId> = path.iter().map(|l| links[*l]).collect();
+        sim.transfer(Transfer::new(&path, *bytes), flow);
+    }
+    let mut ends = vec![f64::NAN; flows.len()];
+    while let Some(flow) = sim.next() {
+        ends[flow] = sim.now().ns();
+    }
+    ends
+}
+
+fn about(found: f64, expected: f64) {
+    assert!((found - expected).abs() < 0.01, "{found} ns instead of {expected} ns");
+}
+
+#[test]
+fn two_flows_share_a_link() {
+    // 1000 bytes each at half a byte a nanosecond; the longer one has the link alone for its last 500.
+    let ends = arrivals(&[GB], &[(&[0], 1000), (&[0], 1500)]);
+    about(ends[0], 2000.0);
+    about(ends[1], 2500.0);
+}
+
+#[test]
+fn latency_passes_before_bytes_flow() {
+    let mut sim = Simulation::new();
+    let link = sim.link(GB, Time::from_ns(100.0));
+    let back = sim.link(2 * GB, Time::from_ns(20.0));
+    sim.transfer(Transfer::new(&[link, back], 300), 0);
+    sim.transfer(Transfer { latency: Time::from_ns(5.0), ..Transfer::new(&[back], 0) }, 1);
+    assert_eq!(sim.next(), Some(1));
+    assert_eq!(sim.now(), Time::from_ns(25.0));
+    assert_eq!(sim.next(), Some(0));
+    assert_eq!(sim.now(), Time::from_ns(420.0));
+    assert_eq!((sim.carried_bytes(link), sim.next()), (300, None));
+}
+
+#[test]
+fn three_links_are_shared_max_min_fairly() {
+    // The textbook's picture: a through A and B, b through B and C, c through C, d through A. A has 1, B 2, C 3 bytes a
+    // nanosecond: A gives a and d 0.5 each, B leaves b 1.5, C leaves c 1.5.
+    let flows: &[(&[usize], u64)] = &[(&[0, 1], 500), (&[1, 2], 1500), (&[2], 3000), (&[0], 1000)];
+    let ends = arrivals(&[GB, 2 * GB, 3 * GB], flows);
+    about(ends[0], 1000.0);
+    about(ends[1], 1000.0);
+    // From then on c and d are alone: c has moved 1500 and goes on with 3, d has moved 500 and goes on with 1.
+    about(ends[2], 1500.0);
+    about(ends[3], 1500.0);
+}
+
+#[test]
+fn a_limit_leaves_room_for_others() {
+    let mut sim = Simulation::new();
+    let link = sim.link(10 * GB, Time::ZERO);
+    sim.transfer(Transfer { bytes_per_second_max: Some(2 * GB), ..Transfer::new(&[link], 2000) }, 0);
+    sim.transfer(Transfer::new(&[link], 8000), 1);
+    assert_eq!((sim.next(), sim.now()), (Some(0), Time::from_ns(1000.0)));
+    assert_eq!((sim.next(), sim.now()), (Some(1), Time::from_ns(1000.0)));
+}
+
+#[test]
+fn a_queue_of_sixteen_hides_the_latency() {
+    // One transfer of 128 bytes has 100 ns of latency and 5 ns of bytes at 25.6 GB/s. Sixteen at once move 2 KiB every
+    // 180 ns or so: their latencies pass together, their bytes share the link.
+    for (depth, per_round) in [(1, 105.0), (16, 180.0)] {
+        let mut sim = Simulation::new();
+        let link = sim.link(25_600_000_000, Time::from_ns(100.0));
+        let engine = sim.dma(Dma { depth, issue: Time::ZERO });
+        let rounds = 10;
+        for transfer in 0..depth * rounds {
+            sim.issue(engine, Transfer::new(&[link], 128), transfer);
+        }
+        assert_eq!(sim.queued(engine), depth * rounds);
+        let mut last = 0;
+        while let Some(transfer) = sim.next() {
+            last = transfer;
+        }
+        assert_eq!(last, depth * rounds - 1);
+        about(sim.now().ns(), per_round * rounds as f64);
+    }
+}
+
+#[test]
+fn issuing_takes_turns() {
+    let mut sim = Simulation::new();
+    let link = sim.link(1000 * GB, Time::from_ns(100.0));
+    let engine = sim.dma(Dma { depth: 16, issue: Time::from_ns(30.0) });
+    for transfer in 0..4 {
+        sim.issue(engine, Transfer::new(&[link], 1000), transfer);
+    }
+    let mut ends = Vec::new();
+    while sim.next().is_some() {
+        ends.push(sim.now().ns());
+    }
+    assert_eq!(ends, [131.0, 161.0, 191.0, 221.0]);
+}
+
+/// Rates by filling in small steps: no cleverness, no events. Gives the time when all have ended.
+fn reference(capacities: &[f64], paths: &[Vec<usize>], bytes: &[f64]) -> Vec<f64> {
+    let mut left = bytes.to_vec();
+    let mut ends = vec![0.0; bytes.len()];
+    let mut now = 0.0;
+    while left.iter().any(|l| *l > 0.0) {
+        let mut rate = vec![0.0; bytes.len()];
+        let mut open: Vec<usize> = (0..bytes.len()).filter(|f| left[*f] > 0.0).collect();
+        while !open.is_empty() {
+            // The largest step by which all open flows can grow.
+            let mut step = f64::INFINITY;
+            for (link, capacity) in capacities.iter().enumerate() {
+                let through = open.iter().filter(|f| paths[**f].contains(&link)).count();
+                let used: f64 = (0..bytes.len()).filter(|f| paths[*f].contains(&link)).map(|f| rate[f]).sum();
+                if through > 0 {
+                    step = step.min((capacity - used) / through as f64);
+                }
+            }
+            open.iter().for_each(|f| rate[*f] += step);
+            open.retain(|f| {
+                paths[*f].iter().all(|link| {
+                    let used: f64 = (0..bytes.len()).filter(|f| paths[*f].contains(link)).map(|f| rate[f]).sum();
+                    used < capacities[*link] * (1.0 - 1e-12)
+                })
+            });
+        }
+        let step = (0..bytes.len()).filter(|f| left[*f] > 0.0).map(|f| left[f] / rate[f]).fold(f64::INFINITY, f64::min);
+        now += step;
+        for flow in 0..bytes.len() {
+            if left[flow] > 0.0 {
+                left[flow] -= step * rate[flow];
+                if left[flow] < 1e-6 {
+                    left[flow] = 0.0;
+                    ends[flow] = now;
+                }
+            }
+        }
+    }
+    ends
+}
+
+proptest! {
+    #[test]
+    fn random_networks_agree_with_the_reference(seed in any::<u64>()) {
+        let mut random = Random::new(seed);
+        let links = 1 + random.below(6) as usize;
+        let capacities: Vec<u64> = (0..links).map(|_| GB * (1 + random.below(8))).collect();
+        let flows = 1 + random.below(12) as usize;
+        let paths: Vec<Vec<usize>> = (0..flows)
+            .map(|_| {
+                let mut path: Vec<usize> = (0..links).filter(|_| random.below(3) == 0).collect();
+                if path.is_empty() {
+                    path.push(random.below(links as u64) as usize);
+                }
+                path
+            })
+            .collect();
+        let bytes: Vec<u64> = (0..flows).map(|_| 1000 * (1 + random.below(20))).collect();
+        let given: Vec<(&[usize], u64)> = paths.iter().map(|p| &p[..]).zip(bytes.iter().copied()).collect();
+        let found = arrivals(&capacities, &given);
+        let plain: Vec<f64> = capacities.iter().map(|c| *c as f64 * 1e-9).collect();
+        let expected = reference(&plain, &paths, &bytes.iter().map(|b| *b as f64).collect::<Vec<_>>());
+        for (found, expected) in found.iter().zip(&expected) {
+            prop_assert!((found - expected).abs() < 0.01 + expected * 1e-9, "{found} {expected}");
+        }
+    }
+
+    /// Transfers that come at random times and follow each other: the same twice, and every byte is carried once.
+    #[test]
+    fn the_same_twice(seed in any::<u64>()) {
+        let run = || {
+            let mut random = Random::new(seed);
+            let mut sim = Simulation::new();
+            let links: Vec<LinkId> =
+                (0..4).map(|_| sim.link(GB + random.below(GB), Time::from_ps(random.below(1000)))).collect();
+            let mut log = Vec::new();
+            let mut asked = 0;
+            for flow in 0..20u32 {
+                sim.at(Time::from_ns(random.uniform() * 100.0), flow);
+            }
+            while let Some(flow) = sim.next() {
+                log.push((sim.now(), flow));
+                if log.len() < 200 {
+                    let link = random.below(4) as usize;
+                    let bytes = random.below(1000);
+                    asked += bytes;
+                    sim.transfer(Transfer::new(&[links[link]], bytes), flow);
+                }
+            }
+            assert_eq!(links.iter().map(|l| sim.carried_bytes(*l)).sum::<u64>(), asked);
+            log
+        };
+        let log = run();
+        prop_assert!(log.is_sorted_by_key(|(time, _)| *time));
+        prop_assert_eq!(run(), log);
+    }
+}
