@@ -1,10 +1,12 @@
-//! Collective operations as data: barrier, broadcast, reduce and allreduce.
+//! What is decided about parallel work, without a thread or a clock: collective operations and scheduling policies.
 //!
-//! In comes a [`Request`]: operation, algorithm, group with its [`Topology`], root, bytes. Out comes, for each
-//! participant, a [`Schedule`]: a list of [`Step`]s (signal, await, put, get, flush, combine, release) that whoever
-//! moves the bytes executes literally, be it threads in shared memory or a simulator in virtual time. [`check`] proves
-//! such lists, for all interleavings of small groups and by happens-before for large ones; [`choice`] holds tables that
-//! say which algorithm serves a size best. This crate never starts a thread, moves a byte, or reads a clock.
+//! [`policy`] holds state machines that turn arrivals and departures of tasks into decisions: which task, on how many
+//! workers, and why. The rest are collective operations as data: barrier, broadcast, reduce and allreduce. In comes a
+//! [`Request`]: operation, algorithm, group with its [`Topology`], root, bytes. Out comes, for each participant, a
+//! [`Schedule`]: a list of [`Step`]s (signal, await, put, get, flush, combine, release) that whoever moves the bytes
+//! executes literally, be it threads in shared memory or a simulator in virtual time. [`check`] proves such lists, for
+//! all interleavings of small groups and by happens-before for large ones; [`choice`] holds tables that say which
+//! algorithm serves a size best. This crate never starts a thread, moves a byte, or reads a clock.
 //!
 //! `docs/collectives.md` beside this crate describes the algorithms with their sources, how consecutive operations
 //! share the signal registers, the order in which reductions combine, and what is proved.
@@ -32,6 +34,7 @@ mod error;
 mod exchange;
 mod operation;
 mod order;
+pub mod policy;
 mod registers;
 mod segments;
 mod step;
