@@ -10,6 +10,7 @@ use crate::task::Conv2d;
 use multigrain::app::{AppJob, Application, input, output};
 use multigrain::prelude::{ElementType, Error, Job, Outcome, Program, Region, Role, Runtime, Source};
 use multigrain::rooms::store::npy;
+use multigrain::whole;
 use multigrain_simd::Isa;
 use std::path::{Path, PathBuf};
 
@@ -195,14 +196,7 @@ fn check_png_output(path: &Path, m: u64, n: u64, planes: usize) -> Result<(), Er
             path.display()
         )));
     }
-    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if !directory.is_dir() {
-        return Err(Error::Request(format!("{}: there is no directory {}", path.display(), directory.display())));
-    }
-    if path.is_dir() {
-        return Err(Error::Request(format!("{} is a directory; name a file", path.display())));
-    }
-    Ok(())
+    Ok(whole::check_target(path)?)
 }
 
 fn write_picture(

@@ -9,8 +9,9 @@
 //! is between becomes `255 * value` rounded to the nearest whole number, halves upwards. A file
 //! appears whole under its name or not at all.
 
+use multigrain::whole::WholeFile;
 use png::{BitDepth, ColorType, Decoder, Encoder, Limits, Transformations};
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -201,8 +202,8 @@ pub fn write(path: &Path, picture: &Picture) -> Result<(), PictureError> {
         png::EncodingError::IoError(source) => failed("write")(source),
         error => failed("encode")(std::io::Error::other(error)),
     };
-    let mut pending = Pending::create(path).map_err(failed("create"))?;
-    let mut encoder = Encoder::new(BufWriter::new(&mut pending.file), width, height);
+    let mut file = WholeFile::create(path).map_err(failed("create"))?;
+    let mut encoder = Encoder::new(BufWriter::new(&mut file), width, height);
     encoder.set_color(color);
     encoder.set_depth(BitDepth::Eight);
     let mut writer = encoder.write_header().map_err(encoding)?;
@@ -219,59 +220,11 @@ pub fn write(path: &Path, picture: &Picture) -> Result<(), PictureError> {
     }
     stream.finish().map_err(encoding)?;
     writer.finish().map_err(encoding)?;
-    pending.commit(path).map_err(failed("write"))
+    file.publish().map_err(failed("write"))
 }
 
 /// The 8-bit sample for a value.
 fn quantize(value: f32) -> u8 {
     // A cast clamps, and makes 0 of NaN.
     (value * 255.0 + 0.5).floor() as u8
-}
-
-/// A file under a temporary name beside its final one; removed unless committed.
-struct Pending {
-    file: File,
-    temporary: Option<PathBuf>,
-}
-
-impl Pending {
-    fn create(path: &Path) -> std::io::Result<Pending> {
-        let name =
-            path.file_name().ok_or_else(|| std::io::Error::new(std::io::ErrorKind::InvalidInput, "no file name"))?;
-        // Found only when the file is complete, otherwise.
-        if path.is_dir() {
-            return Err(std::io::ErrorKind::IsADirectory.into());
-        }
-        for attempt in 0..100 {
-            let mut hidden = std::ffi::OsString::from(".");
-            hidden.push(name);
-            hidden.push(format!(".{}-{attempt}.part", std::process::id()));
-            let temporary = path.with_file_name(hidden);
-            match OpenOptions::new().write(true).create_new(true).open(&temporary) {
-                Ok(file) => return Ok(Pending { file, temporary: Some(temporary) }),
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(std::io::ErrorKind::AlreadyExists.into())
-    }
-
-    fn commit(mut self, path: &Path) -> std::io::Result<()> {
-        self.file.flush()?;
-        self.file.sync_all()?;
-        if let Some(temporary) = &self.temporary {
-            fs::rename(temporary, path)?;
-        }
-        self.temporary = None;
-        Ok(())
-    }
-}
-
-impl Drop for Pending {
-    fn drop(&mut self) {
-        if let Some(temporary) = &self.temporary {
-            // The failure that led here is the one to report.
-            let _ = fs::remove_file(temporary);
-        }
-    }
 }

@@ -2,8 +2,9 @@
 //! that grow brighter towards the end; where many lines cross, light adds up.
 
 use multigrain::prelude::Error;
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use multigrain::whole;
+use std::io::Write;
+use std::path::Path;
 
 /// Pixels of the longer side.
 const SIZE: usize = 1024;
@@ -123,18 +124,11 @@ impl Canvas {
     /// Writes the picture: whole under its name, or not at all.
     pub(crate) fn write(&self, path: &Path) -> Result<(), Error> {
         let failed = |e: std::io::Error| Error::After(format!("{}: {e}; the picture was not written", path.display()));
-        let part = part_path(path);
-        let result = self.encode(&part).and_then(|()| std::fs::rename(&part, path));
-        if result.is_err() {
-            // It may never have been made.
-            let _ = std::fs::remove_file(&part);
-        }
-        result.map_err(failed)
+        whole::write(path, |out| self.encode(out)).map_err(failed)
     }
 
-    fn encode(&self, path: &Path) -> std::io::Result<()> {
-        let file = std::fs::File::create(path)?;
-        let mut encoder = png::Encoder::new(BufWriter::new(&file), self.width as u32, self.height as u32);
+    fn encode(&self, out: &mut impl Write) -> std::io::Result<()> {
+        let mut encoder = png::Encoder::new(out, self.width as u32, self.height as u32);
         encoder.set_color(png::ColorType::Rgb);
         encoder.set_depth(png::BitDepth::Eight);
         let mut writer = encoder.write_header().map_err(std::io::Error::other)?;
@@ -144,29 +138,15 @@ impl Canvas {
         let mut stream = writer.stream_writer().map_err(std::io::Error::other)?;
         stream.write_all(&samples)?;
         stream.finish().map_err(std::io::Error::other)?;
-        writer.finish().map_err(std::io::Error::other)?;
-        file.sync_all()
+        writer.finish().map_err(std::io::Error::other)
     }
-}
-
-fn part_path(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".part");
-    PathBuf::from(name)
 }
 
 /// Refuses before the run what would only fail after it.
 pub(crate) fn check_target(path: &Path) -> Result<(), Error> {
-    let refuse = |why: String| Err(Error::Request(format!("{}: {why}", path.display())));
     if !path.extension().is_some_and(|e| e.eq_ignore_ascii_case("png")) {
-        return refuse("pictures are written as PNG; give it a name that ends in .png".into());
+        let shown = path.display();
+        return Err(Error::Request(format!("{shown}: pictures are written as PNG; give it a name that ends in .png")));
     }
-    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if !directory.is_dir() {
-        return refuse(format!("there is no directory {}", directory.display()));
-    }
-    if path.is_dir() {
-        return refuse("it is a directory; name a file".into());
-    }
-    Ok(())
+    Ok(whole::check_target(path)?)
 }

@@ -8,9 +8,9 @@ use crate::search::{Search, for_scores};
 use crate::sequence::{Database, Limit};
 use crate::table::{Footer, Thresholds, rows, write_footer, write_header, write_rows};
 use crate::task::{SCORES, Score};
-use crate::whole::{check_output, write_whole};
 use multigrain::app::{AppJob, Application, Checked, rounding_bound};
 use multigrain::prelude::*;
+use multigrain::whole;
 use multigrain_simd::Isa;
 use std::f64::consts::LN_2;
 use std::io::Write;
@@ -146,7 +146,7 @@ impl Args {
         let mut taken: Vec<&Path> =
             [&self.profile, &self.database].into_iter().flatten().map(PathBuf::as_path).collect();
         for path in [&self.output, &self.scores].into_iter().flatten() {
-            check_output(path)?;
+            whole::check_target(path)?;
             if taken.iter().any(|other| real(other) == real(path)) {
                 return refuse(format!("{} would be written over; give the output another name", path.display()));
             }
@@ -207,7 +207,7 @@ impl Query {
         };
         let table = self.args.output.as_ref().map(|path| self.table(outcome).map(|text| (path, text))).transpose()?;
         if let Some(path) = &self.args.scores {
-            write_whole(path, |out| {
+            whole::write(path, |out| {
                 writeln!(out, "#hmm\tseq\tL\tnull1_nats\tViterbi_nats\tForward_nats\tViterbi_bits\tForward_bits")?;
                 self.profiles
                     .iter()
@@ -231,7 +231,7 @@ impl Query {
             .map_err(|e| as_it_was(e, failed(path)))?;
         }
         match table {
-            Some((path, text)) => write_whole(path, |out| out.write_all(&text)).map_err(failed(path)),
+            Some((path, text)) => whole::write(path, |out| out.write_all(&text)).map_err(failed(path)),
             None => Ok(()),
         }
     }

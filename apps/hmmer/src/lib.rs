@@ -14,4 +14,3 @@ pub mod search;
 pub mod sequence;
 pub mod table;
 pub mod task;
-mod whole;

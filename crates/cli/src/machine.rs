@@ -3,14 +3,14 @@
 use crate::args::MachineArgs;
 use crate::failure::Failure;
 use crate::json;
-use crate::output::{check_target, print, write_whole};
-use multigrain::Machine;
+use crate::output::{print, write_whole};
+use multigrain::{Machine, whole};
 use std::path::Path;
 
 /// Shows a machine, measured where it is this computer, and writes it if asked.
 pub(crate) fn machine(args: &MachineArgs) -> Result<(), Failure> {
     if let Some(path) = &args.output {
-        check_target(path)?;
+        whole::check_target(path)?;
     }
     let mut machine = match &args.machine {
         None => Machine::detect(Path::new("."))?,

@@ -3,12 +3,12 @@
 use crate::args::RunArgs;
 use crate::failure::{Failure, say};
 use crate::interrupt::Interrupt;
-use crate::output::{check_target, print};
+use crate::output::print;
 use crate::progress::Bar;
 use crate::{json, report};
 use multigrain::app::{AppJob, Checked};
 use multigrain::rooms::trace::Spill;
-use multigrain::{Machine, Outcome, Progress, Runtime, Settings};
+use multigrain::{Machine, Outcome, Progress, Runtime, Settings, whole};
 
 /// A run with what the reports need besides the outcome.
 pub(crate) struct Finished<'a> {
@@ -27,14 +27,9 @@ pub(crate) struct Finished<'a> {
 /// Runs an application and reports.
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let runtime = Runtime::new(args.common.options()?)?;
+    args.trace.as_deref().map(whole::check_target).transpose()?;
     let app = args.app.prepare(&runtime)?;
-    let spill = match &args.trace {
-        Some(path) => {
-            check_target(path)?;
-            Some(Spill::create(path).map_err(|e| Failure::Request(e.to_string()))?)
-        }
-        None => None,
-    };
+    let spill = args.trace.as_deref().map(Spill::create).transpose().map_err(|e| Failure::Request(e.to_string()))?;
     let interrupt = Interrupt::install()?;
     let bar = Bar::new(&app.job.app, !args.common.json);
     let moved = |progress: Progress| bar.set(progress);

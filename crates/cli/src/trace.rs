@@ -6,8 +6,9 @@ mod value;
 use crate::args::{TraceArgs, TraceTarget};
 use crate::failure::Failure;
 use crate::json;
-use crate::output::{check_target, print};
+use crate::output::print;
 use multigrain::rooms::trace::{Analysis, Trace, export};
+use multigrain::whole;
 use std::path::PathBuf;
 
 /// Stalls that are told.
@@ -34,7 +35,7 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<(), Failure> {
         TraceTarget::Html => ("html", export::Format::Html),
     };
     let path = args.output.clone().unwrap_or_else(|| args.file.with_extension(extension));
-    check_target(&path)?;
+    whole::check_target(&path)?;
     let written = export::write(&trace, format, &path).map_err(|e| Failure::Request(e.to_string()))?;
     let names: Vec<String> = written.iter().map(|path: &PathBuf| path.display().to_string()).collect();
     print(&match args.json {

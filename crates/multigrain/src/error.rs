@@ -5,6 +5,7 @@ use multigrain_machine::{MachineError, UnitError};
 use multigrain_plan::PlanError;
 use multigrain_program::ProgramError;
 use multigrain_store::StoreError;
+use multigrain_whole::TargetError;
 
 /// Why something was refused or ended.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +28,9 @@ pub enum Error {
     /// A file was refused before anything was started.
     #[error(transparent)]
     File(StoreError),
+    /// A file that is written after the run could not be written.
+    #[error(transparent)]
+    Target(#[from] TargetError),
     /// The threads of the team could not be started.
     #[error("cannot start {workers} worker threads: {source}; ask for fewer with --threads")]
     Team {

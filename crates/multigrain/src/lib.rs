@@ -71,6 +71,7 @@ pub use multigrain_machine::{Machine, format_bytes, parse_bytes};
 pub use multigrain_plan::{EdgeTraffic, Mapping, MemoryUse, Plan};
 pub use multigrain_team::Abort;
 pub use multigrain_trace::{Breakdown, Mode};
+pub use multigrain_whole as whole;
 pub use outcome::Outcome;
 pub use runtime::{MachineChoice, Options, Planned, Prepared, Runtime, Settings};
 

@@ -6,9 +6,10 @@ mod lanes;
 mod paraver;
 mod perfetto;
 
-use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+
+use multigrain_whole::WholeFile;
 
 use crate::analysis::Timeline;
 use crate::error::TraceError;
@@ -33,37 +34,39 @@ pub enum Format {
 pub fn write(trace: &Trace, format: Format, path: &Path) -> Result<Vec<PathBuf>, TraceError> {
     let timeline = Timeline::new(trace);
     match format {
-        Format::Perfetto => whole(path, |out| perfetto::write(&timeline, out)).map(|path| vec![path]),
-        Format::Html => whole(path, |out| html::write(&timeline, out)).map(|path| vec![path]),
+        Format::Perfetto => Ok(vec![published(written(path, |out| perfetto::write(&timeline, out))?)?]),
+        Format::Html => Ok(vec![published(written(path, |out| html::write(&timeline, out))?)?]),
         Format::Paraver => {
-            let mut names = Vec::new();
-            // The trace itself comes last: who sees it finds the others.
-            names.push(whole(&path.with_extension("pcf"), |out| paraver::write_pcf(&timeline, out))?);
-            names.push(whole(&path.with_extension("row"), |out| paraver::write_row(&timeline, out))?);
-            names.insert(0, whole(&path.with_extension("prv"), |out| paraver::write_prv(&timeline, out))?);
-            Ok(names)
+            let pcf = written(&path.with_extension("pcf"), |out| paraver::write_pcf(&timeline, out))?;
+            let row = written(&path.with_extension("row"), |out| paraver::write_row(&timeline, out))?;
+            let prv = written(&path.with_extension("prv"), |out| paraver::write_prv(&timeline, out))?;
+            // All are complete before any has its name. The trace itself comes last: who sees it finds the others.
+            let [pcf, row, prv] = [published(pcf)?, published(row)?, published(prv)?];
+            Ok(vec![prv, pcf, row])
         }
     }
 }
 
 type Out<'a> = &'a mut dyn Write;
 
-/// Writes a file under another name and renames it.
-fn whole(path: &Path, content: impl FnOnce(Out<'_>) -> std::io::Result<()>) -> Result<PathBuf, TraceError> {
-    let mut part = path.as_os_str().to_owned();
-    part.push(format!(".{}.part", std::process::id()));
-    let part = PathBuf::from(part);
-    let written = File::create(&part).and_then(|file| {
-        let mut out = BufWriter::with_capacity(1 << 18, file);
+fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> TraceError {
+    |source| TraceError::Create { path: path.to_owned(), source }
+}
+
+/// A complete file that has no name yet.
+fn written(path: &Path, content: impl FnOnce(Out<'_>) -> std::io::Result<()>) -> Result<WholeFile, TraceError> {
+    let write = || {
+        let mut out = BufWriter::with_capacity(1 << 18, WholeFile::create(path)?);
         content(&mut out)?;
-        out.flush()?;
-        fs::rename(&part, path)
-    });
-    written.map(|()| path.to_owned()).map_err(|source| {
-        // The first error is the one to report; the part may not even exist.
-        let _ = fs::remove_file(&part);
-        TraceError::Create { path: path.to_owned(), source }
-    })
+        Ok(out.into_inner()?)
+    };
+    write().map_err(failed(path))
+}
+
+fn published(file: WholeFile) -> Result<PathBuf, TraceError> {
+    let path = file.path().to_owned();
+    file.publish().map_err(failed(&path))?;
+    Ok(path)
 }
 
 /// Ticks as nanoseconds from the start of the run.

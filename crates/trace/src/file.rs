@@ -4,8 +4,8 @@
 mod read;
 mod write;
 
-use std::fs::{self, File};
-use std::io::{BufReader, BufWriter, Read, Write};
+use std::fs::File;
+use std::io::{BufReader, Read, Write};
 use std::path::Path;
 
 use crate::breakdown::Breakdown;
@@ -147,29 +147,15 @@ impl Trace {
         Some(crate::header::BlockName(&self.header, slot).to_string())
     }
 
-    /// Writes the trace to a file, replacing one of that name. The file appears whole or not at all: it is written
-    /// under its name with `.part` behind it, and renamed.
+    /// Writes the trace to a file, replacing one of that name. The file appears whole or not at all.
     ///
     /// # Errors
     /// [`TraceError::Create`] when the system refuses it, [`TraceError::TooLarge`] for what the format cannot hold.
     pub fn save(&self, path: &Path) -> Result<(), TraceError> {
-        let mut part = path.as_os_str().to_owned();
-        part.push(".part");
-        let part = Path::new(&part);
-        let failed = |source| TraceError::Create { path: path.to_owned(), source };
-        let written = self.save_in_place(part).and_then(|()| fs::rename(part, path).map_err(failed));
-        if written.is_err() {
-            // The first error is the one to report; the part may not even exist.
-            let _ = fs::remove_file(part);
-        }
-        written
-    }
-
-    fn save_in_place(&self, path: &Path) -> Result<(), TraceError> {
-        let failed = |source| TraceError::Create { path: path.to_owned(), source };
-        let mut out = BufWriter::new(File::create(path).map_err(failed)?);
-        self.write(&mut out)?;
-        out.flush().map_err(failed)
+        multigrain_whole::write(path, |out| self.write(out)).map_err(|error| match error {
+            TraceError::Io(source) => TraceError::Create { path: path.to_owned(), source },
+            other => other,
+        })
     }
 
     /// Reads a trace from a file.

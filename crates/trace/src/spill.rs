@@ -4,12 +4,13 @@
 //! back. There is a limited number of them: when the file system is slower than the run makes records, and all chunks
 //! are full, the newest records are dropped and counted. A worker never waits.
 
-use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
+
+use multigrain_whole::WholeFile;
 
 use crate::error::TraceError;
 use crate::file::{self, End, Section};
@@ -36,16 +37,26 @@ struct Pool {
     written: AtomicU64,
 }
 
+/// Who has the file.
+#[derive(Debug)]
+enum Holder {
+    /// The thread that writes what it is told.
+    Thread(JoinHandle<WholeFile>),
+    /// The run is over, everything is written.
+    Ended(WholeFile),
+    /// It has been published, or its thread has failed.
+    Nobody,
+}
+
 /// A trace file that is being written.
 #[derive(Debug)]
 pub struct Spill {
     path: PathBuf,
-    part: PathBuf,
     pool: Arc<Pool>,
     made: AtomicUsize,
     dropped: AtomicU64,
     sender: mpsc::Sender<Message>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    holder: Mutex<Holder>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -58,11 +69,8 @@ impl Spill {
     /// # Errors
     /// [`TraceError::Create`] when the file cannot be created; [`TraceError::Io`] when there is no thread.
     pub fn create(path: &Path) -> Result<Arc<Spill>, TraceError> {
-        let mut part = path.as_os_str().to_owned();
-        part.push(format!(".{}.part", std::process::id()));
-        let part = PathBuf::from(part);
         let create = |source| TraceError::Create { path: path.to_owned(), source };
-        let mut file = File::create(&part).map_err(create)?;
+        let mut file = WholeFile::create(path).map_err(create)?;
         let pool = Arc::new(Pool { free: Mutex::new(Vec::new()), fault: Mutex::new(None), written: AtomicU64::new(0) });
         let (sender, receiver) = mpsc::channel();
         let for_thread = Arc::clone(&pool);
@@ -70,16 +78,15 @@ impl Spill {
             let failed = file.write_all(&file::magic()).err();
             *lock(&for_thread.fault) = failed;
             serve(&mut file, &receiver, &for_thread);
-        });
-        let thread = thread.inspect_err(|_| drop(fs::remove_file(&part)))?;
+            file
+        })?;
         Ok(Arc::new(Spill {
             path: path.to_owned(),
-            part,
             pool,
             made: AtomicUsize::new(0),
             dropped: AtomicU64::new(0),
             sender,
-            thread: Mutex::new(Some(thread)),
+            holder: Mutex::new(Holder::Thread(thread)),
         }))
     }
 
@@ -139,18 +146,18 @@ impl Spill {
     /// Writes the end of the trace and waits until everything is written. To its dropped records those are added that
     /// found no room here. Whether the file took everything, [`publish`](Self::publish) tells.
     pub fn end(&self, end: &End) {
+        let mut holder = lock(&self.holder);
+        let Holder::Thread(thread) = std::mem::replace(&mut *holder, Holder::Nobody) else { return };
         self.tell(Message::Stop);
-        let Some(thread) = lock(&self.thread).take() else { return };
-        // The thread does not panic; should it have, the file is short, which its reader will tell.
-        let _ = thread.join();
+        // The thread does not panic; should it have, nobody has the file, which publishing tells.
+        let Ok(mut file) = thread.join() else { return };
         let records = self.pool.written.load(Ordering::Acquire);
         let dropped = end.dropped + self.dropped.load(Ordering::Relaxed);
-        let tail = file::end(&End { dropped, ..end.clone() }, records);
         let mut fault = lock(&self.pool.fault);
         if fault.is_none() {
-            let file = fs::OpenOptions::new().append(true).open(&self.part);
-            *fault = file.and_then(|mut file| file.write_all(&tail)).err();
+            *fault = file.write_all(&file::end(&End { dropped, ..end.clone() }, records)).err();
         }
+        *holder = Holder::Ended(file);
     }
 
     /// Gives the complete trace its name.
@@ -160,28 +167,33 @@ impl Spill {
     /// [`end`](Self::end) has not been called.
     pub fn publish(&self) -> Result<(), TraceError> {
         let failed = |source| TraceError::Create { path: self.path.clone(), source };
-        if lock(&self.thread).is_some() {
-            return Err(failed(std::io::Error::other("the run has not ended")));
-        }
+        let mut holder = lock(&self.holder);
         if let Some(source) = lock(&self.pool.fault).take() {
             return Err(failed(source));
         }
-        fs::rename(&self.part, &self.path).map_err(failed)
+        match std::mem::replace(&mut *holder, Holder::Nobody) {
+            Holder::Ended(file) => file.publish().map_err(failed),
+            going_on @ Holder::Thread(_) => {
+                *holder = going_on;
+                Err(failed(std::io::Error::other("the run has not ended")))
+            }
+            Holder::Nobody => Err(failed(std::io::Error::other("there is nothing more to write"))),
+        }
     }
 }
 
 impl Drop for Spill {
     fn drop(&mut self) {
-        if let Some(thread) = lock(&self.thread).take() {
+        let holder = self.holder.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Holder::Thread(thread) = std::mem::replace(holder, Holder::Nobody) {
             self.tell(Message::Stop);
+            // What it gives back, or has lost, leaves nothing behind.
             let _ = thread.join();
         }
-        // Published or not: under this name nothing may stay.
-        let _ = fs::remove_file(&self.part);
     }
 }
 
-fn serve(file: &mut File, receiver: &mpsc::Receiver<Message>, pool: &Pool) {
+fn serve(file: &mut WholeFile, receiver: &mpsc::Receiver<Message>, pool: &Pool) {
     let mut section = Section::new();
     for message in receiver {
         let (bytes, chunk) = match message {

@@ -1,0 +1,133 @@
+//! Files that appear whole under their names or not at all.
+//!
+//! In comes what a file is to hold, bytes that are made one after the other: pictures, tables, traces, machine files.
+//! Out comes the file under its name, complete and flushed to its disk, in the place of what was there; or an error,
+//! and then what was there is still there and nothing is left beside it. Meanwhile the bytes lie in the same directory
+//! under the name `NAME.PROCESS.part`; a process that is killed leaves that file and nothing else. Whether a file can
+//! be written at all is told before the work that makes its content ([`check_target`]). This room knows nothing of what
+//! it writes and never reads it back. Arrays, which are written at many places at once and can be continued, are the
+//! store's.
+//!
+//! ```
+//! use std::io::Write;
+//! let path = std::env::temp_dir().join(format!("whole-{}.txt", std::process::id()));
+//! multigrain_whole::check_target(&path)?;
+//! multigrain_whole::write(&path, |out| writeln!(out, "all of it"))?;
+//! assert_eq!(std::fs::read_to_string(&path)?, "all of it\n");
+//! # std::fs::remove_file(&path)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod target;
+
+pub use target::{TargetError, check_target};
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, BufWriter, IntoInnerError, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What is gathered before it goes to the system.
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// Parts that this process is writing: two writers of one file at the same time do not write into one part.
+static PARTS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+fn parts() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    PARTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A file that is being written. [`publish`](Self::publish) gives it its name; without that, nothing of it stays.
+#[derive(Debug)]
+pub struct WholeFile {
+    file: File,
+    path: PathBuf,
+    part: PathBuf,
+}
+
+impl WholeFile {
+    /// Begins the file `path`, which a file of that name stays until [`publish`](Self::publish).
+    ///
+    /// # Errors
+    /// What the system says, and [`io::ErrorKind::InvalidInput`] where `path` is something other than a file.
+    pub fn create(path: &Path) -> io::Result<WholeFile> {
+        if let Some(found) = target::other_than_a_file(path) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {found}")));
+        }
+        let part = reserve(path);
+        // A process of the same number that was killed may have left one behind: it is cut.
+        match File::create(&part) {
+            Ok(file) => Ok(WholeFile { file, path: path.to_owned(), part }),
+            Err(error) => {
+                parts().remove(&part);
+                Err(error)
+            }
+        }
+    }
+
+    /// The name that the file will have.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Waits until all bytes are on the disk and gives the file its name, in the place of what has it.
+    ///
+    /// # Errors
+    /// What the system says; then what has the name keeps it.
+    pub fn publish(self) -> io::Result<()> {
+        self.file.sync_all()?;
+        std::fs::rename(&self.part, &self.path)
+    }
+}
+
+impl Write for WholeFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for WholeFile {
+    fn drop(&mut self) {
+        // Where it has been published there is no part. An error is of no use here: the one that led here is reported,
+        // and what cannot be removed stays a part by its name.
+        let _ = std::fs::remove_file(&self.part);
+        parts().remove(&self.part);
+    }
+}
+
+/// A name for the part of `path` that no other writer in this process has.
+fn reserve(path: &Path) -> PathBuf {
+    let process = std::process::id();
+    let mut parts = parts();
+    for number in 0_u64.. {
+        let mut name = path.as_os_str().to_owned();
+        name.push(match number {
+            0 => format!(".{process}.part"),
+            _ => format!(".{process}-{number}.part"),
+        });
+        let part = PathBuf::from(name);
+        if parts.insert(part.clone()) {
+            return part;
+        }
+    }
+    unreachable!("fewer than 2^64 files are open")
+}
+
+/// Writes the file `path`: `content` puts its bytes into a buffered writer.
+///
+/// # Errors
+/// What the system says, as [`WholeFile::create`] and [`WholeFile::publish`], or what `content` returns.
+pub fn write<E: From<io::Error>>(
+    path: &Path,
+    content: impl FnOnce(&mut BufWriter<WholeFile>) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut out = BufWriter::with_capacity(BUFFER_BYTES, WholeFile::create(path)?);
+    content(&mut out)?;
+    let file = out.into_inner().map_err(IntoInnerError::into_error)?;
+    Ok(file.publish()?)
+}

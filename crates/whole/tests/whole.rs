@@ -1,0 +1,104 @@
+//! What is under a name, and what is beside it, whatever happens on the way.
+
+use multigrain_whole::{TargetError, WholeFile, check_target, write};
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_failure_leaves_what_was_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("table");
+    write(&path, |out| out.write_all(b"first")).unwrap();
+    let failed = write(&path, |out| {
+        out.write_all(&[b'x'; 1 << 20])?;
+        assert_eq!(names(directory.path()).len(), 2, "what is written lies in the same directory");
+        Err(io::Error::other("no"))
+    });
+    assert_eq!(failed.unwrap_err().to_string(), "no");
+    let panicked = std::panic::catch_unwind(|| write::<io::Error>(&path, |_| panic!("on purpose")));
+    assert!(panicked.is_err());
+    assert_eq!(fs::read(&path).unwrap(), b"first");
+    assert_eq!(names(directory.path()), ["table"]);
+}
+
+#[test]
+fn the_name_appears_at_the_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("table");
+    let mut file = WholeFile::create(&path).unwrap();
+    file.write_all(b"half").unwrap();
+    assert!(!path.exists());
+    file.write_all(b" and half").unwrap();
+    assert_eq!(file.path(), path);
+    file.publish().unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"half and half");
+    assert_eq!(names(directory.path()), ["table"]);
+}
+
+#[test]
+fn two_writers_of_one_file_do_not_mix() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("table");
+    let (mut one, mut two) = (WholeFile::create(&path).unwrap(), WholeFile::create(&path).unwrap());
+    one.write_all(b"one").unwrap();
+    two.write_all(b"two and more").unwrap();
+    two.publish().unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"two and more");
+    one.publish().unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"one");
+    assert_eq!(names(directory.path()), ["table"]);
+}
+
+#[test]
+fn a_part_of_a_killed_process_is_written_over() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("table");
+    fs::write(directory.path().join(format!("table.{}.part", std::process::id())), "something long").unwrap();
+    write(&path, |out| out.write_all(b"short")).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"short");
+    assert_eq!(names(directory.path()), ["table"]);
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("table");
+    // The device stands for a disk without room.
+    let part = directory.path().join(format!("table.{}.part", std::process::id()));
+    std::os::unix::fs::symlink("/dev/full", part).unwrap();
+    let failed = write(&path, |out| out.write_all(b"x"));
+    assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
+    assert!(names(directory.path()).is_empty());
+}
+
+#[test]
+fn what_cannot_be_written_is_refused_before() {
+    let directory = tempfile::tempdir().unwrap();
+    let inside = |name: &str| directory.path().join(name);
+    check_target(&inside("table")).unwrap();
+    fs::write(inside("there"), "already").unwrap();
+    check_target(&inside("there")).unwrap();
+    assert_eq!(fs::read(inside("there")).unwrap(), b"already");
+    let refused = |path: &Path, words: &str| {
+        let message = check_target(path).unwrap_err().to_string();
+        assert!(message.contains(words) && message.contains(path.to_str().unwrap()), "{message}");
+        assert!(write::<io::Error>(path, |_| Ok(())).is_err(), "{}", path.display());
+    };
+    refused(directory.path(), "it is a directory; name a file");
+    refused(&inside(".."), "it is a directory");
+    refused(&inside("no/table"), "there is no directory");
+    refused(&inside("there/table"), "there is no directory");
+    // Not even a privileged process may replace these by a file.
+    refused(Path::new("/dev/null"), "a device or a pipe");
+    let refused = check_target(Path::new("/proc/table"));
+    assert!(matches!(refused, Err(TargetError::Refused { .. })), "{refused:?}");
+    assert_eq!(names(directory.path()), ["there"]);
+}
