@@ -1,5 +1,4 @@
-//! What the transform needs of vectors beyond [`Lanes`]: differences, products, pairs of real and imaginary parts, and
-//! transposition.
+//! What the transform needs of vectors beyond [`Lanes`]: pairs of real and imaginary parts, and transposition.
 //!
 //! As in `multigrain_simd`, every operation is inlined into a function that enables the instruction set.
 
@@ -14,21 +13,6 @@ pub(super) trait Vector: Lanes {
     /// Which lanes of two vectors of complex numbers are real parts and which imaginary ones.
     type Order: Copy;
 
-    /// `self - b`.
-    ///
-    /// # Safety
-    /// See the trait.
-    unsafe fn sub(self, b: Self) -> Self;
-    /// `self * b`.
-    ///
-    /// # Safety
-    /// See the trait.
-    unsafe fn mul(self, b: Self) -> Self;
-    /// `a * b - self`, rounded once.
-    ///
-    /// # Safety
-    /// See the trait.
-    unsafe fn fms(self, a: Self, b: Self) -> Self;
     /// The order for [`load_complex`](Self::load_complex); `swapped` exchanges real and imaginary parts.
     ///
     /// # Safety
@@ -75,18 +59,6 @@ impl Vector for f32 {
     type Order = usize;
 
     #[inline(always)]
-    unsafe fn sub(self, b: Self) -> Self {
-        self - b
-    }
-    #[inline(always)]
-    unsafe fn mul(self, b: Self) -> Self {
-        self * b
-    }
-    #[inline(always)]
-    unsafe fn fms(self, a: Self, b: Self) -> Self {
-        a.mul_add(b, -self)
-    }
-    #[inline(always)]
     unsafe fn order_of_loads(swapped: bool) -> usize {
         usize::from(swapped)
     }
@@ -118,18 +90,6 @@ mod x86 {
     impl Vector for __m256 {
         type Order = __m256i;
 
-        #[inline(always)]
-        unsafe fn sub(self, b: Self) -> Self {
-            unsafe { _mm256_sub_ps(self, b) }
-        }
-        #[inline(always)]
-        unsafe fn mul(self, b: Self) -> Self {
-            unsafe { _mm256_mul_ps(self, b) }
-        }
-        #[inline(always)]
-        unsafe fn fms(self, a: Self, b: Self) -> Self {
-            unsafe { _mm256_fmsub_ps(a, b, self) }
-        }
         #[inline(always)]
         unsafe fn order_of_loads(swapped: bool) -> __m256i {
             unsafe {
@@ -189,18 +149,6 @@ mod x86 {
     impl Vector for __m512 {
         type Order = (__m512i, __m512i);
 
-        #[inline(always)]
-        unsafe fn sub(self, b: Self) -> Self {
-            unsafe { _mm512_sub_ps(self, b) }
-        }
-        #[inline(always)]
-        unsafe fn mul(self, b: Self) -> Self {
-            unsafe { _mm512_mul_ps(self, b) }
-        }
-        #[inline(always)]
-        unsafe fn fms(self, a: Self, b: Self) -> Self {
-            unsafe { _mm512_fmsub_ps(a, b, self) }
-        }
         #[inline(always)]
         unsafe fn order_of_loads(swapped: bool) -> (__m512i, __m512i) {
             unsafe {

@@ -171,16 +171,16 @@ unsafe fn group<V: Vector, const G: usize, const SOFT: bool>(
         let rest = rounds.remainder();
         for round in rounds {
             pull_two::<V, G, SOFT>(softening2, &round[0], &round[1], &place, &mut sum);
-            pull_divided::<V, G, SOFT>(softening2, &round[2], &place, &mut sum);
+            pull::<V, G, SOFT, true>(softening2, &round[2], &place, &mut sum);
             pull_two::<V, G, SOFT>(softening2, &round[3], &round[4], &place, &mut sum);
-            pull_divided::<V, G, SOFT>(softening2, &round[5], &place, &mut sum);
+            pull::<V, G, SOFT, true>(softening2, &round[5], &place, &mut sum);
             pull_two::<V, G, SOFT>(softening2, &round[6], &round[7], &place, &mut sum);
         }
         for (k, body) in rest.iter().enumerate() {
             if by_polynomial(k) {
-                pull_multiplied::<V, G, SOFT>(softening2, body, &place, &mut sum);
+                pull::<V, G, SOFT, false>(softening2, body, &place, &mut sum);
             } else {
-                pull_divided::<V, G, SOFT>(softening2, body, &place, &mut sum);
+                pull::<V, G, SOFT, true>(softening2, body, &place, &mut sum);
             }
         }
         for (k, sum) in sum.iter().enumerate() {
@@ -209,16 +209,16 @@ unsafe fn pull_two<V: Vector, const G: usize, const SOFT: bool>(
             (d[k], r2) = apart::<V, SOFT>(softening2, second, &place[k]);
             scale[k] = divided(V::splat(second.mass), r2);
         }
-        pull_multiplied::<V, G, SOFT>(softening2, first, place, sum);
+        pull::<V, G, SOFT, false>(softening2, first, place, sum);
         for k in 0..G {
             add(scale[k], &d[k], &mut sum[k]);
         }
     }
 }
 
-/// What a source does by the divider.
+/// What a source does, by the divider or by the polynomial.
 #[inline(always)]
-unsafe fn pull_divided<V: Vector, const G: usize, const SOFT: bool>(
+unsafe fn pull<V: Vector, const G: usize, const SOFT: bool, const DIVIDE: bool>(
     softening2: V,
     body: &Body,
     place: &[[V; 3]; G],
@@ -228,7 +228,8 @@ unsafe fn pull_divided<V: Vector, const G: usize, const SOFT: bool>(
         // SAFETY: the caller's promises.
         unsafe {
             let (d, r2) = apart::<V, SOFT>(softening2, body, place);
-            add(divided(V::splat(body.mass), r2), &d, sum);
+            let mass = V::splat(body.mass);
+            add(if DIVIDE { divided(mass, r2) } else { multiplied(mass, r2) }, &d, sum);
         }
     }
 }
@@ -239,7 +240,7 @@ unsafe fn apart<V: Vector, const SOFT: bool>(softening2: V, body: &Body, place: 
     // SAFETY: the caller's promises.
     unsafe {
         let d = [V::splat(body.x).sub(place[0]), V::splat(body.y).sub(place[1]), V::splat(body.z).sub(place[2])];
-        let r2 = d[0].fma(d[0], d[1].fma(d[1], d[2].fma(d[2], softening2)));
+        let r2 = softening2.fma(d[2], d[2]).fma(d[1], d[1]).fma(d[0], d[0]);
         (d, if SOFT { r2 } else { r2.one_for_zero() })
     }
 }
@@ -248,24 +249,7 @@ unsafe fn apart<V: Vector, const SOFT: bool>(softening2: V, body: &Body, place: 
 unsafe fn add<V: Vector>(scale: V, d: &[V; 3], sum: &mut [V; 3]) {
     for (sum, d) in sum.iter_mut().zip(d) {
         // SAFETY: the caller's promises.
-        *sum = unsafe { scale.fma(*d, *sum) };
-    }
-}
-
-/// What a source does by the polynomial.
-#[inline(always)]
-unsafe fn pull_multiplied<V: Vector, const G: usize, const SOFT: bool>(
-    softening2: V,
-    body: &Body,
-    place: &[[V; 3]; G],
-    sum: &mut [[V; 3]; G],
-) {
-    for (place, sum) in place.iter().zip(sum) {
-        // SAFETY: the caller's promises.
-        unsafe {
-            let (d, r2) = apart::<V, SOFT>(softening2, body, place);
-            add(multiplied(V::splat(body.mass), r2), &d, sum);
-        }
+        *sum = unsafe { sum.fma(scale, *d) };
     }
 }
 
@@ -283,9 +267,9 @@ unsafe fn multiplied<V: Vector>(mass: V, r2: V) -> V {
     unsafe {
         let y = r2.halved_from(GUESS);
         let y2 = y.mul(y);
-        let h = r2.fnma(y2, V::splat(1.0));
+        let h = V::splat(1.0).fnma(r2, y2);
         let y3 = mass.mul(y).mul(y2);
-        let u = h.fma(h.add(V::splat(Q0)), V::splat(Q1));
-        y3.mul(u.add(h.add(V::splat(Q2))).fma(u, V::splat(Q3)))
+        let u = V::splat(Q1).fma(h, h.add(V::splat(Q0)));
+        y3.mul(V::splat(Q3).fma(u.add(h.add(V::splat(Q2))), u))
     }
 }

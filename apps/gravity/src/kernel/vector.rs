@@ -1,36 +1,16 @@
-//! Vectors of `f32` for the force kernel, behind one trait, so that its order of arithmetic cannot differ between
-//! instruction sets. Every operation is one that IEEE 754 rounds correctly, or one on integers.
+//! What the force kernel needs of vectors beyond [`Lanes`]. Every operation is one that IEEE 754 rounds correctly, or one
+//! on integers, so that its order of arithmetic alone decides the result, with every instruction set.
 //!
-//! Every operation is `#[inline(always)]` and carries no target feature itself: it must be inlined into a function that
-//! enables the features.
+//! As in `multigrain_simd`, every operation is inlined into a function that enables the instruction set.
 
-/// A vector of `f32` of one instruction set.
+use multigrain_simd::Lanes;
+
+/// A vector of `f32` with the operations of the force kernel.
 ///
 /// # Safety
 /// Every function requires that the processor supports the instruction set of the implementing type. Pointers must be
-/// valid for [`LANES`](Self::LANES) elements; they need no alignment.
-pub(super) trait Vector: Copy {
-    /// Elements in a vector.
-    const LANES: usize;
-
-    /// All lanes `value`.
-    unsafe fn splat(value: f32) -> Self;
-    /// The elements from `from` on.
-    unsafe fn load(from: *const f32) -> Self;
-    /// `self + b`.
-    unsafe fn add(self, b: Self) -> Self;
-    /// `self - b`.
-    unsafe fn sub(self, b: Self) -> Self;
-    /// `self * b`.
-    unsafe fn mul(self, b: Self) -> Self;
-    /// `self / b`.
-    unsafe fn div(self, b: Self) -> Self;
-    /// The square root.
-    unsafe fn sqrt(self) -> Self;
-    /// `self * a + b`, rounded once.
-    unsafe fn fma(self, a: Self, b: Self) -> Self;
-    /// `b - self * a`, rounded once.
-    unsafe fn fnma(self, a: Self, b: Self) -> Self;
+/// valid for [`LANES`](Lanes::LANES) elements; they need no alignment.
+pub(super) trait Vector: Lanes {
     /// As integers: `magic` less half of each lane's bits, rounded down.
     unsafe fn halved_from(self, magic: u32) -> Self;
     /// 1 in the lanes that are 0, the other lanes as they are.
@@ -40,45 +20,6 @@ pub(super) trait Vector: Copy {
 }
 
 impl Vector for f32 {
-    const LANES: usize = 1;
-
-    #[inline(always)]
-    unsafe fn splat(value: f32) -> Self {
-        value
-    }
-    #[inline(always)]
-    unsafe fn load(from: *const f32) -> Self {
-        // SAFETY: the caller passes a pointer valid for one element.
-        unsafe { from.read() }
-    }
-    #[inline(always)]
-    unsafe fn add(self, b: Self) -> Self {
-        self + b
-    }
-    #[inline(always)]
-    unsafe fn sub(self, b: Self) -> Self {
-        self - b
-    }
-    #[inline(always)]
-    unsafe fn mul(self, b: Self) -> Self {
-        self * b
-    }
-    #[inline(always)]
-    unsafe fn div(self, b: Self) -> Self {
-        self / b
-    }
-    #[inline(always)]
-    unsafe fn sqrt(self) -> Self {
-        f32::sqrt(self)
-    }
-    #[inline(always)]
-    unsafe fn fma(self, a: Self, b: Self) -> Self {
-        self.mul_add(a, b)
-    }
-    #[inline(always)]
-    unsafe fn fnma(self, a: Self, b: Self) -> Self {
-        (-self).mul_add(a, b)
-    }
     #[inline(always)]
     unsafe fn halved_from(self, magic: u32) -> Self {
         f32::from_bits(magic.wrapping_sub(self.to_bits() >> 1))
@@ -103,44 +44,6 @@ mod x86 {
     // pointers, as the trait demands; nothing else is needed.
     #[allow(clippy::undocumented_unsafe_blocks)]
     impl Vector for __m256 {
-        const LANES: usize = 8;
-
-        #[inline(always)]
-        unsafe fn splat(value: f32) -> Self {
-            unsafe { _mm256_set1_ps(value) }
-        }
-        #[inline(always)]
-        unsafe fn load(from: *const f32) -> Self {
-            unsafe { _mm256_loadu_ps(from) }
-        }
-        #[inline(always)]
-        unsafe fn add(self, b: Self) -> Self {
-            unsafe { _mm256_add_ps(self, b) }
-        }
-        #[inline(always)]
-        unsafe fn sub(self, b: Self) -> Self {
-            unsafe { _mm256_sub_ps(self, b) }
-        }
-        #[inline(always)]
-        unsafe fn mul(self, b: Self) -> Self {
-            unsafe { _mm256_mul_ps(self, b) }
-        }
-        #[inline(always)]
-        unsafe fn div(self, b: Self) -> Self {
-            unsafe { _mm256_div_ps(self, b) }
-        }
-        #[inline(always)]
-        unsafe fn sqrt(self) -> Self {
-            unsafe { _mm256_sqrt_ps(self) }
-        }
-        #[inline(always)]
-        unsafe fn fma(self, a: Self, b: Self) -> Self {
-            unsafe { _mm256_fmadd_ps(self, a, b) }
-        }
-        #[inline(always)]
-        unsafe fn fnma(self, a: Self, b: Self) -> Self {
-            unsafe { _mm256_fnmadd_ps(self, a, b) }
-        }
         #[inline(always)]
         unsafe fn halved_from(self, magic: u32) -> Self {
             unsafe {
@@ -169,44 +72,6 @@ mod x86 {
     // SAFETY of every block below: as for `__m256`.
     #[allow(clippy::undocumented_unsafe_blocks)]
     impl Vector for __m512 {
-        const LANES: usize = 16;
-
-        #[inline(always)]
-        unsafe fn splat(value: f32) -> Self {
-            unsafe { _mm512_set1_ps(value) }
-        }
-        #[inline(always)]
-        unsafe fn load(from: *const f32) -> Self {
-            unsafe { _mm512_loadu_ps(from) }
-        }
-        #[inline(always)]
-        unsafe fn add(self, b: Self) -> Self {
-            unsafe { _mm512_add_ps(self, b) }
-        }
-        #[inline(always)]
-        unsafe fn sub(self, b: Self) -> Self {
-            unsafe { _mm512_sub_ps(self, b) }
-        }
-        #[inline(always)]
-        unsafe fn mul(self, b: Self) -> Self {
-            unsafe { _mm512_mul_ps(self, b) }
-        }
-        #[inline(always)]
-        unsafe fn div(self, b: Self) -> Self {
-            unsafe { _mm512_div_ps(self, b) }
-        }
-        #[inline(always)]
-        unsafe fn sqrt(self) -> Self {
-            unsafe { _mm512_sqrt_ps(self) }
-        }
-        #[inline(always)]
-        unsafe fn fma(self, a: Self, b: Self) -> Self {
-            unsafe { _mm512_fmadd_ps(self, a, b) }
-        }
-        #[inline(always)]
-        unsafe fn fnma(self, a: Self, b: Self) -> Self {
-            unsafe { _mm512_fnmadd_ps(self, a, b) }
-        }
         #[inline(always)]
         unsafe fn halved_from(self, magic: u32) -> Self {
             unsafe {

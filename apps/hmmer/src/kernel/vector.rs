@@ -1,4 +1,4 @@
-//! What the kernels need of a vector beyond [`Lanes`]: products, maxima, a table of 32 numbers looked up by every lane.
+//! What the kernels need of a vector beyond [`Lanes`]: maxima, a table of 32 numbers looked up by every lane.
 
 use super::tables::CODES_PADDED;
 use multigrain_simd::Lanes;
@@ -11,11 +11,6 @@ pub(super) trait Vector: Lanes {
     /// What picks an entry of a table in every lane.
     type Index: Copy;
 
-    /// `self * b`.
-    ///
-    /// # Safety
-    /// See the trait.
-    unsafe fn mul(self, b: Self) -> Self;
     /// The greater of the two; both are numbers and not negative.
     ///
     /// # Safety
@@ -43,10 +38,6 @@ const _: () = assert!(CODES_PADDED == 32, "tables are looked up by five bits");
 impl Vector for f32 {
     type Index = u32;
 
-    #[inline(always)]
-    unsafe fn mul(self, b: Self) -> Self {
-        self * b
-    }
     #[inline(always)]
     unsafe fn max(self, b: Self) -> Self {
         if self > b { self } else { b }
@@ -87,10 +78,6 @@ mod x86 {
         type Index = Index8;
 
         #[inline(always)]
-        unsafe fn mul(self, b: Self) -> Self {
-            unsafe { _mm256_mul_ps(self, b) }
-        }
-        #[inline(always)]
         unsafe fn max(self, b: Self) -> Self {
             unsafe { _mm256_max_ps(self, b) }
         }
@@ -125,10 +112,6 @@ mod x86 {
     impl Vector for __m512 {
         type Index = __m512i;
 
-        #[inline(always)]
-        unsafe fn mul(self, b: Self) -> Self {
-            unsafe { _mm512_mul_ps(self, b) }
-        }
         #[inline(always)]
         unsafe fn max(self, b: Self) -> Self {
             unsafe { _mm512_max_ps(self, b) }
