@@ -5,7 +5,7 @@
 
 use multigrain::generate::f32_at;
 use multigrain_hmmer::kernel::{pack, score, scratch_bytes};
-use multigrain_hmmer::profile::{LocalNode, alphabet::CODES};
+use multigrain_hmmer::profile::{LocalNode, Transitions, alphabet::CODES};
 use multigrain_simd::Isa;
 use std::time::Instant;
 
@@ -19,7 +19,8 @@ fn profile(nodes: usize) -> Vec<LocalNode> {
     let node = |k: usize| {
         let mut odds = [0.0; CODES];
         odds[..20].iter_mut().enumerate().for_each(|(x, o)| *o = 1.0 + f64::from(f32_at(1, (20 * k + x) as u64)));
-        LocalNode { odds, entry: 2.0 / total, mm: 0.98, im: 0.5, dm: 0.5, mi: 0.01, ii: 0.5, md: 0.01, dd: 0.5 }
+        let leave = Transitions { mm: 0.98, mi: 0.01, md: 0.01, im: 0.5, ii: 0.5, dm: 0.5, dd: 0.5 };
+        LocalNode { odds, entry: 2.0 / total, leave }
     };
     (0..nodes).map(node).collect()
 }

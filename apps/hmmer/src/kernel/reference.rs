@@ -41,14 +41,14 @@ fn score(nodes: &[LocalNode], residues: &[u8], join: fn(f64, f64) -> f64) -> f64
             let mut into_match = begin + ln(node.entry);
             delete[k] = NEVER;
             if k > 0 {
-                let before = &nodes[k - 1];
+                let before = &nodes[k - 1].leave;
                 into_match = join(into_match, old_match[k - 1] + ln(before.mm));
                 into_match = join(into_match, old_insert[k - 1] + ln(before.im));
                 into_match = join(into_match, old_delete[k - 1] + ln(before.dm));
                 delete[k] = join(match_[k - 1] + ln(before.md), delete[k - 1] + ln(before.dd));
             }
             match_[k] = into_match + ln(node.odds[usize::from(x)]);
-            insert[k] = join(old_match[k] + ln(node.mi), old_insert[k] + ln(node.ii));
+            insert[k] = join(old_match[k] + ln(node.leave.mi), old_insert[k] + ln(node.leave.ii));
             end = join(end, join(match_[k], delete[k]));
         }
         n += stay;

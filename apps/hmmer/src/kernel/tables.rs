@@ -19,6 +19,9 @@ pub const NODE_FLOATS: usize = CODES_PADDED + TRANSITIONS;
 pub fn pack(nodes: &[LocalNode]) -> Vec<f32> {
     let padding = [0.0; CODES_PADDED - CODES];
     let odds = nodes.iter().flat_map(|n| n.odds.into_iter().chain(padding));
-    let transitions = nodes.iter().flat_map(|n| [n.entry, n.mm, n.im, n.dm, n.mi, n.ii, n.md, n.dd]);
+    let transitions = nodes.iter().flat_map(|n| {
+        let t = n.leave;
+        [n.entry, t.mm, t.im, t.dm, t.mi, t.ii, t.md, t.dd]
+    });
     odds.chain(transitions).map(|x| x as f32).collect()
 }

@@ -1,7 +1,7 @@
 //! The kernels against the plain recurrences, against each other, and against known small cases.
 
 use super::*;
-use crate::profile::{LocalNode, alphabet::CODES};
+use crate::profile::{LocalNode, Transitions, alphabet::CODES};
 use multigrain::rooms::plan::testing::Rng;
 
 /// Scores may differ from double precision by this many nats.
@@ -28,11 +28,11 @@ fn profile(rng: &mut Rng, nodes: usize) -> Vec<LocalNode> {
             }
             let (mi, md, ii, dd) = (probability(rng) / 3.0, probability(rng) / 3.0, probability(rng), probability(rng));
             let (mm, im, dm) = (1.0 - mi - md, 1.0 - ii, 1.0 - dd);
-            LocalNode { odds, entry: 2.0 / total, mm, im, dm, mi, ii, md, dd }
+            LocalNode { odds, entry: 2.0 / total, leave: Transitions { mm, mi, md, im, ii, dm, dd } }
         })
         .collect();
     if let Some(last) = profile.last_mut() {
-        *last = LocalNode { mm: 0.0, im: 0.0, dm: 0.0, mi: 0.0, ii: 0.0, md: 0.0, dd: 0.0, ..*last };
+        last.leave = Transitions::default();
     }
     profile
 }

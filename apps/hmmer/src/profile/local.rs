@@ -13,31 +13,19 @@
 //! - Match states emit with odds p(residue) / background; insert, N, J and C states with odds 1.
 //! - A degenerate residue has the mean log odds of its members, weighted by their background frequencies.
 
-use super::Profile;
 use super::alphabet::{BACKGROUND, CODES, RESIDUES, members};
+use super::{Profile, Transitions};
 
 /// One node of the model of local alignments: what enters its match state from outside, what its match state emits, and
-/// what leaves its states. Probabilities and odds ratios. Those of the last node that would lead on are 0.
+/// what leaves its states. Probabilities and odds ratios. Nothing leaves the states of the last node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LocalNode {
     /// Odds ratio of every residue code at the match state; 0 for the gap, `*` and missing data.
     pub odds: [f64; CODES],
     /// B to M of this node.
     pub entry: f64,
-    /// M to M of the next node.
-    pub mm: f64,
-    /// M to I of this node.
-    pub mi: f64,
-    /// M to D of the next node.
-    pub md: f64,
-    /// I to M of the next node.
-    pub im: f64,
-    /// I to I.
-    pub ii: f64,
-    /// D to M of the next node.
-    pub dm: f64,
-    /// D to D of the next node.
-    pub dd: f64,
+    /// What leaves its states.
+    pub leave: Transitions,
 }
 
 impl Profile {
@@ -47,18 +35,8 @@ impl Profile {
         let occupancy = self.occupancy();
         let total: f64 = occupancy.iter().enumerate().map(|(k, occ)| occ * (nodes - k) as f64).sum();
         let node = |k: usize| {
-            let leave = if k + 1 < nodes { self.transitions[k + 1] } else { Default::default() };
-            LocalNode {
-                odds: odds(&self.matches[k]),
-                entry: occupancy[k] / total,
-                mm: leave.mm,
-                mi: leave.mi,
-                md: leave.md,
-                im: leave.im,
-                ii: leave.ii,
-                dm: leave.dm,
-                dd: leave.dd,
-            }
+            let leave = if k + 1 < nodes { self.transitions[k + 1] } else { Transitions::default() };
+            LocalNode { odds: odds(&self.matches[k]), entry: occupancy[k] / total, leave }
         };
         (0..nodes).map(node).collect()
     }
