@@ -1,7 +1,6 @@
 //! Two ways to run positional reads and writes asynchronously: io_uring, and a pool of threads.
 
 use std::os::fd::RawFd;
-use std::sync::Arc;
 
 use crate::error::Errno;
 use crate::transfer::Direction;
@@ -46,9 +45,6 @@ pub(crate) trait Backend {
 
     /// Blocks until there is at least one completion or the waker has been used, and appends what is complete.
     fn reap(&mut self, completions: &mut Vec<Completion>);
-
-    /// Registers memory so that operations on it need not pin it each time. `memory` is kept alive by the backend.
-    fn register(&mut self, memory: &Arc<crate::buffer::AlignedBuffer>) -> Result<(), Errno>;
 }
 
 /// Rouses the I/O thread from [`Backend::reap`].

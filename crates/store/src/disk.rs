@@ -6,7 +6,6 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use crate::backend::{Backend, POOL_THREADS, Pool, Uring, Waker};
-use crate::buffer::AlignedBuffer;
 use crate::error::{Errno, StoreError};
 use crate::faults::{Faults, Operation, OperationKind, Verdict};
 use crate::scheduler::{Inbox, Job, Message, Runner, Staging, TicketState, serve};
@@ -282,15 +281,6 @@ impl Disk {
     /// Whether a transfer is over.
     pub fn is_done(&self, ticket: &Ticket) -> bool {
         ticket.is_done()
-    }
-
-    /// Registers memory with the kernel, so that aligned transfers in it need not pin their pages each time. The pages
-    /// are made present at once, and the memory lives at least as long as the disk. Returns whether it was possible;
-    /// where not (the pool, the limit of locked memory), transfers work as before.
-    pub fn register(&self, memory: &Arc<AlignedBuffer>) -> bool {
-        let (reply, answer) = mpsc::sync_channel(1);
-        self.tell(Message::Register(Arc::clone(memory), reply));
-        matches!(answer.recv(), Ok(Ok(())))
     }
 
     /// What went through so far.

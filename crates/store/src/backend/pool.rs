@@ -5,7 +5,6 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use super::{Backend, Completion, RawOperation};
-use crate::buffer::AlignedBuffer;
 use crate::error::Errno;
 use crate::transfer::Direction;
 
@@ -89,10 +88,6 @@ impl Backend for Pool {
         }
         state.woken = false;
         completions.append(&mut state.done);
-    }
-
-    fn register(&mut self, _: &Arc<AlignedBuffer>) -> Result<(), Errno> {
-        Err(Errno(libc::EOPNOTSUPP))
     }
 }
 

@@ -13,8 +13,6 @@ use crate::transfer::Direction;
 
 /// Key of the read that waits for the waker.
 const EVENT_KEY: u64 = u64::MAX;
-/// Places in the table of registered memory; each takes at most 1 GiB.
-const REGISTERED_MAX: usize = 256;
 /// The kernel takes at most 1 GiB in one registered buffer; kept a multiple of a huge page.
 const REGISTERED_BYTES_MAX: usize = 1 << 30;
 
@@ -28,12 +26,6 @@ impl Event {
     }
 }
 
-struct Registered {
-    start: usize,
-    end: usize,
-    index: u16,
-}
-
 /// A ring, used by one thread.
 pub(crate) struct Uring {
     ring: IoUring,
@@ -41,8 +33,8 @@ pub(crate) struct Uring {
     /// Where the kernel puts the counter; boxed, so that it stays where it is.
     event_value: Box<[u8; 8]>,
     armed: bool,
-    registered: Vec<Registered>,
-    kept_alive: Vec<Arc<AlignedBuffer>>,
+    /// Memory that the kernel has been told of, in parts of [`REGISTERED_BYTES_MAX`].
+    registered: Option<Arc<AlignedBuffer>>,
 }
 
 impl Uring {
@@ -62,24 +54,33 @@ impl Uring {
             return Err(Errno(libc::EOPNOTSUPP));
         }
         let event = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
-        let uring = Uring {
-            ring,
-            event: Arc::clone(&event),
-            event_value: Box::new([0; 8]),
-            armed: false,
-            registered: Vec::new(),
-            kept_alive: Vec::new(),
-        };
-        // Without a table of buffers `register` reports the reason and everything works unregistered.
-        let _ = uring.ring.submitter().register_buffers_sparse(REGISTERED_MAX as u32);
+        let uring =
+            Uring { ring, event: Arc::clone(&event), event_value: Box::new([0; 8]), armed: false, registered: None };
         Ok((uring, Event(event)))
     }
 
-    /// The registered buffer that the memory lies in.
-    fn registered_index(&self, memory: *mut u8, len_bytes: u32) -> Option<u16> {
-        let start = memory.addr();
-        let end = start + len_bytes as usize;
-        self.registered.iter().find(|r| r.start <= start && end <= r.end).map(|r| r.index)
+    /// Registers memory with the kernel, so that operations in it need not pin its pages each time. The pages are made
+    /// present at once. To be called once at the most; where it is not possible (the limit of locked memory), everything
+    /// works unregistered.
+    pub(crate) fn register(&mut self, memory: &Arc<AlignedBuffer>) -> Result<(), Errno> {
+        let part = |start: usize| {
+            let len = (memory.len() - start).min(REGISTERED_BYTES_MAX);
+            libc::iovec { iov_base: memory.as_mut_ptr().wrapping_add(start).cast(), iov_len: len }
+        };
+        let parts: Vec<_> = (0..memory.len()).step_by(REGISTERED_BYTES_MAX).map(part).collect();
+        // SAFETY: the parts lie in `memory`, which is kept alive until after the ring is gone.
+        unsafe { self.ring.submitter().register_buffers(&parts)? };
+        self.registered = Some(Arc::clone(memory));
+        Ok(())
+    }
+
+    /// The registered part that the memory lies in, by its number.
+    fn registered_part(&self, memory: *mut u8, len_bytes: u32) -> Option<u16> {
+        let registered = self.registered.as_ref()?;
+        let start = memory.addr().checked_sub(registered.as_ptr().addr())?;
+        let last = start + (len_bytes as usize).saturating_sub(1);
+        let part = start / REGISTERED_BYTES_MAX;
+        (last < registered.len() && last / REGISTERED_BYTES_MAX == part).then_some(part as u16)
     }
 
     fn push(&mut self, entry: &io_uring::squeue::Entry) {
@@ -120,7 +121,7 @@ impl Backend for Uring {
     unsafe fn start(&mut self, operation: RawOperation) {
         let RawOperation { key, direction, fd, offset_bytes, memory, len_bytes } = operation;
         let fd = types::Fd(fd);
-        let entry = match (direction, self.registered_index(memory, len_bytes)) {
+        let entry = match (direction, self.registered_part(memory, len_bytes)) {
             (Direction::Read, Some(index)) => {
                 opcode::ReadFixed::new(fd, memory, len_bytes, index).offset(offset_bytes).build()
             }
@@ -149,28 +150,6 @@ impl Backend for Uring {
             let result = u32::try_from(entry.result()).map_err(|_| Errno(-entry.result()));
             completions.push(Completion { key: entry.user_data(), result });
         }
-    }
-
-    fn register(&mut self, memory: &Arc<AlignedBuffer>) -> Result<(), Errno> {
-        let begin = memory.as_ptr().addr();
-        let mut done = 0;
-        while done < memory.len() {
-            let len = (memory.len() - done).min(REGISTERED_BYTES_MAX);
-            let index = self.registered.len();
-            if index == REGISTERED_MAX {
-                return Err(Errno(libc::ENOSPC));
-            }
-            let part = libc::iovec { iov_base: memory.as_mut_ptr().wrapping_add(done).cast(), iov_len: len };
-            // SAFETY: the range lies in `memory`, which is kept alive until after the ring is gone.
-            unsafe { self.ring.submitter().register_buffers_update(index as u32, &[part], None)? };
-            let start = begin + done;
-            self.registered.push(Registered { start, end: start + len, index: index as u16 });
-            if done == 0 {
-                self.kept_alive.push(Arc::clone(memory));
-            }
-            done += len;
-        }
-        Ok(())
     }
 }
 

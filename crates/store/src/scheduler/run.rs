@@ -9,7 +9,6 @@ use super::operation::{Operation, Part};
 use super::staging::Staging;
 use super::thread::{Job, TicketState};
 use crate::backend::{Backend, Completion, RawOperation};
-use crate::buffer::AlignedBuffer;
 use crate::disk::{Context, Refusal};
 use crate::error::{Errno, StoreError};
 use crate::faults::OperationKind;
@@ -67,10 +66,6 @@ impl Runner {
             in_flight_bytes: 0,
             completions: Vec::new(),
         }
-    }
-
-    pub(crate) fn register(&mut self, memory: &Arc<AlignedBuffer>) -> Result<(), Errno> {
-        self.backend.register(memory)
     }
 
     pub(crate) fn is_idle(&self) -> bool {

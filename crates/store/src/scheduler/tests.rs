@@ -4,8 +4,8 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, mpsc};
 
 use super::run::Runner;
 use super::staging::Staging;
@@ -85,10 +85,6 @@ impl Backend for Unkind {
             }
         };
         completions.push(Completion { key, result });
-    }
-
-    fn register(&mut self, _: &Arc<AlignedBuffer>) -> Result<(), Errno> {
-        Err(Errno(libc::EOPNOTSUPP))
     }
 }
 
@@ -196,14 +192,4 @@ fn a_file_that_ends_early_is_truncated_and_nothing_hangs() {
             );
         }
     }
-}
-
-#[test]
-fn registration_is_reported() {
-    let file = Rc::new(RefCell::new(Vec::new()));
-    let backend = Unkind { file, pending: Vec::new(), random: Random(0) };
-    let mut runner = Runner::new(Box::new(backend), Staging::new(0).unwrap(), 1);
-    let (reply, answer) = mpsc::sync_channel(1);
-    reply.send(runner.register(&Arc::new(AlignedBuffer::new(4096).unwrap()))).unwrap();
-    assert_eq!(answer.recv().unwrap(), Err(Errno(libc::EOPNOTSUPP)));
 }

@@ -1,13 +1,12 @@
 //! The I/O thread's mailbox and its loop.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::promptness::run_soon_after_waking;
 use super::run::Runner;
-use crate::buffer::AlignedBuffer;
 use crate::disk::Context;
-use crate::error::{Errno, StoreError};
+use crate::error::StoreError;
 use crate::transfer::TransferList;
 use multigrain_trace::Tick;
 
@@ -73,7 +72,6 @@ pub(crate) struct Job {
 /// What the I/O thread is told.
 pub(crate) enum Message {
     Transfer(Job),
-    Register(Arc<AlignedBuffer>, mpsc::SyncSender<Result<(), Errno>>),
     /// Finish what is under way, then end.
     Stop,
 }
@@ -105,10 +103,6 @@ pub(crate) fn serve(mut runner: Runner, inbox: &Inbox, context: &Context) {
         for message in messages.drain(..) {
             match message {
                 Message::Transfer(job) => runner.accept(job),
-                Message::Register(memory, reply) => {
-                    // Nobody listens any more only if the asker is gone.
-                    let _ = reply.send(runner.register(&memory));
-                }
                 Message::Stop => stop = true,
             }
         }
