@@ -14,7 +14,11 @@
 //! | processes on a PPE, a server | [`Simulation::host`], [`Simulation::thread`], [`Simulation::compute`] | hardware threads that slow each other down, shared by an operating system |
 //! | a process that polls | [`Simulation::spin`], [`Simulation::end_spin`] | a busy hardware thread |
 //! | chance | [`Random`] | the same numbers for the same seed |
+//!
+//! On these stand interpreters of what is executed elsewhere on real machines: [`collective`] of the schedule room's step
+//! lists.
 
+pub mod collective;
 mod dma;
 mod host;
 mod network;
