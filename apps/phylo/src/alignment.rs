@@ -1,10 +1,16 @@
 //! Alignments: letters as they were read, alphabets, and site patterns.
 
 mod alphabet;
+mod fasta;
 mod patterns;
+mod phylip;
+mod read;
+mod source;
 
 pub use alphabet::DataType;
 pub use patterns::Patterns;
+pub use read::{Format, parse_alignment, read_alignment};
+pub use source::Source;
 
 /// Sequences of equal length with their names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +46,16 @@ impl Alignment {
         });
         let positions = positions.collect();
         (kept, positions)
+    }
+
+    /// What the letters most likely stand for: nucleotides where at least four in five of those that are no gaps are A,
+    /// C, G, T, U or N, which no family of proteins comes near.
+    pub fn guess(&self) -> DataType {
+        let mut counts = [0u64; 256];
+        self.rows.iter().flatten().for_each(|&letter| counts[letter as usize] += 1);
+        let letters: u64 = (b'A'..=b'Z').map(|l| counts[l as usize]).sum();
+        let bases: u64 = b"ACGTUN".iter().map(|&l| counts[l as usize]).sum();
+        if bases * 5 >= letters * 4 { DataType::Dna } else { DataType::Protein }
     }
 
     /// The alignment of some of its taxa.

@@ -1,0 +1,60 @@
+//! Reading alignment files of any format.
+
+use super::source::Source;
+use super::{Alignment, fasta, phylip};
+use crate::error::Error;
+use std::path::Path;
+
+/// Formats of alignment files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// FASTA where the first character is `>` or `;`, PHYLIP elsewhere.
+    Auto,
+    /// FASTA: a name is what stands between `>` and the first blank.
+    Fasta,
+    /// PHYLIP, relaxed or strict, sequential or interleaved: the first of these under which the file makes sense.
+    Phylip,
+}
+
+/// An alignment file cannot be larger: letters are counted and indexed in memory.
+const BYTES_MAX: u64 = 1 << 32;
+
+/// Reads an alignment. Errors name file, line and column.
+pub fn read_alignment(path: &Path, format: Format) -> Result<(Alignment, Source), Error> {
+    let shown = path.display();
+    let cannot = |error: std::io::Error| Error::request(format!("cannot read alignment {shown}: {error}"));
+    let bytes = std::fs::metadata(path).map_err(cannot)?.len();
+    if bytes > BYTES_MAX {
+        return Err(Error::request(format!("alignment {shown} has {bytes} bytes: at most {BYTES_MAX} can be read")));
+    }
+    parse_alignment(path, &std::fs::read(path).map_err(cannot)?, format)
+}
+
+/// Parses the content of an alignment file; `file` is only named in messages.
+pub fn parse_alignment(file: &Path, bytes: &[u8], format: Format) -> Result<(Alignment, Source), Error> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let first = bytes.iter().find(|b| !b.is_ascii_whitespace());
+    let fasta = match format {
+        Format::Fasta => true,
+        Format::Phylip => false,
+        Format::Auto => matches!(first, Some(b'>' | b';')),
+    };
+    if first.is_none() {
+        return Err(Error::request(format!("{}: the alignment file is empty", file.display())));
+    }
+    if format == Format::Auto && bytes.starts_with(b"\x1f\x8b") {
+        return Err(Error::request(format!("{}: compressed; decompress it first (gunzip)", file.display())));
+    }
+    let sequences = match fasta {
+        true => fasta::parse(file, bytes)?,
+        false => phylip::parse(file, bytes)?,
+    };
+    Source::assemble(file, sequences)
+}
+
+/// The lines of a file without their ends (`\n`, `\r\n` or `\r`), numbered from 1.
+pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let old_mac = !bytes.contains(&b'\n');
+    let lines = bytes.split(move |&b| b == if old_mac { b'\r' } else { b'\n' });
+    lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line)).enumerate().map(|(i, line)| (i + 1, line))
+}
