@@ -7,9 +7,12 @@
 
 mod eigen;
 mod gamma;
+mod protein;
+mod spec;
 
 pub use eigen::Eigen;
 pub use gamma::{gamma_quantile, incomplete_gamma, mean_rates};
+pub use spec::{Frequencies, Invariant, ModelSpec};
 
 /// Bounds of parameters under optimisation: those of RAxML-NG.
 pub mod bounds {

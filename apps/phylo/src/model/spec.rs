@@ -1,0 +1,398 @@
+//! Model strings in RAxML-NG's syntax.
+//!
+//! ```text
+//! GTR+F+G4                            empirical frequencies, gamma with four categories
+//! GTR{AC/AG/AT/CG/CT/GT}+FU{A/C/G/T}+G4m{alpha}    everything given
+//! HKY{1/4.2}+FO+IU{0.2}+G4            classes of exchangeabilities in their order; frequencies fitted
+//! LG+G4, WAG+F+I+G8{0.5}
+//! ```
+//!
+//! Values may be separated by `/` or `,`. What is given is held; what is not is fitted. Frequencies: `+F`, `+FC`
+//! counted in the data; `+FO` fitted; `+FE` equal; `+FU{...}` or `+F{...}` given. Without any of these, models of
+//! nucleotides with unequal frequencies have them fitted, protein models have their published ones.
+
+use super::protein::Matrix;
+use super::{Free, Model, bounds};
+use crate::alignment::{DataType, Patterns};
+use crate::error::Error;
+
+/// Where the frequencies come from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Frequencies {
+    /// All equal.
+    Equal,
+    /// Published with the exchangeabilities.
+    Published,
+    /// Counted in the data.
+    Empirical,
+    /// Fitted.
+    Fitted,
+    /// Given, sum 1.
+    Given(Vec<f64>),
+}
+
+/// How the share of invariant sites is found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Invariant {
+    /// Fitted.
+    Fitted,
+    /// The share of sites that could be invariant.
+    Empirical,
+    /// Given.
+    Given(f64),
+}
+
+/// What a model string says. With data it becomes a [`Model`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelSpec {
+    /// Name of the matrix, such as `GTR`.
+    pub name: String,
+    /// Nucleotides or amino acids.
+    pub data_type: DataType,
+    /// Class of each exchangeability of a nucleotide model; empty for protein models.
+    classes: Vec<u8>,
+    /// Given exchangeabilities, upper triangle by rows, the last 1.
+    exchangeabilities: Option<Vec<f64>>,
+    /// Where the frequencies come from.
+    pub frequencies: Frequencies,
+    /// Whether there are invariant sites.
+    pub invariant: Option<Invariant>,
+    /// Number of gamma categories and the shape if it is given.
+    pub gamma: Option<(usize, Option<f64>)>,
+}
+
+/// Nucleotide models: name, other names, classes of AC AG AT CG CT GT, whether frequencies are equal.
+const NUCLEOTIDE_MODELS: [(&str, &[&str], &str, bool); 12] = [
+    ("JC", &["JC69"], "000000", true),
+    ("F81", &[], "000000", false),
+    ("K80", &["K2P"], "010010", true),
+    ("HKY", &["HKY85"], "010010", false),
+    ("TN93ef", &["TNEF"], "010020", true),
+    ("TN93", &["TN"], "010020", false),
+    ("K81", &["K3P"], "012210", true),
+    ("K81uf", &["K3PU"], "012210", false),
+    ("TVMef", &[], "012314", true),
+    ("TVM", &[], "012314", false),
+    ("SYM", &[], "012345", true),
+    ("GTR", &["REV"], "012345", false),
+];
+
+/// More categories than this gain nothing.
+const CATEGORIES_MAX: usize = 64;
+
+/// A part of a model string: its letters, and the numbers in braces behind them.
+struct Part<'a> {
+    word: &'a str,
+    values: Option<Vec<f64>>,
+}
+
+impl ModelSpec {
+    /// Parses a model string. The error does not name a file: who read the string from one adds the place.
+    pub fn parse(text: &str) -> Result<ModelSpec, Error> {
+        let fail = |what: String| Error::request(format!("model {text:?}: {what}"));
+        let mut parts = split(text).map_err(fail)?.into_iter();
+        let first = parts.next().ok_or_else(|| fail("the name is missing".to_owned()))?;
+        let mut spec = ModelSpec::named(first.word).ok_or_else(|| {
+            let known: Vec<&str> = NUCLEOTIDE_MODELS.iter().map(|m| m.0).chain(["LG", "WAG", "JTT"]).collect();
+            fail(format!("{:?} is none of {}", first.word, known.join(", ")))
+        })?;
+        if let Some(values) = first.values {
+            spec.give_exchangeabilities(values).map_err(fail)?;
+        }
+        let mut seen = Vec::new();
+        for part in parts {
+            let kind = spec.extend(&part).map_err(fail)?;
+            if seen.contains(&kind) {
+                return Err(fail(format!("a second +{kind}")));
+            }
+            seen.push(kind);
+        }
+        Ok(spec)
+    }
+
+    fn named(name: &str) -> Option<ModelSpec> {
+        let same = |other: &&str| other.eq_ignore_ascii_case(name);
+        let spec = |name: &str, data_type, classes, frequencies| ModelSpec {
+            name: name.to_owned(),
+            data_type,
+            classes,
+            exchangeabilities: None,
+            frequencies,
+            invariant: None,
+            gamma: None,
+        };
+        if let Some(matrix) = Matrix::named(name) {
+            return Some(spec(matrix.name, DataType::Protein, vec![], Frequencies::Published));
+        }
+        let found = NUCLEOTIDE_MODELS.iter().find(|(n, others, _, _)| same(n) || others.iter().any(same));
+        found.map(|(name, _, classes, equal)| {
+            let classes = classes.bytes().map(|c| c - b'0').collect();
+            let frequencies = if *equal { Frequencies::Equal } else { Frequencies::Fitted };
+            spec(name, DataType::Dna, classes, frequencies)
+        })
+    }
+
+    /// Values for classes, in the order of the classes; or for all six; or the one that is not the unit.
+    fn give_exchangeabilities(&mut self, values: Vec<f64>) -> Result<(), String> {
+        if self.classes.is_empty() {
+            return Err(format!("{} has published exchangeabilities: leave out the braces", self.name));
+        }
+        if let Some(bad) = values.iter().find(|v| !(v.is_finite() && **v > 0.0)) {
+            return Err(format!("the exchangeability {bad} is not positive"));
+        }
+        let classes = usize::from(*self.classes.iter().max().unwrap_or(&0)) + 1;
+        let all: Vec<f64> = match values.len() {
+            6 => values,
+            n if n == classes => self.classes.iter().map(|&c| values[c as usize]).collect(),
+            1 if classes == 2 => self.classes.iter().map(|&c| if c == 1 { values[0] } else { 1.0 }).collect(),
+            n => return Err(format!("{n} exchangeabilities for {}, which has {classes} classes of six", self.name)),
+        };
+        let unit = all[5];
+        self.exchangeabilities = Some(all.iter().map(|v| v / unit).collect());
+        Ok(())
+    }
+
+    /// Takes one part after the name and returns its kind.
+    fn extend(&mut self, part: &Part) -> Result<&'static str, String> {
+        let one = |what: &str| match part.values.as_deref() {
+            None => Ok(None),
+            Some([value]) => Ok(Some(*value)),
+            Some(values) => Err(format!("{} values for {what}, which is one number", values.len())),
+        };
+        let word = part.word;
+        let valueless = |kind| match &part.values {
+            None => Ok(kind),
+            Some(_) => Err(format!("+{word} takes no values")),
+        };
+        match word.as_bytes() {
+            b"F" | b"FC" | b"FU" => {
+                self.frequencies = match (word, &part.values) {
+                    ("F" | "FU", Some(values)) => Frequencies::Given(self.given_frequencies(values)?),
+                    ("FU", None) => return Err("+FU needs frequencies in braces".to_owned()),
+                    (_, None) => Frequencies::Empirical,
+                    _ => return valueless("F"),
+                };
+                Ok("F")
+            }
+            b"FO" => {
+                self.frequencies = Frequencies::Fitted;
+                valueless("F")
+            }
+            b"FE" | b"FQ" => {
+                self.frequencies = Frequencies::Equal;
+                valueless("F")
+            }
+            [b'G', rest @ ..] => {
+                let rest = std::str::from_utf8(rest).unwrap_or("");
+                let digits = rest.trim_end_matches('m');
+                let categories = if digits.is_empty() { Some(4) } else { digits.parse().ok() };
+                let categories = categories.filter(|_| rest.len() - digits.len() <= 1).ok_or_else(|| {
+                    format!("+{word}: gamma is +G, +G and a number of categories, or that and m (the mean of each)")
+                })?;
+                if !(1..=CATEGORIES_MAX).contains(&categories) {
+                    return Err(format!("{categories} gamma categories: 1 to {CATEGORIES_MAX} are possible"));
+                }
+                let alpha = one("alpha")?;
+                let (low, high) = (bounds::ALPHA.0, 1000.0);
+                if let Some(alpha) = alpha.filter(|a| !(low..=high).contains(a)) {
+                    return Err(format!("alpha {alpha} is not between {low} and {high}"));
+                }
+                self.gamma = Some((categories, alpha));
+                Ok("G")
+            }
+            b"I" | b"IO" | b"IC" | b"IU" => {
+                let share = one("the share of invariant sites")?;
+                self.invariant = Some(match (word, share) {
+                    ("I" | "IU", Some(p)) if (0.0..1.0).contains(&p) => Invariant::Given(p),
+                    ("I" | "IU", Some(p)) => return Err(format!("a share of {p} invariant sites is not in [0, 1)")),
+                    ("IU", None) => return Err("+IU needs the share in braces".to_owned()),
+                    ("IC", None) => Invariant::Empirical,
+                    (_, None) => Invariant::Fitted,
+                    _ => return valueless("I"),
+                });
+                Ok("I")
+            }
+            _ => Err(format!("+{word} is not known: there are +F, +FC, +FO, +FE, +FU{{...}}, +I and +G")),
+        }
+    }
+
+    fn given_frequencies(&self, values: &[f64]) -> Result<Vec<f64>, String> {
+        let states = self.data_type.states();
+        if values.len() != states {
+            return Err(format!("{} frequencies for {states} states of {}", values.len(), self.data_type));
+        }
+        if let Some(bad) = values.iter().find(|v| !(v.is_finite() && **v > 0.0)) {
+            return Err(format!("the frequency {bad} is not positive"));
+        }
+        let total: f64 = values.iter().sum();
+        if (total - 1.0).abs() > 0.01 {
+            return Err(format!("the frequencies sum to {total}, not to 1"));
+        }
+        // Frequencies that sum to 1 stay as they were written, to the last bit.
+        let exact = (total - 1.0).abs() < 1e-12;
+        Ok(if exact { values.to_vec() } else { values.iter().map(|v| v / total).collect() })
+    }
+
+    /// What is to be fitted because no value was given: for `--fixed`, which allows nothing of that.
+    pub fn missing(&self) -> Vec<&'static str> {
+        let mut missing = Vec::new();
+        if self.classes.iter().any(|&c| c > 0) && self.exchangeabilities.is_none() {
+            missing.push("exchangeabilities ({...} after the name)");
+        }
+        if self.frequencies == Frequencies::Fitted {
+            missing.push("frequencies (+FU{...}, or +F for empirical ones)");
+        }
+        if matches!(self.gamma, Some((_, None))) {
+            missing.push("alpha (+G4{...})");
+        }
+        if self.invariant == Some(Invariant::Fitted) {
+            missing.push("the share of invariant sites (+IU{...})");
+        }
+        missing
+    }
+
+    /// The model for these data, with values to start from where parameters are fitted.
+    ///
+    /// # Panics
+    /// If the patterns are of another data type.
+    pub fn model(&self, patterns: &Patterns) -> Model {
+        assert_eq!(patterns.data_type, self.data_type, "model {} for other data", self.name);
+        let states = self.data_type.states();
+        let matrix = Matrix::named(&self.name);
+        let unit = || matrix.map_or_else(|| vec![1.0; states * (states - 1) / 2], Matrix::exchangeabilities);
+        let frequencies = match &self.frequencies {
+            Frequencies::Equal => vec![1.0 / states as f64; states],
+            Frequencies::Published => matrix.map_or_else(|| patterns.frequencies(), Matrix::frequencies),
+            Frequencies::Given(given) => given.clone(),
+            Frequencies::Empirical => lifted(patterns.frequencies(), EMPIRICAL_MIN),
+            Frequencies::Fitted => lifted(patterns.frequencies(), bounds::FREQUENCY.0),
+        };
+        let possible = || {
+            let masks = patterns.invariant_masks();
+            let sites: u64 =
+                masks.iter().zip(&patterns.weights).filter(|(m, _)| **m != 0).map(|(_, &w)| u64::from(w)).sum();
+            sites as f64 / patterns.sites().max(1) as f64
+        };
+        Model {
+            name: self.name.clone(),
+            states,
+            exchangeabilities: self.exchangeabilities.clone().unwrap_or_else(unit),
+            frequencies,
+            alpha: self.gamma.map(|(_, alpha)| alpha.unwrap_or(1.0)),
+            categories: self.gamma.map_or(1, |(categories, _)| categories),
+            pinv: self.invariant.map(|i| match i {
+                Invariant::Given(share) => share,
+                Invariant::Empirical => possible().min(bounds::PINV.1),
+                Invariant::Fitted => 0.5 * possible().min(bounds::PINV.1),
+            }),
+            free: Free {
+                exchangeabilities: match self.exchangeabilities.is_none() && self.classes.iter().any(|&c| c > 0) {
+                    true => self.classes.clone(),
+                    false => vec![],
+                },
+                frequencies: self.frequencies == Frequencies::Fitted,
+                alpha: matches!(self.gamma, Some((_, None))),
+                pinv: self.invariant == Some(Invariant::Fitted),
+            },
+        }
+    }
+}
+
+/// Frequencies of states that hardly occur are lifted to this, since with 0 a state could never be left or reached.
+const EMPIRICAL_MIN: f64 = 1e-6;
+
+fn lifted(mut frequencies: Vec<f64>, least: f64) -> Vec<f64> {
+    if frequencies.iter().all(|&f| f >= least) {
+        return frequencies;
+    }
+    frequencies.iter_mut().for_each(|f| *f = f.max(least));
+    let total: f64 = frequencies.iter().sum();
+    frequencies.iter().map(|f| f / total).collect()
+}
+
+/// The parts between `+`, each with its numbers.
+fn split(text: &str) -> Result<Vec<Part<'_>>, String> {
+    let mut parts = Vec::new();
+    let mut rest = text.trim();
+    loop {
+        let end = rest.find(['+', '{']).unwrap_or(rest.len());
+        let word = rest[..end].trim();
+        if word.is_empty() {
+            return Err(format!("a name is missing at {:?}", if rest.is_empty() { "the end" } else { rest }));
+        }
+        rest = &rest[end..];
+        let mut values = None;
+        if let Some(inner) = rest.strip_prefix('{') {
+            let close = inner.find('}').ok_or_else(|| format!("the brace after {word} is not closed"))?;
+            let numbers = inner[..close].split(['/', ',']).map(|v| {
+                v.trim().parse::<f64>().map_err(|_| format!("{:?} in the braces after {word} is no number", v.trim()))
+            });
+            values = Some(numbers.collect::<Result<Vec<_>, _>>()?);
+            rest = inner[close + 1..].trim_start();
+        }
+        parts.push(Part { word, values });
+        match rest.strip_prefix('+') {
+            Some(more) => rest = more,
+            None if rest.is_empty() => return Ok(parts),
+            None => return Err(format!("{rest:?} is not understood: parts are joined by +")),
+        }
+    }
+}
+
+impl std::fmt::Display for ModelSpec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let joined = |v: &[f64]| v.iter().map(|x| x.to_string()).collect::<Vec<_>>().join("/");
+        f.write_str(&self.name)?;
+        if let Some(given) = &self.exchangeabilities {
+            write!(f, "{{{}}}", joined(given))?;
+        }
+        match &self.frequencies {
+            own if ModelSpec::named(&self.name)
+                .is_some_and(|m| m.frequencies == *own && *own != Frequencies::Fitted) => {}
+            Frequencies::Equal => f.write_str("+FE")?,
+            Frequencies::Published => {}
+            Frequencies::Empirical => f.write_str("+FC")?,
+            Frequencies::Fitted => f.write_str("+FO")?,
+            Frequencies::Given(given) => write!(f, "+FU{{{}}}", joined(given))?,
+        }
+        match self.invariant {
+            None => {}
+            Some(Invariant::Fitted) => f.write_str("+I")?,
+            Some(Invariant::Empirical) => f.write_str("+IC")?,
+            Some(Invariant::Given(share)) => write!(f, "+IU{{{share}}}")?,
+        }
+        match self.gamma {
+            None => Ok(()),
+            Some((categories, None)) => write!(f, "+G{categories}m"),
+            Some((categories, Some(alpha))) => write!(f, "+G{categories}m{{{alpha}}}"),
+        }
+    }
+}
+
+/// The model with all its values, as a model string that gives it again.
+impl std::fmt::Display for Model {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let joined = |v: &[f64]| v.iter().map(|x| x.to_string()).collect::<Vec<_>>().join("/");
+        let published = Matrix::named(&self.name);
+        let own = ModelSpec::named(&self.name);
+        let equal = || self.frequencies.iter().all(|&f| f == self.frequencies[0]);
+        f.write_str(&self.name)?;
+        if own.as_ref().is_none_or(|m| m.classes.iter().any(|&c| c > 0)) {
+            write!(f, "{{{}}}", joined(&self.exchangeabilities))?;
+        }
+        let own_frequencies = match own.map(|m| m.frequencies) {
+            Some(Frequencies::Equal) => equal(),
+            _ => published.is_some_and(|m| m.frequencies() == self.frequencies),
+        };
+        if !own_frequencies {
+            write!(f, "+FU{{{}}}", joined(&self.frequencies))?;
+        }
+        if let Some(share) = self.pinv {
+            write!(f, "+IU{{{share}}}")?;
+        }
+        if let Some(alpha) = self.alpha {
+            write!(f, "+G{}m{{{alpha}}}", self.categories)?;
+        }
+        Ok(())
+    }
+}
