@@ -10,11 +10,15 @@
 //! - [`alignment::Alignment`]: names and letters as read; [`alignment::DataType`]: alphabets; codes of letters and the
 //!   table of ambiguity masks that they index.
 //! - [`alignment::Patterns`]: the distinct columns of a set of sites, with weights, in the order of first occurrence.
+//! - [`partition::Partition`]: patterns with their model; [`partition::Branches`]: whether partitions share lengths.
 //! - [`model::Model`]: the parameters of a model of substitution and which of them are free; [`model::Eigen`]: its
 //!   decomposition, P(t) = right diag(exp(values t)) left.
 
 pub mod alignment;
+mod bootstrap;
 pub mod error;
 pub mod model;
+pub mod partition;
+pub mod random;
 
 pub use error::Error;
