@@ -20,5 +20,6 @@ pub mod error;
 pub mod model;
 pub mod partition;
 pub mod random;
+pub mod tree;
 
 pub use error::Error;
