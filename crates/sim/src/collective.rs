@@ -3,8 +3,8 @@
 //!
 //! A participant executes its steps one after the other, as an SPE does. A signal is sent and on its way at once. An await
 //! looks at the bits that were read before; if its bit is not among them, it reads the register, which stalls while that is
-//! empty, and gives and clears all bits that have come. Transfers are given to the participant's DMA engine and cross the
-//! links between the two participants. Whoever has left an operation enters the next one.
+//! empty, and gives and clears all bits that have come. Signals and transfers are given to the participant's DMA engine,
+//! which begins one after the other, and cross the links between the two participants. Whoever has left an operation enters the next one.
 
 mod fabric;
 
@@ -324,8 +324,7 @@ impl Group<'_> {
 
     fn signal(&mut self, from: u32, to: u32, bit: u32, before: Time) {
         let wait = before + self.fabric.costs.send;
-        let latency = self.fabric.tiers[self.wires.distance(from, to)].signal;
-        self.sim.after(wait + latency, Event::Signal { to, bit });
+        self.wires.signal(&mut self.sim, self.fabric, (from, to), wait, Event::Signal { to, bit });
         self.outcome.signals += 1;
         self.busy(from, wait);
     }

@@ -8,13 +8,21 @@ fn ns(ns: f64) -> Time {
     Time::from_ns(ns)
 }
 
+fn tier(signal: f64, transfer: f64, bytes_per_second: u64) -> Tier {
+    Tier {
+        signal: ns(signal),
+        transfer: ns(transfer),
+        signal_command: Time::ZERO,
+        transfer_command: Time::ZERO,
+        bytes_per_second: Some(bytes_per_second),
+    }
+}
+
 /// Two chips: signals take 80 and 310 ns, processors 1 ns for a signal, 2 to read, nothing for the rest.
 fn blade() -> Fabric {
     Fabric {
-        tiers: vec![
-            Tier { signal: ns(80.0), transfer: ns(90.0), bytes_per_second: Some(204_800_000_000) },
-            Tier { signal: ns(310.0), transfer: ns(300.0), bytes_per_second: Some(20_000_000_000) },
-        ],
+        tiers: vec![tier(80.0, 90.0, 204_800_000_000), tier(310.0, 300.0, 20_000_000_000)],
+        packet_bytes: None,
         port_bytes_per_second: 25_600_000_000,
         dma: Dma { depth: 16, issue: Time::ZERO },
         costs: Costs { send: ns(1.0), read: ns(2.0), combine_bytes_per_second: f64::INFINITY, ..Costs::default() },
@@ -77,6 +85,21 @@ fn bytes_share_ports_and_the_link_between_chips() {
     let expected = 313.0 + 300.0 + 16384.0 / 20.0 + 313.0;
     assert!((outcome.end(0).ns() - expected).abs() < 5.0, "{} instead of {expected}", outcome.end(0));
     assert_eq!(outcome.moved_bytes, [0, 1 << 14]);
+}
+
+#[test]
+fn an_engine_begins_one_command_after_the_other() {
+    let four = Topology::flat(4).unwrap();
+    let mut fabric = blade();
+    let alone = collectives(&[&make("ATOBar", &four, 0)], &fabric).unwrap().end(0);
+    fabric.tiers[0].signal_command = ns(25.0);
+    let one_by_one = collectives(&[&make("ATOBar", &four, 0)], &fabric).unwrap().end(0);
+    // The root's three signals: 25 ns apart instead of the 1 that each costs its processor.
+    assert_eq!(one_by_one - alone, ns(2.0 * 24.0));
+    // Three packets come at one port of 25.6 GB/s at once.
+    fabric.packet_bytes = Some(256);
+    let in_packets = collectives(&[&make("ATOBar", &four, 0)], &fabric).unwrap().end(0);
+    assert_eq!(in_packets - one_by_one, ns(3.0 * 10.0 + 10.0));
 }
 
 #[test]

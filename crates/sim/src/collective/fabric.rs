@@ -15,6 +15,9 @@ pub struct Fabric {
     pub tiers: Vec<Tier>,
     /// What each participant can send and, at once, receive, in bytes per second.
     pub port_bytes_per_second: u64,
+    /// Whatever crosses does so in packets of this size, and a signal is one of them. None: signals take no bandwidth,
+    /// and transfers their own bytes.
+    pub packet_bytes: Option<u64>,
     /// The DMA engine of each participant.
     pub dma: Dma,
     /// What steps cost the processor that executes them.
@@ -24,10 +27,14 @@ pub struct Fabric {
 /// What lies between participants that are so far apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tier {
-    /// From when a signal has left its sender until it can be read.
+    /// From when a signal has left its sender until it can be read, its packet's crossing not counted.
     pub signal: Time,
     /// From when a transfer has begun until its first byte has arrived.
     pub transfer: Time,
+    /// For how long a signal keeps its sender's engine from beginning anything else.
+    pub signal_command: Time,
+    /// For how long a transfer keeps the engine from beginning anything else.
+    pub transfer_command: Time,
     /// For the innermost tier what the members of a domain can transfer together, for the others what a domain can send
     /// to its neighbours and, at once, receive from them, in bytes per second; `None` if the ports are the only limit.
     pub bytes_per_second: Option<u64>,
@@ -82,16 +89,20 @@ pub(super) struct Wires {
     domains: Vec<(Wiring, usize)>,
     ports: Vec<(LinkId, LinkId)>,
     engines: Vec<DmaId>,
+    /// When each engine can begin something else.
+    free: Vec<Time>,
 }
 
 impl Wires {
     pub(super) fn build<E>(sim: &mut Simulation<E>, topology: &Topology, fabric: &Fabric) -> Wires {
-        let mut wires = Wires { inside: Vec::new(), domains: Vec::new(), ports: Vec::new(), engines: Vec::new() };
+        let (inside, domains, ports, engines) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut wires = Wires { inside, domains, ports, engines, free: Vec::new() };
         wires.domain(sim, topology.root(), &SmallVec::new(), None, fabric);
         for _ in 0..wires.inside.len() {
             let port = |sim: &mut Simulation<E>| sim.link(fabric.port_bytes_per_second, Time::ZERO);
             wires.ports.push((port(sim), port(sim)));
             wires.engines.push(sim.dma(fabric.dma));
+            wires.free.push(Time::ZERO);
         }
         wires
     }
@@ -151,8 +162,31 @@ impl Wires {
         path
     }
 
+    /// When a participant's engine begins a command given at `given`, which keeps it busy for so long.
+    fn begin(&mut self, by: u32, given: Time, command: Time) -> Time {
+        let begun = self.free[by as usize].max(given);
+        self.free[by as usize] = begun + command;
+        begun
+    }
+
+    /// Sends a signal that its sender gives to its engine after `before`.
+    pub(super) fn signal<E>(
+        &mut self,
+        sim: &mut Simulation<E>,
+        fabric: &Fabric,
+        (from, to): (u32, u32),
+        before: Time,
+        done: E,
+    ) {
+        let tier = fabric.tiers[self.distance(from, to)];
+        let begun = self.begin(from, sim.now() + before, tier.signal_command);
+        let latency = begun - sim.now() + tier.signal;
+        let path = self.path(from, to);
+        sim.transfer(Transfer { latency, ..Transfer::new(&path, fabric.packet_bytes.unwrap_or(0)) }, done);
+    }
+
     pub(super) fn transfer<E>(
-        &self,
+        &mut self,
         sim: &mut Simulation<E>,
         fabric: &Fabric,
         by: u32,
@@ -160,8 +194,11 @@ impl Wires {
         bytes: u64,
         done: E,
     ) {
-        let latency = fabric.costs.start + fabric.tiers[self.distance(from, to)].transfer;
+        let tier = fabric.tiers[self.distance(from, to)];
+        let begun = self.begin(by, sim.now() + fabric.costs.start, tier.transfer_command);
+        let latency = begun - sim.now() + tier.transfer;
         let path = self.path(from, to);
+        let bytes = fabric.packet_bytes.map_or(bytes, |packet| bytes.next_multiple_of(packet.max(1)));
         let transfer = Transfer { latency, ..Transfer::new(&path, bytes) };
         sim.issue(self.engines[by as usize], transfer, done);
     }
