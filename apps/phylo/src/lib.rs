@@ -16,10 +16,15 @@
 
 pub mod alignment;
 mod bootstrap;
+pub mod checkpoint;
+pub mod copies;
+pub mod draw;
 pub mod error;
+pub mod job;
 pub mod model;
 pub mod partition;
 pub mod random;
+pub mod support;
 pub mod tree;
 
 pub use error::Error;

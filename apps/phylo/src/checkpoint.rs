@@ -1,0 +1,199 @@
+//! Checkpoints: what finished jobs found, and the request that it belongs to.
+//!
+//! A job's result depends on the alignment, the settings and its own number only. So a run that goes on from a
+//! checkpoint, making the jobs that are not in it, ends with the same bits as one that was never interrupted.
+//!
+//! ```text
+//! multigrain phylo checkpoint 1
+//! alignment 5d1f30a98b7c2e64          hash of names, letters and partitions
+//! setting seed 1                      one line for each setting on which results depend
+//! setting model GTR+FC+G4m
+//! found search 0 -5719.37             then its models and trees
+//! model GTR{...}+FU{...}+G4m{...}
+//! tree (...);
+//! end 1                               number of results: a cut file lacks this line
+//! ```
+
+use crate::error::Error;
+use crate::job::{Found, Job};
+use std::fmt::Write as _;
+use std::path::Path;
+
+const FIRST_LINE: &str = "multigrain phylo checkpoint 1";
+
+/// What a checkpoint belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Hash of names, letters and partitions.
+    pub alignment: u64,
+    /// Names and values of the settings on which results depend; no line breaks.
+    pub settings: Vec<(String, String)>,
+}
+
+/// FNV-1a of 64 bits (Fowler, Noll and Vo), with lengths, so that pieces cannot run into each other.
+#[derive(Debug, Clone, Copy)]
+pub struct Hash(u64);
+
+impl Default for Hash {
+    fn default() -> Hash {
+        Hash(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hash {
+    /// Takes in a piece.
+    pub fn add(&mut self, piece: &[u8]) {
+        for byte in (piece.len() as u64).to_le_bytes().iter().chain(piece) {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+
+    /// The hash of everything taken in.
+    pub fn value(self) -> u64 {
+        self.0
+    }
+}
+
+/// The text of a checkpoint.
+pub fn write(request: &Request, found: &[Found]) -> String {
+    let mut text = format!("{FIRST_LINE}\nalignment {:016x}\n", request.alignment);
+    for (name, value) in &request.settings {
+        let _ = writeln!(text, "setting {name} {value}");
+    }
+    for f in found {
+        let _ = writeln!(text, "found {} {} {}", f.job.kind(), f.job.number(), f.log_likelihood);
+        f.models.iter().for_each(|m| text += &format!("model {m}\n"));
+        f.trees.iter().for_each(|t| text += &format!("tree {t}\n"));
+    }
+    let _ = writeln!(text, "end {}", found.len());
+    text
+}
+
+/// What a checkpoint of this request holds. `file` is only named in messages.
+///
+/// # Errors
+/// A checkpoint of another alignment or of other settings, saying which; a damaged one, with its line.
+pub fn read(file: &Path, text: &str, request: &Request) -> Result<Vec<Found>, Error> {
+    let shown = file.display();
+    let damaged = |line: usize, what: &str| {
+        Error::request(format!("{shown}:{line}: the checkpoint is damaged ({what}); start anew with --force"))
+    };
+    let mut lines = text.lines().enumerate().map(|(i, line)| (i + 1, line)).peekable();
+    match lines.next() {
+        Some((_, FIRST_LINE)) => {}
+        Some((_, line)) if line.starts_with("multigrain phylo checkpoint") => {
+            return Err(Error::request(format!(
+                "{shown} was written by another version; start anew with --force, or go on with that version"
+            )));
+        }
+        _ => return Err(damaged(1, "this is no checkpoint")),
+    }
+    let alignment = lines.next().and_then(|(_, line)| line.strip_prefix("alignment "));
+    let alignment = alignment.and_then(|hex| u64::from_str_radix(hex, 16).ok());
+    if alignment.ok_or_else(|| damaged(2, "the alignment's hash is missing"))? != request.alignment {
+        return Err(Error::request(format!(
+            "{shown} is the checkpoint of another alignment (or other partitions); give the one it was made from, choose \
+             another --prefix, or start anew with --force"
+        )));
+    }
+    let mut settings = Vec::new();
+    while let Some((_, line)) = lines.next_if(|(_, line)| line.starts_with("setting ")) {
+        let (name, value) = line["setting ".len()..].split_once(' ').unwrap_or((&line["setting ".len()..], ""));
+        settings.push((name.to_owned(), value.to_owned()));
+    }
+    for (name, value) in &request.settings {
+        let then = settings.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str());
+        if then != Some(value) {
+            let then = then.unwrap_or("nothing");
+            return Err(Error::request(format!(
+                "{shown} was made with {name} = {then}, but now {name} = {value} is asked for; give the same, choose another \
+                 --prefix, or start anew with --force"
+            )));
+        }
+    }
+    let mut all: Vec<Found> = Vec::new();
+    for (number, line) in lines {
+        let (word, rest) = line.split_once(' ').ok_or_else(|| damaged(number, "a word stands alone"))?;
+        let count = all.len();
+        match (word, all.last_mut()) {
+            ("found", _) => all.push(parse_found(rest).ok_or_else(|| damaged(number, "no job with a result"))?),
+            ("model", Some(last)) => last.models.push(rest.to_owned()),
+            ("tree", Some(last)) => last.trees.push(rest.to_owned()),
+            ("end", _) if rest.parse() == Ok(count) => {
+                let complete = all.iter().all(|f| !f.trees.is_empty() && !f.models.is_empty());
+                return if complete { Ok(all) } else { Err(damaged(number, "a result lacks its model or tree")) };
+            }
+            _ => return Err(damaged(number, "an unknown line")),
+        }
+    }
+    Err(damaged(text.lines().count(), "it does not end"))
+}
+
+fn parse_found(text: &str) -> Option<Found> {
+    let mut words = text.split(' ');
+    let (kind, number, log_likelihood) = (words.next()?, words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    let job = Job::named(kind, number)?;
+    words.next().is_none().then_some(Found { job, log_likelihood, models: vec![], trees: vec![] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn request() -> Request {
+        let settings = [("seed", "1"), ("model", "GTR+F G4")].map(|(a, b)| (a.to_owned(), b.to_owned()));
+        Request { alignment: 0x5d1f, settings: settings.to_vec() }
+    }
+
+    fn found(job: Job, log_likelihood: f64) -> Found {
+        Found { job, log_likelihood, models: vec!["JC".into(), "LG".into()], trees: vec!["(a,'b c',d);".into()] }
+    }
+
+    fn refused(text: &str, request: &Request) -> String {
+        read(Path::new("x.checkpoint"), text, request).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn others_checkpoints_are_refused() {
+        let text = write(&request(), &[found(Job::Search(0), -1.5)]);
+        let other = Request { alignment: 1, ..request() };
+        assert!(refused(&text, &other).contains("another alignment"));
+        let mut other = request();
+        other.settings[0].1 = "2".to_owned();
+        let message = refused(&text, &other);
+        assert!(message.contains("seed = 1") && message.contains("seed = 2"), "{message}");
+        assert!(refused("multigrain phylo checkpoint 9\n", &request()).contains("another version"));
+        assert!(refused("hello", &request()).contains(":1:"));
+    }
+
+    #[test]
+    fn a_cut_checkpoint_is_refused_wherever_it_is_cut() {
+        let text = write(&request(), &[found(Job::Search(0), -1.5), found(Job::Replicate(7), -2.0)]);
+        for end in 0..text.len() - 1 {
+            refused(&text[..end], &request());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_written_is_read_to_the_last_bit(values in prop::collection::vec(any::<i64>(), 0..8)) {
+            let all: Vec<Found> = values
+                .iter()
+                .enumerate()
+                .map(|(i, &v)| found(if v % 2 == 0 { Job::Search(i) } else { Job::Replicate(i) }, v as f64 / 7e9))
+                .collect();
+            let text = write(&request(), &all);
+            prop_assert_eq!(read(Path::new("x"), &text, &request()).unwrap(), all);
+        }
+
+        #[test]
+        fn damage_never_panics(at in any::<prop::sample::Index>(), byte in 32u8..127) {
+            let text = write(&request(), &[found(Job::Search(0), -1.5), found(Job::Replicate(7), -2.0)]);
+            let mut bytes = text.into_bytes();
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+            let _ = read(Path::new("x"), std::str::from_utf8(&bytes).unwrap(), &request());
+        }
+    }
+}

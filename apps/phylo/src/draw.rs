@@ -1,0 +1,128 @@
+//! Drawings of trees as SVG: phylograms with supports and a scale bar.
+
+mod midpoint;
+
+pub use midpoint::rooted_at_midpoint;
+
+use crate::tree::Newick;
+use std::fmt::Write as _;
+
+/// From the root to the farthest tip.
+const TREE_WIDTH: f64 = 640.0;
+const ROW_HEIGHT: f64 = 18.0;
+const MARGIN: f64 = 24.0;
+/// A generous guess: the font is the reader's.
+const LETTER_WIDTH: f64 = 8.0;
+
+/// A rooted tree as an SVG picture: branches to scale from left to right, names at the tips, labels of inner nodes
+/// (supports) left of them, a scale bar in expected substitutions a site. Missing lengths count as 0; where no branch has
+/// a length, all are drawn equal.
+pub fn svg(tree: &Newick, title: &str) -> String {
+    let nodes = &tree.nodes;
+    let to_scale = nodes.iter().any(|n| n.length.is_some_and(|l| l > 0.0));
+    let mut across = vec![0.0; nodes.len()];
+    for (i, node) in nodes.iter().enumerate() {
+        if let Some(parent) = node.parent {
+            let length = if to_scale { node.length.unwrap_or(0.0).max(0.0) } else { 1.0 };
+            across[i] = across[parent] + length;
+        }
+    }
+    let most = across.iter().copied().fold(0.0, f64::max).max(f64::MIN_POSITIVE);
+    let x = |i: usize| MARGIN + across[i] / most * TREE_WIDTH;
+    // Rows: tips in the order of the text, inner nodes in the middle between their outermost children.
+    let mut y = vec![0.0; nodes.len()];
+    let mut rows = 0;
+    let mut stack = vec![0];
+    while let Some(i) = stack.pop() {
+        if nodes[i].children.is_empty() {
+            y[i] = 2.0 * MARGIN + ROW_HEIGHT * rows as f64;
+            rows += 1;
+        }
+        stack.extend(nodes[i].children.iter().rev());
+    }
+    for i in (0..nodes.len()).rev() {
+        if let (Some(&first), Some(&last)) = (nodes[i].children.first(), nodes[i].children.last()) {
+            y[i] = 0.5 * (y[first] + y[last]);
+        }
+    }
+    let longest = nodes.iter().filter(|n| n.children.is_empty()).filter_map(|n| n.label.as_ref());
+    let longest = longest.map(|l| l.chars().count()).max().unwrap_or(0);
+    let width = (2.0 * MARGIN + TREE_WIDTH + LETTER_WIDTH * (longest + 1) as f64).ceil();
+    let height = 3.0 * MARGIN + ROW_HEIGHT * (rows + 1) as f64;
+    let mut out = String::new();
+    let _ = write!(
+        out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+         viewBox=\"0 0 {width} {height}\" font-family=\"Helvetica, Arial, sans-serif\">\n\
+         <title>{title}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
+         <text x=\"{MARGIN}\" y=\"{MARGIN}\" font-size=\"14\" fill=\"#222\">{title}</text>\n\
+         <g stroke=\"#334\" stroke-width=\"1.4\" fill=\"none\" stroke-linecap=\"square\">\n",
+        title = escaped(title)
+    );
+    for (i, node) in nodes.iter().enumerate() {
+        if let Some(parent) = node.parent {
+            let _ = writeln!(out, "<path d=\"M{:.2} {:.2}V{:.2}H{:.2}\"/>", x(parent), y[parent], y[i], x(i));
+        }
+    }
+    out += "</g>\n<g font-size=\"12\" fill=\"#111\">\n";
+    for (i, node) in nodes.iter().enumerate().filter(|(_, n)| n.children.is_empty()) {
+        let label = escaped(node.label.as_deref().unwrap_or(""));
+        let _ = writeln!(out, "<text x=\"{:.2}\" y=\"{:.2}\">{label}</text>", x(i) + 6.0, y[i] + 4.0);
+    }
+    out += "</g>\n<g font-size=\"10\" fill=\"#a33\" text-anchor=\"end\">\n";
+    for (i, node) in nodes.iter().enumerate().filter(|(_, n)| !n.children.is_empty()) {
+        if let Some(label) = &node.label {
+            let label = escaped(label);
+            let _ = writeln!(out, "<text x=\"{:.2}\" y=\"{:.2}\">{label}</text>", x(i) - 3.0, y[i] - 3.0);
+        }
+    }
+    out += "</g>\n";
+    if to_scale {
+        let unit = nice(most / 5.0);
+        let (from, to, at) = (MARGIN, MARGIN + unit / most * TREE_WIDTH, height - MARGIN);
+        let _ = write!(
+            out,
+            "<path d=\"M{from:.2} {at:.2}H{to:.2}\" stroke=\"#111\" stroke-width=\"1.4\"/>\n\
+             <text x=\"{from:.2}\" y=\"{:.2}\" font-size=\"11\" fill=\"#111\">{unit} substitutions a site</text>\n",
+            at - 6.0
+        );
+    }
+    out + "</svg>\n"
+}
+
+/// The largest of 1, 2 and 5 times a power of ten that is not greater.
+fn nice(value: f64) -> f64 {
+    let exponent = value.log10().floor() as i32;
+    let all = [(1, exponent), (2, exponent), (5, exponent), (1, exponent + 1)];
+    // Parsed, so that 0.05 is that number and not 5 times a rounded hundredth.
+    let all = all.map(|(digit, exponent)| format!("{digit}e{exponent}").parse::<f64>().unwrap_or(value));
+    all.into_iter().filter(|&v| v <= value).fold(all[0], f64::max)
+}
+
+fn escaped(text: &str) -> String {
+    // Control characters are no text in XML.
+    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nice_numbers() {
+        assert_eq!([0.073, 0.19, 1.0, 7.0, 3e-7].map(nice), [0.05, 0.1, 1.0, 5.0, 2e-7]);
+    }
+
+    #[test]
+    fn a_picture_names_every_tip_and_support() {
+        let tree = Newick::parse("((a:0.1,'b&<c':0.2)97:0.05,(d:0.3,e:0.01)50:0.1,f:0.2);").unwrap();
+        let picture = svg(&tree, "a < b");
+        for text in [">a<", "b&amp;&lt;c", ">97<", ">50<", ">f<", "a &lt; b", "0.05 substitutions a site"] {
+            assert!(picture.contains(text), "{text} in {picture}");
+        }
+        assert_eq!(picture.matches("<path").count(), 7 + 1);
+        let flat = svg(&Newick::parse("((a,b),(c,d));").unwrap(), "t");
+        assert!(!flat.contains("NaN") && !flat.contains("substitutions"), "{flat}");
+    }
+}
