@@ -21,6 +21,8 @@ pub mod copies;
 pub mod draw;
 pub mod error;
 pub mod job;
+pub mod kernel;
+pub mod likelihood;
 pub mod model;
 pub mod partition;
 pub mod random;

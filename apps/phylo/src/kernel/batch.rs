@@ -1,0 +1,186 @@
+//! Lists of kernel steps.
+
+use super::Constants;
+
+/// Where a conditional likelihood vector comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The letters of a taxon.
+    Tip(u32),
+    /// A slot of the chunk's memory.
+    Slot(u32),
+}
+
+/// A vector seen through a branch: multiplied by the branch's transition matrices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Operand {
+    /// The vector at the far end.
+    pub source: Source,
+    /// The branch, as [`Batch::branch`] has numbered it.
+    pub branch: u32,
+}
+
+/// A kernel on the patterns of one chunk.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Step {
+    /// The conditional likelihoods at a node from those behind its two other branches (`newview`): their product, pattern
+    /// by pattern, scaled where it is small.
+    Combine {
+        /// One of them.
+        left: Operand,
+        /// The other.
+        right: Operand,
+        /// The slot of the result.
+        to: u32,
+    },
+    /// A vector seen through a branch, times frequencies and probabilities of categories: what [`Step::Insert`] takes.
+    Propagate {
+        /// The vector and its branch.
+        from: Operand,
+        /// The slot of the result.
+        to: u32,
+    },
+    /// The log-likelihood of a tree, from the vectors at both ends of one of its branches.
+    Evaluate {
+        /// The vector at one end.
+        near: Source,
+        /// The other, through the branch.
+        far: Operand,
+        /// Which result is written: `[log-likelihood, 0, 0]`.
+        result: u32,
+    },
+    /// The log-likelihood of a tree from three vectors around a node, none of which need be stored at it: that of a
+    /// subtree inserted into a branch.
+    Insert {
+        /// One end of the branch, through its part of it.
+        near: Operand,
+        /// The other end.
+        far: Operand,
+        /// The slot of the propagated vector of the subtree.
+        subtree: u32,
+        /// Which result is written: `[log-likelihood, 0, 0]`.
+        result: u32,
+    },
+    /// Products of the vectors at both ends of a branch in the space of eigenvectors: from this table the likelihood for
+    /// any length of the branch is a sum over eigenvalues.
+    Table {
+        /// One end.
+        a: Source,
+        /// The other.
+        b: Source,
+    },
+    /// From the table: the log-likelihood (where `log` is set), and its first and second derivative with respect to the
+    /// length.
+    Slope {
+        /// The length, as [`Batch::length`] has numbered it.
+        length: u32,
+        /// Whether the log-likelihood itself is wanted.
+        log: bool,
+        /// Which result is written: `[log-likelihood or 0, first, second]`.
+        result: u32,
+    },
+}
+
+/// Steps with the matrices and coefficients that they need, for all partitions.
+#[derive(Debug, Default)]
+pub struct Batch {
+    pub(super) steps: Vec<Step>,
+    /// `[branch][set]`: lengths.
+    lengths: Vec<f64>,
+    /// `[length][set]`: lengths of slopes.
+    slope_lengths: Vec<f64>,
+    sets: usize,
+    /// For each partition `[branch]` matrices, tables of tips, coefficients of slopes.
+    pub(super) partitions: Vec<PartitionMatrices>,
+    /// For each branch whether a tip lies behind it.
+    tips: Vec<bool>,
+    results: u32,
+    slots: u32,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct PartitionMatrices {
+    pub(super) matrices: Vec<f64>,
+    pub(super) tables: Vec<f64>,
+    pub(super) slopes: Vec<f64>,
+}
+
+impl Batch {
+    /// Empties the batch, which keeps its memory, for trees with `sets` sets of branch lengths.
+    pub fn clear(&mut self, sets: usize) {
+        self.steps.clear();
+        self.lengths.clear();
+        self.slope_lengths.clear();
+        self.tips.clear();
+        self.sets = sets;
+        self.results = 0;
+        self.slots = 0;
+    }
+
+    /// Adds a branch with its lengths (one a set), behind which `source` lies; gives the operand.
+    pub fn branch(&mut self, source: Source, lengths: &[f64]) -> Operand {
+        debug_assert_eq!(lengths.len(), self.sets);
+        let branch = self.tips.len() as u32;
+        self.lengths.extend_from_slice(lengths);
+        self.tips.push(matches!(source, Source::Tip(_)));
+        Operand { source, branch }
+    }
+
+    /// Adds lengths (one a set) at which a slope is wanted; gives their number.
+    pub fn length(&mut self, lengths: &[f64]) -> u32 {
+        debug_assert_eq!(lengths.len(), self.sets);
+        self.slope_lengths.extend_from_slice(lengths);
+        (self.slope_lengths.len() / self.sets - 1) as u32
+    }
+
+    /// Adds a step.
+    pub fn push(&mut self, step: Step) {
+        match step {
+            Step::Combine { to, .. } | Step::Propagate { to, .. } => self.slots = self.slots.max(to + 1),
+            Step::Evaluate { result, .. } | Step::Insert { result, .. } | Step::Slope { result, .. } => {
+                self.results = self.results.max(result + 1);
+            }
+            Step::Table { .. } => {}
+        }
+        self.steps.push(step);
+    }
+
+    /// Whether it has no steps.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// Number of results that the steps write.
+    pub fn results(&self) -> usize {
+        self.results as usize
+    }
+
+    /// One more than the highest slot written.
+    pub(super) fn slots(&self) -> usize {
+        self.slots as usize
+    }
+
+    /// A measure of the work on one pattern and category: multiply-adds of its vectors.
+    pub fn work(&self, states: usize) -> usize {
+        let square = states * states;
+        let cost = |step: &Step| match step {
+            Step::Combine { .. } | Step::Insert { .. } | Step::Table { .. } => 2 * square + 2 * states,
+            Step::Propagate { .. } | Step::Evaluate { .. } => square + 2 * states,
+            Step::Slope { .. } => 4 * states,
+        };
+        self.steps.iter().map(cost).sum()
+    }
+
+    /// Computes what the steps need: transition matrices, tables of tips, coefficients of slopes. `set_of` gives the set
+    /// of branch lengths of each partition.
+    pub fn prepare(&mut self, constants: &[Constants], set_of: &[usize]) {
+        self.partitions.resize_with(constants.len(), PartitionMatrices::default);
+        for ((matrices, constants), &set) in self.partitions.iter_mut().zip(constants).zip(set_of) {
+            let tips = &self.tips;
+            let branches = self.lengths.iter().skip(set).step_by(self.sets).copied().zip(tips.iter().copied());
+            constants.transitions(branches, &mut matrices.matrices, &mut matrices.tables);
+            let lengths = self.slope_lengths.iter().skip(set).step_by(self.sets).copied();
+            constants.slopes(lengths, &mut matrices.slopes);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The memory of one chunk of patterns.
+
+use super::Constants;
+use crate::alignment::Patterns;
+use multigrain_simd::DOUBLES;
+
+/// Patterns in a chunk, but in the last one of a partition: 64, so that a vector of four categories and four states has
+/// 8 KiB and the vectors of one step lie in a first-level cache.
+pub const CHUNK_PATTERNS: usize = 64;
+
+/// Eight doubles on a cache line.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct Line(pub(super) [f64; DOUBLES]);
+
+/// Up to [`CHUNK_PATTERNS`] patterns of one partition, with the memory for all that is computed from them.
+#[derive(Debug)]
+pub struct Chunk {
+    partition: usize,
+    pub(super) states: usize,
+    pub(super) categories: usize,
+    /// Blocks of eight patterns.
+    pub(super) blocks: usize,
+    /// `[taxon][pattern]`: codes; gaps fill the last block.
+    pub(super) tips: Vec<u8>,
+    /// `[pattern]`: how many sites; 0 in the rest of the last block.
+    pub(super) weights: Vec<f64>,
+    /// `[pattern]`: states that the pattern may be invariant in.
+    invariant_masks: Vec<u32>,
+    /// `[pattern]`: likelihood of the invariant class of sites; empty where there is none.
+    pub(super) invariant: Vec<f64>,
+    /// `[slot][block][category][state]`.
+    pub(super) vectors: Vec<Line>,
+    /// `[slot][pattern]`: how often the pattern was scaled. Meaningful where `scaled` is set.
+    pub(super) counts: Vec<u32>,
+    /// `[slot]`: whether any pattern was scaled.
+    pub(super) scaled: Vec<bool>,
+    /// `[block][category][eigenvalue]`.
+    pub(super) table: Vec<Line>,
+    /// What the scaling of the table's vectors adds to the log-likelihood.
+    pub(super) table_offset: f64,
+    /// `[pattern]`: 2^-256 to the power of the count where the pattern may be invariant; empty: nothing was scaled or
+    /// there is no invariant class.
+    pub(super) table_factors: Vec<f64>,
+    pub(super) results: Vec<[f64; 3]>,
+}
+
+impl Chunk {
+    /// The chunks of a partition, in order.
+    pub fn of(patterns: &Patterns, partition: usize, categories: usize) -> Vec<Chunk> {
+        let masks = patterns.invariant_masks();
+        let starts = (0..patterns.len()).step_by(CHUNK_PATTERNS);
+        let chunk = |start: usize| {
+            let range = start..(start + CHUNK_PATTERNS).min(patterns.len());
+            let padding = range.len().next_multiple_of(DOUBLES) - range.len();
+            let blocks = range.len().div_ceil(DOUBLES);
+            let gap = patterns.data_type.gap();
+            let tips = patterns
+                .tips
+                .iter()
+                .flat_map(|tip| tip[range.clone()].iter().copied().chain(std::iter::repeat_n(gap, padding)));
+            let states = patterns.data_type.states();
+            let zeros = std::iter::repeat_n(0, padding);
+            Chunk {
+                partition,
+                states,
+                categories,
+                blocks,
+                tips: tips.collect(),
+                weights: patterns.weights[range.clone()].iter().copied().chain(zeros.clone()).map(f64::from).collect(),
+                invariant_masks: masks[range].iter().copied().chain(zeros).collect(),
+                invariant: vec![],
+                vectors: vec![],
+                counts: vec![],
+                scaled: vec![],
+                table: vec![Line([0.0; DOUBLES]); blocks * categories * states],
+                table_offset: 0.0,
+                table_factors: vec![],
+                results: vec![],
+            }
+        };
+        starts.map(chunk).collect()
+    }
+
+    /// The partition that the patterns belong to.
+    pub fn partition(&self) -> usize {
+        self.partition
+    }
+
+    /// Results of the last batch.
+    pub fn results(&self) -> &[[f64; 3]] {
+        &self.results
+    }
+
+    /// Takes over what depends on the model and on patterns: the likelihoods of the invariant class.
+    pub fn set_model(&mut self, constants: &Constants) {
+        self.invariant.clear();
+        if constants.pinv() > 0.0 {
+            let likelihood = |&mask: &u32| constants.invariant_likelihood(mask);
+            self.invariant.extend(self.invariant_masks.iter().map(likelihood));
+        }
+    }
+
+    /// Replaces the weights, `weights[i]` being that of the chunk's pattern i.
+    pub fn set_weights(&mut self, weights: &[u32]) {
+        self.weights.iter_mut().zip(weights).for_each(|(w, &new)| *w = f64::from(new));
+    }
+
+    /// Lines of one vector.
+    pub(super) fn lines(&self) -> usize {
+        self.blocks * self.categories * self.states
+    }
+
+    /// Room for `slots` vectors and `results` results.
+    pub(super) fn reserve(&mut self, slots: usize, results: usize) {
+        if self.scaled.len() < slots {
+            self.vectors.resize(slots * self.lines(), Line([0.0; DOUBLES]));
+            self.counts.resize(slots * self.blocks * DOUBLES, 0);
+            self.scaled.resize(slots, false);
+        }
+        self.results.clear();
+        self.results.resize(results, [0.0; 3]);
+    }
+
+    /// Bytes of memory that `slots` vectors take.
+    pub fn bytes(&self, slots: usize) -> usize {
+        slots * (self.lines() * size_of::<Line>() + self.blocks * DOUBLES * size_of::<u32>())
+    }
+}

@@ -1,0 +1,272 @@
+//! The interpreter of batches, once for each instruction set and number of states.
+
+use super::batch::PartitionMatrices;
+use super::operand::{Inner, Plain, Tip};
+use super::{Batch, Chunk, Constants, Operand, Source, Step, combine, reduce};
+use multigrain_simd::{DOUBLES, Doubles, Isa};
+
+/// Executes all steps of a prepared batch on one chunk. The results are the same to the last bit with each `isa`.
+///
+/// # Panics
+/// Where a step names a taxon, slot or branch that does not exist, or the processor does not support `isa`.
+pub fn execute(isa: Isa, batch: &Batch, constants: &[Constants], chunk: &mut Chunk) {
+    let partition = chunk.partition();
+    let constants = &constants[partition];
+    assert_eq!((chunk.states, chunk.categories), (constants.states, constants.categories));
+    chunk.reserve(batch.slots(), batch.results());
+    let run = Run { batch, matrices: &batch.partitions[partition], constants };
+    assert!(isa.is_supported(), "this processor does not execute {isa}");
+    // SAFETY: the instruction set is supported.
+    unsafe {
+        match isa {
+            Isa::Scalar => run.all::<[f64; DOUBLES]>(chunk),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => avx2(&run, chunk),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => avx512(&run, chunk),
+            #[cfg(not(target_arch = "x86_64"))]
+            _ => unreachable!("only x86-64 has other instruction sets"),
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn avx2(run: &Run<'_>, chunk: &mut Chunk) {
+    // SAFETY: the features are enabled here.
+    unsafe { run.all::<multigrain_simd::Pair>(chunk) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx2,fma")]
+unsafe fn avx512(run: &Run<'_>, chunk: &mut Chunk) {
+    // SAFETY: the features are enabled here.
+    unsafe { run.all::<std::arch::x86_64::__m512d>(chunk) }
+}
+
+struct Run<'a> {
+    batch: &'a Batch,
+    matrices: &'a PartitionMatrices,
+    constants: &'a Constants,
+}
+
+/// The slot of a source that is no tip.
+fn slot(source: Source) -> Option<u32> {
+    match source {
+        Source::Tip(_) => None,
+        Source::Slot(slot) => Some(slot),
+    }
+}
+
+impl Run<'_> {
+    /// # Safety
+    /// The processor supports the instruction set of `V`.
+    #[inline(always)]
+    unsafe fn all<V: Doubles>(&self, chunk: &mut Chunk) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self.constants.states {
+                4 => self.steps::<V, 4>(chunk),
+                20 => self.steps::<V, 20>(chunk),
+                n => panic!("kernels are made for 4 and 20 states, not for {n}"),
+            }
+        }
+    }
+
+    /// # Safety
+    /// The processor supports the instruction set of `V`.
+    #[inline(always)]
+    unsafe fn steps<V: Doubles, const N: usize>(&self, chunk: &mut Chunk) {
+        for step in &self.batch.steps {
+            // SAFETY: the caller's promise.
+            unsafe {
+                match *step {
+                    Step::Combine { left, right, to } => self.combine::<V, N>(chunk, left, right, to),
+                    Step::Propagate { from, to } => self.propagate::<V, N>(chunk, from, to),
+                    Step::Evaluate { near, far, result } => {
+                        chunk.results[result as usize] = [self.evaluate::<V, N>(chunk, near, far), 0.0, 0.0];
+                    }
+                    Step::Insert { near, far, subtree, result } => {
+                        chunk.results[result as usize] = [self.insert::<V, N>(chunk, near, far, subtree), 0.0, 0.0];
+                    }
+                    Step::Table { a, b } => self.table::<V, N>(chunk, a, b),
+                    Step::Slope { length, log, result } => {
+                        let len = 3 * self.constants.slope_len();
+                        let coefficients = &self.matrices.slopes[length as usize * len..][..len];
+                        chunk.results[result as usize] = reduce::slope::<V, N>(chunk, coefficients, log);
+                    }
+                }
+            }
+        }
+    }
+
+    fn tip(&self, chunk: &Chunk, taxon: u32, branch: u32) -> Tip {
+        let len = self.constants.table_len();
+        let table = &self.matrices.tables[branch as usize * len..][..len];
+        Tip::new(chunk, taxon, table, self.constants.table_stride())
+    }
+
+    fn inner(&self, chunk: &Chunk, slot: u32, branch: u32) -> Inner {
+        let len = self.constants.matrix_len();
+        let matrix = &self.matrices.matrices[branch as usize * len..][..len];
+        Inner::new(chunk, slot, matrix, self.constants.states * self.constants.states)
+    }
+
+    /// # Safety
+    /// As the others.
+    #[inline(always)]
+    unsafe fn combine<V: Doubles, const N: usize>(&self, chunk: &mut Chunk, left: Operand, right: Operand, to: u32) {
+        let from = [slot(left.source), slot(right.source)];
+        // A product has the same bits in either order.
+        // SAFETY: the caller's promise.
+        unsafe {
+            match (left.source, right.source) {
+                (Source::Tip(a), Source::Tip(b)) => {
+                    let (a, b) = (self.tip(chunk, a, left.branch), self.tip(chunk, b, right.branch));
+                    combine::combine::<V, N>(chunk, &a, &b, from, to);
+                }
+                (Source::Tip(a), Source::Slot(b)) => {
+                    let (a, b) = (self.tip(chunk, a, left.branch), self.inner(chunk, b, right.branch));
+                    combine::combine::<V, N>(chunk, &a, &b, from, to);
+                }
+                (Source::Slot(_), Source::Tip(_)) => self.combine_swapped::<V, N>(chunk, right, left, to),
+                (Source::Slot(a), Source::Slot(b)) => {
+                    let (a, b) = (self.inner(chunk, a, left.branch), self.inner(chunk, b, right.branch));
+                    combine::combine::<V, N>(chunk, &a, &b, from, to);
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// As the others.
+    #[inline(always)]
+    unsafe fn combine_swapped<V: Doubles, const N: usize>(
+        &self,
+        chunk: &mut Chunk,
+        tip: Operand,
+        inner: Operand,
+        to: u32,
+    ) {
+        if let (Source::Tip(a), Source::Slot(b)) = (tip.source, inner.source) {
+            let (a, s) = (self.tip(chunk, a, tip.branch), self.inner(chunk, b, inner.branch));
+            // SAFETY: the caller's promise.
+            unsafe { combine::combine::<V, N>(chunk, &a, &s, [None, Some(b)], to) }
+        }
+    }
+
+    /// # Safety
+    /// As the others.
+    #[inline(always)]
+    unsafe fn propagate<V: Doubles, const N: usize>(&self, chunk: &mut Chunk, from: Operand, to: u32) {
+        let weights = &self.constants.weights;
+        // SAFETY: the caller's promise.
+        unsafe {
+            match from.source {
+                Source::Tip(t) => {
+                    let side = self.tip(chunk, t, from.branch);
+                    combine::propagate::<V, N>(chunk, &side, None, weights, to);
+                }
+                Source::Slot(s) => {
+                    let side = self.inner(chunk, s, from.branch);
+                    combine::propagate::<V, N>(chunk, &side, Some(s), weights, to);
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// As the others.
+    #[inline(always)]
+    unsafe fn evaluate<V: Doubles, const N: usize>(&self, chunk: &Chunk, near: Source, far: Operand) -> f64 {
+        let weights = &self.constants.weights;
+        let from = [slot(near), slot(far.source)];
+        // SAFETY: the caller's promise.
+        unsafe {
+            match (near, far.source) {
+                (Source::Tip(a), Source::Tip(b)) => {
+                    let a = Tip::new(chunk, a, &self.constants.plain_table, 0);
+                    reduce::evaluate::<V, N>(chunk, &a, &self.tip(chunk, b, far.branch), from, weights)
+                }
+                (Source::Tip(a), Source::Slot(b)) => {
+                    let a = Tip::new(chunk, a, &self.constants.plain_table, 0);
+                    reduce::evaluate::<V, N>(chunk, &a, &self.inner(chunk, b, far.branch), from, weights)
+                }
+                (Source::Slot(a), Source::Tip(b)) => {
+                    let b = self.tip(chunk, b, far.branch);
+                    reduce::evaluate::<V, N>(chunk, &Plain::new(chunk, a), &b, from, weights)
+                }
+                (Source::Slot(a), Source::Slot(b)) => {
+                    let b = self.inner(chunk, b, far.branch);
+                    reduce::evaluate::<V, N>(chunk, &Plain::new(chunk, a), &b, from, weights)
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// As the others.
+    #[inline(always)]
+    unsafe fn insert<V: Doubles, const N: usize>(
+        &self,
+        chunk: &Chunk,
+        near: Operand,
+        far: Operand,
+        subtree: u32,
+    ) -> f64 {
+        let s = Plain::new(chunk, subtree);
+        let from = [slot(near.source), slot(far.source), Some(subtree)];
+        // SAFETY: the caller's promise.
+        unsafe {
+            match (near.source, far.source) {
+                (Source::Tip(a), Source::Tip(b)) => {
+                    let (a, b) = (self.tip(chunk, a, near.branch), self.tip(chunk, b, far.branch));
+                    reduce::insert::<V, N>(chunk, &a, &b, &s, from)
+                }
+                (Source::Tip(a), Source::Slot(b)) => {
+                    let (a, b) = (self.tip(chunk, a, near.branch), self.inner(chunk, b, far.branch));
+                    reduce::insert::<V, N>(chunk, &a, &b, &s, from)
+                }
+                (Source::Slot(a), Source::Tip(b)) => {
+                    let (a, b) = (self.inner(chunk, a, near.branch), self.tip(chunk, b, far.branch));
+                    reduce::insert::<V, N>(chunk, &a, &b, &s, from)
+                }
+                (Source::Slot(a), Source::Slot(b)) => {
+                    let (a, b) = (self.inner(chunk, a, near.branch), self.inner(chunk, b, far.branch));
+                    reduce::insert::<V, N>(chunk, &a, &b, &s, from)
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// As the others.
+    #[inline(always)]
+    unsafe fn table<V: Doubles, const N: usize>(&self, chunk: &mut Chunk, a: Source, b: Source) {
+        let from = [slot(a), slot(b)];
+        let weight = self.constants.category_weight;
+        let tip = |chunk: &Chunk, t: u32| Tip::new(chunk, t, &self.constants.eigen_table, 0);
+        let inner = |chunk: &Chunk, s: u32| Inner::new(chunk, s, &self.constants.eigen_matrix, 0);
+        // SAFETY: the caller's promise.
+        unsafe {
+            match (a, b) {
+                (Source::Tip(a), Source::Tip(b)) => {
+                    let (a, b) = (tip(chunk, a), tip(chunk, b));
+                    combine::table::<V, N>(chunk, &a, &b, from, weight);
+                }
+                (Source::Tip(a), Source::Slot(b)) => {
+                    let (a, b) = (tip(chunk, a), inner(chunk, b));
+                    combine::table::<V, N>(chunk, &a, &b, from, weight);
+                }
+                (Source::Slot(b), Source::Tip(a)) => {
+                    let (a, b) = (tip(chunk, a), inner(chunk, b));
+                    combine::table::<V, N>(chunk, &a, &b, from, weight);
+                }
+                (Source::Slot(a), Source::Slot(b)) => {
+                    let (a, b) = (inner(chunk, a), inner(chunk, b));
+                    combine::table::<V, N>(chunk, &a, &b, from, weight);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! What kernels need of a model: transition matrices, tables of tips, coefficients of slopes, laid out as they read them.
+
+use super::chunk::Line;
+use super::operand::{TILE, matrix_index};
+use crate::alignment::DataType;
+use crate::model::Model;
+use multigrain_simd::{DOUBLES, Doubles, Isa};
+
+/// A model as the kernels need it.
+#[derive(Debug, Clone)]
+pub struct Constants {
+    isa: Isa,
+    pub(super) states: usize,
+    pub(super) categories: usize,
+    masks: &'static [u32],
+    pinv: f64,
+    frequencies: Vec<f64>,
+    /// `[category][eigenvalue]`: eigenvalue times rate; zeros up to a multiple of eight.
+    exponents: Vec<f64>,
+    /// `[entry / 8][eigenvalue]` lines of `[entry % 8]`: a matrix is their sum over eigenvalues with exponentials as
+    /// coefficients, entries as in [`matrix_index`].
+    outer: Vec<Line>,
+    /// The matrix into the space of eigenvectors, as a transition matrix of one category.
+    pub(super) eigen_matrix: Vec<f64>,
+    /// `[code][eigenvalue]`: tips in the space of eigenvectors.
+    pub(super) eigen_table: Vec<f64>,
+    /// `[code][state]`: 1 where the code allows the state.
+    pub(super) plain_table: Vec<f64>,
+    /// `[state]`: frequency times probability of a category.
+    pub(super) weights: Vec<f64>,
+    pub(super) category_weight: f64,
+}
+
+impl Constants {
+    /// Decomposes the model's rate matrix.
+    pub fn new(model: &Model, data_type: DataType, isa: Isa) -> Constants {
+        let (n, categories) = (model.states, model.categories);
+        let eigen = model.eigen();
+        let mut exponents: Vec<f64> =
+            model.rates().iter().flat_map(|rate| eigen.values.iter().map(move |value| value * rate)).collect();
+        exponents.resize(exponents.len().next_multiple_of(DOUBLES), 0.0);
+        let mut outer = vec![Line([0.0; DOUBLES]); n * n / DOUBLES * n];
+        let mut eigen_matrix = vec![0.0; n * n];
+        for (i, j) in (0..n * n).map(|ij| (ij / n, ij % n)) {
+            let entry = matrix_index(n, i, j);
+            eigen_matrix[entry] = eigen.left[i * n + j];
+            for k in 0..n {
+                outer[entry / DOUBLES * n + k].0[entry % DOUBLES] = eigen.right[i * n + k] * eigen.left[k * n + j];
+            }
+        }
+        let masks = data_type.masks();
+        let table = |entry: &dyn Fn(usize, usize) -> f64| -> Vec<f64> {
+            let sum = |mask: u32, k: usize| (0..n).filter(|s| mask >> s & 1 == 1).map(|s| entry(k, s)).sum();
+            masks.iter().flat_map(|&mask| (0..n).map(move |k| sum(mask, k))).collect()
+        };
+        Constants {
+            isa,
+            states: n,
+            categories,
+            masks,
+            pinv: model.pinv.unwrap_or(0.0),
+            frequencies: model.frequencies.clone(),
+            exponents,
+            outer,
+            eigen_table: table(&|k, s| eigen.left[k * n + s]),
+            plain_table: table(&|k, s| f64::from(k == s)),
+            eigen_matrix,
+            weights: model.frequencies.iter().map(|f| f * model.category_weight()).collect(),
+            category_weight: model.category_weight(),
+        }
+    }
+
+    /// Share of invariant sites.
+    pub fn pinv(&self) -> f64 {
+        self.pinv
+    }
+
+    /// Number of states.
+    pub fn states(&self) -> usize {
+        self.states
+    }
+
+    /// Number of rate categories.
+    pub fn categories(&self) -> usize {
+        self.categories
+    }
+
+    /// The likelihood of a pattern in the invariant class of sites, by the states that it may be invariant in.
+    pub fn invariant_likelihood(&self, mask: u32) -> f64 {
+        self.pinv * (0..self.states).filter(|s| mask >> s & 1 == 1).map(|s| self.frequencies[s]).sum::<f64>()
+    }
+
+    /// Numbers in the matrices of a branch.
+    pub(super) fn matrix_len(&self) -> usize {
+        self.categories * self.states * self.states
+    }
+
+    /// Numbers in the table of a tip.
+    pub(super) fn table_len(&self) -> usize {
+        self.categories * self.masks.len() * self.states
+    }
+
+    /// Numbers in a table row set of one category.
+    pub(super) fn table_stride(&self) -> usize {
+        self.masks.len() * self.states
+    }
+
+    /// Numbers in one of the three coefficient lists of a slope.
+    pub(super) fn slope_len(&self) -> usize {
+        self.exponents.len()
+    }
+
+    /// Transition matrices `[branch][category]` of branches given with their lengths, and tables
+    /// `[branch][category][code][state]` of those behind which a tip lies (others have room but no content).
+    pub(super) fn transitions(
+        &self,
+        branches: impl Iterator<Item = (f64, bool)> + Clone,
+        matrices: &mut Vec<f64>,
+        tables: &mut Vec<f64>,
+    ) {
+        let count = branches.clone().count();
+        let grow = |v: &mut Vec<f64>, len: usize| v.resize(v.len().max(len), 0.0);
+        grow(matrices, count * self.matrix_len());
+        grow(tables, count * self.table_len());
+        let mut exponentials = vec![0.0; self.exponents.len()];
+        for (i, (length, tip)) in branches.enumerate() {
+            let matrix = &mut matrices[i * self.matrix_len()..][..self.matrix_len()];
+            match self.isa {
+                Isa::Scalar => {
+                    // SAFETY: every processor executes plain arithmetic.
+                    unsafe { self.transition::<[f64; DOUBLES]>(length, &mut exponentials, matrix) }
+                }
+                // SAFETY: an `Isa` is chosen only where it is supported.
+                #[cfg(target_arch = "x86_64")]
+                Isa::Avx2 => unsafe { self.transition_avx2(length, &mut exponentials, matrix) },
+                // SAFETY: as above.
+                #[cfg(target_arch = "x86_64")]
+                Isa::Avx512 => unsafe { self.transition_avx512(length, &mut exponentials, matrix) },
+                #[cfg(not(target_arch = "x86_64"))]
+                _ => unreachable!("only x86-64 has other instruction sets"),
+            }
+            if tip {
+                self.tip_table(matrix, &mut tables[i * self.table_len()..][..self.table_len()]);
+            }
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn transition_avx2(&self, length: f64, exponentials: &mut [f64], matrix: &mut [f64]) {
+        // SAFETY: the features are enabled here.
+        unsafe { self.transition::<multigrain_simd::Pair>(length, exponentials, matrix) }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx2,fma")]
+    unsafe fn transition_avx512(&self, length: f64, exponentials: &mut [f64], matrix: &mut [f64]) {
+        // SAFETY: the features are enabled here.
+        unsafe { self.transition::<std::arch::x86_64::__m512d>(length, exponentials, matrix) }
+    }
+
+    /// # Safety
+    /// The processor supports the instruction set of `V`.
+    #[inline(always)]
+    unsafe fn transition<V: Doubles>(&self, length: f64, exponentials: &mut [f64], matrix: &mut [f64]) {
+        let n = self.states;
+        let lines = n * n / DOUBLES;
+        assert!(exponentials.len() == self.exponents.len() && matrix.len() == self.categories * lines * DOUBLES);
+        // SAFETY: the lengths were compared; `exponents` has whole vectors, `outer` n lines for each of `lines`.
+        unsafe {
+            let t = V::splat(length);
+            for i in (0..exponentials.len()).step_by(DOUBLES) {
+                V::load(self.exponents.as_ptr().add(i)).mul(t).exp().store(exponentials.as_mut_ptr().add(i));
+            }
+            let zero = V::splat(0.0);
+            for c in 0..self.categories {
+                let e = exponentials.as_ptr().add(c * n);
+                for line in 0..lines {
+                    let outer = self.outer.as_ptr().add(line * n).cast::<f64>();
+                    let mut sum = V::load(outer).mul(V::splat(*e));
+                    for k in 1..n {
+                        sum = sum.fma(V::load(outer.add(k * DOUBLES)), V::splat(*e.add(k)));
+                    }
+                    // Cancellation may leave a tiny negative number where a probability is almost 0.
+                    sum.max(zero).store(matrix.as_mut_ptr().add((c * lines + line) * DOUBLES));
+                }
+            }
+        }
+    }
+
+    /// `[category][code][state]` from the matrices of a branch: for each state the probability of the tip's letter.
+    fn tip_table(&self, matrices: &[f64], table: &mut [f64]) {
+        let n = self.states;
+        for (matrix, table) in matrices.chunks_exact(n * n).zip(table.chunks_exact_mut(self.table_stride())) {
+            for (row, &mask) in table.chunks_exact_mut(n).zip(self.masks) {
+                row.fill(0.0);
+                let mut rest = mask;
+                while rest != 0 {
+                    let state = rest.trailing_zeros() as usize;
+                    rest &= rest - 1;
+                    for (part, tile) in row.chunks_exact_mut(TILE).zip(matrix.chunks_exact(n * TILE)) {
+                        part.iter_mut().zip(&tile[state * TILE..]).for_each(|(r, p)| *r += p);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Coefficients `[length][0, 1 or 2][category][eigenvalue]` of the likelihood and its derivatives.
+    pub(super) fn slopes(&self, lengths: impl Iterator<Item = f64>, slopes: &mut Vec<f64>) {
+        slopes.clear();
+        for length in lengths {
+            let at = slopes.len();
+            let n = self.slope_len();
+            slopes.resize(at + 3 * n, 0.0);
+            let (e, rest) = slopes[at..].split_at_mut(n);
+            let (first, second) = rest.split_at_mut(n);
+            for (i, block) in self.exponents.chunks_exact(DOUBLES).enumerate() {
+                let arguments: [f64; DOUBLES] = std::array::from_fn(|lane| block[lane] * length);
+                // SAFETY: plain arithmetic.
+                let exponentials = unsafe { arguments.exp() };
+                for (lane, exponential) in exponentials.into_iter().enumerate() {
+                    let k = i * DOUBLES + lane;
+                    e[k] = exponential;
+                    first[k] = block[lane] * exponential;
+                    second[k] = block[lane] * first[k];
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Operands of kernels, four states of eight patterns at a time.
+
+use super::chunk::Line;
+use super::{CHUNK_PATTERNS, Chunk};
+use multigrain_simd::{DOUBLES, Doubles};
+
+/// States that are computed together: four sums, so that the latency of a multiply-add is covered by two operands.
+pub(super) const TILE: usize = 4;
+
+/// Where entry (i, j) of a matrix of n states lies: `[i / 4][j][i % 4]`.
+pub(super) fn matrix_index(n: usize, i: usize, j: usize) -> usize {
+    (i / TILE * n + j) * TILE + i % TILE
+}
+
+/// A vector, seen through a matrix or not.
+pub(super) trait Side<V: Doubles, const N: usize> {
+    /// The states `4 tile..` of category `category` for the eight patterns of a block.
+    ///
+    /// # Safety
+    /// The processor supports the instruction set of `V`; block, category and tile exist in the chunk.
+    unsafe fn tile(&self, block: usize, category: usize, tile: usize) -> [V; TILE];
+}
+
+/// A tip: a table is looked up with the codes of its letters.
+pub(super) struct Tip {
+    /// For each pattern its code times the states.
+    rows: [u32; CHUNK_PATTERNS],
+    table: *const f64,
+    category_stride: usize,
+}
+
+impl Tip {
+    /// The letters of `taxon` seen through `table`, `[category][code][state]` with this distance between categories (0:
+    /// the same for all).
+    pub(super) fn new(chunk: &Chunk, taxon: u32, table: &[f64], category_stride: usize) -> Tip {
+        let patterns = chunk.blocks * DOUBLES;
+        let codes = &chunk.tips[taxon as usize * patterns..][..patterns];
+        let mut rows = [0; CHUNK_PATTERNS];
+        for (row, &code) in rows.iter_mut().zip(codes) {
+            *row = u32::from(code) * chunk.states as u32;
+        }
+        // Codes come from the alphabet whose masks the table was made for; this is its last row.
+        let highest = rows[..patterns].iter().max().map_or(0, |row| *row as usize) + chunk.states;
+        assert!(category_stride * (chunk.categories - 1) + highest <= table.len());
+        Tip { rows, table: table.as_ptr(), category_stride }
+    }
+}
+
+impl<V: Doubles, const N: usize> Side<V, N> for Tip {
+    #[inline(always)]
+    unsafe fn tile(&self, block: usize, category: usize, tile: usize) -> [V; TILE] {
+        // SAFETY: `new` compared the highest row with the table; every row has N states.
+        unsafe {
+            let table = self.table.add(category * self.category_stride + tile * TILE);
+            let mut rows = [table; DOUBLES];
+            for (lane, row) in rows.iter_mut().enumerate() {
+                *row = table.add(*self.rows.get_unchecked(block * DOUBLES + lane) as usize);
+            }
+            V::rows(rows)
+        }
+    }
+}
+
+/// An inner vector times a matrix.
+pub(super) struct Inner {
+    vector: *const Line,
+    matrix: *const f64,
+    category_stride: usize,
+    categories: usize,
+}
+
+impl Inner {
+    /// The vector in `slot` times matrices with this distance between those of two categories (0: the same for all).
+    pub(super) fn new(chunk: &Chunk, slot: u32, matrix: &[f64], category_stride: usize) -> Inner {
+        assert!(category_stride * (chunk.categories - 1) + chunk.states * chunk.states <= matrix.len());
+        let vector = chunk.slot(slot);
+        Inner { vector, matrix: matrix.as_ptr(), category_stride, categories: chunk.categories }
+    }
+}
+
+impl<V: Doubles, const N: usize> Side<V, N> for Inner {
+    #[inline(always)]
+    unsafe fn tile(&self, block: usize, category: usize, tile: usize) -> [V; TILE] {
+        // SAFETY: the vector has N lines for each block and category, the matrix N rows of a tile for each tile.
+        unsafe {
+            let vector = self.vector.add((block * self.categories + category) * N).cast::<f64>();
+            let matrix = self.matrix.add(category * self.category_stride + tile * N * TILE);
+            let x = V::load(vector);
+            let mut sums = [x; TILE];
+            for (i, sum) in sums.iter_mut().enumerate() {
+                *sum = x.mul(V::splat(*matrix.add(i)));
+            }
+            for j in 1..N {
+                let x = V::load(vector.add(j * DOUBLES));
+                for (i, sum) in sums.iter_mut().enumerate() {
+                    *sum = sum.fma(x, V::splat(*matrix.add(j * TILE + i)));
+                }
+            }
+            sums
+        }
+    }
+}
+
+/// An inner vector as it is.
+pub(super) struct Plain {
+    vector: *const Line,
+    categories: usize,
+}
+
+impl Plain {
+    pub(super) fn new(chunk: &Chunk, slot: u32) -> Plain {
+        Plain { vector: chunk.slot(slot), categories: chunk.categories }
+    }
+}
+
+impl<V: Doubles, const N: usize> Side<V, N> for Plain {
+    #[inline(always)]
+    unsafe fn tile(&self, block: usize, category: usize, tile: usize) -> [V; TILE] {
+        // SAFETY: the vector has N lines for each block and category.
+        unsafe {
+            let vector = self.vector.add((block * self.categories + category) * N + tile * TILE).cast::<f64>();
+            let mut lines = [V::load(vector); TILE];
+            for (i, line) in lines.iter_mut().enumerate().skip(1) {
+                *line = V::load(vector.add(i * DOUBLES));
+            }
+            lines
+        }
+    }
+}
+
+impl Chunk {
+    /// The first line of a slot's vector.
+    fn slot(&self, slot: u32) -> *const Line {
+        let lines = self.lines();
+        self.vectors[slot as usize * lines..][..lines].as_ptr()
+    }
+}

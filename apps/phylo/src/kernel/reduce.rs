@@ -1,0 +1,162 @@
+//! Kernels that end in sums over the patterns of a chunk: log-likelihoods and derivatives.
+
+use super::chunk::Line;
+use super::combine::scaling;
+use super::operand::{Side, TILE};
+use super::{CHUNK_PATTERNS, Chunk};
+use multigrain_simd::{DOUBLES, Doubles};
+
+const BLOCKS: usize = CHUNK_PATTERNS / DOUBLES;
+
+/// The weighted sum of the logarithms of the patterns' likelihoods.
+///
+/// # Safety
+/// The processor supports the instruction set of `V`.
+#[inline(always)]
+unsafe fn log_sum<V: Doubles>(chunk: &Chunk, likelihoods: &[Line; BLOCKS], offset: f64, factors: &[f64]) -> f64 {
+    let patterns = chunk.blocks * DOUBLES;
+    assert!(chunk.weights.len() == patterns && [0, patterns].contains(&factors.len()));
+    assert!([0, patterns].contains(&chunk.invariant.len()));
+    // SAFETY: the lengths were compared.
+    unsafe {
+        let mut sum = V::splat(0.0);
+        for block in 0..chunk.blocks {
+            let at = block * DOUBLES;
+            let mut l = V::load(likelihoods.as_ptr().add(block).cast());
+            if !chunk.invariant.is_empty() {
+                if !factors.is_empty() {
+                    l = l.mul(V::load(factors.as_ptr().add(at)));
+                }
+                l = l.add(V::load(chunk.invariant.as_ptr().add(at)));
+            }
+            // A likelihood of 0 (impossible data under the model) counts as the smallest normal number.
+            let l = l.max(V::splat(f64::MIN_POSITIVE));
+            sum = sum.fma(V::load(chunk.weights.as_ptr().add(at)), l.ln());
+        }
+        sum.halving_sum() + offset
+    }
+}
+
+/// The log-likelihood from the vectors at both ends of a branch.
+///
+/// # Safety
+/// The processor supports the instruction set of `V`.
+#[inline(always)]
+pub(super) unsafe fn evaluate<V: Doubles, const N: usize>(
+    chunk: &Chunk,
+    near: &impl Side<V, N>,
+    far: &impl Side<V, N>,
+    from: [Option<u32>; 2],
+    weights: &[f64],
+) -> f64 {
+    assert_eq!(weights.len(), N);
+    let mut likelihoods = [Line([0.0; DOUBLES]); BLOCKS];
+    // SAFETY: blocks and categories are the chunk's; there are N weights and BLOCKS lines.
+    unsafe {
+        for category in 0..chunk.categories {
+            for block in 0..chunk.blocks {
+                let seen = likelihoods.as_mut_ptr().add(block).cast::<f64>();
+                let mut sum = V::load(seen);
+                for tile in 0..N / TILE {
+                    let a = near.tile(block, category, tile);
+                    let b = far.tile(block, category, tile);
+                    for i in 0..TILE {
+                        sum = sum.fma(a[i].mul(V::splat(*weights.get_unchecked(tile * TILE + i))), b[i]);
+                    }
+                }
+                sum.store(seen);
+            }
+        }
+        let (offset, factors) = scaling(chunk, from);
+        log_sum::<V>(chunk, &likelihoods, offset, &factors)
+    }
+}
+
+/// The log-likelihood from three vectors around a node; `subtree` carries frequencies and probabilities of categories.
+///
+/// # Safety
+/// The processor supports the instruction set of `V`.
+#[inline(always)]
+pub(super) unsafe fn insert<V: Doubles, const N: usize>(
+    chunk: &Chunk,
+    near: &impl Side<V, N>,
+    far: &impl Side<V, N>,
+    subtree: &impl Side<V, N>,
+    from: [Option<u32>; 3],
+) -> f64 {
+    let mut likelihoods = [Line([0.0; DOUBLES]); BLOCKS];
+    // SAFETY: blocks and categories are the chunk's; there are BLOCKS lines.
+    unsafe {
+        for category in 0..chunk.categories {
+            for block in 0..chunk.blocks {
+                let seen = likelihoods.as_mut_ptr().add(block).cast::<f64>();
+                let mut sum = V::load(seen);
+                for tile in 0..N / TILE {
+                    let a = near.tile(block, category, tile);
+                    let b = far.tile(block, category, tile);
+                    let c = subtree.tile(block, category, tile);
+                    for i in 0..TILE {
+                        sum = sum.fma(a[i].mul(b[i]), c[i]);
+                    }
+                }
+                sum.store(seen);
+            }
+        }
+        let (offset, factors) = scaling(chunk, from);
+        log_sum::<V>(chunk, &likelihoods, offset, &factors)
+    }
+}
+
+/// From the table: log-likelihood (where `log` is set), first and second derivative. `coefficients` are three lists, each
+/// `[category][eigenvalue]` and filled up to a multiple of eight.
+///
+/// # Safety
+/// The processor supports the instruction set of `V`.
+#[inline(always)]
+pub(super) unsafe fn slope<V: Doubles, const N: usize>(chunk: &Chunk, coefficients: &[f64], log: bool) -> [f64; 3] {
+    let terms = chunk.categories * N;
+    let stride = coefficients.len() / 3;
+    let patterns = chunk.blocks * DOUBLES;
+    assert!(stride >= terms && chunk.table.len() == chunk.blocks * terms && chunk.weights.len() == patterns);
+    assert!([0, patterns].contains(&chunk.invariant.len()) && [0, patterns].contains(&chunk.table_factors.len()));
+    let mut likelihoods = [Line([0.0; DOUBLES]); BLOCKS];
+    // SAFETY: the lengths were compared.
+    unsafe {
+        let c = coefficients.as_ptr();
+        let (mut first, mut second) = (V::splat(0.0), V::splat(0.0));
+        for block in 0..chunk.blocks {
+            let table = chunk.table.as_ptr().add(block * terms).cast::<f64>();
+            let zero = V::splat(0.0);
+            let (mut l, mut d1, mut d2) = (zero, zero, zero);
+            for category in 0..chunk.categories {
+                // The first eigenvalue is 0: it takes no part in the derivatives.
+                l = l.add(V::load(table.add(category * N * DOUBLES)));
+                for k in category * N + 1..(category + 1) * N {
+                    let x = V::load(table.add(k * DOUBLES));
+                    l = l.fma(x, V::splat(*c.add(k)));
+                    d1 = d1.fma(x, V::splat(*c.add(stride + k)));
+                    d2 = d2.fma(x, V::splat(*c.add(2 * stride + k)));
+                }
+            }
+            if log {
+                l.store(likelihoods.as_mut_ptr().add(block).cast());
+            }
+            let at = block * DOUBLES;
+            if !chunk.invariant.is_empty() {
+                if !chunk.table_factors.is_empty() {
+                    let factor = V::load(chunk.table_factors.as_ptr().add(at));
+                    (l, d1, d2) = (l.mul(factor), d1.mul(factor), d2.mul(factor));
+                }
+                l = l.add(V::load(chunk.invariant.as_ptr().add(at)));
+            }
+            let inverse = V::splat(1.0).div(l.max(V::splat(f64::MIN_POSITIVE)));
+            let weight = V::load(chunk.weights.as_ptr().add(at));
+            let slope = d1.mul(inverse);
+            let curvature = d2.mul(inverse).sub(slope.mul(slope));
+            first = first.fma(weight, slope);
+            second = second.fma(weight, curvature);
+        }
+        let value = if log { log_sum::<V>(chunk, &likelihoods, chunk.table_offset, &chunk.table_factors) } else { 0.0 };
+        [value, first.halving_sum(), second.halving_sum()]
+    }
+}

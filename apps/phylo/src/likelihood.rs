@@ -1,0 +1,310 @@
+//! The log-likelihood of a tree: which vectors are valid, which must be computed, and branch lengths.
+//!
+//! Every inner node has one conditional likelihood vector, which looks along one of the node's half-edges: it holds what
+//! lies behind the other two. There is a **focus**, a branch towards which all valid vectors look. To evaluate the tree
+//! at another branch, only the vectors between the two must be turned. The length of the focus branch itself is in no
+//! valid vector, so it may change freely; everything else that changes goes through here and invalidates what it must.
+
+mod newton;
+mod offload;
+
+pub use newton::{MAX_LENGTH, MIN_LENGTH, Precision};
+pub use offload::{Host, Offload};
+
+use crate::alignment::{DataType, Patterns};
+use crate::kernel::{Batch, Chunk, Constants, Operand, Source, Step, execute, tree_sum};
+use crate::model::Model;
+use crate::partition::Branches;
+use crate::tree::{HalfEdge, Tree};
+use multigrain_simd::Isa;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+/// A tree with its data, its models, and the vectors that are valid at the moment.
+pub struct Likelihood {
+    isa: Isa,
+    offload: Box<dyn Offload>,
+    tree: Tree,
+    data_types: Vec<DataType>,
+    models: Vec<Model>,
+    constants: Vec<Constants>,
+    set_of: Vec<usize>,
+    chunks: Vec<Mutex<Chunk>>,
+    /// The chunks of each partition.
+    ranges: Vec<Range<usize>>,
+    /// For each inner node the half-edge that its vector looks along.
+    oriented: Vec<Option<HalfEdge>>,
+    focus: HalfEdge,
+    batch: Batch,
+    /// `[result][partition]` of the last batch.
+    sums: Vec<[f64; 3]>,
+    scratch: Vec<f64>,
+}
+
+impl Likelihood {
+    /// The likelihood of `tree` on the given patterns with their models. The tree has one set of branch lengths, or as many
+    /// as there are partitions where they are not linked.
+    ///
+    /// # Panics
+    /// Where the number of taxa or sets does not fit, or there is no pattern at all.
+    pub fn new(
+        data: &[(&Patterns, &Model)],
+        branches: Branches,
+        tree: Tree,
+        isa: Isa,
+        offload: Box<dyn Offload>,
+    ) -> Self {
+        let set_of: Vec<usize> = match branches {
+            Branches::Linked => vec![0; data.len()],
+            Branches::Unlinked => (0..data.len()).collect(),
+        };
+        assert!(!data.is_empty() && tree.taxa() >= 3, "a likelihood needs data and at least three taxa");
+        assert_eq!(tree.sets(), set_of.iter().max().map_or(0, |m| m + 1), "sets of branch lengths");
+        let mut chunks = Vec::new();
+        let mut ranges = Vec::new();
+        for (i, (patterns, model)) in data.iter().enumerate() {
+            assert_eq!(patterns.taxa(), tree.taxa(), "taxa of tree and alignment");
+            let first = chunks.len();
+            chunks.extend(Chunk::of(patterns, i, model.categories).into_iter().map(Mutex::new));
+            ranges.push(first..chunks.len());
+        }
+        let inner = tree.taxa() - 2;
+        let mut likelihood = Likelihood {
+            isa,
+            offload,
+            focus: tree.tip(0),
+            data_types: data.iter().map(|(p, _)| p.data_type).collect(),
+            models: data.iter().map(|(_, m)| (*m).clone()).collect(),
+            constants: data.iter().map(|(p, m)| Constants::new(m, p.data_type, isa)).collect(),
+            set_of,
+            chunks,
+            ranges,
+            oriented: vec![None; inner],
+            tree,
+            batch: Batch::default(),
+            sums: vec![],
+            scratch: vec![],
+        };
+        (0..likelihood.models.len()).for_each(|p| likelihood.tell_chunks(p));
+        likelihood
+    }
+
+    /// The tree.
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// The models of the partitions.
+    pub fn models(&self) -> &[Model] {
+        &self.models
+    }
+
+    /// The set of branch lengths of each partition.
+    pub fn set_of(&self) -> &[usize] {
+        &self.set_of
+    }
+
+    /// Replaces the tree; all vectors become invalid.
+    pub fn set_tree(&mut self, tree: Tree) {
+        assert_eq!((tree.taxa(), tree.sets()), (self.tree.taxa(), self.tree.sets()));
+        self.focus = tree.tip(0);
+        self.tree = tree;
+        self.invalidate();
+    }
+
+    /// Replaces the model of a partition (with the same states and categories); all vectors become invalid.
+    pub fn set_model(&mut self, partition: usize, model: Model) {
+        self.constants[partition] = Constants::new(&model, self.data_types[partition], self.isa);
+        self.models[partition] = model;
+        self.tell_chunks(partition);
+        self.invalidate();
+    }
+
+    fn tell_chunks(&mut self, partition: usize) {
+        for chunk in &mut self.chunks[self.ranges[partition].clone()] {
+            chunk.get_mut().unwrap_or_else(PoisonError::into_inner).set_model(&self.constants[partition]);
+        }
+    }
+
+    /// Forgets all vectors.
+    pub fn invalidate(&mut self) {
+        self.oriented.fill(None);
+    }
+
+    /// Bytes of memory for conditional likelihood vectors when every inner node and `spare` others have one.
+    pub fn bytes(&self, spare: usize) -> usize {
+        let slots = self.oriented.len() + spare;
+        self.chunks.iter().map(|c| c.lock().unwrap_or_else(PoisonError::into_inner).bytes(slots)).sum()
+    }
+
+    /// The log-likelihood, evaluated at the focus.
+    pub fn log_likelihood(&mut self) -> f64 {
+        self.log_likelihoods().iter().sum()
+    }
+
+    /// The log-likelihoods of the partitions, evaluated at the focus.
+    pub fn log_likelihoods(&mut self) -> Vec<f64> {
+        let (near, far) = (self.focus, self.tree.back(self.focus));
+        self.begin();
+        self.push_turned(near);
+        self.push_turned(far);
+        let far = self.operand(near);
+        let near = self.source(near);
+        self.batch.push(Step::Evaluate { near, far, result: 0 });
+        self.run();
+        self.sums.iter().map(|s| s[0]).collect()
+    }
+
+    /// The branch towards which all valid vectors look.
+    pub fn focus(&self) -> HalfEdge {
+        self.focus
+    }
+
+    /// Makes `half`'s branch the focus: all vectors are valid and look towards it.
+    pub fn move_focus(&mut self, half: HalfEdge) {
+        self.begin();
+        self.push_focus(half);
+        self.run();
+    }
+
+    /// Adds what makes `half`'s branch the focus.
+    pub(crate) fn push_focus(&mut self, half: HalfEdge) {
+        self.push_turned(half);
+        self.push_turned(self.tree.back(half));
+        self.focus = half;
+    }
+
+    /// Begins a batch.
+    pub(crate) fn begin(&mut self) {
+        self.batch.clear(self.tree.sets());
+    }
+
+    /// Adds a step.
+    pub(crate) fn push(&mut self, step: Step) {
+        self.batch.push(step);
+    }
+
+    /// A branch of the batch, with lengths that need not be those of the tree.
+    pub(crate) fn branch(&mut self, source: Source, lengths: &[f64]) -> Operand {
+        self.batch.branch(source, lengths)
+    }
+
+    /// The vector of the node of `half`, whichever way it looks.
+    pub(crate) fn source(&self, half: HalfEdge) -> Source {
+        if self.tree.is_tip(half) { Source::Tip(half.0) } else { Source::Slot(self.tree.inner_node(half) as u32) }
+    }
+
+    /// The first slot that no node owns.
+    pub(crate) fn spare_slot(&self) -> u32 {
+        self.oriented.len() as u32
+    }
+
+    /// What lies over the branch of `half`, seen through it.
+    fn operand(&mut self, half: HalfEdge) -> Operand {
+        let source = self.source(self.tree.back(half));
+        self.batch.branch(source, self.tree.lengths(half))
+    }
+
+    /// Adds the steps after which the vector of `half`'s node, and all behind it, look along `half` and its like.
+    fn push_turned(&mut self, half: HalfEdge) {
+        let mut stack = vec![(half, false)];
+        while let Some((half, ready)) = stack.pop() {
+            if self.tree.is_tip(half) || self.oriented[self.tree.inner_node(half)] == Some(half) {
+                continue;
+            }
+            let sides = self.tree.others(half);
+            if !ready {
+                stack.push((half, true));
+                stack.extend(sides.map(|side| (self.tree.back(side), false)));
+                continue;
+            }
+            let node = self.tree.inner_node(half);
+            let [left, right] = sides.map(|side| self.operand(side));
+            self.batch.push(Step::Combine { left, right, to: node as u32 });
+            self.oriented[node] = Some(half);
+        }
+    }
+
+    /// Executes the batch, and adds the results of the chunks up by a fixed tree.
+    pub(crate) fn run(&mut self) {
+        if self.batch.is_empty() {
+            return;
+        }
+        self.batch.prepare(&self.constants, &self.set_of);
+        let Likelihood { isa, batch, constants, chunks, .. } = &*self;
+        let work = batch.work(constants[0].states()) * constants[0].categories();
+        self.offload.chunks(chunks.len(), work, &|i| {
+            let mut chunk = chunks[i].lock().unwrap_or_else(PoisonError::into_inner);
+            execute(*isa, batch, constants, &mut chunk);
+        });
+        self.collect();
+    }
+
+    fn collect(&mut self) {
+        self.sums.clear();
+        let results = self.batch.results();
+        self.sums.resize(results * self.ranges.len(), [0.0; 3]);
+        if results == 0 {
+            return;
+        }
+        let chunks = &mut self.chunks;
+        let of: Vec<&Chunk> =
+            chunks.iter_mut().map(|c| &*c.get_mut().unwrap_or_else(PoisonError::into_inner)).collect();
+        for (partition, range) in self.ranges.iter().enumerate() {
+            for result in 0..results {
+                let sum = &mut self.sums[result * self.ranges.len() + partition];
+                for (component, sum) in sum.iter_mut().enumerate() {
+                    self.scratch.clear();
+                    self.scratch.extend(of[range.clone()].iter().map(|chunk| chunk.results()[result][component]));
+                    *sum = tree_sum(&mut self.scratch);
+                }
+            }
+        }
+    }
+
+    /// The sum over partitions of a result's log-likelihood.
+    pub(crate) fn value(&self, result: usize) -> f64 {
+        let partitions = self.ranges.len();
+        self.sums[result * partitions..][..partitions].iter().map(|s| s[0]).sum()
+    }
+
+    /// A result, added up over the partitions that share a set of branch lengths.
+    fn of_set(&self, result: usize, set: usize) -> [f64; 3] {
+        let partitions = self.ranges.len();
+        let mut sum = [0.0; 3];
+        for (partition, &of) in self.set_of.iter().enumerate() {
+            if of == set {
+                let add = self.sums[result * partitions + partition];
+                sum.iter_mut().zip(add).for_each(|(s, a)| *s += a);
+            }
+        }
+        sum
+    }
+
+    /// Takes the node of `root` out of the tree. `root`'s branch must be the focus; afterwards the joined branch is.
+    pub(crate) fn prune(&mut self, root: HalfEdge) -> crate::tree::Pruned {
+        debug_assert!(self.focus == root || self.focus == self.tree.back(root));
+        let pruned = self.tree.prune(root);
+        self.focus = pruned.ends[0];
+        pruned
+    }
+
+    /// Puts the pruned node back. The focus must be the joined branch; afterwards it is that of the node.
+    pub(crate) fn put_back(&mut self, pruned: &crate::tree::Pruned) {
+        debug_assert!(pruned.ends.contains(&self.focus));
+        self.tree.put_back(pruned);
+        self.focus = pruned.root;
+    }
+
+    /// Puts the pruned node into another branch, which must be the focus. The node's own vector becomes invalid; its
+    /// branch is the focus then.
+    pub(crate) fn regraft(&mut self, root: HalfEdge, ends: [HalfEdge; 2], lengths: [&[f64]; 3]) {
+        debug_assert!(ends.contains(&self.focus));
+        self.tree.regraft(root, ends, [lengths[0], lengths[1]]);
+        for (set, &length) in lengths[2].iter().enumerate() {
+            self.tree.set_length(root, set, length);
+        }
+        self.oriented[self.tree.inner_node(root)] = None;
+        self.focus = root;
+    }
+}

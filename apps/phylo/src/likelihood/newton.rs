@@ -1,0 +1,152 @@
+//! Branch lengths by Newton's method on the table of a branch, kept within a bracket.
+
+use super::Likelihood;
+use crate::kernel::{Source, Step};
+use crate::tree::HalfEdge;
+
+/// Shortest branch under optimisation, expected substitutions a site (RAxML-NG's).
+pub const MIN_LENGTH: f64 = 1e-6;
+/// Longest branch under optimisation (RAxML-NG's).
+pub const MAX_LENGTH: f64 = 100.0;
+
+/// How exactly branch lengths are found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Precision {
+    /// A branch is done when the next step would gain less than this log-likelihood, by the quadratic model.
+    pub gain: f64,
+    /// At most so many steps for one branch.
+    pub steps: usize,
+}
+
+impl Precision {
+    /// For trees that are compared during a search.
+    pub const COARSE: Precision = Precision { gain: 1e-3, steps: 10 };
+    /// For results.
+    pub const FINE: Precision = Precision { gain: 1e-9, steps: 50 };
+    /// A single step.
+    pub const ONE: Precision = Precision { gain: f64::INFINITY, steps: 1 };
+}
+
+/// The search for one length: the derivative is positive at `low`, negative at `high`, or these are the bounds.
+#[derive(Debug, Clone, Copy)]
+struct Bracket {
+    at: f64,
+    low: f64,
+    high: f64,
+    done: bool,
+}
+
+impl Bracket {
+    fn new(start: f64) -> Bracket {
+        Bracket { at: start.clamp(MIN_LENGTH, MAX_LENGTH), low: MIN_LENGTH, high: MAX_LENGTH, done: false }
+    }
+
+    /// Moves on, given the derivatives at `at`.
+    fn step(&mut self, first: f64, second: f64, gain: f64) {
+        if first > 0.0 {
+            self.low = self.at;
+        } else {
+            self.high = self.at;
+        }
+        if self.low >= self.high || first == 0.0 {
+            self.done = true;
+            return;
+        }
+        let newton = self.at - first / second;
+        let next = if second < 0.0 && newton > self.low && newton < self.high {
+            // The quadratic model's gain is half its slope times its step.
+            self.done = first * (newton - self.at) * 0.5 < gain || (newton - self.at).abs() < 1e-9;
+            newton
+        } else if first > 0.0 && self.high == MAX_LENGTH {
+            // Not bracketed from above yet: outwards. Far out everything is flat, so Newton is not believed there.
+            (self.at * 8.0).min(MAX_LENGTH)
+        } else if first < 0.0 && self.low == MIN_LENGTH {
+            if second < 0.0 || self.at < 16.0 * MIN_LENGTH { MIN_LENGTH } else { self.at / 8.0 }
+        } else {
+            self.done = self.high - self.low < 1e-9;
+            (self.low * self.high).sqrt()
+        };
+        self.at = next;
+    }
+}
+
+impl Likelihood {
+    /// Optimises the lengths of one branch, which becomes the focus.
+    pub fn optimize_branch(&mut self, half: HalfEdge, precision: Precision) {
+        self.begin();
+        self.push_focus(half);
+        let (a, b) = (self.source(half), self.source(self.tree.back(half)));
+        let start = self.tree.lengths(half).to_vec();
+        let lengths = self.newton(a, b, start, precision);
+        for (set, length) in lengths.into_iter().enumerate() {
+            self.tree.set_length(half, set, length);
+        }
+    }
+
+    /// The best lengths of a branch between two vectors. What the batch holds already is executed first, together with the
+    /// table.
+    pub(crate) fn newton(&mut self, a: Source, b: Source, start: Vec<f64>, precision: Precision) -> Vec<f64> {
+        self.push(Step::Table { a, b });
+        let mut brackets: Vec<Bracket> = start.into_iter().map(Bracket::new).collect();
+        for step in 0..precision.steps {
+            if step > 0 {
+                self.begin();
+            }
+            let at: Vec<f64> = brackets.iter().map(|b| b.at).collect();
+            let length = self.batch.length(&at);
+            self.push(Step::Slope { length, log: false, result: 0 });
+            self.run();
+            for (set, bracket) in brackets.iter_mut().enumerate().filter(|(_, b)| !b.done) {
+                let [_, first, second] = self.of_set(0, set);
+                bracket.step(first, second, precision.gain);
+            }
+            if brackets.iter().all(|b| b.done) {
+                break;
+            }
+        }
+        brackets.into_iter().map(|b| b.at).collect()
+    }
+
+    /// The log-likelihood at other lengths of the branch whose table was made last.
+    pub(crate) fn at_lengths(&mut self, lengths: &[f64]) -> f64 {
+        self.begin();
+        let length = self.batch.length(lengths);
+        self.push(Step::Slope { length, log: true, result: 0 });
+        self.run();
+        self.value(0)
+    }
+
+    /// Optimises all branches, one after the other from the focus outwards, at most `passes` times, until a pass gains less
+    /// than `gain` of log-likelihood. Gives the log-likelihood.
+    pub fn smooth(&mut self, passes: usize, gain: f64, precision: Precision) -> f64 {
+        let mut best = self.log_likelihood();
+        for _ in 0..passes {
+            for half in self.depth_first(self.focus) {
+                self.optimize_branch(half, precision);
+            }
+            let now = self.log_likelihood();
+            let gained = now - best;
+            best = now;
+            if gained < gain {
+                break;
+            }
+        }
+        best
+    }
+
+    /// One half-edge of each branch, depth first from a branch: neighbours in the list are near each other in the tree.
+    pub(crate) fn depth_first(&self, from: HalfEdge) -> Vec<HalfEdge> {
+        let mut order = vec![];
+        let mut stack = vec![self.tree.back(from), from];
+        while let Some(half) = stack.pop() {
+            if half != self.tree.back(from) {
+                order.push(half);
+            }
+            if !self.tree.is_tip(half) {
+                let [a, b] = self.tree.others(half).map(|side| self.tree.back(side));
+                stack.extend([b, a]);
+            }
+        }
+        order
+    }
+}

@@ -1,0 +1,207 @@
+//! The likelihood of trees: against a plain reference, against references of others, the same bits everywhere.
+
+mod support;
+
+use multigrain_phylo::alignment::{Alignment, DataType, Format, Patterns, read_alignment};
+use multigrain_phylo::likelihood::{Host, Likelihood, Precision};
+use multigrain_phylo::model::{Model, ModelSpec};
+use multigrain_phylo::partition::Branches;
+use multigrain_phylo::random::{Purpose, Random};
+use multigrain_phylo::tree::{HalfEdge, Newick, Tree};
+use multigrain_simd::Isa;
+use proptest::prelude::*;
+
+fn names(taxa: usize) -> Vec<String> {
+    (0..taxa).map(|t| format!("t{t}")).collect()
+}
+
+/// A number between 0 and 1.
+fn unit(random: &mut Random) -> f64 {
+    random.below(1 << 40) as f64 / (1u64 << 40) as f64
+}
+
+/// A random tree with lengths around `scale`.
+fn random_tree(random: &mut Random, taxa: usize, sets: usize, scale: f64) -> Tree {
+    let mut tree = Tree::new(taxa, sets);
+    let lengths =
+        |random: &mut Random| -> Vec<f64> { (0..sets).map(|_| scale * (unit(random) * 5.0 - 3.0).exp()).collect() };
+    let mut ring = tree.inner(0);
+    for taxon in 0..3 {
+        let l = lengths(random);
+        tree.join(ring, tree.tip(taxon), &l);
+        ring = tree.next(ring);
+    }
+    for taxon in 3..taxa {
+        let branches: Vec<HalfEdge> = tree.branches().collect();
+        let at = branches[random.below(branches.len() as u64) as usize];
+        let root = tree.inner(taxon - 2);
+        let [a, b, c] = [lengths(random), lengths(random), lengths(random)];
+        let ends = [at, tree.back(at)];
+        tree.join(root, tree.tip(taxon), &a);
+        tree.regraft(root, ends, [&b, &c]);
+    }
+    assert!(tree.is_valid());
+    tree
+}
+
+/// Random letters, similar within a column, with some gaps and ambiguity.
+fn random_alignment(random: &mut Random, taxa: usize, sites: usize, data: DataType) -> Alignment {
+    let other: &[u8] = if data == DataType::Dna { b"RYN-" } else { b"BZX-" };
+    let mut rows = vec![Vec::new(); taxa];
+    for _ in 0..sites {
+        let common = data.letters()[random.below(data.states() as u64) as usize];
+        for row in &mut rows {
+            row.push(match random.below(10) {
+                0 => other[random.below(4) as usize],
+                1..=3 => data.letters()[random.below(data.states() as u64) as usize],
+                _ => common,
+            });
+        }
+    }
+    Alignment { names: names(taxa), rows }
+}
+
+fn patterns(random: &mut Random, taxa: usize, sites: usize, data: DataType) -> Patterns {
+    Patterns::new(&random_alignment(random, taxa, sites, data), 0..sites, data)
+}
+
+fn reference(tree: &Tree, set: usize, patterns: &Patterns, model: &Model) -> f64 {
+    let names = names(tree.taxa());
+    let newick = support::newick(&tree.to_newick(&names, set, &|_| None).to_text());
+    support::log_likelihood(&newick, &names, patterns, model)
+}
+
+const MODELS: [&str; 7] = [
+    "JC",
+    "K80{3}+G4{0.4}",
+    "GTR{1/4/0.5/0.7/6/1}+FU{0.3/0.15/0.2/0.35}+G4{0.2}",
+    "GTR{1/4/0.5/0.7/6/1}+FU{0.3/0.15/0.2/0.35}+I{0.3}+G6{1.5}",
+    "LG+G4{0.5}",
+    "WAG+FE",
+    "JTT+I{0.2}+G3{0.7}",
+];
+
+fn near(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-9 * b.abs()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn equals_a_plain_reference_at_every_branch_with_every_instruction_set(
+        seed in any::<u64>(), model in prop::sample::select(&MODELS[..]), taxa in 3usize..16, sites in 1usize..150,
+    ) {
+        let mut random = Random::new(seed, Purpose::Search, 0);
+        let spec = ModelSpec::parse(model).unwrap();
+        let patterns = patterns(&mut random, taxa, sites, spec.data_type);
+        prop_assume!(!patterns.is_empty());
+        let model = spec.model(&patterns);
+        let tree = random_tree(&mut random, taxa, 1, 0.1);
+        let expected = reference(&tree, 0, &patterns, &model);
+        let mut bits = None;
+        for isa in Isa::ALL.into_iter().filter(|isa| isa.is_supported()) {
+            let data = [(&patterns, &model)];
+            let mut likelihood = Likelihood::new(&data, Branches::Linked, tree.clone(), isa, Box::new(Host));
+            let found = likelihood.log_likelihood();
+            prop_assert!(near(found, expected), "{} {}: {} not {}", isa, spec, found, expected);
+            // A move of the focus keeps the value, up to rounding; optimised lengths are the same in bits.
+            for half in tree.branches() {
+                likelihood.move_focus(half);
+                let there = likelihood.log_likelihood();
+                prop_assert!(near(there, expected), "{} at {:?}: {} not {}", isa, half, there, expected);
+            }
+            let smooth = likelihood.smooth(2, 0.0, Precision::COARSE);
+            prop_assert!(smooth >= expected - 1e-6, "{} after {}", smooth, expected);
+            let again = reference(likelihood.tree(), 0, &patterns, &model);
+            prop_assert!(near(smooth, again), "{} {} vectors went stale: {} not {}", isa, spec, smooth, again);
+            let found = (found.to_bits(), smooth.to_bits(), likelihood.tree().clone());
+            prop_assert_eq!(bits.get_or_insert(found.clone()), &found, "{}", isa);
+        }
+    }
+
+    #[test]
+    fn partitions_add_up_linked_or_not(seed in any::<u64>(), taxa in 4usize..12, unlinked in any::<bool>()) {
+        let mut random = Random::new(seed, Purpose::Search, 1);
+        let specs = [MODELS[2], MODELS[4], MODELS[1]].map(|m| ModelSpec::parse(m).unwrap());
+        let parts: Vec<Patterns> = specs.iter().map(|s| patterns(&mut random, taxa, 30, s.data_type)).collect();
+        prop_assume!(parts.iter().all(|p| !p.is_empty()));
+        let models: Vec<Model> = specs.iter().zip(&parts).map(|(s, p)| s.model(p)).collect();
+        let tree = random_tree(&mut random, taxa, if unlinked { 3 } else { 1 }, 0.1);
+        let data: Vec<_> = parts.iter().zip(&models).collect();
+        let branches = if unlinked { Branches::Unlinked } else { Branches::Linked };
+        let mut likelihood = Likelihood::new(&data, branches, tree, Isa::detect(), Box::new(Host));
+        let before = likelihood.log_likelihood();
+        likelihood.smooth(2, 0.0, Precision::COARSE);
+        let all = likelihood.log_likelihoods();
+        for (p, value) in all.iter().enumerate() {
+            let expected = reference(likelihood.tree(), if unlinked { p } else { 0 }, &parts[p], &models[p]);
+            prop_assert!(near(*value, expected), "partition {}: {} not {}", p, value, expected);
+        }
+        prop_assert!(all.iter().sum::<f64>() >= before - 1e-6);
+    }
+
+    /// At an optimum a branch's length can be changed in neither direction with a gain that counts: on the plateaus of
+    /// long branches the quadratic model of a gain is not exact.
+    #[test]
+    fn optimised_lengths_are_optima(seed in any::<u64>(), model in prop::sample::select(&MODELS[..])) {
+        let mut random = Random::new(seed, Purpose::Search, 2);
+        let spec = ModelSpec::parse(model).unwrap();
+        let patterns = patterns(&mut random, 6, 60, spec.data_type);
+        let model = spec.model(&patterns);
+        let tree = random_tree(&mut random, 6, 1, 0.2);
+        let data = [(&patterns, &model)];
+        let mut likelihood = Likelihood::new(&data, Branches::Linked, tree, Isa::detect(), Box::new(Host));
+        for half in likelihood.tree().branches().collect::<Vec<_>>() {
+            likelihood.optimize_branch(half, Precision::FINE);
+            let best = reference(likelihood.tree(), 0, &patterns, &model);
+            for factor in [0.97, 1.03] {
+                let mut other = likelihood.tree().clone();
+                other.set_length(half, 0, other.length(half, 0) * factor);
+                let there = reference(&other, 0, &patterns, &model);
+                prop_assert!(there <= best + 1e-5, "{:?} * {}: {} after {}", half, factor, there, best);
+            }
+        }
+    }
+}
+
+/// Hundreds of taxa with long branches: without scaling everything would vanish.
+#[test]
+fn scaling_keeps_large_trees_apart_from_zero() {
+    let mut random = Random::new(5, Purpose::Search, 3);
+    for model in [MODELS[2], MODELS[3], MODELS[4]] {
+        let spec = ModelSpec::parse(model).unwrap();
+        let patterns = patterns(&mut random, 700, 20, spec.data_type);
+        let model = spec.model(&patterns);
+        let tree = random_tree(&mut random, 700, 1, 2.0);
+        let data = [(&patterns, &model)];
+        let expected = reference(&tree, 0, &patterns, &model);
+        let mut likelihood = Likelihood::new(&data, Branches::Linked, tree, Isa::detect(), Box::new(Host));
+        let found = likelihood.log_likelihood();
+        assert!(near(found, expected), "{spec}: {found} not {expected}");
+        likelihood.move_focus(HalfEdge(333));
+        assert!(near(likelihood.log_likelihood(), expected));
+    }
+}
+
+#[test]
+fn fixed_trees_of_real_alignments() {
+    let Some(folder) = support::data() else { return };
+    for name in ["primates12", "syno42", "ds1_27", "bergsten38", "hsc31aa", "sc150", "zilla500"] {
+        let (a, _) = read_alignment(&folder.join(format!("{name}.phy")), Format::Auto).unwrap();
+        let json = std::fs::read_to_string(folder.join(format!("fixed/{name}.json"))).unwrap();
+        let newick =
+            Newick::parse(&std::fs::read_to_string(folder.join(format!("fixed/{name}.nwk"))).unwrap()).unwrap();
+        let tree = Tree::from_newick(&newick, &a.names, None).unwrap();
+        let spec = ModelSpec::parse(support::string(&json, "iqtree_model")).unwrap();
+        let patterns = Patterns::new(&a, 0..a.sites(), spec.data_type);
+        let model = spec.model(&patterns);
+        for isa in Isa::ALL.into_iter().filter(|isa| isa.is_supported()) {
+            let data = [(&patterns, &model)];
+            let mut likelihood = Likelihood::new(&data, Branches::Linked, tree.clone(), isa, Box::new(Host));
+            let found = likelihood.log_likelihood();
+            let expected = support::number(&json, "lnL_reference");
+            assert!((found - expected).abs() < 1e-6, "{name} {isa}: {found}, not {expected}");
+        }
+    }
+}
