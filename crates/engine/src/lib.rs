@@ -10,7 +10,6 @@ mod copy;
 mod error;
 mod home;
 mod memory;
-mod names;
 mod run;
 mod tracing;
 

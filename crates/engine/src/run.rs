@@ -4,12 +4,12 @@ use crate::child::Interpreter;
 use crate::error::EngineError;
 use crate::home::{Home, Place, StoreLog};
 use crate::memory::Memories;
-use crate::names::Names;
 use multigrain_machine::{Driver, Machine, MachineError};
 use multigrain_plan::Plan;
+use multigrain_plan::names::Names;
 use multigrain_store::Disk;
 use multigrain_team::{Abort, Team};
-use multigrain_trace::{Breakdown, End, Mode, Recorder, Spill, Tick, Totals, Trace, rate};
+use multigrain_trace::{Breakdown, ClockInfo, End, Mode, Recorder, Spill, Tick, Totals, Trace, rate};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -111,7 +111,7 @@ pub unsafe fn run(
     };
     let timed = options.mode != Mode::Off || full;
     let tick = || if timed { multigrain_trace::now() } else { Tick::default() };
-    let header = interpreter.names.as_ref().map(Names::header);
+    let header = interpreter.names.as_ref().map(|names| names.header(ClockInfo::measured()));
     if let (Some(spill), Some(header), Some(names)) = (options.spill, &header, &interpreter.names) {
         spill.begin(header, names.slots(), names.uses()).map_err(EngineError::Trace)?;
     }
@@ -149,7 +149,8 @@ pub unsafe fn run(
             }
             None => {
                 let records = Recorder::merge_records(&recorders);
-                trace = Some(Trace { header, slots: tables.slots, uses: tables.uses, end, records });
+                let (slots, uses) = (tables.slots().to_vec(), tables.uses().to_vec());
+                trace = Some(Trace { header, slots, uses, end, records });
             }
         }
     }

@@ -2,7 +2,7 @@
 //! against those before it.
 
 use crate::error::{MachineError, Problem};
-use crate::tree::{Edge, Memory, Processor};
+use crate::tree::{Edge, LeafRate, Memory, Processor};
 use std::collections::HashMap;
 
 /// More children than any machine has; keeps products of counts far from overflow.
@@ -68,13 +68,18 @@ fn memory(memory: &Memory) -> Result<(), (&'static str, Problem)> {
         (Some(_), Some(edge)) => self::edge(edge)?,
         (None, None) => {}
     }
-    memory.processor.as_ref().map_or(Ok(()), processor)
+    memory.processor.as_ref().map_or(Ok(()), processor)?;
+    if memory.leaves.windows(2).any(|pair| pair[0].task == pair[1].task) {
+        return Err(("leaf", Problem::DuplicateName { first_line: None }));
+    }
+    memory.leaves.iter().try_for_each(leaf)
 }
 
 fn edge(edge: &Edge) -> Result<(), (&'static str, Problem)> {
     positive("edge.read", edge.read_bytes_per_second)?;
     positive("edge.write", edge.write_bytes_per_second)?;
     not_negative("edge.latency", edge.latency_ns)?;
+    not_negative("edge.fragment", edge.fragment_ns.unwrap_or(0.0))?;
     let rules = &edge.rules;
     let limits = [
         ("edge.alignment", Some(rules.alignment_bytes)),
@@ -91,6 +96,15 @@ fn edge(edge: &Edge) -> Result<(), (&'static str, Problem)> {
 fn processor(processor: &Processor) -> Result<(), (&'static str, Problem)> {
     positive("processor.rate", processor.flops_per_second)?;
     not_negative("processor.call_overhead", processor.call_overhead_ns)
+}
+
+fn leaf(leaf: &LeafRate) -> Result<(), (&'static str, Problem)> {
+    if leaf.task.trim().is_empty() || leaf.task.chars().any(char::is_control) {
+        return Err(("leaf", Problem::BadName { found: leaf.task.escape_debug().to_string() }));
+    }
+    positive("leaf", leaf.flops_per_second.unwrap_or(1.0))?;
+    positive("leaf", leaf.bytes_per_second.unwrap_or(1.0))?;
+    not_negative("leaf", leaf.call_overhead_ns.unwrap_or(0.0))
 }
 
 fn positive(key: &'static str, value: f64) -> Result<(), (&'static str, Problem)> {

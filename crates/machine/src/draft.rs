@@ -2,7 +2,7 @@
 //! laid over a base, cut at a root, ordered, and turned into a checked [`Machine`].
 
 use crate::error::{MachineError, Problem};
-use crate::tree::{Driver, Edge, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
+use crate::tree::{Driver, Edge, LeafRate, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
@@ -18,6 +18,7 @@ pub(crate) struct DraftMemory {
     pub(crate) source: Option<String>,
     pub(crate) edge: Option<DraftEdge>,
     pub(crate) processor: Option<DraftProcessor>,
+    pub(crate) leaves: Vec<LeafRate>,
     /// The line of each key that the file gives; the empty key is the table itself.
     pub(crate) lines: BTreeMap<String, usize>,
 }
@@ -28,6 +29,7 @@ pub(crate) struct DraftEdge {
     pub(crate) read: Option<f64>,
     pub(crate) write: Option<f64>,
     pub(crate) latency_ns: Option<f64>,
+    pub(crate) fragment_ns: Option<f64>,
     pub(crate) alignment: Option<u64>,
     pub(crate) transfer_max: Option<u64>,
     pub(crate) list_max: Option<u64>,
@@ -67,6 +69,7 @@ impl DraftMemory {
                 read: Some(edge.read_bytes_per_second),
                 write: Some(edge.write_bytes_per_second),
                 latency_ns: Some(edge.latency_ns),
+                fragment_ns: edge.fragment_ns,
                 alignment: Some(edge.rules.alignment_bytes),
                 transfer_max: edge.rules.transfer_bytes_max,
                 list_max: edge.rules.list_entries_max,
@@ -81,6 +84,7 @@ impl DraftMemory {
                 code_bytes: Some(processor.code_bytes),
                 source: memory.processor_source.clone(),
             }),
+            leaves: memory.leaves.clone(),
             lines: BTreeMap::new(),
         }
     }
@@ -91,12 +95,16 @@ impl DraftMemory {
         overlay!(self, over, parent, count, capacity_bytes, path, source);
         if let Some(over) = over.edge {
             let edge = self.edge.get_or_insert_default();
-            overlay!(edge, over, driver, read, write, latency_ns, alignment, transfer_max, list_max);
-            overlay!(edge, over, in_flight_max, strict, source);
+            overlay!(edge, over, driver, read, write, latency_ns, fragment_ns, alignment, transfer_max);
+            overlay!(edge, over, list_max, in_flight_max, strict, source);
         }
         if let Some(over) = over.processor {
             let processor = self.processor.get_or_insert_default();
             overlay!(processor, over, kind, rate, call_overhead_ns, code_bytes, source);
+        }
+        for leaf in over.leaves {
+            self.leaves.retain(|known| known.task != leaf.task);
+            self.leaves.push(leaf);
         }
     }
 
@@ -135,6 +143,7 @@ impl DraftMemory {
                 read_bytes_per_second: read,
                 write_bytes_per_second: edge.write.unwrap_or(read),
                 latency_ns: edge.latency_ns.ok_or_else(|| missing("edge.latency", "latency = \"100 ns\""))?,
+                fragment_ns: edge.fragment_ns,
                 rules: TransferRules {
                     alignment_bytes: edge.alignment.unwrap_or(1),
                     transfer_bytes_max: edge.transfer_max,
@@ -154,6 +163,7 @@ impl DraftMemory {
             });
             memory.processor_source.clone_from(&processor.source);
         }
+        memory.leaves.clone_from(&self.leaves);
         self.check_path()?;
         Ok(memory)
     }

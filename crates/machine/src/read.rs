@@ -4,7 +4,7 @@
 use crate::detect::DISK;
 use crate::draft::{self, DraftEdge, DraftMemory, DraftProcessor};
 use crate::error::{MachineError, Place, Problem};
-use crate::tree::{Driver, Machine, ProcessorKind};
+use crate::tree::{Driver, LeafRate, Machine, ProcessorKind};
 use crate::units::{UnitError, parse_bandwidth, parse_bytes, parse_flops, parse_time};
 use std::path::{Path, PathBuf};
 use toml::Spanned;
@@ -14,10 +14,11 @@ use toml::de::{DeTable, DeValue};
 pub const THIS_COMPUTER: &str = "this computer";
 
 const TOP_KEYS: &str = "name, description, base, root, memory";
-const MEMORY_KEYS: &str = "name, replaces, parent, count, capacity, path, source, edge, processor";
+const MEMORY_KEYS: &str = "name, replaces, parent, count, capacity, path, source, edge, processor, leaf";
 const EDGE_KEYS: &str =
-    "driver, read, write, latency, alignment, transfer_max, list_max, in_flight_max, strict, source";
+    "driver, read, write, latency, fragment, alignment, transfer_max, list_max, in_flight_max, strict, source";
 const PROCESSOR_KEYS: &str = "kind, rate, call_overhead, code, source";
+const LEAF_KEYS: &str = "rate, bytes, call_overhead, source";
 
 impl Machine {
     /// Reads the text of a machine file; `file` is its name for messages. A file with `base = "this computer"` is laid
@@ -177,6 +178,7 @@ impl Reader<'_> {
                 "source" => memory.source = Some(at.text("a text")?.to_string()),
                 "edge" => memory.edge = Some(self.edge(&at, &name, &mut memory)?),
                 "processor" => memory.processor = Some(self.processor(&at, &name, &mut memory)?),
+                "leaf" => memory.leaves = self.leaves(&at, &name, &mut memory)?,
                 _ => return Err(self.unknown(key, Some(&name), "", MEMORY_KEYS)),
             }
         }
@@ -199,6 +201,7 @@ impl Reader<'_> {
                 "read" => edge.read = Some(at.quantity(bandwidth, parse_bandwidth)?),
                 "write" => edge.write = Some(at.quantity(bandwidth, parse_bandwidth)?),
                 "latency" => edge.latency_ns = Some(at.quantity("a time such as \"160 ns\"", parse_time)?),
+                "fragment" => edge.fragment_ns = Some(at.quantity("a time such as \"12 us\"", parse_time)?),
                 "alignment" => edge.alignment = Some(at.quantity("a size such as \"16 B\"", parse_bytes)?),
                 "transfer_max" => edge.transfer_max = Some(at.quantity("a size such as \"16 KiB\"", parse_bytes)?),
                 "list_max" => edge.list_max = Some(at.whole("a whole number such as 2048")?),
@@ -237,6 +240,42 @@ impl Reader<'_> {
             }
         }
         Ok(processor)
+    }
+
+    /// `[memory.leaf.TASK]` tables.
+    fn leaves(&self, at: &At<'_>, name: &str, memory: &mut DraftMemory) -> Result<Vec<LeafRate>, MachineError> {
+        let tables = at.value.as_table().ok_or_else(|| at.wrong_type("[memory.leaf.TASK] tables"))?;
+        let mut leaves = Vec::with_capacity(tables.len());
+        for (task, value) in tables {
+            let at = self.at(value, Some(name), "leaf", task.get_ref());
+            memory.lines.insert(at.key.clone(), at.line);
+            let table = at.value.as_table().ok_or_else(|| at.wrong_type("a [memory.leaf.TASK] table"))?;
+            let mut leaf = LeafRate {
+                task: task.get_ref().to_string(),
+                flops_per_second: None,
+                bytes_per_second: None,
+                call_overhead_ns: None,
+                source: None,
+            };
+            let prefix = at.key.clone();
+            for (key, value) in table {
+                let at = self.at(value, Some(name), &prefix, key.get_ref());
+                memory.lines.insert(at.key.clone(), at.line);
+                match key.get_ref().as_ref() {
+                    "rate" => leaf.flops_per_second = Some(at.quantity("a rate such as \"20 GFLOP/s\"", parse_flops)?),
+                    "bytes" => {
+                        leaf.bytes_per_second = Some(at.quantity("a bandwidth such as \"10 GB/s\"", parse_bandwidth)?);
+                    }
+                    "call_overhead" => {
+                        leaf.call_overhead_ns = Some(at.quantity("a time such as \"50 ns\"", parse_time)?);
+                    }
+                    "source" => leaf.source = Some(at.text("a text")?.to_string()),
+                    _ => return Err(self.unknown(key, Some(name), &prefix, LEAF_KEYS)),
+                }
+            }
+            leaves.push(leaf);
+        }
+        Ok(leaves)
     }
 }
 

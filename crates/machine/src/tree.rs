@@ -43,6 +43,27 @@ pub struct Memory {
     pub edge_source: Option<String>,
     /// Where the constants of the processor come from.
     pub processor_source: Option<String>,
+    /// How fast the processor executes the leaf variants of tasks, where that is known; by name of the task. Plans do not
+    /// depend on it: only the simulator looks at it. Sorted by task.
+    pub leaves: Vec<LeafRate>,
+}
+
+/// How fast a processor executes the leaf variant of one task, besides starting it.
+///
+/// A leaf takes the time of its arithmetic at `flops_per_second` and, before that, the time in which what it touches comes
+/// through its memory, at most at `bytes_per_second`. What is not known is the processor's rate, and no limit.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LeafRate {
+    /// Name of the task.
+    pub task: String,
+    /// Floating-point operations per second, as the task counts them; finite and above 0.
+    pub flops_per_second: Option<f64>,
+    /// Bytes per second, as the task counts what it touches; finite and above 0.
+    pub bytes_per_second: Option<f64>,
+    /// What starting one costs, nanoseconds, instead of what the processor says; finite, at least 0.
+    pub call_overhead_ns: Option<f64>,
+    /// Where these constants come from.
+    pub source: Option<String>,
 }
 
 impl Memory {
@@ -59,12 +80,18 @@ impl Memory {
             source: None,
             edge_source: None,
             processor_source: None,
+            leaves: Vec::new(),
         }
     }
 
     /// `count` memories below each `parent`.
     pub fn child(name: &str, parent: MemoryId, count: usize, capacity_bytes: u64, edge: Edge) -> Memory {
         Memory { parent: Some(parent), count, edge: Some(edge), ..Memory::root(name, capacity_bytes) }
+    }
+
+    /// How fast its processor executes the leaf variant of a task, where the machine file says it.
+    pub fn leaf(&self, task: &str) -> Option<&LeafRate> {
+        self.leaves.iter().find(|leaf| leaf.task == task)
     }
 
     /// The same memory with a processor.
@@ -137,6 +164,10 @@ pub struct Edge {
     pub write_bytes_per_second: f64,
     /// From issue to the first byte, nanoseconds; finite, at least 0.
     pub latency_ns: f64,
+    /// What each fragment of a transfer costs the edge besides its bytes, nanoseconds: the seek of a disk with heads, the
+    /// command of an entry of a list; finite, at least 0. `None` where the machine file does not say. Plans do not
+    /// depend on it.
+    pub fragment_ns: Option<f64>,
     /// What a transfer along this edge must obey.
     pub rules: TransferRules,
 }
@@ -149,6 +180,7 @@ impl Edge {
             read_bytes_per_second: bytes_per_second,
             write_bytes_per_second: bytes_per_second,
             latency_ns,
+            fragment_ns: None,
             rules: TransferRules::default(),
         }
     }
@@ -236,7 +268,8 @@ impl Machine {
     ///
     /// # Errors
     /// Whatever a machine file can get wrong: two roots, a duplicate name, a zero, a leaf without processor.
-    pub fn new(name: &str, description: &str, memories: Vec<Memory>) -> Result<Machine, MachineError> {
+    pub fn new(name: &str, description: &str, mut memories: Vec<Memory>) -> Result<Machine, MachineError> {
+        memories.iter_mut().for_each(|memory| memory.leaves.sort_by(|a, b| a.task.cmp(&b.task)));
         crate::check::memories(&memories)?;
         Ok(Machine { name: name.into(), description: description.into(), memories })
     }

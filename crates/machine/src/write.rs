@@ -1,6 +1,6 @@
 //! From a machine to the text of a machine file.
 
-use crate::tree::{Edge, Machine, Memory, Processor};
+use crate::tree::{Edge, LeafRate, Machine, Memory, Processor};
 use crate::units::{format_bandwidth, format_bytes, format_flops, format_time};
 use std::fmt::Write;
 
@@ -40,6 +40,9 @@ impl Machine {
             write_processor(text, processor);
             source(text, &memory.processor_source);
         }
+        for leaf in &memory.leaves {
+            write_leaf(text, leaf);
+        }
     }
 }
 
@@ -48,6 +51,9 @@ fn write_edge(text: &mut String, edge: &Edge) {
     line(text, "read", &quoted(&format_bandwidth(edge.read_bytes_per_second)));
     line(text, "write", &quoted(&format_bandwidth(edge.write_bytes_per_second)));
     line(text, "latency", &quoted(&format_time(edge.latency_ns)));
+    if let Some(ns) = edge.fragment_ns {
+        line(text, "fragment", &quoted(&format_time(ns)));
+    }
     let rules = &edge.rules;
     if rules.alignment_bytes != 1 {
         line(text, "alignment", &quoted(&format_bytes(rules.alignment_bytes)));
@@ -73,6 +79,22 @@ fn write_processor(text: &mut String, processor: &Processor) {
     if processor.code_bytes != 0 {
         line(text, "code", &quoted(&format_bytes(processor.code_bytes)));
     }
+}
+
+/// Names of tasks are one line; as keys they need quotes, and nothing but quotes and backslashes escaped.
+fn write_leaf(text: &mut String, leaf: &LeafRate) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "[memory.leaf.\"{}\"]", leaf.task.replace('\\', "\\\\").replace('"', "\\\""));
+    if let Some(rate) = leaf.flops_per_second {
+        line(text, "rate", &quoted(&format_flops(rate)));
+    }
+    if let Some(bytes) = leaf.bytes_per_second {
+        line(text, "bytes", &quoted(&format_bandwidth(bytes)));
+    }
+    if let Some(ns) = leaf.call_overhead_ns {
+        line(text, "call_overhead", &quoted(&format_time(ns)));
+    }
+    source(text, &leaf.source);
 }
 
 fn source(text: &mut String, source: &Option<String>) {

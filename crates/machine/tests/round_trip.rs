@@ -1,7 +1,7 @@
 //! Random machines survive being written and read; no text makes the reader panic.
 
 use multigrain_machine::{
-    Driver, Edge, Machine, MachineError, Memory, MemoryId, Problem, Processor, ProcessorKind, TransferRules,
+    Driver, Edge, LeafRate, Machine, MachineError, Memory, MemoryId, Problem, Processor, ProcessorKind, TransferRules,
 };
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
@@ -27,13 +27,17 @@ fn rules() -> impl Strategy<Value = TransferRules> {
 
 fn edge() -> impl Strategy<Value = Edge> {
     let driver = proptest::sample::select(Driver::ALL.to_vec());
-    (driver, positive(), positive(), positive(), rules()).prop_map(|(driver, read, write, latency_ns, rules)| Edge {
-        driver,
-        read_bytes_per_second: read,
-        write_bytes_per_second: write,
-        latency_ns,
-        rules,
-    })
+    let fragment = proptest::option::of(positive());
+    (driver, positive(), positive(), positive(), fragment, rules()).prop_map(
+        |(driver, read, write, latency_ns, fragment_ns, rules)| Edge {
+            driver,
+            read_bytes_per_second: read,
+            write_bytes_per_second: write,
+            latency_ns,
+            fragment_ns,
+            rules,
+        },
+    )
 }
 
 fn processor() -> impl Strategy<Value = Processor> {
@@ -46,15 +50,30 @@ fn processor() -> impl Strategy<Value = Processor> {
     })
 }
 
+fn leaves() -> impl Strategy<Value = Vec<LeafRate>> {
+    let known = || proptest::option::of(positive());
+    let leaf = ("[^\\x00-\\x1f\\x7f-\\u{9f}]{0,8}", known(), known(), known(), text());
+    proptest::collection::vec(leaf, 0..3).prop_map(|leaves| {
+        let leaf = |(i, (task, flops_per_second, bytes_per_second, call_overhead_ns, source))| LeafRate {
+            task: format!("{task}{i}"),
+            flops_per_second,
+            bytes_per_second,
+            call_overhead_ns,
+            source,
+        };
+        leaves.into_iter().enumerate().map(leaf).collect()
+    })
+}
+
 fn text() -> impl Strategy<Value = Option<String>> {
     proptest::option::of(any::<String>())
 }
 
 /// A memory whose name and parent are still to be settled.
 fn memory() -> impl Strategy<Value = (Memory, Edge, usize)> {
-    let words = (text(), text(), text(), proptest::option::of(Just(PathBuf::from("."))));
+    let words = (text(), text(), text(), proptest::option::of(Just(PathBuf::from("."))), leaves());
     let values = (1usize..5000, 1u64.., edge(), processor(), any::<usize>(), "[^\\x00-\\x1f\\x7f-\\u{9f}]{0,8}");
-    (words, values).prop_map(|((source, edge_source, processor_source, path), values)| {
+    (words, values).prop_map(|((source, edge_source, processor_source, path, leaves), values)| {
         let (count, capacity_bytes, edge, processor, choice, name) = values;
         let mut memory = Memory::root(&name, capacity_bytes).with_processor(processor);
         memory.count = count;
@@ -62,6 +81,7 @@ fn memory() -> impl Strategy<Value = (Memory, Edge, usize)> {
         memory.source = source;
         memory.edge_source = edge_source;
         memory.processor_source = processor_source;
+        memory.leaves = leaves;
         (memory, edge, choice)
     })
 }

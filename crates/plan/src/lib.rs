@@ -12,6 +12,7 @@ mod edge;
 mod error;
 mod grouping;
 mod mapping;
+pub mod names;
 pub mod order;
 pub mod placement;
 mod plan;

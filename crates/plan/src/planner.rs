@@ -23,11 +23,13 @@ pub struct PlanOptions {
     pub depth_max: usize,
     /// For each array of the program, at which byte of its file its data begins; empty when they lie in no files.
     pub file_offsets_bytes: Vec<u64>,
+    /// Whether the plan is to be simulated: then edges may have drivers that this build cannot execute.
+    pub simulated: bool,
 }
 
 impl Default for PlanOptions {
     fn default() -> PlanOptions {
-        PlanOptions { disk_buffer_bytes: 8 << 20, depth_max: 2, file_offsets_bytes: Vec::new() }
+        PlanOptions { disk_buffer_bytes: 8 << 20, depth_max: 2, file_offsets_bytes: Vec::new(), simulated: false }
     }
 }
 
@@ -77,7 +79,7 @@ impl<'m> Planner<'m> {
     /// A planner for `machine`.
     ///
     /// # Errors
-    /// When the machine is not one chain of levels, or has an edge that cannot be executed here.
+    /// When the machine is not one chain of levels.
     pub fn new(machine: &'m Machine, mapping: Mapping, options: PlanOptions) -> Result<Planner<'m>, PlanError> {
         let levels = machine.levels()?;
         Ok(Planner {
@@ -328,7 +330,7 @@ impl<'m> Planner<'m> {
         if let Some(tunables) = self.chosen.get(&key) {
             return Ok(tunables.clone());
         }
-        if !facts.edge.driver.is_executable() {
+        if !facts.edge.driver.is_executable() && !self.options.simulated {
             return Err(PlanError::Driver {
                 machine: self.machine.name.clone(),
                 memory: self.machine.memory(facts.child).name.clone(),

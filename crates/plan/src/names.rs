@@ -1,14 +1,15 @@
-//! What the numbers in a run's records stand for: plans and slots, numbered once before the run.
+//! What the numbers in the records of a run stand for: plans and slots, numbered once before the run. Measured and
+//! simulated runs have the same.
 
+use crate::plan::{Body, Op, Places, Plan};
 use multigrain_machine::{Driver, Machine, MemoryId};
-use multigrain_plan::{Body, Op, Places, Plan};
 use multigrain_trace::{ArrayInfo, ClockInfo, EdgeInfo, Header, PlanInfo, SlotInfo, Use};
 use std::collections::HashMap;
 
 /// The numbers in the records of one plan.
-pub(crate) struct PlanNumbers {
+pub struct PlanNumbers {
     /// Of the plan.
-    pub(crate) plan: u32,
+    pub plan: u32,
     /// For each child, of its first slot.
     first_slots: Vec<u32>,
     /// For each task of the plan, of its name.
@@ -17,25 +18,25 @@ pub(crate) struct PlanNumbers {
 
 impl PlanNumbers {
     /// The number of a child's slot.
-    pub(crate) fn slot(&self, child: usize, slot: u32) -> u32 {
+    pub fn slot(&self, child: usize, slot: u32) -> u32 {
         self.first_slots.get(child).map_or(multigrain_trace::NO_SUBJECT, |first| first + slot)
     }
 
     /// The number of the name of the plan's task.
-    pub(crate) fn task(&self, task: u32) -> u16 {
+    pub fn task(&self, task: u32) -> u16 {
         self.tasks.get(task as usize).copied().unwrap_or(multigrain_trace::NO_INDEX)
     }
 }
 
 /// The numbers of plans and slots in the records of one run.
-pub(crate) struct Names {
+pub struct Names {
     /// For each plan, by its address.
     plans: HashMap<usize, PlanNumbers>,
     /// The numbers of tasks are those of the names in the header.
     tasks: HashMap<String, u16>,
     header: Header,
-    pub(crate) slots: Vec<SlotInfo>,
-    pub(crate) uses: Vec<Use>,
+    slots: Vec<SlotInfo>,
+    uses: Vec<Use>,
 }
 
 fn address(plan: &Plan) -> usize {
@@ -44,7 +45,7 @@ fn address(plan: &Plan) -> usize {
 
 impl Names {
     /// Numbers everything in `plan` and the plans below it.
-    pub(crate) fn of(program: &str, machine: &Machine, levels: &[MemoryId], plan: &Plan) -> Names {
+    pub fn of(program: &str, machine: &Machine, levels: &[MemoryId], plan: &Plan) -> Names {
         let edge = |pair: &[MemoryId]| {
             let (parent, child) = (machine.memory(pair[0]), machine.memory(pair[1]));
             let edge = child.edge.as_ref();
@@ -118,21 +119,23 @@ impl Names {
         }
     }
 
-    /// The names for the trace of a run that is about to begin.
-    pub(crate) fn header(&self) -> Header {
-        Header { clock: ClockInfo::measured(), ..self.header.clone() }
+    /// The names for the trace of a run that is about to begin, with the clock that its records will be timed by.
+    pub fn header(&self, clock: ClockInfo) -> Header {
+        Header { clock, ..self.header.clone() }
     }
 
-    pub(crate) fn slots(&self) -> &[SlotInfo] {
+    /// The slots, by number.
+    pub fn slots(&self) -> &[SlotInfo] {
         &self.slots
     }
 
-    pub(crate) fn uses(&self) -> &[Use] {
+    /// Which calls work on which slots, sorted.
+    pub fn uses(&self) -> &[Use] {
         &self.uses
     }
 
     /// The numbers of a plan that is part of the run.
-    pub(crate) fn of_plan(&self, plan: &Plan) -> Option<&PlanNumbers> {
+    pub fn of_plan(&self, plan: &Plan) -> Option<&PlanNumbers> {
         self.plans.get(&address(plan))
     }
 
