@@ -17,12 +17,13 @@
 //! | chance | [`Random`] | the same numbers for the same seed |
 //!
 //! On these stand interpreters of what is executed elsewhere on real machines: [`collective`] of the schedule room's step
-//! lists.
+//! lists, [`offload`] of its policies. [`papers`] has published machines, and holds the room against their figures.
 
 pub mod collective;
 mod dma;
 mod host;
 mod network;
+pub mod offload;
 pub mod papers;
 mod queue;
 mod random;

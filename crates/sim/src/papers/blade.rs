@@ -1,6 +1,6 @@
 //! The dual-Cell blade of Gaona, Fernandez and Acacio (Euro-Par 2009), in virtual time.
 
-use super::published::{Row, lines, usage};
+use super::published::{Row, lines, number, usage};
 use crate::collective::{CollectiveError, Costs, Fabric, Tier, collectives};
 use crate::{Dma, Time};
 use multigrain_schedule::{
@@ -218,8 +218,4 @@ pub fn rows() -> Result<Vec<Row>, BladeError> {
         });
     }
     Ok(rows)
-}
-
-fn number(text: &str) -> f64 {
-    text.parse().unwrap_or(f64::NAN)
 }

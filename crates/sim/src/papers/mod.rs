@@ -4,5 +4,6 @@
 
 pub mod blade;
 mod published;
+pub mod raxml;
 
 pub use published::{Row, Use, errors};

@@ -58,3 +58,8 @@ pub(super) fn lines(text: &'static str) -> impl Iterator<Item = Vec<&'static str
 pub(super) fn usage(text: &str) -> Use {
     if text == "fit" { Use::Fit } else { Use::Predict }
 }
+
+/// A number of such a file.
+pub(super) fn number(text: &str) -> f64 {
+    text.parse().unwrap_or(f64::NAN)
+}
