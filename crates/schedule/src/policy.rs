@@ -9,6 +9,9 @@
 //! no clock: time is a number that comes with the event. Threads and the simulator drive the same machine, so
 //! what a policy would do on another computer can be simulated, and a measured run can be replayed.
 //!
+//! Beside the policies, as pure: [`Granularity`] says whether it pays to off-load at all, [`Shares`] how a loop's iterations
+//! are shared out. Both learn from measurements that their caller makes.
+//!
 //! | name | what it does | waits although a worker is idle |
 //! |---|---|---|
 //! | `static` | strand `s` has worker `s mod P`, as processes pinned by hand have | yes |
@@ -35,17 +38,22 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod estimate;
 mod event;
 mod fixed;
+mod granularity;
 mod machine;
 mod marginal;
 mod mgps;
 mod name;
 mod rule;
+mod shares;
 mod workers;
 
 pub use event::{Arrival, Decision, Departure, Reason, Start};
+pub use granularity::{Granularity, Side};
 pub use machine::Machine;
 pub use mgps::TIMER_NS;
 pub use name::{Policy, PolicyError};
+pub use shares::{Part, Shares};
 pub use workers::{WORKERS_MAX, Workers};

@@ -71,7 +71,24 @@ impl ChainQueue {
 }
 
 fn full(length: u32) -> u64 {
-    u64::from(length) << BACK_SHIFT
+    range(0, length)
+}
+
+/// The word of a list that holds the numbers from `front` to less than `back`.
+pub(crate) fn range(front: u32, back: u32) -> u64 {
+    u64::from(front) | u64::from(back) << BACK_SHIFT
+}
+
+/// The owner's next number.
+#[inline]
+pub(crate) fn claim_front(list: &AtomicU64) -> Option<u32> {
+    claim_from(list, |front, back| (front, front + 1, back)).map(|number| number as u32)
+}
+
+/// The number that another worker takes.
+#[inline]
+pub(crate) fn claim_back(list: &AtomicU64) -> Option<u32> {
+    claim_from(list, |front, back| (back - 1, front, back - 1)).map(|number| number as u32)
 }
 
 /// Takes one chain from a list that is not empty: `pick` says which, and what front and back become.

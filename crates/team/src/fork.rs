@@ -193,6 +193,14 @@ fn members(part: &Post) -> Range<usize> {
 #[cold]
 #[inline(never)]
 fn report(first: &Mutex<Option<WorkerPanic>>, worker: usize, payload: Box<dyn Any + Send>) {
+    let message = message(payload);
+    lock(first).get_or_insert(WorkerPanic { worker, message });
+}
+
+/// The text of a panic.
+#[cold]
+#[inline(never)]
+pub(crate) fn message(payload: Box<dyn Any + Send>) -> String {
     let message = if let Some(text) = payload.downcast_ref::<&str>() {
         (*text).to_string()
     } else if let Some(text) = payload.downcast_ref::<String>() {
@@ -205,5 +213,5 @@ fn report(first: &Mutex<Option<WorkerPanic>>, worker: usize, payload: Box<dyn An
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(second);
     }
-    lock(first).get_or_insert(WorkerPanic { worker, message });
+    message
 }

@@ -65,6 +65,48 @@ impl Signal {
         }
     }
 
+    /// For a word that is a set of bits: sets `bits`, none of them [`SLEEPY`], and returns the word as it was. What the
+    /// caller did before is visible to whoever sees them.
+    #[inline]
+    pub(crate) fn raise(&self, bits: u64) -> u64 {
+        let before = self.word.fetch_or(bits, Ordering::Release);
+        if before & SLEEPY != 0 {
+            self.wake_all();
+        }
+        before
+    }
+
+    /// Clears `bits`, none of them [`SLEEPY`], and returns the word as it was. What the caller did before is visible to
+    /// whoever sees them cleared, and what was done before they were set is visible to the caller.
+    #[inline]
+    pub(crate) fn lower(&self, bits: u64) -> u64 {
+        let before = self.word.fetch_and(!bits, Ordering::AcqRel);
+        if before & SLEEPY != 0 {
+            self.wake_all();
+        }
+        before
+    }
+
+    /// Clears the bit `from` and sets the bit `to` in one step, if `from` is set: then true, and what was done before it
+    /// was set is visible to the caller. Wakes nobody.
+    #[inline]
+    pub(crate) fn turn(&self, from: u64, to: u64) -> bool {
+        let mut word = self.word.load(Ordering::Relaxed);
+        while word & from != 0 {
+            match self.word.compare_exchange_weak(word, word & !from | to, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(now) => word = now,
+            }
+        }
+        false
+    }
+
+    /// The word, [`SLEEPY`] included. What was done before each of its bits was set is visible to the caller.
+    #[inline]
+    pub(crate) fn word(&self) -> u64 {
+        self.word.load(Ordering::Acquire)
+    }
+
     /// Returns when the word satisfies `ready`, which must not look at [`SLEEPY`], or when `abort` is raised before.
     #[inline]
     pub(crate) fn wait_until(

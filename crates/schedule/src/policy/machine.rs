@@ -117,6 +117,11 @@ impl Machine {
         self.running.len()
     }
 
+    /// Whether the idle workers are kept for the first task in line, which wants more than there are.
+    pub fn is_held(&self) -> bool {
+        self.held_for.is_some()
+    }
+
     /// Whether one more strand may begin: see [`Policy::strands_max`].
     pub fn may_begin(&self) -> bool {
         self.strands < self.policy.strands_max(self.workers)

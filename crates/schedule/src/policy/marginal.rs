@@ -20,6 +20,7 @@
 //! first [`TRIALS`] times, afterwards so seldom that what all trials lose stays below 1 / [`REGRET`] of the time. The
 //! rest is noise of measurement: near-ties may be taken for one another.
 
+use super::estimate::Estimate;
 use super::event::{Arrival, Departure, Reason};
 use super::rule::{Choice, Rule, View};
 use std::collections::HashMap;
@@ -33,12 +34,6 @@ const HOPELESS: f64 = 1.5;
 
 /// All later trials together may cost 1/REGRET of the time.
 const REGRET: f64 = 128.0;
-
-/// The weight of a new measurement is 1/SMOOTHING, after the first.
-const SMOOTHING: f64 = 8.0;
-
-/// A measurement counts as at most so many times what was expected: a worker that lost its processor takes milliseconds.
-const OUTLIER: f64 = 4.0;
 
 #[derive(Debug)]
 pub(super) struct Marginal {
@@ -58,9 +53,8 @@ struct Class {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Rung {
-    /// Nanoseconds an iteration; 0 if never measured.
-    iteration_ns: f64,
-    measured: u32,
+    /// Nanoseconds an iteration.
+    taken: Estimate,
     /// Trials under way and done.
     tried: u32,
     /// The count of the class at which it is to be measured again.
@@ -107,23 +101,28 @@ impl Rule for Marginal {
         class.count += 1;
         let within = ladder.iter().take_while(|&&k| k <= share).count();
         let rungs = &mut class.rungs[..within];
-        let known = (0..within).filter(|&place| rungs[place].measured > 0);
-        let fastest = known.min_by(|&a, &b| rungs[a].iteration_ns.total_cmp(&rungs[b].iteration_ns)).unwrap_or(0);
+        let known = (0..within).filter(|&place| rungs[place].taken.is_known());
+        let taken = |place: usize| rungs[place].taken.value();
+        let fastest = known.min_by(|&a, &b| taken(a).total_cmp(&taken(b))).unwrap_or(0);
+        let best = rungs[fastest].taken;
         // What has not been tried often enough, in rounds, the largest first, since most loops gain.
-        let fastest_ns = rungs[fastest].iteration_ns;
         let settled =
-            |rung: &Rung| rung.tried >= TRIALS || rung.measured > 0 && rung.iteration_ns > HOPELESS * fastest_ns;
+            |rung: &Rung| rung.tried >= TRIALS || rung.taken.is_known() && rung.taken.slower_than(best) > HOPELESS;
         let unsettled = (0..within).rev().filter(|&place| !settled(&rungs[place]));
         if let Some(place) = unsettled.min_by_key(|&place| rungs[place].tried) {
             rungs[place].tried += 1;
             return Choice::UpTo(ladder[place], Reason::Trial { workers: share });
         }
         // Trials cost the more the slower they are: the pause after one is such that its loss is a fixed part of it.
-        if let Some(place) = (0..within).find(|&place| place != fastest && rungs[place].due <= class.count) {
-            let slower = rungs[place].iteration_ns / rungs[fastest].iteration_ns.max(f64::MIN_POSITIVE);
-            let pause = REGRET * within as f64 * slower.clamp(1.0, 1e6);
-            rungs[place].due = class.count + pause as u64;
-            return Choice::UpTo(ladder[place], Reason::Trial { workers: share });
+        for place in (0..within).filter(|&place| place != fastest) {
+            let pause = (REGRET * within as f64 * rungs[place].taken.slower_than(best)) as u64;
+            let due = &mut rungs[place].due;
+            if *due == 0 {
+                *due = class.count + pause;
+            } else if *due <= class.count {
+                *due = class.count + pause;
+                return Choice::UpTo(ladder[place], Reason::Trial { workers: share });
+            }
         }
         let reason = match fastest + 1 == within {
             true => Reason::Share { workers: share },
@@ -136,15 +135,6 @@ impl Rule for Marginal {
         let iteration_ns = departure.span_ns as f64 / f64::from(task.iterations.max(1));
         let (class, ladder) = self.class(task);
         let Ok(place) = ladder.binary_search(&degree) else { return };
-        let count = class.count;
-        let rung = &mut class.rungs[place];
-        rung.measured = rung.measured.saturating_add(1);
-        if rung.measured == 1 {
-            rung.iteration_ns = iteration_ns;
-            rung.due = count + REGRET as u64;
-        } else {
-            let expected = rung.iteration_ns;
-            rung.iteration_ns += (iteration_ns.min(OUTLIER * expected) - expected) / SMOOTHING;
-        }
+        class.rungs[place].taken.add(iteration_ns);
     }
 }

@@ -1,0 +1,134 @@
+//! Granularity control: does it pay to off-load tasks of this kind and length?
+//!
+//! The paper's condition is t_worker + t_code + 2 t_comm < t_host (Blagojevic et al., PPoPP 2007, section 5.2). Nobody
+//! declares these times: the left side is measured as a whole, from the call of the off-load to its return less the time
+//! spent waiting for an idle worker, the right side as the run time of the host variant. Off-loading is tried
+//! optimistically, throttled where it does not pay, and tried again now and then, the more seldom the more it lost.
+
+use super::estimate::Estimate;
+
+/// So often each side is measured before they are compared.
+const TRIALS: u32 = 4;
+
+/// Later trials of the slower side may cost 1/REGRET of the time.
+const REGRET: f64 = 128.0;
+
+/// Where a task is executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// By the strand's own thread, at once.
+    Host,
+    /// Off-loaded.
+    Worker,
+}
+
+/// What is known of tasks of one kind and length.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Granularity {
+    host: Tried,
+    worker: Tried,
+    count: u64,
+    /// Which side is tried again, and when.
+    due: Option<(Side, u64)>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Tried {
+    trials: u32,
+    taken: Estimate,
+}
+
+impl Granularity {
+    /// Nothing known yet.
+    pub fn new() -> Granularity {
+        Granularity::default()
+    }
+
+    /// Where the next task goes.
+    pub fn choose(&mut self) -> Side {
+        self.count += 1;
+        for (side, tried) in [(Side::Worker, &mut self.worker), (Side::Host, &mut self.host)] {
+            if tried.trials < TRIALS {
+                tried.trials += 1;
+                return side;
+            }
+        }
+        if !self.host.taken.is_known() || !self.worker.taken.is_known() {
+            return Side::Worker;
+        }
+        let (fast, slow, faster, slower) = match self.faster() {
+            Side::Worker => (self.worker, self.host, Side::Worker, Side::Host),
+            Side::Host => (self.host, self.worker, Side::Host, Side::Worker),
+        };
+        let pause = (REGRET * slow.taken.slower_than(fast.taken)) as u64;
+        match self.due {
+            Some((side, due)) if side == slower && due <= self.count => {
+                self.due = Some((slower, self.count + pause));
+                slower
+            }
+            Some((side, _)) if side == slower => faster,
+            _ => {
+                self.due = Some((slower, self.count + pause));
+                faster
+            }
+        }
+    }
+
+    /// A task of so many iterations took so long there.
+    pub fn measured(&mut self, side: Side, iterations: u64, taken_ns: f64) {
+        let tried = match side {
+            Side::Worker => &mut self.worker,
+            Side::Host => &mut self.host,
+        };
+        tried.taken.add(taken_ns / iterations.max(1) as f64);
+    }
+
+    /// Whether off-loading pays, as far as is known: optimistic until both sides were measured.
+    pub fn pays(&self) -> bool {
+        self.faster() == Side::Worker
+    }
+
+    fn faster(&self) -> Side {
+        let known = self.host.taken.is_known() && self.worker.taken.is_known();
+        match known && self.host.taken.value() <= self.worker.taken.value() {
+            true => Side::Host,
+            false => Side::Worker,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The time of `tasks` tasks, and how many of the last half were off-loaded.
+    fn total(tasks: u64, host_ns: impl Fn(u64) -> f64, worker_ns: impl Fn(u64) -> f64) -> (f64, u64) {
+        let (mut granularity, mut sum_ns, mut off_loaded) = (Granularity::new(), 0.0, 0);
+        for task in 0..tasks {
+            let side = granularity.choose();
+            let taken_ns = if side == Side::Host { host_ns(task) } else { worker_ns(task) };
+            granularity.measured(side, 7, taken_ns);
+            sum_ns += taken_ns;
+            off_loaded += u64::from(side == Side::Worker && task >= tasks / 2);
+        }
+        (sum_ns, off_loaded)
+    }
+
+    #[test]
+    fn the_faster_side_is_found_and_trials_cost_little() {
+        for (host_ns, worker_ns) in [(1_000.0, 5_000.0), (5_000.0, 1_000.0), (1_000.0, 990.0), (1.0, 1e6)] {
+            let tasks = 20_000;
+            let best_ns = tasks as f64 * f64::min(host_ns, worker_ns);
+            let first_ns = 4.0 * (host_ns + worker_ns);
+            let (sum_ns, off_loaded) = total(tasks, |_| host_ns, |_| worker_ns);
+            assert!(sum_ns <= best_ns * (1.0 + 1.0 / REGRET) + first_ns, "{host_ns} {worker_ns}: {sum_ns}");
+            assert_eq!(off_loaded > tasks / 4, worker_ns < host_ns, "{host_ns} {worker_ns}: {off_loaded}");
+        }
+    }
+
+    #[test]
+    fn a_change_is_noticed() {
+        let (_, off_loaded) = total(20_000, |_| 1_000.0, |task| if task < 5_000 { 3_000.0 } else { 500.0 });
+        assert!(off_loaded > 9_500, "{off_loaded}");
+    }
+}

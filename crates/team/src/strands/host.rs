@@ -1,0 +1,196 @@
+//! One thread of a run: it executes strands if it is a host, and tasks if it is a worker. One of the modules of this
+//! crate with `unsafe` in it.
+
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+use multigrain_schedule::policy::{Departure, Start};
+use multigrain_trace::Tick;
+
+use super::head::Head;
+use super::seat::Post;
+use super::share::share;
+use super::state::{Next, Order, Shared};
+use super::statistics::Statistics;
+use super::tally::Tallies;
+
+/// A strand's stack and registers. What passes at a switch is nothing.
+pub(super) type Fiber = Coroutine<(), (), (), DefaultStack>;
+
+/// What a strand sees of its own switch.
+pub(super) type Switch = Yielder<(), ()>;
+
+/// A thread of a run.
+#[derive(Debug)]
+pub(super) struct Host<'r> {
+    pub(super) shared: &'r Shared,
+    /// Its seat.
+    thread: usize,
+    /// Its number among the hosts.
+    pub(super) number: usize,
+    /// Whether it executes strands, tasks.
+    is_host: bool,
+    is_worker: bool,
+    pub(super) tallies: RefCell<Tallies>,
+    pub(super) counts: RefCell<Statistics>,
+    /// The task that a strand executes on its own thread at this moment, for messages.
+    pub(super) doing: Cell<Option<&'static str>>,
+    /// Off-loads since the last look whether another strand should have its turn.
+    pub(super) unlooked: Cell<u32>,
+    /// When the strand that runs was switched in.
+    pub(super) since: Cell<u64>,
+    orders: RefCell<Vec<Order>>,
+    helpers: RefCell<Vec<u32>>,
+    ends: RefCell<Vec<u32>>,
+}
+
+/// How many workers a task had, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taken {
+    pub(super) span_ticks: u64,
+    pub(super) busy_ticks: u64,
+}
+
+pub(super) fn clock() -> u64 {
+    multigrain_trace::now().0
+}
+
+impl<'r> Host<'r> {
+    pub(super) fn new(shared: &'r Shared, thread: usize, workers: usize) -> Host<'r> {
+        let is_worker = thread < workers;
+        Host {
+            shared,
+            thread,
+            number: if shared.shared || is_worker { thread } else { thread - workers },
+            is_host: shared.shared || !is_worker,
+            is_worker,
+            tallies: RefCell::default(),
+            counts: RefCell::default(),
+            doing: Cell::new(None),
+            unlooked: Cell::new(0),
+            since: Cell::new(0),
+            orders: RefCell::default(),
+            helpers: RefCell::default(),
+            ends: RefCell::default(),
+        }
+    }
+
+    /// Serves until the run is over. `begin` makes the strand of a number; it is told the place where it will be, and given
+    /// a stack that is free again, if there is one.
+    pub(super) fn serve(&self, begin: &mut dyn FnMut(u32, usize, Option<DefaultStack>) -> Fiber) {
+        let mut fibers: Vec<Option<Fiber>> = Vec::new();
+        let mut stacks: Vec<DefaultStack> = Vec::new();
+        let seat = &self.shared.seats[self.thread];
+        let me = std::ptr::from_ref(self).cast();
+        loop {
+            // SAFETY: this is the seat of this thread alone; the posts of a run take a `Host`.
+            if self.is_worker && unsafe { seat.serve(me) } {
+                continue;
+            }
+            seat.hear();
+            match self.shared.next(self.number, self.is_host) {
+                Next::Begin(strand) => {
+                    let place = fibers.iter().position(Option::is_none).unwrap_or_else(|| {
+                        fibers.push(None);
+                        fibers.len() - 1
+                    });
+                    fibers[place] = Some(begin(strand, place, stacks.pop()));
+                    self.go_on(&mut fibers[place], &mut stacks);
+                }
+                Next::Resume(place) => self.go_on(&mut fibers[place], &mut stacks),
+                Next::Wait => seat.wait(self.shared.spin),
+                Next::Finished => return,
+            }
+        }
+    }
+
+    fn go_on(&self, place: &mut Option<Fiber>, stacks: &mut Vec<DefaultStack>) {
+        let Some(fiber) = place else { unreachable!("only strands that have not ended are in line") };
+        self.since.set(clock());
+        self.counts.borrow_mut().switches += 1;
+        if let CoroutineResult::Return(()) = fiber.resume(()) {
+            stacks.extend(place.take().map(Fiber::into_stack));
+            self.shared.end(self.number, &mut self.orders.borrow_mut());
+            self.post_orders(None);
+        }
+    }
+
+    /// Sends out what was decided, except for the task that the caller executes itself, which is returned.
+    pub(super) fn post_orders(&self, own: Option<&Head<'_>>) -> Option<Start> {
+        let mut mine = None;
+        for order in self.orders.borrow().iter() {
+            let is_own = own.is_some_and(|own| std::ptr::addr_eq(own, order.head));
+            if is_own && order.start.master as usize == self.number && self.shared.shared {
+                mine = Some(order.start);
+                continue;
+            }
+            // SAFETY: the strand waits for this task, which starts here and nowhere else, so the head lives and nobody
+            // else uses its record.
+            unsafe { (*(*order.head).record.get()).start = Some(order.start) };
+            let post = Post { run: execute_whole, data: order.head.cast(), part: 0, leaves_first: true };
+            // SAFETY: the machine gave this worker to this task alone, so it is idle and its seat empty. The head lives
+            // until the worker puts the strand in line.
+            unsafe { self.shared.seats[order.start.master as usize].post(post) };
+        }
+        mine
+    }
+
+    pub(super) fn orders(&self) -> std::cell::RefMut<'_, Vec<Order>> {
+        self.orders.borrow_mut()
+    }
+
+    /// Executes a task as the one who leads it.
+    pub(super) fn execute(&self, head: &Head<'_>, start: &Start) -> Taken {
+        let begin = clock();
+        let mut busy_ticks = None;
+        let outcome = if start.workers.len() == 1 {
+            catch_unwind(AssertUnwindSafe(|| (head.whole)()))
+        } else {
+            let (mut helpers, mut ends) = (self.helpers.borrow_mut(), self.ends.borrow_mut());
+            helpers.clear();
+            helpers.extend(start.workers.iter().filter(|&worker| worker != start.master));
+            let participants = helpers.len() + 1;
+            self.tallies.borrow_mut().of(head.kind, head.iterations).shares(participants).ends(head.chunks, &mut ends);
+            let board = &self.shared.boards[start.master as usize];
+            // SAFETY: the machine gave these workers to this task alone, so they are idle and their seats empty; the board
+            // is that of this worker.
+            let outcome =
+                unsafe { share(board, &self.shared.seats, &helpers, &ends, head.chunk, clock, self.shared.spin) };
+            let end = clock();
+            busy_ticks = Some(self.tallies.borrow_mut().learn(head, board, participants, begin, end));
+            outcome
+        };
+        let end = clock();
+        // SAFETY: only the thread that leads the task uses its record until the strand is in line.
+        let record = unsafe { &mut *head.record.get() };
+        (record.begin_ticks, record.end_ticks) = (begin, end);
+        record.thrown = outcome.err();
+        let span_ticks = Tick(end).since(Tick(begin));
+        Taken { span_ticks, busy_ticks: busy_ticks.unwrap_or(span_ticks) }
+    }
+
+    pub(super) fn departure(&self, task: u64, taken: Taken) -> Departure {
+        let ns = |ticks| self.shared.ns(ticks) as u64;
+        Departure { task, span_ns: ns(taken.span_ticks), busy_ns: ns(taken.busy_ticks) }
+    }
+}
+
+/// What a worker does with a task that it was posted.
+///
+/// # Safety
+/// `head` points to the head of a suspended strand's task, whose start is in its record, and `me` to this thread's
+/// `Host`.
+unsafe fn execute_whole(head: *const (), _part: u32, me: *const ()) {
+    // SAFETY: by the caller; the lifetimes are those of this call.
+    let (head, me) = unsafe { (&*head.cast::<Head<'_>>(), &*me.cast::<Host<'_>>()) };
+    // SAFETY: the poster wrote it before it posted.
+    let Some(start) = (unsafe { (*head.record.get()).start }) else { unreachable!("a task without workers") };
+    let taken = me.execute(head, &start);
+    me.counts.borrow_mut().count(start.workers.len());
+    let (host, slot) = (head.host, head.slot);
+    // After this the head is gone.
+    me.shared.depart(host, slot, me.departure(start.task, taken), &mut me.orders.borrow_mut());
+    me.post_orders(None);
+}

@@ -1,0 +1,300 @@
+//! A strand, as the program in it sees it: the handle through which it off-loads.
+
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::panic::resume_unwind;
+
+use multigrain_schedule::policy::{Arrival, Side};
+use multigrain_trace::Tick;
+
+use crate::sync::Ordering;
+
+use super::fold::Fold;
+use super::head::{Head, Record};
+use super::host::{Host, Switch, clock};
+use super::parts::Parts;
+use super::task::{Chunks, Handed, Loop, Task, TaskKind};
+
+/// How long a strand goes on before others of its host have their turn, where its off-loads do not switch anyway: 5 ms.
+/// Beside it the misses in caches that a switch leads to are nothing.
+const SLICE_NS: f64 = 5e6;
+
+/// After so many off-loads as plain calls it is looked whether the slice is over.
+const CALLS_A_LOOK: u32 = 64;
+
+/// Results of chunks up to this number are kept on the stack.
+const CHUNKS_ON_STACK: usize = 64;
+
+/// A light thread of control: a function on a stack of its own, which off-loads tasks to workers.
+///
+/// While a task of it is executed elsewhere a strand is switched out, and its host goes on with another; so an off-load
+/// looks like a call, from anywhere in a deep recursion. A strand is never moved to another thread once it has begun:
+/// thread-locals and values that are not [`Send`] are safe to hold across an off-load. A lock is not safe to hold across
+/// one: another strand of the same thread that wants it would wait for ever.
+pub struct Strand<'a> {
+    pub(super) host: &'a Host<'a>,
+    pub(super) switch: &'a Switch,
+    pub(super) number: u32,
+    pub(super) place: usize,
+}
+
+impl fmt::Debug for Strand<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "strand {}", self.number)
+    }
+}
+
+/// What unwinds a strand of a run that ends before its time. Not a panic: nothing is printed.
+pub(super) struct Stopped;
+
+/// A task threw: its kind's name, and what it threw.
+pub(super) struct TaskThrew {
+    pub(super) task: &'static str,
+    pub(super) thrown: super::share::Thrown,
+}
+
+impl Strand<'_> {
+    /// Its place in the list of strands that the run was given.
+    pub fn index(&self) -> usize {
+        self.number as usize
+    }
+
+    /// Off-loads a loop and returns the combination of its results.
+    ///
+    /// The loop of `iterations` iterations is cut into chunks of `chunk`. `body` computes the result of a chunk from its
+    /// range and from its part of `parts`, arrays that the loop writes ([`Rows`](super::Rows), tuples of them, or `()`).
+    /// `combine` joins the results of neighbours, in an order that depends on the number of chunks only. So the result
+    /// does not depend on who executed what, and nothing needs to be associative. A loop without iterations has no
+    /// result.
+    ///
+    /// # Panics
+    /// If `chunk` is zero, or there are fewer rows than iterations. A panic of `body` or `combine` ends the run with an
+    /// error that names the task.
+    pub fn offload<P, R>(
+        &self,
+        kind: TaskKind,
+        iterations: usize,
+        chunk: usize,
+        parts: P,
+        body: impl Fn(Range<usize>, P::Part) -> R + Sync,
+        combine: impl Fn(R, R) -> R + Sync,
+    ) -> Option<R>
+    where
+        P: Parts,
+        R: Send,
+    {
+        assert!(chunk > 0, "task {}: chunks of no iterations", kind.name);
+        let rows = parts.iterations().unwrap_or(iterations);
+        assert!(rows >= iterations, "task {}: {iterations} iterations, but {rows} rows", kind.name);
+        if iterations == 0 {
+            return None;
+        }
+        let parts = Handed(parts);
+        let task = Loop { kind, iterations, chunk, parts, body: &body, combine: &combine, result: PhantomData };
+        Some(self.offload_task(&task))
+    }
+
+    /// Off-loads a task without a loop.
+    pub fn offload_call<R: Send>(&self, kind: TaskKind, body: impl Fn() -> R + Sync) -> R {
+        let body = move |_: Range<usize>, (): ()| body();
+        let combine = |left, _| left;
+        let parts = Handed(());
+        let task = Loop { kind, iterations: 1, chunk: 1, parts, body: &body, combine: &combine, result: PhantomData };
+        self.offload_task(&task)
+    }
+
+    /// Off-loads a task with variants of its own.
+    pub fn offload_task<T: Task>(&self, task: &T) -> T::Output {
+        let host = self.host;
+        if host.shared.stopping.load(Ordering::Relaxed) {
+            resume_unwind(Box::new(Stopped));
+        }
+        if host.shared.is_quiet() {
+            host.counts.borrow_mut().calls += 1;
+            let result = self.call(task);
+            self.look_around();
+            return result;
+        }
+        let (kind, iterations) = (task.kind(), task.iterations().max(1) as u64);
+        if host.tallies.borrow_mut().of(kind, iterations).granularity.choose() == Side::Host {
+            host.counts.borrow_mut().on_host += 1;
+            let begin = clock();
+            let result = self.call(task);
+            self.measured(Side::Host, kind, iterations, Tick(clock()).since(Tick(begin)));
+            return result;
+        }
+        self.offload_now(task)
+    }
+
+    /// Lets the other strands of this host go on, if there are any; this one has its turn again after them.
+    pub fn give_way(&self) {
+        if self.host.shared.give_way(self.host.number, self.place, &mut self.host.orders()) {
+            self.host.post_orders(None);
+            self.switch_out();
+        }
+    }
+
+    /// Executes a task on the strand's own stack.
+    fn call<T: Task>(&self, task: &T) -> T::Output {
+        self.host.doing.set(Some(task.kind().name));
+        let result = task.on_host();
+        self.host.doing.set(None);
+        result
+    }
+
+    /// Gives way when the slice is over. Looks at the clock only now and then.
+    #[inline]
+    fn look_around(&self) {
+        let unlooked = self.host.unlooked.get() + 1;
+        self.host.unlooked.set(unlooked % CALLS_A_LOOK);
+        if unlooked == CALLS_A_LOOK && self.slice_ns() > SLICE_NS {
+            self.host.since.set(clock());
+            self.give_way();
+        }
+    }
+
+    fn slice_ns(&self) -> f64 {
+        self.host.shared.ns(Tick(clock()).since(Tick(self.host.since.get())))
+    }
+
+    fn measured(&self, side: Side, kind: TaskKind, iterations: u64, ticks: u64) {
+        let taken_ns = self.host.shared.ns(ticks);
+        self.host.tallies.borrow_mut().of(kind, iterations).granularity.measured(side, iterations, taken_ns);
+    }
+
+    fn switch_out(&self) {
+        self.switch.suspend(());
+    }
+
+    fn offload_now<T: Task>(&self, task: &T) -> T::Output {
+        let chunks = Chunks::of(task);
+        let count = chunks.count();
+        let whole = Slot::new();
+        let on_stack = [const { Slot::new() }; CHUNKS_ON_STACK];
+        let on_heap: Vec<Slot<T::Output>>;
+        let slots = if count <= CHUNKS_ON_STACK {
+            &on_stack[..count]
+        } else {
+            on_heap = (0..count).map(|_| Slot::new()).collect();
+            &on_heap[..]
+        };
+        let head = Head {
+            chunk: &|chunk| {
+                let result = task.part(chunks.range(chunk as usize));
+                // SAFETY: each chunk is executed once.
+                unsafe { slots[chunk as usize].set(result) };
+            },
+            whole: &|| {
+                let result = task.on_worker();
+                // SAFETY: the task is executed once.
+                unsafe { whole.set(result) };
+            },
+            chunks: u32::try_from(count).unwrap_or_else(|_| panic!("a loop of {count} chunks: make them longer")),
+            iterations: task.iterations().max(1) as u64,
+            kind: task.kind(),
+            host: self.host.number,
+            slot: self.place,
+            record: UnsafeCell::default(),
+        };
+        self.run(&head);
+        // SAFETY: the task is done, and what its workers did is visible here.
+        if let Some(result) = unsafe { whole.take() } {
+            return result;
+        }
+        let combine = |left, right| task.combine(left, right);
+        let mut fold = Fold::new();
+        for slot in slots {
+            // SAFETY: as above.
+            let Some(result) = (unsafe { slot.take() }) else { unreachable!("every chunk was executed") };
+            fold.push(result, &combine);
+        }
+        fold.finish(&combine).unwrap_or_else(|| unreachable!("there is at least one chunk"))
+    }
+
+    /// Returns when the task is done, on whichever workers.
+    fn run(&self, head: &Head<'_>) {
+        let (host, shared) = (self.host, self.host.shared);
+        let called = clock();
+        let near = shared.shared.then_some(host.number as u32);
+        let arrival =
+            Arrival { task: 0, strand: self.number, kind: head.kind.number.into(), iterations: head.chunks, near };
+        let task = shared.arrive(host.number, arrival, head, &mut host.orders());
+        let mut workers = 1;
+        match host.post_orders(Some(head)) {
+            Some(start) => {
+                let taken = host.execute(head, &start);
+                workers = start.workers.len();
+                host.counts.borrow_mut().count(workers);
+                let departure = host.departure(task, taken);
+                let goes_on = shared.depart_and_go_on(host.number, self.place, departure, &mut host.orders());
+                host.post_orders(None);
+                if !goes_on {
+                    self.switch_out();
+                } else if self.slice_ns() > SLICE_NS {
+                    host.since.set(clock());
+                    self.give_way();
+                }
+            }
+            None => {
+                host.counts.borrow_mut().waits += 1;
+                self.switch_out();
+            }
+        }
+        // SAFETY: the strand goes on, so whoever led the task has used the record for the last time, before it put the
+        // strand in line under the lock under which it was taken out.
+        let record = unsafe { &mut *head.record.get() };
+        if let Some(thrown) = record.thrown.take() {
+            resume_unwind(Box::new(TaskThrew { task: head.kind.name, thrown }));
+        }
+        self.learn(head, record, called, workers);
+    }
+
+    /// What the off-load took, less the time in which it waited for a worker.
+    fn learn(&self, head: &Head<'_>, record: &Record, called: u64, workers: u32) {
+        let shared = self.host.shared;
+        if shared.shared && workers == 1 && record.start.is_none() {
+            // One worker, its own: a call, only dearer. It says what the host variant takes.
+            let ticks = Tick(record.end_ticks).since(Tick(record.begin_ticks));
+            return self.measured(Side::Host, head.kind, head.iterations, ticks);
+        }
+        let returned = clock();
+        let after = Tick(returned).since(Tick(record.end_ticks));
+        let computed = Tick(record.end_ticks).since(Tick(record.begin_ticks));
+        let before = Tick(record.begin_ticks).since(Tick(called));
+        // A task that was begun late waited for a worker, a strand that went on late for its host. Of both, only what a
+        // hand-over takes is the price of off-loading.
+        let bounded = |ticks: u64| ticks.min((HAND_OVER_NS_MAX / shared.ns(1)) as u64);
+        self.measured(Side::Worker, head.kind, head.iterations, bounded(before) + computed + bounded(after));
+    }
+}
+
+/// No hand-over to an idle worker that is awake takes longer: what does was waiting.
+const HAND_OVER_NS_MAX: f64 = 2_000.0;
+
+/// The result of a chunk, or of a task: written by one thread, then read by another.
+struct Slot<T>(UnsafeCell<Option<T>>);
+
+// SAFETY: `set` is called once, by one thread, before anybody calls `take`; the value can be sent.
+unsafe impl<T: Send> Sync for Slot<T> {}
+
+impl<T> Slot<T> {
+    const fn new() -> Slot<T> {
+        Slot(UnsafeCell::new(None))
+    }
+
+    /// # Safety
+    /// Nobody else uses the slot meanwhile.
+    unsafe fn set(&self, value: T) {
+        // SAFETY: by the caller.
+        unsafe { *self.0.get() = Some(value) };
+    }
+
+    /// # Safety
+    /// Nobody else uses the slot meanwhile, and what was done by whoever set it is visible.
+    unsafe fn take(&self) -> Option<T> {
+        // SAFETY: by the caller.
+        unsafe { (*self.0.get()).take() }
+    }
+}

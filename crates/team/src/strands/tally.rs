@@ -1,0 +1,54 @@
+//! What one thread has learnt about the tasks it leads: whether to off-load them, and how to share their loops.
+
+use multigrain_schedule::policy::{Granularity, Part, Shares};
+
+use super::head::Head;
+use super::share::Board;
+use super::task::TaskKind;
+
+/// By kind and power of two of the length. There are few, so they are searched from the front.
+#[derive(Debug, Default)]
+pub(super) struct Tallies {
+    all: Vec<((u16, u32), Tally)>,
+    parts: Vec<Part>,
+}
+
+/// About tasks of one kind and length.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) granularity: Granularity,
+    /// By number of participants.
+    shares: Vec<Option<Shares>>,
+}
+
+impl Tallies {
+    pub(super) fn of(&mut self, kind: TaskKind, iterations: u64) -> &mut Tally {
+        let key = (kind.number, iterations.max(1).ilog2());
+        let place = self.all.iter().position(|(other, _)| *other == key).unwrap_or_else(|| {
+            self.all.push((key, Tally::default()));
+            self.all.len() - 1
+        });
+        &mut self.all[place].1
+    }
+
+    /// Learns from a loop that is done; returns how long its participants computed, all together.
+    pub(super) fn learn(&mut self, head: &Head<'_>, board: &Board, participants: usize, begin: u64, end: u64) -> u64 {
+        let mut parts = std::mem::take(&mut self.parts);
+        parts.clear();
+        parts.extend((0..participants).map(|participant| board.part(participant, begin, end)));
+        let busy = parts.iter().map(|part| part.busy as u64).sum();
+        self.of(head.kind, head.iterations).shares(participants).learn(&parts);
+        self.parts = parts;
+        busy
+    }
+}
+
+impl Tally {
+    /// The shares of so many participants.
+    pub(super) fn shares(&mut self, participants: usize) -> &mut Shares {
+        if self.shares.len() <= participants {
+            self.shares.resize(participants + 1, None);
+        }
+        self.shares[participants].get_or_insert_with(|| Shares::new(participants))
+    }
+}

@@ -1,0 +1,257 @@
+//! Strands under every policy: results that depend on nothing, errors that name who failed.
+#![cfg(not(loom))]
+
+use std::cell::{Cell, RefCell};
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use multigrain_team::SpinLimit;
+use multigrain_team::strands::{
+    Hosts, Outcome, Policy, Rows, RunError, Scheduler, SchedulerError, SchedulerOptions, Strand, Task, TaskKind,
+};
+use proptest::prelude::*;
+
+const GROW: TaskKind = TaskKind::new(0, "grow");
+const SUM: TaskKind = TaskKind::new(1, "sum");
+const CALL: TaskKind = TaskKind::new(2, "call");
+
+fn options(policy: &str, workers: usize, hosts: Hosts) -> SchedulerOptions {
+    let policy: Policy = policy.parse().unwrap();
+    SchedulerOptions { policy, workers, hosts, ..SchedulerOptions::default() }
+}
+
+/// A search in miniature: arrays that are written, sums whose order shows in their last bits, a recursion.
+fn search(strand: &Strand<'_>, steps: usize, length: usize, chunk: usize) -> (f64, f64, u64) {
+    let mut array: Vec<f64> = (0..length).map(|i| 1.0 / (1 + i + strand.index()) as f64).collect();
+    let mut counts = vec![0u32; length];
+    let mut total = 0.0;
+    for step in 0..steps {
+        let rows = (Rows::new(&mut array, 1), Rows::new(&mut counts, 1));
+        let grow = |range: Range<usize>, (values, counts): (&mut [f64], &mut [u32])| {
+            for (i, (value, count)) in range.zip(values.iter_mut().zip(counts)) {
+                *value = (*value * 1.37 + i as f64 * 1e-3).sqrt();
+                *count += 1;
+            }
+        };
+        strand.offload(GROW, length, chunk, rows, grow, |(), ()| ());
+        let sum = strand.offload(SUM, length, chunk, (), |range, ()| array[range].iter().sum::<f64>(), |a, b| a + b);
+        total += sum.unwrap_or(0.0) * (step + 1) as f64;
+    }
+    assert!(counts.iter().all(|&count| count as usize == steps), "every iteration once a step");
+    (total, array.iter().sum(), depth(strand, 40))
+}
+
+fn depth(strand: &Strand<'_>, level: u64) -> u64 {
+    if level == 0 {
+        return strand.offload_call(CALL, || 1);
+    }
+    depth(strand, level - 1) + if level.is_multiple_of(8) { strand.offload_call(CALL, || level) } else { 0 }
+}
+
+fn run_searches(options: SchedulerOptions, strands: usize, steps: usize, length: usize) -> Outcome<(f64, f64, u64)> {
+    let scheduler = Scheduler::new(options).unwrap();
+    scheduler.run((0..strands).map(|_| |strand: &Strand<'_>| search(strand, steps, length, 16)).collect()).unwrap()
+}
+
+fn policy(workers: usize) -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just("static".to_owned()),
+        Just("edtlp".to_owned()),
+        (1..=workers).prop_map(|k| format!("llp:{k}")),
+        (1..=workers).prop_map(|k| format!("hybrid:{k}")),
+        Just("mgps".to_owned()),
+        Just("marginal".to_owned()),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 1 } else { 48 }, ..ProptestConfig::default() })]
+
+    /// Policy, workers, hosts, strands at once: none of them shows in a bit of the results.
+    #[test]
+    fn results_depend_on_nothing(
+        (workers, policy) in (1..5usize).prop_flat_map(|workers| (Just(workers), policy(workers))),
+        own_hosts in prop::option::of(1..3usize),
+        strands in 0..9usize,
+        strands_max in prop::option::of(1..9usize),
+        length in prop_oneof![Just(0usize), 1..40usize, 900..1500usize],
+        spin in prop_oneof![Just(0u32), Just(16), Just(2000)],
+    ) {
+        let hosts = own_hosts.map_or(Hosts::Workers, Hosts::Own);
+        let plain = run_searches(options("edtlp", 1, Hosts::Workers), strands, 12, length).results;
+        let spin = SpinLimit::from_polls(spin);
+        let options = SchedulerOptions { strands_max, spin, ..options(&policy, workers, hosts) };
+        let outcome = run_searches(options, strands, 12, length);
+        prop_assert_eq!(outcome.results, plain);
+    }
+}
+
+#[test]
+fn thousands_of_strands_at_once_have_their_turns() {
+    const STRANDS: usize = 2000;
+    let options =
+        SchedulerOptions { strands_max: Some(STRANDS), stack_bytes: 64 << 10, ..options("edtlp", 2, Hosts::Own(1)) };
+    let begun = AtomicUsize::new(0);
+    let strand = |strand: &Strand<'_>| {
+        begun.fetch_add(1, Ordering::Relaxed);
+        let first = strand.offload_call(CALL, || 1);
+        // Round robin: by the time of the second turn everybody has had the first.
+        strand.give_way();
+        let seen = begun.load(Ordering::Relaxed);
+        first + strand.offload_call(CALL, || seen)
+    };
+    let outcome = Scheduler::new(options).unwrap().run(vec![strand; STRANDS]).unwrap();
+    let last = &outcome.results[STRANDS - 1];
+    assert_eq!(*last, STRANDS + 1);
+    assert!(outcome.results.iter().filter(|&&seen| seen > STRANDS / 2).count() > STRANDS / 2);
+}
+
+#[test]
+fn a_strand_stays_on_its_thread() {
+    thread_local!(static HERE: Cell<usize> = const { Cell::new(0) });
+    for hosts in [Hosts::Workers, Hosts::Own(2)] {
+        let options = SchedulerOptions { strands_max: Some(8), ..options("mgps", 2, hosts) };
+        let strand = |strand: &Strand<'_>| {
+            let thread = std::thread::current().id();
+            let shared = Rc::new(RefCell::new(0));
+            let held = Rc::clone(&shared);
+            for _ in 0..200 {
+                *held.borrow_mut() += strand.offload_call(CALL, || 1);
+                HERE.with(|here| here.set(here.get() + 1));
+                strand.give_way();
+                assert_eq!(std::thread::current().id(), thread);
+            }
+            *shared.borrow()
+        };
+        let outcome = Scheduler::new(options).unwrap().run(vec![strand; 8]).unwrap();
+        assert_eq!(outcome.results, [200; 8]);
+    }
+}
+
+#[test]
+fn loops_are_shared_and_tasks_are_called() {
+    // Long enough that helpers come: some of a thousand loops of 64 chunks of some microseconds.
+    let busy = |strand: &Strand<'_>| {
+        for _ in 0..300 {
+            let spin = |range: Range<usize>, ()| range.fold(1.0f64, |x, i| (x + i as f64).sqrt());
+            strand.offload(SUM, 64 * 500, 500, (), spin, f64::max);
+        }
+    };
+    let scheduler = Scheduler::new(options("llp:2", 2, Hosts::Own(1))).unwrap();
+    let statistics = scheduler.run(vec![busy]).unwrap().statistics;
+    assert_eq!(statistics.on_teams + statistics.on_host, 300);
+    assert!(statistics.on_teams > 0 && statistics.team_workers == 2 * statistics.on_teams, "{statistics:?}");
+    // On one worker that is the host there is nobody to ask.
+    let scheduler = Scheduler::new(options("mgps", 1, Hosts::Workers)).unwrap();
+    assert_eq!(scheduler.run(vec![busy; 2]).unwrap().statistics.calls, 600);
+}
+
+/// A task with three variants that say who they are.
+struct Told;
+
+impl Task for Told {
+    type Output = &'static str;
+    fn kind(&self) -> TaskKind {
+        TaskKind::new(7, "told")
+    }
+    fn iterations(&self) -> usize {
+        8
+    }
+    fn chunk(&self) -> usize {
+        1
+    }
+    fn part(&self, _: Range<usize>) -> &'static str {
+        "team"
+    }
+    fn combine(&self, left: &'static str, right: &'static str) -> &'static str {
+        assert_eq!(left, right);
+        left
+    }
+    fn on_worker(&self) -> &'static str {
+        "worker"
+    }
+    fn on_host(&self) -> &'static str {
+        "host"
+    }
+}
+
+#[test]
+fn the_variants_are_the_tasks_own() {
+    let told = |strand: &Strand<'_>| strand.offload_task(&Told);
+    for (policy, hosts, expected) in
+        [("edtlp", Hosts::Own(1), "worker"), ("llp:2", Hosts::Own(1), "team"), ("llp:2", Hosts::Workers, "team")]
+    {
+        let scheduler = Scheduler::new(options(policy, 2, hosts)).unwrap();
+        assert_eq!(scheduler.run(vec![told]).unwrap().results, [expected], "{policy}");
+    }
+    let scheduler = Scheduler::new(options("edtlp", 1, Hosts::Workers)).unwrap();
+    assert_eq!(scheduler.run(vec![told]).unwrap().results, ["host"]);
+}
+
+#[test]
+fn whoever_panics_is_named_and_the_others_end() {
+    let quiet = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut told = Vec::new();
+    for (policy, workers, hosts) in [
+        ("edtlp", 1, Hosts::Workers),
+        ("mgps", 2, Hosts::Workers),
+        ("llp:2", 2, Hosts::Workers),
+        ("edtlp", 2, Hosts::Own(1)),
+        ("llp:2", 2, Hosts::Own(2)),
+    ] {
+        let options = SchedulerOptions { strands_max: Some(4), ..options(policy, workers, hosts) };
+        let scheduler = Scheduler::new(options).unwrap();
+        let ended = AtomicUsize::new(0);
+        let strand = |what: &'static str| {
+            let ended = &ended;
+            move |strand: &Strand<'_>| {
+                struct Ends<'a>(&'a AtomicUsize);
+                impl Drop for Ends<'_> {
+                    fn drop(&mut self) {
+                        self.0.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+                let _ends = Ends(ended);
+                for round in 0..1_000_000 {
+                    let body = |range: Range<usize>, ()| {
+                        assert!(strand_is_fine(what, round, range.start), "in the loop");
+                    };
+                    strand.offload(SUM, 64, 4, (), body, |(), ()| ());
+                    assert!(what != "strand" || round != 50, "outside");
+                }
+            }
+        };
+        for (what, expected) in
+            [("task", "task sum of strand 2 panicked: in the loop"), ("strand", "strand 2 panicked: outside")]
+        {
+            ended.store(0, Ordering::Relaxed);
+            let error = scheduler.run(["", "", what, ""].map(strand).into()).unwrap_err();
+            told.push((error.to_string(), expected, error));
+        }
+        // And it can be used again.
+        let fine = scheduler.run(vec![|strand: &Strand<'_>| strand.offload_call(CALL, || 3); 3]);
+        assert_eq!(fine.unwrap().results, [3; 3]);
+    }
+    std::panic::set_hook(quiet);
+    for (text, expected, error) in told {
+        assert_eq!(text, expected);
+        assert!(matches!(error, RunError::Task { strand: 2, .. } | RunError::Strand { strand: 2, .. }));
+    }
+}
+
+fn strand_is_fine(what: &str, round: usize, iteration: usize) -> bool {
+    what != "task" || round != 50 || iteration != 40
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let refused = |options| Scheduler::new(options).unwrap_err();
+    assert!(matches!(refused(options("llp:3", 2, Hosts::Workers)), SchedulerError::Policy(_)));
+    assert!(matches!(refused(options("mgps", 0, Hosts::Workers)), SchedulerError::Policy(_)));
+    assert!(matches!(refused(options("mgps", 1, Hosts::Own(0))), SchedulerError::Hosts { hosts: 0 }));
+    let huge = SchedulerOptions { stack_bytes: 1 << 60, ..options("mgps", 1, Hosts::Workers) };
+    let error = Scheduler::new(huge).unwrap().run(vec![|_: &Strand<'_>| ()]).unwrap_err();
+    assert!(error.to_string().starts_with("no memory for the stack of strand 0"), "{error}");
+}
