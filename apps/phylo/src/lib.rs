@@ -24,8 +24,11 @@ pub mod job;
 pub mod kernel;
 pub mod likelihood;
 pub mod model;
+mod optimize;
+pub mod parsimony;
 pub mod partition;
 pub mod random;
+pub mod search;
 pub mod support;
 pub mod tree;
 

@@ -120,6 +120,18 @@ impl Likelihood {
         self.invalidate();
     }
 
+    /// Replaces the model of one partition and gives its log-likelihood. All vectors of other partitions must be valid and
+    /// stay so; only this partition's are computed.
+    pub(crate) fn try_model(&mut self, partition: usize, model: Model) -> f64 {
+        self.constants[partition] = Constants::new(&model, self.data_types[partition], self.isa);
+        self.models[partition] = model;
+        self.tell_chunks(partition);
+        self.invalidate();
+        self.push_log_likelihood();
+        self.run_on(partition..partition + 1);
+        self.sums[partition][0]
+    }
+
     fn tell_chunks(&mut self, partition: usize) {
         for chunk in &mut self.chunks[self.ranges[partition].clone()] {
             chunk.get_mut().unwrap_or_else(PoisonError::into_inner).set_model(&self.constants[partition]);
@@ -144,6 +156,12 @@ impl Likelihood {
 
     /// The log-likelihoods of the partitions, evaluated at the focus.
     pub fn log_likelihoods(&mut self) -> Vec<f64> {
+        self.push_log_likelihood();
+        self.run();
+        self.sums.iter().map(|s| s[0]).collect()
+    }
+
+    fn push_log_likelihood(&mut self) {
         let (near, far) = (self.focus, self.tree.back(self.focus));
         self.begin();
         self.push_turned(near);
@@ -151,8 +169,6 @@ impl Likelihood {
         let far = self.operand(near);
         let near = self.source(near);
         self.batch.push(Step::Evaluate { near, far, result: 0 });
-        self.run();
-        self.sums.iter().map(|s| s[0]).collect()
     }
 
     /// The branch towards which all valid vectors look.
@@ -227,20 +243,27 @@ impl Likelihood {
 
     /// Executes the batch, and adds the results of the chunks up by a fixed tree.
     pub(crate) fn run(&mut self) {
-        if self.batch.is_empty() {
+        self.run_on(0..self.models.len());
+    }
+
+    /// Executes the batch on the chunks of some partitions; results of others are 0.
+    fn run_on(&mut self, partitions: Range<usize>) {
+        if self.batch.is_empty() || partitions.is_empty() {
             return;
         }
-        self.batch.prepare(&self.constants, &self.set_of);
+        self.batch.prepare(&self.constants, &self.set_of, partitions.clone());
+        let of = self.ranges[partitions.start].start..self.ranges[partitions.end - 1].end;
         let Likelihood { isa, batch, constants, chunks, .. } = &*self;
+        let chunks = &chunks[of];
         let work = batch.work(constants[0].states()) * constants[0].categories();
         self.offload.chunks(chunks.len(), work, &|i| {
             let mut chunk = chunks[i].lock().unwrap_or_else(PoisonError::into_inner);
             execute(*isa, batch, constants, &mut chunk);
         });
-        self.collect();
+        self.collect(partitions);
     }
 
-    fn collect(&mut self) {
+    fn collect(&mut self, partitions: Range<usize>) {
         self.sums.clear();
         let results = self.batch.results();
         self.sums.resize(results * self.ranges.len(), [0.0; 3]);
@@ -250,7 +273,7 @@ impl Likelihood {
         let chunks = &mut self.chunks;
         let of: Vec<&Chunk> =
             chunks.iter_mut().map(|c| &*c.get_mut().unwrap_or_else(PoisonError::into_inner)).collect();
-        for (partition, range) in self.ranges.iter().enumerate() {
+        for (partition, range) in self.ranges.iter().enumerate().filter(|(p, _)| partitions.contains(p)) {
             for result in 0..results {
                 let sum = &mut self.sums[result * self.ranges.len() + partition];
                 for (component, sum) in sum.iter_mut().enumerate() {

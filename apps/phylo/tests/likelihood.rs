@@ -3,7 +3,7 @@
 mod support;
 
 use multigrain_phylo::alignment::{Alignment, DataType, Format, Patterns, read_alignment};
-use multigrain_phylo::likelihood::{Host, Likelihood, Precision};
+use multigrain_phylo::likelihood::{Host, Likelihood, MAX_LENGTH, MIN_LENGTH, Precision};
 use multigrain_phylo::model::{Model, ModelSpec};
 use multigrain_phylo::partition::Branches;
 use multigrain_phylo::random::{Purpose, Random};
@@ -86,7 +86,7 @@ fn near(a: f64, b: f64) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
     fn equals_a_plain_reference_at_every_branch_with_every_instruction_set(
@@ -157,7 +157,7 @@ proptest! {
             let best = reference(likelihood.tree(), 0, &patterns, &model);
             for factor in [0.97, 1.03] {
                 let mut other = likelihood.tree().clone();
-                other.set_length(half, 0, other.length(half, 0) * factor);
+                other.set_length(half, 0, (other.length(half, 0) * factor).clamp(MIN_LENGTH, MAX_LENGTH));
                 let there = reference(&other, 0, &patterns, &model);
                 prop_assert!(there <= best + 1e-5, "{:?} * {}: {} after {}", half, factor, there, best);
             }

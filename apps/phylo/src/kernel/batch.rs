@@ -172,10 +172,12 @@ impl Batch {
     }
 
     /// Computes what the steps need: transition matrices, tables of tips, coefficients of slopes. `set_of` gives the set
-    /// of branch lengths of each partition.
-    pub fn prepare(&mut self, constants: &[Constants], set_of: &[usize]) {
+    /// of branch lengths of each partition; `only` are the partitions on whose chunks the batch will run.
+    pub fn prepare(&mut self, constants: &[Constants], set_of: &[usize], only: std::ops::Range<usize>) {
         self.partitions.resize_with(constants.len(), PartitionMatrices::default);
-        for ((matrices, constants), &set) in self.partitions.iter_mut().zip(constants).zip(set_of) {
+        for partition in only {
+            let (matrices, constants, set) =
+                (&mut self.partitions[partition], &constants[partition], set_of[partition]);
             let tips = &self.tips;
             let branches = self.lengths.iter().skip(set).step_by(self.sets).copied().zip(tips.iter().copied());
             constants.transitions(branches, &mut matrices.matrices, &mut matrices.tables);

@@ -1,0 +1,134 @@
+//! Parameters of models by maximum likelihood: Brent's method for single ones, BFGS for those that hang together.
+
+mod bfgs;
+mod brent;
+
+use crate::likelihood::{Likelihood, Precision};
+use crate::model::{Model, bounds};
+use bfgs::maximize;
+use brent::maximum;
+
+impl Likelihood {
+    /// Optimises all free parameters and the branch lengths in turn, until a round gains less than `gain` of
+    /// log-likelihood. Gives the log-likelihood.
+    pub fn optimize_all(&mut self, gain: f64) -> f64 {
+        let mut best = self.log_likelihood();
+        for _ in 0..100 {
+            self.optimize_models(gain);
+            let now = self.smooth(8, gain, Precision { gain: gain * 1e-3, steps: 20 });
+            let gained = now - best;
+            best = now;
+            if gained < gain {
+                break;
+            }
+        }
+        best
+    }
+
+    /// Optimises the free parameters of each partition's model for the present branch lengths, to about `gain` of
+    /// log-likelihood. Gives the log-likelihood.
+    pub fn optimize_models(&mut self, gain: f64) -> f64 {
+        let mut values = self.log_likelihoods();
+        for (partition, value) in values.iter_mut().enumerate() {
+            let free = self.models()[partition].free.clone();
+            let tolerance = (gain * 0.1).clamp(1e-5, 0.01);
+            if !free.exchangeabilities.is_empty() {
+                *value = self.optimize_exchangeabilities(partition, *value, gain);
+            }
+            if free.frequencies {
+                *value = self.optimize_frequencies(partition, *value, gain);
+            }
+            if free.alpha && self.models()[partition].alpha.is_some() {
+                let (low, high) = (bounds::ALPHA.0.ln(), bounds::ALPHA.1.ln());
+                *value = self.optimize_one(
+                    partition,
+                    *value,
+                    (low, high),
+                    1.0,
+                    tolerance,
+                    |model| model.alpha.map_or(0.0, f64::ln),
+                    |model, x| model.alpha = Some(x.exp()),
+                );
+            }
+            if free.pinv && self.models()[partition].pinv.is_some() {
+                *value = self.optimize_one(
+                    partition,
+                    *value,
+                    bounds::PINV,
+                    0.1,
+                    tolerance,
+                    |model| model.pinv.unwrap_or(0.0),
+                    |model, x| model.pinv = Some(x),
+                );
+            }
+        }
+        values.iter().sum()
+    }
+
+    /// One parameter by Brent's method, within `bounds` and first within `reach` of where it is.
+    #[allow(clippy::too_many_arguments)]
+    fn optimize_one(
+        &mut self,
+        partition: usize,
+        value: f64,
+        bounds: (f64, f64),
+        reach: f64,
+        tolerance: f64,
+        get: impl Fn(&Model) -> f64,
+        set: impl Fn(&mut Model, f64),
+    ) -> f64 {
+        let start = self.models()[partition].clone();
+        let x = get(&start);
+        let (best, found) = maximum(bounds, (x, value), reach, tolerance, |x| {
+            let mut model = start.clone();
+            set(&mut model, x);
+            self.try_model(partition, model)
+        });
+        let mut model = start.clone();
+        if found > value {
+            set(&mut model, best);
+        }
+        self.try_model(partition, model)
+    }
+
+    /// Exchangeabilities by BFGS in the logarithms of those classes that are not the unit.
+    fn optimize_exchangeabilities(&mut self, partition: usize, value: f64, gain: f64) -> f64 {
+        let start = self.models()[partition].clone();
+        let classes = start.free.exchangeabilities.clone();
+        let unit = classes.last().copied();
+        let mut free: Vec<u8> = classes.iter().copied().filter(|&c| Some(c) != unit).collect();
+        free.sort_unstable();
+        free.dedup();
+        let first = |class: u8| classes.iter().position(|&c| c == class).map_or(1.0, |i| start.exchangeabilities[i]);
+        let x: Vec<f64> = free.iter().map(|&class| first(class).ln()).collect();
+        let with = |x: &[f64]| {
+            let mut model = start.clone();
+            for (rate, class) in model.exchangeabilities.iter_mut().zip(&classes) {
+                *rate = free.iter().position(|c| c == class).map_or(1.0, |i| x[i].exp());
+            }
+            model
+        };
+        let (low, high) = (bounds::EXCHANGEABILITY.0.ln(), bounds::EXCHANGEABILITY.1.ln());
+        let best = maximize(x, value, (low, high), gain, |x| self.try_model(partition, with(x)));
+        self.try_model(partition, with(&best))
+    }
+
+    /// Frequencies by BFGS in the logarithms of their ratios to the last one.
+    fn optimize_frequencies(&mut self, partition: usize, value: f64, gain: f64) -> f64 {
+        let start = self.models()[partition].clone();
+        let last = start.states - 1;
+        let x: Vec<f64> = start.frequencies[..last].iter().map(|f| (f / start.frequencies[last]).ln()).collect();
+        let with = |x: &[f64]| {
+            let mut model = start.clone();
+            let weights: Vec<f64> = x.iter().map(|x| x.exp()).chain([1.0]).collect();
+            let total: f64 = weights.iter().sum();
+            let raised: Vec<f64> = weights.iter().map(|w| (w / total).max(bounds::FREQUENCY.0)).collect();
+            let total: f64 = raised.iter().sum();
+            model.frequencies = raised.iter().map(|f| f / total).collect();
+            model
+        };
+        let reach = (bounds::FREQUENCY.1 / bounds::FREQUENCY.0).ln();
+        let best = maximize(x, value, (-reach, reach), gain, |x| self.try_model(partition, with(x)));
+        self.try_model(partition, with(&best))
+    }
+}

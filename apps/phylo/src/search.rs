@@ -1,0 +1,189 @@
+//! The search for the best tree: subtree pruning and regrafting, hill climbing in the manner of RAxML.
+//!
+//! A search begins with a parsimony tree and goes through stages. In the **fast** stage every subtree is pruned and all
+//! branches within a radius are scored by the likelihood of inserting it there with no branch optimised; the most
+//! promising ones get their three adjacent branches optimised, and the best is taken at once if it improves the tree. The
+//! radius grows while that pays. In the **thorough** stage more candidates are optimised, and the best moves that by
+//! themselves gained nothing are tried with all branches optimised; the radius grows on failure. Between rounds branch
+//! lengths and model parameters are optimised anew.
+//!
+//! Stamatakis, Ludwig and Meier, RAxML-III (2005); Stamatakis, RAxML-VI-HPC (2006).
+
+mod moves;
+mod scan;
+mod state;
+
+pub use state::{Stage, State, StateError};
+
+use crate::alignment::Patterns;
+use crate::likelihood::{Likelihood, Offload, Precision};
+use crate::model::Model;
+use crate::parsimony::Parsimony;
+use crate::partition::Branches;
+use crate::random::Random;
+use crate::tree::Tree;
+use multigrain_simd::Isa;
+use std::ops::ControlFlow;
+
+/// How hard a search tries.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Options {
+    /// Largest radius (branches between the old and the new place) of the fast stage.
+    pub fast_radius: usize,
+    /// Largest radius of the thorough stage.
+    pub thorough_radius: usize,
+    /// Model parameters are optimised to this log-likelihood at the end.
+    pub gain: f64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { fast_radius: 10, thorough_radius: 15, gain: 0.01 }
+    }
+}
+
+/// Is told how a search goes on.
+pub trait Progress {
+    /// After every round, with the state from which the search can be continued to the same result. To break is to stop
+    /// the search.
+    fn round(&mut self, state: &State) -> ControlFlow<()>;
+}
+
+/// Nobody wants to know.
+impl Progress for () {
+    fn round(&mut self, _: &State) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+/// What a search found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SearchResult {
+    /// The tree with its branch lengths.
+    pub tree: Tree,
+    /// The models of the partitions.
+    pub models: Vec<Model>,
+    /// The log-likelihood.
+    pub log_likelihood: f64,
+}
+
+/// A search.
+pub struct Search {
+    likelihood: Likelihood,
+    options: Options,
+    state: State,
+}
+
+impl Search {
+    /// A search from a parsimony tree that `random` determines.
+    pub fn new(
+        data: &[(&Patterns, &Model)],
+        branches: Branches,
+        options: Options,
+        isa: Isa,
+        random: &mut Random,
+        offload: Box<dyn Offload>,
+    ) -> Search {
+        let sets = if branches == Branches::Linked { 1 } else { data.len() };
+        let patterns: Vec<&Patterns> = data.iter().map(|(p, _)| *p).collect();
+        let tree = Parsimony::new(&patterns).start_tree(random, sets);
+        Search::from_tree(data, branches, options, isa, tree, offload)
+    }
+
+    /// A search from a given tree.
+    pub fn from_tree(
+        data: &[(&Patterns, &Model)],
+        branches: Branches,
+        options: Options,
+        isa: Isa,
+        tree: Tree,
+        offload: Box<dyn Offload>,
+    ) -> Search {
+        let models = data.iter().map(|(_, m)| (*m).clone()).collect();
+        let state = State { stage: Stage::Start, radius: 0, log_likelihood: f64::NEG_INFINITY, tree, models };
+        Search::from_state(data, branches, options, isa, state, offload)
+    }
+
+    /// A search that goes on from a state that [`Progress::round`] was given; it ends with the same bits as the search
+    /// that gave it.
+    pub fn from_state(
+        data: &[(&Patterns, &Model)],
+        branches: Branches,
+        options: Options,
+        isa: Isa,
+        state: State,
+        offload: Box<dyn Offload>,
+    ) -> Search {
+        let data: Vec<_> = data.iter().zip(&state.models).map(|((patterns, _), model)| (*patterns, model)).collect();
+        let likelihood = Likelihood::new(&data, branches, state.tree.clone(), isa, offload);
+        Search { likelihood, options, state }
+    }
+
+    /// Runs to the end, or until `progress` breaks it off; then gives `None`.
+    pub fn run(mut self, progress: &mut dyn Progress) -> Option<SearchResult> {
+        while self.state.stage != Stage::Done {
+            self.round();
+            // What a round leaves behind is in the state alone, so that it does not matter who goes on from it.
+            self.state.tree = self.likelihood.tree().clone();
+            self.state.models = self.likelihood.models().to_vec();
+            self.likelihood.set_tree(self.state.tree.clone());
+            if progress.round(&self.state).is_break() && self.state.stage != Stage::Done {
+                return None;
+            }
+        }
+        let State { tree, models, log_likelihood, .. } = self.state;
+        Some(SearchResult { tree, models, log_likelihood })
+    }
+
+    /// One round of the present stage.
+    fn round(&mut self) {
+        let before = self.state.log_likelihood;
+        let Options { fast_radius, thorough_radius, gain } = self.options;
+        let n = self.likelihood.tree().taxa();
+        match self.state.stage {
+            Stage::Start => {
+                self.likelihood.smooth(3, 1.0, Precision::COARSE);
+                self.likelihood.optimize_models(1.0);
+                self.state.log_likelihood = self.likelihood.smooth(2, 1.0, Precision::COARSE);
+                // Of three taxa there is one tree.
+                self.state.stage = if n == 3 { Stage::Final } else { Stage::Fast };
+                self.state.radius = 5.min(fast_radius);
+            }
+            Stage::Fast => {
+                let found = moves::Effort::fast(self.state.radius);
+                let now = self.climb(&found);
+                self.state.log_likelihood = now;
+                if now - before < 1.0 {
+                    self.state.radius += 5;
+                    if self.state.radius > fast_radius {
+                        self.state.log_likelihood = self.likelihood.optimize_all(0.1);
+                        (self.state.stage, self.state.radius) = (Stage::Thorough, 5.min(thorough_radius));
+                    }
+                } else if now - before > 20.0 {
+                    self.likelihood.optimize_models(0.5);
+                    self.state.log_likelihood = self.likelihood.smooth(2, 0.5, Precision::COARSE);
+                }
+            }
+            Stage::Thorough => {
+                let found = moves::Effort::thorough(self.state.radius);
+                let now = self.climb(&found);
+                self.state.log_likelihood = now;
+                if now - before > 0.01 {
+                    self.state.radius = 5.min(thorough_radius);
+                } else {
+                    self.state.radius += 5;
+                    if self.state.radius > thorough_radius {
+                        self.state.stage = Stage::Final;
+                    }
+                }
+            }
+            Stage::Final => {
+                self.likelihood.optimize_all(gain);
+                let fine = Precision { gain: 1e-7, ..Precision::FINE };
+                self.state.log_likelihood = self.likelihood.smooth(16, 1e-3 * gain, fine);
+                self.state.stage = Stage::Done;
+            }
+            Stage::Done => {}
+        }
+    }
+}

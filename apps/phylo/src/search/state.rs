@@ -1,0 +1,137 @@
+//! The state of a search between two rounds, as text that is read again to the same bits.
+
+use crate::model::Model;
+use crate::tree::{HalfEdge, Tree};
+use std::fmt::Write as _;
+
+/// Where a search is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Before the first round.
+    Start,
+    /// Rounds with few fitted places.
+    Fast,
+    /// Rounds with many.
+    Thorough,
+    /// Only parameters and branch lengths are left.
+    Final,
+    /// At its end.
+    Done,
+}
+
+const STAGES: [(Stage, &str); 5] = [
+    (Stage::Start, "start"),
+    (Stage::Fast, "fast"),
+    (Stage::Thorough, "thorough"),
+    (Stage::Final, "final"),
+    (Stage::Done, "done"),
+];
+
+impl Stage {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        STAGES.iter().find(|(s, _)| *s == self).map_or("", |(_, name)| name)
+    }
+}
+
+/// All that a search knows between two rounds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct State {
+    /// Where it is.
+    pub stage: Stage,
+    /// Radius of the next round.
+    pub radius: usize,
+    /// The log-likelihood of the tree.
+    pub log_likelihood: f64,
+    /// The tree.
+    pub tree: Tree,
+    /// The models of the partitions.
+    pub models: Vec<Model>,
+}
+
+/// A text that is no state of this search.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the state of the search is damaged: {0}")]
+pub struct StateError(String);
+
+fn words(values: impl IntoIterator<Item = f64>) -> String {
+    values.into_iter().map(|v| format!(" {:016x}", v.to_bits())).collect()
+}
+
+impl State {
+    /// As lines of text; numbers are written with all their bits.
+    pub fn to_text(&self) -> String {
+        let mut text = format!("search {} {}{}\n", self.stage.name(), self.radius, words([self.log_likelihood]));
+        for m in &self.models {
+            let scalars = words([m.alpha.unwrap_or(f64::NAN), m.pinv.unwrap_or(f64::NAN)]);
+            let lists = words(m.exchangeabilities.iter().chain(&m.frequencies).copied());
+            let _ = writeln!(text, "parameters{scalars}{lists}");
+        }
+        for half in self.tree.branches() {
+            let lengths = words(self.tree.lengths(half).iter().copied());
+            let _ = writeln!(text, "branch {} {}{lengths}", half.0, self.tree.back(half).0);
+        }
+        text
+    }
+
+    /// Reads what [`State::to_text`] wrote. `start` is a state of the same search, from which names and kinds of models and
+    /// the size of the tree are taken.
+    ///
+    /// # Errors
+    /// Where the text is damaged or belongs to another search.
+    pub fn from_text(text: &str, start: &State) -> Result<State, StateError> {
+        let wrong = |what: &str| StateError(what.to_owned());
+        let mut state = start.clone();
+        let (taxa, sets) = (start.tree.taxa(), start.tree.sets());
+        let mut tree = Tree::new(taxa, sets);
+        let (mut models, mut begun) = (0, false);
+        for line in text.lines() {
+            let mut fields = line.split(' ');
+            let word = fields.next().unwrap_or("");
+            let mut number = || -> Result<f64, StateError> {
+                let field = fields.next().and_then(|f| u64::from_str_radix(f, 16).ok());
+                field.map(f64::from_bits).ok_or_else(|| wrong("a number is missing"))
+            };
+            match word {
+                "parameters" if models < state.models.len() => {
+                    let model = &mut state.models[models];
+                    let (alpha, pinv) = (number()?, number()?);
+                    model.alpha = model.alpha.map(|_| alpha);
+                    model.pinv = model.pinv.map(|_| pinv);
+                    for value in model.exchangeabilities.iter_mut().chain(&mut model.frequencies) {
+                        *value = number()?;
+                    }
+                    models += 1;
+                }
+                "search" => {
+                    let stage = fields.next().and_then(|name| STAGES.iter().find(|(_, n)| *n == name));
+                    state.stage = stage.ok_or_else(|| wrong("an unknown stage"))?.0;
+                    let radius = fields.next().and_then(|r| r.parse().ok());
+                    state.radius = radius.ok_or_else(|| wrong("no radius"))?;
+                    let value = fields.next().and_then(|f| u64::from_str_radix(f, 16).ok());
+                    state.log_likelihood = value.map(f64::from_bits).ok_or_else(|| wrong("no log-likelihood"))?;
+                    begun = true;
+                }
+                "branch" => {
+                    let mut half = || {
+                        let half = fields.next().and_then(|f| f.parse().ok()).map(HalfEdge);
+                        half.filter(|h| h.index() < tree.halves()).ok_or_else(|| wrong("an unknown node"))
+                    };
+                    let (a, b) = (half()?, half()?);
+                    let lengths = fields.map(|f| u64::from_str_radix(f, 16).map(f64::from_bits));
+                    let lengths: Vec<f64> = lengths.collect::<Result<_, _>>().map_err(|_| wrong("a length"))?;
+                    if lengths.len() != sets || a == b || tree.is_attached(a) || tree.is_attached(b) {
+                        return Err(wrong("a branch that cannot be"));
+                    }
+                    tree.join(a, b, &lengths);
+                }
+                _ => return Err(wrong("an unknown line")),
+            }
+        }
+        if !begun || models != state.models.len() || !tree.is_valid() {
+            return Err(wrong("it is incomplete"));
+        }
+        state.tree = tree;
+        Ok(state)
+    }
+}
