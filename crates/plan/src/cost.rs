@@ -8,7 +8,7 @@ use multigrain_program::{ArrayDecl, Region, Work};
 const DISK_FRAGMENT_SECONDS: f64 = 12e-6;
 /// Processor time that one more fragment costs, in seconds, taken from the workers: 3.3 to 6.3 us were measured.
 const DISK_FRAGMENT_PROCESSOR_SECONDS: f64 = 5e-6;
-/// What a transfer costs a disk besides its bytes, in seconds: handing over to the I/O thread and back, and a queue
+/// What a transfer costs a disk besides its bytes, in seconds: handing over to the device and back, and a queue
 /// that is not full at its ends. Measured with saxpy in blocks of 512 KiB to 2 MiB.
 const DISK_TRANSFER_SECONDS: f64 = 5e-5;
 /// Slots of this many bytes in all stay in the last cache between the disk and the processors: each then overwrites what

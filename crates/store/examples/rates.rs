@@ -5,6 +5,7 @@
 //! file that NumPy wrote); with the processor time that each took.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use multigrain_store::{
@@ -94,12 +95,12 @@ struct Bench<'a> {
     inputs: [ArrayFile; 2],
     paths: [PathBuf; 2],
     outputs: [ArrayFile; 2],
-    memory: AlignedBuffer,
+    memory: Arc<AlignedBuffer>,
 }
 
 impl Bench<'_> {
     fn new<'a>(disk: &'a Disk, directory: &Path) -> Result<Bench<'a>, StoreError> {
-        let memory = AlignedBuffer::new(8 * CHUNK_BYTES as usize)?;
+        let memory = Arc::new(AlignedBuffer::new(8 * CHUNK_BYTES as usize)?);
         let paths = [directory.join("rates-0.raw"), directory.join("rates-1.raw")];
         let mut files = Vec::new();
         for (path, extra) in paths.iter().zip([0, 128]) {
@@ -122,7 +123,7 @@ impl Bench<'_> {
 
     /// Bytes and fragments moved.
     fn run(&self, case: &Case) -> Result<(u64, u64), StoreError> {
-        let (disk, memory) = (self.disk, &self.memory);
+        let (disk, memory) = (self.disk, &*self.memory);
         let fragments = FILE_BYTES / MIB;
         match *case {
             Case::Sequential(file, false) => stream(disk, &self.inputs[file], Direction::Read, memory, SKEWS[file], 0)?,

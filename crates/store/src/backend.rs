@@ -1,9 +1,8 @@
 //! Two ways to run positional reads and writes asynchronously: io_uring, and a pool of threads.
 
-use std::os::fd::RawFd;
-
 use crate::error::Errno;
 use crate::transfer::Direction;
+use std::os::fd::RawFd;
 
 mod pool;
 mod uring;
@@ -34,30 +33,44 @@ pub(crate) struct Completion {
     pub(crate) result: Result<u32, Errno>,
 }
 
-/// Runs raw operations; driven by the I/O thread alone.
-pub(crate) trait Backend {
-    /// Takes an operation; it may begin at once or at the next [`reap`](Self::reap).
+/// Runs raw operations; all of it is called under one lock.
+pub(crate) trait Backend: Send {
+    /// Takes an operation; it may begin at once or at the next [`submit`](Self::submit).
     ///
     /// # Safety
-    /// The memory of the operation stays valid, and is not otherwise used, until its completion has been reaped; the
+    /// The memory of the operation stays valid, and is not otherwise used, until its completion has been taken; the
     /// descriptor stays open as long.
     unsafe fn start(&mut self, operation: RawOperation);
 
-    /// Blocks until there is at least one completion or the waker has been used, and appends what is complete.
-    fn reap(&mut self, completions: &mut Vec<Completion>);
+    /// Hands over what was started.
+    fn submit(&mut self);
+
+    /// Appends what is complete; does not block.
+    fn take(&mut self, completions: &mut Vec<Completion>);
+
+    /// Writes at once and returns how many bytes were written; blocks as long as that takes.
+    ///
+    /// # Safety
+    /// The memory of the operation is valid and the descriptor open.
+    unsafe fn write_now(&mut self, operation: &RawOperation) -> Result<u32, Errno> {
+        let RawOperation { fd, memory, len_bytes, offset_bytes, .. } = *operation;
+        // SAFETY: the contract of this function.
+        let written = unsafe { libc::pwrite64(fd, memory.cast(), len_bytes as usize, offset_bytes as i64) };
+        u32::try_from(written).map_err(|_| Errno::last())
+    }
 }
 
-/// Rouses the I/O thread from [`Backend::reap`].
-pub(crate) enum Waker {
-    Uring(uring::Event),
-    Pool(pool::PoolWaker),
+/// Where to block until an operation is complete; see [`crate::scheduler::News`].
+pub(crate) enum BackendNews {
+    Uring(uring::UringNews),
+    Pool(pool::PoolNews),
 }
 
-impl Waker {
-    pub(crate) fn wake(&self) {
+impl crate::scheduler::News for BackendNews {
+    fn wait(&self) {
         match self {
-            Waker::Uring(event) => event.signal(),
-            Waker::Pool(pool) => pool.wake(),
+            BackendNews::Uring(ring) => ring.wait(),
+            BackendNews::Pool(pool) => pool.wait(),
         }
     }
 }

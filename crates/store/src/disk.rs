@@ -1,14 +1,14 @@
 //! The driver of a disk edge: files, transfers between them and memory, and what they cost.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
-use crate::backend::{Backend, POOL_THREADS, Pool, Uring, Waker};
+use crate::backend::{Backend, BackendNews, POOL_THREADS, Pool, Uring};
 use crate::error::{Errno, StoreError};
 use crate::faults::{Faults, Operation, OperationKind, Verdict};
-use crate::scheduler::{Inbox, Job, Message, Runner, Staging, TicketState, serve};
+use crate::scheduler::{Desk, Job, Runner, Staging, Station, TicketState, run_soon_after_waking};
 use crate::transfer::{Direction, TransferList};
 use multigrain_trace::Tick;
 
@@ -73,26 +73,36 @@ pub struct Counters {
 
 /// The receipt for a submitted transfer list. Clones are the same receipt; dropping it cancels nothing.
 #[derive(Clone)]
-pub struct Ticket(Arc<TicketState>);
+pub struct Ticket {
+    state: Arc<TicketState>,
+    desk: Arc<DiskDesk>,
+}
 
 impl Ticket {
     /// Whether the transfer is over, well or badly. Once this is `true`, the bytes are visible to the caller.
     pub fn is_done(&self) -> bool {
-        self.0.is_done()
+        if !self.state.is_done() {
+            // Maybe it is complete and nobody has looked.
+            self.desk.look();
+        }
+        self.state.is_done()
     }
 
     /// When the first operation of a transfer that was submitted as timed was started, and when its last ended. `None`
     /// before that, for other transfers, and for those without any operation.
     pub fn times(&self) -> Option<[Tick; 2]> {
-        self.0.times()
+        self.state.times()
     }
 
-    /// Blocks until the transfer is over.
+    /// Blocks until the transfer is over, carrying on whatever else is under way at the disk.
     ///
     /// # Errors
     /// The first fault of the transfer; how many of its bytes were moved is then unknown.
     pub fn wait(&self) -> Result<(), StoreError> {
-        self.0.wait()
+        if !self.state.is_done() {
+            self.desk.wait_until(|| self.state.is_done());
+        }
+        self.state.result()
     }
 }
 
@@ -181,54 +191,43 @@ impl Context {
     }
 }
 
-/// What the callers and the I/O thread share.
-struct Shared {
-    context: Context,
-    inbox: Inbox,
-}
+type DiskDesk = Desk<Station, BackendNews>;
 
 /// Every file operation of a run goes through one `Disk`: it owns the way to the device, the staging memory, the
 /// counters and the optional fault hook.
 ///
 /// Dropping it waits for the transfers that are under way.
 pub struct Disk {
-    shared: Arc<Shared>,
-    waker: Waker,
+    context: Arc<Context>,
+    desk: Arc<DiskDesk>,
     backend_name: String,
     staging_bytes: u64,
-    thread: Option<JoinHandle<()>>,
+    attendant: Option<JoinHandle<()>>,
 }
 
 impl Disk {
-    /// Reserves the staging memory and starts the I/O thread (bound to no core, asleep while there is nothing to do).
+    /// Reserves the staging memory and starts the thread that attends to transfers for which nobody waits (bound to no
+    /// core, asleep while there is nothing to do).
     ///
     /// # Errors
     /// [`StoreError::Memory`], [`StoreError::NoThread`]; [`StoreError::NoUring`] when io_uring was asked for.
     pub fn new(options: DiskOptions) -> Result<Disk, StoreError> {
         let staging = Staging::new(options.staging_bytes)?;
         let staging_bytes = staging.memory().len() as u64;
-        let context = Context { faults: options.faults.clone(), ..Context::default() };
-        let shared = Arc::new(Shared { context, inbox: Inbox::default() });
+        let context = Arc::new(Context { faults: options.faults.clone(), ..Context::default() });
         let depth = options.queue_depth.clamp(1, 1024);
-        let (reply, started) = mpsc::sync_channel(1);
-        let for_thread = Arc::clone(&shared);
-        let thread = std::thread::Builder::new()
+        let (backend, news, backend_name) = open_backend(options.backend, depth, &staging)?;
+        let runner = Runner::new(backend, staging, depth);
+        let desk = Arc::new(Desk::new(Station { runner, context: Arc::clone(&context) }, news));
+        let attended = Arc::clone(&desk);
+        let attendant = std::thread::Builder::new()
             .name("disk".into())
-            .spawn(move || match open_backend(options.backend, depth, &staging) {
-                Ok((backend, waker, name)) => {
-                    if reply.send(Ok((waker, name))).is_ok() {
-                        serve(Runner::new(backend, staging, depth), &for_thread.inbox, &for_thread.context);
-                    }
-                }
-                Err(error) => {
-                    // The maker of the disk is waiting for this message.
-                    let _ = reply.send(Err(error));
-                }
+            .spawn(move || {
+                run_soon_after_waking();
+                attended.attend();
             })
             .map_err(|error| StoreError::NoThread { errno: error.into() })?;
-        let no_answer = |_| StoreError::NoThread { errno: Errno(libc::EAGAIN) };
-        let (waker, backend_name) = started.recv().map_err(no_answer)??;
-        Ok(Disk { shared, waker, backend_name, staging_bytes, thread: Some(thread) })
+        Ok(Disk { context, desk, backend_name, staging_bytes, attendant: Some(attendant) })
     }
 
     /// How operations reach the device, for people: "io_uring, registered buffers", or the pool and why.
@@ -262,12 +261,14 @@ impl Disk {
     }
 
     fn submit_job(&self, list: TransferList, timed: bool) -> Ticket {
+        let desk = Arc::clone(&self.desk);
         if let Err(error) = list.validate() {
-            return Ticket(Arc::new(TicketState::finished(Err(error))));
+            return Ticket { state: Arc::new(TicketState::finished(Err(error))), desk };
         }
-        let ticket = Arc::new(TicketState::default());
-        self.tell(Message::Transfer(Job { list, ticket: Arc::clone(&ticket), timed }));
-        Ticket(ticket)
+        let state = Arc::new(TicketState::default());
+        let job = Job { list, ticket: Arc::clone(&state), timed };
+        self.desk.with(|station| station.accept(job));
+        Ticket { state, desk }
     }
 
     /// Blocks until a transfer is over.
@@ -285,7 +286,7 @@ impl Disk {
 
     /// What went through so far.
     pub fn counters(&self) -> Counters {
-        let context = &self.shared.context;
+        let context = &self.context;
         let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Counters {
             bytes_read: value(&context.bytes_read),
@@ -297,21 +298,15 @@ impl Disk {
     }
 
     pub(crate) fn context(&self) -> &Context {
-        &self.shared.context
-    }
-
-    fn tell(&self, message: Message) {
-        if self.shared.inbox.put(message) {
-            self.waker.wake();
-        }
+        &self.context
     }
 }
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        self.tell(Message::Stop);
-        if let Some(thread) = self.thread.take() {
-            // The I/O thread does not panic; there is nothing to learn from the result.
+        self.desk.stop();
+        if let Some(thread) = self.attendant.take() {
+            // It does not panic; there is nothing to learn from the result.
             let _ = thread.join();
         }
     }
@@ -323,31 +318,31 @@ impl std::fmt::Debug for Disk {
     }
 }
 
-type Opened = (Box<dyn Backend>, Waker, String);
+type Opened = (Box<dyn Backend>, BackendNews, String);
 
-/// The backend of the choice; called on the I/O thread, because a ring belongs to the thread that made it.
+/// The backend of the choice.
 fn open_backend(choice: BackendChoice, depth: usize, staging: &Staging) -> Result<Opened, StoreError> {
     let refused = if choice == BackendChoice::Pool {
         None
     } else {
         match Uring::new(depth as u32) {
-            Ok((mut uring, event)) => {
+            Ok((mut uring, news)) => {
                 let name = match uring.register(staging.memory()) {
                     Ok(()) => "io_uring, registered buffers".to_owned(),
                     Err(errno) => format!("io_uring, unregistered buffers ({errno}; {})", locked_memory_limit()),
                 };
-                return Ok((Box::new(uring), Waker::Uring(event), name));
+                return Ok((Box::new(uring), BackendNews::Uring(news), name));
             }
             Err(errno) if choice == BackendChoice::Uring => return Err(StoreError::NoUring { errno }),
             Err(errno) => Some(errno),
         }
     };
-    let (pool, waker) = Pool::new().map_err(|errno| StoreError::NoThread { errno })?;
+    let (pool, news) = Pool::new().map_err(|errno| StoreError::NoThread { errno })?;
     let mut name = format!("{POOL_THREADS} threads with positional reads and writes");
     if let Some(errno) = refused {
         name.push_str(&format!(" (io_uring refused: {errno})"));
     }
-    Ok((Box::new(pool), Waker::Pool(waker), name))
+    Ok((Box::new(pool), BackendNews::Pool(news), name))
 }
 
 fn locked_memory_limit() -> String {

@@ -228,8 +228,8 @@ pub enum StoreError {
         /// What the system said.
         errno: Errno,
     },
-    /// The I/O thread could not be started.
-    #[error("cannot start the I/O thread: {errno}; check the limit of threads (ulimit -u)")]
+    /// The thread that attends to the disk could not be started.
+    #[error("cannot start the thread that attends to the disk: {errno}; check the limit of threads (ulimit -u)")]
     NoThread {
         /// What the system said.
         errno: Errno,

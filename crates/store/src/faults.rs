@@ -78,7 +78,7 @@ pub enum Verdict {
     Dead,
 }
 
-/// Decides about operations. Called from the caller's threads and from the I/O thread.
+/// Decides about operations. Called from whichever thread submits, waits or attends.
 pub trait Faults: Send + Sync {
     /// Called before every operation.
     fn before(&self, operation: &Operation<'_>) -> Verdict;

@@ -3,7 +3,7 @@
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use multigrain_program::ElementType;
 
@@ -32,6 +32,8 @@ impl Alignment {
 
 pub(crate) struct OpenFile {
     pub(crate) fd: OwnedFd,
+    /// A writable file with direct I/O, opened a second time through the page cache.
+    pub(crate) cached: Option<OwnedFd>,
     /// Where the file lies now (an output: `<final>.part`).
     pub(crate) path: PathBuf,
     /// The final name of an output.
@@ -47,14 +49,6 @@ pub(crate) struct OpenFile {
     pub(crate) resumed: bool,
     /// Published or discarded: there is nothing left to clean up.
     pub(crate) settled: AtomicBool,
-    /// Tells files apart in the I/O thread.
-    pub(crate) id: u64,
-}
-
-/// Gives every open file of the process its own number.
-pub(crate) fn next_id() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 impl ArrayFile {
@@ -108,6 +102,11 @@ impl ArrayFile {
 
     pub(crate) fn raw_fd(&self) -> RawFd {
         self.0.fd.as_raw_fd()
+    }
+
+    /// For bytes that do not fill a block.
+    pub(crate) fn cached_fd(&self) -> RawFd {
+        self.0.cached.as_ref().unwrap_or(&self.0.fd).as_raw_fd()
     }
 }
 

@@ -26,6 +26,7 @@ mod backend;
 mod naming;
 mod opening;
 mod scheduler;
+mod sync;
 
 pub use buffer::AlignedBuffer;
 pub use disk::{BackendChoice, Counters, Disk, DiskOptions, Ticket};

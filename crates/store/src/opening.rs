@@ -17,7 +17,7 @@ use rustix::fs::{AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags
 use crate::disk::{Context, Disk};
 use crate::error::{Errno, StoreError};
 use crate::faults::OperationKind;
-use crate::file::{Alignment, ArrayFile, OpenFile, next_id};
+use crate::file::{Alignment, ArrayFile, OpenFile};
 use crate::naming::{directory_of, with_suffix};
 use crate::npy::{self, HeaderError};
 use multigrain_program::ElementType;
@@ -155,6 +155,7 @@ impl Input {
     ) -> ArrayFile {
         ArrayFile(Arc::new(OpenFile {
             fd: self.fd,
+            cached: None,
             path: path.to_owned(),
             final_path: None,
             element,
@@ -166,7 +167,6 @@ impl Input {
             writable: false,
             resumed: false,
             settled: AtomicBool::new(false),
-            id: next_id(),
         }))
     }
 }

@@ -1,19 +1,22 @@
-//! The I/O thread: takes transfer lists, cuts them into operations, keeps the backend busy, completes tickets.
+//! Takes transfer lists, cuts them into operations, keeps the backend busy, completes tickets.
 //!
-//! One thread owns all state, so there are no locks between operations; `docs/transfers.md` names the states.
+//! All state is under one lock that nobody holds while blocked; `docs/transfers.md` names the states, and who does the
+//! work.
 
 mod completing;
 mod cut;
-mod edges;
+mod desk;
 mod operation;
 mod promptness;
 mod run;
 mod staging;
-mod thread;
+mod ticket;
 
+pub(crate) use desk::{Desk, News};
+pub(crate) use promptness::run_soon_after_waking;
 pub(crate) use run::Runner;
 pub(crate) use staging::Staging;
-pub(crate) use thread::{Inbox, Job, Message, TicketState, serve};
+pub(crate) use ticket::{Job, Station, TicketState};
 
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::sync::Arc;
+
 use multigrain_store::{
     BackendChoice, Counters, Direction, Disk, ElementType, Fragment, StoreError, Stride, TransferList,
 };
@@ -148,13 +150,13 @@ fn neighbours_written_at_once_do_not_undo_each_other() {
 }
 
 #[test]
-fn dropping_the_disk_waits_for_its_transfers() {
+fn unwaited_tickets() {
     let scratch = Scratch::new();
     let disk = disk(BackendChoice::Auto);
     let file = disk.create_npy(scratch.path("a.npy"), ElementType::U8, &[8 << 20], false).unwrap();
     let bytes = Random::new(4).bytes(8 << 20);
     write_all(&disk, &file, &bytes).unwrap();
-    let memory = multigrain_store::AlignedBuffer::new(8 << 20).unwrap();
+    let memory = Arc::new(multigrain_store::AlignedBuffer::new(8 << 20).unwrap());
     let list =
         TransferList::block(&file, Direction::Read, &[0], &[8 << 20], memory.as_mut_ptr(), 0, "read".into()).unwrap();
     // SAFETY: the memory outlives the disk.

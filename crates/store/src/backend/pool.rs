@@ -15,7 +15,6 @@ pub(crate) const POOL_THREADS: usize = 4;
 struct State {
     todo: VecDeque<RawOperation>,
     done: Vec<Completion>,
-    woken: bool,
     stop: bool,
 }
 
@@ -24,7 +23,7 @@ struct Shared {
     state: Mutex<State>,
     /// There is something to do, or the end has come.
     work: Condvar,
-    /// There is a completion, or somebody called the waker.
+    /// There is a completion.
     news: Condvar,
 }
 
@@ -41,18 +40,20 @@ pub(crate) struct Pool {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Rouses the thread that waits in [`Pool::reap`].
-pub(crate) struct PoolWaker(Arc<Shared>);
+/// Where to block until an operation of a [`Pool`] is complete.
+pub(crate) struct PoolNews(Arc<Shared>);
 
-impl PoolWaker {
-    pub(crate) fn wake(&self) {
-        self.0.lock().woken = true;
-        self.0.news.notify_one();
+impl PoolNews {
+    pub(crate) fn wait(&self) {
+        let mut state = self.0.lock();
+        while state.done.is_empty() {
+            state = self.0.news.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 }
 
 impl Pool {
-    pub(crate) fn new() -> Result<(Pool, PoolWaker), Errno> {
+    pub(crate) fn new() -> Result<(Pool, PoolNews), Errno> {
         let shared = Arc::new(Shared::default());
         let mut pool = Pool { shared: Arc::clone(&shared), threads: Vec::new() };
         for n in 0..POOL_THREADS {
@@ -60,7 +61,7 @@ impl Pool {
             let thread = std::thread::Builder::new().name(format!("disk-{n}")).spawn(move || work(&shared))?;
             pool.threads.push(thread);
         }
-        Ok((pool, PoolWaker(shared)))
+        Ok((pool, PoolNews(shared)))
     }
 }
 
@@ -81,13 +82,10 @@ impl Backend for Pool {
         self.shared.work.notify_one();
     }
 
-    fn reap(&mut self, completions: &mut Vec<Completion>) {
-        let mut state = self.shared.lock();
-        while state.done.is_empty() && !state.woken {
-            state = self.shared.news.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        state.woken = false;
-        completions.append(&mut state.done);
+    fn submit(&mut self) {}
+
+    fn take(&mut self, completions: &mut Vec<Completion>) {
+        completions.append(&mut self.shared.lock().done);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::buffer::AlignedBuffer;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 /// How long a lock of another process is waited for. A process that was killed may hold its files a moment longer than
@@ -9,6 +10,9 @@ use std::time::{Duration, Instant};
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 /// How often a lock is tried meanwhile.
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
+
+/// Tells the scratch files of one process apart.
+static SCRATCH_FILES: AtomicU64 = AtomicU64::new(0);
 
 /// How often creating a `.part` starts again when another run removes or renames it at the same moment.
 const RACES_MAX: u32 = 16;
@@ -68,7 +72,8 @@ impl Disk {
         let (fd, alignment) = match unnamed {
             Err(StoreError::File { errno: Errno(libc::EOPNOTSUPP | libc::EISDIR | libc::EINVAL), .. }) => {
                 // No unnamed files here: a named one that is removed at once.
-                let name = format!(".multigrain-{}-{}.tmp", std::process::id(), next_id());
+                let name =
+                    format!(".multigrain-{}-{}.tmp", std::process::id(), SCRATCH_FILES.fetch_add(1, Ordering::Relaxed));
                 let named = directory.join(name);
                 let flags = flags | OFlags::CREATE | OFlags::EXCL;
                 // Opened a second time where direct I/O is refused, so it must be allowed to exist then.
@@ -248,8 +253,16 @@ fn output(
     data_bytes: u64,
     resumed: bool,
 ) -> ArrayFile {
+    let (cached, alignment) = match alignment {
+        Alignment::BUFFERED => (None, alignment),
+        _ => match reopen_cached(&fd) {
+            Some(cached) => (Some(cached), alignment),
+            None => (None, Alignment::BUFFERED),
+        },
+    };
     ArrayFile(Arc::new(OpenFile {
         fd,
+        cached,
         path,
         final_path,
         element,
@@ -261,6 +274,19 @@ fn output(
         writable: true,
         resumed,
         settled: AtomicBool::new(false),
-        id: next_id(),
     }))
+}
+
+/// Opens a file with direct I/O a second time, through the page cache. `None` where that is impossible: then direct I/O
+/// is switched off for the file.
+fn reopen_cached(fd: &OwnedFd) -> Option<OwnedFd> {
+    use std::os::fd::AsRawFd;
+    let same = format!("/proc/self/fd/{}", fd.as_raw_fd());
+    if let Ok(cached) = rustix::fs::open(same, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
+        return Some(cached);
+    }
+    // Fails for no descriptor that is open.
+    let flags = rustix::fs::fcntl_getfl(fd).unwrap_or(OFlags::empty());
+    let _ = rustix::fs::fcntl_setfl(fd, flags - OFlags::DIRECT);
+    None
 }

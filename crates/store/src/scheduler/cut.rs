@@ -1,6 +1,5 @@
 //! Cutting the next operation off a transfer list: pure, no I/O.
 
-use super::edges::Edges;
 use crate::file::Alignment;
 use crate::transfer::{Cursor, Direction, Fragment, TransferList};
 
@@ -16,9 +15,6 @@ const PAGE_BYTES: u64 = 4096;
 const GAP_BYTES_MAX: u64 = 16 << 10;
 /// Fragments of at least this length are not gathered with their neighbours.
 const GATHER_BELOW_BYTES: u64 = 32 << 10;
-
-/// Before an unaligned write of a range up to this length one read of the whole is cheaper than one of each edge.
-const READ_WHOLE_BYTES_MAX: u64 = 32 << 10;
 
 /// What the file and the staging allow.
 #[derive(Clone, Copy, Debug)]
@@ -45,39 +41,104 @@ pub(crate) enum Via {
     /// Straight in or out of the caller's memory.
     Memory(*mut u8),
     /// A staging buffer; the fragments from `start` on, `payload_bytes` in all, are copied.
-    Staging { start: Cursor, payload_bytes: u64, edges: Edges },
+    Staging { start: Cursor, payload_bytes: u64 },
+    /// Out of the caller's memory into the page cache, at once: bytes that do not fill a block.
+    Cache(*mut u8),
 }
 
 /// Cuts the next operation off the list at `cursor`, which moves behind it.
 pub(crate) fn cut(list: &TransferList, cursor: &mut Cursor, limits: &Limits) -> Option<Cut> {
     let first = cursor.peek(list)?;
-    let unit = match list.direction() {
-        Direction::Read => limits.alignment.read,
-        Direction::Write => limits.alignment.write,
-    };
+    Some(match list.direction() {
+        Direction::Read => cut_read(list, cursor, limits, first),
+        Direction::Write => cut_write(list, cursor, limits, first),
+    })
+}
+
+fn cut_read(list: &TransferList, cursor: &mut Cursor, limits: &Limits, first: Fragment) -> Cut {
+    let unit = limits.alignment.read;
     let long = first.len_bytes >= SPLIT_FROM_BYTES;
     // Sectors are what the interface wants; the disk behind it works in pages.
     let edge = if long { unit.max(PAGE_BYTES) } else { unit };
-    let aligned = first.file_offset_bytes.is_multiple_of(edge)
-        && (first.memory.addr() as u64).is_multiple_of(limits.alignment.memory);
+    let aligned = first.file_offset_bytes.is_multiple_of(edge) && in_memory(&first, limits);
     let whole = first.len_bytes.is_multiple_of(unit);
-    if aligned && (whole || long) {
-        let len_bytes = first.len_bytes.min(OPERATION_BYTES_MAX) / unit * unit;
-        if first.len_bytes >= GATHER_BELOW_BYTES || !continues_close(list, cursor, limits, unit) {
-            cursor.advance(list, len_bytes);
-            let via = Via::Memory(first.memory);
-            return Some(Cut { offset_bytes: first.file_offset_bytes, len_bytes, needed_bytes: len_bytes, via });
-        }
+    if aligned
+        && (whole || long)
+        && (first.len_bytes >= GATHER_BELOW_BYTES || !continues_within(list, cursor, limits, GAP_BYTES_MAX))
+    {
+        return straight(list, cursor, first, unit);
     }
     // A long fragment whose address and file offset are odd alike: once its head is moved, the rest needs no copy.
     let head_bytes = edge - first.file_offset_bytes % edge;
     let alike = (first.memory.addr() as u64).wrapping_add(head_bytes).is_multiple_of(limits.alignment.memory);
     let payload_bytes_max = if alike && long { head_bytes } else { u64::MAX };
-    Some(gather(list, cursor, limits, unit, payload_bytes_max))
+    gather(list, cursor, limits, unit, payload_bytes_max)
 }
 
-/// Whether the fragment after the current one starts so soon after it that both are better moved by one operation.
-fn continues_close(list: &TransferList, cursor: &Cursor, limits: &Limits, unit: u64) -> bool {
+/// Whole blocks go to the device; what shares its block with other bytes goes through the page cache, which keeps it
+/// together with what others write there. The alternative, reading the block and writing it back, costs two operations
+/// of the device for a few bytes.
+fn cut_write(list: &TransferList, cursor: &mut Cursor, limits: &Limits, first: Fragment) -> Cut {
+    let unit = limits.alignment.write;
+    let past = first.file_offset_bytes % unit;
+    if past != 0 {
+        return into_cache(list, cursor, first, (unit - past).min(first.len_bytes));
+    }
+    if first.len_bytes >= unit
+        && in_memory(&first, limits)
+        && (first.len_bytes >= GATHER_BELOW_BYTES || !continues_within(list, cursor, limits, 0))
+    {
+        return straight(list, cursor, first, unit);
+    }
+    // Fragments that follow each other in the file without a gap, up to the last whole block.
+    let start = cursor.clone();
+    let mut run_bytes = 0;
+    let mut ahead = cursor.clone();
+    while let Some(next) = ahead.peek(list)
+        && next.file_offset_bytes == first.file_offset_bytes + run_bytes
+        && run_bytes < limits.staging_bytes
+    {
+        run_bytes += next.len_bytes;
+        ahead.advance(list, next.len_bytes);
+    }
+    let len_bytes = run_bytes.min(limits.staging_bytes) / unit * unit;
+    if len_bytes == 0 {
+        return into_cache(list, cursor, first, first.len_bytes);
+    }
+    let mut left = len_bytes;
+    while left > 0
+        && let Some(next) = cursor.peek(list)
+    {
+        let take = next.len_bytes.min(left);
+        cursor.advance(list, take);
+        left -= take;
+    }
+    let via = Via::Staging { start, payload_bytes: len_bytes };
+    Cut { offset_bytes: first.file_offset_bytes, len_bytes, needed_bytes: len_bytes, via }
+}
+
+/// Whether a fragment's address is one that the device takes.
+fn in_memory(fragment: &Fragment, limits: &Limits) -> bool {
+    (fragment.memory.addr() as u64).is_multiple_of(limits.alignment.memory)
+}
+
+/// The whole units of an aligned fragment, without a copy.
+fn straight(list: &TransferList, cursor: &mut Cursor, first: Fragment, unit: u64) -> Cut {
+    let len_bytes = first.len_bytes.min(OPERATION_BYTES_MAX) / unit * unit;
+    cursor.advance(list, len_bytes);
+    let via = Via::Memory(first.memory);
+    Cut { offset_bytes: first.file_offset_bytes, len_bytes, needed_bytes: len_bytes, via }
+}
+
+fn into_cache(list: &TransferList, cursor: &mut Cursor, first: Fragment, len_bytes: u64) -> Cut {
+    cursor.advance(list, len_bytes);
+    let via = Via::Cache(first.memory);
+    Cut { offset_bytes: first.file_offset_bytes, len_bytes, needed_bytes: len_bytes, via }
+}
+
+/// Whether a short fragment starts at most `gap_bytes_max` after the current one, so that one operation for both is
+/// better.
+fn continues_within(list: &TransferList, cursor: &Cursor, limits: &Limits, gap_bytes_max: u64) -> bool {
     let Some(current) = cursor.peek(list) else { return false };
     if current.len_bytes * 2 > limits.staging_bytes {
         return false;
@@ -85,42 +146,26 @@ fn continues_close(list: &TransferList, cursor: &Cursor, limits: &Limits, unit: 
     let mut next = cursor.clone();
     next.advance(list, current.len_bytes);
     let end = current.file_offset_bytes + current.len_bytes;
-    next.peek(list)
-        .is_some_and(|f| f.len_bytes < GATHER_BELOW_BYTES && closes_gap(list.direction(), end, &f, unit).is_some())
+    next.peek(list).is_some_and(|f| f.len_bytes < GATHER_BELOW_BYTES && gap(end, &f) <= gap_bytes_max)
 }
 
-/// The gap between `end` and the next fragment, if it is better crossed than made two operations of.
-///
-/// A read crosses what costs less than an operation. A write crosses a gap only
-/// if that holds no whole block: every block of its range then is partly its own, so taking the blocks of the range
-/// keeps every other writer of the bytes in the gap away.
-fn closes_gap(direction: Direction, end: u64, next: &Fragment, unit: u64) -> Option<u64> {
-    let gap_bytes_max = match direction {
-        Direction::Read => GAP_BYTES_MAX,
-        Direction::Write => unit - 1,
-    };
-    next.file_offset_bytes.checked_sub(end).filter(|&gap| gap <= gap_bytes_max)
+/// Bytes between `end` and the next fragment; none are as bad as too many.
+fn gap(end: u64, next: &Fragment) -> u64 {
+    next.file_offset_bytes.checked_sub(end).unwrap_or(u64::MAX)
 }
 
-/// One operation through a staging buffer for as many fragments as follow each other closely and fit, and at most
+/// One read through a staging buffer for as many fragments as follow each other closely and fit, and at most
 /// `payload_bytes_max`.
 fn gather(list: &TransferList, cursor: &mut Cursor, limits: &Limits, unit: u64, payload_bytes_max: u64) -> Cut {
     let start = cursor.clone();
     let mut payload_bytes = 0;
     let mut offset_bytes = 0;
-    let mut first_byte = 0;
     let mut end = 0;
-    let mut gaps = false;
     while let Some(fragment) = cursor.peek(list) {
         if payload_bytes == 0 {
-            first_byte = fragment.file_offset_bytes;
-            offset_bytes = first_byte / unit * unit;
-        } else {
-            if fragment.len_bytes >= GATHER_BELOW_BYTES {
-                break;
-            }
-            let Some(gap) = closes_gap(list.direction(), end, &fragment, unit) else { break };
-            gaps |= gap > 0;
+            offset_bytes = fragment.file_offset_bytes / unit * unit;
+        } else if fragment.len_bytes >= GATHER_BELOW_BYTES || gap(end, &fragment) > GAP_BYTES_MAX {
+            break;
         }
         let room = (offset_bytes + limits.staging_bytes).saturating_sub(fragment.file_offset_bytes);
         let take = room.min(fragment.len_bytes).min(payload_bytes_max - payload_bytes);
@@ -135,20 +180,8 @@ fn gather(list: &TransferList, cursor: &mut Cursor, limits: &Limits, unit: u64, 
         }
     }
     let len_bytes = end.next_multiple_of(unit) - offset_bytes;
-    let edges = match list.direction() {
-        Direction::Read => Edges::None,
-        Direction::Write => {
-            let head = first_byte != offset_bytes;
-            let tail = !end.is_multiple_of(unit);
-            if gaps || (head && tail && len_bytes <= READ_WHOLE_BYTES_MAX) {
-                Edges::All { first: offset_bytes, len_bytes, block_bytes: unit }
-            } else {
-                Edges::ends(head.then_some(offset_bytes), tail.then_some(end / unit * unit))
-            }
-        }
-    };
     let needed_bytes = end - offset_bytes;
-    Cut { offset_bytes, len_bytes, needed_bytes, via: Via::Staging { start, payload_bytes, edges } }
+    Cut { offset_bytes, len_bytes, needed_bytes, via: Via::Staging { start, payload_bytes } }
 }
 
 /// Calls `copy` with (offset from `offset_bytes`, memory, bytes) for the fragments from `start` on.

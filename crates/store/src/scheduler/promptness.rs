@@ -1,6 +1,6 @@
-//! Waking in time: the I/O thread runs for microseconds at a time, among workers that compute for seconds.
+//! Waking in time: the attendant runs for microseconds at a time, among workers that compute for seconds.
 
-/// How long the I/O thread wants to run at a time, in nanoseconds: the least that the system knows.
+/// How long the attendant wants to run at a time, in nanoseconds: the least that the system knows.
 #[cfg(all(target_os = "linux", not(miri)))]
 const SLICE_NANOSECONDS: u64 = 100_000;
 

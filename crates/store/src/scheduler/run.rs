@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::completing::PUT_OFF_MAX;
 use super::cut::{Cut, Limits, OPERATION_BYTES_MAX, Via, cut};
-use super::edges::EdgeBlocks;
-use super::operation::{Operation, Part};
+use super::operation::Operation;
 use super::staging::Staging;
-use super::thread::{Job, TicketState};
+use super::ticket::{Job, TicketState};
 use crate::backend::{Backend, Completion, RawOperation};
 use crate::disk::{Context, Refusal};
 use crate::error::{Errno, StoreError};
@@ -16,13 +16,13 @@ use crate::transfer::{Cursor, Direction, TransferList};
 use multigrain_trace::Tick;
 
 /// Bytes in flight beyond which no operation is added: enough for any one device, and later transfers wait less.
-const IN_FLIGHT_BYTES_MAX: u64 = 8 * OPERATION_BYTES_MAX;
+const IN_FLIGHT_BYTES_MAX: u64 = 64 * OPERATION_BYTES_MAX;
 
 /// A transfer under way.
 pub(super) struct Transfer {
     pub(super) list: TransferList,
     cursor: Cursor,
-    /// An operation that is cut off but could not start yet: its edge blocks or a staging buffer are taken.
+    /// An operation that is cut off but could not start yet: all staging buffers are taken.
     parked: Option<Cut>,
     exhausted: bool,
     outstanding: u32,
@@ -33,7 +33,24 @@ pub(super) struct Transfer {
     started: Option<Tick>,
 }
 
-/// Everything that the I/O thread owns.
+impl Transfer {
+    /// Asks the fault hook whether an operation may be done, and counts it; a refusal is the transfer's error.
+    fn may(&mut self, direction: Direction, offset_bytes: u64, len_bytes: u64, context: &Context) -> bool {
+        let kind = kind_of(direction);
+        let refused = match context.ask(kind, &self.list.file().0.path, offset_bytes, len_bytes) {
+            Ok(()) => {
+                context.count_device(direction, len_bytes);
+                return true;
+            }
+            Err(Refusal::Dead) => StoreError::Dead,
+            Err(Refusal::Fail(errno)) => transfer_error(&self.list, kind, offset_bytes, len_bytes, errno),
+        };
+        self.error.get_or_insert(refused);
+        false
+    }
+}
+
+/// Everything that is under way at a disk, under the lock of its desk.
 pub(crate) struct Runner {
     pub(super) backend: Box<dyn Backend>,
     staging: Staging,
@@ -44,11 +61,16 @@ pub(crate) struct Runner {
     pub(super) operations: Vec<Option<Operation>>,
     free_operations: Vec<usize>,
     free_transfers: Vec<usize>,
-    edge_blocks: EdgeBlocks,
     in_flight: usize,
     in_flight_bytes: u64,
+    /// Operations under way whose completion must be seen soon.
+    to_be_seen: usize,
     pub(super) completions: Vec<Completion>,
 }
+
+// SAFETY: the pointers in it are only handed to the operating system or copied through under the lock of the desk; the
+// contract of `Disk::submit` makes the caller responsible for the memory behind them, from whichever thread.
+unsafe impl Send for Runner {}
 
 impl Runner {
     pub(crate) fn new(backend: Box<dyn Backend>, staging: Staging, queue_depth: usize) -> Runner {
@@ -61,15 +83,21 @@ impl Runner {
             operations: Vec::new(),
             free_operations: Vec::new(),
             free_transfers: Vec::new(),
-            edge_blocks: EdgeBlocks::default(),
             in_flight: 0,
             in_flight_bytes: 0,
+            to_be_seen: 0,
             completions: Vec::new(),
         }
     }
 
     pub(crate) fn is_idle(&self) -> bool {
         self.in_flight == 0 && self.order.is_empty()
+    }
+
+    /// Whether somebody must look at completions although nobody waits for them: there is more to start, or to copy,
+    /// or the moment of the end was asked for.
+    pub(crate) fn needs_attention(&self) -> bool {
+        !self.order.is_empty() || self.to_be_seen > 0
     }
 
     pub(crate) fn accept(&mut self, job: Job) {
@@ -89,8 +117,13 @@ impl Runner {
         self.order.push_back(index);
     }
 
-    /// Starts operations, oldest transfer first, until the queue is full or nothing can start.
+    /// Starts operations, oldest transfer first, until the queue is full or nothing can start, and hands them over.
     pub(crate) fn issue(&mut self, context: &Context) {
+        self.start(context);
+        self.backend.submit();
+    }
+
+    fn start(&mut self, context: &Context) {
         let mut at = 0;
         while at < self.order.len() {
             let index = self.order[at];
@@ -100,7 +133,7 @@ impl Runner {
                 self.order.remove(at);
                 self.finish_transfer(index, context);
             } else if self.has_room() {
-                // This one waits for a staging buffer or an edge block; a later one may not need it.
+                // This one waits for a staging buffer; a later one may not need it.
                 at += 1;
             } else {
                 return;
@@ -122,142 +155,125 @@ impl Runner {
             transfer.exhausted = true;
             return false;
         }
-        let file = Arc::clone(&transfer.list.file().0);
+        let alignment = transfer.list.file().0.alignment;
         // Cuts end at block boundaries: the largest whole number of blocks that a staging buffer holds.
-        let staging_bytes = self.staging.buffer_bytes() / file.alignment.write * file.alignment.write;
-        let limits = Limits { alignment: file.alignment, staging_bytes };
+        let staging_bytes = self.staging.buffer_bytes() / alignment.write * alignment.write;
+        let limits = Limits { alignment, staging_bytes };
         let next = transfer.parked.take().or_else(|| cut(&transfer.list, &mut transfer.cursor, &limits));
         let Some(next) = next else {
             transfer.exhausted = true;
             return false;
         };
-        let staged = next.needs_staging();
-        if (staged && !self.staging.has_free()) || !self.edge_blocks.take(file.id, next.edges()) {
+        let staged = matches!(next.via, Via::Staging { .. });
+        if staged && !self.staging.has_free() {
             transfer.parked = Some(next);
             return false;
         }
         if transfer.timed && transfer.started.is_none() {
             transfer.started = Some(multigrain_trace::now());
         }
-        let direction = transfer.list.direction();
-        transfer.outstanding += 1;
-        let staging = if staged { self.staging.take() } else { None };
-        let memory = match (&next.via, staging) {
-            (Via::Memory(memory), _) => *memory,
-            (_, buffer) => self.staging.address(buffer.unwrap_or(0)),
+        let (memory, staging) = match next.via {
+            Via::Cache(memory) => {
+                self.write_cached(index, next.offset_bytes, memory, next.len_bytes, context);
+                return true;
+            }
+            Via::Memory(memory) => (memory, None),
+            Via::Staging { .. } => {
+                let buffer = self.staging.take();
+                (self.staging.address(buffer.unwrap_or(0)), buffer)
+            }
         };
+        let direction = transfer.list.direction();
+        let to_be_seen = staged || transfer.timed;
+        transfer.outstanding += 1;
         self.in_flight += 1;
         self.in_flight_bytes += next.len_bytes;
-        let operation = Operation {
-            transfer: index,
-            direction,
-            cut: next,
-            staging,
-            memory,
-            done_bytes: 0,
-            pending: 0,
-            retries: 0,
-            put_off: 0,
-            failed: false,
-        };
+        self.to_be_seen += usize::from(to_be_seen);
+        let operation =
+            Operation { transfer: index, direction, cut: next, staging, memory, done_bytes: 0, put_off: 0, to_be_seen };
         let operation = insert(&mut self.operations, &mut self.free_operations, operation);
-        self.begin(operation, context);
+        if direction == Direction::Write {
+            self.copy_in(operation);
+        }
+        if !self.start_raw(operation, context) {
+            self.settle(operation, context);
+        }
         true
     }
 
-    /// First state of an operation: reads its edge blocks if it has any, or moves its bytes at once.
-    fn begin(&mut self, index: usize, context: &Context) {
-        let Some(operation) = &self.operations[index] else { return };
-        let Some(transfer) = &self.transfers[operation.transfer] else { return };
-        let first_byte = operation.cut.offset_bytes;
-        let memory = operation.memory;
-        let reads = operation.edge_reads(transfer.list.file().0.alignment.write);
-        if reads == [None, None] {
-            if operation.direction == Direction::Write {
-                self.copy_in(index);
-            }
-            self.start_main(index, context);
-            return;
+    /// Asks the fault hook, then hands what is left of an operation to the backend. `false` where that is refused: the
+    /// operation is over.
+    pub(super) fn start_raw(&mut self, index: usize, context: &Context) -> bool {
+        let Some(operation) = &self.operations[index] else { return false };
+        let Some(transfer) = &mut self.transfers[operation.transfer] else { return false };
+        let (offset_bytes, len_bytes) = operation.rest();
+        let raw = RawOperation {
+            key: index as u64,
+            direction: operation.direction,
+            fd: transfer.list.file().raw_fd(),
+            offset_bytes,
+            memory: operation.memory.wrapping_add(operation.done_bytes as usize),
+            // At most 1 MiB or one staging buffer.
+            len_bytes: len_bytes as u32,
+        };
+        if !transfer.may(operation.direction, offset_bytes, len_bytes, context) {
+            return false;
         }
-        for (part, offset, len) in reads.into_iter().flatten() {
-            let place = memory.wrapping_add((offset - first_byte) as usize);
-            self.start_raw(index, part, Direction::Read, offset, place, len, context);
-        }
-        self.settle_if_quiet(index, context);
+        // SAFETY: the memory is a staging buffer held by this operation, or the caller's, which the contract of
+        // `Disk::submit` keeps valid until the ticket is complete; that happens only after this operation is reaped.
+        // The transfer's list keeps the file open as long.
+        unsafe { self.backend.start(raw) };
+        true
     }
 
-    pub(super) fn start_main(&mut self, index: usize, context: &Context) {
-        let Some(operation) = &self.operations[index] else { return };
-        let done = operation.done_bytes;
-        let offset = operation.cut.offset_bytes + done;
-        let len = operation.cut.len_bytes - done;
-        let (direction, place) = (operation.direction, operation.memory.wrapping_add(done as usize));
-        self.start_raw(index, Part::Main, direction, offset, place, len, context);
-        self.settle_if_quiet(index, context);
-    }
-
-    /// Asks the fault hook, then hands one raw operation to the backend; a refusal fails the operation.
-    #[allow(clippy::too_many_arguments)]
-    pub(super) fn start_raw(
-        &mut self,
-        index: usize,
-        part: Part,
-        direction: Direction,
-        offset_bytes: u64,
-        memory: *mut u8,
-        len_bytes: u64,
-        context: &Context,
-    ) {
-        let Some(operation) = &mut self.operations[index] else { return };
-        if operation.failed {
+    /// Writes bytes that do not fill a block into the page cache, at once.
+    fn write_cached(&mut self, index: usize, offset_bytes: u64, memory: *mut u8, len_bytes: u64, context: &Context) {
+        let Some(transfer) = &mut self.transfers[index] else { return };
+        let (mut done, mut put_off) = (0, 0);
+        while done < len_bytes {
+            let (offset, left) = (offset_bytes + done, len_bytes - done);
+            if !transfer.may(Direction::Write, offset, left, context) {
+                return;
+            }
+            let raw = RawOperation {
+                key: 0,
+                direction: Direction::Write,
+                fd: transfer.list.file().cached_fd(),
+                offset_bytes: offset,
+                memory: memory.wrapping_add(done as usize),
+                // Less than a block.
+                len_bytes: left as u32,
+            };
+            // SAFETY: the memory is the caller's, valid until the ticket is complete, as in `start_raw`.
+            let errno = match unsafe { self.backend.write_now(&raw) } {
+                Ok(0) => Errno(libc::EIO),
+                Ok(bytes) => {
+                    done += u64::from(bytes);
+                    continue;
+                }
+                Err(Errno(libc::EINTR | libc::EAGAIN)) if put_off < PUT_OFF_MAX => {
+                    put_off += 1;
+                    continue;
+                }
+                Err(errno) => errno,
+            };
+            let error = transfer_error(&transfer.list, OperationKind::Write, offset, left, errno);
+            transfer.error.get_or_insert(error);
             return;
-        }
-        let Some(transfer) = &mut self.transfers[operation.transfer] else { return };
-        let kind = kind_of(direction);
-        let path = &transfer.list.file().0.path;
-        match context.ask(kind, path, offset_bytes, len_bytes) {
-            Ok(()) => {
-                operation.pending += 1;
-                context.count_device(direction, len_bytes);
-                let raw = RawOperation {
-                    key: part.key(index),
-                    direction,
-                    fd: transfer.list.file().raw_fd(),
-                    offset_bytes,
-                    memory,
-                    // At most 1 MiB or one staging buffer.
-                    len_bytes: len_bytes as u32,
-                };
-                // SAFETY: the memory is a staging buffer held by this operation, or the caller's, which the contract
-                // of `Disk::submit` keeps valid until the ticket is complete; that happens only after this operation
-                // is reaped. The transfer's list keeps the file open as long.
-                unsafe { self.backend.start(raw) };
-            }
-            Err(refusal) => {
-                operation.failed = true;
-                let error = match refusal {
-                    Refusal::Dead => StoreError::Dead,
-                    Refusal::Fail(errno) => transfer_error(&transfer.list, kind, offset_bytes, len_bytes, errno),
-                };
-                transfer.error.get_or_insert(error);
-            }
         }
     }
 
-    /// Retires an operation none of whose parts is under way.
-    pub(super) fn settle_if_quiet(&mut self, index: usize, context: &Context) {
-        if self.operations[index].as_ref().is_none_or(|o| o.pending > 0) {
-            return;
-        }
+    /// Retires an operation of which nothing is under way.
+    pub(super) fn settle(&mut self, index: usize, context: &Context) {
         let Some(operation) = self.operations[index].take() else { return };
         self.free_operations.push(index);
         self.in_flight -= 1;
         self.in_flight_bytes -= operation.cut.len_bytes;
+        self.to_be_seen -= usize::from(operation.to_be_seen);
         if let Some(buffer) = operation.staging {
             self.staging.give_back(buffer);
         }
         if let Some(transfer) = &mut self.transfers[operation.transfer] {
-            self.edge_blocks.give_back(transfer.list.file().0.id, operation.edges());
             transfer.outstanding -= 1;
             if transfer.error.is_some() {
                 transfer.exhausted = true;

@@ -2,19 +2,17 @@
 //! short, are put off by signals. It also checks what the scheduler promises: alignment, and that no bytes of the file
 //! are in two hands while one of them writes.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 use super::run::Runner;
 use super::staging::Staging;
-use super::thread::{Job, TicketState};
+use super::ticket::{Job, TicketState};
 use crate::backend::{Backend, Completion, RawOperation};
 use crate::buffer::AlignedBuffer;
 use crate::disk::Context;
 use crate::error::{Errno, StoreError};
-use crate::file::{Alignment, ArrayFile, OpenFile, next_id};
+use crate::file::{Alignment, ArrayFile, OpenFile};
 use crate::transfer::{Direction, TransferList};
 use multigrain_program::ElementType;
 
@@ -32,7 +30,7 @@ impl Random {
 }
 
 struct Unkind {
-    file: Rc<RefCell<Vec<u8>>>,
+    file: Arc<Mutex<Vec<u8>>>,
     pending: Vec<RawOperation>,
     random: Random,
 }
@@ -59,7 +57,32 @@ impl Backend for Unkind {
         self.pending.push(operation);
     }
 
-    fn reap(&mut self, completions: &mut Vec<Completion>) {
+    fn submit(&mut self) {}
+
+    unsafe fn write_now(&mut self, operation: &RawOperation) -> Result<u32, Errno> {
+        let range = Unkind::range(operation);
+        // The device and the page cache may share a block; never a byte.
+        for other in self.pending.iter().filter(|other| other.direction == Direction::Write) {
+            let theirs = Unkind::range(other);
+            assert!(range.end <= theirs.start || theirs.end <= range.start, "{operation:?} meets {other:?}");
+        }
+        let bytes = match self.random.below(6) {
+            0 => return Err(Errno(libc::EINTR)),
+            1 => 1 + self.random.below(u64::from(operation.len_bytes)) as usize,
+            _ => operation.len_bytes as usize,
+        };
+        let mut file = self.file.lock().unwrap();
+        let start = operation.offset_bytes as usize;
+        if start + bytes > file.len() {
+            return Err(Errno(libc::EIO));
+        }
+        let place = file[start..start + bytes].as_mut_ptr();
+        // SAFETY: the contract of `write_now`.
+        unsafe { std::ptr::copy_nonoverlapping(operation.memory, place, bytes) };
+        Ok(bytes as u32)
+    }
+
+    fn take(&mut self, completions: &mut Vec<Completion>) {
         assert!(!self.pending.is_empty(), "nothing is under way: this would wait for ever");
         let operation = self.pending.swap_remove(self.random.below(self.pending.len() as u64) as usize);
         let RawOperation { key, direction, offset_bytes, memory, len_bytes, .. } = operation;
@@ -67,7 +90,7 @@ impl Backend for Unkind {
             0 => Err(Errno(libc::EINTR)),
             1 => Err(Errno(libc::EAGAIN)),
             choice => {
-                let mut file = self.file.borrow_mut();
+                let mut file = self.file.lock().unwrap();
                 let start = (offset_bytes as usize).min(file.len());
                 let there = (file.len().saturating_sub(start)).min(len_bytes as usize);
                 // Sometimes short: at a block, as direct I/O is.
@@ -92,6 +115,7 @@ fn array(shape: &[u64], data_offset_bytes: u64) -> ArrayFile {
     ArrayFile(Arc::new(OpenFile {
         // Never used: the device is in memory.
         fd: std::fs::File::open("/dev/null").unwrap().into(),
+        cached: None,
         path: "memory".into(),
         final_path: None,
         element: ElementType::F32,
@@ -103,7 +127,6 @@ fn array(shape: &[u64], data_offset_bytes: u64) -> ArrayFile {
         writable: true,
         resumed: false,
         settled: AtomicBool::new(false),
-        id: next_id(),
     }))
 }
 
@@ -130,8 +153,8 @@ fn tiles_on_an_unkind_device() {
         let array = array(&[rows, columns], offset);
         let bytes = (rows * columns * 4) as usize;
         let len = (offset as usize + bytes).next_multiple_of(4096);
-        let file = Rc::new(RefCell::new(vec![0xA5; len]));
-        let backend = Unkind { file: Rc::clone(&file), pending: Vec::new(), random: random.clone() };
+        let file = Arc::new(Mutex::new(vec![0xA5; len]));
+        let backend = Unkind { file: Arc::clone(&file), pending: Vec::new(), random: random.clone() };
         let mut runner = Runner::new(Box::new(backend), Staging::new(0).unwrap(), 1 + random.below(12) as usize);
         let context = Context::default();
         let mut reference = AlignedBuffer::new(bytes).unwrap();
@@ -152,12 +175,12 @@ fn tiles_on_an_unkind_device() {
             drive(&mut runner, &context);
             for ticket in tickets {
                 assert!(ticket.is_done());
-                assert_eq!(ticket.wait(), Ok(()), "seed {seed}");
+                assert_eq!(ticket.result(), Ok(()), "seed {seed}");
             }
         }
         // SAFETY: every transfer is done.
         let (reference, copy) = unsafe { (reference.as_slice(), copy.as_slice()) };
-        let found = file.borrow();
+        let found = file.lock().unwrap();
         let offset = offset as usize;
         assert!(&found[offset..offset + bytes] == reference, "seed {seed}: written");
         assert!(copy == reference, "seed {seed}: read");
@@ -173,7 +196,7 @@ fn a_file_that_ends_early_is_truncated_and_nothing_hangs() {
         let array = array(&[5, 3000], 128);
         let whole = 128 + 5 * 3000 * 4;
         let len = random.below(whole - 1) as usize;
-        let file = Rc::new(RefCell::new(vec![1; len]));
+        let file = Arc::new(Mutex::new(vec![1; len]));
         let backend = Unkind { file, pending: Vec::new(), random };
         let mut runner = Runner::new(Box::new(backend), Staging::new(0).unwrap(), 4);
         let memory = AlignedBuffer::new(60_000).unwrap();
@@ -184,7 +207,8 @@ fn a_file_that_ends_early_is_truncated_and_nothing_hangs() {
             let ticket = Arc::new(TicketState::default());
             runner.accept(Job { list, ticket: Arc::clone(&ticket), timed: false });
             drive(&mut runner, &Context::default());
-            let result = ticket.wait();
+            assert!(ticket.is_done());
+            let result = ticket.result();
             // A write into a file that somebody has cut finds its edge block gone, or a device that takes nothing.
             assert!(
                 matches!(result, Err(StoreError::Truncated { .. } | StoreError::Transfer { .. })),
