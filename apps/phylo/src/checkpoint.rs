@@ -1,7 +1,7 @@
-//! Checkpoints: what finished jobs found, and the request that it belongs to.
+//! Checkpoints: what finished jobs found, where others are, and the request that all of it belongs to.
 //!
 //! A job's result depends on the alignment, the settings and its own number only. So a run that goes on from a
-//! checkpoint, making the jobs that are not in it, ends with the same bits as one that was never interrupted.
+//! checkpoint, making the jobs that are not in it and going on with those that were begun, ends with the same bits as one that was never interrupted.
 //!
 //! ```text
 //! multigrain phylo checkpoint 1
@@ -11,11 +11,14 @@
 //! found search 0 -5719.37             then its models and trees
 //! model GTR{...}+FU{...}+G4m{...}
 //! tree (...);
-//! end 1                               number of results: a cut file lacks this line
+//! begun replicate 3                   where an unfinished job is, after its last round
+//! state search fast 5 ...
+//! end 2                               number of jobs: a cut file lacks this line
 //! ```
 
 use crate::error::Error;
 use crate::job::{Found, Job};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -54,18 +57,31 @@ impl Hash {
     }
 }
 
+/// What a checkpoint holds.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Saved {
+    /// Results of finished jobs.
+    pub found: Vec<Found>,
+    /// States of jobs that were begun, as text.
+    pub begun: BTreeMap<Job, String>,
+}
+
 /// The text of a checkpoint.
-pub fn write(request: &Request, found: &[Found]) -> String {
+pub fn write(request: &Request, saved: &Saved) -> String {
     let mut text = format!("{FIRST_LINE}\nalignment {:016x}\n", request.alignment);
     for (name, value) in &request.settings {
         let _ = writeln!(text, "setting {name} {value}");
     }
-    for f in found {
+    for f in &saved.found {
         let _ = writeln!(text, "found {} {} {}", f.job.kind(), f.job.number(), f.log_likelihood);
         f.models.iter().for_each(|m| text += &format!("model {m}\n"));
         f.trees.iter().for_each(|t| text += &format!("tree {t}\n"));
     }
-    let _ = writeln!(text, "end {}", found.len());
+    for (job, state) in &saved.begun {
+        let _ = writeln!(text, "begun {} {}", job.kind(), job.number());
+        state.lines().for_each(|line| text += &format!("state {line}\n"));
+    }
+    let _ = writeln!(text, "end {}", saved.found.len() + saved.begun.len());
     text
 }
 
@@ -73,7 +89,7 @@ pub fn write(request: &Request, found: &[Found]) -> String {
 ///
 /// # Errors
 /// A checkpoint of another alignment or of other settings, saying which; a damaged one, with its line.
-pub fn read(file: &Path, text: &str, request: &Request) -> Result<Vec<Found>, Error> {
+pub fn read(file: &Path, text: &str, request: &Request) -> Result<Saved, Error> {
     let shown = file.display();
     let damaged = |line: usize, what: &str| {
         Error::request(format!("{shown}:{line}: the checkpoint is damaged ({what}); start anew with --force"))
@@ -111,17 +127,28 @@ pub fn read(file: &Path, text: &str, request: &Request) -> Result<Vec<Found>, Er
             )));
         }
     }
-    let mut all: Vec<Found> = Vec::new();
+    let mut saved = Saved::default();
+    let mut state = None;
     for (number, line) in lines {
         let (word, rest) = line.split_once(' ').ok_or_else(|| damaged(number, "a word stands alone"))?;
-        let count = all.len();
-        match (word, all.last_mut()) {
-            ("found", _) => all.push(parse_found(rest).ok_or_else(|| damaged(number, "no job with a result"))?),
-            ("model", Some(last)) => last.models.push(rest.to_owned()),
-            ("tree", Some(last)) => last.trees.push(rest.to_owned()),
-            ("end", _) if rest.parse() == Ok(count) => {
-                let complete = all.iter().all(|f| !f.trees.is_empty() && !f.models.is_empty());
-                return if complete { Ok(all) } else { Err(damaged(number, "a result lacks its model or tree")) };
+        let jobs = saved.found.len() + saved.begun.len();
+        match (word, saved.found.last_mut(), &mut state) {
+            ("found", ..) => saved.found.push(parse_found(rest).ok_or_else(|| damaged(number, "no result"))?),
+            ("model", Some(last), None) => last.models.push(rest.to_owned()),
+            ("tree", Some(last), None) => last.trees.push(rest.to_owned()),
+            ("begun", ..) => {
+                let job = parse_job(&mut rest.split(' ')).ok_or_else(|| damaged(number, "no job"))?;
+                saved.begun.insert(job, String::new());
+                state = Some(job);
+            }
+            ("state", _, Some(job)) => {
+                let text = saved.begun.entry(*job).or_default();
+                text.push_str(rest);
+                text.push('\n');
+            }
+            ("end", ..) if rest.parse() == Ok(jobs) => {
+                let complete = saved.found.iter().all(|f| !f.trees.is_empty() && !f.models.is_empty());
+                return if complete { Ok(saved) } else { Err(damaged(number, "a result lacks its model or tree")) };
             }
             _ => return Err(damaged(number, "an unknown line")),
         }
@@ -129,10 +156,15 @@ pub fn read(file: &Path, text: &str, request: &Request) -> Result<Vec<Found>, Er
     Err(damaged(text.lines().count(), "it does not end"))
 }
 
+fn parse_job<'a>(words: &mut impl Iterator<Item = &'a str>) -> Option<Job> {
+    let (kind, number) = (words.next()?, words.next()?.parse().ok()?);
+    Job::named(kind, number)
+}
+
 fn parse_found(text: &str) -> Option<Found> {
     let mut words = text.split(' ');
-    let (kind, number, log_likelihood) = (words.next()?, words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-    let job = Job::named(kind, number)?;
+    let job = parse_job(&mut words)?;
+    let log_likelihood = words.next()?.parse().ok()?;
     words.next().is_none().then_some(Found { job, log_likelihood, models: vec![], trees: vec![] })
 }
 
@@ -150,13 +182,21 @@ mod tests {
         Found { job, log_likelihood, models: vec!["JC".into(), "LG".into()], trees: vec!["(a,'b c',d);".into()] }
     }
 
+    fn two() -> Saved {
+        let begun = [(Job::Search(3), "search fast 5\nbranch 0 4\n".to_owned()), (Job::Replicate(1), "x\n".to_owned())];
+        Saved {
+            found: vec![found(Job::Search(0), -1.5), found(Job::Replicate(7), -2.0)],
+            begun: begun.into_iter().collect(),
+        }
+    }
+
     fn refused(text: &str, request: &Request) -> String {
         read(Path::new("x.checkpoint"), text, request).unwrap_err().to_string()
     }
 
     #[test]
     fn others_checkpoints_are_refused() {
-        let text = write(&request(), &[found(Job::Search(0), -1.5)]);
+        let text = write(&request(), &Saved { found: vec![found(Job::Search(0), -1.5)], ..Saved::default() });
         let other = Request { alignment: 1, ..request() };
         assert!(refused(&text, &other).contains("another alignment"));
         let mut other = request();
@@ -169,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_cut_checkpoint_is_refused_wherever_it_is_cut() {
-        let text = write(&request(), &[found(Job::Search(0), -1.5), found(Job::Replicate(7), -2.0)]);
+        let text = write(&request(), &two());
         for end in 0..text.len() - 1 {
             refused(&text[..end], &request());
         }
@@ -178,18 +218,19 @@ mod tests {
     proptest! {
         #[test]
         fn what_was_written_is_read_to_the_last_bit(values in prop::collection::vec(any::<i64>(), 0..8)) {
-            let all: Vec<Found> = values
+            let found = values
                 .iter()
                 .enumerate()
                 .map(|(i, &v)| found(if v % 2 == 0 { Job::Search(i) } else { Job::Replicate(i) }, v as f64 / 7e9))
                 .collect();
+            let all = Saved { found, ..two() };
             let text = write(&request(), &all);
             prop_assert_eq!(read(Path::new("x"), &text, &request()).unwrap(), all);
         }
 
         #[test]
         fn damage_never_panics(at in any::<prop::sample::Index>(), byte in 32u8..127) {
-            let text = write(&request(), &[found(Job::Search(0), -1.5), found(Job::Replicate(7), -2.0)]);
+            let text = write(&request(), &two());
             let mut bytes = text.into_bytes();
             let at = at.index(bytes.len());
             bytes[at] = byte;

@@ -15,11 +15,13 @@
 //!   decomposition, P(t) = right diag(exp(values t)) left.
 
 pub mod alignment;
+pub mod app;
 mod bootstrap;
 pub mod checkpoint;
 pub mod copies;
 pub mod draw;
 pub mod error;
+pub mod infer;
 pub mod job;
 pub mod kernel;
 pub mod likelihood;

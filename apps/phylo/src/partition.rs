@@ -52,6 +52,30 @@ impl Scheme {
         Scheme { name: "all".to_owned(), model, sites: (0..sites).collect() }
     }
 
+    /// Its sites as partition files write them: runs of equal steps, `A-B` or `A-B\STEP`.
+    pub fn ranges(&self) -> String {
+        let mut ranges = Vec::new();
+        let mut rest = &self.sites[..];
+        while let Some(&first) = rest.first() {
+            let step = rest.get(1).map_or(1, |second| second - first);
+            let mut count = 1;
+            while count < rest.len() && rest[count] == rest[count - 1] + step {
+                count += 1;
+            }
+            // Two sites apart are no run.
+            if count == 2 && step > 1 {
+                count = 1;
+            }
+            ranges.push(match (count, step) {
+                (1, _) => format!("{}", first + 1),
+                (_, 1) => format!("{}-{}", first + 1, rest[count - 1] + 1),
+                _ => format!("{}-{}\\{step}", first + 1, rest[count - 1] + 1),
+            });
+            rest = &rest[count..];
+        }
+        ranges.join(", ")
+    }
+
     /// Checks the letters of its sites and makes the partition.
     pub fn partition(&self, alignment: &Alignment, source: &Source) -> Result<Partition, Error> {
         source.check_letters(alignment, &self.sites, self.model.data_type)?;

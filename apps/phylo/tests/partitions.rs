@@ -69,6 +69,10 @@ proptest! {
         let mut all: Vec<usize> = schemes.iter().flat_map(|s| s.sites.iter().copied()).collect();
         all.sort_unstable();
         prop_assert_eq!(all, (0..sites).collect::<Vec<_>>());
+        // What is written reads as the same.
+        let lines = schemes.iter().map(|s| format!("{}, {} = {}\n", s.model, s.name, s.ranges()));
+        let again = parse(&lines.collect::<String>(), sites).map_err(TestCaseError::fail)?;
+        prop_assert_eq!(again, schemes);
     }
 }
 

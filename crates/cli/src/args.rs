@@ -28,6 +28,8 @@ pub(crate) enum Command {
     /// What a run would move and need, without running it
     #[command(subcommand_value_name = "APP", subcommand_help_heading = "Applications")]
     Plan(PlanArgs),
+    /// Maximum-likelihood trees from an alignment of DNA or proteins, with bootstrap supports
+    Phylo(multigrain_phylo::app::Args),
     /// Where the time of a traced run went, what its length was made of, what it waited for longest, and how to avoid it
     Trace(TraceArgs),
     /// Our runs beside their peers, in turns: medians, ratios, and whether each bar holds

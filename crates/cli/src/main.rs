@@ -1,4 +1,4 @@
-//! The `multigrain` command: machine, run, plan, trace, bench.
+//! The `multigrain` command: machine, run, plan, phylo, trace, bench.
 //!
 //! In come arguments, files and signals; out go text or one JSON object on standard output, one line on standard error
 //! when something goes wrong, and an exit status: 0 done, 1 the run failed, 2 the request is wrong. This room only
@@ -12,6 +12,7 @@ mod interrupt;
 mod json;
 mod machine;
 mod output;
+mod phylo;
 mod plan;
 mod progress;
 mod report;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Command::Machine(args) => machine::machine(args),
         Command::Run(args) => run::run(args),
         Command::Plan(args) => plan::plan(args),
+        Command::Phylo(args) => phylo::phylo(args),
         Command::Trace(args) => trace::trace(args),
         Command::Bench(args) => bench::bench(args),
     });

@@ -41,6 +41,21 @@ impl Bar {
         }
     }
 
+    /// Says what is being done.
+    pub(crate) fn message(&self, text: String) {
+        if let Some(bar) = &self.0 {
+            bar.set_message(text);
+        }
+    }
+
+    /// Takes the bar off the screen while something is printed.
+    pub(crate) fn suspend(&self, print: impl FnOnce()) {
+        match &self.0 {
+            Some(bar) => bar.suspend(print),
+            None => print(),
+        }
+    }
+
     /// Takes the bar off the screen.
     pub(crate) fn clear(&self) {
         if let Some(bar) = &self.0 {

@@ -1,0 +1,14 @@
+//! The program: what can be asked for, what is read and refused, the jobs, the files.
+
+mod args;
+mod files;
+mod prepare;
+mod report;
+mod results;
+mod run;
+
+pub use args::{Args, BranchesChoice, FormatChoice};
+pub use files::Outputs;
+pub use prepare::{Prepared, Task, prepare};
+pub use report::Report;
+pub use run::{Progress, Watcher, run};

@@ -1,0 +1,74 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+/// Formats that can be named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum FormatChoice {
+    /// FASTA where the file begins with '>', PHYLIP elsewhere
+    Auto,
+    /// FASTA
+    Fasta,
+    /// PHYLIP: strict or relaxed, sequential or interleaved
+    Phylip,
+}
+
+/// How branch lengths of partitions hang together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum BranchesChoice {
+    /// One length of each branch for all partitions
+    Linked,
+    /// Every partition has its own
+    Unlinked,
+}
+
+/// Maximum-likelihood trees from an alignment of DNA or proteins
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// Alignment in PHYLIP (strict or relaxed, sequential or interleaved) or FASTA
+    #[arg(value_name = "ALIGNMENT")]
+    pub alignment: PathBuf,
+    /// Model in RAxML-NG's syntax, such as GTR+G4, HKY+FO+I, LG+F+G4, GTR{1/2/1/1/2/1}+FU{.3/.2/.2/.3}+G4m{0.5}
+    /// [default: GTR+F+G4 for DNA, LG+G4 for proteins]
+    #[arg(short, long, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// Partition file in the style of RAxML: lines such as "DNA, gene = 1-300\3" or "LG+G4, other = 301-500"
+    #[arg(short = 'q', long, value_name = "FILE")]
+    pub partitions: Option<PathBuf>,
+    /// Branch lengths of partitions
+    #[arg(long, value_enum, default_value_t = BranchesChoice::Linked)]
+    pub branches: BranchesChoice,
+    /// Format of the alignment
+    #[arg(long, value_enum, default_value_t = FormatChoice::Auto)]
+    pub format: FormatChoice,
+    /// Searches, each from its own starting tree
+    #[arg(short, long, value_name = "N", default_value_t = 5, conflicts_with = "evaluate")]
+    pub searches: usize,
+    /// Bootstrap replicates, whose supports are put on the best tree
+    #[arg(short, long, value_name = "N", default_value_t = 0, conflicts_with = "evaluate")]
+    pub bootstraps: usize,
+    /// Evaluates this tree (Newick) instead of searching: branch lengths and parameters are fitted
+    #[arg(short, long, value_name = "TREE")]
+    pub evaluate: Option<PathBuf>,
+    /// With --evaluate: exactly the branch lengths of the tree and the parameters of the model
+    #[arg(long, requires = "evaluate")]
+    pub fixed: bool,
+    /// Seed of everything that is random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Names of output files begin with this, such as runs/beetles [default: the alignment's path]
+    #[arg(short, long, value_name = "PREFIX")]
+    pub prefix: Option<PathBuf>,
+    /// Number of workers [default: one for each processor]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// Overwrites output files, and forgets a checkpoint
+    #[arg(long)]
+    pub force: bool,
+    /// Continues an interrupted run of the same command from its checkpoint
+    #[arg(long, conflicts_with = "force")]
+    pub resume: bool,
+    /// Prints one JSON object
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,277 @@
+//! Everything that is read, checked and refused before any work.
+
+use super::args::{Args, BranchesChoice, FormatChoice};
+use super::files::{self, Outputs};
+use crate::alignment::{Alignment, DataType, Format, Source, read_alignment};
+use crate::checkpoint::{self, Hash, Request, Saved};
+use crate::error::Error;
+use crate::job::Job;
+use crate::model::ModelSpec;
+use crate::partition::{self, Branches, Partition, Scheme};
+use crate::tree::{Newick, Tree};
+use std::path::Path;
+
+/// Fewer distinct sequences than this make no unrooted tree.
+const TAXA_MIN: usize = 4;
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Task {
+    /// Searches and replicates.
+    Search,
+    /// One tree's likelihood; `fixed`: with its lengths and the model's values as they are.
+    Evaluate {
+        /// The tree, all taxa in it, one set of lengths.
+        tree: Box<Tree>,
+        /// Whether nothing is fitted.
+        fixed: bool,
+    },
+}
+
+/// A request that makes sense, with all its data.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    /// Names of all taxa, in the alignment's order.
+    pub names: Vec<String>,
+    /// Number of sites of the alignment.
+    pub sites: usize,
+    /// Columns of nothing but gaps.
+    pub gap_columns: usize,
+    /// The taxa that take part: without copies of identical sequences, except in evaluations.
+    pub kept_names: Vec<String>,
+    /// For each taxon the position of its representative among those that take part.
+    pub representatives: Vec<usize>,
+    /// Names, models and sites of the partitions.
+    pub schemes: Vec<Scheme>,
+    /// The partitions, of the taxa that take part.
+    pub partitions: Vec<Partition>,
+    /// Whether partitions share branch lengths.
+    pub branches: Branches,
+    /// What is to be done.
+    pub task: Task,
+    /// The jobs that are still to be done, searches first.
+    pub jobs: Vec<Job>,
+    /// What earlier runs found, and where they were, from the checkpoint.
+    pub saved: Saved,
+    /// What checkpoints of this run belong to.
+    pub request: Request,
+    /// Where results go.
+    pub outputs: Outputs,
+    /// What users should know about their data.
+    pub notes: Vec<String>,
+    /// The run's seed.
+    pub seed: u64,
+}
+
+/// Reads and checks everything that the arguments name.
+pub fn prepare(args: &Args) -> Result<Prepared, Error> {
+    let format = match args.format {
+        FormatChoice::Auto => Format::Auto,
+        FormatChoice::Fasta => Format::Fasta,
+        FormatChoice::Phylip => Format::Phylip,
+    };
+    let (alignment, source) = read_alignment(&args.alignment, format)?;
+    source.check_size(&alignment)?;
+    let schemes = schemes(args, &alignment)?;
+    let mut partitions = partitions(&schemes, &alignment, &source)?;
+    let branches = match args.branches {
+        BranchesChoice::Linked => Branches::Linked,
+        BranchesChoice::Unlinked if partitions.len() > 1 => Branches::Unlinked,
+        BranchesChoice::Unlinked => {
+            return Err(Error::request("--branches unlinked needs --partitions with more than one partition"));
+        }
+    };
+    let task = match &args.evaluate {
+        None => Task::Search,
+        Some(path) => Task::Evaluate { tree: Box::new(read_tree(path, &alignment.names)?), fixed: args.fixed },
+    };
+    if args.fixed {
+        refuse_missing(&schemes)?;
+    }
+    let mut notes = notes(&alignment, &partitions);
+    let everybody: Vec<usize> = (0..alignment.taxa()).collect();
+    let (mut kept, mut representatives) = distinct(&partitions, alignment.taxa());
+    if kept.len() < TAXA_MIN || task != Task::Search {
+        (kept, representatives) = (everybody.clone(), everybody);
+    }
+    for taxon in (0..alignment.taxa()).filter(|&t| kept[representatives[t]] != t) {
+        let original = &alignment.names[kept[representatives[taxon]]];
+        let name = &alignment.names[taxon];
+        notes.push(format!("{name} is identical to {original}: it is put beside it in every tree"));
+    }
+    for partition in &mut partitions {
+        let tips = kept.iter().map(|&t| std::mem::take(&mut partition.patterns.tips[t])).collect();
+        partition.patterns.tips = tips;
+    }
+    let outputs = Outputs::new(args.prefix.as_deref().unwrap_or(&args.alignment));
+    let request = request(args, &alignment, &schemes);
+    let saved = outputs_and_checkpoint(args, &outputs, &task, branches, &request)?;
+    let jobs = (0..args.searches).map(Job::Search).chain((0..args.bootstraps).map(Job::Replicate));
+    let jobs = match &task {
+        Task::Search if args.searches + args.bootstraps == 0 => {
+            return Err(Error::request("--searches 0 and --bootstraps 0: there is nothing to do"));
+        }
+        Task::Search => jobs.filter(|j| !saved.found.iter().any(|f| f.job == *j)).collect(),
+        Task::Evaluate { .. } => Vec::new(),
+    };
+    let gap_columns = partitions.iter().flat_map(|p| &p.patterns.pattern_of_site).filter(|p| p.is_none()).count();
+    Ok(Prepared {
+        sites: alignment.sites(),
+        gap_columns,
+        kept_names: kept.iter().map(|&t| alignment.names[t].clone()).collect(),
+        names: alignment.names,
+        representatives,
+        schemes,
+        partitions,
+        branches,
+        task,
+        jobs,
+        saved,
+        request,
+        outputs,
+        notes,
+        seed: args.seed,
+    })
+}
+
+fn schemes(args: &Args, alignment: &Alignment) -> Result<Vec<Scheme>, Error> {
+    let given = args.model.as_deref().map(ModelSpec::parse).transpose()?;
+    match &args.partitions {
+        Some(path) => partition::read_schemes(path, alignment.sites(), given.as_ref()),
+        None => {
+            let default = || {
+                ModelSpec::parse(match alignment.guess() {
+                    DataType::Dna => partition::DEFAULT_DNA,
+                    DataType::Protein => partition::DEFAULT_PROTEIN,
+                })
+            };
+            let model = given.map_or_else(default, Ok)?;
+            Ok(vec![Scheme::whole(model, alignment.sites())])
+        }
+    }
+}
+
+fn partitions(schemes: &[Scheme], alignment: &Alignment, source: &Source) -> Result<Vec<Partition>, Error> {
+    schemes.iter().map(|s| s.partition(alignment, source)).collect()
+}
+
+/// Taxa whose patterns are the first of their kind, and for each taxon the position of its representative among them.
+/// Leaving identical sequences out loses nothing: a tree with a copy beside its original at no distance has the likelihood
+/// of the tree without the copy, and no tree can have more.
+fn distinct(partitions: &[Partition], taxa: usize) -> (Vec<usize>, Vec<usize>) {
+    let mut seen = std::collections::HashMap::new();
+    let mut kept = Vec::new();
+    let positions = (0..taxa).map(|taxon| {
+        let row: Vec<&[u8]> = partitions.iter().map(|p| p.patterns.tips[taxon].as_slice()).collect();
+        *seen.entry(row).or_insert_with(|| {
+            kept.push(taxon);
+            kept.len() - 1
+        })
+    });
+    let positions = positions.collect();
+    (kept, positions)
+}
+
+fn notes(alignment: &Alignment, partitions: &[Partition]) -> Vec<String> {
+    let mut notes = Vec::new();
+    let protein = partitions.iter().any(|p| p.patterns.data_type == DataType::Protein);
+    if protein && alignment.guess() == DataType::Dna {
+        notes.push("the letters look like DNA, but a model is one of proteins: --model names another".to_owned());
+    }
+    for (taxon, name) in alignment.names.iter().enumerate() {
+        let only_gaps = |p: &Partition| p.patterns.tips[taxon].iter().all(|&c| c == p.patterns.data_type.gap());
+        if partitions.iter().all(only_gaps) {
+            notes.push(format!("{name} has nothing but gaps: where it stands in a tree means nothing"));
+        }
+    }
+    notes
+}
+
+fn read_tree(path: &Path, names: &[String]) -> Result<Tree, Error> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).map_err(|e| Error::request(format!("cannot read tree {shown}: {e}")))?;
+    let newick = Newick::parse(&text).map_err(|e| Error::request(format!("{shown}, {e}")))?;
+    Tree::from_newick(&newick, names, None).map_err(|e| Error::request(format!("{shown}, {e}")))
+}
+
+fn refuse_missing(schemes: &[Scheme]) -> Result<(), Error> {
+    for scheme in schemes {
+        let missing = scheme.model.missing();
+        if !missing.is_empty() {
+            return Err(Error::request(format!(
+                "--fixed fits nothing, but the model {} of partition {} has no value for its {}",
+                scheme.model,
+                scheme.name,
+                missing.join(", ")
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What results depend on. Numbers of searches and replicates are not among it: a run may be resumed with more.
+fn request(args: &Args, alignment: &Alignment, schemes: &[Scheme]) -> Request {
+    let mut hash = Hash::default();
+    for (name, row) in alignment.names.iter().zip(&alignment.rows) {
+        hash.add(name.as_bytes());
+        hash.add(row);
+    }
+    for scheme in schemes {
+        hash.add(scheme.name.as_bytes());
+        scheme.sites.iter().for_each(|s| hash.add(&s.to_le_bytes()));
+    }
+    let models: Vec<String> = schemes.iter().map(|s| s.model.to_string()).collect();
+    let settings = [
+        ("model", models.join(", ")),
+        ("branches", format!("{:?}", args.branches).to_lowercase()),
+        ("seed", args.seed.to_string()),
+    ];
+    Request { alignment: hash.value(), settings: settings.map(|(n, v)| (n.to_owned(), v)).to_vec() }
+}
+
+fn outputs_and_checkpoint(
+    args: &Args,
+    outputs: &Outputs,
+    task: &Task,
+    branches: Branches,
+    request: &Request,
+) -> Result<Saved, Error> {
+    let mut words = match task {
+        Task::Evaluate { fixed: true, .. } => return Ok(Saved::default()),
+        Task::Evaluate { .. } => vec![files::BEST_TREE, files::BEST_MODEL, files::LOG],
+        Task::Search => vec![files::BEST_TREE, files::BEST_MODEL, files::ML_TREES, files::PICTURE, files::LOG],
+    };
+    if args.searches == 0 && *task == Task::Search {
+        words = vec![files::LOG];
+    }
+    if branches == Branches::Unlinked && args.searches > 0 {
+        words.push(files::PARTITION_TREES);
+    }
+    if args.bootstraps > 0 {
+        words.extend([files::BOOTSTRAPS, files::CONSENSUS]);
+        if args.searches > 0 {
+            words.extend([files::SUPPORT, files::TRANSFER]);
+        }
+    }
+    outputs.check(&words, args.force)?;
+    if *task != Task::Search {
+        return Ok(Saved::default());
+    }
+    let path = outputs.path(files::CHECKPOINT);
+    let shown = path.display();
+    if args.resume {
+        let text = std::fs::read_to_string(&path).map_err(|e| match e.kind() {
+            std::io::ErrorKind::NotFound => {
+                Error::request(format!("there is no checkpoint {shown} to resume: run without --resume"))
+            }
+            _ => Error::request(format!("cannot read checkpoint {shown}: {e}")),
+        })?;
+        return checkpoint::read(&path, &text, request);
+    }
+    if path.exists() && !args.force {
+        return Err(Error::request(format!(
+            "{shown} is the checkpoint of an interrupted run: continue it with --resume, or start anew with --force"
+        )));
+    }
+    Ok(Saved::default())
+}

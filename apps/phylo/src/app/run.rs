@@ -1,0 +1,233 @@
+//! Executing what was prepared: jobs on workers, checkpoints, results.
+
+use super::files::{self, Outputs};
+use super::prepare::{Prepared, Task};
+use super::report::Report;
+use super::results;
+use crate::checkpoint;
+use crate::checkpoint::Saved;
+use crate::error::Error;
+use crate::infer::{self, Place};
+use crate::job::{Found, Job};
+use crate::likelihood::Host;
+use crate::search::State as SearchState;
+use multigrain::Abort;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A checkpoint is written when a job has ended and the last one is older than this.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(2);
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// Searches that have ended, and all of them.
+    pub searches: (usize, usize),
+    /// Replicates that have ended, and all of them.
+    pub replicates: (usize, usize),
+    /// The log-likelihood that a search has reached last.
+    pub log_likelihood: Option<f64>,
+}
+
+/// Who is told what happens during a run, from any thread.
+pub trait Watcher: Sync {
+    /// A line of the log.
+    fn line(&self, line: &str);
+    /// How far the run is.
+    fn progress(&self, progress: Progress);
+}
+
+/// The log: kept for its file, and told as it grows.
+pub(crate) struct Log<'a> {
+    text: Mutex<String>,
+    watcher: &'a dyn Watcher,
+    begun: Instant,
+}
+
+impl Log<'_> {
+    pub(crate) fn line(&self, line: &str) {
+        let mut text = lock(&self.text);
+        text.push_str(line);
+        text.push('\n');
+        self.watcher.line(line);
+    }
+
+    /// A line with the time since the beginning.
+    pub(crate) fn timed(&self, line: &str) {
+        let seconds = self.begun.elapsed().as_secs();
+        self.line(&format!("[{:02}:{:02}:{:02}] {line}", seconds / 3600, seconds / 60 % 60, seconds % 60));
+    }
+
+    pub(crate) fn seconds(&self) -> f64 {
+        self.begun.elapsed().as_secs_f64()
+    }
+
+    pub(crate) fn text(&self) -> String {
+        lock(&self.text).clone()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Does what was prepared on `workers` threads, writes the files, and says what was found.
+///
+/// # Errors
+/// [`Error::Interrupted`] after `abort` was raised; what jobs had found by then is in the checkpoint. Files that cannot
+/// be written.
+pub fn run(prepared: &Prepared, workers: usize, abort: Arc<Abort>, watcher: &dyn Watcher) -> Result<Report, Error> {
+    let log = Log { text: Mutex::default(), watcher, begun: Instant::now() };
+    results::introduce(prepared, workers, &log);
+    if let Task::Evaluate { tree, fixed } = &prepared.task {
+        let found = infer::evaluate(prepared, tree, *fixed, Place { offload: Box::new(Host), abort })?;
+        return results::evaluated(prepared, &found, *fixed, &log);
+    }
+    let found = jobs(prepared, workers, abort, &log)?;
+    let report = results::searched(prepared, &found, &log)?;
+    remove_checkpoint(&prepared.outputs)?;
+    Ok(report)
+}
+
+fn remove_checkpoint(outputs: &Outputs) -> Result<(), Error> {
+    let path = outputs.path(files::CHECKPOINT);
+    match std::fs::remove_file(&path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::run(format!("cannot remove {}: {e}", path.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What the workers share.
+struct Shared<'a> {
+    prepared: &'a Prepared,
+    abort: Arc<Abort>,
+    log: &'a Log<'a>,
+    next: AtomicUsize,
+    state: Mutex<State>,
+}
+
+struct State {
+    saved: Saved,
+    failed: Option<Error>,
+    /// When the checkpoint was written last.
+    written: Instant,
+    progress: Progress,
+}
+
+/// Does the jobs that are left and returns what all jobs found, in their order.
+fn jobs(prepared: &Prepared, workers: usize, abort: Arc<Abort>, log: &Log<'_>) -> Result<Vec<Found>, Error> {
+    let count = |kind: fn(&Job) -> bool| {
+        let done = prepared.saved.found.iter().filter(|f| kind(&f.job)).count();
+        (done, done + prepared.jobs.iter().filter(|j| kind(j)).count())
+    };
+    let progress = Progress {
+        searches: count(|j| matches!(j, Job::Search(_))),
+        replicates: count(|j| matches!(j, Job::Replicate(_))),
+        log_likelihood: None,
+    };
+    let state = State { saved: prepared.saved.clone(), failed: None, written: Instant::now(), progress };
+    let shared = Shared { prepared, abort, log, next: AtomicUsize::new(0), state: Mutex::new(state) };
+    log.watcher.progress(progress);
+    let threads = workers.clamp(1, prepared.jobs.len().max(1));
+    std::thread::scope(|scope| {
+        let mut handles = Vec::new();
+        for worker in 0..threads {
+            let shared = &shared;
+            // Panics of threads with such names are told by whoever joins them.
+            let builder = std::thread::Builder::new().name(format!("worker-{worker}"));
+            match builder.spawn_scoped(scope, move || work(shared)) {
+                Ok(handle) => handles.push(handle),
+                Err(e) => fail(shared, Error::run(format!("cannot start a thread: {e}"))),
+            }
+        }
+        for handle in handles {
+            if let Err(panic) = handle.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    });
+    let mut state = shared.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match state.failed {
+        None => {
+            state.saved.found.sort_by_key(|f| f.job);
+            Ok(state.saved.found)
+        }
+        Some(failed) => {
+            if state.saved != Saved::default() {
+                save(prepared, &mut state.saved)?;
+            }
+            Err(failed)
+        }
+    }
+}
+
+fn save(prepared: &Prepared, saved: &mut Saved) -> Result<(), Error> {
+    // In the order of the jobs, so that equal states are equal files.
+    saved.found.sort_by_key(|f| f.job);
+    prepared.outputs.write(files::CHECKPOINT, &checkpoint::write(&prepared.request, saved)).map(drop)
+}
+
+fn fail(shared: &Shared<'_>, error: Error) {
+    lock(&shared.state).failed.get_or_insert(error);
+    // Nobody begins another job.
+    shared.next.store(usize::MAX / 2, Ordering::Relaxed);
+}
+
+/// Takes jobs in their order until none is left.
+fn work(shared: &Shared<'_>) {
+    loop {
+        // Relaxed: the counter guards nothing but itself.
+        let Some(&job) = shared.prepared.jobs.get(shared.next.fetch_add(1, Ordering::Relaxed)) else { return };
+        if shared.abort.is_raised() {
+            return fail(shared, Error::Interrupted);
+        }
+        let begun = shared.prepared.saved.begun.get(&job).map(String::as_str);
+        let place = Place { offload: Box::new(Host), abort: shared.abort.clone() };
+        match infer::search(shared.prepared, job, begun, place, &mut |state| round(shared, job, state)) {
+            Ok(found) => done(shared, found),
+            Err(error) => return fail(shared, error),
+        }
+    }
+}
+
+/// Keeps the state of a job, and tells its log-likelihood.
+fn round(shared: &Shared<'_>, job: Job, now: &SearchState) {
+    let text = now.to_text();
+    let mut state = lock(&shared.state);
+    state.saved.begun.insert(job, text);
+    state.progress.log_likelihood = Some(now.log_likelihood);
+    end(shared, state);
+}
+
+/// Writes a checkpoint if it is time to, and tells how far the run is.
+fn end(shared: &Shared<'_>, mut state: MutexGuard<'_, State>) {
+    if state.written.elapsed() > CHECKPOINT_INTERVAL {
+        if let Err(error) = save(shared.prepared, &mut state.saved) {
+            drop(state);
+            return fail(shared, error);
+        }
+        state.written = Instant::now();
+    }
+    let progress = state.progress;
+    drop(state);
+    shared.log.watcher.progress(progress);
+}
+
+fn done(shared: &Shared<'_>, found: Found) {
+    let what = match found.job {
+        Job::Search(n) => format!("ML tree search #{}", n + 1),
+        Job::Replicate(n) => format!("Bootstrap tree #{}", n + 1),
+    };
+    shared.log.timed(&format!("{what}, logLikelihood: {:.6}", found.log_likelihood));
+    let mut state = lock(&shared.state);
+    match found.job {
+        Job::Search(_) => state.progress.searches.0 += 1,
+        Job::Replicate(_) => state.progress.replicates.0 += 1,
+    }
+    state.saved.begun.remove(&found.job);
+    state.saved.found.push(found);
+    end(shared, state);
+}

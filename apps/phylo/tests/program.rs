@@ -1,0 +1,231 @@
+//! The program as it is called: what is refused and how, evaluations of fixed trees, files, resuming.
+
+mod support;
+
+use clap::Parser;
+use multigrain::Abort;
+use multigrain_phylo::Error;
+use multigrain_phylo::app::{Args, Progress, Report, Watcher, prepare, run};
+use multigrain_phylo::random::{Purpose, Random};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The arguments as they would be typed.
+#[derive(Parser)]
+struct Typed {
+    #[command(flatten)]
+    args: Args,
+}
+
+struct Silent;
+
+impl Watcher for Silent {
+    fn line(&self, _line: &str) {}
+    fn progress(&self, _progress: Progress) {}
+}
+
+fn args(typed: &[&str]) -> Args {
+    Typed::try_parse_from(["phylo"].iter().chain(typed)).unwrap_or_else(|e| panic!("{e}")).args
+}
+
+fn phylo(typed: &[&str]) -> Result<Report, Error> {
+    run(&prepare(&args(typed))?, 2, Arc::new(Abort::new()), &Silent)
+}
+
+/// A folder with these files.
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+fn path(folder: &Path, name: &str) -> String {
+    folder.join(name).display().to_string()
+}
+
+const SMALL: &str = "5 12\na ACGTACGTACGT\nb ACGTACGTACGA\nc ACGAACGTTCGA\nd AGGAACGTTCGA\ne AGGAACCTTCGC\n";
+const TREE: &str = "((a:0.1,b:0.1):0.05,c:0.1,(d:0.1,e:0.2):0.1);";
+
+/// Fixed trees and parameters give the log-likelihoods that lie beside the real alignments, to 1e-6.
+#[test]
+fn fixed_trees_have_their_reference_log_likelihoods() {
+    let Some(data) = support::data() else { return };
+    for name in ["primates12", "syno42", "ds1_27", "bergsten38", "hsc31aa", "sc150", "zilla500"] {
+        let json = std::fs::read_to_string(data.join(format!("fixed/{name}.json"))).unwrap();
+        let model = support::string(&json, "iqtree_model");
+        let alignment = path(&data, &format!("{name}.phy"));
+        let tree = path(&data, &format!("fixed/{name}.nwk"));
+        let report = phylo(&[&alignment, "--model", model, "--evaluate", &tree, "--fixed"]).unwrap();
+        let (found, expected) = (report.log_likelihood.unwrap(), support::number(&json, "lnL_reference"));
+        assert!((found - expected).abs() < 1e-6, "{name}: {found}, not {expected}");
+        assert!(report.files.is_empty());
+    }
+}
+
+#[test]
+fn wrong_requests_are_refused_with_a_message() {
+    let folder = folder(&[
+        ("good.phy", SMALL),
+        ("three.phy", "3 4\na ACGT\nb ACGT\nc ACGA\n"),
+        ("gaps.phy", "4 4\na ----\nb NNNN\nc ????\nd ----\n"),
+        ("letter.phy", "4 4\na ACGT\nb ACJT\nc ACGA\nd ACGA\n"),
+        ("good.nwk", TREE),
+        ("other.nwk", "((a:0.1,x:0.1):0.05,c:0.1,(d:0.1,e:0.2):0.1);"),
+        ("fewer.nwk", "(a:0.1,c:0.1,(d:0.1,e:0.2):0.1);"),
+        ("bare.nwk", "((a,b),c,(d,e));"),
+        ("negative.nwk", "((a:0.1,b:-0.1):0.05,c:0.1,(d:0.1,e:0.2):0.1);"),
+        ("cut.nwk", "((a:0.1,b:0.1"),
+        ("part", "DNA, x = 1-6\nDNA, y = 6-12\n"),
+        ("some.part", "DNA, x = 1-6\n"),
+    ]);
+    let at = |name: &str| path(folder.path(), name);
+    let good = at("good.phy");
+    let fixed = "GTR{1/1/1/1/1/1}+FE+G4{1}";
+    for (typed, expected) in [
+        (vec![at("missing.phy")], "missing.phy"),
+        (vec![at("three.phy")], "at least four"),
+        (vec![at("gaps.phy"), "-m".into(), "JC".into()], "nothing but gaps"),
+        (vec![at("letter.phy")], "letter.phy:3:5: the letter 'J'"),
+        (vec![good.clone(), "-m".into(), "GTR+Q".into()], "+Q"),
+        (vec![good.clone(), "-q".into(), at("part")], "part:2:"),
+        (vec![good.clone(), "-q".into(), at("some.part")], "site 7 and 5 more"),
+        (vec![good.clone(), "--evaluate".into(), at("other.nwk")], "'x' is not in the alignment"),
+        (vec![good.clone(), "--evaluate".into(), at("fewer.nwk")], "'b' of the alignment is not in the tree"),
+        (vec![good.clone(), "--evaluate".into(), at("bare.nwk")], "length"),
+        (vec![good.clone(), "--evaluate".into(), at("negative.nwk")], "negative"),
+        (vec![good.clone(), "--evaluate".into(), at("cut.nwk")], "cut.nwk"),
+        (
+            vec![good.clone(), "--evaluate".into(), at("good.nwk"), "--fixed".into()],
+            "no value for its exchangeabilities",
+        ),
+        (vec![good.clone(), "--branches".into(), "unlinked".into()], "--partitions"),
+        (vec![good.clone(), "--resume".into()], "no checkpoint"),
+        (vec![good.clone(), "--searches".into(), "0".into()], "nothing to do"),
+        (vec![good.clone(), "--prefix".into(), at("nowhere/x")], "nowhere"),
+    ] {
+        let typed: Vec<&str> = typed.iter().map(String::as_str).collect();
+        let error = phylo(&typed).expect_err(&format!("{typed:?}"));
+        assert_eq!(error.exit_status(), 2, "{typed:?}: {error}");
+        assert!(error.to_string().contains(expected), "{typed:?}: {error}");
+    }
+    let before = std::fs::read_dir(folder.path()).unwrap().count();
+    let tree = at("good.nwk");
+    phylo(&[&good, "-m", fixed, "--evaluate", &tree, "--fixed"]).unwrap();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), before, "nothing is written");
+}
+
+/// Random sequences that evolved along a random tree, the last one a copy of the first.
+fn evolved(taxa: usize, sites: usize) -> String {
+    let mut random = Random::new(7, Purpose::Search, 0);
+    let mut rows: Vec<Vec<u8>> = vec![(0..sites).map(|_| b"ACGT"[random.below(4) as usize]).collect()];
+    while rows.len() + 1 < taxa {
+        let mut row = rows[random.below(rows.len() as u64) as usize].clone();
+        for letter in &mut row {
+            if random.below(10) == 0 {
+                *letter = b"ACGT"[random.below(4) as usize];
+            }
+        }
+        rows.push(row);
+    }
+    rows.push(rows[0].clone());
+    let lines = rows.iter().enumerate().map(|(i, row)| format!("t{i} {}\n", std::str::from_utf8(row).unwrap()));
+    format!("{taxa} {sites}\n{}", lines.collect::<String>())
+}
+
+/// Everything that a run has written, but the log, which has times.
+fn written(folder: &Path) -> BTreeMap<String, String> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    let results = entries.filter(|n| n.starts_with("out.") && n != "out.log");
+    results.map(|n| (n.clone(), std::fs::read_to_string(folder.join(&n)).unwrap())).collect()
+}
+
+/// Raises the abort at the n-th progress of a search.
+struct Interrupting {
+    left: AtomicUsize,
+    abort: Arc<Abort>,
+}
+
+impl Watcher for Interrupting {
+    fn line(&self, _line: &str) {}
+    fn progress(&self, progress: Progress) {
+        if progress.log_likelihood.is_some() && self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.abort.raise();
+        }
+    }
+}
+
+#[test]
+fn an_interrupted_run_goes_on_to_the_same_bits() {
+    let whole = folder(&[("a.phy", &evolved(10, 200))]);
+    let typed = |folder: &Path, more: &[&str]| {
+        let (alignment, prefix) = (path(folder, "a.phy"), path(folder, "out"));
+        let mut typed = vec![&*alignment, "--prefix", &*prefix, "-s", "3", "-b", "4", "-m", "HKY+F+G4"];
+        typed.extend(more);
+        args(&typed)
+    };
+    let report = run(&prepare(&typed(whole.path(), &[])).unwrap(), 1, Arc::new(Abort::new()), &Silent).unwrap();
+    let expected = written(whole.path());
+    let words: Vec<&str> = expected.keys().map(|n| n.strip_prefix("out.").unwrap()).collect();
+    let all = ["bestModel", "bestTree", "bootstraps", "consensus", "mlTrees", "support", "supportTBE", "svg"];
+    assert_eq!(words, all);
+    assert_eq!((report.searches.len(), report.replicates), (3, 4));
+    assert!(expected["out.bestTree"].contains("(t0:0,t9:0)") || expected["out.bestTree"].contains("t9:0"));
+    assert_eq!(expected["out.bootstraps"].lines().count(), 4);
+
+    // Nothing is overwritten unasked.
+    let refused = prepare(&typed(whole.path(), &[])).unwrap_err();
+    assert!(refused.to_string().contains("--force") && refused.exit_status() == 2, "{refused}");
+    prepare(&typed(whole.path(), &["--force"])).unwrap();
+
+    let cut = folder(&[("a.phy", &evolved(10, 200))]);
+    let mut interrupted = 0;
+    for (attempt, workers) in [2, 1, 3, 2, 2, 1, 1, 1, 1, 2].into_iter().enumerate() {
+        let args = typed(cut.path(), if attempt == 0 { &[] } else { &["--resume"] });
+        let abort = Arc::new(Abort::new());
+        let watcher = Interrupting { left: AtomicUsize::new(9), abort: abort.clone() };
+        match run(&prepare(&args).unwrap(), workers, abort, &watcher) {
+            Err(error) => assert_eq!(error, Error::Interrupted),
+            Ok(_) => break,
+        }
+        assert_eq!(written(cut.path()).into_keys().collect::<Vec<_>>(), ["out.checkpoint"]);
+        interrupted += 1;
+        // Neither another alignment nor other settings may use the checkpoint, and it is not forgotten unasked.
+        let refused = |args: Args| prepare(&args).unwrap_err().to_string();
+        assert!(refused(typed(cut.path(), &[])).contains("--resume"));
+        assert!(refused(typed(cut.path(), &["--resume", "--seed", "2"])).contains("seed = 1"));
+        let text = std::fs::read_to_string(cut.path().join("a.phy")).unwrap();
+        std::fs::write(cut.path().join("a.phy"), text.replacen("t1 A", "t1 C", 1).replacen("t1 G", "t1 T", 1)).unwrap();
+        let changed = std::fs::read_to_string(cut.path().join("a.phy")).unwrap() != text;
+        if changed {
+            assert!(refused(typed(cut.path(), &["--resume"])).contains("another alignment"));
+        }
+        std::fs::write(cut.path().join("a.phy"), text).unwrap();
+    }
+    assert!(interrupted > 1, "the run was never interrupted");
+    assert_eq!(written(cut.path()), expected);
+}
+
+/// What is written is read by the program itself: the best tree under the best model has the best log-likelihood.
+#[test]
+fn the_best_tree_evaluates_to_its_log_likelihood() {
+    let partitions = "HKY+F+G4, first = 1-120\\3, 2-120\\3\nJC+I, second = 3-120\\3\n";
+    let folder = folder(&[("a.phy", &evolved(8, 120)), ("p", partitions)]);
+    let (alignment, part, prefix) =
+        (path(folder.path(), "a.phy"), path(folder.path(), "p"), path(folder.path(), "out"));
+    let report = phylo(&[&alignment, "-q", &part, "--prefix", &prefix, "-s", "1"]).unwrap();
+    let (tree, model) = (path(folder.path(), "out.bestTree"), path(folder.path(), "out.bestModel"));
+    let again = phylo(&[&alignment, "-q", &model, "--evaluate", &tree, "--fixed"]).unwrap();
+    let (found, again) = (report.log_likelihood.unwrap(), again.log_likelihood.unwrap());
+    assert!((found - again).abs() < 1e-8, "{found} {again}");
+    // Fitting anew gains next to nothing; lengths of their own gain something.
+    let fitted = phylo(&[&alignment, "-q", &part, "--evaluate", &tree, "--prefix", &format!("{prefix}2")]).unwrap();
+    assert!((fitted.log_likelihood.unwrap() - found).abs() < 0.05);
+    let prefix = format!("{prefix}3");
+    let typed = [&*alignment, "-q", &part, "--branches", "unlinked", "--evaluate", &tree, "--prefix", &prefix];
+    let unlinked = phylo(&typed).unwrap().log_likelihood.unwrap();
+    assert!(unlinked > found - 1e-6, "{unlinked} {found}");
+}
