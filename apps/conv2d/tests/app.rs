@@ -16,44 +16,19 @@ const SHAPES: [(u64, u64); 9] = [(1, 1), (1, 97), (101, 1), (2, 3), (37, 41), (6
 /// Some larger than some of the arrays.
 const KERNELS: [&str; 6] = ["box:1", "gaussian:3", "sharpen:5", "edge", "gaussian:9", "box:15"];
 
-fn with_disk(seed: u64, directory: &Path) -> Runtime {
-    let mut seeds = seed..;
-    let machine = seeds.find_map(|seed| {
-        let machine = testing::machine(seed, 4, directory).unwrap();
-        machine.memory(machine.root()).path.is_some().then_some(machine)
-    });
-    testing::runtime(machine.unwrap()).unwrap()
-}
-
-fn numbers(seed: u64, n: u64) -> Vec<f32> {
-    (0..n).map(|i| generate::f32_at(seed, i)).collect()
-}
-
-fn refusal(runtime: &Runtime, args: &Args) -> String {
-    let Err(error) = args.prepare(runtime) else { panic!("{args:?} was accepted") };
-    assert_eq!(error.exit_status(), 2);
-    error.to_string()
-}
-
 #[test]
 fn every_machine_gives_the_bytes_of_sequential_execution() {
     let directory = tempfile::tempdir().unwrap();
-    let mut ran = 0;
-    for seed in 0..80 {
+    let args = |seed| {
         let mut rng = Rng::new(seed);
         let (m, n) = *rng.pick(&SHAPES).unwrap();
         let kernel = rng.pick(&KERNELS).unwrap().to_string();
-        let args = Args { m: Some(m), n: Some(n), seed, kernel, ..Args::default() };
-        let runtime = testing::runtime(testing::machine(seed, 4, directory.path()).unwrap()).unwrap();
-        let app = args.prepare(&runtime).unwrap();
-        if let Some(outcome) =
-            testing::run_and_compare(&runtime, &app.job).unwrap_or_else(|e| panic!("seed {seed}: {e}"))
-        {
-            let checked = (app.check)(&outcome).unwrap();
-            assert!(checked.holds() && checked.elements == m * n, "seed {seed}: {checked:?}");
-            ran += 1;
-        }
-    }
+        Args { m: Some(m), n: Some(n), seed, kernel, ..Args::default() }
+    };
+    let ran = testing::on_random_machines(0..80, 4, directory.path(), args, |seed, args, checked| {
+        let elements = args.m.unwrap() * args.n.unwrap();
+        assert!(checked.holds() && checked.elements == elements, "seed {seed}: {checked:?}");
+    });
     assert!(ran > 40, "only {ran} of 80 cases fit");
 }
 
@@ -71,9 +46,7 @@ fn blocks_of_blocks_equal_the_whole() {
         program.call(task, (input.all(), weights.all(), out.all()), Conv2d::whole()).unwrap();
         let job = Job::new("conv2d", program).with_source(0, Source::Generated { seed });
         let job = job.with_source(1, Source::Generated { seed: seed + 1 });
-        let (mut whole, mut split) = (testing::initial_bytes(&job), testing::initial_bytes(&job));
-        job.program.run_sequential(&mut whole).unwrap();
-        testing::run_split(&job.program, &mut split, 1 + seed as usize % 4, seed);
+        let [whole, split] = testing::whole_and_split(&job, 1 + seed as usize % 4, seed).unwrap();
         assert!(whole == split, "seed {seed}, {m} x {n} with {kh} x {kw}");
     }
 }
@@ -81,8 +54,8 @@ fn blocks_of_blocks_equal_the_whole() {
 /// A file of weights, of more rows than columns, and an array.
 fn files(directory: &Path, m: u64, n: u64) -> Args {
     let (image, weights) = (directory.join("image.npy"), directory.join("weights.npy"));
-    testing::write_npy(&image, &[m, n], &numbers(5, m * n)).unwrap();
-    testing::write_npy(&weights, &[7, 3], &numbers(6, 21)).unwrap();
+    testing::write_npy(&image, &[m, n], &testing::numbers(5, m * n)).unwrap();
+    testing::write_npy(&weights, &[7, 3], &testing::numbers(6, 21)).unwrap();
     let kernel = weights.to_str().unwrap().to_owned();
     Args { image: Some(image), kernel, output: Some(directory.join("out.npy")), ..Args::default() }
 }
@@ -92,11 +65,11 @@ fn files_are_filtered_and_one_wrong_element_is_found() {
     let directory = tempfile::tempdir().unwrap();
     let (m, n) = (61, 83);
     let args = files(directory.path(), m, n);
-    let runtime = with_disk(1, directory.path());
+    let runtime = testing::runtime_with_disk(1, 4, directory.path()).unwrap();
     let app = args.prepare(&runtime).unwrap();
     let outcome = runtime.run(&app.job, Settings::default()).unwrap();
     let out = directory.path().join("out.npy");
-    let wanted = kernel::reference(&numbers(5, m * n), m as usize, n as usize, &numbers(6, 21), 7, 3);
+    let wanted = kernel::reference(&testing::numbers(5, m * n), m as usize, n as usize, &testing::numbers(6, 21), 7, 3);
     for (found, wanted) in testing::read_npy(&out).unwrap().into_iter().zip(wanted) {
         assert!((f64::from(found) - wanted).abs() < 1e-5, "{found} for {wanted}");
     }
@@ -130,7 +103,7 @@ fn a_picture_becomes_a_picture_on_any_machine() {
         let (image, out) = png_files(directory.path(), &picture);
         let args =
             Args { image: Some(image), output: Some(out.clone()), kernel: "gaussian:5".into(), ..Args::default() };
-        let runtime = with_disk(100 * seed, directory.path());
+        let runtime = testing::runtime_with_disk(100 * seed, 4, directory.path()).unwrap();
         let app = args.prepare(&runtime).unwrap();
         let outcome = testing::run_and_compare(&runtime, &app.job).unwrap().expect("it fits");
         assert!((app.check)(&outcome).unwrap().holds());
@@ -154,7 +127,7 @@ fn a_picture_becomes_a_picture_on_any_machine() {
 #[test]
 fn a_gray_picture_becomes_an_array_and_an_array_a_picture() {
     let directory = tempfile::tempdir().unwrap();
-    let runtime = with_disk(9, directory.path());
+    let runtime = testing::runtime_with_disk(9, 4, directory.path()).unwrap();
     let picture = sample(1, false);
     let (image, out) = png_files(directory.path(), &picture);
     let array = directory.path().join("array.npy");
@@ -175,7 +148,7 @@ fn a_gray_picture_becomes_an_array_and_an_array_a_picture() {
 #[test]
 fn a_picture_that_cannot_be_written_fails_the_run_and_leaves_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let runtime = with_disk(9, directory.path());
+    let runtime = testing::runtime_with_disk(9, 4, directory.path()).unwrap();
     let results = directory.path().join("results");
     std::fs::create_dir(&results).unwrap();
     let args = Args { output: Some(results.join("out.png")), n: Some(8), ..Args::default() };
@@ -190,46 +163,46 @@ fn a_picture_that_cannot_be_written_fails_the_run_and_leaves_nothing() {
 #[test]
 fn wrong_requests_are_refused_and_named() {
     let directory = tempfile::tempdir().unwrap();
-    let runtime = with_disk(3, directory.path());
+    let runtime = testing::runtime_with_disk(3, 4, directory.path()).unwrap();
     let args = files(directory.path(), 4, 10);
     let other = directory.path().join("other.npy");
     let text = other.to_str().unwrap().to_owned();
 
     for (shape, part) in [(&[4, 5][..], "must be odd"), (&[20], "dimensions"), (&[1, 1003], "at most")] {
         let count = shape.iter().product();
-        testing::write_npy(&other, shape, &numbers(1, count)).unwrap();
-        let message = refusal(&runtime, &Args { kernel: text.clone(), ..args.clone() });
+        testing::write_npy(&other, shape, &testing::numbers(1, count)).unwrap();
+        let message = testing::refusal(&runtime, &Args { kernel: text.clone(), ..args.clone() });
         assert!(message.contains("other.npy") && message.contains(part), "{message}");
     }
-    testing::write_npy(&other, &[3, 3], &numbers(1, 8)).unwrap();
-    let message = refusal(&runtime, &Args { kernel: text.clone(), ..args.clone() });
+    testing::write_npy(&other, &[3, 3], &testing::numbers(1, 8)).unwrap();
+    let message = testing::refusal(&runtime, &Args { kernel: text.clone(), ..args.clone() });
     assert!(message.contains("36 bytes, there are 32"), "{message}");
     std::fs::write(&other, "not an array").unwrap();
-    let message = refusal(&runtime, &Args { kernel: text, ..args.clone() });
+    let message = testing::refusal(&runtime, &Args { kernel: text, ..args.clone() });
     assert!(message.contains("other.npy"), "{message}");
-    let message = refusal(&runtime, &Args { kernel: "gaussian:8".into(), ..args.clone() });
+    let message = testing::refusal(&runtime, &Args { kernel: "gaussian:8".into(), ..args.clone() });
     assert!(message.contains("gaussian:8") && message.contains("odd"), "{message}");
 
-    testing::write_npy(&other, &[40], &numbers(1, 40)).unwrap();
-    let message = refusal(&runtime, &Args { image: Some(other), ..args.clone() });
+    testing::write_npy(&other, &[40], &testing::numbers(1, 40)).unwrap();
+    let message = testing::refusal(&runtime, &Args { image: Some(other), ..args.clone() });
     assert!(message.contains("other.npy has 1 dimensions"), "{message}");
 
     let png = directory.path().join("image.png");
     std::fs::write(&png, "not a picture").unwrap();
-    let message = refusal(&runtime, &Args { image: Some(png.clone()), ..args.clone() });
+    let message = testing::refusal(&runtime, &Args { image: Some(png.clone()), ..args.clone() });
     assert!(message.contains("image.png") && message.contains("PNG"), "{message}");
 
     picture::write(&png, &sample(3, false)).unwrap();
-    let message = refusal(&runtime, &Args { image: Some(png.clone()), ..args.clone() });
+    let message = testing::refusal(&runtime, &Args { image: Some(png.clone()), ..args.clone() });
     assert!(message.contains("3 planes") && message.contains("out.npy"), "{message}");
     picture::write(&png, &sample(1, true)).unwrap();
-    let message = refusal(&runtime, &Args { image: Some(png), ..args.clone() });
+    let message = testing::refusal(&runtime, &Args { image: Some(png), ..args.clone() });
     assert!(message.contains("2 planes"), "{message}");
 
     let output = Some(directory.path().join("none/out.png"));
-    let message = refusal(&runtime, &Args { output, ..args.clone() });
+    let message = testing::refusal(&runtime, &Args { output, ..args.clone() });
     assert!(message.contains("no directory"), "{message}");
     let output = Some(directory.path().join("out.png"));
-    let message = refusal(&runtime, &Args { output, image: None, n: Some(1 << 16), ..args });
+    let message = testing::refusal(&runtime, &Args { output, image: None, n: Some(1 << 16), ..args });
     assert!(message.contains("too large"), "{message}");
 }

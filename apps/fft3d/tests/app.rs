@@ -31,12 +31,6 @@ fn generated(shape: [u64; 3], seed: u64, inverse: bool) -> Args {
     Args { shape: shape.to_vec(), seed, inverse, ..Args::default() }
 }
 
-fn with_disk(directory: &Path) -> Runtime {
-    let mut machines = (1..).map(|seed| testing::machine(seed, 64, directory).unwrap());
-    let machine = machines.find(|m| m.memory(m.root()).path.is_some());
-    testing::runtime(machine.unwrap()).unwrap()
-}
-
 fn write_volume(path: &Path, shape: &[u64], seed: u64) -> Vec<u8> {
     let mut bytes = vec![0; 8 * shape.iter().product::<u64>() as usize];
     generate::fill(ElementType::C64, seed, 0, &mut bytes);
@@ -60,19 +54,10 @@ fn floats(bytes: &[u8]) -> Vec<f32> {
 #[test]
 fn every_machine_gives_the_bytes_of_sequential_execution() {
     let directory = tempfile::tempdir().unwrap();
-    let mut ran = 0;
-    for seed in 0..80 {
-        let shape = *Rng::new(seed).pick(&SHAPES).unwrap();
-        let args = generated(shape, seed, seed % 3 == 0);
-        let runtime = testing::runtime(testing::machine(seed, 64, directory.path()).unwrap()).unwrap();
-        let app = args.prepare(&runtime).unwrap();
-        let outcome = testing::run_and_compare(&runtime, &app.job).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
-        if let Some(outcome) = outcome {
-            let checked = (app.check)(&outcome).unwrap();
-            assert!(checked.holds() && checked.elements > 0, "seed {seed}, {shape:?}: {checked:?}");
-            ran += 1;
-        }
-    }
+    let args = |seed| generated(*Rng::new(seed).pick(&SHAPES).unwrap(), seed, seed % 3 == 0);
+    let ran = testing::on_random_machines(0..80, 64, directory.path(), args, |seed, args, checked| {
+        assert!(checked.holds() && checked.elements > 0, "seed {seed}, {:?}: {checked:?}", args.shape);
+    });
     assert!(ran > 40, "only {ran} of 80 cases fit");
 }
 
@@ -169,7 +154,7 @@ fn files_are_transformed_within_little_memory_and_a_wrong_element_is_found() {
     let (from, to) = (directory.path().join("in.npy"), directory.path().join("out.npy"));
     let shape = [24, 10, 36];
     let bytes = write_volume(&from, &shape, 9);
-    let runtime = with_disk(directory.path());
+    let runtime = testing::runtime_with_disk(1, 64, directory.path()).unwrap();
     for inverse in [false, true] {
         let args = Args { input: Some(from.clone()), output: Some(to.clone()), inverse, ..Args::default() };
         let app = args.prepare(&runtime).unwrap();
@@ -195,9 +180,7 @@ fn damage(path: &Path) {
 
 fn refusal(args: Args) -> String {
     let runtime = Runtime::new(Options::default()).unwrap();
-    let Err(error) = args.prepare(&runtime) else { panic!("accepted: {args:?}") };
-    assert_eq!(error.exit_status(), 2, "{error}");
-    error.to_string()
+    testing::refusal(&runtime, &args)
 }
 
 #[test]

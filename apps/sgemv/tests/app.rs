@@ -13,49 +13,23 @@ use std::path::Path;
 const SHAPES: [(u64, u64); 10] =
     [(1, 1), (1, 5000), (513, 1), (7, 4099), (101, 103), (3, 2048), (5, 2049), (64, 64), (12, 6144), (300, 31)];
 
-fn with_disk(seed: u64, directory: &Path) -> Runtime {
-    let mut seeds = seed..;
-    let machine = seeds.find_map(|seed| {
-        let machine = testing::machine(seed, 8, directory).unwrap();
-        machine.memory(machine.root()).path.is_some().then_some(machine)
-    });
-    testing::runtime(machine.unwrap()).unwrap()
-}
-
-fn numbers(seed: u64, n: u64) -> Vec<f32> {
-    (0..n).map(|i| generate::f32_at(seed, i)).collect()
-}
-
 fn files(directory: &Path, m: u64, n: u64) -> Args {
     let (a, x) = (directory.join("A.npy"), directory.join("x.npy"));
-    testing::write_npy(&a, &[m, n], &numbers(5, m * n)).unwrap();
-    testing::write_npy(&x, &[n], &numbers(6, n)).unwrap();
+    testing::write_npy(&a, &[m, n], &testing::numbers(5, m * n)).unwrap();
+    testing::write_npy(&x, &[n], &testing::numbers(6, n)).unwrap();
     Args { a: Some(a), x: Some(x), output: Some(directory.join("y.npy")), ..Args::default() }
-}
-
-fn refusal(runtime: &Runtime, args: &Args) -> String {
-    let Err(error) = args.prepare(runtime) else { panic!("{args:?} was accepted") };
-    assert_eq!(error.exit_status(), 2);
-    error.to_string()
 }
 
 #[test]
 fn every_machine_gives_the_bytes_of_sequential_execution() {
     let directory = tempfile::tempdir().unwrap();
-    let mut ran = 0;
-    for seed in 0..60 {
+    let args = |seed| {
         let (m, n) = *Rng::new(seed).pick(&SHAPES).unwrap();
-        let args = Args { m: Some(m), n: Some(n), seed, ..Args::default() };
-        let runtime = testing::runtime(testing::machine(seed, 8, directory.path()).unwrap()).unwrap();
-        let app = args.prepare(&runtime).unwrap();
-        if let Some(outcome) =
-            testing::run_and_compare(&runtime, &app.job).unwrap_or_else(|e| panic!("seed {seed}: {e}"))
-        {
-            let checked = (app.check)(&outcome).unwrap();
-            assert!(checked.holds() && checked.elements == m, "seed {seed}: {checked:?}");
-            ran += 1;
-        }
-    }
+        Args { m: Some(m), n: Some(n), seed, ..Args::default() }
+    };
+    let ran = testing::on_random_machines(0..60, 8, directory.path(), args, |seed, args, checked| {
+        assert!(checked.holds() && Some(checked.elements) == args.m, "seed {seed}: {checked:?}");
+    });
     assert!(ran > 30, "only {ran} of 60 cases fit");
 }
 
@@ -71,9 +45,7 @@ fn blocks_of_blocks_equal_the_whole() {
         program.call(task, (a.all(), x.all(), y.all()), Scalars::new()).unwrap();
         let job = Job::new("sgemv", program).with_source(0, Source::Generated { seed });
         let job = job.with_source(1, Source::Generated { seed: seed + 1 });
-        let (mut whole, mut split) = (testing::initial_bytes(&job), testing::initial_bytes(&job));
-        job.program.run_sequential(&mut whole).unwrap();
-        testing::run_split(&job.program, &mut split, 1 + seed as usize % 3, seed);
+        let [whole, split] = testing::whole_and_split(&job, 1 + seed as usize % 3, seed).unwrap();
         assert!(whole == split, "seed {seed}, {m} x {n}");
     }
 }
@@ -83,10 +55,10 @@ fn files_are_multiplied_and_one_wrong_element_is_found() {
     let directory = tempfile::tempdir().unwrap();
     let (m, n) = (37, 4097);
     let args = files(directory.path(), m, n);
-    let runtime = with_disk(1, directory.path());
+    let runtime = testing::runtime_with_disk(1, 8, directory.path()).unwrap();
     let app = args.prepare(&runtime).unwrap();
     let outcome = runtime.run(&app.job, Settings::default()).unwrap();
-    let (a, x) = (numbers(5, m * n), numbers(6, n));
+    let (a, x) = (testing::numbers(5, m * n), testing::numbers(6, n));
     let out = directory.path().join("y.npy");
     for (y, row) in testing::read_npy(&out).unwrap().into_iter().zip(a.chunks_exact(n as usize)) {
         let wanted: f64 = row.iter().zip(&x).map(|(&a, &x)| f64::from(a) * f64::from(x)).sum();
@@ -101,29 +73,29 @@ fn files_are_multiplied_and_one_wrong_element_is_found() {
 #[test]
 fn wrong_requests_are_refused_and_named() {
     let directory = tempfile::tempdir().unwrap();
-    let runtime = with_disk(3, directory.path());
+    let runtime = testing::runtime_with_disk(3, 8, directory.path()).unwrap();
     let args = files(directory.path(), 4, 10);
     let other = directory.path().join("other.npy");
 
-    testing::write_npy(&other, &[11], &numbers(1, 11)).unwrap();
-    let message = refusal(&runtime, &Args { x: Some(other.clone()), ..args.clone() });
+    testing::write_npy(&other, &[11], &testing::numbers(1, 11)).unwrap();
+    let message = testing::refusal(&runtime, &Args { x: Some(other.clone()), ..args.clone() });
     assert!(message.contains("4 x 10") && message.contains("11"), "{message}");
 
-    testing::write_npy(&other, &[10, 1], &numbers(1, 10)).unwrap();
-    let message = refusal(&runtime, &Args { x: Some(other.clone()), ..args.clone() });
+    testing::write_npy(&other, &[10, 1], &testing::numbers(1, 10)).unwrap();
+    let message = testing::refusal(&runtime, &Args { x: Some(other.clone()), ..args.clone() });
     assert!(message.contains("other.npy has 2 dimensions"), "{message}");
 
-    testing::write_npy(&other, &[40], &numbers(1, 40)).unwrap();
-    let message = refusal(&runtime, &Args { a: Some(other.clone()), ..args.clone() });
+    testing::write_npy(&other, &[40], &testing::numbers(1, 40)).unwrap();
+    let message = testing::refusal(&runtime, &Args { a: Some(other.clone()), ..args.clone() });
     assert!(message.contains("other.npy has 1 dimensions"), "{message}");
 
     let bare = directory.path().join("A.bin");
     std::fs::write(&bare, [0; 16]).unwrap();
-    let message = refusal(&runtime, &Args { a: Some(bare.clone()), ..args.clone() });
+    let message = testing::refusal(&runtime, &Args { a: Some(bare.clone()), ..args.clone() });
     assert!(message.contains("A.bin") && message.contains("sizes"), "{message}");
-    let message = refusal(&runtime, &Args { a: Some(bare), m: Some(4), n: Some(10), ..args.clone() });
+    let message = testing::refusal(&runtime, &Args { a: Some(bare), m: Some(4), n: Some(10), ..args.clone() });
     assert!(message.contains("A.bin"), "{message}");
 
-    let message = refusal(&runtime, &Args { x: None, ..args });
+    let message = testing::refusal(&runtime, &Args { x: None, ..args });
     assert!(message.contains("neither"), "{message}");
 }

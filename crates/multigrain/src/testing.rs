@@ -2,14 +2,17 @@
 //!
 //! Not for use outside of tests. Everything is a function of its seed; a failing seed reproduces the failure.
 
+use crate::app::{Application, Checked};
 use crate::{Error, Job, MachineChoice, Mapping, Options, Outcome, Runtime, Settings, Source, generate};
 use multigrain_machine::{Driver, Machine, MemoryId};
 use multigrain_plan::testing::{Rng, random_machine};
 use multigrain_plan::{PlanError, check};
 use multigrain_program::{
-    CallShape, Callee, DynTask, ElementType, LeafContext, Parts, Program, RawView, Region, Role, Scalars, SubCall,
-    Tunables,
+    CallShape, Callee, DynTask, ElementType, LeafContext, Parts, Program, RawView, Region, Role, Scalars,
+    SequentialError, SubCall, Tunables,
 };
+use std::fmt::Debug;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -64,6 +67,21 @@ pub fn runtime_with(machine: Machine, mapping: Mapping) -> Result<Runtime, Error
     })
 }
 
+/// A [`runtime`] with the first random [`machine`] from `seed` on that has a disk.
+///
+/// # Errors
+/// When the system refuses what it needs.
+pub fn runtime_with_disk(seed: u64, scale: u64, directory: &Path) -> Result<Runtime, Error> {
+    let mut seed = seed;
+    loop {
+        let machine = machine(seed, scale, directory)?;
+        if has_disk(&machine) {
+            return runtime(machine);
+        }
+        seed += 1;
+    }
+}
+
 /// The initial content of a job's arrays. Files are left out: their arrays are empty.
 pub fn initial_bytes(job: &Job) -> Vec<Vec<u8>> {
     job.arrays()
@@ -109,6 +127,56 @@ pub fn run_and_compare(runtime: &Runtime, job: &Job) -> Result<Option<Outcome>, 
         }
     }
     Ok(Some(outcome))
+}
+
+/// Runs an application on a random [`machine`] for each seed and compares its results with sequential execution, byte by
+/// byte ([`run_and_compare`]); `accept` judges what the application's own check found. How many runs there were: the
+/// other machines were too small.
+///
+/// # Panics
+/// Where a result differs or something is refused, with the seed.
+pub fn on_random_machines<A: Application>(
+    seeds: Range<u64>,
+    scale: u64,
+    directory: &Path,
+    application: impl Fn(u64) -> A,
+    accept: impl Fn(u64, &A, Checked),
+) -> usize {
+    let run = |seed: u64| -> Result<bool, String> {
+        let text = |e: Error| e.to_string();
+        let args = application(seed);
+        let runtime = machine(seed, scale, directory).and_then(runtime).map_err(text)?;
+        let app = args.prepare(&runtime).map_err(text)?;
+        let Some(outcome) = run_and_compare(&runtime, &app.job)? else { return Ok(false) };
+        accept(seed, &args, (app.check)(&outcome).map_err(text)?);
+        Ok(true)
+    };
+    seeds.filter(|&seed| run(seed).unwrap_or_else(|e| panic!("seed {seed}: {e}"))).count()
+}
+
+/// The content of a job's arrays after sequential execution, and after execution with every call split at random,
+/// `depth` levels deep ([`run_split`]).
+///
+/// # Errors
+/// When the sequential execution is refused.
+///
+/// # Panics
+/// As [`run_split`].
+pub fn whole_and_split(job: &Job, depth: usize, seed: u64) -> Result<[Vec<Vec<u8>>; 2], SequentialError> {
+    let [mut whole, mut split] = [initial_bytes(job), initial_bytes(job)];
+    job.program.run_sequential(&mut whole)?;
+    run_split(&job.program, &mut split, depth, seed);
+    Ok([whole, split])
+}
+
+/// The message with which a request is refused before anything is started.
+///
+/// # Panics
+/// When it is accepted, or its error says that something was started.
+pub fn refusal(runtime: &Runtime, args: &(impl Application + Debug)) -> String {
+    let Err(error) = args.prepare(runtime) else { panic!("{args:?} was accepted") };
+    assert_eq!(error.exit_status(), 2, "{error}");
+    error.to_string()
 }
 
 /// Runs a program with every call split again and again, by tunables chosen at random, `depth` levels deep.
@@ -217,6 +285,11 @@ fn run_parts(
             .collect();
         split(callee, &parts, &sub.scalars, depth, rng);
     }
+}
+
+/// The first `n` numbers of a seed's generated array.
+pub fn numbers(seed: u64, n: u64) -> Vec<f32> {
+    (0..n).map(|i| generate::f32_at(seed, i)).collect()
 }
 
 /// Writes a .npy file of float32.
