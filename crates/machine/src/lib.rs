@@ -24,5 +24,5 @@ pub use read::THIS_COMPUTER;
 pub use tree::{Driver, Edge, LeafRate, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
 pub use units::{
     UnitError, approximate_bandwidth, approximate_bytes, approximate_flops, approximate_time, format_bandwidth,
-    format_bytes, format_flops, format_time, parse_bandwidth, parse_bytes, parse_flops, parse_time,
+    format_bytes, format_flops, format_time, parse_bandwidth, parse_bytes, parse_flops, parse_time, readable_bytes,
 };

@@ -290,6 +290,18 @@ pub fn format_flops(flops_per_second: f64) -> String {
     FLOPS.format(flops_per_second)
 }
 
+/// This many bytes, for people: as [`format_bytes`] where that is short (`1.5 GiB`), else about as many, and in brackets
+/// all digits, which [`parse_bytes`] reads: `507 MiB (531365760 B)`.
+pub fn readable_bytes(bytes: u64) -> String {
+    /// Digits that are taken in at one look.
+    const DIGITS_MAX: usize = 5;
+    let exact = format_bytes(bytes);
+    match exact.find(' ') {
+        Some(digits) if digits > DIGITS_MAX => format!("{} ({bytes} B)", approximate_bytes(bytes)),
+        _ => exact,
+    }
+}
+
 /// About this many bytes, for people, in binary units: `23.1 GiB`.
 pub fn approximate_bytes(bytes: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
@@ -367,6 +379,15 @@ mod tests {
         assert_eq!(format_time(100e3), "100 us");
         assert_eq!(format_time(0.5), "0.5 ns");
         assert_eq!(format_flops(25.6e9), "25.6 GFLOP/s");
+    }
+
+    #[test]
+    fn writes_sizes_for_people_with_all_their_digits() {
+        assert_eq!(readable_bytes(256 << 10), "256 KiB");
+        assert_eq!(readable_bytes(3 << 29), "1.5 GiB");
+        assert_eq!(readable_bytes(2050), "2050 B");
+        assert_eq!(readable_bytes(531_365_760), "507 MiB (531365760 B)");
+        assert_eq!(readable_bytes(u64::MAX), "16 EiB (18446744073709551615 B)");
     }
 
     #[test]

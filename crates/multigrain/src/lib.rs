@@ -67,7 +67,7 @@ pub mod testing;
 pub use error::Error;
 pub use job::{Job, Sink, Source};
 pub use multigrain_engine::{Progress, Report};
-pub use multigrain_machine::{Machine, format_bytes, parse_bytes};
+pub use multigrain_machine::{Machine, format_bytes, parse_bytes, readable_bytes};
 pub use multigrain_plan::{EdgeTraffic, Mapping, MemoryUse, Plan};
 pub use multigrain_team::{Abort, strands};
 pub use multigrain_trace::{Breakdown, Mode};

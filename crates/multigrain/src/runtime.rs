@@ -7,7 +7,7 @@ use crate::job::{Job, Sink, Source};
 use crate::outcome::Outcome;
 use crate::resume::{Begin, Begun, fingerprint, forget};
 use multigrain_engine::{EngineError, Progress, Report, RunOptions, StoreLog};
-use multigrain_machine::{Driver, Machine, format_bytes};
+use multigrain_machine::{Driver, Machine, readable_bytes};
 use multigrain_plan::{EdgeTraffic, Mapping, Plan, PlanOptions, Planner};
 use multigrain_program::Role;
 use multigrain_store::{BackendChoice, Direction, Disk, DiskOptions, Faults, Journal, npy};
@@ -122,9 +122,9 @@ impl Runtime {
                 return Err(Error::Request(format!(
                     "{} does not fit: its arrays take {}, memory {} holds {}; choose a machine with a disk above it",
                     job.app,
-                    format_bytes(arrays),
+                    readable_bytes(arrays),
                     root.name,
-                    format_bytes(root.capacity_bytes)
+                    readable_bytes(root.capacity_bytes)
                 )));
             }
         }

@@ -8,7 +8,7 @@ use crate::placement::{Placement, placement};
 use crate::plan::{ChildPlan, PassReport, Traffic};
 use crate::scope::Split;
 use crate::staging::{Counts, DoesNotFit, Problem, stage};
-use multigrain_machine::{Driver, Edge, Machine, MemoryId, format_bytes};
+use multigrain_machine::{Driver, Edge, Machine, MemoryId, readable_bytes};
 use multigrain_program::{ArrayDecl, CallShape, DynTask, Region};
 use std::sync::Arc;
 
@@ -363,8 +363,8 @@ fn staged_draft(
             "slots",
             format!(
                 "{slots} stays at fixed addresses, peak {} of {}",
-                format_bytes(peak),
-                format_bytes(capacity_bytes)
+                readable_bytes(peak),
+                readable_bytes(capacity_bytes)
             ),
         ),
     ];

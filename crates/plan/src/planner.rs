@@ -8,7 +8,7 @@ use crate::remaining::{Repair, Rest, remaining};
 use crate::scope::{Key, Scope, identity, split};
 use crate::search::choose;
 use crate::stages::stages;
-use multigrain_machine::{Machine, MemoryId, approximate_bytes, format_bytes};
+use multigrain_machine::{Machine, MemoryId, approximate_bytes, readable_bytes};
 use multigrain_program::{ArrayDecl, CallShape, Program, Role, Tunables};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
@@ -354,12 +354,12 @@ impl<'m> Planner<'m> {
         PlanError::DoesNotFit {
             memory: self.machine.memory(facts.child).name.clone(),
             task: parts.tasks[call.task as usize].name().to_owned(),
-            capacity: format_bytes(overflow.capacity_bytes),
-            total: format_bytes(facts.total_bytes),
-            reserved: format_bytes(overflow.reserved_bytes),
+            capacity: readable_bytes(overflow.capacity_bytes),
+            total: readable_bytes(facts.total_bytes),
+            reserved: readable_bytes(overflow.reserved_bytes),
             tile: format!("call {}", overflow.fit.call),
-            need: format_bytes(overflow.fit.need_bytes),
-            enough: format_bytes(overflow.reserved_bytes + 2 * overflow.fit.need_bytes),
+            need: readable_bytes(overflow.fit.need_bytes),
+            enough: readable_bytes(overflow.reserved_bytes + 2 * overflow.fit.need_bytes),
         }
     }
 

@@ -2,7 +2,7 @@
 //! `multigrain plan`.
 
 use crate::plan::{Body, Plan, Traffic};
-use multigrain_machine::{Driver, approximate_bytes, format_bytes};
+use multigrain_machine::{Driver, approximate_bytes, readable_bytes};
 use std::fmt::{self, Write as _};
 
 /// Traffic over one edge in a whole run.
@@ -155,11 +155,11 @@ impl fmt::Display for Plan {
                     text,
                     "fits: {} needs {} of {} (blocks {}, scratch {}, buffers and code {})",
                     used.name,
-                    format_bytes(need),
-                    format_bytes(used.capacity_bytes),
-                    format_bytes(used.staging_bytes),
-                    format_bytes(used.scratch_bytes),
-                    format_bytes(used.fixed_bytes)
+                    readable_bytes(need),
+                    readable_bytes(used.capacity_bytes),
+                    readable_bytes(used.staging_bytes),
+                    readable_bytes(used.scratch_bytes),
+                    readable_bytes(used.fixed_bytes)
                 );
             }
         }

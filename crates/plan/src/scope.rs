@@ -1,7 +1,7 @@
 //! A scope: the arrays that lie in one memory and the calls on them, whether of a program or of a single call.
 
 use crate::plan::{PassReport, temporary_bytes};
-use multigrain_machine::format_bytes;
+use multigrain_machine::readable_bytes;
 use multigrain_program::{
     Access, Arg, ArrayDecl, Call, CallShape, Callee, DynTask, Parts, Program, Region, Role, SubCall, Tunables,
 };
@@ -76,7 +76,7 @@ impl Split {
     /// What splitting did about reductions, if there are any.
     pub(crate) fn reduction_report(&self, scope: &Scope) -> Option<PassReport> {
         let (contributions, targets) = (self.contributions, self.targets);
-        let bytes = format_bytes(self.temporary_bytes(scope));
+        let bytes = readable_bytes(self.temporary_bytes(scope));
         let merges = contributions - targets;
         let summary = format!(
             "{contributions} contributions to {targets} blocks, a fixed tree of {merges} merges, {bytes} of partial results"

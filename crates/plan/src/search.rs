@@ -9,7 +9,7 @@ use crate::edge::{Draft, EdgeFacts, TaskRef, draft};
 use crate::error::PlanError;
 use crate::mapping::Mapping;
 use crate::scope::{Scope, Split, split};
-use multigrain_machine::{Driver, Machine, format_bytes};
+use multigrain_machine::{Driver, Machine, readable_bytes};
 use multigrain_program::{CallShape, Tunable, Tunables};
 
 /// More sub-calls than this are considered only when nothing with fewer fits.
@@ -126,12 +126,12 @@ pub(crate) fn choose(
         return Err(PlanError::DoesNotFit {
             memory: parent.name.clone(),
             task: task.name().to_owned(),
-            capacity: format_bytes(offered),
-            total: format_bytes(total),
-            reserved: format_bytes(total.saturating_sub(offered)),
+            capacity: readable_bytes(offered),
+            total: readable_bytes(total),
+            reserved: readable_bytes(total.saturating_sub(offered)),
             tile,
-            need: format_bytes(smallest.partials),
-            enough: format_bytes(total.saturating_add((smallest.partials - offered).saturating_mul(4))),
+            need: readable_bytes(smallest.partials),
+            enough: readable_bytes(total.saturating_add((smallest.partials - offered).saturating_mul(4))),
         });
     }
     let capacity = facts.total_bytes.saturating_sub(smallest.reserved);
@@ -141,21 +141,21 @@ pub(crate) fn choose(
         return Err(PlanError::DoesNotFit {
             memory,
             task: task.name().to_owned(),
-            capacity: format_bytes(capacity),
-            total: format_bytes(facts.total_bytes),
-            reserved: format_bytes(smallest.reserved.min(facts.total_bytes)),
+            capacity: readable_bytes(capacity),
+            total: readable_bytes(facts.total_bytes),
+            reserved: readable_bytes(smallest.reserved.min(facts.total_bytes)),
             tile,
-            need: format_bytes(smallest.footprint),
-            enough: format_bytes(smallest.footprint + smallest.reserved + slack),
+            need: readable_bytes(smallest.footprint),
+            enough: readable_bytes(smallest.footprint + smallest.reserved + slack),
         });
     }
     let largest = choose(machine, facts, &Mapping::default(), task, shape, depth_max)?;
     Err(PlanError::MappingDoesNotFit {
         memory,
         task: task.name().to_owned(),
-        capacity: format_bytes(capacity),
+        capacity: readable_bytes(capacity),
         tile,
-        need: format_bytes(smallest.footprint),
+        need: readable_bytes(smallest.footprint),
         largest: describe(&largest),
     })
 }

@@ -9,7 +9,7 @@ use crate::error::PlanError;
 use crate::plan::PassReport;
 use crate::planner::Planner;
 use crate::scope::{Scope, identity};
-use multigrain_machine::format_bytes;
+use multigrain_machine::readable_bytes;
 use multigrain_program::{Arg, Call, CallShape, Callee, SubCall};
 use std::sync::Arc;
 
@@ -109,7 +109,7 @@ fn reason(
                 task.params().iter().zip(&shape.shapes).map(|(p, s)| s.elements() * p.element.size_bytes()).sum();
             Ok(Some(format!(
                 "of its {} the smallest block ({tile}) takes {need}, {child} holds {capacity}",
-                format_bytes(bytes)
+                readable_bytes(bytes)
             )))
         }
         Err(error) => Err(error),

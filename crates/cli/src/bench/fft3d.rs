@@ -7,8 +7,8 @@ use super::row::{Bar, Row, Unit};
 use super::{Bench, Name};
 use crate::failure::Failure;
 use multigrain::app::Application;
-use multigrain::format_bytes;
 use multigrain::prelude::ElementType;
+use multigrain::readable_bytes;
 use std::time::Instant;
 
 const MIB: u64 = 1 << 20;
@@ -89,8 +89,8 @@ pub(crate) fn from_files(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
     let note = format!(
         "{x} x {y} x {z} complex64 ({}) from a .npy file to another, within {}; whole runs, the result flushed; {:.2} of \
          the volume moved",
-        format_bytes(bytes),
-        format_bytes(memory),
+        readable_bytes(bytes),
+        readable_bytes(memory),
         moved as f64 / bytes as f64
     );
     let row = |name: &str, peer: Contender, bar: f64| Row {

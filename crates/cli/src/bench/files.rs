@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use multigrain::prelude::ElementType;
 use multigrain::rooms::store::npy;
-use multigrain::{Abort, Error, format_bytes, generate};
+use multigrain::{Abort, Error, generate, readable_bytes};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ impl Scratch {
         let space = rustix::fs::statvfs(directory).map_err(|e| refuse(e.to_string()))?;
         let free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
         if free_bytes < bytes + SPARE_BYTES {
-            let (need, free) = (format_bytes(bytes + SPARE_BYTES), format_bytes(free_bytes));
+            let (need, free) = (readable_bytes(bytes + SPARE_BYTES), readable_bytes(free_bytes));
             return Err(refuse(format!("the files of this row need {need}, there are {free} free; name another one")));
         }
         // Absolute: peers are given the names, too.

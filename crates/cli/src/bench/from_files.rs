@@ -11,7 +11,7 @@ use super::row::{Bar, Row, Unit};
 use super::{Bench, Name, in_memory};
 use crate::failure::Failure;
 use multigrain::app::Application;
-use multigrain::format_bytes;
+use multigrain::readable_bytes;
 use std::time::Instant;
 
 const MIB: u64 = 1 << 20;
@@ -70,7 +70,7 @@ fn measure(bench: &Bench<'_>, scratch: &Scratch, app: &dyn Application, work: Wo
             work.note,
             format!(
                 "within {}; whole runs, {:.1} % of the time from the first step to the last; the disk writes a new file, {} its flush",
-                format_bytes(memory),
+                readable_bytes(memory),
                 100.0 * steps,
                 if sync == "yes" { "with" } else { "without" },
             ),
@@ -91,7 +91,7 @@ pub(crate) fn saxpy(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
     let work = Work {
         name: Name::SaxpyFiles,
         label: "saxpy-files",
-        note: format!("out = a x + y, vectors of {} in .npy files", format_bytes(4 * n)),
+        note: format!("out = a x + y, vectors of {} in .npy files", readable_bytes(4 * n)),
         read_bytes: 8 * n,
         write_bytes: 4 * n,
     };
@@ -109,7 +109,7 @@ pub(crate) fn sgemv(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
     let work = Work {
         name: Name::SgemvFiles,
         label: "sgemv-files",
-        note: format!("y = A x, A {m} x {n} ({}) in a .npy file", format_bytes(4 * m * n)),
+        note: format!("y = A x, A {m} x {n} ({}) in a .npy file", readable_bytes(4 * m * n)),
         read_bytes: 4 * m * n,
         write_bytes: 4 * m,
     };
@@ -127,7 +127,7 @@ pub(crate) fn conv2d(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
     let work = Work {
         name: Name::Conv2dFiles,
         label: "conv2d-files",
-        note: format!("{kernel} on {m} x {n} ({}) from and to .npy files", format_bytes(4 * m * n)),
+        note: format!("{kernel} on {m} x {n} ({}) from and to .npy files", readable_bytes(4 * m * n)),
         read_bytes: 4 * m * n,
         write_bytes: 4 * m * n,
     };

@@ -6,7 +6,7 @@ use super::row::{Bar, Figure, Row, Unit};
 use super::{Bench, Name, run_seconds};
 use crate::failure::Failure;
 use multigrain::app::Application;
-use multigrain::{EdgeTraffic, format_bytes};
+use multigrain::{EdgeTraffic, readable_bytes};
 use multigrain_sgemm::app::Args;
 use std::time::Instant;
 
@@ -66,7 +66,7 @@ pub(crate) fn within_memory_speed(bench: &Bench<'_>) -> Result<Vec<Row>, Failure
         bar: Bar::RatioAtLeast(0.9),
         notes: vec![format!(
             "C = A B from .npy files, n = {n}, within {}; whole runs, the result flushed, {rounds} turns; in memory: n = {}",
-            format_bytes(memory),
+            readable_bytes(memory),
             n / 2
         )],
         failed: None,
@@ -122,12 +122,12 @@ pub(crate) fn beside_peers(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
         let ours = alternate(bench, Name::SgemmPeers, bench.args.rounds, &mut [turn], &mut peers)?.concat();
         let mut notes = vec![format!(
             "C = A B from .npy files to a .npy file, n = {n}, within {}; peers {}",
-            format_bytes(memory),
+            readable_bytes(memory),
             if warm { "with inputs in the page cache" } else { "with inputs on the disk" }
         )];
         notes.extend(peers.iter().filter_map(|p| {
             let bytes = p.last["peak_anonymous_bytes"].as_u64()?;
-            Some(format!("{} took {} besides mapped files", p.label(), format_bytes(bytes)))
+            Some(format!("{} took {} besides mapped files", p.label(), readable_bytes(bytes)))
         }));
         rows.push(Row {
             name: if warm { "sgemm-peers-warm" } else { "sgemm-peers-cold" }.into(),
