@@ -175,6 +175,7 @@ fn reason(failure: Failure) -> String {
 /// Measures and prints.
 pub(crate) fn bench(args: &BenchArgs) -> Result<(), Failure> {
     let interrupt = Interrupt::install()?;
+    interrupt.begin();
     let bench = Bench { args, catalogue: Catalogue::load()?, abort: interrupt.abort.clone() };
     if args.rows[..] == [Name::Levels] {
         let (text, value) = levels::levels(&bench, &args.figures)?;

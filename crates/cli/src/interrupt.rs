@@ -1,48 +1,79 @@
 //! Ctrl-C, and the signals that ask a process to end.
 //!
-//! The first one raises the run's [`Abort`]: transfers under way end, what is complete is recorded, the run returns.
-//! The second one ends the process at once. After the run there is nothing to keep in order, so one is enough.
+//! ```text
+//! Preparing --begin--> Running --run_is_over--> Over
+//! ```
+//! Before the run, while inputs are read or made and the plan is sought, no file of a result is there yet: a signal ends
+//! the process at once. During the run the first one raises the run's [`Abort`]: transfers under way end, what is
+//! complete is recorded, the run returns; a second one ends the process. After the run there is nothing to keep in order,
+//! so one is enough.
 
 use crate::failure::{Failure, say};
-use multigrain::Abort;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use multigrain::{Abort, whole};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Exit status after a second Ctrl-C: what a shell gives for a process that SIGINT ended.
 const KILLED: i32 = 128 + 2;
+
+/// How far the command is.
+#[derive(Clone, Copy)]
+enum State {
+    Preparing,
+    Running,
+    Over,
+}
 
 /// The way from a signal to the run.
 pub(crate) struct Interrupt {
     /// Raised by the first signal.
     pub(crate) abort: Arc<Abort>,
-    run_is_over: Arc<AtomicBool>,
+    state: Arc<Mutex<State>>,
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Interrupt {
     /// Installs the handler for SIGINT, SIGTERM and SIGHUP.
     pub(crate) fn install() -> Result<Interrupt, Failure> {
-        let interrupt = Interrupt { abort: Arc::new(Abort::new()), run_is_over: Arc::new(AtomicBool::new(false)) };
-        let (abort, over) = (interrupt.abort.clone(), interrupt.run_is_over.clone());
-        // ctrlc calls this on a thread of its own, so locks may be taken.
+        let interrupt = Interrupt { abort: Arc::new(Abort::new()), state: Arc::new(Mutex::new(State::Preparing)) };
+        let (abort, state) = (interrupt.abort.clone(), interrupt.state.clone());
+        // ctrlc calls this on a thread of its own, so locks may be taken. Whoever ends the process keeps the lock, so that
+        // the command does not go on to what must be kept in order.
         ctrlc::set_handler(move || {
-            // Relaxed: the flag guards nothing but this choice.
-            if over.load(Ordering::Relaxed) {
-                say("interrupted after the run; what is written is complete, the rest is not written");
-                std::process::exit(1);
+            let state = lock(&state);
+            match *state {
+                State::Preparing => end("interrupted before the run; nothing is left behind", 1),
+                State::Running if abort.is_raised() => {
+                    whole::discard_all();
+                    std::process::exit(KILLED);
+                }
+                State::Running => abort.raise(),
+                State::Over => {
+                    end("interrupted after the run; what is written is complete, the rest is not written", 1)
+                }
             }
-            if abort.is_raised() {
-                std::process::exit(KILLED);
-            }
-            abort.raise();
         })
         .map_err(|e| Failure::Run(format!("cannot listen for Ctrl-C: {e}")))?;
         Ok(interrupt)
     }
 
+    /// Says that the run begins: from here on it is ended in order.
+    pub(crate) fn begin(&self) {
+        *lock(&self.state) = State::Running;
+    }
+
     /// Says that what follows may be ended at any moment.
     pub(crate) fn run_is_over(&self) {
-        self.run_is_over.store(true, Ordering::Relaxed);
+        *lock(&self.state) = State::Over;
     }
+}
+
+fn end(message: &str, status: i32) {
+    say(message);
+    whole::discard_all();
+    std::process::exit(status);
 }
 
 /// Lets a write beyond the limit on file sizes (`ulimit -f`) fail with an error that can be told and cleaned up after,

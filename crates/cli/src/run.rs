@@ -30,7 +30,6 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     args.trace.as_deref().map(whole::check_target).transpose()?;
     let app = args.app.prepare(&runtime)?;
     let spill = args.trace.as_deref().map(Spill::create).transpose().map_err(|e| Failure::Request(e.to_string()))?;
-    let interrupt = Interrupt::install()?;
     let bar = Bar::new(&app.job.app, !args.common.json);
     let moved = |progress: Progress| bar.set(progress);
     let settings = Settings {
@@ -39,21 +38,35 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         trace: spill.clone(),
         abort: Some(&interrupt.abort),
         journal_interval: args.journal_interval,
+    let interrupt = Interrupt::install()?;
         progress: bar.is_shown().then_some(&moved as &(dyn Fn(Progress) + Sync)),
     };
-    let outcome = runtime.run(&app.job, settings)?;
+    let ran = runtime.run(&app.job, settings);
     bar.clear();
     let peak_rss_bytes = peak_rss_bytes()?;
+    let begin = || interrupt.begin();
     interrupt.run_is_over();
     if let Some(after) = &app.after {
         after(&outcome).map_err(|e| Failure::Run(e.to_string()))?;
     }
     if let Some(spill) = &spill {
+        on_start: Some(&begin),
         spill.publish().map_err(|e| {
             say("the run is done and its results are complete");
             Failure::Run(e.to_string())
         })?;
     }
+    let outcome = match (ran, &spill) {
+        (Ok(outcome), _) => outcome,
+        (Err(error), Some(spill)) => {
+            // Of a run that has not begun there is no trace.
+            if spill.publish().is_ok() {
+                say(&format!("the trace up to here is in {}", spill.path().display()));
+            }
+            return Err(error.into());
+        }
+        (Err(error), None) => return Err(error.into()),
+    };
     let checked = match args.check {
         true => Some((app.check)(&outcome).map_err(|e| Failure::Run(format!("the check could not be made: {e}")))?),
         false => None,

@@ -187,6 +187,22 @@ fn a_second_signal_ends_at_once() {
     assert!(!exists(&place.path("c.npy")));
 }
 
+/// A pipe for a database is not opened before there is a writer, so the command waits among its preparations.
+#[test]
+fn before_the_run_one_signal_ends_at_once_and_nothing_is_left() {
+    let place = Place::new();
+    let pipe = place.path("pipe.fa");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    place.write("p.hmm", multigrain_hmmer::generate::profile(1, 5));
+    let child = place.start("run hmmer p.hmm pipe.fa -o table --trace run.trace");
+    let _writer = std::fs::File::options().write(true).open(&pipe).unwrap();
+    signal("INT", &child);
+    let ran = ended(child);
+    assert_eq!((ran.status, ran.stdout.as_str()), (Some(1), ""), "{}", ran.stderr);
+    assert!(ran.stderr.contains("before the run"), "{}", ran.stderr);
+    assert_eq!(place.names(), ["p.hmm", "pipe.fa"]);
+}
+
 /// A table has no journal: a run that was killed is made again. What lies under its name is whole, and the scratch file
 /// of the database, which has no name, is gone.
 #[test]

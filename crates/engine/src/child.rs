@@ -15,6 +15,7 @@ use multigrain_trace::{Activity, Idleness, Kind, Recorder, Tick};
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// The run is over before its end; the interpreter's fault says why.
@@ -35,6 +36,8 @@ pub(crate) struct Interpreter<'a, 'l> {
     pub(crate) names: Option<Names>,
     pub(crate) fault: Mutex<Option<EngineError>>,
     pub(crate) progress: Option<&'a (dyn Fn(RunProgress) + Sync)>,
+    /// What is done of the root's calls, for `progress`: whole operations.
+    pub(crate) flops_done: AtomicU64,
     /// What the root's calls add up to, for `progress`.
     pub(crate) flops_total: f64,
 }
@@ -68,7 +71,6 @@ pub(crate) struct ChildState<'p> {
     /// For each slot, who wrote its content: call and argument. Kept for the log only.
     writers: Vec<(u32, u32)>,
     current: Cell<u32>,
-    flops_done: f64,
     signals: u32,
 }
 
@@ -186,7 +188,6 @@ impl Interpreter<'_, '_> {
             tickets: Vec::new(),
             writers: if self.log.is_some() { vec![(0, 0); steps.slots.len()] } else { Vec::new() },
             current: Cell::new(0),
-            flops_done: 0.0,
             signals: 0,
         };
         let result = catch_unwind(AssertUnwindSafe(|| self.steps(shared, &mut state, places)));
@@ -322,11 +323,12 @@ impl Interpreter<'_, '_> {
             }
         }
         if plan.level == 0
-            && plan.children.len() == 1
             && let Some(progress) = self.progress
         {
-            state.flops_done += task.work(&class.shape).flops.max(1.0);
-            progress(RunProgress { done: state.flops_done, total: self.flops_total });
+            let flops = task.work(&class.shape).flops.max(1.0) as u64;
+            // Relaxed: a sum that is only shown.
+            let done = self.flops_done.fetch_add(flops, Ordering::Relaxed) + flops;
+            progress(RunProgress { done: done as f64, total: self.flops_total });
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ use multigrain_plan::names::Names;
 use multigrain_store::Disk;
 use multigrain_team::{Abort, Team};
 use multigrain_trace::{Breakdown, ClockInfo, End, Mode, Recorder, Spill, Tick, Totals, Trace, rate};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -28,7 +29,8 @@ pub struct RunOptions<'a, 'l> {
     pub abort: &'a Abort,
     /// What is recorded. In [`Mode::Full`] the records are in the report, unless they go to a file.
     pub mode: Mode,
-    /// Takes every record, whatever the mode. The run writes the whole trace; the caller publishes it.
+    /// Takes every record, whatever the mode. The run writes the whole trace, also where it fails; the caller publishes
+    /// it.
     pub spill: Option<&'a Arc<Spill>>,
     /// What is run, for the trace.
     pub program: &'a str,
@@ -36,7 +38,7 @@ pub struct RunOptions<'a, 'l> {
     pub disk: Option<&'a Disk>,
     /// Told about stores to files.
     pub log: Option<&'l mut (dyn StoreLog + 'l)>,
-    /// Called after every call of the root edge by its leader.
+    /// Called after every call of the root edge, by the worker that leads its child.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
 }
 
@@ -107,6 +109,7 @@ pub unsafe fn run(
         names: tables,
         fault: Mutex::new(None),
         progress: options.progress,
+        flops_done: AtomicU64::new(0),
         flops_total: plan.flops().max(plan.calls.len() as f64),
     };
     let timed = options.mode != Mode::Off || full;
@@ -119,6 +122,19 @@ pub unsafe fn run(
     let done = team.run(|| interpreter.execute(plan, 0, 0, &places));
     let (elapsed, last) = (begin.elapsed(), tick());
     let (mut recorders, tables, fault) = interpreter.finish();
+    let end = || End {
+        start: first.0,
+        tick: last.0,
+        elapsed_ns: elapsed.as_nanos() as u64,
+        dropped: recorders.iter().map(Recorder::dropped).sum(),
+        totals: recorders.iter().map(|r| r.totals().clone()).collect(),
+    };
+    let end = tables.is_some().then(end);
+    // Whatever happened: the trace of a run that has failed may say why.
+    if let (Some(spill), Some(end)) = (options.spill, &end) {
+        recorders.iter_mut().for_each(Recorder::flush);
+        spill.end(end);
+    }
     if let Some(fault) = fault {
         return Err(fault);
     }
@@ -133,26 +149,13 @@ pub unsafe fn run(
     // One clock for the whole and its parts.
     let seconds = if timed { last.since(first) as f64 / ticks_per_second } else { elapsed.as_secs_f64() };
     let breakdown = Breakdown::with_rate(seconds, workers, &totals, &names, ticks_per_second);
-    let mut trace = None;
-    if let (Some(header), Some(tables)) = (header, tables) {
-        let end = End {
-            start: first.0,
-            tick: last.0,
-            elapsed_ns: elapsed.as_nanos() as u64,
-            dropped: recorders.iter().map(Recorder::dropped).sum(),
-            totals: recorders.iter().map(|r| r.totals().clone()).collect(),
-        };
-        match options.spill {
-            Some(spill) => {
-                recorders.iter_mut().for_each(Recorder::flush);
-                spill.end(&end);
-            }
-            None => {
-                let records = Recorder::merge_records(&recorders);
-                let (slots, uses) = (tables.slots().to_vec(), tables.uses().to_vec());
-                trace = Some(Trace { header, slots, uses, end, records });
-            }
+    let trace = match (header, tables, end) {
+        (Some(header), Some(tables), Some(end)) if options.spill.is_none() => {
+            let records = Recorder::merge_records(&recorders);
+            let (slots, uses) = (tables.slots().to_vec(), tables.uses().to_vec());
+            Some(Trace { header, slots, uses, end, records })
         }
-    }
+        _ => None,
+    };
     Ok(Report { seconds, breakdown, trace })
 }

@@ -7,6 +7,7 @@ use multigrain_engine::Home;
 use multigrain_plan::Plan;
 use multigrain_program::{Arg, ArrayDecl, Region, Role};
 use multigrain_store::{AlignedBuffer, ArrayFile, Direction, Disk, StoreError, TransferList};
+use multigrain_team::Abort;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -70,7 +71,7 @@ impl Homes {
     }
 
     /// Arrays in memory: inputs are read or made.
-    pub(crate) fn in_memory(job: &Job, disk: &Disk) -> Result<Homes, Error> {
+    pub(crate) fn in_memory(job: &Job, disk: &Disk, abort: &Abort) -> Result<Homes, Error> {
         let mut places = Vec::new();
         for (decl, source) in job.arrays().iter().zip(&job.sources) {
             let bytes = decl.bytes();
@@ -81,7 +82,11 @@ impl Homes {
                 Some(Source::Generated { seed }) => {
                     // SAFETY: nobody else knows the buffer yet.
                     let slice = unsafe { buffer.as_mut_slice() };
-                    generate::fill(decl.element, *seed, 0, &mut slice[..bytes as usize]);
+                    let each = CHUNK_BYTES / decl.element.size_bytes();
+                    for (number, piece) in slice[..bytes as usize].chunks_mut(CHUNK_BYTES as usize).enumerate() {
+                        go_on(abort)?;
+                        generate::fill(decl.element, *seed, number as u64 * each, piece);
+                    }
                 }
                 Some(Source::Bytes(given)) => {
                     let given = bytes_of(decl, given)?;
@@ -102,17 +107,31 @@ impl Homes {
 
     /// Arrays in files: inputs are opened, or made as scratch files in `directory`; outputs are created beside their
     /// final names.
-    pub(crate) fn on_disk(job: &Job, disk: &Disk, directory: &Path, opening: Opening) -> Result<Homes, Error> {
+    pub(crate) fn on_disk(
+        job: &Job,
+        disk: &Disk,
+        directory: &Path,
+        opening: Opening,
+        abort: &Abort,
+    ) -> Result<Homes, Error> {
         let mut homes =
             Homes { places: Vec::new(), kept: Vec::new(), published: Vec::new(), resumed: opening != Opening::Fresh };
-        let result = (0..job.arrays().len()).try_for_each(|i| homes.open(job, i, disk, directory, opening));
+        let result = (0..job.arrays().len()).try_for_each(|i| homes.open(job, i, disk, directory, opening, abort));
         if result.is_err() && opening == Opening::Fresh {
             homes.discard(disk);
         }
         result.map(|()| homes)
     }
 
-    fn open(&mut self, job: &Job, i: usize, disk: &Disk, directory: &Path, opening: Opening) -> Result<(), Error> {
+    fn open(
+        &mut self,
+        job: &Job,
+        i: usize,
+        disk: &Disk,
+        directory: &Path,
+        opening: Opening,
+        abort: &Abort,
+    ) -> Result<(), Error> {
         let decl = &job.arrays()[i];
         let (element, dims) = (decl.element, decl.shape.dims());
         let (source, sink) = (&job.sources[i], &job.sinks[i]);
@@ -147,7 +166,7 @@ impl Homes {
         self.kept.push(kept);
         self.published.push(published);
         if file.is_writable() && !file.is_resumed() && source.is_some() {
-            fill(decl, source.as_ref(), disk, &file, &Region::whole(decl.shape))?;
+            fill(decl, source.as_ref(), disk, &file, &Region::whole(decl.shape), abort)?;
         }
         Ok(())
     }
@@ -176,15 +195,20 @@ impl Homes {
     }
 
     /// Puts the initial content of blocks back.
-    pub(crate) fn restore(&self, job: &Job, disk: &Disk, blocks: &[Arg]) -> Result<(), Error> {
+    pub(crate) fn restore(&self, job: &Job, disk: &Disk, blocks: &[Arg], abort: &Abort) -> Result<(), Error> {
         for block in blocks {
             let array = block.array as usize;
             if let Place::File(file) = &self.places[array] {
-                fill(&job.arrays()[array], job.sources[array].as_ref(), disk, file, &block.region)?;
+                fill(&job.arrays()[array], job.sources[array].as_ref(), disk, file, &block.region, abort)?;
             }
         }
         Ok(())
     }
+}
+
+/// Ends what comes before the run when the run is to end.
+fn go_on(abort: &Abort) -> Result<(), Error> {
+    if abort.is_raised() { Err(Error::Interrupted { resume: false }) } else { Ok(()) }
 }
 
 fn bytes_of<'a>(decl: &ArrayDecl, given: &'a [u8]) -> Result<&'a [u8], Error> {
@@ -250,6 +274,7 @@ fn fill(
     disk: &Disk,
     file: &ArrayFile,
     region: &Region,
+    abort: &Abort,
 ) -> Result<(), Error> {
     let opened = match source {
         Some(source @ (Source::Npy(_) | Source::Raw(_))) => Some(open(decl, source, disk)?),
@@ -260,6 +285,7 @@ fn fill(
     let rows_each = (CHUNK_BYTES / row_bytes).clamp(1, region.len()[0]);
     let mut buffer = AlignedBuffer::new((rows_each * row_bytes) as usize).map_err(Error::File)?;
     for (row, rows) in multigrain_program::blocks(region.len()[0], rows_each) {
+        go_on(abort)?;
         let (mut start, mut len) = (region.start().to_vec(), region.len().to_vec());
         (start[0], len[0]) = (start[0] + row, rows);
         match &opened {

@@ -11,6 +11,7 @@ use multigrain_machine::Machine;
 use multigrain_plan::{Op, Plan, PlanError, Rest};
 use multigrain_program::{Arg, ArrayDecl, Role};
 use multigrain_store::{Disk, Journal, StoreError};
+use multigrain_team::Abort;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,6 +28,8 @@ pub(crate) struct Begin<'a> {
     /// The plan of the whole job.
     pub(crate) whole: &'a Arc<Plan>,
     pub(crate) interval: Duration,
+    /// Ends the beginning early when raised.
+    pub(crate) abort: &'a Abort,
 }
 
 /// A run that can start.
@@ -53,15 +56,16 @@ impl<'a> Begin<'a> {
             }
             false => None,
         };
-        let homes = Homes::on_disk(self.job, disk, self.directory, Opening::Fresh).and_then(|mut homes| {
-            match homes.add_temporaries(self.whole, disk, Some(self.directory)) {
-                Ok(()) => Ok(homes),
-                Err(error) => {
-                    homes.discard(disk);
-                    Err(error)
-                }
-            }
-        });
+        let homes =
+            Homes::on_disk(self.job, disk, self.directory, Opening::Fresh, self.abort).and_then(
+                |mut homes| match homes.add_temporaries(self.whole, disk, Some(self.directory)) {
+                    Ok(()) => Ok(homes),
+                    Err(error) => {
+                        homes.discard(disk);
+                        Err(error)
+                    }
+                },
+            );
         let homes = match homes {
             Ok(homes) => homes,
             Err(error) => {
@@ -105,7 +109,7 @@ impl<'a> Begin<'a> {
             return Ok(None);
         }
         let opening = if found.complete { Opening::Complete } else { Opening::Continued };
-        let mut homes = Homes::on_disk(self.job, disk, self.directory, opening)?;
+        let mut homes = Homes::on_disk(self.job, disk, self.directory, opening, self.abort)?;
         if !homes.resumed {
             return Ok(None);
         }
@@ -131,7 +135,10 @@ impl<'a> Begin<'a> {
         });
         let mut log = RunJournal::new(disk, journal, self.interval, guard);
         log.give_up(&repair.given_up).map_err(Error::File)?;
-        homes.restore(self.job, disk, &repair.restore)?;
+        homes.restore(self.job, disk, &repair.restore, self.abort).map_err(|error| match error {
+            Error::Interrupted { .. } => Error::Interrupted { resume: true },
+            other => other,
+        })?;
         Ok(Some(Begun { homes, plan, log }))
     }
 }

@@ -56,8 +56,10 @@ pub struct Settings<'a> {
     pub full_trace: bool,
     /// Takes these records as the run goes on; the outcome has none then. The caller publishes the file.
     pub trace: Option<Arc<Spill>>,
-    /// Ends the run early when raised.
+    /// Ends the run early when raised; looked at from the moment on that `on_start` tells.
     pub abort: Option<&'a Abort>,
+    /// Called once when the plan is made, before any file is.
+    pub on_start: Option<&'a (dyn Fn() + Sync)>,
     /// Called as the run goes on.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
     /// How often completed stores are made durable and recorded. `None`: every two seconds.
@@ -176,6 +178,9 @@ impl Runtime {
         let team = self.team(machine.workers())?;
         let own_abort = Abort::new();
         let abort = settings.abort.unwrap_or(&own_abort);
+        if let Some(on_start) = settings.on_start {
+            on_start();
+        }
         let mode = if settings.full_trace { Mode::Full } else { Mode::Totals };
         let run = Run { runtime: self, job, machine: &machine, team: &team, abort, mode, settings: &settings };
         let (homes, plan, report, resumed) = match plan.driver {
@@ -223,7 +228,7 @@ impl Runtime {
             )));
         }
         let team = self.team(planned.machine.workers())?;
-        let mut homes = Homes::in_memory(job, &self.disk)?;
+        let mut homes = Homes::in_memory(job, &self.disk, &Abort::new())?;
         homes.add_temporaries(&planned.plan, &self.disk, None)?;
         Ok(Prepared { runtime: self, job, planned, team, homes })
     }
@@ -271,7 +276,7 @@ impl Prepared<'_> {
         &self.planned
     }
 
-    /// Runs the plan once. `resume` and `journal_interval` have no meaning here.
+    /// Runs the plan once. `resume`, `on_start` and `journal_interval` have no meaning here.
     ///
     /// # Errors
     /// [`Error::Run`] when a leaf fails, [`Error::Interrupted`] when the abort flag is raised.
@@ -325,7 +330,7 @@ impl Run<'_> {
 
     fn in_memory(&self, plan: Arc<Plan>) -> Result<Done, Error> {
         let disk = &self.runtime.disk;
-        let mut homes = Homes::in_memory(self.job, disk)?;
+        let mut homes = Homes::in_memory(self.job, disk, self.abort)?;
         homes.add_temporaries(&plan, disk, None)?;
         forget(self.job, disk)?;
         // Outputs are created before the work, so that a name that cannot be written is refused at once.
@@ -367,7 +372,7 @@ impl Run<'_> {
         let root = self.machine.memory(self.machine.root());
         let directory = root.path.clone().unwrap_or_else(|| PathBuf::from("."));
         let Some(sink) = self.job.sinks.iter().flatten().next() else {
-            let mut homes = Homes::on_disk(self.job, disk, &directory, Opening::Fresh)?;
+            let mut homes = Homes::on_disk(self.job, disk, &directory, Opening::Fresh, self.abort)?;
             homes.add_temporaries(&whole, disk, Some(&directory))?;
             let report = self.engine(&whole, &homes, None).map_err(|e| self.ended(e, false))?;
             return Ok((homes, whole, report, false));
@@ -380,6 +385,7 @@ impl Run<'_> {
             fingerprint: fingerprint(self.job, &whole)?,
             whole: &whole,
             interval: self.settings.journal_interval.unwrap_or(Duration::from_secs(2)),
+            abort: self.abort,
         };
         let continued = match self.settings.resume {
             true => begin.continued(self.runtime, self.machine)?,

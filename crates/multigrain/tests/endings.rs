@@ -3,12 +3,14 @@
 
 mod support;
 
+use multigrain::Progress;
 use multigrain::prelude::*;
 use multigrain::rooms::engine::EngineError;
-use multigrain::rooms::plan::testing::Product;
+use multigrain::rooms::plan::testing::{Product, Scale};
 use multigrain::rooms::store::BackendChoice;
-use std::sync::Arc;
+use multigrain::rooms::trace::{Kind, Spill, Trace};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use support::*;
 
@@ -86,6 +88,82 @@ fn a_leaf_that_panics_ends_the_run() {
             run(&runtime, &case.job, false, None).unwrap();
             case.clear();
         }
+    }
+}
+
+#[test]
+fn the_trace_of_a_run_that_failed_tells_what_was_before() {
+    let case = touchy(Arc::new(|| ()), |d| disk_machine(d, 16 << 10, 2, None));
+    let input = case.directory().join("in-x.npy");
+    let mut bad = std::fs::read(&input).unwrap();
+    let at = bad.len() - 96 * 4;
+    bad[at..at + 4].copy_from_slice(&f32::NAN.to_le_bytes());
+    std::fs::write(&input, bad).unwrap();
+    let runtime = case.setup.runtime(None);
+    let path = case.directory().join("run.trace");
+    let spill = Spill::create(&path).unwrap();
+    let ended = runtime.run(&case.job, Settings { trace: Some(spill.clone()), ..Settings::default() });
+    assert!(matches!(ended.err(), Some(Error::Run(_))));
+    spill.publish().unwrap();
+    drop(spill);
+    assert_eq!(case.left(), ["run.trace"]);
+    let trace = Trace::load(&path).unwrap();
+    let leaves = trace.records.iter().filter(|record| record.kind == Kind::Leaf).count();
+    assert!(leaves > 0 && trace.breakdown().leaf_seconds > 0.0, "{leaves} leaves");
+    // Of a run that was refused before it began there is none.
+    let spill = Spill::create(&path).unwrap();
+    std::fs::remove_file(&input).unwrap();
+    assert!(runtime.run(&case.job, Settings { trace: Some(spill.clone()), ..Settings::default() }).is_err());
+    assert!(spill.publish().is_err());
+}
+
+#[test]
+fn a_run_that_is_interrupted_while_its_inputs_are_made_leaves_nothing() {
+    for on_disk in [true, false] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut program = Program::new();
+        let task = program.task(Scale::<f32, 2>::default());
+        let x = program.array::<f32, 2>("x", [64, 96], Role::InOut).unwrap();
+        let a = program.array::<f32, 2>("a", [64, 96], Role::Input).unwrap();
+        program.call(task, (x.all(), a.all()), Scalars::new()).unwrap();
+        let job = Job::new("update", program)
+            .with_source(0, Source::Generated { seed: 1 })
+            .with_source(1, Source::Generated { seed: 2 })
+            .with_sink(0, Sink::Npy(directory.path().join("x.npy")));
+        let machine = if on_disk { disk_machine(directory.path(), 16 << 10, 2, None) } else { memory_machine(2, None) };
+        let setup = Setup { machine, mapping: Default::default(), backend: BackendChoice::Auto };
+        let runtime = setup.runtime(None);
+        let abort = Abort::new();
+        let on_start = || abort.raise();
+        let settings = Settings { abort: Some(&abort), on_start: Some(&on_start), ..Settings::default() };
+        let error = runtime.run(&job, settings).err().expect("the run was interrupted");
+        assert!(matches!(error, Error::Interrupted { resume: false }), "{error}");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "on disk: {on_disk}");
+        run(&runtime, &job, false, None).unwrap();
+    }
+}
+
+#[test]
+fn progress_is_told_of_every_child() {
+    let directory = tempfile::tempdir().unwrap();
+    for machine in [memory_machine(3, None), disk_machine(directory.path(), 16 << 10, 2, None)] {
+        let mut program = Program::new();
+        let task = program.task(Scale::<f32, 2>::default());
+        let x = program.array::<f32, 2>("x", [64, 96], Role::InOut).unwrap();
+        let a = program.array::<f32, 2>("a", [64, 96], Role::Input).unwrap();
+        program.call(task, (x.all(), a.all()), Scalars::new()).unwrap();
+        let job = Job::new("update", program).with_source(0, Source::Generated { seed: 1 });
+        let job = job.with_source(1, Source::Generated { seed: 2 });
+        let name = machine.memory(machine.root()).name.clone();
+        let setup = Setup { machine, mapping: Default::default(), backend: BackendChoice::Auto };
+        let seen = Mutex::new(Vec::new());
+        let told = |progress: Progress| seen.lock().unwrap().push((progress.done, progress.total));
+        let settings = Settings { progress: Some(&told), ..Settings::default() };
+        let outcome = setup.runtime(None).run(&job, settings).unwrap();
+        let seen = seen.into_inner().unwrap();
+        assert_eq!(seen.len(), outcome.plan.calls.len(), "{name}");
+        let furthest = seen.iter().map(|(done, _)| *done).fold(0.0, f64::max);
+        assert!((furthest / seen[0].1 - 1.0).abs() < 1e-9, "{name}: {furthest} of {}", seen[0].1);
     }
 }
 

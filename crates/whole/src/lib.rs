@@ -100,6 +100,15 @@ impl Drop for WholeFile {
     }
 }
 
+/// Removes what is under way, for a process that ends without returning (a second Ctrl-C): nothing of it would stay
+/// anyway. Files that other threads still write vanish with it.
+pub fn discard_all() {
+    for part in parts().iter() {
+        // As for one that is dropped.
+        let _ = std::fs::remove_file(part);
+    }
+}
+
 /// A name for the part of `path` that no other writer in this process has.
 fn reserve(path: &Path) -> PathBuf {
     let process = std::process::id();
