@@ -249,6 +249,7 @@ impl Query {
                 bound: Bound::new(profile.forward, targets, self.args.evalue),
                 correct_bias: !self.args.nonull2,
                 workers: outcome.machine.workers(),
+                memory_bytes: outcome.free_bytes(),
             };
             let rows = rows(profile, search.hits(outcome, scores)?, &thresholds);
             if number == 0 {

@@ -1,7 +1,8 @@
 //! From the scores of all sequences to the hits of a profile: which sequences can be reported, and their domains.
 //!
 //! The rest of the work is that of few sequences, whose number is known only when all are scored, so it is no part of
-//! the program. Workers take sequences one at a time, the longest first; a hit depends on its sequence alone, and hits
+//! the program, nor of its plan and times: it has what memory the run leaves, and the command tells its time and its
+//! memory apart. Workers take sequences one at a time, the longest first; a hit depends on its sequence alone, and hits
 //! come back in the order of the database.
 
 use crate::domain::{Bound, Finder};
@@ -50,8 +51,10 @@ pub struct Search<'a> {
     pub bound: Bound,
     /// Whether scores are corrected for biased composition (null2).
     pub correct_bias: bool,
-    /// Threads.
+    /// Threads, where memory allows.
     pub workers: usize,
+    /// Working memory of all threads, in bytes. A sequence that needs more is searched all the same, by one thread.
+    pub memory_bytes: u64,
 }
 
 impl Search<'_> {
@@ -72,31 +75,47 @@ impl Search<'_> {
             Ok(())
         })?;
         candidates.sort_by_key(|&i| std::cmp::Reverse(self.database.length(i)));
+        // The longest first, by as many threads as have room for them, so that more can take the others.
+        let mut hits = Vec::new();
+        let mut rest = &candidates[..];
+        while let [longest, ..] = rest {
+            let workers = self.workers_for(*longest);
+            let (these, others) = rest.split_at(rest.partition_point(|&i| self.workers_for(i) == workers));
+            hits.extend(self.hits_of(these, workers).map_err(|e| Error::After(e.to_string()))?);
+            rest = others;
+        }
+        hits.sort_by_key(|named| named.index);
+        Ok(hits)
+    }
+
+    /// Threads that have room for a sequence at the same time, at least one.
+    fn workers_for(&self, i: usize) -> usize {
+        let each = Finder::working_bytes(self.profile, self.database.length(i));
+        usize::try_from(self.memory_bytes / each).unwrap_or(usize::MAX).clamp(1, self.workers.max(1))
+    }
+
+    /// The hits among some sequences, in no order.
+    fn hits_of(&self, sequences: &[usize], workers: usize) -> Result<Vec<Named>, SequenceError> {
         let next = AtomicUsize::new(0);
         let work = || {
             let mut finder = Finder::new(self.profile);
             let mut found = Vec::new();
             // Relaxed: the counter guards nothing but who takes which sequence.
-            while let Some(&i) = candidates.get(next.fetch_add(1, Ordering::Relaxed)) {
+            while let Some(&i) = sequences.get(next.fetch_add(1, Ordering::Relaxed)) {
                 found.extend(self.hit(&mut finder, i)?);
             }
             Ok(found)
         };
-        let workers = self.workers.min(candidates.len());
-        let found: Vec<Result<Vec<Named>, SequenceError>> = match workers {
-            0 | 1 => vec![work()],
-            _ => thread::scope(|scope| {
-                let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-                let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
-                joined.map(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
-            }),
-        };
-        let mut hits = Vec::new();
-        for found in found {
-            hits.extend(found.map_err(|e| Error::After(e.to_string()))?);
+        let workers = workers.min(sequences.len());
+        if workers <= 1 {
+            return work();
         }
-        hits.sort_by_key(|named| named.index);
-        Ok(hits)
+        thread::scope(|scope| {
+            let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+            let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
+            let found = joined.map(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            Ok(found.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+        })
     }
 
     fn hit(&self, finder: &mut Finder, i: usize) -> Result<Option<Named>, SequenceError> {

@@ -1,9 +1,9 @@
 //! One JSON object for programs that read. Keys are stable; sizes are in bytes, times in seconds.
 
 use crate::plan::Prepared;
-use crate::run::{Finished, budget_bytes};
+use crate::run::Finished;
 use multigrain::rooms::plan::check::CheckReport;
-use multigrain::{EdgeTraffic, Machine, MemoryUse};
+use multigrain::{EdgeTraffic, Machine, MemoryUse, main_memory};
 use serde_json::{Map, Value, json};
 
 /// The object as one line.
@@ -22,7 +22,7 @@ pub(crate) fn run(finished: &Finished<'_>) -> Value {
         "seconds": outcome.seconds,
         "gflops": (outcome.flops > 0.0).then(|| outcome.flops / outcome.seconds / 1e9),
         "peak_rss_bytes": finished.peak_rss_bytes,
-        "memory_budget_bytes": budget_bytes(&outcome.machine),
+        "memory_budget_bytes": main_memory(&outcome.machine).capacity_bytes,
         "threads": outcome.machine.workers(),
         "machine": outcome.machine.name,
         "edges": edges(&outcome.edges),
@@ -34,6 +34,9 @@ pub(crate) fn run(finished: &Finished<'_>) -> Value {
         "io": outcome.backend,
         "resumed": outcome.resumed,
     });
+    if let Some(after) = &finished.after {
+        value["after"] = json!({ "seconds": after.seconds, "peak_rss_bytes": after.peak_rss_bytes });
+    }
     if let Some(checked) = &finished.checked {
         value["checked"] = json!({
             // Not a number JSON has: an error that is infinite becomes null.
@@ -56,7 +59,7 @@ pub(crate) fn plan(prepared: &Prepared<'_>) -> Value {
     let mut value = json!({
         "app": app.job.app,
         "shape": shape(&app.shape),
-        "memory_budget_bytes": budget_bytes(&planned.machine),
+        "memory_budget_bytes": main_memory(&planned.machine).capacity_bytes,
         "threads": planned.machine.workers(),
         "machine": planned.machine.name,
         "edges": edges(&planned.edges),

@@ -1,11 +1,11 @@
 //! Reports for people: short, aligned, the most important first.
 
 use crate::plan::Prepared;
-use crate::run::{Finished, budget_bytes};
+use crate::run::Finished;
 use crate::table;
 use multigrain::rooms::machine::{Driver, approximate_bytes, approximate_time};
 use multigrain::rooms::plan::check::CheckReport;
-use multigrain::{Breakdown, EdgeTraffic, Job, Machine, Outcome};
+use multigrain::{Breakdown, EdgeTraffic, Job, Machine, Outcome, main_memory};
 use std::fmt::Write as _;
 
 /// What a run was.
@@ -18,7 +18,7 @@ pub(crate) fn run(finished: &Finished<'_>) -> String {
     } else if finished.resume_asked {
         let _ = writeln!(text, "{:<9}nothing was there to be continued; the run started from the beginning", "resumed");
     }
-    let budget = budget_bytes(&outcome.machine);
+    let budget = main_memory(&outcome.machine).capacity_bytes;
     let _ = writeln!(
         text,
         "{:<9}{} at the peak, the budget is {}",
@@ -26,6 +26,15 @@ pub(crate) fn run(finished: &Finished<'_>) -> String {
         approximate_bytes(finished.peak_rss_bytes),
         approximate_bytes(budget)
     );
+    if let Some(after) = &finished.after {
+        let _ = writeln!(
+            text,
+            "{:<9}{} for work on the results, not in the times below; {} at the peak of memory then",
+            "after",
+            seconds(after.seconds),
+            approximate_bytes(after.peak_rss_bytes)
+        );
+    }
     if disk_edge(&outcome.edges).is_some() {
         let _ = writeln!(text, "{:<9}{}", "files", outcome.backend);
     }

@@ -8,7 +8,8 @@ use crate::progress::Bar;
 use crate::{json, report};
 use multigrain::app::{AppJob, Checked};
 use multigrain::rooms::trace::Spill;
-use multigrain::{Machine, Outcome, Progress, Runtime, Settings, whole};
+use multigrain::{Outcome, Progress, Runtime, Settings, whole};
+use std::time::Instant;
 
 /// A run with what the reports need besides the outcome.
 pub(crate) struct Finished<'a> {
@@ -18,44 +19,43 @@ pub(crate) struct Finished<'a> {
     pub(crate) outcome: &'a Outcome,
     /// Peak resident size of the process when the run ended, in bytes.
     pub(crate) peak_rss_bytes: u64,
+    /// What the application did with the results, if anything.
+    pub(crate) after: Option<Afterwards>,
     /// The comparison with the reference, if it was asked for.
     pub(crate) checked: Option<Checked>,
     /// Whether an interrupted run was to be continued.
     pub(crate) resume_asked: bool,
 }
 
+/// Work on the results of a run, such as drawing a picture: no part of the program, so of neither its time nor its plan.
+pub(crate) struct Afterwards {
+    /// How long it took, in seconds.
+    pub(crate) seconds: f64,
+    /// Peak resident size of the process when it ended, in bytes.
+    pub(crate) peak_rss_bytes: u64,
+}
+
 /// Runs an application and reports.
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let runtime = Runtime::new(args.common.options()?)?;
     args.trace.as_deref().map(whole::check_target).transpose()?;
+    let interrupt = Interrupt::install()?;
     let app = args.app.prepare(&runtime)?;
     let spill = args.trace.as_deref().map(Spill::create).transpose().map_err(|e| Failure::Request(e.to_string()))?;
     let bar = Bar::new(&app.job.app, !args.common.json);
     let moved = |progress: Progress| bar.set(progress);
+    let begin = || interrupt.begin();
     let settings = Settings {
         resume: args.resume,
         full_trace: false,
         trace: spill.clone(),
         abort: Some(&interrupt.abort),
+        on_start: Some(&begin),
         journal_interval: args.journal_interval,
-    let interrupt = Interrupt::install()?;
         progress: bar.is_shown().then_some(&moved as &(dyn Fn(Progress) + Sync)),
     };
     let ran = runtime.run(&app.job, settings);
     bar.clear();
-    let peak_rss_bytes = peak_rss_bytes()?;
-    let begin = || interrupt.begin();
-    interrupt.run_is_over();
-    if let Some(after) = &app.after {
-        after(&outcome).map_err(|e| Failure::Run(e.to_string()))?;
-    }
-    if let Some(spill) = &spill {
-        on_start: Some(&begin),
-        spill.publish().map_err(|e| {
-            say("the run is done and its results are complete");
-            Failure::Run(e.to_string())
-        })?;
-    }
     let outcome = match (ran, &spill) {
         (Ok(outcome), _) => outcome,
         (Err(error), Some(spill)) => {
@@ -67,11 +67,27 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         }
         (Err(error), None) => return Err(error.into()),
     };
+    let peak_rss_bytes = read_peak_rss_bytes()?;
+    interrupt.run_is_over();
+    let after = match &app.after {
+        Some(after) => {
+            let begin = Instant::now();
+            after(&outcome).map_err(|e| Failure::Run(e.to_string()))?;
+            Some(Afterwards { seconds: begin.elapsed().as_secs_f64(), peak_rss_bytes: read_peak_rss_bytes()? })
+        }
+        None => None,
+    };
+    if let Some(spill) = &spill {
+        spill.publish().map_err(|e| {
+            say("the run is done and its results are complete");
+            Failure::Run(e.to_string())
+        })?;
+    }
     let checked = match args.check {
         true => Some((app.check)(&outcome).map_err(|e| Failure::Run(format!("the check could not be made: {e}")))?),
         false => None,
     };
-    let finished = Finished { app: &app, outcome: &outcome, peak_rss_bytes, checked, resume_asked: args.resume };
+    let finished = Finished { app: &app, outcome: &outcome, peak_rss_bytes, after, checked, resume_asked: args.resume };
     let printed = print(&match args.common.json {
         true => json::line(&json::run(&finished)),
         false => report::run(&finished),
@@ -87,17 +103,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
 }
 
 /// Peak resident size of this process so far (`VmHWM`, proc_pid_status(5)).
-fn peak_rss_bytes() -> Result<u64, Failure> {
+fn read_peak_rss_bytes() -> Result<u64, Failure> {
     let failed = |why: String| Failure::Run(format!("cannot read the peak memory from /proc/self/status: {why}"));
     let status = std::fs::read_to_string("/proc/self/status").map_err(|e| failed(e.to_string()))?;
     let kib =
         status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix("kB")?.trim().parse().ok());
     kib.map(|kib: u64| kib * 1024).ok_or_else(|| failed("it has no VmHWM".to_owned()))
-}
-
-/// Capacity of the memory that `--memory` sets: the one below a disk, or the root.
-pub(crate) fn budget_bytes(machine: &Machine) -> u64 {
-    use multigrain::rooms::machine::Driver;
-    let below_disk = machine.memories().iter().find(|m| m.edge.is_some_and(|e| e.driver == Driver::Disk));
-    below_disk.unwrap_or_else(|| machine.memory(machine.root())).capacity_bytes
 }

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::job::{Job, Source};
 use crate::runtime::{MachineChoice, Options};
-use multigrain_machine::{Driver, Machine, approximate_bytes};
+use multigrain_machine::{Driver, Machine, Memory, approximate_bytes};
 use multigrain_program::Role;
 use std::path::Path;
 
@@ -57,9 +57,13 @@ pub(crate) fn memory_bytes(options: &Options) -> Result<u64, Error> {
         MachineChoice::Detected => Machine::detect(Path::new("."))?,
         MachineChoice::Given(machine) => (**machine).clone(),
     };
-    let levels = machine.levels()?;
-    let below_disk = levels.iter().find(|&&l| machine.memory(l).edge.is_some_and(|e| e.driver == Driver::Disk));
-    Ok(machine.memory(*below_disk.unwrap_or(&levels[0])).capacity_bytes)
+    Ok(main_memory(&machine).capacity_bytes)
+}
+
+/// The memory that a budget is set for: the one below a disk, or the root where there is no disk.
+pub fn main_memory(machine: &Machine) -> &Memory {
+    let below_disk = machine.memories().iter().find(|m| m.edge.is_some_and(|e| e.driver == Driver::Disk));
+    below_disk.unwrap_or_else(|| machine.memory(machine.root()))
 }
 
 /// Refuses, before anything is planned, arrays that the root memory cannot hold.

@@ -64,6 +64,7 @@ mod resume;
 mod runtime;
 pub mod testing;
 
+pub use choose::main_memory;
 pub use error::Error;
 pub use job::{Job, Sink, Source};
 pub use multigrain_engine::{Progress, Report};

@@ -1,5 +1,6 @@
 //! What a run was, and its arrays, to be looked at.
 
+use crate::choose::main_memory;
 use crate::error::Error;
 use crate::homes::{Homes, Place, transfer_block};
 use multigrain_machine::Machine;
@@ -34,6 +35,21 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Bytes of the main memory (that of [`Runtime::memory_bytes`](crate::Runtime::memory_bytes)) that the arrays do not
+    /// take: what may be used for work on the results.
+    pub fn free_bytes(&self) -> u64 {
+        let held: u64 = self
+            .homes
+            .places
+            .iter()
+            .map(|place| match place {
+                Place::Memory(buffer) => buffer.len() as u64,
+                Place::File(_) => 0,
+            })
+            .sum();
+        main_memory(&self.machine).capacity_bytes.saturating_sub(held)
+    }
+
     /// A block of an array after the run, row-major, as bytes.
     ///
     /// # Errors

@@ -2,9 +2,10 @@
 
 use super::accuracy::Accuracy;
 use super::cluster::clusters;
-use super::matrix::{Lengths, Matrix, Occupancy};
+use super::matrix::{Cell, Lengths, Matrix, Occupancy};
 use super::model::Model;
 use super::null2::Use;
+use super::quad::LANES;
 use super::random::{Random, SEED};
 use super::sample::Sample;
 use crate::profile::Profile;
@@ -18,6 +19,8 @@ const EDGE: f32 = 0.10;
 const SEVERAL: f32 = 0.20;
 /// Alignments sampled for such a region.
 const SAMPLES: u32 = 200;
+/// At least what a residue takes beside the matrices: states outside of the nodes, probabilities, null2.
+const RESIDUE_BYTES: u64 = 128;
 
 /// An envelope and its scores, in nats.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,8 +53,8 @@ pub(super) struct Found {
     pub(super) null2: Vec<f32>,
 }
 
-/// Finds the domains of one sequence after another in a profile. Holds all working memory: two matrices of the largest
-/// region met so far, 12 bytes a node and residue each.
+/// Finds the domains of one sequence after another in a profile. Holds all working memory: matrices of the largest region
+/// met so far, 12 bytes a node and residue each ([`working_bytes`](Self::working_bytes)).
 pub struct Finder {
     pub(super) model: Model,
     pub(super) statistics: crate::profile::Exponential,
@@ -64,6 +67,13 @@ pub struct Finder {
 }
 
 impl Finder {
+    /// The most working memory for sequences of up to `length` residues, in bytes: three matrices, one of them only
+    /// where envelopes overlap, and some numbers a residue. Less is taken where domains do not fill the sequence.
+    pub fn working_bytes(profile: &Profile, length: u64) -> u64 {
+        let cells = (profile.nodes() as u64).div_ceil(LANES as u64) * (length + 1);
+        (3 * size_of::<Cell>() as u64).saturating_mul(cells).saturating_add(RESIDUE_BYTES * (length + 1))
+    }
+
     /// A finder of domains of this profile.
     pub fn new(profile: &Profile) -> Self {
         Self {
