@@ -12,12 +12,15 @@ mod from_files;
 mod gravity;
 mod in_memory;
 mod levels;
+mod lines;
+mod papers;
 mod peers;
 mod products;
 mod rounds;
 mod row;
 mod search;
 mod show;
+mod svg;
 
 use crate::failure::{Failure, say};
 use crate::interrupt::Interrupt;
@@ -26,7 +29,7 @@ use clap::ValueEnum;
 use multigrain::{Abort, Error, Options, Report, Runtime, Settings, parse_bytes};
 use peers::Catalogue;
 use row::Row;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,12 +69,21 @@ pub(crate) enum Name {
     Levels,
     /// Barrier, broadcast, reduce, allreduce among threads; std, hurdles, libgomp, LLVM OpenMP, Open MPI
     Collectives,
+    /// Published figures beside simulated ones, and their figures drawn; only when it is named
+    Papers,
+}
+
+impl Name {
+    /// Whether it prints something else than rows beside peers.
+    fn is_alone(self) -> bool {
+        matches!(self, Name::Levels | Name::Papers)
+    }
 }
 
 /// Our runs beside their peers, in turns: medians, ratios, and whether each bar holds
 #[derive(clap::Args, Debug)]
 pub(crate) struct BenchArgs {
-    /// What to measure [default: everything but levels]
+    /// What to measure [default: everything but levels and papers]
     #[arg(value_enum, value_name = "ROW")]
     rows: Vec<Name>,
     /// Prints one JSON object
@@ -89,9 +101,9 @@ pub(crate) struct BenchArgs {
     /// Where the rows from files put their files
     #[arg(long, value_name = "DIR", default_value = ".")]
     directory: PathBuf,
-    /// Where `levels` puts its figures
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    figures: PathBuf,
+    /// Where `levels` [default: .] and `papers` [default: nowhere] put their figures
+    #[arg(long, value_name = "DIR")]
+    figures: Option<PathBuf>,
     /// Threads of both sides
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=4096))]
     threads: u32,
@@ -153,6 +165,7 @@ impl Bench<'_> {
             Name::Gravity => gravity::gravity(self),
             Name::Call => call::call(self),
             Name::Levels => Err(Failure::Request("levels has figures of its own: ask for it alone".into())),
+            Name::Papers => Err(Failure::Request("papers has figures of its own: ask for it alone".into())),
             Name::Collectives => collectives::collectives(self),
         }
     }
@@ -174,14 +187,18 @@ fn reason(failure: Failure) -> String {
 
 /// Measures and prints.
 pub(crate) fn bench(args: &BenchArgs) -> Result<(), Failure> {
+    if args.rows[..] == [Name::Papers] {
+        let (text, value) = papers::papers(args.figures.as_deref())?;
+        return print(&if args.json { crate::json::line(&value) } else { text });
+    }
     let interrupt = Interrupt::install()?;
     interrupt.begin();
     let bench = Bench { args, catalogue: Catalogue::load()?, abort: interrupt.abort.clone() };
     if args.rows[..] == [Name::Levels] {
-        let (text, value) = levels::levels(&bench, &args.figures)?;
+        let (text, value) = levels::levels(&bench, args.figures.as_deref().unwrap_or(Path::new(".")))?;
         return print(&if args.json { crate::json::line(&value) } else { text });
     }
-    let everything: Vec<Name> = Name::value_variants().iter().copied().filter(|n| *n != Name::Levels).collect();
+    let everything: Vec<Name> = Name::value_variants().iter().copied().filter(|n| !n.is_alone()).collect();
     let names = if args.rows.is_empty() { &everything[..] } else { &args.rows[..] };
     let (mut rows, mut failed) = (Vec::new(), 0);
     for &name in names {

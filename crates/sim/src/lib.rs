@@ -13,7 +13,7 @@
 //! | a disk | [`Simulation::disk`], [`Simulation::access`] | the same, with seeks |
 //! | processes on a PPE, a server | [`Simulation::host`], [`Simulation::thread`], [`Simulation::compute`] | hardware threads that slow each other down, shared by an operating system |
 //! | a process that polls | [`Simulation::spin`], [`Simulation::end_spin`] | a busy hardware thread |
-//! | a barrier, a broadcast, a reduction | [`collective::repeat`] | the steps of [`multigrain_schedule`], one list a participant |
+//! | a barrier, a broadcast, a reduction | [`collective::collectives`] | the steps of [`multigrain_schedule`], one list a participant |
 //! | chance | [`Random`] | the same numbers for the same seed |
 //!
 //! On these stand interpreters of what is executed elsewhere on real machines: [`collective`] of the schedule room's step

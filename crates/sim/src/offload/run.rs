@@ -205,7 +205,7 @@ impl Run<'_> {
     fn length(&mut self, process: u32) -> f64 {
         let at = &mut self.processes[process as usize];
         at.longer = match at.left % 2 {
-            0 => self.random.bits() % 2 == 0,
+            0 => self.random.bits().is_multiple_of(2),
             _ => !at.longer,
         };
         if at.longer { 1.0 + self.load.program.spread } else { 1.0 - self.load.program.spread }

@@ -1,6 +1,6 @@
 //! Stacked bars in groups, with a table of rates below them, as SVG.
 
-use std::fmt::Write as _;
+use crate::bench::svg::{COLOURS, escaped, label};
 
 /// A share of a bar.
 pub(super) struct Part {
@@ -28,8 +28,6 @@ pub(super) struct Chart {
     pub(super) bars: Vec<Bar>,
 }
 
-/// Fill colours of the kinds in order of appearance: Okabe and Ito's, told apart by colour-blind readers too.
-const COLOURS: [&str; 6] = ["#009e73", "#56b4e9", "#0072b2", "#e69f00", "#cc79a7", "#d55e00"];
 const BAR_WIDTH: usize = 54;
 const BAR_GAP: usize = 8;
 const GROUP_GAP: usize = 26;
@@ -75,11 +73,7 @@ impl Chart {
         let right = x + GROUP_GAP / 2;
         let legend_width: usize = LEFT + kinds.iter().map(|k| 34 + 7 * k.chars().count()).sum::<usize>();
         let (width, height) = (right.max(legend_width) + RIGHT, TOP + HEIGHT + BELOW);
-        let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
-             height=\"{height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-             <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
-        );
+        let mut svg = crate::bench::svg::opened(width, height);
         let mut put = |line: String| {
             svg += &line;
             svg.push('\n');
@@ -151,16 +145,6 @@ fn rate_text(rate: f64) -> String {
         r if r >= 10.0 => format!("{r:.1}"),
         r => format!("{r:.2}"),
     }
-}
-
-fn label(x: usize, y: usize, anchor: &str, size: usize, text: &str) -> String {
-    let mut line = format!("<text x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\" font-size=\"{size}\" fill=\"#202020\">");
-    let _ = write!(line, "{}</text>", escaped(text));
-    line
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]
