@@ -41,6 +41,9 @@ pub struct SchedulerOptions {
     /// How many strands are in progress at most; `None` for as many as the policy's paper would have started processes
     /// ([`Policy::strands_max`]). The others wait, and cost nothing but their closure.
     pub strands_max: Option<usize>,
+    /// Whether tasks for which off-loading does not pay are executed by the host ([`multigrain_schedule::policy::Granularity`]);
+    /// without it, whatever could be off-loaded is.
+    pub throttle: bool,
     /// Bytes of a strand's stack, not counting the guard page below it. Only pages that were touched take memory. A strand
     /// that overflows its stack ends the process with a segmentation fault at the guard page; memory is never overwritten.
     pub stack_bytes: usize,
@@ -59,6 +62,7 @@ impl Default for SchedulerOptions {
             workers: team.workers,
             hosts: Hosts::Workers,
             strands_max: None,
+            throttle: true,
             stack_bytes: 2 << 20,
             bind: team.bind,
             spin: team.spin,
@@ -187,6 +191,7 @@ impl Scheduler {
             shared: is_shared,
             strands: strands.len() as u32,
             spin: self.team.spin(),
+            throttle: options.throttle,
         });
         let bodies: Vec<Mutex<Option<F>>> = strands.into_iter().map(|strand| Mutex::new(Some(strand))).collect();
         let results: Vec<Mutex<Option<R>>> = bodies.iter().map(|_| Mutex::new(None)).collect();

@@ -28,6 +28,8 @@ pub(super) struct Shared {
     pub(super) stopping: AtomicBool,
     /// Workers execute the strands.
     pub(super) shared: bool,
+    /// Tasks for which off-loading does not pay are executed by the host.
+    pub(super) throttle: bool,
     origin_ticks: u64,
     ns_per_tick: f64,
 }
@@ -86,6 +88,7 @@ pub(super) struct Setup {
     pub(super) strands: u32,
     pub(super) live_max: usize,
     pub(super) spin: SpinLimit,
+    pub(super) throttle: bool,
 }
 
 impl Shared {
@@ -119,6 +122,7 @@ impl Shared {
             quiet: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             shared: setup.shared,
+            throttle: setup.throttle,
             origin_ticks: multigrain_trace::now().0,
             ns_per_tick: 1e9 / multigrain_trace::ticks_per_second(),
         }

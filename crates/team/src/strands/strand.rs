@@ -118,7 +118,7 @@ impl Strand<'_> {
             return result;
         }
         let (kind, iterations) = (task.kind(), task.iterations().max(1) as u64);
-        if host.tallies.borrow_mut().of(kind, iterations).granularity.choose() == Side::Host {
+        if host.shared.throttle && host.tallies.borrow_mut().of(kind, iterations).granularity.choose() == Side::Host {
             host.counts.borrow_mut().on_host += 1;
             let begin = clock();
             let result = self.call(task);
