@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
-use multigrain_schedule::policy::{Departure, Start};
+use multigrain_schedule::policy::Start;
 use multigrain_trace::Tick;
 
 use super::head::Head;
@@ -46,13 +46,6 @@ pub(super) struct Host<'r> {
     ends: RefCell<Vec<u32>>,
 }
 
-/// How many workers a task had, and for how long.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Taken {
-    pub(super) span_ticks: u64,
-    pub(super) busy_ticks: u64,
-}
-
 pub(super) fn clock() -> u64 {
     multigrain_trace::now().0
 }
@@ -90,7 +83,16 @@ impl<'r> Host<'r> {
                 continue;
             }
             seat.hear();
-            match self.shared.next(self.number, self.is_host) {
+            if !self.is_host {
+                if self.shared.is_over() {
+                    return;
+                }
+                seat.wait(self.shared.spin);
+                continue;
+            }
+            let next = self.shared.next(self.number, &mut self.orders.borrow_mut());
+            self.post_orders(None);
+            match next {
                 Next::Begin(strand) => {
                     let place = fibers.iter().position(Option::is_none).unwrap_or_else(|| {
                         fibers.push(None);
@@ -142,7 +144,7 @@ impl<'r> Host<'r> {
     }
 
     /// Executes a task as the one who leads it.
-    pub(super) fn execute(&self, head: &Head<'_>, start: &Start) -> Taken {
+    pub(super) fn execute(&self, head: &Head<'_>, start: &Start) {
         let begin = clock();
         let mut busy_ticks = None;
         let outcome = if start.workers.len() == 1 {
@@ -163,17 +165,11 @@ impl<'r> Host<'r> {
             outcome
         };
         let end = clock();
-        // SAFETY: only the thread that leads the task uses its record until the strand is in line.
+        // SAFETY: only the thread that leads the task uses its record until the task is done.
         let record = unsafe { &mut *head.record.get() };
         (record.begin_ticks, record.end_ticks) = (begin, end);
+        record.busy_ticks = busy_ticks.unwrap_or(Tick(end).since(Tick(begin)));
         record.thrown = outcome.err();
-        let span_ticks = Tick(end).since(Tick(begin));
-        Taken { span_ticks, busy_ticks: busy_ticks.unwrap_or(span_ticks) }
-    }
-
-    pub(super) fn departure(&self, task: u64, taken: Taken) -> Departure {
-        let ns = |ticks| self.shared.ns(ticks) as u64;
-        Departure { task, span_ns: ns(taken.span_ticks), busy_ns: ns(taken.busy_ticks) }
     }
 }
 
@@ -183,14 +179,18 @@ impl<'r> Host<'r> {
 /// `head` points to the head of a suspended strand's task, whose start is in its record, and `me` to this thread's
 /// `Host`.
 unsafe fn execute_whole(head: *const (), _part: u32, me: *const ()) {
-    // SAFETY: by the caller; the lifetimes are those of this call.
-    let (head, me) = unsafe { (&*head.cast::<Head<'_>>(), &*me.cast::<Host<'_>>()) };
-    // SAFETY: the poster wrote it before it posted.
-    let Some(start) = (unsafe { (*head.record.get()).start }) else { unreachable!("a task without workers") };
-    let taken = me.execute(head, &start);
-    me.counts.borrow_mut().count(start.workers.len());
-    let (host, slot) = (head.host, head.slot);
-    // After this the head is gone.
-    me.shared.depart(host, slot, me.departure(start.task, taken), &mut me.orders.borrow_mut());
+    let head = head.cast::<Head<'_>>();
+    // SAFETY: by the caller.
+    let me = unsafe { &*me.cast::<Host<'_>>() };
+    {
+        // SAFETY: by the caller; the head lives until it is left among those done, below.
+        let head = unsafe { &*head };
+        // SAFETY: the poster wrote it before it posted.
+        let Some(start) = (unsafe { (*head.record.get()).start }) else { unreachable!("a task without workers") };
+        me.execute(head, &start);
+        me.counts.borrow_mut().count(start.workers.len());
+    }
+    // SAFETY: executed just now, as the post said. The head is not used afterwards.
+    unsafe { me.shared.leave_done(head, &mut me.orders.borrow_mut()) };
     me.post_orders(None);
 }

@@ -8,6 +8,7 @@ use crate::pad::Padded;
 use crate::spin::SpinLimit;
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering, lock};
 
+use super::done::{Done, Link};
 use super::head::Head;
 use super::seat::Seat;
 use super::share::Board;
@@ -21,9 +22,12 @@ pub(super) struct Shared {
     /// By worker: for the loops that it leads.
     pub(super) boards: Box<[Board]>,
     pub(super) spin: SpinLimit,
+    done: Padded<Done>,
     /// No worker is idle and no task waits, so an off-load could only get the worker it comes from. A hint: a late look
     /// at it costs one off-load its helpers.
     quiet: AtomicBool,
+    /// All strands have ended.
+    over: AtomicBool,
     /// The run ends before its time: strands unwind at their next off-load.
     pub(super) stopping: AtomicBool,
     /// Workers execute the strands.
@@ -58,7 +62,8 @@ pub(super) struct State {
     live_max: usize,
     next_task: u64,
     now_ns: u64,
-    finished: bool,
+    /// What workers were told: a task waits for one of them.
+    wanted: bool,
 }
 
 // SAFETY: the pointers are to tasks on the stacks of suspended strands; `head.rs` says why they can be used by whoever
@@ -112,14 +117,16 @@ impl Shared {
             live_max: setup.live_max.max(1),
             next_task: 0,
             now_ns: 0,
-            finished: setup.strands == 0,
+            wanted: false,
         };
         Shared {
             state: Mutex::new(state),
             seats: (0..setup.threads).map(|_| Padded(Seat::new())).collect(),
             boards: (0..workers).map(|_| Board::new(workers as usize)).collect(),
             spin: setup.spin,
+            done: Padded(Done::new()),
             quiet: AtomicBool::new(false),
+            over: AtomicBool::new(setup.strands == 0),
             stopping: AtomicBool::new(false),
             shared: setup.shared,
             throttle: setup.throttle,
@@ -151,13 +158,40 @@ impl Shared {
         if state.machine.next_tick_ns().is_some_and(|due_ns| due_ns <= now_ns) {
             state.machine.tick(now_ns);
         }
+        if !self.done.is_empty() {
+            self.departures(&mut state);
+        }
         state
+    }
+
+    /// Lets all tasks depart that were left by their workers.
+    fn departures(&self, state: &mut State) {
+        let wanted = state.wanted;
+        let each = |link: *mut Link| {
+            // SAFETY: the link is the first field of a head, which lives until its strand goes on; that is in line only now,
+            // and needs the lock. The worker's last use was the push.
+            let head = unsafe { &*link.cast::<Head<'static>>() };
+            // SAFETY: as above, this thread is the only one that uses the record.
+            let record = unsafe { &*head.record.get() };
+            let Some(start) = record.start else { unreachable!("a task is done that was not started") };
+            let departure = record.departure(start.task, |ticks| self.ns(ticks));
+            state.line_up(head.host, head.slot);
+            state.machine.depart(state.now_ns, departure, &mut state.decisions);
+        };
+        // SAFETY: under the lock.
+        unsafe { self.done.take(wanted, each) };
     }
 
     /// Before the lock is let go: who starts what, and who should look around.
     #[inline]
     fn leave(&self, mut state: MutexGuard<'_, State>, me: usize, orders: &mut Vec<Order>) {
         let state = &mut *state;
+        // Workers are told, or told no more, that a task waits; one that left its task before it could hear of it is
+        // heard here [nobody departs].
+        while state.wanted != (state.machine.waiting() > 0) {
+            state.wanted = state.machine.waiting() > 0;
+            self.departures(state);
+        }
         orders.clear();
         for decision in state.decisions.drain(..) {
             let Decision::Start(start) = decision else { continue };
@@ -166,7 +200,10 @@ impl Shared {
             let (_, head) = state.waiting.swap_remove(found);
             orders.push(Order { start, head });
         }
-        self.quiet.store(self.shared && state.machine.idle().is_empty() && state.waiting.is_empty(), Ordering::Relaxed);
+        let quiet = self.shared && state.machine.idle().is_empty() && state.waiting.is_empty();
+        if quiet != self.is_quiet() {
+            self.quiet.store(quiet, Ordering::Relaxed);
+        }
         if state.ready_count > 0 || state.fresh_count > 0 && state.live < state.live_max {
             state.who_can_go_on(self.shared, me).iter().for_each(|host| self.host_seat(host as usize).ring());
         }
@@ -209,13 +246,23 @@ impl Shared {
         goes_on
     }
 
-    /// A task departs that was executed for the strand in a place of that host.
-    pub(super) fn depart(&self, host: usize, slot: usize, departure: Departure, orders: &mut Vec<Order>) {
-        let mut guard = self.enter();
-        let state = &mut *guard;
-        state.machine.depart(state.now_ns, departure, &mut state.decisions);
-        state.line_up(host, slot);
-        self.leave(guard, usize::MAX, orders);
+    /// A worker has executed a whole task. The host of its strand is rung.
+    ///
+    /// # Safety
+    /// The task was started on this worker, with its start and outcome in its record. Its head may be gone when this
+    /// returns.
+    pub(super) unsafe fn leave_done(&self, head: *const Head<'_>, orders: &mut Vec<Order>) {
+        // SAFETY: it lives until the push.
+        let host = unsafe { (*head).host };
+        let link = head.cast_mut().cast();
+        orders.clear();
+        // SAFETY: the strand is suspended until the task is taken from the list, and the worker is the only one that uses
+        // the head.
+        if unsafe { self.done.push(link) } {
+            let guard = self.enter();
+            self.leave(guard, usize::MAX, orders);
+        }
+        self.host_seat(host).ring();
     }
 
     /// The strand in this place gives way to others of its host; false if there are none.
@@ -223,7 +270,7 @@ impl Shared {
         let mut guard = self.enter();
         let state = &mut *guard;
         orders.clear();
-        if state.ready[me].is_empty() {
+        if !state.can_go_on(me) {
             return false;
         }
         state.line_up(me, slot);
@@ -244,43 +291,44 @@ impl Shared {
             state.fresh.iter_mut().for_each(VecDeque::clear);
             state.fresh_count = 0;
         }
-        state.finished = state.live == 0 && state.fresh_count == 0;
+        let over = state.live == 0 && state.fresh_count == 0;
+        self.over.store(over, Ordering::Relaxed);
         if self.shared {
             state.machine.vacate(state.now_ns, me as u32, &mut state.decisions);
         }
-        let finished = state.finished;
         self.leave(guard, me, orders);
-        if finished {
+        if over {
             self.seats.iter().for_each(|seat| seat.ring());
         }
     }
 
+    /// Whether all strands have ended. Whoever is rung for it sees it.
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
     /// What a host does next.
-    pub(super) fn next(&self, me: usize, is_host: bool) -> Next {
+    pub(super) fn next(&self, me: usize, orders: &mut Vec<Order>) -> Next {
         let mut guard = self.enter();
         let state = &mut *guard;
-        if state.finished {
-            return Next::Finished;
-        }
-        if !is_host || !state.can_go_on(me) || self.shared && !state.occupy(me) {
-            return Next::Wait;
-        }
-        let next = match state.ready[me].pop_front() {
-            Some(slot) => {
-                state.ready_count -= 1;
-                Next::Resume(slot)
-            }
-            None => {
-                let line = state.line_of(me);
-                let Some(strand) = state.fresh[line].pop_front() else { unreachable!("there was one") };
-                state.fresh_count -= 1;
-                state.live += 1;
-                state.machine.strand_begins();
-                Next::Begin(strand)
-            }
+        let next = if self.is_over() {
+            Next::Finished
+        } else if !state.can_go_on(me) || self.shared && !state.occupy(me) {
+            Next::Wait
+        } else if state.can_begin(me) {
+            // Before those that have begun: all that may be in progress have their turns.
+            let line = state.line_of(me);
+            let Some(strand) = state.fresh[line].pop_front() else { unreachable!("there was one") };
+            state.fresh_count -= 1;
+            state.live += 1;
+            state.machine.strand_begins();
+            Next::Begin(strand)
+        } else {
+            let Some(slot) = state.ready[me].pop_front() else { unreachable!("there was one") };
+            state.ready_count -= 1;
+            Next::Resume(slot)
         };
-        let quiet = self.shared && state.machine.idle().is_empty() && state.waiting.is_empty();
-        self.quiet.store(quiet, Ordering::Relaxed);
+        self.leave(guard, me, orders);
         next
     }
 }
@@ -288,7 +336,11 @@ impl Shared {
 impl State {
     /// Whether there is a strand that this host could go on with or begin.
     fn can_go_on(&self, host: usize) -> bool {
-        !self.ready[host].is_empty() || self.live < self.live_max && !self.fresh[self.line_of(host)].is_empty()
+        !self.ready[host].is_empty() || self.can_begin(host)
+    }
+
+    fn can_begin(&self, host: usize) -> bool {
+        self.live < self.live_max && !self.fresh[self.line_of(host)].is_empty()
     }
 
     fn line_of(&self, host: usize) -> usize {

@@ -11,6 +11,7 @@ use multigrain_trace::Tick;
 
 use crate::sync::Ordering;
 
+use super::done::Link;
 use super::fold::Fold;
 use super::head::{Head, Record};
 use super::host::{Host, Switch, clock};
@@ -181,6 +182,7 @@ impl Strand<'_> {
             &on_heap[..]
         };
         let head = Head {
+            link: Link::new(),
             chunk: &|chunk| {
                 let result = task.part(chunks.range(chunk as usize));
                 // SAFETY: each chunk is executed once.
@@ -224,10 +226,11 @@ impl Strand<'_> {
         let mut workers = 1;
         match host.post_orders(Some(head)) {
             Some(start) => {
-                let taken = host.execute(head, &start);
+                host.execute(head, &start);
                 workers = start.workers.len();
                 host.counts.borrow_mut().count(workers);
-                let departure = host.departure(task, taken);
+                // SAFETY: the strand executed the task itself, so nobody else uses its record.
+                let departure = unsafe { &*head.record.get() }.departure(task, |ticks| shared.ns(ticks));
                 let goes_on = shared.depart_and_go_on(host.number, self.place, departure, &mut host.orders());
                 host.post_orders(None);
                 if !goes_on {
