@@ -5,12 +5,12 @@ use multigrain_machine::{Driver, Edge, Processor};
 use multigrain_program::{ArrayDecl, Region, Work};
 
 /// Time that one more fragment costs a disk, in seconds: 40 000 to 60 000 a second were measured for rows of 4 to 32 KiB.
-const DISK_FRAGMENT_SECONDS: f64 = 12e-6;
+pub const DISK_FRAGMENT_SECONDS: f64 = 12e-6;
 /// Processor time that one more fragment costs, in seconds, taken from the workers: 3.3 to 6.3 us were measured.
 const DISK_FRAGMENT_PROCESSOR_SECONDS: f64 = 5e-6;
 /// What a transfer costs a disk besides its bytes, in seconds: handing over to the device and back, and a queue
 /// that is not full at its ends. Measured with saxpy in blocks of 512 KiB to 2 MiB.
-const DISK_TRANSFER_SECONDS: f64 = 5e-5;
+pub const DISK_TRANSFER_SECONDS: f64 = 5e-5;
 /// Slots of this many bytes in all stay in the last cache between the disk and the processors: each then overwrites what
 /// is cached. Measured with direct reads into 4, 8 and 16 MiB of buffers: 3.4, 3.0 and 2.8 GB/s.
 const CACHED_STAGING_BYTES: f64 = 4.0 * 1048576.0;
@@ -26,6 +26,9 @@ const BYTES_EXPONENT: f64 = 0.25;
 /// How unevenly workers of a shared machine run: the share of the longest step that is lost waiting for the last.
 pub(crate) const UNEVEN: f64 = 0.06;
 
+/// How much faster a leaf reads its local store than the store is filled: second-level cache against memory, measured
+/// at 100 GB/s against 10 a core.
+pub const LOCAL_READS_PER_COPY: f64 = 10.0;
 /// By what plans of one thing are chosen: the lowest price is best.
 pub(crate) fn price(seconds: f64, bytes: u64) -> f64 {
     seconds * (bytes.max(1) as f64).powf(BYTES_EXPONENT)
@@ -38,7 +41,7 @@ pub(crate) fn leaf_seconds(work: Work, processor: &Processor, share_bytes_per_se
 }
 
 /// Predicted time in seconds to move a region of an array of shape `array` at `bytes_per_second`.
-pub(crate) fn moving_seconds(driver: Driver, region: &Region, array: &ArrayDecl, bytes_per_second: f64) -> f64 {
+pub fn moving_seconds(driver: Driver, region: &Region, array: &ArrayDecl, bytes_per_second: f64) -> f64 {
     let (fragments, elements) = region.fragments(array.shape);
     let run_bytes = elements * array.element.size_bytes();
     match driver {
@@ -52,7 +55,7 @@ pub(crate) fn moving_seconds(driver: Driver, region: &Region, array: &ArrayDecl,
 }
 
 /// Processor time in seconds that moving a region takes from each of `workers`.
-pub(crate) fn stolen_seconds(driver: Driver, region: &Region, array: &ArrayDecl, workers: usize) -> f64 {
+pub fn stolen_seconds(driver: Driver, region: &Region, array: &ArrayDecl, workers: usize) -> f64 {
     match driver {
         Driver::Disk => region.fragments(array.shape).0 as f64 * DISK_FRAGMENT_PROCESSOR_SECONDS / workers as f64,
         _ => 0.0,
@@ -62,8 +65,19 @@ pub(crate) fn stolen_seconds(driver: Driver, region: &Region, array: &ArrayDecl,
 /// Additional time in seconds that a disk's edge takes when `bytes` pass through `staging_bytes` of slots: the first
 /// touch of the slots, and the cache that they do not fit into.
 pub(crate) fn staging_seconds(bytes: u64, staging_bytes: u64) -> f64 {
+    first_touch_seconds(staging_bytes) + uncached_seconds(bytes, staging_bytes)
+}
+
+/// Time in seconds until untouched memory is usable.
+pub fn first_touch_seconds(bytes: u64) -> f64 {
+    bytes as f64 / FIRST_TOUCH_BYTES_PER_SECOND
+}
+
+/// Additional time in seconds that `bytes` take which pass through `staging_bytes` of slots, because these do not stay in
+/// the cache.
+pub fn uncached_seconds(bytes: u64, staging_bytes: u64) -> f64 {
     let uncached = (1.0 - CACHED_STAGING_BYTES / staging_bytes.max(1) as f64).max(0.0);
-    staging_bytes as f64 / FIRST_TOUCH_BYTES_PER_SECOND + uncached * bytes as f64 * UNCACHED_BYTE_SECONDS
+    uncached * bytes as f64 * UNCACHED_BYTE_SECONDS
 }
 
 /// Predicted time in seconds that one of `children` children takes for its steps, waits for siblings left out.

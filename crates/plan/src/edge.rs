@@ -1,6 +1,6 @@
 //! One edge: from split calls to what every child does, by running the passes in turn.
 
-use crate::cost::{UNEVEN, child_seconds, leaf_seconds, price, staging_seconds};
+use crate::cost::{LOCAL_READS_PER_COPY, UNEVEN, child_seconds, leaf_seconds, price, staging_seconds};
 use crate::dependence::{Dependence, dependence};
 use crate::grouping::{seen_outside, signals, views};
 use crate::order::{program_order, sharing_order};
@@ -136,9 +136,6 @@ pub(crate) fn facts<'m>(
 const LONG_FRAGMENT_BYTES: u64 = 128 << 10;
 /// What direct transfers are best aligned to.
 const PAGE_BYTES: u64 = 4096;
-/// How much faster a leaf reads its local store than the store is filled: second-level cache against memory, measured
-/// at 100 GB/s against 10 a core.
-const LOCAL_READS_PER_COPY: f64 = 10.0;
 
 /// A possible plan of an edge.
 pub(crate) struct Draft {

@@ -6,7 +6,7 @@
 
 mod arena;
 pub mod check;
-mod cost;
+pub mod cost;
 pub mod dependence;
 mod edge;
 mod error;

@@ -16,8 +16,8 @@
 //! | a barrier, a broadcast, a reduction | [`collective::collectives`] | the steps of [`multigrain_schedule`], one list a participant |
 //! | chance | [`Random`] | the same numbers for the same seed |
 //!
-//! On these stand interpreters of what is executed elsewhere on real machines: [`collective`] of the schedule room's step
-//! lists, [`offload`] of its policies. [`papers`] has published machines, and holds the room against their figures.
+//! On these stand interpreters of what is executed elsewhere on real machines: [`run`] of plans, [`collective`] of the
+//! schedule room's step lists, [`offload`] of its policies. [`papers`] has published machines, and holds the room against their figures.
 
 pub mod collective;
 mod dma;
@@ -27,6 +27,7 @@ pub mod offload;
 pub mod papers;
 mod queue;
 mod random;
+pub mod run;
 mod server;
 mod simulation;
 mod time;

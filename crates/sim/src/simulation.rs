@@ -129,14 +129,7 @@ impl<E> Simulation<E> {
                         self.transferred(pending.engine);
                         return Some(pending.done);
                     }
-                    let limit = pending.bytes_per_second_max;
-                    self.sequence += 1;
-                    let key = (self.now, self.sequence);
-                    let id = self.network.begin(&pending.path, pending.bytes, limit, key) as usize;
-                    if id >= self.flows.len() {
-                        self.flows.resize_with(id + 1, || None);
-                    }
-                    self.flows[id] = Some((pending.engine, pending.done));
+                    self.flow(pending);
                 }
             }
         }
@@ -178,7 +171,22 @@ impl<E> Simulation<E> {
 
     fn begin(&mut self, pending: Pending<E>, wait: Time) {
         let latency = wait + pending.latency + self.network.latency(&pending.path);
+        if latency == Time::ZERO && pending.bytes > 0 {
+            return self.flow(pending);
+        }
         self.plan(self.now + latency, Planned::Flow(pending));
+    }
+
+    /// The bytes of a transfer begin to flow.
+    fn flow(&mut self, pending: Pending<E>) {
+        self.sequence += 1;
+        let key = (self.now, self.sequence);
+        let limit = pending.bytes_per_second_max;
+        let id = self.network.begin(&pending.path, pending.bytes, limit, key) as usize;
+        if id >= self.flows.len() {
+            self.flows.resize_with(id + 1, || None);
+        }
+        self.flows[id] = Some((pending.engine, pending.done));
     }
 
     /// A DMA engine.
@@ -235,6 +243,14 @@ impl<E> Simulation<E> {
     pub fn serve(&mut self, server: ServerId, time: Time, done: E) {
         let end = self.servers[server.0 as usize].serve(self.now, time);
         self.plan(end, Planned::Event(done));
+    }
+
+    /// As [`Simulation::serve`], for an answer that takes so much time to arrive when the server is free already. Gives
+    /// when the server begins with it.
+    pub fn request(&mut self, server: ServerId, time: Time, latency: Time, done: E) -> Time {
+        let end = self.servers[server.0 as usize].serve(self.now, time);
+        self.plan(end + latency, Planned::Event(done));
+        end - time
     }
 
     /// When a server will have done all that it was asked so far; the past or the present if it has nothing to do.

@@ -1,0 +1,216 @@
+//! From a machine to things that take time: what a transfer along each edge needs of them.
+
+use crate::dma::{Dma, DmaId, Transfer};
+use crate::network::LinkId;
+use crate::server::ServerId;
+use crate::simulation::Simulation;
+use crate::time::Time;
+use multigrain_machine::{Driver, Edge, Machine, MemoryId};
+use multigrain_plan::cost;
+use multigrain_program::{ArrayDecl, Region};
+
+/// How bytes get from a parent memory to its children and back.
+enum Wire {
+    /// One bus a parent, which all children and both directions share fairly. Stores take as many bytes of it as they
+    /// would take time.
+    Bus(Vec<LinkId>),
+    /// One disk a parent, which serves one transfer after the other.
+    Disk(Vec<ServerId>),
+    /// For each child a link down and a link up.
+    Network(Vec<(LinkId, LinkId)>),
+}
+
+/// Which way bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    Down,
+    Up,
+}
+
+/// One level's edges to its parents.
+pub(super) struct EdgeHardware {
+    edge: Edge,
+    /// Children of each parent.
+    count: usize,
+    wire: Wire,
+    /// The DMA engine of each child, where the edge has them.
+    engines: Vec<DmaId>,
+    pub(super) latency: Time,
+    /// For each child, how far up its staging memory has been touched, in bytes.
+    touched_bytes: Vec<u64>,
+}
+
+/// What a transfer needs, in the units of its edge.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Load {
+    /// Bytes that the wire carries, with what fragments cost besides in bytes of the same time.
+    bytes: u64,
+    /// For a disk, its time.
+    time: Time,
+    /// Processor time that it takes from each worker below.
+    pub(super) stolen: Time,
+}
+
+/// All edges of a machine.
+pub(super) struct Hardware {
+    /// By depth of the child; the root has none.
+    edges: Vec<Option<EdgeHardware>>,
+}
+
+fn whole(bytes_per_second: f64) -> u64 {
+    (bytes_per_second.round() as u64).max(1)
+}
+
+impl Hardware {
+    pub(super) fn build<E>(sim: &mut Simulation<E>, machine: &Machine, levels: &[MemoryId]) -> Hardware {
+        let mut parents = 1;
+        let mut edges = Vec::with_capacity(levels.len());
+        for &id in levels {
+            let memory = machine.memory(id);
+            let Some(edge) = memory.edge else {
+                edges.push(None);
+                continue;
+            };
+            let (count, children) = (memory.count, parents * memory.count);
+            let wire = match edge.driver {
+                Driver::Disk => Wire::Disk((0..parents).map(|_| sim.server()).collect()),
+                Driver::Shared | Driver::Local => {
+                    let rate = whole(edge.read_bytes_per_second);
+                    Wire::Bus((0..parents).map(|_| sim.link(rate, Time::ZERO)).collect())
+                }
+                Driver::Cuda | Driver::Mpi | Driver::Link => {
+                    let each = |rate: f64| whole(rate / count as f64);
+                    let (down, up) = (each(edge.read_bytes_per_second), each(edge.write_bytes_per_second));
+                    let links = |_| (sim.link(down, Time::ZERO), sim.link(up, Time::ZERO));
+                    Wire::Network((0..children).map(links).collect())
+                }
+            };
+            let depth = edge.rules.in_flight_max.map(|depth| usize::try_from(depth).unwrap_or(usize::MAX));
+            let engine = |depth| sim.dma(Dma { depth, issue: Time::ZERO });
+            let engines = depth.map_or(Vec::new(), |depth| std::iter::repeat_n(depth, children).map(engine).collect());
+            edges.push(Some(EdgeHardware {
+                edge,
+                count,
+                wire,
+                engines,
+                latency: Time::from_ns(edge.latency_ns),
+                touched_bytes: vec![0; children],
+            }));
+            parents = children;
+        }
+        Hardware { edges }
+    }
+
+    /// The edge above memories of a depth, which is not the root's.
+    pub(super) fn above(&mut self, depth: usize) -> &mut EdgeHardware {
+        self.edges[depth].as_mut().expect("every memory but the root has an edge")
+    }
+
+    /// The buses that the bytes of a leaf's arguments cross: those of the edges from the leaf's memory up to the nearest
+    /// memory that holds copies.
+    pub(super) fn buses(&self, leaf: usize) -> Vec<LinkId> {
+        let (mut path, mut instance) = (Vec::new(), leaf);
+        for edge in self.edges.iter().rev().flatten() {
+            let Wire::Bus(buses) = &edge.wire else { break };
+            if edge.edge.driver != Driver::Shared {
+                break;
+            }
+            instance /= edge.count;
+            path.push(buses[instance]);
+        }
+        path
+    }
+}
+
+impl EdgeHardware {
+    /// Whether whoever issues a transfer has to wait for it: copies by the processor itself.
+    pub(super) fn is_synchronous(&self) -> bool {
+        self.edge.driver == Driver::Local && self.engines.is_empty()
+    }
+
+    /// What moving a block needs, in a child whose staging memory is that large, to be shared by `workers`.
+    pub(super) fn load(
+        &self,
+        region: &Region,
+        array: &ArrayDecl,
+        way: Direction,
+        staging: u64,
+        workers: usize,
+    ) -> Load {
+        let edge = &self.edge;
+        let (fragments, elements) = region.fragments(array.shape);
+        let run_bytes = elements * array.element.size_bytes();
+        let bytes = fragments * run_bytes;
+        let rate = match way {
+            Direction::Down => edge.read_bytes_per_second,
+            Direction::Up => edge.write_bytes_per_second,
+        };
+        let pieces = match edge.rules.transfer_bytes_max {
+            Some(max) => fragments * run_bytes.div_ceil(max),
+            None => fragments,
+        };
+        let fragment_seconds = edge.fragment_ns.map(|ns| ns * 1e-9);
+        match &self.wire {
+            Wire::Disk(_) => {
+                let each = fragment_seconds.unwrap_or(cost::DISK_FRAGMENT_SECONDS);
+                let seconds = bytes as f64 / rate
+                    + pieces as f64 * each
+                    + cost::DISK_TRANSFER_SECONDS
+                    + cost::uncached_seconds(bytes, staging);
+                let stolen = cost::stolen_seconds(edge.driver, region, array, workers);
+                Load { bytes, time: Time::from_seconds(seconds), stolen: Time::from_seconds(stolen) }
+            }
+            Wire::Bus(_) => {
+                // The bus counts in bytes of fetches.
+                let scale = edge.read_bytes_per_second / rate;
+                let seconds = match self.is_synchronous() {
+                    true => cost::moving_seconds(edge.driver, region, array, rate),
+                    false => bytes as f64 / rate,
+                };
+                let more = pieces as f64 * fragment_seconds.unwrap_or(0.0);
+                let carried = ((seconds + more) * rate * scale).ceil() as u64;
+                Load { bytes: carried, time: Time::ZERO, stolen: Time::ZERO }
+            }
+            Wire::Network(_) => {
+                // An array of a cluster's aggregate memory lies in equal parts on all nodes, so that much is here already.
+                let share = match edge.driver {
+                    Driver::Mpi => 1.0 - 1.0 / self.count as f64,
+                    _ => 1.0,
+                };
+                let more = pieces as f64 * fragment_seconds.unwrap_or(0.0) * rate / self.count as f64;
+                let carried = ((bytes as f64 + more) * share).ceil() as u64;
+                Load { bytes: carried, time: Time::ZERO, stolen: Time::ZERO }
+            }
+        }
+    }
+
+    /// Issues a transfer of a child; gives when it begins to move if that is known now.
+    pub(super) fn issue<E>(
+        &mut self,
+        sim: &mut Simulation<E>,
+        child: usize,
+        load: Load,
+        way: Direction,
+        slot_end: u64,
+        done: E,
+    ) -> Option<Time> {
+        let link = match &self.wire {
+            Wire::Disk(disks) => {
+                let fresh = slot_end.saturating_sub(self.touched_bytes[child]);
+                self.touched_bytes[child] = self.touched_bytes[child].max(slot_end);
+                let time = load.time + Time::from_seconds(cost::first_touch_seconds(fresh));
+                return Some(sim.request(disks[child / self.count], time, self.latency, done));
+            }
+            Wire::Bus(buses) => buses[child / self.count],
+            Wire::Network(links) if way == Direction::Down => links[child].0,
+            Wire::Network(links) => links[child].1,
+        };
+        let path = [link];
+        let transfer = Transfer { latency: self.latency, ..Transfer::new(&path, load.bytes) };
+        match self.engines.get(child) {
+            Some(engine) => sim.issue(*engine, transfer, done),
+            None => sim.transfer(transfer, done),
+        }
+        None
+    }
+}
