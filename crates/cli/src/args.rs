@@ -30,6 +30,9 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     /// Maximum-likelihood trees from an alignment of DNA or proteins, with bootstrap supports
     Phylo(multigrain_phylo::app::Args),
+    /// What a run would be on any machine that can be described, in virtual time
+    #[command(subcommand_value_name = "APP", subcommand_help_heading = "Applications")]
+    Sim(SimArgs),
     /// Where the time of a traced run went, what its length was made of, what it waited for longest, and how to avoid it
     Trace(TraceArgs),
     /// Our runs beside their peers, in turns: medians, ratios, and whether each bar holds
@@ -81,6 +84,20 @@ pub(crate) struct PlanArgs {
     /// Proves with the independent checker that the plan does what the program means
     #[arg(long, global = true, help_heading = COMMON)]
     pub(crate) verify: bool,
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct SimArgs {
+    #[command(subcommand)]
+    pub(crate) app: App,
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// Records every leaf, wait and transfer into this file, for `multigrain trace`
+    #[arg(long, value_name = "FILE", global = true, help_heading = COMMON)]
+    pub(crate) trace: Option<PathBuf>,
+    /// Lays the prediction over the trace of a real run of the same job
+    #[arg(long, value_name = "FILE", global = true, help_heading = COMMON)]
+    pub(crate) compare: Option<PathBuf>,
 }
 
 #[derive(clap::Args, Debug)]

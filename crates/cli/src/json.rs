@@ -13,26 +13,25 @@ pub(crate) fn line(value: &Value) -> String {
 
 /// What a run was.
 pub(crate) fn run(finished: &Finished<'_>) -> Value {
-    let Finished { app, outcome, .. } = finished;
-    let breakdown = &outcome.breakdown;
+    let Finished { app, machine, breakdown, .. } = finished;
     let waits: Map<String, Value> = breakdown.wait_seconds.iter().map(|(n, s)| (n.clone(), json!(s))).collect();
     let mut value = json!({
         "app": app.job.app,
         "shape": shape(&app.shape),
-        "seconds": outcome.seconds,
-        "gflops": (outcome.flops > 0.0).then(|| outcome.flops / outcome.seconds / 1e9),
+        "seconds": finished.seconds,
+        "gflops": (finished.flops > 0.0).then(|| finished.flops / finished.seconds / 1e9),
         "peak_rss_bytes": finished.peak_rss_bytes,
-        "memory_budget_bytes": main_memory(&outcome.machine).capacity_bytes,
-        "threads": outcome.machine.workers(),
-        "machine": outcome.machine.name,
-        "edges": edges(&outcome.edges),
+        "memory_budget_bytes": main_memory(machine).capacity_bytes,
+        "threads": machine.workers(),
+        "machine": machine.name,
+        "edges": edges(finished.edges),
         "breakdown": {
             "leaf_seconds": breakdown.leaf_seconds,
             "wait_seconds": waits,
             "overhead_seconds": breakdown.overhead_seconds,
         },
-        "io": outcome.backend,
-        "resumed": outcome.resumed,
+        "io": finished.io,
+        "resumed": finished.resumed,
     });
     if let Some(after) = &finished.after {
         value["after"] = json!({ "seconds": after.seconds, "peak_rss_bytes": after.peak_rss_bytes });

@@ -1,4 +1,4 @@
-//! The `multigrain` command: machine, run, plan, phylo, trace, bench.
+//! The `multigrain` command: machine, run, plan, phylo, sim, trace, bench.
 //!
 //! In come arguments, files and signals; out go text or one JSON object on standard output, one line on standard error
 //! when something goes wrong, and an exit status: 0 done, 1 the run failed, 2 the request is wrong. This room only
@@ -17,6 +17,7 @@ mod plan;
 mod progress;
 mod report;
 mod run;
+mod sim;
 mod table;
 mod trace;
 
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Plan(args) => plan::plan(args),
         Command::Phylo(args) => phylo::phylo(args),
+        Command::Sim(args) => sim::sim(args),
         Command::Trace(args) => trace::trace(args),
         Command::Bench(args) => bench::bench(args),
     });

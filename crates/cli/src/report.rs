@@ -5,20 +5,20 @@ use crate::run::Finished;
 use crate::table;
 use multigrain::rooms::machine::{Driver, approximate_bytes, approximate_time};
 use multigrain::rooms::plan::check::CheckReport;
-use multigrain::{Breakdown, EdgeTraffic, Job, Machine, Outcome, main_memory};
+use multigrain::{Breakdown, EdgeTraffic, Job, Machine, main_memory};
 use std::fmt::Write as _;
 
 /// What a run was.
 pub(crate) fn run(finished: &Finished<'_>) -> String {
-    let Finished { app, outcome, .. } = finished;
-    let mut text = head(&app.job, &app.shape, &outcome.machine);
-    let _ = writeln!(text, "{:<9}{}", "time", rates(&app.job, outcome));
-    if outcome.resumed {
+    let Finished { app, machine, edges: traffic, .. } = finished;
+    let mut text = head(&app.job, &app.shape, machine);
+    let _ = writeln!(text, "{:<9}{}", "time", rates(&app.job, finished));
+    if finished.resumed {
         let _ = writeln!(text, "{:<9}an interrupted run was continued; time and rates are of the rest", "resumed");
     } else if finished.resume_asked {
         let _ = writeln!(text, "{:<9}nothing was there to be continued; the run started from the beginning", "resumed");
     }
-    let budget = main_memory(&outcome.machine).capacity_bytes;
+    let budget = main_memory(machine).capacity_bytes;
     let _ = writeln!(
         text,
         "{:<9}{} at the peak, the budget is {}",
@@ -35,8 +35,8 @@ pub(crate) fn run(finished: &Finished<'_>) -> String {
             approximate_bytes(after.peak_rss_bytes)
         );
     }
-    if disk_edge(&outcome.edges).is_some() {
-        let _ = writeln!(text, "{:<9}{}", "files", outcome.backend);
+    if disk_edge(traffic).is_some() && !finished.simulated {
+        let _ = writeln!(text, "{:<9}{}", "files", finished.io);
     }
     if let Some(checked) = &finished.checked {
         let verdict = if checked.holds() { "right" } else { "WRONG" };
@@ -49,10 +49,10 @@ pub(crate) fn run(finished: &Finished<'_>) -> String {
             let _ = writeln!(text, "{:<9}{name} {value:.2e}", "");
         }
     }
-    text += "\nwhere the time went\n";
-    text += &breakdown(&outcome.breakdown);
+    text += if finished.simulated { "\nwhere the time would go\n" } else { "\nwhere the time went\n" };
+    text += &breakdown(finished.breakdown);
     text.push('\n');
-    text += &edges(&outcome.edges);
+    text += &edges(traffic);
     text
 }
 
@@ -91,13 +91,16 @@ fn head(job: &Job, shape: &[(&'static str, u64)], machine: &Machine) -> String {
 
 /// Seconds, and what was done in each: arithmetic, and the bytes that went over the edge of a disk or, where there is
 /// none, the bytes of the blocks that the calls of the program name.
-fn rates(job: &Job, outcome: &Outcome) -> String {
-    let mut text = seconds(outcome.seconds);
-    let each_second = |amount: f64| amount / outcome.seconds.max(f64::MIN_POSITIVE) / 1e9;
-    if outcome.flops > 0.0 {
-        let _ = write!(text, ", {:.2} GFLOP/s", each_second(outcome.flops));
+fn rates(job: &Job, finished: &Finished<'_>) -> String {
+    let mut text = seconds(finished.seconds);
+    if finished.simulated {
+        text += " predicted";
     }
-    match disk_edge(&outcome.edges) {
+    let each_second = |amount: f64| amount / finished.seconds.max(f64::MIN_POSITIVE) / 1e9;
+    if finished.flops > 0.0 {
+        let _ = write!(text, ", {:.2} GFLOP/s", each_second(finished.flops));
+    }
+    match disk_edge(finished.edges) {
         Some(edge) => {
             let moved = edge.traffic.bytes_down + edge.traffic.bytes_up;
             let _ = write!(text, ", {:.2} GB/s over {}", each_second(moved as f64), edge.name);

@@ -8,16 +8,31 @@ use crate::progress::Bar;
 use crate::{json, report};
 use multigrain::app::{AppJob, Checked};
 use multigrain::rooms::trace::Spill;
-use multigrain::{Outcome, Progress, Runtime, Settings, whole};
+use multigrain::{Breakdown, EdgeTraffic, Machine, Progress, Runtime, Settings, whole};
 use std::time::Instant;
 
-/// A run with what the reports need besides the outcome.
+/// What the reports need of a run, measured or simulated.
 pub(crate) struct Finished<'a> {
     /// What was run.
     pub(crate) app: &'a AppJob,
-    /// What the run was.
-    pub(crate) outcome: &'a Outcome,
-    /// Peak resident size of the process when the run ended, in bytes.
+    /// The machine, from the memory down in which the arrays lay.
+    pub(crate) machine: &'a Machine,
+    /// Seconds from the first step to the last.
+    pub(crate) seconds: f64,
+    /// Where the time went.
+    pub(crate) breakdown: &'a Breakdown,
+    /// Bytes over every edge.
+    pub(crate) edges: &'a [EdgeTraffic],
+    /// Floating-point operations.
+    pub(crate) flops: f64,
+    /// How files were reached; `simulated` if there were none.
+    pub(crate) io: &'a str,
+    /// Whether an interrupted run was continued.
+    pub(crate) resumed: bool,
+    /// Whether times are predicted.
+    pub(crate) simulated: bool,
+    /// Peak resident size of the process when the run ended, in bytes; for a simulation what it would be of the arrays
+    /// and the plan.
     pub(crate) peak_rss_bytes: u64,
     /// What the application did with the results, if anything.
     pub(crate) after: Option<Afterwards>,
@@ -87,7 +102,21 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         true => Some((app.check)(&outcome).map_err(|e| Failure::Run(format!("the check could not be made: {e}")))?),
         false => None,
     };
-    let finished = Finished { app: &app, outcome: &outcome, peak_rss_bytes, after, checked, resume_asked: args.resume };
+    let finished = Finished {
+        app: &app,
+        machine: &outcome.machine,
+        seconds: outcome.seconds,
+        breakdown: &outcome.breakdown,
+        edges: &outcome.edges,
+        flops: outcome.flops,
+        io: &outcome.backend,
+        resumed: outcome.resumed,
+        simulated: false,
+        peak_rss_bytes,
+        after,
+        checked,
+        resume_asked: args.resume,
+    };
     let printed = print(&match args.common.json {
         true => json::line(&json::run(&finished)),
         false => report::run(&finished),

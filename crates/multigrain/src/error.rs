@@ -42,6 +42,9 @@ pub enum Error {
     /// The run ended before its time.
     #[error(transparent)]
     Run(#[from] EngineError),
+    /// There is no run in virtual time.
+    #[error(transparent)]
+    Simulation(multigrain_sim::run::RunError),
     /// A file operation failed after the run had started.
     #[error(transparent)]
     Store(StoreError),

@@ -62,6 +62,7 @@ mod journal;
 mod outcome;
 mod resume;
 mod runtime;
+mod simulate;
 pub mod testing;
 
 pub use choose::main_memory;
@@ -75,6 +76,7 @@ pub use multigrain_trace::{Breakdown, Mode};
 pub use multigrain_whole as whole;
 pub use outcome::Outcome;
 pub use runtime::{MachineChoice, Options, Planned, Prepared, Runtime, Settings};
+pub use simulate::{Simulated, Simulation, fit_leaf_rates};
 
 /// The rooms below, for those who need more than the facade.
 pub mod rooms {
@@ -82,6 +84,7 @@ pub mod rooms {
     pub use multigrain_machine as machine;
     pub use multigrain_plan as plan;
     pub use multigrain_program as program;
+    pub use multigrain_sim as sim;
     pub use multigrain_store as store;
     pub use multigrain_team as team;
     pub use multigrain_trace as trace;

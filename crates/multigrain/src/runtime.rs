@@ -115,8 +115,21 @@ impl Runtime {
     /// # Errors
     /// [`Error::Plan`] when it does not fit; [`Error::Machine`] when the machine is refused.
     pub fn plan(&self, job: &Job) -> Result<Planned, Error> {
+        self.plan_for(job, false)
+    }
+
+    /// As [`Runtime::plan`], also for machines with edges that cannot be executed here.
+    ///
+    /// # Errors
+    /// As [`Runtime::plan`].
+    pub fn plan_simulated(&self, job: &Job) -> Result<Planned, Error> {
+        self.plan_for(job, true)
+    }
+
+    fn plan_for(&self, job: &Job, simulated: bool) -> Result<Planned, Error> {
         let machine = choose::machine(&self.options, job)?;
-        let plan = self.planner(&machine, job)?.plan(&job.program)?;
+        let options = PlanOptions { simulated, ..self.plan_options(job)? };
+        let plan = self.planner_with(&machine, options)?.plan(&job.program)?;
         let root = machine.memory(machine.root());
         if plan.driver != Driver::Disk {
             let arrays = plan.arrays.iter().fold(0, |sum: u64, array| sum.saturating_add(array.bytes()));
@@ -135,11 +148,18 @@ impl Runtime {
     }
 
     pub(crate) fn planner<'m>(&self, machine: &'m Machine, job: &Job) -> Result<Planner<'m>, Error> {
-        let options = PlanOptions {
+        self.planner_with(machine, self.plan_options(job)?)
+    }
+
+    fn plan_options(&self, job: &Job) -> Result<PlanOptions, Error> {
+        Ok(PlanOptions {
             disk_buffer_bytes: self.disk.staging_bytes(),
             file_offsets_bytes: self.file_offsets_bytes(job)?,
             ..PlanOptions::default()
-        };
+        })
+    }
+
+    fn planner_with<'m>(&self, machine: &'m Machine, options: PlanOptions) -> Result<Planner<'m>, Error> {
         Ok(Planner::new(machine, self.options.mapping.clone(), options)?)
     }
 

@@ -19,6 +19,7 @@
 //! On these stand interpreters of what is executed elsewhere on real machines: [`run`] of plans, [`collective`] of the
 //! schedule room's step lists, [`offload`] of its policies. [`papers`] has published machines, and holds the room against their figures.
 
+pub mod calibrate;
 pub mod collective;
 mod dma;
 mod host;
