@@ -19,6 +19,7 @@ mod plan;
 mod planner;
 mod remaining;
 mod report;
+mod rules;
 mod scope;
 mod search;
 mod stages;

@@ -8,6 +8,7 @@ use crate::cost::{UNEVEN, moving_seconds, staging_seconds, stolen_seconds};
 use crate::edge::{Draft, EdgeFacts, TaskRef, draft};
 use crate::error::PlanError;
 use crate::mapping::Mapping;
+use crate::rules::{movable, quantum};
 use crate::scope::{Scope, Split, split};
 use multigrain_machine::{Driver, Machine, readable_bytes};
 use multigrain_program::{CallShape, Tunable, Tunables};
@@ -44,6 +45,8 @@ struct Candidate {
     /// Bytes of partial results of reductions in the parent memory.
     partials: u64,
     guess: f64,
+    /// Whether the edge's rules, where they are enforced, let all blocks pass.
+    lawful: bool,
 }
 
 /// Chooses the tunables of a call at an edge.
@@ -58,12 +61,13 @@ pub(crate) fn choose(
     let specs = task.tunables(shape);
     let memory = machine.memory(facts.child).name.clone();
     let fixed = fixed_values(mapping, task, &memory, &specs)?;
+    let (unit, strict) = (quantum(&facts.edge.rules, &**task), facts.edge.rules.strict);
     let lists: Vec<Vec<u64>> = specs
         .iter()
         .map(|spec| match fixed.iter().find(|(name, _)| *name == spec.name) {
             Some(&(_, value)) => vec![value],
             None if task.reduced_axis() == Some(spec.name) => spans(spec),
-            None => values(spec, specs.len()),
+            None => values(&Tunable { multiple: spec.multiple * unit, ..*spec }, specs.len()),
         })
         .collect();
     let scope = Scope::of_call(task, shape);
@@ -79,7 +83,12 @@ pub(crate) fn choose(
     numbered.sort_by_key(|(calls, _)| *calls);
     // Where many calls are needed, each doubling of their number is probed before all of it is looked at; that nothing
     // fits is known only when everything has been looked at.
-    for probing in [true, false] {
+    let mut passes = vec![(true, strict), (false, strict)];
+    if strict {
+        // Where no blocks obey the rules, the plan is made all the same: whoever proves it names what breaks which.
+        passes.extend([(true, false), (false, false)]);
+    }
+    for (probing, lawful) in passes {
         let mut rest = &numbered[..];
         let mut calls_max = few;
         while !rest.is_empty() {
@@ -96,7 +105,9 @@ pub(crate) fn choose(
                     let candidate = look(facts, &scope, tunables.clone(), *calls);
                     let fits = candidate.footprint + candidate.reserved <= facts.total_bytes || !facts.stages();
                     if fits && candidate.partials <= facts.own_partials_bytes_max {
-                        fitting.push(candidate);
+                        if candidate.lawful || !lawful {
+                            fitting.push(candidate);
+                        }
                     } else if smallest
                         .as_ref()
                         .is_none_or(|s| candidate.footprint + candidate.reserved < s.footprint + s.reserved)
@@ -110,7 +121,7 @@ pub(crate) fn choose(
                 return Ok(best);
             }
         }
-        if numbered.last().is_none_or(|(calls, _)| *calls <= few) {
+        if !strict && numbered.last().is_none_or(|(calls, _)| *calls <= few) {
             break;
         }
     }
@@ -316,7 +327,13 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
         let workers_idle = if split.calls.len() < facts.children { longest } else { 0.0 };
         busy + UNEVEN * longest + workers_idle
     };
-    Candidate { tunables, calls, footprint, reserved, partials: split.temporary_bytes(scope), guess }
+    let rules = &facts.edge.rules;
+    let lawful = !rules.strict
+        || split.calls.iter().flat_map(|call| &call.args).all(|arg| {
+            let array = &split.arrays[arg.array as usize];
+            movable(rules, &arg.region, array)
+        });
+    Candidate { tunables, calls, footprint, reserved, partials: split.temporary_bytes(scope), guess, lawful }
 }
 
 fn finals(facts: &EdgeFacts<'_>, scope: &Scope, fitting: Vec<Candidate>, depth_max: usize) -> Option<Tunables> {

@@ -186,11 +186,23 @@ pub enum Problem {
         /// Bytes set aside.
         scratch_bytes: u64,
     },
-    /// A piece of a transfer of a size that the edge cannot move.
-    #[error("a contiguous piece of {bytes} bytes; the edge moves 1, 2, 4, 8 or a multiple of 16 bytes")]
-    FragmentSize {
-        /// Bytes of the piece.
+    /// A transfer whose runs do not lie alike on both sides of an edge that moves aligned units.
+    #[error(
+        "{runs} runs of {bytes} bytes, one of which begins {parent_bytes} bytes into a unit of {alignment_bytes} in the \
+         parent and {slot_bytes} bytes into one in the slot; the edge moves only what is alike: choose blocks whose rows \
+         begin and end at units"
+    )]
+    Unlike {
+        /// Contiguous runs of the block.
+        runs: u64,
+        /// Bytes of each.
         bytes: u64,
+        /// Where one begins within a unit of the parent memory.
+        parent_bytes: u64,
+        /// Where it begins within a unit of the slot.
+        slot_bytes: u64,
+        /// The unit.
+        alignment_bytes: u64,
     },
     /// A transfer issued twice.
     #[error("transfer {transfer} was issued before, in step {first}")]

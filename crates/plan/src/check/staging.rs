@@ -202,19 +202,31 @@ fn child_transfers(plan: &Plan, number: usize, rules: &TransferRules) -> Result<
     Ok(Transfers { list })
 }
 
-/// The sizes that the Cell's memory flow controller moves: 1, 2, 4, 8 or a multiple of 16 bytes (Cell Broadband Engine
-/// Architecture, section 7.1). Pieces longer than the largest transfer are cut; the rest must have such a size too.
+/// What the Cell's memory flow controller moves (Cell Broadband Engine Architecture, section 7.1): commands of 1, 2, 4, 8
+/// or a multiple of 16 bytes between addresses that are alike modulo 16. A run of any length is a few short ones and one
+/// or more long ones, if it begins at the same place within a unit on both sides. Arrays begin at aligned addresses.
 fn fragments(plan: &Plan, child: &ChildPlan, slot: u32, rules: &TransferRules) -> Result<(), Problem> {
-    let block = &child.slots[slot as usize].block;
-    let array = &plan.arrays[block.array as usize];
-    let (_, elements) = block.region.fragments(array.shape);
-    let bytes = elements * array.element.size_bytes();
-    let max = rules.transfer_bytes_max.unwrap_or(u64::MAX).max(1);
-    let legal = |bytes: u64| matches!(bytes, 0 | 1 | 2 | 4 | 8) || bytes.is_multiple_of(16);
-    for piece in [bytes.min(max), bytes % max] {
-        if !legal(piece) {
-            return Err(Problem::FragmentSize { bytes: piece });
+    let slot = &child.slots[slot as usize];
+    let (region, array) = (&slot.block.region, &plan.arrays[slot.block.array as usize]);
+    let (unit, size_bytes) = (rules.alignment_bytes.max(1), array.element.size_bytes());
+    let fail = |parent_bytes: u64, slot_bytes: u64| {
+        let (parent_bytes, slot_bytes) = (parent_bytes % unit, slot_bytes % unit);
+        if parent_bytes == slot_bytes {
+            return Ok(());
         }
+        let (runs, elements) = region.fragments(array.shape);
+        let bytes = elements * size_bytes;
+        Err(Problem::Unlike { runs, bytes, parent_bytes, slot_bytes, alignment_bytes: unit })
+    };
+    let rank = region.rank();
+    // Bytes from one index to the next along each dimension, in the array and in the slot.
+    let step = |lens: &[u64], d: usize| lens[d + 1..].iter().product::<u64>() * size_bytes;
+    let steps = |d: usize| (step(array.shape.dims(), d), step(region.len(), d));
+    let first: u64 = (0..rank).map(|d| region.start()[d] * steps(d).0).sum();
+    fail(first, slot.offset_bytes)?;
+    for d in (0..rank).filter(|&d| region.len()[d] > 1) {
+        let (of_array, of_slot) = steps(d);
+        fail(first + of_array, slot.offset_bytes + of_slot)?;
     }
     Ok(())
 }

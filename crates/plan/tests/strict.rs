@@ -1,0 +1,103 @@
+//! Edges that enforce their rules: the planner keeps to them where it can, and the checker names what breaks them.
+
+use multigrain_machine::{Driver, Edge, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
+use multigrain_plan::check::{Problem, check, edge_rules};
+use multigrain_plan::testing::{ProductUpdate, Scale, random_program};
+use multigrain_plan::{Mapping, PlanError, PlanOptions, Planner};
+use multigrain_program::{Program, Role, Scalars};
+
+/// Main memory above two local stores with the Cell's rules.
+fn cell(store_bytes: u64, code_bytes: u64) -> Machine {
+    let rules = TransferRules {
+        alignment_bytes: 16,
+        transfer_bytes_max: Some(16 << 10),
+        list_entries_max: Some(2048),
+        in_flight_max: Some(16),
+        strict: true,
+    };
+    let edge = Edge { rules, ..Edge::new(Driver::Local, 25.6e9, 90.6) };
+    let processor =
+        Processor { kind: ProcessorKind::Spe, flops_per_second: 25.6e9, call_overhead_ns: 160.0, code_bytes };
+    let memories = vec![
+        Memory::root("dram", 1 << 30),
+        Memory::child("spe", MemoryId(0), 2, store_bytes, edge).with_processor(processor),
+    ];
+    Machine::new("cell", "", memories).unwrap()
+}
+
+fn plan(
+    machine: &Machine,
+    program: &Program,
+    mapping: &str,
+) -> Result<std::sync::Arc<multigrain_plan::Plan>, PlanError> {
+    let mapping = Mapping::parse(mapping, "test").unwrap();
+    Planner::new(machine, mapping, PlanOptions::default()).unwrap().plan(program)
+}
+
+fn vector(n: u64) -> Program {
+    let mut program = Program::new();
+    let scale = program.task(Scale::<f32, 1>::default());
+    let x = program.array::<f32, 1>("x", [n], Role::InOut).unwrap();
+    let a = program.array::<f32, 1>("a", [n], Role::Input).unwrap();
+    program.call(scale, (x.all(), a.all()), Scalars::new()).unwrap();
+    program
+}
+
+#[test]
+fn blocks_begin_at_units_where_they_can() {
+    let machine = cell(16 << 10, 1 << 10);
+    let rules = edge_rules(&machine).unwrap();
+    for n in [4, 1000, 1001, 4099, 30_000] {
+        check(&plan(&machine, &vector(n), "").unwrap(), &rules).unwrap_or_else(|e| panic!("{n}: {e}"));
+    }
+    for (m, n, k) in [(64, 64, 64), (100, 200, 300), (4, 1024, 36)] {
+        let mut program = Program::new();
+        let product = program.task(ProductUpdate::<f32>::default());
+        let a = program.array::<f32, 2>("a", [m, k], Role::Input).unwrap();
+        let b = program.array::<f32, 2>("b", [k, n], Role::Input).unwrap();
+        let c = program.array::<f32, 2>("c", [m, n], Role::InOut).unwrap();
+        program.call(product, (a.all(), b.all(), c.all()), Scalars::new()).unwrap();
+        check(&plan(&machine, &program, "").unwrap(), &rules).unwrap_or_else(|e| panic!("{m} {n} {k}: {e}"));
+    }
+}
+
+#[test]
+fn what_breaks_a_rule_is_named_with_the_operation() {
+    let machine = cell(16 << 10, 1 << 10);
+    let plan = plan(&machine, &vector(99), "[scale.spe]\nd0 = 33\n").unwrap();
+    let error = check(&plan, &edge_rules(&machine).unwrap()).unwrap_err();
+    assert!(matches!(error.problem, Problem::Unlike { parent_bytes: 4, slot_bytes: 0, .. }), "{error}");
+    let text = error.to_string();
+    for part in ["dram -> spe", "child", "step", "block x[33..66]", "132 bytes", "unit of 16"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn code_that_does_not_fit_is_refused() {
+    let error = plan(&cell(16 << 10, 16 << 10), &vector(1000), "").err().unwrap();
+    assert!(matches!(error, PlanError::DoesNotFit { .. }), "{error}");
+    assert!(error.to_string().contains("spe") && error.to_string().contains("16 KiB"), "{error}");
+}
+
+/// Whatever a program is, it is planned or refused, and what obeys the rules is proved to.
+#[test]
+fn random_programs_are_planned_or_refused() {
+    let machine = cell(2 << 10, 0);
+    let rules = edge_rules(&machine).unwrap();
+    let mut planned = 0;
+    for seed in 0..100 {
+        let Ok(plan) =
+            Planner::new(&machine, Mapping::default(), PlanOptions::default()).unwrap().plan(&random_program(seed))
+        else {
+            continue;
+        };
+        planned += 1;
+        match check(&plan, &rules).map_err(|e| e.problem) {
+            // Odd shapes and regions have no lawful blocks.
+            Ok(_) | Err(Problem::Unlike { .. }) => {}
+            Err(problem) => panic!("seed {seed}: {problem}"),
+        }
+    }
+    assert!(planned > 20, "{planned} were planned");
+}
