@@ -9,7 +9,7 @@ mod newton;
 mod offload;
 
 pub use newton::{MAX_LENGTH, MIN_LENGTH, Precision};
-pub use offload::{Host, Offload};
+pub use offload::{Host, Offload, OnStrand};
 
 use crate::alignment::{DataType, Patterns};
 use crate::kernel::{Batch, Chunk, Constants, Operand, Source, Step, execute, tree_sum};
@@ -21,9 +21,9 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 /// A tree with its data, its models, and the vectors that are valid at the moment.
-pub struct Likelihood {
+pub struct Likelihood<'o> {
     isa: Isa,
-    offload: Box<dyn Offload>,
+    offload: Box<dyn Offload + 'o>,
     tree: Tree,
     data_types: Vec<DataType>,
     models: Vec<Model>,
@@ -41,7 +41,7 @@ pub struct Likelihood {
     scratch: Vec<f64>,
 }
 
-impl Likelihood {
+impl<'o> Likelihood<'o> {
     /// The likelihood of `tree` on the given patterns with their models. The tree has one set of branch lengths, or as many
     /// as there are partitions where they are not linked.
     ///
@@ -52,7 +52,7 @@ impl Likelihood {
         branches: Branches,
         tree: Tree,
         isa: Isa,
-        offload: Box<dyn Offload>,
+        offload: Box<dyn Offload + 'o>,
     ) -> Self {
         let set_of: Vec<usize> = match branches {
             Branches::Linked => vec![0; data.len()],

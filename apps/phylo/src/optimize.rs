@@ -8,7 +8,7 @@ use crate::model::{Model, bounds};
 use bfgs::maximize;
 use brent::maximum;
 
-impl Likelihood {
+impl Likelihood<'_> {
     /// Optimises all free parameters and the branch lengths in turn, until a round gains less than `gain` of
     /// log-likelihood. Gives the log-likelihood.
     pub fn optimize_all(&mut self, gain: f64) -> f64 {

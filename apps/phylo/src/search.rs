@@ -38,7 +38,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { fast_radius: 10, thorough_radius: 15, gain: 0.01 }
+        Options { fast_radius: 10, thorough_radius: 15, gain: 0.001 }
     }
 }
 
@@ -68,13 +68,13 @@ pub struct SearchResult {
 }
 
 /// A search.
-pub struct Search {
-    likelihood: Likelihood,
+pub struct Search<'o> {
+    likelihood: Likelihood<'o>,
     options: Options,
     state: State,
 }
 
-impl Search {
+impl<'o> Search<'o> {
     /// A search from a parsimony tree that `random` determines.
     pub fn new(
         data: &[(&Patterns, &Model)],
@@ -82,8 +82,8 @@ impl Search {
         options: Options,
         isa: Isa,
         random: &mut Random,
-        offload: Box<dyn Offload>,
-    ) -> Search {
+        offload: Box<dyn Offload + 'o>,
+    ) -> Search<'o> {
         let sets = if branches == Branches::Linked { 1 } else { data.len() };
         let patterns: Vec<&Patterns> = data.iter().map(|(p, _)| *p).collect();
         let tree = Parsimony::new(&patterns).start_tree(random, sets);
@@ -97,8 +97,8 @@ impl Search {
         options: Options,
         isa: Isa,
         tree: Tree,
-        offload: Box<dyn Offload>,
-    ) -> Search {
+        offload: Box<dyn Offload + 'o>,
+    ) -> Search<'o> {
         let models = data.iter().map(|(_, m)| (*m).clone()).collect();
         let state = State { stage: Stage::Start, radius: 0, log_likelihood: f64::NEG_INFINITY, tree, models };
         Search::from_state(data, branches, options, isa, state, offload)
@@ -112,8 +112,8 @@ impl Search {
         options: Options,
         isa: Isa,
         state: State,
-        offload: Box<dyn Offload>,
-    ) -> Search {
+        offload: Box<dyn Offload + 'o>,
+    ) -> Search<'o> {
         let data: Vec<_> = data.iter().zip(&state.models).map(|((patterns, _), model)| (*patterns, model)).collect();
         let likelihood = Likelihood::new(&data, branches, state.tree.clone(), isa, offload);
         Search { likelihood, options, state }

@@ -70,7 +70,7 @@ impl Bracket {
     }
 }
 
-impl Likelihood {
+impl Likelihood<'_> {
     /// Optimises the lengths of one branch, which becomes the focus.
     pub fn optimize_branch(&mut self, half: HalfEdge, precision: Precision) {
         self.begin();

@@ -45,7 +45,7 @@ struct Kept {
 /// A move must gain this log-likelihood: well above rounding, far below what anybody distinguishes.
 const GAIN: f64 = 1e-3;
 
-impl Search {
+impl Search<'_> {
     /// One round: every subtree is tried everywhere within the radius. Gives the log-likelihood after branch lengths were
     /// optimised.
     pub(super) fn climb(&mut self, effort: &Effort) -> f64 {
@@ -67,7 +67,7 @@ impl Search {
                 }
             }
         }
-        let smooth = |likelihood: &mut Likelihood, gain: f64| likelihood.smooth(4, gain, Precision::COARSE);
+        let smooth = |likelihood: &mut Likelihood<'_>, gain: f64| likelihood.smooth(4, gain, Precision::COARSE);
         now = smooth(likelihood, 0.1);
         // After moves the list is stale; it is made again in the next round.
         if !moved {
@@ -93,7 +93,7 @@ impl Search {
 }
 
 /// All half-edges of inner nodes, neighbours near each other in the tree.
-fn subtrees(likelihood: &Likelihood) -> Vec<HalfEdge> {
+fn subtrees(likelihood: &Likelihood<'_>) -> Vec<HalfEdge> {
     let tree = likelihood.tree();
     let ends = likelihood.depth_first(tree.tip(0)).into_iter().flat_map(|half| [half, tree.back(half)]);
     ends.filter(|&half| !tree.is_tip(half)).collect()
@@ -113,7 +113,7 @@ enum Tried {
 }
 
 /// Tries to move the subtree behind `root`'s branch.
-fn improve(likelihood: &mut Likelihood, root: HalfEdge, now: f64, effort: &Effort) -> Tried {
+fn improve(likelihood: &mut Likelihood<'_>, root: HalfEdge, now: f64, effort: &Effort) -> Tried {
     likelihood.move_focus(root);
     let pruned = likelihood.prune(root);
     let mut places = likelihood.scan(&pruned, effort.radius.clone());

@@ -26,7 +26,7 @@ pub(super) struct Fitted {
     pub(super) lengths: [Vec<f64>; 3],
 }
 
-impl Likelihood {
+impl Likelihood<'_> {
     /// All places within a radius of where the subtree was (the joined branch itself, at distance 0, is none of them),
     /// with their scores. The focus is the joined branch, all vectors look at it; they stay as they are, and those of the
     /// places lie in spare slots until the next scan.

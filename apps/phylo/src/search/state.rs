@@ -58,6 +58,11 @@ fn words(values: impl IntoIterator<Item = f64>) -> String {
     values.into_iter().map(|v| format!(" {:016x}", v.to_bits())).collect()
 }
 
+/// A number from all its bits.
+fn bits(word: &str) -> Option<f64> {
+    (word.len() == 16).then(|| u64::from_str_radix(word, 16).ok().map(f64::from_bits))?
+}
+
 impl State {
     /// As lines of text; numbers are written with all their bits.
     pub fn to_text(&self) -> String {
@@ -89,8 +94,8 @@ impl State {
             let mut fields = line.split(' ');
             let word = fields.next().unwrap_or("");
             let mut number = || -> Result<f64, StateError> {
-                let field = fields.next().and_then(|f| u64::from_str_radix(f, 16).ok());
-                field.map(f64::from_bits).ok_or_else(|| wrong("a number is missing"))
+                let field = fields.next().and_then(bits);
+                field.ok_or_else(|| wrong("a number is missing"))
             };
             match word {
                 "parameters" if models < state.models.len() => {
@@ -108,8 +113,8 @@ impl State {
                     state.stage = stage.ok_or_else(|| wrong("an unknown stage"))?.0;
                     let radius = fields.next().and_then(|r| r.parse().ok());
                     state.radius = radius.ok_or_else(|| wrong("no radius"))?;
-                    let value = fields.next().and_then(|f| u64::from_str_radix(f, 16).ok());
-                    state.log_likelihood = value.map(f64::from_bits).ok_or_else(|| wrong("no log-likelihood"))?;
+                    let value = fields.next().and_then(bits);
+                    state.log_likelihood = value.ok_or_else(|| wrong("no log-likelihood"))?;
                     begun = true;
                 }
                 "branch" => {
@@ -118,8 +123,8 @@ impl State {
                         half.filter(|h| h.index() < tree.halves()).ok_or_else(|| wrong("an unknown node"))
                     };
                     let (a, b) = (half()?, half()?);
-                    let lengths = fields.map(|f| u64::from_str_radix(f, 16).map(f64::from_bits));
-                    let lengths: Vec<f64> = lengths.collect::<Result<_, _>>().map_err(|_| wrong("a length"))?;
+                    let lengths: Option<Vec<f64>> = fields.map(bits).collect();
+                    let lengths = lengths.ok_or_else(|| wrong("a length is cut"))?;
                     if lengths.len() != sets || a == b || tree.is_attached(a) || tree.is_attached(b) {
                         return Err(wrong("a branch that cannot be"));
                     }
