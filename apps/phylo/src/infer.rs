@@ -24,12 +24,12 @@ struct Stopped;
 
 /// Looks at the run's [`Abort`] before every batch of kernels. A raised one unwinds the job with [`Stopped`]; where it was
 /// at the end of its last round is with the run already, and everything else of it is dropped.
-struct Stoppable {
-    inner: Box<dyn Offload>,
+struct Stoppable<'o> {
+    inner: Box<dyn Offload + 'o>,
     abort: Arc<Abort>,
 }
 
-impl Offload for Stoppable {
+impl Offload for Stoppable<'_> {
     fn chunks(&self, chunks: usize, work: usize, body: &(dyn Fn(usize) + Sync)) {
         if self.abort.is_raised() {
             resume_unwind(Box::new(Stopped));
@@ -55,15 +55,15 @@ fn sets(prepared: &Prepared) -> usize {
 }
 
 /// Where the kernels of a job run, and what stops it.
-pub struct Place {
+pub struct Place<'o> {
     /// What executes batches of kernels.
-    pub offload: Box<dyn Offload>,
+    pub offload: Box<dyn Offload + 'o>,
     /// Ends the job when it is raised.
     pub abort: Arc<Abort>,
 }
 
-impl Place {
-    fn stoppable(self) -> Box<dyn Offload> {
+impl<'o> Place<'o> {
+    fn stoppable(self) -> Box<dyn Offload + 'o> {
         Box::new(Stoppable { inner: self.offload, abort: self.abort })
     }
 }
@@ -73,7 +73,7 @@ impl Place {
 ///
 /// # Errors
 /// [`Error::Interrupted`].
-pub fn evaluate(prepared: &Prepared, tree: &Tree, fixed: bool, place: Place) -> Result<Found, Error> {
+pub fn evaluate(prepared: &Prepared, tree: &Tree, fixed: bool, place: Place<'_>) -> Result<Found, Error> {
     let tree = tree.with_sets(&vec![0; sets(prepared)]);
     let data: Vec<_> = prepared.partitions.iter().map(|p| (&p.patterns, &p.model)).collect();
     let mut likelihood = Likelihood::new(&data, prepared.branches, tree, Isa::detect(), place.stoppable());
@@ -107,7 +107,7 @@ pub fn search(
     prepared: &Prepared,
     job: Job,
     state: Option<&str>,
-    place: Place,
+    place: Place<'_>,
     told: &mut dyn FnMut(&State),
 ) -> Result<Found, Error> {
     let replicate: Vec<Partition>;

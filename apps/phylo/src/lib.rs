@@ -21,6 +21,7 @@ pub mod checkpoint;
 pub mod copies;
 pub mod draw;
 pub mod error;
+pub mod generate;
 pub mod infer;
 pub mod job;
 pub mod kernel;

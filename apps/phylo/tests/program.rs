@@ -4,6 +4,7 @@ mod support;
 
 use clap::Parser;
 use multigrain::Abort;
+use multigrain::rooms::team::strands::{Policy, Scheduler, SchedulerOptions};
 use multigrain_phylo::Error;
 use multigrain_phylo::app::{Args, Progress, Report, Watcher, prepare, run};
 use multigrain_phylo::random::{Purpose, Random};
@@ -30,8 +31,12 @@ fn args(typed: &[&str]) -> Args {
     Typed::try_parse_from(["phylo"].iter().chain(typed)).unwrap_or_else(|e| panic!("{e}")).args
 }
 
+fn scheduler(workers: usize, policy: Policy) -> Scheduler {
+    Scheduler::new(SchedulerOptions { workers, policy, ..SchedulerOptions::default() }).unwrap()
+}
+
 fn phylo(typed: &[&str]) -> Result<Report, Error> {
-    run(&prepare(&args(typed))?, 2, Arc::new(Abort::new()), &Silent)
+    run(&prepare(&args(typed))?, &scheduler(2, Policy::Marginal), Arc::new(Abort::new()), &Silent)
 }
 
 /// A folder with these files.
@@ -167,7 +172,13 @@ fn an_interrupted_run_goes_on_to_the_same_bits() {
         typed.extend(more);
         args(&typed)
     };
-    let report = run(&prepare(&typed(whole.path(), &[])).unwrap(), 1, Arc::new(Abort::new()), &Silent).unwrap();
+    let report = run(
+        &prepare(&typed(whole.path(), &[])).unwrap(),
+        &scheduler(1, Policy::Edtlp),
+        Arc::new(Abort::new()),
+        &Silent,
+    )
+    .unwrap();
     let expected = written(whole.path());
     let words: Vec<&str> = expected.keys().map(|n| n.strip_prefix("out.").unwrap()).collect();
     let all = ["bestModel", "bestTree", "bootstraps", "consensus", "mlTrees", "support", "supportTBE", "svg"];
@@ -183,11 +194,13 @@ fn an_interrupted_run_goes_on_to_the_same_bits() {
 
     let cut = folder(&[("a.phy", &evolved(10, 200))]);
     let mut interrupted = 0;
-    for (attempt, workers) in [2, 1, 3, 2, 2, 1, 1, 1, 1, 2].into_iter().enumerate() {
+    let mgps = Policy::Mgps;
+    let turns = [(2, mgps), (1, Policy::Edtlp), (3, Policy::Marginal), (2, Policy::Llp { workers_per_loop: 2 })];
+    for (attempt, (workers, policy)) in turns.into_iter().cycle().take(20).enumerate() {
         let args = typed(cut.path(), if attempt == 0 { &[] } else { &["--resume"] });
         let abort = Arc::new(Abort::new());
         let watcher = Interrupting { left: AtomicUsize::new(9), abort: abort.clone() };
-        match run(&prepare(&args).unwrap(), workers, abort, &watcher) {
+        match run(&prepare(&args).unwrap(), &scheduler(workers, policy), abort, &watcher) {
             Err(error) => assert_eq!(error, Error::Interrupted),
             Ok(_) => break,
         }

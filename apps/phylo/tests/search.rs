@@ -2,6 +2,7 @@
 
 mod support;
 
+use multigrain::rooms::team::strands::{Scheduler, SchedulerOptions, Strand};
 use multigrain_phylo::alignment::{Alignment, DataType, Format, Patterns, read_alignment};
 use multigrain_phylo::likelihood::{Host, OnStrand};
 use multigrain_phylo::model::{Model, ModelSpec};
@@ -10,7 +11,6 @@ use multigrain_phylo::random::{Purpose, Random};
 use multigrain_phylo::search::{Options, Progress, Search, SearchResult, Stage, State};
 use multigrain_phylo::tree::{HalfEdge, Splits, Tree};
 use multigrain_simd::Isa;
-use multigrain_team::strands::{Scheduler, SchedulerOptions, Strand};
 use std::ops::ControlFlow;
 
 fn unit(random: &mut Random) -> f64 {

@@ -9,6 +9,7 @@ mod driver;
 mod fft3d;
 mod files;
 mod from_files;
+mod grains;
 mod gravity;
 mod in_memory;
 mod levels;
@@ -67,6 +68,8 @@ pub(crate) enum Name {
     /// Every application on every machine that this computer can be, and where its time goes, as a table and figures;
     /// only when it is named
     Levels,
+    /// 1 to 16 searches for trees under every policy, as a table and figures; only when it is named
+    Multigrain,
     /// Barrier, broadcast, reduce, allreduce among threads; std, hurdles, libgomp, LLVM OpenMP, Open MPI
     Collectives,
     /// Published figures beside simulated ones, and their figures drawn; only when it is named
@@ -76,7 +79,7 @@ pub(crate) enum Name {
 impl Name {
     /// Whether it prints something else than rows beside peers.
     fn is_alone(self) -> bool {
-        matches!(self, Name::Levels | Name::Papers)
+        matches!(self, Name::Levels | Name::Papers | Name::Multigrain)
     }
 }
 
@@ -166,6 +169,7 @@ impl Bench<'_> {
             Name::Call => call::call(self),
             Name::Levels => Err(Failure::Request("levels has figures of its own: ask for it alone".into())),
             Name::Papers => Err(Failure::Request("papers has figures of its own: ask for it alone".into())),
+            Name::Multigrain => Err(Failure::Request("multigrain has figures of its own: ask for it alone".into())),
             Name::Collectives => collectives::collectives(self),
         }
     }
@@ -196,6 +200,10 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<(), Failure> {
     let bench = Bench { args, catalogue: Catalogue::load()?, abort: interrupt.abort.clone() };
     if args.rows[..] == [Name::Levels] {
         let (text, value) = levels::levels(&bench, args.figures.as_deref().unwrap_or(Path::new(".")))?;
+        return print(&if args.json { crate::json::line(&value) } else { text });
+    }
+    if args.rows[..] == [Name::Multigrain] {
+        let (text, value) = grains::grains(&bench, args.figures.as_deref().unwrap_or(Path::new(".")))?;
         return print(&if args.json { crate::json::line(&value) } else { text });
     }
     let everything: Vec<Name> = Name::value_variants().iter().copied().filter(|n| !n.is_alone()).collect();

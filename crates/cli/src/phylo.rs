@@ -52,23 +52,21 @@ impl Watcher for Shown {
 
 /// Looks at the request, does it and reports.
 pub(crate) fn phylo(args: &Args) -> Result<(), Failure> {
-    if args.threads == Some(0) {
-        return Err(Failure::Request("--threads 0: there must be at least one worker".into()));
-    }
-    let prepared = prepare(args).map_err(failure)?;
-    let workers = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let interrupt = Interrupt::install()?;
+    let prepared = prepare(args).map_err(failure)?;
+    let scheduler = args.scheduler().map_err(failure)?;
+    interrupt.begin();
     let shown = Shown { log: !args.json, bar: Bar::new("phylo", !args.json) };
-    let report = run(&prepared, workers, interrupt.abort.clone(), &shown).map_err(failure)?;
+    let report = run(&prepared, &scheduler, interrupt.abort.clone(), &shown).map_err(failure)?;
     shown.bar.clear();
     interrupt.run_is_over();
     match args.json {
-        true => print(&json::line(&object(&prepared, &report, workers))),
+        true => print(&json::line(&object(&prepared, &report, args, scheduler.options().workers))),
         false => Ok(()),
     }
 }
 
-fn object(prepared: &Prepared, report: &Report, workers: usize) -> Value {
+fn object(prepared: &Prepared, report: &Report, args: &Args, workers: usize) -> Value {
     let files: Map<String, Value> =
         report.files.iter().map(|(word, path)| (word.clone(), json!(path.display().to_string()))).collect();
     let patterns: usize = prepared.partitions.iter().map(|p| p.patterns.len()).sum();
@@ -88,6 +86,7 @@ fn object(prepared: &Prepared, report: &Report, workers: usize) -> Value {
         "tree": report.tree,
         "seed": prepared.seed,
         "threads": workers,
+        "policy": args.policy.to_string(),
         "files": files,
         "seconds": report.seconds,
     });

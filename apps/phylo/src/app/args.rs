@@ -1,5 +1,7 @@
 //! What can be typed.
 
+use crate::error::Error;
+use multigrain::rooms::team::strands::{Policy, Scheduler, SchedulerOptions};
 use std::path::PathBuf;
 
 /// Formats that can be named.
@@ -59,6 +61,9 @@ pub struct Args {
     /// Names of output files begin with this, such as runs/beetles [default: the alignment's path]
     #[arg(short, long, value_name = "PREFIX")]
     pub prefix: Option<PathBuf>,
+    /// Who computes what: static, edtlp, llp:K, hybrid:K, mgps or marginal; results do not depend on it
+    #[arg(long, value_name = "POLICY", default_value_t = Policy::Marginal)]
+    pub policy: Policy,
     /// Number of workers [default: one for each processor]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
@@ -71,4 +76,16 @@ pub struct Args {
     /// Prints one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+impl Args {
+    /// The workers that were asked for, under the policy that was asked for.
+    ///
+    /// # Errors
+    /// A policy that cannot be had on so many workers; threads that cannot be started.
+    pub fn scheduler(&self) -> Result<Scheduler, Error> {
+        let mut options = SchedulerOptions { policy: self.policy, ..SchedulerOptions::default() };
+        options.workers = self.threads.unwrap_or(options.workers);
+        Scheduler::new(options).map_err(|e| Error::request(format!("--policy, --threads: {e}")))
+    }
 }

@@ -11,11 +11,12 @@ use crate::job::{Found, Job};
 use crate::partition::Branches;
 use crate::support::{Replicates, Support};
 use crate::tree::{HalfEdge, Newick, Splits, Tree};
+use multigrain::rooms::team::strands::{Scheduler, Statistics};
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
 /// The first lines of a log.
-pub(crate) fn introduce(prepared: &Prepared, workers: usize, log: &Log<'_>) {
+pub(crate) fn introduce(prepared: &Prepared, scheduler: &Scheduler, log: &Log<'_>) {
     log.line(&format!("multigrain phylo {}", env!("CARGO_PKG_VERSION")));
     let (taxa, kept, sites) = (prepared.names.len(), prepared.kept_names.len(), prepared.sites);
     let gaps = prepared.gap_columns;
@@ -30,11 +31,24 @@ pub(crate) fn introduce(prepared: &Prepared, workers: usize, log: &Log<'_>) {
         log.line(&format!("partition {}: {}, {sites} sites, {patterns} patterns", scheme.name, scheme.model));
     }
     prepared.notes.iter().for_each(|note| log.line(&format!("note: {note}")));
-    log.line(&format!("seed {}, workers {workers}", prepared.seed));
+    let options = scheduler.options();
+    log.line(&format!("seed {}, {} workers, policy {}", prepared.seed, options.workers, options.policy));
     if prepared.saved != Saved::default() {
         let (found, begun) = (prepared.saved.found.len(), prepared.saved.begun.len());
         log.line(&format!("resumed: {found} jobs are done, {begun} were begun"));
     }
+}
+
+/// Where kernels were executed.
+pub(crate) fn account(s: &Statistics, log: &Log<'_>) {
+    let teams = match s.on_teams {
+        0 => String::new(),
+        n => format!(" (of {:.1} workers in the mean)", s.team_workers as f64 / n as f64),
+    };
+    log.timed(&format!(
+        "off-loads: {} as plain calls, {} on hosts, {} on one worker, {} on teams{teams}",
+        s.calls, s.on_host, s.on_one, s.on_teams
+    ));
 }
 
 /// A tree that this program has written.

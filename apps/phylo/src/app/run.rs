@@ -1,4 +1,4 @@
-//! Executing what was prepared: jobs on workers, checkpoints, results.
+//! Executing what was prepared: every job is a strand, whose kernels are off-loaded under a policy; checkpoints, results.
 
 use super::files::{self, Outputs};
 use super::prepare::{Prepared, Task};
@@ -9,10 +9,10 @@ use crate::checkpoint::Saved;
 use crate::error::Error;
 use crate::infer::{self, Place};
 use crate::job::{Found, Job};
-use crate::likelihood::Host;
+use crate::likelihood::OnStrand;
 use crate::search::State as SearchState;
 use multigrain::Abort;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use multigrain::rooms::team::strands::{Scheduler, Statistics, Strand};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -72,22 +72,55 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Does what was prepared on `workers` threads, writes the files, and says what was found.
+/// Does what was prepared on the workers of a scheduler, writes the files, and says what was found. What is found does not
+/// depend on the scheduler.
 ///
 /// # Errors
-/// [`Error::Interrupted`] after `abort` was raised; what jobs had found by then is in the checkpoint. Files that cannot
-/// be written.
-pub fn run(prepared: &Prepared, workers: usize, abort: Arc<Abort>, watcher: &dyn Watcher) -> Result<Report, Error> {
+/// [`Error::Interrupted`] after `abort` was raised; what jobs had found by then, and how far others were, is in the
+/// checkpoint. Files that cannot be written.
+pub fn run(
+    prepared: &Prepared,
+    scheduler: &Scheduler,
+    abort: Arc<Abort>,
+    watcher: &dyn Watcher,
+) -> Result<Report, Error> {
     let log = Log { text: Mutex::default(), watcher, begun: Instant::now() };
-    results::introduce(prepared, workers, &log);
+    results::introduce(prepared, scheduler, &log);
     if let Task::Evaluate { tree, fixed } = &prepared.task {
-        let found = infer::evaluate(prepared, tree, *fixed, Place { offload: Box::new(Host), abort })?;
+        let evaluate = |strand: &Strand<'_>| {
+            let place = Place { offload: Box::new(OnStrand(strand)), abort };
+            infer::evaluate(prepared, tree, *fixed, place)
+        };
+        let outcome = scheduler.run(vec![evaluate]).map_err(|e| Error::run(e.to_string()))?;
+        let found = outcome.results.into_iter().next().unwrap_or(Err(Error::Interrupted))?;
         return results::evaluated(prepared, &found, *fixed, &log);
     }
-    let found = jobs(prepared, workers, abort, &log)?;
+    let (found, statistics) = jobs(prepared, scheduler, abort, Some(CHECKPOINT_INTERVAL), &log)?;
+    results::account(&statistics, &log);
     let report = results::searched(prepared, &found, &log)?;
     remove_checkpoint(&prepared.outputs)?;
     Ok(report)
+}
+
+/// Does the jobs that were prepared and nothing else: no file is written. For measurements.
+///
+/// # Errors
+/// As [`run`].
+pub fn execute(
+    prepared: &Prepared,
+    scheduler: &Scheduler,
+    abort: Arc<Abort>,
+) -> Result<(Vec<Found>, Statistics), Error> {
+    let log = Log { text: Mutex::default(), watcher: &Nobody, begun: Instant::now() };
+    jobs(prepared, scheduler, abort, None, &log)
+}
+
+/// Is told and does nothing.
+struct Nobody;
+
+impl Watcher for Nobody {
+    fn line(&self, _line: &str) {}
+    fn progress(&self, _progress: Progress) {}
 }
 
 fn remove_checkpoint(outputs: &Outputs) -> Result<(), Error> {
@@ -100,12 +133,13 @@ fn remove_checkpoint(outputs: &Outputs) -> Result<(), Error> {
     }
 }
 
-/// What the workers share.
+/// What the jobs of a run share. The lock is never held across an off-load.
 struct Shared<'a> {
     prepared: &'a Prepared,
     abort: Arc<Abort>,
     log: &'a Log<'a>,
-    next: AtomicUsize,
+    /// How often a checkpoint is written; `None`: never.
+    interval: Option<Duration>,
     state: Mutex<State>,
 }
 
@@ -118,7 +152,13 @@ struct State {
 }
 
 /// Does the jobs that are left and returns what all jobs found, in their order.
-fn jobs(prepared: &Prepared, workers: usize, abort: Arc<Abort>, log: &Log<'_>) -> Result<Vec<Found>, Error> {
+fn jobs(
+    prepared: &Prepared,
+    scheduler: &Scheduler,
+    abort: Arc<Abort>,
+    interval: Option<Duration>,
+    log: &Log<'_>,
+) -> Result<(Vec<Found>, Statistics), Error> {
     let count = |kind: fn(&Job) -> bool| {
         let done = prepared.saved.found.iter().filter(|f| kind(&f.job)).count();
         (done, done + prepared.jobs.iter().filter(|j| kind(j)).count())
@@ -129,39 +169,27 @@ fn jobs(prepared: &Prepared, workers: usize, abort: Arc<Abort>, log: &Log<'_>) -
         log_likelihood: None,
     };
     let state = State { saved: prepared.saved.clone(), failed: None, written: Instant::now(), progress };
-    let shared = Shared { prepared, abort, log, next: AtomicUsize::new(0), state: Mutex::new(state) };
+    let shared = Shared { prepared, abort, log, interval, state: Mutex::new(state) };
     log.watcher.progress(progress);
-    let threads = workers.clamp(1, prepared.jobs.len().max(1));
-    std::thread::scope(|scope| {
-        let mut handles = Vec::new();
-        for worker in 0..threads {
-            let shared = &shared;
-            // Panics of threads with such names are told by whoever joins them.
-            let builder = std::thread::Builder::new().name(format!("worker-{worker}"));
-            match builder.spawn_scoped(scope, move || work(shared)) {
-                Ok(handle) => handles.push(handle),
-                Err(e) => fail(shared, Error::run(format!("cannot start a thread: {e}"))),
-            }
-        }
-        for handle in handles {
-            if let Err(panic) = handle.join() {
-                std::panic::resume_unwind(panic);
-            }
-        }
+    let strands = prepared.jobs.iter().map(|&job| {
+        let shared = &shared;
+        move |strand: &Strand<'_>| work(shared, job, strand)
     });
+    let outcome = scheduler.run(strands.collect());
     let mut state = shared.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-    match state.failed {
-        None => {
-            state.saved.found.sort_by_key(|f| f.job);
-            Ok(state.saved.found)
+    let failed = match (&outcome, state.failed.take()) {
+        (_, Some(failed)) => Some(failed),
+        (Err(failed), None) => Some(Error::run(format!("internal error: {failed}"))),
+        (Ok(_), None) => None,
+    };
+    if let Some(failed) = failed {
+        if interval.is_some() && state.saved != Saved::default() {
+            save(prepared, &mut state.saved)?;
         }
-        Some(failed) => {
-            if state.saved != Saved::default() {
-                save(prepared, &mut state.saved)?;
-            }
-            Err(failed)
-        }
+        return Err(failed);
     }
+    state.saved.found.sort_by_key(|f| f.job);
+    Ok((state.saved.found, outcome.map(|o| o.statistics).unwrap_or_default()))
 }
 
 fn save(prepared: &Prepared, saved: &mut Saved) -> Result<(), Error> {
@@ -172,24 +200,21 @@ fn save(prepared: &Prepared, saved: &mut Saved) -> Result<(), Error> {
 
 fn fail(shared: &Shared<'_>, error: Error) {
     lock(&shared.state).failed.get_or_insert(error);
-    // Nobody begins another job.
-    shared.next.store(usize::MAX / 2, Ordering::Relaxed);
 }
 
-/// Takes jobs in their order until none is left.
-fn work(shared: &Shared<'_>) {
-    loop {
-        // Relaxed: the counter guards nothing but itself.
-        let Some(&job) = shared.prepared.jobs.get(shared.next.fetch_add(1, Ordering::Relaxed)) else { return };
-        if shared.abort.is_raised() {
-            return fail(shared, Error::Interrupted);
-        }
-        let begun = shared.prepared.saved.begun.get(&job).map(String::as_str);
-        let place = Place { offload: Box::new(Host), abort: shared.abort.clone() };
-        match infer::search(shared.prepared, job, begun, place, &mut |state| round(shared, job, state)) {
-            Ok(found) => done(shared, found),
-            Err(error) => return fail(shared, error),
-        }
+/// One job, on its strand.
+fn work(shared: &Shared<'_>, job: Job, strand: &Strand<'_>) {
+    if lock(&shared.state).failed.is_some() {
+        return;
+    }
+    if shared.abort.is_raised() {
+        return fail(shared, Error::Interrupted);
+    }
+    let begun = shared.prepared.saved.begun.get(&job).map(String::as_str);
+    let place = Place { offload: Box::new(OnStrand(strand)), abort: shared.abort.clone() };
+    match infer::search(shared.prepared, job, begun, place, &mut |state| round(shared, job, state)) {
+        Ok(found) => done(shared, found),
+        Err(error) => fail(shared, error),
     }
 }
 
@@ -204,7 +229,7 @@ fn round(shared: &Shared<'_>, job: Job, now: &SearchState) {
 
 /// Writes a checkpoint if it is time to, and tells how far the run is.
 fn end(shared: &Shared<'_>, mut state: MutexGuard<'_, State>) {
-    if state.written.elapsed() > CHECKPOINT_INTERVAL {
+    if shared.interval.is_some_and(|interval| state.written.elapsed() > interval) {
         if let Err(error) = save(shared.prepared, &mut state.saved) {
             drop(state);
             return fail(shared, error);

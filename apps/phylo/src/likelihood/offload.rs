@@ -1,6 +1,6 @@
 //! Where batches of kernels run.
 
-use multigrain_team::strands::{Strand, TaskKind};
+use multigrain::rooms::team::strands::{Strand, TaskKind};
 
 /// Something that runs the chunks of a batch: on the calling thread, or shared over the workers of a team.
 pub trait Offload {

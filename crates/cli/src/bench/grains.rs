@@ -1,0 +1,194 @@
+//! `multigrain bench multigrain`: 1 to 16 searches under every policy, and the curves of them.
+//!
+//! After figures 7 and 8 of Blagojevic, Nikolopoulos, Stamatakis and Antonopoulos, "Dynamic multigrain parallelization on
+//! the Cell Broadband Engine" (PPoPP 2007): time over the number of searches, first under policies that do not adapt,
+//! then under those that do, beside an oracle that knows the best of the former for each number. The alignment is
+//! generated: as many taxa and sites as the paper's, or more where one kernel is to take longer.
+
+use super::lines::{Lines, Scale, Series};
+use super::{Bench, rounds};
+use crate::failure::Failure;
+use crate::output::write_whole;
+use crate::table;
+use clap::Parser;
+use multigrain::rooms::team::strands::{Policy, Scheduler, SchedulerOptions, Statistics};
+use multigrain_phylo::alignment::{Alignment, DataType, Patterns};
+use multigrain_phylo::app::{Args, Prepared, execute, prepare};
+use multigrain_phylo::generate::{evolve, random_tree};
+use multigrain_phylo::model::ModelSpec;
+use multigrain_phylo::random::{Purpose, Random};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::Instant;
+
+/// Searches at most, as in the figures' first parts.
+const SEARCHES: usize = 16;
+const SEARCHES_QUICK: usize = 4;
+/// Taxa and sites of the generated alignment.
+const SIZE: (usize, usize) = (24, 3000);
+const SIZE_QUICK: (usize, usize) = (8, 300);
+
+/// What a policy took for a number of searches: the median of all turns.
+struct Measured {
+    policy: Policy,
+    searches: usize,
+    seconds: f64,
+    statistics: Statistics,
+}
+
+#[derive(Parser)]
+struct Typed {
+    #[command(flatten)]
+    args: Args,
+}
+
+/// The policies that do not adapt, and those that do.
+fn policies(workers: usize) -> (Vec<Policy>, Vec<Policy>) {
+    (Policy::fixed(workers as u32), vec![Policy::Mgps, Policy::Marginal])
+}
+
+fn generated(taxa: usize, sites: usize) -> Result<Alignment, Failure> {
+    let mut random = Random::new(42, Purpose::Start, 0);
+    let tree = random_tree(taxa, &mut random);
+    let spec = ModelSpec::parse("GTR{2/17/2/1/15/1}+FU{0.258/0.266/0.217/0.259}+G4{0.5}");
+    let spec = spec.map_err(|e| Failure::Run(e.to_string()))?;
+    let letters = Alignment { names: vec![String::new()], rows: vec![b"ACGT".to_vec()] };
+    let model = spec.model(&Patterns::new(&letters, 0..4, DataType::Dna));
+    Ok(evolve(&tree, &model, DataType::Dna, sites, &mut random))
+}
+
+/// The request for `searches` searches of the alignment in `file`.
+fn request(file: &Path, searches: usize) -> Result<Prepared, Failure> {
+    let searches = searches.to_string();
+    let file = file.display().to_string();
+    let typed = Typed::try_parse_from(["multigrain", &file, "--searches", &searches]);
+    let Typed { args } = typed.map_err(|e| Failure::Run(e.to_string()))?;
+    prepare(&args).map_err(|e| Failure::Request(e.to_string()))
+}
+
+fn measure(bench: &Bench<'_>, file: &Path, searches: usize, all: &[Policy]) -> Result<Vec<Measured>, Failure> {
+    let prepared = request(file, searches)?;
+    let mut seconds = vec![Vec::new(); all.len()];
+    let mut statistics = vec![Statistics::default(); all.len()];
+    for turn in 0..bench.args.rounds {
+        for (i, &policy) in all.iter().enumerate() {
+            rounds::status(&format!("{searches} searches, {policy}: turn {} of {}", turn + 1, bench.args.rounds));
+            let options = SchedulerOptions { policy, workers: bench.threads(), ..SchedulerOptions::default() };
+            let scheduler = Scheduler::new(options).map_err(|e| Failure::Request(e.to_string()))?;
+            let begun = Instant::now();
+            let (found, counted) =
+                execute(&prepared, &scheduler, bench.abort.clone()).map_err(|e| Failure::Run(e.to_string()))?;
+            seconds[i].push(begun.elapsed().as_secs_f64());
+            statistics[i] = counted;
+            if found.len() != searches {
+                return Err(Failure::Run(format!("{} of {searches} searches came back", found.len())));
+            }
+        }
+    }
+    let median = |mut all: Vec<f64>| {
+        all.sort_by(f64::total_cmp);
+        all[all.len() / 2]
+    };
+    let measured = all.iter().zip(seconds).zip(statistics).map(|((&policy, seconds), statistics)| Measured {
+        policy,
+        searches,
+        seconds: median(seconds),
+        statistics,
+    });
+    Ok(measured.collect())
+}
+
+/// The time that an oracle would take which knows the best policy that does not adapt for this number of searches.
+fn oracle(all: &[Measured], searches: usize, fixed: &[Policy]) -> f64 {
+    let times = all.iter().filter(|m| m.searches == searches && fixed.contains(&m.policy)).map(|m| m.seconds);
+    times.fold(f64::INFINITY, f64::min)
+}
+
+fn curve(all: &[Measured], policy: Policy) -> Series {
+    let points = all.iter().filter(|m| m.policy == policy).map(|m| (m.searches as f64, m.seconds));
+    Series { name: policy.to_string(), points: points.collect(), marks: false }
+}
+
+/// Measures, writes the figures into `folder`, and gives text and JSON.
+pub(super) fn grains(bench: &Bench<'_>, folder: &Path) -> Result<(String, Value), Failure> {
+    let (fixed, adaptive) = policies(bench.threads());
+    let every: Vec<Policy> = fixed.iter().chain(&adaptive).copied().collect();
+    let quick = bench.args.quick;
+    let (most, (taxa, sites)) = if quick { (SEARCHES_QUICK, SIZE_QUICK) } else { (SEARCHES, SIZE) };
+    let scratch = std::env::temp_dir().join(format!("multigrain-bench-{}.fasta", std::process::id()));
+    write_whole(&scratch, &fasta(&generated(taxa, sites)?))?;
+    let measured = (1..=most).map(|searches| measure(bench, &scratch, searches, &every)).collect::<Result<Vec<_>, _>>();
+    // Nobody needs it any more; where it cannot be removed, it lies in the folder for such files.
+    let _ = std::fs::remove_file(&scratch);
+    let all: Vec<Measured> = measured?.into_iter().flatten().collect();
+    let counts: Vec<usize> = (1..=most).collect();
+    let best = Series {
+        name: "best static choice".to_owned(),
+        marks: false,
+        points: counts.iter().map(|&n| (n as f64, oracle(&all, n, &fixed))).collect(),
+    };
+    let axes = |title: &str, series: Vec<Series>| Lines {
+        title: format!("{title}: {taxa} taxa, {sites} sites, {} workers", bench.threads()),
+        x: "searches".to_owned(),
+        y: "seconds".to_owned(),
+        x_scale: Scale::Linear,
+        y_scale: Scale::Linear,
+        series,
+    };
+    let mut second: Vec<Series> = adaptive.iter().map(|&p| curve(&all, p)).collect();
+    second.extend([curve(&all, Policy::Edtlp), best]);
+    let mut written = Vec::new();
+    for (name, lines) in [
+        ("multigrain-static.svg", axes("Policies that do not adapt", fixed.iter().map(|&p| curve(&all, p)).collect())),
+        ("multigrain-adaptive.svg", axes("Policies that adapt", second)),
+    ] {
+        let path = folder.join(name);
+        write_whole(&path, &lines.svg())?;
+        written.push(path.display().to_string());
+    }
+    let text = format!("{}\nfigures: {}\n", text(&all, &every, &fixed, &counts), written.join(", "));
+    let values: Vec<Value> = all.iter().map(|m| object(m, oracle(&all, m.searches, &fixed))).collect();
+    Ok((
+        text,
+        json!({ "multigrain": values, "taxa": taxa, "sites": sites, "workers": bench.threads(), "figures": written }),
+    ))
+}
+
+fn fasta(alignment: &Alignment) -> String {
+    let rows = alignment.names.iter().zip(&alignment.rows);
+    rows.map(|(name, row)| format!(">{name}\n{}\n", String::from_utf8_lossy(row))).collect()
+}
+
+/// For people: a line for each number of searches; seconds of the oracle, then ratios to it.
+fn text(all: &[Measured], every: &[Policy], fixed: &[Policy], counts: &[usize]) -> String {
+    let mut lines = vec![vec!["searches".to_owned(), "best static, s".to_owned()]];
+    lines[0].extend(every.iter().map(|p| p.to_string()));
+    for &searches in counts {
+        let best = oracle(all, searches, fixed);
+        let mut line = vec![searches.to_string(), format!("{best:.3}")];
+        for policy in every {
+            let found = all.iter().find(|m| m.searches == searches && m.policy == *policy);
+            line.push(found.map_or_else(String::new, |m| format!("{:.3}", m.seconds / best)));
+        }
+        lines.push(line);
+    }
+    format!("time over the best static choice's, by policy\n{}", table::render(&lines, 0))
+}
+
+/// For programs.
+fn object(m: &Measured, oracle_seconds: f64) -> Value {
+    let s = &m.statistics;
+    json!({
+        "policy": m.policy.to_string(),
+        "searches": m.searches,
+        "seconds": m.seconds,
+        "oracle_seconds": oracle_seconds,
+        "calls": s.calls,
+        "on_host": s.on_host,
+        "on_one": s.on_one,
+        "on_teams": s.on_teams,
+        "team_workers": s.team_workers,
+        "waits": s.waits,
+        "switches": s.switches,
+    })
+}
