@@ -9,6 +9,7 @@ use crate::job::Job;
 use crate::model::ModelSpec;
 use crate::partition::{self, Branches, Partition, Scheme};
 use crate::tree::{Newick, Tree};
+use std::collections::HashSet;
 use std::path::Path;
 
 /// Fewer distinct sequences than this make no unrooted tree.
@@ -63,6 +64,18 @@ pub struct Prepared {
     pub seed: u64,
 }
 
+impl Prepared {
+    /// About how many bytes one job takes: conditional likelihood vectors of all inner nodes, and of the places that are
+    /// tried for a subtree, at most two for each taxon.
+    pub fn job_bytes(&self) -> u64 {
+        let vector = |p: &Partition| {
+            let entries = p.model.states * p.model.categories * size_of::<f64>() + size_of::<u32>();
+            (p.patterns.len().next_multiple_of(8) * entries) as u64
+        };
+        3 * self.kept_names.len() as u64 * self.partitions.iter().map(vector).sum::<u64>()
+    }
+}
+
 /// Reads and checks everything that the arguments name.
 pub fn prepare(args: &Args) -> Result<Prepared, Error> {
     let format = match args.format {
@@ -105,8 +118,11 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
     }
     let outputs = Outputs::new(args.prefix.as_deref().unwrap_or(&args.alignment));
     let request = request(args, &alignment, &schemes);
-    let saved = outputs_and_checkpoint(args, &outputs, &task, branches, &request)?;
+    let mut saved = outputs_and_checkpoint(args, &outputs, &task, branches, &request)?;
     let jobs = (0..args.searches).map(Job::Search).chain((0..args.bootstraps).map(Job::Replicate));
+    let wanted: HashSet<Job> = jobs.clone().collect();
+    saved.found.retain(|f| wanted.contains(&f.job));
+    saved.begun.retain(|job, _| wanted.contains(job));
     let jobs = match &task {
         Task::Search if args.searches + args.bootstraps == 0 => {
             return Err(Error::request("--searches 0 and --bootstraps 0: there is nothing to do"));
@@ -222,6 +238,7 @@ fn request(args: &Args, alignment: &Alignment, schemes: &[Scheme]) -> Request {
     }
     let models: Vec<String> = schemes.iter().map(|s| s.model.to_string()).collect();
     let settings = [
+        ("version", env!("CARGO_PKG_VERSION").to_owned()),
         ("model", models.join(", ")),
         ("branches", format!("{:?}", args.branches).to_lowercase()),
         ("seed", args.seed.to_string()),

@@ -11,8 +11,9 @@ use crate::infer::{self, Place};
 use crate::job::{Found, Job};
 use crate::likelihood::OnStrand;
 use crate::search::State as SearchState;
-use multigrain::Abort;
 use multigrain::rooms::team::strands::{Scheduler, Statistics, Strand};
+use multigrain::{Abort, Machine, format_bytes};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -84,6 +85,7 @@ pub fn run(
     abort: Arc<Abort>,
     watcher: &dyn Watcher,
 ) -> Result<Report, Error> {
+    check_memory(prepared, scheduler)?;
     let log = Log { text: Mutex::default(), watcher, begun: Instant::now() };
     results::introduce(prepared, scheduler, &log);
     if let Task::Evaluate { tree, fixed } = &prepared.task {
@@ -92,7 +94,11 @@ pub fn run(
             infer::evaluate(prepared, tree, *fixed, place)
         };
         let outcome = scheduler.run(vec![evaluate]).map_err(|e| Error::run(e.to_string()))?;
-        let found = outcome.results.into_iter().next().unwrap_or(Err(Error::Interrupted))?;
+        let found = outcome.results.into_iter().next().unwrap_or(Err(Error::Interrupted));
+        let found = found.map_err(|error| match error {
+            Error::Interrupted => Error::run("interrupted; nothing is left behind"),
+            other => other,
+        })?;
         return results::evaluated(prepared, &found, *fixed, &log);
     }
     let (found, statistics) = jobs(prepared, scheduler, abort, Some(CHECKPOINT_INTERVAL), &log)?;
@@ -121,6 +127,23 @@ struct Nobody;
 impl Watcher for Nobody {
     fn line(&self, _line: &str) {}
     fn progress(&self, _progress: Progress) {}
+}
+
+/// Refuses jobs that would not fit into memory, before any of them begins.
+fn check_memory(prepared: &Prepared, scheduler: &Scheduler) -> Result<(), Error> {
+    let options = scheduler.options();
+    let at_once = options.policy.strands_max(options.workers as u32) as usize;
+    let at_once = prepared.jobs.len().clamp(1, at_once.max(1));
+    let needed = prepared.job_bytes() * at_once as u64;
+    let machine = Machine::detect(Path::new(".")).map_err(|e| Error::run(e.to_string()))?;
+    let capacity = machine.memory(machine.root()).capacity_bytes;
+    if needed <= capacity {
+        return Ok(());
+    }
+    let [job, capacity] = [prepared.job_bytes(), capacity].map(format_bytes);
+    Err(Error::request(format!(
+        "{at_once} searches at once need about {job} each, but there are {capacity} of memory: ask for fewer --threads"
+    )))
 }
 
 fn remove_checkpoint(outputs: &Outputs) -> Result<(), Error> {
@@ -183,10 +206,14 @@ fn jobs(
         (Ok(_), None) => None,
     };
     if let Some(failed) = failed {
-        if interval.is_some() && state.saved != Saved::default() {
+        let nothing = state.saved == Saved::default();
+        if interval.is_some() && !nothing {
             save(prepared, &mut state.saved)?;
         }
-        return Err(failed);
+        return Err(match failed {
+            Error::Interrupted if nothing => Error::run("interrupted before the first round; nothing is left behind"),
+            other => other,
+        });
     }
     state.saved.found.sort_by_key(|f| f.job);
     Ok((state.saved.found, outcome.map(|o| o.statistics).unwrap_or_default()))

@@ -1,0 +1,102 @@
+//! The front door of the program for trees: what it prints, what it leaves behind, what it refuses.
+
+mod support;
+
+use support::{Place, keys};
+
+const ALIGNMENT: &str = "5 24\n\
+    ape ACGTACGTACGTACGTTTGACCAA\n\
+    bat ACGTACGTACGAACGTTTGACCAA\n\
+    cat ACGAACGTTCGAACGATTGACGAA\n\
+    dog AGGAACGTTCGAACGATTCACGAA\n\
+    elk AGGAACCTTCGCACGATTCACGAT\n";
+const TREE: &str = "((ape:0.1,bat:0.1):0.05,cat:0.1,(dog:0.1,elk:0.2):0.1);";
+
+fn place() -> Place {
+    let place = Place::new();
+    place.write("a.phy", ALIGNMENT);
+    place.write("a.nwk", TREE);
+    place
+}
+
+#[test]
+fn a_search_leaves_its_files_and_prints_its_object() {
+    let place = place();
+    let json = place.run("phylo a.phy --model HKY+F+G4 --searches 2 --bootstraps 3 --threads 2 --json").json();
+    let mut expected = vec![
+        "app",
+        "log_likelihood",
+        "taxa",
+        "distinct_taxa",
+        "sites",
+        "patterns",
+        "models",
+        "free_parameters",
+        "searches",
+        "topologies",
+        "replicates",
+        "resumed",
+        "tree",
+        "seed",
+        "threads",
+        "policy",
+        "files",
+        "seconds",
+        "aic",
+        "aicc",
+        "bic",
+    ];
+    expected.sort_unstable();
+    assert_eq!(keys(&json), expected);
+    assert!(json["log_likelihood"].as_f64().unwrap() < 0.0);
+    assert_eq!(json["searches"].as_array().unwrap().len(), 2);
+    let mut names: Vec<String> =
+        ["bestTree", "bestModel", "mlTrees", "support", "supportTBE", "bootstraps", "consensus", "svg", "log"]
+            .map(|word| format!("a.phy.{word}"))
+            .to_vec();
+    names.extend(["a.phy".into(), "a.nwk".into()]);
+    names.sort();
+    assert_eq!(place.names(), names);
+
+    // Nothing is overwritten unasked.
+    let again = place.run("phylo a.phy --model HKY+F+G4 --searches 1");
+    assert_eq!(again.status, Some(2));
+    assert!(again.stderr.contains("--force"), "{}", again.stderr);
+    assert_eq!(
+        place.run("phylo a.phy --model HKY+F+G4 --searches 1 --force --json").json()["searches"][0],
+        json["searches"][0]
+    );
+}
+
+#[test]
+fn an_evaluation_of_a_fixed_tree_writes_nothing() {
+    let place = place();
+    let fixed = "phylo a.phy --model JC --evaluate a.nwk --fixed";
+    let json = place.run(&format!("{fixed} --json")).json();
+    assert_eq!(json["free_parameters"], 0);
+    assert_eq!(place.names(), ["a.nwk", "a.phy"]);
+    let text = place.run(fixed);
+    let value = format!("{:.6}", json["log_likelihood"].as_f64().unwrap());
+    assert!(text.status == Some(0) && text.stdout.contains(&value), "{}", text.stdout);
+}
+
+#[test]
+fn wrong_requests_end_with_two_and_one_line() {
+    let place = place();
+    place.write("b.phy", ALIGNMENT.replace("AGGAACC", "AGGA!CC"));
+    for (typed, expected) in [
+        ("phylo missing.phy", "missing.phy"),
+        ("phylo b.phy", "b.phy:6:9"),
+        ("phylo a.phy --policy fastest", "marginal"),
+        ("phylo a.phy --policy llp:9 --threads 2", "llp:9"),
+        ("phylo a.phy --threads 0", "workers"),
+        ("phylo a.phy --model GTR+X", "+X"),
+        ("phylo a.phy --fixed", "--evaluate"),
+        ("phylo a.phy --resume", "checkpoint"),
+    ] {
+        let ran = place.run(typed);
+        assert_eq!(ran.status, Some(2), "{typed}: {}", ran.stderr);
+        assert!(ran.stderr.contains(expected) && ran.stdout.is_empty(), "{typed}: {}", ran.stderr);
+    }
+    assert_eq!(place.names(), ["a.nwk", "a.phy", "b.phy"]);
+}
