@@ -2,9 +2,8 @@
  *
  * The library is loaded at run time, so that one program drives them all and none is needed to compile it. Memory is
  * touched first by the library's own threads, in the library's own division of the work. */
-#include "peer.h"
+#include "library.h"
 
-#include <dlfcn.h>
 #include <math.h>
 
 enum { ROW_MAJOR = 101, NO_TRANSPOSE = 111 };
@@ -44,23 +43,11 @@ static void *symbol(const struct library *library, const char *name) {
     return dlsym(library->handle, full);
 }
 
-/* Intel's OpenMP runtime lies beside MKL but outside the search path of a program that is not installed with it. */
-static void load_openmp_beside(const char *path) {
-    const char *slash = strrchr(path, '/');
-    char beside[4096];
-    if (!slash || snprintf(beside, sizeof beside, "%.*s/libiomp5.so", (int)(slash - path), path) >= (int)sizeof beside)
-        return;
-    dlopen(beside, RTLD_NOW | RTLD_GLOBAL); /* absent for OpenBLAS: that library does without */
-}
-
 static struct library open_library(const char *path) {
     static const char *const names[][2] = {{"", ""}, {"scipy_", "64_"}, {"", "64_"}, {"scipy_", ""}};
     struct library library;
     memset(&library, 0, sizeof library);
-    load_openmp_beside(path);
-    library.handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-    if (!library.handle)
-        peer_missing("cannot load the BLAS library: %s", dlerror());
+    library.handle = library_open(path);
     for (size_t at = 0; at < sizeof names / sizeof names[0]; at++) {
         library.prefix = names[at][0];
         library.suffix = names[at][1];
@@ -75,20 +62,11 @@ static struct library open_library(const char *path) {
     return library; /* not reached */
 }
 
-static int is_mkl(const struct library *library) { return dlsym(library->handle, "MKL_Set_Num_Threads") != NULL; }
-
 /* Sets the thread count through the library's own interface and proves that it was taken. */
 static void set_threads(const struct library *library, int threads) {
     int got = -1;
-    if (is_mkl(library)) {
-        void (*dynamic)(int) = (void (*)(int))dlsym(library->handle, "MKL_Set_Dynamic");
-        void (*set)(int) = (void (*)(int))dlsym(library->handle, "MKL_Set_Num_Threads");
-        int (*get)(void) = (int (*)(void))dlsym(library->handle, "MKL_Get_Max_Threads");
-        if (dynamic)
-            dynamic(0);
-        set(threads);
-        if (get)
-            got = get();
+    if (library_is_mkl(library->handle)) {
+        got = library_mkl_threads(library->handle, threads);
     } else {
         void (*set)(int) = (void (*)(int))symbol(library, "openblas_set_num_threads");
         int (*get)(void) = (int (*)(void))symbol(library, "openblas_get_num_threads");
@@ -97,28 +75,23 @@ static void set_threads(const struct library *library, int threads) {
             got = get();
         }
     }
-    if (got != threads)
-        peer_missing("the library was asked for %d threads and says it uses %d (-1: it does not say)", threads, got);
+    library_check_threads(got, threads);
 }
 
-enum { NAME_BYTES = 64, VERSION_BYTES = 512 };
+enum { NAME_BYTES = 64 };
 
-/* Writes the library's name (NAME_BYTES) and version (VERSION_BYTES). */
+/* Writes the library's name (NAME_BYTES) and version (LIBRARY_VERSION_BYTES). */
 static void describe(const struct library *library, char *peer, char *version) {
-    if (is_mkl(library)) {
-        void (*get)(char *, int) = (void (*)(char *, int))dlsym(library->handle, "MKL_Get_Version_String");
+    if (library_is_mkl(library->handle)) {
         snprintf(peer, NAME_BYTES, "mkl");
-        memset(version, 0, VERSION_BYTES);
-        if (get)
-            get(version, VERSION_BYTES - 1);
+        library_mkl_version(library->handle, version);
     } else {
         char *(*config)(void) = (char *(*)(void))symbol(library, "openblas_get_config");
         char *(*core)(void) = (char *(*)(void))symbol(library, "openblas_get_corename");
         snprintf(peer, NAME_BYTES, "openblas");
-        snprintf(version, VERSION_BYTES, "%s; running %s", config ? config() : "unknown", core ? core() : "unknown");
+        snprintf(version, LIBRARY_VERSION_BYTES, "%s; running %s", config ? config() : "unknown",
+                 core ? core() : "unknown");
     }
-    for (size_t end = strlen(version); end > 0 && version[end - 1] == ' '; end--)
-        version[end - 1] = '\0';
 }
 
 static void call_saxpy(const struct library *library, int n, float alpha, const float *x, float *y) {
@@ -158,8 +131,8 @@ static float *array(const struct library *library, size_t elements, uint64_t see
     const size_t most = (size_t)1 << 30;
     for (size_t at = 0; at < elements; at += most)
         call_saxpy(library, (int)(elements - at < most ? elements - at : most), 1.0f, data + at, data + at);
-    for (size_t at = 0; seed && at < elements; at++)
-        data[at] = peer_random_float(&seed);
+    if (seed)
+        peer_fill(data, elements, seed);
     return data;
 }
 
@@ -240,13 +213,7 @@ int main(int count, char **arguments) {
     };
     int probe = peer_parse(count, arguments, options);
     long threads = peer_number(options, "threads", 1, 4096);
-    char number[32];
-    snprintf(number, sizeof number, "%ld", threads);
-    setenv("MKL_NUM_THREADS", number, 1);
-    setenv("MKL_DYNAMIC", "FALSE", 1);
-    setenv("MKL_THREADING_LAYER", "INTEL", 1);
-    setenv("OMP_NUM_THREADS", number, 1);
-    setenv("OPENBLAS_NUM_THREADS", number, 1);
+    library_environment(threads);
     if (!probe)
         peer_require_processors(threads);
 
@@ -270,7 +237,7 @@ int main(int count, char **arguments) {
     long least_ms = peer_number(options, "least-ms", 0, 60000);
 
     job.library = open_library(peer_text(options, "library"));
-    char peer[NAME_BYTES], version[VERSION_BYTES];
+    char peer[NAME_BYTES], version[LIBRARY_VERSION_BYTES];
     describe(&job.library, peer, version);
     if (probe) {
         peer_ready(peer, version);

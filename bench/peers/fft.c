@@ -2,9 +2,8 @@
  * with FFTW_MEASURE, or MKL, whose libmkl_rt has the same functions.
  *
  * The library is loaded at run time, so that one program drives both and neither is needed to compile it. */
-#include "peer.h"
+#include "library.h"
 
-#include <dlfcn.h>
 #include <math.h>
 
 enum { FORWARD = -1, MEASURE = 0 }; /* FFTW_FORWARD and FFTW_MEASURE of fftw3.h */
@@ -29,58 +28,27 @@ static void *symbol(const char *name) {
     return found;
 }
 
-/* Intel's OpenMP runtime lies beside MKL but outside the search path of a program that is not installed with it. */
-static void load(const char *path) {
-    const char *slash = strrchr(path, '/');
-    char beside[4096];
-    if (slash && snprintf(beside, sizeof beside, "%.*s/libiomp5.so", (int)(slash - path), path) < (int)sizeof beside)
-        dlopen(beside, RTLD_NOW | RTLD_GLOBAL); /* absent for FFTW: that library does without */
-    library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-    if (!library)
-        peer_missing("cannot load the library: %s", dlerror());
-}
-
-static int is_mkl(void) { return dlsym(library, "MKL_Set_Num_Threads") != NULL; }
-
 static void set_threads(int threads) {
-    if (is_mkl()) {
-        ((void (*)(int))symbol("MKL_Set_Num_Threads"))(threads);
-        int got = ((int (*)(void))symbol("MKL_Get_Max_Threads"))();
-        if (got != threads)
-            peer_missing("the library was asked for %d threads and says it uses %d", threads, got);
-    }
+    if (library_is_mkl(library))
+        library_check_threads(library_mkl_threads(library, threads), threads);
     if (!((int (*)(void))symbol("fftwf_init_threads"))())
         peer_missing("the library cannot start threads");
     ((void (*)(int))symbol("fftwf_plan_with_nthreads"))(threads);
     int (*get)(void) = (int (*)(void))dlsym(library, "fftwf_planner_nthreads");
-    if (get && get() != threads)
-        peer_missing("the library was asked for %d threads and says it uses %d", threads, get());
+    if (get)
+        library_check_threads(get(), threads);
 }
 
-enum { VERSION_BYTES = 256 };
-
 static void describe(char *version) {
-    memset(version, 0, VERSION_BYTES);
-    if (is_mkl()) {
-        void (*get)(char *, int) = (void (*)(char *, int))dlsym(library, "MKL_Get_Version_String");
-        if (get)
-            get(version, VERSION_BYTES - 1);
-    } else {
-        const char *text = (const char *)dlsym(library, "fftwf_version");
-        snprintf(version, VERSION_BYTES, "%s, planned with FFTW_MEASURE", text ? text : "unknown");
-    }
-    for (size_t end = strlen(version); end > 0 && version[end - 1] == ' '; end--)
-        version[end - 1] = '\0';
+    const char *text = (const char *)dlsym(library, "fftwf_version");
+    if (library_is_mkl(library))
+        library_mkl_version(library, version);
+    else
+        snprintf(version, LIBRARY_VERSION_BYTES, "%s, planned with FFTW_MEASURE", text ? text : "unknown");
 }
 
 /* Results grow with every repetition; before they overflow the volume is filled anew. */
-static void fill(struct job *job) {
-    uint64_t seed = job->seed;
-    for (size_t at = 0; at < job->elements; at++) {
-        job->data[at][0] = peer_random_float(&seed);
-        job->data[at][1] = peer_random_float(&seed);
-    }
-}
+static void fill(struct job *job) { peer_fill(job->data[0], 2 * job->elements, job->seed); }
 
 /* A peer that computes something else is no peer: compares sampled results with direct sums in double precision. */
 static void check(struct job *job) {
@@ -143,16 +111,13 @@ int main(int count, char **arguments) {
     };
     int probe = peer_parse(count, arguments, options);
     long threads = peer_number(options, "threads", 1, 4096);
-    char number[32], version[VERSION_BYTES];
-    snprintf(number, sizeof number, "%ld", threads);
-    setenv("MKL_NUM_THREADS", number, 1);
-    setenv("MKL_DYNAMIC", "FALSE", 1);
-    setenv("MKL_THREADING_LAYER", "INTEL", 1);
+    char version[LIBRARY_VERSION_BYTES];
+    library_environment(threads);
     if (!probe)
         peer_require_processors(threads);
-    load(peer_text(options, "library"));
+    library = library_open(peer_text(options, "library"));
     describe(version);
-    const char *name = is_mkl() ? "mkl" : "fftw";
+    const char *name = library_is_mkl(library) ? "mkl" : "fftw";
     if (probe) {
         peer_ready(name, version);
         return 0;

@@ -17,11 +17,6 @@ struct job {
     int rank;
 };
 
-static int ascending(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static void perform(struct job *job, long batches) {
     for (long batch = 0; batch < batches; batch++) {
         double start = peer_now_seconds();
@@ -58,11 +53,7 @@ static void repeat(void *state, struct peer_answer *answer) {
     tell(1);
     perform(job, batches < 8 ? batches : 8);
     perform(job, batches);
-    qsort(job->batches, (size_t)batches, sizeof *job->batches, ascending);
-    answer->value = job->batches[batches / 2];
-    answer->key = "latency_ns";
-    snprintf(answer->more, sizeof answer->more, ", \"calls\": %ld, \"p99_ns\": %.9g", job->calls,
-             job->batches[batches * 99 / 100]);
+    peer_answer_batches(answer, job->batches, batches, job->calls);
 }
 
 int main(int count, char **arguments) {

@@ -14,11 +14,6 @@ struct job {
     double *batches;
 };
 
-static int ascending(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static float result[ELEMENTS_MAX];
 
 /* Sums of what each thread contributes, as OpenMP programs write them; contributions are written anew each time. */
@@ -55,11 +50,7 @@ static void repeat(void *state, struct peer_answer *answer) {
     long batches = job->calls / BATCH;
     perform(job, batches < 8 ? batches : 8); /* wakes the threads */
     perform(job, batches);
-    qsort(job->batches, (size_t)batches, sizeof *job->batches, ascending);
-    answer->value = job->batches[batches / 2];
-    answer->key = "latency_ns";
-    snprintf(answer->more, sizeof answer->more, ", \"calls\": %ld, \"p99_ns\": %.9g", job->calls,
-             job->batches[batches * 99 / 100]);
+    peer_answer_batches(answer, job->batches, batches, job->calls);
 }
 
 int main(int count, char **arguments) {

@@ -204,6 +204,25 @@ static PEER_UNUSED float peer_random_float(uint64_t *state) {
     return (float)((double)peer_random(state) / 4294967296.0 - 0.5);
 }
 
+static PEER_UNUSED void peer_fill(float *data, size_t count, uint64_t seed) {
+    for (size_t at = 0; at < count; at++)
+        data[at] = peer_random_float(&seed);
+}
+
+static int peer_ascending(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The answer of short operations, timed in batches: the median, and the 99th percentile. Sorts the batches, which are
+ * means of nanoseconds. */
+static PEER_UNUSED void peer_answer_batches(struct peer_answer *answer, double *batches, long count, long calls) {
+    qsort(batches, (size_t)count, sizeof *batches, peer_ascending);
+    answer->value = batches[count / 2];
+    answer->key = "latency_ns";
+    snprintf(answer->more, sizeof answer->more, ", \"calls\": %ld, \"p99_ns\": %.9g", calls, batches[count * 99 / 100]);
+}
+
 static PEER_UNUSED void peer_ready(const char *peer, const char *version) {
     printf("{\"ready\": true, \"peer\": ");
     peer_print_json_string(peer);
