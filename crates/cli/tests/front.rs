@@ -209,6 +209,17 @@ fn a_trace_says_what_the_run_said() {
 }
 
 #[test]
+fn work_on_the_results_is_told_apart_from_the_run() {
+    let place = Place::new();
+    let json = place.run("run hmmer --n 50 --m 20 --threads 2 --json -o table").json();
+    assert_eq!(keys(&json["after"]), ["peak_rss_bytes", "seconds"]);
+    assert!(json["after"]["seconds"].as_f64().unwrap() > 0.0);
+    assert!(json["after"]["peak_rss_bytes"].as_u64() >= json["peak_rss_bytes"].as_u64());
+    assert!(place.run("run hmmer --n 50 --m 20 -o table").stdout.contains("\nafter    "));
+    assert!(!place.run("run hmmer --n 50 --m 20").stdout.contains("\nafter "), "nothing was asked for");
+}
+
+#[test]
 fn a_trace_goes_to_other_programs() {
     let place = Place::new();
     place.run("run sgemm --n 200 --machine disk --memory 1MiB --threads 2 --trace run.trace");

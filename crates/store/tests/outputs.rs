@@ -270,6 +270,7 @@ fn paths_that_cannot_be_written() {
     let error = create(scratch.path("no/such/directory/out.npy"));
     assert!(error.to_string().contains("its directory does not exist"), "{error}");
     assert!(matches!(create(scratch.directory().to_owned()), StoreError::NotAFile { .. }));
+    assert!(matches!(create("/dev/null".into()), StoreError::NotAFile { found: "a device or a pipe", .. }));
     std::fs::write(scratch.path("file"), b"").unwrap();
     let error = create(scratch.path("file/out.npy"));
     assert!(error.to_string().contains("not a directory"), "{error}");

@@ -97,8 +97,14 @@ impl Disk {
         resume: bool,
     ) -> Result<ArrayFile, StoreError> {
         let data_bytes = data_bytes(final_path, element, shape)?;
-        if final_path.is_dir() || final_path.file_name().is_none() {
-            return Err(StoreError::NotAFile { path: final_path.to_owned(), found: "a directory" });
+        // A result takes the place of a file only: not even a privileged process may put one in that of a device.
+        let found = match std::fs::metadata(final_path) {
+            Ok(found) if found.is_dir() => Some("a directory"),
+            Ok(found) if !found.is_file() => Some("a device or a pipe"),
+            _ => final_path.file_name().is_none().then_some("a directory"),
+        };
+        if let Some(found) = found {
+            return Err(StoreError::NotAFile { path: final_path.to_owned(), found });
         }
         let part = with_suffix(final_path, PART_SUFFIX);
         let (fd, alignment) = self.open_locked(&part)?;
