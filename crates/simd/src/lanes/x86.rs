@@ -3,6 +3,16 @@
 use super::{Lanes, NAN_BITS};
 use std::arch::x86_64::*;
 
+/// Operations that are one instruction each.
+macro_rules! plain {
+    ($($name:ident($this:ident $(, $other:ident)*) = $intrinsic:ident($($operand:ident),*);)*) => {$(
+        #[inline(always)]
+        unsafe fn $name($this $(, $other: Self)*) -> Self {
+            unsafe { $intrinsic($($operand),*) }
+        }
+    )*};
+}
+
 #[inline(always)]
 fn prefetch(at: *const f32) {
     // SAFETY: a prefetch never faults; SSE is part of x86-64.
@@ -54,37 +64,15 @@ impl Lanes for __m256 {
     unsafe fn stream(self, to: *mut f32) {
         unsafe { _mm256_stream_ps(to, self) }
     }
-    #[inline(always)]
-    unsafe fn fma(self, a: Self, b: Self) -> Self {
-        unsafe { _mm256_fmadd_ps(a, b, self) }
-    }
-    #[inline(always)]
-    unsafe fn fms(self, a: Self, b: Self) -> Self {
-        unsafe { _mm256_fmsub_ps(a, b, self) }
-    }
-    #[inline(always)]
-    unsafe fn fnma(self, a: Self, b: Self) -> Self {
-        unsafe { _mm256_fnmadd_ps(a, b, self) }
-    }
-    #[inline(always)]
-    unsafe fn add(self, b: Self) -> Self {
-        unsafe { _mm256_add_ps(self, b) }
-    }
-    #[inline(always)]
-    unsafe fn sub(self, b: Self) -> Self {
-        unsafe { _mm256_sub_ps(self, b) }
-    }
-    #[inline(always)]
-    unsafe fn mul(self, b: Self) -> Self {
-        unsafe { _mm256_mul_ps(self, b) }
-    }
-    #[inline(always)]
-    unsafe fn div(self, b: Self) -> Self {
-        unsafe { _mm256_div_ps(self, b) }
-    }
-    #[inline(always)]
-    unsafe fn sqrt(self) -> Self {
-        unsafe { _mm256_sqrt_ps(self) }
+    plain! {
+        fma(self, a, b) = _mm256_fmadd_ps(a, b, self);
+        fms(self, a, b) = _mm256_fmsub_ps(a, b, self);
+        fnma(self, a, b) = _mm256_fnmadd_ps(a, b, self);
+        add(self, b) = _mm256_add_ps(self, b);
+        sub(self, b) = _mm256_sub_ps(self, b);
+        mul(self, b) = _mm256_mul_ps(self, b);
+        div(self, b) = _mm256_div_ps(self, b);
+        sqrt(self) = _mm256_sqrt_ps(self);
     }
     #[inline(always)]
     unsafe fn canonical(self) -> Self {
@@ -151,37 +139,15 @@ impl Lanes for __m512 {
     unsafe fn stream(self, to: *mut f32) {
         unsafe { _mm512_stream_ps(to, self) }
     }
-    #[inline(always)]
-    unsafe fn fma(self, a: Self, b: Self) -> Self {
-        unsafe { _mm512_fmadd_ps(a, b, self) }
-    }
-    #[inline(always)]
-    unsafe fn fms(self, a: Self, b: Self) -> Self {
-        unsafe { _mm512_fmsub_ps(a, b, self) }
-    }
-    #[inline(always)]
-    unsafe fn fnma(self, a: Self, b: Self) -> Self {
-        unsafe { _mm512_fnmadd_ps(a, b, self) }
-    }
-    #[inline(always)]
-    unsafe fn add(self, b: Self) -> Self {
-        unsafe { _mm512_add_ps(self, b) }
-    }
-    #[inline(always)]
-    unsafe fn sub(self, b: Self) -> Self {
-        unsafe { _mm512_sub_ps(self, b) }
-    }
-    #[inline(always)]
-    unsafe fn mul(self, b: Self) -> Self {
-        unsafe { _mm512_mul_ps(self, b) }
-    }
-    #[inline(always)]
-    unsafe fn div(self, b: Self) -> Self {
-        unsafe { _mm512_div_ps(self, b) }
-    }
-    #[inline(always)]
-    unsafe fn sqrt(self) -> Self {
-        unsafe { _mm512_sqrt_ps(self) }
+    plain! {
+        fma(self, a, b) = _mm512_fmadd_ps(a, b, self);
+        fms(self, a, b) = _mm512_fmsub_ps(a, b, self);
+        fnma(self, a, b) = _mm512_fnmadd_ps(a, b, self);
+        add(self, b) = _mm512_add_ps(self, b);
+        sub(self, b) = _mm512_sub_ps(self, b);
+        mul(self, b) = _mm512_mul_ps(self, b);
+        div(self, b) = _mm512_div_ps(self, b);
+        sqrt(self) = _mm512_sqrt_ps(self);
     }
     #[inline(always)]
     unsafe fn canonical(self) -> Self {
