@@ -1,27 +1,14 @@
 //! The speed of the leaf kernel, two threads, each instruction set and several sizes of weights:
 //! medians, in GFLOP/s (two operations a tap).
 
+use multigrain::testing::median_seconds;
 use multigrain_conv2d::kernel::{Block, BlockMut, conv2d};
 use multigrain_simd::Isa;
 use std::thread;
-use std::time::Instant;
 
 const ROWS: usize = 8192;
 const COLS: usize = 4096;
 const RUNS: usize = 5;
-
-fn median_seconds(mut run: impl FnMut()) -> f64 {
-    run();
-    let mut seconds: Vec<f64> = (0..RUNS)
-        .map(|_| {
-            let start = Instant::now();
-            run();
-            start.elapsed().as_secs_f64()
-        })
-        .collect();
-    seconds.sort_by(f64::total_cmp);
-    seconds[RUNS / 2]
-}
 
 fn main() {
     let input: Vec<f32> = (0..ROWS * COLS).map(|i| (i % 1013) as f32 * 1e-3).collect();
@@ -32,7 +19,7 @@ fn main() {
         let weights: Vec<f32> = (0..size * size).map(|i| (i % 7) as f32 * 0.1).collect();
         // Without vectors a run takes minutes; its speed is no aim.
         for isa in [Isa::Avx2, Isa::Avx512].into_iter().filter(|isa| isa.is_supported()) {
-            let seconds = median_seconds(|| {
+            let seconds = median_seconds(RUNS, || {
                 thread::scope(|scope| {
                     for (part, output) in output.chunks_mut(half * COLS).enumerate() {
                         let (input, weights) = (&input, &weights);

@@ -4,10 +4,10 @@
 //! `cargo bench -p multigrain-hmmer --bench kernel`
 
 use multigrain::generate::f32_at;
+use multigrain::testing::median_seconds;
 use multigrain_hmmer::kernel::{pack, score, scratch_bytes};
 use multigrain_hmmer::profile::{LocalNode, Transitions, alphabet::CODES};
 use multigrain_simd::Isa;
-use std::time::Instant;
 
 /// Sequences of a batch, and their residues: about the mean of real proteins.
 const SEQUENCES: usize = 512;
@@ -35,16 +35,9 @@ fn main() {
             let mut scratch = vec![0u64; scratch_bytes(isa, nodes, SEQUENCES).div_ceil(8)];
             // SAFETY: any bits are bytes.
             let (_, scratch, _) = unsafe { scratch.align_to_mut::<u8>() };
-            let mut seconds: Vec<f64> = (0..TURNS)
-                .map(|_| {
-                    let begin = Instant::now();
-                    score(isa, &tables, &residues, &offsets, scratch, &mut scores);
-                    begin.elapsed().as_secs_f64()
-                })
-                .collect();
-            seconds.sort_by(f64::total_cmp);
+            let seconds = median_seconds(TURNS, || score(isa, &tables, &residues, &offsets, scratch, &mut scores));
             let cells = (nodes * residues.len()) as f64;
-            println!("{nodes:5} nodes, {isa:7}: {:6.2} Gcells/s", cells / seconds[TURNS / 2] / 1e9);
+            println!("{nodes:5} nodes, {isa:7}: {:6.2} Gcells/s", cells / seconds / 1e9);
         }
     }
 }

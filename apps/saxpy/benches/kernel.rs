@@ -1,26 +1,13 @@
 //! The speed of the leaf kernel on arrays larger than the caches, two threads, each instruction
 //! set: medians, in GB/s of what a program must move (x and y read, the output written).
 
+use multigrain::testing::median_seconds;
 use multigrain_saxpy::kernel;
 use multigrain_simd::Isa;
 use std::thread;
-use std::time::Instant;
 
 const ELEMENTS: usize = 32 << 20;
 const RUNS: usize = 11;
-
-fn median_seconds(mut run: impl FnMut()) -> f64 {
-    run();
-    let mut seconds: Vec<f64> = (0..RUNS)
-        .map(|_| {
-            let start = Instant::now();
-            run();
-            start.elapsed().as_secs_f64()
-        })
-        .collect();
-    seconds.sort_by(f64::total_cmp);
-    seconds[RUNS / 2]
-}
 
 fn main() {
     let x: Vec<f32> = (0..ELEMENTS).map(|i| (i % 1013) as f32 * 1e-3).collect();
@@ -30,14 +17,14 @@ fn main() {
     let moved_bytes = (3 * ELEMENTS * size_of::<f32>()) as f64;
     println!("saxpy, {ELEMENTS} elements, 2 threads");
     for isa in Isa::ALL.into_iter().filter(|isa| isa.is_supported()) {
-        let update = median_seconds(|| {
+        let update = median_seconds(RUNS, || {
             thread::scope(|scope| {
                 for (x, y) in x.chunks(half).zip(y.chunks_mut(half)) {
                     scope.spawn(move || kernel::update(isa, 1e-3, x, y).expect("equal lengths"));
                 }
             });
         });
-        let write = median_seconds(|| {
+        let write = median_seconds(RUNS, || {
             thread::scope(|scope| {
                 for ((x, y), out) in x.chunks(half).zip(y.chunks(half)).zip(out.chunks_mut(half)) {
                     scope.spawn(move || kernel::write(isa, 1e-3, x, y, out).expect("equal lengths"));

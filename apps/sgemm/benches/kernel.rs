@@ -4,8 +4,8 @@
 //! `cargo bench -p multigrain-sgemm --bench kernel [-- SIZE]` with SIZE = n (default 4096).
 
 use std::hint::black_box;
-use std::time::Instant;
 
+use multigrain::testing::median_seconds;
 use multigrain_sgemm::kernel::{scratch_elements, sgemm_checked};
 use multigrain_simd::Isa;
 
@@ -32,7 +32,7 @@ fn main() {
         let (a, b, mut c) = (vec![1.0f32; m * k], vec![1.0f32; k * n], vec![0.0f32; m * n]);
         for limit in [None, Some(16 << 10)] {
             let mut scratch = vec![0.0f32; scratch_elements(isa, m, n, k, limit)];
-            let seconds = median(|| {
+            let seconds = median_seconds(ROUNDS, || {
                 for _ in 0..repeats {
                     sgemm_checked(isa, false, (m, n, k), (&a, k), (&b, n), (&mut c, n), &mut scratch).expect("valid");
                 }
@@ -77,23 +77,10 @@ fn show(isa: Isa, threads: usize, rows: usize, inputs: &mut Inputs) {
     let n = inputs.size;
     let mut scratch: Vec<Vec<f32>> =
         (0..threads).map(|_| vec![0.0; scratch_elements(isa, rows.div_ceil(threads), n, n, None)]).collect();
-    let seconds = median(|| inputs.product(isa, threads, rows, &mut scratch));
+    let seconds = median_seconds(ROUNDS, || inputs.product(isa, threads, rows, &mut scratch));
     let peak = fma_peak_gflops(isa, threads);
     let gflops = 2e-9 * (rows * n * n) as f64 / seconds;
     println!("{:<8} {threads:>7} {gflops:>10.1} {peak:>10.1} {:>7.3}", isa.to_string(), gflops / peak);
-}
-
-fn median(mut run: impl FnMut()) -> f64 {
-    run();
-    let mut seconds: Vec<f64> = (0..ROUNDS)
-        .map(|_| {
-            let start = Instant::now();
-            run();
-            start.elapsed().as_secs_f64()
-        })
-        .collect();
-    seconds.sort_by(f64::total_cmp);
-    seconds[ROUNDS / 2]
 }
 
 /// What the multiply-add units give when nothing else is asked of them, summed over `threads`.
@@ -104,7 +91,7 @@ fn fma_peak_gflops(isa: Isa, threads: usize) -> f64 {
         Isa::Avx2 => 12.0 * 16.0,
         Isa::Avx512 => 12.0 * 32.0,
     };
-    let seconds = median(|| {
+    let seconds = median_seconds(ROUNDS, || {
         std::thread::scope(|scope| {
             for _ in 0..threads {
                 scope.spawn(|| match isa {

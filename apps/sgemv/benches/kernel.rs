@@ -1,27 +1,14 @@
 //! The speed of the leaf kernel on a matrix larger than the caches, two threads, each instruction
 //! set: medians, in GB/s of the matrix.
 
+use multigrain::testing::median_seconds;
 use multigrain_sgemv::kernel::{self, Matrix};
 use multigrain_simd::Isa;
 use std::thread;
-use std::time::Instant;
 
 const ROWS: usize = 8192;
 const COLS: usize = 4096;
 const RUNS: usize = 11;
-
-fn median_seconds(mut run: impl FnMut()) -> f64 {
-    run();
-    let mut seconds: Vec<f64> = (0..RUNS)
-        .map(|_| {
-            let start = Instant::now();
-            run();
-            start.elapsed().as_secs_f64()
-        })
-        .collect();
-    seconds.sort_by(f64::total_cmp);
-    seconds[RUNS / 2]
-}
 
 fn main() {
     let a: Vec<f32> = (0..ROWS * COLS).map(|i| (i % 1013) as f32 * 1e-3).collect();
@@ -30,7 +17,7 @@ fn main() {
     let half = ROWS / 2;
     println!("sgemv, {ROWS} x {COLS}, 2 threads");
     for isa in Isa::ALL.into_iter().filter(|isa| isa.is_supported()) {
-        let seconds = median_seconds(|| {
+        let seconds = median_seconds(RUNS, || {
             thread::scope(|scope| {
                 for (a, y) in a.chunks(half * COLS).zip(y.chunks_mut(half)) {
                     let x = &x;

@@ -1,6 +1,6 @@
-//! Help for tests of applications: a job on a machine against sequential execution, calls split at random, small files.
+//! Help for tests and benchmarks of applications: a job on a machine against sequential execution, calls split at random, small files.
 //!
-//! Not for use outside of tests. Everything is a function of its seed; a failing seed reproduces the failure.
+//! Not for use outside of these. Everything is a function of its seed; a failing seed reproduces the failure.
 
 use crate::app::{Application, Checked};
 use crate::{Error, Job, MachineChoice, Mapping, Options, Outcome, Runtime, Settings, Source, generate};
@@ -15,6 +15,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Transfer buffers of a runtime for tests, bytes.
 pub const TEST_BUFFER_BYTES: u64 = 256 << 10;
@@ -290,6 +291,20 @@ fn run_parts(
 /// The first `n` numbers of a seed's generated array.
 pub fn numbers(seed: u64, n: u64) -> Vec<f32> {
     (0..n).map(|i| generate::f32_at(seed, i)).collect()
+}
+
+/// The median of so many runs, in seconds, after one that is not counted. For benchmarks of kernels; nothing is timed in
+/// a test.
+pub fn median_seconds(runs: usize, mut run: impl FnMut()) -> f64 {
+    run();
+    let timed = |_| {
+        let start = Instant::now();
+        run();
+        start.elapsed().as_secs_f64()
+    };
+    let mut seconds: Vec<f64> = (0..runs.max(1)).map(timed).collect();
+    seconds.sort_by(f64::total_cmp);
+    seconds[seconds.len() / 2]
 }
 
 /// Writes a .npy file of float32.
