@@ -13,6 +13,8 @@ use std::sync::Arc;
 
 /// Bytes that are made and written at once when a file is filled.
 const CHUNK_BYTES: u64 = 4 << 20;
+/// Bytes of a file that are read into memory at once: a tenth of a second or so.
+const PART_BYTES: u64 = 256 << 20;
 
 /// Where one array lies during a run.
 pub(crate) enum Place {
@@ -95,8 +97,7 @@ impl Homes {
                     slice[..given.len()].copy_from_slice(given);
                 }
                 Some(file @ (Source::Npy(_) | Source::Raw(_))) => {
-                    let file = open(decl, file, disk)?;
-                    transfer_all(disk, &file, Direction::Read, buffer.as_mut_ptr()).map_err(Error::File)?;
+                    read_all(disk, &open(decl, file, disk)?, buffer.as_mut_ptr(), abort)?;
                 }
             }
             places.push(Place::Memory(buffer));
@@ -250,6 +251,24 @@ pub(crate) fn transfer_all(
     transfer_block(disk, file, direction, &start, file.shape(), memory)
 }
 
+/// Reads a whole file into memory, in parts long enough that the disk does not notice, and short enough for who waits for
+/// the end.
+fn read_all(disk: &Disk, file: &ArrayFile, memory: *mut u8, abort: &Abort) -> Result<(), Error> {
+    let [rows, rest @ ..] = file.shape() else {
+        return transfer_all(disk, file, Direction::Read, memory).map_err(Error::File);
+    };
+    let row_bytes = rest.iter().product::<u64>() * file.element().size_bytes();
+    let rows_each = (PART_BYTES / row_bytes.max(1)).max(1);
+    for (row, count) in multigrain_program::blocks(*rows, rows_each) {
+        go_on(abort)?;
+        let (mut start, mut len) = (vec![0; rest.len() + 1], file.shape().to_vec());
+        (start[0], len[0]) = (row, count);
+        let to = memory.wrapping_add((row * row_bytes) as usize);
+        transfer_block(disk, file, Direction::Read, &start, &len, to).map_err(Error::File)?;
+    }
+    Ok(())
+}
+
 /// Moves a block between a file and dense memory.
 pub(crate) fn transfer_block(
     disk: &Disk,
@@ -262,7 +281,7 @@ pub(crate) fn transfer_block(
     let row = len.last().copied().unwrap_or(1) * file.element().size_bytes();
     let label: Arc<str> = file.path().display().to_string().into();
     let list = TransferList::block(file, direction, start, len, memory, row, label)?;
-    // SAFETY: the memory holds the block (both callers made it for that) and is not touched before the wait is over.
+    // SAFETY: the memory holds the block (the callers made it for that) and is not touched before the wait is over.
     let ticket = unsafe { disk.submit(list) };
     disk.wait(ticket)
 }
