@@ -53,6 +53,10 @@ pub(crate) struct MachineArgs {
     /// Measures nothing: constants stay as they were detected or written
     #[arg(long)]
     pub(crate) assumed: bool,
+    /// Measures also how fast the leaves of these applications are, for `multigrain sim`; without a list, of all that need
+    /// no files
+    #[arg(long, value_name = "APP,..", num_args = 0.., value_delimiter = ',', conflicts_with = "assumed")]
+    pub(crate) leaves: Option<Vec<String>>,
 }
 
 #[derive(clap::Args, Debug)]

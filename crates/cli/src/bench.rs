@@ -21,6 +21,7 @@ mod rounds;
 mod row;
 mod search;
 mod show;
+mod sim;
 mod svg;
 
 use crate::failure::{Failure, say};
@@ -72,6 +73,8 @@ pub(crate) enum Name {
     Multigrain,
     /// Barrier, broadcast, reduce, allreduce among threads; std, hurdles, libgomp, LLVM OpenMP, Open MPI
     Collectives,
+    /// The simulator: an event, a Fourier transform on a thousand nodes
+    Sim,
     /// Published figures beside simulated ones, and their figures drawn; only when it is named
     Papers,
 }
@@ -171,6 +174,7 @@ impl Bench<'_> {
             Name::Papers => Err(Failure::Request("papers has figures of its own: ask for it alone".into())),
             Name::Multigrain => Err(Failure::Request("multigrain has figures of its own: ask for it alone".into())),
             Name::Collectives => collectives::collectives(self),
+            Name::Sim => sim::sim(self),
         }
     }
 }

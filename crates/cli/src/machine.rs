@@ -3,6 +3,7 @@
 use crate::args::MachineArgs;
 use crate::failure::Failure;
 use crate::json;
+use crate::leaves;
 use crate::output::{print, write_whole};
 use multigrain::{Machine, whole};
 use std::path::Path;
@@ -19,6 +20,9 @@ pub(crate) fn machine(args: &MachineArgs) -> Result<(), Failure> {
     let here = is_this_computer(&machine);
     if here && !args.assumed {
         machine = machine.probe()?;
+    }
+    if let Some(apps) = &args.leaves {
+        machine = leaves::measured(machine, apps, here)?;
     }
     if let Some(path) = &args.output {
         write_whole(path, &machine.to_toml())?;

@@ -10,6 +10,7 @@ mod bench;
 mod failure;
 mod interrupt;
 mod json;
+mod leaves;
 mod machine;
 mod output;
 mod phylo;

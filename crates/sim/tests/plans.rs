@@ -1,0 +1,210 @@
+//! Plans in virtual time: every call once, the same bits twice, and times that can be worked out by hand.
+
+use multigrain_machine::{Driver, Edge, LeafRate, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
+use multigrain_plan::testing::{Scale, random_machine, random_program};
+use multigrain_plan::{Body, ChildPlan, Mapping, Op, Plan, PlanError, PlanOptions, Planner};
+use multigrain_program::{Program, Role, Scalars};
+use multigrain_sim::run::{Report, RunError, RunOptions, run};
+use multigrain_trace::{Analysis, Kind, Mode};
+use std::sync::Arc;
+
+const FULL: RunOptions<'_> = RunOptions { mode: Mode::Full, spill: None, program: "test", go_on: None };
+
+fn plan(machine: &Machine, program: &Program) -> Result<Arc<Plan>, PlanError> {
+    let options = PlanOptions { disk_buffer_bytes: 0, simulated: true, ..PlanOptions::default() };
+    Planner::new(machine, Mapping::default(), options).unwrap().plan(program)
+}
+
+/// `x = x * 3 + a` on vectors: 12 bytes moved, 8 touched, two operations an element.
+fn vector(n: u64) -> Program {
+    let mut program = Program::new();
+    let scale = program.task(Scale::<f32, 1>::default());
+    let x = program.array::<f32, 1>("x", [n], Role::InOut).unwrap();
+    let a = program.array::<f32, 1>("a", [n], Role::Input).unwrap();
+    program.call(scale, (x.all(), a.all()), Scalars::new()).unwrap();
+    program
+}
+
+fn processor(overhead_ns: f64) -> Processor {
+    Processor { kind: ProcessorKind::Cpu, flops_per_second: 1e9, call_overhead_ns: overhead_ns, code_bytes: 0 }
+}
+
+/// Main memory above so many children with staging memories of 64 KiB, or cores that share it.
+fn two_levels(edge: Edge, children: usize) -> Machine {
+    let child = Memory::child("child", MemoryId(0), children, 64 << 10, edge).with_processor(processor(0.0));
+    Machine::new("two levels", "", vec![Memory::root("dram", 1 << 40), child]).unwrap()
+}
+
+/// Leaves that one execution of a plan executes.
+fn leaves(plan: &Plan) -> u64 {
+    let of = |call: &u32| match &plan.classes[*call as usize].body {
+        Body::Leaf { .. } => 1,
+        Body::Inner(inner) => leaves(inner),
+    };
+    plan.class_of.iter().map(of).sum()
+}
+
+#[test]
+fn random_plans_end_with_every_call_executed_and_twice_the_same_bits() {
+    let mut simulated = 0;
+    for seed in 0..120 {
+        let machine = random_machine(seed);
+        let Ok(plan) = plan(&machine, &random_program(seed)) else { continue };
+        simulated += 1;
+        let report = run(&plan, &machine, FULL).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        let trace = report.trace.as_ref().unwrap();
+        let executed = trace.records.iter().filter(|r| r.kind == Kind::Leaf).count() as u64;
+        assert_eq!(executed, leaves(&plan), "seed {seed}");
+        let moved = trace.records.iter().filter(|r| r.kind == Kind::Transfer && r.index == 0).count() as u64;
+        assert_eq!(moved, plan.traffic.transfers, "seed {seed}");
+        let parts = &report.breakdown;
+        let sum = parts.leaf_seconds + parts.waited_seconds() + parts.overhead_seconds;
+        assert!((sum / parts.worker_seconds() - 1.0).abs() < 1e-9, "seed {seed}: {parts:?}");
+        // What each worker did never overlaps.
+        for worker in 0..machine.workers() as u32 {
+            let mut end = 0;
+            for record in trace.records.iter().filter(|r| r.worker == worker && r.kind.is_activity() && r.ticks() > 0) {
+                assert!(record.start >= end, "seed {seed}: {record:?} begins before {end}");
+                end = record.end;
+            }
+            assert!(end <= trace.stop(), "seed {seed}");
+        }
+        Analysis::of(trace, 3);
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        trace.write(&mut first).unwrap();
+        run(&plan, &machine, FULL).unwrap().trace.unwrap().write(&mut second).unwrap();
+        assert!(first == second, "seed {seed}: the traces differ");
+    }
+    assert!(simulated > 60, "{simulated}");
+}
+
+fn seconds(machine: &Machine, program: &Program) -> Report {
+    run(&plan(machine, program).unwrap(), machine, RunOptions { mode: Mode::Totals, ..FULL }).unwrap()
+}
+
+fn near(found: f64, expected: f64, share: f64) {
+    assert!((found / expected - 1.0).abs() < share, "{found} s instead of {expected} s");
+}
+
+#[test]
+fn cores_share_the_memory_and_compute_at_their_own_rate() {
+    let n = 1_000_000;
+    let work = 2.0 * n as f64 / 1e9;
+    for cores in [1, 2, 5] {
+        // Touching 8 bytes an element at 8 GB/s for all takes as long however many share it.
+        let machine = two_levels(Edge::new(Driver::Shared, 8e9, 0.0), cores);
+        let touch = 1e-3 * n as f64 / 1e6;
+        near(seconds(&machine, &vector(n)).seconds, touch + work / cores as f64, 0.02);
+        // With a rate of its own, the leaf takes that: 4e9 operations a second, at most 3 GB/s for one.
+        let leaf = LeafRate {
+            task: "scale".into(),
+            flops_per_second: Some(4e9),
+            bytes_per_second: Some(3e9),
+            call_overhead_ns: None,
+            source: None,
+        };
+        let machine = machine.with("child", |memory| memory.leaves.push(leaf)).unwrap();
+        let touch = 8.0 * n as f64 / (3e9 * cores as f64).min(8e9);
+        near(seconds(&machine, &vector(n)).seconds, touch + work / 4.0 / cores as f64, 0.02);
+    }
+}
+
+#[test]
+fn transfers_overlap_with_leaves_where_the_hardware_moves_them() {
+    let n = 4_000_000;
+    let rules = TransferRules { in_flight_max: Some(16), ..TransferRules::default() };
+    let copying = Edge::new(Driver::Local, 8e9, 0.0);
+    let (moving, computing) = (12.0 * n as f64 / 8e9, 2.0 * n as f64 / 1e9);
+    // One child: 6 ms of moving behind 8 ms of computing, or before it.
+    let hidden = seconds(&two_levels(Edge { rules, ..copying }, 1), &vector(n));
+    let touching = 8.0 * n as f64 / (10.0 * 8e9);
+    near(hidden.seconds, computing + touching, 0.03);
+    let shown = seconds(&two_levels(copying, 1), &vector(n));
+    near(shown.seconds, computing + touching + moving, 0.05);
+    near(shown.breakdown.waited_seconds(), moving, 0.05);
+    // Eight children: moving takes longest.
+    near(seconds(&two_levels(Edge { rules, ..copying }, 8), &vector(n)).seconds, moving, 0.1);
+}
+
+#[test]
+fn a_cluster_moves_all_but_what_lies_on_the_node_already() {
+    let n = 64_000_000;
+    let edge = Edge::new(Driver::Mpi, 4e9, 1000.0);
+    let node = |count| {
+        let memories = vec![
+            Memory::root("cluster", 1 << 40),
+            Memory::child("node", MemoryId(0), count, 1 << 30, edge),
+            Memory::child("core", MemoryId(1), 1, 1 << 20, Edge::new(Driver::Shared, 1e12, 0.0))
+                .with_processor(Processor { flops_per_second: 1e12, ..processor(0.0) }),
+        ];
+        Machine::new("cluster", "", memories).unwrap()
+    };
+    // Down 8 bytes an element and up 4, at the same time, each node over its own port.
+    let report = seconds(&node(4), &vector(n));
+    let down = 8.0 * n as f64 * 0.75 / 4e9;
+    assert!(report.seconds >= down && report.seconds < 1.7 * down, "{} {down}", report.seconds);
+    // One node has everything.
+    assert!(seconds(&node(1), &vector(n)).seconds < 0.1 * down);
+}
+
+/// The same plan on a machine that is twice as fast in everything takes half the time.
+#[test]
+fn time_scales_with_the_machine() {
+    for seed in 0..40 {
+        let machine = random_machine(seed);
+        if machine.memories().iter().any(|m| m.edge.is_some_and(|e| e.driver == Driver::Disk)) {
+            continue; // What disks cost besides their constants does not scale.
+        }
+        let Ok(plan) = plan(&machine, &random_program(seed)) else { continue };
+        let mut fast = machine.clone();
+        for name in machine.memories().iter().map(|m| m.name.clone()) {
+            fast = fast
+                .with(&name, |memory| {
+                    if let Some(edge) = &mut memory.edge {
+                        edge.read_bytes_per_second *= 2.0;
+                        edge.write_bytes_per_second *= 2.0;
+                        edge.latency_ns /= 2.0;
+                    }
+                    if let Some(processor) = &mut memory.processor {
+                        processor.flops_per_second *= 2.0;
+                        processor.call_overhead_ns /= 2.0;
+                    }
+                })
+                .unwrap();
+        }
+        let time = |machine| run(&plan, machine, FULL).unwrap().seconds;
+        let (slow, fast) = (time(&machine), time(&fast));
+        assert!((slow / fast - 2.0).abs() < 1e-4, "seed {seed}: {slow} {fast}");
+    }
+}
+
+#[test]
+fn what_cannot_be_simulated_is_refused() {
+    let machine = two_levels(Edge::new(Driver::Shared, 1e9, 0.0), 2);
+    let good = plan(&machine, &vector(1000)).unwrap();
+    let other = machine.with_count("child", 3).unwrap();
+    let error = run(&good, &other, FULL).unwrap_err();
+    assert!(matches!(error, RunError::OtherMachine { planned: 2, found: 3, .. }), "{error}");
+    // A child that waits for a signal that nobody gives.
+    let mut stuck = Plan::clone(&good);
+    stuck.balanced = false;
+    stuck.children = vec![
+        ChildPlan { ops: vec![Op::Wait { child: 1, signals: 1 }], ..ChildPlan::default() },
+        ChildPlan { ops: vec![], ..ChildPlan::default() },
+    ];
+    assert!(matches!(run(&stuck, &machine, FULL), Err(RunError::Stuck)));
+    // Rows of 33 floats over an edge that moves units of 16 bytes.
+    let rules = TransferRules { alignment_bytes: 16, strict: true, ..TransferRules::default() };
+    let strict = two_levels(Edge { rules, ..Edge::new(Driver::Local, 1e9, 0.0) }, 1);
+    let mapping = Mapping::parse("[scale.child]\nd0 = 33\n", "test").unwrap();
+    let odd = Planner::new(&strict, mapping, PlanOptions::default()).unwrap().plan(&vector(99)).unwrap();
+    let error = run(&odd, &strict, FULL).unwrap_err();
+    assert!(matches!(error, RunError::Rule { .. }), "{error}");
+    for part in ["machine two levels", "block x[33..66]", "unit of 16"] {
+        assert!(error.to_string().contains(part), "{error}");
+    }
+    // Whoever started it may end it.
+    let ended = RunOptions { go_on: Some(&|| false), ..FULL };
+    let long = plan(&machine, &vector(1000)).unwrap();
+    assert!(run(&long, &machine, ended).is_ok(), "too short to look");
+}
