@@ -11,20 +11,22 @@ use multigrain_store::{
 use support::*;
 
 const SHAPE: [u64; 2] = [150, 333];
+/// What a run writes, as (start, length): whole blocks with odd ends, and rows that share their blocks.
+const WRITTEN: [([u64; 2], [u64; 2]); 3] = [([0, 0], [140, 333]), ([140, 0], [10, 100]), ([140, 100], [10, 233])];
 
-/// A small run: reads an input, writes it in two unaligned halves to an output beside a journal, publishes.
+/// A small run: reads an input, writes it in unaligned parts to an output beside a journal, publishes.
 fn run(disk: &Disk, scratch: &Scratch) -> Result<(), StoreError> {
     let input = disk.open_npy(scratch.path("in.npy"))?;
     let bytes = read_all(disk, &input)?;
     let output = disk.create_npy(scratch.path("out.npy"), ElementType::F32, &SHAPE, false)?;
-    let written = write_halves(disk, scratch, &output, &bytes);
+    let written = write_parts(disk, scratch, &output, &bytes);
     if written.is_err() {
         disk.discard(&output);
     }
     written
 }
 
-fn write_halves(
+fn write_parts(
     disk: &Disk,
     scratch: &Scratch,
     output: &multigrain_store::ArrayFile,
@@ -33,17 +35,14 @@ fn write_halves(
     let name = Journal::path_for(&scratch.path("out.npy"));
     let mut journal = Journal::create(disk, &name, &[("shape", 7)])?;
     let mut steps = || {
-        for half in 0..2u64 {
-            let column = half * 100;
-            let len = [100, 233][half as usize];
-            let memory = bytes.as_ptr().cast_mut().wrapping_add(column as usize * 4);
-            let (start, len) = ([0, column], [SHAPE[0], len]);
-            let list =
-                TransferList::block(output, Direction::Write, &start, &len, memory, SHAPE[1] * 4, "half".into())?;
+        for (number, (start, len)) in WRITTEN.iter().enumerate() {
+            let first = (start[0] * SHAPE[1] + start[1]) as usize * 4;
+            let memory = bytes.as_ptr().cast_mut().wrapping_add(first);
+            let list = TransferList::block(output, Direction::Write, start, len, memory, SHAPE[1] * 4, "part".into())?;
             // SAFETY: the bytes outlive the wait.
             disk.wait(unsafe { disk.submit(list) })?;
             disk.sync(output)?;
-            journal.append(disk, &[Record { kind: 1, a: half, b: 0 }])?;
+            journal.append(disk, &[Record { kind: 1, a: number as u64, b: 0 }])?;
         }
         disk.publish(output)
     };
