@@ -22,17 +22,22 @@ const CALLS_MAX: u64 = 1 << 20;
 /// How many candidates of a class with many sub-calls are looked at before all of them are.
 const PROBES: usize = 24;
 /// How many candidates are planned in earnest, at most and at least.
-const FINALISTS: usize = 96;
+const FINALISTS: usize = 128;
 const FINALISTS_MIN: usize = 8;
 /// Between the two, planning goes on until so many sub-calls have been planned: those who wait for work that takes half
 /// a second should not wait a tenth of one for its plan.
-const CALLS_PLANNED: u64 = 8192;
+const CALLS_PLANNED: u64 = 12288;
 
 /// Candidates whose first plan costs at most so many times the best are planned with every order and depth.
 const NEAR: f64 = 1.1;
+/// At most [`FINALISTS_MIN`] of them, and so many that cost more and move less.
+const LEANEST: usize = 4;
 
 /// Weight of the bytes moved in the first look, beside the time they are hidden in.
 const STREAMING_SHARE: f64 = 0.5;
+
+/// Prices this close may be the other way round in fact: then the plan that moves least is better.
+const CLOSE: f64 = 1.02;
 
 /// Prices and bytes this close are equal; then smaller blocks are better, whose transfers overlap more evenly.
 const EQUAL: f64 = 1.01;
@@ -101,8 +106,9 @@ pub(crate) fn choose(
                 if first > 0 && fitting.is_empty() {
                     break;
                 }
-                for (calls, tunables) in class.iter().skip(first).step_by(step) {
-                    let candidate = look(facts, &scope, tunables.clone(), *calls);
+                let looked_at: Vec<&(u64, Tunables)> = class.iter().skip(first).step_by(step).collect();
+                let look = |(calls, tunables): &&(u64, Tunables)| look(facts, &scope, tunables.clone(), *calls);
+                for candidate in in_parallel(&looked_at, look) {
                     let fits = candidate.footprint + candidate.reserved <= facts.total_bytes || !facts.stages();
                     if fits && candidate.partials <= facts.own_partials_bytes_max {
                         if candidate.lawful || !lawful {
@@ -336,31 +342,46 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
     Candidate { tunables, calls, footprint, reserved, partials: split.temporary_bytes(scope), guess, lawful }
 }
 
-fn finals(facts: &EdgeFacts<'_>, scope: &Scope, fitting: Vec<Candidate>, depth_max: usize) -> Option<Tunables> {
+fn finals(facts: &EdgeFacts<'_>, scope: &Scope, mut fitting: Vec<Candidate>, depth_max: usize) -> Option<Tunables> {
     let plan = |candidate: &Candidate, thorough: bool| -> Option<(f64, u64)> {
         let split = split_with(scope, &candidate.tunables);
         let draft: Draft = draft(facts, &split, depth_max, thorough, &[]).ok()?;
         Some((draft.price(), draft.bytes()))
     };
-    let mut planned: Vec<((f64, u64), Candidate)> = Vec::new();
     let mut calls = 0;
-    for (number, candidate) in fitting.into_iter().enumerate() {
-        if (number >= FINALISTS || (number >= FINALISTS_MIN && calls >= CALLS_PLANNED)) && !planned.is_empty() {
-            break;
-        }
+    let few = fitting.iter().enumerate().take_while(|(number, candidate)| {
+        let goes_on = *number < FINALISTS_MIN || (*number < FINALISTS && calls < CALLS_PLANNED);
         calls += candidate.calls;
-        planned.extend(plan(&candidate, false).map(|found| (found, candidate)));
+        goes_on
+    });
+    let few = few.count();
+    let found = in_parallel(&fitting[..few], |candidate| plan(candidate, false));
+    let mut rest = fitting.split_off(few).into_iter();
+    let mut planned: Vec<((f64, u64), Candidate)> =
+        found.into_iter().zip(fitting).filter_map(|(found, candidate)| Some((found?, candidate))).collect();
+    if planned.is_empty() {
+        // The next that can be planned at all.
+        planned.extend(rest.find_map(|candidate| Some((plan(&candidate, false)?, candidate))));
     }
     planned.sort_by(|a, b| a.0.0.total_cmp(&b.0.0));
     if facts.stages() {
         let near = planned.first()?.0.0 * NEAR;
         planned.retain(|(found, _)| found.0 <= near);
-        planned.truncate(FINALISTS_MIN);
-        for (found, candidate) in &mut planned {
-            *found = plan(candidate, true).unwrap_or(*found);
+        // The cheapest, and of the others those that move least.
+        let mut others = planned.split_off(planned.len().min(FINALISTS_MIN));
+        others.sort_by_key(|((_, bytes), _)| *bytes);
+        planned.extend(others.into_iter().take(LEANEST));
+        let thorough = in_parallel(&planned, |(_, candidate)| plan(candidate, true));
+        for ((found, _), thorough) in planned.iter_mut().zip(thorough) {
+            *found = thorough.unwrap_or(*found);
         }
     }
-    let (price, bytes) = planned.iter().map(|(found, _)| *found).min_by(|a, b| a.0.total_cmp(&b.0))?;
+    let lowest = planned.iter().map(|(found, _)| found.0).min_by(f64::total_cmp)?;
+    let close = planned.iter().map(|(found, _)| *found).filter(|found| found.0 <= lowest * CLOSE);
+    let least = close.clone().map(|found| found.1).min()?;
+    // The cheapest of those that move about as little as any.
+    let leanest = close.filter(|found| found.1 as f64 <= least as f64 * EQUAL);
+    let (price, bytes) = leanest.min_by(|a, b| a.0.total_cmp(&b.0))?;
     planned.retain(|(found, _)| found.0 <= price * EQUAL && found.1 as f64 <= bytes as f64 * EQUAL);
     if facts.stages() {
         planned.into_iter().min_by_key(|(_, c)| c.footprint).map(|(_, c)| c.tunables)
@@ -368,6 +389,26 @@ fn finals(facts: &EdgeFacts<'_>, scope: &Scope, fitting: Vec<Candidate>, depth_m
         planned.into_iter().min_by(|a, b| a.0.0.total_cmp(&b.0.0)).map(|(_, c)| c.tunables)
     }
 }
+
+/// Applies a function to every item on all processors; the results are in the order of the items.
+fn in_parallel<T: Sync, R: Send>(items: &[T], apply: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let workers = std::thread::available_parallelism().map_or(1, |n| n.get()).min(items.len() / ITEMS_EACH_MIN);
+    if workers < 2 {
+        return items.iter().map(apply).collect();
+    }
+    // Taken in turns: neighbours cost about the same.
+    let share = |worker: usize| items.iter().skip(worker).step_by(workers).map(&apply).collect::<Vec<R>>();
+    let mut shares: Vec<std::vec::IntoIter<R>> = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..workers).map(|worker| scope.spawn(move || share(worker))).collect();
+        let mine = share(0);
+        let joined = others.into_iter().map(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        std::iter::once(mine).chain(joined).map(Vec::into_iter).collect()
+    });
+    (0..items.len()).filter_map(|at| shares[at % workers].next()).collect()
+}
+
+/// Fewer items than this are not worth a thread.
+const ITEMS_EACH_MIN: usize = 4;
 
 #[cfg(test)]
 mod tests {
