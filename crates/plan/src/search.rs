@@ -401,7 +401,8 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], apply: impl Fn(&T) -> R + Sync) ->
     let mut shares: Vec<std::vec::IntoIter<R>> = std::thread::scope(|scope| {
         let others: Vec<_> = (1..workers).map(|worker| scope.spawn(move || share(worker))).collect();
         let mine = share(0);
-        let joined = others.into_iter().map(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        let joined =
+            others.into_iter().map(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         std::iter::once(mine).chain(joined).map(Vec::into_iter).collect()
     });
     (0..items.len()).filter_map(|at| shares[at % workers].next()).collect()
