@@ -127,24 +127,21 @@ fn least_squares(samples: &[&Sample], columns: &[usize]) -> Option<Vec<f64>> {
     for sample in samples {
         let x: Vec<f64> = columns.iter().zip(&scale).map(|(c, s)| row(sample)[*c] / sample.seconds / s).collect();
         for i in 0..n {
-            for j in 0..n {
-                matrix[i][j] += weight(sample) * x[i] * x[j];
-            }
-            matrix[i][n] += weight(sample) * x[i];
+            let row = &mut matrix[i];
+            row.iter_mut().zip(&x).for_each(|(value, other)| *value += weight(sample) * x[i] * other);
+            row[n] += weight(sample) * x[i];
         }
     }
     for i in 0..n {
         let pivot = (i..n).max_by(|a, b| matrix[*a][i].abs().total_cmp(&matrix[*b][i].abs()))?;
         matrix.swap(i, pivot);
-        let largest = matrix[i][i];
-        if largest.abs() < 1e-9 * weight_sum(samples) {
+        let pivot = matrix[i].clone();
+        if pivot[i].abs() < 1e-9 * weight_sum(samples) {
             return None;
         }
-        for j in i + 1..n {
-            let factor = matrix[j][i] / largest;
-            for k in i..=n {
-                matrix[j][k] -= factor * matrix[i][k];
-            }
+        for row in &mut matrix[i + 1..] {
+            let factor = row[i] / pivot[i];
+            row.iter_mut().zip(&pivot).skip(i).for_each(|(value, of_pivot)| *value -= factor * of_pivot);
         }
     }
     let mut solution = vec![0.0; n];

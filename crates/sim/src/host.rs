@@ -4,11 +4,13 @@
 //! parts, and sleeps again unless it is given the next burst at that very instant. The hardware threads of a core slow
 //! each other down: the speed of each depends on how many of them are busy.
 
+mod fair;
 mod scheduler;
 
 use crate::time::Time;
-use scheduler::RunQueue;
+pub use fair::{Fair, WEIGHT_USUAL};
 pub use scheduler::Scheduler;
+use scheduler::{Pick, RunQueue};
 
 /// A host of a [`crate::Simulation`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,6 +67,8 @@ enum What {
     End,
     /// The scheduler looks.
     Tick,
+    /// An idle hardware thread looks for work elsewhere.
+    Balance,
 }
 
 struct Thread<E> {
@@ -94,6 +98,8 @@ struct Cpu {
     turn: u64,
     /// A new timer of the scheduler is wanted.
     tick_wanted: bool,
+    /// A timer is set for when it looks for work elsewhere.
+    balances: bool,
 }
 
 pub(crate) struct HostState<E> {
@@ -169,6 +175,13 @@ impl<E> HostState<E> {
     pub(crate) fn ring(&mut self, timer: Timer, now: Time) -> Option<E> {
         let index = timer.cpu as usize;
         let cpu = &mut self.cpus[index];
+        if timer.what == What::Balance {
+            cpu.balances = false;
+            if cpu.current.is_none() {
+                self.queue.balance(index);
+            }
+            return None;
+        }
         let count = if timer.what == What::Tick { cpu.turn } else { cpu.count };
         if count != timer.count {
             return None;
@@ -187,12 +200,13 @@ impl<E> HostState<E> {
                 cpu.rate = 0.0;
                 self.threads[cpu.current? as usize].done.take()
             }
+            What::Balance => None,
             What::Tick => {
                 self.charge(index, now);
                 let current = self.cpus[index].current?;
                 self.cpus[index].tick_wanted = true;
                 // A burst that ends at this instant is not cut.
-                if self.threads[current as usize].left > 0.0 && self.queue.tick(index, current, now) {
+                if self.threads[current as usize].left > 0.0 && self.queue.tick(index, current) {
                     self.preempt(index);
                 }
                 None
@@ -238,12 +252,11 @@ impl<E> HostState<E> {
             for cpu in 0..self.cpus.len() {
                 self.charge(cpu, now);
             }
-            let running: Vec<Option<u32>> = self.cpus.iter().map(|c| c.current).collect();
-            if let Some(cpu) = self.queue.wake(index, &running, self.host.speeds.len()) {
+            if let Some(cpu) = self.queue.wake(index) {
                 self.preempt(cpu);
             }
         }
-        while let Some((cpu, index)) = self.next_assignment() {
+        while let Some(Pick { cpu, thread: index }) = self.next_assignment() {
             let at = &mut self.cpus[cpu];
             at.current = Some(index);
             at.turn += 1;
@@ -262,12 +275,21 @@ impl<E> HostState<E> {
             }
             at.last = Some(index);
         }
+        for cpu in 0..self.cpus.len() {
+            if self.cpus[cpu].current.is_none()
+                && !self.cpus[cpu].balances
+                && let Some(wait) = self.queue.balance_after(cpu)
+            {
+                self.cpus[cpu].balances = true;
+                timers.push((now + wait, Timer { host, cpu: cpu as u32, count: 0, what: What::Balance }));
+            }
+        }
         self.set_rates(now, host, &mut timers);
         timers
     }
 
     /// The next idle hardware thread for which there is something to do: one of the core with the least to do.
-    fn next_assignment(&mut self) -> Option<(usize, u32)> {
+    fn next_assignment(&mut self) -> Option<Pick> {
         let siblings = self.host.speeds.len();
         let mut idle: Vec<(usize, usize)> = (0..self.cpus.len())
             .filter(|c| self.cpus[*c].current.is_none())
@@ -291,7 +313,7 @@ impl<E> HostState<E> {
         for cpu in 0..self.cpus.len() {
             let Some(index) = self.cpus[cpu].current else { continue };
             if std::mem::take(&mut self.cpus[cpu].tick_wanted)
-                && let Some(wait) = self.queue.tick_after(now)
+                && let Some(wait) = self.queue.tick_after()
             {
                 let at = &mut self.cpus[cpu];
                 at.turn += 1;

@@ -34,7 +34,7 @@ mod simulation;
 mod time;
 
 pub use dma::{Dma, DmaId, Transfer};
-pub use host::{Host, HostId, HostUse, Scheduler, ThreadId};
+pub use host::{Fair, Host, HostId, HostUse, Scheduler, ThreadId, WEIGHT_USUAL};
 pub use network::LinkId;
 pub use random::Random;
 pub use server::{Disk, DiskId, ServerId};

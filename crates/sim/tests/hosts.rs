@@ -1,6 +1,6 @@
 //! Hosts, servers and disks against what can be worked out by hand.
 
-use multigrain_sim::{Disk, Host, Scheduler, Simulation, ThreadId, Time};
+use multigrain_sim::{Disk, Fair, Host, Scheduler, Simulation, ThreadId, Time};
 
 fn ms(ms: f64) -> Time {
     Time::from_seconds(ms * 1e-3)
@@ -169,4 +169,68 @@ fn servers_and_disks_serve_in_order() {
     let expected = [(0, 1.0), (1, 3.0), (2, 100.1), (3, 200.2), (4, 313.0), (5, 413.1)];
     assert_eq!(ends, expected.map(|(event, end)| (event, ms(end))));
     assert_eq!(sim.busy(server), ms(3.0));
+}
+
+/// One hardware thread with the fair scheduler and round numbers.
+fn fair(cpus: usize) -> Host {
+    let fair =
+        Fair { latency: ms(20.0), granularity: ms(4.0), wakeup_granularity: ms(10.0), tick: ms(4.0), balance: ms(1.0) };
+    Host { cores: cpus, speeds: vec![1.0], switch: Time::ZERO, scheduler: Scheduler::Fair(fair) }
+}
+
+#[test]
+fn the_fair_scheduler_gives_time_by_weight() {
+    // Two that compute for ever, one twice as heavy: after a while it has had twice the time.
+    let mut sim = Simulation::new();
+    let host = sim.host(fair(1));
+    let threads = [sim.thread(host, 1024), sim.thread(host, 2048)];
+    for thread in threads {
+        sim.compute(thread, ms(1e6), 0);
+    }
+    sim.at(ms(6000.0), 1);
+    assert_eq!(sim.next(), Some(1));
+    let had = threads.map(|thread| sim.thread_time(thread).seconds());
+    assert!((had[1] / had[0] - 2.0).abs() < 0.02, "{had:?}");
+    assert!((had[0] + had[1] - 6.0).abs() < 1e-9);
+    // Three of one weight: slices of a third of 20 ms end at the next tick of 4 ms, so turns are of 8 ms.
+    let (all, used) = ends(fair(1), 3, ms(80.0));
+    assert!(all.iter().all(|end| *end > ms(200.0) && *end <= ms(240.0)), "{all:?}");
+    assert!(used.running == ms(240.0) && (29..=30).contains(&used.switches), "{used:?}");
+}
+
+#[test]
+fn who_slept_takes_the_processor_from_who_computed() {
+    let mut sim = Simulation::new();
+    let host = sim.host(fair(1));
+    let threads = [sim.thread(host, 1024), sim.thread(host, 1024)];
+    // The second has its turn and sleeps; the first computes on for 100 ms, then the second wakes and runs at once.
+    sim.compute(threads[1], ms(1.0), 1);
+    sim.at(ms(101.0), 2);
+    assert_eq!((sim.next(), sim.now()), (Some(1), ms(1.0)));
+    sim.compute(threads[0], ms(1000.0), 0);
+    assert_eq!((sim.next(), sim.now()), (Some(2), ms(101.0)));
+    sim.compute(threads[1], ms(1.0), 1);
+    assert_eq!((sim.next(), sim.now()), (Some(1), ms(102.0)));
+    // It has the processor until it has caught up; then the other has a turn before it is done.
+    sim.at(ms(103.0), 2);
+    assert_eq!(sim.next(), Some(2));
+    sim.compute(threads[1], ms(30.0), 1);
+    sim.next();
+    assert!(sim.now() > ms(133.0), "{}", sim.now());
+}
+
+#[test]
+fn idle_hardware_threads_take_work_from_others() {
+    // Four on two: two each; when both of one queue are done, it takes one of the other's.
+    let (all, used) = ends(fair(2), 4, ms(100.0));
+    let last = all.into_iter().max().unwrap();
+    assert!(last >= ms(200.0) && last < ms(210.0), "{last}");
+    assert_eq!(used.running, ms(400.0));
+    // Three: the odd one is passed on, so that none of the two hardware threads idles long.
+    let (all, _) = ends(fair(2), 3, ms(100.0));
+    let last = all.into_iter().max().unwrap();
+    assert!(last >= ms(150.0) && last <= ms(201.0), "{last}");
+    // The published constants: two hardware threads double those of one.
+    assert_eq!(Fair::linux_2_6_24(2).latency, ms(40.0));
+    assert_eq!(Fair::linux_2_6_24(1).wakeup_granularity, ms(10.0));
 }

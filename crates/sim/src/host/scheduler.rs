@@ -1,5 +1,6 @@
 //! How an operating system shares hardware threads: which thread next, and when to look again.
 
+use super::fair::{Fair, FairQueues};
 use crate::time::Time;
 use std::collections::VecDeque;
 
@@ -14,59 +15,116 @@ pub enum Scheduler {
         /// Length of a turn.
         quantum: Time,
     },
+    /// Linux's SCHED_NORMAL: see [`Fair`].
+    Fair(Fair),
 }
 
 /// Threads that wait for a hardware thread, and what decides among them.
-pub(crate) struct RunQueue {
-    quantum: Option<Time>,
-    waiting: VecDeque<u32>,
+pub(super) enum RunQueue {
+    /// One queue for all.
+    Turns { quantum: Option<Time>, waiting: VecDeque<u32> },
+    /// A queue for each hardware thread.
+    Fair(FairQueues),
+}
+
+/// A thread gets a hardware thread.
+pub(super) struct Pick {
+    pub(super) cpu: usize,
+    pub(super) thread: u32,
 }
 
 impl RunQueue {
-    pub(crate) fn new(scheduler: &Scheduler, _cpus: usize) -> RunQueue {
-        let quantum = match scheduler {
-            Scheduler::Fifo => None,
-            Scheduler::RoundRobin { quantum } => Some((*quantum).max(Time::from_ps(1))),
-        };
-        RunQueue { quantum, waiting: VecDeque::new() }
+    pub(super) fn new(scheduler: &Scheduler, cpus: usize) -> RunQueue {
+        let turns = |quantum| RunQueue::Turns { quantum, waiting: VecDeque::new() };
+        match scheduler {
+            Scheduler::Fifo => turns(None),
+            Scheduler::RoundRobin { quantum } => turns(Some((*quantum).max(Time::from_ps(1)))),
+            Scheduler::Fair(fair) => RunQueue::Fair(FairQueues::new(*fair, cpus)),
+        }
     }
 
     /// One more thread, asleep.
-    pub(crate) fn add(&mut self, _weight: u32) {}
+    pub(super) fn add(&mut self, weight: u32) {
+        if let RunQueue::Fair(fair) = self {
+            fair.add(weight);
+        }
+    }
 
     /// A thread had a hardware thread for so long.
-    pub(crate) fn ran(&mut self, _cpu: usize, _thread: u32, _time: Time) {}
+    pub(super) fn ran(&mut self, cpu: usize, thread: u32, time: Time) {
+        if let RunQueue::Fair(fair) = self {
+            fair.ran(cpu, thread, time);
+        }
+    }
 
     /// The thread that a hardware thread has goes to sleep.
-    pub(crate) fn sleeps(&mut self, _cpu: usize, _thread: u32) {}
+    pub(super) fn sleeps(&mut self, cpu: usize, thread: u32) {
+        if let RunQueue::Fair(fair) = self {
+            fair.sleeps(cpu, thread);
+        }
+    }
 
     /// A sleeping thread wants to run. Gives the hardware thread that is to be taken from another for it, if any.
-    pub(crate) fn wake(&mut self, thread: u32, _running: &[Option<u32>], _siblings: usize) -> Option<usize> {
-        self.waiting.push_back(thread);
-        None
+    pub(super) fn wake(&mut self, thread: u32) -> Option<usize> {
+        match self {
+            RunQueue::Turns { waiting, .. } => {
+                waiting.push_back(thread);
+                None
+            }
+            RunQueue::Fair(fair) => fair.wake(thread),
+        }
     }
 
     /// A thread was made to give up its hardware thread.
-    pub(crate) fn put_back(&mut self, _cpu: usize, thread: u32) {
-        self.waiting.push_back(thread);
+    pub(super) fn put_back(&mut self, cpu: usize, thread: u32) {
+        match self {
+            RunQueue::Turns { waiting, .. } => waiting.push_back(thread),
+            RunQueue::Fair(fair) => fair.put_back(cpu, thread),
+        }
     }
 
     /// A thread for one of the idle hardware threads, which come with the load of their cores, best first. `last` is what
     /// each had last; a thread goes where it was if that is as good.
-    pub(crate) fn pick(&mut self, idle: &[(usize, usize)], last: &[Option<u32>]) -> Option<(usize, u32)> {
-        let thread = self.waiting.pop_front()?;
-        let (load, first) = idle[0];
-        let same = idle.iter().find(|(l, cpu)| *l == load && last[*cpu] == Some(thread));
-        Some((same.map_or(first, |(_, cpu)| *cpu), thread))
+    pub(super) fn pick(&mut self, idle: &[(usize, usize)], last: &[Option<u32>]) -> Option<Pick> {
+        match self {
+            RunQueue::Turns { waiting, .. } => {
+                let thread = waiting.pop_front()?;
+                let &(load, first) = idle.first()?;
+                let same = idle.iter().find(|(l, cpu)| *l == load && last[*cpu] == Some(thread));
+                Some(Pick { cpu: same.map_or(first, |(_, cpu)| *cpu), thread })
+            }
+            RunQueue::Fair(fair) => fair.pick(idle),
+        }
     }
 
     /// When to look at a hardware thread again that was given away or looked at now.
-    pub(crate) fn tick_after(&self, _now: Time) -> Option<Time> {
-        self.quantum
+    pub(super) fn tick_after(&self) -> Option<Time> {
+        match self {
+            RunQueue::Turns { quantum, .. } => *quantum,
+            RunQueue::Fair(fair) => Some(fair.tick_after()),
+        }
     }
 
     /// Looks: whether the thread has to give up its hardware thread.
-    pub(crate) fn tick(&mut self, _cpu: usize, _thread: u32, _now: Time) -> bool {
-        !self.waiting.is_empty()
+    pub(super) fn tick(&mut self, cpu: usize, thread: u32) -> bool {
+        match self {
+            RunQueue::Turns { waiting, .. } => !waiting.is_empty(),
+            RunQueue::Fair(fair) => fair.tick(cpu, thread),
+        }
+    }
+
+    /// When an idle hardware thread looks for work that waits for another one, if there is some.
+    pub(super) fn balance_after(&self, cpu: usize) -> Option<Time> {
+        match self {
+            RunQueue::Turns { .. } => None,
+            RunQueue::Fair(fair) => fair.balance_after(cpu),
+        }
+    }
+
+    /// It looks.
+    pub(super) fn balance(&mut self, cpu: usize) {
+        if let RunQueue::Fair(fair) = self {
+            fair.balance(cpu);
+        }
     }
 }
