@@ -10,8 +10,9 @@ macro_rules! shipped {
     };
 }
 
-/// Name and text of each shipped machine: this computer first, then the machines of the runtime paper.
-const SHIPPED: [(&str, &str); 12] = shipped![
+/// Name and text of each shipped machine: this computer first, then the machines of the runtime paper, then
+/// larger ones.
+const SHIPPED: [(&str, &str); 15] = shipped![
     "local",
     "disk",
     "disk+local",
@@ -24,6 +25,9 @@ const SHIPPED: [(&str, &str); 12] = shipped![
     "cluster-of-smps",
     "disk+ps3",
     "cluster-of-ps3s",
+    "server",
+    "gpu-server",
+    "thousand-nodes",
 ];
 
 impl Machine {

@@ -128,11 +128,13 @@ impl EdgeHardware {
         self.edge.driver == Driver::Local && self.engines.is_empty()
     }
 
-    /// What moving a block needs, in a child whose staging memory is that large, to be shared by `workers`.
+    /// What moving a block needs, in a child whose staging memory is that large, to be shared by `workers`. `divided`:
+    /// no element of the array is used by two children.
     pub(super) fn load(
         &self,
         region: &Region,
         array: &ArrayDecl,
+        divided: bool,
         way: Direction,
         staging: u64,
         workers: usize,
@@ -172,8 +174,10 @@ impl EdgeHardware {
                 Load { bytes: carried, time: Time::ZERO, stolen: Time::ZERO }
             }
             Wire::Network(_) => {
-                // An array of a cluster's aggregate memory lies in equal parts on all nodes, so that much is here already.
+                // An array of a cluster's aggregate memory lies where it is used, if every element is used by one node
+                // only, else in equal parts on all nodes, so that much is here already.
                 let share = match edge.driver {
+                    Driver::Mpi if divided => 0.0,
                     Driver::Mpi => 1.0 - 1.0 / self.count as f64,
                     _ => 1.0,
                 };

@@ -8,8 +8,10 @@ use crate::dma::Transfer;
 use crate::network::LinkId;
 use crate::simulation::Simulation;
 use crate::time::Time;
+use multigrain_machine::Driver;
 use multigrain_plan::names::Names;
 use multigrain_plan::{Body, CallClass, ChildPlan, Op, Plan};
+use multigrain_program::Region;
 use multigrain_trace::{Idleness, Kind, NO_INDEX, NO_SUBJECT, Recorder};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -44,6 +46,8 @@ struct Facts {
     batches: Vec<u32>,
     /// The only child that has work, if the others are not woken for it.
     only: Option<usize>,
+    /// For each array, whether no element of it is used by two children.
+    divided: Vec<bool>,
 }
 
 impl Facts {
@@ -62,8 +66,34 @@ impl Facts {
             _ => None,
         };
         let batches = if plan.balanced && several { batches } else { Vec::new() };
-        Facts { costs: plan.classes.iter().map(cost).collect(), batches, only }
+        let divided = match plan.driver {
+            Driver::Mpi => divided(plan),
+            _ => vec![false; plan.arrays.len()],
+        };
+        Facts { costs: plan.classes.iter().map(cost).collect(), batches, only, divided }
     }
+}
+
+/// For each array of a plan, whether no element of it is used by two children: blocks are used by one child each, and
+/// together have no more elements than the array.
+fn divided(plan: &Plan) -> Vec<bool> {
+    let mut users: HashMap<(u32, &Region), usize> = HashMap::new();
+    let mut elements = vec![0u64; plan.arrays.len()];
+    let mut divided = vec![true; plan.arrays.len()];
+    for (child, steps) in plan.children.iter().enumerate() {
+        for slot in &steps.slots {
+            let (array, region) = (slot.block.array, &slot.block.region);
+            match users.insert((array, region), child) {
+                None => elements[array as usize] += region.elements(),
+                Some(user) if user != child => divided[array as usize] = false,
+                Some(_) => {}
+            }
+        }
+    }
+    for ((divided, elements), array) in divided.iter_mut().zip(elements).zip(&plan.arrays) {
+        *divided &= elements <= array.shape.elements();
+    }
+    divided
 }
 
 /// One execution of a plan.
@@ -395,7 +425,8 @@ impl<'p> Interpreter<'p> {
         let block = &frame.steps.slots[slot as usize];
         let edge = self.hardware.above(depth);
         let array = &plan.arrays[block.block.array as usize];
-        let load = edge.load(&block.block.region, array, way, frame.steps.staging_bytes, self.each[depth]);
+        let divided = frame.facts.divided[block.block.array as usize];
+        let load = edge.load(&block.block.region, array, divided, way, frame.steps.staging_bytes, self.each[depth]);
         let end = block.offset_bytes + block.bytes;
         let done = Event::Moved { frame: id, transfer };
         let started = edge.issue(&mut self.sim, frame.instance, load, way, end, done);
