@@ -77,19 +77,21 @@ pub(crate) enum Name {
     Sim,
     /// Published figures beside simulated ones, and their figures drawn; only when it is named
     Papers,
+    /// How two applications and a thousand bootstraps scale on larger machines, in virtual time; only when it is named
+    Scaling,
 }
 
 impl Name {
     /// Whether it prints something else than rows beside peers.
     fn is_alone(self) -> bool {
-        matches!(self, Name::Levels | Name::Papers | Name::Multigrain)
+        matches!(self, Name::Levels | Name::Papers | Name::Scaling | Name::Multigrain)
     }
 }
 
 /// Our runs beside their peers, in turns: medians, ratios, and whether each bar holds
 #[derive(clap::Args, Debug)]
 pub(crate) struct BenchArgs {
-    /// What to measure [default: everything but levels and papers]
+    /// What to measure [default: everything but levels, papers and scaling]
     #[arg(value_enum, value_name = "ROW")]
     rows: Vec<Name>,
     /// Prints one JSON object
@@ -107,7 +109,7 @@ pub(crate) struct BenchArgs {
     /// Where the rows from files put their files
     #[arg(long, value_name = "DIR", default_value = ".")]
     directory: PathBuf,
-    /// Where `levels` [default: .] and `papers` [default: nowhere] put their figures
+    /// Where `levels` [default: .] and `papers` and `scaling` [default: nowhere] put their figures
     #[arg(long, value_name = "DIR")]
     figures: Option<PathBuf>,
     /// Threads of both sides
@@ -173,6 +175,7 @@ impl Bench<'_> {
             Name::Levels => Err(Failure::Request("levels has figures of its own: ask for it alone".into())),
             Name::Papers => Err(Failure::Request("papers has figures of its own: ask for it alone".into())),
             Name::Multigrain => Err(Failure::Request("multigrain has figures of its own: ask for it alone".into())),
+            Name::Scaling => Err(Failure::Request("scaling has figures of its own: ask for it alone".into())),
             Name::Collectives => collectives::collectives(self),
             Name::Sim => sim::sim(self),
         }
@@ -195,8 +198,12 @@ fn reason(failure: Failure) -> String {
 
 /// Measures and prints.
 pub(crate) fn bench(args: &BenchArgs) -> Result<(), Failure> {
-    if args.rows[..] == [Name::Papers] {
-        let (text, value) = papers::papers(args.figures.as_deref())?;
+    let simulated = match args.rows[..] {
+        [Name::Papers] => Some(papers::papers(args.figures.as_deref())?),
+        [Name::Scaling] => Some(papers::scaling(args.figures.as_deref())?),
+        _ => None,
+    };
+    if let Some((text, value)) = simulated {
         return print(&if args.json { crate::json::line(&value) } else { text });
     }
     let interrupt = Interrupt::install()?;

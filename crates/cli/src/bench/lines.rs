@@ -55,7 +55,7 @@ impl Axis {
         }
         match scale {
             Scale::Log if least > 0.0 => {
-                let base = if most / least < 100.0 { 2.0f64 } else { 10.0 };
+                let base = if most / least <= 1024.0 { 2.0f64 } else { 10.0 };
                 let from = least.log(base).floor();
                 let to = most.log(base).ceil().max(from + 1.0);
                 // Eight marks at most.

@@ -3,6 +3,8 @@
 //! The models and their constants are the simulator's (`crates/sim/PAPERS.md`); here they are printed and drawn.
 
 mod figures;
+mod levels;
+mod scaling;
 
 use crate::failure::Failure;
 use crate::output::write_whole;
@@ -16,6 +18,7 @@ use std::path::Path;
 fn rows() -> Result<Vec<Row>, Failure> {
     let mut rows = blade::rows().map_err(failed)?;
     rows.extend(raxml::rows().map_err(failed)?);
+    rows.extend(levels::rows()?);
     Ok(rows)
 }
 
@@ -23,14 +26,41 @@ fn failed(error: impl std::fmt::Display) -> Failure {
     Failure::Run(format!("a published machine cannot be simulated: {error}"))
 }
 
+/// Refuses a folder for figures that is none.
+fn check_folder(folder: Option<&Path>) -> Result<(), Failure> {
+    match folder {
+        Some(folder) if !folder.is_dir() => {
+            let folder = folder.display();
+            Err(Failure::Request(format!("--figures {folder}: no such directory; name one that exists")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// How applications scale: draws the figures into `folder` if there is one, and gives text and JSON.
+pub(super) fn scaling(folder: Option<&Path>) -> Result<(String, Value), Failure> {
+    check_folder(folder)?;
+    let curves = scaling::curves()?;
+    let mut written = Vec::new();
+    let mut text = String::new();
+    for curve in &curves {
+        if let Some(folder) = folder {
+            let path = folder.join(curve.file());
+            write_whole(&path, &curve.figure().svg())?;
+            written.push(path.display().to_string());
+        }
+        text += &table::render(&curve.lines(), 0);
+        text.push('\n');
+    }
+    if !written.is_empty() {
+        let _ = writeln!(text, "figures: {}", written.join(", "));
+    }
+    Ok((text, json!({ "curves": curves.iter().map(scaling::Curve::object).collect::<Vec<_>>(), "figures": written })))
+}
+
 /// Simulates, draws the figures into `folder` if there is one, and gives text and JSON.
 pub(super) fn papers(folder: Option<&Path>) -> Result<(String, Value), Failure> {
-    if let Some(folder) = folder
-        && !folder.is_dir()
-    {
-        let folder = folder.display();
-        return Err(Failure::Request(format!("--figures {folder}: no such directory; name one that exists")));
-    }
+    check_folder(folder)?;
     let rows = rows()?;
     let mut written = Vec::new();
     if let Some(folder) = folder {

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 /// Colours in order of appearance: Okabe and Ito's, told apart by colour-blind readers too.
-pub(super) const COLOURS: [&str; 6] = ["#009e73", "#56b4e9", "#0072b2", "#e69f00", "#cc79a7", "#d55e00"];
+pub(super) const COLOURS: [&str; 8] =
+    ["#009e73", "#56b4e9", "#0072b2", "#e69f00", "#cc79a7", "#d55e00", "#000000", "#f0e442"];
 
 /// The beginning of a file, on white.
 pub(super) fn opened(width: usize, height: usize) -> String {
