@@ -157,7 +157,7 @@ fn a_search_that_goes_on_ends_with_the_same_bits() {
 
 #[test]
 fn results_do_not_depend_on_who_computes() {
-    let (_, patterns, model) = simulated(5, 12, 700, GTR);
+    let (_, patterns, model) = simulated(5, 7, 700, GTR);
     assert!(patterns.len() > 128, "several chunks are wanted");
     let alone = search(&patterns, &model, 2).run(&mut ()).unwrap();
     for isa in Isa::ALL.into_iter().filter(|isa| isa.is_supported()) {

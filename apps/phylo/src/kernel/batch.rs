@@ -68,10 +68,14 @@ pub enum Step {
         a: Source,
         /// The other.
         b: Source,
+        /// Which table is written.
+        table: u32,
     },
-    /// From the table: the log-likelihood (where `log` is set), and its first and second derivative with respect to the
+    /// From a table: the log-likelihood (where `log` is set), and its first and second derivative with respect to the
     /// length.
     Slope {
+        /// The table.
+        table: u32,
         /// The length, as [`Batch::length`] has numbered it.
         length: u32,
         /// Whether the log-likelihood itself is wanted.
@@ -96,6 +100,7 @@ pub struct Batch {
     tips: Vec<bool>,
     results: u32,
     slots: u32,
+    tables: u32,
 }
 
 #[derive(Debug, Default)]
@@ -115,6 +120,7 @@ impl Batch {
         self.sets = sets;
         self.results = 0;
         self.slots = 0;
+        self.tables = 0;
     }
 
     /// Adds a branch with its lengths (one a set), behind which `source` lies; gives the operand.
@@ -140,7 +146,7 @@ impl Batch {
             Step::Evaluate { result, .. } | Step::Insert { result, .. } | Step::Slope { result, .. } => {
                 self.results = self.results.max(result + 1);
             }
-            Step::Table { .. } => {}
+            Step::Table { table, .. } => self.tables = self.tables.max(table + 1),
         }
         self.steps.push(step);
     }
@@ -158,6 +164,11 @@ impl Batch {
     /// One more than the highest slot written.
     pub(super) fn slots(&self) -> usize {
         self.slots as usize
+    }
+
+    /// One more than the highest table written.
+    pub(super) fn tables(&self) -> usize {
+        self.tables as usize
     }
 
     /// A measure of the work on one pattern and category: multiply-adds of its vectors.

@@ -13,6 +13,18 @@ pub const CHUNK_PATTERNS: usize = 64;
 #[repr(C, align(64))]
 pub(super) struct Line(pub(super) [f64; DOUBLES]);
 
+/// Products in the space of eigenvectors.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Table {
+    /// `[block][category][eigenvalue]`.
+    pub(super) lines: Vec<Line>,
+    /// What the scaling of the vectors adds to the log-likelihood.
+    pub(super) offset: f64,
+    /// `[pattern]`: 2^-256 to the power of the count where the pattern may be invariant; empty: nothing was scaled or
+    /// there is no invariant class.
+    pub(super) factors: Vec<f64>,
+}
+
 /// Up to [`CHUNK_PATTERNS`] patterns of one partition, with the memory for all that is computed from them.
 #[derive(Debug)]
 pub struct Chunk {
@@ -21,8 +33,10 @@ pub struct Chunk {
     pub(super) categories: usize,
     /// Blocks of eight patterns.
     pub(super) blocks: usize,
-    /// `[taxon][pattern]`: codes; gaps fill the last block.
-    pub(super) tips: Vec<u8>,
+    /// `[taxon][pattern]`: codes times states, where a code's row begins in a table; gaps fill the last block.
+    pub(super) tips: Vec<u16>,
+    /// The end of the last row.
+    pub(super) rows_end: usize,
     /// `[pattern]`: how many sites; 0 in the rest of the last block.
     pub(super) weights: Vec<f64>,
     /// `[pattern]`: states that the pattern may be invariant in.
@@ -35,13 +49,8 @@ pub struct Chunk {
     pub(super) counts: Vec<u32>,
     /// `[slot]`: whether any pattern was scaled.
     pub(super) scaled: Vec<bool>,
-    /// `[block][category][eigenvalue]`.
-    pub(super) table: Vec<Line>,
-    /// What the scaling of the table's vectors adds to the log-likelihood.
-    pub(super) table_offset: f64,
-    /// `[pattern]`: 2^-256 to the power of the count where the pattern may be invariant; empty: nothing was scaled or
-    /// there is no invariant class.
-    pub(super) table_factors: Vec<f64>,
+    /// `[table]`.
+    pub(super) tables: Vec<Table>,
     pub(super) results: Vec<[f64; 3]>,
 }
 
@@ -66,16 +75,15 @@ impl Chunk {
                 states,
                 categories,
                 blocks,
-                tips: tips.collect(),
+                rows_end: patterns.data_type.masks().len() * states,
+                tips: tips.map(|code| u16::from(code) * states as u16).collect(),
                 weights: patterns.weights[range.clone()].iter().copied().chain(zeros.clone()).map(f64::from).collect(),
                 invariant_masks: masks[range].iter().copied().chain(zeros).collect(),
                 invariant: vec![],
                 vectors: vec![],
                 counts: vec![],
                 scaled: vec![],
-                table: vec![Line([0.0; DOUBLES]); blocks * categories * states],
-                table_offset: 0.0,
-                table_factors: vec![],
+                tables: vec![],
                 results: vec![],
             }
         };
@@ -111,12 +119,15 @@ impl Chunk {
         self.blocks * self.categories * self.states
     }
 
-    /// Room for `slots` vectors and `results` results.
-    pub(super) fn reserve(&mut self, slots: usize, results: usize) {
+    /// Room for `slots` vectors, `tables` tables and `results` results.
+    pub(super) fn reserve(&mut self, slots: usize, tables: usize, results: usize) {
         if self.scaled.len() < slots {
             self.vectors.resize(slots * self.lines(), Line([0.0; DOUBLES]));
             self.counts.resize(slots * self.blocks * DOUBLES, 0);
             self.scaled.resize(slots, false);
+        }
+        if self.tables.len() < tables {
+            self.tables.resize(tables, Table::default());
         }
         self.results.clear();
         self.results.resize(results, [0.0; 3]);

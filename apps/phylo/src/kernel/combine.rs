@@ -1,6 +1,6 @@
 //! Kernels that make vectors: at a node from the two behind it, through a branch, and products in eigenvector space.
 
-use super::chunk::Line;
+use super::chunk::{Line, Table};
 use super::operand::{Side, TILE};
 use super::{CHUNK_PATTERNS, Chunk, SCALE_FACTOR, SCALE_LN, SCALE_THRESHOLD};
 use multigrain_simd::{DOUBLES, Doubles};
@@ -60,7 +60,12 @@ pub(super) unsafe fn combine<V: Doubles, const N: usize>(
 }
 
 /// The counts of `to` begin as the sums of those of its operands.
+#[inline]
 fn add_counts(chunk: &mut Chunk, from: Slots, to: u32) {
+    if !from.iter().flatten().any(|&slot| chunk.scaled[slot as usize]) {
+        chunk.scaled[to as usize] = false;
+        return;
+    }
     let patterns = chunk.blocks * DOUBLES;
     let mut any = false;
     for slot in from.into_iter().flatten() {
@@ -132,7 +137,7 @@ pub(super) unsafe fn propagate<V: Doubles, const N: usize>(
     add_counts(chunk, [slot, None], to);
 }
 
-/// The chunk's table: products in the space of eigenvectors, times the probability of a category.
+/// A table: products in the space of eigenvectors, times the probability of a category.
 ///
 /// # Safety
 /// The processor supports the instruction set of `V`.
@@ -143,10 +148,12 @@ pub(super) unsafe fn table<V: Doubles, const N: usize>(
     b: &impl Side<V, N>,
     from: Slots,
     category_weight: f64,
+    table: u32,
 ) {
     let (blocks, categories) = (chunk.blocks, chunk.categories);
-    assert_eq!(chunk.table.len(), blocks * categories * N);
-    let out = chunk.table.as_mut_ptr().cast::<f64>();
+    let mut lines = std::mem::take(&mut chunk.tables[table as usize].lines);
+    lines.resize(blocks * categories * N, Line([0.0; DOUBLES]));
+    let out = lines.as_mut_ptr().cast::<f64>();
     // SAFETY: the table has N lines for each block and category.
     unsafe {
         let weight = V::splat(category_weight);
@@ -164,8 +171,7 @@ pub(super) unsafe fn table<V: Doubles, const N: usize>(
         }
     }
     let (offset, factors) = scaling(chunk, from);
-    chunk.table_offset = offset;
-    chunk.table_factors = factors;
+    chunk.tables[table as usize] = Table { lines, offset, factors };
 }
 
 /// What the scaling of vectors adds to the log-likelihood; and for each pattern the factor that undoes it, where there is

@@ -13,7 +13,7 @@ pub fn execute(isa: Isa, batch: &Batch, constants: &[Constants], chunk: &mut Chu
     let partition = chunk.partition();
     let constants = &constants[partition];
     assert_eq!((chunk.states, chunk.categories), (constants.states, constants.categories));
-    chunk.reserve(batch.slots(), batch.results());
+    chunk.reserve(batch.slots(), batch.tables(), batch.results());
     let run = Run { batch, matrices: &batch.partitions[partition], constants };
     assert!(isa.is_supported(), "this processor does not execute {isa}");
     // SAFETY: the instruction set is supported.
@@ -89,11 +89,12 @@ impl Run<'_> {
                     Step::Insert { near, far, subtree, result } => {
                         chunk.results[result as usize] = [self.insert::<V, N>(chunk, near, far, subtree), 0.0, 0.0];
                     }
-                    Step::Table { a, b } => self.table::<V, N>(chunk, a, b),
-                    Step::Slope { length, log, result } => {
+                    Step::Table { a, b, table } => self.table::<V, N>(chunk, a, b, table),
+                    Step::Slope { table, length, log, result } => {
                         let len = 3 * self.constants.slope_len();
                         let coefficients = &self.matrices.slopes[length as usize * len..][..len];
-                        chunk.results[result as usize] = reduce::slope::<V, N>(chunk, coefficients, log);
+                        chunk.results[result as usize] =
+                            reduce::slope::<V, N>(chunk, &chunk.tables[table as usize], coefficients, log);
                     }
                 }
             }
@@ -242,7 +243,7 @@ impl Run<'_> {
     /// # Safety
     /// As the others.
     #[inline(always)]
-    unsafe fn table<V: Doubles, const N: usize>(&self, chunk: &mut Chunk, a: Source, b: Source) {
+    unsafe fn table<V: Doubles, const N: usize>(&self, chunk: &mut Chunk, a: Source, b: Source, table: u32) {
         let from = [slot(a), slot(b)];
         let weight = self.constants.category_weight;
         let tip = |chunk: &Chunk, t: u32| Tip::new(chunk, t, &self.constants.eigen_table, 0);
@@ -252,19 +253,19 @@ impl Run<'_> {
             match (a, b) {
                 (Source::Tip(a), Source::Tip(b)) => {
                     let (a, b) = (tip(chunk, a), tip(chunk, b));
-                    combine::table::<V, N>(chunk, &a, &b, from, weight);
+                    combine::table::<V, N>(chunk, &a, &b, from, weight, table);
                 }
                 (Source::Tip(a), Source::Slot(b)) => {
                     let (a, b) = (tip(chunk, a), inner(chunk, b));
-                    combine::table::<V, N>(chunk, &a, &b, from, weight);
+                    combine::table::<V, N>(chunk, &a, &b, from, weight, table);
                 }
                 (Source::Slot(b), Source::Tip(a)) => {
                     let (a, b) = (tip(chunk, a), inner(chunk, b));
-                    combine::table::<V, N>(chunk, &a, &b, from, weight);
+                    combine::table::<V, N>(chunk, &a, &b, from, weight, table);
                 }
                 (Source::Slot(a), Source::Slot(b)) => {
                     let (a, b) = (inner(chunk, a), inner(chunk, b));
-                    combine::table::<V, N>(chunk, &a, &b, from, weight);
+                    combine::table::<V, N>(chunk, &a, &b, from, weight, table);
                 }
             }
         }

@@ -13,6 +13,8 @@ pub struct Constants {
     pub(super) states: usize,
     pub(super) categories: usize,
     masks: &'static [u32],
+    /// `[code]`: the code without the last of its states (if there is one), and that state.
+    parts: Vec<(Option<usize>, usize)>,
     pinv: f64,
     frequencies: Vec<f64>,
     /// `[category][eigenvalue]`: eigenvalue times rate; zeros up to a multiple of eight.
@@ -57,6 +59,14 @@ impl Constants {
             isa,
             states: n,
             categories,
+            parts: masks
+                .iter()
+                .map(|&mask| {
+                    let last = mask.checked_ilog2().unwrap_or(0);
+                    let rest = mask & !(1 << last);
+                    (masks.iter().position(|&m| m == rest && m.count_ones() > 0), last as usize)
+                })
+                .collect(),
             masks,
             pinv: model.pinv.unwrap_or(0.0),
             frequencies: model.frequencies.clone(),
@@ -125,36 +135,41 @@ impl Constants {
         let mut exponentials = vec![0.0; self.exponents.len()];
         for (i, (length, tip)) in branches.enumerate() {
             let matrix = &mut matrices[i * self.matrix_len()..][..self.matrix_len()];
-            match self.isa {
-                Isa::Scalar => {
-                    // SAFETY: every processor executes plain arithmetic.
-                    unsafe { self.transition::<[f64; DOUBLES]>(length, &mut exponentials, matrix) }
-                }
-                // SAFETY: an `Isa` is chosen only where it is supported.
-                #[cfg(target_arch = "x86_64")]
-                Isa::Avx2 => unsafe { self.transition_avx2(length, &mut exponentials, matrix) },
-                // SAFETY: as above.
-                #[cfg(target_arch = "x86_64")]
-                Isa::Avx512 => unsafe { self.transition_avx512(length, &mut exponentials, matrix) },
-                #[cfg(not(target_arch = "x86_64"))]
-                _ => unreachable!("only x86-64 has other instruction sets"),
-            }
+            self.vectors(length, &mut exponentials, Some(matrix));
             if tip {
                 self.tip_table(matrix, &mut tables[i * self.table_len()..][..self.table_len()]);
             }
         }
     }
 
+    /// Exponentials of eigenvalues times rates times a length; and the matrices that they give.
+    fn vectors(&self, length: f64, exponentials: &mut [f64], matrix: Option<&mut [f64]>) {
+        match self.isa {
+            Isa::Scalar => {
+                // SAFETY: every processor executes plain arithmetic.
+                unsafe { self.transition::<[f64; DOUBLES]>(length, exponentials, matrix) }
+            }
+            // SAFETY: an `Isa` is chosen only where it is supported.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => unsafe { self.transition_avx2(length, exponentials, matrix) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => unsafe { self.transition_avx512(length, exponentials, matrix) },
+            #[cfg(not(target_arch = "x86_64"))]
+            _ => unreachable!("only x86-64 has other instruction sets"),
+        }
+    }
+
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma")]
-    unsafe fn transition_avx2(&self, length: f64, exponentials: &mut [f64], matrix: &mut [f64]) {
+    unsafe fn transition_avx2(&self, length: f64, exponentials: &mut [f64], matrix: Option<&mut [f64]>) {
         // SAFETY: the features are enabled here.
         unsafe { self.transition::<multigrain_simd::Pair>(length, exponentials, matrix) }
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx2,fma")]
-    unsafe fn transition_avx512(&self, length: f64, exponentials: &mut [f64], matrix: &mut [f64]) {
+    unsafe fn transition_avx512(&self, length: f64, exponentials: &mut [f64], matrix: Option<&mut [f64]>) {
         // SAFETY: the features are enabled here.
         unsafe { self.transition::<std::arch::x86_64::__m512d>(length, exponentials, matrix) }
     }
@@ -162,16 +177,18 @@ impl Constants {
     /// # Safety
     /// The processor supports the instruction set of `V`.
     #[inline(always)]
-    unsafe fn transition<V: Doubles>(&self, length: f64, exponentials: &mut [f64], matrix: &mut [f64]) {
+    unsafe fn transition<V: Doubles>(&self, length: f64, exponentials: &mut [f64], matrix: Option<&mut [f64]>) {
         let n = self.states;
         let lines = n * n / DOUBLES;
-        assert!(exponentials.len() == self.exponents.len() && matrix.len() == self.categories * lines * DOUBLES);
+        assert!(exponentials.len() == self.exponents.len());
+        assert!(matrix.as_ref().is_none_or(|m| m.len() == self.categories * lines * DOUBLES));
         // SAFETY: the lengths were compared; `exponents` has whole vectors, `outer` n lines for each of `lines`.
         unsafe {
             let t = V::splat(length);
             for i in (0..exponentials.len()).step_by(DOUBLES) {
                 V::load(self.exponents.as_ptr().add(i)).mul(t).exp().store(exponentials.as_mut_ptr().add(i));
             }
+            let Some(matrix) = matrix else { return };
             let zero = V::splat(0.0);
             for c in 0..self.categories {
                 let e = exponentials.as_ptr().add(c * n);
@@ -192,9 +209,18 @@ impl Constants {
     fn tip_table(&self, matrices: &[f64], table: &mut [f64]) {
         let n = self.states;
         for (matrix, table) in matrices.chunks_exact(n * n).zip(table.chunks_exact_mut(self.table_stride())) {
-            for (row, &mask) in table.chunks_exact_mut(n).zip(self.masks) {
-                row.fill(0.0);
-                let mut rest = mask;
+            for (code, &(before, last)) in self.parts.iter().enumerate() {
+                let mut rest = self.masks[code];
+                let (done, row) = table.split_at_mut(code * n);
+                let row = &mut row[..n];
+                // Sums run over the states in their order; where a code has all but the last one, its sum is there.
+                match before.filter(|&before| before < code) {
+                    Some(before) => {
+                        row.copy_from_slice(&done[before * n..][..n]);
+                        rest = 1 << last;
+                    }
+                    None => row.fill(0.0),
+                }
                 while rest != 0 {
                     let state = rest.trailing_zeros() as usize;
                     rest &= rest - 1;
@@ -215,16 +241,10 @@ impl Constants {
             slopes.resize(at + 3 * n, 0.0);
             let (e, rest) = slopes[at..].split_at_mut(n);
             let (first, second) = rest.split_at_mut(n);
-            for (i, block) in self.exponents.chunks_exact(DOUBLES).enumerate() {
-                let arguments: [f64; DOUBLES] = std::array::from_fn(|lane| block[lane] * length);
-                // SAFETY: plain arithmetic.
-                let exponentials = unsafe { arguments.exp() };
-                for (lane, exponential) in exponentials.into_iter().enumerate() {
-                    let k = i * DOUBLES + lane;
-                    e[k] = exponential;
-                    first[k] = block[lane] * exponential;
-                    second[k] = block[lane] * first[k];
-                }
+            self.vectors(length, e, None);
+            for (k, exponent) in self.exponents.iter().enumerate() {
+                first[k] = exponent * e[k];
+                second[k] = exponent * first[k];
             }
         }
     }

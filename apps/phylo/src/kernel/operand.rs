@@ -1,7 +1,7 @@
 //! Operands of kernels, four states of eight patterns at a time.
 
+use super::Chunk;
 use super::chunk::Line;
-use super::{CHUNK_PATTERNS, Chunk};
 use multigrain_simd::{DOUBLES, Doubles};
 
 /// States that are computed together: four sums, so that the latency of a multiply-add is covered by two operands.
@@ -23,8 +23,8 @@ pub(super) trait Side<V: Doubles, const N: usize> {
 
 /// A tip: a table is looked up with the codes of its letters.
 pub(super) struct Tip {
-    /// For each pattern its code times the states.
-    rows: [u32; CHUNK_PATTERNS],
+    /// For each pattern where its code's row begins.
+    rows: *const u16,
     table: *const f64,
     category_stride: usize,
 }
@@ -34,27 +34,22 @@ impl Tip {
     /// the same for all).
     pub(super) fn new(chunk: &Chunk, taxon: u32, table: &[f64], category_stride: usize) -> Tip {
         let patterns = chunk.blocks * DOUBLES;
-        let codes = &chunk.tips[taxon as usize * patterns..][..patterns];
-        let mut rows = [0; CHUNK_PATTERNS];
-        for (row, &code) in rows.iter_mut().zip(codes) {
-            *row = u32::from(code) * chunk.states as u32;
-        }
-        // Codes come from the alphabet whose masks the table was made for; this is its last row.
-        let highest = rows[..patterns].iter().max().map_or(0, |row| *row as usize) + chunk.states;
-        assert!(category_stride * (chunk.categories - 1) + highest <= table.len());
-        Tip { rows, table: table.as_ptr(), category_stride }
+        let rows = &chunk.tips[taxon as usize * patterns..][..patterns];
+        assert!(category_stride * (chunk.categories - 1) + chunk.rows_end <= table.len());
+        Tip { rows: rows.as_ptr(), table: table.as_ptr(), category_stride }
     }
 }
 
 impl<V: Doubles, const N: usize> Side<V, N> for Tip {
     #[inline(always)]
     unsafe fn tile(&self, block: usize, category: usize, tile: usize) -> [V; TILE] {
-        // SAFETY: `new` compared the highest row with the table; every row has N states.
+        // SAFETY: `new` compared the end of the rows of all codes with the table, and codes are the alphabet's; every
+        // block has eight patterns.
         unsafe {
             let table = self.table.add(category * self.category_stride + tile * TILE);
             let mut rows = [table; DOUBLES];
             for (lane, row) in rows.iter_mut().enumerate() {
-                *row = table.add(*self.rows.get_unchecked(block * DOUBLES + lane) as usize);
+                *row = table.add(usize::from(*self.rows.add(block * DOUBLES + lane)));
             }
             V::rows(rows)
         }

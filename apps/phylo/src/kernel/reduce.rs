@@ -1,6 +1,6 @@
 //! Kernels that end in sums over the patterns of a chunk: log-likelihoods and derivatives.
 
-use super::chunk::Line;
+use super::chunk::{Line, Table};
 use super::combine::scaling;
 use super::operand::{Side, TILE};
 use super::{CHUNK_PATTERNS, Chunk};
@@ -107,32 +107,37 @@ pub(super) unsafe fn insert<V: Doubles, const N: usize>(
     }
 }
 
-/// From the table: log-likelihood (where `log` is set), first and second derivative. `coefficients` are three lists, each
+/// From a table: log-likelihood (where `log` is set), first and second derivative. `coefficients` are three lists, each
 /// `[category][eigenvalue]` and filled up to a multiple of eight.
 ///
 /// # Safety
 /// The processor supports the instruction set of `V`.
 #[inline(always)]
-pub(super) unsafe fn slope<V: Doubles, const N: usize>(chunk: &Chunk, coefficients: &[f64], log: bool) -> [f64; 3] {
+pub(super) unsafe fn slope<V: Doubles, const N: usize>(
+    chunk: &Chunk,
+    table: &Table,
+    coefficients: &[f64],
+    log: bool,
+) -> [f64; 3] {
     let terms = chunk.categories * N;
     let stride = coefficients.len() / 3;
     let patterns = chunk.blocks * DOUBLES;
-    assert!(stride >= terms && chunk.table.len() == chunk.blocks * terms && chunk.weights.len() == patterns);
-    assert!([0, patterns].contains(&chunk.invariant.len()) && [0, patterns].contains(&chunk.table_factors.len()));
+    assert!(stride >= terms && table.lines.len() == chunk.blocks * terms && chunk.weights.len() == patterns);
+    assert!([0, patterns].contains(&chunk.invariant.len()) && [0, patterns].contains(&table.factors.len()));
     let mut likelihoods = [Line([0.0; DOUBLES]); BLOCKS];
     // SAFETY: the lengths were compared.
     unsafe {
         let c = coefficients.as_ptr();
         let (mut first, mut second) = (V::splat(0.0), V::splat(0.0));
         for block in 0..chunk.blocks {
-            let table = chunk.table.as_ptr().add(block * terms).cast::<f64>();
+            let products = table.lines.as_ptr().add(block * terms).cast::<f64>();
             let zero = V::splat(0.0);
             let (mut l, mut d1, mut d2) = (zero, zero, zero);
             for category in 0..chunk.categories {
                 // The first eigenvalue is 0: it takes no part in the derivatives.
-                l = l.add(V::load(table.add(category * N * DOUBLES)));
+                l = l.add(V::load(products.add(category * N * DOUBLES)));
                 for k in category * N + 1..(category + 1) * N {
-                    let x = V::load(table.add(k * DOUBLES));
+                    let x = V::load(products.add(k * DOUBLES));
                     l = l.fma(x, V::splat(*c.add(k)));
                     d1 = d1.fma(x, V::splat(*c.add(stride + k)));
                     d2 = d2.fma(x, V::splat(*c.add(2 * stride + k)));
@@ -143,8 +148,8 @@ pub(super) unsafe fn slope<V: Doubles, const N: usize>(chunk: &Chunk, coefficien
             }
             let at = block * DOUBLES;
             if !chunk.invariant.is_empty() {
-                if !chunk.table_factors.is_empty() {
-                    let factor = V::load(chunk.table_factors.as_ptr().add(at));
+                if !table.factors.is_empty() {
+                    let factor = V::load(table.factors.as_ptr().add(at));
                     (l, d1, d2) = (l.mul(factor), d1.mul(factor), d2.mul(factor));
                 }
                 l = l.add(V::load(chunk.invariant.as_ptr().add(at)));
@@ -156,7 +161,7 @@ pub(super) unsafe fn slope<V: Doubles, const N: usize>(chunk: &Chunk, coefficien
             first = first.fma(weight, slope);
             second = second.fma(weight, curvature);
         }
-        let value = if log { log_sum::<V>(chunk, &likelihoods, chunk.table_offset, &chunk.table_factors) } else { 0.0 };
+        let value = if log { log_sum::<V>(chunk, &likelihoods, table.offset, &table.factors) } else { 0.0 };
         [value, first.halving_sum(), second.halving_sum()]
     }
 }

@@ -75,45 +75,59 @@ impl Likelihood<'_> {
     pub fn optimize_branch(&mut self, half: HalfEdge, precision: Precision) {
         self.begin();
         self.push_focus(half);
-        let (a, b) = (self.source(half), self.source(self.tree.back(half)));
-        let start = self.tree.lengths(half).to_vec();
-        let lengths = self.newton(a, b, start, precision);
-        for (set, length) in lengths.into_iter().enumerate() {
+        let branch = (self.source(half), self.source(self.tree.back(half)));
+        let mut lengths = [self.tree.lengths(half).to_vec()];
+        self.newton(&[branch], &mut lengths, precision);
+        for (set, &length) in lengths[0].iter().enumerate() {
             self.tree.set_length(half, set, length);
         }
     }
 
-    /// The best lengths of a branch between two vectors. What the batch holds already is executed first, together with the
-    /// table.
-    pub(crate) fn newton(&mut self, a: Source, b: Source, start: Vec<f64>, precision: Precision) -> Vec<f64> {
-        self.push(Step::Table { a, b });
-        let mut brackets: Vec<Bracket> = start.into_iter().map(Bracket::new).collect();
+    /// Optimises the lengths of some branches, each given by the vectors at its ends and independent of the others. What
+    /// the batch holds already is executed first, together with their tables.
+    pub(crate) fn newton(&mut self, branches: &[(Source, Source)], lengths: &mut [Vec<f64>], precision: Precision) {
+        for (table, &(a, b)) in branches.iter().enumerate() {
+            self.push(Step::Table { a, b, table: table as u32 });
+        }
+        let mut brackets: Vec<Vec<Bracket>> =
+            lengths.iter().map(|of_sets| of_sets.iter().map(|&l| Bracket::new(l)).collect()).collect();
         for step in 0..precision.steps {
             if step > 0 {
                 self.begin();
             }
-            let at: Vec<f64> = brackets.iter().map(|b| b.at).collect();
-            let length = self.batch.length(&at);
-            self.push(Step::Slope { length, log: false, result: 0 });
-            self.run();
-            for (set, bracket) in brackets.iter_mut().enumerate().filter(|(_, b)| !b.done) {
-                let [_, first, second] = self.of_set(0, set);
-                bracket.step(first, second, precision.gain);
+            let open = |b: &[Bracket]| b.iter().any(|b| !b.done);
+            for (table, brackets) in brackets.iter().enumerate().filter(|(_, b)| open(b)) {
+                let at: Vec<f64> = brackets.iter().map(|b| b.at).collect();
+                let (length, table) = (self.batch.length(&at), table as u32);
+                self.push(Step::Slope { table, length, log: false, result: table });
             }
-            if brackets.iter().all(|b| b.done) {
+            self.run();
+            for (result, brackets) in brackets.iter_mut().enumerate().filter(|(_, b)| open(b)) {
+                for (set, bracket) in brackets.iter_mut().enumerate().filter(|(_, b)| !b.done) {
+                    let [_, first, second] = self.of_set(result, set);
+                    bracket.step(first, second, precision.gain);
+                }
+            }
+            if !brackets.iter().any(|b| open(b)) {
                 break;
             }
         }
-        brackets.into_iter().map(|b| b.at).collect()
+        for (lengths, brackets) in lengths.iter_mut().zip(&brackets) {
+            lengths.iter_mut().zip(brackets).for_each(|(length, bracket)| *length = bracket.at);
+        }
     }
 
-    /// The log-likelihood at other lengths of the branch whose table was made last.
-    pub(crate) fn at_lengths(&mut self, lengths: &[f64]) -> f64 {
+    /// The log-likelihoods at other lengths of the branches whose tables were made last.
+    pub(crate) fn at_lengths<'l>(&mut self, lengths: impl Iterator<Item = &'l [f64]>) -> Vec<f64> {
         self.begin();
-        let length = self.batch.length(lengths);
-        self.push(Step::Slope { length, log: true, result: 0 });
+        let mut count = 0;
+        for (table, lengths) in lengths.enumerate() {
+            let (length, table) = (self.batch.length(lengths), table as u32);
+            self.push(Step::Slope { table, length, log: true, result: table });
+            count += 1;
+        }
         self.run();
-        self.value(0)
+        (0..count).map(|result| self.value(result)).collect()
     }
 
     /// Optimises all branches, one after the other from the focus outwards, at most `passes` times, until a pass gains less

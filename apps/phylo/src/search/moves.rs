@@ -1,7 +1,7 @@
 //! Rounds of pruning and regrafting.
 
 use super::Search;
-use super::scan::{Fitted, Place};
+use super::scan::{FITS, Fitted};
 use crate::likelihood::{Likelihood, Precision};
 use crate::tree::HalfEdge;
 
@@ -118,11 +118,9 @@ fn improve(likelihood: &mut Likelihood<'_>, root: HalfEdge, now: f64, effort: &E
     let pruned = likelihood.prune(root);
     let mut places = likelihood.scan(&pruned, effort.radius.clone());
     places.sort_by(|a, b| b.score.total_cmp(&a.score));
-    let promising = |place: &&Place| place.score > now - effort.margin;
-    let mut fitted: Vec<Fitted> = Vec::new();
-    for place in places.iter().take(effort.fits).filter(promising) {
-        fitted.push(likelihood.fit(&pruned, place, effort.passes, effort.precision));
-    }
+    places.truncate(effort.fits.min(FITS));
+    places.retain(|place| place.score > now - effort.margin);
+    let mut fitted = likelihood.fit(&pruned, &places, effort.passes, effort.precision);
     fitted.sort_by(|a, b| b.log_likelihood.total_cmp(&a.log_likelihood));
     match fitted.first() {
         Some(best) if best.log_likelihood > now + GAIN => {

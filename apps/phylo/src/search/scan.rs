@@ -4,6 +4,9 @@ use crate::kernel::{Operand, Source, Step};
 use crate::likelihood::{Likelihood, Precision};
 use crate::tree::{HalfEdge, Pruned};
 
+/// At most so many places are fitted at once.
+pub(super) const FITS: usize = 8;
+
 /// A branch into which a pruned subtree may be inserted.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
@@ -33,8 +36,8 @@ impl Likelihood<'_> {
     pub(super) fn scan(&mut self, pruned: &Pruned, radius: std::ops::RangeInclusive<usize>) -> Vec<Place> {
         let subtree = self.tree().back(pruned.root);
         let propagated = self.spare_slot();
-        // The slot that follows is for `fit`.
-        let mut next_slot = self.spare_slot() + 2;
+        // The slots that follow are for `fit`.
+        let mut next_slot = self.spare_slot() + 1 + FITS as u32;
         self.begin();
         let from = self.source(subtree);
         let lengths = self.tree().lengths(pruned.root).to_vec();
@@ -83,30 +86,47 @@ impl Likelihood<'_> {
         places
     }
 
-    /// Optimises the three branches around an insertion, each in turn, `passes` times.
-    pub(super) fn fit(&mut self, pruned: &Pruned, place: &Place, passes: usize, precision: Precision) -> Fitted {
+    /// Optimises the three branches around each of some insertions, at most [`FITS`], each in turn, `passes` times. The
+    /// places are independent of each other, so that the same step of all of them is one batch.
+    pub(super) fn fit(
+        &mut self,
+        pruned: &Pruned,
+        places: &[Place],
+        passes: usize,
+        precision: Precision,
+    ) -> Vec<Fitted> {
+        assert!(places.len() <= FITS);
+        if places.is_empty() {
+            return vec![];
+        }
         let subtree = self.source(self.tree().back(pruned.root));
-        let far = self.source(place.far);
-        let half: Vec<f64> = self.tree().lengths(place.far).iter().map(|l| l / 2.0).collect();
-        let ends = [place.near, far, subtree];
-        let mut lengths = [half.clone(), half, self.tree().lengths(pruned.root).to_vec()];
-        let center = self.spare_slot() + 1;
-        let mut log_likelihood = f64::NEG_INFINITY;
-        for pass in 0..passes {
+        let length = self.tree().lengths(pruned.root).to_vec();
+        let ends: Vec<[Source; 3]> = places.iter().map(|p| [p.near, self.source(p.far), subtree]).collect();
+        let start = |place: &Place| {
+            let half: Vec<f64> = self.tree().lengths(place.far).iter().map(|l| l / 2.0).collect();
+            [half.clone(), half, length.clone()]
+        };
+        let mut lengths: Vec<[Vec<f64>; 3]> = places.iter().map(start).collect();
+        for _ in 0..passes {
             for which in [2, 0, 1] {
                 let [a, b] = [(which + 1) % 3, (which + 2) % 3];
                 self.begin();
-                let left = self.branch(ends[a], &lengths[a]);
-                let right = self.branch(ends[b], &lengths[b]);
-                self.push(Step::Combine { left, right, to: center });
-                let start = lengths[which].clone();
-                lengths[which] = self.newton(Source::Slot(center), ends[which], start, precision);
-            }
-            if pass + 1 == passes {
-                log_likelihood = self.at_lengths(&lengths[1]);
+                let mut branches = Vec::with_capacity(places.len());
+                for (i, (ends, lengths)) in ends.iter().zip(&lengths).enumerate() {
+                    let center = self.spare_slot() + 1 + i as u32;
+                    let left = self.branch(ends[a], &lengths[a]);
+                    let right = self.branch(ends[b], &lengths[b]);
+                    self.push(Step::Combine { left, right, to: center });
+                    branches.push((Source::Slot(center), ends[which]));
+                }
+                let mut optimised: Vec<Vec<f64>> = lengths.iter().map(|l| l[which].clone()).collect();
+                self.newton(&branches, &mut optimised, precision);
+                lengths.iter_mut().zip(optimised).for_each(|(lengths, new)| lengths[which] = new);
             }
         }
-        Fitted { log_likelihood, far: place.far, lengths }
+        let values = self.at_lengths(lengths.iter().map(|l| l[1].as_slice()));
+        let fitted = places.iter().zip(lengths).zip(values);
+        fitted.map(|((place, lengths), log_likelihood)| Fitted { log_likelihood, far: place.far, lengths }).collect()
     }
 
     /// Puts the subtree into a fitted place; the focus is the joined branch before, the subtree's branch after.
