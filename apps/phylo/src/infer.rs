@@ -8,7 +8,7 @@ use crate::likelihood::{Likelihood, Offload, Precision};
 use crate::model::Model;
 use crate::partition::{Branches, Partition};
 use crate::random::{Purpose, Random};
-use crate::search::{Options, Progress, Search, Stage, State};
+use crate::search::{Options, Progress, Search, State};
 use crate::tree::{HalfEdge, Tree};
 use multigrain::Abort;
 use multigrain_simd::Isa;
@@ -125,7 +125,11 @@ pub fn search(
         }
     };
     let data: Vec<_> = partitions.iter().map(|p| (&p.patterns, &p.model)).collect();
-    let (branches, isa, options) = (prepared.branches, Isa::detect(), Options::default());
+    let (branches, isa) = (prepared.branches, Isa::detect());
+    let options = match job {
+        Job::Search(_) => Options::default(),
+        Job::Replicate(_) => Options::replicate(),
+    };
     let begun = match state {
         None => {
             let mut random = Random::new(prepared.seed, purpose, job.number() as u64);
@@ -134,7 +138,7 @@ pub fn search(
         Some(text) => {
             let models = partitions.iter().map(|p| p.model.clone()).collect();
             let tree = Tree::new(prepared.kept_names.len(), sets(prepared));
-            let start = State { stage: Stage::Start, radius: 0, log_likelihood: f64::NAN, tree, models };
+            let start = State::new(tree, models, 0);
             let state = State::from_text(text, &start).map_err(|e| {
                 let (kind, number) = (job.kind(), job.number());
                 Error::request(format!("the checkpoint, {kind} {number}: {e}; start anew with --force"))

@@ -5,12 +5,15 @@
 //! promising ones get their three adjacent branches optimised, and the best is taken at once if it improves the tree. The
 //! radius grows while that pays. In the **thorough** stage more candidates are optimised, and the best moves that by
 //! themselves gained nothing are tried with all branches optimised; the radius grows on failure. Between rounds branch
-//! lengths and model parameters are optimised anew.
+//! lengths and model parameters are optimised anew. What is reached then is a local optimum; in the **shake** stage some
+//! random moves disturb the tree, it is climbed again from there, and what is better is kept, until that has failed a
+//! number of times in a row.
 //!
 //! Stamatakis, Ludwig and Meier, RAxML-III (2005); Stamatakis, RAxML-VI-HPC (2006).
 
 mod moves;
 mod scan;
+mod shake;
 mod state;
 
 pub use state::{Stage, State, StateError};
@@ -32,13 +35,22 @@ pub struct Options {
     pub fast_radius: usize,
     /// Largest radius of the thorough stage.
     pub thorough_radius: usize,
+    /// The search ends when the tree was disturbed so many times in a row without finding a better one.
+    pub shakes: usize,
     /// Model parameters are optimised to this log-likelihood at the end.
     pub gain: f64,
 }
 
+impl Options {
+    /// For bootstrap replicates, where the variation of the data is larger than what the last effort would find.
+    pub fn replicate() -> Options {
+        Options { fast_radius: 10, thorough_radius: 5, shakes: 0, gain: 0.1 }
+    }
+}
+
 impl Default for Options {
     fn default() -> Options {
-        Options { fast_radius: 10, thorough_radius: 15, gain: 0.001 }
+        Options { fast_radius: 10, thorough_radius: 15, shakes: 8, gain: 0.001 }
     }
 }
 
@@ -87,20 +99,23 @@ impl<'o> Search<'o> {
         let sets = if branches == Branches::Linked { 1 } else { data.len() };
         let patterns: Vec<&Patterns> = data.iter().map(|(p, _)| *p).collect();
         let tree = Parsimony::new(&patterns).start_tree(random, sets);
-        Search::from_tree(data, branches, options, isa, tree, offload)
+        let models = data.iter().map(|(_, m)| (*m).clone()).collect();
+        let state = State::new(tree, models, random.bits());
+        Search::from_state(data, branches, options, isa, state, offload)
     }
 
-    /// A search from a given tree.
+    /// A search from a given tree; `seed` is that of its random moves.
     pub fn from_tree(
         data: &[(&Patterns, &Model)],
         branches: Branches,
         options: Options,
         isa: Isa,
         tree: Tree,
+        seed: u64,
         offload: Box<dyn Offload + 'o>,
     ) -> Search<'o> {
         let models = data.iter().map(|(_, m)| (*m).clone()).collect();
-        let state = State { stage: Stage::Start, radius: 0, log_likelihood: f64::NEG_INFINITY, tree, models };
+        let state = State::new(tree, models, seed);
         Search::from_state(data, branches, options, isa, state, offload)
     }
 
@@ -138,7 +153,7 @@ impl<'o> Search<'o> {
     /// One round of the present stage.
     fn round(&mut self) {
         let before = self.state.log_likelihood;
-        let Options { fast_radius, thorough_radius, gain } = self.options;
+        let Options { fast_radius, thorough_radius, shakes, gain } = self.options;
         let n = self.likelihood.tree().taxa();
         match self.state.stage {
             Stage::Start => {
@@ -173,8 +188,15 @@ impl<'o> Search<'o> {
                 } else {
                     self.state.radius += 5;
                     if self.state.radius > thorough_radius {
-                        self.state.stage = Stage::Final;
+                        // Of four taxa there are three trees; they have been tried.
+                        self.state.stage = if shakes == 0 || n < 5 { Stage::Final } else { Stage::Shake };
                     }
+                }
+            }
+            Stage::Shake => {
+                self.shake();
+                if self.state.failures >= shakes {
+                    self.state.stage = Stage::Final;
                 }
             }
             Stage::Final => {

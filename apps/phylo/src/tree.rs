@@ -16,7 +16,7 @@ mod convert;
 mod newick;
 mod splits;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use convert::TreeError;
 pub use newick::{Newick, NewickError, NewickNode};

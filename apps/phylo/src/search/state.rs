@@ -13,16 +13,19 @@ pub enum Stage {
     Fast,
     /// Rounds with many.
     Thorough,
+    /// Random moves and climbing.
+    Shake,
     /// Only parameters and branch lengths are left.
     Final,
     /// At its end.
     Done,
 }
 
-const STAGES: [(Stage, &str); 5] = [
+const STAGES: [(Stage, &str); 6] = [
     (Stage::Start, "start"),
     (Stage::Fast, "fast"),
     (Stage::Thorough, "thorough"),
+    (Stage::Shake, "shake"),
     (Stage::Final, "final"),
     (Stage::Done, "done"),
 ];
@@ -41,6 +44,12 @@ pub struct State {
     pub stage: Stage,
     /// Radius of the next round.
     pub radius: usize,
+    /// Seed of the random moves.
+    pub seed: u64,
+    /// How often the tree has been disturbed.
+    pub shakes: usize,
+    /// How often in a row that was in vain.
+    pub failures: usize,
     /// The log-likelihood of the tree.
     pub log_likelihood: f64,
     /// The tree.
@@ -64,9 +73,17 @@ fn bits(word: &str) -> Option<f64> {
 }
 
 impl State {
+    /// Before the first round.
+    pub fn new(tree: Tree, models: Vec<Model>, seed: u64) -> State {
+        let (stage, log_likelihood) = (Stage::Start, f64::NEG_INFINITY);
+        State { stage, radius: 0, seed, shakes: 0, failures: 0, log_likelihood, tree, models }
+    }
+
     /// As lines of text; numbers are written with all their bits.
     pub fn to_text(&self) -> String {
-        let mut text = format!("search {} {}{}\n", self.stage.name(), self.radius, words([self.log_likelihood]));
+        let State { radius, seed, shakes, failures, .. } = self;
+        let value = words([self.log_likelihood]);
+        let mut text = format!("search {} {radius} {seed} {shakes} {failures}{value}\n", self.stage.name());
         for m in &self.models {
             let scalars = words([m.alpha.unwrap_or(f64::NAN), m.pinv.unwrap_or(f64::NAN)]);
             let lists = words(m.exchangeabilities.iter().chain(&m.frequencies).copied());
@@ -111,8 +128,14 @@ impl State {
                 "search" => {
                     let stage = fields.next().and_then(|name| STAGES.iter().find(|(_, n)| *n == name));
                     state.stage = stage.ok_or_else(|| wrong("an unknown stage"))?.0;
-                    let radius = fields.next().and_then(|r| r.parse().ok());
-                    state.radius = radius.ok_or_else(|| wrong("no radius"))?;
+                    let mut count = || {
+                        let count = fields.next().and_then(|r| r.parse::<u64>().ok());
+                        count.ok_or_else(|| wrong("a number is missing"))
+                    };
+                    state.radius = count()? as usize;
+                    state.seed = count()?;
+                    state.shakes = count()? as usize;
+                    state.failures = count()? as usize;
                     let value = fields.next().and_then(bits);
                     state.log_likelihood = value.ok_or_else(|| wrong("no log-likelihood"))?;
                     begun = true;

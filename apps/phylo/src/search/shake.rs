@@ -1,0 +1,96 @@
+//! Out of local optima: random moves, and climbing from there.
+
+use super::Search;
+use super::moves::Effort;
+use crate::likelihood::Precision;
+use crate::random::{Purpose, Random};
+use crate::tree::{HalfEdge, Tree};
+
+/// Taxa for each random move; at least two moves are made.
+const TAXA_A_MOVE: usize = 12;
+/// Random moves go so far, in branches.
+const REACH: u64 = 4;
+/// Radius of the climb that follows.
+const RADIUS: usize = 5;
+/// A climb that ends further below the best tree in log-likelihood is not continued thoroughly.
+const HOPEFUL: f64 = 2.0;
+/// A tree must be better by this.
+const GAIN: f64 = 1e-2;
+
+impl Search<'_> {
+    /// Disturbs the tree and climbs again; keeps what is better.
+    pub(super) fn shake(&mut self) {
+        let best = self.likelihood.tree().clone();
+        let before = self.likelihood.log_likelihood();
+        let mut random = Random::new(self.state.seed, Purpose::Search, self.state.shakes as u64);
+        self.state.shakes += 1;
+        let mut tree = best.clone();
+        let moves = (tree.taxa() / TAXA_A_MOVE).max(2);
+        (0..moves).for_each(|_| random_move(&mut tree, &mut random));
+        self.likelihood.set_tree(tree);
+        let mut now = self.likelihood.smooth(1, 0.0, Precision::COARSE);
+        now = self.climb_while(&Effort::fast(RADIUS), now, 0.5);
+        if now > before - HOPEFUL {
+            now = self.climb_while(&Effort::thorough(RADIUS), now, 0.05);
+            now = now.max(self.likelihood.smooth(4, 1e-3, Precision::COARSE));
+        }
+        if now > before + GAIN {
+            (self.state.log_likelihood, self.state.failures) = (now, 0);
+        } else {
+            self.likelihood.set_tree(best);
+            (self.state.log_likelihood, self.state.failures) = (before, self.state.failures + 1);
+        }
+    }
+
+    /// Rounds as long as each gains this much; at most eight.
+    fn climb_while(&mut self, effort: &Effort, start: f64, gain: f64) -> f64 {
+        let mut now = start;
+        for _ in 0..8 {
+            let next = self.climb(effort);
+            let gained = next - now;
+            now = next;
+            if gained < gain {
+                break;
+            }
+        }
+        now
+    }
+}
+
+/// Moves a random subtree to a random place near it.
+fn random_move(tree: &mut Tree, random: &mut Random) {
+    let inner = tree.halves() - tree.taxa();
+    let root = HalfEdge((tree.taxa() as u64 + random.below(inner as u64)) as u32);
+    let pruned = tree.prune(root);
+    // A walk outwards from where it was.
+    let start = pruned.ends[random.below(2) as usize];
+    let mut place = start;
+    for _ in 0..=random.below(REACH) {
+        if tree.is_tip(place) {
+            break;
+        }
+        place = tree.back(tree.others(place)[random.below(2) as usize]);
+    }
+    let half: Vec<f64> = tree.lengths(place).iter().map(|l| l / 2.0).collect();
+    tree.regraft(root, [place, tree.back(place)], [&half, &half]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn random_moves_keep_trees_valid(
+            choices in prop::collection::vec(any::<u32>(), 2..30), seed in any::<u64>(),
+        ) {
+            let mut tree = crate::tree::tests::grown(&choices);
+            let mut random = Random::new(seed, Purpose::Search, 0);
+            for _ in 0..20 {
+                random_move(&mut tree, &mut random);
+                prop_assert!(tree.is_valid());
+            }
+        }
+    }
+}
