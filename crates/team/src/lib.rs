@@ -31,7 +31,7 @@ mod place;
 mod progress;
 mod signal;
 mod spin;
-#[cfg(not(loom))]
+#[cfg_attr(loom, allow(dead_code))]
 pub mod strands;
 mod sync;
 mod team;

@@ -33,22 +33,39 @@
 //! ```
 
 mod done;
+#[cfg(not(loom))]
 mod fold;
+#[cfg(not(loom))]
 mod head;
+#[cfg(not(loom))]
 mod host;
+#[cfg(not(loom))]
+mod log;
+#[cfg(all(test, loom))]
+mod model;
+#[cfg(not(loom))]
 mod parts;
+#[cfg(not(loom))]
 mod scheduler;
 mod seat;
 mod share;
+#[cfg(not(loom))]
 mod state;
+#[cfg(not(loom))]
 mod statistics;
+#[cfg(not(loom))]
 mod strand;
+#[cfg(not(loom))]
 mod tally;
+#[cfg(not(loom))]
 mod task;
 
 pub use multigrain_schedule::policy::{Policy, PolicyError};
-pub use parts::{Parts, Rows};
-pub use scheduler::{Hosts, Outcome, RunError, Scheduler, SchedulerError, SchedulerOptions};
-pub use statistics::Statistics;
-pub use strand::Strand;
-pub use task::{Task, TaskKind};
+#[cfg(not(loom))]
+pub use {
+    parts::{Parts, Rows},
+    scheduler::{Hosts, Outcome, RunError, Scheduler, SchedulerError, SchedulerOptions},
+    statistics::Statistics,
+    strand::Strand,
+    task::{Task, TaskKind},
+};

@@ -10,6 +10,7 @@ use multigrain_team::SpinLimit;
 use multigrain_team::strands::{
     Hosts, Outcome, Policy, Rows, RunError, Scheduler, SchedulerError, SchedulerOptions, Strand, Task, TaskKind,
 };
+use multigrain_trace::{Kind, Record, Trace};
 use proptest::prelude::*;
 
 const GROW: TaskKind = TaskKind::new(0, "grow");
@@ -187,6 +188,32 @@ fn the_variants_are_the_tasks_own() {
     }
     let scheduler = Scheduler::new(options("edtlp", 1, Hosts::Workers)).unwrap();
     assert_eq!(scheduler.run(vec![told]).unwrap().results, ["host"]);
+}
+
+#[test]
+fn every_decision_is_in_the_trace() {
+    for (policy, hosts) in [("llp:2", Hosts::Workers), ("mgps", Hosts::Own(1)), ("edtlp", Hosts::Workers)] {
+        let options = SchedulerOptions { trace: true, strands_max: Some(3), ..options(policy, 2, hosts) };
+        let outcome = run_searches(options, 3, 20, 500);
+        let (trace, statistics) = (outcome.trace.unwrap(), outcome.statistics);
+        let decisions: Vec<_> = trace.records.iter().filter(|r| r.kind == Kind::Decision).collect();
+        let starts = decisions.iter().filter(|r| r.subject >> 24 > 0).count() as u64;
+        assert_eq!(starts, statistics.calls + statistics.on_host + statistics.on_one + statistics.on_teams, "{policy}");
+        assert_eq!(starts, 3 * (20 * 2 + 6));
+        let reason = |r: &Record| trace.header.reasons[usize::from(r.detail)].as_str();
+        assert!(decisions.iter().all(|r| !reason(r).is_empty() && r.subject & 0xff_ffff < 3));
+        if policy == "llp:2" {
+            let team = decisions.iter().find(|r| r.subject >> 24 == 2).unwrap();
+            assert_eq!(reason(team), "a fixed number of workers for each loop");
+        }
+        // Everything that was computed has its time and its name; the file is read back.
+        let computed = trace.records.iter().filter(|r| r.kind == Kind::Leaf);
+        assert!(computed.clone().count() as u64 >= starts);
+        assert!(computed.clone().all(|r| ["grow", "sum", "call"].contains(&trace.header.task(r.index).as_str())));
+        let mut file = Vec::new();
+        trace.write(&mut file).unwrap();
+        assert_eq!(Trace::read(&mut &file[..]).unwrap().records, trace.records);
+    }
 }
 
 #[test]

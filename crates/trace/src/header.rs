@@ -91,6 +91,9 @@ pub struct Header {
     pub tasks: Vec<String>,
     /// Plans, the whole program's first; the subject of leaves, calls and scopes.
     pub plans: Vec<PlanInfo>,
+    /// Reasons of decisions in words; the detail of decisions. Empty where no policy decides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<String>,
 }
 
 impl Header {

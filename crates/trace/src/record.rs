@@ -9,7 +9,7 @@
 //! | 24 | 32 | worker |
 //! | 28 | 16 | index: the task of a call, the edge of everything else; FFFFh for none |
 //! | 30 | 8 | kind |
-//! | 31 | 8 | detail: the direction of a transfer, the cause of an idle time, the activity of overhead |
+//! | 31 | 8 | detail: the direction of a transfer, the cause of an idle time, the activity of overhead, the reason of a decision |
 //!
 //! [`Kind`] says for each kind what the fields mean.
 
@@ -54,11 +54,15 @@ pub enum Kind {
     /// A worker told the other children of its plan how far it is (a moment). The index is the edge, the number counts
     /// the signals of this child in this execution of the plan.
     Signal = 9,
+    /// A policy decided about a task that a strand off-loaded (a moment). The index is the kind of task, the number the
+    /// task, the subject the strand in bits 0 to 23 and the number of workers it starts on in bits 24 to 31 (0 if it
+    /// waits, 255 also for more), the detail the reason, an index into the header's.
+    Decision = 10,
 }
 
 impl Kind {
     /// How many kinds there are.
-    pub const COUNT: usize = 10;
+    pub const COUNT: usize = 11;
 
     /// Every kind, in the order of its number.
     pub const ALL: [Kind; Kind::COUNT] = [
@@ -72,6 +76,7 @@ impl Kind {
         Kind::Scope,
         Kind::Call,
         Kind::Signal,
+        Kind::Decision,
     ];
 
     /// The kind with this number, if there is one.
@@ -98,6 +103,7 @@ impl Kind {
             Kind::Scope => "scope",
             Kind::Call => "call",
             Kind::Signal => "signal",
+            Kind::Decision => "decision",
         }
     }
 }

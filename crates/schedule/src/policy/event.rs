@@ -142,6 +142,24 @@ impl Reason {
         }
     }
 
+    /// What each code means, in words without the numbers.
+    pub const NAMES: [&str; 14] = [
+        "no loop to share",
+        "one worker for each task",
+        "the strand's own worker",
+        "a fixed number of workers for each loop",
+        "one worker until a window of off-loads has been seen",
+        "tasks at once keep over half of the workers busy",
+        "tasks at once leave half of the workers idle",
+        "the strand's share of the workers",
+        "fewer workers than the share are faster",
+        "measures another number of workers than the share",
+        "the other workers wanted are busy",
+        "waits: no worker is idle",
+        "waits for an idle team",
+        "waits behind a task that arrived before",
+    ];
+
     /// The numbers behind it, for traces: zero where there is none.
     pub fn numbers(self) -> [u32; 2] {
         match self {

@@ -10,9 +10,10 @@ use multigrain_schedule::policy::Start;
 use multigrain_trace::Tick;
 
 use super::head::Head;
+use super::log::Log;
 use super::seat::Post;
 use super::share::share;
-use super::state::{Next, Order, Shared};
+use super::state::{Next, Orders, Shared};
 use super::statistics::Statistics;
 use super::tally::Tallies;
 
@@ -27,7 +28,7 @@ pub(super) type Switch = Yielder<(), ()>;
 pub(super) struct Host<'r> {
     pub(super) shared: &'r Shared,
     /// Its seat.
-    thread: usize,
+    pub(super) thread: usize,
     /// Its number among the hosts.
     pub(super) number: usize,
     /// Whether it executes strands, tasks.
@@ -41,7 +42,9 @@ pub(super) struct Host<'r> {
     pub(super) unlooked: Cell<u32>,
     /// When the strand that runs was switched in.
     pub(super) since: Cell<u64>,
-    orders: RefCell<Vec<Order>>,
+    orders: RefCell<Orders>,
+    /// What it writes down, if the run is traced.
+    pub(super) log: Option<RefCell<Log>>,
     helpers: RefCell<Vec<u32>>,
     ends: RefCell<Vec<u32>>,
 }
@@ -51,7 +54,7 @@ pub(super) fn clock() -> u64 {
 }
 
 impl<'r> Host<'r> {
-    pub(super) fn new(shared: &'r Shared, thread: usize, workers: usize) -> Host<'r> {
+    pub(super) fn new(shared: &'r Shared, thread: usize, workers: usize, traced: bool) -> Host<'r> {
         let is_worker = thread < workers;
         Host {
             shared,
@@ -65,6 +68,7 @@ impl<'r> Host<'r> {
             unlooked: Cell::new(0),
             since: Cell::new(0),
             orders: RefCell::default(),
+            log: traced.then(RefCell::default),
             helpers: RefCell::default(),
             ends: RefCell::default(),
         }
@@ -122,7 +126,13 @@ impl<'r> Host<'r> {
     /// Sends out what was decided, except for the task that the caller executes itself, which is returned.
     pub(super) fn post_orders(&self, own: Option<&Head<'_>>) -> Option<Start> {
         let mut mine = None;
-        for order in self.orders.borrow().iter() {
+        for order in &self.orders.borrow().starts {
+            if let Some(log) = &self.log {
+                // SAFETY: the head lives: its task has not started.
+                let kind = unsafe { (*order.head).kind };
+                log.borrow_mut().start(clock(), self.thread, kind, &order.start);
+            }
+
             let is_own = own.is_some_and(|own| std::ptr::addr_eq(own, order.head));
             if is_own && order.start.master as usize == self.number && self.shared.shared {
                 mine = Some(order.start);
@@ -139,14 +149,13 @@ impl<'r> Host<'r> {
         mine
     }
 
-    pub(super) fn orders(&self) -> std::cell::RefMut<'_, Vec<Order>> {
+    pub(super) fn orders(&self) -> std::cell::RefMut<'_, Orders> {
         self.orders.borrow_mut()
     }
 
-    /// Executes a task as the one who leads it.
-    pub(super) fn execute(&self, head: &Head<'_>, start: &Start) {
-        let begin = clock();
-        let mut busy_ticks = None;
+    /// Executes a task as the one who leads it, beginning at that tick.
+    pub(super) fn execute(&self, head: &Head<'_>, start: &Start, begin: u64) {
+        let (mut busy_ticks, mut end) = (None, 0);
         let outcome = if start.workers.len() == 1 {
             catch_unwind(AssertUnwindSafe(|| (head.whole)()))
         } else {
@@ -158,13 +167,27 @@ impl<'r> Host<'r> {
             let board = &self.shared.boards[start.master as usize];
             // SAFETY: the machine gave these workers to this task alone, so they are idle and their seats empty; the board
             // is that of this worker.
-            let outcome =
-                unsafe { share(board, &self.shared.seats, &helpers, &ends, head.chunk, clock, self.shared.spin) };
-            let end = clock();
+            let outcome = unsafe {
+                share(board, &self.shared.seats, &helpers, &ends, head.chunk, begin, clock, self.shared.spin)
+            };
+            end = clock();
             busy_ticks = Some(self.tallies.borrow_mut().learn(head, board, participants, begin, end));
+            if let Some(log) = &self.log {
+                let workers = std::iter::once(start.master).chain(helpers.iter().copied());
+                for (participant, worker) in workers.enumerate() {
+                    if let Some(times) = board.times(participant) {
+                        log.borrow_mut().computed(times, worker, head.kind, Some(start.task));
+                    }
+                }
+            }
             outcome
         };
-        let end = clock();
+        if busy_ticks.is_none() {
+            end = clock();
+            if let Some(log) = &self.log {
+                log.borrow_mut().computed([begin, end], start.master, head.kind, Some(start.task));
+            }
+        }
         // SAFETY: only the thread that leads the task uses its record until the task is done.
         let record = unsafe { &mut *head.record.get() };
         (record.begin_ticks, record.end_ticks) = (begin, end);
@@ -187,7 +210,7 @@ unsafe fn execute_whole(head: *const (), _part: u32, me: *const ()) {
         let head = unsafe { &*head };
         // SAFETY: the poster wrote it before it posted.
         let Some(start) = (unsafe { (*head.record.get()).start }) else { unreachable!("a task without workers") };
-        me.execute(head, &start);
+        me.execute(head, &start, clock());
         me.counts.borrow_mut().count(start.workers.len());
     }
     // SAFETY: executed just now, as the post said. The head is not used afterwards.

@@ -57,6 +57,13 @@ impl Board {
         Part { idle_before: began.saturating_sub(begin) as f64, busy: ended.saturating_sub(began) as f64, chunks }
     }
 
+    /// When a participant of the last loop began and ended, in ticks, if it did anything.
+    pub(crate) fn times(&self, participant: usize) -> Option<[u64; 2]> {
+        let place = &self.places[participant];
+        let times = [place.begin.load(Ordering::Relaxed), place.end.load(Ordering::Relaxed)];
+        (place.done.load(Ordering::Relaxed) > 0).then_some(times)
+    }
+
     #[inline]
     fn claim(&self, me: usize, participants: usize) -> Option<u32> {
         claim_front(&self.places[me].chunks).or_else(|| self.take(me, participants))
@@ -79,8 +86,7 @@ struct Job<'a> {
 
 impl Job<'_> {
     /// Executes chunks until none is left.
-    fn work(&self, me: usize) {
-        let begin = (self.clock)();
+    fn work(&self, me: usize, begin: u64) {
         let mut done = 0;
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             while let Some(chunk) = self.board.claim(me, self.participants) {
@@ -103,35 +109,37 @@ impl Job<'_> {
     unsafe fn enter(job: *const (), part: u32, _me: *const ()) {
         // SAFETY: by the caller. The lifetime is shortened to this call.
         let job = unsafe { &*job.cast::<Job<'_>>() };
-        job.work(part as usize);
+        job.work(part as usize, (job.clock)());
     }
 }
 
 /// Calls `body` once for each chunk below `ends`' last, on the calling thread and on the workers in the seats of
 /// `helpers`: participant `i` owns the chunks from `ends[i - 1]` to less than `ends[i]`, participant 0 being the caller.
-/// Returns when all are done and no helper uses the body any more.
+/// `begin` is when it began, in the ticks of `clock`. Returns when all are done and no helper uses the body any more.
 ///
 /// # Errors
 /// What a body threw, the first if several did; then some chunks may not have been executed.
 ///
 /// # Safety
 /// The seats of the helpers are empty, and the caller is their only poster and the only user of the board.
+#[allow(clippy::too_many_arguments)]
 pub(crate) unsafe fn share(
     board: &Board,
     seats: &[Padded<Seat>],
     helpers: &[u32],
     ends: &[u32],
     body: &(dyn Fn(u32) + Sync),
+    begin: u64,
     clock: fn() -> u64,
     spin: SpinLimit,
 ) -> Result<(), Thrown> {
     assert_eq!(ends.len(), helpers.len() + 1, "each participant has a range");
-    let mut begin = 0;
+    let mut first = 0;
     for (place, &end) in board.places.iter().zip(ends) {
         // Relaxed: the helpers see it by the post.
-        place.chunks.store(range(begin, end), Ordering::Relaxed);
+        place.chunks.store(range(first, end), Ordering::Relaxed);
         place.done.store(0, Ordering::Relaxed);
-        begin = end;
+        first = end;
     }
     let job = Job { board, participants: ends.len(), body, clock, thrown: Mutex::new(None) };
     for (number, &helper) in helpers.iter().enumerate() {
@@ -141,7 +149,7 @@ pub(crate) unsafe fn share(
         // in between unwinds, since `work` catches.
         unsafe { seats[helper as usize].post(post) };
     }
-    job.work(0);
+    job.work(0, begin);
     for &helper in helpers {
         seats[helper as usize].withdraw_or_wait(spin);
     }

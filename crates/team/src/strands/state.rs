@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use multigrain_schedule::policy::{Arrival, Decision, Departure, Machine, Start, Workers};
+use multigrain_schedule::policy::{Arrival, Decision, Departure, Machine, Reason, Start, Workers};
 
 use crate::pad::Padded;
 use crate::spin::SpinLimit;
@@ -43,6 +43,14 @@ pub(super) struct Shared {
 pub(super) struct Order {
     pub(super) start: Start,
     pub(super) head: *const Head<'static>,
+}
+
+/// What is to be done after the lock was let go.
+#[derive(Debug, Default)]
+pub(super) struct Orders {
+    pub(super) starts: Vec<Order>,
+    /// Why the task that has just arrived waits.
+    pub(super) waits: Option<Reason>,
 }
 
 /// Under the lock.
@@ -148,11 +156,11 @@ impl Shared {
     }
 
     #[inline]
-    fn enter(&self) -> MutexGuard<'_, State> {
+    fn enter(&self, ticks: u64) -> MutexGuard<'_, State> {
         let mut state = lock(&self.state);
         // The clocks of two processors may differ by a little; the machine's time does not run backwards.
-        let ticks = multigrain_trace::now().0.saturating_sub(self.origin_ticks);
-        state.now_ns = state.now_ns.max(self.ns(ticks) as u64);
+        let since = ticks.saturating_sub(self.origin_ticks);
+        state.now_ns = state.now_ns.max(self.ns(since) as u64);
         let now_ns = state.now_ns;
         // Decisions are made at events only, so a tick that was due since the last one is as good now.
         if state.machine.next_tick_ns().is_some_and(|due_ns| due_ns <= now_ns) {
@@ -184,7 +192,7 @@ impl Shared {
 
     /// Before the lock is let go: who starts what, and who should look around.
     #[inline]
-    fn leave(&self, mut state: MutexGuard<'_, State>, me: usize, orders: &mut Vec<Order>) {
+    fn leave(&self, mut state: MutexGuard<'_, State>, me: usize, orders: &mut Orders) {
         let state = &mut *state;
         // Workers are told, or told no more, that a task waits; one that left its task before it could hear of it is
         // heard here [nobody departs].
@@ -192,13 +200,20 @@ impl Shared {
             state.wanted = state.machine.waiting() > 0;
             self.departures(state);
         }
-        orders.clear();
+        orders.starts.clear();
+        orders.waits = None;
         for decision in state.decisions.drain(..) {
-            let Decision::Start(start) = decision else { continue };
+            let start = match decision {
+                Decision::Start(start) => start,
+                Decision::Wait { reason, .. } => {
+                    orders.waits = Some(reason);
+                    continue;
+                }
+            };
             let found = state.waiting.iter().position(|(task, _)| *task == start.task);
             let Some(found) = found else { unreachable!("task {} starts, but has not arrived", start.task) };
             let (_, head) = state.waiting.swap_remove(found);
-            orders.push(Order { start, head });
+            orders.starts.push(Order { start, head });
         }
         let quiet = self.shared && state.machine.idle().is_empty() && state.waiting.is_empty();
         if quiet != self.is_quiet() {
@@ -214,9 +229,9 @@ impl Shared {
         &self.seats[first + host]
     }
 
-    /// A task arrives; see [`Machine::arrive`]. `make` is told the task's number and gives its head.
-    pub(super) fn arrive(&self, me: usize, arrival: Arrival, head: &Head<'_>, orders: &mut Vec<Order>) -> u64 {
-        let mut guard = self.enter();
+    /// A task arrives, now, in ticks; see [`Machine::arrive`]. Returns its number.
+    pub(super) fn arrive(&self, now: u64, me: usize, arrival: Arrival, head: &Head<'_>, orders: &mut Orders) -> u64 {
+        let mut guard = self.enter(now);
         let state = &mut *guard;
         let task = state.next_task;
         state.next_task += 1;
@@ -230,12 +245,13 @@ impl Shared {
     /// once, otherwise the strand is in line.
     pub(super) fn depart_and_go_on(
         &self,
+        now: u64,
         me: usize,
         slot: usize,
         departure: Departure,
-        orders: &mut Vec<Order>,
+        orders: &mut Orders,
     ) -> bool {
-        let mut guard = self.enter();
+        let mut guard = self.enter(now);
         let state = &mut *guard;
         state.machine.depart(state.now_ns, departure, &mut state.decisions);
         let goes_on = state.occupy(me);
@@ -251,25 +267,25 @@ impl Shared {
     /// # Safety
     /// The task was started on this worker, with its start and outcome in its record. Its head may be gone when this
     /// returns.
-    pub(super) unsafe fn leave_done(&self, head: *const Head<'_>, orders: &mut Vec<Order>) {
+    pub(super) unsafe fn leave_done(&self, head: *const Head<'_>, orders: &mut Orders) {
         // SAFETY: it lives until the push.
         let host = unsafe { (*head).host };
         let link = head.cast_mut().cast();
-        orders.clear();
+        orders.starts.clear();
         // SAFETY: the strand is suspended until the task is taken from the list, and the worker is the only one that uses
         // the head.
         if unsafe { self.done.push(link) } {
-            let guard = self.enter();
+            let guard = self.enter(multigrain_trace::now().0);
             self.leave(guard, usize::MAX, orders);
         }
         self.host_seat(host).ring();
     }
 
     /// The strand in this place gives way to others of its host; false if there are none.
-    pub(super) fn give_way(&self, me: usize, slot: usize, orders: &mut Vec<Order>) -> bool {
-        let mut guard = self.enter();
+    pub(super) fn give_way(&self, me: usize, slot: usize, orders: &mut Orders) -> bool {
+        let mut guard = self.enter(multigrain_trace::now().0);
         let state = &mut *guard;
-        orders.clear();
+        orders.starts.clear();
         if !state.can_go_on(me) {
             return false;
         }
@@ -282,8 +298,8 @@ impl Shared {
     }
 
     /// A strand of this host has ended.
-    pub(super) fn end(&self, me: usize, orders: &mut Vec<Order>) {
-        let mut guard = self.enter();
+    pub(super) fn end(&self, me: usize, orders: &mut Orders) {
+        let mut guard = self.enter(multigrain_trace::now().0);
         let state = &mut *guard;
         state.machine.strand_ends();
         state.live -= 1;
@@ -308,8 +324,8 @@ impl Shared {
     }
 
     /// What a host does next.
-    pub(super) fn next(&self, me: usize, orders: &mut Vec<Order>) -> Next {
-        let mut guard = self.enter();
+    pub(super) fn next(&self, me: usize, orders: &mut Orders) -> Next {
+        let mut guard = self.enter(multigrain_trace::now().0);
         let state = &mut *guard;
         let next = if self.is_over() {
             Next::Finished

@@ -114,7 +114,11 @@ impl Strand<'_> {
         }
         if host.shared.is_quiet() {
             host.counts.borrow_mut().calls += 1;
+            let begin = if host.log.is_some() { clock() } else { 0 };
             let result = self.call(task);
+            if let Some(log) = &host.log {
+                log.borrow_mut().call([begin, clock()], host.thread, task.kind(), self.number, true);
+            }
             self.look_around();
             return result;
         }
@@ -123,7 +127,11 @@ impl Strand<'_> {
             host.counts.borrow_mut().on_host += 1;
             let begin = clock();
             let result = self.call(task);
-            self.measured(Side::Host, kind, iterations, Tick(clock()).since(Tick(begin)));
+            let end = clock();
+            self.measured(Side::Host, kind, iterations, Tick(end).since(Tick(begin)));
+            if let Some(log) = &host.log {
+                log.borrow_mut().call([begin, end], host.thread, kind, self.number, false);
+            }
             return result;
         }
         self.offload_now(task)
@@ -222,20 +230,24 @@ impl Strand<'_> {
         let near = shared.shared.then_some(host.number as u32);
         let arrival =
             Arrival { task: 0, strand: self.number, kind: head.kind.number.into(), iterations: head.chunks, near };
-        let task = shared.arrive(host.number, arrival, head, &mut host.orders());
+        let task = shared.arrive(called, host.number, arrival, head, &mut host.orders());
+        if let (Some(log), Some(reason)) = (&host.log, host.orders().waits) {
+            log.borrow_mut().wait(called, host.thread, head.kind, task, self.number, reason);
+        }
         let mut workers = 1;
         match host.post_orders(Some(head)) {
             Some(start) => {
-                host.execute(head, &start);
+                host.execute(head, &start, called);
                 workers = start.workers.len();
                 host.counts.borrow_mut().count(workers);
                 // SAFETY: the strand executed the task itself, so nobody else uses its record.
-                let departure = unsafe { &*head.record.get() }.departure(task, |ticks| shared.ns(ticks));
-                let goes_on = shared.depart_and_go_on(host.number, self.place, departure, &mut host.orders());
+                let record = unsafe { &*head.record.get() };
+                let (departure, now) = (record.departure(task, |ticks| shared.ns(ticks)), record.end_ticks);
+                let goes_on = shared.depart_and_go_on(now, host.number, self.place, departure, &mut host.orders());
                 host.post_orders(None);
                 if !goes_on {
                     self.switch_out();
-                } else if self.slice_ns() > SLICE_NS {
+                } else if shared.ns(Tick(now).since(Tick(host.since.get()))) > SLICE_NS {
                     host.since.set(clock());
                     self.give_way();
                 }
@@ -257,18 +269,17 @@ impl Strand<'_> {
     /// What the off-load took, less the time in which it waited for a worker.
     fn learn(&self, head: &Head<'_>, record: &Record, called: u64, workers: u32) {
         let shared = self.host.shared;
-        if shared.shared && workers == 1 && record.start.is_none() {
-            // One worker, its own: a call, only dearer. It says what the host variant takes.
-            let ticks = Tick(record.end_ticks).since(Tick(record.begin_ticks));
-            return self.measured(Side::Host, head.kind, head.iterations, ticks);
-        }
-        let returned = clock();
-        let after = Tick(returned).since(Tick(record.end_ticks));
         let computed = Tick(record.end_ticks).since(Tick(record.begin_ticks));
-        let before = Tick(record.begin_ticks).since(Tick(called));
+        if record.start.is_none() {
+            // On the strand's own thread. With one worker it was a call, only dearer: it says what the host variant takes.
+            let side = if workers == 1 { Side::Host } else { Side::Worker };
+            return self.measured(side, head.kind, head.iterations, computed);
+        }
         // A task that was begun late waited for a worker, a strand that went on late for its host. Of both, only what a
         // hand-over takes is the price of off-loading.
         let bounded = |ticks: u64| ticks.min((HAND_OVER_NS_MAX / shared.ns(1)) as u64);
+        let before = Tick(record.begin_ticks).since(Tick(called));
+        let after = Tick(clock()).since(Tick(record.end_ticks));
         self.measured(Side::Worker, head.kind, head.iterations, bounded(before) + computed + bounded(after));
     }
 }

@@ -28,6 +28,7 @@ pub(crate) fn header(workers: usize, edges: usize) -> Header {
             .collect(),
         tasks: vec!["sgemm".into()],
         plans: vec![PlanInfo { edge: 0, arrays: ["A", "B", "C"].map(array).to_vec(), calls: 8 }],
+        reasons: vec!["alone".into()],
     }
 }
 

@@ -1,0 +1,109 @@
+//! What one thread writes down for the trace: decisions, and who computed what when.
+
+use multigrain_schedule::policy::{Reason, Start};
+use multigrain_trace::{ClockInfo, End, Header, Kind, NO_SUBJECT, Record, Trace};
+
+use super::task::TaskKind;
+
+/// Records that one thread keeps at most: 64 MiB.
+const RECORDS_MAX: usize = (64 << 20) / multigrain_trace::RECORD_BYTES;
+
+/// The reason's number for a task executed as a plain call, after those of policies.
+const CALL: u8 = Reason::NAMES.len() as u8;
+/// The same for a task for which off-loading does not pay, or that measures it.
+const ON_HOST: u8 = CALL + 1;
+
+/// One thread's records; the first so many, the others are counted.
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    records: Vec<Record>,
+    dropped: u64,
+    /// Names of kinds of tasks, by number.
+    names: Vec<&'static str>,
+}
+
+impl Log {
+    fn push(&mut self, record: Record) {
+        if self.records.len() < RECORDS_MAX {
+            self.records.push(record);
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    fn name(&mut self, kind: TaskKind) {
+        let place = usize::from(kind.number);
+        if self.names.len() <= place {
+            self.names.resize(place + 1, "");
+        }
+        self.names[place] = kind.name;
+    }
+
+    fn decision(&mut self, at: u64, thread: usize, kind: TaskKind, task: u64, strand: u32, workers: u32, detail: u8) {
+        self.name(kind);
+        let subject = strand & 0x00ff_ffff | workers.min(255) << 24;
+        let (number, worker, index) = (task as u32, thread as u32, kind.number);
+        self.push(Record { start: at, end: at, number, subject, worker, index, kind: Kind::Decision, detail });
+    }
+
+    pub(super) fn start(&mut self, at: u64, thread: usize, kind: TaskKind, start: &Start) {
+        let workers = start.workers.len();
+        self.decision(at, thread, kind, start.task, start.strand, workers, start.reason.code());
+    }
+
+    pub(super) fn wait(&mut self, at: u64, thread: usize, kind: TaskKind, task: u64, strand: u32, reason: Reason) {
+        self.decision(at, thread, kind, task, strand, 0, reason.code());
+    }
+
+    /// A worker computed for a task; `task` is `None` for a call, which has no number.
+    pub(super) fn computed(&mut self, times: [u64; 2], worker: u32, kind: TaskKind, task: Option<u64>) {
+        let number = task.map_or(u32::MAX, |task| task as u32);
+        let ([start, end], index) = (times, kind.number);
+        let end = end.max(start);
+        self.push(Record { start, end, number, subject: NO_SUBJECT, worker, index, kind: Kind::Leaf, detail: 0 });
+    }
+
+    /// A task executed on the strand's own thread without asking the policy.
+    pub(super) fn call(&mut self, times: [u64; 2], thread: usize, kind: TaskKind, strand: u32, pays: bool) {
+        let detail = if pays { CALL } else { ON_HOST };
+        self.decision(times[0], thread, kind, u64::from(u32::MAX), strand, 1, detail);
+        self.computed(times, thread as u32, kind, None);
+    }
+}
+
+/// The trace of a run from the records of its threads.
+pub(super) fn trace(logs: Vec<Log>, program: String, workers: usize, clock: ClockInfo, times: [u64; 2]) -> Trace {
+    let threads = logs.len();
+    let mut tasks = Vec::new();
+    let mut records: Vec<Record> = Vec::new();
+    let mut dropped = 0;
+    for log in logs {
+        for (number, name) in log.names.into_iter().enumerate() {
+            if tasks.len() <= number {
+                tasks.resize(number + 1, String::new());
+            }
+            if !name.is_empty() {
+                tasks[number] = name.to_owned();
+            }
+        }
+        records.extend(log.records);
+        dropped += log.dropped;
+    }
+    records.sort_by_key(|record| (record.start, record.worker, u64::MAX - record.end));
+    let name = |thread: usize| match thread < workers {
+        true => format!("worker {thread}"),
+        false => format!("host {}", thread - workers),
+    };
+    let own = ["a call: no other worker could help", "off-loading does not pay, or is measured"];
+    let header = Header {
+        program,
+        machine: format!("{workers} workers"),
+        clock,
+        workers: (0..threads).map(name).collect(),
+        tasks,
+        reasons: Reason::NAMES.into_iter().chain(own).map(str::to_owned).collect(),
+        ..Header::default()
+    };
+    let end = End { start: times[0], tick: times[1], dropped, ..End::default() };
+    Trace { header, records, end, ..Trace::default() }
+}
