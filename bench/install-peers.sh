@@ -148,14 +148,17 @@ build_drivers() {
     fi
     build "libgomp libomp" gcc omp_collectives omp_collectives.c -std=gnu11 -fopenmp
     build openmpi mpicc mpi_collectives mpi_collectives.c -std=gnu11
-    if ! command -v cargo >/dev/null; then
-        skip hurdles "no cargo"
-    elif cargo build --quiet --release --manifest-path "$sources/hurdles/Cargo.toml" --target-dir "$peers/hurdles" \
-        >"$peers/build-hurdles.log" 2>&1; then
-        cp "$peers/hurdles/release/hurdles-peer" "$peers/bin/hurdles-peer"
-    else
-        skip hurdles "the crate cannot be built here: see $peers/build-hurdles.log"
-    fi
+    local crate
+    for crate in hurdles rayon; do
+        if ! command -v cargo >/dev/null; then
+            skip $crate "no cargo"
+        elif cargo build --quiet --release --manifest-path "$sources/$crate/Cargo.toml" --target-dir "$peers/$crate" \
+            >"$peers/build-$crate.log" 2>&1; then
+            cp "$peers/$crate/release/$crate-peer" "$peers/bin/$crate-peer"
+        else
+            skip $crate "the crate cannot be built here: see $peers/build-$crate.log"
+        fi
+    done
 }
 
 # --- what is there ---------------------------------------------------------------------------------------------------
@@ -244,6 +247,7 @@ report_all() {
         report libomp "$libomp"
     fi
     report hurdles "$peers/bin/hurdles-peer"
+    report rayon "$peers/bin/rayon-peer"
     report openmpi "$sources/mpi_collectives.sh" "$peers/bin/mpi_collectives"
     {
         printf '[\n'

@@ -1,5 +1,6 @@
-/* What a barrier, and a sum of floats in its place, cost among OpenMP threads: nanoseconds an operation. The same
- * program serves both runtimes: compiled for GNU's, and under LLVM's by preloading it, which speaks GNU's interface. */
+/* What a barrier, a sum of floats in its place, and a whole parallel region cost among OpenMP threads: nanoseconds an
+ * operation. The same program serves both runtimes: compiled for GNU's, and under LLVM's by preloading it, which speaks
+ * GNU's interface. */
 #include "peer.h"
 
 #include <omp.h>
@@ -8,6 +9,7 @@ enum { BATCH = 32, ELEMENTS_MAX = 4096 };
 
 struct job {
     int reduce;
+    int region;
     long calls;
     long elements;
     int threads;
@@ -45,17 +47,30 @@ static void perform(struct job *job, long batches) {
     }
 }
 
+/* A parallel region for each operation, as a program has that shares one loop after the other. */
+static void regions(struct job *job, long batches) {
+    for (long batch = 0; batch < batches; batch++) {
+        double start = peer_now_seconds();
+        for (long call = 0; call < BATCH; call++) {
+#pragma omp parallel num_threads(job->threads)
+            __asm__ volatile("" ::: "memory");
+        }
+        job->batches[batch] = (peer_now_seconds() - start) / BATCH * 1e9;
+    }
+}
+
 static void repeat(void *state, struct peer_answer *answer) {
     struct job *job = (struct job *)state;
     long batches = job->calls / BATCH;
-    perform(job, batches < 8 ? batches : 8); /* wakes the threads */
-    perform(job, batches);
+    void (*work)(struct job *, long) = job->region ? regions : perform;
+    work(job, batches < 8 ? batches : 8); /* wakes the threads */
+    work(job, batches);
     peer_answer_batches(answer, job->batches, batches, job->calls);
 }
 
 int main(int count, char **arguments) {
     struct peer_option options[] = {
-        {"work", "barrier", "barrier, or reduce (a reduction clause over an array of floats)"},
+        {"work", "barrier", "barrier, reduce (a reduction clause over an array of floats) or region (a parallel region)"},
         {"calls", "20000", "operations in one repetition; the figure is the median of batches of 32"},
         {"elements", "32", "floats of a reduction"},
         {"threads", "2", "threads"},
@@ -66,8 +81,9 @@ int main(int count, char **arguments) {
     const char *work = peer_text(options, "work");
     struct job job = {0};
     job.reduce = strcmp(work, "reduce") == 0;
-    if (!job.reduce && strcmp(work, "barrier") != 0)
-        peer_error(PEER_EXIT_WRONG_REQUEST, "--work is barrier or reduce, got '%s'", work);
+    job.region = strcmp(work, "region") == 0;
+    if (!job.reduce && !job.region && strcmp(work, "barrier") != 0)
+        peer_error(PEER_EXIT_WRONG_REQUEST, "--work is barrier, reduce or region, got '%s'", work);
     job.calls = peer_number(options, "calls", BATCH, 100000000);
     job.elements = peer_number(options, "elements", 1, ELEMENTS_MAX);
     job.threads = (int)peer_number(options, "threads", 1, 4096);

@@ -22,6 +22,7 @@ mod row;
 mod search;
 mod show;
 mod sim;
+mod strands;
 mod svg;
 
 use crate::failure::{Failure, say};
@@ -75,6 +76,8 @@ pub(crate) enum Name {
     Collectives,
     /// The simulator: an event, a Fourier transform on a thousand nodes
     Sim,
+    /// Switches, off-loads and shared loops of strands; oneTBB, libgomp, rayon; searches in miniature under each policy
+    Strands,
     /// Published figures beside simulated ones, and their figures drawn; only when it is named
     Papers,
     /// How two applications and a thousand bootstraps scale on larger machines, in virtual time; only when it is named
@@ -178,6 +181,7 @@ impl Bench<'_> {
             Name::Scaling => Err(Failure::Request("scaling has figures of its own: ask for it alone".into())),
             Name::Collectives => collectives::collectives(self),
             Name::Sim => sim::sim(self),
+            Name::Strands => strands::strands(self),
         }
     }
 }

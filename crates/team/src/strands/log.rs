@@ -39,6 +39,7 @@ impl Log {
         self.names[place] = kind.name;
     }
 
+    #[allow(clippy::too_many_arguments)]
     fn decision(&mut self, at: u64, thread: usize, kind: TaskKind, task: u64, strand: u32, workers: u32, detail: u8) {
         self.name(kind);
         let subject = strand & 0x00ff_ffff | workers.min(255) << 24;
