@@ -19,7 +19,7 @@ const JOBS: [(&str, &[&str]); 6] = [
 ];
 
 /// How often each job is run.
-const TIMES: usize = 3;
+const TIMES: usize = 5;
 
 /// The machine with the rates of the leaves of these applications, or of all of [`JOBS`].
 pub(crate) fn measured(machine: Machine, apps: &[String], here: bool) -> Result<Machine, Failure> {

@@ -50,8 +50,8 @@ pub struct Memory {
 
 /// How fast a processor executes the leaf variant of one task, besides starting it.
 ///
-/// A leaf takes the time of its arithmetic at `flops_per_second` and, before that, the time in which what it touches comes
-/// through its memory, at most at `bytes_per_second`. What is not known is the processor's rate, and no limit.
+/// A leaf takes the time of its arithmetic at `flops_per_second` and the time of what it touches at `bytes_per_second`, while
+/// all processors of its memory are at work. What is not known is the processor's rate, and what the memory's bus gives.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LeafRate {
     /// Name of the task.

@@ -93,7 +93,8 @@ impl Runtime {
     pub fn measure_leaves(&self, job: &Job, times: usize) -> Result<Vec<calibrate::Sample>, Error> {
         let mut prepared = self.prepare(job)?;
         let mut samples = Vec::new();
-        // The first run finds caches, pages and clocks as they happen to be.
+        // The first runs find caches, pages and clocks as they happen to be.
+        prepared.run(Settings::default())?;
         prepared.run(Settings::default())?;
         for _ in 0..times {
             let report = prepared.run(Settings { full_trace: true, ..Settings::default() })?;

@@ -95,7 +95,7 @@ fn cores_share_the_memory_and_compute_at_their_own_rate() {
         let machine = two_levels(Edge::new(Driver::Shared, 8e9, 0.0), cores);
         let touch = 1e-3 * n as f64 / 1e6;
         near(seconds(&machine, &vector(n)).seconds, touch + work / cores as f64, 0.02);
-        // With a rate of its own, the leaf takes that: 4e9 operations a second, at most 3 GB/s for one.
+        // With rates of its own, the leaf takes those: 4e9 operations and 3e9 bytes a second for each.
         let leaf = LeafRate {
             task: "scale".into(),
             flops_per_second: Some(4e9),
@@ -104,7 +104,7 @@ fn cores_share_the_memory_and_compute_at_their_own_rate() {
             source: None,
         };
         let machine = machine.with("child", |memory| memory.leaves.push(leaf)).unwrap();
-        let touch = 8.0 * n as f64 / (3e9 * cores as f64).min(8e9);
+        let touch = 8.0 * n as f64 / (3e9 * cores as f64);
         near(seconds(&machine, &vector(n)).seconds, touch + work / 4.0 / cores as f64, 0.02);
     }
 }

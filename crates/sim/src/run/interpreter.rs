@@ -489,9 +489,7 @@ impl<'p> Interpreter<'p> {
             self.sim.after(cost.time, Event::Leaf(id));
             return None;
         }
-        let bytes_per_second_max = cost.bytes_per_second_max;
-        let touch = Transfer { bytes_per_second_max, ..Transfer::new(path, cost.bytes) };
-        self.sim.transfer(touch, Event::Touched(id));
+        self.sim.transfer(Transfer::new(path, cost.bytes), Event::Touched(id));
         None
     }
 

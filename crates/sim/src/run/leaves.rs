@@ -7,9 +7,8 @@ use multigrain_plan::{CallClass, Plan, cost};
 /// What one leaf costs on its processor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct LeafCost {
-    /// Bytes that come through the shared memory above, and at most how fast for one processor.
+    /// Bytes that come over the bus of the shared memory above.
     pub(super) bytes: u64,
-    pub(super) bytes_per_second_max: Option<u64>,
     /// Everything else: starting, arithmetic, and reading a memory of its own.
     pub(super) time: Time,
 }
@@ -42,18 +41,13 @@ impl<'m> Leaves<'m> {
             .map_or((f64::INFINITY, 0.0), |processor| (processor.flops_per_second, processor.call_overhead_ns));
         let rate = known.and_then(|leaf| leaf.flops_per_second).unwrap_or(rate);
         let overhead_ns = known.and_then(|leaf| leaf.call_overhead_ns).unwrap_or(overhead_ns);
-        let most = known.and_then(|leaf| leaf.bytes_per_second);
         let mut time = Time::from_ns(overhead_ns) + Time::at_rate(work.flops, rate);
-        match self.own_bytes_per_second {
-            Some(own) => {
-                time += Time::at_rate(work.bytes, most.unwrap_or(own));
-                LeafCost { bytes: 0, bytes_per_second_max: None, time }
+        match known.and_then(|leaf| leaf.bytes_per_second).or(self.own_bytes_per_second) {
+            Some(rate) => {
+                time += Time::at_rate(work.bytes, rate);
+                LeafCost { bytes: 0, time }
             }
-            None => LeafCost {
-                bytes: work.bytes.ceil() as u64,
-                bytes_per_second_max: most.map(|most| (most.round() as u64).max(1)),
-                time,
-            },
+            None => LeafCost { bytes: work.bytes.ceil() as u64, time },
         }
     }
 }
