@@ -3,6 +3,10 @@
 /// The weight of a new measurement is 1/SMOOTHING, after the first.
 const SMOOTHING: f64 = 8.0;
 
+/// The weight of one below the average is 1/SMOOTHING_DOWN: what disturbs a measurement makes it longer, nothing makes it
+/// shorter.
+const SMOOTHING_DOWN: f64 = 4.0;
+
 /// A measurement counts as at most so many times what was expected: a thread that loses its processor takes
 /// milliseconds.
 const OUTLIER: f64 = 4.0;
@@ -29,7 +33,8 @@ impl Estimate {
         if self.measured == 1 {
             self.value = measurement;
         } else {
-            self.value += (measurement.min(OUTLIER * self.value) - self.value) / SMOOTHING;
+            let smoothing = if measurement < self.value { SMOOTHING_DOWN } else { SMOOTHING };
+            self.value += (measurement.min(OUTLIER * self.value) - self.value) / smoothing;
         }
     }
 

@@ -13,6 +13,9 @@ const TRIALS: u32 = 4;
 /// Later trials of the slower side may cost 1/REGRET of the time.
 const REGRET: f64 = 128.0;
 
+/// The first of these come so many times sooner, and each that confirms what is known doubles the pause.
+const HASTE: u32 = 8;
+
 /// Where a task is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
@@ -30,6 +33,8 @@ pub struct Granularity {
     count: u64,
     /// Which side is tried again, and when.
     due: Option<(Side, u64)>,
+    /// Later trials that confirmed what was known.
+    confirmed: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,10 +65,12 @@ impl Granularity {
             Side::Worker => (self.worker, self.host, Side::Worker, Side::Host),
             Side::Host => (self.host, self.worker, Side::Host, Side::Worker),
         };
-        let pause = (REGRET * slow.taken.slower_than(fast.taken)) as u64;
+        let regret = REGRET / f64::from(HASTE >> self.confirmed.min(HASTE.ilog2()));
+        let pause = (regret * slow.taken.slower_than(fast.taken)) as u64;
         match self.due {
             Some((side, due)) if side == slower && due <= self.count => {
                 self.due = Some((slower, self.count + pause));
+                self.confirmed += 1;
                 slower
             }
             Some((side, _)) if side == slower => faster,
@@ -80,7 +87,18 @@ impl Granularity {
             Side::Worker => &mut self.worker,
             Side::Host => &mut self.host,
         };
-        tried.taken.add(taken_ns / iterations.max(1) as f64);
+        let measurement = taken_ns / iterations.max(1) as f64;
+        tried.taken.add(measurement);
+        // A trial of the slower side that was faster: the next task tries it again, so that what was true before
+        // (helpers asleep, the other strands not begun) is not believed for long.
+        let (fast, faster) = match self.faster() {
+            Side::Worker => (self.worker, Side::Worker),
+            Side::Host => (self.host, Side::Host),
+        };
+        if side != faster && measurement < fast.taken.value() {
+            self.due = Some((side, self.count));
+            self.confirmed = 0;
+        }
     }
 
     /// Whether off-loading pays, as far as is known: optimistic until both sides were measured.
@@ -119,11 +137,20 @@ mod tests {
         for (host_ns, worker_ns) in [(1_000.0, 5_000.0), (5_000.0, 1_000.0), (1_000.0, 990.0), (1.0, 1e6)] {
             let tasks = 20_000;
             let best_ns = tasks as f64 * f64::min(host_ns, worker_ns);
-            let first_ns = 4.0 * (host_ns + worker_ns);
+            let first_ns = 8.0 * (host_ns + worker_ns);
             let (sum_ns, off_loaded) = total(tasks, |_| host_ns, |_| worker_ns);
             assert!(sum_ns <= best_ns * (1.0 + 1.0 / REGRET) + first_ns, "{host_ns} {worker_ns}: {sum_ns}");
             assert_eq!(off_loaded > tasks / 4, worker_ns < host_ns, "{host_ns} {worker_ns}: {off_loaded}");
         }
+    }
+
+    #[test]
+    fn a_beginning_in_turbulence_is_forgotten() {
+        // The first off-loads find their helpers asleep; then both sides are noisy.
+        let noise = |task: u64| (task * 7_919 % 13) as f64 * 10.0;
+        let worker_ns = |task: u64| if task < 8 { 9_000.0 } else { 600.0 + noise(task) };
+        let (sum_ns, off_loaded) = total(2_000, |task| 1_000.0 + noise(task), worker_ns);
+        assert!(off_loaded > 950 && sum_ns < 2_000.0 * 660.0 * 1.5, "{off_loaded} {sum_ns}");
     }
 
     #[test]

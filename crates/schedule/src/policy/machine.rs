@@ -92,6 +92,14 @@ impl Machine {
         })
     }
 
+    /// Says that hosts execute tasks as calls that are faster on one worker ([`super::Granularity`]), so that a policy that
+    /// measures numbers of workers need not try one where there could be several.
+    pub fn leave_calls_to_hosts(&mut self) {
+        if let RuleOf::Marginal(rule) = &mut self.rule {
+            rule.leave_calls_to_hosts();
+        }
+    }
+
     /// The policy.
     pub fn policy(&self) -> Policy {
         self.policy

@@ -40,6 +40,8 @@ pub(super) struct Marginal {
     /// Numbers of workers that are compared, ascending: 1, 2, 3, 4, 6, 8, 12 and so on, and all.
     ladder: Vec<u32>,
     classes: HashMap<(u32, u32), Class>,
+    /// One worker is not among the numbers that are compared, where there are others.
+    several: bool,
 }
 
 /// What is known of tasks of one kind and length.
@@ -68,7 +70,13 @@ impl Marginal {
             powers.flat_map(|power| [power, power + power / 2]).filter(|&k| k <= workers).chain([workers]).collect();
         ladder.sort_unstable();
         ladder.dedup();
-        Marginal { ladder, classes: HashMap::new() }
+        Marginal { ladder, classes: HashMap::new(), several: false }
+    }
+
+    /// Hosts find out themselves which tasks are faster alone, and execute those as calls ([`super::Granularity`]): what
+    /// arrives is compared on several workers only. Two who learn the same from each other's leftovers learn late.
+    pub(super) fn leave_calls_to_hosts(&mut self) {
+        self.several = true;
     }
 
     fn class(&mut self, task: &Arrival) -> (&mut Class, &[u32]) {
@@ -97,24 +105,26 @@ impl Rule for Marginal {
         if share == 1 {
             return Choice::UpTo(1, Reason::Share { workers: 1 });
         }
+        let several = self.several;
         let (class, ladder) = self.class(task);
         class.count += 1;
         let within = ladder.iter().take_while(|&&k| k <= share).count();
+        let first = usize::from(several && within > 1);
         let rungs = &mut class.rungs[..within];
-        let known = (0..within).filter(|&place| rungs[place].taken.is_known());
+        let known = (first..within).filter(|&place| rungs[place].taken.is_known());
         let taken = |place: usize| rungs[place].taken.value();
-        let fastest = known.min_by(|&a, &b| taken(a).total_cmp(&taken(b))).unwrap_or(0);
+        let fastest = known.min_by(|&a, &b| taken(a).total_cmp(&taken(b))).unwrap_or(first);
         let best = rungs[fastest].taken;
         // What has not been tried often enough, in rounds, the largest first, since most loops gain.
         let settled =
             |rung: &Rung| rung.tried >= TRIALS || rung.taken.is_known() && rung.taken.slower_than(best) > HOPELESS;
-        let unsettled = (0..within).rev().filter(|&place| !settled(&rungs[place]));
+        let unsettled = (first..within).rev().filter(|&place| !settled(&rungs[place]));
         if let Some(place) = unsettled.min_by_key(|&place| rungs[place].tried) {
             rungs[place].tried += 1;
             return Choice::UpTo(ladder[place], Reason::Trial { workers: share });
         }
         // Trials cost the more the slower they are: the pause after one is such that its loss is a fixed part of it.
-        for place in (0..within).filter(|&place| place != fastest) {
+        for place in (first..within).filter(|&place| place != fastest) {
             let pause = (REGRET * within as f64 * rungs[place].taken.slower_than(best)) as u64;
             let due = &mut rungs[place].due;
             if *due == 0 {
@@ -136,5 +146,11 @@ impl Rule for Marginal {
         let (class, ladder) = self.class(task);
         let Ok(place) = ladder.binary_search(&degree) else { return };
         class.rungs[place].taken.add(iteration_ns);
+        // A number that was taken for slower and is faster now is tried again by the next task: soon it is known.
+        let known = class.rungs.iter().filter(|rung| rung.taken.is_known());
+        let best = known.map(|rung| rung.taken.value()).fold(f64::INFINITY, f64::min);
+        if iteration_ns < best {
+            class.rungs[place].due = class.count.max(1);
+        }
     }
 }

@@ -186,11 +186,14 @@ impl Scheduler {
         F: FnOnce(&Strand<'_>) -> R + Send,
     {
         let options = &self.options;
-        let machine = match Machine::new(options.policy, options.workers as u32) {
+        let mut machine = match Machine::new(options.policy, options.workers as u32) {
             Ok(machine) => machine,
             Err(_) => unreachable!("checked when the scheduler was made"),
         };
         let is_shared = options.hosts == Hosts::Workers;
+        if is_shared && options.throttle {
+            machine.leave_calls_to_hosts();
+        }
         let shared = Shared::new(Setup {
             live_max: options.strands_max.unwrap_or(options.policy.strands_max(machine.workers()) as usize),
             machine,
