@@ -7,14 +7,14 @@
 //! to be started, bytes that are yet to be copied, and nobody who waits.
 //!
 //! At any time at most one thread is blocked at the device: the *driver*. Others that wait are *followers*; they are
-//! woken when something was completed, and one of them drives on when the driver leaves. The lock is never held by a
+//! woken whenever the driver comes back from the device, and the first of them that has to wait on drives. The lock is never held by a
 //! blocked driver, so submitting never waits for the device.
 //!
 //! Named races, all hunted by `model` below under loom:
 //! * **The stolen completion.** Who takes completions while another is blocked at the device may take the one that it is
 //!   blocked for. So only the driver takes completions, or anybody while there is none.
 //! * **The orphaned device.** A driver leaves when its own transfer is done, although others' are not. Who leaves with
-//!   the lock passes the role on: to a follower, else to the attendant if there is a need.
+//!   the lock leaves it to followers, who have been woken, else calls the attendant if there is a need.
 //! * **The follower's last look.** A follower looks whether its transfer is done under the same lock under which
 //!   transfers are completed, so it cannot fall asleep in between.
 
@@ -103,14 +103,8 @@ impl<D: Device, N: News> Desk<D, N> {
         let mut state = self.lock();
         while !(state.stop && state.device.is_idle()) {
             let others = state.driven || state.following > 0;
-            state = if !others && (state.stop || state.device.needs_attention()) {
-                self.drive(state)
-            } else {
-                if state.following > 0 && !state.driven {
-                    self.followers.notify_one();
-                }
-                wait(&self.attendant, state)
-            };
+            let needed = !others && (state.stop || state.device.needs_attention());
+            state = if needed { self.drive(state) } else { wait(&self.attendant, state) };
         }
     }
 
@@ -147,14 +141,11 @@ impl<D: Device, N: News> Desk<D, N> {
         state
     }
 
-    /// Leaves the desk: somebody else may have to drive.
+    /// Leaves the desk: the attendant may have to drive. Followers need no word here: whoever began to follow did so
+    /// while somebody drove, and a driver wakes all of them when it stops.
     fn pass_on(&self, state: MutexGuard<'_, State<D>>) {
-        if state.driven {
-            return;
-        }
-        if state.following > 0 {
-            self.followers.notify_one();
-        } else if state.stop || state.device.needs_attention() {
+        let others = state.driven || state.following > 0;
+        if !others && (state.stop || state.device.needs_attention()) {
             self.attendant.notify_one();
         }
     }

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use loom::sync::atomic::{AtomicBool, Ordering};
-use loom::sync::{Arc, Mutex};
+use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
 use super::{Desk, Device, News};
@@ -40,6 +40,8 @@ impl News for Kernel {
 struct Job {
     operations: usize,
     done: Arc<AtomicBool>,
+    /// Raised with `done`, for a test that waits somewhere else than at the desk.
+    bell: Arc<(Mutex<bool>, Condvar)>,
 }
 
 struct Model {
@@ -82,6 +84,8 @@ impl Device for Model {
                 self.waiting.push_front(job);
             } else {
                 job.done.store(true, Ordering::Release);
+                *job.bell.0.lock().unwrap() = true;
+                job.bell.1.notify_one();
             }
         }
         self.start();
@@ -102,7 +106,7 @@ type ModelDesk = Desk<Model, Kernel>;
 /// Submits a transfer of so many operations; the result says when it is done.
 fn submit(desk: &ModelDesk, operations: usize) -> Arc<AtomicBool> {
     let done = Arc::new(AtomicBool::new(false));
-    desk.with(|model| model.submit(Job { operations, done: done.clone() }));
+    desk.with(|model| model.submit(Job { operations, done: done.clone(), bell: Arc::default() }));
     done
 }
 
@@ -177,6 +181,23 @@ fn nobody_waits() {
         let done = submit(&desk, 2);
         desk.stop();
         drop(done);
+    });
+}
+
+/// Hunts the orphaned device again: work that needs attention is done although nobody comes to the desk any more, and
+/// before it is closed. Every interleaving.
+#[test]
+fn the_attendant_is_called() {
+    check(None, 0, |desk| {
+        let bell = Arc::new((Mutex::new(false), Condvar::new()));
+        let done = Arc::new(AtomicBool::new(false));
+        desk.with(|model| model.submit(Job { operations: 2, done, bell: bell.clone() }));
+        // Waits behind it: the device takes one at a time.
+        desk.with(|model| model.submit(Job { operations: 1, done: Arc::default(), bell: Arc::default() }));
+        let mut rung = bell.0.lock().unwrap();
+        while !*rung {
+            rung = bell.1.wait(rung).unwrap();
+        }
     });
 }
 
