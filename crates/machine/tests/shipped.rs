@@ -74,3 +74,27 @@ fn names_and_paths_are_told_apart() {
     assert!(error.to_string().starts_with("no/such.toml: "), "{error}");
     assert_eq!(Machine::named("ps3").unwrap().workers(), 6);
 }
+
+#[test]
+fn what_is_said_of_a_leaf_is_said_of_its_variants() {
+    let ps3 = Machine::shipped("ps3").unwrap();
+    let spe = ps3.memory(ps3.find("spe").unwrap());
+    let rate = |task: &str| spe.leaf(task).and_then(|leaf| leaf.flops_per_second);
+    assert!(rate("fft3d").is_some());
+    assert_eq!(rate("fft3d-planes-into"), rate("fft3d"));
+    assert_eq!((rate("fft"), rate("fft3"), rate("planes-fft3d")), (None, None, None));
+}
+
+#[test]
+fn every_constant_of_a_published_machine_has_its_source() {
+    for name in Machine::shipped_names() {
+        let machine = Machine::shipped(name).unwrap();
+        for memory in machine.memories() {
+            for leaf in &memory.leaves {
+                assert!(leaf.source.is_some(), "{name}: {}: leaf {}", memory.name, leaf.task);
+            }
+            assert!(memory.edge.is_none() || memory.edge_source.is_some(), "{name}: {}", memory.name);
+            assert!(memory.processor.is_none() || memory.processor_source.is_some(), "{name}: {}", memory.name);
+        }
+    }
+}
