@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use multigrain_schedule::policy::{Arrival, Decision, Departure, Machine, Reason, Start, Workers};
+use multigrain_schedule::policy::{Arrival, Decision, Departure, Machine, Policy, Reason, Start, Workers};
 
 use crate::pad::Padded;
 use crate::spin::SpinLimit;
@@ -23,7 +23,8 @@ pub(super) struct Shared {
     pub(super) boards: Box<[Board]>,
     pub(super) spin: SpinLimit,
     done: Padded<Done>,
-    /// No worker is idle and no task waits, so an off-load could only get the worker it comes from. A hint: a late look
+    /// No task waits, and no worker is idle or the policy gives each task one: an off-load could only get the worker it
+    /// comes from. A hint: a late look
     /// at it costs one off-load its helpers.
     quiet: AtomicBool,
     /// All strands have ended.
@@ -215,7 +216,9 @@ impl Shared {
             let (_, head) = state.waiting.swap_remove(found);
             orders.starts.push(Order { start, head });
         }
-        let quiet = self.shared && state.machine.idle().is_empty() && state.waiting.is_empty();
+        // Under these a task has one worker, and the strand's own is one.
+        let alone = matches!(state.machine.policy(), Policy::Edtlp | Policy::Static);
+        let quiet = self.shared && state.waiting.is_empty() && (alone || state.machine.idle().is_empty());
         if quiet != self.is_quiet() {
             self.quiet.store(quiet, Ordering::Relaxed);
         }
