@@ -85,26 +85,31 @@ fn simulated(seed: u64, taxa: usize, sites: usize, model: &str) -> (Tree, Patter
     (tree, patterns, model)
 }
 
+/// All stages, but none for long.
+fn options() -> Options {
+    Options { fast_radius: 5, thorough_radius: 5, shakes: 1, ..Options::default() }
+}
+
 fn search<'o>(patterns: &Patterns, model: &Model, number: u64) -> Search<'o> {
     let mut random = Random::new(3, Purpose::Start, number);
     let data = [(patterns, model)];
-    Search::new(&data, Branches::Linked, Options::default(), Isa::detect(), &mut random, Box::new(Host))
+    Search::new(&data, Branches::Linked, options(), Isa::detect(), &mut random, Box::new(Host))
 }
 
 const GTR: &str = "GTR{1/4/0.5/0.7/6/1}+FU{0.3/0.15/0.2/0.35}+G4{0.7}";
 
 #[test]
 fn simulated_trees_and_parameters_are_found_again() {
-    for (seed, taxa, sites, text) in [(1, 20, 2500, GTR), (2, 9, 3000, GTR), (3, 8, 1000, "LG+G4{0.7}")] {
+    for (seed, taxa, sites, text) in [(1, 20, 1500, GTR), (2, 9, 2000, GTR), (3, 8, 600, "LG+G4{0.7}")] {
         let (tree, patterns, model) = simulated(seed, taxa, sites, text);
         let found = search(&patterns, &model, seed).run(&mut ()).unwrap();
         assert_eq!(Splits::new(&tree).distance(&Splits::new(&found.tree)), 0, "seed {seed}");
         let alpha = found.models[0].alpha.unwrap();
-        assert!((0.55..0.9).contains(&alpha), "alpha {alpha}");
+        assert!((0.5..1.0).contains(&alpha), "alpha {alpha}");
         if taxa == 20 {
             let rates = &found.models[0].exchangeabilities;
             for (rate, truth) in rates.iter().zip([1.0, 4.0, 0.5, 0.7, 6.0, 1.0]) {
-                assert!((rate / truth - 1.0).abs() < 0.3, "{rates:?}");
+                assert!((rate / truth - 1.0).abs() < 0.4, "{rates:?}");
             }
         }
     }
@@ -145,8 +150,7 @@ fn a_search_that_goes_on_ends_with_the_same_bits() {
         let state = State::from_text(&text, &start).unwrap();
         assert_eq!(state, until.1[stop]);
         let data = [(&patterns, &model)];
-        let go_on =
-            Search::from_state(&data, Branches::Linked, Options::default(), Isa::detect(), state, Box::new(Host));
+        let go_on = Search::from_state(&data, Branches::Linked, options(), Isa::detect(), state, Box::new(Host));
         assert_eq!(go_on.run(&mut ()).as_ref(), Some(&whole), "stopped after round {stop}");
         // Damage is refused, wherever it is.
         for end in (0..text.len() - 1).step_by(97) {
@@ -157,14 +161,13 @@ fn a_search_that_goes_on_ends_with_the_same_bits() {
 
 #[test]
 fn results_do_not_depend_on_who_computes() {
-    let (_, patterns, model) = simulated(5, 7, 700, GTR);
-    assert!(patterns.len() > 128, "several chunks are wanted");
+    let (_, patterns, model) = simulated(5, 6, 700, GTR);
+    assert!(patterns.len() > 64, "several chunks are wanted");
     let alone = search(&patterns, &model, 2).run(&mut ()).unwrap();
     for isa in Isa::ALL.into_iter().filter(|isa| isa.is_supported()) {
         let mut random = Random::new(3, Purpose::Start, 2);
         let data = [(&patterns, &model)];
-        let options = Options::default();
-        let search = Search::new(&data, Branches::Linked, options, isa, &mut random, Box::new(Host));
+        let search = Search::new(&data, Branches::Linked, options(), isa, &mut random, Box::new(Host));
         assert_eq!(search.run(&mut ()).unwrap(), alone, "{isa}");
     }
     for policy in ["edtlp", "llp:2"] {
@@ -172,7 +175,7 @@ fn results_do_not_depend_on_who_computes() {
             let mut random = Random::new(3, Purpose::Start, 2);
             let data = [(&patterns, &model)];
             let offload = Box::new(OnStrand(strand));
-            let search = Search::new(&data, Branches::Linked, Options::default(), Isa::detect(), &mut random, offload);
+            let search = Search::new(&data, Branches::Linked, options(), Isa::detect(), &mut random, offload);
             search.run(&mut ()).unwrap()
         };
         let options = SchedulerOptions { policy: policy.parse().unwrap(), workers: 2, ..Default::default() };

@@ -185,12 +185,12 @@ pub(super) fn scaling<const K: usize>(chunk: &Chunk, from: [Option<u32>; K]) -> 
     let mut factors = vec![1.0; if chunk.invariant.is_empty() { 0 } else { patterns }];
     let mut sum = 0.0;
     for slot in from.into_iter().flatten().filter(|&slot| chunk.scaled[slot as usize]) {
-        for pattern in 0..patterns {
-            let count = chunk.counts[slot as usize * patterns + pattern];
+        let counts = &chunk.counts[slot as usize * patterns..][..patterns];
+        for (pattern, (&count, &weight)) in counts.iter().zip(&chunk.weights).enumerate() {
             if chunk.invariant.get(pattern).is_some_and(|&likelihood| likelihood > 0.0) {
                 (0..count).for_each(|_| factors[pattern] *= SCALE_THRESHOLD);
             } else {
-                sum += chunk.weights[pattern] * f64::from(count);
+                sum += weight * f64::from(count);
             }
         }
     }
