@@ -2,7 +2,7 @@
 
 use super::Model;
 
-/// P(t) = right diag(exp(values t)) left: P(t)[i][j] = sum over k of right[i][k] exp(values[k] t) left[k][j].
+/// P(t) = right diag(exp(values t)) left: `P(t)[i][j]` = sum over k of `right[i][k] exp(values[k] t) left[k][j]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Eigen {
     /// Number of states n.
