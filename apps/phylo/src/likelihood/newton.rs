@@ -9,6 +9,9 @@ pub const MIN_LENGTH: f64 = 1e-6;
 /// Longest branch under optimisation (RAxML-NG's).
 pub const MAX_LENGTH: f64 = 100.0;
 
+/// So often lengths that are worse than those before are drawn back, each time by three quarters, before they are given up.
+const DRAWN_BACK: usize = 6;
+
 /// How exactly branch lengths are found.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Precision {
@@ -34,11 +37,19 @@ struct Bracket {
     low: f64,
     high: f64,
     done: bool,
+    /// A step was long: it may have gone over a valley.
+    leapt: bool,
 }
 
 impl Bracket {
     fn new(start: f64) -> Bracket {
-        Bracket { at: start.clamp(MIN_LENGTH, MAX_LENGTH), low: MIN_LENGTH, high: MAX_LENGTH, done: false }
+        Bracket {
+            at: start.clamp(MIN_LENGTH, MAX_LENGTH),
+            low: MIN_LENGTH,
+            high: MAX_LENGTH,
+            done: false,
+            leapt: false,
+        }
     }
 
     /// Moves on, given the derivatives at `at`.
@@ -66,6 +77,7 @@ impl Bracket {
             self.done = self.high - self.low < 1e-9;
             (self.low * self.high).sqrt()
         };
+        self.leapt |= next > 2.0 * self.at || next < 0.1 * self.at;
         self.at = next;
     }
 }
@@ -112,9 +124,28 @@ impl Likelihood<'_> {
                 break;
             }
         }
-        for (lengths, brackets) in lengths.iter_mut().zip(&brackets) {
-            lengths.iter_mut().zip(brackets).for_each(|(length, bracket)| *length = bracket.at);
+        let found: Vec<Vec<f64>> = brackets.iter().map(|b| b.iter().map(|b| b.at).collect()).collect();
+        let leapt = brackets.iter().flatten().any(|b| b.leapt);
+        let found = if leapt { self.not_worse(lengths, found) } else { found };
+        lengths.iter_mut().zip(found).for_each(|(length, found)| *length = found);
+    }
+
+    /// The lengths found, drawn back towards those before where they are worse: a likelihood may have several maxima, and
+    /// a long step may have gone over a valley.
+    fn not_worse(&mut self, before: &[Vec<f64>], mut found: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
+        let old = self.at_lengths(before.iter().map(Vec::as_slice));
+        for turn in 0..=DRAWN_BACK {
+            let new = self.at_lengths(found.iter().map(Vec::as_slice));
+            let worse = |i: usize| new[i] < old[i];
+            if !(0..found.len()).any(worse) {
+                break;
+            }
+            for i in (0..found.len()).filter(|&i| worse(i)) {
+                let keep = if turn == DRAWN_BACK { 0.0 } else { 0.25 };
+                found[i].iter_mut().zip(&before[i]).for_each(|(f, b)| *f = b + keep * (*f - b));
+            }
         }
+        found
     }
 
     /// The log-likelihoods at other lengths of the branches whose tables were made last.
