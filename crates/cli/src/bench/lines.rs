@@ -66,7 +66,7 @@ impl Axis {
             }
             _ => {
                 let from = if from_zero { least.min(0.0) } else { least };
-                let span = (most - from).max(f64::MIN_POSITIVE);
+                let span = if most > from { most - from } else { 1.0 };
                 let power = 10f64.powf((span / 8.0).log10().floor());
                 let fitting = [1.0, 2.0, 5.0, 10.0].into_iter().map(|m| m * power).find(|step| span / step <= 8.0);
                 let step = fitting.unwrap_or(span);
