@@ -99,7 +99,9 @@ fn an_engine_begins_one_command_after_the_other() {
     // Three packets come at one port of 25.6 GB/s at once.
     fabric.packet_bytes = Some(256);
     let in_packets = collectives(&[&make("ATOBar", &four, 0)], &fabric).unwrap().end(0);
-    assert_eq!(in_packets - one_by_one, ns(3.0 * 10.0 + 10.0));
+    // A third of the port is rounded to whole picoseconds.
+    let longer_ns = (in_packets - one_by_one).ns();
+    assert!((longer_ns - (3.0 * 10.0 + 10.0)).abs() < 0.002, "{longer_ns}");
 }
 
 #[test]

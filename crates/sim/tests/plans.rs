@@ -139,12 +139,22 @@ fn a_cluster_moves_all_but_what_lies_on_the_node_already() {
         ];
         Machine::new("cluster", "", memories).unwrap()
     };
-    // Down 8 bytes an element and up 4, at the same time, each node over its own port.
-    let report = seconds(&node(4), &vector(n));
+    // Two vectors are changed by what lies at different places of a third: its elements are used by several nodes, so it
+    // lies evenly on all; 8 bytes an element of one vector go down, over the ports of all nodes. The two stay where they
+    // are.
+    let mut shifted = Program::new();
+    let scale = shifted.task(Scale::<f32, 1>::default());
+    let a = shifted.array::<f32, 1>("a", [n + n / 2], Role::Input).unwrap();
+    for (name, first) in [("x", 0), ("y", n / 2)] {
+        let x = shifted.array::<f32, 1>(name, [n], Role::InOut).unwrap();
+        shifted.call(scale, (x.all(), a.block([first], [n])), Scalars::new()).unwrap();
+    }
+    let report = seconds(&node(4), &shifted);
     let down = 8.0 * n as f64 * 0.75 / 4e9;
     assert!(report.seconds >= down && report.seconds < 1.7 * down, "{} {down}", report.seconds);
-    // One node has everything.
-    assert!(seconds(&node(1), &vector(n)).seconds < 0.1 * down);
+    // One node has everything, and what only one node uses lies there.
+    assert!(seconds(&node(1), &shifted).seconds < 0.1 * down);
+    assert!(seconds(&node(4), &vector(n)).seconds < 0.1 * down);
 }
 
 /// The same plan on a machine that is twice as fast in everything takes half the time.
