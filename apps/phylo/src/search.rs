@@ -99,9 +99,7 @@ impl<'o> Search<'o> {
         let sets = if branches == Branches::Linked { 1 } else { data.len() };
         let patterns: Vec<&Patterns> = data.iter().map(|(p, _)| *p).collect();
         let tree = Parsimony::new(&patterns).start_tree(random, sets);
-        let models = data.iter().map(|(_, m)| (*m).clone()).collect();
-        let state = State::new(tree, models, random.bits());
-        Search::from_state(data, branches, options, isa, state, offload)
+        Search::from_tree(data, branches, options, isa, tree, random.bits(), offload)
     }
 
     /// A search from a given tree; `seed` is that of its random moves.

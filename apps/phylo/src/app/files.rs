@@ -1,7 +1,7 @@
 //! Output files: names, and the promise that nothing is overwritten unasked.
 
 use crate::error::Error;
-use multigrain::whole;
+use multigrain::whole::{self, WholeFile};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -66,9 +66,43 @@ impl Outputs {
 
     /// Writes one of the files, whole or not at all.
     pub(crate) fn write(&self, word: &str, text: &str) -> Result<PathBuf, Error> {
+        publish(self.begin(word, text)?)
+    }
+
+    /// Writes one of the files up to its end, without giving it its name yet.
+    pub(crate) fn begin(&self, word: &str, text: &str) -> Result<WholeFile, Error> {
         let path = self.path(word);
-        let failed = |e: std::io::Error| Error::run(format!("cannot write {}: {e}", path.display()));
-        whole::write(&path, |out| out.write_all(text.as_bytes())).map_err(failed)?;
-        Ok(path)
+        let written = WholeFile::create(&path).and_then(|mut file| file.write_all(text.as_bytes()).map(|()| file));
+        written.map_err(|e| refused(&path, &e))
+    }
+}
+
+/// Gives a file its name.
+pub(crate) fn publish(file: WholeFile) -> Result<PathBuf, Error> {
+    let path = file.path().to_owned();
+    file.publish().map_err(|e| refused(&path, &e))?;
+    Ok(path)
+}
+
+fn refused(path: &Path, error: &std::io::Error) -> Error {
+    Error::run(format!("cannot write {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_begun_has_no_name_and_vanishes_unless_it_is_published() {
+        let place = tempfile::tempdir().unwrap();
+        let names = || std::fs::read_dir(place.path()).unwrap().map(|e| e.unwrap().file_name()).collect::<Vec<_>>();
+        let outputs = Outputs::new(&place.path().join("x"));
+        let (tree, model) = (outputs.begin(BEST_TREE, "(a,b);\n").unwrap(), outputs.begin(BEST_MODEL, "JC\n").unwrap());
+        assert!(!outputs.path(BEST_TREE).exists() && !outputs.path(BEST_MODEL).exists());
+        drop(tree);
+        assert_eq!(names().len(), 1);
+        assert_eq!(publish(model).unwrap(), outputs.path(BEST_MODEL));
+        assert_eq!(names(), ["x.bestModel"]);
+        assert_eq!(std::fs::read_to_string(outputs.path(BEST_MODEL)).unwrap(), "JC\n");
     }
 }

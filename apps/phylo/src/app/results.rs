@@ -12,6 +12,7 @@ use crate::partition::Branches;
 use crate::support::{Replicates, Support};
 use crate::tree::{HalfEdge, Newick, Splits, Tree};
 use multigrain::rooms::team::strands::{Scheduler, Statistics};
+use multigrain::whole::WholeFile;
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
@@ -57,27 +58,26 @@ fn read(text: &str, names: &[String]) -> Result<Tree, Error> {
     Tree::from_newick(&newick, names, None).map_err(|e| Error::run(format!("a tree of this run: {e}")))
 }
 
-/// Files as they are written.
+/// Files as they are written: none has its name before all are complete, so a disk that fills leaves none of them.
 struct Written<'a> {
     outputs: &'a Outputs,
-    files: Vec<(String, PathBuf)>,
+    files: Vec<(String, WholeFile)>,
 }
 
 impl Written<'_> {
     fn write(&mut self, word: &str, text: &str) -> Result<(), Error> {
-        self.files.push((word.to_owned(), self.outputs.write(word, text)?));
+        self.files.push((word.to_owned(), self.outputs.begin(word, text)?));
         Ok(())
     }
 
     /// The last file: it names all others.
     fn finish(mut self, log: &Log<'_>) -> Result<Vec<(String, PathBuf)>, Error> {
-        for (word, path) in &self.files {
-            log.line(&format!("{word}: {}", path.display()));
+        for (word, file) in &self.files {
+            log.line(&format!("{word}: {}", file.path().display()));
         }
         log.timed("done");
-        let path = self.outputs.write(files::LOG, &log.text())?;
-        self.files.push((files::LOG.to_owned(), path));
-        Ok(self.files)
+        self.write(files::LOG, &log.text())?;
+        self.files.into_iter().map(|(word, file)| Ok((word, files::publish(file)?))).collect()
     }
 }
 
