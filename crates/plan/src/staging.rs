@@ -155,12 +155,9 @@ impl Walk<'_> {
             ready = ready.max(position);
             self.now = position;
             self.finish_old_stores();
-            while ready <= (position + depth).min(self.sequence.len() - 1) {
-                if !self.prepare(ready, position) {
-                    break;
-                }
-                ready += 1;
-            }
+            let window = |ahead: usize| (position + ahead).min(self.sequence.len() - 1);
+            let (behind, whole) = (window(depth.saturating_sub(1)), window(depth));
+            self.prepare_to(&mut ready, behind);
             if ready == position {
                 // What is free may lie in pieces; with nothing in place it is one piece.
                 self.clear(position);
@@ -172,12 +169,23 @@ impl Walk<'_> {
                 let need_bytes = uses.iter().map(|u| self.problem.block_bytes[u.block as usize]).sum();
                 return Err(DoesNotFit { call, need_bytes });
             }
+            // The last of the window is fetched after the call's own blocks have arrived and before it is run: a disk
+            // that answers only when its queue is empty then has work while the call is executed.
+            self.arrive(position);
+            self.prepare_to(&mut ready, whole);
             self.execute(position);
         }
         for transfer in 0..self.transfers {
             self.wait_for(transfer);
         }
         Ok(())
+    }
+
+    /// Prepares calls from `ready` to `last`, as far as memory allows.
+    fn prepare_to(&mut self, ready: &mut usize, last: usize) {
+        while *ready <= last && self.prepare(*ready, self.now) {
+            *ready += 1;
+        }
     }
 
     /// Awaits stores that have long been under way, so that their memory can be used again before untouched memory is:
@@ -416,16 +424,14 @@ impl Walk<'_> {
         wait_for_siblings(self.problem, self.child, call, &mut self.waited, &mut self.plan.ops);
     }
 
-    fn execute(&mut self, position: usize) {
+    /// Awaits what the call at `position` needs in place.
+    fn arrive(&mut self, position: usize) {
         let call = self.sequence[position];
         // A call prepared ahead of time has not waited yet.
         self.wait_for_siblings(call);
         let uses = self.problem.dependence.uses[call as usize].clone();
-        let first = self.plan.places.len() as u32;
         for used in &uses {
-            self.counts.uses += 1;
             let Some(resident) = self.resident.get_mut(&used.block) else { continue };
-            self.plan.places.push(resident.slot);
             let mut transfers = std::mem::take(&mut resident.before_run);
             transfers.extend(resident.fetch.take());
             if used.access.writes() {
@@ -435,6 +441,17 @@ impl Walk<'_> {
             for transfer in transfers {
                 self.wait_for(transfer);
             }
+        }
+    }
+
+    fn execute(&mut self, position: usize) {
+        let call = self.sequence[position];
+        let uses = self.problem.dependence.uses[call as usize].clone();
+        let first = self.plan.places.len() as u32;
+        for used in &uses {
+            self.counts.uses += 1;
+            let Some(resident) = self.resident.get(&used.block) else { continue };
+            self.plan.places.push(resident.slot);
         }
         self.plan.ops.push(Op::Run { call, places: Places::Slots { first } });
         for (i, used) in uses.iter().enumerate() {
