@@ -268,7 +268,7 @@ pub(crate) fn draft(
             signals: &signals,
             seen_outside: &seen,
         };
-        for depth in (0..=depth_max).rev() {
+        for depth in depths(facts.edge.driver, depth_max) {
             let staged: Result<Vec<_>, _> = (0..children)
                 .map(|c| stage(&problem, c, children, capacity_bytes, facts.align_bytes(), depth))
                 .collect();
@@ -296,6 +296,14 @@ pub(crate) fn draft(
         }
         None => Err(overflow(failure.unwrap_or(DoesNotFit { call: 0, need_bytes: 0 }))),
     }
+}
+
+/// How many calls ahead are fetched: what is tried, the most usual first. The queue of a disk is worth more depth.
+fn depths(driver: Driver, depth_max: usize) -> impl Iterator<Item = usize> {
+    let deep = (driver == Driver::Disk).then_some(2 * depth_max).filter(|&deep| deep > depth_max);
+    let mut usual: Vec<usize> = (0..=depth_max).rev().collect();
+    usual.splice(1..1, deep);
+    usual.into_iter()
 }
 
 fn reports(dependence: &Dependence, placement: &Placement, children: usize) -> Vec<PassReport> {

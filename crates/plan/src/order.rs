@@ -15,7 +15,8 @@ pub fn program_order(calls: usize) -> Vec<u32> {
     (0..calls as u32).collect()
 }
 
-/// The calls with chains permuted so that neighbours share blocks, or `None` where that is not legal or not worth it.
+/// The calls with chains permuted so that neighbours share blocks, or `None` where that is not legal, not worth
+/// it, or the program's order itself.
 pub fn sharing_order(dependence: &Dependence, placement: &Placement, block_bytes: &[u64]) -> Option<Vec<u32>> {
     if !placement.independent || placement.chains < 3 || placement.chains > CHAINS_MAX {
         return None;
@@ -31,6 +32,12 @@ pub fn sharing_order(dependence: &Dependence, placement: &Placement, block_bytes
                 chains.push(chain);
             }
         }
+    }
+    // Where the chains that use a block follow each other for every block, the program's order cannot be bettered.
+    if placement.child_of_chain.iter().all(|&child| child == 0)
+        && chains_of_block.values().all(|chains| chains.windows(2).all(|w| w[1] == w[0] + 1))
+    {
+        return None;
     }
     let mut blocks_of: Vec<Vec<u32>> = vec![Vec::new(); placement.chains];
     for (&block, chains) in &chains_of_block {
@@ -62,5 +69,5 @@ pub fn sharing_order(dependence: &Dependence, placement: &Placement, block_bytes
             current = Some(chain);
         }
     }
-    Some(order)
+    (!order.is_sorted()).then_some(order)
 }

@@ -4,7 +4,7 @@
 //! of one sub-call fit, how many bytes would move if nothing but the previous sub-call's blocks stayed); the most
 //! promising are then planned in earnest, and the cheapest plan decides.
 
-use crate::cost::{UNEVEN, moving_seconds, staging_seconds, stolen_seconds};
+use crate::cost::{DISK_QUEUE_SECONDS, UNEVEN, moving_seconds, staging_seconds, stolen_seconds};
 use crate::edge::{Draft, EdgeFacts, TaskRef, draft};
 use crate::error::PlanError;
 use crate::mapping::Mapping;
@@ -24,14 +24,20 @@ const PROBES: usize = 24;
 /// How many candidates are planned in earnest, at most and at least.
 const FINALISTS: usize = 128;
 const FINALISTS_MIN: usize = 8;
-/// Between the two, planning goes on until so many sub-calls have been planned: those who wait for work that takes half
-/// a second should not wait a tenth of one for its plan.
-const CALLS_PLANNED: u64 = 12288;
+/// Between the two, planning goes on until so many sub-calls have been planned, or so many for each second that the work
+/// is guessed to take: those who wait for half a second of work should not wait a tenth of one for its plan.
+const CALLS_PLANNED: u64 = 6144;
+const CALLS_PLANNED_A_SECOND: f64 = 6144.0;
+/// As many sub-calls again are planned with every order and depth, but at least so many candidates.
+const THOROUGH_MIN: usize = 4;
 
 /// Candidates whose first plan costs at most so many times the best are planned with every order and depth.
 const NEAR: f64 = 1.1;
 /// At most [`FINALISTS_MIN`] of them, and so many that cost more and move less.
 const LEANEST: usize = 4;
+
+/// How many transfers are in a disk's queue, in the first look.
+const USUAL_QUEUE: f64 = 3.0;
 
 /// Weight of the bytes moved in the first look, beside the time they are hidden in.
 const STREAMING_SHARE: f64 = 0.5;
@@ -313,6 +319,9 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
                 streaming += bytes / rate;
                 stolen += stolen_seconds(facts.edge.driver, &arg.region, array, facts.workers);
                 moving += seconds + facts.edge.latency_ns * 1e-9;
+                if facts.edge.driver == Driver::Disk {
+                    moving += DISK_QUEUE_SECONDS / USUAL_QUEUE;
+                }
                 if i == 0 {
                     first += seconds;
                 }
@@ -348,9 +357,11 @@ fn finals(facts: &EdgeFacts<'_>, scope: &Scope, mut fitting: Vec<Candidate>, dep
         let draft: Draft = draft(facts, &split, depth_max, thorough, &[]).ok()?;
         Some((draft.price(), draft.bytes()))
     };
+    let seconds = fitting.first().map_or(0.0, |best| best.guess);
+    let calls_planned = CALLS_PLANNED.max((CALLS_PLANNED_A_SECOND * seconds) as u64);
     let mut calls = 0;
     let few = fitting.iter().enumerate().take_while(|(number, candidate)| {
-        let goes_on = *number < FINALISTS_MIN || (*number < FINALISTS && calls < CALLS_PLANNED);
+        let goes_on = *number < FINALISTS_MIN || (*number < FINALISTS && calls < calls_planned);
         calls += candidate.calls;
         goes_on
     });
@@ -371,6 +382,14 @@ fn finals(facts: &EdgeFacts<'_>, scope: &Scope, mut fitting: Vec<Candidate>, dep
         let mut others = planned.split_off(planned.len().min(FINALISTS_MIN));
         others.sort_by_key(|((_, bytes), _)| *bytes);
         planned.extend(others.into_iter().take(LEANEST));
+        // Every order and depth of some hundred calls each is soon more work than what is planned.
+        let mut calls = 0;
+        let affordable = planned.iter().take_while(|(_, candidate)| {
+            calls += candidate.calls;
+            calls <= calls_planned
+        });
+        let affordable = affordable.count().max(THOROUGH_MIN);
+        planned.truncate(affordable);
         let thorough = in_parallel(&planned, |(_, candidate)| plan(candidate, true));
         for ((found, _), thorough) in planned.iter_mut().zip(thorough) {
             *found = thorough.unwrap_or(*found);

@@ -157,7 +157,8 @@ impl EdgeHardware {
                 let each = fragment_seconds.unwrap_or(cost::DISK_FRAGMENT_SECONDS);
                 let seconds = bytes as f64 / rate
                     + pieces as f64 * each
-                    + cost::DISK_TRANSFER_SECONDS
+                    // A queue of two, shared by both.
+                    + cost::DISK_QUEUE_SECONDS / 2.0
                     + cost::uncached_seconds(bytes, staging);
                 let stolen = cost::stolen_seconds(edge.driver, region, array, workers);
                 Load { bytes, time: Time::from_seconds(seconds), stolen: Time::from_seconds(stolen) }
