@@ -16,6 +16,14 @@ const REGRET: f64 = 128.0;
 /// The first of these come so many times sooner, and each that confirms what is known doubles the pause.
 const HASTE: u32 = 8;
 
+/// So many tasks in a row are off-loaded where off-loading is tried. The first is not compared: helpers that had nothing to
+/// do for longer than they spin have to be woken, which takes ten times as long as a short task, and are awake for the
+/// others. A single task could never find out that off-loading all of them pays.
+const IN_A_ROW: u32 = 4;
+
+/// The first task of a row counts as so many times a usual one at most: one whose processor was taken away says nothing.
+const LATE_MAX: f64 = 32.0;
+
 /// Where a task is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
@@ -35,6 +43,10 @@ pub struct Granularity {
     due: Option<(Side, u64)>,
     /// Later trials that confirmed what was known.
     confirmed: u32,
+    /// Tasks that are left of a row.
+    row: u32,
+    /// The next off-load that is measured is the first of a row.
+    wakes: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,11 +64,18 @@ impl Granularity {
     /// Where the next task goes.
     pub fn choose(&mut self) -> Side {
         self.count += 1;
-        for (side, tried) in [(Side::Worker, &mut self.worker), (Side::Host, &mut self.host)] {
-            if tried.trials < TRIALS {
-                tried.trials += 1;
-                return side;
-            }
+        if self.row > 0 {
+            self.row -= 1;
+            return Side::Worker;
+        }
+        if self.worker.trials == 0 {
+            self.worker.trials = TRIALS;
+            (self.row, self.wakes) = (TRIALS, true);
+            return Side::Worker;
+        }
+        if self.host.trials < TRIALS {
+            self.host.trials += 1;
+            return Side::Host;
         }
         if !self.host.taken.is_known() || !self.worker.taken.is_known() {
             return Side::Worker;
@@ -65,12 +84,13 @@ impl Granularity {
             Side::Worker => (self.worker, self.host, Side::Worker, Side::Host),
             Side::Host => (self.host, self.worker, Side::Host, Side::Worker),
         };
-        let regret = REGRET / f64::from(HASTE >> self.confirmed.min(HASTE.ilog2()));
-        let pause = (regret * slow.taken.slower_than(fast.taken)) as u64;
+        let in_a_row = if slower == Side::Worker { IN_A_ROW } else { 1 };
+        let pause = (self.regret() * f64::from(in_a_row) * slow.taken.slower_than(fast.taken)) as u64;
         match self.due {
             Some((side, due)) if side == slower && due <= self.count => {
                 self.due = Some((slower, self.count + pause));
                 self.confirmed += 1;
+                (self.row, self.wakes) = (in_a_row - 1, in_a_row > 1);
                 slower
             }
             Some((side, _)) if side == slower => faster,
@@ -81,13 +101,28 @@ impl Granularity {
         }
     }
 
+    /// How many tasks as long as the trial was: the pause after it.
+    fn regret(&self) -> f64 {
+        REGRET / f64::from(HASTE >> self.confirmed.min(HASTE.ilog2()))
+    }
+
     /// A task of so many iterations took so long there.
     pub fn measured(&mut self, side: Side, iterations: u64, taken_ns: f64) {
+        let measurement = taken_ns / iterations.max(1) as f64;
+        if side == Side::Worker && std::mem::take(&mut self.wakes) {
+            // What waking took is paid for all the same: the next row comes the later.
+            let (regret, host) = (self.regret(), self.host.taken);
+            if let Some((Side::Worker, due)) = &mut self.due
+                && host.is_known()
+            {
+                *due += (regret * (measurement / host.value().max(f64::MIN_POSITIVE)).min(LATE_MAX)) as u64;
+            }
+            return;
+        }
         let tried = match side {
             Side::Worker => &mut self.worker,
             Side::Host => &mut self.host,
         };
-        let measurement = taken_ns / iterations.max(1) as f64;
         tried.taken.add(measurement);
         // A trial of the slower side that was faster: the next task tries it again, so that what was true before
         // (helpers asleep, the other strands not begun) is not believed for long.
@@ -137,7 +172,7 @@ mod tests {
         for (host_ns, worker_ns) in [(1_000.0, 5_000.0), (5_000.0, 1_000.0), (1_000.0, 990.0), (1.0, 1e6)] {
             let tasks = 20_000;
             let best_ns = tasks as f64 * f64::min(host_ns, worker_ns);
-            let first_ns = 8.0 * (host_ns + worker_ns);
+            let first_ns = 16.0 * (host_ns + worker_ns);
             let (sum_ns, off_loaded) = total(tasks, |_| host_ns, |_| worker_ns);
             assert!(sum_ns <= best_ns * (1.0 + 1.0 / REGRET) + first_ns, "{host_ns} {worker_ns}: {sum_ns}");
             assert_eq!(off_loaded > tasks / 4, worker_ns < host_ns, "{host_ns} {worker_ns}: {off_loaded}");
@@ -151,6 +186,44 @@ mod tests {
         let worker_ns = |task: u64| if task < 8 { 9_000.0 } else { 600.0 + noise(task) };
         let (sum_ns, off_loaded) = total(2_000, |task| 1_000.0 + noise(task), worker_ns);
         assert!(off_loaded > 950 && sum_ns < 2_000.0 * 660.0 * 1.5, "{off_loaded} {sum_ns}");
+    }
+
+    /// Helpers sleep when they had nothing to do for 50 us, and waking one takes as long again; the first off-loads of all
+    /// were disturbed. One off-load alone is always slow, all of them are fast: that is found, whatever was believed.
+    #[test]
+    fn sleeping_helpers_do_not_make_off_loading_look_slow() {
+        let (mut granularity, mut now_ns, mut busy_until_ns, mut off_loaded) = (Granularity::new(), 0.0, 0.0, 0);
+        for task in 0..20_000 {
+            let side = granularity.choose();
+            let taken_ns = match side {
+                Side::Host => 5_000.0,
+                Side::Worker if task < 20 => 200_000.0,
+                Side::Worker if now_ns - busy_until_ns > 50_000.0 => 60_000.0,
+                Side::Worker => 3_500.0,
+            };
+            now_ns += taken_ns;
+            if side == Side::Worker {
+                busy_until_ns = now_ns;
+                off_loaded += u32::from(task >= 10_000);
+            }
+            granularity.measured(side, 15, taken_ns);
+        }
+        assert!(off_loaded > 9_000, "{off_loaded}");
+    }
+
+    /// The same helpers, but kernels come so seldom that they always sleep: off-loading never pays, and to find that out
+    /// again and again costs little.
+    #[test]
+    fn trials_of_sleeping_helpers_cost_little() {
+        let (mut granularity, mut sum_ns, tasks) = (Granularity::new(), 0.0, 20_000);
+        for _ in 0..tasks {
+            let side = granularity.choose();
+            let taken_ns = if side == Side::Host { 5_000.0 } else { 60_000.0 };
+            sum_ns += taken_ns;
+            granularity.measured(side, 15, taken_ns);
+        }
+        let (least_ns, first_ns) = (5_000.0 * f64::from(tasks), 40.0 * 60_000.0);
+        assert!(sum_ns < least_ns * (1.0 + 2.0 / REGRET) + first_ns, "{sum_ns} {least_ns}");
     }
 
     #[test]
