@@ -44,7 +44,8 @@ package_present() { [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null
 
 install_packages() {
     local wanted=(gcc g++ libc6-dev pkg-config python3 python3-venv libopenblas0-pthread libopenblas-pthread-dev
-        libfftw3-single3 libtbb-dev libstarpu-dev libomp5 libopenmpi-dev openmpi-bin hmmer)
+        libfftw3-single3 libtbb-dev libstarpu-dev libomp5 libopenmpi-dev openmpi-bin hmmer
+        libhmsbeagle-dev raxml iqtree)
     local package
     command -v dpkg-query >/dev/null || {
         say "no Debian package manager: using the compilers and libraries that are there"
@@ -129,7 +130,7 @@ build() {
 }
 
 build_drivers() {
-    local starpu_flags=() starpu_libraries=()
+    local starpu_flags=() starpu_libraries=() beagle_flags=()
     build "mkl openblas openblas-numpy" gcc blas blas.c -std=gnu11 -ldl -lm
     build "fftw mkl-fft" gcc fft fft.c -std=gnu11 -ldl -lm
     build disk gcc disk_rate disk_rate.c -std=gnu11 -pthread
@@ -145,6 +146,12 @@ build_drivers() {
         build starpu gcc starpu_empty starpu_empty.c -std=gnu11 "${starpu_flags[@]}" "${starpu_libraries[@]}"
     else
         skip starpu "no StarPU 1.3 (package libstarpu-dev) or no pkg-config"
+    fi
+    if pkg-config --exists hmsbeagle-1 2>/dev/null; then
+        read -ra beagle_flags < <(pkg-config --cflags --libs hmsbeagle-1)
+        build beagle gcc beagle beagle.c -std=gnu11 "${beagle_flags[@]}" -lm
+    else
+        skip beagle "no BEAGLE (package libhmsbeagle-dev) or no pkg-config"
     fi
     build "libgomp libomp" gcc omp_collectives omp_collectives.c -std=gnu11 -fopenmp
     build openmpi mpicc mpi_collectives mpi_collectives.c -std=gnu11
@@ -246,6 +253,9 @@ report_all() {
         skip libomp "no LLVM OpenMP runtime (package libomp5)"
         report libomp "$libomp"
     fi
+    report beagle "$peers/bin/beagle"
+    report raxml "$python" "$sources/trees.py" --program raxml
+    report iqtree "$python" "$sources/trees.py" --program iqtree
     report hurdles "$peers/bin/hurdles-peer"
     report rayon "$peers/bin/rayon-peer"
     report openmpi "$sources/mpi_collectives.sh" "$peers/bin/mpi_collectives"

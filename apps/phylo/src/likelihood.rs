@@ -29,6 +29,8 @@ pub struct Likelihood<'o> {
     models: Vec<Model>,
     constants: Vec<Constants>,
     set_of: Vec<usize>,
+    /// Sites of each partition.
+    sites: Vec<f64>,
     chunks: Vec<Mutex<Chunk>>,
     /// The chunks of each partition.
     ranges: Vec<Range<usize>>,
@@ -77,6 +79,7 @@ impl<'o> Likelihood<'o> {
             models: data.iter().map(|(_, m)| (*m).clone()).collect(),
             constants: data.iter().map(|(p, m)| Constants::new(m, p.data_type, isa)).collect(),
             set_of,
+            sites: data.iter().map(|(p, _)| p.sites() as f64).collect(),
             chunks,
             ranges,
             oriented: vec![None; inner],
@@ -97,6 +100,23 @@ impl<'o> Likelihood<'o> {
     /// The models of the partitions.
     pub fn models(&self) -> &[Model] {
         &self.models
+    }
+
+    /// The number of sites of each partition.
+    pub(crate) fn sites(&self) -> &[f64] {
+        &self.sites
+    }
+
+    /// Multiplies the lengths of all branches, within their bounds; all vectors become invalid.
+    pub(crate) fn stretch(&mut self, factor: f64) {
+        let branches: Vec<HalfEdge> = self.tree.branches().collect();
+        for half in branches {
+            for set in 0..self.tree.sets() {
+                let length = (self.tree.length(half, set) * factor).clamp(MIN_LENGTH, MAX_LENGTH);
+                self.tree.set_length(half, set, length);
+            }
+        }
+        self.invalidate();
     }
 
     /// The set of branch lengths of each partition.

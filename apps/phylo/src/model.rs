@@ -24,6 +24,8 @@ pub mod bounds {
     pub const EXCHANGEABILITY: (f64, f64) = (1e-3, 1e3);
     /// A frequency; smaller ones (of states that never occur) are lifted to it.
     pub const FREQUENCY: (f64, f64) = (1e-3, 0.997);
+    /// Speed of a partition, relative to the branch lengths.
+    pub const SPEED: (f64, f64) = (0.01, 100.0);
 }
 
 /// Which parameters of a model are fitted to the data.
@@ -39,6 +41,8 @@ pub struct Free {
     pub alpha: bool,
     /// The share of invariant sites is fitted.
     pub pinv: bool,
+    /// The speed is fitted.
+    pub speed: bool,
 }
 
 /// A model of substitution with values for all its parameters.
@@ -58,19 +62,22 @@ pub struct Model {
     pub categories: usize,
     /// Share of invariant sites, below 1; `None`: no such class of sites.
     pub pinv: Option<f64>,
+    /// How fast these sites change, relative to the lengths of the branches; `None`: as fast as they say. RAxML-NG's `+B`.
+    pub speed: Option<f64>,
     /// What is fitted.
     pub free: Free,
 }
 
 impl Model {
-    /// Rates of the categories, relative to the mean over all sites: they have mean 1 / (1 - pinv).
+    /// Rates of the categories, relative to the lengths of the branches: they have mean speed / (1 - pinv).
     pub fn rates(&self) -> Vec<f64> {
         let mut rates = match self.alpha {
             Some(alpha) => mean_rates(alpha, self.categories),
             None => vec![1.0],
         };
         let variable = 1.0 - self.pinv.unwrap_or(0.0);
-        rates.iter_mut().for_each(|r| *r /= variable);
+        let speed = self.speed.unwrap_or(1.0);
+        rates.iter_mut().for_each(|r| *r = *r * speed / variable);
         rates
     }
 
@@ -117,5 +124,6 @@ impl Model {
             + if self.free.frequencies { self.states - 1 } else { 0 }
             + usize::from(self.free.alpha)
             + usize::from(self.free.pinv)
+            + usize::from(self.free.speed)
     }
 }

@@ -61,8 +61,41 @@ impl Likelihood<'_> {
                     |model, x| model.pinv = Some(x),
                 );
             }
+            if free.speed && self.models()[partition].speed.is_some() {
+                let (low, high) = (bounds::SPEED.0.ln(), bounds::SPEED.1.ln());
+                *value = self.optimize_one(
+                    partition,
+                    *value,
+                    (low, high),
+                    0.5,
+                    tolerance,
+                    |model| model.speed.map_or(0.0, f64::ln),
+                    |model, x| model.speed = Some(x.exp()),
+                );
+            }
         }
-        values.iter().sum()
+        if self.normalize_speeds() { self.log_likelihood() } else { values.iter().sum() }
+    }
+
+    /// Where the speeds of all partitions are free, only their ratios and the lengths of branches times them mean anything:
+    /// makes their mean over all sites 1, so that lengths are expected substitutions a site. False where nothing changed.
+    fn normalize_speeds(&mut self) -> bool {
+        if !self.models().iter().all(|model| model.free.speed) {
+            return false;
+        }
+        let speed = |model: &Model| model.speed.unwrap_or(1.0);
+        let weighted = self.models().iter().zip(self.sites()).map(|(model, &sites)| speed(model) * sites);
+        let mean = weighted.sum::<f64>() / self.sites().iter().sum::<f64>();
+        if (mean - 1.0).abs() < 1e-9 {
+            return false;
+        }
+        for partition in 0..self.models().len() {
+            let mut model = self.models()[partition].clone();
+            model.speed = Some((speed(&model) / mean).clamp(bounds::SPEED.0, bounds::SPEED.1));
+            self.set_model(partition, model);
+        }
+        self.stretch(mean);
+        true
     }
 
     /// One parameter by Brent's method, within `bounds` and first within `reach` of where it is.

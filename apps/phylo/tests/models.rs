@@ -27,6 +27,13 @@ fn given_values_are_held_and_others_fitted() {
     assert_eq!(model.free_parameters(), 0);
     assert!(spec.missing().is_empty());
 
+    let spec = ModelSpec::parse("HKY{2}+FE+G4{1}+B{2.5}").unwrap();
+    let model = spec.model(&dna());
+    assert_eq!((model.speed, model.free_parameters()), (Some(2.5), 0));
+    assert!((model.rates().iter().sum::<f64>() / 4.0 - 2.5).abs() < 1e-12);
+    assert_eq!(ModelSpec::parse(&spec.to_string()).unwrap(), spec);
+    assert_eq!(ModelSpec::parse("JC+B").unwrap().missing(), ["speed (+B{...})"]);
+
     let spec = ModelSpec::parse("GTR+I+G8").unwrap();
     let model = spec.model(&dna());
     assert_eq!((model.categories, model.free_parameters()), (8, 5 + 3 + 2));
@@ -48,6 +55,7 @@ fn messages_say_what_is_wrong() {
         ("XYZ+G", "GTR"),
         ("GTR+Q", "+Q"),
         ("GTR+G4+G", "second"),
+        ("GTR+B{0}", "speed"),
         ("GTR+G0", "categories"),
         ("GTR+G4a", "mean"),
         ("GTR{1/2/3}", "classes"),

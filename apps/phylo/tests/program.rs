@@ -239,10 +239,22 @@ fn the_best_tree_evaluates_to_its_log_likelihood() {
     // Fitting anew gains next to nothing; lengths of their own gain something.
     let fitted = phylo(&[&alignment, "-q", &part, "--evaluate", &tree, "--prefix", &format!("{prefix}2")]).unwrap();
     assert!((fitted.log_likelihood.unwrap() - found).abs() < 0.05);
-    let prefix = format!("{prefix}3");
-    let typed = [&*alignment, "-q", &part, "--branches", "unlinked", "--evaluate", &tree, "--prefix", &prefix];
-    let unlinked = phylo(&typed).unwrap().log_likelihood.unwrap();
-    assert!(unlinked > found - 1e-6, "{unlinked} {found}");
+    let free = |branches: &str, prefix: &str| {
+        let typed = [&*alignment, "-q", &part, "--branches", branches, "--evaluate", &tree, "--prefix", prefix];
+        phylo(&typed).unwrap().log_likelihood.unwrap()
+    };
+    let [scaled, unlinked] = ["scaled", "unlinked"].map(|branches| free(branches, &format!("{prefix}-{branches}")));
+    assert!(scaled > found - 1e-6 && unlinked > scaled - 1e-6, "{unlinked} {scaled} {found}");
+    // Speeds are written with the models, have mean 1 over the sites, and give the same value again.
+    let (tree, model) = (format!("{prefix}-scaled.bestTree"), format!("{prefix}-scaled.bestModel"));
+    let text = std::fs::read_to_string(&model).unwrap();
+    let speeds: Vec<f64> = text
+        .lines()
+        .map(|line| line.split_once("+B{").unwrap().1.split_once('}').unwrap().0.parse().unwrap())
+        .collect();
+    assert!((speeds[0] * 80.0 + speeds[1] * 40.0 - 120.0).abs() < 1e-3, "{speeds:?}");
+    let again = phylo(&[&alignment, "-q", &model, "--evaluate", &tree, "--fixed"]).unwrap().log_likelihood.unwrap();
+    assert!((scaled - again).abs() < 1e-8, "{scaled} {again}");
 }
 
 /// The parameters at which RAxML 8.2.12 (-f e -m GTRGAMMA, joint branch lengths) ends for the beetles, as it prints them.

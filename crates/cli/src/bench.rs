@@ -3,6 +3,7 @@
 //! A row is one measurement of ours, the same work done by each of its peers, the ratio of the medians and the bar that
 //! it is held against. What a peer is, how it is installed and how it talks stands in `bench/README.md`.
 
+mod alignments;
 mod call;
 mod collectives;
 mod driver;
@@ -24,6 +25,7 @@ mod show;
 mod sim;
 mod strands;
 mod svg;
+mod trees;
 
 use crate::failure::{Failure, say};
 use crate::interrupt::Interrupt;
@@ -78,6 +80,8 @@ pub(crate) enum Name {
     Sim,
     /// Switches, off-loads and shared loops of strands; oneTBB, libgomp, rayon; searches in miniature under each policy
     Strands,
+    /// Maximum-likelihood trees: kernels beside BEAGLE, one search and bootstraps beside RAxML and IQ-TREE
+    Phylo,
     /// Published figures beside simulated ones, and their figures drawn; only when it is named
     Papers,
     /// How two applications and a thousand bootstraps scale on larger machines, in virtual time; only when it is named
@@ -121,6 +125,9 @@ pub(crate) struct BenchArgs {
     /// Profile of the row hmmer, instead of a generated one
     #[arg(long, value_name = "FILE")]
     profile: Option<PathBuf>,
+    /// Alignment of the searches of phylo and multigrain, instead of generated ones
+    #[arg(long, value_name = "FILE")]
+    alignment: Option<PathBuf>,
     /// Database of the row hmmer, instead of a generated one
     #[arg(long, value_name = "FILE")]
     database: Option<PathBuf>,
@@ -182,6 +189,7 @@ impl Bench<'_> {
             Name::Collectives => collectives::collectives(self),
             Name::Sim => sim::sim(self),
             Name::Strands => strands::strands(self),
+            Name::Phylo => trees::trees(self),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 mod support;
 
-use multigrain_schedule::policy::{Decision, Departure, Policy, Reason, TIMER_NS};
+use multigrain_schedule::policy::{Arrival, Decision, Departure, Machine, Policy, Reason, TIMER_NS};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use support::{Off, Told, World, perfect, run};
@@ -197,4 +197,60 @@ fn three_searches_on_two_workers() {
         let seconds = searches(policy, 2, 3, speed) as f64;
         assert!(seconds <= 0.82 * edtlp, "{policy}: {seconds} against {edtlp}");
     }
+}
+
+/// What a machine of two workers, which are also the hosts, decides when one strand, then two, then one again off-load from
+/// worker 0: numbers of workers and reasons, in order.
+fn one_two_one(policy: Policy) -> Vec<(u32, Reason)> {
+    let (mut machine, mut decisions, mut story) = (Machine::new(policy, 2).unwrap(), Vec::new(), Vec::new());
+    machine.leave_calls_to_hosts();
+    let mut now_ns = 0;
+    let mut off_load = |machine: &mut Machine, decisions: &mut Vec<Decision>| {
+        let task = now_ns;
+        machine.arrive(now_ns, Arrival { task, strand: 0, kind: 0, iterations: 15, near: Some(0) }, decisions);
+        let [Decision::Start(start)] = decisions[..] else { panic!("{decisions:?}") };
+        assert_eq!(start.master, 0);
+        story.push((start.workers.len(), start.reason));
+        decisions.clear();
+        now_ns += 5_000;
+        let busy_ns = 5_000 * u64::from(start.workers.len());
+        machine.depart(now_ns, Departure { task, span_ns: 5_000, busy_ns }, decisions);
+        assert!(machine.occupy(0));
+    };
+    machine.strand_begins();
+    assert!(machine.occupy(0));
+    (0..8).for_each(|_| off_load(&mut machine, &mut decisions));
+    machine.strand_begins();
+    assert!(machine.occupy(1));
+    (0..8).for_each(|_| off_load(&mut machine, &mut decisions));
+    machine.vacate(1_000_000, 1, &mut decisions);
+    machine.strand_ends();
+    story.push((0, Reason::NoneIdle));
+    let mut now_ns = 1_000_000;
+    for _ in 0..3 {
+        let task = now_ns;
+        machine.arrive(now_ns, Arrival { task, strand: 0, kind: 0, iterations: 15, near: Some(0) }, &mut decisions);
+        let [Decision::Start(start)] = decisions[..] else { panic!("{decisions:?}") };
+        story.push((start.workers.len(), start.reason));
+        decisions.clear();
+        now_ns += 5_000;
+        machine.depart(now_ns, Departure { task, span_ns: 5_000, busy_ns: 5_000 }, &mut decisions);
+        assert!(machine.occupy(0));
+    }
+    story
+}
+
+/// marginal spreads loops from the very first off-load of a lonely strand on, stops when another begins, and spreads them
+/// again at once; it says so, and where there is one number of workers to choose it measures nothing. mgps needs a window
+/// of off-loads each time.
+#[test]
+fn marginal_decides_at_once_and_says_why() {
+    let share = |workers: u32| (workers, Reason::Share { workers });
+    let marginal = one_two_one(Policy::Marginal);
+    assert_eq!(marginal[..8], [share(2); 8]);
+    assert_eq!(marginal[8..16], [share(1); 8]);
+    assert_eq!(marginal[17..], [share(2); 3]);
+    let mgps = one_two_one(Policy::Mgps);
+    assert_eq!(mgps[..2], [(1, Reason::Unseen); 2]);
+    assert!(mgps[2..8].iter().all(|(workers, _)| *workers == 2), "{mgps:?}");
 }

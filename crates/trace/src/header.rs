@@ -116,6 +116,11 @@ impl Header {
         self.tasks.get(usize::from(task)).cloned().unwrap_or_else(|| "task".into())
     }
 
+    /// Why a policy decided as it did.
+    pub fn reason(&self, detail: u8) -> String {
+        self.reasons.get(usize::from(detail)).cloned().unwrap_or_else(|| format!("reason {detail}"))
+    }
+
     /// The names of the edges.
     pub fn edge_names(&self) -> Vec<String> {
         self.edges.iter().map(|edge| edge.name.clone()).collect()

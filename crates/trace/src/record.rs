@@ -219,6 +219,15 @@ pub struct Record {
     pub detail: u8,
 }
 
+/// What the subject of a decision holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decided {
+    /// The strand that off-loaded the task.
+    pub strand: u32,
+    /// On how many workers the task starts; 0 if it waits, 255 also for more.
+    pub workers: u32,
+}
+
 const _: () = assert!(size_of::<Record>() == RECORD_BYTES);
 
 impl Record {
@@ -226,6 +235,11 @@ impl Record {
     #[inline]
     pub fn ticks(&self) -> u64 {
         self.end.saturating_sub(self.start)
+    }
+
+    /// What was decided, of a decision.
+    pub fn decided(&self) -> Decided {
+        Decided { strand: self.subject & 0x00ff_ffff, workers: self.subject >> 24 }
     }
 
     /// The bytes of this record in a file.

@@ -27,6 +27,7 @@ fn ns(value: &Value) -> u64 {
 fn check(document: &Value) -> Result<usize, TestCaseError> {
     let events = document["traceEvents"].as_array().expect("events");
     let mut named = HashSet::new();
+    let mut moments = HashSet::new();
     let mut slices: HashMap<(u64, u64), Vec<(u64, u64)>> = HashMap::new();
     let mut flows: HashMap<u64, Vec<(&str, u64, u64, u64)>> = HashMap::new();
     for event in events {
@@ -43,12 +44,20 @@ fn check(document: &Value) -> Result<usize, TestCaseError> {
                 let start = ns(&event["ts"]);
                 slices.entry(thread).or_default().push((start, start + ns(&event["dur"])));
             }
+            "i" => {
+                prop_assert!(event["s"] == "t" && event["cat"] == "decision" && event["args"]["workers"].is_u64());
+                prop_assert!(event["ts"].is_number());
+                moments.insert(thread);
+            }
             phase @ ("s" | "f") => {
                 prop_assert_eq!(phase == "f", event["bp"] == "e");
                 flows.entry(number("id")).or_default().push((phase, thread.0, thread.1, ns(&event["ts"])));
             }
             other => panic!("phase {other}"),
         }
+    }
+    for thread in moments {
+        prop_assert!(named.contains(&("thread_name".to_owned(), thread)), "{thread:?}");
     }
     for (thread, slices) in &slices {
         prop_assert!(named.contains(&("process_name".to_owned(), (thread.0, 0))), "{thread:?}");
@@ -100,6 +109,12 @@ proptest! {
 
     #[test]
     fn anything_obeys_the_rules(trace in traces::any_trace()) {
-        check(&exported(&trace))?;
+        let document = exported(&trace);
+        check(&document)?;
+        // Every decision is there, with its reason in words.
+        let events = document["traceEvents"].as_array().unwrap();
+        let told = events.iter().filter(|e| e["ph"] == "i").map(|e| e["name"].as_str().unwrap().to_owned());
+        let decisions = trace.records.iter().filter(|r| r.kind == Kind::Decision);
+        prop_assert_eq!(told.collect::<Vec<_>>(), decisions.map(|r| trace.header.reason(r.detail)).collect::<Vec<_>>());
     }
 }

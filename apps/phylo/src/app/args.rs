@@ -20,6 +20,8 @@ pub enum FormatChoice {
 pub enum BranchesChoice {
     /// One length of each branch for all partitions
     Linked,
+    /// One length of each branch, times a speed of each partition that is fitted
+    Scaled,
     /// Every partition has its own
     Unlinked,
 }

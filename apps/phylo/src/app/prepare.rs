@@ -85,13 +85,20 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
     };
     let (alignment, source) = read_alignment(&args.alignment, format)?;
     source.check_size(&alignment)?;
-    let schemes = schemes(args, &alignment)?;
+    let mut schemes = schemes(args, &alignment)?;
+    if args.branches == BranchesChoice::Scaled {
+        // A speed that a model names is that of the user.
+        schemes.iter_mut().for_each(|scheme| scheme.model.speed = scheme.model.speed.or(Some(None)));
+    }
     let mut partitions = partitions(&schemes, &alignment, &source)?;
     let branches = match args.branches {
         BranchesChoice::Linked => Branches::Linked,
+        BranchesChoice::Scaled if partitions.len() > 1 => Branches::Linked,
         BranchesChoice::Unlinked if partitions.len() > 1 => Branches::Unlinked,
-        BranchesChoice::Unlinked => {
-            return Err(Error::request("--branches unlinked needs --partitions with more than one partition"));
+        BranchesChoice::Unlinked | BranchesChoice::Scaled => {
+            let choice = format!("{:?}", args.branches).to_lowercase();
+            let what = format!("--branches {choice} needs --partitions with more than one partition");
+            return Err(Error::request(what));
         }
     };
     let task = match &args.evaluate {

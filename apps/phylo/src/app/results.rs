@@ -24,6 +24,9 @@ pub(crate) fn introduce(prepared: &Prepared, scheduler: &Scheduler, log: &Log<'_
     log.line(&format!("alignment: {taxa} taxa, {kept} of them different, {sites} sites, {gaps} of them gaps only"));
     match (prepared.partitions.len(), prepared.branches) {
         (1, _) => {}
+        (count, Branches::Linked) if prepared.schemes.iter().any(|scheme| scheme.model.speed.is_some()) => {
+            log.line(&format!("{count} partitions with branch lengths times the speed of each"));
+        }
         (count, Branches::Linked) => log.line(&format!("{count} partitions with linked branch lengths")),
         (count, Branches::Unlinked) => log.line(&format!("{count} partitions with unlinked branch lengths")),
     }
@@ -90,7 +93,9 @@ fn best_model(prepared: &Prepared, models: &[String]) -> String {
 fn free_parameters(prepared: &Prepared) -> usize {
     let sets = if prepared.branches == Branches::Unlinked { prepared.partitions.len() } else { 1 };
     let models: usize = prepared.partitions.iter().map(|p| p.model.free_parameters()).sum();
-    models + sets * (2 * prepared.names.len() - 3)
+    // Of speeds only the ratios count, where all are free.
+    let speeds = usize::from(prepared.partitions.iter().all(|p| p.model.free.speed));
+    models - speeds + sets * (2 * prepared.names.len() - 3)
 }
 
 fn summarize(report: &Report, prepared: &Prepared, log: &Log<'_>) {

@@ -2,7 +2,7 @@
 
 use super::chunk::{Line, Table};
 use super::combine::scaling;
-use super::operand::{Side, TILE};
+use super::operand::{Same, Side, TILE};
 use super::{CHUNK_PATTERNS, Chunk};
 use multigrain_simd::{DOUBLES, Doubles};
 
@@ -37,7 +37,8 @@ unsafe fn log_sum<V: Doubles>(chunk: &Chunk, likelihoods: &[Line; BLOCKS], offse
     }
 }
 
-/// The log-likelihood from the vectors at both ends of a branch.
+/// The log-likelihood from the vectors at both ends of a branch; `weights` are frequencies times the probability of a
+/// category.
 ///
 /// # Safety
 /// The processor supports the instruction set of `V`.
@@ -49,27 +50,9 @@ pub(super) unsafe fn evaluate<V: Doubles, const N: usize>(
     from: [Option<u32>; 2],
     weights: &[f64],
 ) -> f64 {
-    assert_eq!(weights.len(), N);
-    let mut likelihoods = [Line([0.0; DOUBLES]); BLOCKS];
-    // SAFETY: blocks and categories are the chunk's; there are N weights and BLOCKS lines.
-    unsafe {
-        for category in 0..chunk.categories {
-            for block in 0..chunk.blocks {
-                let seen = likelihoods.as_mut_ptr().add(block).cast::<f64>();
-                let mut sum = V::load(seen);
-                for tile in 0..N / TILE {
-                    let a = near.tile(block, category, tile);
-                    let b = far.tile(block, category, tile);
-                    for i in 0..TILE {
-                        sum = sum.fma(a[i].mul(V::splat(*weights.get_unchecked(tile * TILE + i))), b[i]);
-                    }
-                }
-                sum.store(seen);
-            }
-        }
-        let (offset, factors) = scaling(chunk, from);
-        log_sum::<V>(chunk, &likelihoods, offset, &factors)
-    }
+    // The weights stand where a third vector would.
+    // SAFETY: the caller's promise.
+    unsafe { insert::<V, N>(chunk, near, &Same::new::<N>(weights), far, [from[0], from[1], None]) }
 }
 
 /// The log-likelihood from three vectors around a node; `subtree` carries frequencies and probabilities of categories.

@@ -116,6 +116,7 @@ mod tests {
             alpha: None,
             categories: 1,
             pinv: None,
+            speed: None,
             free: Free::default(),
         }
     }

@@ -4,6 +4,7 @@
 //! GTR+F+G4                            empirical frequencies, gamma with four categories
 //! GTR{AC/AG/AT/CG/CT/GT}+FU{A/C/G/T}+G4m{alpha}    everything given
 //! HKY{1/4.2}+FO+IU{0.2}+G4            classes of exchangeabilities in their order; frequencies fitted
+//! GTR+F+G4+B{1.7}                     of a partition: its speed relative to the branch lengths; +B: fitted
 //! LG+G4, WAG+F+I+G8{0.5}
 //! ```
 //!
@@ -59,6 +60,8 @@ pub struct ModelSpec {
     pub invariant: Option<Invariant>,
     /// Number of gamma categories and the shape if it is given.
     pub gamma: Option<(usize, Option<f64>)>,
+    /// Whether there is a speed relative to the branch lengths, and its value if it is given.
+    pub speed: Option<Option<f64>>,
 }
 
 /// Nucleotide models: name, other names, classes of AC AG AT CG CT GT, whether frequencies are equal.
@@ -120,6 +123,7 @@ impl ModelSpec {
             frequencies,
             invariant: None,
             gamma: None,
+            speed: None,
         };
         if let Some(matrix) = Matrix::named(name) {
             return Some(spec(matrix.name, DataType::Protein, vec![], Frequencies::Published));
@@ -212,7 +216,16 @@ impl ModelSpec {
                 });
                 Ok("I")
             }
-            _ => Err(format!("+{word} is not known: there are +F, +FC, +FO, +FE, +FU{{...}}, +I and +G")),
+            b"B" => {
+                let speed = one("the speed")?;
+                let (low, high) = bounds::SPEED;
+                if let Some(speed) = speed.filter(|s| !(low..=high).contains(s)) {
+                    return Err(format!("a speed of {speed} is not between {low} and {high}"));
+                }
+                self.speed = Some(speed);
+                Ok("B")
+            }
+            _ => Err(format!("+{word} is not known: there are +F, +FC, +FO, +FE, +FU{{...}}, +I, +G and +B")),
         }
     }
 
@@ -247,6 +260,9 @@ impl ModelSpec {
         }
         if self.invariant == Some(Invariant::Fitted) {
             missing.push("the share of invariant sites (+IU{...})");
+        }
+        if self.speed == Some(None) {
+            missing.push("speed (+B{...})");
         }
         missing
     }
@@ -285,6 +301,7 @@ impl ModelSpec {
                 Invariant::Empirical => possible().min(bounds::PINV.1),
                 Invariant::Fitted => 0.5 * possible().min(bounds::PINV.1),
             }),
+            speed: self.speed.map(|speed| speed.unwrap_or(1.0)),
             free: Free {
                 exchangeabilities: match self.exchangeabilities.is_none() && self.classes.iter().any(|&c| c > 0) {
                     true => self.classes.clone(),
@@ -293,6 +310,7 @@ impl ModelSpec {
                 frequencies: self.frequencies == Frequencies::Fitted,
                 alpha: matches!(self.gamma, Some((_, None))),
                 pinv: self.invariant == Some(Invariant::Fitted),
+                speed: self.speed == Some(None),
             },
         }
     }
@@ -362,9 +380,14 @@ impl std::fmt::Display for ModelSpec {
             Some(Invariant::Given(share)) => write!(f, "+IU{{{share}}}")?,
         }
         match self.gamma {
+            None => {}
+            Some((categories, None)) => write!(f, "+G{categories}m")?,
+            Some((categories, Some(alpha))) => write!(f, "+G{categories}m{{{alpha}}}")?,
+        }
+        match self.speed {
             None => Ok(()),
-            Some((categories, None)) => write!(f, "+G{categories}m"),
-            Some((categories, Some(alpha))) => write!(f, "+G{categories}m{{{alpha}}}"),
+            Some(None) => f.write_str("+B"),
+            Some(Some(speed)) => write!(f, "+B{{{speed}}}"),
         }
     }
 }
@@ -392,6 +415,9 @@ impl std::fmt::Display for Model {
         }
         if let Some(alpha) = self.alpha {
             write!(f, "+G{}m{{{alpha}}}", self.categories)?;
+        }
+        if let Some(speed) = self.speed {
+            write!(f, "+B{{{speed}}}")?;
         }
         Ok(())
     }

@@ -85,7 +85,7 @@ impl State {
         let value = words([self.log_likelihood]);
         let mut text = format!("search {} {radius} {seed} {shakes} {failures}{value}\n", self.stage.name());
         for m in &self.models {
-            let scalars = words([m.alpha.unwrap_or(f64::NAN), m.pinv.unwrap_or(f64::NAN)]);
+            let scalars = words([m.alpha, m.pinv, m.speed].map(|x| x.unwrap_or(f64::NAN)));
             let lists = words(m.exchangeabilities.iter().chain(&m.frequencies).copied());
             let _ = writeln!(text, "parameters{scalars}{lists}");
         }
@@ -117,9 +117,10 @@ impl State {
             match word {
                 "parameters" if models < state.models.len() => {
                     let model = &mut state.models[models];
-                    let (alpha, pinv) = (number()?, number()?);
+                    let (alpha, pinv, speed) = (number()?, number()?, number()?);
                     model.alpha = model.alpha.map(|_| alpha);
                     model.pinv = model.pinv.map(|_| pinv);
+                    model.speed = model.speed.map(|_| speed);
                     for value in model.exchangeabilities.iter_mut().chain(&mut model.frequencies) {
                         *value = number()?;
                     }

@@ -2,21 +2,18 @@
 //!
 //! After figures 7 and 8 of Blagojevic, Nikolopoulos, Stamatakis and Antonopoulos, "Dynamic multigrain parallelization on
 //! the Cell Broadband Engine" (PPoPP 2007): time over the number of searches, first under policies that do not adapt,
-//! then under those that do, beside an oracle that knows the best of the former for each number. The alignment is
-//! generated: as many taxa and sites as the paper's, or more where one kernel is to take longer.
+//! then under those that do, beside an oracle that knows the best of the former for each number. The alignment is that of
+//! `--alignment`, or a generated one with fewer taxa than the paper's (a search is over sooner) and more sites (a kernel takes
+//! longer).
 
+use super::alignments::Source;
 use super::lines::{Lines, Scale, Series};
 use super::{Bench, rounds};
 use crate::failure::Failure;
 use crate::output::write_whole;
 use crate::table;
-use clap::Parser;
 use multigrain::rooms::team::strands::{Policy, Scheduler, SchedulerOptions, Statistics};
-use multigrain_phylo::alignment::{Alignment, DataType, Patterns};
-use multigrain_phylo::app::{Args, Prepared, execute, prepare};
-use multigrain_phylo::generate::{evolve, random_tree};
-use multigrain_phylo::model::ModelSpec;
-use multigrain_phylo::random::{Purpose, Random};
+use multigrain_phylo::app::execute;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
@@ -25,7 +22,7 @@ use std::time::Instant;
 const SEARCHES: usize = 16;
 const SEARCHES_QUICK: usize = 4;
 /// Taxa and sites of the generated alignment.
-const SIZE: (usize, usize) = (24, 3000);
+const SIZE: (usize, usize) = (12, 3000);
 const SIZE_QUICK: (usize, usize) = (8, 300);
 
 /// What a policy took for a number of searches: the median of all turns.
@@ -36,38 +33,13 @@ struct Measured {
     statistics: Statistics,
 }
 
-#[derive(Parser)]
-struct Typed {
-    #[command(flatten)]
-    args: Args,
-}
-
 /// The policies that do not adapt, and those that do.
 fn policies(workers: usize) -> (Vec<Policy>, Vec<Policy>) {
     (Policy::fixed(workers as u32), vec![Policy::Mgps, Policy::Marginal])
 }
 
-fn generated(taxa: usize, sites: usize) -> Result<Alignment, Failure> {
-    let mut random = Random::new(42, Purpose::Start, 0);
-    let tree = random_tree(taxa, &mut random);
-    let spec = ModelSpec::parse("GTR{2/17/2/1/15/1}+FU{0.258/0.266/0.217/0.259}+G4{0.5}");
-    let spec = spec.map_err(|e| Failure::Run(e.to_string()))?;
-    let letters = Alignment { names: vec![String::new()], rows: vec![b"ACGT".to_vec()] };
-    let model = spec.model(&Patterns::new(&letters, 0..4, DataType::Dna));
-    Ok(evolve(&tree, &model, DataType::Dna, sites, &mut random))
-}
-
-/// The request for `searches` searches of the alignment in `file`.
-fn request(file: &Path, searches: usize) -> Result<Prepared, Failure> {
-    let searches = searches.to_string();
-    let file = file.display().to_string();
-    let typed = Typed::try_parse_from(["multigrain", &file, "--searches", &searches]);
-    let Typed { args } = typed.map_err(|e| Failure::Run(e.to_string()))?;
-    prepare(&args).map_err(|e| Failure::Request(e.to_string()))
-}
-
-fn measure(bench: &Bench<'_>, file: &Path, searches: usize, all: &[Policy]) -> Result<Vec<Measured>, Failure> {
-    let prepared = request(file, searches)?;
+fn measure(bench: &Bench<'_>, source: &Source, searches: usize, all: &[Policy]) -> Result<Vec<Measured>, Failure> {
+    let prepared = source.request(&["--searches", &searches.to_string()])?;
     let mut seconds = vec![Vec::new(); all.len()];
     let mut statistics = vec![Statistics::default(); all.len()];
     for turn in 0..bench.args.rounds {
@@ -115,11 +87,8 @@ pub(super) fn grains(bench: &Bench<'_>, folder: &Path) -> Result<(String, Value)
     let every: Vec<Policy> = fixed.iter().chain(&adaptive).copied().collect();
     let quick = bench.args.quick;
     let (most, (taxa, sites)) = if quick { (SEARCHES_QUICK, SIZE_QUICK) } else { (SEARCHES, SIZE) };
-    let scratch = std::env::temp_dir().join(format!("multigrain-bench-{}.fasta", std::process::id()));
-    write_whole(&scratch, &fasta(&generated(taxa, sites)?))?;
-    let measured = (1..=most).map(|searches| measure(bench, &scratch, searches, &every)).collect::<Result<Vec<_>, _>>();
-    // Nobody needs it any more; where it cannot be removed, it lies in the folder for such files.
-    let _ = std::fs::remove_file(&scratch);
+    let source = Source::new(bench, taxa, sites)?;
+    let measured = (1..=most).map(|searches| measure(bench, &source, searches, &every)).collect::<Result<Vec<_>, _>>();
     let all: Vec<Measured> = measured?.into_iter().flatten().collect();
     let counts: Vec<usize> = (1..=most).collect();
     let best = Series {
@@ -128,7 +97,7 @@ pub(super) fn grains(bench: &Bench<'_>, folder: &Path) -> Result<(String, Value)
         points: counts.iter().map(|&n| (n as f64, oracle(&all, n, &fixed))).collect(),
     };
     let axes = |title: &str, series: Vec<Series>| Lines {
-        title: format!("{title}: {taxa} taxa, {sites} sites, {} workers", bench.threads()),
+        title: format!("{title}: {}, {} workers", source.what, bench.threads()),
         x: "searches".to_owned(),
         y: "seconds".to_owned(),
         x_scale: Scale::Linear,
@@ -150,13 +119,8 @@ pub(super) fn grains(bench: &Bench<'_>, folder: &Path) -> Result<(String, Value)
     let values: Vec<Value> = all.iter().map(|m| object(m, oracle(&all, m.searches, &fixed))).collect();
     Ok((
         text,
-        json!({ "multigrain": values, "taxa": taxa, "sites": sites, "workers": bench.threads(), "figures": written }),
+        json!({ "multigrain": values, "alignment": source.what, "workers": bench.threads(), "figures": written }),
     ))
-}
-
-fn fasta(alignment: &Alignment) -> String {
-    let rows = alignment.names.iter().zip(&alignment.rows);
-    rows.map(|(name, row)| format!(">{name}\n{}\n", String::from_utf8_lossy(row))).collect()
 }
 
 /// For people: a line for each number of searches; seconds of the oracle, then ratios to it.

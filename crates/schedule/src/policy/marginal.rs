@@ -105,11 +105,14 @@ impl Rule for Marginal {
         if share == 1 {
             return Choice::UpTo(1, Reason::Share { workers: 1 });
         }
-        let several = self.several;
+        let within = self.ladder.iter().take_while(|&&k| k <= share).count();
+        let first = usize::from(self.several && within > 1);
+        if first + 1 == within {
+            // Nothing to compare.
+            return Choice::UpTo(self.ladder[first], Reason::Share { workers: share });
+        }
         let (class, ladder) = self.class(task);
         class.count += 1;
-        let within = ladder.iter().take_while(|&&k| k <= share).count();
-        let first = usize::from(several && within > 1);
         let rungs = &mut class.rungs[..within];
         let known = (first..within).filter(|&place| rungs[place].taken.is_known());
         let taken = |place: usize| rungs[place].taken.value();
@@ -142,6 +145,9 @@ impl Rule for Marginal {
     }
 
     fn departed(&mut self, _now_ns: u64, task: &Arrival, degree: u32, departure: &Departure, _view: &View) {
+        if self.ladder.len() <= 1 + usize::from(self.several) {
+            return;
+        }
         let iteration_ns = departure.span_ns as f64 / f64::from(task.iterations.max(1));
         let (class, ladder) = self.class(task);
         let Ok(place) = ladder.binary_search(&degree) else { return };

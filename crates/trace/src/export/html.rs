@@ -19,6 +19,8 @@ const STRETCHES: u64 = 20_000;
 const STEPS_MAX: usize = 20_000;
 /// Rows for the overlapping transfers of one edge.
 const ROWS_MAX: usize = 12;
+/// Decisions that are drawn: those of each worker that differ from its last one before.
+const DECISIONS_MAX: usize = 20_000;
 /// Stalls in the list.
 const STALLS_MAX: usize = 25;
 
@@ -98,6 +100,7 @@ fn data(timeline: &Timeline<'_>) -> Value {
     let mut drawn = worker_lanes(timeline, &ns, &mut labels);
     let workers = drawn.len();
     drawn.extend(edge_lanes(timeline, &ns, &mut labels));
+    let decisions = decisions(timeline, &ns, &mut labels);
     let short = threshold(drawn.iter().map(|(.., shapes)| shapes.as_slice()), SPANS_MAX);
     let wall = ns.at(trace.stop());
     let lanes: Vec<Value> = drawn
@@ -127,6 +130,7 @@ fn data(timeline: &Timeline<'_>) -> Value {
         "tasks": header.tasks,
         "labels": labels.texts,
         "lanes": lanes,
+        "decisions": decisions,
         "workers": analysis.workers.iter().enumerate().map(worker).collect::<Vec<_>>(),
         "edges": analysis.edges.iter().map(|edge| json!({
             "name": edge.name,
@@ -154,6 +158,26 @@ fn data(timeline: &Timeline<'_>) -> Value {
             "remedy": stall.explanation.remedy,
         })).collect::<Vec<_>>(),
     })
+}
+
+/// What a policy decided, where that changed: time, worker, label of the reason, workers given, strand.
+fn decisions(timeline: &Timeline<'_>, ns: &Nanoseconds, labels: &mut Labels) -> Vec<[i64; 5]> {
+    let trace = timeline.trace;
+    let mut last: Vec<Option<(u8, u32)>> = vec![None; timeline.lanes.len()];
+    let mut drawn = Vec::new();
+    for record in trace.records.iter().filter(|record| record.kind == Kind::Decision) {
+        let decided = record.decided();
+        let now = Some((record.detail, decided.workers));
+        let Some(last) = last.get_mut(record.worker as usize).filter(|last| **last != now) else { continue };
+        *last = now;
+        let time = ns.at(record.start.clamp(trace.start(), trace.stop()));
+        let label = labels.add(trace.header.reason(record.detail));
+        drawn.push([time as i64, record.worker.into(), label, decided.workers.into(), decided.strand.into()]);
+        if drawn.len() == DECISIONS_MAX {
+            break;
+        }
+    }
+    drawn
 }
 
 type Lane = (String, usize, Vec<Shape>);

@@ -1,6 +1,6 @@
 //! Paraver's three files. One application: its first task has a thread for each worker, its second one for each edge.
-//! What a worker does are its states; which task, which edge and which transfer are events; transfers are
-//! communications between the thread of the edge and that of the worker that issued them. Times are in nanoseconds.
+//! What a worker does are its states; which task, which edge, which transfer and what a policy decided are events;
+//! transfers are communications between the thread of the edge and that of the worker that issued them. Times are in nanoseconds.
 
 use std::io;
 
@@ -24,6 +24,8 @@ const TASK: u32 = 42_000_001;
 const CALL: u32 = 42_000_002;
 const EDGE: u32 = 42_000_003;
 const TRANSFER: u32 = 42_000_004;
+const DECISION: u32 = 42_000_005;
+const GIVEN: u32 = 42_000_006;
 
 fn state(record: &Record) -> u32 {
     match record.kind {
@@ -45,6 +47,8 @@ enum Line {
     Begin(u32, usize),
     /// Worker, the record whose end it is, if nothing begins at once.
     End(u32, usize),
+    /// Worker, the record of a decision.
+    Decided(u32, usize),
     /// A transfer.
     Communication(usize),
 }
@@ -102,6 +106,10 @@ pub(super) fn write_prv(timeline: &Timeline<'_>, out: Out<'_>) -> io::Result<()>
             lines.push((reached, Line::State(2, thread, end, 0)));
         }
     }
+    for (index, record) in trace.records.iter().enumerate().filter(|(_, record)| record.kind == Kind::Decision) {
+        let time = ns.at(record.start.clamp(trace.start(), trace.stop()));
+        lines.push((time, Line::Decided(record.worker + 1, index)));
+    }
     let known = timeline.moved.iter().enumerate().filter(|(_, moved)| usize::from(moved.edge) < edges);
     lines.extend(known.map(|(index, moved)| (ns.at(moved.issued), Line::Communication(index))));
     // States before events before communications; what ends before what begins.
@@ -109,6 +117,7 @@ pub(super) fn write_prv(timeline: &Timeline<'_>, out: Out<'_>) -> io::Result<()>
         Line::State(task, thread, ..) => (*time, 0, task, thread, 0),
         Line::End(thread, _) => (*time, 1, 1, thread, 0),
         Line::Begin(thread, _) => (*time, 1, 1, thread, 1),
+        Line::Decided(thread, _) => (*time, 1, 1, thread, 2),
         Line::Communication(_) => (*time, 2, 0, 0, 0),
     });
     let mut rest = lines.as_slice();
@@ -118,11 +127,14 @@ pub(super) fn write_prv(timeline: &Timeline<'_>, out: Out<'_>) -> io::Result<()>
             Line::State(task, thread, until, state) => {
                 writeln!(out, "1:{}:1:{task}:{thread}:{time}:{until}:{state}", cpu(task, thread))?;
             }
-            Line::Begin(thread, record) | Line::End(thread, record) => {
+            Line::Begin(thread, record) | Line::End(thread, record) | Line::Decided(thread, record) => {
                 let mut events = Events::default();
                 events.add(&trace.records[record], matches!(line, Line::Begin(..)));
                 // Events of one thread at one time share a line; the later value of a type is the one that holds.
-                while let [(t, Line::Begin(other, record) | Line::End(other, record)), ..] = rest
+                while let [
+                    (t, Line::Begin(other, record) | Line::End(other, record) | Line::Decided(other, record)),
+                    ..,
+                ] = rest
                     && (t, *other) == (time, thread)
                 {
                     events.add(&trace.records[*record], matches!(rest[0].1, Line::Begin(..)));
@@ -179,6 +191,11 @@ impl Events {
                 self.set(EDGE, value(u64::from(record.index)));
                 self.set(TRANSFER, value(u64::from(record.number)));
             }
+            // A moment: it says nothing about what the worker does.
+            Kind::Decision => {
+                self.set(DECISION, u64::from(record.detail) + 1);
+                self.set(GIVEN, u64::from(record.decided().workers) + 1);
+            }
             // The others have no values of their own: whatever was before is over.
             _ => [TASK, EDGE].into_iter().for_each(|kind| self.set(kind, 0)),
         }
@@ -232,7 +249,13 @@ pub(super) fn write_pcf(timeline: &Timeline<'_>, out: Out<'_>) -> io::Result<()>
     table(TASK, "Task", &mut header.tasks.iter().cloned())?;
     table(CALL, "Call, counted from 1", &mut std::iter::empty())?;
     table(EDGE, "Edge that is waited for", &mut header.edges.iter().map(|edge| edge.name.clone()))?;
-    table(TRANSFER, "Transfer that is waited for, counted from 1", &mut std::iter::empty())
+    table(TRANSFER, "Transfer that is waited for, counted from 1", &mut std::iter::empty())?;
+    if !timeline.trace.records.iter().any(|record| record.kind == Kind::Decision) {
+        return Ok(());
+    }
+    table(DECISION, "Reason of a decision", &mut header.reasons.iter().cloned())?;
+    let given = |count: u32| if count == 0 { "waits".to_owned() } else { format!("{count} workers") };
+    table(GIVEN, "Workers that a task is given", &mut (0..=header.workers.len() as u32).map(given))
 }
 
 /// What the rows are called.

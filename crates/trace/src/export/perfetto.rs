@@ -1,7 +1,7 @@
 //! The Trace Event Format of Chrome's tracing: complete events, flows and metadata, times in microseconds.
 //!
 //! Workers are the threads of one process, each edge is a process of its own with as many rows as transfers overlap. A
-//! flow leads from a transfer to the wait that it ended.
+//! flow leads from a transfer to the wait that it ended. Decisions of a policy are instants of the thread that decided.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -82,6 +82,20 @@ pub(super) fn write(timeline: &Timeline<'_>, out: Out<'_>) -> io::Result<()> {
             let (name, args) = described(timeline, record);
             writer.slice(WORKERS, worker as u32 + 1, (start, end), (&name, record.kind.name()), &args)?;
         }
+    }
+    for record in trace.records.iter().filter(|record| record.kind == Kind::Decision) {
+        let (name, time, tid) = (Value::from(trace.header.reason(record.detail)), record.start, record.worker + 1);
+        let decided = record.decided();
+        let args = json!({
+            "kind": trace.header.task(record.index),
+            "task": record.number,
+            "strand": decided.strand,
+            "workers": decided.workers,
+        });
+        let ts = Us(ns.at(time.clamp(trace.start(), trace.stop())));
+        writer.event(format_args!(
+            r#"{{"ph":"i","s":"t","name":{name},"cat":"decision","pid":{WORKERS},"tid":{tid},"ts":{ts},"args":{args}}}"#
+        ))?;
     }
     // Waits by the transfer that they were for.
     let mut waits: HashMap<(u32, u32), Vec<Waited>> = HashMap::new();

@@ -161,6 +161,28 @@
       context.fillRect(NAMES + x0, y + ROW - PATH, Math.max(0.5, x1 - x0), PATH);
     }
   };
+  /** Ticks above a worker's row where a policy decided otherwise than before. */
+  const drawDecisions = (rows, width) => {
+    const scale = (width - NAMES) / (view.to - view.from);
+    context.fillStyle = colours.mark;
+    const top = new Map(rows.map((lane, row) => [lane.worker, AXIS + row * (ROW + GAP)]));
+    for (const [at, worker] of data.decisions) {
+      const y = top.get(worker), x = (at - view.from) * scale;
+      if (y === undefined || x < 0 || x > width - NAMES) continue;
+      context.fillRect(NAMES + x - 0.75, y - GAP, 1.5, GAP + 3);
+    }
+  };
+  /** The last decision of a worker before a time, in words. */
+  const decided = (worker, t) => {
+    let last = null;
+    for (const decision of data.decisions) {
+      if (decision[0] > t) break;
+      if (decision[1] === worker) last = decision;
+    }
+    if (last === null) return "";
+    const given = last[3] === 0 ? "waits" : `${last[3]} worker${last[3] === 1 ? "" : "s"}`;
+    return `\nsince ${time(last[0])} decided: ${data.labels[last[2]]}, ${given} (strand ${last[4]})`;
+  };
   const draw = () => {
     const rows = shown();
     const width = el("frame").clientWidth, height = AXIS + rows.length * (ROW + GAP) + 4;
@@ -182,6 +204,7 @@
       context.fillText(lane.name, 8, y + ROW / 2 + 3, NAMES - 16);
     });
     if (filter.path) drawPath(rows, width);
+    drawDecisions(rows, width);
     if (chosen) {
       const scale = (width - NAMES) / (view.to - view.from);
       context.strokeStyle = colours.mark;
@@ -263,7 +286,7 @@
     let i = firstAfter(lane, t);
     // Between two pixels anything may lie: take the span that is nearest.
     if (i >= lane.start.length || lane.start[i] > t + (view.to - view.from) / canvas.clientWidth) {
-      return `${lane.name}, ${time(t)}\n${lane.worker === undefined ? "at rest" : "runtime"}`;
+      return `${lane.name}, ${time(t)}\n${lane.worker === undefined ? "at rest" : "runtime"}${decided(lane.worker, t)}`;
     }
     const kind = lane.kind[i], head = `${lane.name}, ${time(lane.start[i])}, for ${time(lane.length[i])}\n`;
     if (kind === MANY) {
@@ -283,7 +306,7 @@
       store: () => `store${label}, transfer ${lane.n[i]}`,
       queue: () => `queued behind others${label}, transfer ${lane.n[i]}`,
     };
-    return head + what[KINDS[kind]]();
+    return head + what[KINDS[kind]]() + decided(lane.worker, t);
   };
   const hover = (event) => {
     const text = describe(event.offsetX, event.offsetY);
@@ -313,7 +336,8 @@
     el("facts").textContent = `${time(wall)}, ${data.workers.length} workers, ${data.records} records${dropped}`;
     const short = data.drawn_together_ns > 0
       ? ` Spans shorter than ${time(data.drawn_together_ns)} are drawn together.` : "";
-    el("note").textContent = `Wheel or + and − zoom, drag or arrow keys move, 0 shows the whole run.${short}`;
+    const ticks = data.decisions.length > 0 ? " Ticks above a row: the policy decided otherwise than before." : "";
+    el("note").textContent = `Wheel or + and − zoom, drag or arrow keys move, 0 shows the whole run.${short}${ticks}`;
     const used = new Set();
     for (const lane of lanes) {
       lane.kind.forEach((kind) => used.add(kind));
