@@ -5,67 +5,178 @@
 //! (Bertsekas and Gallager, *Data Networks*, 1992, section 6.5.2): all rates grow together; where a link is full, its
 //! flows have their rates; the others go on growing.
 //!
-//! Rates are computed once for each instant at which flows came or went, and only for the flows that can feel it: those
+//! Flows that cross the same links and have the same limit have the same rate for as long as they live. So they are a
+//! class with one clock, which counts the bytes that each of its flows has moved: a flow that begins is given the count
+//! at which it will have ended, and nothing has to be done for it until then, however often the rate changes.
+//!
+//! Rates are computed once for each instant at which flows came or went, and only for the classes that can feel it: those
 //! that are connected to the change through links that can be full. A link that all its flows together cannot fill (a
 //! switch with room for every port) connects nobody. Capacities are whole numbers, so this is decided exactly.
 
 use crate::queue::{Alarms, Key};
 use crate::time::Time;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
 /// A link of a [`crate::Simulation`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LinkId(pub(crate) u32);
 
+/// A number that is not negative, in the order of its value: the bits of such numbers are ordered as the numbers are.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Magnitude(u64);
+
+impl Magnitude {
+    fn of(value: f64) -> Magnitude {
+        debug_assert!(value.is_sign_positive() && !value.is_nan());
+        Magnitude(value.to_bits())
+    }
+
+    fn value(self) -> f64 {
+        f64::from_bits(self.0)
+    }
+}
+
 struct Link {
     bytes_per_second: u64,
     latency: Time,
-    /// Flows on their way, in the order in which they came, but for the gaps that leaving flows closed by the last.
-    flows: Vec<u32>,
+    /// Classes that have flows on their way, in the order in which they came, but for the gaps that leaving ones closed
+    /// by the last.
+    classes: Vec<u32>,
+    /// Flows on their way.
+    flows: u32,
     /// The sum of what its flows could use at most.
     demand_bytes_per_second: u128,
+    /// Whether they could use more than there is.
+    can_be_full: bool,
     bytes: u64,
-    /// Number of the search that saw this link last.
-    seen: u64,
     left: f64,
     unfixed: u32,
 }
 
 impl Link {
-    fn can_be_full(&self) -> bool {
-        self.demand_bytes_per_second > u128::from(self.bytes_per_second)
+    /// One more flow, or one less, that could use so much.
+    fn change(&mut self, comes: bool, bytes_per_second: u64) {
+        let demand = u128::from(bytes_per_second);
+        if comes {
+            self.flows += 1;
+            self.demand_bytes_per_second += demand;
+        } else {
+            self.flows -= 1;
+            self.demand_bytes_per_second -= demand;
+        }
+        self.can_be_full = self.demand_bytes_per_second > u128::from(self.bytes_per_second);
+    }
+
+    /// What each flow without a rate gets if nothing else limits it.
+    fn share(&self) -> Magnitude {
+        Magnitude::of(self.left / f64::from(self.unfixed))
     }
 }
 
-#[derive(Default)]
+/// A flow of a class.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Flow {
-    path: SmallVec<[u32; 4]>,
-    /// Where it stands in the list of each link of its path.
-    places: SmallVec<[u32; 4]>,
-    /// The slowest link of its path, or its own limit: what it could use alone.
-    alone_bytes_per_second: u64,
-    left_bytes: f64,
-    /// Bytes per picosecond, since when.
-    rate: f64,
-    since: Time,
+    /// It has ended when its class has moved so many bytes for each of its flows.
+    end_bytes: Magnitude,
     /// Its number among all that was planned: flows that end together end in the order in which they began.
     sequence: u64,
-    seen: u64,
-    fixed: bool,
+    id: u32,
 }
+
+/// Flows that cross the same links and could use the same alone.
+struct Class {
+    /// Links, each once, in the order of their numbers.
+    path: SmallVec<[u32; 4]>,
+    /// Where it stands in the list of each link of its path; empty while it has no flows.
+    places: SmallVec<[u32; 4]>,
+    /// The slowest link of the path, or a limit of the flows: what one of them could use alone.
+    alone_bytes_per_second: u64,
+    /// The one that ends first on top.
+    flows: BinaryHeap<Reverse<Flow>>,
+    /// Bytes that were moved for each flow that was there from the beginning on, up to `since`.
+    moved_bytes: f64,
+    since: Time,
+    /// Bytes per picosecond, since then.
+    rate: f64,
+    /// It got flows in this instant.
+    fresh: bool,
+    /// Number of the search that saw it last.
+    seen: u64,
+    /// Number of the search in which it got its rate last.
+    fixed: u64,
+}
+
+impl Class {
+    /// Brings the clock up to the present.
+    fn pass(&mut self, now: Time) {
+        self.moved_bytes += (now - self.since).ps() as f64 * self.rate;
+        self.since = now;
+    }
+
+    /// When the next of its flows ends; the clock stands at the present.
+    fn end(&self) -> Key {
+        match self.flows.peek() {
+            Some(Reverse(flow)) => {
+                let left_ps = (flow.end_bytes.value() - self.moved_bytes) / self.rate;
+                (self.since + Time::from_ps((left_ps - SLACK_PS).max(0.0).ceil() as u64), flow.sequence)
+            }
+            None => (Time::from_ps(u64::MAX), u64::MAX),
+        }
+    }
+}
+
+/// What [`Network::settle`] works on, kept for the next time.
+#[derive(Default)]
+struct Work {
+    /// Links and classes that were reached.
+    links: Vec<u32>,
+    classes: Vec<u32>,
+    /// Classes whose flows could be slower than their links let them, with what they could use.
+    limited: Vec<(u64, u32)>,
+    /// Links that are not full, the least share first.
+    shares: BinaryHeap<Reverse<(Magnitude, u32)>>,
+    /// Links that became full in a round.
+    full: Vec<u32>,
+    /// When classes have their next ends.
+    ends: Vec<(Key, u32)>,
+}
+
+/// Ends are rounded up to picoseconds, but for so little of one: what is left by rounding of a clock is not a picosecond.
+/// Flows that would end together must, since who begins a picosecond earlier than fifteen others has a link for itself
+/// for that time, and gains sixteen.
+const SLACK_PS: f64 = 1e-3;
+
+/// Classes without flows that are kept at least, in case that flows of theirs come again.
+const IDLE_CLASSES: usize = 4096;
 
 /// All links and flows.
 #[derive(Default)]
 pub(crate) struct Network {
     links: Vec<Link>,
-    flows: Vec<Flow>,
+    /// For each link the number of the search that saw it last.
+    link_seen: Vec<u64>,
+    classes: Vec<Class>,
+    /// Path and limit of each class.
+    class_of: FxHashMap<(SmallVec<[u32; 4]>, u64), u32>,
+    /// Classes with flows.
+    busy: usize,
+    /// Numbers of classes that are free.
+    free_classes: Vec<u32>,
+    /// Numbers of flows that are free, and the least that was never used.
     free: Vec<u32>,
+    unused: u32,
+    /// When the next flow of each class ends.
     ends: Alarms,
     /// Links whose flows may have other rates from now on.
     changed: Vec<u32>,
-    /// Flows that began in this instant and cross no link that can be full.
+    /// Classes that got flows in this instant.
     begun: Vec<u32>,
     search: u64,
+    work: Work,
 }
 
 impl Network {
@@ -74,13 +185,15 @@ impl Network {
         self.links.push(Link {
             bytes_per_second,
             latency,
-            flows: Vec::new(),
+            classes: Vec::new(),
+            flows: 0,
             demand_bytes_per_second: 0,
+            can_be_full: false,
             bytes: 0,
-            seen: 0,
             left: 0.0,
             unfixed: 0,
         });
+        self.link_seen.push(0);
         LinkId((self.links.len() - 1) as u32)
     }
 
@@ -97,32 +210,88 @@ impl Network {
     /// Begins a flow; its number is free again when it has ended.
     pub(crate) fn begin(&mut self, path: &[LinkId], bytes: u64, limit: Option<u64>, key: Key) -> u32 {
         let id = self.free.pop().unwrap_or_else(|| {
-            self.flows.push(Flow::default());
-            (self.flows.len() - 1) as u32
+            self.unused += 1;
+            self.unused - 1
         });
         let slowest = path.iter().map(|link| self.links[link.0 as usize].bytes_per_second).min();
         let alone = slowest.unwrap_or(u64::MAX).min(limit.unwrap_or(u64::MAX)).max(1);
-        let flow = &mut self.flows[id as usize];
-        flow.path.clear();
-        flow.places.clear();
-        flow.alone_bytes_per_second = alone;
-        flow.left_bytes = bytes as f64;
-        flow.rate = 0.0;
-        (flow.since, flow.sequence) = key;
-        for (i, link) in path.iter().enumerate() {
-            debug_assert!(!path[..i].contains(link), "a path crosses a link once");
-            let at = &mut self.links[link.0 as usize];
-            flow.path.push(link.0);
-            flow.places.push(at.flows.len() as u32);
-            at.flows.push(id);
-            at.bytes += bytes;
-            at.demand_bytes_per_second += u128::from(alone);
-            if at.can_be_full() {
-                self.changed.push(link.0);
+        let mut sorted: SmallVec<[u32; 4]> = path.iter().map(|link| link.0).collect();
+        sorted.sort_unstable();
+        debug_assert!(sorted.windows(2).all(|pair| pair[0] < pair[1]), "a path crosses a link once");
+        let number = self.class(sorted, alone);
+        let (now, sequence) = key;
+        let class = &mut self.classes[number as usize];
+        if class.flows.is_empty() {
+            self.busy += 1;
+            (class.moved_bytes, class.rate) = (0.0, 0.0);
+            for &link in &class.path {
+                let classes = &mut self.links[link as usize].classes;
+                class.places.push(classes.len() as u32);
+                classes.push(number);
             }
         }
-        self.begun.push(id);
+        class.pass(now);
+        let end_bytes = Magnitude::of(class.moved_bytes + bytes as f64);
+        class.flows.push(Reverse(Flow { end_bytes, sequence, id }));
+        if !std::mem::replace(&mut class.fresh, true) {
+            self.begun.push(number);
+        }
+        for &link in &class.path {
+            let at = &mut self.links[link as usize];
+            at.bytes += bytes;
+            at.change(true, alone);
+            if at.can_be_full {
+                self.changed.push(link);
+            }
+        }
         id
+    }
+
+    /// The number of the class of these flows, which is made if there is none.
+    fn class(&mut self, path: SmallVec<[u32; 4]>, alone: u64) -> u32 {
+        let key = (path, alone);
+        if let Some(&known) = self.class_of.get(&key) {
+            return known;
+        }
+        if self.class_of.len() > 2 * self.busy + IDLE_CLASSES {
+            self.forget();
+        }
+        let class = Class {
+            path: key.0.clone(),
+            places: SmallVec::new(),
+            alone_bytes_per_second: alone,
+            flows: BinaryHeap::new(),
+            moved_bytes: 0.0,
+            since: Time::ZERO,
+            rate: 0.0,
+            fresh: false,
+            seen: 0,
+            fixed: 0,
+        };
+        let number = match self.free_classes.pop() {
+            Some(number) => {
+                self.classes[number as usize] = class;
+                number
+            }
+            None => {
+                self.classes.push(class);
+                (self.classes.len() - 1) as u32
+            }
+        };
+        self.class_of.insert(key, number);
+        number
+    }
+
+    /// Forgets classes without flows.
+    fn forget(&mut self) {
+        for (number, class) in self.classes.iter_mut().enumerate().filter(|(_, class)| class.flows.is_empty()) {
+            let key = (std::mem::take(&mut class.path), class.alone_bytes_per_second);
+            // One that was forgotten before has an empty path and may share its key with one that lives.
+            if self.class_of.get(&key) == Some(&(number as u32)) {
+                self.class_of.remove(&key);
+                self.free_classes.push(number as u32);
+            }
+        }
     }
 
     /// When the next flow ends; only valid once [`Network::settle`] was called for this instant.
@@ -132,23 +301,38 @@ impl Network {
 
     /// Ends the flow whose end is due.
     pub(crate) fn pop(&mut self) -> Option<u32> {
-        let id = self.ends.pop()?;
-        let flow = std::mem::take(&mut self.flows[id as usize]);
-        for (&link, &place) in flow.path.iter().zip(&flow.places) {
+        let (now, _) = self.ends.first()?;
+        let number = self.ends.first_id()?;
+        let class = &mut self.classes[number as usize];
+        class.pass(now);
+        let Reverse(flow) = class.flows.pop()?;
+        // It has ended, whatever the clock was rounded to, and so have all with the same end.
+        class.moved_bytes = class.moved_bytes.max(flow.end_bytes.value());
+        for &link in &class.path {
             let at = &mut self.links[link as usize];
-            if at.can_be_full() {
+            if at.can_be_full {
                 self.changed.push(link);
             }
-            at.demand_bytes_per_second -= u128::from(flow.alone_bytes_per_second);
-            at.flows.swap_remove(place as usize);
-            if let Some(&moved) = at.flows.get(place as usize) {
-                let moved = &mut self.flows[moved as usize];
+            at.change(false, class.alone_bytes_per_second);
+        }
+        self.free.push(flow.id);
+        if !class.flows.is_empty() {
+            self.ends.set(number, class.end());
+            return Some(flow.id);
+        }
+        self.busy -= 1;
+        self.ends.clear(number);
+        let (path, places) = (class.path.clone(), std::mem::take(&mut class.places));
+        for (&link, &place) in path.iter().zip(&places) {
+            let classes = &mut self.links[link as usize].classes;
+            classes.swap_remove(place as usize);
+            if let Some(&moved) = classes.get(place as usize) {
+                let moved = &mut self.classes[moved as usize];
                 let i = moved.path.iter().position(|l| *l == link).expect("it stands in the list of this link");
                 moved.places[i] = place;
             }
         }
-        self.free.push(id);
-        Some(id)
+        Some(flow.id)
     }
 
     /// Whether rates have to be computed before time goes on.
@@ -159,107 +343,152 @@ impl Network {
     /// Computes the rates of all flows that feel what changed in this instant.
     pub(crate) fn settle(&mut self, now: Time) {
         self.search += 1;
+        let mut work = std::mem::take(&mut self.work);
+        self.reach(&mut work);
+        self.fill(&mut work, now);
+        self.ends.set_all(&mut work.ends);
+        self.work = work;
+    }
+
+    /// Finds the links and classes that are connected to what changed through links that can be full.
+    fn reach(&mut self, work: &mut Work) {
         let search = self.search;
-        let mut links: Vec<u32> = Vec::new();
-        let mut flows: Vec<u32> = Vec::new();
-        for link in std::mem::take(&mut self.changed) {
-            if self.links[link as usize].seen != search {
-                self.links[link as usize].seen = search;
-                links.push(link);
+        let Work { links: reached, classes: found, .. } = work;
+        let Network { links, link_seen, classes, changed, begun, .. } = self;
+        reached.clear();
+        found.clear();
+        for link in changed.drain(..) {
+            if std::mem::replace(&mut link_seen[link as usize], search) != search {
+                reached.push(link);
             }
         }
-        for id in std::mem::take(&mut self.begun) {
-            // One that was begun and has ended in this instant has an empty path, and no bytes.
-            let flow = &mut self.flows[id as usize];
-            if flow.seen != search {
-                flow.seen = search;
-                flows.push(id);
-            }
+        // The other links of these are among the changed ones, if they can be full.
+        for number in begun.drain(..) {
+            classes[number as usize].seen = search;
+            found.push(number);
         }
         let mut next = 0;
-        while next < links.len() {
-            let link = links[next] as usize;
+        while let Some(&link) = reached.get(next) {
             next += 1;
-            for i in 0..self.links[link].flows.len() {
-                let id = self.links[link].flows[i];
-                if self.flows[id as usize].seen == search {
+            for &number in &links[link as usize].classes {
+                let class = &mut classes[number as usize];
+                if std::mem::replace(&mut class.seen, search) == search {
                     continue;
                 }
-                self.flows[id as usize].seen = search;
-                flows.push(id);
-                for &other in &self.flows[id as usize].path {
-                    let other_link = &mut self.links[other as usize];
-                    if other_link.seen != search && other_link.can_be_full() {
-                        other_link.seen = search;
-                        links.push(other);
+                found.push(number);
+                for &other in &class.path {
+                    if link_seen[other as usize] != search && links[other as usize].can_be_full {
+                        link_seen[other as usize] = search;
+                        reached.push(other);
                     }
                 }
             }
         }
-        self.fill(&links, &flows, now);
     }
 
-    /// Progressive filling of these links by these flows. Links that are not among them cannot be full.
-    fn fill(&mut self, links: &[u32], flows: &[u32], now: Time) {
-        for &link in links {
-            let link = &mut self.links[link as usize];
+    /// Progressive filling of the links that were reached by the classes that were. Other links cannot be full.
+    ///
+    /// The least share of a link that still has flows without a rate grows from round to round, so a heap of shares as
+    /// they were when they were last looked at gives the next full link at once: a share that has grown goes back.
+    fn fill(&mut self, work: &mut Work, now: Time) {
+        let search = self.search;
+        let Work { links, classes, limited, shares, full, ends } = work;
+        shares.clear();
+        for &id in links.iter() {
+            let link = &mut self.links[id as usize];
             link.left = link.bytes_per_second as f64;
-            link.unfixed = link.flows.len() as u32;
-        }
-        for &id in flows {
-            self.flows[id as usize].fixed = false;
-        }
-        let mut open_links: Vec<u32> = links.iter().copied().filter(|l| self.links[*l as usize].unfixed > 0).collect();
-        let mut open: Vec<u32> = flows.to_vec();
-        while !open.is_empty() {
-            let share = |link: &Link| link.left / f64::from(link.unfixed);
-            let mut least = open_links.iter().map(|l| share(&self.links[*l as usize])).fold(f64::INFINITY, f64::min);
-            for &id in &open {
-                least = least.min(self.flows[id as usize].alone_bytes_per_second as f64);
+            link.unfixed = link.flows;
+            if link.unfixed > 0 {
+                shares.push(Reverse((link.share(), id)));
             }
-            let full: Vec<u32> =
-                open_links.iter().copied().filter(|l| share(&self.links[*l as usize]) <= least).collect();
-            let mut fixed: Vec<u32> = Vec::new();
-            for &link in &full {
-                for &id in &self.links[link as usize].flows {
-                    let flow = &mut self.flows[id as usize];
-                    if !flow.fixed {
-                        flow.fixed = true;
-                        fixed.push(id);
-                    }
-                }
+        }
+        limited.clear();
+        for &id in classes.iter() {
+            let class = &self.classes[id as usize];
+            let alone = class.alone_bytes_per_second;
+            // A link that was reached never gives more than it has, so only lower limits have to be looked at.
+            let mut links = class.path.iter().filter(|link| self.link_seen[**link as usize] == search);
+            if links.all(|link| alone < self.links[*link as usize].bytes_per_second) {
+                limited.push((alone, id));
             }
-            for &id in &open {
-                let flow = &mut self.flows[id as usize];
-                if !flow.fixed && flow.alone_bytes_per_second as f64 <= least {
-                    flow.fixed = true;
-                    fixed.push(id);
-                }
+        }
+        // The smallest limit stands last.
+        limited.sort_unstable_by(|a, b| b.cmp(a));
+        loop {
+            while limited.last().is_some_and(|&(_, id)| self.classes[id as usize].fixed == search) {
+                limited.pop();
+            }
+            let limit = limited.last().map_or(f64::INFINITY, |&(alone, _)| alone as f64);
+            let least = self.full_links(shares, full, limit);
+            if least == f64::INFINITY {
+                return;
             }
             let rate = least.max(1e-6);
-            for &id in &fixed {
-                for &link in &self.flows[id as usize].path {
-                    let link = &mut self.links[link as usize];
-                    link.left = (link.left - rate).max(0.0);
-                    link.unfixed = link.unfixed.saturating_sub(1);
+            for &link in full.iter() {
+                for place in 0..self.links[link as usize].classes.len() {
+                    let id = self.links[link as usize].classes[place];
+                    self.fix(id, rate, now, ends);
                 }
-                self.set_rate(id, rate * 1e-12, now);
             }
-            open.retain(|id| !self.flows[*id as usize].fixed);
-            open_links.retain(|l| self.links[*l as usize].unfixed > 0);
+            while let Some(&(alone, id)) = limited.last()
+                && alone as f64 <= least
+            {
+                limited.pop();
+                self.fix(id, rate, now, ends);
+            }
         }
     }
 
-    fn set_rate(&mut self, id: u32, rate: f64, now: Time) {
-        let flow = &mut self.flows[id as usize];
-        if flow.rate == rate {
+    /// Takes the links with the least share out of the heap, all that have the same one, if it is at most `limit`. Gives
+    /// that share, or `limit` if there are none.
+    fn full_links(&self, shares: &mut BinaryHeap<Reverse<(Magnitude, u32)>>, full: &mut Vec<u32>, limit: f64) -> f64 {
+        full.clear();
+        let mut least = Magnitude::of(limit);
+        while let Some(mut top) = shares.peek_mut() {
+            let Reverse((known, id)) = *top;
+            if known > least {
+                break;
+            }
+            let link = &self.links[id as usize];
+            if link.unfixed == 0 {
+                PeekMut::pop(top);
+                continue;
+            }
+            let share = link.share();
+            if share > known {
+                // What changes on top of a heap finds its place when it is let go.
+                *top = Reverse((share, id));
+                continue;
+            }
+            PeekMut::pop(top);
+            if full.is_empty() {
+                least = share;
+            }
+            full.push(id);
+        }
+        least.value()
+    }
+
+    /// Gives the flows of a class their rate, in bytes per second, if they have none yet in this filling.
+    fn fix(&mut self, id: u32, rate: f64, now: Time, ends: &mut Vec<(Key, u32)>) {
+        let class = &mut self.classes[id as usize];
+        if class.fixed == self.search {
             return;
         }
-        let passed = (now - flow.since).ps() as f64;
-        flow.left_bytes = (flow.left_bytes - passed * flow.rate).max(0.0);
-        flow.since = now;
-        flow.rate = rate;
-        let end = now + Time::from_ps((flow.left_bytes / rate).ceil() as u64);
-        self.ends.set(id, (end, flow.sequence));
+        class.fixed = self.search;
+        let flows = class.flows.len() as u32;
+        for &link in &class.path {
+            let link = &mut self.links[link as usize];
+            link.left = (link.left - rate * f64::from(flows)).max(0.0);
+            link.unfixed = link.unfixed.saturating_sub(flows);
+        }
+        let rate = rate * 1e-12;
+        let fresh = std::mem::take(&mut class.fresh);
+        if class.rate == rate && !fresh {
+            return;
+        }
+        class.pass(now);
+        class.rate = rate;
+        ends.push((class.end(), id));
     }
 }

@@ -73,10 +73,9 @@ impl Alarms {
         self.heap.first().map(|&(key, _)| key)
     }
 
-    pub(crate) fn pop(&mut self) -> Option<u32> {
-        let &(_, id) = self.heap.first()?;
-        self.clear(id);
-        Some(id)
+    /// Whose time is the first.
+    pub(crate) fn first_id(&self) -> Option<u32> {
+        self.heap.first().map(|&(_, id)| id)
     }
 
     /// Gives `id` its one time.
@@ -100,6 +99,33 @@ impl Alarms {
         self.down(at);
     }
 
+    /// Gives each of these its one time, and empties the list. Many at once are put in order together, which takes a step
+    /// or two for each thing with a time; few one by one.
+    pub(crate) fn set_all(&mut self, times: &mut Vec<(Key, u32)>) {
+        let height = (usize::BITS - self.heap.len().leading_zeros()) as usize;
+        if times.len() * height <= self.heap.len() {
+            times.drain(..).for_each(|(key, id)| self.set(id, key));
+            return;
+        }
+        for (key, id) in times.drain(..) {
+            let index = id as usize;
+            if index >= self.place.len() {
+                self.place.resize(index + 1, NOWHERE);
+            }
+            match self.place[index] {
+                NOWHERE => {
+                    self.place[index] = self.heap.len() as u32;
+                    self.heap.push((key, id));
+                }
+                at => self.heap[at as usize].0 = key,
+            }
+        }
+        // Floyd's way: every subtree from the lowest up.
+        for at in (0..self.heap.len() / 2).rev() {
+            self.down(at);
+        }
+    }
+
     /// Takes the time of `id` away, if it has one.
     pub(crate) fn clear(&mut self, id: u32) {
         let Some(&at) = self.place.get(id as usize).filter(|at| **at != NOWHERE) else { return };
@@ -114,34 +140,42 @@ impl Alarms {
         }
     }
 
-    fn swap(&mut self, a: usize, b: usize) {
-        self.heap.swap(a, b);
-        self.place[self.heap[a].1 as usize] = a as u32;
-        self.place[self.heap[b].1 as usize] = b as u32;
-    }
-
     fn up(&mut self, mut at: usize) -> usize {
-        while at > 0 && self.heap[at].0 < self.heap[(at - 1) / 2].0 {
-            self.swap(at, (at - 1) / 2);
+        let moved = self.heap[at];
+        let start = at;
+        while at > 0 && moved.0 < self.heap[(at - 1) / 2].0 {
+            self.heap[at] = self.heap[(at - 1) / 2];
+            self.place[self.heap[at].1 as usize] = at as u32;
             at = (at - 1) / 2;
+        }
+        if at != start {
+            self.heap[at] = moved;
+            self.place[moved.1 as usize] = at as u32;
         }
         at
     }
 
     fn down(&mut self, mut at: usize) {
+        let moved = self.heap[at];
+        let start = at;
         loop {
-            let (left, right) = (2 * at + 1, 2 * at + 2);
-            let mut least = at;
-            for child in [left, right] {
-                if child < self.heap.len() && self.heap[child].0 < self.heap[least].0 {
-                    least = child;
-                }
+            let mut child = 2 * at + 1;
+            if child >= self.heap.len() {
+                break;
             }
-            if least == at {
-                return;
+            if child + 1 < self.heap.len() && self.heap[child + 1].0 < self.heap[child].0 {
+                child += 1;
             }
-            self.swap(at, least);
-            at = least;
+            if moved.0 <= self.heap[child].0 {
+                break;
+            }
+            self.heap[at] = self.heap[child];
+            self.place[self.heap[at].1 as usize] = at as u32;
+            at = child;
+        }
+        if at != start {
+            self.heap[at] = moved;
+            self.place[moved.1 as usize] = at as u32;
         }
     }
 }
@@ -155,7 +189,7 @@ mod tests {
     proptest! {
         /// Against a map that is searched from end to end.
         #[test]
-        fn alarms_ring_in_order(steps in proptest::collection::vec((0u32..20, 0u64..50, 0u8..4), 1..200)) {
+        fn alarms_ring_in_order(steps in proptest::collection::vec((0u32..20, 0u64..50, 0u8..6), 1..200)) {
             let (mut alarms, mut plain) = (Alarms::default(), BTreeMap::new());
             for (sequence, &(id, ps, what)) in steps.iter().enumerate() {
                 match what {
@@ -165,11 +199,21 @@ mod tests {
                     }
                     1 => {
                         let least = plain.iter().min_by_key(|(_, key)| **key).map(|(&id, _)| id);
-                        prop_assert_eq!(alarms.pop(), least);
-                        least.map(|id| plain.remove(&id));
+                        prop_assert_eq!(alarms.first_id(), least);
+                        if let Some(id) = least {
+                            alarms.clear(id);
+                            plain.remove(&id);
+                        }
+                    }
+                    // Several at once, from few to all.
+                    2 | 3 => {
+                        let more = |i: u32| ((Time::from_ps((ps * u64::from(i + 7)) % 50), (sequence as u64) << 8 | u64::from(i)), i);
+                        let times: Vec<_> = (0..=id).map(more).collect();
+                        plain.extend(times.iter().map(|&(key, id)| (id, key)));
+                        alarms.set_all(&mut times.clone());
                     }
                     _ => {
-                        let key = (Time::from_ps(ps), sequence as u64);
+                        let key = (Time::from_ps(ps), (sequence as u64) << 8);
                         alarms.set(id, key);
                         plain.insert(id, key);
                     }
