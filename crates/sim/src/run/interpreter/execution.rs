@@ -1,0 +1,203 @@
+//! Executions of plans: forks, batches that children claim, joins.
+
+use super::facts::Facts;
+use super::{Event, Interpreter, tick};
+use crate::time::Time;
+use multigrain_plan::{ChildPlan, Plan};
+use multigrain_trace::{Idleness, Kind, NO_INDEX};
+use std::ops::Range;
+use std::rc::Rc;
+
+/// One execution of a plan.
+pub(super) struct Execution<'p> {
+    pub(super) plan: &'p Plan,
+    pub(super) facts: Rc<Facts>,
+    /// The child whose call this is; none for the whole program.
+    pub(super) parent: Option<u32>,
+    pub(super) worker: usize,
+    pub(super) since: Time,
+    /// Children that are not done.
+    pub(super) left: usize,
+    /// Signals that each child has given.
+    pub(super) signals: Vec<u32>,
+    /// Children that wait for signals: frame, whose, how many.
+    pub(super) waiting: Vec<(u32, u32, u32)>,
+    /// For each child, batches that nobody has claimed, from front to back.
+    pub(super) queue: Vec<Range<u32>>,
+}
+
+/// One child in one execution.
+pub(super) struct Frame<'p> {
+    pub(super) execution: u32,
+    pub(super) plan: &'p Plan,
+    pub(super) facts: Rc<Facts>,
+    pub(super) steps: &'p ChildPlan,
+    pub(super) child: usize,
+    pub(super) instance: usize,
+    pub(super) worker: usize,
+    /// Steps to be done.
+    pub(super) ops: Range<usize>,
+    pub(super) transfers: Vec<Issued>,
+    /// Transfers that are not complete.
+    pub(super) moving: u32,
+    /// The transfer that it waits for.
+    pub(super) awaits: Option<u32>,
+    /// Everything is done but its transfers.
+    pub(super) ends: bool,
+    pub(super) begun: Time,
+    /// When what it is doing, or waiting for, began.
+    pub(super) since: Time,
+    pub(super) call: u32,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Issued {
+    pub(super) complete: bool,
+    pub(super) number: u32,
+    pub(super) slot: u32,
+    pub(super) up: bool,
+    pub(super) at: Time,
+    pub(super) started: Option<Time>,
+}
+
+impl<'p> Interpreter<'p> {
+    /// Begins an execution of a plan in a memory; gives the child that the leading worker goes on with.
+    pub(super) fn execute(&mut self, plan: &'p Plan, parent: Option<u32>, instance: usize, worker: usize) -> u32 {
+        let address = std::ptr::from_ref(plan).addr();
+        let leaves = &self.leaves;
+        let facts = self.facts.entry(address).or_insert_with(|| Rc::new(Facts::of(plan, leaves))).clone();
+        let children = plan.children.len();
+        let (now, only) = (self.now(), facts.only);
+        let execution = self.free_executions.pop().unwrap_or_else(|| {
+            self.executions.push(None);
+            (self.executions.len() - 1) as u32
+        });
+        self.executions[execution as usize] = Some(Execution {
+            plan,
+            facts: facts.clone(),
+            parent,
+            worker,
+            since: now,
+            left: if only.is_some() { 1 } else { children },
+            signals: vec![0; children],
+            waiting: Vec::new(),
+            queue: facts.batches.iter().map(|batches| 0..*batches).collect(),
+        });
+        let each = self.each[plan.level + 1];
+        let mut frame_of = |child: usize, worker: usize| {
+            let id = self.free_frames.pop().unwrap_or_else(|| {
+                self.frames.push(None);
+                (self.frames.len() - 1) as u32
+            });
+            let steps = &plan.children[child];
+            // Where batches are claimed, there are no other steps.
+            let ops = if facts.batches.is_empty() { 0..steps.ops.len() } else { 0..0 };
+            self.frames[id as usize] = Some(Frame {
+                execution,
+                plan,
+                facts: facts.clone(),
+                steps,
+                child,
+                instance: instance * children + child,
+                worker,
+                ops,
+                transfers: Vec::new(),
+                moving: 0,
+                awaits: None,
+                ends: false,
+                begun: now,
+                since: now,
+                call: 0,
+            });
+            id
+        };
+        match only {
+            Some(only) => frame_of(only, worker),
+            None => {
+                let first = frame_of(0, worker);
+                let others: Vec<u32> = (1..children).map(|child| frame_of(child, worker + child * each)).collect();
+                let latency = self.hardware.above(plan.level + 1).latency;
+                for frame in others {
+                    self.sim.after(latency, Event::Begin(frame));
+                }
+                first
+            }
+        }
+    }
+
+    /// A child has no more steps: its next batch, its own or another's, or the end of its part.
+    pub(super) fn claim(&mut self, id: u32) -> Option<u32> {
+        let frame = self.frames[id as usize].as_mut().expect("a child that claims is in use");
+        let execution = frame.execution;
+        let (child, plan) = (frame.child, frame.plan);
+        let queue = &mut self.executions[execution as usize].as_mut().expect("its children are not done").queue;
+        let owners = queue.len();
+        let claimed = match queue.get_mut(child).and_then(Iterator::next) {
+            Some(batch) => Some((child, batch)),
+            // From the back of another's, the next one's first.
+            None => (1..=owners)
+                .map(|distance| (child + distance) % owners)
+                .find_map(|owner| queue[owner].next_back().map(|batch| (owner, batch))),
+        };
+        if let Some((owner, batch)) = claimed {
+            frame.steps = &plan.children[owner];
+            let batch = &frame.steps.batches[batch as usize];
+            frame.ops = batch.start as usize..batch.end as usize;
+            return Some(id);
+        }
+        if frame.moving > 0 {
+            frame.ends = true;
+            return None;
+        }
+        let (worker, begun) = (frame.worker, frame.begun);
+        let frame = self.frames[id as usize].take().expect("it ends");
+        let led = self.led(&frame);
+        self.record_scope(plan, child, led, begun);
+        self.free_frames.push(id);
+        let at = self.execution(execution);
+        at.left -= 1;
+        if at.left > 0 {
+            return None;
+        }
+        if worker == at.worker {
+            return self.joined(execution);
+        }
+        let latency = self.hardware.above(plan.level + 1).latency;
+        self.sim.after(latency, Event::Joined(execution));
+        None
+    }
+
+    /// An execution is over; gives the child whose call it was.
+    pub(super) fn joined(&mut self, id: u32) -> Option<u32> {
+        let Execution { plan, facts, parent, worker, since, .. } =
+            self.executions[id as usize].take().expect("it is joined once");
+        self.free_executions.push(id);
+        let each = self.each[plan.level + 1];
+        let workers = worker..worker + plan.children.len() * each;
+        match facts.only {
+            None => self.record_join(plan.level, workers),
+            Some(only) if self.traces() => {
+                let (now, busy) = (self.now(), worker..worker + each);
+                for spare in workers.filter(|w| !busy.contains(w)) {
+                    self.idle(spare, since, now, plan.level, Idleness::Spare, worker, only as u32);
+                }
+            }
+            Some(_) => {}
+        }
+        let Some(parent) = parent else {
+            self.done = true;
+            return None;
+        };
+        if self.traces() {
+            let frame = self.frames[parent as usize].as_ref().expect("its call was executed");
+            let (plan, task) = self.numbers(frame.plan, frame.call);
+            let (since, call, led) = (tick(frame.since), frame.call, self.led(frame));
+            let now = tick(self.now());
+            debug_assert_ne!(task, NO_INDEX);
+            for worker in led {
+                self.recorders[worker].interval(Kind::Call, since, now, task, plan, call, 0);
+            }
+        }
+        Some(parent)
+    }
+}

@@ -1,0 +1,65 @@
+//! What is known of a plan before it is executed.
+
+use super::super::leaves::{LeafCost, Leaves};
+use multigrain_machine::Driver;
+use multigrain_plan::{Body, CallClass, Plan};
+use multigrain_program::Region;
+use std::collections::HashMap;
+
+/// Of one plan.
+pub(super) struct Facts {
+    /// For each class of calls, what its leaf costs.
+    pub(super) costs: Vec<Option<LeafCost>>,
+    /// For each child of a plan whose batches any child may take, how many there are.
+    pub(super) batches: Vec<u32>,
+    /// The only child that has work, if the others are not woken for it.
+    pub(super) only: Option<usize>,
+    /// For each array, whether no element of it is used by two children.
+    pub(super) divided: Vec<bool>,
+}
+
+impl Facts {
+    pub(super) fn of(plan: &Plan, leaves: &Leaves<'_>) -> Facts {
+        let cost = |class: &CallClass| match class.body {
+            Body::Leaf { .. } => Some(leaves.cost(plan, class)),
+            Body::Inner(_) => None,
+        };
+        let children = plan.children.len();
+        let batches: Vec<u32> = plan.children.iter().map(|child| child.batches.len() as u32).collect();
+        let several = batches.iter().sum::<u32>() > 1;
+        let mut busy = (0..children).filter(|child| !plan.children[*child].ops.is_empty());
+        let only = match (busy.next(), busy.next()) {
+            _ if children == 1 => Some(0),
+            (Some(only), None) if plan.balanced && !several => Some(only),
+            _ => None,
+        };
+        let batches = if plan.balanced && several { batches } else { Vec::new() };
+        let divided = match plan.driver {
+            Driver::Mpi => divided(plan),
+            _ => vec![false; plan.arrays.len()],
+        };
+        Facts { costs: plan.classes.iter().map(cost).collect(), batches, only, divided }
+    }
+}
+
+/// For each array of a plan, whether no element of it is used by two children: blocks are used by one child each, and
+/// together have no more elements than the array.
+fn divided(plan: &Plan) -> Vec<bool> {
+    let mut users: HashMap<(u32, &Region), usize> = HashMap::new();
+    let mut elements = vec![0u64; plan.arrays.len()];
+    let mut divided = vec![true; plan.arrays.len()];
+    for (child, steps) in plan.children.iter().enumerate() {
+        for slot in &steps.slots {
+            let (array, region) = (slot.block.array, &slot.block.region);
+            match users.insert((array, region), child) {
+                None => elements[array as usize] += region.elements(),
+                Some(user) if user != child => divided[array as usize] = false,
+                Some(_) => {}
+            }
+        }
+    }
+    for ((divided, elements), array) in divided.iter_mut().zip(elements).zip(&plan.arrays) {
+        *divided &= elements <= array.shape.elements();
+    }
+    divided
+}
