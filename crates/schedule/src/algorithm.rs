@@ -28,6 +28,9 @@ pub struct Algorithm {
     pub blade: bool,
     /// Transfers overlap with the ready and go phases.
     pub optimised: bool,
+    /// There are no such phases: who contributes or sends leaves what it has in a ring of its own and goes on, and
+    /// waits only when the ring is full.
+    pub eager: bool,
 }
 
 /// The largest degree of a tree that is of any use: above it, all to one is the same.
@@ -36,7 +39,7 @@ pub(crate) const DEGREE_MAX: u32 = 1 << 16;
 impl Algorithm {
     /// The plain variant of a shape.
     pub const fn plain(shape: Shape) -> Algorithm {
-        Algorithm { shape, blade: false, optimised: false }
+        Algorithm { shape, blade: false, optimised: false, eager: false }
     }
 
     /// The algorithms that perform an operation, with trees of these degrees.
@@ -46,8 +49,9 @@ impl Algorithm {
         shapes.extend([Shape::Binomial, Shape::Exchange]);
         let mut found = Vec::new();
         for shape in shapes {
-            for (blade, optimised) in [(false, false), (true, false), (false, true), (true, true)] {
-                let algorithm = Algorithm { shape, blade, optimised };
+            let variants = [(false, false), (true, false), (false, true)];
+            for ((optimised, eager), blade) in variants.into_iter().flat_map(|v| [(v, false), (v, true)]) {
+                let algorithm = Algorithm { shape, blade, optimised, eager };
                 if algorithm.performs(kind).is_ok() {
                     found.push(algorithm);
                 }
@@ -70,7 +74,13 @@ impl Algorithm {
             Shape::Exchange if matches!(kind, Kind::Broadcast | Kind::Reduce) => {
                 refuse("pairwise exchange ends at everybody, so its ready and go phases cannot be told apart")
             }
-            Shape::Exchange if self.blade || self.optimised => refuse("pairwise exchange has one variant only"),
+            Shape::Exchange if self.blade || self.optimised || self.eager => {
+                refuse("pairwise exchange has one variant only")
+            }
+            _ if self.eager && self.optimised => refuse("a variant is optimised or eager, not both"),
+            _ if self.eager && matches!(kind, Kind::Barrier | Kind::Allreduce) => {
+                refuse("nobody may leave it before everybody has entered, so everybody has to wait")
+            }
             _ if self.optimised && kind == Kind::Barrier => {
                 refuse("a barrier moves no bytes, so there is no transfer to overlap")
             }
@@ -79,7 +89,7 @@ impl Algorithm {
     }
 
     /// Its name for one kind of operation, after Gaona, Fernandez and Acacio (Euro-Par 2009): `ATOBar`,
-    /// `TTBcastB_Opt(2)`, `PEBar`.
+    /// `TTBcastB_Opt(2)`, `PEBar`; the eager variants are `ATORed_Eager` and so on.
     pub fn name(self, kind: Kind) -> String {
         let (shape, degree) = match self.shape {
             Shape::AllToOne => ("ATO", None),
@@ -88,9 +98,13 @@ impl Algorithm {
             Shape::Exchange => ("PE", None),
         };
         let blade = if self.blade { "B" } else { "" };
-        let optimised = if self.optimised { "_Opt" } else { "" };
+        let variant = match (self.optimised, self.eager) {
+            (true, _) => "_Opt",
+            (_, true) => "_Eager",
+            _ => "",
+        };
         let degree = degree.map_or(String::new(), |degree| format!("({degree})"));
-        format!("{shape}{}{blade}{optimised}{degree}", stem(kind))
+        format!("{shape}{}{blade}{variant}{degree}", stem(kind))
     }
 
     /// The operation and algorithm that a name says.
@@ -133,9 +147,10 @@ fn split(text: &str) -> Option<(Kind, Algorithm)> {
         ("TT", degree) => Shape::Tree(degree.unwrap_or(2)),
         _ => return None,
     };
-    let (rest, optimised) = match rest.strip_suffix("_Opt") {
-        Some(rest) => (rest, true),
-        None => (rest, false),
+    let (rest, optimised, eager) = match (rest.strip_suffix("_Opt"), rest.strip_suffix("_Eager")) {
+        (Some(rest), _) => (rest, true, false),
+        (_, Some(rest)) => (rest, false, true),
+        _ => (rest, false, false),
     };
     Kind::ALL.into_iter().find_map(|kind| {
         let blade = match rest.strip_prefix(stem(kind))? {
@@ -143,7 +158,7 @@ fn split(text: &str) -> Option<(Kind, Algorithm)> {
             "B" => true,
             _ => return None,
         };
-        Some((kind, Algorithm { shape, blade, optimised }))
+        Some((kind, Algorithm { shape, blade, optimised, eager }))
     })
 }
 
@@ -192,7 +207,7 @@ mod tests {
         for name in ["", "T", "TTBar(", "TTBar(x)", "TTBar(2)x", "ATOBar(2)", "ATOBarBB", "XYBar", "é", "TT"] {
             assert!(matches!(Algorithm::parse(name), Err(ScheduleError::UnknownAlgorithm { .. })), "{name}");
         }
-        for name in ["PEBcast", "PERed", "PEBarB", "ATOBar_Opt", "PEAllred_Opt"] {
+        for name in ["PEBcast", "PERed", "PEBarB", "ATOBar_Opt", "PEAllred_Opt", "ATOBar_Eager", "BTAllred_Eager"] {
             assert!(matches!(Algorithm::parse(name), Err(ScheduleError::WrongAlgorithm { .. })), "{name}");
         }
         assert!(matches!(Algorithm::parse("TTBar(0)"), Err(ScheduleError::Degree { degree: 0, .. })));

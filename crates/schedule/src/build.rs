@@ -1,11 +1,12 @@
 //! From a request to the steps of every participant.
 
 mod data;
+mod eager;
 mod sync;
 
 use crate::exchange::Exchange;
 use crate::tree::Trees;
-use crate::{Algorithm, Area, Kind, Operation, Order, ScheduleError, Segments, Shape, Step, Topology};
+use crate::{Algorithm, Area, Copies, Kind, Operation, Order, ScheduleError, Segments, Shape, Step, Topology};
 
 /// What schedules are asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,8 +18,11 @@ pub struct Request {
     /// The group and where its participants live.
     pub topology: Topology,
     /// Bytes of a participant's buffer: the most that one round moves. Broadcasts use one such buffer, reductions a
-    /// second for what is got from others, and pairwise exchange two of its own.
+    /// second for what is got from others, pairwise exchange two of its own, and eager operations a ring as large.
     pub buffer_bytes: u64,
+    /// Places of the ring of eager operations, at least one: so many eager rounds a participant can be ahead of those who
+    /// take what it offers. The same for all operations of a group.
+    pub ring: u32,
 }
 
 /// What one participant does in each round of an operation.
@@ -30,36 +34,61 @@ pub struct Schedule {
     pub steps: Vec<Step>,
     /// The rounds.
     pub segments: Segments,
-    /// Where the participant's segment must lie before the first step of a round, if it contributes one.
+    /// Where the participant's segment must lie before the first step of a round (but [`Step::Reserve`]), if it
+    /// contributes one.
     pub contribution: Option<Area>,
-    /// Where the segment of the result lies after the last step, if the participant receives one.
+    /// Where the segment of the result lies after the last step (but [`Step::Taken`]), if the participant receives one.
     pub result: Option<Area>,
+    /// Whether the rounds are eager: see [`Algorithm::eager`]. They are numbered apart from the others.
+    pub eager: bool,
+    /// Who expects something from this participant in an eager round, in ascending order.
+    pub readers: Vec<u32>,
     /// Areas that other participants get, in ascending order.
     pub shared: Vec<Area>,
     buffer_bytes: u64,
+    ring: u32,
+}
+
+/// Places of a ring begin at multiples of this, a line of the Cell's DMA and two cache lines elsewhere.
+const PLACE_BYTES: u64 = 128;
+
+/// Bytes of a place of a ring.
+const fn place_bytes(buffer_bytes: u64, ring: u32) -> u64 {
+    let bytes = buffer_bytes / if ring == 0 { 1 } else { ring as u64 };
+    if bytes >= PLACE_BYTES { bytes - bytes % PLACE_BYTES } else { bytes - bytes % ALIGNMENT_BYTES }
 }
 
 impl Schedule {
     /// How many bytes of memory a participant needs for the areas of any schedule with such a buffer.
     pub const fn memory_bytes(buffer_bytes: u64) -> u64 {
-        4 * buffer_bytes
+        5 * buffer_bytes
     }
 
     /// Whether whoever shares memory with the others may leave what is got into `area` where it lies, and read it
-    /// there: it is only combined here, not handed on.
+    /// there: it is not handed on, only combined here, or it is the result of an eager round.
     pub fn reads_in_place(&self, area: Area) -> bool {
         let combined =
             |step: &Step| matches!(step, Step::Combine { left, right, .. } if area == *left || area == *right);
-        self.shared.binary_search(&area).is_err() && self.steps.iter().any(combined)
+        self.shared.binary_search(&area).is_err()
+            && (self.eager && self.result == Some(area) || self.steps.iter().any(combined))
     }
 
-    /// Where an area begins in that memory, in rounds of even or odd number.
-    pub const fn offset_bytes(&self, area: Area, odd: bool) -> u64 {
+    /// After how many eager rounds it is told that they were taken: in rounds whose number, counted from 1, is a multiple.
+    /// Half the ring, so that who offers seldom looks and never waits for whoever keeps up.
+    pub const fn taken_every(ring: u32) -> u64 {
+        if ring < 2 { 1 } else { ring as u64 / 2 }
+    }
+
+    /// Where copy `copy` of an area begins in that memory: see [`Copies`].
+    pub const fn offset_bytes(&self, area: Area, copy: u32) -> u64 {
         let (index, segment_bytes) = (area.index as u64, self.segments.segment_bytes());
-        match (area.alternates, index) {
-            (false, 0) => 0,
-            (false, _) => self.buffer_bytes + (index - 1) * segment_bytes,
-            (true, _) => (if odd { 3 } else { 2 }) * self.buffer_bytes + index * segment_bytes,
+        match (area.copies, index) {
+            (Copies::One, 0) => 0,
+            (Copies::One, _) => self.buffer_bytes + (index - 1) * segment_bytes,
+            (Copies::Two, _) => (2 + copy as u64) * self.buffer_bytes + index * segment_bytes,
+            (Copies::Ring, _) => {
+                4 * self.buffer_bytes + copy as u64 * place_bytes(self.buffer_bytes, self.ring) + index * segment_bytes
+            }
         }
     }
 }
@@ -101,19 +130,27 @@ pub fn schedules(request: &Request) -> Result<Schedules, ScheduleError> {
     let lists = match operation.kind() {
         _ if bytes == 0 => sync::barrier(&group),
         Kind::Barrier => sync::barrier(&group),
+        Kind::Broadcast if request.algorithm.eager => eager::broadcast(&group),
         Kind::Broadcast => data::broadcast(&group),
+        Kind::Reduce if request.algorithm.eager => eager::reduce(&group),
         Kind::Reduce => data::reduce(&group, false),
         Kind::Allreduce if group.exchanges() => data::exchange(&group),
         Kind::Allreduce => data::reduce(&group, true),
     };
-    let segments = Segments::new(bytes, segment_bytes(request, lists.areas)?);
+    let segments = Segments::new(bytes, segment_bytes(request, &lists)?);
     let mut shared = vec![Vec::new(); lists.ranks.len()];
-    for step in lists.ranks.iter().flat_map(|list| &list.steps) {
-        if let Step::Get { from, source, .. } = *step {
-            shared[from as usize].push(source);
+    let mut readers = vec![Vec::new(); lists.ranks.len()];
+    for (rank, list) in (0..).zip(&lists.ranks) {
+        for step in &list.steps {
+            match *step {
+                Step::Get { from, source, .. } => shared[from as usize].push(source),
+                Step::Expect { from } => readers[from as usize].push(rank),
+                _ => {}
+            }
         }
     }
-    let participants = lists.ranks.into_iter().zip(shared).zip(0..).map(|((list, mut shared), rank)| {
+    let others = shared.into_iter().zip(readers);
+    let participants = lists.ranks.into_iter().zip(others).zip(0..).map(|((list, (mut shared, readers)), rank)| {
         shared.sort_unstable();
         shared.dedup();
         let moves = bytes > 0;
@@ -130,11 +167,15 @@ pub fn schedules(request: &Request) -> Result<Schedules, ScheduleError> {
             segments,
             contribution: (moves && contributes).then_some(list.payload),
             result: (moves && receives).then_some(list.result),
+            eager: moves && request.algorithm.eager,
+            readers,
             shared,
             buffer_bytes: request.buffer_bytes,
+            ring: request.ring,
         }
     });
-    Ok(Schedules { request: request.clone(), participants: participants.collect(), bits: group.bits() })
+    let bits = if bytes > 0 && request.algorithm.eager { 0 } else { group.bits() };
+    Ok(Schedules { request: request.clone(), participants: participants.collect(), bits })
 }
 
 fn in_group(what: &'static str, rank: u32, size: u32) -> Result<(), ScheduleError> {
@@ -144,22 +185,28 @@ fn in_group(what: &'static str, rank: u32, size: u32) -> Result<(), ScheduleErro
 /// Segments begin at multiples of this, as transfers between local stores must (16 bytes on the Cell).
 const ALIGNMENT_BYTES: u64 = 16;
 
-/// Bytes of a round, if a buffer must hold `areas` segments.
-fn segment_bytes(request: &Request, areas: u64) -> Result<u64, ScheduleError> {
+/// Bytes of a round, if a buffer and a place of the ring must hold the areas of these lists.
+fn segment_bytes(request: &Request, lists: &Lists) -> Result<u64, ScheduleError> {
     let (operation, buffer_bytes) = (request.operation, request.buffer_bytes);
     if operation.bytes() == 0 {
         return Ok(0);
     }
-    let areas = areas.max(1);
     let element_bytes = operation.element_bytes();
     let least = element_bytes.checked_mul(ALIGNMENT_BYTES / gcd(element_bytes, ALIGNMENT_BYTES));
-    let most = buffer_bytes / areas;
+    let in_buffer = buffer_bytes / lists.areas.max(1);
+    let in_place = place_bytes(buffer_bytes, request.ring).checked_div(lists.ring_areas);
+    let most = in_place.map_or(in_buffer, |bytes| bytes.min(in_buffer));
     match least.map(|least| most - most % least) {
         Some(bytes) if bytes > 0 => Ok(bytes),
         _ => {
             let algorithm = request.algorithm.name(operation.kind());
             let least = least.unwrap_or(u64::MAX);
-            let need = least.saturating_mul(areas);
+            let places = u64::from(request.ring.max(1));
+            let of_ring = least.saturating_mul(lists.ring_areas).checked_next_multiple_of(PLACE_BYTES);
+            let of_ring = of_ring.unwrap_or(u64::MAX).saturating_mul(places);
+            let of_buffer = least.saturating_mul(lists.areas.max(1));
+            let areas = if of_ring > of_buffer { lists.ring_areas * places } else { lists.areas.max(1) };
+            let need = of_buffer.max(of_ring);
             Err(ScheduleError::BufferTooSmall { algorithm, areas, least, buffer_bytes, need })
         }
     }
@@ -174,6 +221,8 @@ struct Lists {
     ranks: Vec<List>,
     /// Segments that one buffer must hold.
     areas: u64,
+    /// Segments that one place of the ring must hold.
+    ring_areas: u64,
 }
 
 /// Steps of one rank.
@@ -199,7 +248,7 @@ struct Group {
 
 impl Group {
     fn of(request: &Request, root: u32) -> Group {
-        let Algorithm { shape, blade, optimised } = request.algorithm;
+        let Algorithm { shape, blade, optimised, .. } = request.algorithm;
         let topology = &request.topology;
         let trees = match (shape, request.operation.kind()) {
             (Shape::Exchange, _) => Trees::of_single_ranks(topology.size()),

@@ -70,7 +70,8 @@ impl Table {
             way: Way::Direct(Algorithm {
                 shape,
                 blade: false,
-                optimised: shape != Shape::Exchange && kind != Kind::Barrier,
+                optimised: kind == Kind::Allreduce && shape != Shape::Exchange,
+                eager: matches!(kind, Kind::Broadcast | Kind::Reduce),
             }),
             latency_ns: None,
             reason: format!("nothing measured; {why}"),
@@ -78,9 +79,9 @@ impl Table {
         let all = u32::MAX;
         let rows = vec![
             plain(Kind::Barrier, all, Shape::Exchange, "log2 n signals, one after the other, and no go phase"),
-            plain(Kind::Broadcast, 8, Shape::AllToOne, "few participants, two signals each"),
+            plain(Kind::Broadcast, 8, Shape::AllToOne, "few participants, and nobody waits for the others"),
             plain(Kind::Broadcast, all, Shape::Binomial, "log2 n messages, one after the other"),
-            plain(Kind::Reduce, 8, Shape::AllToOne, "few participants, two signals each"),
+            plain(Kind::Reduce, 8, Shape::AllToOne, "few participants, and nobody waits for the others"),
             plain(Kind::Reduce, all, Shape::Binomial, "partial results in canonical order without extra messages"),
             plain(Kind::Allreduce, 2, Shape::Exchange, "one exchange"),
             plain(Kind::Allreduce, all, Shape::Binomial, "partial results in canonical order without extra messages"),

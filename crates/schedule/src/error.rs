@@ -44,7 +44,7 @@ pub enum ScheduleError {
     /// A name that is no algorithm's.
     #[error(
         "'{text}' names no algorithm; write ATO, TT(d), BT or PE, then Bar, Bcast, Red or Allred, then B for the blade \
-         variant, then _Opt for the optimised one, as in TTBcastB_Opt(2)"
+         variant, then _Opt for the optimised or _Eager for the eager one, as in TTBcastB_Opt(2)"
     )]
     UnknownAlgorithm {
         /// The name.

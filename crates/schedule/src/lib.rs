@@ -3,7 +3,7 @@
 //! [`policy`] holds state machines that turn arrivals and departures of tasks into decisions: which task, on how many
 //! workers, and why. The rest are collective operations as data: barrier, broadcast, reduce and allreduce. In comes a
 //! [`Request`]: operation, algorithm, group with its [`Topology`], root, bytes. Out comes, for each participant, a
-//! [`Schedule`]: a list of [`Step`]s (signal, await, put, get, flush, combine, release) that whoever moves the bytes
+//! [`Schedule`]: a list of [`Step`]s (signal, await, put, get, flush, combine, release; reserve, offer, expect, taken) that whoever moves the bytes
 //! executes literally, be it threads in shared memory or a simulator in virtual time. [`check`] proves such lists, for
 //! all interleavings of small groups and by happens-before for large ones; [`choice`] holds tables that say which
 //! algorithm serves a size best. This crate never starts a thread, moves a byte, or reads a clock.
@@ -20,6 +20,7 @@
 //!     algorithm: "ATOBarB".parse::<Algorithm>()?,
 //!     topology: Topology::packed(16, &[2, 8])?,
 //!     buffer_bytes: 16 << 10,
+//!     ring: 4,
 //! };
 //! let steps = schedule(&request, 3)?.steps;
 //! assert_eq!(steps.iter().map(|step| step.to_string()).collect::<Vec<_>>(), ["signal 0 bit 2", "await 0 bit 0"]);
@@ -48,5 +49,5 @@ pub use operation::{Kind, Laws, Operation, Order};
 pub use order::Span;
 pub use registers::{Place, Registers};
 pub use segments::Segments;
-pub use step::{Area, Bit, Step};
+pub use step::{Area, Bit, Copies, Step};
 pub use topology::{Domain, Topology};

@@ -37,8 +37,9 @@ impl fmt::Display for Kind {
     }
 }
 
-/// An operation with its sizes. All of them synchronise: nobody leaves before everybody has entered. An operation on
-/// zero bytes is a barrier by another name.
+/// An operation with its sizes. All of them synchronise (nobody leaves before everybody has entered), but for broadcasts
+/// and reductions by an eager algorithm, whose participants leave when they have what they get and have given what they
+/// give. An operation on zero bytes is a barrier by another name, whatever the algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// See [`Kind::Barrier`].

@@ -121,6 +121,7 @@ impl Terms {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::step::Copies;
 
     fn text(span: Span) -> String {
         span.parts().map_or(span.first.to_string(), |(a, b)| format!("({} {})", text(a), text(b)))
@@ -141,7 +142,7 @@ mod tests {
                     continue;
                 }
                 let order: Vec<u32> = (0..n).map(|i| (i * stride + 3) % n).collect();
-                let area = |rank| Area { index: rank, alternates: false };
+                let area = |rank| Area { index: rank, copies: Copies::One };
                 let mut steps = Vec::new();
                 let mut terms = Terms::new(n, false, (order[0], area(order[0])));
                 for &rank in &order[1..] {

@@ -5,8 +5,8 @@ use std::fmt;
 /// A bit in the signal register of a participant.
 ///
 /// Registers are in OR mode: each sender has a bit of its own at its receiver. Half of a register's bits serve the
-/// rounds of even number and half those of odd number, counted over the life of the group, so that the signals of
-/// consecutive operations cannot be mistaken for each other.
+/// rounds of even number and half those of odd number, counted over the life of the group (rounds of eager operations,
+/// which use no bits, do not count), so that the signals of consecutive operations cannot be mistaken for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bit {
     /// Whether it lies in the *other* half than that of the round. Always false in schedules that this crate makes.
@@ -27,14 +27,24 @@ impl Bit {
 pub struct Area {
     /// Which area. For areas that do not alternate, 0 is the payload and the others hold what was got.
     pub index: u32,
-    /// Whether there are two of it, one for rounds of even and one for rounds of odd number. Areas that alternate and
-    /// areas that do not never share memory.
-    pub alternates: bool,
+    /// How many there are of it. Areas that differ in this never share memory.
+    pub copies: Copies,
+}
+
+/// How many areas there are of one name, and which of them serves a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Copies {
+    /// The same for all rounds.
+    One,
+    /// One for rounds of even and one for rounds of odd number, eager ones not counted.
+    Two,
+    /// As many as [`crate::Request::ring`] says, one after the other for the eager rounds, the others not counted.
+    Ring,
 }
 
 impl Area {
     /// Where a participant's contribution lies, and a broadcast message.
-    pub const PAYLOAD: Area = Area { index: 0, alternates: false };
+    pub const PAYLOAD: Area = Area { index: 0, copies: Copies::One };
 }
 
 /// One step of one participant. Transfers (put and get) are started and go on by themselves; flush, combine and
@@ -93,6 +103,20 @@ pub enum Step {
         /// Bit at the receiver.
         bit: Bit,
     },
+    /// Eager rounds, first of all: waits until everybody who expected something from this participant in the last round
+    /// that used the same place of the ring has told that it was taken. Then the areas of the ring may be written.
+    Reserve,
+    /// Eager rounds: whoever expects something from this participant in this round finds it in the ring. What the
+    /// participant did before is visible to them, but for its transfers that have not been waited for.
+    Offer,
+    /// Eager rounds: waits until another participant has offered in this round.
+    Expect {
+        /// Who offers.
+        from: u32,
+    },
+    /// Eager rounds, last of all: nothing is needed any more of what others offered in this round. It is told every
+    /// [`crate::Schedule::taken_every`] eager rounds, for these rounds at once.
+    Taken,
 }
 
 impl fmt::Display for Bit {
@@ -103,7 +127,12 @@ impl fmt::Display for Bit {
 
 impl fmt::Display for Area {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "area {}{}", self.index, if self.alternates { "'" } else { "" })
+        let copies = match self.copies {
+            Copies::One => "",
+            Copies::Two => "'",
+            Copies::Ring => " of the ring",
+        };
+        write!(f, "area {}{copies}", self.index)
     }
 }
 
@@ -117,6 +146,10 @@ impl fmt::Display for Step {
             Step::Flush => f.write_str("flush"),
             Step::Combine { into, left, right } => write!(f, "combine {into} = {left} (+) {right}"),
             Step::Release { to, bit } => write!(f, "release {to} {bit}"),
+            Step::Reserve => f.write_str("reserve"),
+            Step::Offer => f.write_str("offer"),
+            Step::Expect { from } => write!(f, "expect {from}"),
+            Step::Taken => f.write_str("taken"),
         }
     }
 }

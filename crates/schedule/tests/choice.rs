@@ -23,7 +23,8 @@ fn samples() -> impl Strategy<Value = Vec<Sample>> {
 
 proptest! {
     #[test]
-    fn no_cheaper_operation_is_slower(samples in samples()) {
+    fn no_cheaper_operation_is_slower(samples in samples(), eager in any::<bool>()) {
+        let samples: Vec<Sample> = samples.into_iter().filter(|sample| eager || !sample.algorithm.eager).collect();
         let table = Table::measured(&samples);
         let at = |kind, size, bytes| {
             let row = table.rows().iter().find(|r| (r.kind, r.size_max, r.bytes_max) == (kind, size, bytes))?;
@@ -36,10 +37,12 @@ proptest! {
                     [Kind::Broadcast, Kind::Reduce, Kind::Allreduce].map(|kind| at(kind, size, bytes));
                 prop_assert!(holds(broadcast, allreduce) && holds(reduce, allreduce));
                 let both = broadcast.zip(reduce).map(|(a, b)| a + b);
-                prop_assert!(holds(allreduce, both));
+                // Of eager operations in a row says how often they can be done, not how soon one is over.
+                prop_assert!(eager || holds(allreduce, both));
                 for kind in [Kind::Broadcast, Kind::Reduce, Kind::Allreduce] {
                     // Optimised and exchange variants have barriers of their shape too, so this holds for all.
-                    prop_assert!(holds(at(Kind::Barrier, size, 0), at(kind, size, bytes)));
+                    let synchronises = !eager || kind == Kind::Allreduce;
+                    prop_assert!(!synchronises || holds(at(Kind::Barrier, size, 0), at(kind, size, bytes)));
                     for &more in &BYTES[i..] {
                         prop_assert!(holds(at(kind, size, bytes), at(kind, size, more)));
                     }

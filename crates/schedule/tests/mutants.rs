@@ -14,7 +14,7 @@ fn make(kind: Kind, algorithm: Algorithm, topology: Topology) -> Schedules {
         Kind::Reduce => Operation::Reduce { root, bytes, element_bytes, order },
         Kind::Allreduce => Operation::Allreduce { bytes, element_bytes, order },
     };
-    schedules(&Request { operation, algorithm, topology, buffer_bytes: 4096 }).unwrap()
+    schedules(&Request { operation, algorithm, topology, buffer_bytes: 4096, ring: 1 }).unwrap()
 }
 
 /// All ways to break the step at `at`, with their names.
@@ -66,7 +66,8 @@ fn mutations(steps: &[Step], at: usize, n: u32) -> Vec<(&'static str, Vec<Step>)
             changed("wrong area", Step::Combine { into: shifted(into), left, right });
             changed("wrong area", Step::Combine { into, left: shifted(left), right });
         }
-        Step::Flush => {}
+        Step::Expect { from } => changed("wrong peer", Step::Expect { from: other(from) }),
+        Step::Flush | Step::Reserve | Step::Offer | Step::Taken => {}
     }
     found
 }
@@ -96,6 +97,15 @@ fn harmless(name: &str, steps: &[Step], at: usize, n: usize) -> Option<&'static 
             Some("the same result is stored again")
         }
         ("doubled", Step::Flush) => Some("a second flush finds nothing to wait for"),
+        ("doubled", Step::Reserve | Step::Offer | Step::Expect { .. } | Step::Taken) => {
+            Some("a count that was reached stays reached, and one that is told again is the same")
+        }
+        ("wrong peer", Step::Expect { .. }) if !steps.iter().any(|step| matches!(step, Step::Combine { .. })) => {
+            Some("in a broadcast, whoever has it from the right one offers it later")
+        }
+        ("dropped", Step::Taken) if !steps.iter().any(|step| matches!(step, Step::Expect { .. })) => {
+            Some("whoever expects nothing takes nothing")
+        }
         ("dropped", Step::Flush)
             if under_way().all(|step| match step {
                 Step::Get { target, .. } => steps[at..]
@@ -118,6 +128,13 @@ fn harmless(name: &str, steps: &[Step], at: usize, n: usize) -> Option<&'static 
         }
         ("swapped", first) => match (first, &steps[at + 1]) {
             (Step::Await { .. }, Step::Await { .. }) => Some("both bits are awaited either way"),
+            (_, Step::Taken) | (Step::Taken, _) => Some("what was taken is told at the end of the round"),
+            (a, Step::Expect { .. }) if transfer(a) => Some("the transfer starts later than it could"),
+            (Step::Combine { .. }, Step::Expect { .. }) => Some("the combination comes later than it could"),
+            (Step::Flush, Step::Expect { .. }) => Some("the flush waits for more, or for longer"),
+            (Step::Expect { from, .. }, Step::Get { from: peer, .. }) if from != peer => {
+                Some("whoever the transfer is with was expected before")
+            }
             (a, b) if signal(a) && signal(b) => Some("nothing lies between the two signals"),
             (a, b) if transfer(a) && transfer(b) => Some("both transfers go on at the same time"),
             (a, Step::Await { .. }) if transfer(a) => Some("the transfer starts later than it could"),

@@ -33,8 +33,9 @@ fn topologies(n: u32) -> Vec<Topology> {
     })
 }
 
-fn make(operation: Operation, algorithm: Algorithm, topology: &Topology) -> Schedules {
-    let request = Request { operation, algorithm, topology: topology.clone(), buffer_bytes: BUFFER_BYTES };
+fn make(operation: Operation, algorithm: Algorithm, topology: &Topology, ring: u32) -> Schedules {
+    let (topology, buffer_bytes) = (topology.clone(), BUFFER_BYTES * u64::from(ring));
+    let request = Request { operation, algorithm, topology, buffer_bytes, ring };
     schedules(&request).unwrap_or_else(|e| panic!("{request:?}: {e}"))
 }
 
@@ -48,9 +49,11 @@ fn every_size_up_to_64_is_proved_by_happens_before() {
                     // The root wanders over the group: first, last and inner ranks of domains all have their turn.
                     let root = (n / 2 + (t * 5 + a * 7) as u32) % n;
                     for operation in operations(kind, 64, root) {
-                        let one = make(operation, algorithm, topology);
-                        // Three in a row: the third uses the same half as the first.
-                        let sequence = [one.clone(), one.clone(), one];
+                        // Three in a row: the third uses the same half as the first. Eager ones often enough that the
+                        // places of the ring are used again after what was told, and again.
+                        let ring = 1 + (n + a as u32) % if n > 16 { 2 } else { 4 };
+                        let one = make(operation, algorithm, topology, ring);
+                        let sequence = vec![one; if algorithm.eager { 2 * ring as usize + 1 } else { 3 }];
                         for transfers in [Transfers::Asynchronous, Transfers::InPlace] {
                             happens_before(&sequence, transfers).unwrap_or_else(|fault| {
                                 let name = algorithm.name(kind);
@@ -76,12 +79,13 @@ fn small_groups_are_proved_in_every_interleaving() {
             for kind in Kind::ALL {
                 for operation in operations(kind, 64, n / 2) {
                     for algorithm in Algorithm::all(kind, &[2]) {
-                        let one = make(operation, algorithm, &topology);
+                        let ring = 1 + n % 2;
+                        let one = make(operation, algorithm, &topology, ring);
                         for transfers in [Transfers::Asynchronous, Transfers::InPlace] {
                             let sequence: Vec<Schedules> = vec![
                                 one.clone();
                                 if n < 4 {
-                                    3
+                                    2 + ring as usize
                                 } else if n == 4 || kind == Kind::Barrier {
                                     2
                                 } else {
@@ -107,7 +111,7 @@ fn small_groups_are_proved_in_every_interleaving() {
 fn any_sequence(sizes: std::ops::RangeInclusive<u32>) -> impl Strategy<Value = Vec<Schedules>> {
     let operation = (0..4usize, any::<u32>(), 0..4u64, any::<proptest::sample::Index>(), any::<bool>());
     let counts = prop::sample::select(vec![vec![64u32], vec![2, 32], vec![8, 8], vec![2, 4, 8], vec![16, 2, 2]]);
-    (sizes, counts, prop::collection::vec(operation, 2..=4)).prop_map(|(n, counts, operations)| {
+    (sizes, counts, 1..4u32, prop::collection::vec(operation, 2..=4)).prop_map(|(n, counts, ring, operations)| {
         let topology = Topology::packed(n, &counts).unwrap();
         let make = |(kind, root, rounds, algorithm, free): (usize, u32, u64, proptest::sample::Index, bool)| {
             let (kind, order) = (Kind::ALL[kind], orders()[usize::from(free)]);
@@ -120,8 +124,8 @@ fn any_sequence(sizes: std::ops::RangeInclusive<u32>) -> impl Strategy<Value = V
                 Kind::Allreduce => Operation::Allreduce { bytes, element_bytes: 4, order },
             };
             // Zero bytes, or so many that one to three rounds are needed, the last not full.
-            let segment = make(at(64), algorithm, &topology).participants[0].segments.segment_bytes();
-            make(at((rounds * segment).saturating_sub(12)), algorithm, &topology)
+            let segment = make(at(64), algorithm, &topology, ring).participants[0].segments.segment_bytes();
+            make(at((rounds * segment).saturating_sub(12)), algorithm, &topology, ring)
         };
         operations.into_iter().map(make).collect()
     })

@@ -5,6 +5,8 @@
 //! looks at the bits that were read before; if its bit is not among them, it reads the register, which stalls while that is
 //! empty, and gives and clears all bits that have come. Signals and transfers are given to the participant's DMA engine,
 //! which begins one after the other, and cross the links between the two participants. Whoever has left an operation enters the next one.
+//! In eager rounds, an offer is a signal to each of those who expect it, and what was taken is told by one to each of those
+//! who offered.
 
 mod fabric;
 
@@ -12,7 +14,8 @@ use crate::simulation::Simulation;
 use crate::time::Time;
 pub use fabric::{Costs, Fabric, Tier};
 use fabric::{Wires, distances};
-use multigrain_schedule::{Area, Schedules, Step};
+use multigrain_schedule::{Area, Schedule, Schedules, Step};
+use std::collections::VecDeque;
 
 /// Why a collective operation has no virtual time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -81,8 +84,33 @@ enum Event {
     Go(u32),
     /// A signal has come.
     Signal { to: u32, bit: u32 },
+    /// A count of another, offered or taken, has come.
+    Told { to: u32, count: Count },
     /// A transfer is complete.
     Moved { by: u32, with: u32, into: Option<Area> },
+}
+
+/// A count of eager rounds as one participant tells it to another.
+#[derive(Clone, Copy)]
+struct Count {
+    of: u32,
+    taken: bool,
+    rounds: u64,
+}
+
+/// What a participant of eager rounds knows.
+#[derive(Clone, Default)]
+struct Eager {
+    rounds: u64,
+    /// For each other what it has offered and taken: what has come, and what of it was read.
+    come: Vec<[u64; 2]>,
+    read: Vec<[u64; 2]>,
+    /// For each place of the ring how many rounds there were when it was used last, and in which operation.
+    used: Vec<Option<(u64, usize)>>,
+    /// Whom it has expected something from and not told that it was taken.
+    owes: VecDeque<u32>,
+    /// Whom a step that tells several has told already.
+    told: usize,
 }
 
 /// What a participant does until it goes on.
@@ -109,6 +137,7 @@ struct Participant {
     read: Vec<bool>,
     /// Transfers that were started and not found to be complete.
     moving: Vec<Moving>,
+    eager: Eager,
 }
 
 struct Moving {
@@ -152,6 +181,8 @@ pub fn collectives(operations: &[&Schedules], fabric: &Fabric) -> Result<Outcome
     let bits = operations.iter().map(|o| o.bits).max().unwrap_or(0);
     let mut sim = Simulation::new();
     let wires = Wires::build(&mut sim, topology, fabric);
+    let others = if operations.iter().any(|o| o.participants.iter().any(|p| p.eager)) { expected } else { 0 };
+    let eager = || Eager { come: vec![[0; 2]; others], read: vec![[0; 2]; others], ..Eager::default() };
     let participant = || Participant {
         state: State::Busy,
         operation: 0,
@@ -161,6 +192,7 @@ pub fn collectives(operations: &[&Schedules], fabric: &Fabric) -> Result<Outcome
         register: vec![false; 2 * bits as usize],
         read: vec![false; 2 * bits as usize],
         moving: Vec::new(),
+        eager: eager(),
     };
     let mut group = Group {
         sim,
@@ -191,6 +223,14 @@ impl Group<'_> {
                 Event::Signal { to, bit } => {
                     let participant = &mut self.participants[to as usize];
                     participant.register[bit as usize] = true;
+                    if participant.state == State::ForSignal {
+                        self.read(to);
+                    }
+                }
+                Event::Told { to, count: Count { of, taken, rounds } } => {
+                    let participant = &mut self.participants[to as usize];
+                    let known = &mut participant.eager.come[of as usize][usize::from(taken)];
+                    *known = rounds.max(*known);
                     if participant.state == State::ForSignal {
                         self.read(to);
                     }
@@ -229,6 +269,7 @@ impl Group<'_> {
         for (read, bit) in participant.read.iter_mut().zip(&mut participant.register) {
             *read |= std::mem::take(bit);
         }
+        participant.eager.read.clone_from(&participant.eager.come);
         self.busy(rank, self.fabric.costs.read);
     }
 
@@ -247,7 +288,7 @@ impl Group<'_> {
             let Some(step) = schedule.steps.get(at.step) else {
                 at.step = 0;
                 at.round += 1;
-                at.rounds += 1;
+                *(if schedule.eager { &mut at.eager.rounds } else { &mut at.rounds }) += 1;
                 if at.round < schedule.segments.rounds() {
                     continue;
                 }
@@ -268,6 +309,47 @@ impl Group<'_> {
                 Step::Signal { to, bit } => {
                     at.step += 1;
                     return self.signal(rank, to, self.index(bit, rounds), Time::ZERO);
+                }
+                Step::Reserve => {
+                    let place = (at.eager.rounds % u64::from(operations[at.operation].request.ring.max(1))) as usize;
+                    if let Some(&Some((used, operation))) = at.eager.used.get(place) {
+                        let readers = &operations[operation].participants[rank as usize].readers;
+                        if let Some(&late) = readers.iter().find(|&&of| at.eager.read[of as usize][1] < used) {
+                            return self.look(rank, late, true);
+                        }
+                    }
+                    at.step += 1;
+                }
+                Step::Expect { from } => {
+                    if at.eager.read[from as usize][0] <= at.eager.rounds {
+                        return self.look(rank, from, false);
+                    }
+                    if !at.eager.owes.contains(&from) {
+                        at.eager.owes.push_back(from);
+                    }
+                    at.step += 1;
+                    return self.busy(rank, costs.test);
+                }
+                Step::Offer => {
+                    let (rounds, ring) = (at.eager.rounds + 1, operations[at.operation].request.ring.max(1));
+                    at.eager.used.resize(ring as usize, None);
+                    at.eager.used[(at.eager.rounds % u64::from(ring)) as usize] = Some((rounds, at.operation));
+                    if let Some(&to) = schedule.readers.get(at.eager.told) {
+                        at.eager.told += 1;
+                        return self.tell(rank, to, false, rounds);
+                    }
+                    at.eager.told = 0;
+                    at.step += 1;
+                }
+                Step::Taken => {
+                    let rounds = at.eager.rounds + 1;
+                    let every = Schedule::taken_every(operations[at.operation].request.ring);
+                    if rounds.is_multiple_of(every)
+                        && let Some(to) = at.eager.owes.pop_front()
+                    {
+                        return self.tell(rank, to, true, rounds);
+                    }
+                    at.step += 1;
                 }
                 Step::Release { to, bit } => {
                     let Some(found) = self.found(rank, |m| m.with == to) else { return };
@@ -327,6 +409,24 @@ impl Group<'_> {
         self.wires.signal(&mut self.sim, self.fabric, (from, to), wait, Event::Signal { to, bit });
         self.outcome.signals += 1;
         self.busy(from, wait);
+    }
+
+    /// Waits for a count of another: reads what has come, or until something comes.
+    fn look(&mut self, rank: u32, of: u32, taken: bool) {
+        let at = &mut self.participants[rank as usize];
+        let index = usize::from(taken);
+        if at.eager.come[of as usize][index] > at.eager.read[of as usize][index] {
+            return self.read(rank);
+        }
+        at.state = State::ForSignal;
+    }
+
+    /// Tells another a count of one's own, by a signal.
+    fn tell(&mut self, from: u32, to: u32, taken: bool, rounds: u64) {
+        let told = Event::Told { to, count: Count { of: from, taken, rounds } };
+        self.wires.signal(&mut self.sim, self.fabric, (from, to), self.fabric.costs.send, told);
+        self.outcome.signals += 1;
+        self.busy(from, self.fabric.costs.send);
     }
 
     fn transfer(&mut self, by: u32, (from, to): (u32, u32), into: Option<Area>, bytes: u64) {

@@ -38,7 +38,7 @@ fn make(name: &str, topology: &Topology, bytes: u64) -> Schedules {
         Kind::Reduce => Operation::Reduce { root: 0, bytes, element_bytes: 4, order },
         Kind::Allreduce => Operation::Allreduce { bytes, element_bytes: 4, order },
     };
-    schedules(&Request { operation, algorithm, topology: topology.clone(), buffer_bytes: 16 << 10 }).unwrap()
+    schedules(&Request { operation, algorithm, topology: topology.clone(), buffer_bytes: 16 << 10, ring: 4 }).unwrap()
 }
 
 #[test]
@@ -102,6 +102,21 @@ fn an_engine_begins_one_command_after_the_other() {
     // A third of the port is rounded to whole picoseconds.
     let longer_ns = (in_packets - one_by_one).ns();
     assert!((longer_ns - (3.0 * 10.0 + 10.0)).abs() < 0.002, "{longer_ns}");
+}
+
+/// Whoever offers goes on until its ring is full; then the reader's rhythm is the group's.
+#[test]
+fn eager_rounds_run_ahead_by_a_ring() {
+    let two = Topology::flat(2).unwrap();
+    let reduce = make("ATORed_Eager", &two, 128);
+    let outcome = collectives(&[&reduce; 12], &blade()).unwrap();
+    let left = |operation: usize| outcome.left[operation][1];
+    // Four places, each filled with a signal of 1 ns.
+    assert_eq!((left(0), left(3)), (ns(1.0), ns(4.0)));
+    // The first is told to be free with the second: after 81 ns to the root, 2 to read, 90 and 5 for each message, 1 to
+    // tell and 80 back.
+    assert!(left(4) > outcome.left[1][0] + ns(80.0) && left(4) < outcome.left[1][0] + ns(90.0), "{}", left(4));
+    assert!(outcome.mean(4) < collectives(&[&make("ATORed_Opt", &two, 128); 12], &blade()).unwrap().mean(4));
 }
 
 #[test]

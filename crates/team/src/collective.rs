@@ -10,10 +10,12 @@
 
 mod buffer;
 mod compile;
+mod eager;
 mod element;
 mod execute;
 mod operator;
 mod register;
+mod ring;
 
 pub use element::Element;
 pub use operator::{Max, Min, Operator, Product, Sum, Union};
@@ -21,12 +23,14 @@ pub use operator::{Max, Min, Operator, Product, Sum, Union};
 use crate::abort::Abort;
 use crate::pad::Padded;
 use crate::spin::SpinLimit;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, fence};
 use buffer::Buffer;
 use compile::{Chosen, Plan, Plans, Roots};
+use eager::Ring;
 use multigrain_schedule::choice::Table;
 use multigrain_schedule::{Kind, Order, ScheduleError, Topology};
-use register::RegisterFile;
+use register::{Mark, RegisterFile};
+use ring::Rings;
 use thiserror::Error;
 
 /// How a collective is made.
@@ -36,7 +40,8 @@ pub struct CollectiveOptions {
     pub topology: Topology,
     /// Which algorithm serves which operation and size.
     pub table: Table,
-    /// The most bytes that one round moves; rounded up to whole cache lines. A participant's memory is four times that.
+    /// The most bytes that one round moves; rounded up to whole cache lines. A participant's memory is five times that.
+    /// Rounds of eager operations move an eighth.
     pub buffer_bytes: u64,
     /// How long waits spin before they park. With more participants than processors at most [`SpinLimit::SHORT`].
     pub spin: SpinLimit,
@@ -110,9 +115,20 @@ pub struct Collective {
     abort: Abort,
     registers: RegisterFile,
     buffers: Box<[Buffer]>,
-    /// For each participant the number of rounds that it has executed. Only its own thread uses it.
-    rounds: Box<[Padded<AtomicU64>]>,
+    rings: Rings,
+    own: Box<[Padded<Own>]>,
     plans: Plans,
+}
+
+/// What a participant knows about itself.
+#[derive(Debug, Default)]
+struct Own {
+    /// Rounds that it has executed, eager ones not counted. Only its own thread uses it.
+    rounds: AtomicU64,
+    /// What it is doing: the number of its operation in the upper half, counted from 1, and what that is in the lower. Its
+    /// own thread writes it; those who wait for long read it.
+    doing: AtomicU64,
+    ring: Ring,
 }
 
 impl Collective {
@@ -133,7 +149,8 @@ impl Collective {
         Ok(Collective {
             registers: RegisterFile::new(size, plans.bits()),
             buffers: (0..size).map(|_| Buffer::new(buffer_bytes)).collect(),
-            rounds: (0..size).map(|_| Padded(AtomicU64::new(0))).collect(),
+            rings: Rings::new(size),
+            own: (0..size).map(|_| Padded(Own::default())).collect(),
             abort: Abort::new(),
             topology,
             table,
@@ -158,7 +175,7 @@ impl Collective {
         &self.abort
     }
 
-    /// Returns when every participant has called it.
+    /// Returns when every participant has called it: the only operation besides [`Collective::allreduce`] that promises it.
     ///
     /// # Errors
     /// [`CollectiveError`].
@@ -168,7 +185,7 @@ impl Collective {
         self.synchronise(plan, rank)
     }
 
-    /// The root's elements reach everybody.
+    /// The root's elements reach everybody. Whoever has passed them on may return before others have called it.
     ///
     /// # Errors
     /// [`CollectiveError`].
@@ -190,7 +207,8 @@ impl Collective {
     }
 
     /// Combines everybody's elements, one by one, in the canonical order of ranks (or, where the operator's laws allow
-    /// it, any); the root's are replaced by the result, everybody else's stay.
+    /// it, any); the root's are replaced by the result, everybody else's stay. Whoever has contributed may return before
+    /// others have called it.
     ///
     /// # Errors
     /// [`CollectiveError`].
@@ -250,15 +268,43 @@ impl Collective {
         ScheduleError::OutsideGroup { what, rank, last: self.size() - 1 }.into()
     }
 
-    /// Rounds that a participant has executed.
+    /// Begins an operation.
+    #[inline]
+    fn begin(&self, rank: u32, mark: Mark) {
+        let doing = &self.own[rank as usize].doing;
+        // Relaxed: a hint, and what is read of it is one word. Only the participant's own thread writes it.
+        let number = (doing.load(Ordering::Relaxed) >> 32) + 1;
+        doing.store(number << 32 | u64::from(mark), Ordering::Relaxed);
+    }
+
+    /// Before a participant parks: finds out whether the one that it waits for is in another operation instead of this
+    /// one. Of two who wait for each other so at least one does.
+    #[cold]
+    fn same_operation(&self, plan: &Plan, rank: u32, bytes: u64, other: u32) -> Result<(), CollectiveError> {
+        // Both have begun before their fence, and look after it.
+        fence(Ordering::SeqCst);
+        let [mine, theirs] = [rank, other].map(|rank| self.own[rank as usize].doing.load(Ordering::Relaxed));
+        match mine >> 32 == theirs >> 32 && mine != theirs {
+            true => Err(self.mismatch(plan, rank, bytes, other)),
+            false => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn mismatch(&self, plan: &Plan, rank: u32, bytes: u64, other: u32) -> CollectiveError {
+        self.abort.raise();
+        CollectiveError::Mismatch { rank, operation: plan.kind, bytes, other }
+    }
+
+    /// Rounds that a participant has executed, eager ones not counted.
     #[inline]
     fn round(&self, rank: u32) -> u64 {
         // Relaxed: only the participant's own thread writes it, and reads it.
-        self.rounds[rank as usize].load(Ordering::Relaxed)
+        self.own[rank as usize].rounds.load(Ordering::Relaxed)
     }
 
     #[inline]
     fn set_round(&self, rank: u32, round: u64) {
-        self.rounds[rank as usize].store(round, Ordering::Relaxed);
+        self.own[rank as usize].rounds.store(round, Ordering::Relaxed);
     }
 }

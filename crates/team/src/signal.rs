@@ -11,6 +11,12 @@ pub(crate) const SLEEPY: u64 = 1;
 /// The count starts at bit 1. At a step a nanosecond its 63 bits last for 292 years.
 const ONE_STEP: u64 = 2;
 
+/// The count that a word holds.
+#[inline]
+pub(crate) const fn steps(word: u64) -> u64 {
+    word / ONE_STEP
+}
+
 /// A count of steps, and the threads asleep until it has grown; or a set of bits, and the threads asleep until some of
 /// them have changed (see `collective::register`).
 #[derive(Debug)]
@@ -52,6 +58,18 @@ impl Signal {
     #[inline]
     pub(crate) fn wait(&self, target: u64, spin: SpinLimit, abort: Option<&Abort>) -> Result<(), Aborted> {
         self.wait_until(|word| word / ONE_STEP >= target, spin, abort)
+    }
+
+    /// For a count that one thread only advances: up to `count`, which is more than it is. What the caller did before is
+    /// visible to whoever sees it.
+    #[inline]
+    pub(crate) fn advance_to(&self, count: u64) {
+        // Relaxed: of the count the caller sees its own last step; whether anybody sleeps is learnt by the addition.
+        let steps = count - self.word.load(Ordering::Relaxed) / ONE_STEP;
+        let before = self.word.fetch_add(steps * ONE_STEP, Ordering::Release);
+        if before & SLEEPY != 0 {
+            self.wake_all();
+        }
     }
 
     /// For a word that is a set of bits instead of a count: flips `bits`, of which none is [`SLEEPY`]. What the caller
@@ -115,21 +133,39 @@ impl Signal {
         spin: SpinLimit,
         abort: Option<&Abort>,
     ) -> Result<(), Aborted> {
+        if self.spin_until(&ready, spin, abort)? { Ok(()) } else { self.sleep(&ready, abort) }
+    }
+
+    /// As [`Signal::wait_until`], but false instead of parking: then the caller may look at something else before it goes
+    /// on with [`Signal::sleep_until`].
+    #[inline]
+    pub(crate) fn spin_until(
+        &self,
+        ready: impl Fn(u64) -> bool,
+        spin: SpinLimit,
+        abort: Option<&Abort>,
+    ) -> Result<bool, Aborted> {
         let mut polls = spin.polls();
         loop {
             // Acquire as in `count`.
             if ready(self.word.load(Ordering::Acquire)) {
-                return Ok(());
+                return Ok(true);
             }
             if abort.is_some_and(Abort::is_raised) {
                 return Err(Aborted);
             }
             if polls == 0 {
-                return self.sleep(&ready, abort);
+                return Ok(false);
             }
             polls -= 1;
             spin_loop();
         }
+    }
+
+    /// As [`Signal::wait_until`], without spinning.
+    #[cold]
+    pub(crate) fn sleep_until(&self, ready: impl Fn(u64) -> bool, abort: Option<&Abort>) -> Result<(), Aborted> {
+        self.sleep(&ready, abort)
     }
 
     #[cold]

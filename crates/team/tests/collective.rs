@@ -57,7 +57,7 @@ fn no_algorithm_topology_or_root_changes_a_bit() {
         for topology in [Topology::flat(n).unwrap(), Topology::packed(n, &[2, 3, 3]).unwrap()] {
             for kind in [Kind::Broadcast, Kind::Reduce, Kind::Allreduce] {
                 for (a, algorithm) in Algorithm::all(kind, &[2, 3]).into_iter().enumerate() {
-                    let group = group(&topology, kind, algorithm, 4096);
+                    let group = group(&topology, kind, algorithm, if algorithm.eager { 16 << 10 } else { 4096 });
                     let root = a as u32 % n;
                     let results = together(n, |rank| {
                         let mut results = Vec::new();
@@ -147,7 +147,7 @@ proptest! {
             .collect();
         let table = Table::measured(&samples);
         let topology = Topology::packed(n, &[2, 4]).unwrap();
-        let options = CollectiveOptions { table, buffer_bytes: 2048, ..CollectiveOptions::new(topology) };
+        let options = CollectiveOptions { table, buffer_bytes: 8192, ..CollectiveOptions::new(topology) };
         let group = Collective::new(options).unwrap();
         let all = together(n, |rank| {
             for call in &calls {
@@ -287,6 +287,55 @@ fn different_operations_are_found_out() {
         assert!(results.iter().any(mismatch), "{results:?}");
         assert!(results.iter().all(Result::is_err), "{results:?}");
         assert!(group.abort().is_raised());
+    }
+}
+
+#[test]
+fn an_eager_operation_and_a_barrier_are_told_apart() {
+    let table = Table::constant(&[(Kind::Reduce, "ATORed_Eager".parse().unwrap())]);
+    let options = CollectiveOptions {
+        table,
+        spin: SpinLimit::from_polls(100),
+        ..CollectiveOptions::new(Topology::flat(2).unwrap())
+    };
+    let group = Collective::new(options).unwrap();
+    // The root waits for a contribution, the other for the root's signal.
+    let results = together(2, |rank| match rank {
+        0 => group.reduce(0, 0, &mut [0f32; 4], &Sum),
+        _ => group.barrier(1),
+    });
+    assert!(results.iter().any(|result| matches!(result, Err(CollectiveError::Mismatch { .. }))), "{results:?}");
+    assert!(results.iter().all(Result::is_err), "{results:?}");
+}
+
+/// Roots, algorithms and sizes change from one eager operation to the next, and the one that is ahead meets places of its
+/// ring that others still need.
+#[test]
+fn eager_operations_of_all_kinds_follow_each_other() {
+    let rounds = if cfg!(miri) { 10 } else { 400 };
+    for (n, red, bcast) in [(2, "ATORed_Eager", "ATOBcast_Eager"), (5, "BTRed_Eager", "TTBcast_Eager(2)")] {
+        let ways = [(Kind::Reduce, red), (Kind::Broadcast, bcast)].map(|(kind, name)| (kind, name.parse().unwrap()));
+        let topology = Topology::flat(n).unwrap();
+        let options = CollectiveOptions { table: Table::constant(&ways), ..CollectiveOptions::new(topology) };
+        let group = Collective::new(options).unwrap();
+        together(n, |rank| {
+            for round in 0..rounds {
+                let (root, length) = (round * 7 / 3 % n, [1, 40, 3000][round as usize % 3]);
+                let mut data: Vec<f32> = (0..length).map(|i| contribution(rank + round, i)).collect();
+                group.reduce(rank, root, &mut data, &Sum).unwrap();
+                let sums = |i| canonical(&(0..n).map(|rank| contribution(rank + round, i)).collect::<Vec<_>>());
+                if rank == root {
+                    assert_eq!(bits(&data), bits(&(0..length).map(sums).collect::<Vec<_>>()));
+                }
+                if round % 5 == 0 {
+                    group.barrier(rank).unwrap();
+                }
+                group.broadcast(rank, (root + round) % n, &mut data[..1]).unwrap();
+                let from = (root + round) % n;
+                let first = if from == root { sums(0) } else { contribution(from + round, 0) };
+                assert_eq!(data[0].to_bits(), first.to_bits());
+            }
+        });
     }
 }
 

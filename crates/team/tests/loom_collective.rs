@@ -35,6 +35,7 @@ fn group(n: u32, name: &str, polls: u32) -> Arc<Group> {
     ways.push((kind, algorithm));
     let options = CollectiveOptions {
         table: Table::constant(&ways),
+        // Two places of a ring under the model checker, each a line.
         buffer_bytes: 384,
         spin: SpinLimit::from_polls(polls),
         ..CollectiveOptions::new(Topology::flat(n).unwrap())
@@ -123,6 +124,59 @@ fn messages_and_contributions_arrive() {
             assert_eq!(data, [if rank == 1 { 3 } else { 1 }]);
             group.collective.broadcast(rank, 1, &mut data).unwrap();
             assert_eq!(data, [3]);
+        });
+    });
+}
+
+/// Hunts an offer that is seen before what it offers, a place that is written while its reader still reads, and a reader
+/// that parks although something was offered. Two threads; one round more than the ring has places, so that the one that is
+/// ahead has to wait, and a reduction the other way, which the other has room for.
+#[test]
+fn whoever_is_ahead_waits_for_room() {
+    for polls in [0, 1] {
+        check(Some(2), move || {
+            together(&group(2, "ATORed_Eager", polls), |group, rank| {
+                for (round, root) in [(1u64, 0), (2, 0), (3, 0), (4, 1)] {
+                    let mut data = [round << (8 * rank)];
+                    group.collective.reduce(rank, root, &mut data, &Sum).unwrap();
+                    let own = round << (8 * rank);
+                    assert_eq!(data, [if rank == root { round | round << 8 } else { own }]);
+                }
+            });
+        });
+    }
+}
+
+/// The same from a root to its reader, with a barrier in between, whose bits and rounds are its own.
+#[test]
+fn messages_run_ahead_of_their_reader() {
+    check(Some(2), || {
+        together(&group(2, "ATOBcast_Eager", 0), |group, rank| {
+            for round in 1..=3u64 {
+                let mut data = [round * u64::from(rank == 0)];
+                group.collective.broadcast(rank, 0, &mut data).unwrap();
+                assert_eq!(data, [round]);
+                if round == 1 {
+                    group.collective.barrier(rank).unwrap();
+                }
+            }
+        });
+    });
+}
+
+/// Hunts two who wait for each other in different operations, of which none notices. Two threads, three preemptions.
+#[test]
+fn an_eager_operation_against_a_barrier_ends_both() {
+    check(Some(3), || {
+        together(&group(2, "ATORed_Eager", 0), |group, rank| {
+            let result = match rank {
+                0 => group.collective.reduce(0, 0, &mut [1u64], &Sum),
+                _ => group.collective.barrier(1),
+            };
+            assert!(
+                matches!(result, Err(CollectiveError::Mismatch { .. } | CollectiveError::Aborted { .. })),
+                "{result:?}"
+            );
         });
     });
 }

@@ -3,7 +3,7 @@
 use super::{Group, List, Lists};
 use crate::exchange::Meeting;
 use crate::order::{Span, Terms};
-use crate::{Area, Step};
+use crate::{Area, Copies, Step};
 
 /// Messages go down the tree with the go phase, after everybody was ready.
 pub(super) fn broadcast(group: &Group) -> Lists {
@@ -22,7 +22,7 @@ pub(super) fn broadcast(group: &Group) -> Lists {
         hand_down(group, &mut list, children, !overlapped);
         list
     });
-    Lists { ranks: ranks.collect(), areas: 1 }
+    Lists { ranks: ranks.collect(), areas: 1, ring_areas: 0 }
 }
 
 fn put_payload(to: u32) -> Step {
@@ -51,7 +51,7 @@ pub(super) fn reduce(group: &Group, all: bool) -> Lists {
     for rank in group.trees.upwards() {
         let children = group.trees.children(rank);
         let list = &mut ranks[rank as usize];
-        let mut gather = Gather::new(Terms::new(n, group.free, (rank, Area::PAYLOAD)), false);
+        let mut gather = Gather::new(Terms::new(n, group.free, (rank, Area::PAYLOAD)), Copies::One);
         let inboxes = if group.optimised {
             // Each get starts as soon as its child is ready.
             gather.get_each(group, children, &mut held, &mut list.steps)
@@ -95,36 +95,37 @@ pub(super) fn reduce(group: &Group, all: bool) -> Lists {
         areas = areas.max(u64::from(gather.next - 1));
         held[rank as usize] = Some(gather.terms);
     }
-    Lists { ranks, areas }
+    Lists { ranks, areas, ring_areas: 0 }
 }
 
 /// The result of a combination with one's own payload stays there; others stay on the left.
-fn into_payload_or_left(left: Area, right: Area) -> Area {
-    if right == Area::PAYLOAD { right } else { left }
+pub(super) fn into_payload_or_left(left: Area, right: Area) -> Area {
+    // Index 0 is one's own, in whatever kind of area.
+    if right.index == 0 { right } else { left }
 }
 
 /// Whether an area was an operand.
-fn used(steps: &[Step], area: Area) -> bool {
+pub(super) fn used(steps: &[Step], area: Area) -> bool {
     steps.iter().any(|step| matches!(step, Step::Combine { left, right, .. } if area == *left || area == *right))
 }
 
 /// What one participant gets from others.
-struct Gather {
-    terms: Terms,
-    alternates: bool,
+pub(super) struct Gather {
+    pub(super) terms: Terms,
+    copies: Copies,
     /// The next area that nothing lies in.
-    next: u32,
+    pub(super) next: u32,
 }
 
 impl Gather {
-    fn new(terms: Terms, alternates: bool) -> Gather {
-        Gather { terms, alternates, next: 1 }
+    pub(super) fn new(terms: Terms, copies: Copies) -> Gather {
+        Gather { terms, copies, next: 1 }
     }
 
     fn area(&mut self) -> Area {
         let index = self.next;
         self.next += 1;
-        Area { index, alternates: self.alternates }
+        Area { index, copies: self.copies }
     }
 
     /// Gets all terms of `from`; returns them where they will lie.
@@ -163,7 +164,12 @@ impl Gather {
     }
 
     /// Children come before their parents, so theirs are known; each has one parent, so they are taken.
-    fn get_held(&mut self, child: u32, held: &mut [Option<Terms>], steps: &mut Vec<Step>) -> Vec<(Span, Area)> {
+    pub(super) fn get_held(
+        &mut self,
+        child: u32,
+        held: &mut [Option<Terms>],
+        steps: &mut Vec<Step>,
+    ) -> Vec<(Span, Area)> {
         let terms = held[child as usize].take();
         self.get(child, terms.as_ref().map_or(&[], Terms::items), steps)
     }
@@ -173,9 +179,9 @@ impl Gather {
 /// area when its owner has left; so no area is written twice in a round, and the areas alternate between rounds.
 pub(super) fn exchange(group: &Group) -> Lists {
     let (n, exchange) = (group.trees.size(), group.exchange());
-    let own = Area { index: 0, alternates: true };
+    let own = Area { index: 0, copies: Copies::Two };
     let mut ranks: Vec<List> = (0..n).map(|_| List::new(own)).collect();
-    let gather = |rank| Gather::new(Terms::new(n, group.free, (rank, own)), true);
+    let gather = |rank| Gather::new(Terms::new(n, group.free, (rank, own)), Copies::Two);
     let mut gathers: Vec<Gather> = (0..n).map(gather).collect();
     let meetings: Vec<Vec<Meeting>> = (0..n).map(|rank| exchange.meetings(rank)).collect();
     let met = |with: fn(Meeting) -> bool| {
@@ -230,17 +236,17 @@ pub(super) fn exchange(group: &Group) -> Lists {
             list.result = target;
         }
     }
-    Lists { ranks, areas: gathers.iter().map(|gather| gather.next.into()).max().unwrap_or(1) }
+    Lists { ranks, areas: gathers.iter().map(|gather| gather.next.into()).max().unwrap_or(1), ring_areas: 0 }
 }
 
 /// Gets the terms of a partner and combines what can be, always into areas that nothing lies in.
 fn take_in(gather: &mut Gather, steps: &mut Vec<Step>, from: u32, terms: &Terms) {
     let got = gather.get(from, terms.items(), steps);
-    let Gather { terms, next, alternates } = gather;
+    let Gather { terms, next, copies } = gather;
     terms.take(&got, steps, |_, _| {
         let index = *next;
         *next += 1;
-        Area { index, alternates: *alternates }
+        Area { index, copies: *copies }
     });
 }
 

@@ -78,5 +78,5 @@ pub(super) fn barrier(group: &Group) -> Lists {
         list.steps.extend(children.iter().map(|&child| group.signal_child(child)));
         list
     });
-    Lists { ranks: ranks.collect(), areas: 0 }
+    Lists { ranks: ranks.collect(), areas: 0, ring_areas: 0 }
 }

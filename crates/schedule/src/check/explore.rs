@@ -58,6 +58,7 @@ struct State {
     next: Vec<u16>,
     /// For each slot 0, or one more than round times participants plus sender.
     set: Vec<u16>,
+    counts: Vec<u16>,
     content: Vec<Value>,
     /// Transfers that have not happened: source, target, with whom, sorted.
     under_way: Vec<Vec<(u32, u32, u32)>>,
@@ -71,6 +72,7 @@ impl State {
         State {
             next: vec![0; n],
             set: vec![0; program.receivers.len()],
+            counts: vec![0; program.counts()],
             content: vec![NOTHING; program.owners.len()],
             under_way: vec![Vec::new(); n],
             arrived: vec![0; program.owners.len()],
@@ -91,6 +93,9 @@ impl State {
         let mut after = self.clone();
         after.next[me] += 1;
         match action {
+            Action::Reach { count, least } if u32::from(self.counts[count as usize]) < least => return Ok(None),
+            Action::Reach { .. } => {}
+            Action::Raise { count, to } => after.counts[count as usize] = to as u16,
             Action::Enter(place) => {
                 if let Some(place) = place {
                     after.content[place as usize] = values.contribution(round, rank);
@@ -145,7 +150,7 @@ impl State {
                 if waits(&|_| true) {
                     return fault(Wrong::LeavesTransfer);
                 }
-                for other in 0..program.n {
+                for other in (0..program.n).filter(|_| program.synchronises(round)) {
                     // Entering is an action: whoever is about to enter has not entered.
                     let entered = usize::from(self.next[other as usize])
                         .checked_sub(1)

@@ -56,6 +56,8 @@ struct Run<'a> {
     slots: Vec<Slot>,
     content: Vec<Value>,
     accesses: Vec<Vec<Access>>,
+    /// For each count how it grew: to what, by a participant with which clock.
+    counts: Vec<Vec<(u32, Clock)>>,
     /// For each place the last round that transferred something to it.
     arrived: Vec<Option<u32>>,
     /// Transfers under way of each rank, with their numbers.
@@ -76,6 +78,7 @@ impl Run<'_> {
             slots: program.receivers.iter().map(|_| Slot::default()).collect(),
             content: vec![NOTHING; program.owners.len()],
             accesses: vec![Vec::new(); program.owners.len()],
+            counts: vec![Vec::new(); program.counts()],
             arrived: vec![None; program.owners.len()],
             under_way: vec![Vec::new(); n],
             transfers: 0,
@@ -93,9 +96,18 @@ impl Run<'_> {
         {
             return Ok(false);
         }
+        let mut reached = None;
+        if let Action::Reach { count, least } = action {
+            // Whoever waits may see a later step of the count, but can rely on this one only.
+            let grown = &self.counts[count as usize];
+            let Some((_, clock)) = grown.get(grown.partition_point(|(to, _)| *to < least)) else { return Ok(false) };
+            reached = Some(clock.clone());
+        }
         self.next[me] += 1;
         self.clocks[me][me] += 1;
         match action {
+            Action::Reach { .. } => self.learn(me, &reached.unwrap_or_default()),
+            Action::Raise { count, to } => self.counts[count as usize].push((to, self.clocks[me].clone())),
             Action::Enter(place) => {
                 self.entered[me].push(self.clocks[me][me]);
                 if let Some(place) = place {
@@ -118,9 +130,7 @@ impl Run<'_> {
                     if (sender, of) != (from, round) {
                         return Err(fault(Wrong::Mixed { sender, round: of, expected: from }));
                     }
-                    for (mine, theirs) in self.clocks[me].iter_mut().zip(&clock) {
-                        *mine = (*mine).max(*theirs);
-                    }
+                    self.learn(me, &clock);
                 }
             }
             Action::Start(transfer) => {
@@ -155,7 +165,8 @@ impl Run<'_> {
                         .get(round as usize)
                         .is_some_and(|&count| clock[*other as usize] >= count)
                 };
-                if let Some(missing) = (0..self.program.n).find(|other| !entered(other)) {
+                let missing = (0..self.program.n).find(|other| !entered(other));
+                if let Some(missing) = missing.filter(|_| self.program.synchronises(round)) {
                     return Err(fault(Wrong::LeavesEarly { rank: missing }));
                 }
                 if let Some(place) = place {
@@ -168,6 +179,13 @@ impl Run<'_> {
             }
         }
         Ok(true)
+    }
+
+    /// What is known to another is known to a rank.
+    fn learn(&mut self, rank: usize, clock: &Clock) {
+        for (mine, theirs) in self.clocks[rank].iter_mut().zip(clock) {
+            *mine = (*mine).max(*theirs);
+        }
     }
 
     /// Checks that every conflicting access to a place is complete before what `actor` does now.

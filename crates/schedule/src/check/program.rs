@@ -3,7 +3,7 @@
 use super::value::{Value, Values};
 use super::{Fault, Wrong};
 use crate::order::Span;
-use crate::{Area, Bit, Operation, Order, Schedules, Step};
+use crate::{Area, Bit, Copies, Operation, Order, Schedule, Schedules, Step};
 use std::collections::HashMap;
 
 /// How whoever executes the steps moves bytes.
@@ -21,6 +21,19 @@ pub(super) type Place = u32;
 /// A bit of a participant.
 pub(super) type Slot = u32;
 
+/// A count that one participant raises and others wait for.
+pub(super) type Count = u32;
+
+/// One more than the last eager round in which a participant offered.
+fn offered(rank: u32) -> Count {
+    2 * rank
+}
+
+/// How many eager rounds a participant has told to be taken.
+fn taken(rank: u32) -> Count {
+    2 * rank + 1
+}
+
 /// A transfer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Move {
@@ -32,6 +45,16 @@ pub(super) struct Move {
 /// What a participant does next.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Action {
+    /// Waits until a count is at least so large.
+    Reach {
+        count: Count,
+        least: u32,
+    },
+    /// Raises a count of one's own.
+    Raise {
+        count: Count,
+        to: u32,
+    },
     /// Enters a round; its contribution then lies in the place.
     Enter(Option<Place>),
     Signal {
@@ -66,8 +89,13 @@ pub(super) struct Program {
     pub(super) n: u32,
     /// For each rank its actions with the round and the step that each belongs to.
     pub(super) actions: Vec<Vec<(u32, u32, Action)>>,
-    /// For each round what its result has to be.
-    rounds: Vec<Operation>,
+    /// For each round what its result has to be, and whether nobody leaves it before everybody has entered.
+    rounds: Vec<(Operation, bool)>,
+    /// How many rounds of them synchronise, and how many are eager.
+    synchronising: u32,
+    eager: u32,
+    /// For each rank and place of its ring the last eager round that used it, and who expected something from it.
+    used: Vec<Vec<Option<(u32, Vec<u32>)>>>,
     /// For each place whose it is.
     pub(super) owners: Vec<u32>,
     /// For each slot whose register it lies in.
@@ -81,6 +109,9 @@ impl Program {
             n,
             actions: vec![Vec::new(); n as usize],
             rounds: Vec::new(),
+            synchronising: 0,
+            eager: 0,
+            used: vec![Vec::new(); n as usize],
             owners: Vec::new(),
             receivers: Vec::new(),
         };
@@ -102,27 +133,50 @@ impl Program {
 
     fn push_round(&mut self, schedules: &Schedules, transfers: Transfers, names: &mut Names) {
         let round = self.rounds.len() as u32;
-        self.rounds.push(schedules.request.operation);
+        let eager = schedules.participants.iter().any(|p| p.eager);
+        self.rounds.push((schedules.request.operation, !eager));
+        let ring = schedules.request.ring.max(1);
+        let number = if eager { self.eager } else { self.synchronising };
+        // Which of the copies that areas and bits have.
+        let copy = if eager { number % ring } else { number % 2 };
         for (rank, schedule) in (0..self.n).zip(&schedules.participants) {
-            let odd = round % 2 == 1;
             let mut actions = Vec::new();
-            let entry = schedule.contribution.map(|area| names.place(&mut self.owners, rank, area, odd));
+            let mut steps = schedule.steps.iter().zip(1..).peekable();
+            if let Some((Step::Reserve, step)) = steps.peek() {
+                if let Some(Some((last, readers))) = self.used[rank as usize].get(copy as usize) {
+                    let reach = |&reader| (round, *step, Action::Reach { count: taken(reader), least: last + 1 });
+                    actions.extend(readers.iter().map(reach));
+                }
+                steps.next();
+            }
+            let entry = schedule.contribution.map(|area| names.place(&mut self.owners, rank, area, copy));
             actions.push((round, 0, Action::Enter(entry)));
+            let mut tells = false;
             // In shared memory: where what was got really lies, while nothing was written over it.
             let mut aliases: HashMap<Area, Place> = HashMap::new();
-            for (step, number) in schedule.steps.iter().zip(1..) {
-                let mut place = |rank, area| names.place(&mut self.owners, rank, area, odd);
-                let mut act = |action| actions.push((round, number, action));
+            for (step, at) in steps {
+                let mut place = |rank, area| names.place(&mut self.owners, rank, area, copy);
+                let mut act = |action| actions.push((round, at, action));
                 match *step {
+                    // Only as the first step it comes before the contribution.
+                    Step::Reserve => {}
+                    Step::Offer => {
+                        act(Action::Raise { count: offered(rank), to: number + 1 });
+                        let places = &mut self.used[rank as usize];
+                        places.resize(ring as usize, None);
+                        places[copy as usize] = Some((number, schedule.readers.clone()));
+                    }
+                    Step::Expect { from } => act(Action::Reach { count: offered(from), least: number + 1 }),
+                    Step::Taken => tells = true,
                     Step::Signal { to, bit } => {
-                        act(Action::Signal { to, slot: names.slot(&mut self.receivers, to, bit, odd) });
+                        act(Action::Signal { to, slot: names.slot(&mut self.receivers, to, bit, copy == 1) });
                     }
                     Step::Release { to, bit } => {
                         act(Action::Complete { with: to });
-                        act(Action::Signal { to, slot: names.slot(&mut self.receivers, to, bit, odd) });
+                        act(Action::Signal { to, slot: names.slot(&mut self.receivers, to, bit, copy == 1) });
                     }
                     Step::Await { from, bit } => {
-                        act(Action::Await { from, slot: names.slot(&mut self.receivers, rank, bit, odd) });
+                        act(Action::Await { from, slot: names.slot(&mut self.receivers, rank, bit, copy == 1) });
                     }
                     Step::Put { to, source, target } => {
                         let put = Move { other: to, source: place(rank, source), target: place(to, target) };
@@ -151,15 +205,33 @@ impl Program {
                     }
                 }
             }
-            let exit = schedule.result.map(|area| names.place(&mut self.owners, rank, area, odd));
-            actions.push((round, schedule.steps.len() as u32 + 1, Action::Leave(exit)));
+            let exit = schedule.result.map(|area| match aliases.get(&area) {
+                Some(&remote) => remote,
+                None => names.place(&mut self.owners, rank, area, copy),
+            });
+            let end = schedule.steps.len() as u32 + 1;
+            actions.push((round, end, Action::Leave(exit)));
+            if tells && u64::from(number + 1).is_multiple_of(Schedule::taken_every(ring)) {
+                actions.push((round, end, Action::Raise { count: taken(rank), to: number + 1 }));
+            }
             self.actions[rank as usize].extend(actions);
         }
+        *(if eager { &mut self.eager } else { &mut self.synchronising }) += 1;
+    }
+
+    /// Whether nobody leaves a round before everybody has entered it.
+    pub(super) fn synchronises(&self, round: u32) -> bool {
+        self.rounds[round as usize].1
+    }
+
+    /// How many counts there are.
+    pub(super) fn counts(&self) -> usize {
+        2 * self.n as usize
     }
 
     /// Whether a value is the result of a round.
     pub(super) fn is_result(&self, values: &mut Values, round: u32, value: Value) -> bool {
-        match self.rounds[round as usize] {
+        match self.rounds[round as usize].0 {
             Operation::Barrier => true,
             Operation::Broadcast { root, .. } => value == values.contribution(round, root),
             Operation::Reduce { order, .. } | Operation::Allreduce { order, .. } => match order {
@@ -171,13 +243,14 @@ impl Program {
 }
 
 struct Names {
-    places: HashMap<(u32, Area, bool), Place>,
+    places: HashMap<(u32, Area, u32), Place>,
     slots: HashMap<(u32, Bit, bool), Slot>,
 }
 
 impl Names {
-    fn place(&mut self, owners: &mut Vec<u32>, rank: u32, area: Area, odd: bool) -> Place {
-        *self.places.entry((rank, area, area.alternates && odd)).or_insert_with(|| {
+    fn place(&mut self, owners: &mut Vec<u32>, rank: u32, area: Area, copy: u32) -> Place {
+        let copy = if area.copies == Copies::One { 0 } else { copy };
+        *self.places.entry((rank, area, copy)).or_insert_with(|| {
             owners.push(rank);
             owners.len() as Place - 1
         })

@@ -17,16 +17,27 @@ type Points = BTreeMap<(Kind, u32, u64), Best>;
 /// The fastest way at each measured point, such that, in the figures of the result, for each group size:
 ///
 /// - more bytes of one operation take at least as long;
-/// - a barrier takes at most as long as any operation;
+/// - a barrier takes at most as long as any operation that synchronises;
 /// - a broadcast and a reduce take at most as long as an allreduce of as many bytes;
-/// - an allreduce takes at most as long as a reduce and a broadcast of as many bytes.
+/// - an allreduce takes at most as long as a reduce and a broadcast of as many bytes that synchronise.
+///
+/// Eager algorithms come in last: what they take in a row of operations says how often, not how soon, so nothing is made
+/// of them but what they are.
 ///
 /// Each repair replaces a way by one that is at least as good and can be executed: an algorithm that did better with
 /// more bytes, a dearer operation, or two cheaper ones.
 pub(super) fn repair(samples: &[Sample]) -> Vec<Row> {
-    let mut points = fastest(samples);
+    let (eager, others): (Vec<&Sample>, Vec<&Sample>) = samples.iter().partition(|sample| sample.algorithm.eager);
+    let mut points = fastest(others.into_iter());
     // Each pass lowers figures to other figures of the table, so it ends; a few passes are enough.
     while fewer_bytes(&mut points) | whole_from_parts(&mut points) | part_as_whole(&mut points) {}
+    for (point, best) in fastest(eager.into_iter()) {
+        let why = format!("nobody waits for the others in {}", best.way.name(point.0));
+        if !lower(&mut points, point, &best, best.way, why) {
+            points.entry(point).or_insert(best);
+        }
+    }
+    while fewer_bytes(&mut points) | part_as_whole(&mut points) {}
     points
         .into_iter()
         .map(|((kind, size_max, bytes_max), best)| Row {
@@ -40,9 +51,9 @@ pub(super) fn repair(samples: &[Sample]) -> Vec<Row> {
         .collect()
 }
 
-fn fastest(samples: &[Sample]) -> Points {
+fn fastest<'a>(samples: impl Iterator<Item = &'a Sample>) -> Points {
     let mut by_point: BTreeMap<(Kind, u32, u64), Vec<(f64, Algorithm)>> = BTreeMap::new();
-    for sample in samples.iter().filter(|sample| sample.latency_ns.is_finite() && sample.latency_ns > 0.0) {
+    for sample in samples.filter(|sample| sample.latency_ns.is_finite() && sample.latency_ns > 0.0) {
         let point = by_point.entry((sample.kind, sample.size, sample.bytes)).or_default();
         point.push((sample.latency_ns, sample.algorithm));
     }
@@ -125,7 +136,7 @@ fn part_as_whole(points: &mut Points) -> bool {
         }
         // An operation on no bytes is the barrier of the same shape.
         let still = Algorithm { optimised: false, ..algorithm };
-        if kind != Kind::Barrier && still.performs(Kind::Barrier).is_ok() {
+        if kind != Kind::Barrier && !algorithm.eager && still.performs(Kind::Barrier).is_ok() {
             let why = format!("part of {} of {bytes} bytes", algorithm.name(kind));
             changed |= lower(points, (Kind::Barrier, size, 0), &other, Way::Direct(still), why);
         }

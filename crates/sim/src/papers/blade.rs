@@ -94,8 +94,13 @@ pub enum BladeError {
 /// [`BladeError`].
 pub fn latency_ns(operation: Operation, algorithm: &str, spes: u32) -> Result<f64, BladeError> {
     let topology = Topology::packed(spes, &[2, SPES])?;
-    let request =
-        Request { operation, algorithm: algorithm.parse::<Algorithm>()?, topology, buffer_bytes: BUFFER_BYTES };
+    let request = Request {
+        operation,
+        algorithm: algorithm.parse::<Algorithm>()?,
+        topology,
+        buffer_bytes: BUFFER_BYTES,
+        ring: 1,
+    };
     let schedules = schedules(&request)?;
     match operation.kind() {
         Kind::Reduce => period_ns(&released_early(schedules)),
@@ -110,7 +115,7 @@ fn period_ns(schedules: &Schedules) -> Result<f64, BladeError> {
 fn scheduled(operation: Operation, algorithm: &str, spes: u32) -> Result<Schedules, BladeError> {
     let topology = Topology::packed(spes, &[2, SPES])?;
     let algorithm = algorithm.parse::<Algorithm>()?;
-    Ok(schedules(&Request { operation, algorithm, topology, buffer_bytes: BUFFER_BYTES })?)
+    Ok(schedules(&Request { operation, algorithm, topology, buffer_bytes: BUFFER_BYTES, ring: 1 })?)
 }
 
 /// The schedules with every child released as soon as its part has been combined, by inner nodes of the tree too.

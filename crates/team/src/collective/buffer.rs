@@ -66,6 +66,18 @@ impl Buffer {
         }
     }
 
+    /// Combines elements with what lies here, on their right or left.
+    #[inline]
+    pub(super) fn fold_into<T: Element>(&self, first: u32, data: &mut [T], right: bool, operator: &impl Operator<T>) {
+        let bytes = size_of_val(data);
+        let chunks = data.chunks_mut(LINE_BYTES as usize / size_of::<T>());
+        for ((line, used), chunk) in self.area(first, bytes).zip(chunks) {
+            let (own, here) = (T::pack(chunk), load(line, used));
+            let (left, right) = if right { (&own, &here) } else { (&here, &own) };
+            T::unpack(&T::combine(left, right, chunk.len(), operator), chunk);
+        }
+    }
+
     /// Stores left (+) right, element by element.
     #[inline]
     pub(super) fn combine_from<T: Element>(

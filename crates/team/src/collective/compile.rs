@@ -9,27 +9,55 @@ use multigrain_schedule::{
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// Where an area begins: whose, and at which line, in even and in odd rounds.
+/// Places of the rings of eager operations. Enough that whoever reads them finds several rounds at once, few enough that
+/// they stay in first level caches.
+pub(super) const RING: u32 = if cfg!(loom) { 2 } else { 8 };
+
+/// Where an area begins: whose, and at which line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct At {
     pub(super) rank: u32,
-    lines: [u32; 2],
+    first: u32,
+    /// Lines from one of its copies to the next; 0 if there is one only.
+    stride: u32,
 }
 
 impl At {
+    /// The first line of the copy that serves a round.
     #[inline]
-    pub(super) fn line(self, odd: bool) -> u32 {
-        self.lines[usize::from(odd)]
+    pub(super) fn line(self, copy: u32) -> u32 {
+        self.first + self.stride * copy
     }
 }
 
 /// A step of a participant.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Act {
-    Signal { bit: Found },
-    Await { from: u32, bit: Found },
-    Copy { source: At, target: At },
-    Combine { into: At, left: At, right: At },
+    Signal {
+        bit: Found,
+    },
+    Await {
+        from: u32,
+        bit: Found,
+    },
+    Copy {
+        source: At,
+        target: At,
+    },
+    Combine {
+        into: At,
+        left: At,
+        right: At,
+    },
+    /// Combines the caller's data with what lies elsewhere, on its right or left.
+    Fold {
+        with: At,
+        right: bool,
+    },
+    Offer,
+    Expect {
+        from: u32,
+    },
 }
 
 /// What one participant does.
@@ -43,6 +71,15 @@ pub(super) struct Plan {
     pub(super) result: Option<At>,
     /// Tells operation, algorithm, root and order apart.
     pub(super) mark: Mark,
+    /// Whether the rounds are eager.
+    pub(super) eager: bool,
+    /// Whether eager rounds begin with waiting for room, and end with telling what was taken.
+    pub(super) reserves: bool,
+    pub(super) takes: bool,
+    /// Who expects something from this participant in eager rounds.
+    pub(super) readers: Box<[u32]>,
+    /// Under which number [`Plans::numbered`] finds the plans of all participants.
+    pub(super) number: u32,
 }
 
 /// How an operation of some size is executed: positions in [`Plans`].
@@ -127,12 +164,12 @@ impl Plans {
         let barrier = match table.pick(Kind::Barrier, size, 0).way {
             Way::Direct(algorithm) => algorithm,
             Way::Allreduce(algorithm) | Way::ReduceBroadcast(algorithm, _) => {
-                Algorithm { optimised: false, ..algorithm }
+                Algorithm { optimised: false, eager: false, ..algorithm }
             }
         };
         let all = schedules(&plans.request(Kind::Barrier, barrier, 0, Order::Fixed))?;
         plans.bits = plans.bits.max(all.bits);
-        plans.barrier = plans.make(Kind::Barrier, barrier, 0, Order::Fixed)?;
+        plans.barrier = plans.make(Kind::Barrier, barrier, 0, Order::Fixed, 0)?;
         Ok(plans)
     }
 
@@ -163,31 +200,44 @@ impl Plans {
     /// The plans of all participants.
     #[inline]
     pub(super) fn get(&self, roots: Roots, root: u32, order: Order) -> Result<&[Plan], ScheduleError> {
-        let slot = &self.made[roots.first + root as usize][usize::from(order != Order::Fixed)];
-        match slot.get() {
+        let (slot, free) = (roots.first + root as usize, usize::from(order != Order::Fixed));
+        match self.made[slot][free].get() {
             Some(made) => Ok(made),
-            None => self.make_once(slot, roots, root, order),
+            None => self.make_once((slot, free), roots, root, order),
         }
     }
 
+    /// The plan of a participant by its number, if it was made.
+    #[inline]
+    pub(super) fn numbered(&self, number: u32, rank: u32) -> Option<&Plan> {
+        self.made[number as usize / 2][number as usize % 2].get().map(|plans| &plans[rank as usize])
+    }
+
     #[cold]
-    fn make_once<'a>(
+    fn make_once(
         &self,
-        slot: &'a Made,
+        (slot, free): (usize, usize),
         roots: Roots,
         root: u32,
         order: Order,
-    ) -> Result<&'a [Plan], ScheduleError> {
-        let made = self.make(roots.kind, roots.algorithm, root, order)?;
-        Ok(slot.get_or_init(|| made))
+    ) -> Result<&[Plan], ScheduleError> {
+        let made = self.make(roots.kind, roots.algorithm, root, order, (2 * slot + free) as u32)?;
+        Ok(self.made[slot][free].get_or_init(|| made))
     }
 
-    fn make(&self, kind: Kind, algorithm: Algorithm, root: u32, order: Order) -> Result<Box<[Plan]>, ScheduleError> {
+    fn make(
+        &self,
+        kind: Kind,
+        algorithm: Algorithm,
+        root: u32,
+        order: Order,
+        number: u32,
+    ) -> Result<Box<[Plan]>, ScheduleError> {
         let all = schedules(&self.request(kind, algorithm, root, order))?.participants;
         let text = format!("{} {root} {order:?}", algorithm.name(kind));
         // Fowler, Noll and Vo's hash, 1a, of 32 bits.
         let mark = text.bytes().fold(0x811c_9dc5u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-        Ok(all.iter().map(|schedule| compile(schedule, &all, self.bits, kind, mark)).collect())
+        Ok(all.iter().map(|schedule| compile(schedule, &all, self.bits, kind, (mark, number))).collect())
     }
 
     /// A request for one line of bytes; what is made for it serves any number of them. Elements are lines, so segments
@@ -200,18 +250,22 @@ impl Plans {
             Kind::Reduce => Operation::Reduce { root, bytes, element_bytes, order },
             Kind::Allreduce => Operation::Allreduce { bytes, element_bytes, order },
         };
-        Request { operation, algorithm, topology: self.topology.clone(), buffer_bytes: self.buffer_bytes }
+        Request { operation, algorithm, topology: self.topology.clone(), buffer_bytes: self.buffer_bytes, ring: RING }
     }
 }
 
-fn compile(schedule: &Schedule, all: &[Schedule], bits: u32, kind: Kind, mark: Mark) -> Plan {
+fn compile(schedule: &Schedule, all: &[Schedule], bits: u32, kind: Kind, (mark, number): (Mark, u32)) -> Plan {
     let at = |rank: u32, area: Area| {
         let of = &all[rank as usize];
-        At { rank, lines: [false, true].map(|odd| (of.offset_bytes(area, odd) / LINE_BYTES) as u32) }
+        let [first, second] = [0, 1].map(|copy| (of.offset_bytes(area, copy) / LINE_BYTES) as u32);
+        At { rank, first, stride: second - first }
     };
     let own = |area| at(schedule.rank, area);
+    // In eager rounds nobody else touches the payload of the one who gets the result: it stays where the caller has it.
+    let in_data = |area| schedule.eager && area == Area::PAYLOAD && schedule.contribution == Some(area);
     // What is got and only combined is read at its owner's.
     let mut got: HashMap<Area, At> = HashMap::new();
+    let (mut reserves, mut takes) = (false, false);
     let mut acts = Vec::with_capacity(schedule.steps.len());
     for step in &schedule.steps {
         match *step {
@@ -232,18 +286,34 @@ fn compile(schedule: &Schedule, all: &[Schedule], bits: u32, kind: Kind, mark: M
             Step::Flush => {}
             Step::Combine { into, left, right } => {
                 let operand = |area| got.get(&area).copied().unwrap_or_else(|| own(area));
-                let (left, right) = (operand(left), operand(right));
+                match (in_data(left), in_data(right)) {
+                    (true, _) => acts.push(Act::Fold { with: operand(right), right: true }),
+                    (_, true) => acts.push(Act::Fold { with: operand(left), right: false }),
+                    _ => acts.push(Act::Combine { into: own(into), left: operand(left), right: operand(right) }),
+                }
                 got.remove(&into);
-                acts.push(Act::Combine { into: own(into), left, right });
             }
+            Step::Reserve => reserves = true,
+            Step::Offer => acts.push(Act::Offer),
+            Step::Expect { from } => acts.push(Act::Expect { from }),
+            Step::Taken => takes = true,
         }
     }
+    let where_it_lies = |area: Option<Area>| {
+        let area = area.filter(|&area| !in_data(area))?;
+        Some(got.get(&area).copied().unwrap_or_else(|| own(area)))
+    };
     Plan {
         kind,
         acts: acts.into(),
         segment_bytes: schedule.segments.segment_bytes(),
-        contribution: schedule.contribution.map(own),
-        result: schedule.result.map(own),
+        contribution: schedule.contribution.filter(|&area| !in_data(area)).map(own),
+        result: where_it_lies(schedule.result),
         mark,
+        eager: schedule.eager,
+        reserves,
+        takes,
+        readers: schedule.readers.clone().into(),
+        number,
     }
 }

@@ -1,6 +1,7 @@
 //! One participant executing its steps.
 
-use super::compile::{Act, Plan};
+use super::compile::{Act, At, Plan};
+use super::eager::Name;
 use super::element::Element;
 use super::operator::Operator;
 use super::register::Mark;
@@ -10,9 +11,15 @@ impl Collective {
     /// Executes the plan of a barrier, or of any operation without its bytes.
     #[inline]
     pub(super) fn synchronise(&self, plan: &Plan, rank: u32) -> Result<(), CollectiveError> {
+        self.begin(rank, plan.mark);
+        self.only_signals(plan, rank, Name { mark: plan.mark, bytes: 0 })
+    }
+
+    #[inline]
+    fn only_signals(&self, plan: &Plan, rank: u32, name: Name) -> Result<(), CollectiveError> {
         let round = self.round(rank);
         for act in &plan.acts {
-            self.signals(act, plan, rank, round % 2 == 1, plan.mark, 0)?;
+            self.signals(act, plan, rank, round % 2 == 1, name)?;
         }
         self.set_round(rank, round + 1);
         Ok(())
@@ -30,17 +37,19 @@ impl Collective {
     ) -> Result<(), CollectiveError> {
         let bytes = size_of_val(data) as u64;
         let mark = mark(plan, bytes, T::NAME, operator.name());
+        let name = Name { mark, bytes };
+        self.begin(rank, mark);
         if data.is_empty() {
-            // Nobody contributes anything: what is left of the schedule are its signals.
-            let round = self.round(rank);
-            for act in plan.acts.iter().filter(|act| matches!(act, Act::Signal { .. } | Act::Await { .. })) {
-                self.signals(act, plan, rank, round % 2 == 1, mark, 0)?;
-            }
-            self.set_round(rank, round + 1);
-            return Ok(());
+            // Nobody contributes anything: what is left of the schedule are its signals, and where it has none, those of
+            // a barrier.
+            let signals = if plan.eager { self.plans.barrier(rank).unwrap_or(plan) } else { plan };
+            return self.only_signals(signals, rank, name);
+        }
+        if plan.eager {
+            return self.execute_eager(plan, rank, data, operator, name);
         }
         for segment in data.chunks_mut(plan.segment_bytes as usize / size_of::<T>()) {
-            self.execute_round(plan, rank, segment, operator, keep, (mark, bytes))?;
+            self.execute_round(plan, rank, segment, operator, keep, name)?;
         }
         Ok(())
     }
@@ -52,63 +61,68 @@ impl Collective {
         segment: &mut [T],
         operator: &impl Operator<T>,
         keep: bool,
-        (mark, bytes): (Mark, u64),
+        name: Name,
     ) -> Result<(), CollectiveError> {
         let round = self.round(rank);
         let odd = round % 2 == 1;
         let own = &self.buffers[rank as usize];
         if let Some(at) = plan.contribution {
-            own.load_from(at.line(odd), segment);
+            own.load_from(at.line(odd.into()), segment);
         }
         for act in &plan.acts {
             match *act {
-                Act::Signal { .. } | Act::Await { .. } => self.signals(act, plan, rank, odd, mark, bytes)?,
-                Act::Copy { source, target } => {
-                    let from = &self.buffers[source.rank as usize];
-                    let to = &self.buffers[target.rank as usize];
-                    to.copy_from(target.line(odd), from, source.line(odd), size_of_val(segment));
-                }
-                Act::Combine { into, left, right } => {
-                    let operand = |at: super::compile::At| (&self.buffers[at.rank as usize], at.line(odd));
-                    own.combine_from(into.line(odd), operand(left), operand(right), segment.len(), operator);
-                }
+                Act::Signal { .. } | Act::Await { .. } => self.signals(act, plan, rank, odd, name)?,
+                _ => self.moves(act, rank, segment, operator, odd.into()),
             }
         }
         if let Some(at) = plan.result
             && keep
         {
-            own.store_to(at.line(odd), segment);
+            own.store_to(at.line(odd.into()), segment);
         }
         self.set_round(rank, round + 1);
         Ok(())
     }
 
+    /// Copies and combinations among buffers, of as many elements as `segment` has.
     #[inline(always)]
-    fn signals(
+    pub(super) fn moves<T: Element>(
         &self,
         act: &Act,
-        plan: &Plan,
         rank: u32,
-        odd: bool,
-        mark: Mark,
-        bytes: u64,
-    ) -> Result<(), CollectiveError> {
+        segment: &[T],
+        operator: &impl Operator<T>,
+        copy: u32,
+    ) {
+        let buffer = |at: At| (&self.buffers[at.rank as usize], at.line(copy));
         match *act {
-            Act::Signal { bit } => self.registers.signal(bit, odd, mark),
-            Act::Await { from, bit } => match self.registers.wait(bit, odd, self.spin, &self.abort) {
-                Ok(theirs) if theirs == mark => {}
-                Ok(_) => return Err(self.mismatch(plan, rank, bytes, from)),
-                Err(_) => return Err(CollectiveError::Aborted { rank, operation: plan.kind }),
-            },
-            Act::Copy { .. } | Act::Combine { .. } => {}
+            Act::Copy { source, target } => {
+                let ((from, first), (to, into)) = (buffer(source), buffer(target));
+                to.copy_from(into, from, first, size_of_val(segment));
+            }
+            Act::Combine { into, left, right } => {
+                let own = &self.buffers[rank as usize];
+                own.combine_from(into.line(copy), buffer(left), buffer(right), segment.len(), operator);
+            }
+            _ => {}
         }
-        Ok(())
     }
 
-    #[cold]
-    fn mismatch(&self, plan: &Plan, rank: u32, bytes: u64, other: u32) -> CollectiveError {
-        self.abort.raise();
-        CollectiveError::Mismatch { rank, operation: plan.kind, bytes, other }
+    #[inline(always)]
+    fn signals(&self, act: &Act, plan: &Plan, rank: u32, odd: bool, name: Name) -> Result<(), CollectiveError> {
+        match *act {
+            Act::Signal { bit } => self.registers.signal(bit, odd, name.mark),
+            Act::Await { from, bit } => {
+                let aborted = |_| CollectiveError::Aborted { rank, operation: plan.kind };
+                let look = || self.same_operation(plan, rank, name.bytes, from);
+                let theirs = self.registers.wait(bit, odd, self.spin, &self.abort, aborted, look)?;
+                if theirs != name.mark {
+                    return Err(self.mismatch(plan, rank, name.bytes, from));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
     }
 }
 

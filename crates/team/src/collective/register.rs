@@ -83,15 +83,28 @@ impl RegisterFile {
         register.word.flip(2 << bit);
     }
 
-    /// Waits for a bit and clears it. Returns what the sender says that it is doing.
+    /// Waits for a bit and clears it. Returns what the sender says that it is doing. Before it parks it asks whether it
+    /// should.
     #[inline]
-    pub(super) fn wait(&self, found: Found, odd: bool, spin: SpinLimit, abort: &Abort) -> Result<Mark, Aborted> {
+    pub(super) fn wait<E>(
+        &self,
+        found: Found,
+        odd: bool,
+        spin: SpinLimit,
+        abort: &Abort,
+        aborted: impl Fn(Aborted) -> E,
+        before_sleep: impl FnOnce() -> Result<(), E>,
+    ) -> Result<Mark, E> {
         let (register, bit) = (&self.registers[found.register as usize], found.bits[usize::from(odd)]);
         let seen = &self.seen[found.register as usize];
         // Relaxed, here and below: only the receiver's own thread uses it.
         let before = seen.load(Ordering::Relaxed);
         let flip = 2 << bit;
-        register.word.wait_until(|word| (word ^ before) & flip != 0, spin, Some(abort))?;
+        let flipped = |word| (word ^ before) & flip != 0;
+        if !register.word.spin_until(flipped, spin, Some(abort)).map_err(&aborted)? {
+            before_sleep()?;
+            register.word.sleep_until(flipped, Some(abort)).map_err(&aborted)?;
+        }
         seen.store(before ^ flip, Ordering::Relaxed);
         Ok(register.marks[beside(bit)].load(Ordering::Relaxed))
     }
