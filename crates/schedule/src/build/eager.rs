@@ -47,9 +47,13 @@ pub(super) fn reduce(group: &Group) -> Lists {
         }
         let mut gather = Gather::new(Terms::new(n, group.free, (rank, own)), own.copies);
         let mut got = Vec::new();
+        // Each transfer starts as soon as its child has offered; what came before is combined after that.
+        let mut inboxes = Vec::new();
         for &child in group.trees.children(rank) {
             list.steps.push(Step::Expect { from: child });
-            let inbox = gather.get_held(child, &mut held, &mut list.steps);
+            inboxes.push(gather.get_held(child, &mut held, &mut list.steps));
+        }
+        for inbox in inboxes {
             gather.terms.take(&inbox, &mut list.steps, into_payload_or_left);
             got.extend(inbox);
         }
