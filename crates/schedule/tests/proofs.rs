@@ -51,7 +51,7 @@ fn every_size_up_to_64_is_proved_by_happens_before() {
                     for operation in operations(kind, 64, root) {
                         // Three in a row: the third uses the same half as the first. Eager ones often enough that the
                         // places of the ring are used again after what was told, and again.
-                        let ring = 1 + (n + a as u32) % if n > 16 { 2 } else { 4 };
+                        let ring = if n > 16 { 1 } else { 1 + (n + a as u32) % 4 };
                         let one = make(operation, algorithm, topology, ring);
                         let sequence = vec![one; if algorithm.eager { 2 * ring as usize + 1 } else { 3 }];
                         for transfers in [Transfers::Asynchronous, Transfers::InPlace] {
