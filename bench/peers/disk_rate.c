@@ -6,16 +6,24 @@
  * already allocated: nothing but moving the bytes is left to time. With `--write new`, each repetition makes, allocates
  * and writes a new file, as a program must whose results appear whole or not at all; a file system has to mark each
  * block as written, so this takes longer. The buffers lie in huge pages: a 1 MiB block in small pages is 256
- * separate pieces of memory, more than many disks take in one request. */
+ * separate pieces of memory, more than many disks take in one request.
+ *
+ * Nothing looks at the bytes, unless `--look yes` asks that a processor reads each block that was read, as every
+ * program does that reads for a purpose. Two more threads then keep `depth` operations in flight meanwhile, so the disk
+ * waits for no processor; on a machine whose disk is moved by the same processors or memory it is slower all the same. */
 #include "peer.h"
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <linux/magic.h>
 #include <stdatomic.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+/* Threads that look while the others have an operation in flight. */
+enum { LOOKERS = 2 };
 
 struct job {
     int read_file, write_file;
@@ -27,12 +35,15 @@ struct job {
     const char *directory;
     char **buffers; /* one a thread */
     int huge_pages; /* granted, not only asked for */
+    int look;
+    long threads; /* `depth` of them have an operation in flight */
 };
 
 struct run {
     const struct job *job;
     atomic_long next;
     atomic_int error; /* errno of the first failure */
+    sem_t in_flight;
 };
 
 struct worker {
@@ -54,6 +65,19 @@ static int move_block(int file, int writing, char *buffer, size_t bytes, off_t o
     return 0;
 }
 
+/* Reads every number of a block; the sum keeps the compiler from leaving it out. */
+static void look_at(const char *buffer, size_t bytes) {
+    const uint64_t *numbers = (const uint64_t *)buffer;
+    uint64_t sums[8] = {0};
+    for (size_t at = 0; at + 8 <= bytes / sizeof *numbers; at += 8)
+        for (size_t lane = 0; lane < 8; lane++)
+            sums[lane] += numbers[at + lane];
+    volatile uint64_t kept = 0;
+    for (size_t lane = 0; lane < 8; lane++)
+        kept += sums[lane];
+    (void)kept;
+}
+
 /* Operation `at` of `reads + writes` is a write whenever the evenly spread count of writes grows there. */
 static void *work(void *argument) {
     struct worker *worker = (struct worker *)argument;
@@ -61,7 +85,16 @@ static void *work(void *argument) {
     const struct job *job = run->job;
     long total = job->read_blocks + job->write_blocks;
     long at;
-    while ((at = atomic_fetch_add(&run->next, 1)) < total && !atomic_load(&run->error)) {
+    for (;;) {
+        if (job->look)
+            while (sem_wait(&run->in_flight) != 0) /* interrupted */
+                continue;
+        at = atomic_fetch_add(&run->next, 1);
+        if (at >= total || atomic_load(&run->error)) {
+            if (job->look)
+                sem_post(&run->in_flight);
+            break;
+        }
         long writes = (long)((__int128)at * job->write_blocks / total);
         int writing = (long)((__int128)(at + 1) * job->write_blocks / total) > writes;
         long block = writing ? writes : at - writes;
@@ -69,6 +102,11 @@ static void *work(void *argument) {
                                (off_t)block * (off_t)job->block_bytes);
         if (error)
             atomic_store(&run->error, error);
+        if (job->look) {
+            sem_post(&run->in_flight);
+            if (!writing)
+                look_at(worker->buffer, job->block_bytes);
+        }
     }
     return NULL;
 }
@@ -84,10 +122,12 @@ static int perform(struct job *job) {
             return errno;
     }
     struct run run = {.job = job};
-    struct worker *workers = (struct worker *)calloc((size_t)job->depth, sizeof *workers);
+    struct worker *workers = (struct worker *)calloc((size_t)job->threads, sizeof *workers);
     long started = 0;
     int error = workers ? 0 : ENOMEM;
-    for (; !error && started < job->depth; started++) {
+    if (sem_init(&run.in_flight, 0, (unsigned)job->depth) != 0)
+        error = errno;
+    for (; !error && started < job->threads; started++) {
         workers[started].run = &run;
         workers[started].buffer = job->buffers[started];
         error = pthread_create(&workers[started].thread, NULL, work, &workers[started]);
@@ -97,6 +137,7 @@ static int perform(struct job *job) {
     for (long at = 0; at < started; at++)
         pthread_join(workers[at].thread, NULL);
     free(workers);
+    sem_destroy(&run.in_flight);
     if (!error)
         error = atomic_load(&run.error);
     if (!error && job->sync && job->write_blocks > 0 && fdatasync(job->write_file) != 0)
@@ -185,6 +226,7 @@ int main(int count, char **arguments) {
         {"depth", "4", "operations in flight"},
         {"pages", "huge", "huge or small: pages of the buffers; a disk moves one piece of memory faster than 256"},
         {"sync", "no", "yes: a repetition ends when the disk has confirmed the writes (fdatasync)"},
+        {"look", "no", "yes: a processor reads every block that was read, while `depth` operations stay in flight"},
         {"write", "over", "over: each repetition overwrites one file; new: it writes a new file, allocated beforehand"},
         {"threads", "0", "ignored: `depth` decides; accepted so that every peer can be started alike"},
         {NULL, NULL, NULL},
@@ -206,6 +248,11 @@ int main(int count, char **arguments) {
     job.sync = strcmp(sync, "yes") == 0;
     if (!job.sync && strcmp(sync, "no") != 0)
         peer_error(PEER_EXIT_WRONG_REQUEST, "--sync is yes or no, got '%s'", sync);
+    const char *look = peer_text(options, "look");
+    job.look = strcmp(look, "yes") == 0;
+    if (!job.look && strcmp(look, "no") != 0)
+        peer_error(PEER_EXIT_WRONG_REQUEST, "--look is yes or no, got '%s'", look);
+    job.threads = job.depth + (job.look ? LOOKERS : 0);
     const char *write = peer_text(options, "write");
     job.fresh = strcmp(write, "new") == 0;
     if (!job.fresh && strcmp(write, "over") != 0)
@@ -231,14 +278,14 @@ int main(int count, char **arguments) {
     if (want > free_bytes)
         peer_missing("the files need %llu bytes in %s, which has %llu free", want, directory, free_bytes);
 
-    job.buffers = (char **)calloc((size_t)job.depth, sizeof *job.buffers);
+    job.buffers = (char **)calloc((size_t)job.threads, sizeof *job.buffers);
     if (!job.buffers)
-        peer_error(PEER_EXIT_FAILED, "no memory for %ld buffers", job.depth);
-    for (long at = 0; at < job.depth; at++) {
+        peer_error(PEER_EXIT_FAILED, "no memory for %ld buffers", job.threads);
+    for (long at = 0; at < job.threads; at++) {
         job.buffers[at] = (char *)peer_allocate(job.block_bytes, huge_pages);
         memset(job.buffers[at], 0, job.block_bytes);
     }
-    job.huge_pages = huge_pages && huge_page_bytes() >= (size_t)job.depth * job.block_bytes;
+    job.huge_pages = huge_pages && huge_page_bytes() >= (size_t)job.threads * job.block_bytes;
     job.read_file = make_file(directory, job.read_blocks, job.block_bytes, job.buffers[0]);
     job.write_file = job.fresh ? -1 : make_file(directory, job.write_blocks, job.block_bytes, job.buffers[0]);
     return peer_serve("disk", version, repeat, &job);
