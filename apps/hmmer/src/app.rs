@@ -78,6 +78,9 @@ const CHECKED: usize = 16;
 /// Below this many cells all sequences are checked.
 const CHECK_ALL: u64 = 1 << 22;
 
+/// Name of the second stage in traces.
+const DOMAINS: &str = "hmmer-domains";
+
 /// What a search is about.
 struct Query {
     profiles: Vec<Profile>,
@@ -108,7 +111,7 @@ impl Application for Args {
             sources.push((tables_.index(), Source::Bytes(bytes)));
             scores.push(scores_.index());
         }
-        let job = Job::new("hmmer", program);
+        let job = Job::new("hmmer", program).with_afterwards(DOMAINS);
         let job = sources.into_iter().fold(job, |job, (array, source)| job.with_source(array, source));
         let shape = vec![
             ("sequences", sequences),
@@ -250,6 +253,7 @@ impl Query {
                 correct_bias: !self.args.nonull2,
                 workers: outcome.machine.workers(),
                 memory_bytes: outcome.free_bytes(),
+                told: outcome.afterwards(DOMAINS),
             };
             let rows = rows(profile, search.hits(outcome, scores)?, &thresholds);
             if number == 0 {

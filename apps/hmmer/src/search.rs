@@ -2,7 +2,7 @@
 //!
 //! The rest of the work is that of few sequences, whose number is known only when all are scored, so it is no part of
 //! the program, nor of its plan and times: it has what memory the run leaves, and the command tells its time and its
-//! memory apart. Workers take sequences one at a time, the longest first; a hit depends on its sequence alone, and hits
+//! memory apart; a trace has it behind the run, a leaf for each sequence. Workers take sequences one at a time, the longest first; a hit depends on its sequence alone, and hits
 //! come back in the order of the database.
 
 use crate::domain::{Bound, Finder};
@@ -11,6 +11,7 @@ use crate::profile::Profile;
 use crate::sequence::{Database, SequenceError};
 use crate::table::Named;
 use crate::task::SCORES;
+use multigrain::Afterwards;
 use multigrain::prelude::{Error, Outcome, Region};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -55,6 +56,8 @@ pub struct Search<'a> {
     pub workers: usize,
     /// Working memory of all threads, in bytes. A sequence that needs more is searched all the same, by one thread.
     pub memory_bytes: u64,
+    /// Where what each thread does is told.
+    pub told: Afterwards,
 }
 
 impl Search<'_> {
@@ -97,21 +100,23 @@ impl Search<'_> {
     /// The hits among some sequences, in no order.
     fn hits_of(&self, sequences: &[usize], workers: usize) -> Result<Vec<Named>, SequenceError> {
         let next = AtomicUsize::new(0);
-        let work = || {
+        let work = |worker: usize| {
+            let mut told = self.told.worker(worker);
             let mut finder = Finder::new(self.profile);
             let mut found = Vec::new();
             // Relaxed: the counter guards nothing but who takes which sequence.
             while let Some(&i) = sequences.get(next.fetch_add(1, Ordering::Relaxed)) {
-                found.extend(self.hit(&mut finder, i)?);
+                found.extend(told.leaf(i as u32, || self.hit(&mut finder, i))?);
             }
             Ok(found)
         };
         let workers = workers.min(sequences.len());
         if workers <= 1 {
-            return work();
+            return work(0);
         }
         thread::scope(|scope| {
-            let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+            let work = &work;
+            let threads: Vec<_> = (0..workers).map(|worker| scope.spawn(move || work(worker))).collect();
             let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
             let found = joined.map(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
             Ok(found.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())

@@ -6,6 +6,7 @@ mod support;
 use multigrain::app::Application;
 use multigrain::prelude::*;
 use multigrain::rooms::store::{Faults, Operation, OperationKind, Verdict};
+use multigrain::rooms::trace::{Kind, Spill, Trace};
 use multigrain::testing;
 use multigrain_hmmer::app::Args;
 use multigrain_hmmer::domain::{Bound, Finder};
@@ -65,6 +66,37 @@ fn every_machine_gives_the_same_table() {
         }
         assert!(ran > 6, "only {ran} of 16 machines hold it");
     }
+}
+
+#[test]
+fn a_trace_tells_both_stages() {
+    let directory = tempfile::tempdir().unwrap();
+    let args = generated(directory.path(), 400, 30, 3);
+    let runtime = Runtime::new(Options { threads: Some(2), ..Options::default() }).unwrap();
+    let app = args.prepare(&runtime).unwrap();
+    let path = directory.path().join("run.trace");
+    let spill = Spill::create(&path).unwrap();
+    let outcome = runtime.run(&app.job, Settings { trace: Some(spill.clone()), ..Settings::default() }).unwrap();
+    app.after.as_ref().unwrap()(&outcome).unwrap();
+    spill.publish().unwrap();
+    let trace = Trace::load(&path).unwrap();
+    let task = trace.header.tasks.iter().position(|task| task == "hmmer-domains").unwrap();
+    let (later, run): (Vec<_>, Vec<_>) = trace
+        .records
+        .iter()
+        .filter(|record| record.kind == Kind::Leaf)
+        .partition(|record| usize::from(record.index) == task);
+    assert!(!run.is_empty() && run.iter().all(|r| later.iter().all(|l| r.end <= l.start)), "one stage after the other");
+    // A leaf for each sequence whose domains were looked for: no fewer than there are hits.
+    let table = std::fs::read_to_string(directory.path().join("table")).unwrap();
+    let hits = table.lines().filter(|line| !line.starts_with('#')).count();
+    assert!(hits > 0 && later.len() >= hits && later.len() <= 400, "{} leaves, {hits} hits", later.len());
+    let breakdown = trace.breakdown();
+    let leaves: u64 = run.iter().chain(&later).map(|record| record.ticks()).sum();
+    assert!((breakdown.leaf_seconds * trace.ticks_per_second() - leaves as f64).abs() < 1.0 + 1e-9 * leaves as f64);
+    let parts = breakdown.leaf_seconds + breakdown.waited_seconds() + breakdown.overhead_seconds;
+    assert!((parts / breakdown.worker_seconds() - 1.0).abs() < 1e-6, "{breakdown:?}");
+    assert!(outcome.breakdown.leaf_seconds < breakdown.leaf_seconds, "the run's own breakdown has the run only");
 }
 
 /// The rows of a search in which every sequence's domains are looked for.

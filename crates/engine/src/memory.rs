@@ -5,8 +5,12 @@ use multigrain_machine::{Driver, Machine, MemoryId};
 use multigrain_plan::{Body, Plan, TEMPORARY_ALIGN_BYTES};
 use multigrain_program::{ArrayDecl, RawView};
 use multigrain_store::{AlignedBuffer, LocalRules, LocalStore, StoreError};
+use multigrain_team::Team;
 use std::cell::UnsafeCell;
 use std::sync::Arc;
+
+/// The smallest pages in use; larger ones are touched more often than need be.
+const PAGE_BYTES: usize = 4096;
 
 /// The staging memory of one child.
 pub(crate) enum Staging {
@@ -115,6 +119,18 @@ impl Memories {
         let scratch =
             (0..workers).map(|_| AlignedBuffer::new((need.scratch as usize).max(1))).collect::<Result<Vec<_>, _>>()?;
         Ok(Memories { levels: reserved, scratch })
+    }
+
+    /// Makes the pages of the scratch memories usable, each by its worker: the system reserves a page when it is first
+    /// written, near the processor that writes it.
+    pub(crate) fn touch_scratch(&self, team: &Team, workers: usize) {
+        let touch = |worker: usize| {
+            // SAFETY: this is the worker; nobody else uses its scratch memory, and the reference ends here.
+            let scratch = unsafe { self.scratch(worker, u64::MAX) };
+            scratch.iter_mut().step_by(PAGE_BYTES).for_each(|byte| *byte = std::hint::black_box(0));
+        };
+        // No job of this fork panics; if one did, the leaf that needs the memory would touch it.
+        let _ = team.fork(0..workers, &touch);
     }
 
     /// Where the temporary arrays of the plan of a call lie that runs in memory `instance` of the plan's level. The

@@ -4,7 +4,7 @@ use crate::child::Interpreter;
 use crate::error::EngineError;
 use crate::home::{Home, Place, StoreLog};
 use crate::memory::Memories;
-use multigrain_machine::{Driver, Machine, MachineError};
+use multigrain_machine::{Driver, Machine, MachineError, MemoryId};
 use multigrain_plan::Plan;
 use multigrain_plan::names::Names;
 use multigrain_store::Disk;
@@ -29,11 +29,12 @@ pub struct RunOptions<'a, 'l> {
     pub abort: &'a Abort,
     /// What is recorded. In [`Mode::Full`] the records are in the report, unless they go to a file.
     pub mode: Mode,
-    /// Takes every record, whatever the mode. The run writes the whole trace, also where it fails; the caller publishes
-    /// it.
+    /// Takes every record, whatever the mode, also where the run fails; the caller publishes it.
     pub spill: Option<&'a Arc<Spill>>,
     /// What is run, for the trace.
     pub program: &'a str,
+    /// Names of tasks that are no part of the plan: work on the results, which the caller may add to the trace.
+    pub afterwards: &'a [&'static str],
     /// Files go through this; needed for a plan whose root edge is a disk.
     pub disk: Option<&'a Disk>,
     /// Told about stores to files.
@@ -88,11 +89,25 @@ pub unsafe fn run(
         });
         places.push(place.map_err(|problem| EngineError::Home { array: decl.name.clone(), problem })?);
     }
-    let memories = Memories::reserve(machine, &levels, plan)?;
+    // Bound to its processor from here on: memory is reserved where it will be used.
+    team.run(|| run_placed(plan, machine, &levels, team, &places, options))
+}
+
+/// What [`run`] does once everything is checked, on the team's first worker.
+fn run_placed(
+    plan: &Plan,
+    machine: &Machine,
+    levels: &[MemoryId],
+    team: &Team,
+    places: &[Place<'_>],
+    options: RunOptions<'_, '_>,
+) -> Result<Report, EngineError> {
+    let workers = machine.workers();
+    let memories = Memories::reserve(machine, levels, plan)?;
     let names: Vec<String> =
         levels.windows(2).map(|w| format!("{} - {}", machine.memory(w[0]).name, machine.memory(w[1]).name)).collect();
     let full = options.mode == Mode::Full || options.spill.is_some();
-    let tables = full.then(|| Names::of(options.program, machine, &levels, plan));
+    let tables = full.then(|| Names::of(options.program, machine, levels, plan));
     let recorder = |worker: usize| match options.spill {
         Some(spill) => Recorder::spilling(worker as u32, names.len(), spill.clone()),
         None => Recorder::new(options.mode, worker as u32, names.len()),
@@ -114,12 +129,18 @@ pub unsafe fn run(
     };
     let timed = options.mode != Mode::Off || full;
     let tick = || if timed { multigrain_trace::now() } else { Tick::default() };
-    let header = interpreter.names.as_ref().map(|names| names.header(ClockInfo::measured()));
+    let header = interpreter.names.as_ref().map(|names| {
+        let mut header = names.header(ClockInfo::measured());
+        header.tasks.extend(options.afterwards.iter().map(ToString::to_string));
+        header
+    });
     if let (Some(spill), Some(header), Some(names)) = (options.spill, &header, &interpreter.names) {
         spill.begin(header, names.slots(), names.uses()).map_err(EngineError::Trace)?;
     }
+    // The last of what is reserved, and the moment from which every worker is awake.
+    memories.touch_scratch(team, workers);
     let (begin, first) = (Instant::now(), tick());
-    let done = team.run(|| interpreter.execute(plan, 0, 0, &places));
+    let done = interpreter.execute(plan, 0, 0, places);
     let (elapsed, last) = (begin.elapsed(), tick());
     let (mut recorders, tables, fault) = interpreter.finish();
     let end = || End {

@@ -47,13 +47,20 @@ pub struct Job {
     pub program: Program,
     pub(crate) sources: Vec<Option<Source>>,
     pub(crate) sinks: Vec<Option<Sink>>,
+    pub(crate) afterwards: Vec<&'static str>,
 }
 
 impl Job {
     /// A job whose inputs are zeros and whose results go nowhere.
     pub fn new(app: &str, program: Program) -> Job {
         let arrays = program.arrays().len();
-        Job { app: app.to_owned(), program, sources: vec![None; arrays], sinks: vec![None; arrays] }
+        Job {
+            app: app.to_owned(),
+            program,
+            sources: vec![None; arrays],
+            sinks: vec![None; arrays],
+            afterwards: Vec::new(),
+        }
     }
 
     /// Sets where array number `array` comes from.
@@ -67,6 +74,14 @@ impl Job {
     #[must_use]
     pub fn with_sink(mut self, array: usize, sink: Sink) -> Job {
         self.sinks[array] = Some(sink);
+        self
+    }
+
+    /// Names work on the results that comes after the run, so that it can be told in a trace: see
+    /// [`Outcome::afterwards`](crate::Outcome::afterwards).
+    #[must_use]
+    pub fn with_afterwards(mut self, task: &'static str) -> Job {
+        self.afterwards.push(task);
         self
     }
 

@@ -51,6 +51,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod afterwards;
 pub mod app;
 mod choose;
 mod error;
@@ -65,6 +66,7 @@ mod runtime;
 mod simulate;
 pub mod testing;
 
+pub use afterwards::{Afterwards, AfterwardsWorker};
 pub use choose::main_memory;
 pub use error::Error;
 pub use job::{Job, Sink, Source};

@@ -1,5 +1,6 @@
 //! What a run was, and its arrays, to be looked at.
 
+use crate::afterwards::Afterwards;
 use crate::choose::main_memory;
 use crate::error::Error;
 use crate::homes::{Homes, Place, transfer_block};
@@ -7,7 +8,7 @@ use multigrain_machine::Machine;
 use multigrain_plan::{EdgeTraffic, Plan};
 use multigrain_program::{ElementType, RawView, Region};
 use multigrain_store::{AlignedBuffer, Direction, Disk};
-use multigrain_trace::{Breakdown, Trace};
+use multigrain_trace::{Breakdown, Spill, Trace};
 use std::sync::Arc;
 
 /// A completed run.
@@ -30,6 +31,7 @@ pub struct Outcome {
     pub backend: String,
     /// Whether an interrupted run was continued.
     pub resumed: bool,
+    pub(crate) spill: Option<Arc<Spill>>,
     pub(crate) homes: Homes,
     pub(crate) disk: Arc<Disk>,
 }
@@ -48,6 +50,13 @@ impl Outcome {
             })
             .sum();
         main_memory(&self.machine).capacity_bytes.saturating_sub(held)
+    }
+
+    /// Work on the results, under a name that the job was given ([`Job::with_afterwards`](crate::Job::with_afterwards)):
+    /// what workers do under this name is added to the trace of the run, if that goes to a file.
+    pub fn afterwards(&self, task: &str) -> Afterwards {
+        let spill = self.spill.clone();
+        Afterwards::new(spill.and_then(|spill| spill.task(task).map(|number| (spill, number))))
     }
 
     /// A block of an array after the run, row-major, as bytes.

@@ -2,7 +2,8 @@
 //!
 //! A worker fills a chunk, hands it over and gets an empty one. A thread of its own writes the chunks and gives them
 //! back. There is a limited number of them: when the file system is slower than the run makes records, and all chunks
-//! are full, the newest records are dropped and counted. A worker never waits.
+//! are full, the newest records are dropped and counted. A worker never waits. When the run is over, work on its results
+//! may add records of its own, until the file is published.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,11 +13,12 @@ use std::thread::JoinHandle;
 
 use multigrain_whole::WholeFile;
 
+use crate::clock;
 use crate::error::TraceError;
 use crate::file::{self, End, Section};
 use crate::header::{Header, SlotInfo, Use};
 use crate::record::Record;
-use crate::recorder::CHUNK_RECORDS;
+use crate::recorder::{CHUNK_RECORDS, Recorder};
 
 /// Memory for records on their way to the file: 32 MiB, in chunks of 128 KiB.
 const CHUNKS_MAX: usize = (32 << 20) / (CHUNK_RECORDS * size_of::<Record>());
@@ -42,8 +44,6 @@ struct Pool {
 enum Holder {
     /// The thread that writes what it is told.
     Thread(JoinHandle<WholeFile>),
-    /// The run is over, everything is written.
-    Ended(WholeFile),
     /// It has been published, or its thread has failed.
     Nobody,
 }
@@ -57,6 +57,10 @@ pub struct Spill {
     dropped: AtomicU64,
     sender: mpsc::Sender<Message>,
     holder: Mutex<Holder>,
+    /// Names of tasks, by number.
+    tasks: Mutex<Vec<String>>,
+    /// Once the run is over: how it ended, with what was done after it.
+    end: Mutex<Option<End>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -87,6 +91,8 @@ impl Spill {
             dropped: AtomicU64::new(0),
             sender,
             holder: Mutex::new(Holder::Thread(thread)),
+            tasks: Mutex::default(),
+            end: Mutex::default(),
         }))
     }
 
@@ -101,6 +107,7 @@ impl Spill {
     /// [`TraceError::TooLarge`] for what the format cannot hold.
     pub fn begin(&self, header: &Header, slots: &[SlotInfo], uses: &[Use]) -> Result<(), TraceError> {
         self.tell(Message::Bytes(file::names(header, slots, uses)?));
+        lock(&self.tasks).clone_from(&header.tasks);
         Ok(())
     }
 
@@ -143,24 +150,41 @@ impl Spill {
         let _ = self.sender.send(message);
     }
 
-    /// Writes the end of the trace and waits until everything is written. To its dropped records those are added that
-    /// found no room here. Whether the file took everything, [`publish`](Self::publish) tells.
+    /// The run is over. To its dropped records those will be added that find no room here. Whether the file took
+    /// everything, [`publish`](Self::publish) tells.
     pub fn end(&self, end: &End) {
-        let mut holder = lock(&self.holder);
-        let Holder::Thread(thread) = std::mem::replace(&mut *holder, Holder::Nobody) else { return };
-        self.tell(Message::Stop);
-        // The thread does not panic; should it have, nobody has the file, which publishing tells.
-        let Ok(mut file) = thread.join() else { return };
-        let records = self.pool.written.load(Ordering::Acquire);
-        let dropped = end.dropped + self.dropped.load(Ordering::Relaxed);
-        let mut fault = lock(&self.pool.fault);
-        if fault.is_none() {
-            *fault = file.write_all(&file::end(&End { dropped, ..end.clone() }, records)).err();
-        }
-        *holder = Holder::Ended(file);
+        *lock(&self.end) = Some(end.clone());
     }
 
-    /// Gives the complete trace its name.
+    /// The number in the records of the task with this name.
+    pub fn task(&self, name: &str) -> Option<u16> {
+        let number = lock(&self.tasks).iter().position(|task| task == name)?;
+        u16::try_from(number).ok()
+    }
+
+    /// A recorder for what a worker does with the results once the run is over; `None` before that, and for a worker
+    /// that the run did not have. To be given back to [`add`](Self::add).
+    pub fn recorder(self: &Arc<Self>, worker: usize) -> Option<Recorder> {
+        let edges = lock(&self.end).as_ref()?.totals.get(worker)?.edges();
+        Some(Recorder::spilling(worker as u32, edges, Arc::clone(self)))
+    }
+
+    /// Takes what a worker did after the run: its records, and its sums. The trace now ends at this moment.
+    pub fn add(&self, mut recorder: Recorder) {
+        recorder.flush();
+        let now = clock::now().0;
+        let mut end = lock(&self.end);
+        let Some(end) = end.as_mut() else { return };
+        if let Some(totals) = end.totals.get_mut(recorder.worker() as usize) {
+            totals.merge(recorder.totals());
+        }
+        end.dropped += recorder.dropped();
+        let more = now.saturating_sub(end.tick);
+        end.tick += more;
+        end.elapsed_ns += (more as f64 / clock::ticks_per_second() * 1e9) as u64;
+    }
+
+    /// Writes the end of the trace, waits until everything is written, and gives it its name.
     ///
     /// # Errors
     /// [`TraceError::Create`] when the system refused anything since the file was created, or when
@@ -168,17 +192,26 @@ impl Spill {
     pub fn publish(&self) -> Result<(), TraceError> {
         let failed = |source| TraceError::Create { path: self.path.clone(), source };
         let mut holder = lock(&self.holder);
+        let ended = lock(&self.end).take();
+        let (end, thread) = match (ended, std::mem::replace(&mut *holder, Holder::Nobody)) {
+            (Some(end), Holder::Thread(thread)) => (end, thread),
+            (None, going_on @ Holder::Thread(_)) => {
+                *holder = going_on;
+                return Err(failed(std::io::Error::other("the run has not ended")));
+            }
+            (_, Holder::Nobody) => return Err(failed(std::io::Error::other("there is nothing more to write"))),
+        };
+        self.tell(Message::Stop);
+        let Ok(mut file) = thread.join() else {
+            return Err(failed(std::io::Error::other("the thread that writes it has failed")));
+        };
         if let Some(source) = lock(&self.pool.fault).take() {
             return Err(failed(source));
         }
-        match std::mem::replace(&mut *holder, Holder::Nobody) {
-            Holder::Ended(file) => file.publish().map_err(failed),
-            going_on @ Holder::Thread(_) => {
-                *holder = going_on;
-                Err(failed(std::io::Error::other("the run has not ended")))
-            }
-            Holder::Nobody => Err(failed(std::io::Error::other("there is nothing more to write"))),
-        }
+        let records = self.pool.written.load(Ordering::Acquire);
+        let dropped = end.dropped + self.dropped.load(Ordering::Relaxed);
+        file.write_all(&file::end(&End { dropped, ..end }, records)).map_err(failed)?;
+        file.publish().map_err(failed)
     }
 }
 

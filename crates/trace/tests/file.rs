@@ -2,7 +2,7 @@
 
 mod support;
 
-use multigrain_trace::{End, Header, Kind, NO_SUBJECT, Record, Recorder, Spill, Tick, Trace, TraceError};
+use multigrain_trace::{End, Header, Kind, NO_SUBJECT, Record, Recorder, Spill, Tick, Totals, Trace, TraceError};
 use proptest::prelude::*;
 use support::traces;
 
@@ -168,6 +168,40 @@ fn records_go_to_the_file_as_the_run_goes_on() {
     // What was dropped is in the sums all the same.
     let leaf_seconds = 2.0 * f64::from(each) * 4.0 / trace.ticks_per_second();
     assert!((trace.breakdown().leaf_seconds / leaf_seconds - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn work_after_the_run_lengthens_the_trace_and_its_sums_add_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.trace");
+    let spill = Spill::create(&path).unwrap();
+    let mut header = traces::header(2, 1);
+    header.tasks.push("later".into());
+    spill.begin(&header, &[], &[]).unwrap();
+    assert_eq!((spill.task("later"), spill.task("never")), (Some(1), None));
+    assert!(spill.recorder(0).is_none(), "the run is not over");
+    let (first, totals) = (multigrain_trace::now(), vec![Totals::new(1), Totals::new(1)]);
+    let last = multigrain_trace::now();
+    spill.end(&End { start: first.0, tick: last.0, elapsed_ns: last.since(first), dropped: 0, totals });
+    assert!(spill.recorder(2).is_none(), "the run had two workers");
+    for worker in [1, 0, 1] {
+        let mut recorder = spill.recorder(worker).unwrap();
+        let since = recorder.start();
+        recorder.leaf(since, 1, NO_SUBJECT, 7);
+        spill.add(recorder);
+    }
+    spill.publish().unwrap();
+    let trace = Trace::load(&path).unwrap();
+    assert_eq!(trace.records.iter().map(|r| (r.worker, r.index)).filter(|r| *r == (1, 1)).count(), 2);
+    assert!(
+        trace.records.iter().all(|r| r.start >= last.0 && r.end <= trace.end.tick),
+        "after the run, within the trace"
+    );
+    let breakdown = trace.breakdown();
+    let leaves: u64 = trace.records.iter().map(Record::ticks).sum();
+    assert!((breakdown.leaf_seconds - leaves as f64 / trace.ticks_per_second()).abs() < 1e-12);
+    let parts = breakdown.leaf_seconds + breakdown.waited_seconds() + breakdown.overhead_seconds;
+    assert!((parts / breakdown.worker_seconds() - 1.0).abs() < 1e-9, "{breakdown:?}");
 }
 
 #[test]
