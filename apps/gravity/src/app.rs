@@ -50,6 +50,11 @@ pub struct Args {
     /// File for the snapshots: .npy (snapshots x n x 7 of float64), or bare float64 under any other name
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// File for the energies and the momentum of every snapshot, computed on the way at the price of half a dozen steps
+    /// each: .npy (snapshots x 6 of float64: kinetic energy, potential energy, momentum along x, y, z, sum of the absolute
+    /// values of the momenta), or bare float64 under any other name
+    #[arg(long, value_name = "FILE")]
+    pub energies: Option<PathBuf>,
     /// Draws the orbits into this .png file
     #[arg(long, value_name = "FILE")]
     pub picture: Option<PathBuf>,
@@ -67,6 +72,7 @@ impl Default for Args {
             gravity: 1.0,
             snapshots: None,
             output: None,
+            energies: None,
             picture: None,
         }
     }
@@ -81,7 +87,7 @@ impl Application for Args {
             None => self.steps,
         });
         let n = particles.rows.len() as u64;
-        let simulation = Simulation { particles: n, steps: self.steps, every, step };
+        let simulation = Simulation { particles: n, steps: self.steps, every, step, energies: self.energies.is_some() };
         if let Some(most) = simulation.too_many_calls() {
             return Err(Error::Request(format!(
                 "{} steps with {} snapshots are {} calls, more than {most}, too many for one plan: take snapshots less \
@@ -95,13 +101,16 @@ impl Application for Args {
             picture::check_target(path)?;
         }
         let built = simulation.build(Isa::detect())?;
-        let array = built.snapshots;
+        let (array, sums) = (built.snapshots, built.sums);
         let mut job = Job::new("gravity", built.program).with_source(built.initial, Source::Bytes(particles.bytes()));
         if let Some(path) = &self.output {
             job = job.with_sink(array, output(path));
         }
+        if let (Some(path), Some(sums)) = (&self.energies, sums) {
+            job = job.with_sink(sums, output(path));
+        }
         let shape = vec![("particles", n), ("steps", self.steps), ("snapshots", simulation.snapshots())];
-        let check = Box::new(move |outcome: &Outcome| check::check(outcome, array, &simulation));
+        let check = Box::new(move |outcome: &Outcome| check::check(outcome, array, sums, &simulation));
         let picture = self.picture.clone();
         let after = Box::new(move |outcome: &Outcome| after(outcome, array, &simulation, picture.as_deref()));
         Ok(AppJob { job, shape, check, after: Some(after) })

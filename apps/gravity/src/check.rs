@@ -12,10 +12,14 @@
 //! rounding to single precision, before forces are computed, adds L u |x| to d. What is compared is the error over this
 //! bound; bounds beyond [`BOUND_MAX`] of the distance say nothing any more and are left out.
 //!
+//! **Sums.** Where the run has computed energies and momentum, those of the first and the last snapshot against plain
+//! sums; both are in double precision, so they differ by the order of the additions.
+//!
 //! Energy drifts by the length of the step, which is the user's choice, and is therefore reported and not judged.
 
 use crate::kernel::{SPAN, accelerate, reference};
 use crate::simulation::Simulation;
+use crate::task::SUMS;
 use multigrain::app::{Checked, rounding_bound};
 use multigrain::prelude::{Error, Outcome, Region};
 use multigrain_simd::Isa;
@@ -63,8 +67,13 @@ fn norm(v: [f64; 3]) -> f64 {
     v.iter().map(|c| c * c).sum::<f64>().sqrt()
 }
 
-/// Compares a run's snapshots, which are array number `array`.
-pub(crate) fn check(outcome: &Outcome, array: usize, simulation: &Simulation) -> Result<Checked, Error> {
+/// Compares a run's snapshots, which are array number `array`, and its sums, if array number `sums` has them.
+pub(crate) fn check(
+    outcome: &Outcome,
+    array: usize,
+    sums: Option<usize>,
+    simulation: &Simulation,
+) -> Result<Checked, Error> {
     let n = simulation.particles;
     let last = simulation.snapshots() - 1;
     let (first_state, last_state) = (snapshot(outcome, array, 0, n)?, snapshot(outcome, array, last, n)?);
@@ -77,7 +86,12 @@ pub(crate) fn check(outcome: &Outcome, array: usize, simulation: &Simulation) ->
     let change: [f64; 3] = std::array::from_fn(|d| end.0[d] - begin.0[d]);
     figures.push(("momentum drift", norm(change) / begin.1.max(end.1).max(f64::MIN_POSITIVE)));
     if n.saturating_mul(n) <= ENERGY_INTERACTIONS {
-        let (begin, end) = (energy(&first_state, simulation), energy(&last_state, simulation));
+        let (begin, end) = (energies(&first_state, simulation), energies(&last_state, simulation));
+        if let Some(sums) = sums {
+            compare_sums(&row(outcome, sums, 0)?, &first_state, begin, &mut worst);
+            compare_sums(&row(outcome, sums, last)?, &last_state, end, &mut worst);
+        }
+        let (begin, end) = (begin[0] + begin[1], end[0] + end[1]);
         figures.push(("energy drift", (end - begin).abs() / begin.abs().max(f64::MIN_POSITIVE)));
     }
     Ok(Checked { max_relative_error: worst.ratio * tolerance, tolerance, elements: worst.elements, figures })
@@ -193,8 +207,26 @@ fn momentum(state: &Rows) -> ([f64; 3], f64) {
     (sum, state.iter().map(|row| row[0] * norm([row[4], row[5], row[6]])).sum())
 }
 
+/// The row of sums of snapshot `number`.
+fn row(outcome: &Outcome, sums: usize, number: u64) -> Result<Vec<f64>, Error> {
+    let bytes = outcome.read(sums, &Region::new(&[number, 0], &[1, SUMS]))?;
+    Ok(bytes.chunks_exact(8).map(|b| f64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]])).collect())
+}
+
+/// Judges the row of sums of a state whose energies are known.
+fn compare_sums(found: &[f64], state: &Rows, energies: [f64; 2], worst: &mut Worst) {
+    let (momentum, all) = momentum(state);
+    // All masses have one sign, so energies are sums of terms of one sign. Either side makes at most so many roundings.
+    let roundings = 2.0 * (state.len() as f64 + 96.0) * f64::EPSILON;
+    let expected = energies.map(|energy| (energy, energy.abs())).into_iter().chain(momentum.map(|p| (p, all)));
+    for (&found, (expected, scale)) in found.iter().zip(expected.chain([(all, all)])) {
+        let error = if found == expected || (found.is_nan() && expected.is_nan()) { 0.0 } else { found - expected };
+        worst.add(error.abs(), roundings * scale);
+    }
+}
+
 /// Kinetic and potential energy.
-pub(crate) fn energy(state: &Rows, simulation: &Simulation) -> f64 {
+pub(crate) fn energies(state: &Rows, simulation: &Simulation) -> [f64; 2] {
     let softening2 = f64::from(simulation.step.softening2);
     let kinetic: f64 = state.iter().map(|row| 0.5 * row[0] * (4..7).map(|c| row[c] * row[c]).sum::<f64>()).sum();
     let mut potential = 0.0;
@@ -206,5 +238,5 @@ pub(crate) fn energy(state: &Rows, simulation: &Simulation) -> f64 {
         }
         potential -= a[0] * sum;
     }
-    kinetic + simulation.step.gravity * potential
+    [kinetic, simulation.step.gravity * potential]
 }

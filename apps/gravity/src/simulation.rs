@@ -1,7 +1,7 @@
 //! The whole simulation as one program: all steps are calls on the same arrays, so a plan can leave them where they are.
 
-use crate::task::{Advance, COLUMNS, Forces, Load, Save, Step};
-use multigrain::prelude::{Program, ProgramError, Role, Scalars};
+use crate::task::{Advance, COLUMNS, Clear, Forces, Load, SUMS, Save, Step, Sums, Wells};
+use multigrain::prelude::{Array, Program, ProgramError, Role, Scalars, TaskHandle};
 use multigrain_simd::Isa;
 
 /// Interactions that one call of [`Advance`] should have at least: a call costs some hundred nanoseconds.
@@ -27,6 +27,8 @@ pub struct Simulation {
     pub every: u64,
     /// Each step.
     pub step: Step,
+    /// Whether energies and momentum are computed of every snapshot.
+    pub energies: bool,
 }
 
 /// A simulation as a program, with the numbers of the arrays that matter outside.
@@ -37,6 +39,16 @@ pub struct Built {
     pub initial: usize,
     /// All snapshots: count x n x 7.
     pub snapshots: usize,
+    /// Energies and momentum of every snapshot, where they are computed: count x [`SUMS`].
+    pub sums: Option<usize>,
+}
+
+/// What computes energies.
+#[derive(Clone, Copy)]
+struct Energies {
+    tasks: (TaskHandle<Clear>, TaskHandle<Wells>, TaskHandle<Sums>),
+    sums: Array<f64, 2>,
+    wells: Array<f64, 2>,
 }
 
 impl Simulation {
@@ -58,7 +70,9 @@ impl Simulation {
 
     /// About how many calls the program has.
     pub fn calls(&self) -> u64 {
-        self.snapshots().saturating_add(self.steps.div_ceil(self.call_steps().min(self.every)))
+        let of_snapshot = if self.energies { 4 } else { 1 };
+        let steps = self.steps.div_ceil(self.call_steps().min(self.every));
+        self.snapshots().saturating_mul(of_snapshot).saturating_add(steps)
     }
 
     /// The number of calls that can be planned in seconds, when this has more.
@@ -82,6 +96,14 @@ impl Simulation {
         let v = program.array::<f64, 2>("v", [3, n], Role::Temporary)?;
         let a = program.array::<f64, 2>("a", [3, n], Role::Temporary)?;
         let at = program.array::<f32, 2>("at", [3, n], Role::Temporary)?;
+        let energies = match self.energies {
+            true => Some(Energies {
+                tasks: (program.task(Clear), program.task(Wells::new(isa)), program.task(Sums)),
+                sums: program.array::<f64, 2>("sums", [self.snapshots(), SUMS], Role::Output)?,
+                wells: program.array::<f64, 2>("wells", [2, n], Role::Temporary)?,
+            }),
+            false => None,
+        };
         let mut loaded_from = None;
         let mut since_load = 0;
         for number in 0..self.snapshots() {
@@ -109,7 +131,14 @@ impl Simulation {
             }
             let to = snapshots.block([number, 0, 0], [1, n, COLUMNS]);
             program.call(save, (mass.all(), x.all(), v.all(), to), Scalars::new())?;
+            if let Some(Energies { tasks: (clear, deepen, sum), sums, wells }) = energies {
+                program.call(clear, (wells.all(),), Scalars::new())?;
+                program.call(deepen, (to, to, wells.all()), self.step.forces_scalars())?;
+                let row = sums.block([number, 0], [1, SUMS]);
+                program.call(sum, (to, wells.all(), row), self.step.sums_scalars())?;
+            }
         }
-        Ok(Built { program, initial: initial.index(), snapshots: snapshots.index() })
+        let sums = energies.map(|energies| energies.sums.index());
+        Ok(Built { program, initial: initial.index(), snapshots: snapshots.index(), sums })
     }
 }

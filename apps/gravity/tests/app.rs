@@ -56,7 +56,8 @@ fn random_machines_give_the_bytes_of_sequential_execution() {
     let args = |seed| {
         let mut rng = Rng::new(seed);
         let n = *rng.pick(&[1, 2, 37, 256, 640, 1100]).unwrap();
-        Args { softening: *rng.pick(&[0.0, 0.05]).unwrap(), ..args(n, rng.range(1, 12), rng.range(1, 12)) }
+        let energies = rng.below(2).eq(&0).then(|| directory.path().join(format!("energies-{seed}.npy")));
+        Args { softening: *rng.pick(&[0.0, 0.05]).unwrap(), energies, ..args(n, rng.range(1, 12), rng.range(1, 12)) }
     };
     let ran = testing::on_random_machines(0..60, 12, directory.path(), args, |seed, _, checked| {
         assert!(checked.holds() && checked.elements > 0, "seed {seed}: {checked:?}");
@@ -85,11 +86,93 @@ fn compositions_budgets_and_threads_do_not_show() {
     }
 }
 
+/// The energies and momenta of a run, whose file is `energies.npy` in `directory`.
+fn energies(runtime: &Runtime, args: &Args, directory: &Path) -> Vec<u8> {
+    let path = directory.join("energies.npy");
+    let app = Args { energies: Some(path.clone()), ..args.clone() }.prepare(runtime).unwrap();
+    let outcome = runtime.run(&app.job, Settings::default()).unwrap();
+    let checked = (app.check)(&outcome).unwrap();
+    assert!(checked.holds(), "{checked:?}");
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::remove_file(path).unwrap();
+    bytes[128..].to_vec()
+}
+
+#[test]
+fn energies_are_the_same_bits_on_every_machine() {
+    let directory = tempfile::tempdir().unwrap();
+    let args = args(1300, 10, 5);
+    let computer = |threads| Runtime::new(Options { threads: Some(threads), ..Options::default() }).unwrap();
+    let expected = energies(&computer(1), &args, directory.path());
+    assert_eq!(expected.len(), 3 * 6 * 8);
+    assert!(energies(&computer(3), &args, directory.path()) == expected);
+    for (name, memory) in [("disk", Some(480 * KIB)), ("local", None), ("disk+local", Some(480 * KIB))] {
+        let runtime = runtime_on(machine(name, directory.path()), memory, 2, None);
+        assert!(energies(&runtime, &args, directory.path()) == expected, "{name}");
+    }
+    let values = numbers(&expected);
+    let drift = (values[12] + values[13]) / (values[0] + values[1]) - 1.0;
+    // A Plummer sphere in these units: energy -1/4, virial equilibrium; 1300 particles and softening change a tenth.
+    assert!((values[0] + values[1] + 0.25).abs() < 0.025 && drift.abs() < 1e-3, "{values:?}");
+    assert!(values[2..5].iter().all(|p| p.abs() < 1e-12 * values[5].max(1.0)), "at rest as a whole: {values:?}");
+}
+
+#[test]
+fn energies_of_an_interrupted_run_are_those_of_a_whole_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let args = Args { energies: Some(directory.path().join("energies.npy")), ..long(directory.path()) };
+    let [out, sums] = ["out.npy", "energies.npy"].map(|name| directory.path().join(name));
+    let count = Arc::new(Count::default());
+    let runtime = small(directory.path(), Some(count.clone()));
+    let job = args.prepare(&runtime).unwrap().job;
+    runtime.run(&job, settings(false)).unwrap();
+    let expected = [&out, &sums].map(|path| std::fs::read(path).unwrap());
+    [&out, &sums].map(|path| std::fs::remove_file(path).unwrap());
+    for k in 1..8 {
+        let runtime = small(directory.path(), Some(Arc::new(DieAt { n: k * count.operations() / 8 })));
+        assert!(runtime.run(&job, settings(false)).is_err(), "killed at {k} of 8");
+        drop(runtime);
+        small(directory.path(), None).run(&job, settings(true)).unwrap();
+        assert!([&out, &sums].map(|path| std::fs::read(path).unwrap()) == expected, "killed at {k} of 8");
+        [&out, &sums].map(|path| std::fs::remove_file(path).unwrap());
+    }
+}
+
+#[test]
+fn wrong_energies_fail_the_check() {
+    let directory = tempfile::tempdir().unwrap();
+    let runtime = runtime_on(machine("disk", directory.path()), None, 2, None);
+    let sums = directory.path().join("energies.npy");
+    let args = Args { energies: Some(sums.clone()), softening: 0.1, ..args(40, 10, 5) };
+    let app = args.prepare(&runtime).unwrap();
+    for element in [0, 1, 2, 5, 13, 17] {
+        let outcome = runtime.run(&app.job, Settings::default()).unwrap();
+        assert!((app.check)(&outcome).unwrap().holds());
+        let mut content = std::fs::read(&sums).unwrap();
+        let at = 128 + 8 * element;
+        let value = f64::from_le_bytes(content[at..at + 8].try_into().unwrap());
+        content[at..at + 8].copy_from_slice(&(value + 1e-6).to_le_bytes());
+        std::fs::write(&sums, content).unwrap();
+        assert!(!(app.check)(&outcome).unwrap().holds(), "element {element}");
+    }
+}
+
+#[test]
+fn particles_at_one_place_lie_in_each_others_wells() {
+    let directory = tempfile::tempdir().unwrap();
+    // Two at one place, softened: their potential energy is -m m / softening; a third at distance 3 of both.
+    let text = "mass,x,y,z,vx,vy,vz\n2,1,0,0,0,0,0\n3,1,0,0,0,0,0\n4,1,3,0,0,0,0\n";
+    let args = Args { softening: 4.0, steps: 1, dt: 0.0, ..csv(directory.path(), text) };
+    let found = numbers(&energies(&Runtime::new(Options::default()).unwrap(), &args, directory.path()));
+    assert_eq!(found[..2], [0.0, -(6.0 / 4.0 + 8.0 / 5.0 + 12.0 / 5.0)], "{found:?}");
+}
+
 #[test]
 fn blocks_of_blocks_equal_the_whole() {
     for seed in 0..60 {
         let mut rng = Rng::new(seed);
-        let args = args(*rng.pick(&[3, 300, 900]).unwrap(), rng.range(1, 4), 2);
+        let mut args = args(*rng.pick(&[3, 300, 900]).unwrap(), rng.range(1, 4), 2);
+        args.energies = (seed % 2 == 0).then(|| "unused.npy".into());
         let runtime = Runtime::new(Options::default()).unwrap();
         let job = args.prepare(&runtime).unwrap().job;
         let [whole, split] = testing::whole_and_split(&job, 1 + seed as usize % 3, seed).unwrap();

@@ -1,6 +1,8 @@
 //! The kernel: the same bits with every instruction set and however sources and targets are cut, and the values of a
 //! plain sum in double precision.
 
+use multigrain::prelude::{RawView, Shape, View, ViewMut};
+use multigrain_gravity::kernel::potential::wells;
 use multigrain_gravity::kernel::{GravityError, SPAN, accelerate, reference};
 use multigrain_simd::Isa;
 use proptest::prelude::*;
@@ -36,8 +38,57 @@ fn part(rows: &[f32], from: usize, to: usize) -> Vec<f32> {
     (0..3).flat_map(|d| rows[d * n + from..d * n + to].to_vec()).collect()
 }
 
+/// The wells of particles in each other, the sources cut at `middle` and the targets at `cut`.
+fn wells_of(isa: Isa, softening2: f64, rows: &[[f64; 7]], middle: usize, cut: usize) -> Vec<u64> {
+    let n = rows.len();
+    let flat: Vec<f64> = rows.concat();
+    let view = |from: usize, to: usize| {
+        let raw = RawView::dense(flat[7 * from..].as_ptr().cast_mut().cast(), Shape::new(&[1, (to - from) as u64, 7]));
+        // SAFETY: these rows of a vector that nobody writes.
+        unsafe { View::<f64, 3>::from_raw(&raw) }
+    };
+    let mut all = Vec::new();
+    for (from, to) in [(0, cut), (cut, n)].into_iter().filter(|(from, to)| from < to) {
+        let mut found = vec![0.0f64; 2 * (to - from)];
+        let raw = RawView::dense(found.as_mut_ptr().cast(), Shape::new(&[2, (to - from) as u64]));
+        // SAFETY: the whole vector, which nobody else uses.
+        let mut into = unsafe { ViewMut::<f64, 2>::from_raw(&raw) };
+        for (from_source, to_source) in [(0, middle), (middle, n)].into_iter().filter(|(from, to)| from < to) {
+            wells(isa, softening2, &view(from_source, to_source), &view(from, to), &mut into);
+        }
+        all.push(found);
+    }
+    let rows =
+        (0..2).flat_map(|row| all.iter().flat_map(move |part| part[row * part.len() / 2..][..part.len() / 2].iter()));
+    rows.map(|x| x.to_bits()).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn wells_depend_on_neither_instructions_nor_cuts(
+        (places, masses, _, softening2) in problem(), middle in 0usize..200, cut in 0usize..200,
+    ) {
+        let n = masses.len();
+        let place = |d: usize, i: usize| f64::from(places[d * n + i]);
+        let rows: Vec<[f64; 7]> =
+            (0..n).map(|i| [f64::from(masses[i]), place(0, i), place(1, i), place(2, i), 0.0, 0.0, 0.0]).collect();
+        let softening2 = f64::from(softening2);
+        let plain = wells_of(Isa::Scalar, softening2, &rows, 0, 0);
+        for isa in Isa::ALL.into_iter().filter(|isa| isa.is_supported()) {
+            prop_assert_eq!(&wells_of(isa, softening2, &rows, middle.min(n), cut.min(n)), &plain, "{}", isa);
+        }
+        for (i, target) in rows.iter().enumerate() {
+            let (mut depth, mut here) = (0.0, 0.0);
+            for source in &rows {
+                let r2: f64 = (1..4).map(|c| (source[c] - target[c]).powi(2)).sum();
+                if r2 > 0.0 { depth += source[0] / (r2 + softening2).sqrt() } else { here += source[0] }
+            }
+            let found = [f64::from_bits(plain[i]), f64::from_bits(plain[n + i])];
+            prop_assert!((found[0] - depth).abs() <= 1e-12 * depth && found[1] == here, "{:?}", found);
+        }
+    }
 
     #[test]
     fn every_instruction_set_gives_the_same_bits((sources, masses, targets, softening2) in problem()) {

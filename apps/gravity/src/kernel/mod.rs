@@ -26,6 +26,7 @@
 //!
 //! Without softening a pair at distance zero exerts no force, and so a particle none on itself.
 
+pub mod potential;
 mod span;
 mod vector;
 

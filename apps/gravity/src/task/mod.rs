@@ -7,6 +7,7 @@
 //! kick_drift    a                -> v += a dt/2, x += v dt, at = x, a = 0
 //! kick          a                -> v += a dt/2
 //! save          mass, x, v       -> snapshot
+//! clear, wells, sums                what a snapshot's energies and momentum are, when asked for (see `energy.rs`)
 //! advance       some steps of velocity Verlet: kick_drift, forces, kick for each of them
 //! ```
 //!
@@ -14,11 +15,13 @@
 //! so a block that has been brought into a memory is the block that the next step wants.
 
 mod advance;
+mod energy;
 mod forces;
 mod moves;
 mod state;
 
 pub use advance::Advance;
+pub use energy::{Clear, SUMS, Sums, Wells};
 pub use forces::Forces;
 pub use moves::{Kick, KickDrift};
 pub use state::{Load, Save};
