@@ -4,13 +4,14 @@ use crate::copy::copy;
 use crate::error::{CallName, EngineError, block_name};
 use crate::home::{Place, StoreLog};
 use crate::memory::{Memories, Staging};
+use crate::phase::Phase;
 use crate::run::Progress as RunProgress;
 use crate::tracing::{Issued, RecorderCell};
 use multigrain_plan::names::{Names, PlanNumbers};
 use multigrain_plan::{Body, ChildPlan, Op, Places, Plan, Slot};
 use multigrain_program::{LeafContext, RawView};
 use multigrain_store::{ArrayFile, Direction, Disk, StoreError, Ticket, TransferList};
-use multigrain_team::{Abort, ChainQueue, Progress, Team};
+use multigrain_team::{Abort, Progress, Team};
 use multigrain_trace::{Activity, Idleness, Kind, Recorder, Tick};
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -54,7 +55,8 @@ pub(crate) struct ChildAt {
 struct Shared<'p> {
     plan: &'p Plan,
     progress: Vec<Progress>,
-    queue: Option<ChainQueue>,
+    /// Where batches are claimed. Empty if every child keeps to its own steps.
+    phases: Vec<Phase>,
 }
 
 /// One child's state during one execution of a plan.
@@ -117,10 +119,10 @@ impl Interpreter<'_, '_> {
             } else {
                 Vec::new()
             },
-            queue: (plan.balanced && batches > 1).then(|| {
-                let lengths: SmallVec<[u32; 16]> = plan.children.iter().map(|c| c.batches.len() as u32).collect();
-                ChainQueue::new(&lengths)
-            }),
+            phases: match plan.balanced && batches > 1 {
+                true => (0..plan.phases()).map(|phase| Phase::new(plan, phase, self.team.spin())).collect(),
+                false => Vec::new(),
+            },
         };
         let each = self.memories.levels[plan.level + 1].workers_each;
         let since = self.moment();
@@ -212,21 +214,35 @@ impl Interpreter<'_, '_> {
     }
 
     fn steps<'p>(&self, shared: &Shared<'p>, state: &mut ChildState<'p>, places: &[Place<'_>]) -> Result<(), Ended> {
-        match &shared.queue {
-            None => {
-                let all = 0..state.steps.ops.len();
-                self.range(shared, state, all, places)
-            }
-            Some(queue) => {
-                while let Some((owner, batch)) = queue.claim(state.child) {
-                    let steps = &shared.plan.children[owner];
-                    let range = steps.batches[batch].clone();
-                    state.steps = steps;
-                    self.range(shared, state, range.start as usize..range.end as usize, places)?;
+        if shared.phases.is_empty() {
+            let all = 0..state.steps.ops.len();
+            return self.range(shared, state, all, places);
+        }
+        for (number, phase) in shared.phases.iter().enumerate() {
+            while let Some((owner, batch)) = phase.claim(state.child) {
+                let steps = &shared.plan.children[owner];
+                state.steps = steps;
+                let range = steps.batches[steps.phase(number).start as usize + batch].clone();
+                self.range(shared, state, range.start as usize..range.end as usize, places)?;
+                if phase.finished_one(state.child) {
+                    self.record_signal(state, number as u32 + 1);
+                    phase.over.signal();
                 }
-                Ok(())
+            }
+            // Who is done with the last phase has nothing to wait for but the join.
+            if number + 1 < shared.phases.len() {
+                let t = self.recorder(state.worker).start();
+                phase.over.wait_for(1, self.abort).map_err(|_| Ended)?;
+                let last = phase.last_child();
+                if last != state.child {
+                    let each = self.memories.levels[state.plan.level + 1].workers_each;
+                    let other = state.worker - state.child * each + last * each;
+                    let edge = state.plan.level as u16;
+                    self.recorder(state.worker).idle(t, edge, Idleness::Signal, other as u32, number as u32 + 1);
+                }
             }
         }
+        Ok(())
     }
 
     fn range(

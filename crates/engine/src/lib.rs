@@ -10,6 +10,7 @@ mod copy;
 mod error;
 mod home;
 mod memory;
+mod phase;
 mod run;
 mod tracing;
 

@@ -211,26 +211,23 @@ pub(crate) fn draft(
             signals: &signals,
             seen_outside: &seen,
         };
-        let (plans, balanced) = views(&problem, children, &call_seconds);
-        let busy = plans
-            .iter()
-            .map(|p| child_seconds(p, arrays, &call_seconds, facts.edge, children, facts.workers))
-            .fold(0.0, f64::max);
-        let mut chain_seconds = vec![0.0; placement.chains];
-        for (call, &time) in seconds.iter().enumerate() {
-            chain_seconds[placement.chain_of[call] as usize] += time;
-        }
-        let longest = chain_seconds.iter().copied().fold(0.0, f64::max);
-        let total = busy + if children > 1 { UNEVEN * longest } else { 0.0 };
+        let views = views(&problem, children, &call_seconds);
+        let total = views.seconds + if children > 1 { UNEVEN * views.longest_seconds } else { 0.0 };
         let copies: usize = dependence.uses.iter().map(|u| u.len()).sum();
-        let batches: usize = plans.iter().map(|p| p.batches.len()).sum();
+        let batches: usize = views.children.iter().map(|p| p.batches.len()).sum();
+        let phases = views.children.first().map_or(0, |p| p.phases.len());
+        let grouping = match (batches, phases) {
+            (0, _) => "every child keeps to its own calls".to_owned(),
+            (_, 1) => format!("{batches} batches that any child may take"),
+            _ => format!("{batches} batches in {phases} phases; within a phase any child may take them"),
+        };
         let report = |pass, summary| PassReport { pass, summary };
         reports.push(report("order", "the program's, chain after chain".into()));
         reports.push(report("copy elimination", format!("one address space: {copies} of {copies} copies are views")));
-        reports.push(report("grouping", format!("{batches} batches that any child may take")));
+        reports.push(report("grouping", grouping));
         return Ok(Draft {
-            children: plans,
-            balanced,
+            children: views.children,
+            balanced: views.balanced,
             seconds: total,
             traffic: Traffic::default(),
             capacity_bytes: 0,

@@ -1,7 +1,8 @@
 //! Pass "grouping": small calls become larger steps.
 //!
 //! In a shared address space a child that is done may take over work of its siblings. What is taken at once must be
-//! worth the hand-over, so consecutive chains are grouped into batches of a certain predicted time.
+//! worth the hand-over, so consecutive chains are grouped into batches of a certain predicted time. Batches that depend
+//! on each other come in phases.
 
 use crate::dependence::Dependence;
 use crate::placement::Placement;
@@ -12,18 +13,107 @@ use crate::staging::{Problem, Signals, wait_for_siblings};
 /// cores costs.
 const BATCH_SECONDS: f64 = 20e-6;
 
-/// Plans the children of an edge whose memories share one address space: no copies, only runs in order, and signals
-/// where a call on one child must follow a call on another. The second result says whether batches are independent.
-pub(crate) fn views(problem: &Problem<'_>, children: usize, seconds: &dyn Fn(usize) -> f64) -> (Vec<ChildPlan>, bool) {
-    let mut plans = vec![ChildPlan::default(); children];
-    let balanced = problem.placement.independent && children > 1;
-    let mut order = problem.order.to_vec();
-    if balanced {
-        order.sort_by_key(|&c| problem.placement.chain_of[c as usize]);
+/// Phases in which every child has as much to do cost nothing; so much longer may a plan be for them.
+const PHASES_COST: f64 = 1.02;
+
+/// What the children of an edge do whose memories share one address space.
+pub(crate) struct Views {
+    pub(crate) children: Vec<ChildPlan>,
+    /// Whether batches of one phase are independent, see [`crate::Plan::balanced`].
+    pub(crate) balanced: bool,
+    /// Predicted time in seconds, if nobody takes over anything.
+    pub(crate) seconds: f64,
+    /// What can be handed over least finely: the longest chain of each phase, added up, in seconds.
+    pub(crate) longest_seconds: f64,
+}
+
+/// Plans the children of an edge whose memories share one address space: no copies, only runs in order. Where that
+/// costs nothing, in phases: what depends on another chain comes in a later phase, and within a phase any child may
+/// take over batches of others. Otherwise children keep to their own, with signals where a call on one must follow a
+/// call on another.
+pub(crate) fn views(problem: &Problem<'_>, children: usize, seconds: &dyn Fn(usize) -> f64) -> Views {
+    let placement = problem.placement;
+    let mut load = vec![0.0; children];
+    let mut chain_seconds = vec![0.0; placement.chains];
+    for &call in problem.order {
+        let time = seconds(call as usize);
+        load[placement.child_of(call as usize)] += time;
+        chain_seconds[placement.chain_of[call as usize] as usize] += time;
     }
+    let alone = Views {
+        children: Vec::new(),
+        balanced: false,
+        seconds: load.into_iter().fold(0.0, f64::max),
+        longest_seconds: chain_seconds.into_iter().fold(0.0, f64::max),
+    };
+    if children > 1 {
+        let phases = phases(problem);
+        let phased = in_phases(problem, &phases, children, seconds);
+        if placement.independent || phased.seconds <= PHASES_COST * alone.seconds {
+            return phased;
+        }
+    }
+    Views { children: on_their_own(problem, children), ..alone }
+}
+
+/// The phase of each call: after those of the calls of other chains that it follows, and not before those of its own
+/// chain that come before it.
+fn phases(problem: &Problem<'_>) -> Vec<u32> {
+    let chain_of = &problem.placement.chain_of;
+    let mut phase = vec![0u32; problem.order.len()];
+    let mut of_chain = vec![0u32; problem.placement.chains];
+    for &call in problem.order {
+        let chain = chain_of[call as usize];
+        let mut mine = of_chain[chain as usize];
+        for p in &problem.dependence.predecessors[call as usize] {
+            mine = mine.max(phase[p.call as usize] + u32::from(chain_of[p.call as usize] != chain));
+        }
+        (phase[call as usize], of_chain[chain as usize]) = (mine, mine);
+    }
+    phase
+}
+
+fn in_phases(problem: &Problem<'_>, phase: &[u32], children: usize, seconds: &dyn Fn(usize) -> f64) -> Views {
+    let placement = problem.placement;
+    let part = |&call: &u32| (phase[call as usize], placement.chain_of[call as usize]);
+    let mut order = problem.order.to_vec();
+    // Stable: a chain keeps its order.
+    order.sort_by_key(part);
+    let mut views =
+        Views { children: vec![ChildPlan::default(); children], balanced: true, seconds: 0.0, longest_seconds: 0.0 };
+    for phase in order.chunk_by(|a, b| part(a).0 == part(b).0) {
+        let (mut load, mut longest) = (vec![0.0; children], 0.0f64);
+        // For each child, the batch that is being made: its time, and its first step.
+        let mut open: Vec<(f64, u32)> = views.children.iter().map(|plan| (0.0, plan.ops.len() as u32)).collect();
+        for chain in phase.chunk_by(|a, b| part(a) == part(b)) {
+            let child = placement.child_of(chain[0] as usize);
+            let (plan, (time, first)) = (&mut views.children[child], &mut open[child]);
+            plan.ops.extend(chain.iter().map(|&call| Op::Run { call, places: Places::Views }));
+            let chain_seconds: f64 = chain.iter().map(|&call| seconds(call as usize)).sum();
+            (load[child], longest) = (load[child] + chain_seconds, longest.max(chain_seconds));
+            *time += chain_seconds;
+            if *time >= BATCH_SECONDS {
+                let end = plan.ops.len() as u32;
+                plan.batches.push(*first..end);
+                (*time, *first) = (0.0, end);
+            }
+        }
+        for (plan, (_, first)) in views.children.iter_mut().zip(open) {
+            if (first as usize) < plan.ops.len() {
+                plan.batches.push(first..plan.ops.len() as u32);
+            }
+            plan.phases.push(plan.batches.len() as u32);
+        }
+        views.seconds += load.into_iter().fold(0.0, f64::max);
+        views.longest_seconds += longest;
+    }
+    views
+}
+
+fn on_their_own(problem: &Problem<'_>, children: usize) -> Vec<ChildPlan> {
+    let mut plans = vec![ChildPlan::default(); children];
     let mut waited = vec![vec![0; children]; children];
-    let mut batch: Vec<(f64, u32)> = vec![(0.0, 0); children];
-    for (at, &call) in order.iter().enumerate() {
+    for &call in problem.order {
         let child = problem.placement.child_of(call as usize);
         let plan = &mut plans[child];
         wait_for_siblings(problem, child, call, &mut waited[child], &mut plan.ops);
@@ -31,26 +121,8 @@ pub(crate) fn views(problem: &Problem<'_>, children: usize, seconds: &dyn Fn(usi
         if problem.signals.number[call as usize] != 0 {
             plan.ops.push(Op::Signal);
         }
-        if balanced {
-            let (time, first) = &mut batch[child];
-            *time += seconds(call as usize);
-            let chain = |c: u32| problem.placement.chain_of[c as usize];
-            let chain_ends = order.get(at + 1).is_none_or(|&next| chain(next) != chain(call));
-            if chain_ends && *time >= BATCH_SECONDS {
-                let end = plan.ops.len() as u32;
-                plan.batches.push(*first..end);
-                (*time, *first) = (0.0, end);
-            }
-        }
     }
-    if balanced {
-        for (plan, (_, first)) in plans.iter_mut().zip(batch) {
-            if (first as usize) < plan.ops.len() {
-                plan.batches.push(first..plan.ops.len() as u32);
-            }
-        }
-    }
-    (plans, balanced)
+    plans
 }
 
 /// Which calls signal, and as which number on their child.

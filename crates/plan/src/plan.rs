@@ -85,6 +85,18 @@ pub struct ChildPlan {
     /// Consecutive steps that other children may take over, as ranges of `ops` (only in plans with
     /// [`Plan::balanced`]).
     pub batches: Vec<std::ops::Range<u32>>,
+    /// For each phase, the end of its batches in `batches`. Of all children a plan has as many phases; with none of
+    /// them listed, all batches are one phase.
+    pub phases: Vec<u32>,
+}
+
+impl ChildPlan {
+    /// The batches of a phase.
+    pub fn phase(&self, phase: usize) -> std::ops::Range<u32> {
+        let first = if phase == 0 { 0 } else { self.phases.get(phase - 1).copied().unwrap_or(0) };
+        let end = self.phases.get(phase).copied().unwrap_or(self.batches.len() as u32);
+        first.min(end)..end
+    }
 }
 
 /// What a child does to execute a call of one shape.
@@ -160,6 +172,11 @@ pub(crate) fn temporary_bytes(arrays: &[ArrayDecl]) -> u64 {
 }
 
 impl Plan {
+    /// How many phases the batches of a balanced plan have.
+    pub fn phases(&self) -> usize {
+        self.children.iter().map(|child| child.phases.len()).max().unwrap_or(0).max(1)
+    }
+
     /// For the plan of a call: the arrays that are no arguments of it.
     pub fn temporaries(&self) -> &[ArrayDecl] {
         let given = self.arrays.iter().position(|a| a.role == Role::Temporary).unwrap_or(self.arrays.len());
@@ -216,8 +233,8 @@ pub struct Plan {
     pub classes: Vec<CallClass>,
     /// What each child does.
     pub children: Vec<ChildPlan>,
-    /// Whether batches are independent of each other, so that a child that is done may take over batches of others
-    /// (in a shared address space only).
+    /// Whether the batches of one phase are independent of each other, so that a child that is done may take over
+    /// batches of others (in a shared address space only). A phase begins when all batches of the one before are done.
     pub balanced: bool,
     /// What the passes report.
     pub passes: Vec<PassReport>,

@@ -50,6 +50,7 @@ fn staged() -> Plan {
             places: vec![0, 1],
             staging_bytes: 80,
             batches: vec![],
+            phases: vec![],
         },
         ChildPlan {
             ops: vec![
@@ -73,6 +74,7 @@ fn staged() -> Plan {
             places: vec![0, 1, 2, 3],
             staging_bytes: 96,
             batches: vec![],
+            phases: vec![],
         },
     ];
     (plan.capacity_bytes, plan.total_bytes) = (96, 96);
@@ -260,6 +262,16 @@ fn batches_are_independent() {
     assert_problem!(wrong_in(balanced(all(), [vec![0..1, 1..3], vec![]]), none), Problem::Race { .. });
     assert_problem!(wrong_in(balanced(all(), [vec![0..1], vec![]]), none), Problem::NoBatch);
     assert_problem!(wrong_in(balanced(all(), [vec![0..1, 2..3], vec![]]), none), Problem::BatchRange { batch: 1, .. });
+    let phased = |ends: [Vec<u32>; 2]| {
+        let mut plan = balanced(all(), [vec![0..1, 1..3], vec![]]);
+        plan.children.iter_mut().zip(ends).for_each(|(child, ends)| child.phases = ends);
+        plan
+    };
+    checked(&phased([vec![1, 2], vec![0, 0]])).unwrap();
+    assert_problem!(wrong_in(phased([vec![0, 2], vec![0, 0]]), none), Problem::Race { .. });
+    for wrong in [[vec![1, 2], vec![0]], [vec![1, 1], vec![0, 0]], [vec![2, 1, 2], vec![0; 3]], [vec![1, 2], vec![]]] {
+        assert_problem!(wrong_in(phased(wrong), none), Problem::Phases { .. });
+    }
     let signals = [vec![run(0), run(1), Op::Signal], vec![]];
     assert_problem!(wrong_in(balanced(signals, one()), none), Problem::NotMovable { .. });
 }

@@ -20,6 +20,8 @@ use std::ops::Range;
 struct Thread {
     child: usize,
     steps: Range<usize>,
+    /// Of a batch: it comes after all batches of the phases before.
+    phase: u32,
 }
 
 /// What lies in a slot.
@@ -78,7 +80,10 @@ pub(super) fn execute(scope: &Scope<'_>, transfers: &[Transfers]) -> Result<Coun
         transfers,
         parent: vec![0; cells.len()],
         history: History::new(cells.len()),
-        clocks: Clocks::new(threads.len(), !plan.balanced),
+        clocks: match plan.balanced {
+            true => Clocks::in_phases(threads.iter().map(|thread| thread.phase).collect()),
+            false => Clocks::new(threads.len()),
+        },
         threads,
         stays: plan.children.iter().map(|c| vec![Stay::default(); c.slots.len()]).collect(),
         live: vec![BTreeMap::new(); plan.children.len()],
@@ -92,13 +97,24 @@ pub(super) fn execute(scope: &Scope<'_>, transfers: &[Transfers]) -> Result<Coun
 }
 
 fn children(plan: &Plan) -> Vec<Thread> {
-    plan.children.iter().enumerate().map(|(child, c)| Thread { child, steps: 0..c.ops.len() }).collect()
+    plan.children.iter().enumerate().map(|(child, c)| Thread { child, steps: 0..c.ops.len(), phase: 0 }).collect()
 }
 
-/// The batches of a balanced plan: they cover all steps, and each step can be executed by any child.
+/// The batches of a balanced plan: they cover all steps, and each step can be executed by any child. Phases cover all
+/// batches. In the order of the phases.
 fn batches(plan: &Plan) -> Result<Vec<Thread>, CheckError> {
     let mut threads = Vec::new();
+    let phases = plan.phases();
     for (number, child) in plan.children.iter().enumerate() {
+        let (listed, batches) = (child.phases.len(), child.batches.len());
+        let covered = match child.phases.last() {
+            None => phases == 1,
+            Some(&end) => listed == phases && child.phases.is_sorted() && end as usize == batches,
+        };
+        if !covered {
+            let problem = Problem::Phases { found: child.phases.clone(), expected: phases, batches };
+            return Err(CheckError::new(plan, problem).of_child(number));
+        }
         let mut end = 0;
         for (batch, range) in child.batches.iter().enumerate() {
             if range.start != end || range.end < range.start || range.end as usize > child.ops.len() {
@@ -107,7 +123,8 @@ fn batches(plan: &Plan) -> Result<Vec<Thread>, CheckError> {
                 return Err(CheckError::new(plan, problem).of_child(number));
             }
             end = range.end;
-            threads.push(Thread { child: number, steps: range.start as usize..range.end as usize });
+            let phase = child.phases.partition_point(|&end| end as usize <= batch) as u32;
+            threads.push(Thread { child: number, steps: range.start as usize..range.end as usize, phase });
         }
         if (end as usize) < child.ops.len() {
             return Err(CheckError::new(plan, Problem::NoBatch).at(plan, number, end as usize));
@@ -122,6 +139,7 @@ fn batches(plan: &Plan) -> Result<Vec<Thread>, CheckError> {
             return Err(CheckError::new(plan, Problem::NotMovable { step: does }).at(plan, number, step));
         }
     }
+    threads.sort_by_key(|thread| thread.phase);
     Ok(threads)
 }
 
@@ -131,7 +149,7 @@ impl Execution<'_> {
         loop {
             let (mut progress, mut blocked) = (false, Vec::new());
             for (thread, at) in at.iter_mut().enumerate() {
-                let Thread { child, ref steps } = self.threads[thread];
+                let Thread { child, ref steps, .. } = self.threads[thread];
                 let end = steps.end;
                 while *at < end {
                     let step = *at;

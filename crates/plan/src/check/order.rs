@@ -1,7 +1,7 @@
 //! Who accessed which cell of the parent memory, and whether one access comes before another in every execution.
 //!
-//! Threads are what executes steps in order: the children or, in a balanced plan, the batches. The order between
-//! threads is kept in vector clocks (Fidge 1988, Mattern 1989): entry `t` of a thread's clock says how many steps of
+//! Threads are what executes steps in order: the children or, in a balanced plan, the batches, which come in phases. The
+//! order between children is kept in vector clocks (Fidge 1988, Mattern 1989): entry `t` of a thread's clock says how many steps of
 //! thread `t` are complete wherever this thread stands. For each cell only the last write and the reads since are
 //! kept (Flanagan and Freund 2009): whatever was before them comes before them.
 
@@ -21,18 +21,25 @@ const NOBODY: Point = Point { thread: u32::MAX, end: 0 };
 
 /// What the threads know of each other.
 pub(super) struct Clocks {
-    /// Shared with the signals given since it last changed. Empty when threads never wait for each other.
+    /// Shared with the signals given since it last changed. Empty when threads come in phases.
     known: Vec<Rc<Vec<u32>>>,
     /// For each thread and each of its signals: the step, and what it knew.
     signals: Vec<Vec<(u32, Rc<Vec<u32>>)>>,
+    /// The phase of each thread, which comes after all threads of the phases before. Empty when threads wait for each
+    /// other.
+    phases: Vec<u32>,
 }
 
 impl Clocks {
-    /// `waits`: whether the threads may wait for each other.
-    pub(super) fn new(threads: usize, waits: bool) -> Clocks {
-        let threads = if waits { threads } else { 0 };
+    /// Of threads that wait for each other's signals.
+    pub(super) fn new(threads: usize) -> Clocks {
         let nothing = Rc::new(vec![0; threads]);
-        Clocks { known: vec![nothing; threads], signals: vec![Vec::new(); threads] }
+        Clocks { known: vec![nothing; threads], signals: vec![Vec::new(); threads], phases: Vec::new() }
+    }
+
+    /// Of threads that never wait, each in a phase.
+    pub(super) fn in_phases(phases: Vec<u32>) -> Clocks {
+        Clocks { known: Vec::new(), signals: Vec::new(), phases }
     }
 
     pub(super) fn signal(&mut self, thread: usize, step: u32) {
@@ -59,6 +66,10 @@ impl Clocks {
     fn is_over(&self, access: Point, thread: u32, step: u32) -> bool {
         if access.thread == thread {
             return access.end < step;
+        }
+        if let (Some(earlier), Some(mine)) = (self.phases.get(access.thread as usize), self.phases.get(thread as usize))
+        {
+            return earlier < mine;
         }
         self.known.get(thread as usize).is_some_and(|known| known[access.thread as usize] > access.end)
     }
@@ -124,7 +135,7 @@ mod tests {
 
     #[test]
     fn order_passes_on_through_a_third_thread() {
-        let mut clocks = Clocks::new(3, true);
+        let mut clocks = Clocks::new(3);
         let mut history = History::new(1);
         let access = |thread, end| Point { thread, end };
         assert!(history.access(&clocks, 0, access(0, 3), 1, Direction::Store).is_ok());
@@ -140,8 +151,19 @@ mod tests {
     }
 
     #[test]
+    fn threads_of_one_phase_are_not_ordered() {
+        let clocks = Clocks::in_phases(vec![0, 0, 1]);
+        let mut history = History::new(1);
+        let access = |thread, step| Point { thread, end: step };
+        assert!(history.access(&clocks, 0, access(0, 0), 0, Direction::Store).is_ok());
+        assert!(history.access(&clocks, 0, access(1, 9), 9, Direction::Fetch).is_err_and(|e| e.writes));
+        assert!(history.access(&clocks, 0, access(2, 1), 1, Direction::Store).is_ok());
+        assert!(history.access(&clocks, 0, access(1, 9), 9, Direction::Fetch).is_err(), "a phase before");
+    }
+
+    #[test]
     fn a_transfer_is_over_when_awaited_not_when_issued() {
-        let mut clocks = Clocks::new(2, true);
+        let mut clocks = Clocks::new(2);
         let mut history = History::new(1);
         assert!(history.access(&clocks, 0, Point { thread: 0, end: 5 }, 1, Direction::Store).is_ok());
         clocks.signal(0, 3);

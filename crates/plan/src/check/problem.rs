@@ -366,6 +366,18 @@ pub enum Problem {
         /// Number of steps.
         steps: usize,
     },
+    /// Phases that are not those of the other children, or not of all batches.
+    #[error(
+        "its phases end at batches {found:?}, but there are {expected} phases, and the last ends at batch {batches}"
+    )]
+    Phases {
+        /// Where the child's phases end.
+        found: Vec<u32>,
+        /// How many phases the plan has.
+        expected: usize,
+        /// How many batches the child has.
+        batches: usize,
+    },
     /// A step after the last batch.
     #[error("is in no batch, but the plan is balanced")]
     NoBatch,

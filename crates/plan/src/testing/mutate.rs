@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Does one kind of damage, or nothing where the plan offers no place for it; says what it did.
 type Damage = fn(&mut Plan, &mut Rng) -> Option<String>;
 
-const DAMAGES: [Damage; 29] = [
+const DAMAGES: [Damage; 30] = [
     transfers::drop_fetch,
     transfers::await_fetch_late,
     transfers::drop_store,
@@ -37,6 +37,7 @@ const DAMAGES: [Damage; 29] = [
     calls::swap_dependent,
     calls::wrong_class,
     calls::cut_batch,
+    calls::join_phases,
     calls::drop_waits,
     calls::drop_signal,
     calls::signal_early,

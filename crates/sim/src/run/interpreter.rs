@@ -31,6 +31,8 @@ pub(super) enum Event {
     Go(u32),
     /// What a child waited for, a signal of another, has reached it.
     Signalled(u32),
+    /// What a child waited for, the end of a phase, has reached it.
+    PhaseBegun(u32),
     /// A transfer of a child is complete.
     Moved { frame: u32, transfer: u32 },
     /// What a leaf touches has come through its memory.
@@ -156,6 +158,15 @@ impl<'p> Interpreter<'p> {
                 let (worker, since, edge) = (frame.worker, frame.since, frame.plan.level);
                 let now = self.now();
                 self.idle(worker, since, now, edge, Idleness::Signal, other, signals);
+                self.steps(id);
+            }
+            Event::PhaseBegun(id) => {
+                let frame = self.frames[id as usize].as_ref().expect("it waits");
+                let (execution, worker, since, edge) = (frame.execution, frame.worker, frame.since, frame.plan.level);
+                let at = self.execution(execution);
+                let (last, phase) = (at.last, at.phase as u32);
+                let now = self.now();
+                self.idle(worker, since, now, edge, Idleness::Signal, last, phase);
                 self.steps(id);
             }
             Event::Moved { frame, transfer } => self.moved(frame, transfer),

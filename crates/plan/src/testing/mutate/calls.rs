@@ -45,7 +45,13 @@ pub(super) fn cut_batch(plan: &mut Plan, rng: &mut Rng) -> Option<String> {
     if !plan.balanced {
         return None;
     }
-    let (earlier, later) = dependent(plan, rng, |a, b| a.0 == b.0 && a.1 < b.1)?;
+    // Batches of other phases are ordered anyway.
+    let frozen = plan.clone();
+    let together = |a: (usize, usize), b: (usize, usize)| {
+        let both = |batch: &std::ops::Range<u32>| batch.contains(&(a.1 as u32)) && batch.contains(&(b.1 as u32));
+        a.0 == b.0 && a.1 < b.1 && frozen.children[a.0].batches.iter().any(both)
+    };
+    let (earlier, later) = dependent(plan, rng, together)?;
     let runs = runs(plan);
     let (child, cut) = (runs[earlier].0, runs[later].1 as u32);
     let batches = &mut plan.children[child].batches;
@@ -53,7 +59,29 @@ pub(super) fn cut_batch(plan: &mut Plan, rng: &mut Rng) -> Option<String> {
     let rest = cut..batches[at].end;
     batches[at].end = cut;
     batches.insert(at + 1, rest);
+    let phases = &mut plan.children[child].phases;
+    phases.iter_mut().filter(|end| **end as usize > at).for_each(|end| *end += 1);
     Some(format!("child {child}: a batch cut at step {cut}, between calls {earlier} and {later}"))
+}
+
+/// Makes one phase of several, between a call and another that reads its output.
+pub(super) fn join_phases(plan: &mut Plan, rng: &mut Rng) -> Option<String> {
+    let phases = plan.phases();
+    if !plan.balanced || phases < 2 {
+        return None;
+    }
+    let at = |plan: &Plan, (child, step): (usize, usize)| {
+        let child = &plan.children[child];
+        let batch = child.batches.iter().position(|b| b.contains(&(step as u32)))?;
+        Some(child.phases.partition_point(|&end| end as usize <= batch))
+    };
+    let of = |plan: &Plan, step| at(plan, step).unwrap_or(phases);
+    let frozen = plan.clone();
+    let (earlier, later) = dependent(plan, rng, |a, b| of(&frozen, a) < of(&frozen, b))?;
+    let runs = runs(plan);
+    let (first, last) = (of(plan, runs[earlier]), of(plan, runs[later]));
+    plan.children.iter_mut().for_each(|child| drop(child.phases.drain(first..last)));
+    Some(format!("phases {first} to {last} joined, with calls {earlier} and {later} in them"))
 }
 
 /// Removes all waits of a child that reads what another child writes.

@@ -22,8 +22,28 @@ pub(super) struct Execution<'p> {
     pub(super) signals: Vec<u32>,
     /// Children that wait for signals: frame, whose, how many.
     pub(super) waiting: Vec<(u32, u32, u32)>,
-    /// For each child, batches that nobody has claimed, from front to back.
+    /// The phase whose batches are claimed.
+    pub(super) phase: usize,
+    /// For each child, batches of it that nobody has claimed, from front to back.
     pub(super) queue: Vec<Range<u32>>,
+    /// Batches of it that are not done.
+    pub(super) unfinished: usize,
+    /// The worker that finished the last batch of the phase before.
+    pub(super) last: usize,
+    /// Children that wait for its end.
+    pub(super) between: Vec<u32>,
+}
+
+impl Execution<'_> {
+    /// Begins a phase, or the next one in which there is anything to do.
+    fn begin_phase(&mut self, phase: usize) {
+        let rest = self.facts.phases.iter().enumerate().skip(phase);
+        let next = rest.clone().find(|(_, batches)| batches.iter().any(|batches| !batches.is_empty()));
+        if let Some((phase, batches)) = next.or(rest.last()) {
+            (self.phase, self.queue) = (phase, batches.clone());
+            self.unfinished = batches.iter().map(Range::len).sum();
+        }
+    }
 }
 
 /// One child in one execution.
@@ -44,6 +64,8 @@ pub(super) struct Frame<'p> {
     pub(super) awaits: Option<u32>,
     /// Everything is done but its transfers.
     pub(super) ends: bool,
+    /// It executes a batch that it claimed.
+    pub(super) in_batch: bool,
     pub(super) begun: Time,
     /// When what it is doing, or waiting for, began.
     pub(super) since: Time,
@@ -81,8 +103,13 @@ impl<'p> Interpreter<'p> {
             left: if only.is_some() { 1 } else { children },
             signals: vec![0; children],
             waiting: Vec::new(),
-            queue: facts.batches.iter().map(|batches| 0..*batches).collect(),
+            phase: 0,
+            queue: Vec::new(),
+            unfinished: 0,
+            last: worker,
+            between: Vec::new(),
         });
+        self.execution(execution).begin_phase(0);
         let each = self.each[plan.level + 1];
         let mut frame_of = |child: usize, worker: usize| {
             let id = self.free_frames.pop().unwrap_or_else(|| {
@@ -91,7 +118,7 @@ impl<'p> Interpreter<'p> {
             });
             let steps = &plan.children[child];
             // Where batches are claimed, there are no other steps.
-            let ops = if facts.batches.is_empty() { 0..steps.ops.len() } else { 0..0 };
+            let ops = if facts.phases.is_empty() { 0..steps.ops.len() } else { 0..0 };
             self.frames[id as usize] = Some(Frame {
                 execution,
                 plan,
@@ -105,6 +132,7 @@ impl<'p> Interpreter<'p> {
                 moving: 0,
                 awaits: None,
                 ends: false,
+                in_batch: false,
                 begun: now,
                 since: now,
                 call: 0,
@@ -127,9 +155,14 @@ impl<'p> Interpreter<'p> {
 
     /// A child has no more steps: its next batch, its own or another's, or the end of its part.
     pub(super) fn claim(&mut self, id: u32) -> Option<u32> {
+        let now = self.now();
         let frame = self.frames[id as usize].as_mut().expect("a child that claims is in use");
         let execution = frame.execution;
         let (child, plan) = (frame.child, frame.plan);
+        if std::mem::take(&mut frame.in_batch) {
+            self.batch_done(id);
+        }
+        let frame = self.frames[id as usize].as_mut().expect("a child that claims is in use");
         let queue = &mut self.executions[execution as usize].as_mut().expect("its children are not done").queue;
         let owners = queue.len();
         let claimed = match queue.get_mut(child).and_then(Iterator::next) {
@@ -143,7 +176,14 @@ impl<'p> Interpreter<'p> {
             frame.steps = &plan.children[owner];
             let batch = &frame.steps.batches[batch as usize];
             frame.ops = batch.start as usize..batch.end as usize;
+            frame.in_batch = true;
             return Some(id);
+        }
+        let at = self.executions[execution as usize].as_mut().expect("its children are not done");
+        if at.phase + 1 < at.facts.phases.len() {
+            frame.since = now;
+            at.between.push(id);
+            return None;
         }
         if frame.moving > 0 {
             frame.ends = true;
@@ -165,6 +205,28 @@ impl<'p> Interpreter<'p> {
         let latency = self.hardware.above(plan.level + 1).latency;
         self.sim.after(latency, Event::Joined(execution));
         None
+    }
+
+    /// A child has done a batch. With the last of a phase the next begins, and whoever waits for it learns so.
+    fn batch_done(&mut self, id: u32) {
+        let now = tick(self.now());
+        let frame = self.frames[id as usize].as_ref().expect("it did a batch");
+        let (worker, child, plan) = (frame.worker, frame.child as u32, frame.plan);
+        let at = self.executions[frame.execution as usize].as_mut().expect("its children are not done");
+        at.unfinished -= 1;
+        if at.unfinished > 0 || at.phase + 1 >= at.facts.phases.len() {
+            return;
+        }
+        at.last = worker;
+        at.begin_phase(at.phase + 1);
+        let latency = self.hardware.above(plan.level + 1).latency;
+        for waits in at.between.drain(..) {
+            self.sim.after(latency, Event::PhaseBegun(waits));
+        }
+        if self.names.is_some() {
+            let number = at.phase as u32;
+            self.recorders[worker].interval(Kind::Signal, now, now, plan.level as u16, child, number, 0);
+        }
     }
 
     /// An execution is over; gives the child whose call it was.

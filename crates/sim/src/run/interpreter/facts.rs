@@ -5,13 +5,14 @@ use multigrain_machine::Driver;
 use multigrain_plan::{Body, CallClass, Plan};
 use multigrain_program::Region;
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// Of one plan.
 pub(super) struct Facts {
     /// For each class of calls, what its leaf costs.
     pub(super) costs: Vec<Option<LeafCost>>,
-    /// For each child of a plan whose batches any child may take, how many there are.
-    pub(super) batches: Vec<u32>,
+    /// For each phase of a plan whose batches any child may take, those of each child.
+    pub(super) phases: Vec<Vec<Range<u32>>>,
     /// The only child that has work, if the others are not woken for it.
     pub(super) only: Option<usize>,
     /// For each array, whether no element of it is used by two children.
@@ -25,20 +26,20 @@ impl Facts {
             Body::Inner(_) => None,
         };
         let children = plan.children.len();
-        let batches: Vec<u32> = plan.children.iter().map(|child| child.batches.len() as u32).collect();
-        let several = batches.iter().sum::<u32>() > 1;
+        let several = plan.children.iter().map(|child| child.batches.len()).sum::<usize>() > 1;
         let mut busy = (0..children).filter(|child| !plan.children[*child].ops.is_empty());
         let only = match (busy.next(), busy.next()) {
             _ if children == 1 => Some(0),
             (Some(only), None) if plan.balanced && !several => Some(only),
             _ => None,
         };
-        let batches = if plan.balanced && several { batches } else { Vec::new() };
+        let phase = |phase| plan.children.iter().map(|child| child.phase(phase)).collect();
+        let phases = if plan.balanced && several { (0..plan.phases()).map(phase).collect() } else { Vec::new() };
         let divided = match plan.driver {
             Driver::Mpi => divided(plan),
             _ => vec![false; plan.arrays.len()],
         };
-        Facts { costs: plan.classes.iter().map(cost).collect(), batches, only, divided }
+        Facts { costs: plan.classes.iter().map(cost).collect(), phases, only, divided }
     }
 }
 
