@@ -127,14 +127,14 @@ fn energies_of_an_interrupted_run_are_those_of_a_whole_one() {
     let job = args.prepare(&runtime).unwrap().job;
     runtime.run(&job, settings(false)).unwrap();
     let expected = [&out, &sums].map(|path| std::fs::read(path).unwrap());
-    [&out, &sums].map(|path| std::fs::remove_file(path).unwrap());
+    [&out, &sums].into_iter().for_each(|path| std::fs::remove_file(path).unwrap());
     for k in 1..8 {
         let runtime = small(directory.path(), Some(Arc::new(DieAt { n: k * count.operations() / 8 })));
         assert!(runtime.run(&job, settings(false)).is_err(), "killed at {k} of 8");
         drop(runtime);
         small(directory.path(), None).run(&job, settings(true)).unwrap();
         assert!([&out, &sums].map(|path| std::fs::read(path).unwrap()) == expected, "killed at {k} of 8");
-        [&out, &sums].map(|path| std::fs::remove_file(path).unwrap());
+        [&out, &sums].into_iter().for_each(|path| std::fs::remove_file(path).unwrap());
     }
 }
 

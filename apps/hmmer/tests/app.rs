@@ -6,7 +6,7 @@ mod support;
 use multigrain::app::Application;
 use multigrain::prelude::*;
 use multigrain::rooms::store::{Faults, Operation, OperationKind, Verdict};
-use multigrain::rooms::trace::{Kind, Spill, Trace};
+use multigrain::rooms::trace::{Kind, Record, Spill, Trace};
 use multigrain::testing;
 use multigrain_hmmer::app::Args;
 use multigrain_hmmer::domain::{Bound, Finder};
@@ -81,7 +81,7 @@ fn a_trace_tells_both_stages() {
     spill.publish().unwrap();
     let trace = Trace::load(&path).unwrap();
     let task = trace.header.tasks.iter().position(|task| task == "hmmer-domains").unwrap();
-    let (later, run): (Vec<_>, Vec<_>) = trace
+    let (later, run): (Vec<&Record>, Vec<&Record>) = trace
         .records
         .iter()
         .filter(|record| record.kind == Kind::Leaf)
