@@ -5,6 +5,7 @@ use multigrain::app::Application;
 use multigrain::prelude::*;
 use multigrain::rooms::plan::testing::Rng;
 use multigrain::rooms::store::faults::{Count, DieAt, FailAt, Faults};
+use multigrain::rooms::store::npy;
 use multigrain::{MachineChoice, testing};
 use multigrain_gravity::app::Args;
 use std::path::Path;
@@ -95,7 +96,7 @@ fn energies(runtime: &Runtime, args: &Args, directory: &Path) -> Vec<u8> {
     assert!(checked.holds(), "{checked:?}");
     let bytes = std::fs::read(&path).unwrap();
     std::fs::remove_file(path).unwrap();
-    bytes[128..].to_vec()
+    bytes[npy::DATA_OFFSET_BYTES as usize..].to_vec()
 }
 
 #[test]
@@ -149,7 +150,7 @@ fn wrong_energies_fail_the_check() {
         let outcome = runtime.run(&app.job, Settings::default()).unwrap();
         assert!((app.check)(&outcome).unwrap().holds());
         let mut content = std::fs::read(&sums).unwrap();
-        let at = 128 + 8 * element;
+        let at = npy::DATA_OFFSET_BYTES as usize + 8 * element;
         let value = f64::from_le_bytes(content[at..at + 8].try_into().unwrap());
         content[at..at + 8].copy_from_slice(&(value + 1e-6).to_le_bytes());
         std::fs::write(&sums, content).unwrap();
