@@ -74,9 +74,10 @@ fn plain(softening2: f64, sources: &View<'_, f64, 3>, targets: &View<'_, f64, 3>
                 let (dx, dy, dz) = (x - at[0][lane], y - at[1][lane], z - at[2][lane]);
                 let r2 = dx * dx + dy * dy + dz * dz;
                 let here = r2 == 0.0;
-                // Without a distance there is nothing to divide by.
-                let distance = if here { 1.0 } else { (r2 + softening2).sqrt() };
-                depth[lane] += (if here { 0.0 } else { mass }) / distance;
+                // Without a distance there is nothing to divide by. The choice comes before the root, so that it is one
+                // of vectors.
+                let squared = if here { 1.0 } else { r2 + softening2 };
+                depth[lane] += (if here { 0.0 } else { mass }) / squared.sqrt();
                 coincident[lane] += if here { mass } else { 0.0 };
             }
         }
