@@ -50,7 +50,7 @@ pub struct Args {
     /// File for the snapshots: .npy (snapshots x n x 7 of float64), or bare float64 under any other name
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// File for the energies and the momentum of every snapshot, computed on the way at the price of half a dozen steps
+    /// File for the energies and the momentum of every snapshot, computed on the way at the price of some six steps
     /// each: .npy (snapshots x 6 of float64: kinetic energy, potential energy, momentum along x, y, z, sum of the absolute
     /// values of the momenta), or bare float64 under any other name
     #[arg(long, value_name = "FILE")]
