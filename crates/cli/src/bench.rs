@@ -80,8 +80,12 @@ pub(crate) enum Name {
     Sim,
     /// Switches, off-loads and shared loops of strands; oneTBB, libgomp, rayon; searches in miniature under each policy
     Strands,
-    /// Maximum-likelihood trees: kernels beside BEAGLE, one search and bootstraps beside RAxML and IQ-TREE
-    Phylo,
+    /// Likelihood kernels of trees; BEAGLE
+    PhyloKernels,
+    /// One search for a maximum-likelihood tree; RAxML, IQ-TREE
+    PhyloSearch,
+    /// Bootstraps of a maximum-likelihood tree; RAxML, IQ-TREE
+    PhyloBootstraps,
     /// Published figures beside simulated ones, and their figures drawn; only when it is named
     Papers,
     /// How two applications and a thousand bootstraps scale on larger machines, in virtual time; only when it is named
@@ -125,7 +129,7 @@ pub(crate) struct BenchArgs {
     /// Profile of the row hmmer, instead of a generated one
     #[arg(long, value_name = "FILE")]
     profile: Option<PathBuf>,
-    /// Alignment of the searches of phylo and multigrain, instead of generated ones
+    /// Alignment of the rows phylo-search, phylo-bootstraps and multigrain, instead of generated ones
     #[arg(long, value_name = "FILE")]
     alignment: Option<PathBuf>,
     /// Database of the row hmmer, instead of a generated one
@@ -189,7 +193,9 @@ impl Bench<'_> {
             Name::Collectives => collectives::collectives(self),
             Name::Sim => sim::sim(self),
             Name::Strands => strands::strands(self),
-            Name::Phylo => trees::trees(self),
+            Name::PhyloKernels => trees::kernels(self),
+            Name::PhyloSearch => trees::search(self),
+            Name::PhyloBootstraps => trees::bootstraps(self),
         }
     }
 }

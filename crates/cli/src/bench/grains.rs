@@ -57,14 +57,10 @@ fn measure(bench: &Bench<'_>, source: &Source, searches: usize, all: &[Policy]) 
             }
         }
     }
-    let median = |mut all: Vec<f64>| {
-        all.sort_by(f64::total_cmp);
-        all[all.len() / 2]
-    };
     let measured = all.iter().zip(seconds).zip(statistics).map(|((&policy, seconds), statistics)| Measured {
         policy,
         searches,
-        seconds: median(seconds),
+        seconds: super::row::median(&seconds).unwrap_or(f64::NAN),
         statistics,
     });
     Ok(measured.collect())

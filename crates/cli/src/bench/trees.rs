@@ -31,7 +31,7 @@ const SIZE_QUICK: (usize, usize) = (8, 300);
 /// A turn of a peer takes up to minutes.
 const ROUNDS_MAX: u32 = 3;
 /// Replicates of a turn.
-const REPLICATES: (u64, u64) = (20, 2);
+const REPLICATES: (u64, u64) = (5, 2);
 /// More than the problem of the kernels takes, as text.
 const PROBLEM_BYTES: u64 = 16 << 20;
 
@@ -39,18 +39,16 @@ fn failed(error: impl std::fmt::Display) -> Failure {
     Failure::Run(error.to_string())
 }
 
-/// All rows.
-pub(crate) fn trees(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
+/// DNA and proteins.
+pub(crate) fn kernels(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
     Ok(vec![
-        kernels(bench, "phylo-kernels-dna", DNA, 1000)?,
-        kernels(bench, "phylo-kernels-protein", "LG+G4{0.5}", 300)?,
-        search(bench)?,
-        bootstraps(bench)?,
+        traversal(bench, "phylo-kernels-dna", DNA, 1000)?,
+        traversal(bench, "phylo-kernels-protein", "LG+G4{0.5}", 300)?,
     ])
 }
 
 /// One traversal of a tree (transition matrices, all vectors, the log-likelihood) on one thread, by pattern and inner node.
-fn kernels(bench: &Bench<'_>, name: &str, model: &str, sites: usize) -> Result<Row, Failure> {
+fn traversal(bench: &Bench<'_>, name: &str, model: &str, sites: usize) -> Result<Row, Failure> {
     let (taxa, sites) = (bench.size(KERNEL_TAXA as u64, 8) as usize, bench.size(sites as u64, 40) as usize);
     let Generated { alignment, tree, model, data_type } = generated(model, taxa, sites)?;
     let patterns = Patterns::new(&alignment, 0..alignment.sites(), data_type);
@@ -76,7 +74,7 @@ fn kernels(bench: &Bench<'_>, name: &str, model: &str, sites: usize) -> Result<R
     std::fs::write(&file, problem(&patterns, &model, &tree)).map_err(failed)?;
     let options = [("problem", file.display().to_string()), ("calls", CALLS.to_string())];
     let mut peers = [Contender::start(bench, "beagle", "BEAGLE", &options)];
-    let ours = alternate(bench, Name::Phylo, bench.args.rounds, &mut [turn], &mut peers)?.concat();
+    let ours = alternate(bench, Name::PhyloKernels, bench.args.rounds, &mut [turn], &mut peers)?.concat();
     let mut notes = vec![format!(
         "{data_type}, {taxa} taxa, {} patterns, four categories, double precision, {isa}, one thread: matrices, all \
          vectors, log-likelihood; for one pattern and inner node",
@@ -170,7 +168,7 @@ fn peers(bench: &Bench<'_>, source: &Source, threads: usize, options: &[(&str, S
 }
 
 /// One search from its starting tree to its best tree, on one thread; processor time.
-fn search(bench: &Bench<'_>) -> Result<Row, Failure> {
+pub(crate) fn search(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
     let (taxa, sites) = if bench.args.quick { SIZE_QUICK } else { SEARCH_SIZE };
     let source = Source::new(bench, taxa, sites)?;
     let prepared = source.request(&["--searches", "1"])?;
@@ -183,7 +181,8 @@ fn search(bench: &Bench<'_>) -> Result<Row, Failure> {
         Ok((cpu_seconds()? - begin).max(0.01))
     });
     let mut peers = peers(bench, &source, 1, &[("figure", "cpu".into())]);
-    let ours = alternate(bench, Name::Phylo, bench.args.rounds.min(ROUNDS_MAX), &mut [turn], &mut peers)?.concat();
+    let ours =
+        alternate(bench, Name::PhyloSearch, bench.args.rounds.min(ROUNDS_MAX), &mut [turn], &mut peers)?.concat();
     let mut notes = vec![format!("one search on one thread, processor seconds: {}, {}", source.what, size(&prepared))];
     let theirs =
         peers.iter().filter_map(|p| Some(format!("{:.3} by {}", p.last["log_likelihood"].as_f64()?, p.label())));
@@ -192,7 +191,7 @@ fn search(bench: &Bench<'_>) -> Result<Row, Failure> {
         [format!("{found:.3}")].into_iter().chain(theirs).collect::<Vec<_>>().join(", ")
     ));
     notes.push("distributions ship RAxML with threads only: two of them, which spin, count twice".into());
-    Ok(Row {
+    Ok(vec![Row {
         name: "phylo-search".into(),
         unit: Unit::Seconds,
         ours,
@@ -200,11 +199,11 @@ fn search(bench: &Bench<'_>) -> Result<Row, Failure> {
         bar: Bar::RatioAtLeast(2.0),
         notes,
         failed: None,
-    })
+    }])
 }
 
 /// Bootstrap replicates on all threads; time on the clock.
-fn bootstraps(bench: &Bench<'_>) -> Result<Row, Failure> {
+pub(crate) fn bootstraps(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
     let (taxa, sites) = if bench.args.quick { SIZE_QUICK } else { BOOTSTRAP_SIZE };
     let source = Source::new(bench, taxa, sites)?;
     let replicates = bench.size(REPLICATES.0, REPLICATES.1).to_string();
@@ -217,9 +216,10 @@ fn bootstraps(bench: &Bench<'_>) -> Result<Row, Failure> {
     });
     let options = [("work", "bootstraps".into()), ("replicates", replicates.clone())];
     let mut peers = peers(bench, &source, bench.threads(), &options);
-    let ours = alternate(bench, Name::Phylo, bench.args.rounds.min(ROUNDS_MAX), &mut [turn], &mut peers)?.concat();
+    let ours =
+        alternate(bench, Name::PhyloBootstraps, bench.args.rounds.min(ROUNDS_MAX), &mut [turn], &mut peers)?.concat();
     let threads = bench.threads();
-    Ok(Row {
+    Ok(vec![Row {
         name: format!("phylo-bootstraps-{threads}"),
         unit: Unit::Seconds,
         ours,
@@ -231,7 +231,7 @@ fn bootstraps(bench: &Bench<'_>) -> Result<Row, Failure> {
             size(&prepared)
         )],
         failed: None,
-    })
+    }])
 }
 
 fn size(prepared: &Prepared) -> String {
