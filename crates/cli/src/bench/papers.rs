@@ -9,7 +9,7 @@ mod scaling;
 use crate::failure::Failure;
 use crate::output::write_whole;
 use crate::table;
-use multigrain_sim::papers::{Row, Use, blade, errors, raxml};
+use multigrain_sim::papers::{Row, Use, blade, errors, raxml, spufs};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -18,6 +18,7 @@ use std::path::Path;
 fn rows() -> Result<Vec<Row>, Failure> {
     let mut rows = blade::rows().map_err(failed)?;
     rows.extend(raxml::rows().map_err(failed)?);
+    rows.extend(spufs::rows());
     rows.extend(levels::rows()?);
     Ok(rows)
 }

@@ -5,5 +5,6 @@
 pub mod blade;
 mod published;
 pub mod raxml;
+pub mod spufs;
 
 pub use published::{Row, Use, errors};

@@ -40,6 +40,11 @@ pub(super) struct EdgeHardware {
     touched_bytes: Vec<u64>,
 }
 
+/// What a transfer takes whose bytes lie in the node's own memory: one thread hands the request to another and is handed the
+/// answer ("communication between the execution and communication threads", Houston et al. 2008, section 3.4), so two
+/// switches between threads, of 1.5 us each (Blagojevic et al. 2007, section 5.2).
+const HAND_OVER: Time = Time::from_ps(3_000_000);
+
 /// What a transfer needs, in the units of its edge.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Load {
@@ -49,6 +54,8 @@ pub(super) struct Load {
     time: Time,
     /// Processor time that it takes from each worker below.
     pub(super) stolen: Time,
+    /// Its bytes are there already.
+    here: bool,
 }
 
 /// All edges of a machine.
@@ -161,7 +168,7 @@ impl EdgeHardware {
                     + cost::DISK_QUEUE_SECONDS / 2.0
                     + cost::uncached_seconds(bytes, staging);
                 let stolen = cost::stolen_seconds(edge.driver, region, array, workers);
-                Load { bytes, time: Time::from_seconds(seconds), stolen: Time::from_seconds(stolen) }
+                Load { bytes, time: Time::from_seconds(seconds), stolen: Time::from_seconds(stolen), here: false }
             }
             Wire::Bus(_) => {
                 // The bus counts in bytes of fetches.
@@ -172,7 +179,7 @@ impl EdgeHardware {
                 };
                 let more = pieces as f64 * fragment_seconds.unwrap_or(0.0);
                 let carried = ((seconds + more) * rate * scale).ceil() as u64;
-                Load { bytes: carried, time: Time::ZERO, stolen: Time::ZERO }
+                Load { bytes: carried, time: Time::ZERO, stolen: Time::ZERO, here: false }
             }
             Wire::Network(_) => {
                 // An array of a cluster's aggregate memory lies where it is used, if every element is used by one node
@@ -184,7 +191,8 @@ impl EdgeHardware {
                 };
                 let more = pieces as f64 * fragment_seconds.unwrap_or(0.0) * rate / self.count as f64;
                 let carried = ((bytes as f64 + more) * share).ceil() as u64;
-                Load { bytes: carried, time: Time::ZERO, stolen: Time::ZERO }
+                let here = edge.driver == Driver::Mpi && divided;
+                Load { bytes: carried, time: Time::ZERO, stolen: Time::ZERO, here }
             }
         }
     }
@@ -211,7 +219,8 @@ impl EdgeHardware {
             Wire::Network(links) => links[child].1,
         };
         let path = [link];
-        let transfer = Transfer { latency: self.latency, ..Transfer::new(&path, load.bytes) };
+        let latency = if load.here { HAND_OVER.min(self.latency) } else { self.latency };
+        let transfer = Transfer { latency, ..Transfer::new(&path, load.bytes) };
         match self.engines.get(child) {
             Some(engine) => sim.issue(*engine, transfer, done),
             None => sim.transfer(transfer, done),
