@@ -83,6 +83,15 @@ pub(super) enum Action {
     Leave(Option<Place>),
 }
 
+/// How a place of a ring was used last.
+#[derive(Clone, Debug)]
+struct Used {
+    /// In which eager round.
+    round: u32,
+    /// Who expected what was offered.
+    readers: Vec<u32>,
+}
+
 /// A sequence of operations as a group executes it.
 #[derive(Debug)]
 pub(super) struct Program {
@@ -95,7 +104,7 @@ pub(super) struct Program {
     synchronising: u32,
     eager: u32,
     /// For each rank and place of its ring the last eager round that used it, and who expected something from it.
-    used: Vec<Vec<Option<(u32, Vec<u32>)>>>,
+    used: Vec<Vec<Option<Used>>>,
     /// For each place whose it is.
     pub(super) owners: Vec<u32>,
     /// For each slot whose register it lies in.
@@ -143,7 +152,7 @@ impl Program {
             let mut actions = Vec::new();
             let mut steps = schedule.steps.iter().zip(1..).peekable();
             if let Some((Step::Reserve, step)) = steps.peek() {
-                if let Some(Some((last, readers))) = self.used[rank as usize].get(copy as usize) {
+                if let Some(Some(Used { round: last, readers })) = self.used[rank as usize].get(copy as usize) {
                     let reach = |&reader| (round, *step, Action::Reach { count: taken(reader), least: last + 1 });
                     actions.extend(readers.iter().map(reach));
                 }
@@ -164,7 +173,7 @@ impl Program {
                         act(Action::Raise { count: offered(rank), to: number + 1 });
                         let places = &mut self.used[rank as usize];
                         places.resize(ring as usize, None);
-                        places[copy as usize] = Some((number, schedule.readers.clone()));
+                        places[copy as usize] = Some(Used { round: number, readers: schedule.readers.clone() });
                     }
                     Step::Expect { from } => act(Action::Reach { count: offered(from), least: number + 1 }),
                     Step::Taken => tells = true,
