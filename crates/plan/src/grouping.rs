@@ -49,7 +49,10 @@ pub(crate) fn views(problem: &Problem<'_>, children: usize, seconds: &dyn Fn(usi
     if children > 1 {
         let phases = phases(problem);
         let phased = in_phases(problem, &phases, children, seconds);
-        if placement.independent || phased.seconds <= PHASES_COST * alone.seconds {
+        // Like a batch, a phase must be worth the meeting at its end.
+        let count = phases.iter().max().map_or(0, |&last| last + 1);
+        let worth = phased.seconds >= f64::from(count) * BATCH_SECONDS;
+        if placement.independent || worth && phased.seconds <= PHASES_COST * alone.seconds {
             return phased;
         }
     }
