@@ -61,9 +61,10 @@ fn plain(softening2: f64, sources: &View<'_, f64, 3>, targets: &View<'_, f64, 3>
         // Lanes beyond the last target compute something that nobody takes.
         let mut at = [[0.0; LANES]; 3];
         let (mut depth, mut coincident) = ([0.0; LANES], [0.0; LANES]);
-        for lane in 0..lanes {
-            let particle = targets.row(&[0, first + lane]);
-            (0..3).for_each(|d| at[d][lane] = particle[1 + d]);
+        for (d, row) in at.iter_mut().enumerate() {
+            for (lane, place) in row.iter_mut().enumerate().take(lanes) {
+                *place = targets.row(&[0, first + lane])[1 + d];
+            }
         }
         depth[..lanes].copy_from_slice(&wells.row_mut(&[DEPTH])[first..first + lanes]);
         coincident[..lanes].copy_from_slice(&wells.row_mut(&[COINCIDENT])[first..first + lanes]);
