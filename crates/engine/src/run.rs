@@ -137,7 +137,7 @@ fn run_placed(
     if let (Some(spill), Some(header), Some(names)) = (options.spill, &header, &interpreter.names) {
         spill.begin(header, names.slots(), names.uses()).map_err(EngineError::Trace)?;
     }
-    // The last of what is reserved, and the moment from which every worker is awake.
+    // The last of what is reserved.
     memories.touch_scratch(team, workers);
     let (begin, first) = (Instant::now(), tick());
     let done = interpreter.execute(plan, 0, 0, places);
