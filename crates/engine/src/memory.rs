@@ -124,10 +124,6 @@ impl Memories {
     /// Makes the pages of the scratch memories usable, each by its worker: the system reserves a page when it is first
     /// written, near the processor that writes it.
     pub(crate) fn touch_scratch(&self, team: &Team, workers: usize) {
-        // Without any it is not worth waking a worker: a run may be shorter than that.
-        if self.scratch.iter().all(|scratch| scratch.len() < PAGE_BYTES) {
-            return;
-        }
         let touch = |worker: usize| {
             // SAFETY: this is the worker; nobody else uses its scratch memory, and the reference ends here.
             let scratch = unsafe { self.scratch(worker, u64::MAX) };

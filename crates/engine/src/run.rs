@@ -5,8 +5,8 @@ use crate::error::EngineError;
 use crate::home::{Home, Place, StoreLog};
 use crate::memory::Memories;
 use multigrain_machine::{Driver, Machine, MachineError, MemoryId};
-use multigrain_plan::Plan;
 use multigrain_plan::names::Names;
+use multigrain_plan::{Body, Plan};
 use multigrain_store::Disk;
 use multigrain_team::{Abort, Team};
 use multigrain_trace::{Breakdown, ClockInfo, End, Mode, Recorder, Spill, Tick, Totals, Trace, rate};
@@ -137,8 +137,11 @@ fn run_placed(
     if let (Some(spill), Some(header), Some(names)) = (options.spill, &header, &interpreter.names) {
         spill.begin(header, names.slots(), names.uses()).map_err(EngineError::Trace)?;
     }
-    // The last of what is reserved.
-    memories.touch_scratch(team, workers);
+    // The last of what is reserved, and the moment from which every worker is awake. A single call that stays where it
+    // is wakes nobody.
+    if wakes_workers(plan) {
+        memories.touch_scratch(team, workers);
+    }
     let (begin, first) = (Instant::now(), tick());
     let done = interpreter.execute(plan, 0, 0, places);
     let (elapsed, last) = (begin.elapsed(), tick());
@@ -179,4 +182,11 @@ fn run_placed(
         _ => None,
     };
     Ok(Report { seconds, breakdown, trace })
+}
+
+/// Whether executing the plan, or one below it, takes more than the worker that begins.
+fn wakes_workers(plan: &Plan) -> bool {
+    let batches: usize = plan.children.iter().map(|child| child.batches.len()).sum();
+    let forks = plan.children.len() > 1 && !(plan.balanced && batches <= 1);
+    forks || plan.classes.iter().any(|class| matches!(&class.body, Body::Inner(inner) if wakes_workers(inner)))
 }
