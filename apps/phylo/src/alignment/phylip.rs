@@ -3,8 +3,9 @@
 //! The first line gives the numbers of taxa and sites. *Relaxed*: a name is what stands before the first blank;
 //! *strict*: the name is ten characters, blanks included. *Sequential*: a sequence goes on, over as many lines as it
 //! takes, until it has all its letters; *interleaved*: blocks of one line for each taxon, names in the first block only.
-//! Nothing in a file says which form it has, so the forms are tried in that order, and the first under which names and
-//! lengths come out right is the file's. If none does, the message is that of the relaxed form that came
+//! Nothing in a file says which form it has, so the forms are tried in that order (the interleaved ones first where blank
+//! lines separate blocks of one line for each taxon), and the first under which names and lengths come out right is the
+//! file's. If none does, the message is that of the relaxed form that came
 //! further, or of the sequential one where each taxon has one line.
 
 use super::read::lines;
@@ -35,12 +36,25 @@ struct Text<'a> {
     end: usize,
 }
 
+impl Text<'_> {
+    /// Whether blank lines separate several blocks, each of one line for each taxon.
+    fn is_in_blocks(&self) -> bool {
+        self.lines.len() > self.taxa
+            && self.lines.chunk_by(|(before, _), (line, _)| *line == before + 1).all(|block| block.len() == self.taxa)
+    }
+}
+
 /// Sequences of the length and in the number that the header gives.
 pub(crate) fn parse(file: &Path, bytes: &[u8]) -> Result<Vec<Sequence>, Error> {
     let told = |m: Misfit| Error::request(format!("{}: {}", Place::new(file, m.line, m.column), m.what));
     let text = header(bytes).map_err(told)?;
     type Form = fn(&Text, bool) -> Result<Vec<Sequence>, Misfit>;
-    let forms: [(Form, bool); 4] = [(sequential, false), (interleaved, false), (sequential, true), (interleaved, true)];
+    let mut forms: [(Form, bool); 4] =
+        [(sequential, false), (interleaved, false), (sequential, true), (interleaved, true)];
+    if text.is_in_blocks() {
+        // A name of letters, in the first block, could as well go on with the sequence before it.
+        forms = [(interleaved, false), (interleaved, true), (sequential, false), (sequential, true)];
+    }
     let one_line_each = text.lines.len() == text.taxa;
     let mut furthest: Option<Misfit> = None;
     for (form, strict) in forms {
