@@ -13,16 +13,17 @@
 //!
 //! **The inverse cube.** Instructions that approximate the reciprocal square root give other bits on other processors,
 //! so none is used. Sources take two ways, both made of correctly rounded operations and therefore the same everywhere;
-//! the one keeps the multipliers busy while the other waits for the divider. Of every [`ROUND`] sources of a span, five go
-//!
-//! - by the divider: `m / (r2 sqrt(r2))`, with the square root and the division of the processor,
-//!
-//! and three, those whose place in the round is a multiple of 3,
+//! the one keeps the multipliers busy while the other waits for the divider. Of every [`ROUND`] sources of a span, the
+//! first goes
 //!
 //! - by a polynomial: y ~ r2^(-1/2) from the bits of r2 (halving the exponent; Lomont 2003), wrong by up to 3.5 %; with
 //!   h = 1 - r2 y^2, r2^(-3/2) = y^3 (1 - h)^(-3/2), and the last factor is the quartic in h that is best for
 //!   |h| < 0.0695 in the relative error (Remez; 2.8e-7). It is evaluated as its leading coefficient times a monic one in
-//!   two multiplications (Knuth, The Art of Computer Programming, volume 2, section 4.6.4).
+//!   two multiplications (Knuth, The Art of Computer Programming, volume 2, section 4.6.4),
+//!
+//! and the others
+//!
+//! - by the divider: `m / (r2 sqrt(r2))`, with the square root and the division of the processor.
 //!
 //! Without softening a pair at distance zero exerts no force, and so a particle none on itself.
 
@@ -36,13 +37,13 @@ use multigrain_simd::Isa;
 /// cancels to 1/60 (8192 particles of a Plummer sphere), and the additions in double precision cost 1 %.
 pub const SPAN: usize = 64;
 
-/// Sources among which the two ways alternate in a fixed manner.
-pub const ROUND: usize = 8;
-const _: () = assert!(SPAN.is_multiple_of(ROUND));
+/// Sources among which the two ways alternate in a fixed manner: one by the polynomial to two by the divider, so few
+/// that all of a round stays in registers (rounds of eight, three to five, spill and take 6 % longer).
+pub const ROUND: usize = 3;
 
 /// Whether the source at a place of a span goes by the polynomial.
 const fn by_polynomial(place: usize) -> bool {
-    (place % ROUND).is_multiple_of(3)
+    place.is_multiple_of(ROUND)
 }
 
 /// Particles as the kernel reads them: `len` of them, the three coordinates in rows that begin `pitch` elements after

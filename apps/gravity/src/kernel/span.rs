@@ -172,9 +172,6 @@ unsafe fn group<V: Vector, const G: usize, const SOFT: bool>(
         for round in rounds {
             pull_two::<V, G, SOFT>(softening2, &round[0], &round[1], &place, &mut sum);
             pull::<V, G, SOFT, true>(softening2, &round[2], &place, &mut sum);
-            pull_two::<V, G, SOFT>(softening2, &round[3], &round[4], &place, &mut sum);
-            pull::<V, G, SOFT, true>(softening2, &round[5], &place, &mut sum);
-            pull_two::<V, G, SOFT>(softening2, &round[6], &round[7], &place, &mut sum);
         }
         for (k, body) in rest.iter().enumerate() {
             if by_polynomial(k) {
