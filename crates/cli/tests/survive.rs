@@ -153,6 +153,21 @@ fn another_request_is_not_continued() {
 }
 
 #[test]
+fn another_memory_continues_with_the_tile_that_was_begun() {
+    let place = Place::new();
+    let request = format!("run sgemm --n 900 --machine disk {RECORD_ALL}");
+    assert_eq!(place.run(&format!("{request} --memory 1500KiB -o expected.npy")).status, Some(0));
+    for memory in ["6MiB", "64MiB", "1300KiB"] {
+        interrupted(&place, &format!("{request} --memory 1500KiB -o c.npy"), "INT");
+        let resumed = place.run(&format!("{request} --memory {memory} -o c.npy --resume --json --check")).json();
+        assert_eq!(resumed["resumed"], true, "{memory}");
+        assert_eq!(place.names(), ["c.npy", "expected.npy"], "{memory}");
+        assert!(place.read("c.npy") == place.read("expected.npy"), "{memory}");
+        place.remove("c.npy");
+    }
+}
+
+#[test]
 fn an_old_result_stays_until_the_new_one_is_whole() {
     let place = Place::new();
     let request = format!("run sgemm --n 900 --memory 1500KiB --machine disk {RECORD_ALL} -o c.npy");

@@ -25,6 +25,17 @@ pub enum Error {
     /// There is no plan.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// What an interrupted run has left cannot be continued within the limits that are given.
+    #[error(
+        "the run of {} cannot be continued here: {source}; give --memory and --machine as they were, or start without \
+         --resume", journal.display()
+    )]
+    CannotResume {
+        /// Its journal.
+        journal: std::path::PathBuf,
+        /// Why there is no plan with its tile.
+        source: PlanError,
+    },
     /// A file was refused before anything was started.
     #[error(transparent)]
     File(StoreError),

@@ -8,7 +8,7 @@ use crate::job::{Job, Source};
 use crate::journal::{Found, RunJournal};
 use crate::runtime::Runtime;
 use multigrain_machine::Machine;
-use multigrain_plan::{Op, Plan, PlanError, Rest};
+use multigrain_plan::{Mapping, Op, Plan, PlanError, Rest};
 use multigrain_program::{Arg, ArrayDecl, Role};
 use multigrain_store::{Disk, Journal, StoreError};
 use multigrain_team::Abort;
@@ -25,6 +25,8 @@ pub(crate) struct Begin<'a> {
     pub(crate) directory: &'a Path,
     pub(crate) journal_path: PathBuf,
     pub(crate) fingerprint: Vec<(String, u64)>,
+    /// The tunables of the root edge, for a run that goes on ([`tile_of`]).
+    pub(crate) tile: String,
     /// The plan of the whole job.
     pub(crate) whole: &'a Arc<Plan>,
     pub(crate) interval: Duration,
@@ -47,7 +49,7 @@ impl<'a> Begin<'a> {
     /// Begins from the inputs. When it fails, no file is left.
     pub(crate) fn afresh(&self) -> Result<Begun<'a>, Error> {
         let disk = self.disk;
-        let create = || Journal::create(disk, &self.journal_path, &self.parts()).map_err(Error::File);
+        let create = || Journal::create(disk, &self.journal_path, &self.parts(), &self.tile).map_err(Error::File);
         // A journal of an earlier run must not be believed about the files that are made now: it is emptied first.
         let early = match self.journal_path.exists() {
             true => {
@@ -93,8 +95,13 @@ impl<'a> Begin<'a> {
     }
 
     /// Begins where an interrupted run ended. `None` when there is nothing to continue from. When it fails, what the
-    /// interrupted run left stays.
-    pub(crate) fn continued(&self, runtime: &Runtime, machine: &Machine) -> Result<Option<Begun<'a>>, Error> {
+    /// interrupted run left stays. The plan of the whole was made with `mapping`.
+    pub(crate) fn continued(
+        &self,
+        runtime: &Runtime,
+        machine: &Machine,
+        mapping: &Mapping,
+    ) -> Result<Option<Begun<'a>>, Error> {
         let disk = self.disk;
         if self.journal_path.exists() {
             refuse_if_busy(self.job, disk)?;
@@ -114,7 +121,7 @@ impl<'a> Begin<'a> {
             return Ok(None);
         }
         let rest = Rest { events: &found.events, kept: &homes.kept, complete: found.complete };
-        let (plan, repair) = match runtime.planner(machine, self.job)?.plan_rest(&self.job.program, &rest) {
+        let (plan, repair) = match runtime.planner(machine, self.job, mapping)?.plan_rest(&self.job.program, &rest) {
             // The whole job fits, so it can begin anew even where the addresses of what is left cannot be found.
             Err(PlanError::DoesNotFit { .. }) => return Ok(None),
             planned => planned?,
@@ -159,13 +166,39 @@ fn refuse_if_busy(job: &Job, disk: &Disk) -> Result<(), Error> {
 /// Before a run that keeps no journal makes the files of its results: a journal of an earlier run must not be believed
 /// about them.
 pub(crate) fn forget(job: &Job, disk: &Disk) -> Result<(), Error> {
-    let Some(sink) = job.sinks.iter().flatten().next() else { return Ok(()) };
-    let path = Journal::path_for(sink.path());
+    let Some(path) = journal_path(job) else { return Ok(()) };
     if path.exists() {
         refuse_if_busy(job, disk)?;
-        Journal::create(disk, &path, &[]).map_err(Error::File)?.remove(disk);
+        Journal::create(disk, &path, &[], "").map_err(Error::File)?.remove(disk);
     }
     Ok(())
+}
+
+/// Where the journal of a job lies, if it can have one.
+pub(crate) fn journal_path(job: &Job) -> Option<PathBuf> {
+    job.sinks.iter().flatten().next().map(|sink| Journal::path_for(sink.path()))
+}
+
+/// The tunables of a plan's edge as the text of a mapping. A task that is split in several ways has no entry: then the
+/// planner must find the same ways again.
+pub(crate) fn tile_text(machine: &Machine, plan: &Plan) -> String {
+    let mut tile = Mapping::default();
+    let memory =
+        machine.levels().ok().and_then(|levels| Some(machine.memory(*levels.get(plan.level + 1)?).name.clone()));
+    let Some(memory) = memory else { return String::new() };
+    for (task, values) in &plan.tunables {
+        if plan.tunables.iter().all(|(other, ways)| other != task || ways == values) {
+            values.iter().for_each(|(name, value)| tile.set(task, &memory, name, *value));
+        }
+    }
+    tile.to_toml()
+}
+
+/// The tile of the interrupted run that a job would continue, as [`tile_text`] wrote it.
+pub(crate) fn tile_of(job: &Job, disk: &Disk) -> Result<Option<String>, Error> {
+    let Some(path) = journal_path(job) else { return Ok(None) };
+    let note = Journal::note(disk, &path).map_err(Error::File)?;
+    Ok(note.filter(|note| !note.is_empty()))
 }
 
 /// Whether a plan may overwrite blocks that a later resumed run would have to read: blocks that it has read before or
@@ -222,7 +255,7 @@ pub(crate) fn fingerprint(job: &Job, plan: &Plan) -> Result<Vec<(String, u64)>, 
                 }
             }),
         ),
-        ("the tile (--memory, --mapping or --machine)".to_owned(), hash(&|h| plan.tunables.hash(h))),
+        ("the tile (--mapping or --machine)".to_owned(), hash(&|h| plan.tunables.hash(h))),
     ];
     for (decl, source) in job.arrays().iter().zip(&job.sources) {
         let value = match source {

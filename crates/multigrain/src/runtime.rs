@@ -5,10 +5,10 @@ use crate::error::Error;
 use crate::homes::{Homes, Opening, Place, transfer_all};
 use crate::job::{Job, Sink, Source};
 use crate::outcome::Outcome;
-use crate::resume::{Begin, Begun, fingerprint, forget};
+use crate::resume::{Begin, Begun, fingerprint, forget, journal_path, tile_of, tile_text};
 use multigrain_engine::{EngineError, Progress, Report, RunOptions, StoreLog};
 use multigrain_machine::{Driver, Machine, readable_bytes};
-use multigrain_plan::{EdgeTraffic, Mapping, Plan, PlanOptions, Planner};
+use multigrain_plan::{EdgeTraffic, Mapping, Plan, PlanError, PlanOptions, Planner};
 use multigrain_program::Role;
 use multigrain_store::{BackendChoice, Direction, Disk, DiskOptions, Faults, Journal, npy};
 use multigrain_team::{Abort, Team, TeamOptions};
@@ -115,7 +115,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::Plan`] when it does not fit; [`Error::Machine`] when the machine is refused.
     pub fn plan(&self, job: &Job) -> Result<Planned, Error> {
-        self.plan_for(job, false)
+        self.plan_for(job, false, &self.options.mapping)
     }
 
     /// As [`Runtime::plan`], also for machines with edges that cannot be executed here.
@@ -123,13 +123,13 @@ impl Runtime {
     /// # Errors
     /// As [`Runtime::plan`].
     pub fn plan_simulated(&self, job: &Job) -> Result<Planned, Error> {
-        self.plan_for(job, true)
+        self.plan_for(job, true, &self.options.mapping)
     }
 
-    fn plan_for(&self, job: &Job, simulated: bool) -> Result<Planned, Error> {
+    fn plan_for(&self, job: &Job, simulated: bool, mapping: &Mapping) -> Result<Planned, Error> {
         let machine = choose::machine(&self.options, job)?;
         let options = PlanOptions { simulated, ..self.plan_options(job)? };
-        let plan = self.planner_with(&machine, options)?.plan(&job.program)?;
+        let plan = Planner::new(&machine, mapping.clone(), options)?.plan(&job.program)?;
         let root = machine.memory(machine.root());
         if plan.driver != Driver::Disk {
             let arrays = plan.arrays.iter().fold(0, |sum: u64, array| sum.saturating_add(array.bytes()));
@@ -147,8 +147,29 @@ impl Runtime {
         Ok(Planned { machine, plan, edges })
     }
 
-    pub(crate) fn planner<'m>(&self, machine: &'m Machine, job: &Job) -> Result<Planner<'m>, Error> {
-        self.planner_with(machine, self.plan_options(job)?)
+    /// The plan of a run that goes on, and the mapping that it was made with: where an interrupted run has left a tile, it
+    /// is kept, since the journal counts calls of that tile.
+    fn plan_to_resume(&self, job: &Job) -> Result<(Planned, Mapping), Error> {
+        let own = &self.options.mapping;
+        let planned = self.plan(job);
+        let Some(tile) = tile_of(job, &self.disk)? else { return Ok((planned?, own.clone())) };
+        if planned.as_ref().is_ok_and(|planned| tile_text(&planned.machine, &planned.plan) == tile) {
+            return Ok((planned?, own.clone()));
+        }
+        let mut mapping = Mapping::parse(&tile, "of the interrupted run")?;
+        mapping.overlay(own);
+        match self.plan_for(job, false, &mapping) {
+            Ok(planned) => Ok((planned, mapping)),
+            Err(Error::Plan(source @ (PlanError::MappingDoesNotFit { .. } | PlanError::DoesNotFit { .. }))) => {
+                Err(Error::CannotResume { journal: journal_path(job).unwrap_or_default(), source })
+            }
+            // A tile of other tasks: the fingerprint tells what differs.
+            Err(_) => Ok((planned?, own.clone())),
+        }
+    }
+
+    pub(crate) fn planner<'m>(&self, machine: &'m Machine, job: &Job, mapping: &Mapping) -> Result<Planner<'m>, Error> {
+        Ok(Planner::new(machine, mapping.clone(), self.plan_options(job)?)?)
     }
 
     fn plan_options(&self, job: &Job) -> Result<PlanOptions, Error> {
@@ -157,10 +178,6 @@ impl Runtime {
             file_offsets_bytes: self.file_offsets_bytes(job)?,
             ..PlanOptions::default()
         })
-    }
-
-    fn planner_with<'m>(&self, machine: &'m Machine, options: PlanOptions) -> Result<Planner<'m>, Error> {
-        Ok(Planner::new(machine, self.options.mapping.clone(), options)?)
     }
 
     /// At which byte of its file each array's data will begin, if it lies in one.
@@ -193,7 +210,11 @@ impl Runtime {
     /// See [`Error::exit_status`] for which of them mean that nothing was started. Except after an interruption, no
     /// file is left behind.
     pub fn run(&self, job: &Job, settings: Settings<'_>) -> Result<Outcome, Error> {
-        let Planned { machine, plan, edges } = self.plan(job)?;
+        let (planned, mapping) = match settings.resume {
+            true => self.plan_to_resume(job)?,
+            false => (self.plan(job)?, self.options.mapping.clone()),
+        };
+        let Planned { machine, plan, edges } = planned;
         self.check_sinks(job)?;
         let team = self.team(machine.workers())?;
         let own_abort = Abort::new();
@@ -202,7 +223,16 @@ impl Runtime {
             on_start();
         }
         let mode = if settings.full_trace { Mode::Full } else { Mode::Totals };
-        let run = Run { runtime: self, job, machine: &machine, team: &team, abort, mode, settings: &settings };
+        let run = Run {
+            runtime: self,
+            job,
+            machine: &machine,
+            mapping: &mapping,
+            team: &team,
+            abort,
+            mode,
+            settings: &settings,
+        };
         let (homes, plan, report, resumed) = match plan.driver {
             Driver::Disk => run.on_disk(plan)?,
             _ => run.in_memory(plan)?,
@@ -307,6 +337,7 @@ impl Prepared<'_> {
             runtime: self.runtime,
             job: self.job,
             machine: &self.planned.machine,
+            mapping: &self.runtime.options.mapping,
             team: &self.team,
             abort: settings.abort.unwrap_or(&own_abort),
             mode: if settings.full_trace { Mode::Full } else { Mode::Totals },
@@ -321,6 +352,8 @@ struct Run<'a> {
     runtime: &'a Runtime,
     job: &'a Job,
     machine: &'a Machine,
+    /// What the plan was made with.
+    mapping: &'a Mapping,
     team: &'a Team,
     abort: &'a Abort,
     mode: Mode,
@@ -405,12 +438,13 @@ impl Run<'_> {
             directory: &directory,
             journal_path: Journal::path_for(sink.path()),
             fingerprint: fingerprint(self.job, &whole)?,
+            tile: tile_text(self.machine, &whole),
             whole: &whole,
             interval: self.settings.journal_interval.unwrap_or(Duration::from_secs(2)),
             abort: self.abort,
         };
         let continued = match self.settings.resume {
-            true => begin.continued(self.runtime, self.machine)?,
+            true => begin.continued(self.runtime, self.machine, self.mapping)?,
             false => None,
         };
         let resumed = continued.is_some();

@@ -23,6 +23,19 @@ impl Mapping {
         Ok(Mapping { values })
     }
 
+    /// The text that [`parse`](Self::parse) reads as this mapping.
+    pub fn to_toml(&self) -> String {
+        let mut text = String::new();
+        for (task, memories) in &self.values {
+            for (memory, values) in memories {
+                // In quotes: a name may have spaces.
+                text += &format!("[{task:?}.{memory:?}]\n");
+                values.iter().for_each(|(name, value)| text += &format!("{name:?} = {value}\n"));
+            }
+        }
+        text
+    }
+
     /// Sets one value.
     pub fn set(&mut self, task: &str, memory: &str, tunable: &str, value: u64) {
         let tasks = self.values.entry(task.to_owned()).or_default();
@@ -32,6 +45,13 @@ impl Mapping {
     /// The values for a task and a memory.
     pub fn get(&self, task: &str, memory: &str) -> impl Iterator<Item = (&str, u64)> {
         self.values.get(task).and_then(|m| m.get(memory)).into_iter().flatten().map(|(n, &v)| (n.as_str(), v))
+    }
+
+    /// Takes over the values of another mapping, in the place of its own.
+    pub fn overlay(&mut self, other: &Mapping) {
+        for (task, memory) in other.entries() {
+            other.get(task, memory).for_each(|(name, value)| self.set(task, memory, name, value));
+        }
     }
 
     /// Tasks and memories that are mapped.

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! <final>.journal
-//! byte 0        "MGJRNL\r\n"   version u32   parts u32          all numbers little-endian
+//! byte 0        "MGJRNL\r\n"   version u32   parts u16   note u16       all numbers little-endian
 //! byte 16       fingerprint: parts x u64
+//!               note: so many bytes
 //!               checksum u64 of everything before
 //! then records  kind u32   number u32   a u64   b u64   checksum u64        32 bytes each
 //! ```
@@ -35,10 +36,12 @@ use crate::faults::OperationKind;
 use crate::naming::with_suffix;
 
 const MAGIC: [u8; 8] = *b"MGJRNL\r\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const RECORD_BYTES: usize = 32;
 /// Most parts of a fingerprint.
 const PARTS_MAX: usize = 1024;
+/// Longest note.
+const NOTE_BYTES_MAX: usize = u16::MAX as usize;
 
 /// One record; what the numbers mean is the caller's business.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,17 +71,27 @@ impl Journal {
     }
 
     /// Starts an empty journal, replacing any under this name. `fingerprint` names what must be the same for a resume:
-    /// (name, value), at most 1024.
+    /// (name, value), at most 1024; `note` is what a resuming run must know before it can say its own fingerprint
+    /// ([`note`](Self::note)), at most 65535 bytes.
     ///
     /// # Errors
     /// [`StoreError::File`].
-    pub fn create(disk: &Disk, path: impl AsRef<Path>, fingerprint: &[(&str, u64)]) -> Result<Journal, StoreError> {
+    pub fn create(
+        disk: &Disk,
+        path: impl AsRef<Path>,
+        fingerprint: &[(&str, u64)],
+        note: &str,
+    ) -> Result<Journal, StoreError> {
         let path = path.as_ref();
+        if note.len() > NOTE_BYTES_MAX {
+            let found = format!("a note of {} bytes (at most {NOTE_BYTES_MAX})", note.len());
+            return Err(StoreError::NotAJournal { path: path.to_owned(), found });
+        }
         if fingerprint.len() > PARTS_MAX {
             let found = format!("a fingerprint of {} parts (at most {PARTS_MAX})", fingerprint.len());
             return Err(StoreError::NotAJournal { path: path.to_owned(), found });
         }
-        let header = header_of(fingerprint);
+        let header = header_of(fingerprint, note);
         let context = disk.context();
         let mut options = std::fs::OpenOptions::new();
         options.read(true).write(true).create(true).truncate(true);
@@ -101,6 +114,20 @@ impl Journal {
         Ok(journal)
     }
 
+    /// The note of the journal of an interrupted run. `None` when there is no journal, or when the run was killed before
+    /// its header was written.
+    ///
+    /// # Errors
+    /// [`StoreError::NotAJournal`]; [`StoreError::File`].
+    pub fn note(disk: &Disk, path: impl AsRef<Path>) -> Result<Option<String>, StoreError> {
+        let path = path.as_ref();
+        let bytes = match disk.context().attempt(OperationKind::Read, path, || std::fs::read(path)) {
+            Err(StoreError::File { errno: Errno(libc::ENOENT), .. }) => return Ok(None),
+            other => other?,
+        };
+        Ok(read_header(path, &bytes)?.map(|header| header.note))
+    }
+
     /// Opens the journal of an interrupted run and reads its valid records. `None` when there is none, or when the run
     /// was killed before its header was written.
     ///
@@ -121,10 +148,11 @@ impl Journal {
             other => other?,
         };
         let bytes = context.attempt(OperationKind::Read, path, || std::fs::read(path))?;
-        let Some(header_bytes) = check_header(path, &bytes, fingerprint)? else { return Ok(None) };
-        let seed = checksum(0, &bytes[..header_bytes]);
-        let records = read_records(seed, &bytes[header_bytes..]);
-        let end_bytes = (header_bytes + records.len() * RECORD_BYTES) as u64;
+        let Some(header) = read_header(path, &bytes)? else { return Ok(None) };
+        check_fingerprint(path, &header.fingerprint, fingerprint)?;
+        let seed = checksum(0, &bytes[..header.len_bytes]);
+        let records = read_records(seed, &bytes[header.len_bytes..]);
+        let end_bytes = (header.len_bytes + records.len() * RECORD_BYTES) as u64;
         let journal = Journal { file, path: path.to_owned(), seed, number: records.len() as u32, end_bytes };
         if end_bytes < bytes.len() as u64 {
             // A torn append may have left later records whole; behind new records they would look valid again.
@@ -188,21 +216,30 @@ impl Journal {
     }
 }
 
-fn header_of(fingerprint: &[(&str, u64)]) -> Vec<u8> {
+struct Header {
+    fingerprint: Vec<u64>,
+    note: String,
+    len_bytes: usize,
+}
+
+fn header_of(fingerprint: &[(&str, u64)], note: &str) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
     bytes.extend_from_slice(&VERSION.to_le_bytes());
-    bytes.extend_from_slice(&(fingerprint.len() as u32).to_le_bytes());
+    bytes.extend_from_slice(&(fingerprint.len() as u16).to_le_bytes());
+    bytes.extend_from_slice(&(note.len() as u16).to_le_bytes());
     for (_, value) in fingerprint {
         bytes.extend_from_slice(&value.to_le_bytes());
     }
+    bytes.extend_from_slice(note.as_bytes());
     let sum = checksum(0, &bytes);
     bytes.extend_from_slice(&sum.to_le_bytes());
     bytes
 }
 
-/// The length of a valid and matching header; `None` for one that was never completely written.
-fn check_header(path: &Path, bytes: &[u8], fingerprint: &[(&str, u64)]) -> Result<Option<usize>, StoreError> {
+/// A valid header; `None` for one that was never completely written.
+fn read_header(path: &Path, bytes: &[u8]) -> Result<Option<Header>, StoreError> {
     let foreign = |found: String| StoreError::NotAJournal { path: path.to_owned(), found };
+    let damaged = || foreign("its header is damaged".into());
     let known = bytes.len().min(MAGIC.len());
     if bytes[..known] != MAGIC[..known] {
         return Err(foreign("it is no journal".into()));
@@ -214,29 +251,36 @@ fn check_header(path: &Path, bytes: &[u8], fingerprint: &[(&str, u64)]) -> Resul
     if version != VERSION {
         return Err(foreign(format!("its version is {version}, this program writes version {VERSION}")));
     }
-    let parts = u32_at(bytes, 12) as usize;
-    let len = 16 + parts.min(PARTS_MAX) * 8 + 8;
-    if bytes.len() < len {
+    let lengths = u32_at(bytes, 12);
+    let (parts, note_bytes) = ((lengths & 0xffff) as usize, (lengths >> 16) as usize);
+    let note_at = 16 + parts * 8;
+    let note_end = note_at + note_bytes;
+    let len_bytes = note_end + 8;
+    if bytes.len() < len_bytes {
         return Ok(None);
     }
-    if parts > PARTS_MAX || checksum(0, &bytes[..len - 8]) != u64_at(bytes, len - 8) {
-        return Err(foreign("its header is damaged".into()));
+    if checksum(0, &bytes[..note_end]) != u64_at(bytes, note_end) {
+        return Err(damaged());
     }
-    if parts != fingerprint.len() {
-        return Err(StoreError::JournalMismatch {
-            path: path.to_owned(),
-            what: "number of fingerprint parts".into(),
-            found: parts as u64,
-            expected: fingerprint.len() as u64,
-        });
+    let fingerprint = (0..parts).map(|part| u64_at(bytes, 16 + part * 8)).collect();
+    let note = String::from_utf8(bytes[note_at..note_end].to_vec()).map_err(|_| damaged())?;
+    Ok(Some(Header { fingerprint, note, len_bytes }))
+}
+
+fn check_fingerprint(path: &Path, found: &[u64], expected: &[(&str, u64)]) -> Result<(), StoreError> {
+    let differs = |what: &str, found, expected| StoreError::JournalMismatch {
+        path: path.to_owned(),
+        what: what.to_owned(),
+        found,
+        expected,
+    };
+    if found.len() != expected.len() {
+        return Err(differs("number of fingerprint parts", found.len() as u64, expected.len() as u64));
     }
-    for (part, &(name, expected)) in fingerprint.iter().enumerate() {
-        let found = u64_at(bytes, 16 + part * 8);
-        if found != expected {
-            return Err(StoreError::JournalMismatch { path: path.to_owned(), what: name.to_owned(), found, expected });
-        }
+    match found.iter().zip(expected).find(|(found, (_, expected))| *found != expected) {
+        Some((&found, &(name, expected))) => Err(differs(name, found, expected)),
+        None => Ok(()),
     }
-    Ok(Some(len))
 }
 
 fn encode(seed: u64, number: u32, record: &Record, bytes: &mut Vec<u8>) {

@@ -9,6 +9,7 @@ use multigrain_store::{BackendChoice, Disk, Journal, OperationKind, Record, Stor
 use support::*;
 
 const FINGERPRINT: [(&str, u64); 3] = [("program", 11), ("input", 22), ("shape", 33)];
+const NOTE: &str = "rows = 7 – of each tile";
 
 fn records(n: u64) -> Vec<Record> {
     (0..n).map(|n| Record { kind: n as u32 % 3, a: n * n, b: !n }).collect()
@@ -16,7 +17,7 @@ fn records(n: u64) -> Vec<Record> {
 
 fn written(disk: &Disk, scratch: &Scratch, records: &[Record]) -> Vec<u8> {
     let path = scratch.path("j");
-    let mut journal = Journal::create(disk, &path, &FINGERPRINT).unwrap();
+    let mut journal = Journal::create(disk, &path, &FINGERPRINT, NOTE).unwrap();
     assert!(journal.is_empty());
     for some in records.chunks(3) {
         journal.append(disk, some).unwrap();
@@ -103,7 +104,7 @@ fn another_run_is_told_what_differs() {
     assert!(matches!(error, StoreError::JournalMismatch { .. }));
     std::fs::write(scratch.path("j"), b"dear diary").unwrap();
     assert!(matches!(resumed(&disk, &scratch), Err(StoreError::NotAJournal { .. })));
-    assert!(Journal::create(&disk, scratch.path("j"), &vec![("x", 0); 1025]).is_err());
+    assert!(Journal::create(&disk, scratch.path("j"), &vec![("x", 0); 1025], "").is_err());
 }
 
 #[test]
@@ -112,7 +113,7 @@ fn a_failed_append_can_be_repeated() {
     // The header is the first append.
     let disk = disk_with(BackendChoice::Pool, Arc::new(FailKind::new(OperationKind::Append, 2, libc::ENOSPC))).unwrap();
     let all = records(2);
-    let mut journal = Journal::create(&disk, scratch.path("j"), &FINGERPRINT).unwrap();
+    let mut journal = Journal::create(&disk, scratch.path("j"), &FINGERPRINT, NOTE).unwrap();
     journal.append(&disk, &all[..1]).unwrap();
     let error = journal.append(&disk, &all[1..]).unwrap_err();
     assert!(error.to_string().contains("append to"), "{error}");
