@@ -6,6 +6,7 @@ use crate::grouping::{seen_outside, signals, views};
 use crate::order::{program_order, sharing_order};
 use crate::placement::{Placement, placement};
 use crate::plan::{ChildPlan, PassReport, Traffic};
+use crate::rules;
 use crate::scope::Split;
 use crate::staging::{Counts, DoesNotFit, Problem, stage};
 use multigrain_machine::{Driver, Edge, Machine, MemoryId, readable_bytes};
@@ -54,9 +55,14 @@ impl EdgeFacts<'_> {
         natural.max(self.edge.rules.alignment_bytes)
     }
 
-    /// By how much the slot of a region, whose array begins at `offset_bytes` of a file, should lie beyond an aligned
-    /// address: direct transfers want file and memory to be alike modulo a page. Only long fragments are worth it.
-    fn skew_bytes(&self, region: &Region, array: &ArrayDecl, offset_bytes: u64) -> u64 {
+    /// By how much the slot of a region should lie beyond an aligned address. An edge that enforces its rules moves only
+    /// what is alike on both sides. On a disk, where the array begins at `offset_bytes` of a file, direct transfers want
+    /// file and memory to be alike modulo a page; only long fragments are worth it.
+    fn skew_bytes(&self, region: &Region, array: &ArrayDecl, offset_bytes: Option<u64>) -> u64 {
+        if self.edge.rules.strict {
+            return rules::skew_bytes(&self.edge.rules, region, array);
+        }
+        let Some(offset_bytes) = offset_bytes else { return 0 };
         let size = array.element.size_bytes();
         let (_, run) = region.fragments(array.shape);
         if self.edge.driver != Driver::Disk || self.edge.rules.alignment_bytes > 1 || run * size < LONG_FRAGMENT_BYTES {
@@ -190,8 +196,8 @@ pub(crate) fn draft(
         .blocks
         .iter()
         .map(|b| {
-            let offset = file_offsets_bytes.get(b.array as usize).copied();
-            offset.map_or(0, |offset| facts.skew_bytes(&b.region, &arrays[b.array as usize], offset))
+            let offset_bytes = file_offsets_bytes.get(b.array as usize).copied();
+            facts.skew_bytes(&b.region, &arrays[b.array as usize], offset_bytes)
         })
         .collect();
     let mut reports = reports(&dependence, &placement, children);

@@ -8,7 +8,7 @@ use crate::cost::{DISK_QUEUE_SECONDS, UNEVEN, moving_seconds, staging_seconds, s
 use crate::edge::{Draft, EdgeFacts, TaskRef, draft};
 use crate::error::PlanError;
 use crate::mapping::Mapping;
-use crate::rules::{movable, quantum};
+use crate::rules::{Movable, movable, quantum};
 use crate::scope::{Scope, Split, split};
 use multigrain_machine::{Driver, Machine, readable_bytes};
 use multigrain_program::{CallShape, Tunable, Tunables};
@@ -56,8 +56,8 @@ struct Candidate {
     /// Bytes of partial results of reductions in the parent memory.
     partials: u64,
     guess: f64,
-    /// Whether the edge's rules, where they are enforced, let all blocks pass.
-    lawful: bool,
+    /// How the edge's rules, where they are enforced, let the worst of its blocks pass.
+    movable: Movable,
 }
 
 /// Chooses the tunables of a call at an edge.
@@ -94,12 +94,12 @@ pub(crate) fn choose(
     numbered.sort_by_key(|(calls, _)| *calls);
     // Where many calls are needed, each doubling of their number is probed before all of it is looked at; that nothing
     // fits is known only when everything has been looked at.
-    let mut passes = vec![(true, strict), (false, strict)];
-    if strict {
+    let least: &[Movable] = match strict {
         // Where no blocks obey the rules, the plan is made all the same: whoever proves it names what breaks which.
-        passes.extend([(true, false), (false, false)]);
-    }
-    for (probing, lawful) in passes {
+        true => &[Movable::Aligned, Movable::Skewed, Movable::No],
+        false => &[Movable::No],
+    };
+    for (least, probing) in least.iter().flat_map(|&least| [(least, true), (least, false)]) {
         let mut rest = &numbered[..];
         let mut calls_max = few;
         while !rest.is_empty() {
@@ -117,7 +117,7 @@ pub(crate) fn choose(
                 for candidate in in_parallel(&looked_at, look) {
                     let fits = candidate.footprint + candidate.reserved <= facts.total_bytes || !facts.stages();
                     if fits && candidate.partials <= facts.own_partials_bytes_max {
-                        if candidate.lawful || !lawful {
+                        if candidate.movable >= least {
                             fitting.push(candidate);
                         }
                     } else if smallest
@@ -343,12 +343,10 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
         busy + UNEVEN * longest + workers_idle
     };
     let rules = &facts.edge.rules;
-    let lawful = !rules.strict
-        || split.calls.iter().flat_map(|call| &call.args).all(|arg| {
-            let array = &split.arrays[arg.array as usize];
-            movable(rules, &arg.region, array)
-        });
-    Candidate { tunables, calls, footprint, reserved, partials: split.temporary_bytes(scope), guess, lawful }
+    let args = split.calls.iter().flat_map(|call| &call.args).filter(|_| rules.strict);
+    let movable = args.map(|arg| movable(rules, &arg.region, &split.arrays[arg.array as usize]));
+    let movable = movable.min().unwrap_or(Movable::Aligned);
+    Candidate { tunables, calls, footprint, reserved, partials: split.temporary_bytes(scope), guess, movable }
 }
 
 fn finals(facts: &EdgeFacts<'_>, scope: &Scope, mut fitting: Vec<Candidate>, depth_max: usize) -> Option<Tunables> {

@@ -61,14 +61,45 @@ fn blocks_begin_at_units_where_they_can() {
     }
 }
 
+/// Rows of `x` that are longer than a row of a block of it.
+fn matrix(rows: u64, columns: u64) -> Program {
+    let mut program = Program::new();
+    let scale = program.task(Scale::<f32, 2>::default());
+    let x = program.array::<f32, 2>("x", [rows, columns], Role::InOut).unwrap();
+    let a = program.array::<f32, 2>("a", [rows, columns], Role::Input).unwrap();
+    program.call(scale, (x.all(), a.all()), Scalars::new()).unwrap();
+    program
+}
+
+#[test]
+fn a_block_that_begins_within_a_unit_lies_so_in_its_slot() {
+    let machine = cell(16 << 10, 1 << 10);
+    let rules = edge_rules(&machine).unwrap();
+    let plan = plan(&machine, &vector(99), "[scale.spe]\nd0 = 33\n").unwrap();
+    check(&plan, &rules).unwrap();
+    let skews: Vec<u64> = plan.children.iter().flat_map(|c| &c.slots).map(|slot| slot.offset_bytes % 16).collect();
+    assert!(skews.contains(&4) && skews.contains(&8), "blocks begin at bytes 0, 132 and 264: {skews:?}");
+
+    // Regions of calls that no tile can align.
+    let mut program = Program::new();
+    let scale = program.task(Scale::<f32, 2>::default());
+    let x = program.array::<f32, 2>("x", [3, 999], Role::InOut).unwrap();
+    let a = program.array::<f32, 2>("a", [3, 999], Role::Input).unwrap();
+    for row in 0..3 {
+        let part = (x.block([row, 0], [1, 999]), a.block([row, 0], [1, 999]));
+        program.call(scale, part, Scalars::new()).unwrap();
+    }
+    check(&self::plan(&machine, &program, "").unwrap(), &rules).unwrap();
+}
+
 #[test]
 fn what_breaks_a_rule_is_named_with_the_operation() {
     let machine = cell(16 << 10, 1 << 10);
-    let plan = plan(&machine, &vector(99), "[scale.spe]\nd0 = 33\n").unwrap();
+    let plan = plan(&machine, &matrix(8, 99), "[scale.spe]\nd0 = 4\nd1 = 33\n").unwrap();
     let error = check(&plan, &edge_rules(&machine).unwrap()).unwrap_err();
-    assert!(matches!(error.problem, Problem::Unlike { parent_bytes: 4, slot_bytes: 0, .. }), "{error}");
+    assert!(matches!(error.problem, Problem::Unlike { parent_bytes: 12, slot_bytes: 4, .. }), "{error}");
     let text = error.to_string();
-    for part in ["dram -> spe", "child", "step", "block x[33..66]", "132 bytes", "unit of 16"] {
+    for part in ["dram -> spe", "child", "step", "block x[0..4, 0..33]", "132 bytes", "unit of 16"] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }

@@ -41,8 +41,10 @@ pub(super) fn slots(plan: &Plan, rules: &TransferRules) -> Result<(), CheckError
                 let (expected, found) = (bytes.to_string(), slot.bytes.to_string());
                 return Err(fail(Problem::Differs { what: "bytes of a slot", expected, found }));
             }
-            // The edge's rule, and what the processor needs to address an element.
-            for alignment_bytes in [rules.alignment_bytes.max(1), element_bytes] {
+            // The edge's rule, and what the processor needs to address an element. Where rules are enforced a slot lies as
+            // its block does in the array, which `fragments` proves.
+            let rule_bytes = if rules.strict { 1 } else { rules.alignment_bytes.max(1) };
+            for alignment_bytes in [rule_bytes, element_bytes] {
                 if !slot.offset_bytes.is_multiple_of(alignment_bytes) {
                     let offset_bytes = slot.offset_bytes;
                     return Err(fail(Problem::Misaligned { slot: slot_number, offset_bytes, alignment_bytes }));
