@@ -7,7 +7,7 @@
 
 use super::files::Scratch;
 use super::rounds::{Contender, Turn, alternate};
-use super::row::{Bar, Row, Unit};
+use super::row::{Row, Unit};
 use super::{Bench, Name, in_memory};
 use crate::failure::Failure;
 use multigrain::app::Application;
@@ -65,13 +65,13 @@ fn measure(bench: &Bench<'_>, scratch: &Scratch, app: &dyn Application, work: Wo
     ];
     let ours = alternate(bench, work.name, bench.args.rounds, &mut [turn], &mut peers)?.concat();
     let steps = super::row::median(&of_steps).unwrap_or(1.0);
-    Ok(vec![Row {
-        name: work.label.to_owned(),
-        unit: Unit::GigabytesPerSecond((work.read_bytes + work.write_bytes) as f64),
+    Ok(vec![Row::at_least(
+        work.label,
+        Unit::GigabytesPerSecond((work.read_bytes + work.write_bytes) as f64),
         ours,
-        peers: peers.into_iter().map(Contender::figure).collect(),
-        bar: Bar::RatioAtLeast(0.9),
-        notes: vec![
+        peers,
+        0.9,
+        vec![
             work.note,
             format!(
                 "within {}; whole runs, {:.1} % of the time from the first step to the last; the disk writes a new file, {} its flush",
@@ -80,8 +80,7 @@ fn measure(bench: &Bench<'_>, scratch: &Scratch, app: &dyn Application, work: Wo
                 if sync == "yes" { "with" } else { "without" },
             ),
         ],
-        failed: None,
-    }])
+    )])
 }
 
 /// out = a x + y: two vectors read, one written.

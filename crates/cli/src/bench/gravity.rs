@@ -2,7 +2,7 @@
 
 use super::in_memory::repeated;
 use super::rounds::{Contender, Turn, alternate};
-use super::row::{Bar, Row, Unit};
+use super::row::{Row, Unit};
 use super::{Bench, Name};
 use crate::failure::Failure;
 use multigrain::app::Application;
@@ -38,13 +38,5 @@ pub(crate) fn gravity(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
     ];
     let theirs = peers[0].last["max_relative_error"].as_f64();
     notes.extend(theirs.map(|error| format!("that of the peer {error:.1e}")));
-    Ok(vec![Row {
-        name: "gravity".into(),
-        unit: Unit::Gflops(20.0 * (n * n * steps) as f64),
-        ours,
-        peers: peers.into_iter().map(Contender::figure).collect(),
-        bar: Bar::RatioAtLeast(1.0),
-        notes,
-        failed: None,
-    }])
+    Ok(vec![Row::at_least("gravity", Unit::Gflops(20.0 * (n * n * steps) as f64), ours, peers, 1.0, notes)])
 }

@@ -1,7 +1,7 @@
 //! Work on arrays that lie in memory, warm, on both sides.
 
 use super::rounds::{Contender, Turn, alternate};
-use super::row::{Bar, Row, Unit};
+use super::row::{Row, Unit};
 use super::{Bench, Name, run_seconds};
 use crate::failure::Failure;
 use multigrain::Prepared;
@@ -58,15 +58,7 @@ fn measure(bench: &Bench<'_>, app: &dyn Application, work: Work<'_>) -> Result<V
     let mut peers: Vec<Contender> =
         work.peers.iter().map(|peer| Contender::start(bench, peer, peer, &work.options)).collect();
     let ours = alternate(bench, work.name, bench.args.rounds, &mut [turn], &mut peers)?.concat();
-    Ok(vec![Row {
-        name: work.label.to_owned(),
-        unit: work.unit,
-        ours,
-        peers: peers.into_iter().map(Contender::figure).collect(),
-        bar: Bar::RatioAtLeast(work.bar),
-        notes: vec![work.note],
-        failed: None,
-    }])
+    Ok(vec![Row::at_least(work.label, work.unit, ours, peers, work.bar, vec![work.note])])
 }
 
 /// C = A B.

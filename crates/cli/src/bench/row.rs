@@ -1,5 +1,7 @@
 //! A row: figures of both sides, the bar, the verdict.
 
+use super::rounds::Contender;
+
 /// What figures mean. Both sides measure a cost (seconds, nanoseconds, a multiple); people read some of them as rates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Unit {
@@ -80,6 +82,19 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    /// A row of figures beside those of its peers, which the fastest of them holds to a ratio of at least `bar`.
+    pub(crate) fn at_least(
+        name: impl Into<String>,
+        unit: Unit,
+        ours: Vec<f64>,
+        peers: impl IntoIterator<Item = Contender>,
+        bar: f64,
+        notes: Vec<String>,
+    ) -> Row {
+        let peers = peers.into_iter().map(Contender::figure).collect();
+        Row { name: name.into(), unit, ours, peers, bar: Bar::RatioAtLeast(bar), notes, failed: None }
+    }
+
     /// A row that could not be measured.
     pub(crate) fn failed(name: &str, why: String) -> Row {
         Row {

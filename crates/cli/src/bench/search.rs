@@ -2,7 +2,7 @@
 
 use super::files::Scratch;
 use super::rounds::{Contender, Turn, alternate};
-use super::row::{Bar, Row, Unit};
+use super::row::{Row, Unit};
 use super::{Bench, Name};
 use crate::failure::Failure;
 use multigrain::app::Application;
@@ -82,13 +82,5 @@ pub(crate) fn hmmer(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
         let found = peer.last["hits"].as_u64()?;
         Some(format!("hits: {hits} ours, {found} of {}", peer.label()))
     }));
-    Ok(vec![Row {
-        name: "hmmer".into(),
-        unit: Unit::Seconds,
-        ours,
-        peers: peers.into_iter().map(Contender::figure).collect(),
-        bar: Bar::RatioAtLeast(2.0),
-        notes,
-        failed: None,
-    }])
+    Ok(vec![Row::at_least("hmmer", Unit::Seconds, ours, peers, 2.0, notes)])
 }

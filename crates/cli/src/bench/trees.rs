@@ -3,7 +3,7 @@
 use super::alignments::{DNA, Generated, Source, generated};
 use super::files::Scratch;
 use super::rounds::{Contender, Turn, alternate};
-use super::row::{Bar, Row, Unit};
+use super::row::{Row, Unit};
 use super::{Bench, Name};
 use crate::failure::Failure;
 use multigrain::rooms::team::strands::{Policy, Scheduler, SchedulerOptions};
@@ -86,15 +86,7 @@ fn traversal(bench: &Bench<'_>, name: &str, model: &str, sites: usize) -> Result
         }
         notes.push(format!("log-likelihood {found:.6}, by BEAGLE {theirs:.6}"));
     }
-    Ok(Row {
-        name: name.into(),
-        unit: Unit::Nanoseconds,
-        ours,
-        peers: peers.into_iter().map(Contender::figure).collect(),
-        bar: Bar::RatioAtLeast(1.0),
-        notes,
-        failed: None,
-    })
+    Ok(Row::at_least(name, Unit::Nanoseconds, ours, peers, 1.0, notes))
 }
 
 /// Tree, data and model as numbers, as `bench/peers/beagle.c` reads them.
@@ -191,15 +183,7 @@ pub(crate) fn search(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
         [format!("{found:.3}")].into_iter().chain(theirs).collect::<Vec<_>>().join(", ")
     ));
     notes.push("distributions ship RAxML with threads only: two of them, which spin, count twice".into());
-    Ok(vec![Row {
-        name: "phylo-search".into(),
-        unit: Unit::Seconds,
-        ours,
-        peers: peers.into_iter().map(Contender::figure).collect(),
-        bar: Bar::RatioAtLeast(2.0),
-        notes,
-        failed: None,
-    }])
+    Ok(vec![Row::at_least("phylo-search", Unit::Seconds, ours, peers, 2.0, notes)])
 }
 
 /// Bootstrap replicates on all threads; time on the clock.
@@ -219,19 +203,14 @@ pub(crate) fn bootstraps(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
     let ours =
         alternate(bench, Name::PhyloBootstraps, bench.args.rounds.min(ROUNDS_MAX), &mut [turn], &mut peers)?.concat();
     let threads = bench.threads();
-    Ok(vec![Row {
-        name: format!("phylo-bootstraps-{threads}"),
-        unit: Unit::Seconds,
+    Ok(vec![Row::at_least(
+        format!("phylo-bootstraps-{threads}"),
+        Unit::Seconds,
         ours,
-        peers: peers.into_iter().map(Contender::figure).collect(),
-        bar: Bar::RatioAtLeast(2.0),
-        notes: vec![format!(
-            "{replicates} standard bootstraps on {threads} threads: {}, {}",
-            source.what,
-            size(&prepared)
-        )],
-        failed: None,
-    }])
+        peers,
+        2.0,
+        vec![format!("{replicates} standard bootstraps on {threads} threads: {}, {}", source.what, size(&prepared))],
+    )])
 }
 
 fn size(prepared: &Prepared) -> String {
