@@ -11,7 +11,7 @@
 //! interrupted run that has a snapshot needs nothing else for its sums.
 
 use super::moves::double;
-use super::{PARTICLES_MULTIPLE, SOURCES_MULTIPLE, Step, targets_multiple};
+use super::{PARTICLES_MULTIPLE, Step, pair_blocks, pair_tunables};
 use crate::kernel::potential::{self, COINCIDENT, DEPTH, WELL_ROWS};
 use multigrain::prelude::{
     CallShape, LeafContext, Read, Reduce, ReduceMut, Region, Scalars, SubCall, Sum, Task, Tunable, Tunables, Update,
@@ -102,23 +102,16 @@ impl Task for Wells {
     }
 
     fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
-        let (sources, targets) = (call.shapes[0].dims()[1], call.shapes[1].dims()[1]);
-        vec![
-            Tunable { name: "targets", extent: targets, multiple: targets_multiple(sources) },
-            Tunable { name: "sources", extent: sources, multiple: SOURCES_MULTIPLE },
-        ]
+        pair_tunables(call.shapes[0].dims()[1], call.shapes[1].dims()[1])
     }
 
     fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
         let (sources, targets) = (call.shapes[0].dims()[1], call.shapes[1].dims()[1]);
-        let mut calls = Vec::new();
-        for (i, len) in blocks(targets, tunables.get("targets", targets)) {
-            for (j, count) in blocks(sources, tunables.get("sources", sources)) {
-                let args = [(0, rows_of_snapshot(j, count)), (1, rows_of_snapshot(i, len)), (2, rows_of_wells(i, len))];
-                calls.push(SubCall::itself(args, &call.scalars));
-            }
-        }
-        calls
+        let block = |[(j, count), (i, len)]: [(u64, u64); 2]| {
+            let args = [(0, rows_of_snapshot(j, count)), (1, rows_of_snapshot(i, len)), (2, rows_of_wells(i, len))];
+            SubCall::itself(args, &call.scalars)
+        };
+        pair_blocks(sources, targets, tunables).map(block).collect()
     }
 
     fn leaf(

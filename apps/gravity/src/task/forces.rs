@@ -1,9 +1,9 @@
 //! Accelerations of a block of targets by a block of sources.
 
-use super::{SOURCES_MULTIPLE, columns, targets_multiple};
+use super::{columns, pair_blocks, pair_tunables};
 use crate::kernel::{Accelerations, Points, accelerate_raw};
 use multigrain::prelude::{
-    CallShape, LeafContext, Read, Region, SubCall, Task, Tunable, Tunables, Update, View, ViewMut, Work, blocks,
+    CallShape, LeafContext, Read, Region, SubCall, Task, Tunable, Tunables, Update, View, ViewMut, Work,
 };
 use multigrain_simd::Isa;
 
@@ -55,24 +55,17 @@ impl Task for Forces {
     }
 
     fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
-        let (sources, targets) = (call.shapes[0].dims()[0], call.shapes[2].dims()[1]);
-        vec![
-            Tunable { name: "targets", extent: targets, multiple: targets_multiple(sources) },
-            Tunable { name: "sources", extent: sources, multiple: SOURCES_MULTIPLE },
-        ]
+        pair_tunables(call.shapes[0].dims()[0], call.shapes[2].dims()[1])
     }
 
     fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
         let (sources, targets) = (call.shapes[0].dims()[0], call.shapes[2].dims()[1]);
-        let mut calls = Vec::new();
-        for (i, rows) in blocks(targets, tunables.get("targets", targets)) {
-            for (j, count) in blocks(sources, tunables.get("sources", sources)) {
-                let mass = Region::new(&[j], &[count]);
-                let args = [(0, mass), (1, columns(j, count)), (2, columns(i, rows)), (3, columns(i, rows))];
-                calls.push(SubCall::itself(args, &call.scalars));
-            }
-        }
-        calls
+        let block = |[(j, count), (i, rows)]: [(u64, u64); 2]| {
+            let mass = Region::new(&[j], &[count]);
+            let args = [(0, mass), (1, columns(j, count)), (2, columns(i, rows)), (3, columns(i, rows))];
+            SubCall::itself(args, &call.scalars)
+        };
+        pair_blocks(sources, targets, tunables).map(block).collect()
     }
 
     fn leaf(

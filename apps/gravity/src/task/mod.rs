@@ -27,7 +27,7 @@ pub use moves::{Kick, KickDrift};
 pub use state::{Load, Save};
 
 use crate::kernel::SPAN;
-use multigrain::prelude::{Region, Scalars};
+use multigrain::prelude::{Region, Scalars, Tunable, Tunables, blocks};
 
 /// Blocks of particles begin at multiples of this: whole vectors of every instruction set.
 const PARTICLES_MULTIPLE: u64 = 64;
@@ -81,4 +81,20 @@ fn targets_multiple(sources: u64) -> u64 {
 /// All three rows of some columns.
 fn columns(start: u64, len: u64) -> Region {
     Region::new(&[0, start], &[3, len])
+}
+
+/// A call on all pairs is split by targets and by sources.
+fn pair_tunables(sources: u64, targets: u64) -> Vec<Tunable> {
+    vec![
+        Tunable { name: "targets", extent: targets, multiple: targets_multiple(sources) },
+        Tunable { name: "sources", extent: sources, multiple: SOURCES_MULTIPLE },
+    ]
+}
+
+/// The blocks of such a call in order, each as start and length of its sources and of its targets: all sources of one
+/// block of targets follow each other.
+fn pair_blocks(sources: u64, targets: u64, tunables: &Tunables) -> impl Iterator<Item = [(u64, u64); 2]> {
+    let step = tunables.get("sources", sources);
+    let all = move |of_targets| blocks(sources, step).map(move |of_sources| [of_sources, of_targets]);
+    blocks(targets, tunables.get("targets", targets)).flat_map(all)
 }
