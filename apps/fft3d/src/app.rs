@@ -17,7 +17,9 @@ pub struct Args {
     /// Volume of three dimensions: .npy of complex64, or bare complex64 with --shape; generated when left out
     #[arg(value_name = "IN")]
     pub input: Option<PathBuf>,
-    /// File for the result: .npy, or bare complex64 under any other name; without it the result is discarded
+    /// File for the result: .npy, or bare complex64 under any other name; without it the result is discarded. The second
+    /// pass over a disk overwrites what the first has written there, so a run that is interrupted in the second begins
+    /// anew with --resume
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// The inverse transform
@@ -48,6 +50,12 @@ impl Application for Args {
                 let given = given.as_ref().map(<[u64; 3]>::as_slice);
                 let (shape, source) = input(runtime, path, ElementType::C64, 3, given)?;
                 let dims = shape.dims();
+                if let Some([x, y, z]) = given.filter(|given| given != dims) {
+                    return Err(Error::Request(format!(
+                        "{} is {shape}, {x} x {y} x {z} was asked for; leave --shape and --n out: a .npy file tells its shape",
+                        path.display()
+                    )));
+                }
                 ([dims[0], dims[1], dims[2]], Some(source))
             }
             None => (given.unwrap_or([256; 3]), None),

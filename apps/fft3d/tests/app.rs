@@ -212,6 +212,13 @@ fn what_cannot_be_transformed_is_refused_in_plain_words() {
     assert!(message.contains("length zero"), "{message}");
     let message = refusal(input(file("prime.npy", &|path| drop(write_volume(path, &[13, 2, 2], 1)))));
     assert!(message.contains("prime.npy") && message.contains("12 and 14"), "{message}");
+    let path = file("right.npy", &|path| drop(write_volume(path, &[4, 6, 5], 1)));
+    let message = refusal(Args { shape: vec![4, 6, 7], ..input(path.clone()) });
+    assert!(message.contains("right.npy is 4 x 6 x 5, 4 x 6 x 7 was asked for"), "{message}");
+    let message = refusal(Args { n: Some(5), ..input(path.clone()) });
+    assert!(message.contains("5 x 5 x 5 was asked for"), "{message}");
+    let app = Args { shape: vec![4, 6, 5], ..input(path) };
+    app.prepare(&Runtime::new(Options::default()).unwrap()).unwrap();
 }
 
 #[test]

@@ -427,3 +427,32 @@ fn wrong_requests_are_refused() {
         assert!(message.contains(part), "{message} lacks {part}");
     }
 }
+
+#[test]
+fn particles_are_not_replaced_by_their_orbits() {
+    let directory = tempfile::tempdir().unwrap();
+    let runtime = Runtime::new(Options::default()).unwrap();
+    let path = directory.path().join("two.csv");
+    std::fs::write(&path, "mass,x,y,z,vx,vy,vz\n1,0,0,0,0,0,0\n1,1,0,0,0,0,0\n").unwrap();
+    let before = std::fs::read(&path).unwrap();
+    let args = Args { particles: Some(path.clone()), steps: 2, ..Args::default() };
+    for args in
+        [Args { output: Some(path.clone()), ..args.clone() }, Args { energies: Some(path.clone()), ..args.clone() }]
+    {
+        let app = args.prepare(&runtime).unwrap();
+        let error = runtime.run(&app.job, Settings::default()).err().expect("the input would be lost");
+        assert!(error.exit_status() == 2 && error.to_string().contains("would replace the input"), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+    }
+}
+
+#[test]
+fn a_local_store_with_the_rules_of_the_cell_takes_odd_numbers_of_particles() {
+    let place = Path::new(".");
+    for n in [2, 333, 1001] {
+        let args = args(n, 6, 2);
+        let strict = runtime_on(machine("ps3", place), None, 2, None);
+        let plain = runtime_on(machine("local", place), None, 2, None);
+        assert!(snapshots(&strict, &args) == snapshots(&plain, &args), "{n} particles");
+    }
+}

@@ -33,10 +33,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub scores: Option<PathBuf>,
     /// Sequences with an E-value of at most this are hits
-    #[arg(short = 'E', long, value_name = "X", default_value_t = 10.0)]
+    #[arg(short = 'E', long, value_name = "X", default_value_t = 10.0, allow_negative_numbers = true)]
     pub evalue: f64,
     /// Number of sequences that E-values refer to, instead of the database's
-    #[arg(short = 'Z', long, value_name = "N")]
+    #[arg(short = 'Z', long, value_name = "N", allow_negative_numbers = true)]
     pub targets: Option<f64>,
     /// Leaves scores uncorrected for biased composition
     #[arg(long)]

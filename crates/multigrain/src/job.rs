@@ -1,7 +1,7 @@
 //! A program with its inputs and outputs.
 
 use multigrain_program::{ArrayDecl, Program};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where the initial content of an array comes from.
 #[derive(Clone, Debug)]
@@ -48,6 +48,7 @@ pub struct Job {
     pub(crate) sources: Vec<Option<Source>>,
     pub(crate) sinks: Vec<Option<Sink>>,
     pub(crate) afterwards: Vec<&'static str>,
+    pub(crate) files_read: Vec<PathBuf>,
 }
 
 impl Job {
@@ -60,6 +61,7 @@ impl Job {
             sources: vec![None; arrays],
             sinks: vec![None; arrays],
             afterwards: Vec::new(),
+            files_read: Vec::new(),
         }
     }
 
@@ -74,6 +76,13 @@ impl Job {
     #[must_use]
     pub fn with_sink(mut self, array: usize, sink: Sink) -> Job {
         self.sinks[array] = Some(sink);
+        self
+    }
+
+    /// Names a file that was read to make this job, other than as a source: no result may replace it either.
+    #[must_use]
+    pub fn with_file_read(mut self, path: &Path) -> Job {
+        self.files_read.push(path.to_owned());
         self
     }
 

@@ -50,7 +50,7 @@ impl fmt::Display for Name {
 #[derive(Debug, thiserror::Error)]
 pub enum ParticlesError {
     /// The file cannot be read.
-    #[error("{}: {source}", path.display())]
+    #[error("cannot read the particles in {}: {source}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
