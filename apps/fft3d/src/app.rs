@@ -47,16 +47,17 @@ impl Application for Args {
         };
         let (shape, source) = match &self.input {
             Some(path) => {
-                let given = given.as_ref().map(<[u64; 3]>::as_slice);
-                let (shape, source) = input(runtime, path, ElementType::C64, 3, given)?;
+                let sizes = given.as_ref().map(<[u64; 3]>::as_slice);
+                let (shape, source) = input(runtime, path, ElementType::C64, 3, sizes)?;
                 let dims = shape.dims();
-                if let Some([x, y, z]) = given.filter(|given| given != dims) {
+                let dims = [dims[0], dims[1], dims[2]];
+                if let Some([x, y, z]) = given.filter(|given| *given != dims) {
                     return Err(Error::Request(format!(
                         "{} is {shape}, {x} x {y} x {z} was asked for; leave --shape and --n out: a .npy file tells its shape",
                         path.display()
                     )));
                 }
-                ([dims[0], dims[1], dims[2]], Some(source))
+                (dims, Some(source))
             }
             None => (given.unwrap_or([256; 3]), None),
         };

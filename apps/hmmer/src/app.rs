@@ -112,6 +112,7 @@ impl Application for Args {
             scores.push(scores_.index());
         }
         let job = Job::new("hmmer", program).with_afterwards(DOMAINS);
+        let job = [&self.profile, &self.database].into_iter().flatten().fold(job, |job, path| job.with_file_read(path));
         let job = sources.into_iter().fold(job, |job, (array, source)| job.with_source(array, source));
         let shape = vec![
             ("sequences", sequences),

@@ -3,12 +3,13 @@
 use crate::args::RunArgs;
 use crate::failure::{Failure, say};
 use crate::interrupt::Interrupt;
-use crate::output::print;
+use crate::output::{print, same_file};
 use crate::progress::Bar;
 use crate::{json, report};
 use multigrain::app::{AppJob, Checked};
 use multigrain::rooms::trace::Spill;
-use multigrain::{Breakdown, EdgeTraffic, Machine, Progress, Runtime, Settings, whole};
+use multigrain::{Breakdown, EdgeTraffic, Job, Machine, Progress, Runtime, Settings, whole};
+use std::path::Path;
 use std::time::Instant;
 
 /// What the reports need of a run, measured or simulated.
@@ -56,6 +57,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     args.trace.as_deref().map(whole::check_target).transpose()?;
     let interrupt = Interrupt::install()?;
     let app = args.app.prepare(&runtime)?;
+    args.trace.as_deref().map(|path| check_trace(path, &app.job)).transpose()?;
     let spill = args.trace.as_deref().map(Spill::create).transpose().map_err(|e| Failure::Request(e.to_string()))?;
     let bar = Bar::new(&app.job.app, !args.common.json);
     let moved = |progress: Progress| bar.set(progress);
@@ -128,6 +130,18 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
             checked.elements, checked.max_relative_error, checked.tolerance
         ))),
         _ => printed,
+    }
+}
+
+/// Refuses a trace under the name of a file that the run reads or writes.
+fn check_trace(path: &Path, job: &Job) -> Result<(), Failure> {
+    let taken = job.files_read().chain(job.files_written()).any(|other| same_file(path, other));
+    match taken {
+        true => Err(Failure::Request(format!(
+            "the trace would replace {}, which the run itself reads or writes; give it another name",
+            path.display()
+        ))),
+        false => Ok(()),
     }
 }
 

@@ -6,7 +6,7 @@ mod value;
 use crate::args::{TraceArgs, TraceTarget};
 use crate::failure::Failure;
 use crate::json;
-use crate::output::print;
+use crate::output::{print, same_file};
 use multigrain::rooms::trace::{Analysis, Trace, export};
 use multigrain::whole;
 use std::path::PathBuf;
@@ -36,6 +36,11 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<(), Failure> {
     };
     let path = args.output.clone().unwrap_or_else(|| args.file.with_extension(extension));
     whole::check_target(&path)?;
+    if same_file(&path, &args.file) {
+        return Err(Failure::Request(format!(
+            "{shown} would be replaced by what is made from it; give --output another name"
+        )));
+    }
     let written = export::write(&trace, format, &path).map_err(|e| Failure::Request(e.to_string()))?;
     let names: Vec<String> = written.iter().map(|path: &PathBuf| path.display().to_string()).collect();
     print(&match args.json {

@@ -114,6 +114,10 @@ fn outputs_that_cannot_be_written() {
     }
     refused(&place, "run sgemm a.npy b.npy --trace nowhere/t.trace -o c.npy", &["nowhere/t.trace", "create it"]);
     refused(&place, "run sgemm a.npy b.npy --trace folder.npy -o c.npy", &["folder.npy", "directory"]);
+    for taken in ["a.npy", "./b.npy", "c.npy"] {
+        let run = format!("run sgemm a.npy b.npy --trace {taken} -o c.npy");
+        refused(&place, &run, &["the trace would replace", taken]);
+    }
     refused(&place, "machine --assumed -o nowhere/m.toml", &["nowhere/m.toml", "create it"]);
 }
 

@@ -225,6 +225,10 @@ fn a_trace_goes_to_other_programs() {
     place.run("run sgemm --n 200 --machine disk --memory 1MiB --threads 2 --trace run.trace");
     assert_eq!(place.run("trace run.trace --to perfetto").stdout, "run.perfetto.json\n");
     assert_eq!(place.run("trace run.trace --to html -o page.html").stdout, "page.html\n");
+    let before = place.read("run.trace");
+    let refused = place.run("trace run.trace --to html -o ./run.trace");
+    assert!(refused.status == Some(2) && refused.stderr.contains("would be replaced"), "{}", refused.stderr);
+    assert!(place.read("run.trace") == before);
     let json = place.run("trace run.trace --to paraver --json").json();
     assert_eq!(json["files"], serde_json::json!(["run.prv", "run.pcf", "run.row"]));
     let names = ["page.html", "run.pcf", "run.perfetto.json", "run.prv", "run.row", "run.trace"];

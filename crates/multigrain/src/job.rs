@@ -104,6 +104,20 @@ impl Job {
         self.arrays().iter().map(ArrayDecl::bytes).sum()
     }
 
+    /// The files that the job is made from: sources of arrays, and what was read to make it.
+    pub fn files_read(&self) -> impl Iterator<Item = &Path> {
+        let sources = self.sources.iter().flatten().filter_map(|source| match source {
+            Source::Npy(path) | Source::Raw(path) => Some(path),
+            Source::Generated { .. } | Source::Bytes(_) => None,
+        });
+        sources.chain(&self.files_read).map(PathBuf::as_path)
+    }
+
+    /// The files that results go to.
+    pub fn files_written(&self) -> impl Iterator<Item = &Path> {
+        self.sinks.iter().flatten().map(|sink| sink.path().as_path())
+    }
+
     /// Whether some array comes from a file.
     pub(crate) fn reads_files(&self) -> bool {
         self.sources.iter().any(|s| matches!(s, Some(Source::Npy(_) | Source::Raw(_))))

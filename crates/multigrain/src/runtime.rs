@@ -287,11 +287,7 @@ impl Runtime {
     /// Two results may not go to one file, nor may one overwrite an input.
     fn check_sinks(&self, job: &Job) -> Result<(), Error> {
         let real = |p: &Path| p.canonicalize().unwrap_or_else(|_| p.to_owned());
-        let sources = job.sources.iter().flatten().filter_map(|source| match source {
-            Source::Npy(path) | Source::Raw(path) => Some(path),
-            Source::Generated { .. } | Source::Bytes(_) => None,
-        });
-        let inputs: Vec<PathBuf> = sources.chain(&job.files_read).map(|path| real(path)).collect();
+        let inputs: Vec<PathBuf> = job.files_read().map(real).collect();
         let mut seen: Vec<PathBuf> = Vec::new();
         for sink in job.sinks.iter().flatten() {
             let (path, name) = (real(sink.path()), sink.path().display());
