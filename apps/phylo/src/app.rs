@@ -11,4 +11,4 @@ pub use args::{Args, BranchesChoice, FormatChoice};
 pub use files::Outputs;
 pub use prepare::{Prepared, Task, prepare};
 pub use report::Report;
-pub use run::{Progress, Watcher, execute, run};
+pub use run::{Executed, Progress, Watcher, execute, run};

@@ -129,7 +129,7 @@ pub fn read(file: &Path, text: &str, request: &Request) -> Result<Saved, Error> 
     }
     let mut saved = Saved::default();
     let mut state = None;
-    for (number, line) in lines {
+    while let Some((number, line)) = lines.next() {
         let (word, rest) = line.split_once(' ').ok_or_else(|| damaged(number, "a word stands alone"))?;
         let jobs = saved.found.len() + saved.begun.len();
         match (word, saved.found.last_mut(), &mut state) {
@@ -147,6 +147,9 @@ pub fn read(file: &Path, text: &str, request: &Request) -> Result<Saved, Error> 
                 text.push('\n');
             }
             ("end", ..) if rest.parse() == Ok(jobs) => {
+                if let Some((number, _)) = lines.next() {
+                    return Err(damaged(number, "a line after its end"));
+                }
                 let complete = saved.found.iter().all(|f| !f.trees.is_empty() && !f.models.is_empty());
                 return if complete { Ok(saved) } else { Err(damaged(number, "a result lacks its model or tree")) };
             }
@@ -212,6 +215,15 @@ mod tests {
         let text = write(&request(), &two());
         for end in 0..text.len() - 1 {
             refused(&text[..end], &request());
+        }
+    }
+
+    #[test]
+    fn what_follows_its_end_is_refused() {
+        let text = write(&request(), &two());
+        for more in ["junk\n", "\n", &text] {
+            let message = refused(&format!("{text}{more}"), &request());
+            assert!(message.contains(&format!(":{}: ", text.lines().count() + 1)), "{message}");
         }
     }
 

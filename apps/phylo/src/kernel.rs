@@ -1,6 +1,6 @@
 //! Likelihood kernels: what is computed from site patterns, as lists of steps on chunks of patterns.
 //!
-//! The patterns of a partition are cut into chunks of [`CHUNK_PATTERNS`], each with all its memory: codes of tips, one
+//! The patterns of a partition are cut into chunks ([`chunk_patterns`]), each with all its memory: codes of tips, one
 //! conditional likelihood vector a slot, scratch. A [`Batch`] is a list of [`Step`]s with the matrices that they need; a
 //! chunk executes all of them before the next chunk begins, so that what one step leaves in the cache the next one finds
 //! there, and chunks are independent of each other: any worker may run any of them.
@@ -18,9 +18,9 @@ mod operand;
 mod reduce;
 
 pub use batch::{Batch, Operand, Source, Step};
-pub use chunk::{CHUNK_PATTERNS, Chunk};
+pub use chunk::{Chunk, chunk_patterns};
 pub use dispatch::execute;
-pub use matrices::Constants;
+pub use matrices::{Constants, Shared};
 
 /// The threshold of scaling, 2^-256: where all entries of a pattern are below it they are multiplied by its inverse, and
 /// the pattern's count rises by one.

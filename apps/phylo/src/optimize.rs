@@ -4,9 +4,38 @@ mod bfgs;
 mod brent;
 
 use crate::likelihood::{Likelihood, Precision};
-use crate::model::{Model, bounds};
+use crate::model::{Free, Model, bounds};
 use bfgs::maximize;
 use brent::maximum;
+
+/// A parameter that is one number.
+struct Scalar {
+    is_free: fn(&Free) -> bool,
+    of: fn(&mut Model) -> &mut Option<f64>,
+    bounds: (f64, f64),
+    /// Whether it is looked for by its logarithm.
+    is_log: bool,
+    /// How far from where it is the search begins, in what it is looked for by.
+    reach: f64,
+}
+
+const SCALARS: [Scalar; 3] = [
+    Scalar {
+        is_free: |free| free.alpha,
+        of: |model| &mut model.alpha,
+        bounds: bounds::ALPHA,
+        is_log: true,
+        reach: 1.0,
+    },
+    Scalar { is_free: |free| free.pinv, of: |model| &mut model.pinv, bounds: bounds::PINV, is_log: false, reach: 0.1 },
+    Scalar {
+        is_free: |free| free.speed,
+        of: |model| &mut model.speed,
+        bounds: bounds::SPEED,
+        is_log: true,
+        reach: 0.5,
+    },
+];
 
 impl Likelihood<'_> {
     /// Optimises all free parameters and the branch lengths in turn, until a round gains less than `gain` of
@@ -38,40 +67,8 @@ impl Likelihood<'_> {
             if free.frequencies {
                 *value = self.optimize_frequencies(partition, *value, gain);
             }
-            if free.alpha && self.models()[partition].alpha.is_some() {
-                let (low, high) = (bounds::ALPHA.0.ln(), bounds::ALPHA.1.ln());
-                *value = self.optimize_one(
-                    partition,
-                    *value,
-                    (low, high),
-                    1.0,
-                    tolerance,
-                    |model| model.alpha.map_or(0.0, f64::ln),
-                    |model, x| model.alpha = Some(x.exp()),
-                );
-            }
-            if free.pinv && self.models()[partition].pinv.is_some() {
-                *value = self.optimize_one(
-                    partition,
-                    *value,
-                    bounds::PINV,
-                    0.1,
-                    tolerance,
-                    |model| model.pinv.unwrap_or(0.0),
-                    |model, x| model.pinv = Some(x),
-                );
-            }
-            if free.speed && self.models()[partition].speed.is_some() {
-                let (low, high) = (bounds::SPEED.0.ln(), bounds::SPEED.1.ln());
-                *value = self.optimize_one(
-                    partition,
-                    *value,
-                    (low, high),
-                    0.5,
-                    tolerance,
-                    |model| model.speed.map_or(0.0, f64::ln),
-                    |model, x| model.speed = Some(x.exp()),
-                );
+            for scalar in SCALARS.iter().filter(|scalar| (scalar.is_free)(&free)) {
+                *value = self.optimize_scalar(partition, *value, scalar, tolerance);
             }
         }
         if self.normalize_speeds() { self.log_likelihood() } else { values.iter().sum() }
@@ -98,29 +95,20 @@ impl Likelihood<'_> {
         true
     }
 
-    /// One parameter by Brent's method, within `bounds` and first within `reach` of where it is.
-    #[allow(clippy::too_many_arguments)]
-    fn optimize_one(
-        &mut self,
-        partition: usize,
-        value: f64,
-        bounds: (f64, f64),
-        reach: f64,
-        tolerance: f64,
-        get: impl Fn(&Model) -> f64,
-        set: impl Fn(&mut Model, f64),
-    ) -> f64 {
+    /// One number by Brent's method, if the model has it.
+    fn optimize_scalar(&mut self, partition: usize, value: f64, scalar: &Scalar, tolerance: f64) -> f64 {
         let start = self.models()[partition].clone();
-        let x = get(&start);
-        let (best, found) = maximum(bounds, (x, value), reach, tolerance, |x| {
+        let Some(now) = *(scalar.of)(&mut start.clone()) else { return value };
+        let scale = |x: f64| if scalar.is_log { x.ln() } else { x };
+        let bounds = (scale(scalar.bounds.0), scale(scalar.bounds.1));
+        let with = |x: f64| {
             let mut model = start.clone();
-            set(&mut model, x);
-            self.try_model(partition, model)
-        });
-        let mut model = start.clone();
-        if found > value {
-            set(&mut model, best);
-        }
+            *(scalar.of)(&mut model) = Some(if scalar.is_log { x.exp() } else { x });
+            model
+        };
+        let (best, found) =
+            maximum(bounds, (scale(now), value), scalar.reach, tolerance, |x| self.try_model(partition, with(x)));
+        let model = if found > value { with(best) } else { start.clone() };
         self.try_model(partition, model)
     }
 

@@ -153,11 +153,11 @@ pub fn parse_schemes(file: &Path, text: &str, sites: usize, default: Option<&Mod
     }
     if let Some(first) = owners.iter().position(|&o| o == 0) {
         let count = owners.iter().filter(|&&o| o == 0).count();
-        let more = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
+        let more =
+            if count > 1 { format!(" and {} more of {sites} are", count - 1) } else { format!(" of {sites} is") };
         let first = first + 1;
         return Err(Error::request(format!(
-            "{shown}: site {first}{more} of {sites} are in no partition: add a partition for them, or take them out of \
-             the alignment"
+            "{shown}: site {first}{more} in no partition: add a partition, or take what is in none out of the alignment"
         )));
     }
     Ok(schemes)

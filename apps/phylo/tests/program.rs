@@ -5,6 +5,7 @@ mod support;
 use clap::Parser;
 use multigrain::Abort;
 use multigrain::rooms::team::strands::{Policy, Scheduler, SchedulerOptions};
+use multigrain::rooms::trace::{Kind, Trace};
 use multigrain_phylo::Error;
 use multigrain_phylo::alignment::{Format, read_alignment};
 use multigrain_phylo::app::{Args, Progress, Report, Watcher, prepare, run};
@@ -163,6 +164,29 @@ impl Watcher for Interrupting {
             self.abort.raise();
         }
     }
+}
+
+/// Every decision is in the trace with its reason, and no trace is overwritten unasked.
+#[test]
+fn a_trace_holds_decisions() {
+    let folder = folder(&[("a.phy", SMALL)]);
+    let [alignment, trace] = ["a.phy", "a.trace"].map(|name| path(folder.path(), name));
+    let typed = [&alignment, "--searches", "1", "--threads", "2", "--policy", "llp:2", "--trace", &trace];
+    let traced = |typed: &[&str]| {
+        let args = args(typed);
+        run(&prepare(&args)?, &args.scheduler()?, Arc::new(Abort::new()), &Silent)
+    };
+    traced(&typed).unwrap();
+    let found = Trace::load(Path::new(&trace)).unwrap();
+    let decisions = || found.records.iter().filter(|record| record.kind == Kind::Decision);
+    assert!(decisions().count() > 100);
+    assert!(decisions().all(|decision| !found.header.reasons[usize::from(decision.detail)].is_empty()));
+    let prefix = path(folder.path(), "b");
+    let again = [&typed[..], &["--prefix", &prefix]].concat();
+    let message = traced(&again).unwrap_err().to_string();
+    assert!(message.contains("a.trace exists") && message.contains("--trace"), "{message}");
+    assert!(!Path::new(&format!("{prefix}.bestTree")).exists());
+    traced(&[&again[..], &["--force"]].concat()).unwrap();
 }
 
 #[test]

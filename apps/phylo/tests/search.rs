@@ -2,8 +2,9 @@
 
 mod support;
 
-use multigrain::rooms::team::strands::{Scheduler, SchedulerOptions, Strand};
+use multigrain::rooms::team::strands::{Policy, Scheduler, SchedulerOptions, Strand};
 use multigrain_phylo::alignment::{Alignment, DataType, Format, Patterns, read_alignment};
+use multigrain_phylo::kernel::chunk_patterns;
 use multigrain_phylo::likelihood::{Host, OnStrand};
 use multigrain_phylo::model::{Model, ModelSpec};
 use multigrain_phylo::partition::Branches;
@@ -159,28 +160,34 @@ fn a_search_that_goes_on_ends_with_the_same_bits() {
     }
 }
 
+/// Of proteins the transition matrices are shared out, too.
 #[test]
 fn results_do_not_depend_on_who_computes() {
-    let (_, patterns, model) = simulated(5, 6, 700, GTR);
-    assert!(patterns.len() > 64, "several chunks are wanted");
-    let alone = search(&patterns, &model, 2).run(&mut ()).unwrap();
-    for isa in Isa::ALL.into_iter().filter(|isa| isa.is_supported()) {
-        let mut random = Random::new(3, Purpose::Start, 2);
-        let data = [(&patterns, &model)];
-        let search = Search::new(&data, Branches::Linked, options(), isa, &mut random, Box::new(Host));
-        assert_eq!(search.run(&mut ()).unwrap(), alone, "{isa}");
-    }
-    for policy in ["edtlp", "llp:2"] {
-        let on_strand = |strand: &Strand<'_>| -> SearchResult {
+    for (sites, model) in [(700, GTR), (60, "LG+G4{0.7}")] {
+        let (_, patterns, model) = simulated(5, 6, sites, model);
+        assert!(patterns.len() > chunk_patterns(model.states), "several chunks are wanted");
+        let alone = search(&patterns, &model, 2).run(&mut ()).unwrap();
+        for isa in Isa::ALL.into_iter().filter(|isa| isa.is_supported()) {
             let mut random = Random::new(3, Purpose::Start, 2);
             let data = [(&patterns, &model)];
-            let offload = Box::new(OnStrand(strand));
-            let search = Search::new(&data, Branches::Linked, options(), Isa::detect(), &mut random, offload);
-            search.run(&mut ()).unwrap()
-        };
-        let options = SchedulerOptions { policy: policy.parse().unwrap(), workers: 2, ..Default::default() };
-        let outcome = Scheduler::new(options).unwrap().run(vec![on_strand; 2]).unwrap();
-        assert!(outcome.results.iter().all(|r| *r == alone), "{policy}");
+            let search = Search::new(&data, Branches::Linked, options(), isa, &mut random, Box::new(Host));
+            assert_eq!(search.run(&mut ()).unwrap(), alone, "{isa}");
+        }
+        for policy in ["edtlp", "llp:2"] {
+            let on_strand = |strand: &Strand<'_>| -> SearchResult {
+                let mut random = Random::new(3, Purpose::Start, 2);
+                let data = [(&patterns, &model)];
+                let offload = Box::new(OnStrand(strand));
+                let search = Search::new(&data, Branches::Linked, options(), Isa::detect(), &mut random, offload);
+                search.run(&mut ()).unwrap()
+            };
+            let policy = policy.parse().unwrap();
+            let options = SchedulerOptions { policy, workers: 2, throttle: false, ..Default::default() };
+            let outcome = Scheduler::new(options).unwrap().run(vec![on_strand; 2]).unwrap();
+            assert!(outcome.results.iter().all(|r| *r == alone), "{policy}");
+            let shared = outcome.statistics.on_teams > 0;
+            assert_eq!(shared, policy == Policy::Llp { workers_per_loop: 2 }, "{:?}", outcome.statistics);
+        }
     }
 }
 

@@ -132,6 +132,12 @@ pub(crate) struct BenchArgs {
     /// Alignment of the rows phylo-search, phylo-bootstraps and multigrain, instead of generated ones
     #[arg(long, value_name = "FILE")]
     alignment: Option<PathBuf>,
+    /// Numbers of searches of `multigrain`, such as 1,3,8 [default: 1 to 16]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1000))]
+    searches: Vec<u32>,
+    /// Keeps what `multigrain` measures in this file and counts what is there already, so that it can be run in parts
+    #[arg(long, value_name = "FILE")]
+    samples: Option<PathBuf>,
     /// Database of the row hmmer, instead of a generated one
     #[arg(long, value_name = "FILE")]
     database: Option<PathBuf>,

@@ -69,6 +69,10 @@ pub struct Args {
     /// Number of workers [default: one for each processor]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
+    /// Records every decision of the policy with its reason, and who computed what when, into this file, for
+    /// `multigrain trace`
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
     /// Overwrites output files, and forgets a checkpoint
     #[arg(long)]
     pub force: bool,
@@ -86,7 +90,8 @@ impl Args {
     /// # Errors
     /// A policy that cannot be had on so many workers; threads that cannot be started.
     pub fn scheduler(&self) -> Result<Scheduler, Error> {
-        let mut options = SchedulerOptions { policy: self.policy, ..SchedulerOptions::default() };
+        let mut options =
+            SchedulerOptions { policy: self.policy, trace: self.trace.is_some(), ..SchedulerOptions::default() };
         options.workers = self.threads.unwrap_or(options.workers);
         Scheduler::new(options).map_err(|e| Error::request(format!("--policy, --threads: {e}")))
     }

@@ -51,17 +51,7 @@ impl Outputs {
     /// Refuses, before any work, files that could not be written after it, or that are there although `force` is not
     /// given.
     pub(crate) fn check(&self, words: &[&str], force: bool) -> Result<(), Error> {
-        for word in words {
-            let path = self.path(word);
-            if path.exists() && !force {
-                return Err(Error::request(format!(
-                    "{} exists: choose another --prefix, or overwrite it with --force",
-                    path.display()
-                )));
-            }
-            whole::check_target(&path).map_err(|e| Error::request(e.to_string()))?;
-        }
-        Ok(())
+        words.iter().try_for_each(|word| check(&self.path(word), force, "--prefix"))
     }
 
     /// Writes one of the files, whole or not at all.
@@ -75,6 +65,15 @@ impl Outputs {
         let written = WholeFile::create(&path).and_then(|mut file| file.write_all(text.as_bytes()).map(|()| file));
         written.map_err(|e| refused(&path, &e))
     }
+}
+
+/// As [`Outputs::check`], for one file; `option` is what another name is given with.
+pub(crate) fn check(path: &Path, force: bool, option: &str) -> Result<(), Error> {
+    if path.exists() && !force {
+        let shown = path.display();
+        return Err(Error::request(format!("{shown} exists: choose another {option}, or overwrite it with --force")));
+    }
+    whole::check_target(path).map_err(|e| Error::request(e.to_string()))
 }
 
 /// Gives a file its name.

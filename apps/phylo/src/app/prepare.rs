@@ -10,7 +10,7 @@ use crate::model::ModelSpec;
 use crate::partition::{self, Branches, Partition, Scheme};
 use crate::tree::{Newick, Tree};
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Fewer distinct sequences than this make no unrooted tree.
 const TAXA_MIN: usize = 4;
@@ -62,6 +62,8 @@ pub struct Prepared {
     pub notes: Vec<String>,
     /// The run's seed.
     pub seed: u64,
+    /// Where the trace goes, if there is to be one.
+    pub trace: Option<PathBuf>,
 }
 
 impl Prepared {
@@ -124,6 +126,9 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
         partition.patterns.tips = tips;
     }
     let outputs = Outputs::new(args.prefix.as_deref().unwrap_or(&args.alignment));
+    if let Some(path) = &args.trace {
+        files::check(path, args.force, "--trace")?;
+    }
     let request = request(args, &alignment, &schemes);
     let mut saved = outputs_and_checkpoint(args, &outputs, &task, branches, &request)?;
     let jobs = (0..args.searches).map(Job::Search).chain((0..args.bootstraps).map(Job::Replicate));
@@ -154,6 +159,7 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
         outputs,
         notes,
         seed: args.seed,
+        trace: args.trace.clone(),
     })
 }
 

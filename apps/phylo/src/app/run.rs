@@ -12,6 +12,8 @@ use crate::job::{Found, Job};
 use crate::likelihood::OnStrand;
 use crate::search::State as SearchState;
 use multigrain::rooms::team::strands::{Scheduler, Statistics, Strand};
+use multigrain::rooms::trace::Trace;
+use multigrain::whole::WholeFile;
 use multigrain::{Abort, Machine, format_bytes};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -94,6 +96,7 @@ pub fn run(
             infer::evaluate(prepared, tree, *fixed, place)
         };
         let outcome = scheduler.run(vec![evaluate]).map_err(|e| Error::run(e.to_string()))?;
+        keep_trace(prepared, outcome.trace.as_ref(), &log)?;
         let found = outcome.results.into_iter().next().unwrap_or(Err(Error::Interrupted));
         let found = found.map_err(|error| match error {
             Error::Interrupted => Error::run("interrupted; nothing is left behind"),
@@ -101,22 +104,30 @@ pub fn run(
         })?;
         return results::evaluated(prepared, &found, *fixed, &log);
     }
-    let (found, statistics) = jobs(prepared, scheduler, abort, Some(CHECKPOINT_INTERVAL), &log)?;
-    results::account(&statistics, &log);
-    let report = results::searched(prepared, &found, &log)?;
+    let done = jobs(prepared, scheduler, abort, Some(CHECKPOINT_INTERVAL), &log)?;
+    results::account(&done.statistics, &log);
+    keep_trace(prepared, done.trace.as_ref(), &log)?;
+    let report = results::searched(prepared, &done.found, &log)?;
     remove_checkpoint(&prepared.outputs)?;
     Ok(report)
+}
+
+/// What the jobs of a run found, and how they were executed.
+#[derive(Debug)]
+pub struct Executed {
+    /// What each found, in their order.
+    pub found: Vec<Found>,
+    /// How often kernels were executed where.
+    pub statistics: Statistics,
+    /// Decisions with their reasons, and who computed what when, if the scheduler writes that down.
+    pub trace: Option<Trace>,
 }
 
 /// Does the jobs that were prepared and nothing else: no file is written. For measurements.
 ///
 /// # Errors
 /// As [`run`].
-pub fn execute(
-    prepared: &Prepared,
-    scheduler: &Scheduler,
-    abort: Arc<Abort>,
-) -> Result<(Vec<Found>, Statistics), Error> {
+pub fn execute(prepared: &Prepared, scheduler: &Scheduler, abort: Arc<Abort>) -> Result<Executed, Error> {
     let log = Log { text: Mutex::default(), watcher: &Nobody, begun: Instant::now() };
     jobs(prepared, scheduler, abort, None, &log)
 }
@@ -144,6 +155,18 @@ fn check_memory(prepared: &Prepared, scheduler: &Scheduler) -> Result<(), Error>
     Err(Error::request(format!(
         "{at_once} searches at once need about {job} each, but there are {capacity} of memory: ask for fewer --threads"
     )))
+}
+
+/// Writes the trace that was asked for, whole or not at all.
+fn keep_trace(prepared: &Prepared, trace: Option<&Trace>, log: &Log<'_>) -> Result<(), Error> {
+    let (Some(path), Some(trace)) = (&prepared.trace, trace) else { return Ok(()) };
+    let shown = path.display();
+    let refused = |e: &dyn std::fmt::Display| Error::run(format!("cannot write the trace {shown}: {e}"));
+    let mut file = WholeFile::create(path).map_err(|e| refused(&e))?;
+    trace.write(&mut file).map_err(|e| refused(&e))?;
+    file.publish().map_err(|e| refused(&e))?;
+    log.line(&format!("trace: {shown}"));
+    Ok(())
 }
 
 fn remove_checkpoint(outputs: &Outputs) -> Result<(), Error> {
@@ -181,7 +204,7 @@ fn jobs(
     abort: Arc<Abort>,
     interval: Option<Duration>,
     log: &Log<'_>,
-) -> Result<(Vec<Found>, Statistics), Error> {
+) -> Result<Executed, Error> {
     let count = |kind: fn(&Job) -> bool| {
         let done = prepared.saved.found.iter().filter(|f| kind(&f.job)).count();
         (done, done + prepared.jobs.iter().filter(|j| kind(j)).count())
@@ -216,7 +239,8 @@ fn jobs(
         });
     }
     state.saved.found.sort_by_key(|f| f.job);
-    Ok((state.saved.found, outcome.map(|o| o.statistics).unwrap_or_default()))
+    let (statistics, trace) = outcome.map(|o| (o.statistics, o.trace)).unwrap_or_default();
+    Ok(Executed { found: state.saved.found, statistics, trace })
 }
 
 fn save(prepared: &Prepared, saved: &mut Saved) -> Result<(), Error> {

@@ -1,6 +1,6 @@
 //! Lists of kernel steps.
 
-use super::Constants;
+use super::{Constants, Shared};
 
 /// Where a conditional likelihood vector comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,15 +183,22 @@ impl Batch {
     }
 
     /// Computes what the steps need: transition matrices, tables of tips, coefficients of slopes. `set_of` gives the set
-    /// of branch lengths of each partition; `only` are the partitions on whose chunks the batch will run.
-    pub fn prepare(&mut self, constants: &[Constants], set_of: &[usize], only: std::ops::Range<usize>) {
+    /// of branch lengths of each partition; `only` are the partitions on whose chunks the batch will run. What is much work
+    /// is `shared` out.
+    pub fn prepare(
+        &mut self,
+        constants: &[Constants],
+        set_of: &[usize],
+        only: std::ops::Range<usize>,
+        shared: Shared<'_>,
+    ) {
         self.partitions.resize_with(constants.len(), PartitionMatrices::default);
         for partition in only {
             let (matrices, constants, set) =
                 (&mut self.partitions[partition], &constants[partition], set_of[partition]);
             let tips = &self.tips;
             let branches = self.lengths.iter().skip(set).step_by(self.sets).copied().zip(tips.iter().copied());
-            constants.transitions(branches, &mut matrices.matrices, &mut matrices.tables);
+            constants.transitions(branches, &mut matrices.matrices, &mut matrices.tables, shared);
             let lengths = self.slope_lengths.iter().skip(set).step_by(self.sets).copied();
             constants.slopes(lengths, &mut matrices.slopes);
         }

@@ -4,9 +4,15 @@ use super::Constants;
 use crate::alignment::Patterns;
 use multigrain_simd::DOUBLES;
 
-/// Patterns in a chunk, but in the last one of a partition: 64, so that a vector of four categories and four states has
-/// 8 KiB and the vectors of one step lie in a first-level cache.
-pub const CHUNK_PATTERNS: usize = 64;
+/// The most patterns in a chunk.
+pub(super) const CHUNK_PATTERNS: usize = 64;
+
+/// Patterns in a chunk, but in the last one of a partition: 64 of DNA, 16 of proteins, so that a vector of four categories
+/// has some 8 KiB, the vectors of one step lie in a first-level cache, and a step takes one or two microseconds: workers
+/// that share a loop end at most so far apart.
+pub fn chunk_patterns(states: usize) -> usize {
+    if states > 4 { CHUNK_PATTERNS / 4 } else { CHUNK_PATTERNS }
+}
 
 /// Eight doubles on a cache line.
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +31,7 @@ pub(super) struct Table {
     pub(super) factors: Vec<f64>,
 }
 
-/// Up to [`CHUNK_PATTERNS`] patterns of one partition, with the memory for all that is computed from them.
+/// Up to [`chunk_patterns`] patterns of one partition, with the memory for all that is computed from them.
 #[derive(Debug)]
 pub struct Chunk {
     partition: usize,
@@ -58,9 +64,10 @@ impl Chunk {
     /// The chunks of a partition, in order.
     pub fn of(patterns: &Patterns, partition: usize, categories: usize) -> Vec<Chunk> {
         let masks = patterns.invariant_masks();
-        let starts = (0..patterns.len()).step_by(CHUNK_PATTERNS);
+        let most = chunk_patterns(patterns.data_type.states());
+        let starts = (0..patterns.len()).step_by(most);
         let chunk = |start: usize| {
-            let range = start..(start + CHUNK_PATTERNS).min(patterns.len());
+            let range = start..(start + most).min(patterns.len());
             let padding = range.len().next_multiple_of(DOUBLES) - range.len();
             let blocks = range.len().div_ceil(DOUBLES);
             let gap = patterns.data_type.gap();

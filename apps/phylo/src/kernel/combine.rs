@@ -1,8 +1,8 @@
 //! Kernels that make vectors: at a node from the two behind it, through a branch, and products in eigenvector space.
 
-use super::chunk::{Line, Table};
+use super::chunk::{CHUNK_PATTERNS, Line, Table};
 use super::operand::{Side, TILE};
-use super::{CHUNK_PATTERNS, Chunk, SCALE_FACTOR, SCALE_LN, SCALE_THRESHOLD};
+use super::{Chunk, SCALE_FACTOR, SCALE_LN, SCALE_THRESHOLD};
 use multigrain_simd::{DOUBLES, Doubles};
 
 const BLOCKS: usize = CHUNK_PATTERNS / DOUBLES;

@@ -5,6 +5,13 @@ use super::operand::{TILE, matrix_index};
 use crate::alignment::DataType;
 use crate::model::Model;
 use multigrain_simd::{DOUBLES, Doubles, Isa};
+use std::sync::{Mutex, PoisonError};
+
+/// Calls a function once for each number below another, in any order and on any threads.
+pub type Shared<'a> = &'a dyn Fn(usize, &(dyn Fn(usize) + Sync));
+
+/// Matrices that take fewer multiply-adds than this, some 4 us, are not shared out: those of two branches of proteins are.
+const SHARED_MIN: usize = 50_000;
 
 /// A model as the kernels need it.
 #[derive(Debug, Clone)]
@@ -121,24 +128,38 @@ impl Constants {
     }
 
     /// Transition matrices `[branch][category]` of branches given with their lengths, and tables
-    /// `[branch][category][code][state]` of those behind which a tip lies (others have room but no content).
+    /// `[branch][category][code][state]` of those behind which a tip lies (others have room but no content). Where they are
+    /// much work, branches are `shared` out.
     pub(super) fn transitions(
         &self,
-        branches: impl Iterator<Item = (f64, bool)> + Clone,
+        branches: impl ExactSizeIterator<Item = (f64, bool)>,
         matrices: &mut Vec<f64>,
         tables: &mut Vec<f64>,
+        shared: Shared<'_>,
     ) {
-        let count = branches.clone().count();
+        let count = branches.len();
         let grow = |v: &mut Vec<f64>, len: usize| v.resize(v.len().max(len), 0.0);
         grow(matrices, count * self.matrix_len());
         grow(tables, count * self.table_len());
-        let mut exponentials = vec![0.0; self.exponents.len()];
-        for (i, (length, tip)) in branches.enumerate() {
-            let matrix = &mut matrices[i * self.matrix_len()..][..self.matrix_len()];
-            self.vectors(length, &mut exponentials, Some(matrix));
-            if tip {
-                self.tip_table(matrix, &mut tables[i * self.table_len()..][..self.table_len()]);
-            }
+        let matrices = matrices.chunks_exact_mut(self.matrix_len());
+        let all = branches.zip(matrices.zip(tables.chunks_exact_mut(self.table_len())));
+        if count < 2 || count * self.matrix_len() * self.states < SHARED_MIN {
+            all.for_each(|((length, tip), (matrix, table))| self.branch(length, tip, matrix, table));
+            return;
+        }
+        let places: Vec<_> = all.map(Mutex::new).collect();
+        shared(count, &|i| {
+            let mut place = places[i].lock().unwrap_or_else(PoisonError::into_inner);
+            let ((length, tip), (matrix, table)) = &mut *place;
+            self.branch(*length, *tip, matrix, table);
+        });
+    }
+
+    /// The matrices of one branch, and its table if a tip lies behind it.
+    fn branch(&self, length: f64, tip: bool, matrix: &mut [f64], table: &mut [f64]) {
+        self.vectors(length, &mut vec![0.0; self.exponents.len()], Some(matrix));
+        if tip {
+            self.tip_table(matrix, table);
         }
     }
 
@@ -189,43 +210,70 @@ impl Constants {
                 V::load(self.exponents.as_ptr().add(i)).mul(t).exp().store(exponentials.as_mut_ptr().add(i));
             }
             let Some(matrix) = matrix else { return };
-            let zero = V::splat(0.0);
-            for c in 0..self.categories {
-                let e = exponentials.as_ptr().add(c * n);
-                for line in 0..lines {
-                    let outer = self.outer.as_ptr().add(line * n).cast::<f64>();
-                    let mut sum = V::load(outer).mul(V::splat(*e));
-                    for k in 1..n {
-                        sum = sum.fma(V::load(outer.add(k * DOUBLES)), V::splat(*e.add(k)));
-                    }
-                    // Cancellation may leave a tiny negative number where a probability is almost 0.
-                    sum.max(zero).store(matrix.as_mut_ptr().add((c * lines + line) * DOUBLES));
+            for line in 0..lines {
+                let mut c = 0;
+                while c + 4 <= self.categories {
+                    self.line::<V, 4>(line, c, exponentials, matrix);
+                    c += 4;
                 }
+                (c..self.categories).for_each(|c| self.line::<V, 1>(line, c, exponentials, matrix));
+            }
+        }
+    }
+
+    /// Eight entries of the matrices of `K` categories from `c` on: what is read of `outer` serves all of them.
+    ///
+    /// # Safety
+    /// The processor supports the instruction set of `V`; the line and the categories exist, and the lengths of the slices
+    /// are as [`Constants::transition`] compares them.
+    #[inline(always)]
+    unsafe fn line<V: Doubles, const K: usize>(&self, line: usize, c: usize, exponentials: &[f64], matrix: &mut [f64]) {
+        let n = self.states;
+        let lines = n * n / DOUBLES;
+        // SAFETY: the caller's promise.
+        unsafe {
+            let e = exponentials.as_ptr().add(c * n);
+            let outer = self.outer.as_ptr().add(line * n).cast::<f64>();
+            let first = V::load(outer);
+            let mut sums = [first; K];
+            for (i, sum) in sums.iter_mut().enumerate() {
+                *sum = first.mul(V::splat(*e.add(i * n)));
+            }
+            for k in 1..n {
+                let x = V::load(outer.add(k * DOUBLES));
+                for (i, sum) in sums.iter_mut().enumerate() {
+                    *sum = sum.fma(x, V::splat(*e.add(i * n + k)));
+                }
+            }
+            for (i, sum) in sums.iter().enumerate() {
+                // Cancellation may leave a tiny negative number where a probability is almost 0.
+                sum.max(V::splat(0.0)).store(matrix.as_mut_ptr().add(((c + i) * lines + line) * DOUBLES));
             }
         }
     }
 
     /// `[category][code][state]` from the matrices of a branch: for each state the probability of the tip's letter.
     fn tip_table(&self, matrices: &[f64], table: &mut [f64]) {
-        let n = self.states;
+        let (n, tiles) = (self.states, self.states / TILE);
         for (matrix, table) in matrices.chunks_exact(n * n).zip(table.chunks_exact_mut(self.table_stride())) {
+            let (matrix, table) = (matrix.as_chunks::<TILE>().0, table.as_chunks_mut::<TILE>().0);
             for (code, &(before, last)) in self.parts.iter().enumerate() {
                 let mut rest = self.masks[code];
-                let (done, row) = table.split_at_mut(code * n);
-                let row = &mut row[..n];
+                let (done, row) = table.split_at_mut(code * tiles);
+                let row = &mut row[..tiles];
                 // Sums run over the states in their order; where a code has all but the last one, its sum is there.
                 match before.filter(|&before| before < code) {
                     Some(before) => {
-                        row.copy_from_slice(&done[before * n..][..n]);
+                        row.copy_from_slice(&done[before * tiles..][..tiles]);
                         rest = 1 << last;
                     }
-                    None => row.fill(0.0),
+                    None => row.fill([0.0; TILE]),
                 }
                 while rest != 0 {
                     let state = rest.trailing_zeros() as usize;
                     rest &= rest - 1;
-                    for (part, tile) in row.chunks_exact_mut(TILE).zip(matrix.chunks_exact(n * TILE)) {
-                        part.iter_mut().zip(&tile[state * TILE..]).for_each(|(r, p)| *r += p);
+                    for (part, column) in row.iter_mut().zip(matrix[state..].iter().step_by(n)) {
+                        part.iter_mut().zip(column).for_each(|(r, p)| *r += p);
                     }
                 }
             }

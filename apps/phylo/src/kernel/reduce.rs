@@ -1,9 +1,9 @@
 //! Kernels that end in sums over the patterns of a chunk: log-likelihoods and derivatives.
 
-use super::chunk::{Line, Table};
+use super::Chunk;
+use super::chunk::{CHUNK_PATTERNS, Line, Table};
 use super::combine::scaling;
 use super::operand::{Same, Side, TILE};
-use super::{CHUNK_PATTERNS, Chunk};
 use multigrain_simd::{DOUBLES, Doubles};
 
 const BLOCKS: usize = CHUNK_PATTERNS / DOUBLES;

@@ -57,6 +57,11 @@ pub(super) struct Source {
 impl Source {
     /// The alignment that was named with `--alignment`, or generated DNA.
     pub(super) fn new(bench: &Bench<'_>, taxa: usize, sites: usize) -> Result<Source, Failure> {
+        Source::of_model(bench, DNA, taxa, sites)
+    }
+
+    /// The same, generated under any model.
+    pub(super) fn of_model(bench: &Bench<'_>, model: &str, taxa: usize, sites: usize) -> Result<Source, Failure> {
         let prefix = bench.args.directory.join(format!("multigrain-bench-{}-trees", std::process::id()));
         if let Some(path) = &bench.args.alignment {
             let why = |e| Failure::Request(format!("--alignment {}: {e}; check the path", path.display()));
@@ -66,11 +71,12 @@ impl Source {
         }
         let scratch = Scratch::new(&bench.args.directory, FILES_BYTES)?;
         let file = scratch.path("alignment.fasta");
-        let alignment = generated(DNA, taxa, sites)?.alignment;
+        let Generated { alignment, data_type, .. } = generated(model, taxa, sites)?;
         let rows = alignment.names.iter().zip(&alignment.rows);
         let text: String = rows.map(|(name, row)| format!(">{name}\n{}\n", String::from_utf8_lossy(row))).collect();
         std::fs::write(&file, text).map_err(|e| Failure::Run(format!("cannot write {}: {e}", file.display())))?;
-        let what = format!("generated DNA of {taxa} taxa and {sites} sites");
+        let kind = if data_type == DataType::Dna { "DNA" } else { "proteins" };
+        let what = format!("generated {kind} of {taxa} taxa and {sites} sites");
         Ok(Source { file, what, prefix, _scratch: Some(scratch) })
     }
 

@@ -47,6 +47,11 @@ impl Contender {
         &self.name
     }
 
+    /// What it calls itself, if it is there.
+    pub(crate) fn version(&self) -> Option<&str> {
+        self.version.as_deref()
+    }
+
     fn turn(&mut self, bench: &Bench<'_>, counts: bool) {
         let Ok(driver) = &mut self.driver else { return };
         match driver.repeat(bench.patience(), &bench.abort) {
