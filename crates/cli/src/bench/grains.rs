@@ -29,7 +29,7 @@ const SEARCHES: u32 = 16;
 const SEARCHES_QUICK: u32 = 4;
 /// The model, taxa and sites of the generated alignment: a search takes some tenths of a second, a kernel some 20 us.
 const MODEL: &str = "LG+G4{0.5}";
-const SIZE: (usize, usize) = (8, 300);
+const SIZE: (usize, usize) = (7, 250);
 const SIZE_QUICK: (usize, usize) = (6, 40);
 
 /// The policies that do not adapt, and those that do.
@@ -43,7 +43,13 @@ fn seconds(bench: &Bench<'_>, source: &Source, searches: usize, policy: Policy) 
     let options = SchedulerOptions { policy, workers: bench.threads(), ..SchedulerOptions::default() };
     let scheduler = Scheduler::new(options).map_err(|e| Failure::Request(e.to_string()))?;
     let begun = Instant::now();
-    let done = execute(&prepared, &scheduler, bench.abort.clone()).map_err(|e| Failure::Run(e.to_string()))?;
+    let done = execute(&prepared, &scheduler, bench.abort.clone()).map_err(|e| match &bench.args.samples {
+        Some(path) if bench.abort.is_raised() => {
+            Failure::Run(format!("interrupted; turns that were whole are in {}", path.display()))
+        }
+        None if bench.abort.is_raised() => Failure::Run("interrupted; nothing is left behind".to_owned()),
+        _ => Failure::Run(e.to_string()),
+    })?;
     let taken = begun.elapsed().as_secs_f64();
     match done.found.len() {
         found if found == searches => Ok(taken),
