@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 /// Rooms from the bottom up; those of one layer do not use each other.
 const LAYERS: &[&[&str]] = &[
-    &["whole"],
-    &["machine", "trace", "program", "schedule", "simd"],
+    &["whole", "schedule"],
+    &["machine", "trace", "program", "simd"],
     &["plan", "store", "team"],
     &["engine", "sim"],
     &["multigrain"],

@@ -2,7 +2,8 @@
 //!
 //! The picture: the axis that is reduced is cut into *spans* of [`Tunable::multiple`](crate::Tunable::multiple)
 //! elements. The leaf variant makes one contribution a span, and contributions are combined in pairs of neighbours,
-//! pairs of pairs, and so on; who has no neighbour on the right goes up alone:
+//! pairs of pairs, and so on; who has no neighbour on the right goes up alone. It is the tree of the reduce schedules
+//! (`multigrain_schedule::contributions`):
 //!
 //! ```text
 //!             [0..5)
@@ -23,7 +24,6 @@ mod merge;
 mod operator;
 mod parts;
 mod spans;
-mod tree;
 mod view;
 
 pub use merge::Merge;

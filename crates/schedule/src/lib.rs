@@ -6,7 +6,8 @@
 //! [`Schedule`]: a list of [`Step`]s (signal, await, put, get, flush, combine, release; reserve, offer, expect, taken) that whoever moves the bytes
 //! executes literally, be it threads in shared memory or a simulator in virtual time. [`check`] proves such lists, for
 //! all interleavings of small groups and by happens-before for large ones; [`choice`] holds tables that say which
-//! algorithm serves a size best. This crate never starts a thread, moves a byte, or reads a clock.
+//! algorithm serves a size best. [`contributions`] is the tree by which all reductions combine, for those that make their
+//! contributions one after the other. This crate never starts a thread, moves a byte, or reads a clock.
 //!
 //! `docs/collectives.md` beside this crate describes the algorithms with their sources, how consecutive operations
 //! share the signal registers, the order in which reductions combine, and what is proved.
@@ -31,6 +32,7 @@ mod algorithm;
 mod build;
 pub mod check;
 pub mod choice;
+pub mod contributions;
 mod error;
 mod exchange;
 mod operation;

@@ -1,7 +1,7 @@
 //! A split with its reductions spelled out: contributions to blocks of their own, and the calls that combine them.
 
-use super::tree::merges;
 use crate::{Access, ArrayDecl, CallShape, Callee, DynTask, Region, Role, Shape, SubCall, Tunables};
+use multigrain_schedule::contributions::merges;
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! The leaf variant of a task that reduces, on a block of many spans: one contribution a span, combined by the tree.
 
 use super::operator::Reduction;
-use super::tree::{depth, depth_max, merges};
 use crate::task::Erased;
 use crate::{CallShape, Callee, DynTask, LeafContext, RawView, SubCall, Task, Tunables};
+use multigrain_schedule::contributions::{depth, depth_max, merges};
 use smallvec::SmallVec;
 
 /// So many sub-calls are made at once, a power of two: the lists stay short however many spans there are.
