@@ -11,10 +11,13 @@ use crate::mapping::Mapping;
 use crate::rules::{Movable, movable, quantum};
 use crate::scope::{Scope, Split, split};
 use multigrain_machine::{Driver, Machine, readable_bytes};
-use multigrain_program::{CallShape, Tunable, Tunables};
+use multigrain_program::{CallShape, Region, Tunable, Tunables};
+use rustc_hash::FxHashSet;
 
 /// More sub-calls than this are considered only when nothing with fewer fits.
 const CALLS_FEW: u64 = 2048;
+/// The same for each child, where there are many: enough to balance, and to fetch the next one's blocks ahead.
+const CALLS_FEW_CHILD: u64 = 16;
 /// The same in a shared address space, for each child: more pieces balance no better.
 const CALLS_FEW_SHARED: u64 = 32;
 /// The most sub-calls of one call that are considered at all.
@@ -83,7 +86,8 @@ pub(crate) fn choose(
         .collect();
     let scope = Scope::of_call(task, shape);
     let mut smallest: Option<Candidate> = None;
-    let few = if facts.stages() { CALLS_FEW } else { CALLS_FEW_SHARED * facts.children as u64 };
+    let children = facts.children as u64;
+    let few = if facts.stages() { CALLS_FEW.max(CALLS_FEW_CHILD * children) } else { CALLS_FEW_SHARED * children };
     let mut numbered: Vec<(u64, Tunables)> = combinations(&specs, &lists)
         .map(|tunables| {
             let pieces = specs.iter().map(|s| s.extent.div_ceil(tunables.get(s.name, s.extent)));
@@ -299,6 +303,8 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
     let class_seconds: Vec<f64> =
         split.classes.iter().map(|(t, s)| facts.run_seconds(&*split.tasks[*t as usize], s)).collect();
     let busy: f64 = split.class_of.iter().map(|&c| class_seconds[c as usize]).sum::<f64>() / facts.children as f64;
+    let uneven = unevenness(&split, facts.children, facts.stages());
+    let busy = busy * uneven;
     let longest = class_seconds.iter().copied().fold(0.0, f64::max);
     let guess = if facts.stages() {
         let (mut moving, mut streaming, mut first, mut stolen) = (0.0f64, 0.0, 0.0, 0.0);
@@ -337,6 +343,8 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
             let staging = footprint + if overlaps { stream } else { 0 };
             moving += staging_seconds((streaming * facts.edge.read_bytes_per_second) as u64, staging);
         }
+        // A child that has nothing to do leaves its share of the edge unused.
+        moving *= uneven;
         if overlaps { busy.max(moving) + STREAMING_SHARE * streaming + first } else { busy + moving }
     } else {
         let workers_idle = if split.calls.len() < facts.children { longest } else { 0.0 };
@@ -347,6 +355,25 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
     let movable = args.map(|arg| movable(rules, &arg.region, &split.arrays[arg.array as usize]));
     let movable = movable.min().unwrap_or(Movable::Aligned);
     Candidate { tunables, calls, footprint, reserved, partials: split.temporary_bytes(scope), guess, movable }
+}
+
+/// How many times longer the busiest child works than if all children had the same to do. Calls that write one block stay
+/// with one child; with `whole`, children take so many of these chains each, rounded up, else idle children alone count.
+fn unevenness(split: &Split, children: usize, whole: bool) -> f64 {
+    if children == 1 {
+        return 1.0;
+    }
+    let mut written: FxHashSet<(u32, &Region)> = FxHashSet::default();
+    for call in &split.calls {
+        let params = split.tasks[call.task as usize].params();
+        if let Some(argument) = params.iter().position(|param| param.access.writes()) {
+            written.insert((call.args[argument].array, &call.args[argument].region));
+        }
+    }
+    let chains = written.len().max(1);
+    let most =
+        if whole || chains < children { chains.div_ceil(children) as f64 } else { chains as f64 / children as f64 };
+    most * children as f64 / chains as f64
 }
 
 fn finals(facts: &EdgeFacts<'_>, scope: &Scope, mut fitting: Vec<Candidate>, depth_max: usize) -> Option<Tunables> {
