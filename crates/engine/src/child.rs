@@ -1,5 +1,6 @@
 //! The interpreter: what one child does, step by step.
 
+use crate::barrier::Meetings;
 use crate::copy::copy;
 use crate::error::{CallName, EngineError, block_name};
 use crate::home::{Place, StoreLog};
@@ -29,6 +30,8 @@ pub(crate) type Log<'a> = Mutex<&'a mut (dyn StoreLog + 'a)>;
 pub(crate) struct Interpreter<'a, 'l> {
     pub(crate) team: &'a Team,
     pub(crate) memories: &'a Memories,
+    /// Where children meet at barriers.
+    pub(crate) meetings: &'a Meetings,
     pub(crate) abort: &'a Abort,
     pub(crate) disk: Option<&'a Disk>,
     pub(crate) log: Option<Log<'l>>,
@@ -67,13 +70,15 @@ pub(crate) struct ChildState<'p> {
     steps: &'p ChildPlan,
     pub(crate) child: usize,
     /// Which memory of its level the child is.
-    instance: usize,
+    pub(crate) instance: usize,
     pub(crate) worker: usize,
     tickets: Vec<Pending>,
     /// For each slot, who wrote its content: call and argument. Kept for the log only.
     writers: Vec<(u32, u32)>,
     current: Cell<u32>,
     signals: u32,
+    /// Barriers that it has left.
+    pub(crate) barriers: u32,
 }
 
 /// A store that the log is told about.
@@ -161,7 +166,7 @@ impl Interpreter<'_, '_> {
         if self.abort.is_raised() { Err(Ended) } else { Ok(()) }
     }
 
-    fn fail(&self, error: EngineError) -> Ended {
+    pub(crate) fn fail(&self, error: EngineError) -> Ended {
         let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
         fault.get_or_insert(error);
         drop(fault);
@@ -191,6 +196,7 @@ impl Interpreter<'_, '_> {
             writers: if self.log.is_some() { vec![(0, 0); steps.slots.len()] } else { Vec::new() },
             current: Cell::new(0),
             signals: 0,
+            barriers: 0,
         };
         let result = catch_unwind(AssertUnwindSafe(|| self.steps(shared, &mut state, places)));
         let result = result.unwrap_or_else(|panic| {
@@ -263,6 +269,7 @@ impl Interpreter<'_, '_> {
                     self.record_signal(state, state.signals);
                     shared.progress[state.child].signal();
                 }
+                Op::Barrier => self.meet(state)?,
                 Op::Wait { child, signals } => {
                     let each = self.memories.levels[state.plan.level + 1].workers_each;
                     let t = self.recorder(state.worker).start();

@@ -2,6 +2,7 @@
 
 use multigrain_plan::{Plan, Slot};
 use multigrain_store::StoreError;
+use multigrain_team::collective::CollectiveError;
 use multigrain_trace::TraceError;
 use std::fmt;
 
@@ -65,6 +66,14 @@ pub enum EngineError {
         array: String,
         /// What is wrong.
         problem: String,
+    },
+    /// The children of a memory cannot meet.
+    #[error("the barrier of the children at depth {level}: {source}")]
+    Barrier {
+        /// Depth of the parent memory; the root is 0.
+        level: usize,
+        /// What is wrong.
+        source: CollectiveError,
     },
     /// The plan needs more workers than the team has.
     #[error("the plan is for {planned} workers, the team has {given}")]

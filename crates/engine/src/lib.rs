@@ -5,6 +5,7 @@
 //! the task and the block. All staging and scratch memory is reserved before the first step. This room decides
 //! nothing: what is fetched when, and who runs what, stands in the plan.
 
+mod barrier;
 mod child;
 mod copy;
 mod error;

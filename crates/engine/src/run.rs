@@ -1,5 +1,6 @@
 //! The entry: checks, reservation, execution, report.
 
+use crate::barrier::Meetings;
 use crate::child::Interpreter;
 use crate::error::EngineError;
 use crate::home::{Home, Place, StoreLog};
@@ -104,6 +105,7 @@ fn run_placed(
 ) -> Result<Report, EngineError> {
     let workers = machine.workers();
     let memories = Memories::reserve(machine, levels, plan)?;
+    let meetings = Meetings::reserve(plan, team.spin())?;
     let names: Vec<String> =
         levels.windows(2).map(|w| format!("{} - {}", machine.memory(w[0]).name, machine.memory(w[1]).name)).collect();
     let full = options.mode == Mode::Full || options.spill.is_some();
@@ -117,6 +119,7 @@ fn run_placed(
     let interpreter = Interpreter {
         team,
         memories: &memories,
+        meetings: &meetings,
         abort: options.abort,
         disk: options.disk,
         log,

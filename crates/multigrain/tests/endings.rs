@@ -6,7 +6,9 @@ mod support;
 use multigrain::Progress;
 use multigrain::prelude::*;
 use multigrain::rooms::engine::EngineError;
-use multigrain::rooms::plan::testing::{Product, Scale};
+use multigrain::rooms::machine::{Driver, Edge, Memory, MemoryId, Processor, ProcessorKind};
+use multigrain::rooms::plan::testing::{Product, Scale, Transpose};
+use multigrain::rooms::plan::{ChildPlan, Mapping, Op};
 use multigrain::rooms::store::BackendChoice;
 use multigrain::rooms::trace::{Kind, Spill, Trace};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -88,6 +90,61 @@ fn a_leaf_that_panics_ends_the_run() {
             run(&runtime, &case.job, false, None).unwrap();
             case.clear();
         }
+    }
+}
+
+/// Four local stores at one memory.
+fn four_stores() -> Machine {
+    let processor =
+        Processor { kind: ProcessorKind::Cpu, flops_per_second: 1e9, call_overhead_ns: 100.0, code_bytes: 0 };
+    let edge = Edge::new(Driver::Local, 2e10, 100.0);
+    let store = Memory::child("core", MemoryId(0), 4, 64 << 10, edge).with_processor(processor);
+    Machine::new("stores", "Four local stores.", vec![Memory::root("dram", 1 << 30), store]).unwrap()
+}
+
+#[test]
+fn children_meet_at_a_barrier_and_nobody_waits_for_who_has_panicked() {
+    // x + 1, transposed, + 1: every row of the last needs a part of every block of the first.
+    let mut program = Program::new();
+    let (touchy, transpose) =
+        (program.task(Touchy { before: Arc::new(|| ()) }), program.task(Transpose::<f32>::default()));
+    let [x, y, z, w] = [("x", Role::Input), ("y", Role::Temporary), ("z", Role::Temporary), ("w", Role::Output)]
+        .map(|(name, role)| program.array::<f32, 2>(name, [64, 64], role).unwrap());
+    program.call(touchy, (x.all(), y.all()), Scalars::new()).unwrap();
+    program.call(transpose, (y.all(), z.all()), Scalars::new()).unwrap();
+    program.call(touchy, (z.all(), w.all()), Scalars::new()).unwrap();
+    for machine in [memory_machine(4, None), four_stores()] {
+        let name = machine.name.clone();
+        let mut case = case("met", program.clone(), |_| machine, BackendChoice::Auto);
+        let mut mapping = Mapping::default();
+        for (task, axis, length) in [("touchy", "rows", 16), ("transpose", "d0", 16), ("transpose", "d1", 64)] {
+            mapping.set(task, "core", axis, length);
+        }
+        case.setup.mapping = mapping;
+        let runtime = case.setup.runtime(None);
+        let plan = runtime.plan(&case.job).unwrap().plan;
+        let met = |child: &ChildPlan| child.ops.iter().filter(|op| matches!(op, Op::Barrier)).count();
+        assert!(plan.children.iter().all(|child| met(child) == 1), "{name}: {plan}");
+        let expected = case.expected();
+        // Many runs, since the order in which children come differs.
+        for _ in 0..20 {
+            run(&runtime, &case.job, false, None).unwrap();
+            assert!(case.results() == expected, "{name}");
+            case.clear();
+        }
+        let input = case.directory().join("in-x.npy");
+        let good = std::fs::read(&input).unwrap();
+        for row in [0, 20, 63] {
+            let mut bad = good.clone();
+            let at = bad.len() - (64 - row) * 64 * 4;
+            bad[at..at + 4].copy_from_slice(&f32::NAN.to_le_bytes());
+            std::fs::write(&input, bad).unwrap();
+            let error = run(&runtime, &case.job, false, None).err().expect("the leaf panicked, but not the run");
+            assert!(matches!(error, Error::Run(EngineError::LeafPanicked { .. })), "{name}: {error}");
+        }
+        std::fs::write(&input, &good).unwrap();
+        run(&runtime, &case.job, false, None).unwrap();
+        assert!(case.results() == expected, "{name}");
     }
 }
 

@@ -121,7 +121,7 @@ pub(crate) fn child_seconds(
             }
             Op::Await { transfer } if !synchronous => now = now.max(done[transfer as usize]),
             Op::Run { call, .. } => now += call_seconds(call as usize),
-            Op::Await { .. } | Op::Signal | Op::Wait { .. } => {}
+            Op::Await { .. } | Op::Signal | Op::Wait { .. } | Op::Barrier => {}
         }
     }
     now

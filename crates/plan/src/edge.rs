@@ -1,5 +1,6 @@
 //! One edge: from split calls to what every child does, by running the passes in turn.
 
+use crate::barriers::barriers;
 use crate::cost::{LOCAL_READS_PER_COPY, UNEVEN, child_seconds, leaf_seconds, price, staging_seconds};
 use crate::dependence::{Dependence, dependence};
 use crate::grouping::{seen_outside, signals, views};
@@ -11,6 +12,8 @@ use crate::scope::Split;
 use crate::staging::{Counts, DoesNotFit, Problem, stage};
 use multigrain_machine::{Driver, Edge, Machine, MemoryId, readable_bytes};
 use multigrain_program::{ArrayDecl, CallShape, DynTask, Region};
+use multigrain_schedule::Kind;
+use multigrain_schedule::choice::Table;
 use std::sync::Arc;
 
 /// What planning needs to know of an edge and the memories below it.
@@ -217,7 +220,8 @@ pub(crate) fn draft(
             signals: &signals,
             seen_outside: &seen,
         };
-        let views = views(&problem, children, &call_seconds);
+        let mut views = views(&problem, children, &call_seconds);
+        let met = barriers(&mut views.children);
         let total = views.seconds + if children > 1 { UNEVEN * views.longest_seconds } else { 0.0 };
         let copies: usize = dependence.uses.iter().map(|u| u.len()).sum();
         let batches: usize = views.children.iter().map(|p| p.batches.len()).sum();
@@ -231,6 +235,7 @@ pub(crate) fn draft(
         reports.push(report("order", "the program's, chain after chain".into()));
         reports.push(report("copy elimination", format!("one address space: {copies} of {copies} copies are views")));
         reports.push(report("grouping", grouping));
+        reports.extend(meeting(met, children));
         return Ok(Draft {
             children: views.children,
             balanced: views.balanced,
@@ -293,7 +298,9 @@ pub(crate) fn draft(
     }
     match best {
         Some(mut draft) => {
+            let met = barriers(&mut draft.children);
             reports.append(&mut draft.passes);
+            reports.extend(meeting(met, children));
             draft.passes = reports;
             Ok(draft)
         }
@@ -307,6 +314,18 @@ fn depths(driver: Driver, depth_max: usize) -> impl Iterator<Item = usize> {
     let mut usual: Vec<usize> = (0..=depth_max).rev().collect();
     usual.splice(1..1, deep);
     usual.into_iter()
+}
+
+/// What the pass "barriers" made, if anything, and how it is executed.
+fn meeting(barriers: usize, children: usize) -> Option<PassReport> {
+    if barriers == 0 {
+        return None;
+    }
+    let table = Table::assumed();
+    let row = table.pick(Kind::Barrier, children as u32, 0);
+    let (algorithm, reason) = (row.way.name(Kind::Barrier), &row.reason);
+    let summary = format!("{barriers} of {children} children, by {algorithm} ({reason})");
+    Some(PassReport { pass: "barriers", summary })
 }
 
 fn reports(dependence: &Dependence, placement: &Placement, children: usize) -> Vec<PassReport> {

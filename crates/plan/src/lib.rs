@@ -5,6 +5,7 @@
 //! functions; nothing here touches a file, a thread or a clock.
 
 mod arena;
+mod barriers;
 pub mod check;
 pub mod cost;
 pub mod dependence;

@@ -57,6 +57,9 @@ pub enum Op {
         /// Its number of signals.
         signals: u32,
     },
+    /// Wait until all children have come to theirs: everything before it in any child's steps comes before everything
+    /// behind it in any other's. All children have as many, and meet at the first, the second, and so on.
+    Barrier,
 }
 
 /// Where the arguments of a run lie.

@@ -1,11 +1,11 @@
 //! Plans in virtual time: every call once, the same bits twice, and times that can be worked out by hand.
 
 use multigrain_machine::{Driver, Edge, LeafRate, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
-use multigrain_plan::testing::{Scale, random_machine, random_program};
+use multigrain_plan::testing::{Scale, Transpose, random_machine, random_program};
 use multigrain_plan::{Body, ChildPlan, Mapping, Op, Plan, PlanError, PlanOptions, Planner};
 use multigrain_program::{Program, Role, Scalars};
 use multigrain_sim::run::{Report, RunError, RunOptions, run};
-use multigrain_trace::{Analysis, Kind, Mode};
+use multigrain_trace::{Analysis, BARRIER_SIGNAL, Kind, Mode};
 use std::sync::Arc;
 
 const FULL: RunOptions<'_> = RunOptions { mode: Mode::Full, spill: None, program: "test", go_on: None };
@@ -217,4 +217,39 @@ fn what_cannot_be_simulated_is_refused() {
     let ended = RunOptions { go_on: Some(&|| false), ..FULL };
     let long = plan(&machine, &vector(1000)).unwrap();
     assert!(run(&long, &machine, ended).is_ok(), "too short to look");
+}
+
+#[test]
+fn children_meet_as_the_schedule_of_a_barrier_says() {
+    // Rows of a transposition, of which each needs a part of every block, scaled: in pairs, at distances 1, 2, 4.
+    let (latency, n) = (1000.0, 64u64);
+    for (children, rounds) in [(2usize, 1), (4, 2), (8, 3)] {
+        let machine = two_levels(Edge::new(Driver::Local, 8e9, latency), children);
+        let mut program = Program::new();
+        let (transpose, scale) = (program.task(Transpose::<f32>::default()), program.task(Scale::<f32, 2>::default()));
+        let x = program.array::<f32, 2>("x", [n, n], Role::Input).unwrap();
+        let a = program.array::<f32, 2>("a", [n, n], Role::Input).unwrap();
+        let y = program.array::<f32, 2>("y", [n, n], Role::Output).unwrap();
+        program.call(transpose, (x.all(), y.all()), Scalars::new()).unwrap();
+        program.call(scale, (y.all(), a.all()), Scalars::new()).unwrap();
+        let mut mapping = Mapping::default();
+        for (task, axis, each) in [("transpose", "d0", n / children as u64), ("transpose", "d1", n)] {
+            mapping.set(task, "child", axis, each);
+        }
+        for (axis, each) in [("d0", n / children as u64), ("d1", n)] {
+            mapping.set("scale", "child", axis, each);
+        }
+        let options = PlanOptions { disk_buffer_bytes: 0, simulated: true, ..PlanOptions::default() };
+        let plan = Planner::new(&machine, mapping, options).unwrap().plan(&program).unwrap();
+        let trace = run(&plan, &machine, FULL).unwrap().trace.unwrap();
+        let met = |kind| trace.records.iter().filter(move |r| r.kind == kind && r.number == BARRIER_SIGNAL);
+        assert_eq!(met(Kind::Signal).count(), children);
+        let last = met(Kind::Signal).map(|r| r.start).max().unwrap();
+        // Nobody leaves earlier than so many signals after the last has come, and the last leaves then.
+        let left: Vec<u64> = met(Kind::Idle).map(|r| r.end).collect();
+        assert!(!left.is_empty());
+        assert!(left.iter().all(|&at| at > last), "{children} children: {left:?} after {last}");
+        assert_eq!(left.iter().max(), Some(&(last + rounds * 1_000_000)), "{children} children");
+        Analysis::of(&trace, 3);
+    }
 }

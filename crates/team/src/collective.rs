@@ -181,8 +181,18 @@ impl Collective {
     /// [`CollectiveError`].
     #[inline]
     pub fn barrier(&self, rank: u32) -> Result<(), CollectiveError> {
+        self.barrier_until(rank, &self.abort)
+    }
+
+    /// As [`Collective::barrier`], but ended by a flag that the caller owns, a run's for example, instead of the
+    /// collective's own.
+    ///
+    /// # Errors
+    /// [`CollectiveError`].
+    #[inline]
+    pub fn barrier_until(&self, rank: u32, abort: &Abort) -> Result<(), CollectiveError> {
         let Some(plan) = self.plans.barrier(rank) else { return Err(self.outside("rank", rank)) };
-        self.synchronise(plan, rank)
+        self.synchronise(plan, rank, abort)
     }
 
     /// The root's elements reach everybody. Whoever has passed them on may return before others have called it.

@@ -18,6 +18,8 @@ pub const RECORD_BYTES: usize = 32;
 
 /// The index of an event that belongs to no edge and to no task.
 pub const NO_INDEX: u16 = u16::MAX;
+/// The number of the signal that a child gives by coming to a barrier.
+pub const BARRIER_SIGNAL: u32 = u32::MAX;
 
 /// The subject of an event that has none.
 pub const NO_SUBJECT: u32 = u32::MAX;

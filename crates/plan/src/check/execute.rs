@@ -1,7 +1,7 @@
 //! A plan executed on versions instead of numbers.
 //!
 //! The picture: every slot and the parent memory hold, for each cell, the number of the call that wrote it. Children
-//! take turns, each going on until it waits for a signal. A plan's steps do not depend on data, so when no two
+//! take turns, each going on until it waits for a signal, or for all others at a barrier. A plan's steps do not depend on data, so when no two
 //! accesses of the parent memory race, every execution shows the same versions as this one.
 
 use super::cells::Cells;
@@ -134,7 +134,7 @@ fn batches(plan: &Plan) -> Result<Vec<Thread>, CheckError> {
                 Op::Run { places: Places::Views, .. } => continue,
                 Op::Run { .. } => "runs on slots of its own child",
                 Op::Fetch { .. } | Op::Store { .. } | Op::Await { .. } => "moves a slot of its own child",
-                Op::Signal | Op::Wait { .. } => "is about the order of children",
+                Op::Signal | Op::Wait { .. } | Op::Barrier => "is about the order of children",
             };
             return Err(CheckError::new(plan, Problem::NotMovable { step: does }).at(plan, number, step));
         }
@@ -147,7 +147,7 @@ impl Execution<'_> {
     fn run_all(&mut self) -> Result<(), CheckError> {
         let mut at: Vec<usize> = self.threads.iter().map(|t| t.steps.start).collect();
         loop {
-            let (mut progress, mut blocked) = (false, Vec::new());
+            let (mut progress, mut blocked, mut met) = (false, Vec::new(), Vec::new());
             for (thread, at) in at.iter_mut().enumerate() {
                 let Thread { child, ref steps, .. } = self.threads[thread];
                 let end = steps.end;
@@ -160,16 +160,31 @@ impl Execution<'_> {
                             break;
                         }
                     }
+                    if self.plan.children[child].ops[step] == Op::Barrier {
+                        met.push(child);
+                        break;
+                    }
                     self.step(thread, child, step)?;
                     *at += 1;
                     progress = true;
                 }
             }
-            if blocked.is_empty() {
+            if met.len() == self.threads.len() {
+                self.clocks.barrier(&at);
+                self.waits += at.len() as u64;
+                at.iter_mut().for_each(|at| *at += 1);
+                continue;
+            }
+            if blocked.is_empty() && met.is_empty() {
                 return Ok(());
             }
             if !progress {
-                return Err(CheckError::new(self.plan, Problem::Deadlock { waits: blocked }));
+                let missing = (0..self.threads.len()).find(|child| !met.contains(child));
+                let problem = match (blocked.is_empty(), missing) {
+                    (true, Some(missing)) => Problem::Unmet { missing, met },
+                    _ => Problem::Deadlock { waits: blocked },
+                };
+                return Err(CheckError::new(self.plan, problem));
             }
         }
     }
@@ -211,6 +226,8 @@ impl Execution<'_> {
                 self.clocks.wait(thread, on as usize, signals);
                 Ok(())
             }
+            // All children at once: see `run_all`.
+            Op::Barrier => Ok(()),
         }
     }
 

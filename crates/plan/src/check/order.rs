@@ -62,6 +62,15 @@ impl Clocks {
         known[other] = known[other].max(step);
     }
 
+    /// All threads meet, each at that step of its own.
+    pub(super) fn barrier(&mut self, steps: &[usize]) {
+        let mut all: Vec<u32> = steps.iter().map(|&step| step as u32).collect();
+        for known in &self.known {
+            all.iter_mut().zip(known.iter()).for_each(|(most, step)| *most = (*most).max(*step));
+        }
+        self.known.fill(Rc::new(all));
+    }
+
     /// Whether an access is over, in every execution, before step `step` of `thread` begins.
     fn is_over(&self, access: Point, thread: u32, step: u32) -> bool {
         if access.thread == thread {
@@ -148,6 +157,23 @@ mod tests {
         assert!(history.access(&clocks, 0, access(2, 5), 5, Direction::Fetch).is_ok());
         let unordered = history.access(&clocks, 0, access(1, 2), 2, Direction::Store);
         assert!(unordered.is_err_and(|e| e.with == access(2, 5) && !e.writes));
+    }
+
+    #[test]
+    fn a_barrier_orders_all_threads() {
+        let mut clocks = Clocks::new(3);
+        let mut history = History::new(1);
+        let access = |thread, end| Point { thread, end };
+        assert!(history.access(&clocks, 0, access(0, 3), 1, Direction::Store).is_ok());
+        assert!(history.access(&clocks, 0, access(2, 7), 7, Direction::Fetch).is_err_and(|e| e.writes));
+        clocks.barrier(&[4, 9, 6]);
+        assert!(history.access(&clocks, 0, access(2, 8), 7, Direction::Fetch).is_ok());
+        assert!(history.access(&clocks, 0, access(1, 10), 10, Direction::Store).is_err_and(|e| !e.writes));
+        // A transfer that is awaited behind the barrier is not over before it.
+        clocks.barrier(&[5, 10, 8]);
+        assert!(history.access(&clocks, 0, access(1, 11), 11, Direction::Store).is_err_and(|e| !e.writes));
+        clocks.barrier(&[6, 11, 9]);
+        assert!(history.access(&clocks, 0, access(1, 12), 12, Direction::Store).is_ok());
     }
 
     #[test]

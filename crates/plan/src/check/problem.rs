@@ -348,6 +348,14 @@ pub enum Problem {
         /// The waits.
         waits: Vec<BlockedWait>,
     },
+    /// Some children come to a barrier to which not all come.
+    #[error("child {missing} never comes to a barrier at which {} others wait for all, child {} among them", .met.len(), .met.first().copied().unwrap_or_default())]
+    Unmet {
+        /// The first child that does not come.
+        missing: usize,
+        /// Those that wait.
+        met: Vec<usize>,
+    },
     /// A child waits for itself.
     #[error("waits for its own signal {signals}")]
     WaitsForItself {

@@ -143,7 +143,7 @@ fn names(plan: &Plan, number: usize, child: &ChildPlan, op: &Op) -> Result<(), P
         Op::Run { call, .. } => exists("call", call, plan.calls.len()),
         Op::Wait { child, signals } if child as usize == number => Err(Problem::WaitsForItself { signals }),
         Op::Wait { child, .. } => exists("child", child, plan.children.len()),
-        Op::Await { .. } | Op::Signal => Ok(()),
+        Op::Await { .. } | Op::Signal | Op::Barrier => Ok(()),
     }
 }
 
@@ -191,7 +191,7 @@ fn child_transfers(plan: &Plan, number: usize, rules: &TransferRules) -> Result<
                 *awaited_at = step as u32;
                 in_flight -= 1;
             }
-            Op::Run { .. } | Op::Signal | Op::Wait { .. } => {}
+            Op::Run { .. } | Op::Signal | Op::Wait { .. } | Op::Barrier => {}
         }
     }
     for (transfer, t) in list.iter().enumerate() {

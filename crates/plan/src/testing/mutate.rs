@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Does one kind of damage, or nothing where the plan offers no place for it; says what it did.
 type Damage = fn(&mut Plan, &mut Rng) -> Option<String>;
 
-const DAMAGES: [Damage; 30] = [
+const DAMAGES: [Damage; 32] = [
     transfers::drop_fetch,
     transfers::await_fetch_late,
     transfers::drop_store,
@@ -40,6 +40,8 @@ const DAMAGES: [Damage; 30] = [
     calls::join_phases,
     calls::drop_waits,
     calls::drop_signal,
+    calls::drop_barrier,
+    calls::drop_barriers,
     calls::signal_early,
     calls::wait_too_long,
     reductions::exchange_operands,

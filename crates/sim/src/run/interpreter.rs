@@ -1,5 +1,6 @@
 //! The interpreter: executions of plans, and the children that take part in them.
 
+mod barrier;
 mod execution;
 mod facts;
 mod steps;
@@ -31,6 +32,8 @@ pub(super) enum Event {
     Go(u32),
     /// What a child waited for, a signal of another, has reached it.
     Signalled(u32),
+    /// A signal of a barrier has reached a child.
+    Came { execution: u32, child: u32, bit: u32 },
     /// What a child waited for, the end of a phase, has reached it.
     PhaseBegun(u32),
     /// A transfer of a child is complete.
@@ -160,6 +163,7 @@ impl<'p> Interpreter<'p> {
                 self.idle(worker, since, now, edge, Idleness::Signal, other, signals);
                 self.steps(id);
             }
+            Event::Came { execution, child, bit } => self.came(execution, child, bit),
             Event::PhaseBegun(id) => {
                 let frame = self.frames[id as usize].as_ref().expect("it waits");
                 let (execution, worker, since, edge) = (frame.execution, frame.worker, frame.since, frame.plan.level);

@@ -6,20 +6,21 @@ use super::element::Element;
 use super::operator::Operator;
 use super::register::Mark;
 use super::{Collective, CollectiveError};
+use crate::abort::Abort;
 
 impl Collective {
     /// Executes the plan of a barrier, or of any operation without its bytes.
     #[inline]
-    pub(super) fn synchronise(&self, plan: &Plan, rank: u32) -> Result<(), CollectiveError> {
+    pub(super) fn synchronise(&self, plan: &Plan, rank: u32, abort: &Abort) -> Result<(), CollectiveError> {
         self.begin(rank, plan.mark);
-        self.only_signals(plan, rank, Name { mark: plan.mark, bytes: 0 })
+        self.only_signals(plan, rank, Name { mark: plan.mark, bytes: 0 }, abort)
     }
 
     #[inline]
-    fn only_signals(&self, plan: &Plan, rank: u32, name: Name) -> Result<(), CollectiveError> {
+    fn only_signals(&self, plan: &Plan, rank: u32, name: Name, abort: &Abort) -> Result<(), CollectiveError> {
         let round = self.round(rank);
         for act in &plan.acts {
-            self.signals(act, plan, rank, round % 2 == 1, name)?;
+            self.signals(act, plan, rank, round % 2 == 1, name, abort)?;
         }
         self.set_round(rank, round + 1);
         Ok(())
@@ -43,7 +44,7 @@ impl Collective {
             // Nobody contributes anything: what is left of the schedule are its signals, and where it has none, those of
             // a barrier.
             let signals = if plan.eager { self.plans.barrier(rank).unwrap_or(plan) } else { plan };
-            return self.only_signals(signals, rank, name);
+            return self.only_signals(signals, rank, name, &self.abort);
         }
         if plan.eager {
             return self.execute_eager(plan, rank, data, operator, name);
@@ -71,7 +72,7 @@ impl Collective {
         }
         for act in &plan.acts {
             match *act {
-                Act::Signal { .. } | Act::Await { .. } => self.signals(act, plan, rank, odd, name)?,
+                Act::Signal { .. } | Act::Await { .. } => self.signals(act, plan, rank, odd, name, &self.abort)?,
                 _ => self.moves(act, rank, segment, operator, odd.into()),
             }
         }
@@ -109,13 +110,21 @@ impl Collective {
     }
 
     #[inline(always)]
-    fn signals(&self, act: &Act, plan: &Plan, rank: u32, odd: bool, name: Name) -> Result<(), CollectiveError> {
+    fn signals(
+        &self,
+        act: &Act,
+        plan: &Plan,
+        rank: u32,
+        odd: bool,
+        name: Name,
+        abort: &Abort,
+    ) -> Result<(), CollectiveError> {
         match *act {
             Act::Signal { bit } => self.registers.signal(bit, odd, name.mark),
             Act::Await { from, bit } => {
                 let aborted = |_| CollectiveError::Aborted { rank, operation: plan.kind };
                 let look = || self.same_operation(plan, rank, name.bytes, from);
-                let theirs = self.registers.wait(bit, odd, self.spin, &self.abort, aborted, look)?;
+                let theirs = self.registers.wait(bit, odd, self.spin, abort, aborted, look)?;
                 if theirs != name.mark {
                     return Err(self.mismatch(plan, rank, name.bytes, from));
                 }

@@ -91,7 +91,7 @@ pub(super) fn drop_waits(plan: &mut Plan, rng: &mut Rng) -> Option<String> {
     }
     let (earlier, later) = dependent(plan, rng, |a, b| a.0 != b.0)?;
     let (child, _) = runs(plan)[later];
-    plan.children[child].ops.retain(|op| !matches!(op, Op::Wait { .. }));
+    plan.children[child].ops.retain(|op| !matches!(op, Op::Wait { .. } | Op::Barrier));
     Some(format!("child {child} waits for nobody, but its call {later} reads what call {earlier} writes"))
 }
 
@@ -135,7 +135,7 @@ pub(super) fn signal_early(plan: &mut Plan, rng: &mut Rng) -> Option<String> {
         if !matches!(other.ops[wait], Op::Wait { signals, .. } if signals == number) {
             continue;
         }
-        let after = other.ops[wait + 1..].iter().take_while(|op| !matches!(op, Op::Wait { .. }));
+        let after = other.ops[wait + 1..].iter().take_while(|op| !matches!(op, Op::Wait { .. } | Op::Barrier));
         let fetches = |op: &Op| match op {
             Op::Fetch { slot, .. } => {
                 let block = &other.slots[*slot as usize].block;
@@ -149,6 +149,38 @@ pub(super) fn signal_early(plan: &mut Plan, rng: &mut Rng) -> Option<String> {
         }
     }
     None
+}
+
+/// Removes a barrier from the steps of one child.
+pub(super) fn drop_barrier(plan: &mut Plan, rng: &mut Rng) -> Option<String> {
+    let &at = rng.pick(&steps_where(plan, |op| matches!(op, Op::Barrier)))?;
+    remove(plan, at);
+    Some(format!("child {}: no barrier in step {}", at.0, at.1))
+}
+
+/// Removes a barrier from the steps of all children, where it alone lies between a call and one on another child that
+/// reads its output. Only where nobody waits for signals, which might tell the same.
+pub(super) fn drop_barriers(plan: &mut Plan, rng: &mut Rng) -> Option<String> {
+    if !steps_where(plan, |op| matches!(op, Op::Wait { .. })).is_empty() {
+        return None;
+    }
+    let frozen = plan.clone();
+    let barriers = |child: usize, steps: std::ops::Range<usize>| {
+        steps.filter(|&step| matches!(frozen.children[child].ops[step], Op::Barrier)).count()
+    };
+    let (earlier, later) =
+        dependent(plan, rng, |a, b| a.0 != b.0 && barriers(b.0, 0..b.1) == barriers(a.0, 0..a.1) + 1)?;
+    let runs = runs(plan);
+    let number = barriers(runs[earlier].0, 0..runs[earlier].1);
+    for child in &mut plan.children {
+        let mut met = 0;
+        child.ops.retain(|op| {
+            let is_it = matches!(op, Op::Barrier) && met == number;
+            met += usize::from(matches!(op, Op::Barrier));
+            !is_it
+        });
+    }
+    Some(format!("no barrier {number}, before which call {earlier} writes what call {later} reads behind it"))
 }
 
 pub(super) fn wait_too_long(plan: &mut Plan, rng: &mut Rng) -> Option<String> {

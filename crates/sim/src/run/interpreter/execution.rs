@@ -1,5 +1,6 @@
 //! Executions of plans: forks, batches that children claim, joins.
 
+use super::barrier::Meeting;
 use super::facts::Facts;
 use super::{Event, Interpreter, tick};
 use crate::time::Time;
@@ -22,6 +23,8 @@ pub(super) struct Execution<'p> {
     pub(super) signals: Vec<u32>,
     /// Children that wait for signals: frame, whose, how many.
     pub(super) waiting: Vec<(u32, u32, u32)>,
+    /// Where its children meet, if the plan has barriers.
+    pub(super) meeting: Option<Meeting>,
     /// The phase whose batches are claimed.
     pub(super) phase: usize,
     /// For each child, batches of it that nobody has claimed, from front to back.
@@ -103,6 +106,7 @@ impl<'p> Interpreter<'p> {
             left: if only.is_some() { 1 } else { children },
             signals: vec![0; children],
             waiting: Vec::new(),
+            meeting: None,
             phase: 0,
             queue: Vec::new(),
             unfinished: 0,
@@ -144,6 +148,10 @@ impl<'p> Interpreter<'p> {
             None => {
                 let first = frame_of(0, worker);
                 let others: Vec<u32> = (1..children).map(|child| frame_of(child, worker + child * each)).collect();
+                if let Some(barrier) = &facts.barrier {
+                    let frames = std::iter::once(first).chain(others.iter().copied()).collect();
+                    self.execution(execution).meeting = Some(Meeting::new(barrier.clone(), frames));
+                }
                 let latency = self.hardware.above(plan.level + 1).latency;
                 for frame in others {
                     self.sim.after(latency, Event::Begin(frame));

@@ -1,11 +1,14 @@
 //! What is known of a plan before it is executed.
 
 use super::super::leaves::{LeafCost, Leaves};
+use super::barrier::schedules_of;
 use multigrain_machine::Driver;
-use multigrain_plan::{Body, CallClass, Plan};
+use multigrain_plan::{Body, CallClass, Op, Plan};
 use multigrain_program::Region;
+use multigrain_schedule::Schedules;
 use std::collections::HashMap;
 use std::ops::Range;
+use std::rc::Rc;
 
 /// Of one plan.
 pub(super) struct Facts {
@@ -17,6 +20,8 @@ pub(super) struct Facts {
     pub(super) only: Option<usize>,
     /// For each array, whether no element of it is used by two children.
     pub(super) divided: Vec<bool>,
+    /// What its children do at a barrier, if it has any.
+    pub(super) barrier: Option<Rc<Schedules>>,
 }
 
 impl Facts {
@@ -39,7 +44,9 @@ impl Facts {
             Driver::Mpi => divided(plan),
             _ => vec![false; plan.arrays.len()],
         };
-        Facts { costs: plan.classes.iter().map(cost).collect(), phases, only, divided }
+        let meets = plan.children.iter().any(|child| child.ops.contains(&Op::Barrier));
+        let barrier = if meets { schedules_of(children) } else { None };
+        Facts { costs: plan.classes.iter().map(cost).collect(), phases, only, divided, barrier }
     }
 }
 

@@ -53,6 +53,10 @@ impl Interpreter<'_> {
                 }
                 Some(id)
             }
+            Op::Barrier => {
+                self.come(id);
+                self.barrier(id)
+            }
             Op::Wait { child, signals } => {
                 let execution = frame.execution;
                 frame.since = now;

@@ -1,0 +1,109 @@
+//! Where all children of a plan meet: the team's collective barrier, by the algorithm that its table chooses for so many.
+//!
+//! Unlike the end of a phase (see `phase`), at which work is waited for and not workers, a barrier is between children that
+//! keep to their own steps, so each of them has to come.
+
+use crate::child::{ChildState, Ended, Interpreter};
+use crate::error::EngineError;
+use multigrain_plan::{Body, Op, Plan};
+use multigrain_schedule::Topology;
+use multigrain_team::collective::{Collective, CollectiveError, CollectiveOptions};
+use multigrain_team::{Abort, SpinLimit};
+use multigrain_trace::{BARRIER_SIGNAL, Idleness};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Nobody moves bytes at a barrier, but a group has room for the areas of all operations of its table.
+const BUFFER_BYTES: u64 = 4096;
+
+/// The children of one memory as a group.
+pub(crate) struct Meeting {
+    group: Collective,
+    /// For barriers of even and odd number, the child that came last. Written before a child tells the others that it is
+    /// there.
+    last_child: [AtomicU32; 2],
+}
+
+impl Meeting {
+    /// Meets the others at the barrier of that number; gives the child that came last.
+    #[inline]
+    pub(crate) fn meet(&self, child: usize, number: u32, abort: &Abort) -> Result<usize, CollectiveError> {
+        let last = &self.last_child[number as usize % 2];
+        // Relaxed: published by the barrier. Whoever is at the barrier after the next writes it again, and by then
+        // everybody has read it. Two who come at the same time may be told apart wrongly.
+        last.store(child as u32, Ordering::Relaxed);
+        self.group.barrier_until(child as u32, abort)?;
+        Ok(last.load(Ordering::Relaxed) as usize)
+    }
+}
+
+/// For each level, the groups of children of its memories; none where no plan has a barrier.
+pub(crate) struct Meetings {
+    levels: Vec<Vec<Meeting>>,
+}
+
+impl Meetings {
+    /// Groups for all barriers of a plan and of those in it.
+    pub(crate) fn reserve(plan: &Plan, spin: SpinLimit) -> Result<Meetings, EngineError> {
+        let mut children = Vec::new();
+        collect(plan, &mut children);
+        let mut memories = 1;
+        let mut levels = Vec::with_capacity(children.len());
+        for (level, (count, meets)) in children.into_iter().enumerate() {
+            let fault = |source: CollectiveError| EngineError::Barrier { level, source };
+            let group = || -> Result<Meeting, EngineError> {
+                let topology = Topology::flat(count as u32).map_err(|e| fault(e.into()))?;
+                let options =
+                    CollectiveOptions { buffer_bytes: BUFFER_BYTES, spin, ..CollectiveOptions::new(topology) };
+                let group = Collective::new(options).map_err(|e| fault(e.into()))?;
+                Ok(Meeting { group, last_child: Default::default() })
+            };
+            levels.push((0..if meets { memories } else { 0 }).map(|_| group()).collect::<Result<_, _>>()?);
+            memories *= count;
+        }
+        Ok(Meetings { levels })
+    }
+
+    /// The group of the children of a memory.
+    pub(crate) fn of(&self, level: usize, instance: usize) -> Option<&Meeting> {
+        self.levels.get(level)?.get(instance)
+    }
+}
+
+/// For each level, how many children its plans have, and whether any of them has a barrier.
+fn collect(plan: &Plan, levels: &mut Vec<(usize, bool)>) {
+    if levels.len() <= plan.level {
+        levels.resize(plan.level + 1, (1, false));
+    }
+    let meets = plan.children.iter().any(|child| child.ops.contains(&Op::Barrier));
+    let level = &mut levels[plan.level];
+    *level = (plan.children.len(), level.1 || meets);
+    for class in &plan.classes {
+        if let Body::Inner(inner) = &class.body {
+            collect(inner, levels);
+        }
+    }
+}
+
+impl Interpreter<'_, '_> {
+    /// A child meets all others.
+    pub(crate) fn meet(&self, state: &mut ChildState<'_>) -> Result<(), Ended> {
+        let level = state.plan.level;
+        let parent = state.instance / state.plan.children.len();
+        // There is one wherever a plan has a barrier: both come from the same steps.
+        let Some(meeting) = self.meetings.of(level, parent) else { return Ok(()) };
+        self.record_signal(state, BARRIER_SIGNAL);
+        let t = self.recorder(state.worker).start();
+        let met = meeting.meet(state.child, state.barriers, self.abort);
+        state.barriers += 1;
+        let last = met.map_err(|source| match source {
+            CollectiveError::Aborted { .. } => Ended,
+            source => self.fail(EngineError::Barrier { level, source }),
+        })?;
+        if last != state.child {
+            let each = self.memories.levels[level + 1].workers_each;
+            let other = state.worker - state.child * each + last * each;
+            self.recorder(state.worker).idle(t, level as u16, Idleness::Signal, other as u32, BARRIER_SIGNAL);
+        }
+        Ok(())
+    }
+}
