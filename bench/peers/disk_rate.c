@@ -1,8 +1,10 @@
 /* The rate at which a disk moves a mixture of reads and writes: the ceiling for programs that only stream files.
  *
- * Direct I/O in whole blocks, sequential in each of two files, the mixture spread evenly over the run, `depth` threads
- * with one block each in flight. Both files are written once and removed from the directory before the first
- * repetition, so that nothing stays behind however the program ends. With `--write over`, writes overwrite what is
+ * Direct I/O in whole blocks, sequential in each file, the mixture spread evenly over the run, `depth` threads with one
+ * block each in flight. With `--read`, the files given are read, in turns where there are several: the rate of one file
+ * may differ by a sixth from that of another on the same disk (how it was written, where it lies, what is cached below
+ * a virtual disk), so who compares must read the same. Else a file is written for it once, and removed from the
+ * directory before the first repetition, so that nothing stays behind however the program ends. With `--write over`, writes overwrite what is
  * already allocated: nothing but moving the bytes is left to time. With `--write new`, each repetition makes, allocates
  * and writes a new file, as a program must whose results appear whole or not at all; a file system has to mark each
  * block as written, so this takes longer. The buffers lie in huge pages: a 1 MiB block in small pages is 256
@@ -24,9 +26,13 @@
 
 /* Threads that look while the others have an operation in flight. */
 enum { LOOKERS = 2 };
+/* Files of `--read`. */
+enum { FILES_MAX = 8 };
 
 struct job {
-    int read_file, write_file;
+    int read_file[FILES_MAX]; /* block b of the reads is block b / read_files of file b % read_files */
+    long read_files;
+    int write_file;
     long read_blocks, write_blocks;
     size_t block_bytes;
     long depth;
@@ -97,9 +103,11 @@ static void *work(void *argument) {
         }
         long writes = (long)((__int128)at * job->write_blocks / total);
         int writing = (long)((__int128)(at + 1) * job->write_blocks / total) > writes;
-        long block = writing ? writes : at - writes;
-        int error = move_block(writing ? job->write_file : job->read_file, writing, worker->buffer, job->block_bytes,
-                               (off_t)block * (off_t)job->block_bytes);
+        long reads = at - writes;
+        int file = writing ? job->write_file : job->read_file[reads % job->read_files];
+        long block = writing ? writes : reads / job->read_files;
+        int error =
+            move_block(file, writing, worker->buffer, job->block_bytes, (off_t)block * (off_t)job->block_bytes);
         if (error)
             atomic_store(&run->error, error);
         if (job->look) {
@@ -217,9 +225,29 @@ static int make_file(const char *directory, long blocks, size_t block_bytes, cha
     return file;
 }
 
+/* Opens the files of `--read`, separated by colons, each at least as long as its share of the blocks. */
+static void open_files(struct job *job, const char *paths) {
+    char *names = strdup(paths), *rest = names;
+    for (char *name; (name = strsep(&rest, ":"));) {
+        if (job->read_files == FILES_MAX)
+            peer_error(PEER_EXIT_WRONG_REQUEST, "--read takes at most %d files", FILES_MAX);
+        int file = open(name, O_RDONLY | O_DIRECT | O_CLOEXEC);
+        if (file < 0)
+            peer_missing("cannot open %s for direct I/O: %s", name, strerror(errno));
+        job->read_file[job->read_files++] = file;
+    }
+    free(names);
+    for (long at = 0; at < job->read_files; at++) {
+        off_t blocks = (job->read_blocks - at + job->read_files - 1) / job->read_files;
+        if (lseek(job->read_file[at], 0, SEEK_END) < blocks * (off_t)job->block_bytes)
+            peer_error(PEER_EXIT_WRONG_REQUEST, "--read: a file is shorter than its share of --read-mib");
+    }
+}
+
 int main(int count, char **arguments) {
     struct peer_option options[] = {
         {"directory", ".", "a directory on the disk to measure"},
+        {"read", "", "files to read, separated by colons, instead of one written for it"},
         {"read-mib", "256", "MiB read in one repetition"},
         {"write-mib", "128", "MiB written in one repetition"},
         {"block-kib", "1024", "KiB of one operation"},
@@ -273,7 +301,9 @@ int main(int count, char **arguments) {
     struct statfs system;
     if (statfs(directory, &system) == 0 && (system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC))
         peer_missing("--directory %s lies in main memory, not on a disk", directory);
-    unsigned long long want = (unsigned long long)(job.read_blocks + job.write_blocks) * job.block_bytes;
+    int own = *peer_text(options, "read") == '\0';
+    unsigned long long want =
+        (unsigned long long)((own ? job.read_blocks : 0) + job.write_blocks) * job.block_bytes;
     unsigned long long free_bytes = (unsigned long long)space.f_bavail * space.f_frsize;
     if (want > free_bytes)
         peer_missing("the files need %llu bytes in %s, which has %llu free", want, directory, free_bytes);
@@ -286,7 +316,13 @@ int main(int count, char **arguments) {
         memset(job.buffers[at], 0, job.block_bytes);
     }
     job.huge_pages = huge_pages && huge_page_bytes() >= (size_t)job.threads * job.block_bytes;
-    job.read_file = make_file(directory, job.read_blocks, job.block_bytes, job.buffers[0]);
+    const char *read = peer_text(options, "read");
+    if (*read) {
+        open_files(&job, read);
+    } else {
+        job.read_file[0] = make_file(directory, job.read_blocks, job.block_bytes, job.buffers[0]);
+        job.read_files = 1;
+    }
     job.write_file = job.fresh ? -1 : make_file(directory, job.write_blocks, job.block_bytes, job.buffers[0]);
     return peer_serve("disk", version, repeat, &job);
 }

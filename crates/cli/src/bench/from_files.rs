@@ -2,8 +2,8 @@
 //! reads and writes.
 //!
 //! Our time is that of a whole run as its user waits for it: planning, creating the result, moving and computing, and
-//! the flush and rename that publish the result. The peer's writes to a new file too, and includes its flush where
-//! something is written.
+//! the flush and rename that publish the result. The peer reads the same files, because files of one disk differ in their
+//! rates; it writes to a new file too, and includes its flush where something is written.
 
 use super::files::Scratch;
 use super::rounds::{Contender, Turn, alternate};
@@ -12,6 +12,7 @@ use super::{Bench, Name, in_memory};
 use crate::failure::Failure;
 use multigrain::app::Application;
 use multigrain::readable_bytes;
+use std::path::PathBuf;
 use std::time::Instant;
 
 const MIB: u64 = 1 << 20;
@@ -23,6 +24,8 @@ struct Work<'a> {
     name: Name,
     label: &'a str,
     note: String,
+    /// What is read: whole files, in turns.
+    inputs: &'a [PathBuf],
     read_bytes: u64,
     write_bytes: u64,
 }
@@ -46,12 +49,13 @@ fn measure(bench: &Bench<'_>, scratch: &Scratch, app: &dyn Application, work: Wo
         of_steps.push(outcome.seconds / seconds);
         Ok(seconds)
     });
-    let mib = |bytes: u64| bytes.div_ceil(MIB).to_string();
+    let inputs: Vec<String> = work.inputs.iter().map(|path| path.display().to_string()).collect();
     // A result of less than a block is not worth a flush on the other side.
     let sync = if work.write_bytes >= MIB { "yes" } else { "no" };
     let options = [
         ("directory", scratch.folder().display().to_string()),
-        ("read-mib", mib(work.read_bytes)),
+        ("read", inputs.join(":")),
+        ("read-mib", (work.read_bytes / MIB).to_string()),
         ("write-mib", (work.write_bytes / MIB).to_string()),
         ("sync", sync.to_owned()),
         // Our result is a new file as well.
@@ -74,7 +78,7 @@ fn measure(bench: &Bench<'_>, scratch: &Scratch, app: &dyn Application, work: Wo
         vec![
             work.note,
             format!(
-                "within {}; whole runs, {:.1} % of the time from the first step to the last; the disk writes a new file, {} its flush",
+                "within {}; whole runs, {:.1} % of the time from the first step to the last; the disk reads the same files and writes a new one, {} its flush",
                 readable_bytes(memory),
                 100.0 * steps,
                 if sync == "yes" { "with" } else { "without" },
@@ -86,16 +90,17 @@ fn measure(bench: &Bench<'_>, scratch: &Scratch, app: &dyn Application, work: Wo
 /// out = a x + y: two vectors read, one written.
 pub(crate) fn saxpy(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
     let n = bench.size(128 << 20, 2 << 20);
-    // The result, and the disk's own files of two measurements, are as large again.
-    let scratch = Scratch::new(&bench.args.directory, 3 * 12 * n)?;
+    // The result, and those of the disk's two measurements, are as large again.
+    let scratch = Scratch::new(&bench.args.directory, (2 + 3) * 4 * n)?;
     let x = scratch.npy("x.npy", &[n], 1, &bench.abort)?;
     let y = scratch.npy("y.npy", &[n], 2, &bench.abort)?;
     let output = Some(scratch.path(RESULT));
-    let app = multigrain_saxpy::app::Args { x: Some(x), y: Some(y), output, ..Default::default() };
+    let app = multigrain_saxpy::app::Args { x: Some(x.clone()), y: Some(y.clone()), output, ..Default::default() };
     let work = Work {
         name: Name::SaxpyFiles,
         label: "saxpy-files",
         note: format!("out = a x + y, vectors of {} in .npy files", readable_bytes(4 * n)),
+        inputs: &[x, y],
         read_bytes: 8 * n,
         write_bytes: 4 * n,
     };
@@ -105,15 +110,16 @@ pub(crate) fn saxpy(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
 /// y = A x: a matrix read.
 pub(crate) fn sgemv(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
     let (m, n) = (bench.size(24576, 1024), bench.size(16384, 4096));
-    let scratch = Scratch::new(&bench.args.directory, 3 * 4 * m * n)?;
+    let scratch = Scratch::new(&bench.args.directory, 4 * m * n)?;
     let a = scratch.npy("a.npy", &[m, n], 1, &bench.abort)?;
     let x = scratch.npy("x.npy", &[n], 2, &bench.abort)?;
     let output = Some(scratch.path(RESULT));
-    let app = multigrain_sgemv::app::Args { a: Some(a), x: Some(x), output, ..Default::default() };
+    let app = multigrain_sgemv::app::Args { a: Some(a.clone()), x: Some(x), output, ..Default::default() };
     let work = Work {
         name: Name::SgemvFiles,
         label: "sgemv-files",
         note: format!("y = A x, A {m} x {n} ({}) in a .npy file", readable_bytes(4 * m * n)),
+        inputs: &[a],
         read_bytes: 4 * m * n,
         write_bytes: 4 * m,
     };
@@ -123,15 +129,21 @@ pub(crate) fn sgemv(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
 /// Convolution: an array read, one written.
 pub(crate) fn conv2d(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
     let (m, n) = (bench.size(16384, 2048), bench.size(16384, 2048));
-    let scratch = Scratch::new(&bench.args.directory, 3 * 8 * m * n)?;
+    let scratch = Scratch::new(&bench.args.directory, (1 + 3) * 4 * m * n)?;
     let image = scratch.npy("image.npy", &[m, n], 1, &bench.abort)?;
     let output = Some(scratch.path(RESULT));
     let kernel = format!("gaussian:{}", in_memory::TAPS);
-    let app = multigrain_conv2d::app::Args { image: Some(image), output, kernel: kernel.clone(), ..Default::default() };
+    let app = multigrain_conv2d::app::Args {
+        image: Some(image.clone()),
+        output,
+        kernel: kernel.clone(),
+        ..Default::default()
+    };
     let work = Work {
         name: Name::Conv2dFiles,
         label: "conv2d-files",
         note: format!("{kernel} on {m} x {n} ({}) from and to .npy files", readable_bytes(4 * m * n)),
+        inputs: &[image],
         read_bytes: 4 * m * n,
         write_bytes: 4 * m * n,
     };
