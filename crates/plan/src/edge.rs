@@ -1,7 +1,7 @@
 //! One edge: from split calls to what every child does, by running the passes in turn.
 
 use crate::barriers::barriers;
-use crate::cost::{LOCAL_READS_PER_COPY, UNEVEN, child_seconds, leaf_seconds, price, staging_seconds};
+use crate::cost::{LOCAL_READS_PER_COPY, UNEVEN, WAKE_SECONDS, child_seconds, leaf_seconds, price, staging_seconds};
 use crate::dependence::{Dependence, dependence};
 use crate::grouping::{seen_outside, signals, views};
 use crate::order::{program_order, sharing_order};
@@ -40,6 +40,8 @@ pub(crate) struct EdgeFacts<'m> {
     /// Bandwidth with which one child's processors read its arguments.
     pub(crate) touch_bytes_per_second: f64,
     pub(crate) call_overhead_ns: f64,
+    /// Whether all workers wait for a disk between the calls of an edge above, and sleep meanwhile.
+    pub(crate) below_disk: bool,
     /// Bytes of each child that are for the partial results of reductions in plans below.
     pub(crate) partials_bytes: u64,
     /// What the partial results of a call that is split here may take in the parent memory.
@@ -87,13 +89,22 @@ impl EdgeFacts<'_> {
 
     pub(crate) fn run_seconds(&self, task: &dyn DynTask, shape: &CallShape) -> f64 {
         let work = task.work(shape);
-        let processor = multigrain_machine::Processor {
-            kind: multigrain_machine::ProcessorKind::Cpu,
-            flops_per_second: self.flops_per_second,
-            call_overhead_ns: self.call_overhead_ns,
-            code_bytes: 0,
+        let by = |workers: f64| {
+            let processor = multigrain_machine::Processor {
+                kind: multigrain_machine::ProcessorKind::Cpu,
+                flops_per_second: self.flops_per_second * workers / self.workers as f64,
+                call_overhead_ns: self.call_overhead_ns,
+                code_bytes: 0,
+            };
+            leaf_seconds(work, &processor, self.touch_bytes_per_second * workers / self.workers as f64)
         };
-        leaf_seconds(work, &processor, self.touch_bytes_per_second)
+        let all = by(self.workers as f64);
+        if self.workers > 1 && self.edge.driver == Driver::Disk { by(1.0).min(all + WAKE_SECONDS) } else { all }
+    }
+
+    /// Time in seconds that it takes to begin and end work which more than one child does.
+    pub(crate) fn fork_seconds(&self) -> f64 {
+        if self.below_disk { WAKE_SECONDS } else { 0.0 }
     }
 }
 
@@ -136,6 +147,7 @@ pub(crate) fn facts<'m>(
         flops_per_second: processor.flops_per_second * workers as f64,
         touch_bytes_per_second: touch,
         call_overhead_ns: processor.call_overhead_ns,
+        below_disk: levels[1..=level].iter().any(|&m| machine.memory(m).edge.is_some_and(|e| e.driver == Driver::Disk)),
         partials_bytes: 0,
         own_partials_bytes_max: u64::MAX,
     })
@@ -222,9 +234,10 @@ pub(crate) fn draft(
         };
         let mut views = views(&problem, children, &call_seconds);
         let met = barriers(&mut views.children);
-        let total = views.seconds + if children > 1 { UNEVEN * views.longest_seconds } else { 0.0 };
-        let copies: usize = dependence.uses.iter().map(|u| u.len()).sum();
         let batches: usize = views.children.iter().map(|p| p.batches.len()).sum();
+        let forks = children > 1 && !(views.balanced && batches <= 1);
+        let total = views.seconds + if forks { UNEVEN * views.longest_seconds + facts.fork_seconds() } else { 0.0 };
+        let copies: usize = dependence.uses.iter().map(|u| u.len()).sum();
         let phases = views.children.first().map_or(0, |p| p.phases.len());
         let grouping = match (batches, phases) {
             (0, _) => "every child keeps to its own calls".to_owned(),

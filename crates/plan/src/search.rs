@@ -29,8 +29,8 @@ const FINALISTS: usize = 128;
 const FINALISTS_MIN: usize = 8;
 /// Between the two, planning goes on until so many sub-calls have been planned, or so many for each second that the work
 /// is guessed to take: those who wait for half a second of work should not wait a tenth of one for its plan.
-const CALLS_PLANNED: u64 = 6144;
-const CALLS_PLANNED_A_SECOND: f64 = 6144.0;
+const CALLS_PLANNED: u64 = 2048;
+const CALLS_PLANNED_A_SECOND: f64 = 2048.0;
 /// As many sub-calls again are planned with every order and depth, but at least so many candidates.
 const THOROUGH_MIN: usize = 4;
 
@@ -348,7 +348,8 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
         if overlaps { busy.max(moving) + STREAMING_SHARE * streaming + first } else { busy + moving }
     } else {
         let workers_idle = if split.calls.len() < facts.children { longest } else { 0.0 };
-        busy + UNEVEN * longest + workers_idle
+        let forking = if split.calls.len() > 1 { UNEVEN * longest + facts.fork_seconds() } else { 0.0 };
+        busy + forking + workers_idle
     };
     let rules = &facts.edge.rules;
     let args = split.calls.iter().flat_map(|call| &call.args).filter(|_| rules.strict);
