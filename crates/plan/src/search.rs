@@ -30,7 +30,8 @@ const FINALISTS_MIN: usize = 8;
 /// Between the two, planning goes on until so many sub-calls have been planned, or so many for each second that the work
 /// is guessed to take: those who wait for half a second of work should not wait a tenth of one for its plan.
 const CALLS_PLANNED: u64 = 2048;
-const CALLS_PLANNED_A_SECOND: f64 = 2048.0;
+/// The same where there are several children to place calls on: there the first look knows less of a plan.
+const CALLS_PLANNED_PLACED: u64 = 6144;
 /// As many sub-calls again are planned with every order and depth, but at least so many candidates.
 const THOROUGH_MIN: usize = 4;
 
@@ -384,7 +385,8 @@ fn finals(facts: &EdgeFacts<'_>, scope: &Scope, mut fitting: Vec<Candidate>, dep
         Some((draft.price(), draft.bytes()))
     };
     let seconds = fitting.first().map_or(0.0, |best| best.guess);
-    let calls_planned = CALLS_PLANNED.max((CALLS_PLANNED_A_SECOND * seconds) as u64);
+    let calls_planned = if facts.children > 1 { CALLS_PLANNED_PLACED } else { CALLS_PLANNED };
+    let calls_planned = calls_planned.max((calls_planned as f64 * seconds) as u64);
     let mut calls = 0;
     let few = fitting.iter().enumerate().take_while(|(number, candidate)| {
         let goes_on = *number < FINALISTS_MIN || (*number < FINALISTS && calls < calls_planned);
