@@ -203,14 +203,24 @@ fn what_cannot_be_simulated_is_refused() {
         ChildPlan { ops: vec![], ..ChildPlan::default() },
     ];
     assert!(matches!(run(&stuck, &machine, FULL), Err(RunError::Stuck)));
-    // Rows of 33 floats over an edge that moves units of 16 bytes.
+    // Rows of 33 floats over an edge that moves units of 16 bytes: as one run each its slot begins within a unit as the row
+    // does; several rows of a block, out of longer ones, cannot all.
     let rules = TransferRules { alignment_bytes: 16, strict: true, ..TransferRules::default() };
     let strict = two_levels(Edge { rules, ..Edge::new(Driver::Local, 1e9, 0.0) }, 1);
-    let mapping = Mapping::parse("[scale.child]\nd0 = 33\n", "test").unwrap();
-    let odd = Planner::new(&strict, mapping, PlanOptions::default()).unwrap().plan(&vector(99)).unwrap();
+    let planned = |mapping: &str, program: &Program| {
+        let mapping = Mapping::parse(mapping, "test").unwrap();
+        Planner::new(&strict, mapping, PlanOptions::default()).unwrap().plan(program).unwrap()
+    };
+    run(&planned("[scale.child]\nd0 = 33\n", &vector(99)), &strict, FULL).unwrap();
+    let mut matrix = Program::new();
+    let scale = matrix.task(Scale::<f32, 2>::default());
+    let x = matrix.array::<f32, 2>("x", [8, 99], Role::InOut).unwrap();
+    let a = matrix.array::<f32, 2>("a", [8, 99], Role::Input).unwrap();
+    matrix.call(scale, (x.all(), a.all()), Scalars::new()).unwrap();
+    let odd = planned("[scale.child]\nd0 = 4\nd1 = 33\n", &matrix);
     let error = run(&odd, &strict, FULL).unwrap_err();
     assert!(matches!(error, RunError::Rule { .. }), "{error}");
-    for part in ["machine two levels", "block x[33..66]", "unit of 16"] {
+    for part in ["machine two levels", "block x[0..4, 0..33]", "unit of 16"] {
         assert!(error.to_string().contains(part), "{error}");
     }
     // Whoever started it may end it.
