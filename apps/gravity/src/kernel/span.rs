@@ -61,42 +61,47 @@ pub(super) struct Job {
     pub(super) accelerations: Accelerations,
 }
 
-/// A source as the inner loop reads it; where it goes by the polynomial its mass carries [`LEAD`].
-#[derive(Clone, Copy, Default)]
-#[repr(C, align(16))]
-struct Body {
-    x: f32,
-    y: f32,
-    z: f32,
-    mass: f32,
+/// Consecutive sources of a span as the inner loop reads them; the mass of those that go by the polynomial carries [`LEAD`].
+#[derive(Clone, Copy)]
+struct Bodies {
+    /// x, y and z.
+    place: [*const f32; 3],
+    mass: *const f32,
+}
+
+impl Bodies {
+    /// Those from the `k`th on.
+    ///
+    /// # Safety
+    /// There are so many.
+    #[inline(always)]
+    unsafe fn from(self, k: usize) -> Bodies {
+        // SAFETY: as the caller promises.
+        unsafe { Bodies { place: self.place.map(|row| row.add(k)), mass: self.mass.add(k) } }
+    }
 }
 
 /// All spans of sources, one after the other; in each, all targets, `G` vectors of them at a time.
 #[inline(always)]
 unsafe fn spans<V: Vector, const G: usize>(job: &Job) {
-    let mut bodies = [Body::default(); SPAN];
+    let mut masses = [0.0; SPAN];
     let mut first = 0;
     while first < job.sources.len {
         let count = SPAN.min(job.sources.len - first);
-        for (k, body) in bodies[..count].iter_mut().enumerate() {
-            let (at, pitch) = (first + k, job.sources.pitch);
-            // SAFETY: `at` is one of the sources.
-            unsafe {
-                let mass = *job.masses.add(at);
-                *body = Body {
-                    x: *job.sources.data.add(at),
-                    y: *job.sources.data.add(pitch + at),
-                    z: *job.sources.data.add(2 * pitch + at),
-                    mass: if by_polynomial(k) { mass * LEAD } else { mass },
-                };
-            }
+        for (k, mass) in masses[..count].iter_mut().enumerate() {
+            // SAFETY: `first + k` is one of the sources.
+            let own = unsafe { *job.masses.add(first + k) };
+            *mass = if by_polynomial(k) { own * LEAD } else { own };
         }
+        // SAFETY: each row holds all sources.
+        let place = [0, 1, 2].map(|d| unsafe { job.sources.data.add(d * job.sources.pitch + first) });
+        let bodies = Bodies { place, mass: masses.as_ptr() };
         // SAFETY: as the caller promises.
         unsafe {
             if job.softening2 > 0.0 {
-                targets::<V, G, true>(job, &bodies[..count]);
+                targets::<V, G, true>(job, bodies, count);
             } else {
-                targets::<V, G, false>(job, &bodies[..count]);
+                targets::<V, G, false>(job, bodies, count);
             }
         }
         first += count;
@@ -104,18 +109,18 @@ unsafe fn spans<V: Vector, const G: usize>(job: &Job) {
 }
 
 #[inline(always)]
-unsafe fn targets<V: Vector, const G: usize, const SOFT: bool>(job: &Job, bodies: &[Body]) {
+unsafe fn targets<V: Vector, const G: usize, const SOFT: bool>(job: &Job, bodies: Bodies, count: usize) {
     let Points { data, pitch, len } = job.targets;
     let Accelerations { data: to, pitch: to_pitch } = job.accelerations;
     let mut at = 0;
     // SAFETY: `at` and the lanes after it are targets; the features are the caller's.
     unsafe {
         while at + G * V::LANES <= len {
-            group::<V, G, SOFT>(job.softening2, bodies, data.add(at), pitch, to.add(at), to_pitch);
+            group::<V, G, SOFT>(job.softening2, bodies, count, data.add(at), pitch, to.add(at), to_pitch);
             at += G * V::LANES;
         }
         while at + V::LANES <= len {
-            group::<V, 1, SOFT>(job.softening2, bodies, data.add(at), pitch, to.add(at), to_pitch);
+            group::<V, 1, SOFT>(job.softening2, bodies, count, data.add(at), pitch, to.add(at), to_pitch);
             at += V::LANES;
         }
     }
@@ -134,7 +139,9 @@ unsafe fn targets<V: Vector, const G: usize, const SOFT: bool>(job: &Job, bodies
             }
         }
         // SAFETY: both arrays hold three rows of the widest vector.
-        unsafe { group::<V, 1, SOFT>(job.softening2, bodies, points.as_ptr(), WIDEST, sums.as_mut_ptr(), WIDEST) };
+        unsafe {
+            group::<V, 1, SOFT>(job.softening2, bodies, count, points.as_ptr(), WIDEST, sums.as_mut_ptr(), WIDEST)
+        };
         for d in 0..3 {
             for lane in 0..len - at {
                 // SAFETY: as above.
@@ -151,7 +158,8 @@ const WIDEST: usize = 16;
 #[inline(always)]
 unsafe fn group<V: Vector, const G: usize, const SOFT: bool>(
     softening2: f32,
-    bodies: &[Body],
+    bodies: Bodies,
+    count: usize,
     points: *const f32,
     pitch: usize,
     to: *mut f64,
@@ -167,17 +175,17 @@ unsafe fn group<V: Vector, const G: usize, const SOFT: bool>(
             }
         }
         let mut sum = [[V::splat(0.0); 3]; G];
-        let rounds = bodies.chunks_exact(ROUND);
-        let rest = rounds.remainder();
-        for round in rounds {
-            pull_two::<V, G, SOFT>(softening2, &round[0], &round[1], &place, &mut sum);
-            pull::<V, G, SOFT, true>(softening2, &round[2], &place, &mut sum);
+        let whole = count / ROUND * ROUND;
+        for k in (0..whole).step_by(ROUND) {
+            let round = bodies.from(k);
+            pull_two::<V, G, SOFT>(softening2, round, round.from(1), &place, &mut sum);
+            pull::<V, G, SOFT, true>(softening2, round.from(2), &place, &mut sum);
         }
-        for (k, body) in rest.iter().enumerate() {
+        for k in whole..count {
             if by_polynomial(k) {
-                pull::<V, G, SOFT, false>(softening2, body, &place, &mut sum);
+                pull::<V, G, SOFT, false>(softening2, bodies.from(k), &place, &mut sum);
             } else {
-                pull::<V, G, SOFT, true>(softening2, body, &place, &mut sum);
+                pull::<V, G, SOFT, true>(softening2, bodies.from(k), &place, &mut sum);
             }
         }
         for (k, sum) in sum.iter().enumerate() {
@@ -192,8 +200,8 @@ unsafe fn group<V: Vector, const G: usize, const SOFT: bool>(
 #[inline(always)]
 unsafe fn pull_two<V: Vector, const G: usize, const SOFT: bool>(
     softening2: V,
-    first: &Body,
-    second: &Body,
+    first: Bodies,
+    second: Bodies,
     place: &[[V; 3]; G],
     sum: &mut [[V; 3]; G],
 ) {
@@ -204,7 +212,7 @@ unsafe fn pull_two<V: Vector, const G: usize, const SOFT: bool>(
         for k in 0..G {
             let r2;
             (d[k], r2) = apart::<V, SOFT>(softening2, second, &place[k]);
-            scale[k] = divided(V::splat(second.mass), r2);
+            scale[k] = divided(V::splat(*second.mass), r2);
         }
         pull::<V, G, SOFT, false>(softening2, first, place, sum);
         for k in 0..G {
@@ -217,7 +225,7 @@ unsafe fn pull_two<V: Vector, const G: usize, const SOFT: bool>(
 #[inline(always)]
 unsafe fn pull<V: Vector, const G: usize, const SOFT: bool, const DIVIDE: bool>(
     softening2: V,
-    body: &Body,
+    body: Bodies,
     place: &[[V; 3]; G],
     sum: &mut [[V; 3]; G],
 ) {
@@ -225,7 +233,7 @@ unsafe fn pull<V: Vector, const G: usize, const SOFT: bool, const DIVIDE: bool>(
         // SAFETY: the caller's promises.
         unsafe {
             let (d, r2) = apart::<V, SOFT>(softening2, body, place);
-            let mass = V::splat(body.mass);
+            let mass = V::splat(*body.mass);
             add(if DIVIDE { divided(mass, r2) } else { multiplied(mass, r2) }, &d, sum);
         }
     }
@@ -233,10 +241,10 @@ unsafe fn pull<V: Vector, const G: usize, const SOFT: bool, const DIVIDE: bool>(
 
 /// The way from targets to a source, and its length squared, softened.
 #[inline(always)]
-unsafe fn apart<V: Vector, const SOFT: bool>(softening2: V, body: &Body, place: &[V; 3]) -> ([V; 3], V) {
+unsafe fn apart<V: Vector, const SOFT: bool>(softening2: V, body: Bodies, place: &[V; 3]) -> ([V; 3], V) {
     // SAFETY: the caller's promises.
     unsafe {
-        let d = [V::splat(body.x).sub(place[0]), V::splat(body.y).sub(place[1]), V::splat(body.z).sub(place[2])];
+        let d = [0, 1, 2].map(|d| V::splat(*body.place[d]).sub(place[d]));
         let r2 = softening2.fma(d[2], d[2]).fma(d[1], d[1]).fma(d[0], d[0]);
         (d, if SOFT { r2 } else { r2.one_for_zero() })
     }
