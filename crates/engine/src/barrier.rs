@@ -89,8 +89,9 @@ impl Interpreter<'_, '_> {
     pub(crate) fn meet(&self, state: &mut ChildState<'_>) -> Result<(), Ended> {
         let level = state.plan.level;
         let parent = state.instance / state.plan.children.len();
-        // There is one wherever a plan has a barrier: both come from the same steps.
-        let Some(meeting) = self.meetings.of(level, parent) else { return Ok(()) };
+        let Some(meeting) = self.meetings.of(level, parent) else {
+            return Err(self.fail(EngineError::NoBarrier { level }));
+        };
         self.record_signal(state, BARRIER_SIGNAL);
         let t = self.recorder(state.worker).start();
         let met = meeting.meet(state.child, state.barriers, self.abort);

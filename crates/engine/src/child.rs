@@ -11,7 +11,7 @@ use crate::tracing::{Issued, RecorderCell};
 use multigrain_plan::names::{Names, PlanNumbers};
 use multigrain_plan::{Body, ChildPlan, Op, Places, Plan, Slot};
 use multigrain_program::{LeafContext, RawView};
-use multigrain_store::{ArrayFile, Direction, Disk, StoreError, Ticket, TransferList};
+use multigrain_store::{ArrayFile, Direction, Disk, Slack, StoreError, Ticket, TransferList};
 use multigrain_team::{Abort, Progress, Team};
 use multigrain_trace::{Activity, Idleness, Kind, Recorder, Tick};
 use smallvec::SmallVec;
@@ -138,7 +138,7 @@ impl Interpreter<'_, '_> {
         // One batch is not worth waking anybody; it runs where it is.
         let busy: SmallVec<[usize; 2]> = match children {
             1 => SmallVec::from_slice(&[0]),
-            _ if plan.balanced && batches <= 1 => (0..children).filter(|&c| !plan.children[c].ops.is_empty()).collect(),
+            _ if !plan.forks() => (0..children).filter(|&c| !plan.children[c].ops.is_empty()).collect(),
             _ => SmallVec::new(),
         };
         if let [only] = busy[..] {
@@ -438,9 +438,14 @@ impl Interpreter<'_, '_> {
         let label = block_name(plan, slot).into();
         let list = TransferList::block(file, direction, region.start(), region.len(), memory, row, label)
             .map_err(|e| self.store_fault(plan, slot, e))?;
+        let owned = slot.owned_bytes(plan.slot_unit_bytes);
+        let list = list.with_slack(Slack {
+            before_bytes: slot.offset_bytes - owned.start,
+            after_bytes: owned.end - slot.offset_bytes - slot.bytes,
+        });
         let issued = self.issued(state, index, direction, self.moment());
-        // SAFETY: the slot lies in the staging buffer, which outlives the run's transfers (`child` waits for them);
-        // the plan proves that nobody uses the slot, or the block in the file, until the transfer is awaited.
+        // SAFETY: what the slot owns lies in the staging buffer, which outlives the run's transfers (`child` waits for
+        // them); the plan proves that nobody uses that, or the block in the file, until the transfer is awaited.
         let ticket = unsafe { if self.traces() { disk.submit_timed(list) } else { disk.submit(list) } };
         Ok(Pending::Disk { ticket, issued, slot: index, logged })
     }

@@ -75,6 +75,15 @@ pub enum EngineError {
         /// What is wrong.
         source: CollectiveError,
     },
+    /// A plan with barriers is run with what was set up for another.
+    #[error("the children at depth {level} have a barrier, and none was set up for them")]
+    NoBarrier {
+        /// Depth of the parent memory; the root is 0.
+        level: usize,
+    },
+    /// The memory that was reserved is too small for the plan, or that of another machine.
+    #[error("the memory that was reserved does not serve the plan: reserve it for this plan and machine")]
+    Reserved,
     /// The plan needs more workers than the team has.
     #[error("the plan is for {planned} workers, the team has {given}")]
     Workers {

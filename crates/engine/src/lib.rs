@@ -2,8 +2,8 @@
 //!
 //! In come a plan, a machine, the homes of the program's arrays (memory or files) and a team of workers. Out goes a
 //! [`Report`]: the arrays hold the results, and the report says where the time went; or an [`EngineError`] that names
-//! the task and the block. All staging and scratch memory is reserved before the first step. This room decides
-//! nothing: what is fetched when, and who runs what, stands in the plan.
+//! the task and the block. All staging and scratch memory is reserved before the first step ([`Memories`]). This room
+//! decides nothing: what is fetched when, and who runs what, stands in the plan.
 
 mod barrier;
 mod child;
@@ -17,4 +17,5 @@ mod tracing;
 
 pub use error::{CallName, EngineError};
 pub use home::{Home, StoreLog};
+pub use memory::Memories;
 pub use run::{Progress, Report, RunOptions, run};

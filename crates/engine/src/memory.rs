@@ -1,10 +1,13 @@
 //! All memory of a run, reserved before its first step: staging memory of every child, partial results of reductions,
-//! scratch memory of every worker.
+//! scratch memory of every worker. It can be kept from one run to the next: making memory usable takes time, on a virtual
+//! machine up to 2 seconds a GiB.
 
-use multigrain_machine::{Driver, Machine, MemoryId};
+use crate::error::EngineError;
+use crate::run::levels_of;
+use multigrain_machine::{Driver, Machine};
 use multigrain_plan::{Body, Plan, TEMPORARY_ALIGN_BYTES};
 use multigrain_program::{ArrayDecl, RawView};
-use multigrain_store::{AlignedBuffer, LocalRules, LocalStore, StoreError};
+use multigrain_store::{AlignedBuffer, LocalRules, LocalStore};
 use multigrain_team::Team;
 use std::cell::UnsafeCell;
 use std::sync::Arc;
@@ -31,8 +34,10 @@ pub(crate) struct Level {
     partials: Vec<AlignedBuffer>,
 }
 
-/// All memory of a run.
-pub(crate) struct Memories {
+/// All memory that runs of a plan need besides the homes of its arrays, on one machine.
+pub struct Memories {
+    machine: Machine,
+    need: Need,
     /// By depth; index 0, the root, is empty.
     pub(crate) levels: Vec<Level>,
     /// By worker, for leaves whose memory shares addresses.
@@ -76,12 +81,30 @@ fn bytes_of(temporaries: &[ArrayDecl]) -> u64 {
     temporaries.iter().map(|array| array.bytes().next_multiple_of(TEMPORARY_ALIGN_BYTES)).sum()
 }
 
-impl Memories {
-    pub(crate) fn reserve(machine: &Machine, levels: &[MemoryId], plan: &Plan) -> Result<Memories, StoreError> {
+impl Need {
+    fn of(plan: &Plan, levels: usize) -> Need {
         let mut need = Need::default();
         collect(plan, &mut need);
-        need.staging.resize(levels.len(), 0);
-        need.partials.resize(levels.len(), 0);
+        need.staging.resize(levels, 0);
+        need.partials.resize(levels, 0);
+        need
+    }
+
+    fn is_within(&self, other: &Need) -> bool {
+        let each = |a: &[u64], b: &[u64]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a <= b);
+        each(&self.staging, &other.staging) && each(&self.partials, &other.partials) && self.scratch <= other.scratch
+    }
+}
+
+impl Memories {
+    /// Reserves what runs of `plan` need on `machine`. Nothing is touched: the system gives a page to who first uses it.
+    ///
+    /// # Errors
+    /// [`EngineError::Home`] when the machine is no chain of levels; [`EngineError::Setup`] when the system refuses the
+    /// memory.
+    pub fn reserve(machine: &Machine, plan: &Plan) -> Result<Memories, EngineError> {
+        let levels = levels_of(machine)?;
+        let need = Need::of(plan, levels.len());
         let workers = machine.workers();
         let mut reserved = vec![Level { instances: Vec::new(), workers_each: workers, partials: Vec::new() }];
         let mut count = 1;
@@ -118,7 +141,12 @@ impl Memories {
         }
         let scratch =
             (0..workers).map(|_| AlignedBuffer::new((need.scratch as usize).max(1))).collect::<Result<Vec<_>, _>>()?;
-        Ok(Memories { levels: reserved, scratch })
+        Ok(Memories { machine: machine.clone(), need, levels: reserved, scratch })
+    }
+
+    /// Whether a run of `plan` on `machine` finds all it needs.
+    pub fn serve(&self, machine: &Machine, plan: &Plan) -> bool {
+        self.machine == *machine && Need::of(plan, self.levels.len()).is_within(&self.need)
     }
 
     /// Makes the pages of the scratch memories usable, each by its worker: the system reserves a page when it is first

@@ -55,7 +55,13 @@ pub struct Report {
     pub trace: Option<Trace>,
 }
 
-/// Runs a plan. The homes are in the order of the plan's arrays: the program's, and behind them temporary ones.
+/// The memories of a machine from the root down.
+pub(crate) fn levels_of(machine: &Machine) -> Result<Vec<MemoryId>, EngineError> {
+    machine.levels().map_err(|e: MachineError| EngineError::Home { array: String::new(), problem: e.to_string() })
+}
+
+/// Runs a plan in memories that were reserved for it. The homes are in the order of the plan's arrays: the program's, and
+/// behind them temporary ones.
 ///
 /// # Errors
 /// [`EngineError`]: the first fault. When it returns, no transfer is under way and no worker is busy.
@@ -67,12 +73,14 @@ pub unsafe fn run(
     plan: &Plan,
     machine: &Machine,
     team: &Team,
+    memories: &mut Memories,
     homes: &[Home],
     options: RunOptions<'_, '_>,
 ) -> Result<Report, EngineError> {
-    let levels = machine
-        .levels()
-        .map_err(|e: MachineError| EngineError::Home { array: String::new(), problem: e.to_string() })?;
+    let levels = levels_of(machine)?;
+    if !memories.serve(machine, plan) {
+        return Err(EngineError::Reserved);
+    }
     let workers = machine.workers();
     if workers > team.workers() {
         return Err(EngineError::Workers { planned: workers, given: team.workers() });
@@ -90,8 +98,8 @@ pub unsafe fn run(
         });
         places.push(place.map_err(|problem| EngineError::Home { array: decl.name.clone(), problem })?);
     }
-    // Bound to its processor from here on: memory is reserved where it will be used.
-    team.run(|| run_placed(plan, machine, &levels, team, &places, options))
+    // Bound to its processor from here on: memory is touched first where it will be used.
+    team.run(|| run_placed(plan, machine, &levels, team, memories, &places, options))
 }
 
 /// What [`run`] does once everything is checked, on the team's first worker.
@@ -100,11 +108,11 @@ fn run_placed(
     machine: &Machine,
     levels: &[MemoryId],
     team: &Team,
+    memories: &Memories,
     places: &[Place<'_>],
     options: RunOptions<'_, '_>,
 ) -> Result<Report, EngineError> {
     let workers = machine.workers();
-    let memories = Memories::reserve(machine, levels, plan)?;
     let meetings = Meetings::reserve(plan, team.spin())?;
     let names: Vec<String> =
         levels.windows(2).map(|w| format!("{} - {}", machine.memory(w[0]).name, machine.memory(w[1]).name)).collect();
@@ -118,7 +126,7 @@ fn run_placed(
     let log = options.log.map(Mutex::new);
     let interpreter = Interpreter {
         team,
-        memories: &memories,
+        memories,
         meetings: &meetings,
         abort: options.abort,
         disk: options.disk,
@@ -189,7 +197,6 @@ fn run_placed(
 
 /// Whether executing the plan, or one below it, takes more than the worker that begins.
 fn wakes_workers(plan: &Plan) -> bool {
-    let batches: usize = plan.children.iter().map(|child| child.batches.len()).sum();
-    let forks = plan.children.len() > 1 && !(plan.balanced && batches <= 1);
-    forks || plan.classes.iter().any(|class| matches!(&class.body, Body::Inner(inner) if wakes_workers(inner)))
+    let below = |inner: &Body| matches!(inner, Body::Inner(inner) if wakes_workers(inner));
+    plan.forks() || plan.classes.iter().any(|class| below(&class.body))
 }

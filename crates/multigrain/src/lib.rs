@@ -61,6 +61,7 @@ mod homes;
 mod job;
 mod journal;
 mod outcome;
+mod planning;
 mod resume;
 mod runtime;
 mod simulate;
@@ -77,7 +78,8 @@ pub use multigrain_team::{Abort, strands};
 pub use multigrain_trace::{Breakdown, Mode};
 pub use multigrain_whole as whole;
 pub use outcome::Outcome;
-pub use runtime::{MachineChoice, Options, Planned, Prepared, Runtime, Settings};
+pub use planning::Planned;
+pub use runtime::{MachineChoice, Options, Prepared, Runtime, Settings};
 pub use simulate::{Simulated, Simulation, fit_leaf_rates};
 
 /// The rooms below, for those who need more than the facade.

@@ -3,14 +3,14 @@
 use crate::choose;
 use crate::error::Error;
 use crate::homes::{Homes, Opening, Place, transfer_all};
-use crate::job::{Job, Sink, Source};
+use crate::job::{Job, Sink};
 use crate::outcome::Outcome;
-use crate::resume::{Begin, Begun, fingerprint, forget, journal_path, tile_of, tile_text};
-use multigrain_engine::{EngineError, Progress, Report, RunOptions, StoreLog};
-use multigrain_machine::{Driver, Machine, readable_bytes};
-use multigrain_plan::{EdgeTraffic, Mapping, Plan, PlanError, PlanOptions, Planner};
-use multigrain_program::Role;
-use multigrain_store::{BackendChoice, Direction, Disk, DiskOptions, Faults, Journal, npy};
+use crate::planning::{Kept, Planned, Ready};
+use crate::resume::{Begin, Begun, fingerprint, forget, tile_text};
+use multigrain_engine::{EngineError, Memories, Progress, Report, RunOptions, StoreLog};
+use multigrain_machine::{Driver, Machine};
+use multigrain_plan::{Mapping, Plan};
+use multigrain_store::{BackendChoice, Direction, Disk, DiskOptions, Faults, Journal};
 use multigrain_team::{Abort, Team, TeamOptions};
 use multigrain_trace::{Mode, Spill};
 use std::path::{Path, PathBuf};
@@ -66,21 +66,13 @@ pub struct Settings<'a> {
     pub journal_interval: Option<Duration>,
 }
 
-/// A job's plan.
-pub struct Planned {
-    /// The machine, from the memory down in which the arrays lie.
-    pub machine: Machine,
-    /// The plan of the root edge and of all below.
-    pub plan: Arc<Plan>,
-    /// Bytes over every edge, with lower bounds.
-    pub edges: Vec<EdgeTraffic>,
-}
-
-/// Plans and runs jobs on one machine. Threads and transfer buffers are kept between jobs.
+/// Plans and runs jobs on one machine. Threads and transfer buffers are kept between jobs, and so are the plan and the
+/// memories of the last job, for when it is run again.
 pub struct Runtime {
-    options: Options,
-    disk: Arc<Disk>,
+    pub(crate) options: Options,
+    pub(crate) disk: Arc<Disk>,
     team: Mutex<Option<Arc<Team>>>,
+    kept: Mutex<Option<Kept>>,
 }
 
 impl Runtime {
@@ -93,7 +85,7 @@ impl Runtime {
         let faults = options.faults.clone();
         let disk = Disk::new(DiskOptions { backend: options.backend, staging_bytes, faults, ..DiskOptions::default() })
             .map_err(Error::File)?;
-        Ok(Runtime { options, disk: Arc::new(disk), team: Mutex::new(None) })
+        Ok(Runtime { options, disk: Arc::new(disk), team: Mutex::new(None), kept: Mutex::new(None) })
     }
 
     /// The way to files.
@@ -115,7 +107,9 @@ impl Runtime {
     /// # Errors
     /// [`Error::Plan`] when it does not fit; [`Error::Machine`] when the machine is refused.
     pub fn plan(&self, job: &Job) -> Result<Planned, Error> {
-        self.plan_for(job, false, &self.options.mapping)
+        let asked = self.asked(job, false, &self.options.mapping)?;
+        let plan = asked.plan(job)?;
+        Ok(asked.planned(plan, job))
     }
 
     /// As [`Runtime::plan`], also for machines with edges that cannot be executed here.
@@ -123,71 +117,18 @@ impl Runtime {
     /// # Errors
     /// As [`Runtime::plan`].
     pub fn plan_simulated(&self, job: &Job) -> Result<Planned, Error> {
-        self.plan_for(job, true, &self.options.mapping)
+        let asked = self.asked(job, true, &self.options.mapping)?;
+        let plan = asked.plan(job)?;
+        Ok(asked.planned(plan, job))
     }
 
-    fn plan_for(&self, job: &Job, simulated: bool, mapping: &Mapping) -> Result<Planned, Error> {
-        let machine = choose::machine(&self.options, job)?;
-        let options = PlanOptions { simulated, ..self.plan_options(job)? };
-        let plan = Planner::new(&machine, mapping.clone(), options)?.plan(&job.program)?;
-        let root = machine.memory(machine.root());
-        if plan.driver != Driver::Disk {
-            let arrays = plan.arrays.iter().fold(0, |sum: u64, array| sum.saturating_add(array.bytes()));
-            if arrays.saturating_add(plan.scratch_bytes) > root.capacity_bytes {
-                return Err(Error::Request(format!(
-                    "{} does not fit: its arrays take {}, memory {} holds {}; choose a machine with a disk above it",
-                    job.app,
-                    readable_bytes(arrays),
-                    root.name,
-                    readable_bytes(root.capacity_bytes)
-                )));
-            }
-        }
-        let edges = edges(&machine, &plan, job);
-        Ok(Planned { machine, plan, edges })
+    /// What the last run has left, for one taker.
+    fn take_kept(&self) -> Option<Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// The plan of a run that goes on, and the mapping that it was made with: where an interrupted run has left a tile, it
-    /// is kept, since the journal counts calls of that tile.
-    fn plan_to_resume(&self, job: &Job) -> Result<(Planned, Mapping), Error> {
-        let own = &self.options.mapping;
-        let planned = self.plan(job);
-        let Some(tile) = tile_of(job, &self.disk)? else { return Ok((planned?, own.clone())) };
-        if planned.as_ref().is_ok_and(|planned| tile_text(&planned.machine, &planned.plan) == tile) {
-            return Ok((planned?, own.clone()));
-        }
-        let mut mapping = Mapping::parse(&tile, "of the interrupted run")?;
-        mapping.overlay(own);
-        match self.plan_for(job, false, &mapping) {
-            Ok(planned) => Ok((planned, mapping)),
-            Err(Error::Plan(source @ (PlanError::MappingDoesNotFit { .. } | PlanError::DoesNotFit { .. }))) => {
-                Err(Error::CannotResume { journal: journal_path(job).unwrap_or_default(), source })
-            }
-            // A tile of other tasks: the fingerprint tells what differs.
-            Err(_) => Ok((planned?, own.clone())),
-        }
-    }
-
-    pub(crate) fn planner<'m>(&self, machine: &'m Machine, job: &Job, mapping: &Mapping) -> Result<Planner<'m>, Error> {
-        Ok(Planner::new(machine, mapping.clone(), self.plan_options(job)?)?)
-    }
-
-    fn plan_options(&self, job: &Job) -> Result<PlanOptions, Error> {
-        Ok(PlanOptions {
-            disk_buffer_bytes: self.disk.staging_bytes(),
-            file_offsets_bytes: self.file_offsets_bytes(job)?,
-            ..PlanOptions::default()
-        })
-    }
-
-    /// At which byte of its file each array's data will begin, if it lies in one.
-    fn file_offsets_bytes(&self, job: &Job) -> Result<Vec<u64>, Error> {
-        let offset = |(source, sink): (&Option<Source>, &Option<Sink>)| match (source, sink) {
-            (_, Some(Sink::Npy(_))) => Ok(npy::DATA_OFFSET_BYTES),
-            (Some(Source::Npy(path)), None) => Ok(self.disk.open_npy(path).map_err(Error::File)?.data_offset_bytes()),
-            _ => Ok(0),
-        };
-        job.sources.iter().zip(&job.sinks).map(offset).collect()
+    fn keep(&self, kept: Kept) {
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
     }
 
     fn team(&self, workers: usize) -> Result<Arc<Team>, Error> {
@@ -210,11 +151,15 @@ impl Runtime {
     /// See [`Error::exit_status`] for which of them mean that nothing was started. Except after an interruption, no
     /// file is left behind.
     pub fn run(&self, job: &Job, settings: Settings<'_>) -> Result<Outcome, Error> {
-        let (planned, mapping) = match settings.resume {
-            true => self.plan_to_resume(job)?,
-            false => (self.plan(job)?, self.options.mapping.clone()),
+        let kept = self.take_kept();
+        let Ready { asked, plan: whole, memories } = match settings.resume {
+            true => {
+                drop(kept);
+                self.ready_to_resume(job)?
+            }
+            false => self.ready(job, kept)?,
         };
-        let Planned { machine, plan, edges } = planned;
+        let Planned { machine, plan, edges } = asked.planned(whole.clone(), job);
         self.check_sinks(job)?;
         let team = self.team(machine.workers())?;
         let own_abort = Abort::new();
@@ -223,20 +168,24 @@ impl Runtime {
             on_start();
         }
         let mode = if settings.full_trace { Mode::Full } else { Mode::Totals };
-        let run = Run {
+        let mut run = Run {
             runtime: self,
             job,
             machine: &machine,
-            mapping: &mapping,
+            mapping: &asked.mapping,
             team: &team,
             abort,
             mode,
             settings: &settings,
+            memories,
         };
         let (homes, plan, report, resumed) = match plan.driver {
             Driver::Disk => run.on_disk(plan)?,
             _ => run.in_memory(plan)?,
         };
+        if let Some(memories) = run.memories.take() {
+            self.keep(Kept { asked, plan: whole, memories });
+        }
         let mut edges = edges;
         let flops = if resumed {
             // What was done before is no part of this run's time, so it is no part of its traffic and work.
@@ -271,6 +220,7 @@ impl Runtime {
     /// As [`Runtime::plan`]; [`Error::Request`] when the arrays start on a disk, or a result goes to a file: such a job
     /// has effects that belong to one run.
     pub fn prepare<'a>(&'a self, job: &'a Job) -> Result<Prepared<'a>, Error> {
+        drop(self.take_kept());
         let planned = self.plan(job)?;
         if planned.plan.driver == Driver::Disk || job.sinks.iter().any(Option::is_some) {
             return Err(Error::Request(format!(
@@ -281,7 +231,7 @@ impl Runtime {
         let team = self.team(planned.machine.workers())?;
         let mut homes = Homes::in_memory(job, &self.disk, &Abort::new())?;
         homes.add_temporaries(&planned.plan, &self.disk, None)?;
-        Ok(Prepared { runtime: self, job, planned, team, homes })
+        Ok(Prepared { runtime: self, job, planned, team, homes, memories: None })
     }
 
     /// Two results may not go to one file, nor may one overwrite an input.
@@ -311,6 +261,7 @@ pub struct Prepared<'a> {
     planned: Planned,
     team: Arc<Team>,
     homes: Homes,
+    memories: Option<Memories>,
 }
 
 impl Prepared<'_> {
@@ -325,7 +276,7 @@ impl Prepared<'_> {
     /// [`Error::Run`] when a leaf fails, [`Error::Interrupted`] when the abort flag is raised.
     pub fn run(&mut self, settings: Settings<'_>) -> Result<Report, Error> {
         let own_abort = Abort::new();
-        let run = Run {
+        let mut run = Run {
             runtime: self.runtime,
             job: self.job,
             machine: &self.planned.machine,
@@ -334,8 +285,11 @@ impl Prepared<'_> {
             abort: settings.abort.unwrap_or(&own_abort),
             mode: if settings.full_trace { Mode::Full } else { Mode::Totals },
             settings: &settings,
+            memories: self.memories.take(),
         };
-        run.engine(&self.planned.plan, &self.homes, None).map_err(|e| run.ended(e, false))
+        let report = run.engine(&self.planned.plan, &self.homes, None).map_err(|e| ended(e, false))?;
+        self.memories = run.memories;
+        Ok(report)
     }
 }
 
@@ -350,13 +304,15 @@ struct Run<'a> {
     abort: &'a Abort,
     mode: Mode,
     settings: &'a Settings<'a>,
+    /// Of the run before, or of this one once it is over.
+    memories: Option<Memories>,
 }
 
 type Done = (Homes, Arc<Plan>, Report, bool);
 
 impl Run<'_> {
     fn engine<'l>(
-        &self,
+        &mut self,
         plan: &Plan,
         homes: &Homes,
         log: Option<&'l mut (dyn StoreLog + 'l)>,
@@ -371,11 +327,21 @@ impl Run<'_> {
             log,
             progress: self.settings.progress,
         };
+        let mut memories = match self.memories.take() {
+            Some(memories) if memories.serve(self.machine, plan) => memories,
+            other => {
+                drop(other);
+                Memories::reserve(self.machine, plan)?
+            }
+        };
         // SAFETY: memory homes are buffers of this run, one for each array, which nobody else uses.
-        unsafe { multigrain_engine::run(plan, self.machine, self.team, &homes.homes(), options) }
+        let report =
+            unsafe { multigrain_engine::run(plan, self.machine, self.team, &mut memories, &homes.homes(), options)? };
+        self.memories = Some(memories);
+        Ok(report)
     }
 
-    fn in_memory(&self, plan: Arc<Plan>) -> Result<Done, Error> {
+    fn in_memory(&mut self, plan: Arc<Plan>) -> Result<Done, Error> {
         let disk = &self.runtime.disk;
         let mut homes = Homes::in_memory(self.job, disk, self.abort)?;
         homes.add_temporaries(&plan, disk, None)?;
@@ -414,14 +380,14 @@ impl Run<'_> {
         Ok((homes, plan, report, false))
     }
 
-    fn on_disk(&self, whole: Arc<Plan>) -> Result<Done, Error> {
+    fn on_disk(&mut self, whole: Arc<Plan>) -> Result<Done, Error> {
         let disk = &self.runtime.disk;
         let root = self.machine.memory(self.machine.root());
         let directory = root.path.clone().unwrap_or_else(|| PathBuf::from("."));
         let Some(sink) = self.job.sinks.iter().flatten().next() else {
             let mut homes = Homes::on_disk(self.job, disk, &directory, Opening::Fresh, self.abort)?;
             homes.add_temporaries(&whole, disk, Some(&directory))?;
-            let report = self.engine(&whole, &homes, None).map_err(|e| self.ended(e, false))?;
+            let report = self.engine(&whole, &homes, None).map_err(|e| ended(e, false))?;
             return Ok((homes, whole, report, false));
         };
         let begin = Begin {
@@ -469,12 +435,12 @@ impl Run<'_> {
             }
         }
     }
+}
 
-    fn ended(&self, error: EngineError, resume: bool) -> Error {
-        match error {
-            EngineError::Interrupted => Error::Interrupted { resume },
-            error => Error::Run(error),
-        }
+fn ended(error: EngineError, resume: bool) -> Error {
+    match error {
+        EngineError::Interrupted => Error::Interrupted { resume },
+        error => Error::Run(error),
     }
 }
 
@@ -483,33 +449,4 @@ fn buffer_bytes(options: &Options) -> u64 {
     let (least, most) = (1 << 20, 8 << 20);
     let share = |memory: u64| (memory / 128).clamp(least, most).min(memory / 8);
     options.disk_buffer_bytes.unwrap_or_else(|| options.memory_bytes.map_or(most, share))
-}
-
-/// Bytes over every edge with lower bounds: for each edge, what a memory of the child's capacity must at least see.
-fn edges(machine: &Machine, plan: &Plan, job: &Job) -> Vec<EdgeTraffic> {
-    let mut edges = plan.edges();
-    let calls = job.program.calls();
-    if let (Ok(levels), [call]) = (machine.levels(), calls) {
-        for (edge, id) in edges.iter_mut().zip(&levels[1..]) {
-            if edge.driver != Driver::Shared {
-                let task = &job.program.tasks()[call.task as usize];
-                let bound = task.io_lower_bound(&call.shape(), machine.memory(*id).capacity_bytes);
-                edge.lower_bound_bytes = bound.bytes_down + bound.bytes_up;
-            }
-        }
-    } else if let Some(edge) = edges.first_mut()
-        && edge.driver != Driver::Shared
-    {
-        // Several calls: what is compulsory, every input read once and every result written once.
-        edge.lower_bound_bytes = job
-            .arrays()
-            .iter()
-            .map(|a| match a.role {
-                Role::Input | Role::Output => a.bytes(),
-                Role::InOut => 2 * a.bytes(),
-                Role::Temporary => 0,
-            })
-            .sum();
-    }
-    edges
 }

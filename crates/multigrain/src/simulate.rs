@@ -2,7 +2,8 @@
 
 use crate::error::Error;
 use crate::job::Job;
-use crate::runtime::{Planned, Runtime, Settings};
+use crate::planning::Planned;
+use crate::runtime::{Runtime, Settings};
 use multigrain_machine::{Driver, LeafRate, Machine};
 use multigrain_plan::{EdgeTraffic, Plan};
 use multigrain_sim::calibrate;

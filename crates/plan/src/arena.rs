@@ -124,21 +124,21 @@ impl Arena {
     }
 }
 
-/// Moves slots down over the addresses that no slot ever takes, and returns the largest end. The arena gives out both
-/// of its ends, so what is never used lies in between: without this, a plan of small blocks would reserve all there is.
-/// Slots that share addresses move together; everything moves by multiples of `align`.
+/// Moves slots down over the addresses that no slot ever owns, and returns the largest end of what one owns. The arena
+/// gives out both of its ends, so what is never used lies in between: without this, a plan of small blocks would reserve
+/// all there is. Slots that share addresses move together; everything moves by multiples of `align`.
 pub(crate) fn close_gaps(slots: &mut [Slot], align: u64) -> u64 {
     let mut order: Vec<usize> = (0..slots.len()).collect();
     order.sort_unstable_by_key(|&i| slots[i].offset_bytes);
-    let (mut end, mut unused, mut peak) = (0, 0, 0);
+    let (mut end, mut unused) = (0, 0);
     for i in order {
         let slot = &mut slots[i];
-        unused += slot.offset_bytes.saturating_sub(end) / align * align;
-        end = end.max(slot.offset_bytes + slot.bytes.max(1).div_ceil(align) * align);
+        let owned = slot.owned_bytes(align);
+        unused += owned.start.saturating_sub(end);
+        end = end.max(owned.end);
         slot.offset_bytes -= unused;
-        peak = peak.max(slot.offset_bytes + slot.bytes);
     }
-    peak
+    end - unused
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::dependence::{Dependence, dependence};
 use crate::grouping::{seen_outside, signals, views};
 use crate::order::{program_order, sharing_order};
 use crate::placement::{Placement, placement};
-use crate::plan::{ChildPlan, PassReport, Traffic};
+use crate::plan::{ChildPlan, PassReport, Traffic, forks};
 use crate::rules;
 use crate::scope::Split;
 use crate::staging::{Counts, DoesNotFit, Problem, stage};
@@ -235,7 +235,7 @@ pub(crate) fn draft(
         let mut views = views(&problem, children, &call_seconds);
         let met = barriers(&mut views.children);
         let batches: usize = views.children.iter().map(|p| p.batches.len()).sum();
-        let forks = children > 1 && !(views.balanced && batches <= 1);
+        let forks = forks(&views.children, views.balanced);
         let total = views.seconds + if forks { UNEVEN * views.longest_seconds + facts.fork_seconds() } else { 0.0 };
         let copies: usize = dependence.uses.iter().map(|u| u.len()).sum();
         let phases = views.children.first().map_or(0, |p| p.phases.len());

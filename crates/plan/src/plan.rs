@@ -7,6 +7,20 @@ use multigrain_machine::Driver;
 use multigrain_program::{Arg, Args, ArrayDecl, Call, CallShape, DynTask, Role, Scalars, Tunables};
 use std::sync::Arc;
 
+/// Whether executing these children takes more workers than the one that begins: not where all that there is to do is one
+/// batch that anybody may take.
+pub(crate) fn forks(children: &[ChildPlan], balanced: bool) -> bool {
+    let batches: usize = children.iter().map(|child| child.batches.len()).sum();
+    children.len() > 1 && !(balanced && batches <= 1)
+}
+
+impl Plan {
+    /// Whether executing this plan, apart from those below it, takes more workers than the one that begins.
+    pub fn forks(&self) -> bool {
+        forks(&self.children, self.balanced)
+    }
+}
+
 /// A block's stay at fixed addresses of a child's staging memory: from the fetch (or the first write) to the last use
 /// or the end of its last store. The bytes lie densely, row-major.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +31,14 @@ pub struct Slot {
     pub bytes: u64,
     /// The block that lies here.
     pub block: Arg,
+}
+
+impl Slot {
+    /// What the slot owns: every unit of `unit_bytes` that it touches ([`Plan::slot_unit_bytes`]).
+    pub fn owned_bytes(&self, unit_bytes: u64) -> std::ops::Range<u64> {
+        let unit = unit_bytes.max(1);
+        self.offset_bytes / unit * unit..(self.offset_bytes + self.bytes).next_multiple_of(unit)
+    }
 }
 
 /// One step of a child. Transfers are numbered from 0 within a child, each issued once and awaited at most once.
@@ -83,7 +105,7 @@ pub struct ChildPlan {
     pub slots: Vec<Slot>,
     /// Slots of the arguments of runs.
     pub places: Vec<u32>,
-    /// Staging memory used, in bytes: the largest end of a slot.
+    /// Staging memory used, in bytes: the largest end of what a slot owns.
     pub staging_bytes: u64,
     /// Consecutive steps that other children may take over, as ranges of `ops` (only in plans with
     /// [`Plan::balanced`]).
@@ -211,6 +233,9 @@ pub struct Plan {
     pub driver: Driver,
     /// Bytes of staging memory that each child has for this plan.
     pub capacity_bytes: u64,
+    /// Slots own every unit of so many bytes that they touch, so a fetch may fill the units around its block with what
+    /// lies around it in the parent: a disk then moves whole pages, without a copy.
+    pub slot_unit_bytes: u64,
     /// Bytes of scratch memory that leaves below a child take from it, and of the partial results of reductions that
     /// plans below keep there.
     pub scratch_bytes: u64,

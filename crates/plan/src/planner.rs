@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What may be chosen about planning besides the mapping.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanOptions {
     /// Bytes of transfer buffers that a disk edge takes from the memory below it.
     pub disk_buffer_bytes: u64,
@@ -276,6 +276,7 @@ impl<'m> Planner<'m> {
             child: child.name.clone(),
             driver: facts.edge.driver,
             capacity_bytes,
+            slot_unit_bytes: if facts.stages() { facts.align_bytes() } else { 1 },
             scratch_bytes,
             fixed_bytes: facts.fixed_bytes,
             total_bytes: facts.total_bytes,

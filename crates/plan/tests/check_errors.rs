@@ -210,6 +210,13 @@ fn bytes_in_use_or_in_flight_are_left_alone() {
         p.children[0].staging_bytes = 24;
     });
     assert_problem!(over, Problem::InFlight { slot: 1, other: 0, direction: Direction::Fetch, transfer: 0 });
+    // Slots 0 and 1 of the second child lie in one unit.
+    let unit = wrong(|p| {
+        p.slot_unit_bytes = 32;
+        p.children[0].staging_bytes = 96;
+        (p.capacity_bytes, p.total_bytes) = (96, 96);
+    });
+    assert_problem!(unit, Problem::InFlight { slot: 1, other: 0, direction: Direction::Fetch, transfer: 0 });
     let mut product = nested().0;
     product.classes[0].body = Body::Leaf { scratch_bytes: 0 };
     checked(&product).unwrap();

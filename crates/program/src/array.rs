@@ -97,7 +97,7 @@ pub struct Arg {
 pub type Args = SmallVec<[Arg; 3]>;
 
 /// A task applied to regions.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     /// Number of the task in its scope.
     pub task: u32,
@@ -204,6 +204,15 @@ pub struct Program {
 }
 
 impl Program {
+    /// Whether both are one program: the same arrays and calls, and the same tasks, not only such of the same name.
+    pub fn is_same(&self, other: &Program) -> bool {
+        let same = |(a, b): (&Arc<dyn DynTask>, &Arc<dyn DynTask>)| std::ptr::addr_eq(Arc::as_ptr(a), Arc::as_ptr(b));
+        self.tasks.len() == other.tasks.len()
+            && self.tasks.iter().zip(&other.tasks).all(same)
+            && self.arrays == other.arrays
+            && self.calls == other.calls
+    }
+
     /// An empty program.
     pub fn new() -> Program {
         Program::default()

@@ -37,4 +37,4 @@ pub use journal::{Journal, Record};
 pub use local::{LocalRules, LocalStore};
 pub use multigrain_program::ElementType;
 pub use npy::{ArrayHeader, HeaderError};
-pub use transfer::{Direction, Fragment, Stride, TransferList};
+pub use transfer::{Direction, Fragment, Slack, Stride, TransferList};

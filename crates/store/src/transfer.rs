@@ -52,7 +52,18 @@ pub struct TransferList {
     file: ArrayFile,
     direction: Direction,
     pieces: Vec<Piece>,
+    slack: Slack,
     label: Arc<str>,
+}
+
+/// Memory around what a read brings that nobody else uses, and that the read may fill with anything: a disk moves whole
+/// pages, and with room for all of a block's pages none of them is copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slack {
+    /// Bytes before the first fragment.
+    pub before_bytes: u64,
+    /// Bytes behind the last.
+    pub after_bytes: u64,
 }
 
 // SAFETY: the raw pointers in it are only used by the disk after `Disk::submit`, whose contract makes the caller
@@ -64,7 +75,7 @@ unsafe impl Sync for TransferList {}
 impl TransferList {
     /// An empty list. `label` names the transfer in errors; a clone of it costs no allocation.
     pub fn new(file: &ArrayFile, direction: Direction, label: Arc<str>) -> TransferList {
-        TransferList { file: file.clone(), direction, pieces: Vec::new(), label }
+        TransferList { file: file.clone(), direction, pieces: Vec::new(), slack: Slack::default(), label }
     }
 
     /// A block of the file's array: `start` and `len` in elements for each dimension, `memory` the address of the
@@ -136,6 +147,19 @@ impl TransferList {
         let len_bytes = len.last().copied().unwrap_or(1) * element;
         list.push_strided(Fragment { file_offset_bytes, memory, len_bytes }, &strides);
         Ok(list)
+    }
+
+    /// Allows a read to fill memory around its fragments; see [`Slack`].
+    #[must_use]
+    pub fn with_slack(mut self, slack: Slack) -> TransferList {
+        self.slack = slack;
+        self
+    }
+
+    /// What a read may fill around its only fragment; none where there are several, which lie apart in the file.
+    pub(crate) fn slack(&self) -> Option<Slack> {
+        let single = matches!(&self.pieces[..], [piece] if piece.strides.is_empty());
+        (single && self.direction == Direction::Read).then_some(self.slack)
     }
 
     /// Adds a fragment; one that continues the last fragment on both sides makes it longer.

@@ -5,7 +5,8 @@ mod support;
 use std::sync::Arc;
 
 use multigrain_store::{
-    BackendChoice, Counters, Direction, Disk, ElementType, Fragment, StoreError, Stride, TransferList,
+    AlignedBuffer, BackendChoice, Counters, Direction, Disk, ElementType, Fragment, Slack, StoreError, Stride,
+    TransferList,
 };
 use support::*;
 
@@ -95,6 +96,61 @@ fn random_blocks_match_plain_memory() {
         }
     }
     assert_eq!(scratch.names(), ["array"]);
+}
+
+/// Runs of an array with room around them in memory: the run arrives, nothing beyond the room is touched, and where there
+/// is room for all pages of the run, they come in operations of about 1 MiB and nothing else does.
+#[test]
+fn reads_may_fill_the_room_around_them() {
+    const PAGE: u64 = 4096;
+    let mut random = Random::new(5);
+    let scratch = Scratch::new();
+    let elements = 1_500_000u64;
+    let bytes = random.bytes(4 * elements as usize);
+    for backend in backends() {
+        let disk = disk(backend);
+        let path = scratch.path("x.npy");
+        let file = disk.create_npy(&path, ElementType::F32, &[elements], false).unwrap();
+        write_all(&disk, &file, &bytes).unwrap();
+        for n in 0..60 {
+            let len = 1 + random.below(if n % 3 == 0 { elements } else { 4000 });
+            let start = if n % 7 == 0 { elements - len } else { random.below(elements - len + 1) };
+            let first = file.data_offset_bytes() + 4 * start;
+            let (head, tail) = (first % PAGE, (first + 4 * len).wrapping_neg() % PAGE);
+            let slack = match n % 4 {
+                0 => Slack::default(),
+                1 => Slack { before_bytes: random.below(PAGE), after_bytes: random.below(PAGE) },
+                _ => Slack { before_bytes: head, after_bytes: tail },
+            };
+            let alike = n % 5 != 0;
+            let at = (PAGE + if alike { head } else { (head + 64) % PAGE }) as usize;
+            let end = at + 4 * len as usize;
+            let mut buffer = AlignedBuffer::new(end + 2 * PAGE as usize).unwrap();
+            // SAFETY: no transfer uses the buffer yet.
+            unsafe { buffer.as_mut_slice() }.fill(Canvas::GUARD);
+            let memory = buffer.as_mut_ptr().wrapping_add(at);
+            let list = TransferList::block(&file, Direction::Read, &[start], &[len], memory, 0, "run".into()).unwrap();
+            let before = disk.counters();
+            // SAFETY: the buffer outlives the wait.
+            disk.wait(unsafe { disk.submit(list.with_slack(slack)) }).unwrap();
+            let after = disk.counters();
+            // SAFETY: the transfer is done.
+            let found = unsafe { buffer.as_mut_slice() };
+            let what = format!("{len} elements from {start}, {slack:?}, alike: {alike}");
+            assert!(found[at..end] == bytes[4 * start as usize..][..4 * len as usize], "{what}");
+            let guard = |bytes: &[u8]| bytes.iter().all(|&b| b == Canvas::GUARD);
+            assert!(guard(&found[..at - slack.before_bytes as usize]), "{what}");
+            assert!(guard(&found[end + slack.after_bytes as usize..]), "{what}");
+            assert_eq!(after.bytes_read - before.bytes_read, 4 * len, "{what}");
+            if file.is_direct() && alike && slack.before_bytes >= head && slack.after_bytes >= tail {
+                let pages = head + 4 * len + tail;
+                assert_eq!(after.device_bytes_read - before.device_bytes_read, pages, "{what}");
+                let operations = ((pages + (1 << 19)) >> 20).max(1);
+                assert_eq!(after.operations - before.operations, operations, "{what}");
+            }
+        }
+        disk.discard(&file);
+    }
 }
 
 #[test]

@@ -50,7 +50,7 @@ struct Execution<'a> {
     clocks: Clocks,
     threads: Vec<Thread>,
     stays: Vec<Vec<Stay>>,
-    /// For each child, the slots with content by offset. They never share bytes.
+    /// For each child, the slots with content, by where what they own begins. They never own a byte together.
     live: Vec<BTreeMap<u64, u32>>,
     /// For each call, child and step of its run.
     ran: Vec<Option<(u32, u32)>>,
@@ -342,20 +342,19 @@ impl Execution<'_> {
 
     /// Takes the bytes of a slot for new content. Whatever lies there is lost and must not be in flight.
     fn claim(&mut self, child: usize, slot: u32) -> Result<(), Problem> {
-        let slots = &self.plan.children[child].slots;
-        let mine = &slots[slot as usize];
-        let end = mine.offset_bytes + mine.bytes;
-        // Slots with content do not share bytes, so their ends ascend as their offsets do.
-        while let Some((&offset, &other)) = self.live[child].range(..end).next_back() {
-            if offset + slots[other as usize].bytes <= mine.offset_bytes {
+        let owned = |slot: u32| self.plan.children[child].slots[slot as usize].owned_bytes(self.plan.slot_unit_bytes);
+        let mine = owned(slot);
+        // Slots with content own bytes of their own, so their ends ascend as their starts do.
+        while let Some((&start, &other)) = self.live[child].range(..mine.end).next_back() {
+            if owned(other).end <= mine.start {
                 break;
             }
             let stay = &mut self.stays[child][other as usize];
             in_flight(slot, other, stay, true)?;
             *stay = Stay { lost_to: Some(slot), ..Stay::default() };
-            self.live[child].remove(&offset);
+            self.live[child].remove(&start);
         }
-        self.live[child].insert(mine.offset_bytes, slot);
+        self.live[child].insert(mine.start, slot);
         Ok(())
     }
 

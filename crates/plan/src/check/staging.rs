@@ -4,7 +4,7 @@
 use super::error::CheckError;
 use super::problem::{Direction, Problem};
 use super::scope;
-use crate::plan::{Body, ChildPlan, Op, Plan, Traffic};
+use crate::plan::{Body, ChildPlan, Op, Plan, Slot, Traffic};
 use multigrain_machine::{Driver, TransferRules};
 use multigrain_program::Role;
 
@@ -50,7 +50,10 @@ pub(super) fn slots(plan: &Plan, rules: &TransferRules) -> Result<(), CheckError
                     return Err(fail(Problem::Misaligned { slot: slot_number, offset_bytes, alignment_bytes }));
                 }
             }
-            let end_bytes = slot.offset_bytes.saturating_add(slot.bytes);
+            let Some(end_bytes) = owned_end(slot, plan.slot_unit_bytes) else {
+                let (end_bytes, capacity_bytes) = (u64::MAX, plan.capacity_bytes);
+                return Err(fail(Problem::BeyondCapacity { slot: slot_number, end_bytes, capacity_bytes }));
+            };
             if end_bytes > plan.capacity_bytes {
                 let capacity_bytes = plan.capacity_bytes;
                 return Err(fail(Problem::BeyondCapacity { slot: slot_number, end_bytes, capacity_bytes }));
@@ -64,6 +67,11 @@ pub(super) fn slots(plan: &Plan, rules: &TransferRules) -> Result<(), CheckError
         }
     }
     Ok(())
+}
+
+/// Where what a slot owns ends, unless beyond all numbers.
+fn owned_end(slot: &Slot, unit_bytes: u64) -> Option<u64> {
+    slot.offset_bytes.checked_add(slot.bytes)?.checked_next_multiple_of(unit_bytes.max(1))
 }
 
 /// Checks that slots, scratch memory and what is fixed fit into a child together, and that the scratch memory is

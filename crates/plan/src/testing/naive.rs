@@ -87,6 +87,7 @@ fn plan_of(arrays: &[ArrayDecl], tasks: &[Arc<dyn DynTask>], calls: &[Call], nai
         child: "child".into(),
         driver: if naive.views { Driver::Shared } else { Driver::Local },
         capacity_bytes,
+        slot_unit_bytes: 1,
         scratch_bytes: scratch,
         fixed_bytes: 0,
         total_bytes: capacity_bytes + scratch,

@@ -3,7 +3,7 @@
 use crate::file::Alignment;
 use crate::transfer::{Cursor, Direction, Fragment, TransferList};
 
-/// Longest operation on memory of the caller. The devices at hand take 1 MiB at a time.
+/// Longest operation on memory of the caller, but for half as much more where the rest would be short. The devices at hand take 1 MiB at a time.
 pub(crate) const OPERATION_BYTES_MAX: u64 = 1 << 20;
 /// An aligned part of an unaligned fragment goes without a copy from this length on; below, one operation through
 /// staging is cheaper than two or three operations.
@@ -56,6 +56,9 @@ pub(crate) fn cut(list: &TransferList, cursor: &mut Cursor, limits: &Limits) -> 
 }
 
 fn cut_read(list: &TransferList, cursor: &mut Cursor, limits: &Limits, first: Fragment) -> Cut {
+    if let Some(cut) = whole_pages(list, cursor, limits, first) {
+        return cut;
+    }
     let unit = limits.alignment.read;
     let long = first.len_bytes >= SPLIT_FROM_BYTES;
     // Sectors are what the interface wants; the disk behind it works in pages.
@@ -73,6 +76,32 @@ fn cut_read(list: &TransferList, cursor: &mut Cursor, limits: &Limits, first: Fr
     let alike = (first.memory.addr() as u64).wrapping_add(head_bytes).is_multiple_of(limits.alignment.memory);
     let payload_bytes_max = if alike && long { head_bytes } else { u64::MAX };
     gather(list, cursor, limits, unit, payload_bytes_max)
+}
+
+/// The next of the operations that bring all pages which a fragment touches, straight into memory that has room for
+/// them. Operations of one fragment are equally long: two short ones at its ends would cost as much as long ones.
+fn whole_pages(list: &TransferList, cursor: &mut Cursor, limits: &Limits, first: Fragment) -> Option<Cut> {
+    let slack = list.slack()?;
+    let head_bytes = first.file_offset_bytes % PAGE_BYTES;
+    let tail_bytes = (head_bytes + first.len_bytes).wrapping_neg() % PAGE_BYTES;
+    let alike = first.memory.addr() as u64 % PAGE_BYTES == head_bytes;
+    let aligned =
+        PAGE_BYTES.is_multiple_of(limits.alignment.read) && PAGE_BYTES.is_multiple_of(limits.alignment.memory);
+    // What was cut off before ended with a page, so there is a head before the first operation only.
+    if !alike || !aligned || head_bytes > slack.before_bytes || tail_bytes > slack.after_bytes {
+        return None;
+    }
+    let whole_bytes = head_bytes + first.len_bytes + tail_bytes;
+    let operations = ((whole_bytes + OPERATION_BYTES_MAX / 2) / OPERATION_BYTES_MAX).max(1);
+    let len_bytes = whole_bytes.div_ceil(operations).next_multiple_of(PAGE_BYTES).min(whole_bytes);
+    let payload_bytes = (len_bytes - head_bytes).min(first.len_bytes);
+    cursor.advance(list, payload_bytes);
+    Some(Cut {
+        offset_bytes: first.file_offset_bytes - head_bytes,
+        len_bytes,
+        needed_bytes: head_bytes + payload_bytes,
+        via: Via::Memory(first.memory.wrapping_sub(head_bytes as usize)),
+    })
 }
 
 /// Whole blocks go to the device; what shares its block with other bytes goes through the page cache, which keeps it

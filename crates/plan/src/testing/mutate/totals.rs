@@ -22,7 +22,8 @@ pub(super) fn tidy(plan: &mut Plan) {
             }
         }
         traffic.transfers += numbers.len() as u64;
-        child.staging_bytes = child.slots.iter().map(|s| s.offset_bytes + s.bytes).max().unwrap_or(0);
+        let unit = plan.slot_unit_bytes;
+        child.staging_bytes = child.slots.iter().map(|s| s.owned_bytes(unit).end).max().unwrap_or(0);
         let more = child.staging_bytes.saturating_sub(plan.capacity_bytes);
         plan.capacity_bytes += more;
         plan.total_bytes += more;
