@@ -78,6 +78,9 @@ impl Application for Args {
         for (plane, source) in planes.iter().zip(image.planes) {
             job = job.with_source(plane.input, source);
         }
+        if let Some(path) = self.image.as_deref().filter(|path| is_png(path)) {
+            job = job.with_file_read(path);
+        }
         let mut after = None;
         match (&self.output, &planes[..]) {
             (None, _) => {}
@@ -86,6 +89,7 @@ impl Application for Args {
                 let (path, planes, alpha) = (path.clone(), planes.clone(), image.alpha);
                 let write = move |outcome: &Outcome| write_picture(outcome, &path, &planes, m, n, alpha.clone());
                 after = Some(Box::new(write) as Box<dyn Fn(&Outcome) -> Result<(), Error>>);
+                job = self.output.iter().fold(job, |job, path| job.with_file_written(path));
             }
             (Some(path), [plane]) if image.alpha.is_none() => job = job.with_sink(plane.output, output(path)),
             (Some(path), _) => {

@@ -206,3 +206,18 @@ fn wrong_requests_are_refused_and_named() {
     let message = testing::refusal(&runtime, &Args { output, image: None, n: Some(1 << 16), ..args });
     assert!(message.contains("too large"), "{message}");
 }
+
+#[test]
+fn a_picture_is_not_replaced_by_its_result() {
+    let directory = tempfile::tempdir().unwrap();
+    let picture = Picture { rows: 3, cols: 2, planes: vec![vec![0.5; 6]], alpha: None };
+    let (image, _) = png_files(directory.path(), &picture);
+    let before = std::fs::read(&image).unwrap();
+    let same = directory.path().join(".").join("image.png");
+    let args = Args { image: Some(image.clone()), output: Some(same), ..Args::default() };
+    let runtime = Runtime::new(Options::default()).unwrap();
+    let app = args.prepare(&runtime).unwrap();
+    let Err(error) = runtime.run(&app.job, Settings::default()) else { panic!("the picture was replaced") };
+    assert!(error.exit_status() == 2 && error.to_string().contains("would replace the input"), "{error}");
+    assert_eq!(std::fs::read(&image).unwrap(), before);
+}

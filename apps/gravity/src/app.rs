@@ -112,6 +112,9 @@ impl Application for Args {
         if let (Some(path), Some(sums)) = (&self.energies, sums) {
             job = job.with_sink(sums, output(path));
         }
+        if let Some(path) = &self.picture {
+            job = job.with_file_written(path);
+        }
         let shape = vec![("particles", n), ("steps", self.steps), ("snapshots", simulation.snapshots())];
         let check = Box::new(move |outcome: &Outcome| check::check(outcome, array, sums, &simulation));
         let picture = self.picture.clone();

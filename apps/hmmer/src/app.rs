@@ -113,6 +113,7 @@ impl Application for Args {
         }
         let job = Job::new("hmmer", program).with_afterwards(DOMAINS);
         let job = [&self.profile, &self.database].into_iter().flatten().fold(job, |job, path| job.with_file_read(path));
+        let job = [&self.output, &self.scores].into_iter().flatten().fold(job, |job, path| job.with_file_written(path));
         let job = sources.into_iter().fold(job, |job, (array, source)| job.with_source(array, source));
         let shape = vec![
             ("sequences", sequences),
@@ -146,17 +147,7 @@ impl Args {
                 self.m, self.n
             ));
         }
-        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let mut taken: Vec<&Path> =
-            [&self.profile, &self.database].into_iter().flatten().map(PathBuf::as_path).collect();
-        for path in [&self.output, &self.scores].into_iter().flatten() {
-            whole::check_target(path)?;
-            if taken.iter().any(|other| real(other) == real(path)) {
-                return refuse(format!("{} would be written over; give the output another name", path.display()));
-            }
-            taken.push(path);
-        }
-        Ok(())
+        Ok([&self.output, &self.scores].into_iter().flatten().try_for_each(|path| whole::check_target(path))?)
     }
 
     /// Reads or makes profiles and sequences.

@@ -234,17 +234,25 @@ fn refusals_name_what_is_wrong() {
         (args("p.hmm", "p.hmm", "table"), &["p.hmm:1", "HMMER3"]),
         (args("p.hmm", "missing.fa", "table"), &["missing.fa"]),
         (args("p.hmm", "db.fa", "nowhere/table"), &["nowhere", "create it"]),
-        (args("p.hmm", "db.fa", "db.fa"), &["db.fa", "written over"]),
         (Args { evalue: f64::NAN, ..fine.clone() }, &["--evalue"]),
         (Args { targets: Some(0.0), ..fine.clone() }, &["--targets"]),
         (Args { m: 0, ..Args::default() }, &["--m 0"]),
-        (Args { scores: fine.output.clone(), ..fine }, &["table", "written over"]),
     ] {
         let Err(error) = args.prepare(&detected()) else { panic!("{args:?} was accepted") };
         assert_eq!(error.exit_status(), 2);
         let message = error.to_string();
         assert!(words.iter().all(|word| message.contains(word)), "{words:?}: {message}");
     }
+    for (args, words) in [
+        (args("p.hmm", "db.fa", "db.fa"), "would replace the input"),
+        (Args { scores: Some(path("p.hmm")), ..fine.clone() }, "would replace the input"),
+        (Args { scores: fine.output.clone(), ..fine }, "two results"),
+    ] {
+        let Err(error) = run(&detected(), &args) else { panic!("{args:?} was accepted") };
+        assert!(error.exit_status() == 2 && error.to_string().contains(words), "{error}");
+    }
+    let [profile, database] = ["p.hmm", "db.fa"].map(|name| std::fs::read_to_string(path(name)).unwrap());
+    assert!(profile == generate::profile(1, 5) && database == generate::sequences(1, 3, 5));
 }
 
 #[test]

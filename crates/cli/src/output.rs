@@ -21,9 +21,3 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
     let refused = |e| Failure::Request(format!("cannot write {}: {e}; choose another file", path.display()));
     whole::write(path, |out| out.write_all(text.as_bytes())).map_err(refused)
 }
-
-/// Whether two names are those of one file; of files that are not there yet, whether they are the same name.
-pub(crate) fn same_file(a: &Path, b: &Path) -> bool {
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    real(a) == real(b)
-}

@@ -3,7 +3,7 @@
 use crate::args::RunArgs;
 use crate::failure::{Failure, say};
 use crate::interrupt::Interrupt;
-use crate::output::{print, same_file};
+use crate::output::print;
 use crate::progress::Bar;
 use crate::{json, report};
 use multigrain::app::{AppJob, Checked};
@@ -135,7 +135,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
 
 /// Refuses a trace under the name of a file that the run reads or writes.
 fn check_trace(path: &Path, job: &Job) -> Result<(), Failure> {
-    let taken = job.files_read().chain(job.files_written()).any(|other| same_file(path, other));
+    let taken = job.files_read().chain(job.files_written()).any(|other| whole::is_same_file(path, other));
     match taken {
         true => Err(Failure::Request(format!(
             "the trace would replace {}, which the run itself reads or writes; give it another name",

@@ -6,7 +6,7 @@ mod value;
 use crate::args::{TraceArgs, TraceTarget};
 use crate::failure::Failure;
 use crate::json;
-use crate::output::{print, same_file};
+use crate::output::print;
 use multigrain::rooms::trace::{Analysis, Trace, export};
 use multigrain::whole;
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<(), Failure> {
     };
     let path = args.output.clone().unwrap_or_else(|| args.file.with_extension(extension));
     whole::check_target(&path)?;
-    if same_file(&path, &args.file) {
+    if whole::is_same_file(&path, &args.file) {
         return Err(Failure::Request(format!(
             "{shown} would be replaced by what is made from it; give --output another name"
         )));

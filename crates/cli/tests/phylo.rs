@@ -58,6 +58,19 @@ fn a_search_leaves_its_files_and_prints_its_object() {
     names.sort();
     assert_eq!(place.names(), names);
 
+    // What the run is made from is never overwritten, nor is a result by the trace.
+    let before = std::fs::read(place.path("a.phy")).unwrap();
+    for (taken, why) in [("./a.phy", "input"), ("a.phy.bestTree", "result"), ("a.phy.checkpoint", "result")] {
+        let refused = place.run(&format!("phylo a.phy --searches 1 --trace {taken} --force"));
+        assert!(refused.status == Some(2) && refused.stderr.contains(why), "{}", refused.stderr);
+    }
+    std::fs::rename(place.path("a.phy"), place.path("b.log")).unwrap();
+    let refused = place.run("phylo b.log --searches 1 --prefix b --force");
+    assert!(refused.status == Some(2) && refused.stderr.contains("b.log is an input"), "{}", refused.stderr);
+    std::fs::rename(place.path("b.log"), place.path("a.phy")).unwrap();
+    assert_eq!(std::fs::read(place.path("a.phy")).unwrap(), before);
+    assert_eq!(place.names(), names);
+
     // Nothing is overwritten unasked.
     let again = place.run("phylo a.phy --model HKY+F+G4 --searches 1");
     assert_eq!(again.status, Some(2));

@@ -49,6 +49,7 @@ pub struct Job {
     pub(crate) sinks: Vec<Option<Sink>>,
     pub(crate) afterwards: Vec<&'static str>,
     pub(crate) files_read: Vec<PathBuf>,
+    pub(crate) files_written: Vec<PathBuf>,
 }
 
 impl Job {
@@ -62,6 +63,7 @@ impl Job {
             sinks: vec![None; arrays],
             afterwards: Vec::new(),
             files_read: Vec::new(),
+            files_written: Vec::new(),
         }
     }
 
@@ -83,6 +85,14 @@ impl Job {
     #[must_use]
     pub fn with_file_read(mut self, path: &Path) -> Job {
         self.files_read.push(path.to_owned());
+        self
+    }
+
+    /// Names a file that will be made from the results, other than a sink: it may not replace what the job reads, nor
+    /// another result.
+    #[must_use]
+    pub fn with_file_written(mut self, path: &Path) -> Job {
+        self.files_written.push(path.to_owned());
         self
     }
 
@@ -113,9 +123,9 @@ impl Job {
         sources.chain(&self.files_read).map(PathBuf::as_path)
     }
 
-    /// The files that results go to.
+    /// The files that results go to: sinks of arrays, and what is made from the results.
     pub fn files_written(&self) -> impl Iterator<Item = &Path> {
-        self.sinks.iter().flatten().map(|sink| sink.path().as_path())
+        self.sinks.iter().flatten().map(Sink::path).chain(&self.files_written).map(PathBuf::as_path)
     }
 
     /// Whether some array comes from a file.

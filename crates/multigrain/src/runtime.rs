@@ -13,6 +13,7 @@ use multigrain_plan::{Mapping, Plan};
 use multigrain_store::{BackendChoice, Direction, Disk, DiskOptions, Faults, Journal};
 use multigrain_team::{Abort, Team, TeamOptions};
 use multigrain_trace::{Mode, Spill};
+use multigrain_whole::is_same_file;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -151,6 +152,7 @@ impl Runtime {
     /// See [`Error::exit_status`] for which of them mean that nothing was started. Except after an interruption, no
     /// file is left behind.
     pub fn run(&self, job: &Job, settings: Settings<'_>) -> Result<Outcome, Error> {
+        self.check_sinks(job)?;
         let kept = self.take_kept();
         let Ready { asked, plan: whole, memories } = match settings.resume {
             true => {
@@ -160,7 +162,6 @@ impl Runtime {
             false => self.ready(job, kept)?,
         };
         let Planned { machine, plan, edges } = asked.planned(whole.clone(), job);
-        self.check_sinks(job)?;
         let team = self.team(machine.workers())?;
         let own_abort = Abort::new();
         let abort = settings.abort.unwrap_or(&own_abort);
@@ -236,19 +237,16 @@ impl Runtime {
 
     /// Two results may not go to one file, nor may one overwrite an input.
     fn check_sinks(&self, job: &Job) -> Result<(), Error> {
-        let real = |p: &Path| p.canonicalize().unwrap_or_else(|_| p.to_owned());
-        let inputs: Vec<PathBuf> = job.files_read().map(real).collect();
-        let mut seen: Vec<PathBuf> = Vec::new();
-        for sink in job.sinks.iter().flatten() {
-            let (path, name) = (real(sink.path()), sink.path().display());
-            if seen.contains(&path) {
+        let results: Vec<&Path> = job.files_written().collect();
+        for (number, path) in results.iter().enumerate() {
+            let name = path.display();
+            if results[..number].iter().any(|other| is_same_file(path, other)) {
                 return Err(Error::Request(format!("two results would go to {name}; give each its own file")));
             }
-            if inputs.contains(&path) {
+            if job.files_read().any(|input| is_same_file(path, input)) {
                 let what = format!("the result would replace the input {name}; give it another name");
                 return Err(Error::Request(what));
             }
-            seen.push(path);
         }
         Ok(())
     }

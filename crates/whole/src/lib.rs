@@ -20,7 +20,7 @@
 
 mod target;
 
-pub use target::{TargetError, check_target};
+pub use target::{TargetError, check_target, is_same_file};
 
 use std::collections::BTreeSet;
 use std::fs::File;

@@ -53,6 +53,12 @@ pub fn check_target(path: &Path) -> Result<(), TargetError> {
     }
 }
 
+/// Whether two names are those of one file; of files that are not there yet, whether they are the same name.
+pub fn is_same_file(a: &Path, b: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    real(a) == real(b)
+}
+
 /// What has the name, where that is no file that another could replace.
 pub(crate) fn other_than_a_file(path: &Path) -> Option<&'static str> {
     match std::fs::metadata(path) {

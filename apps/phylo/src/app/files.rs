@@ -54,6 +54,22 @@ impl Outputs {
         words.iter().try_for_each(|word| check(&self.path(word), force, "--prefix"))
     }
 
+    /// Refuses files of the run, and its trace, that would replace what it is made from.
+    pub(crate) fn check_inputs(&self, words: &[&str], trace: Option<&Path>, inputs: &[&Path]) -> Result<(), Error> {
+        let of_words = words.iter().map(|word| (self.path(word), "--prefix"));
+        let of_trace = trace.map(|path| (path.to_owned(), "--trace"));
+        for (path, option) in of_words.chain(of_trace) {
+            let shown = path.display();
+            if inputs.iter().any(|input| whole::is_same_file(&path, input)) {
+                return Err(Error::request(format!("{shown} is an input of the run: choose another {option}")));
+            }
+            if option == "--trace" && words.iter().any(|word| whole::is_same_file(&path, &self.path(word))) {
+                return Err(Error::request(format!("{shown} is a result of the run: choose another --trace")));
+            }
+        }
+        Ok(())
+    }
+
     /// Writes one of the files, whole or not at all.
     pub(crate) fn write(&self, word: &str, text: &str) -> Result<PathBuf, Error> {
         publish(self.begin(word, text)?)

@@ -267,7 +267,6 @@ fn outputs_and_checkpoint(
     request: &Request,
 ) -> Result<Saved, Error> {
     let mut words = match task {
-        Task::Evaluate { fixed: true, .. } => return Ok(Saved::default()),
         Task::Evaluate { .. } => vec![files::BEST_TREE, files::BEST_MODEL, files::LOG],
         Task::Search => vec![files::BEST_TREE, files::BEST_MODEL, files::ML_TREES, files::PICTURE, files::LOG],
     };
@@ -283,6 +282,13 @@ fn outputs_and_checkpoint(
             words.extend([files::SUPPORT, files::TRANSFER]);
         }
     }
+    if matches!(task, Task::Evaluate { fixed: true, .. }) {
+        words.clear();
+    }
+    let inputs = [Some(&args.alignment), args.partitions.as_ref(), args.evaluate.as_ref()];
+    let inputs: Vec<&Path> = inputs.into_iter().flatten().map(|path| path.as_path()).collect();
+    let all: Vec<&str> = words.iter().copied().chain([files::CHECKPOINT]).collect();
+    outputs.check_inputs(&all, args.trace.as_deref(), &inputs)?;
     outputs.check(&words, args.force)?;
     if *task != Task::Search {
         return Ok(Saved::default());
