@@ -4,7 +4,7 @@
 //! of one sub-call fit, how many bytes would move if nothing but the previous sub-call's blocks stayed); the most
 //! promising are then planned in earnest, and the cheapest plan decides.
 
-use crate::cost::{DISK_QUEUE_SECONDS, UNEVEN, moving_seconds, staging_seconds, stolen_seconds};
+use crate::cost::{UNEVEN, disk_transfer_seconds, moving_seconds, staging_seconds, stolen_seconds};
 use crate::edge::{Draft, EdgeFacts, TaskRef, draft};
 use crate::error::PlanError;
 use crate::mapping::Mapping;
@@ -327,7 +327,7 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
                 stolen += stolen_seconds(facts.edge.driver, &arg.region, array, facts.workers);
                 moving += seconds + facts.edge.latency_ns * 1e-9;
                 if facts.edge.driver == Driver::Disk {
-                    moving += DISK_QUEUE_SECONDS / USUAL_QUEUE;
+                    moving += disk_transfer_seconds(USUAL_QUEUE);
                 }
                 if i == 0 {
                     first += seconds;

@@ -165,7 +165,7 @@ impl EdgeHardware {
                 let seconds = bytes as f64 / rate
                     + pieces as f64 * each
                     // A queue of two, shared by both.
-                    + cost::DISK_QUEUE_SECONDS / 2.0
+                    + cost::disk_transfer_seconds(2.0)
                     + cost::uncached_seconds(bytes, staging);
                 let stolen = cost::stolen_seconds(edge.driver, region, array, workers);
                 Load { bytes, time: Time::from_seconds(seconds), stolen: Time::from_seconds(stolen), here: false }
