@@ -4,7 +4,7 @@ use crate::app::Prepared;
 use crate::copies::with_copies;
 use crate::error::Error;
 use crate::job::{Found, Job};
-use crate::likelihood::{Likelihood, Offload, Precision, Work};
+use crate::likelihood::{Likelihood, Offload, Precision};
 use crate::model::Model;
 use crate::partition::{Branches, Partition};
 use crate::random::{Purpose, Random};
@@ -30,7 +30,7 @@ struct Stoppable<'o> {
 }
 
 impl Offload for Stoppable<'_> {
-    fn chunks(&self, chunks: usize, work: Work, body: &(dyn Fn(usize) + Sync)) {
+    fn chunks(&self, chunks: usize, work: usize, body: &(dyn Fn(usize) + Sync)) {
         if self.abort.is_raised() {
             resume_unwind(Box::new(Stopped));
         }

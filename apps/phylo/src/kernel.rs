@@ -20,7 +20,7 @@ mod reduce;
 pub use batch::{Batch, Operand, Source, Step};
 pub use chunk::{Chunk, chunk_patterns};
 pub use dispatch::execute;
-pub use matrices::{Constants, Shared};
+pub use matrices::Constants;
 
 /// The threshold of scaling, 2^-256: where all entries of a pattern are below it they are multiplied by its inverse, and
 /// the pattern's count rises by one.

@@ -9,7 +9,7 @@ mod newton;
 mod offload;
 
 pub use newton::{MAX_LENGTH, MIN_LENGTH, Precision};
-pub use offload::{Host, Offload, OnStrand, Work};
+pub use offload::{Host, Offload, OnStrand};
 
 use crate::alignment::{DataType, Patterns};
 use crate::kernel::{Batch, Chunk, Constants, Operand, Source, Step, execute, tree_sum};
@@ -271,17 +271,14 @@ impl<'o> Likelihood<'o> {
         if self.batch.is_empty() || partitions.is_empty() {
             return;
         }
-        let Likelihood { batch, constants, set_of, offload, .. } = self;
-        batch.prepare(constants, set_of, partitions.clone(), &|branches, body| {
-            offload.chunks(branches, Work::Matrices, body);
-        });
+        self.batch.settle();
         let of = self.ranges[partitions.start].start..self.ranges[partitions.end - 1].end;
-        let Likelihood { isa, batch, constants, chunks, .. } = &*self;
+        let Likelihood { isa, batch, constants, set_of, chunks, .. } = &*self;
         let chunks = &chunks[of];
-        let work = Work::Kernels(batch.work(constants[0].states()) * constants[0].categories());
+        let work = batch.work(constants[0].states()) * constants[0].categories();
         self.offload.chunks(chunks.len(), work, &|i| {
             let mut chunk = chunks[i].lock().unwrap_or_else(PoisonError::into_inner);
-            execute(*isa, batch, constants, &mut chunk);
+            execute(*isa, batch, constants, set_of, &mut chunk);
         });
         self.collect(partitions);
     }

@@ -1,6 +1,7 @@
 //! Lists of kernel steps.
 
-use super::{Constants, Shared};
+use super::Constants;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Where a conditional likelihood vector comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +86,7 @@ pub enum Step {
     },
 }
 
-/// Steps with the matrices and coefficients that they need, for all partitions.
+/// Steps, with the branch lengths that they need, for all partitions.
 #[derive(Debug, Default)]
 pub struct Batch {
     pub(super) steps: Vec<Step>,
@@ -94,17 +95,21 @@ pub struct Batch {
     /// `[length][set]`: lengths of slopes.
     slope_lengths: Vec<f64>,
     sets: usize,
-    /// For each partition `[branch]` matrices, tables of tips, coefficients of slopes.
-    pub(super) partitions: Vec<PartitionMatrices>,
     /// For each branch whether a tip lies behind it.
     tips: Vec<bool>,
     results: u32,
     slots: u32,
     tables: u32,
+    /// See [`settle`](Batch::settle).
+    pub(super) number: u64,
 }
 
+/// Numbers of batches, from 1: none is given twice.
+static NUMBERS: AtomicU64 = AtomicU64::new(1);
+
+/// What the steps of a batch need in a partition: `[branch]` matrices, tables of tips, coefficients of slopes.
 #[derive(Debug, Default)]
-pub(super) struct PartitionMatrices {
+pub(super) struct Ready {
     pub(super) matrices: Vec<f64>,
     pub(super) tables: Vec<f64>,
     pub(super) slopes: Vec<f64>,
@@ -182,25 +187,20 @@ impl Batch {
         self.steps.iter().map(cost).sum()
     }
 
-    /// Computes what the steps need: transition matrices, tables of tips, coefficients of slopes. `set_of` gives the set
-    /// of branch lengths of each partition; `only` are the partitions on whose chunks the batch will run. What is much work
-    /// is `shared` out.
-    pub fn prepare(
-        &mut self,
-        constants: &[Constants],
-        set_of: &[usize],
-        only: std::ops::Range<usize>,
-        shared: Shared<'_>,
-    ) {
-        self.partitions.resize_with(constants.len(), PartitionMatrices::default);
-        for partition in only {
-            let (matrices, constants, set) =
-                (&mut self.partitions[partition], &constants[partition], set_of[partition]);
-            let tips = &self.tips;
-            let branches = self.lengths.iter().skip(set).step_by(self.sets).copied().zip(tips.iter().copied());
-            constants.transitions(branches, &mut matrices.matrices, &mut matrices.tables, shared);
-            let lengths = self.slope_lengths.iter().skip(set).step_by(self.sets).copied();
-            constants.slopes(lengths, &mut matrices.slopes);
-        }
+    /// Gives the batch as it is now a number, by which threads know what they have made ready for it.
+    pub fn settle(&mut self) {
+        self.number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Computes what the steps need in a partition whose branch lengths are set `set`.
+    pub(super) fn make_ready(&self, constants: &Constants, set: usize, ready: &mut Ready) {
+        let of_set = |lengths: &'_ [f64]| lengths.iter().skip(set).step_by(self.sets).copied().collect::<Vec<_>>();
+        let branches = of_set(&self.lengths);
+        constants.transitions(
+            branches.into_iter().zip(self.tips.iter().copied()),
+            &mut ready.matrices,
+            &mut ready.tables,
+        );
+        constants.slopes(of_set(&self.slope_lengths).into_iter(), &mut ready.slopes);
     }
 }

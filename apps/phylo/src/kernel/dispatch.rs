@@ -1,20 +1,42 @@
 //! The interpreter of batches, once for each instruction set and number of states.
 
-use super::batch::PartitionMatrices;
+use super::batch::Ready;
 use super::operand::{Inner, Plain, Tip};
 use super::{Batch, Chunk, Constants, Operand, Source, Step, combine, reduce};
 use multigrain_simd::{DOUBLES, Doubles, Isa};
+use std::cell::RefCell;
 
-/// Executes all steps of a prepared batch on one chunk. The results are the same to the last bit with each `isa`.
+thread_local! {
+    /// For each partition, what this thread has last made ready, and the number of the batch. Each thread that executes
+    /// chunks of a batch makes all of it for itself: the matrices of a branch of proteins are 13 KB, and to fetch them out
+    /// of the cache of another processor takes as long as to compute them.
+    static READY: RefCell<Vec<(u64, Ready)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Executes all steps of a settled batch on one chunk. `set_of` gives the set of branch lengths of each partition. The
+/// results are the same to the last bit with each `isa`.
 ///
 /// # Panics
 /// Where a step names a taxon, slot or branch that does not exist, or the processor does not support `isa`.
-pub fn execute(isa: Isa, batch: &Batch, constants: &[Constants], chunk: &mut Chunk) {
+pub fn execute(isa: Isa, batch: &Batch, constants: &[Constants], set_of: &[usize], chunk: &mut Chunk) {
     let partition = chunk.partition();
-    let constants = &constants[partition];
+    READY.with_borrow_mut(|ready| {
+        if ready.len() <= partition {
+            ready.resize_with(partition + 1, Default::default);
+        }
+        let (number, ready) = &mut ready[partition];
+        if *number != batch.number {
+            batch.make_ready(&constants[partition], set_of[partition], ready);
+            *number = batch.number;
+        }
+        run(isa, batch, ready, &constants[partition], chunk);
+    });
+}
+
+fn run(isa: Isa, batch: &Batch, ready: &Ready, constants: &Constants, chunk: &mut Chunk) {
     assert_eq!((chunk.states, chunk.categories), (constants.states, constants.categories));
     chunk.reserve(batch.slots(), batch.tables(), batch.results());
-    let run = Run { batch, matrices: &batch.partitions[partition], constants };
+    let run = Run { batch, matrices: ready, constants };
     assert!(isa.is_supported(), "this processor does not execute {isa}");
     // SAFETY: the instruction set is supported.
     unsafe {
@@ -46,7 +68,7 @@ unsafe fn avx512(run: &Run<'_>, chunk: &mut Chunk) {
 
 struct Run<'a> {
     batch: &'a Batch,
-    matrices: &'a PartitionMatrices,
+    matrices: &'a Ready,
     constants: &'a Constants,
 }
 

@@ -5,13 +5,6 @@ use super::operand::{TILE, matrix_index};
 use crate::alignment::DataType;
 use crate::model::Model;
 use multigrain_simd::{DOUBLES, Doubles, Isa};
-use std::sync::{Mutex, PoisonError};
-
-/// Calls a function once for each number below another, in any order and on any threads.
-pub type Shared<'a> = &'a dyn Fn(usize, &(dyn Fn(usize) + Sync));
-
-/// Matrices that take fewer multiply-adds than this, some 4 us, are not shared out: those of two branches of proteins are.
-const SHARED_MIN: usize = 50_000;
 
 /// A model as the kernels need it.
 #[derive(Debug, Clone)]
@@ -128,14 +121,12 @@ impl Constants {
     }
 
     /// Transition matrices `[branch][category]` of branches given with their lengths, and tables
-    /// `[branch][category][code][state]` of those behind which a tip lies (others have room but no content). Where they are
-    /// much work, branches are `shared` out.
+    /// `[branch][category][code][state]` of those behind which a tip lies (others have room but no content).
     pub(super) fn transitions(
         &self,
         branches: impl ExactSizeIterator<Item = (f64, bool)>,
         matrices: &mut Vec<f64>,
         tables: &mut Vec<f64>,
-        shared: Shared<'_>,
     ) {
         let count = branches.len();
         let grow = |v: &mut Vec<f64>, len: usize| v.resize(v.len().max(len), 0.0);
@@ -143,16 +134,7 @@ impl Constants {
         grow(tables, count * self.table_len());
         let matrices = matrices.chunks_exact_mut(self.matrix_len());
         let all = branches.zip(matrices.zip(tables.chunks_exact_mut(self.table_len())));
-        if count < 2 || count * self.matrix_len() * self.states < SHARED_MIN {
-            all.for_each(|((length, tip), (matrix, table))| self.branch(length, tip, matrix, table));
-            return;
-        }
-        let places: Vec<_> = all.map(Mutex::new).collect();
-        shared(count, &|i| {
-            let mut place = places[i].lock().unwrap_or_else(PoisonError::into_inner);
-            let ((length, tip), (matrix, table)) = &mut *place;
-            self.branch(*length, *tip, matrix, table);
-        });
+        all.for_each(|((length, tip), (matrix, table))| self.branch(length, tip, matrix, table));
     }
 
     /// The matrices of one branch, and its table if a tip lies behind it.

@@ -2,19 +2,11 @@
 
 use multigrain::rooms::team::strands::{Strand, TaskKind};
 
-/// What a loop computes; loops of the same work take equally long for each of their chunks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Work {
-    /// Kernels on chunks of patterns, of so many multiply-adds for each pattern.
-    Kernels(usize),
-    /// Transition matrices, those of one branch a chunk.
-    Matrices,
-}
-
 /// Something that runs the chunks of a loop: on the calling thread, or shared over the workers of a team.
 pub trait Offload {
     /// Calls `body` once for each number below `chunks`, in any order and on any threads, and returns when all calls have.
-    fn chunks(&self, chunks: usize, work: Work, body: &(dyn Fn(usize) + Sync));
+    /// `work` are the multiply-adds for each pattern: loops of as much work take equally long for each of their chunks.
+    fn chunks(&self, chunks: usize, work: usize, body: &(dyn Fn(usize) + Sync));
 }
 
 /// The host variant: everything on the calling thread.
@@ -22,7 +14,7 @@ pub trait Offload {
 pub struct Host;
 
 impl Offload for Host {
-    fn chunks(&self, chunks: usize, _work: Work, body: &(dyn Fn(usize) + Sync)) {
+    fn chunks(&self, chunks: usize, _work: usize, body: &(dyn Fn(usize) + Sync)) {
         (0..chunks).for_each(body);
     }
 }
@@ -48,16 +40,13 @@ const KINDS: [&str; 12] = [
     "kernels of 128 Ki",
 ];
 
-const MATRICES: TaskKind = TaskKind::new(KINDS.len() as u16, "transition matrices");
-
-fn kind(work: Work) -> TaskKind {
-    let Work::Kernels(work) = work else { return MATRICES };
+fn kind(work: usize) -> TaskKind {
     let class = (work.max(1).ilog2().saturating_sub(6) as usize).min(KINDS.len() - 1);
     TaskKind::new(class as u16, KINDS[class])
 }
 
 impl Offload for OnStrand<'_, '_> {
-    fn chunks(&self, chunks: usize, work: Work, body: &(dyn Fn(usize) + Sync)) {
+    fn chunks(&self, chunks: usize, work: usize, body: &(dyn Fn(usize) + Sync)) {
         self.0.offload(kind(work), chunks, 1, (), |range, ()| range.for_each(body), |(), ()| ());
     }
 }
