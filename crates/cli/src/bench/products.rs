@@ -19,8 +19,9 @@ fn flops(n: u64) -> f64 {
     2.0 * (n as f64).powi(3)
 }
 
-/// A whole run from files beside the same product in memory (where that is not twice as large as its arrays, one of half
-/// the size, whose time is scaled to the same number of operations); and the bytes that the run moves over the disk's edge, in multiples of the lower bound.
+/// A whole run from files beside the same product in memory, and the bytes that the run moves over the disk's edge, in
+/// multiples of the lower bound. Where the arrays would take more than half of the memory, the product in memory is one of
+/// half the size, and its time is scaled to the same number of operations.
 pub(crate) fn within_memory_speed(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
     let n = bench.size(16384, 1024);
     let memory = bench.args.memory.unwrap_or(bench.size(512 * MIB, 16 * MIB));
@@ -35,7 +36,6 @@ pub(crate) fn within_memory_speed(bench: &Bench<'_>) -> Result<Vec<Row>, Failure
     }
     .prepare(&runtime)?;
     let in_memory = bench.runtime(bench.threads(), None)?;
-    // A short product profits from a cool processor, so the same one is the better peer.
     let resident = if in_memory.memory_bytes()? >= 2 * 3 * 4 * n * n { n } else { n / 2 };
     let own = Args { n: Some(resident), ..Args::default() }.prepare(&in_memory)?;
     let mut own = in_memory.prepare(&own.job)?;

@@ -1,8 +1,8 @@
 //! A plan executed on versions instead of numbers.
 //!
 //! The picture: every slot and the parent memory hold, for each cell, the number of the call that wrote it. Children
-//! take turns, each going on until it waits for a signal, or for all others at a barrier. A plan's steps do not depend on data, so when no two
-//! accesses of the parent memory race, every execution shows the same versions as this one.
+//! take turns, each going on until it waits for a signal, or for all others at a barrier. A plan's steps do not depend on
+//! data, so when no two accesses of the parent memory race, every execution shows the same versions as this one.
 
 use super::cells::Cells;
 use super::error::{BlockName, CheckError};

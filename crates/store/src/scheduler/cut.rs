@@ -3,7 +3,8 @@
 use crate::file::Alignment;
 use crate::transfer::{Cursor, Direction, Fragment, TransferList};
 
-/// Longest operation on memory of the caller, but for half as much more where the rest would be short. The devices at hand take 1 MiB at a time.
+/// Longest operation on memory of the caller, but for half as much more where the rest would be short. The devices at hand
+/// take 1 MiB at a time.
 pub(crate) const OPERATION_BYTES_MAX: u64 = 1 << 20;
 /// An aligned part of an unaligned fragment goes without a copy from this length on; below, one operation through
 /// staging is cheaper than two or three operations.
