@@ -227,11 +227,12 @@ fn progress_is_told_of_every_child() {
 #[test]
 fn an_interrupted_run_is_continued() {
     let calls = Arc::new(AtomicU64::new(0));
-    let (interrupt, seen) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    // The call at which the run is interrupted; none at first.
+    let (at, seen) = (Arc::new(AtomicU64::new(u64::MAX)), Arc::new(AtomicBool::new(false)));
     let hook = {
-        let (calls, interrupt, seen) = (calls.clone(), interrupt.clone(), seen.clone());
+        let (calls, at, seen) = (calls.clone(), at.clone(), seen.clone());
         move || {
-            if calls.fetch_add(1, Ordering::SeqCst) == 6 && interrupt.load(Ordering::SeqCst) {
+            if calls.fetch_add(1, Ordering::SeqCst) == at.load(Ordering::SeqCst) {
                 // Tells the other thread, and waits until it has raised the flag.
                 seen.store(true, Ordering::SeqCst);
                 while seen.load(Ordering::SeqCst) {
@@ -242,10 +243,15 @@ fn an_interrupted_run_is_continued() {
     };
     let case = touchy(Arc::new(hook), |d| disk_machine(d, 16 << 10, 2, None));
     let expected = case.expected();
-    calls.store(0, Ordering::SeqCst);
-    interrupt.store(true, Ordering::SeqCst);
-    let abort = Abort::new();
     let runtime = case.setup.runtime(None);
+    calls.store(0, Ordering::SeqCst);
+    run(&runtime, &case.job, false, None).unwrap();
+    case.clear();
+    // In the middle, where something is done and something left.
+    let middle = calls.swap(0, Ordering::SeqCst) / 2;
+    assert!(middle > 0, "a single call cannot be interrupted in the middle");
+    at.store(middle, Ordering::SeqCst);
+    let abort = Abort::new();
     let ended = std::thread::scope(|scope| {
         scope.spawn(|| {
             while !seen.load(Ordering::SeqCst) {
@@ -260,7 +266,7 @@ fn an_interrupted_run_is_continued() {
     assert!(matches!(error, Error::Interrupted { resume: true }), "{error}");
     assert_eq!(error.exit_status(), 1);
     assert_eq!(case.left(), ["y.npy.journal", "y.npy.part"]);
-    interrupt.store(false, Ordering::SeqCst);
+    at.store(u64::MAX, Ordering::SeqCst);
     let outcome = run(&runtime, &case.job, true, None).unwrap();
     let all = case.setup.runtime(None).plan(&case.job).unwrap().plan.calls.len();
     assert!(outcome.resumed && outcome.plan.calls.len() < all, "{} of {all} calls", outcome.plan.calls.len());
