@@ -15,6 +15,7 @@ mod combine;
 mod dispatch;
 mod matrices;
 mod operand;
+mod ready;
 mod reduce;
 
 pub use batch::{Batch, Operand, Source, Step};

@@ -1,6 +1,5 @@
 //! Lists of kernel steps.
 
-use super::Constants;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Where a conditional likelihood vector comes from.
@@ -107,14 +106,6 @@ pub struct Batch {
 /// Numbers of batches, from 1: none is given twice.
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
-/// What the steps of a batch need in a partition: `[branch]` matrices, tables of tips, coefficients of slopes.
-#[derive(Debug, Default)]
-pub(super) struct Ready {
-    pub(super) matrices: Vec<f64>,
-    pub(super) tables: Vec<f64>,
-    pub(super) slopes: Vec<f64>,
-}
-
 impl Batch {
     /// Empties the batch, which keeps its memory, for trees with `sets` sets of branch lengths.
     pub fn clear(&mut self, sets: usize) {
@@ -192,15 +183,18 @@ impl Batch {
         self.number = NUMBERS.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Computes what the steps need in a partition whose branch lengths are set `set`.
-    pub(super) fn make_ready(&self, constants: &Constants, set: usize, ready: &mut Ready) {
-        let of_set = |lengths: &'_ [f64]| lengths.iter().skip(set).step_by(self.sets).copied().collect::<Vec<_>>();
-        let branches = of_set(&self.lengths);
-        constants.transitions(
-            branches.into_iter().zip(self.tips.iter().copied()),
-            &mut ready.matrices,
-            &mut ready.tables,
-        );
-        constants.slopes(of_set(&self.slope_lengths).into_iter(), &mut ready.slopes);
+    /// Number of branches.
+    pub(super) fn branches(&self) -> usize {
+        self.tips.len()
+    }
+
+    /// The lengths of the branches in a set, and whether a tip lies behind them.
+    pub(super) fn lengths_of(&self, set: usize) -> impl Iterator<Item = (f64, bool)> {
+        self.lengths.iter().skip(set).step_by(self.sets).copied().zip(self.tips.iter().copied())
+    }
+
+    /// The lengths of slopes in a set.
+    pub(super) fn slopes_of(&self, set: usize) -> impl Iterator<Item = f64> {
+        self.slope_lengths.iter().skip(set).step_by(self.sets).copied()
     }
 }

@@ -1,17 +1,9 @@
 //! The interpreter of batches, once for each instruction set and number of states.
 
-use super::batch::Ready;
 use super::operand::{Inner, Plain, Tip};
+use super::ready::{Ready, with_ready};
 use super::{Batch, Chunk, Constants, Operand, Source, Step, combine, reduce};
 use multigrain_simd::{DOUBLES, Doubles, Isa};
-use std::cell::RefCell;
-
-thread_local! {
-    /// For each partition, what this thread has last made ready, and the number of the batch. Each thread that executes
-    /// chunks of a batch makes all of it for itself: the matrices of a branch of proteins are 13 KB, and to fetch them out
-    /// of the cache of another processor takes as long as to compute them.
-    static READY: RefCell<Vec<(u64, Ready)>> = const { RefCell::new(Vec::new()) };
-}
 
 /// Executes all steps of a settled batch on one chunk. `set_of` gives the set of branch lengths of each partition. The
 /// results are the same to the last bit with each `isa`.
@@ -20,23 +12,14 @@ thread_local! {
 /// Where a step names a taxon, slot or branch that does not exist, or the processor does not support `isa`.
 pub fn execute(isa: Isa, batch: &Batch, constants: &[Constants], set_of: &[usize], chunk: &mut Chunk) {
     let partition = chunk.partition();
-    READY.with_borrow_mut(|ready| {
-        if ready.len() <= partition {
-            ready.resize_with(partition + 1, Default::default);
-        }
-        let (number, ready) = &mut ready[partition];
-        if *number != batch.number {
-            batch.make_ready(&constants[partition], set_of[partition], ready);
-            *number = batch.number;
-        }
-        run(isa, batch, ready, &constants[partition], chunk);
-    });
+    let constants = &constants[partition];
+    with_ready(batch, partition, constants, set_of[partition], |ready| run(isa, batch, ready, constants, chunk));
 }
 
 fn run(isa: Isa, batch: &Batch, ready: &Ready, constants: &Constants, chunk: &mut Chunk) {
     assert_eq!((chunk.states, chunk.categories), (constants.states, constants.categories));
     chunk.reserve(batch.slots(), batch.tables(), batch.results());
-    let run = Run { batch, matrices: ready, constants };
+    let run = Run { batch, ready, constants };
     assert!(isa.is_supported(), "this processor does not execute {isa}");
     // SAFETY: the instruction set is supported.
     unsafe {
@@ -68,7 +51,7 @@ unsafe fn avx512(run: &Run<'_>, chunk: &mut Chunk) {
 
 struct Run<'a> {
     batch: &'a Batch,
-    matrices: &'a Ready,
+    ready: &'a Ready,
     constants: &'a Constants,
 }
 
@@ -114,7 +97,7 @@ impl Run<'_> {
                     Step::Table { a, b, table } => self.table::<V, N>(chunk, a, b, table),
                     Step::Slope { table, length, log, result } => {
                         let len = 3 * self.constants.slope_len();
-                        let coefficients = &self.matrices.slopes[length as usize * len..][..len];
+                        let coefficients = &self.ready.slopes[length as usize * len..][..len];
                         chunk.results[result as usize] =
                             reduce::slope::<V, N>(chunk, &chunk.tables[table as usize], coefficients, log);
                     }
@@ -124,15 +107,11 @@ impl Run<'_> {
     }
 
     fn tip(&self, chunk: &Chunk, taxon: u32, branch: u32) -> Tip {
-        let len = self.constants.table_len();
-        let table = &self.matrices.tables[branch as usize * len..][..len];
-        Tip::new(chunk, taxon, table, self.constants.table_stride())
+        Tip::new(chunk, taxon, self.ready.table(branch), self.constants.table_stride())
     }
 
     fn inner(&self, chunk: &Chunk, slot: u32, branch: u32) -> Inner {
-        let len = self.constants.matrix_len();
-        let matrix = &self.matrices.matrices[branch as usize * len..][..len];
-        Inner::new(chunk, slot, matrix, self.constants.states * self.constants.states)
+        Inner::new(chunk, slot, self.ready.matrices(branch), self.constants.states * self.constants.states)
     }
 
     /// # Safety

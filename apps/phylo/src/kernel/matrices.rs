@@ -5,10 +5,15 @@ use super::operand::{TILE, matrix_index};
 use crate::alignment::DataType;
 use crate::model::Model;
 use multigrain_simd::{DOUBLES, Doubles, Isa};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Numbers of constants: none is given twice.
+static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
 /// A model as the kernels need it.
 #[derive(Debug, Clone)]
 pub struct Constants {
+    number: u64,
     isa: Isa,
     pub(super) states: usize,
     pub(super) categories: usize,
@@ -56,6 +61,7 @@ impl Constants {
             masks.iter().flat_map(|&mask| (0..n).map(move |k| sum(mask, k))).collect()
         };
         Constants {
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             isa,
             states: n,
             categories,
@@ -78,6 +84,11 @@ impl Constants {
             weights: model.frequencies.iter().map(|f| f * model.category_weight()).collect(),
             category_weight: model.category_weight(),
         }
+    }
+
+    /// Tells these from other constants: equal numbers, equal matrices.
+    pub(super) fn number(&self) -> u64 {
+        self.number
     }
 
     /// Share of invariant sites.
@@ -120,29 +131,9 @@ impl Constants {
         self.exponents.len()
     }
 
-    /// Transition matrices `[branch][category]` of branches given with their lengths, and tables
-    /// `[branch][category][code][state]` of those behind which a tip lies (others have room but no content).
-    pub(super) fn transitions(
-        &self,
-        branches: impl ExactSizeIterator<Item = (f64, bool)>,
-        matrices: &mut Vec<f64>,
-        tables: &mut Vec<f64>,
-    ) {
-        let count = branches.len();
-        let grow = |v: &mut Vec<f64>, len: usize| v.resize(v.len().max(len), 0.0);
-        grow(matrices, count * self.matrix_len());
-        grow(tables, count * self.table_len());
-        let matrices = matrices.chunks_exact_mut(self.matrix_len());
-        let all = branches.zip(matrices.zip(tables.chunks_exact_mut(self.table_len())));
-        all.for_each(|((length, tip), (matrix, table))| self.branch(length, tip, matrix, table));
-    }
-
-    /// The matrices of one branch, and its table if a tip lies behind it.
-    fn branch(&self, length: f64, tip: bool, matrix: &mut [f64], table: &mut [f64]) {
-        self.vectors(length, &mut vec![0.0; self.exponents.len()], Some(matrix));
-        if tip {
-            self.tip_table(matrix, table);
-        }
+    /// Transition matrices `[category]` of a branch.
+    pub(super) fn transitions(&self, length: f64, matrices: &mut [f64]) {
+        self.vectors(length, &mut vec![0.0; self.exponents.len()], Some(matrices));
     }
 
     /// Exponentials of eigenvalues times rates times a length; and the matrices that they give.
@@ -235,7 +226,7 @@ impl Constants {
     }
 
     /// `[category][code][state]` from the matrices of a branch: for each state the probability of the tip's letter.
-    fn tip_table(&self, matrices: &[f64], table: &mut [f64]) {
+    pub(super) fn tip_table(&self, matrices: &[f64], table: &mut [f64]) {
         let (n, tiles) = (self.states, self.states / TILE);
         for (matrix, table) in matrices.chunks_exact(n * n).zip(table.chunks_exact_mut(self.table_stride())) {
             let (matrix, table) = (matrix.as_chunks::<TILE>().0, table.as_chunks_mut::<TILE>().0);

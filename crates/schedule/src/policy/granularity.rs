@@ -21,6 +21,10 @@ const HASTE: u32 = 8;
 /// others. A single task could never find out that off-loading all of them pays.
 const IN_A_ROW: u32 = 4;
 
+/// So many off-loads in a row to which no helper came say nothing about off-loading: the helpers slept, and are awake for the
+/// next, or their processors were taken away. More of them do: they always sleep.
+const UNAIDED_MAX: u32 = 2 * IN_A_ROW;
+
 /// The first task of a row counts as so many times a usual one at most: one whose processor was taken away says nothing.
 const LATE_MAX: f64 = 32.0;
 
@@ -47,6 +51,8 @@ pub struct Granularity {
     row: u32,
     /// The next off-load that is measured is the first of a row.
     wakes: bool,
+    /// Off-loads since one to which a helper came.
+    unaided: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -106,9 +112,20 @@ impl Granularity {
         REGRET / f64::from(HASTE >> self.confirmed.min(HASTE.ilog2()))
     }
 
+    /// An off-loaded loop of so many iterations took so long, and whoever led it executed all of it.
+    pub fn unaided(&mut self, iterations: u64, taken_ns: f64) {
+        let before = self.unaided;
+        self.wakes |= before < UNAIDED_MAX;
+        self.measured(Side::Worker, iterations, taken_ns);
+        self.unaided = before.saturating_add(1);
+    }
+
     /// A task of so many iterations took so long there.
     pub fn measured(&mut self, side: Side, iterations: u64, taken_ns: f64) {
         let measurement = taken_ns / iterations.max(1) as f64;
+        if side == Side::Worker {
+            self.unaided = 0;
+        }
         if side == Side::Worker && std::mem::take(&mut self.wakes) {
             // What waking took is paid for all the same: the next row comes the later.
             let (regret, host) = (self.regret(), self.host.taken);
@@ -209,6 +226,24 @@ mod tests {
             granularity.measured(side, 15, taken_ns);
         }
         assert!(off_loaded > 9_000, "{off_loaded}");
+    }
+
+    /// Now and then helpers sleep, or lose their processors, for some off-loads in a row: to what such an off-load takes
+    /// nothing is lost, so nothing is changed. Where they always sleep, off-loading never pays, and that is found.
+    #[test]
+    fn helpers_that_do_not_come() {
+        for (always, expected) in [(false, 19_000..=20_000), (true, 0..=1_000)] {
+            let (mut granularity, mut off_loaded) = (Granularity::new(), 0);
+            for task in 0..20_000 {
+                match granularity.choose() {
+                    Side::Host => granularity.measured(Side::Host, 15, 5_000.0),
+                    Side::Worker if always || task % 50 < 8 => granularity.unaided(15, 9_000.0),
+                    Side::Worker => granularity.measured(Side::Worker, 15, 3_500.0),
+                }
+                off_loaded += u32::from(granularity.pays());
+            }
+            assert!(expected.contains(&off_loaded), "always: {always}, {off_loaded}");
+        }
     }
 
     /// The same helpers, but kernels come so seldom that they always sleep: off-loading never pays, and to find that out

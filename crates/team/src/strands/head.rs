@@ -41,6 +41,8 @@ pub(super) struct Record {
     pub(super) end_ticks: u64,
     /// The times that its workers computed, added up.
     pub(super) busy_ticks: u64,
+    /// Whether it was to be shared, and nobody came.
+    pub(super) unaided: bool,
     pub(super) thrown: Option<Thrown>,
 }
 

@@ -155,7 +155,7 @@ impl<'r> Host<'r> {
 
     /// Executes a task as the one who leads it, beginning at that tick.
     pub(super) fn execute(&self, head: &Head<'_>, start: &Start, begin: u64) {
-        let (mut busy_ticks, mut end) = (None, 0);
+        let (mut busy_ticks, mut unaided, mut end) = (None, false, 0);
         let outcome = if start.workers.len() == 1 {
             catch_unwind(AssertUnwindSafe(|| (head.whole)()))
         } else {
@@ -171,7 +171,8 @@ impl<'r> Host<'r> {
                 share(board, &self.shared.seats, &helpers, &ends, head.chunk, begin, clock, self.shared.spin)
             };
             end = clock();
-            busy_ticks = Some(self.tallies.borrow_mut().learn(head, board, participants, begin, end));
+            let (busy, alone) = self.tallies.borrow_mut().learn(head, board, participants, begin, end);
+            (busy_ticks, unaided) = (Some(busy), alone);
             if let Some(log) = &self.log {
                 let workers = std::iter::once(start.master).chain(helpers.iter().copied());
                 for (participant, worker) in workers.enumerate() {
@@ -192,6 +193,7 @@ impl<'r> Host<'r> {
         let record = unsafe { &mut *head.record.get() };
         (record.begin_ticks, record.end_ticks) = (begin, end);
         record.busy_ticks = busy_ticks.unwrap_or(Tick(end).since(Tick(begin)));
+        record.unaided = unaided;
         record.thrown = outcome.err();
     }
 }

@@ -52,14 +52,20 @@ pub struct SchedulerOptions {
     /// Bytes of a strand's stack, not counting the guard page below it. Only pages that were touched take memory. A strand
     /// that overflows its stack ends the process with a segmentation fault at the guard page; memory is never overwritten.
     pub stack_bytes: usize,
-    /// Whether threads are bound to processors, and how long they spin: as [`TeamOptions`].
+    /// Whether threads are bound to processors: as [`TeamOptions`].
     pub bind: bool,
-    /// See `bind`.
+    /// How long a thread that has nothing to do spins before it sleeps.
     pub spin: crate::SpinLimit,
 }
 
+/// 1 ms. A helper that sleeps is missing in the loops of the next 50 us, and each task that its strand therefore executes
+/// alone lets it sleep on; so it stays awake for some of the longest tasks (0.6 ms here). OpenMP's run-times spin as long or
+/// longer (LLVM's for 200 ms).
+const SPIN_NS: u64 = 1_000_000;
+
 impl Default for SchedulerOptions {
-    /// `marginal` on all processors of this process, which are also the hosts; stacks of 2 MiB, as threads have.
+    /// `marginal` on all processors of this process, which are also the hosts; stacks of 2 MiB, as threads have; threads that
+    /// spin for a millisecond.
     fn default() -> SchedulerOptions {
         let team = TeamOptions::default();
         SchedulerOptions {
@@ -71,7 +77,7 @@ impl Default for SchedulerOptions {
             trace: false,
             stack_bytes: 2 << 20,
             bind: team.bind,
-            spin: team.spin,
+            spin: crate::SpinLimit::from_ns(SPIN_NS),
         }
     }
 }

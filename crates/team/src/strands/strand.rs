@@ -269,18 +269,23 @@ impl Strand<'_> {
     /// What the off-load took, less the time in which it waited for a worker.
     fn learn(&self, head: &Head<'_>, record: &Record, called: u64, workers: u32) {
         let shared = self.host.shared;
-        let computed = Tick(record.end_ticks).since(Tick(record.begin_ticks));
-        if record.start.is_none() {
-            // On the strand's own thread. With one worker it was a call, only dearer: it says what the host variant takes.
-            let side = if workers == 1 { Side::Host } else { Side::Worker };
-            return self.measured(side, head.kind, head.iterations, computed);
+        let mut taken = Tick(record.end_ticks).since(Tick(record.begin_ticks));
+        if record.start.is_some() {
+            // A task that was begun late waited for a worker, a strand that went on late for its host. Of both, only what
+            // a hand-over takes is the price of off-loading.
+            let bounded = |ticks: u64| ticks.min((HAND_OVER_NS_MAX / shared.ns(1)) as u64);
+            let before = Tick(record.begin_ticks).since(Tick(called));
+            let after = Tick(clock()).since(Tick(record.end_ticks));
+            taken += bounded(before) + bounded(after);
+        } else if workers == 1 {
+            // On the strand's own thread it was a call, only dearer: it says what the host variant takes.
+            return self.measured(Side::Host, head.kind, head.iterations, taken);
         }
-        // A task that was begun late waited for a worker, a strand that went on late for its host. Of both, only what a
-        // hand-over takes is the price of off-loading.
-        let bounded = |ticks: u64| ticks.min((HAND_OVER_NS_MAX / shared.ns(1)) as u64);
-        let before = Tick(record.begin_ticks).since(Tick(called));
-        let after = Tick(clock()).since(Tick(record.end_ticks));
-        self.measured(Side::Worker, head.kind, head.iterations, bounded(before) + computed + bounded(after));
+        if !record.unaided {
+            return self.measured(Side::Worker, head.kind, head.iterations, taken);
+        }
+        let mut tallies = self.host.tallies.borrow_mut();
+        tallies.of(head.kind, head.iterations).granularity.unaided(head.iterations, shared.ns(taken));
     }
 }
 

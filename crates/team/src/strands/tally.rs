@@ -31,15 +31,24 @@ impl Tallies {
         &mut self.all[place].1
     }
 
-    /// Learns from a loop that is done; returns how long its participants computed, all together.
-    pub(super) fn learn(&mut self, head: &Head<'_>, board: &Board, participants: usize, begin: u64, end: u64) -> u64 {
+    /// Learns from a loop that is done; returns how long its participants computed, all together, and whether the leader
+    /// did everything.
+    pub(super) fn learn(
+        &mut self,
+        head: &Head<'_>,
+        board: &Board,
+        participants: usize,
+        begin: u64,
+        end: u64,
+    ) -> (u64, bool) {
         let mut parts = std::mem::take(&mut self.parts);
         parts.clear();
         parts.extend((0..participants).map(|participant| board.part(participant, begin, end)));
         let busy = parts.iter().map(|part| part.busy as u64).sum();
+        let unaided = parts.iter().skip(1).all(|part| part.chunks == 0);
         self.of(head.kind, head.iterations).shares(participants).learn(&parts);
         self.parts = parts;
-        busy
+        (busy, unaided)
     }
 }
 
