@@ -44,6 +44,9 @@ pub struct Simulated {
     pub memory_bytes: u64,
     /// What happened in the simulation, counted.
     pub events: u64,
+    /// For each edge from the root down, the bytes of blocks that crossed its wires, down and up
+    /// ([`multigrain_sim::run::Report::crossed_bytes`]).
+    pub crossed_bytes: Vec<[u64; 2]>,
 }
 
 impl Runtime {
@@ -83,6 +86,7 @@ impl Runtime {
             flops,
             memory_bytes,
             events: report.events,
+            crossed_bytes: report.crossed_bytes,
         })
     }
 

@@ -47,6 +47,9 @@ pub struct Report {
     pub trace: Option<Trace>,
     /// What happened in the simulation, counted.
     pub events: u64,
+    /// For each edge from the root down, the bytes of blocks that crossed its wires, down and up: of a cluster's aggregate
+    /// memory less than was fetched and stored, since some of it lies where it is used.
+    pub crossed_bytes: Vec<[u64; 2]>,
 }
 
 /// Why a plan cannot be simulated.
@@ -118,7 +121,7 @@ pub fn run(plan: &Plan, machine: &Machine, options: RunOptions<'_>) -> Result<Re
     let each = levels.iter().map(|&id| (workers / machine.total(id)).max(1)).collect();
     let mut interpreter = Interpreter::new(sim, hardware, leaves, each, recorders, names.as_ref());
     interpreter.run(plan, options.go_on)?;
-    let (mut recorders, last, events) = interpreter.finish();
+    let (mut recorders, last, events, crossed_bytes) = interpreter.finish();
     let totals: Totals = Recorder::merge_totals(&recorders);
     let seconds = last.seconds();
     let breakdown = Breakdown::with_rate(seconds, workers, &totals, &edges, TICKS_PER_SECOND);
@@ -144,7 +147,7 @@ pub fn run(plan: &Plan, machine: &Machine, options: RunOptions<'_>) -> Result<Re
             }
         }
     }
-    Ok(Report { seconds, breakdown, trace, events })
+    Ok(Report { seconds, breakdown, trace, events, crossed_bytes })
 }
 
 /// Whether a plan and the plans in it have as many children as the machine has.

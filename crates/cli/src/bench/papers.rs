@@ -85,29 +85,53 @@ struct Summary {
     table: String,
     usage: Use,
     rows: usize,
+    /// How many rows of the table and use are left out, since their figures cannot follow from published constants.
+    left_out: usize,
     median: f64,
     worst: f64,
 }
 
 impl Summary {
     fn object(&self) -> Value {
-        let Summary { table, usage, rows, median, worst } = self;
-        json!({ "table": table, "use": usage, "rows": rows, "median_error": median, "worst_error": worst })
+        let Summary { table, usage, rows, left_out, median, worst } = self;
+        json!({
+            "table": table,
+            "use": usage,
+            "rows": rows,
+            "left_out": left_out,
+            "median_error": median,
+            "worst_error": worst,
+        })
     }
 }
 
-/// For each table, and for all tables together, the rows that were fitted and those that were predicted.
+/// For each table, and for all tables together, the rows that were fitted and those that were predicted: all of them, and
+/// where there are figures that cannot follow from the constants published with them, those that can.
 fn summary(rows: &[Row]) -> Vec<Summary> {
     let mut tables: Vec<&str> = rows.iter().map(|row| row.table.as_str()).collect();
     tables.dedup();
+    // A paper of several tables has a line for all of them as well.
+    let paper = |table: &str| table.split(", table").next().unwrap_or(table).to_owned();
+    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+    for &table in &tables {
+        groups.push((table.to_owned(), vec![table]));
+        let of_paper: Vec<&str> = tables.iter().copied().filter(|other| paper(other) == paper(table)).collect();
+        if of_paper.len() > 1 && of_paper.last() == Some(&table) {
+            groups.push((paper(table), of_paper));
+        }
+    }
+    groups.push(("all".to_owned(), tables.clone()));
     let mut all = Vec::new();
-    for (table, usage) in
-        tables.iter().map(Some).chain([None]).flat_map(|table| [(table, Use::Fit), (table, Use::Predict)])
-    {
-        let of = |row: &&Row| row.usage == usage && table.is_none_or(|table| row.table == *table);
-        if let Some((median, worst)) = errors(rows.iter().filter(of)) {
-            let table = table.map_or("all", |table| table).to_owned();
-            all.push(Summary { table, usage, rows: rows.iter().filter(of).count(), median, worst });
+    for ((name, tables), usage) in groups.iter().flat_map(|group| [(group, Use::Fit), (group, Use::Predict)]) {
+        let of = |row: &&Row| row.usage == usage && tables.contains(&row.table.as_str());
+        let every: Vec<&Row> = rows.iter().filter(of).collect();
+        let follow: Vec<&Row> = every.iter().filter(|row| row.follows).copied().collect();
+        let without = (follow.len() < every.len()).then_some(&follow);
+        for some in [Some(&every), without].into_iter().flatten() {
+            if let Some((median, worst)) = errors(some.iter().copied()) {
+                let (table, left_out) = (name.clone(), every.len() - some.len());
+                all.push(Summary { table, usage, rows: some.len(), left_out, median, worst });
+            }
         }
     }
     all
@@ -159,10 +183,16 @@ fn text(rows: &[Row], summary: &[Summary]) -> String {
         }
     }
     end(&mut lines, &mut notes);
-    let mut lines = vec![["errors", "use", "rows", "median", "worst"].map(str::to_owned).to_vec()];
+    let mut lines = vec![["errors", "use", "rows", "median", "worst", ""].map(str::to_owned).to_vec()];
     for s in summary {
         let error = |error: f64| format!("{:.1} %", 100.0 * error);
-        lines.push(vec![s.table.clone(), name(s.usage), s.rows.to_string(), error(s.median), error(s.worst)]);
+        let without = match s.left_out {
+            0 => String::new(),
+            n => {
+                format!("without {n} that do not follow from the constants published with them, for the reasons above")
+            }
+        };
+        lines.push(vec![s.table.clone(), name(s.usage), s.rows.to_string(), error(s.median), error(s.worst), without]);
     }
     text + &table::render(&lines, 2)
 }
@@ -187,6 +217,7 @@ fn object(row: &Row) -> Value {
         "simulated": row.simulated,
         "error": row.error(),
         "use": row.usage,
+        "follows": row.follows,
     });
     if let Some(note) = &row.note {
         value["note"] = json!(note);

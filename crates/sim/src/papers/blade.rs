@@ -168,6 +168,7 @@ pub fn rows() -> Result<Vec<Row>, BladeError> {
             published: number(value),
             simulated: Some(simulated),
             usage: usage(used),
+            follows: true,
             note: match operation {
                 "barrier" => Some(format!("the lowest is {name}")),
                 "reduce" => {

@@ -28,6 +28,9 @@ pub struct Row {
     /// How the published figure may be used.
     #[serde(rename = "use")]
     pub usage: Use,
+    /// Whether the published figure can follow from the constants that are published with it, as far as is known; if not,
+    /// `note` says why.
+    pub follows: bool,
     /// What has to be known to read the row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,

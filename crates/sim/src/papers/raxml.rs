@@ -170,6 +170,7 @@ pub fn rows() -> Result<Vec<Row>, OffloadError> {
             published: number(published),
             simulated: Some(seconds(1, number(workers) as u32, scheduling)?),
             usage: usage(used),
+            follows: true,
             note: None,
         });
     }

@@ -327,6 +327,7 @@ pub fn rows() -> Vec<Row> {
         published,
         simulated: Some(simulated),
         usage,
+        follows: true,
         note: note.map(str::to_owned),
     };
     let fair = Fair::linux_2_6_24(THREADS);

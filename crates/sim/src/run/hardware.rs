@@ -38,6 +38,8 @@ pub(super) struct EdgeHardware {
     pub(super) latency: Time,
     /// For each child, how far up its staging memory has been touched, in bytes.
     touched_bytes: Vec<u64>,
+    /// Bytes that crossed the wires, down and up.
+    crossed_bytes: [f64; 2],
 }
 
 /// What a transfer takes whose bytes lie in the node's own memory: one thread hands the request to another and is handed the
@@ -50,6 +52,8 @@ const HAND_OVER: Time = Time::from_ps(3_000_000);
 pub(super) struct Load {
     /// Bytes that the wire carries, with what fragments cost besides in bytes of the same time.
     bytes: u64,
+    /// Bytes of the block that cross the wire.
+    crossing_bytes: f64,
     /// For a disk, its time.
     time: Time,
     /// Processor time that it takes from each worker below.
@@ -102,6 +106,7 @@ impl Hardware {
                 engines,
                 latency: Time::from_ns(edge.latency_ns),
                 touched_bytes: vec![0; children],
+                crossed_bytes: [0.0; 2],
             }));
             parents = children;
         }
@@ -111,6 +116,11 @@ impl Hardware {
     /// The edge above memories of a depth, which is not the root's.
     pub(super) fn above(&mut self, depth: usize) -> &mut EdgeHardware {
         self.edges[depth].as_mut().expect("every memory but the root has an edge")
+    }
+
+    /// See [`Report::crossed_bytes`](super::Report::crossed_bytes).
+    pub(super) fn crossed_bytes(&self) -> Vec<[u64; 2]> {
+        self.edges.iter().flatten().map(|edge| edge.crossed_bytes.map(|bytes| bytes.round() as u64)).collect()
     }
 
     /// The buses that the bytes of a leaf's arguments cross: those of the edges from the leaf's memory up to the nearest
@@ -168,7 +178,8 @@ impl EdgeHardware {
                     + cost::disk_transfer_seconds(2.0)
                     + cost::uncached_seconds(bytes, staging);
                 let stolen = cost::stolen_seconds(edge.driver, region, array, workers);
-                Load { bytes, time: Time::from_seconds(seconds), stolen: Time::from_seconds(stolen), here: false }
+                let (time, stolen) = (Time::from_seconds(seconds), Time::from_seconds(stolen));
+                Load { bytes, crossing_bytes: bytes as f64, time, stolen, here: false }
             }
             Wire::Bus(_) => {
                 // The bus counts in bytes of fetches.
@@ -179,7 +190,8 @@ impl EdgeHardware {
                 };
                 let more = pieces as f64 * fragment_seconds.unwrap_or(0.0);
                 let carried = ((seconds + more) * rate * scale).ceil() as u64;
-                Load { bytes: carried, time: Time::ZERO, stolen: Time::ZERO, here: false }
+                let crossing_bytes = bytes as f64;
+                Load { bytes: carried, crossing_bytes, time: Time::ZERO, stolen: Time::ZERO, here: false }
             }
             Wire::Network(_) => {
                 // An array of a cluster's aggregate memory lies where it is used, if every element is used by one node
@@ -192,7 +204,8 @@ impl EdgeHardware {
                 let more = pieces as f64 * fragment_seconds.unwrap_or(0.0) * rate / self.count as f64;
                 let carried = ((bytes as f64 + more) * share).ceil() as u64;
                 let here = edge.driver == Driver::Mpi && divided;
-                Load { bytes: carried, time: Time::ZERO, stolen: Time::ZERO, here }
+                let crossing_bytes = bytes as f64 * share;
+                Load { bytes: carried, crossing_bytes, time: Time::ZERO, stolen: Time::ZERO, here }
             }
         }
     }
@@ -207,6 +220,7 @@ impl EdgeHardware {
         slot_end: u64,
         done: E,
     ) -> Option<Time> {
+        self.crossed_bytes[usize::from(way == Direction::Up)] += load.crossing_bytes;
         let link = match &self.wire {
             Wire::Disk(disks) => {
                 let fresh = slot_end.saturating_sub(self.touched_bytes[child]);

@@ -107,9 +107,9 @@ impl<'p> Interpreter<'p> {
         if self.done { Ok(()) } else { Err(RunError::Stuck) }
     }
 
-    /// Recorders, the last instant and the number of events.
-    pub(super) fn finish(self) -> (Vec<Recorder>, Time, u64) {
-        (self.recorders, self.sim.now(), self.sim.events())
+    /// Recorders, the last instant, the number of events, and the bytes that crossed each edge.
+    pub(super) fn finish(self) -> (Vec<Recorder>, Time, u64, Vec<[u64; 2]>) {
+        (self.recorders, self.sim.now(), self.sim.events(), self.hardware.crossed_bytes())
     }
 
     pub(super) fn now(&self) -> Time {
