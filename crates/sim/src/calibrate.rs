@@ -18,7 +18,7 @@ pub struct Sample {
     pub flops: f64,
     /// Bytes that a call touches.
     pub bytes: f64,
-    /// Median time of a call, seconds: a call that the operating system interrupted says nothing of the leaf.
+    /// Mean time of a call, seconds, without calls that the operating system interrupted, which say nothing of the leaf.
     pub seconds: f64,
     /// How many calls.
     pub calls: u64,
@@ -35,15 +35,32 @@ pub fn samples(plan: &Plan, trace: &Trace) -> Vec<Sample> {
         times.entry((record.subject, class)).or_default().push(record.ticks());
     }
     let sample = |((plan, class), mut ticks): ((u32, u32), Vec<u64>)| {
-        ticks.sort_unstable();
+        let (mean, calls) = mean(&mut ticks);
         let plan = plans[plan as usize];
         let class = &plan.classes[class as usize];
         let task = &plan.tasks[class.task as usize];
         let work = task.work(&class.shape);
-        let (seconds, calls) = (trace.seconds(ticks[ticks.len() / 2]), ticks.len() as u64);
-        Sample { task: task.name().to_owned(), flops: work.flops, bytes: work.bytes, seconds, calls }
+        Sample {
+            task: task.name().to_owned(),
+            flops: work.flops,
+            bytes: work.bytes,
+            seconds: trace.seconds(mean),
+            calls,
+        }
     };
     times.into_iter().map(sample).collect()
+}
+
+/// A call that took so many times the median was interrupted.
+const INTERRUPTED: u64 = 4;
+
+/// The mean of times, and of how many: not the median, since a run takes the sum of its calls, of which some are slower (caches
+/// and memory are shared) and none much faster.
+fn mean(ticks: &mut [u64]) -> (u64, u64) {
+    ticks.sort_unstable();
+    let most = ticks[ticks.len() / 2].saturating_mul(INTERRUPTED);
+    let counted = &ticks[..ticks.partition_point(|&t| t <= most)];
+    (counted.iter().sum::<u64>() / counted.len() as u64, counted.len() as u64)
 }
 
 /// All plans in the order in which [`multigrain_plan::names::Names`] numbers them.
@@ -183,6 +200,13 @@ mod tests {
         let near = |found: Option<f64>, expected: f64| (found.unwrap() / expected - 1.0).abs() < 1e-6;
         assert!(near(rate.flops_per_second, 5e9) && near(rate.bytes_per_second, 8e9), "{rate:?}");
         assert!(near(rate.call_overhead_ns, 2e3), "{rate:?}");
+    }
+
+    #[test]
+    fn interrupted_calls_are_left_out() {
+        assert_eq!(mean(&mut [10, 30, 20, 90, 10_000]), (37, 4));
+        assert_eq!(mean(&mut [7]), (7, 1));
+        assert_eq!(mean(&mut [0, 0, 0, 5]), (0, 3));
     }
 
     #[test]
