@@ -14,7 +14,7 @@ const TRIALS: u32 = 4;
 const REGRET: f64 = 128.0;
 
 /// The first of these come so many times sooner, and each that confirms what is known doubles the pause.
-const HASTE: u32 = 8;
+const HASTE: u32 = 32;
 
 /// So many tasks in a row are off-loaded where off-loading is tried. The first is not compared: helpers that had nothing to
 /// do for longer than they spin have to be woken, which takes ten times as long as a short task, and are awake for the
