@@ -87,13 +87,17 @@ fn shape(sizes: &[(&'static str, u64)]) -> Value {
 
 fn edges(edges: &[EdgeTraffic]) -> Vec<Value> {
     let edge = |e: &EdgeTraffic| {
-        json!({
+        let mut value = json!({
             "name": e.name,
             "bytes_down": e.traffic.bytes_down,
             "bytes_up": e.traffic.bytes_up,
             "lower_bound_bytes": e.lower_bound_bytes,
             "transfers": e.traffic.transfers,
-        })
+        });
+        if e.traffic.bytes_across > 0 {
+            value["bytes_across"] = json!(e.traffic.bytes_across);
+        }
+        value
     };
     edges.iter().map(edge).collect()
 }

@@ -135,8 +135,11 @@ fn breakdown(breakdown: &Breakdown) -> String {
 }
 
 fn edges(edges: &[EdgeTraffic]) -> String {
-    let title = ["edge", "down", "up", "bound", "moved / bound", "transfers"];
-    let mut rows = vec![title.map(str::to_owned).to_vec()];
+    let mut title = vec!["edge", "down", "up", "bound", "moved / bound", "transfers"];
+    // Few machines have children that reach each other, and few plans use it.
+    let across = edges.iter().any(|edge| edge.traffic.bytes_across > 0);
+    title.extend(across.then_some("between siblings"));
+    let mut rows = vec![title.into_iter().map(str::to_owned).collect::<Vec<_>>()];
     for edge in edges {
         if edge.driver == Driver::Shared {
             rows.push(vec![edge.name.clone(), "views".into()]);
@@ -155,6 +158,9 @@ fn edges(edges: &[EdgeTraffic]) -> String {
             ratio,
             edge.traffic.transfers.to_string(),
         ]);
+        if let (true, Some(row)) = (across, rows.last_mut()) {
+            row.push(approximate_bytes(edge.traffic.bytes_across));
+        }
     }
     table::render(&rows, 0)
 }

@@ -158,6 +158,52 @@ fn a_machine_can_be_shown_written_and_named() {
 }
 
 #[test]
+fn stores_that_reach_each_other_share_what_all_of_them_read() {
+    let place = Place::new();
+    let machine = |sibling: &str| {
+        format!(
+            "name = \"stores\"\n[[memory]]\nname = \"dram\"\ncapacity = \"1 GiB\"\n\
+             [[memory]]\nname = \"store\"\nparent = \"dram\"\ncount = 4\ncapacity = \"256 KiB\"\n\
+             [memory.edge]\ndriver = \"local\"\nread = \"1 GB/s\"\nlatency = \"10 ns\"\n{sibling}\
+             [memory.processor]\nkind = \"cpu\"\nrate = \"16 GFLOP/s\"\n"
+        )
+    };
+    place.write("alone.toml", machine("").as_bytes());
+    place.write("stores.toml", machine("sibling = \"500 GB/s\"\n").as_bytes());
+    let shown = place.run("machine --machine stores.toml").stdout;
+    assert!(shown.contains("siblings 500 GB/s from one to another"), "{shown}");
+    for request in ["sgemm --n 512", "gravity --n 2048 --steps 2"] {
+        let plan = place.run(&format!("plan {request} --machine stores.toml --verify")).stdout;
+        for words in ["broadcasts ", " from one of 4 children to all, ", " between siblings", "verified"] {
+            assert!(plan.contains(words), "{words:?} is missing in\n{plan}");
+        }
+        assert!(!place.run(&format!("plan {request} --machine alone.toml")).stdout.contains("sibling"));
+        let moved = |how: &str, name: &str| {
+            let edge = place.run(&format!("{how} {request} --machine {name} --json")).json()["edges"][0].clone();
+            (edge["bytes_down"].as_u64().unwrap(), edge["bytes_across"].as_u64())
+        };
+        for how in ["plan", "sim", "run"] {
+            let (alone, shared) = (moved(how, "alone.toml"), moved(how, "stores.toml"));
+            assert!(shared.0 < alone.0, "{how} {request}: {shared:?} {alone:?}");
+            assert!(
+                alone.1.is_none() && shared.1.is_some_and(|bytes| bytes > 0),
+                "{how} {request}: {shared:?} {alone:?}"
+            );
+        }
+        let seconds = |name: &str| {
+            place.run(&format!("sim {request} --machine {name} --json")).json()["seconds"].as_f64().unwrap()
+        };
+        assert!(seconds("stores.toml") < seconds("alone.toml"), "{request}");
+    }
+    // The results are the same bytes.
+    for name in ["alone", "stores"] {
+        let ran = place.run(&format!("run sgemm --n 300 --machine {name}.toml --check -o {name}.npy"));
+        assert_eq!(ran.status, Some(0), "{}", ran.stderr);
+    }
+    assert!(place.read("alone.npy") == place.read("stores.npy"));
+}
+
+#[test]
 fn a_trace_says_what_the_run_said() {
     let place = Place::new();
     for (run, transfers) in [

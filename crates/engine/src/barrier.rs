@@ -1,19 +1,22 @@
 //! Where all children of a plan meet: the team's collective barrier, by the algorithm that its table chooses for so many.
 //!
+//! Broadcasts are operations of the same groups: see `broadcast`.
+//!
 //! Unlike the end of a phase (see `phase`), at which work is waited for and not workers, a barrier is between children that
 //! keep to their own steps, so each of them has to come.
 
 use crate::child::{ChildState, Ended, Interpreter};
 use crate::error::EngineError;
+use multigrain_plan::cost::BROADCAST_BUFFER_BYTES;
 use multigrain_plan::{Body, Op, Plan};
 use multigrain_schedule::Topology;
 use multigrain_team::collective::{Collective, CollectiveError, CollectiveOptions};
 use multigrain_team::{Abort, SpinLimit};
-use multigrain_trace::{BARRIER_SIGNAL, Idleness};
-use std::sync::atomic::{AtomicU32, Ordering};
+use multigrain_trace::{BARRIER_SIGNAL, Idleness, Tick};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Nobody moves bytes at a barrier, but a group has room for the areas of all operations of its table.
-const BUFFER_BYTES: u64 = 4096;
+const BARRIER_BUFFER_BYTES: u64 = 4096;
 
 /// The children of one memory as a group.
 pub(crate) struct Meeting {
@@ -21,6 +24,8 @@ pub(crate) struct Meeting {
     /// For barriers of even and odd number, the child that came last. Written before a child tells the others that it is
     /// there.
     last_child: [AtomicU32; 2],
+    /// For broadcasts of even and odd number, when the root came. Written before the root hands its block out.
+    root_came: [AtomicU64; 2],
 }
 
 impl Meeting {
@@ -34,30 +39,59 @@ impl Meeting {
         self.group.barrier_until(child as u32, abort)?;
         Ok(last.load(Ordering::Relaxed) as usize)
     }
+
+    /// Takes part in the broadcast of that number, at a moment; gives when the root came, or the same moment if it was before.
+    pub(crate) fn broadcast(
+        &self,
+        (child, root): (usize, usize),
+        number: u32,
+        at: Tick,
+        bytes: &mut [u8],
+        abort: &Abort,
+    ) -> Result<Tick, CollectiveError> {
+        let came = &self.root_came[number as usize % 2];
+        if child == root {
+            // Relaxed: published by the broadcast. A root two broadcasts later may write it before everybody has read it,
+            // and is then taken for this one: a moment in the records only.
+            came.store(at.0, Ordering::Relaxed);
+        }
+        self.group.broadcast_until(child as u32, root as u32, bytes, abort)?;
+        Ok(Tick(came.load(Ordering::Relaxed).max(at.0)))
+    }
 }
 
-/// For each level, the groups of children of its memories; none where no plan has a barrier.
+/// What the children of one memory meet for, in any plan.
+#[derive(Clone, Copy, Default)]
+struct Meets {
+    children: usize,
+    barriers: bool,
+    broadcasts: bool,
+}
+
+/// For each level, the groups of children of its memories; none where no plan has a barrier or broadcast.
 pub(crate) struct Meetings {
     levels: Vec<Vec<Meeting>>,
 }
 
 impl Meetings {
-    /// Groups for all barriers of a plan and of those in it.
+    /// Groups for all barriers and broadcasts of a plan and of those in it.
     pub(crate) fn reserve(plan: &Plan, spin: SpinLimit) -> Result<Meetings, EngineError> {
-        let mut children = Vec::new();
-        collect(plan, &mut children);
+        let mut found = Vec::new();
+        collect(plan, &mut found);
         let mut memories = 1;
-        let mut levels = Vec::with_capacity(children.len());
-        for (level, (count, meets)) in children.into_iter().enumerate() {
+        let mut levels = Vec::with_capacity(found.len());
+        for (level, Meets { children: count, barriers, broadcasts }) in found.into_iter().enumerate() {
+            let buffer_bytes = if broadcasts { BROADCAST_BUFFER_BYTES } else { BARRIER_BUFFER_BYTES };
             let fault = |source: CollectiveError| EngineError::Barrier { level, source };
             let group = || -> Result<Meeting, EngineError> {
                 let topology = Topology::flat(count as u32).map_err(|e| fault(e.into()))?;
-                let options =
-                    CollectiveOptions { buffer_bytes: BUFFER_BYTES, spin, ..CollectiveOptions::new(topology) };
+                let options = CollectiveOptions { buffer_bytes, spin, ..CollectiveOptions::new(topology) };
                 let group = Collective::new(options).map_err(|e| fault(e.into()))?;
-                Ok(Meeting { group, last_child: Default::default() })
+                Ok(Meeting { group, last_child: Default::default(), root_came: Default::default() })
             };
-            levels.push((0..if meets { memories } else { 0 }).map(|_| group()).collect::<Result<_, _>>()?);
+            levels.push(
+                (0..if barriers || broadcasts { memories } else { 0 }).map(|_| group()).collect::<Result<_, _>>()?,
+            );
             memories *= count;
         }
         Ok(Meetings { levels })
@@ -69,14 +103,17 @@ impl Meetings {
     }
 }
 
-/// For each level, how many children its plans have, and whether any of them has a barrier.
-fn collect(plan: &Plan, levels: &mut Vec<(usize, bool)>) {
+/// For each level, how many children its plans have, and what any of them meet for.
+fn collect(plan: &Plan, levels: &mut Vec<Meets>) {
     if levels.len() <= plan.level {
-        levels.resize(plan.level + 1, (1, false));
+        levels.resize(plan.level + 1, Meets { children: 1, ..Meets::default() });
     }
-    let meets = plan.children.iter().any(|child| child.ops.contains(&Op::Barrier));
     let level = &mut levels[plan.level];
-    *level = (plan.children.len(), level.1 || meets);
+    level.children = plan.children.len();
+    for op in plan.children.iter().flat_map(|child| &child.ops) {
+        level.barriers |= matches!(op, Op::Barrier);
+        level.broadcasts |= matches!(op, Op::Broadcast { .. });
+    }
     for class in &plan.classes {
         if let Body::Inner(inner) = &class.body {
             collect(inner, levels);

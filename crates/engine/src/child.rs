@@ -30,7 +30,7 @@ pub(crate) type Log<'a> = Mutex<&'a mut (dyn StoreLog + 'a)>;
 pub(crate) struct Interpreter<'a, 'l> {
     pub(crate) team: &'a Team,
     pub(crate) memories: &'a Memories,
-    /// Where children meet at barriers.
+    /// Where children meet at barriers and broadcasts.
     pub(crate) meetings: &'a Meetings,
     pub(crate) abort: &'a Abort,
     pub(crate) disk: Option<&'a Disk>,
@@ -67,7 +67,7 @@ pub(crate) struct ChildState<'p> {
     pub(crate) plan: &'p Plan,
     /// If every record is kept: the plan in the records' numbers.
     pub(crate) numbers: Option<&'p PlanNumbers>,
-    steps: &'p ChildPlan,
+    pub(crate) steps: &'p ChildPlan,
     pub(crate) child: usize,
     /// Which memory of its level the child is.
     pub(crate) instance: usize,
@@ -77,8 +77,9 @@ pub(crate) struct ChildState<'p> {
     writers: Vec<(u32, u32)>,
     current: Cell<u32>,
     signals: u32,
-    /// Barriers that it has left.
+    /// Barriers and broadcasts that it has left.
     pub(crate) barriers: u32,
+    pub(crate) broadcasts: u32,
 }
 
 /// A store that the log is told about.
@@ -197,6 +198,7 @@ impl Interpreter<'_, '_> {
             current: Cell::new(0),
             signals: 0,
             barriers: 0,
+            broadcasts: 0,
         };
         let result = catch_unwind(AssertUnwindSafe(|| self.steps(shared, &mut state, places)));
         let result = result.unwrap_or_else(|panic| {
@@ -270,6 +272,7 @@ impl Interpreter<'_, '_> {
                     shared.progress[state.child].signal();
                 }
                 Op::Barrier => self.meet(state)?,
+                Op::Broadcast { root, slot } => self.broadcast(state, root as usize, slot)?,
                 Op::Wait { child, signals } => {
                     let each = self.memories.levels[state.plan.level + 1].workers_each;
                     let t = self.recorder(state.worker).start();
@@ -474,7 +477,7 @@ impl Interpreter<'_, '_> {
         if self.abort.is_raised() { Err(Ended) } else { Ok(()) }
     }
 
-    fn store_fault(&self, plan: &Plan, slot: &Slot, source: impl Into<StoreError>) -> Ended {
+    pub(crate) fn store_fault(&self, plan: &Plan, slot: &Slot, source: impl Into<StoreError>) -> Ended {
         self.fail(EngineError::Store { what: block_name(plan, slot), source: source.into() })
     }
 }

@@ -68,15 +68,15 @@ pub enum EngineError {
         problem: String,
     },
     /// The children of a memory cannot meet.
-    #[error("the barrier of the children at depth {level}: {source}")]
+    #[error("the barrier or broadcast of the children at depth {level}: {source}")]
     Barrier {
         /// Depth of the parent memory; the root is 0.
         level: usize,
         /// What is wrong.
         source: CollectiveError,
     },
-    /// A plan with barriers is run with what was set up for another.
-    #[error("the children at depth {level} have a barrier, and none was set up for them")]
+    /// A plan with barriers or broadcasts is run with what was set up for another.
+    #[error("the children at depth {level} have a barrier or broadcast, and none was set up for them")]
     NoBarrier {
         /// Depth of the parent memory; the root is 0.
         level: usize,

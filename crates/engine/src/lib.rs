@@ -6,6 +6,7 @@
 //! decides nothing: what is fetched when, and who runs what, stands in the plan.
 
 mod barrier;
+mod broadcast;
 mod child;
 mod copy;
 mod error;

@@ -78,6 +78,7 @@ fn memory(memory: &Memory) -> Result<(), (&'static str, Problem)> {
 fn edge(edge: &Edge) -> Result<(), (&'static str, Problem)> {
     positive("edge.read", edge.read_bytes_per_second)?;
     positive("edge.write", edge.write_bytes_per_second)?;
+    positive("edge.sibling", edge.sibling_bytes_per_second.unwrap_or(1.0))?;
     not_negative("edge.latency", edge.latency_ns)?;
     not_negative("edge.fragment", edge.fragment_ns.unwrap_or(0.0))?;
     let rules = &edge.rules;

@@ -30,6 +30,7 @@ pub(crate) struct DraftEdge {
     pub(crate) write: Option<f64>,
     pub(crate) latency_ns: Option<f64>,
     pub(crate) fragment_ns: Option<f64>,
+    pub(crate) sibling: Option<f64>,
     pub(crate) alignment: Option<u64>,
     pub(crate) transfer_max: Option<u64>,
     pub(crate) list_max: Option<u64>,
@@ -70,6 +71,7 @@ impl DraftMemory {
                 write: Some(edge.write_bytes_per_second),
                 latency_ns: Some(edge.latency_ns),
                 fragment_ns: edge.fragment_ns,
+                sibling: edge.sibling_bytes_per_second,
                 alignment: Some(edge.rules.alignment_bytes),
                 transfer_max: edge.rules.transfer_bytes_max,
                 list_max: edge.rules.list_entries_max,
@@ -95,8 +97,8 @@ impl DraftMemory {
         overlay!(self, over, parent, count, capacity_bytes, path, source);
         if let Some(over) = over.edge {
             let edge = self.edge.get_or_insert_default();
-            overlay!(edge, over, driver, read, write, latency_ns, fragment_ns, alignment, transfer_max);
-            overlay!(edge, over, list_max, in_flight_max, strict, source);
+            overlay!(edge, over, driver, read, write, latency_ns, fragment_ns, sibling, alignment);
+            overlay!(edge, over, transfer_max, list_max, in_flight_max, strict, source);
         }
         if let Some(over) = over.processor {
             let processor = self.processor.get_or_insert_default();
@@ -144,6 +146,7 @@ impl DraftMemory {
                 write_bytes_per_second: edge.write.unwrap_or(read),
                 latency_ns: edge.latency_ns.ok_or_else(|| missing("edge.latency", "latency = \"100 ns\""))?,
                 fragment_ns: edge.fragment_ns,
+                sibling_bytes_per_second: edge.sibling,
                 rules: TransferRules {
                     alignment_bytes: edge.alignment.unwrap_or(1),
                     transfer_bytes_max: edge.transfer_max,

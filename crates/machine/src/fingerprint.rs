@@ -53,6 +53,10 @@ impl Fnv {
             self.float(edge.read_bytes_per_second);
             self.float(edge.write_bytes_per_second);
             self.float(edge.latency_ns);
+            // Files from before there was such a constant keep their fingerprints.
+            if let Some(rate) = edge.sibling_bytes_per_second {
+                self.float(rate);
+            }
         }
         if let Some(processor) = memory.processor {
             self.float(processor.flops_per_second);

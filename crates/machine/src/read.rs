@@ -16,7 +16,7 @@ pub const THIS_COMPUTER: &str = "this computer";
 const TOP_KEYS: &str = "name, description, base, root, memory";
 const MEMORY_KEYS: &str = "name, replaces, parent, count, capacity, path, source, edge, processor, leaf";
 const EDGE_KEYS: &str =
-    "driver, read, write, latency, fragment, alignment, transfer_max, list_max, in_flight_max, strict, source";
+    "driver, read, write, latency, fragment, sibling, alignment, transfer_max, list_max, in_flight_max, strict, source";
 const PROCESSOR_KEYS: &str = "kind, rate, call_overhead, code, source";
 const LEAF_KEYS: &str = "rate, bytes, call_overhead, source";
 
@@ -200,6 +200,7 @@ impl Reader<'_> {
                 }
                 "read" => edge.read = Some(at.quantity(bandwidth, parse_bandwidth)?),
                 "write" => edge.write = Some(at.quantity(bandwidth, parse_bandwidth)?),
+                "sibling" => edge.sibling = Some(at.quantity(bandwidth, parse_bandwidth)?),
                 "latency" => edge.latency_ns = Some(at.quantity("a time such as \"160 ns\"", parse_time)?),
                 "fragment" => edge.fragment_ns = Some(at.quantity("a time such as \"12 us\"", parse_time)?),
                 "alignment" => edge.alignment = Some(at.quantity("a size such as \"16 B\"", parse_bytes)?),

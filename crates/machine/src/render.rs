@@ -79,13 +79,16 @@ impl Machine {
     }
 }
 
-/// Where the constants of a memory come from, a line each, and its directory.
+/// Where the constants of a memory come from, a line each, what its siblings give, and its directory.
 fn sources(memory: &Memory) -> Vec<String> {
     let mut lines = Vec::new();
     let unknown = "source not given";
     lines.push(format!("capacity {}", memory.source.as_deref().unwrap_or(unknown)));
     if memory.edge.is_some() {
         lines.push(format!("edge {}", memory.edge_source.as_deref().unwrap_or(unknown)));
+    }
+    if let Some(rate) = memory.edge.and_then(|edge| edge.sibling_bytes_per_second) {
+        lines.push(format!("siblings {} from one to another", approximate_bandwidth(rate)));
     }
     if memory.processor.is_some() {
         lines.push(format!("processor {}", memory.processor_source.as_deref().unwrap_or(unknown)));

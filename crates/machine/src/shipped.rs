@@ -12,7 +12,7 @@ macro_rules! shipped {
 
 /// Name and text of each shipped machine: this computer first, then the machines of the runtime paper, then
 /// larger ones.
-const SHIPPED: [(&str, &str); 15] = shipped![
+const SHIPPED: [(&str, &str); 16] = shipped![
     "local",
     "disk",
     "disk+local",
@@ -21,6 +21,7 @@ const SHIPPED: [(&str, &str); 15] = shipped![
     "ata-disk",
     "cluster",
     "cell",
+    "cell-blade",
     "ps3",
     "cluster-of-smps",
     "disk+ps3",

@@ -175,6 +175,9 @@ pub struct Edge {
     /// command of an entry of a list; finite, at least 0. `None` where the machine file does not say. Plans do not
     /// depend on it.
     pub fragment_ns: Option<f64>,
+    /// What one child can read out of the memory of another of the same parent, bytes per second, while it is read out of
+    /// itself as fast, and each other pair too; finite and above 0. `None` where children do not reach each other.
+    pub sibling_bytes_per_second: Option<f64>,
     /// What a transfer along this edge must obey.
     pub rules: TransferRules,
 }
@@ -188,6 +191,7 @@ impl Edge {
             write_bytes_per_second: bytes_per_second,
             latency_ns,
             fragment_ns: None,
+            sibling_bytes_per_second: None,
             rules: TransferRules::default(),
         }
     }

@@ -54,6 +54,9 @@ fn write_edge(text: &mut String, edge: &Edge) {
     if let Some(ns) = edge.fragment_ns {
         line(text, "fragment", &quoted(&format_time(ns)));
     }
+    if let Some(rate) = edge.sibling_bytes_per_second {
+        line(text, "sibling", &quoted(&format_bandwidth(rate)));
+    }
     let rules = &edge.rules;
     if rules.alignment_bytes != 1 {
         line(text, "alignment", &quoted(&format_bytes(rules.alignment_bytes)));

@@ -114,6 +114,7 @@ fn numbers_out_of_range() {
     out("count = 2", "count = 99999999999999999999", "bad.toml:10: memory \"core\": count: ");
     out("\"10 GB/s\"", "\"0 GB/s\"", "bad.toml:14: memory \"core\": edge.read: is 0");
     out("latency =", "write = \"0 B/s\"\nlatency =", "bad.toml:15: memory \"core\": edge.write: is 0");
+    out("latency =", "sibling = \"0 B/s\"\nlatency =", "bad.toml:15: memory \"core\": edge.sibling: is 0");
     out("latency =", "list_max = 0\nlatency =", "bad.toml:15: memory \"core\": edge.list_max: is 0");
     out("\"16 GFLOP/s\"", "\"0 GFLOP/s\"", "bad.toml:18: memory \"core\": processor.rate: is 0");
 }

@@ -27,14 +27,15 @@ fn rules() -> impl Strategy<Value = TransferRules> {
 
 fn edge() -> impl Strategy<Value = Edge> {
     let driver = proptest::sample::select(Driver::ALL.to_vec());
-    let fragment = proptest::option::of(positive());
-    (driver, positive(), positive(), positive(), fragment, rules()).prop_map(
-        |(driver, read, write, latency_ns, fragment_ns, rules)| Edge {
+    let optional = || proptest::option::of(positive());
+    (driver, positive(), positive(), positive(), optional(), optional(), rules()).prop_map(
+        |(driver, read, write, latency_ns, fragment_ns, sibling_bytes_per_second, rules)| Edge {
             driver,
             read_bytes_per_second: read,
             write_bytes_per_second: write,
             latency_ns,
             fragment_ns,
+            sibling_bytes_per_second,
             rules,
         },
     )

@@ -1,6 +1,6 @@
 //! The machine files that are built in.
 
-use multigrain_machine::{Driver, Machine, MemoryId, Problem};
+use multigrain_machine::{Driver, Edge, Machine, MemoryId, Problem};
 use std::path::Path;
 
 #[test]
@@ -62,6 +62,22 @@ fn the_cell_has_the_rules_of_its_hardware() {
     assert_eq!((rules.transfer_bytes_max, rules.list_entries_max), (Some(16 << 10), Some(2048)));
     assert!(rules.strict);
     assert_eq!(Machine::shipped("cluster-of-ps3s").unwrap().workers(), 12);
+}
+
+#[test]
+fn only_machines_whose_runtime_reads_siblings_say_so() {
+    // What was fitted on a runtime that reads main memory only must be planned as that runtime did.
+    for name in Machine::shipped_names() {
+        let machine = Machine::shipped(name).unwrap();
+        let reaches = machine.memories().iter().any(|m| m.edge.is_some_and(|e| e.sibling_bytes_per_second.is_some()));
+        assert_eq!(reaches, name == "cell-blade", "{name}");
+    }
+    let blade = Machine::shipped("cell-blade").unwrap();
+    let (cell, spe) = (Machine::shipped("cell").unwrap(), blade.find("spe").unwrap());
+    assert!(blade.render().contains("spe: siblings 25.6 GB/s from one to another"), "{}", blade.render());
+    // Otherwise it is the Cell.
+    let alone = Edge { sibling_bytes_per_second: None, ..blade.memory(spe).edge.unwrap() };
+    assert_eq!(Some(alone), cell.memory(spe).edge);
 }
 
 #[test]

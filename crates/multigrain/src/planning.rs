@@ -161,7 +161,8 @@ impl Runtime {
     }
 }
 
-/// Bytes over every edge with lower bounds: for each edge, what a memory of the child's capacity must at least see.
+/// Bytes over every edge with lower bounds: for each edge, what a memory of the child's capacity must at least see or, where
+/// children reach each other, one that holds as much as all of them.
 fn edges(machine: &Machine, plan: &Plan, job: &Job) -> Vec<EdgeTraffic> {
     let mut edges = plan.edges();
     let calls = job.program.calls();
@@ -169,7 +170,10 @@ fn edges(machine: &Machine, plan: &Plan, job: &Job) -> Vec<EdgeTraffic> {
         for (edge, id) in edges.iter_mut().zip(&levels[1..]) {
             if edge.driver != Driver::Shared {
                 let task = &job.program.tasks()[call.task as usize];
-                let bound = task.io_lower_bound(&call.shape(), machine.memory(*id).capacity_bytes);
+                let memory = machine.memory(*id);
+                let reaches = memory.edge.is_some_and(|edge| edge.sibling_bytes_per_second.is_some());
+                let together = if reaches { memory.count as u64 } else { 1 };
+                let bound = task.io_lower_bound(&call.shape(), memory.capacity_bytes.saturating_mul(together));
                 edge.lower_bound_bytes = bound.bytes_down + bound.bytes_up;
             }
         }

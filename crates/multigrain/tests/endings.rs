@@ -149,6 +149,46 @@ fn children_meet_at_a_barrier_and_nobody_waits_for_who_has_panicked() {
 }
 
 #[test]
+fn nobody_waits_in_a_broadcast_for_who_has_panicked() {
+    // y = x + 1, z = y w: each store has rows of its own, and all read all of w.
+    let mut program = Program::new();
+    let (touchy, product) = (program.task(Touchy { before: Arc::new(|| ()) }), program.task(Product::<f32>::default()));
+    let [x, y, w, z] = [("x", Role::Input), ("y", Role::Temporary), ("w", Role::Input), ("z", Role::Output)]
+        .map(|(name, role)| program.array::<f32, 2>(name, [64, 64], role).unwrap());
+    program.call(touchy, (x.all(), y.all()), Scalars::new()).unwrap();
+    program.call(product, (y.all(), w.all(), z.all()), Scalars::new()).unwrap();
+    let stores = four_stores();
+    let name = stores.memory(MemoryId(1)).name.clone();
+    let stores = stores.with(&name, |m| m.edge.as_mut().unwrap().sibling_bytes_per_second = Some(1e12)).unwrap();
+    let mut case = case("shared", program, |_| stores, BackendChoice::Auto);
+    let mut mapping = Mapping::default();
+    mapping.set("touchy", "core", "rows", 16);
+    for (axis, length) in [("m", 16), ("n", 64), ("k", 8)] {
+        mapping.set("product", "core", axis, length);
+    }
+    case.setup.mapping = mapping;
+    let runtime = case.setup.runtime(None);
+    let plan = runtime.plan(&case.job).unwrap().plan;
+    let shared = |child: &ChildPlan| child.ops.iter().filter(|op| matches!(op, Op::Broadcast { .. })).count();
+    assert!(plan.children.iter().all(|child| shared(child) == 8), "{plan}");
+    let expected = case.expected();
+    let input = case.directory().join("in-x.npy");
+    let good = std::fs::read(&input).unwrap();
+    for row in [0, 20, 47, 63] {
+        let mut bad = good.clone();
+        let at = bad.len() - (64 - row) * 64 * 4;
+        bad[at..at + 4].copy_from_slice(&f32::NAN.to_le_bytes());
+        std::fs::write(&input, bad).unwrap();
+        let error = run(&runtime, &case.job, false, None).err().expect("the leaf panicked, but not the run");
+        assert!(matches!(error, Error::Run(EngineError::LeafPanicked { .. })), "{error}");
+        std::fs::write(&input, &good).unwrap();
+        run(&runtime, &case.job, false, None).unwrap();
+        assert!(case.results() == expected);
+        case.clear();
+    }
+}
+
+#[test]
 fn the_trace_of_a_run_that_failed_tells_what_was_before() {
     let case = touchy(Arc::new(|| ()), |d| disk_machine(d, 16 << 10, 2, None));
     let input = case.directory().join("in-x.npy");

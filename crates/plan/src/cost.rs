@@ -1,8 +1,11 @@
 //! Predicted times: of a leaf, and of what one child does over an edge.
 
-use crate::plan::{ChildPlan, Op, Plan};
+use crate::plan::{ChildPlan, Op, Plan, Slot};
 use multigrain_machine::{Driver, Edge, Processor};
 use multigrain_program::{ArrayDecl, Region, Work};
+use multigrain_schedule::choice::Table;
+use multigrain_schedule::{Algorithm, Kind, Shape};
+use rustc_hash::FxHashSet;
 
 /// Time that one more fragment costs a disk, in seconds: 40 000 to 60 000 a second were measured for rows of 4 to 32 KiB.
 pub const DISK_FRAGMENT_SECONDS: f64 = 12e-6;
@@ -94,50 +97,191 @@ pub fn uncached_seconds(bytes: u64, staging_bytes: u64) -> f64 {
     uncached * bytes as f64 * UNCACHED_BYTE_SECONDS
 }
 
-/// Predicted time in seconds that one of `children` children takes for its steps, waits for siblings left out.
-pub(crate) fn child_seconds(
-    child: &ChildPlan,
+/// Bytes of the buffer of a participant in a broadcast: each round of it moves an eighth. Both sides of a round then stay in
+/// second-level caches, and rounds are long enough that what they cost besides bytes is little.
+pub const BROADCAST_BUFFER_BYTES: u64 = 64 << 10;
+/// So many rounds of a broadcast a participant can be ahead of those who take what it has.
+pub const BROADCAST_RING: u32 = 8;
+
+/// How the team broadcasts among `children` children.
+pub fn broadcast_algorithm(table: &Table, children: usize, bytes: u64) -> Option<Algorithm> {
+    let size = u32::try_from(children).ok()?;
+    let way = table.pick(Kind::Broadcast, size, bytes).way;
+    way.parts(Kind::Broadcast).next().map(|(_, algorithm)| algorithm)
+}
+
+/// Predicted time in seconds of a broadcast among `children` children that read each other's memory at `bytes_per_second`.
+///
+/// A message in rounds goes down a tree. In each a participant is asked for the round's bytes by its children in the tree,
+/// who share what can be read out of it; the first round passes all levels, the others follow each other.
+pub(crate) fn broadcast_seconds(
+    algorithm: Algorithm,
+    children: usize,
+    bytes: u64,
+    bytes_per_second: f64,
+    latency: f64,
+) -> f64 {
+    let others = (children - 1) as u64;
+    let (degree, levels) = match algorithm.shape {
+        Shape::AllToOne | Shape::Exchange => (others, 1),
+        Shape::Tree(degree) => {
+            let degree = u64::from(degree.max(1));
+            let (mut levels, mut reached, mut next) = (0, 0, degree);
+            while reached < others {
+                (levels, reached, next) = (levels + 1, reached + next, next.saturating_mul(degree));
+            }
+            (degree.min(others), levels)
+        }
+        Shape::Binomial => {
+            let levels = u64::from(children.next_power_of_two().trailing_zeros());
+            (levels, levels)
+        }
+    };
+    let rounds = bytes.div_ceil(BROADCAST_BUFFER_BYTES / u64::from(BROADCAST_RING)).max(1);
+    let round = degree as f64 * (bytes as f64 / rounds as f64) / bytes_per_second + latency;
+    (rounds + levels.saturating_sub(1)) as f64 * round + levels as f64 * latency
+}
+
+/// Predicted time in seconds that the longest of the children takes for its steps. Waits for siblings are left out, but for
+/// those in broadcasts.
+pub(crate) fn children_seconds(
+    children: &[ChildPlan],
     arrays: &[ArrayDecl],
     call_seconds: &dyn Fn(usize) -> f64,
     edge: &Edge,
-    children: usize,
     workers: usize,
 ) -> f64 {
-    let share = 1.0 / children as f64;
-    let latency = edge.latency_ns * 1e-9;
-    let synchronous = edge.driver == Driver::Local;
-    let (mut now, mut channel) = (0.0f64, 0.0f64);
-    let mut done: Vec<f64> = Vec::new();
-    let mut in_flight_from = 0;
-    for op in &child.ops {
-        match *op {
-            Op::Fetch { slot, .. } | Op::Store { slot, .. } => {
-                let slot = &child.slots[slot as usize];
-                let rate = match op {
-                    Op::Fetch { .. } => edge.read_bytes_per_second,
-                    _ => edge.write_bytes_per_second,
-                } * share;
-                let array = &arrays[slot.block.array as usize];
-                let mut busy = moving_seconds(edge.driver, &slot.block.region, array, rate);
-                if edge.driver == Driver::Disk {
-                    // Transfers are done in the order of their numbers.
-                    in_flight_from += done[in_flight_from..].iter().take_while(|&&end| end <= now).count();
-                    busy += disk_transfer_seconds((done.len() - in_flight_from + 1) as f64);
-                }
-                now += stolen_seconds(edge.driver, &slot.block.region, array, workers);
-                channel = channel.max(now) + busy;
-                if synchronous {
-                    channel += latency;
-                    now = channel;
-                }
-                done.push(channel + latency);
-            }
-            Op::Await { transfer } if !synchronous => now = now.max(done[transfer as usize]),
-            Op::Run { call, .. } => now += call_seconds(call as usize),
-            Op::Await { .. } | Op::Signal | Op::Wait { .. } | Op::Barrier => {}
+    let facts = Facts { arrays, call_seconds, edge, children: children.len(), workers, table: Table::assumed() };
+    let mut walks: Vec<Walk<'_>> =
+        children.iter().enumerate().map(|(number, child)| Walk::new(number, child)).collect();
+    loop {
+        let met: Vec<Option<(u32, u32)>> = walks.iter_mut().map(|walk| walk.go_on(&facts)).collect();
+        let Some(&Some((root, _))) = met.iter().find(|met| met.is_some()) else { break };
+        let Some(Some((_, slot))) = met.get(root as usize) else { break };
+        facts.broadcast(&mut walks, root as usize, *slot);
+    }
+    walks.iter().map(|walk| walk.now).fold(0.0, f64::max)
+}
+
+/// What all children have in common.
+struct Facts<'a> {
+    arrays: &'a [ArrayDecl],
+    call_seconds: &'a dyn Fn(usize) -> f64,
+    edge: &'a Edge,
+    children: usize,
+    workers: usize,
+    table: Table,
+}
+
+impl Facts<'_> {
+    fn is_synchronous(&self) -> bool {
+        self.edge.driver == Driver::Local
+    }
+
+    fn moving_seconds(&self, slot: &Slot, rate: f64) -> f64 {
+        moving_seconds(self.edge.driver, &slot.block.region, &self.arrays[slot.block.array as usize], rate)
+    }
+
+    /// All children have come to a broadcast.
+    fn broadcast(&self, walks: &mut [Walk<'_>], root: usize, number: u32) {
+        let slot = &walks[root].child.slots[number as usize];
+        let seconds = match (self.edge.sibling_bytes_per_second, slot.bytes) {
+            (Some(rate), bytes) => broadcast_algorithm(&self.table, self.children, bytes).map_or(0.0, |algorithm| {
+                broadcast_seconds(algorithm, self.children, bytes, rate, self.edge.latency_ns * 1e-9)
+            }),
+            (None, _) => 0.0,
+        };
+        let fetching = self.moving_seconds(slot, self.edge.read_bytes_per_second);
+        let ready = walks[root].now;
+        let fetched = walks[root].fetched.remove(&number);
+        for (child, walk) in walks.iter_mut().enumerate() {
+            // The parent gave its whole bandwidth to the root meanwhile.
+            walk.channel += if child == root || !fetched { 0.0 } else { fetching };
+            walk.now = walk.now.max(ready) + seconds;
         }
     }
-    now
+}
+
+/// One child on its way through its steps.
+struct Walk<'a> {
+    child: &'a ChildPlan,
+    /// The next step.
+    at: usize,
+    now: f64,
+    /// When the child's share of the edge is free.
+    channel: f64,
+    /// When each transfer is done.
+    done: Vec<f64>,
+    in_flight_from: usize,
+    /// Slots whose blocks it broadcasts, and those of them that it has fetched since.
+    roots: FxHashSet<u32>,
+    fetched: FxHashSet<u32>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(number: usize, child: &'a ChildPlan) -> Walk<'a> {
+        let broadcasts = child.ops.iter().filter_map(|op| match *op {
+            Op::Broadcast { root, slot } if root as usize == number => Some(slot),
+            _ => None,
+        });
+        let roots = broadcasts.collect();
+        Walk {
+            child,
+            at: 0,
+            now: 0.0,
+            channel: 0.0,
+            done: Vec::new(),
+            in_flight_from: 0,
+            roots,
+            fetched: FxHashSet::default(),
+        }
+    }
+
+    /// Goes on to the next broadcast, and gives its root and slot, or to the end.
+    fn go_on(&mut self, facts: &Facts<'_>) -> Option<(u32, u32)> {
+        let edge = facts.edge;
+        let share = 1.0 / facts.children as f64;
+        let latency = edge.latency_ns * 1e-9;
+        let synchronous = facts.is_synchronous();
+        while let Some(op) = self.child.ops.get(self.at) {
+            self.at += 1;
+            match *op {
+                Op::Fetch { slot: number, .. } | Op::Store { slot: number, .. } => {
+                    let slot = &self.child.slots[number as usize];
+                    let rate = match op {
+                        // What is broadcast is fetched by nobody else.
+                        Op::Fetch { .. } if self.roots.contains(&number) => {
+                            self.fetched.insert(number);
+                            edge.read_bytes_per_second
+                        }
+                        Op::Fetch { .. } => edge.read_bytes_per_second * share,
+                        _ => edge.write_bytes_per_second * share,
+                    };
+                    let array = &facts.arrays[slot.block.array as usize];
+                    let mut busy = facts.moving_seconds(slot, rate);
+                    if edge.driver == Driver::Disk {
+                        // Transfers are done in the order of their numbers.
+                        let now = self.now;
+                        self.in_flight_from +=
+                            self.done[self.in_flight_from..].iter().take_while(|&&end| end <= now).count();
+                        busy += disk_transfer_seconds((self.done.len() - self.in_flight_from + 1) as f64);
+                    }
+                    self.now += stolen_seconds(edge.driver, &slot.block.region, array, facts.workers);
+                    self.channel = self.channel.max(self.now) + busy;
+                    if synchronous {
+                        self.channel += latency;
+                        self.now = self.channel;
+                    }
+                    self.done.push(self.channel + latency);
+                }
+                Op::Await { transfer } if !synchronous => self.now = self.now.max(self.done[transfer as usize]),
+                Op::Run { call, .. } => self.now += (facts.call_seconds)(call as usize),
+                Op::Await { .. } | Op::Signal | Op::Wait { .. } | Op::Barrier => {}
+                Op::Broadcast { root, slot } => return Some((root, slot)),
+            }
+        }
+        None
+    }
 }
 
 impl Plan {

@@ -1,17 +1,21 @@
 //! One edge: from split calls to what every child does, by running the passes in turn.
 
 use crate::barriers::barriers;
-use crate::cost::{LOCAL_READS_PER_COPY, UNEVEN, WAKE_SECONDS, child_seconds, leaf_seconds, price, staging_seconds};
+use crate::broadcasts::{Meaning, broadcasts};
+use crate::cost::{
+    LOCAL_READS_PER_COPY, UNEVEN, WAKE_SECONDS, broadcast_algorithm, broadcast_seconds, children_seconds, leaf_seconds,
+    moving_seconds, price, staging_seconds,
+};
 use crate::dependence::{Dependence, dependence};
 use crate::grouping::{seen_outside, signals, views};
 use crate::order::{program_order, sharing_order};
 use crate::placement::{Placement, placement};
-use crate::plan::{ChildPlan, PassReport, Traffic, forks};
+use crate::plan::{ChildPlan, PassReport, Slot, Traffic, forks};
 use crate::rules;
 use crate::scope::Split;
 use crate::staging::{Counts, DoesNotFit, Problem, stage};
 use multigrain_machine::{Driver, Edge, Machine, MemoryId, readable_bytes};
-use multigrain_program::{ArrayDecl, CallShape, DynTask, Region};
+use multigrain_program::{Access, Arg, ArrayDecl, CallShape, DynTask, Region};
 use multigrain_schedule::Kind;
 use multigrain_schedule::choice::Table;
 use std::sync::Arc;
@@ -274,6 +278,7 @@ pub(crate) fn draft(
         ("the program's", Some(program)),
         ("neighbours share blocks", sharing_order(&dependence, &placement, &block_bytes)),
     ];
+    let sharing = Sharing::of(facts, split);
     let mut best: Option<Draft> = None;
     let mut failure = None;
     for (name, order) in orders {
@@ -301,8 +306,11 @@ pub(crate) fn draft(
                 }
             };
             let draft = staged_draft(facts, arrays, staged, &call_seconds, capacity_bytes, scratch_bytes, depth, name);
-            if best.as_ref().is_none_or(|b| draft.price() < b.price()) {
-                best = Some(draft);
+            let shared = sharing.as_ref().and_then(|sharing| broadcast_draft(facts, sharing, &draft, &call_seconds));
+            for draft in std::iter::once(draft).chain(shared) {
+                if best.as_ref().is_none_or(|b| draft.price() < b.price()) {
+                    best = Some(draft);
+                }
             }
             if !thorough {
                 break;
@@ -311,9 +319,7 @@ pub(crate) fn draft(
     }
     match best {
         Some(mut draft) => {
-            let met = barriers(&mut draft.children);
             reports.append(&mut draft.passes);
-            reports.extend(meeting(met, children));
             draft.passes = reports;
             Ok(draft)
         }
@@ -373,24 +379,27 @@ fn staged_draft(
 ) -> Draft {
     let mut traffic = Traffic::default();
     let mut sum = Counts::default();
-    let (mut seconds, mut slots, mut peak) = (0.0f64, 0, 0);
+    let (mut slots, mut peak) = (0, 0);
     for (plan, c) in &staged {
-        traffic += Traffic { bytes_down: c.bytes_down, bytes_up: c.bytes_up, transfers: c.fetches + c.stores };
+        let (bytes_down, bytes_up) = (c.bytes_down, c.bytes_up);
+        traffic += Traffic { bytes_down, bytes_up, bytes_across: 0, transfers: c.fetches + c.stores };
         sum.uses += c.uses;
         sum.hits += c.hits;
         sum.fetches += c.fetches;
         sum.stores += c.stores;
         sum.stores_avoided += c.stores_avoided;
         sum.fetched_ahead += c.fetched_ahead;
-        seconds = seconds.max(child_seconds(plan, arrays, call_seconds, facts.edge, facts.children, facts.workers));
         slots += plan.slots.len();
         peak = peak.max(plan.staging_bytes);
     }
+    let mut children: Vec<ChildPlan> = staged.into_iter().map(|(plan, _)| plan).collect();
+    let met = barriers(&mut children);
+    let mut seconds = children_seconds(&children, arrays, call_seconds, facts.edge, facts.workers);
     if facts.edge.driver == Driver::Disk {
         seconds += staging_seconds(traffic.bytes_down + traffic.bytes_up, peak);
     }
     let report = |pass, summary| PassReport { pass, summary };
-    let passes = vec![
+    let mut passes = vec![
         report("order", order.to_owned()),
         report(
             "residency",
@@ -408,15 +417,93 @@ fn staged_draft(
             ),
         ),
     ];
-    Draft {
-        children: staged.into_iter().map(|(plan, _)| plan).collect(),
-        balanced: false,
-        seconds,
-        traffic,
-        capacity_bytes,
-        scratch_bytes,
-        passes,
+    passes.extend(meeting(met, children.len()));
+    Draft { children, balanced: false, seconds, traffic, capacity_bytes, scratch_bytes, passes }
+}
+
+/// What the pass "broadcasts" asks, of a split on an edge whose children read each other's memory.
+struct Sharing<'a> {
+    split: &'a Split,
+    edge: &'a Edge,
+    children: usize,
+    bytes_per_second: f64,
+    table: Table,
+    /// For each array the calls that write to it, in order, with what they write.
+    writers: Vec<Vec<(u32, Region)>>,
+}
+
+impl<'a> Sharing<'a> {
+    /// `None` where children do not reach each other.
+    fn of(facts: &EdgeFacts<'a>, split: &'a Split) -> Option<Sharing<'a>> {
+        let (edge, children) = (facts.edge, facts.children);
+        let bytes_per_second = edge.sibling_bytes_per_second.filter(|_| edge.driver != Driver::Disk && children > 1)?;
+        let mut writers = vec![Vec::new(); split.arrays.len()];
+        for (number, call) in split.calls.iter().enumerate() {
+            let params = split.tasks[call.task as usize].params();
+            for (arg, _) in call.args.iter().zip(params).filter(|(_, param)| param.access.writes()) {
+                writers[arg.array as usize].push((number as u32, arg.region));
+            }
+        }
+        Some(Sharing { split, edge, children, bytes_per_second, table: Table::assumed(), writers })
     }
+}
+
+impl Meaning for Sharing<'_> {
+    fn accesses(&self, call: u32) -> Vec<Access> {
+        let task = &self.split.tasks[self.split.calls[call as usize].task as usize];
+        task.params().iter().map(|param| param.access).collect()
+    }
+
+    fn version(&self, call: u32, block: &Arg) -> u32 {
+        let writers = &self.writers[block.array as usize];
+        let before = &writers[..writers.partition_point(|(writer, _)| *writer < call)];
+        let last = before.iter().rev().find(|(_, region)| region.intersects(&block.region));
+        last.map_or(0, |(writer, _)| writer + 1)
+    }
+
+    /// Where reading it for all the others would keep the parent busy for longer than it takes to broadcast it.
+    fn is_worth(&self, slot: &Slot) -> bool {
+        let (edge, children) = (self.edge, self.children);
+        let array = &self.split.arrays[slot.block.array as usize];
+        let fetching = moving_seconds(edge.driver, &slot.block.region, array, edge.read_bytes_per_second);
+        broadcast_algorithm(&self.table, children, slot.bytes).is_some_and(|algorithm| {
+            let latency = edge.latency_ns * 1e-9;
+            let seconds = broadcast_seconds(algorithm, children, slot.bytes, self.bytes_per_second, latency);
+            seconds < (children - 1) as f64 * fetching
+        })
+    }
+}
+
+/// The same with broadcasts of what all children need; `None` if nothing is worth one.
+fn broadcast_draft(
+    facts: &EdgeFacts<'_>,
+    sharing: &Sharing<'_>,
+    plain: &Draft,
+    call_seconds: &dyn Fn(usize) -> f64,
+) -> Option<Draft> {
+    let made = broadcasts(&plain.children, sharing)?;
+    let children = plain.children.len();
+    let (before, spared) = (plain.traffic, made.spared);
+    let traffic = Traffic {
+        bytes_down: before.bytes_down - spared.bytes_down,
+        bytes_across: spared.bytes_across,
+        transfers: before.transfers - spared.transfers,
+        ..before
+    };
+    let each = spared.bytes_across / ((children - 1) * made.count) as u64;
+    let row = sharing.table.pick(Kind::Broadcast, children as u32, each);
+    let (algorithm, reason) = (row.way.name(Kind::Broadcast), &row.reason);
+    let summary = format!(
+        "{} {} from one of {children} children to all, {} down instead of {}, by {algorithm} ({reason})",
+        made.count,
+        if made.count == 1 { "block" } else { "blocks" },
+        readable_bytes(traffic.bytes_down),
+        readable_bytes(before.bytes_down)
+    );
+    let mut passes = plain.passes.clone();
+    passes.push(PassReport { pass: "broadcasts", summary });
+    let seconds = children_seconds(&made.children, &sharing.split.arrays, call_seconds, facts.edge, facts.workers);
+    Some(Draft { children: made.children, balanced: false, seconds, traffic, passes, ..*plain })
 }
 
 pub(crate) type TaskRef = Arc<dyn DynTask>;

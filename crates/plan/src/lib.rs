@@ -6,6 +6,7 @@
 
 mod arena;
 mod barriers;
+mod broadcasts;
 pub mod check;
 pub mod cost;
 pub mod dependence;

@@ -82,6 +82,16 @@ pub enum Op {
     /// Wait until all children have come to theirs: everything before it in any child's steps comes before everything
     /// behind it in any other's. All children have as many, and meet at the first, the second, and so on.
     Barrier,
+    /// Take part in a broadcast of a block: what lies in the root's slot fills everybody else's. All children have as many,
+    /// of the same blocks and roots in one order with their barriers. What comes before it in the root's steps comes before
+    /// what is behind it in any other's; nobody may count on more, and nobody on anybody being able to leave before all
+    /// have come.
+    Broadcast {
+        /// The child that has the block.
+        root: u32,
+        /// The child's own slot of the block.
+        slot: u32,
+    },
 }
 
 /// Where the arguments of a run lie.
@@ -154,7 +164,9 @@ pub struct Traffic {
     pub bytes_down: u64,
     /// Bytes from the children to the parent.
     pub bytes_up: u64,
-    /// Transfers, each a list of fragments.
+    /// Bytes from children to their siblings.
+    pub bytes_across: u64,
+    /// Transfers between parent and children, each a list of fragments.
     pub transfers: u64,
 }
 
@@ -162,6 +174,7 @@ impl std::ops::AddAssign for Traffic {
     fn add_assign(&mut self, other: Traffic) {
         self.bytes_down += other.bytes_down;
         self.bytes_up += other.bytes_up;
+        self.bytes_across += other.bytes_across;
         self.transfers += other.transfers;
     }
 }

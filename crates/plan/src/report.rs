@@ -64,6 +64,7 @@ impl Plan {
                 below[i].traffic += Traffic {
                     bytes_down: edge.traffic.bytes_down * count,
                     bytes_up: edge.traffic.bytes_up * count,
+                    bytes_across: edge.traffic.bytes_across * count,
                     transfers: edge.traffic.transfers * count,
                 };
             }
@@ -114,9 +115,13 @@ impl Plan {
         }
         let total = self.traffic.bytes_down + self.traffic.bytes_up;
         if total > 0 {
+            let across = match self.traffic.bytes_across {
+                0 => String::new(),
+                bytes => format!(", {} between siblings", approximate_bytes(bytes)),
+            };
             let _ = writeln!(
                 out,
-                "{pad}  {:<17} {} down, {} up in {} transfers",
+                "{pad}  {:<17} {} down, {} up in {} transfers{across}",
                 "moves",
                 approximate_bytes(self.traffic.bytes_down),
                 approximate_bytes(self.traffic.bytes_up),

@@ -78,7 +78,7 @@ fn staged() -> Plan {
         },
     ];
     (plan.capacity_bytes, plan.total_bytes) = (96, 96);
-    plan.traffic = Traffic { bytes_down: 4 * 16 + 2 * 32, bytes_up: 2 * 16 + 32, transfers: 9 };
+    plan.traffic = Traffic { bytes_down: 4 * 16 + 2 * 32, bytes_up: 2 * 16 + 32, bytes_across: 0, transfers: 9 };
     plan
 }
 

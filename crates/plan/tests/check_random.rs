@@ -34,15 +34,17 @@ fn planned(seed: u64, program: &Program) -> Option<(Plan, Vec<TransferRules>)> {
 
 #[test]
 fn what_the_passes_make_is_right() {
-    let mut fitting = 0;
+    let (mut fitting, mut sharing) = (0, 0);
     for seed in 0..PROGRAMS {
         let program = random_program(seed);
         let Some((plan, rules)) = planned(seed, &program) else { continue };
         fitting += 1;
+        sharing += u32::from(plan.edges().iter().any(|edge| edge.traffic.bytes_across > 0));
         let report = check(&plan, &rules).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         assert_eq!(report.edges[0].calls, plan.calls.len() as u64);
     }
     assert!(fitting * 2 > PROGRAMS, "{fitting} of {PROGRAMS} programs fit");
+    assert!(sharing > 0, "no plan of {fitting} has a broadcast");
 }
 
 #[test]

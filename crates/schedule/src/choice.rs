@@ -53,6 +53,9 @@ pub struct Row {
     pub reason: String,
 }
 
+/// Up to so many bytes what a message costs besides its bytes is assumed to count for more than they do.
+const SHORT_BYTES: u64 = 4 << 10;
+
 /// A table for one kind of machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
@@ -61,12 +64,14 @@ pub struct Table {
 }
 
 impl Table {
-    /// What is sensible without any measurement: all to one for few participants, then exchange and binomial trees.
+    /// What is sensible without any measurement: all to one for few participants, then exchange and binomial trees. A long
+    /// message goes down a tree of degree two: each participant then hands on no more than twice what it gets, whatever the
+    /// size of the group, and rounds follow each other.
     pub fn assumed() -> Table {
-        let plain = |kind, size_max, shape, why: &str| Row {
+        let up_to = |bytes_max, kind, size_max, shape, why: &str| Row {
             kind,
             size_max,
-            bytes_max: u64::MAX,
+            bytes_max,
             way: Way::Direct(Algorithm {
                 shape,
                 blade: false,
@@ -76,12 +81,18 @@ impl Table {
             latency_ns: None,
             reason: format!("nothing measured; {why}"),
         };
+        let plain = |kind, size_max, shape, why| up_to(u64::MAX, kind, size_max, shape, why);
         let all = u32::MAX;
+        let (few, short) = ("few participants, and nobody waits for the others", SHORT_BYTES);
+        let long = "a long message: nobody hands it on more than twice";
         let rows = vec![
             plain(Kind::Barrier, all, Shape::Exchange, "log2 n signals, one after the other, and no go phase"),
-            plain(Kind::Broadcast, 8, Shape::AllToOne, "few participants, and nobody waits for the others"),
-            plain(Kind::Broadcast, all, Shape::Binomial, "log2 n messages, one after the other"),
-            plain(Kind::Reduce, 8, Shape::AllToOne, "few participants, and nobody waits for the others"),
+            plain(Kind::Broadcast, 3, Shape::AllToOne, few),
+            up_to(short, Kind::Broadcast, 8, Shape::AllToOne, few),
+            plain(Kind::Broadcast, 8, Shape::Tree(2), long),
+            up_to(short, Kind::Broadcast, all, Shape::Binomial, "log2 n messages, one after the other"),
+            plain(Kind::Broadcast, all, Shape::Tree(2), long),
+            plain(Kind::Reduce, 8, Shape::AllToOne, few),
             plain(Kind::Reduce, all, Shape::Binomial, "partial results in canonical order without extra messages"),
             plain(Kind::Allreduce, 2, Shape::Exchange, "one exchange"),
             plain(Kind::Allreduce, all, Shape::Binomial, "partial results in canonical order without extra messages"),

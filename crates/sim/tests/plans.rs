@@ -1,11 +1,11 @@
 //! Plans in virtual time: every call once, the same bits twice, and times that can be worked out by hand.
 
 use multigrain_machine::{Driver, Edge, LeafRate, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
-use multigrain_plan::testing::{Scale, Transpose, random_machine, random_program};
+use multigrain_plan::testing::{Product, Scale, Transpose, random_machine, random_program};
 use multigrain_plan::{Body, ChildPlan, Mapping, Op, Plan, PlanError, PlanOptions, Planner};
 use multigrain_program::{Program, Role, Scalars};
 use multigrain_sim::run::{Report, RunError, RunOptions, run};
-use multigrain_trace::{Analysis, BARRIER_SIGNAL, Kind, Mode};
+use multigrain_trace::{Analysis, BARRIER_SIGNAL, Kind, Mode, NO_TRANSFER};
 use std::sync::Arc;
 
 const FULL: RunOptions<'_> = RunOptions { mode: Mode::Full, spill: None, program: "test", go_on: None };
@@ -261,5 +261,69 @@ fn children_meet_as_the_schedule_of_a_barrier_says() {
         assert!(left.iter().all(|&at| at > last), "{children} children: {left:?} after {last}");
         assert_eq!(left.iter().max(), Some(&(last + rounds * 1_000_000)), "{children} children");
         Analysis::of(&trace, 3);
+    }
+}
+
+/// `c = a b` on children that each have their own rows of `c` and read all of `b`, in blocks of so many of its rows.
+fn product_of_rows(machine: &Machine, [rows, n, k]: [u64; 3], each: u64) -> Arc<Plan> {
+    let children = machine.workers() as u64;
+    let mut program = Program::new();
+    let product = program.task(Product::<f32>::default());
+    let a = program.array::<f32, 2>("a", [children * rows, k], Role::Input).unwrap();
+    let b = program.array::<f32, 2>("b", [k, n], Role::Input).unwrap();
+    let c = program.array::<f32, 2>("c", [children * rows, n], Role::Output).unwrap();
+    program.call(product, (a.all(), b.all(), c.all()), Scalars::new()).unwrap();
+    let mut mapping = Mapping::default();
+    for (axis, each) in [("m", rows), ("n", n), ("k", each)] {
+        mapping.set("product", "child", axis, each);
+    }
+    let options = PlanOptions { disk_buffer_bytes: 0, simulated: true, ..PlanOptions::default() };
+    Planner::new(machine, mapping, options).unwrap().plan(&program).unwrap()
+}
+
+#[test]
+fn a_broadcast_takes_a_signal_and_a_transfer_between_siblings() {
+    // Blocks of 4 KiB: one round, from the root to the only other child.
+    let (latency, rate) = (1000.0, 4e9);
+    let edge = Edge { sibling_bytes_per_second: Some(rate), ..Edge::new(Driver::Local, 1e9, latency) };
+    let machine = two_levels(edge, 2);
+    let plan = product_of_rows(&machine, [4, 64, 32], 16);
+    let count = plan.children[0].ops.iter().filter(|op| matches!(op, Op::Broadcast { .. })).count();
+    assert_eq!(count, 2, "{plan}");
+    let trace = run(&plan, &machine, FULL).unwrap().trace.unwrap();
+    let came: Vec<u64> = trace.records.iter().filter(|r| r.kind == Kind::Signal).map(|r| r.start).collect();
+    assert_eq!(came.len(), count, "the root of each");
+    let waits: Vec<_> = trace.records.iter().filter(|r| r.kind == Kind::Wait && r.number == NO_TRANSFER).collect();
+    assert_eq!(waits.len(), 2 * count);
+    // The first root leaves at once. The other child finds the offer one latency later, or when it comes itself; then its
+    // request takes another, and the bytes their time.
+    let first = waits.iter().find(|r| r.worker == 0).unwrap();
+    assert_eq!((first.start, first.end, first.subject), (came[0], came[0], 0));
+    let other = waits.iter().find(|r| r.worker == 1).unwrap();
+    let offered = other.start.max(came[0] + 1_000_000);
+    assert_eq!((other.end, other.subject), (offered + 1_000_000 + 1_024_000, 0));
+    Analysis::of(&trace, 3);
+}
+
+#[test]
+fn broadcasts_take_reads_off_the_parent_and_time() {
+    for children in [2, 3, 5, 8] {
+        // Blocks of 12 KiB, two rounds each, and of 3 KiB.
+        for each in [48, 12] {
+            let edge = Edge::new(Driver::Local, 1e9, 10.0);
+            let with = |sibling_bytes_per_second, in_flight_max| {
+                let rules = TransferRules { in_flight_max, ..TransferRules::default() };
+                let machine = two_levels(Edge { sibling_bytes_per_second, rules, ..edge }, children);
+                let plan = product_of_rows(&machine, [4, 64, 144], each);
+                let report = run(&plan, &machine, FULL).unwrap();
+                let again = run(&plan, &machine, FULL).unwrap();
+                assert_eq!(report.trace, again.trace, "{children} children");
+                (report.seconds, plan.traffic.bytes_down)
+            };
+            for engines in [None, Some(16)] {
+                let (alone, shared) = (with(None, engines), with(Some(1e10), engines));
+                assert!(shared.0 < alone.0 && shared.1 < alone.1, "{children} children: {shared:?} {alone:?}");
+            }
+        }
     }
 }

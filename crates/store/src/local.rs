@@ -197,6 +197,26 @@ impl LocalStore {
         Ok(())
     }
 
+    /// Dense bytes of the arena, to be handed to siblings if they go `out`, or to be filled by one; counted as one row that
+    /// lies alike in both stores.
+    ///
+    /// # Errors
+    /// [`RuleError::Bounds`].
+    ///
+    /// # Safety
+    /// Nobody else uses these bytes of the arena as long as the result is used.
+    pub unsafe fn exchange(&mut self, offset_bytes: u64, bytes: u64, out: bool) -> Result<&mut [u8], RuleError> {
+        let start = self.memory.as_mut_ptr().wrapping_add(offset_bytes as usize);
+        let row = Rows { offset_bytes, pitch_bytes: bytes, rows: 1, row_bytes: bytes };
+        self.admit(&row, start.addr(), bytes)?;
+        *(if out { &mut self.counters.bytes_out } else { &mut self.counters.bytes_in }) += bytes;
+        if bytes == 0 {
+            return Ok(&mut []);
+        }
+        // SAFETY: `admit` has checked the bounds; the memory was zeroed when it was made; the caller vouches for the rest.
+        Ok(unsafe { std::slice::from_raw_parts_mut(start, bytes as usize) })
+    }
+
     /// Checks the bounds and the rules, and counts the commands.
     fn admit(&mut self, rows: &Rows, parent: usize, parent_pitch_bytes: u64) -> Result<(), RuleError> {
         let Rows { offset_bytes, pitch_bytes, rows: count, row_bytes } = *rows;

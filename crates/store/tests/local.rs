@@ -76,6 +76,31 @@ fn copies_are_split_as_the_rules_say() {
 }
 
 #[test]
+fn siblings_exchange_bytes_at_the_price_of_a_row() {
+    let rules = LocalRules::cell(16 << 10);
+    let [mut one, mut other] = [0, 0].map(|_| LocalStore::new(240 << 10, Some(rules)).unwrap());
+    let (at, bytes) = (4096 + 4, (16 << 10) + 20);
+    // SAFETY: nobody else uses these stores.
+    let (from, to) = unsafe { (one.exchange(at, bytes, true).unwrap(), other.exchange(at, bytes, false).unwrap()) };
+    from.iter_mut().zip(0u32..).for_each(|(byte, n)| *byte = (n % 251) as u8);
+    to.copy_from_slice(from);
+    let expected: Vec<u8> = (0..bytes as u32).map(|n| (n % 251) as u8).collect();
+    // SAFETY: as above.
+    assert!(unsafe { other.exchange(at, bytes, true) }.unwrap() == expected);
+    // 4 and 8 bytes up to a unit, 16 KiB, 8 bytes.
+    let commands = 4;
+    let counted = LocalCounters { bytes_in: 0, bytes_out: bytes, commands, lists: 1 };
+    assert_eq!(one.counters(), counted);
+    let both = LocalCounters { bytes_in: bytes, commands: 2 * commands, lists: 2, ..counted };
+    assert_eq!(other.counters(), both);
+    // SAFETY: refused.
+    let error = unsafe { one.exchange((240 << 10) - 8, 16, true) }.unwrap_err();
+    assert!(matches!(error, RuleError::Bounds { .. }), "{error}");
+    // SAFETY: as above.
+    assert!(unsafe { one.exchange(0, 0, true) }.unwrap().is_empty());
+}
+
+#[test]
 fn broken_rules_are_named() {
     let rules = LocalRules::cell(128 << 10);
     let error = LocalStore::new((128 << 10) + 1, Some(rules)).unwrap_err();

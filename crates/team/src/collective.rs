@@ -200,6 +200,21 @@ impl Collective {
     /// # Errors
     /// [`CollectiveError`].
     pub fn broadcast<T: Element>(&self, rank: u32, root: u32, data: &mut [T]) -> Result<(), CollectiveError> {
+        self.broadcast_until(rank, root, data, &self.abort)
+    }
+
+    /// As [`Collective::broadcast`], but ended by a flag that the caller owns, a run's for example, instead of the
+    /// collective's own.
+    ///
+    /// # Errors
+    /// [`CollectiveError`].
+    pub fn broadcast_until<T: Element>(
+        &self,
+        rank: u32,
+        root: u32,
+        data: &mut [T],
+        abort: &Abort,
+    ) -> Result<(), CollectiveError> {
         self.check("root", root)?;
         match self.plans.choose(Kind::Broadcast, size_of_val(data) as u64) {
             Some(Chosen::Allreduce(whole)) => {
@@ -207,10 +222,10 @@ impl Collective {
                 if rank != root {
                     data.fill(T::ZERO);
                 }
-                self.execute(self.plan(whole, 0, Union.order(), rank)?, rank, data, &Union, true)
+                self.execute(self.plan(whole, 0, Union.order(), rank)?, rank, data, &Union, true, abort)
             }
             Some(Chosen::Direct(roots) | Chosen::ReduceBroadcast(_, roots)) => {
-                self.execute(self.plan(roots, root, Order::Fixed, rank)?, rank, data, &Union, true)
+                self.execute(self.plan(roots, root, Order::Fixed, rank)?, rank, data, &Union, true, abort)
             }
             None => Ok(()),
         }
@@ -230,12 +245,13 @@ impl Collective {
         operator: &impl Operator<T>,
     ) -> Result<(), CollectiveError> {
         self.check("root", root)?;
+        let abort = &self.abort;
         match self.plans.choose(Kind::Reduce, size_of_val(data) as u64) {
             Some(Chosen::Allreduce(whole)) => {
-                self.execute(self.plan(whole, 0, operator.order(), rank)?, rank, data, operator, rank == root)
+                self.execute(self.plan(whole, 0, operator.order(), rank)?, rank, data, operator, rank == root, abort)
             }
             Some(Chosen::Direct(roots) | Chosen::ReduceBroadcast(roots, _)) => {
-                self.execute(self.plan(roots, root, operator.order(), rank)?, rank, data, operator, true)
+                self.execute(self.plan(roots, root, operator.order(), rank)?, rank, data, operator, true, abort)
             }
             None => Ok(()),
         }
@@ -251,13 +267,14 @@ impl Collective {
         data: &mut [T],
         operator: &impl Operator<T>,
     ) -> Result<(), CollectiveError> {
+        let abort = &self.abort;
         match self.plans.choose(Kind::Allreduce, size_of_val(data) as u64) {
             Some(Chosen::Direct(roots) | Chosen::Allreduce(roots)) => {
-                self.execute(self.plan(roots, 0, operator.order(), rank)?, rank, data, operator, true)
+                self.execute(self.plan(roots, 0, operator.order(), rank)?, rank, data, operator, true, abort)
             }
             Some(Chosen::ReduceBroadcast(up, down)) => {
-                self.execute(self.plan(up, 0, operator.order(), rank)?, rank, data, operator, true)?;
-                self.execute(self.plan(down, 0, Order::Fixed, rank)?, rank, data, operator, true)
+                self.execute(self.plan(up, 0, operator.order(), rank)?, rank, data, operator, true, abort)?;
+                self.execute(self.plan(down, 0, Order::Fixed, rank)?, rank, data, operator, true, abort)
             }
             None => Ok(()),
         }

@@ -3,8 +3,8 @@
 
 use multigrain_schedule::choice::{Sample, Table};
 use multigrain_schedule::{Algorithm, Kind, Laws, ScheduleError, Topology};
-use multigrain_team::SpinLimit;
 use multigrain_team::collective::{Collective, CollectiveError, CollectiveOptions, Element, Max, Min, Operator, Sum};
+use multigrain_team::{Abort, SpinLimit};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -336,6 +336,32 @@ fn eager_operations_of_all_kinds_follow_each_other() {
                 assert_eq!(data[0].to_bits(), first.to_bits());
             }
         });
+    }
+}
+
+#[test]
+fn a_broadcast_is_ended_by_the_flag_it_was_given() {
+    for polls in [0, 1000] {
+        let options = CollectiveOptions {
+            spin: SpinLimit::from_polls(polls),
+            ..CollectiveOptions::new(Topology::flat(3).unwrap())
+        };
+        let (group, abort) = (Collective::new(options).unwrap(), Abort::new());
+        let results = together(3, |rank| {
+            // More than the ring holds, so that the root waits too; one never comes.
+            let mut data = vec![rank as u8; 300_000];
+            if rank == 2 {
+                abort.raise();
+                return Ok(());
+            }
+            group.broadcast_until(rank, 0, &mut data, &abort)
+        });
+        for (rank, result) in results[..2].iter().enumerate() {
+            let is_it = matches!(result, Err(CollectiveError::Aborted { rank: of, .. }) if *of as usize == rank);
+            // Who gets everything that was offered before may be done.
+            assert!(is_it || rank == 1 && result.is_ok(), "{results:?}");
+        }
+        assert!(results[0].is_err() && !group.abort().is_raised());
     }
 }
 

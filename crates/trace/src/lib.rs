@@ -43,7 +43,9 @@ pub use clock::{Tick, now, ticks_per_second};
 pub use error::TraceError;
 pub use file::{End, Trace, rate};
 pub use header::{ArrayInfo, ClockInfo, EdgeInfo, Header, PlanInfo, SlotInfo, Use};
-pub use record::{Activity, BARRIER_SIGNAL, Decided, Flow, Idleness, Kind, NO_INDEX, NO_SUBJECT, RECORD_BYTES, Record};
+pub use record::{
+    Activity, BARRIER_SIGNAL, Decided, Flow, Idleness, Kind, NO_INDEX, NO_SUBJECT, NO_TRANSFER, RECORD_BYTES, Record,
+};
 pub use recorder::{Mode, Recorder};
 pub use spill::Spill;
 pub use totals::{Sum, Totals};

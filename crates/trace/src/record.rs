@@ -18,8 +18,10 @@ pub const RECORD_BYTES: usize = 32;
 
 /// The index of an event that belongs to no edge and to no task.
 pub const NO_INDEX: u16 = u16::MAX;
-/// The number of the signal that a child gives by coming to a barrier.
+/// The number of the signal that a child gives by coming to a barrier, or to a broadcast of which it is the root.
 pub const BARRIER_SIGNAL: u32 = u32::MAX;
+/// The number of a wait's transfer if that is part of a broadcast among children, and has no record of its own.
+pub const NO_TRANSFER: u32 = u32::MAX;
 
 /// The subject of an event that has none.
 pub const NO_SUBJECT: u32 = u32::MAX;
@@ -31,7 +33,7 @@ pub enum Kind {
     /// A worker executed a leaf variant. The index is the task, the number the call in the plan that is the subject.
     Leaf = 0,
     /// A worker could not go on before a transfer. The index is the edge, the number the transfer, the subject the
-    /// worker that issued it.
+    /// worker that issued it; in a broadcast the number is [`NO_TRANSFER`] and the subject the root.
     Wait = 1,
     /// A transfer was under way, from issue to completion. The index is the edge, the worker the one that issued it,
     /// the number counts the transfers of that worker, the subject is the slot whose block moved, the detail a

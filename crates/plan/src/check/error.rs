@@ -92,10 +92,12 @@ impl CheckError {
         let Some(child) = plan.children.get(child) else { return self };
         match child.ops.get(op) {
             Some(Op::Run { call, .. }) => self.of_call(plan, *call as usize),
-            Some(Op::Fetch { slot, .. } | Op::Store { slot, .. }) => match child.slots.get(*slot as usize) {
-                Some(slot) => self.on(plan, &slot.block),
-                None => self,
-            },
+            Some(Op::Fetch { slot, .. } | Op::Store { slot, .. } | Op::Broadcast { slot, .. }) => {
+                match child.slots.get(*slot as usize) {
+                    Some(slot) => self.on(plan, &slot.block),
+                    None => self,
+                }
+            }
             _ => self,
         }
     }

@@ -1,8 +1,8 @@
 //! A plan executed on versions instead of numbers.
 //!
 //! The picture: every slot and the parent memory hold, for each cell, the number of the call that wrote it. Children
-//! take turns, each going on until it waits for a signal, or for all others at a barrier. A plan's steps do not depend on
-//! data, so when no two accesses of the parent memory race, every execution shows the same versions as this one.
+//! take turns, each going on until it waits for a signal, or for all others at a barrier or broadcast. A plan's steps do not
+//! depend on data, so when no two accesses of the parent memory race, every execution shows the same versions as this one.
 
 use super::cells::Cells;
 use super::error::{BlockName, CheckError};
@@ -11,7 +11,7 @@ use super::problem::{BlockedWait, Direction, Problem, Version};
 use super::scope::Scope;
 use super::staging::Transfers;
 use crate::plan::{Op, Places, Plan};
-use multigrain_machine::Driver;
+use multigrain_machine::{Driver, TransferRules};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -44,6 +44,7 @@ struct Execution<'a> {
     plan: &'a Plan,
     cells: &'a Cells,
     transfers: &'a [Transfers],
+    rules: &'a TransferRules,
     /// The version of each cell in the parent memory.
     parent: Vec<u32>,
     history: History,
@@ -68,7 +69,7 @@ pub(super) struct Counts {
 }
 
 /// Executes a plan whose calls, slots and steps are well-formed.
-pub(super) fn execute(scope: &Scope<'_>, transfers: &[Transfers]) -> Result<Counts, CheckError> {
+pub(super) fn execute(scope: &Scope<'_>, transfers: &[Transfers], rules: &TransferRules) -> Result<Counts, CheckError> {
     let plan = scope.plan;
     let threads = if plan.balanced { batches(plan)? } else { children(plan) };
     let cells = &scope.cells;
@@ -78,6 +79,7 @@ pub(super) fn execute(scope: &Scope<'_>, transfers: &[Transfers]) -> Result<Coun
         plan,
         cells,
         transfers,
+        rules,
         parent: vec![0; cells.len()],
         history: History::new(cells.len()),
         clocks: match plan.balanced {
@@ -134,7 +136,7 @@ fn batches(plan: &Plan) -> Result<Vec<Thread>, CheckError> {
                 Op::Run { places: Places::Views, .. } => continue,
                 Op::Run { .. } => "runs on slots of its own child",
                 Op::Fetch { .. } | Op::Store { .. } | Op::Await { .. } => "moves a slot of its own child",
-                Op::Signal | Op::Wait { .. } | Op::Barrier => "is about the order of children",
+                Op::Signal | Op::Wait { .. } | Op::Barrier | Op::Broadcast { .. } => "is about the order of children",
             };
             return Err(CheckError::new(plan, Problem::NotMovable { step: does }).at(plan, number, step));
         }
@@ -160,7 +162,7 @@ impl Execution<'_> {
                             break;
                         }
                     }
-                    if self.plan.children[child].ops[step] == Op::Barrier {
+                    if matches!(self.plan.children[child].ops[step], Op::Barrier | Op::Broadcast { .. }) {
                         met.push(child);
                         break;
                     }
@@ -170,8 +172,7 @@ impl Execution<'_> {
                 }
             }
             if met.len() == self.threads.len() {
-                self.clocks.barrier(&at);
-                self.waits += at.len() as u64;
+                self.meet(&at)?;
                 at.iter_mut().for_each(|at| *at += 1);
                 continue;
             }
@@ -226,9 +227,72 @@ impl Execution<'_> {
                 self.clocks.wait(thread, on as usize, signals);
                 Ok(())
             }
-            // All children at once: see `run_all`.
-            Op::Barrier => Ok(()),
+            // All children at once: see `meet`.
+            Op::Barrier | Op::Broadcast { .. } => Ok(()),
         }
+    }
+
+    /// All children have come to a barrier or broadcast, each at that step of its own. Only then does any go on: who
+    /// broadcasts may have to wait for the others, depending on the algorithm.
+    fn meet(&mut self, at: &[usize]) -> Result<(), CheckError> {
+        let plan = self.plan;
+        let op = |child: usize| &plan.children[child].ops[at[child]];
+        let what = |child: usize| match *op(child) {
+            Op::Broadcast { root, slot } => {
+                let block = BlockName::new(&plan.arrays, &plan.children[child].slots[slot as usize].block);
+                format!("a broadcast of {block} by child {root}")
+            }
+            _ => "a barrier".to_owned(),
+        };
+        let same = |child: usize| match (*op(0), *op(child)) {
+            (Op::Broadcast { root, slot }, Op::Broadcast { root: other, slot: its }) => {
+                let block = |child: usize, slot: u32| plan.children[child].slots[slot as usize].block;
+                root == other && block(0, slot) == block(child, its)
+            }
+            (one, other) => one == other,
+        };
+        if let Some(child) = (1..at.len()).find(|&child| !same(child)) {
+            let problem = Problem::OtherMeeting { found: what(child), other: 0, expected: what(0) };
+            return Err(CheckError::new(plan, problem).at(plan, child, at[child]));
+        }
+        self.waits += at.len() as u64;
+        match *op(0) {
+            Op::Broadcast { root, .. } => self.broadcast(root as usize, at),
+            _ => {
+                self.clocks.barrier(at);
+                Ok(())
+            }
+        }
+    }
+
+    /// The root's slot fills those of the others. When the root has done its part its content is on the way in memory that
+    /// no step of a plan touches, so it may change its slot.
+    fn broadcast(&mut self, root: usize, at: &[usize]) -> Result<(), CheckError> {
+        let plan = self.plan;
+        let here = |child: usize| move |problem| CheckError::new(plan, problem).at(plan, child, at[child]);
+        let slot = |child: usize| match plan.children[child].ops[at[child]] {
+            Op::Broadcast { slot, .. } => slot,
+            _ => unreachable!("all children are at a broadcast"),
+        };
+        let offset_bytes = |child: usize| plan.children[child].slots[slot(child) as usize].offset_bytes;
+        let stay = &self.stays[root][slot(root) as usize];
+        in_flight(slot(root), slot(root), stay, false).map_err(here(root))?;
+        let Some(content) = stay.content.clone() else {
+            return Err(here(root)(Problem::NoContent { slot: slot(root), lost_to: stay.lost_to }));
+        };
+        let alignment_bytes = if self.rules.strict { self.rules.alignment_bytes.max(1) } else { 1 };
+        for child in (0..at.len()).filter(|&child| child != root) {
+            let [slot_bytes, root_bytes] = [child, root].map(|child| offset_bytes(child) % alignment_bytes);
+            if slot_bytes != root_bytes {
+                let problem = Problem::UnlikeRoot { slot: slot(child), slot_bytes, root_bytes, alignment_bytes };
+                return Err(here(child)(problem));
+            }
+            self.claim(child, slot(child)).map_err(here(child))?;
+            let filled = Stay { content: Some(content.clone()), ..Stay::default() };
+            self.stays[child][slot(child) as usize] = filled;
+        }
+        self.clocks.broadcast(root, at);
+        Ok(())
     }
 
     /// An access of the parent memory from step `step` to the end of step `end`.

@@ -8,6 +8,7 @@
 //! - no bytes of a slot are touched while they are in use or in flight, and every transfer is issued and awaited once;
 //! - results end in the parent memory in their final version, and nothing is stored twice;
 //! - conflicting accesses of the parent memory are ordered in every execution, and no child waits forever;
+//! - children come to the same barriers and broadcasts in one order, and a broadcast finds its block at the root;
 //! - slots lie within the capacity and where the edge's rules allow, transfers have sizes the edge can move;
 //! - a plan's calls are those that the tasks' splits make of the program's calls or, for the plan of a call, of that;
 //! - between them every contribution to a reduction is combined exactly once, in the order and shape of the fixed tree.
@@ -79,7 +80,7 @@ fn check_one(
     if is_inner {
         scope.check_defined()?;
     }
-    let counts = execute::execute(&scope, &transfers)?;
+    let counts = execute::execute(&scope, &transfers, edge)?;
     report.add(EdgeReport {
         level: plan.level,
         parent: plan.parent.clone(),

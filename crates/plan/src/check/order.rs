@@ -71,6 +71,17 @@ impl Clocks {
         self.known.fill(Rc::new(all));
     }
 
+    /// All threads take part in a broadcast of `root`, each at that step of its own: the others know what the root knew, and
+    /// that it has come so far. The root learns nothing.
+    pub(super) fn broadcast(&mut self, root: usize, steps: &[usize]) {
+        let mut told = Vec::clone(&self.known[root]);
+        told[root] = told[root].max(steps[root] as u32);
+        for (_, known) in self.known.iter_mut().enumerate().filter(|(thread, _)| *thread != root) {
+            let known = Rc::make_mut(known);
+            known.iter_mut().zip(&told).for_each(|(mine, theirs)| *mine = (*mine).max(*theirs));
+        }
+    }
+
     /// Whether an access is over, in every execution, before step `step` of `thread` begins.
     fn is_over(&self, access: Point, thread: u32, step: u32) -> bool {
         if access.thread == thread {
@@ -174,6 +185,26 @@ mod tests {
         assert!(history.access(&clocks, 0, access(1, 11), 11, Direction::Store).is_err_and(|e| !e.writes));
         clocks.barrier(&[6, 11, 9]);
         assert!(history.access(&clocks, 0, access(1, 12), 12, Direction::Store).is_ok());
+    }
+
+    #[test]
+    fn a_broadcast_orders_the_root_before_the_others() {
+        let mut clocks = Clocks::new(3);
+        let mut history = History::new(2);
+        let access = |thread, end| Point { thread, end };
+        assert!(history.access(&clocks, 0, access(1, 2), 1, Direction::Store).is_ok());
+        assert!(history.access(&clocks, 1, access(0, 2), 1, Direction::Store).is_ok());
+        clocks.broadcast(1, &[3, 3, 3]);
+        assert!(history.access(&clocks, 0, access(2, 4), 4, Direction::Fetch).is_ok());
+        assert!(history.access(&clocks, 0, access(0, 4), 4, Direction::Fetch).is_ok());
+        // Neither the root nor another child has heard of what the first did.
+        for thread in [1, 2] {
+            assert!(history.access(&clocks, 1, access(thread, 4), 4, Direction::Fetch).is_err_and(|e| e.writes));
+        }
+        // What others did before they came, the second root may pass on.
+        clocks.broadcast(0, &[5, 5, 5]);
+        assert!(history.access(&clocks, 1, access(1, 6), 6, Direction::Fetch).is_ok());
+        assert!(history.access(&clocks, 0, access(0, 6), 6, Direction::Store).is_err_and(|e| !e.writes));
     }
 
     #[test]

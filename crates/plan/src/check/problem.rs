@@ -348,13 +348,46 @@ pub enum Problem {
         /// The waits.
         waits: Vec<BlockedWait>,
     },
-    /// Some children come to a barrier to which not all come.
-    #[error("child {missing} never comes to a barrier at which {} others wait for all, child {} among them", .met.len(), .met.first().copied().unwrap_or_default())]
+    /// Some children come to a barrier or broadcast to which not all come.
+    #[error("child {missing} never comes to a barrier or broadcast at which {} others wait for all, child {} among them", .met.len(), .met.first().copied().unwrap_or_default())]
     Unmet {
         /// The first child that does not come.
         missing: usize,
         /// Those that wait.
         met: Vec<usize>,
+    },
+    /// Two children come to different barriers or broadcasts.
+    #[error(
+        "is {found}, and child {other} is at {expected}: all children must come to the same barriers and broadcasts"
+    )]
+    OtherMeeting {
+        /// What the child is at.
+        found: String,
+        /// The other child.
+        other: usize,
+        /// What that is at.
+        expected: String,
+    },
+    /// A broadcast on an edge whose children have no memory of their own, or cannot reach each other's.
+    #[error("is a broadcast, but the driver is {driver}, whose children move nothing between each other")]
+    NotBetweenSiblings {
+        /// The driver.
+        driver: Driver,
+    },
+    /// A broadcast between slots that do not lie alike, on an edge that moves aligned units.
+    #[error(
+        "begins {slot_bytes} bytes into a unit of {alignment_bytes} in slot {slot} and {root_bytes} bytes into one at the \
+         root; the edge moves only what is alike"
+    )]
+    UnlikeRoot {
+        /// Number of the slot.
+        slot: u32,
+        /// Where it begins within a unit.
+        slot_bytes: u64,
+        /// Where the root's slot does.
+        root_bytes: u64,
+        /// The unit.
+        alignment_bytes: u64,
     },
     /// A child waits for itself.
     #[error("waits for its own signal {signals}")]
@@ -397,9 +430,10 @@ pub enum Problem {
     },
     /// The stated traffic is not what the steps move.
     #[error(
-        "states {} bytes down, {} up and {} transfers, but its steps make {} down, {} up and {}",
-        .stated.bytes_down, .stated.bytes_up, .stated.transfers,
-        .counted.bytes_down, .counted.bytes_up, .counted.transfers
+        "states {} bytes down, {} up, {} between siblings and {} transfers, but its steps make {} down, {} up, {} between \
+         siblings and {}",
+        .stated.bytes_down, .stated.bytes_up, .stated.bytes_across, .stated.transfers,
+        .counted.bytes_down, .counted.bytes_up, .counted.bytes_across, .counted.transfers
     )]
     Traffic {
         /// What the plan states.

@@ -130,6 +130,10 @@ pub(super) fn steps(plan: &Plan, rules: &TransferRules) -> Result<Vec<Transfers>
             match *op {
                 Op::Fetch { slot, .. } => traffic.bytes_down += child.slots[slot as usize].bytes,
                 Op::Store { slot, .. } => traffic.bytes_up += child.slots[slot as usize].bytes,
+                Op::Broadcast { root, slot } if root as usize != number => {
+                    traffic.bytes_across += child.slots[slot as usize].bytes;
+                    continue;
+                }
                 _ => continue,
             }
             traffic.transfers += 1;
@@ -151,6 +155,12 @@ fn names(plan: &Plan, number: usize, child: &ChildPlan, op: &Op) -> Result<(), P
         Op::Run { call, .. } => exists("call", call, plan.calls.len()),
         Op::Wait { child, signals } if child as usize == number => Err(Problem::WaitsForItself { signals }),
         Op::Wait { child, .. } => exists("child", child, plan.children.len()),
+        Op::Broadcast { .. } if matches!(plan.driver, Driver::Shared | Driver::Disk) => {
+            Err(Problem::NotBetweenSiblings { driver: plan.driver })
+        }
+        Op::Broadcast { root, slot } => {
+            exists("child", root, plan.children.len()).and_then(|()| exists("slot", slot, child.slots.len()))
+        }
         Op::Await { .. } | Op::Signal | Op::Barrier => Ok(()),
     }
 }
@@ -199,7 +209,7 @@ fn child_transfers(plan: &Plan, number: usize, rules: &TransferRules) -> Result<
                 *awaited_at = step as u32;
                 in_flight -= 1;
             }
-            Op::Run { .. } | Op::Signal | Op::Wait { .. } | Op::Barrier => {}
+            Op::Run { .. } | Op::Signal | Op::Wait { .. } | Op::Barrier | Op::Broadcast { .. } => {}
         }
     }
     for (transfer, t) in list.iter().enumerate() {

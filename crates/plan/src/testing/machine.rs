@@ -6,8 +6,8 @@ use crate::mapping::Mapping;
 use multigrain_machine::{Driver, Edge, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
 
 /// A random machine, a chain of two to four memories: perhaps a disk, main memory, perhaps one to four cores that
-/// share it, perhaps local stores. Memories below the root are small: for [`super::random_program`] most need many
-/// blocks, few are too small for any.
+/// share it, perhaps local stores, which perhaps reach each other. Memories below the root are small: for
+/// [`super::random_program`] most need many blocks, few are too small for any.
 pub fn random_machine(seed: u64) -> Machine {
     let mut rng = Rng::new(seed ^ 0x003a_c417);
     let (disk, mut cores, mut local) = (rng.percent(50), rng.percent(60), rng.percent(50));
@@ -40,6 +40,11 @@ pub fn random_machine(seed: u64) -> Machine {
     };
     if let Some(leaf) = memories.last_mut() {
         leaf.processor = Some(processor);
+        // Mostly fast enough that broadcasts of blocks as small as these pay.
+        if let Some(edge) = leaf.edge.as_mut().filter(|edge| edge.driver == Driver::Local && rng.percent(70)) {
+            edge.sibling_bytes_per_second = Some(1e9 * rng.range(10, 1000) as f64);
+            edge.latency_ns = if rng.percent(70) { 0.0 } else { edge.latency_ns };
+        }
     }
     let name = format!("random {seed}");
     match Machine::new(&name, "A random machine for tests.", memories) {

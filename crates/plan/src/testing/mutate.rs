@@ -4,6 +4,7 @@
 //! Totals (transfer numbers, staging bytes, traffic) are made right again after each change, so that only what the
 //! plan does is wrong and not its bookkeeping.
 
+mod broadcasts;
 mod calls;
 mod reductions;
 mod slots;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 /// Does one kind of damage, or nothing where the plan offers no place for it; says what it did.
 type Damage = fn(&mut Plan, &mut Rng) -> Option<String>;
 
-const DAMAGES: [Damage; 32] = [
+const DAMAGES: [Damage; 38] = [
     transfers::drop_fetch,
     transfers::await_fetch_late,
     transfers::drop_store,
@@ -27,6 +28,12 @@ const DAMAGES: [Damage; 32] = [
     transfers::fetch_early,
     transfers::store_again,
     transfers::await_twice,
+    broadcasts::other_root,
+    broadcasts::other_block,
+    broadcasts::drop_one,
+    broadcasts::drop_all,
+    broadcasts::before_its_fetch,
+    broadcasts::behind_its_use,
     slots::wrong_place,
     slots::overlap,
     slots::misalign,

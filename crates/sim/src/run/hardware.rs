@@ -33,6 +33,8 @@ pub(super) struct EdgeHardware {
     /// Children of each parent.
     count: usize,
     wire: Wire,
+    /// For each child a link out of it and one into it, to siblings, where children reach each other.
+    ports: Vec<(LinkId, LinkId)>,
     /// The DMA engine of each child, where the edge has them.
     engines: Vec<DmaId>,
     pub(super) latency: Time,
@@ -96,6 +98,9 @@ impl Hardware {
                     Wire::Network((0..children).map(links).collect())
                 }
             };
+            let ports = edge.sibling_bytes_per_second.map(whole).map_or(Vec::new(), |rate| {
+                (0..children).map(|_| (sim.link(rate, Time::ZERO), sim.link(rate, Time::ZERO))).collect()
+            });
             let depth = edge.rules.in_flight_max.map(|depth| usize::try_from(depth).unwrap_or(usize::MAX));
             let engine = |depth| sim.dma(Dma { depth, issue: Time::ZERO });
             let engines = depth.map_or(Vec::new(), |depth| std::iter::repeat_n(depth, children).map(engine).collect());
@@ -103,6 +108,7 @@ impl Hardware {
                 edge,
                 count,
                 wire,
+                ports,
                 engines,
                 latency: Time::from_ns(edge.latency_ns),
                 touched_bytes: vec![0; children],
@@ -207,6 +213,20 @@ impl EdgeHardware {
                 let crossing_bytes = bytes as f64 * share;
                 Load { bytes: carried, crossing_bytes, time: Time::ZERO, stolen: Time::ZERO, here }
             }
+        }
+    }
+
+    /// Begins a transfer between two children of one parent.
+    pub(super) fn pass<E>(&mut self, sim: &mut Simulation<E>, (from, to): (usize, usize), bytes: u64, done: E) {
+        let ports = self.ports.get(from).zip(self.ports.get(to)).map(|(from, to)| [from.0, to.1]);
+        let transfer = match &ports {
+            Some(path) => Transfer { latency: self.latency, ..Transfer::new(path, bytes) },
+            // A plan of a machine whose children reach each other, run on one that does not say how fast.
+            None => Transfer { latency: self.latency, ..Transfer::new(&[], 0) },
+        };
+        match self.engines.get(to) {
+            Some(engine) => sim.issue(*engine, transfer, done),
+            None => sim.transfer(transfer, done),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The interpreter: executions of plans, and the children that take part in them.
 
 mod barrier;
+mod broadcast;
 mod execution;
 mod facts;
 mod steps;
@@ -12,6 +13,7 @@ use super::record::tick;
 use crate::network::LinkId;
 use crate::simulation::Simulation;
 use crate::time::Time;
+use broadcast::Messages;
 use execution::{Execution, Frame};
 use facts::Facts;
 use multigrain_plan::names::Names;
@@ -34,6 +36,10 @@ pub(super) enum Event {
     Signalled(u32),
     /// A signal of a barrier has reached a child.
     Came { execution: u32, child: u32, bit: u32 },
+    /// What a child waited for in a broadcast, a count of another, has reached it.
+    Told(u32),
+    /// The transfer of a child in a broadcast is complete.
+    Passed(u32),
     /// What a child waited for, the end of a phase, has reached it.
     PhaseBegun(u32),
     /// A transfer of a child is complete.
@@ -56,6 +62,7 @@ pub(super) struct Interpreter<'p> {
     /// By depth, how many workers are in or below one memory.
     each: Vec<usize>,
     facts: HashMap<usize, Rc<Facts>>,
+    messages: Messages,
     /// For each worker the buses to what its leaves touch.
     buses: Vec<Vec<LinkId>>,
     frames: Vec<Option<Frame<'p>>>,
@@ -83,6 +90,7 @@ impl<'p> Interpreter<'p> {
             names,
             each,
             facts: HashMap::new(),
+            messages: Messages::new(),
             frames: Vec::new(),
             free_frames: Vec::new(),
             executions: Vec::new(),
@@ -164,6 +172,8 @@ impl<'p> Interpreter<'p> {
                 self.steps(id);
             }
             Event::Came { execution, child, bit } => self.came(execution, child, bit),
+            Event::Told(id) => self.told(id),
+            Event::Passed(id) => self.passed(id),
             Event::PhaseBegun(id) => {
                 let frame = self.frames[id as usize].as_ref().expect("it waits");
                 let (execution, worker, since, edge) = (frame.execution, frame.worker, frame.since, frame.plan.level);

@@ -6,6 +6,7 @@ use super::operator::Operator;
 use super::register::Mark;
 use super::ring::Count;
 use super::{Collective, CollectiveError};
+use crate::abort::Abort;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use multigrain_schedule::Schedule;
 
@@ -44,13 +45,13 @@ impl Collective {
         rank: u32,
         data: &mut [T],
         operator: &O,
-        name: Name,
+        (name, abort): (Name, &Abort),
     ) -> Result<(), CollectiveError> {
         let own = &self.own[rank as usize].ring;
         for segment in data.chunks_mut(plan.segment_bytes as usize / size_of::<T>()) {
             // Relaxed, here and below: only the participant's own thread uses it.
             let round = own.rounds.load(Ordering::Relaxed);
-            self.eager_round(plan, rank, segment, operator, (round, name))?;
+            self.eager_round(plan, rank, segment, operator, (round, name), abort)?;
             own.rounds.store(round + 1, Ordering::Relaxed);
             if plan.takes && (round + 1).is_multiple_of(TOLD_EVERY) {
                 self.rings.tell_taken(rank, round + 1);
@@ -66,11 +67,12 @@ impl Collective {
         segment: &mut [T],
         operator: &impl Operator<T>,
         (round, name): (u64, Name),
+        abort: &Abort,
     ) -> Result<(), CollectiveError> {
         let copy = (round % u64::from(RING)) as u32;
         let place = &self.own[rank as usize].ring.used[copy as usize];
         if plan.reserves {
-            self.reserve(plan, rank, place, name)?;
+            self.reserve(plan, rank, place, name, abort)?;
         }
         if let Some(at) = plan.contribution {
             self.buffers[rank as usize].load_from(at.line(copy), segment);
@@ -78,7 +80,7 @@ impl Collective {
         for act in &plan.acts {
             match *act {
                 Act::Expect { from } => {
-                    self.reach(plan, rank, (Count::Offered, from, round + 1), name)?;
+                    self.reach(plan, rank, (Count::Offered, from, round + 1), name, abort)?;
                     if self.rings.mark(rank, from, round) != name.mark {
                         return Err(self.mismatch(plan, rank, name.bytes, from));
                     }
@@ -103,14 +105,14 @@ impl Collective {
 
     /// Waits until all who expected what was last offered in this place have taken it.
     #[inline]
-    fn reserve(&self, plan: &Plan, rank: u32, place: &Place, name: Name) -> Result<(), CollectiveError> {
+    fn reserve(&self, plan: &Plan, rank: u32, place: &Place, name: Name, abort: &Abort) -> Result<(), CollectiveError> {
         let used = place.rounds.load(Ordering::Relaxed);
         if used == 0 {
             return Ok(());
         }
         let before = self.plans.numbered(place.plan.load(Ordering::Relaxed), rank);
         for &reader in before.map_or(&[][..], |before| &before.readers) {
-            self.reach(plan, rank, (Count::Taken, reader, used), name)?;
+            self.reach(plan, rank, (Count::Taken, reader, used), name, abort)?;
         }
         Ok(())
     }
@@ -123,6 +125,7 @@ impl Collective {
         rank: u32,
         (count, other, least): (Count, u32, u64),
         name: Name,
+        abort: &Abort,
     ) -> Result<(), CollectiveError> {
         if self.rings.is_known(rank, count, other, least) {
             return Ok(());
@@ -130,9 +133,9 @@ impl Collective {
         let signal = self.rings.signal(count, other);
         let aborted = |_| CollectiveError::Aborted { rank, operation: plan.kind };
         let reached = |word| crate::signal::steps(word) >= least;
-        if !signal.spin_until(reached, self.spin, Some(&self.abort)).map_err(aborted)? {
+        if !signal.spin_until(reached, self.spin, Some(abort)).map_err(aborted)? {
             self.same_operation(plan, rank, name.bytes, other)?;
-            signal.sleep_until(reached, Some(&self.abort)).map_err(aborted)?;
+            signal.sleep_until(reached, Some(abort)).map_err(aborted)?;
         }
         self.rings.learn(rank, count, other);
         Ok(())

@@ -35,6 +35,7 @@ impl Collective {
         data: &mut [T],
         operator: &O,
         keep: bool,
+        abort: &Abort,
     ) -> Result<(), CollectiveError> {
         let bytes = size_of_val(data) as u64;
         let mark = mark(plan, bytes, T::NAME, operator.name());
@@ -44,13 +45,13 @@ impl Collective {
             // Nobody contributes anything: what is left of the schedule are its signals, and where it has none, those of
             // a barrier.
             let signals = if plan.eager { self.plans.barrier(rank).unwrap_or(plan) } else { plan };
-            return self.only_signals(signals, rank, name, &self.abort);
+            return self.only_signals(signals, rank, name, abort);
         }
         if plan.eager {
-            return self.execute_eager(plan, rank, data, operator, name);
+            return self.execute_eager(plan, rank, data, operator, (name, abort));
         }
         for segment in data.chunks_mut(plan.segment_bytes as usize / size_of::<T>()) {
-            self.execute_round(plan, rank, segment, operator, keep, name)?;
+            self.execute_round(plan, rank, segment, operator, keep, (name, abort))?;
         }
         Ok(())
     }
@@ -62,7 +63,7 @@ impl Collective {
         segment: &mut [T],
         operator: &impl Operator<T>,
         keep: bool,
-        name: Name,
+        (name, abort): (Name, &Abort),
     ) -> Result<(), CollectiveError> {
         let round = self.round(rank);
         let odd = round % 2 == 1;
@@ -72,7 +73,7 @@ impl Collective {
         }
         for act in &plan.acts {
             match *act {
-                Act::Signal { .. } | Act::Await { .. } => self.signals(act, plan, rank, odd, name, &self.abort)?,
+                Act::Signal { .. } | Act::Await { .. } => self.signals(act, plan, rank, odd, name, abort)?,
                 _ => self.moves(act, rank, segment, operator, odd.into()),
             }
         }

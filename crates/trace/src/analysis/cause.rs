@@ -3,7 +3,7 @@
 
 use super::stalls::StallTransfer;
 use super::timeline::{Moved, Timeline};
-use crate::record::{Flow, Idleness, Kind, NO_SUBJECT, Record};
+use crate::record::{Flow, Idleness, Kind, NO_SUBJECT, NO_TRANSFER, Record};
 use crate::units::{bytes, rate, time};
 
 /// What a stall came from.
@@ -92,6 +92,11 @@ pub(super) fn explain(
     let about = About { timeline, worker, from, to };
     match (record.kind, transfer) {
         (Kind::Wait, Some(transfer)) => about.transfer(transfer),
+        (Kind::Wait, None) if record.number == NO_TRANSFER => because(
+            Cause::Synchronous,
+            "a block that one child had fetched was broadcast among its siblings, each of which waits for it".into(),
+            "larger blocks, each used longer while it is there",
+        ),
         (Kind::Wait, None) => because(
             Cause::Unknown,
             "the trace does not have the transfer that was waited for".into(),

@@ -84,9 +84,9 @@ pub(super) fn join_phases(plan: &mut Plan, rng: &mut Rng) -> Option<String> {
     Some(format!("phases {first} to {last} joined, with calls {earlier} and {later} in them"))
 }
 
-/// Removes all waits of a child that reads what another child writes.
+/// Removes all waits of a child that reads what another child writes. Not where broadcasts might tell the same.
 pub(super) fn drop_waits(plan: &mut Plan, rng: &mut Rng) -> Option<String> {
-    if plan.balanced {
+    if plan.balanced || !steps_where(plan, |op| matches!(op, Op::Broadcast { .. })).is_empty() {
         return None;
     }
     let (earlier, later) = dependent(plan, rng, |a, b| a.0 != b.0)?;
@@ -112,9 +112,9 @@ pub(super) fn drop_signal(plan: &mut Plan, rng: &mut Rng) -> Option<String> {
 }
 
 /// Gives a signal before a store is awaited that another child fetches after the signal. Only between two children:
-/// with more, a third might pass on that the store is complete.
+/// with more, a third might pass on that the store is complete; and without broadcasts, which might tell it too.
 pub(super) fn signal_early(plan: &mut Plan, rng: &mut Rng) -> Option<String> {
-    if plan.children.len() != 2 {
+    if plan.children.len() != 2 || !steps_where(plan, |op| matches!(op, Op::Broadcast { .. })).is_empty() {
         return None;
     }
     let mut signals = steps_where(plan, |op| matches!(op, Op::Signal));
@@ -159,9 +159,9 @@ pub(super) fn drop_barrier(plan: &mut Plan, rng: &mut Rng) -> Option<String> {
 }
 
 /// Removes a barrier from the steps of all children, where it alone lies between a call and one on another child that
-/// reads its output. Only where nobody waits for signals, which might tell the same.
+/// reads its output. Only where nobody waits for signals or broadcasts, which might tell the same.
 pub(super) fn drop_barriers(plan: &mut Plan, rng: &mut Rng) -> Option<String> {
-    if !steps_where(plan, |op| matches!(op, Op::Wait { .. })).is_empty() {
+    if !steps_where(plan, |op| matches!(op, Op::Wait { .. } | Op::Broadcast { .. })).is_empty() {
         return None;
     }
     let frozen = plan.clone();

@@ -6,7 +6,7 @@ use crate::plan::{Op, Plan, Traffic};
 /// Numbers transfers as they are issued, and counts staging memory and traffic again.
 pub(super) fn tidy(plan: &mut Plan) {
     let mut traffic = Traffic::default();
-    for child in &mut plan.children {
+    for (own, child) in plan.children.iter_mut().enumerate() {
         let mut numbers = Vec::new();
         for op in &mut child.ops {
             if let Op::Fetch { transfer, slot } | Op::Store { transfer, slot } = op {
@@ -14,6 +14,11 @@ pub(super) fn tidy(plan: &mut Plan) {
                 numbers.push(std::mem::replace(transfer, number));
                 let bytes = child.slots[*slot as usize].bytes;
                 if let Op::Fetch { .. } = op { traffic.bytes_down += bytes } else { traffic.bytes_up += bytes }
+            }
+            if let Op::Broadcast { root, slot } = *op
+                && root as usize != own
+            {
+                traffic.bytes_across += child.slots[slot as usize].bytes;
             }
         }
         for op in &mut child.ops {
@@ -32,9 +37,10 @@ pub(super) fn tidy(plan: &mut Plan) {
 }
 
 pub(super) fn traffic(plan: &mut Plan, rng: &mut Rng) -> Option<String> {
-    let total = match rng.below(3) {
+    let total = match rng.below(4) {
         0 => &mut plan.traffic.bytes_down,
         1 => &mut plan.traffic.bytes_up,
+        2 => &mut plan.traffic.bytes_across,
         _ => &mut plan.traffic.transfers,
     };
     *total += 1;

@@ -86,6 +86,7 @@ pub(super) fn await_twice(plan: &mut Plan, rng: &mut Rng) -> Option<String> {
 fn changes(plan: &Plan, child: usize, op: &Op, slot: u32) -> bool {
     match op {
         Op::Fetch { slot: other, .. } => share_bytes(plan, child, slot, *other),
+        Op::Broadcast { root, slot: other } => *root as usize != child && share_bytes(plan, child, slot, *other),
         Op::Run { .. } => slots_of(plan, child, op)
             .into_iter()
             .any(|(other, access)| access.writes() && share_bytes(plan, child, slot, other)),

@@ -1,6 +1,7 @@
 //! Executions of plans: forks, batches that children claim, joins.
 
 use super::barrier::Meeting;
+use super::broadcast::Exchange;
 use super::facts::Facts;
 use super::{Event, Interpreter, tick};
 use crate::time::Time;
@@ -25,6 +26,8 @@ pub(super) struct Execution<'p> {
     pub(super) waiting: Vec<(u32, u32, u32)>,
     /// Where its children meet, if the plan has barriers.
     pub(super) meeting: Option<Meeting>,
+    /// What they know of each other in broadcasts, if the plan has any.
+    pub(super) exchange: Option<Exchange>,
     /// The phase whose batches are claimed.
     pub(super) phase: usize,
     /// For each child, batches of it that nobody has claimed, from front to back.
@@ -107,6 +110,7 @@ impl<'p> Interpreter<'p> {
             signals: vec![0; children],
             waiting: Vec::new(),
             meeting: None,
+            exchange: None,
             phase: 0,
             queue: Vec::new(),
             unfinished: 0,
@@ -148,10 +152,10 @@ impl<'p> Interpreter<'p> {
             None => {
                 let first = frame_of(0, worker);
                 let others: Vec<u32> = (1..children).map(|child| frame_of(child, worker + child * each)).collect();
-                if let Some(barrier) = &facts.barrier {
-                    let frames = std::iter::once(first).chain(others.iter().copied()).collect();
-                    self.execution(execution).meeting = Some(Meeting::new(barrier.clone(), frames));
-                }
+                let frames: Vec<u32> = std::iter::once(first).chain(others.iter().copied()).collect();
+                let at = self.execution(execution);
+                at.exchange = facts.broadcasts.then(|| Exchange::new(frames.clone()));
+                at.meeting = facts.barrier.as_ref().map(|barrier| Meeting::new(barrier.clone(), frames));
                 let latency = self.hardware.above(plan.level + 1).latency;
                 for frame in others {
                     self.sim.after(latency, Event::Begin(frame));

@@ -22,6 +22,8 @@ pub(super) struct Facts {
     pub(super) divided: Vec<bool>,
     /// What its children do at a barrier, if it has any.
     pub(super) barrier: Option<Rc<Schedules>>,
+    /// Whether it has broadcasts.
+    pub(super) broadcasts: bool,
 }
 
 impl Facts {
@@ -46,7 +48,9 @@ impl Facts {
         };
         let meets = plan.children.iter().any(|child| child.ops.contains(&Op::Barrier));
         let barrier = if meets { schedules_of(children) } else { None };
-        Facts { costs: plan.classes.iter().map(cost).collect(), phases, only, divided, barrier }
+        let mut ops = plan.children.iter().flat_map(|child| &child.ops);
+        let broadcasts = ops.any(|op| matches!(op, Op::Broadcast { .. }));
+        Facts { costs: plan.classes.iter().map(cost).collect(), phases, only, divided, barrier, broadcasts }
     }
 }
 

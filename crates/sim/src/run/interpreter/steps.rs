@@ -57,6 +57,7 @@ impl Interpreter<'_> {
                 self.come(id);
                 self.barrier(id)
             }
+            Op::Broadcast { root, slot } => self.broadcast(id, root, slot),
             Op::Wait { child, signals } => {
                 let execution = frame.execution;
                 frame.since = now;

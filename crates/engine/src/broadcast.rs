@@ -1,0 +1,50 @@
+//! What all children read of their parent, read by one of them and handed to the others: the team's collective broadcast, by
+//! the algorithm that its table chooses for so many children and bytes.
+//!
+//! The bytes go through the buffers of the group, in rounds. So nobody touches a local store but its own worker, and a root
+//! that has returned may change its slot.
+
+use crate::child::{ChildState, Ended, Interpreter};
+use crate::error::EngineError;
+use crate::memory::Staging;
+use multigrain_team::collective::CollectiveError;
+use multigrain_trace::{BARRIER_SIGNAL, Idleness, Kind, NO_TRANSFER};
+
+impl Interpreter<'_, '_> {
+    /// A child takes part in a broadcast with a slot of its own.
+    pub(crate) fn broadcast(&self, state: &mut ChildState<'_>, root: usize, index: u32) -> Result<(), Ended> {
+        let (plan, level) = (state.plan, state.plan.level);
+        let slot = state.steps.slots[index as usize];
+        let staging = &self.memories.levels[level + 1].instances[state.instance];
+        let meeting = self.meetings.of(level, state.instance / plan.children.len());
+        let (Some(meeting), Staging::Local(store)) = (meeting, staging) else {
+            return Err(self.fail(EngineError::NoBarrier { level }));
+        };
+        let is_root = root == state.child;
+        if is_root {
+            self.record_signal(state, BARRIER_SIGNAL);
+        }
+        let since = self.recorder(state.worker).start();
+        // SAFETY: this worker executes this child, so it alone uses the store; copies are made at once, so none is under way,
+        // and no leaf runs.
+        let bytes = unsafe { (*store.get()).exchange(slot.offset_bytes, slot.bytes, is_root) };
+        let bytes = bytes.map_err(|e| self.store_fault(plan, &slot, e))?;
+        let met = meeting.broadcast((state.child, root), state.broadcasts, since, bytes, self.abort);
+        state.broadcasts += 1;
+        let came = met.map_err(|source| match source {
+            CollectiveError::Aborted { .. } => Ended,
+            source => self.fail(EngineError::Barrier { level, source }),
+        })?;
+        let each = self.memories.levels[level + 1].workers_each;
+        let other = (state.worker - state.child * each + root * each) as u32;
+        let recorder = self.recorder(state.worker);
+        let (edge, end) = (level as u16, recorder.start());
+        // First for the root to come, then for the bytes.
+        let came = came.min(end);
+        if came > since {
+            recorder.interval(Kind::Idle, since, came, edge, other, BARRIER_SIGNAL, Idleness::Signal as u8);
+        }
+        recorder.interval(Kind::Wait, came, end, edge, other, NO_TRANSFER, 0);
+        Ok(())
+    }
+}
