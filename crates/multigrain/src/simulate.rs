@@ -11,6 +11,10 @@ use multigrain_sim::run::{RunError, RunOptions};
 use multigrain_team::Abort;
 use multigrain_trace::{Breakdown, Mode, Spill, Trace};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// So long a job is run before its leaves are measured.
+const WARM: Duration = Duration::from_millis(700);
 
 /// What can be chosen for one simulation.
 #[derive(Default)]
@@ -97,17 +101,21 @@ impl Runtime {
     /// As [`Runtime::prepare`] and [`crate::Prepared::run`].
     pub fn measure_leaves(&self, job: &Job, times: usize) -> Result<Vec<calibrate::Sample>, Error> {
         let mut prepared = self.prepare(job)?;
-        let mut samples = Vec::new();
-        // The first runs find caches, pages and clocks as they happen to be.
+        let mut runs = Vec::new();
+        // The first runs find caches, pages and clocks as they happen to be, and a processor that was idle is faster for some
+        // tenths of a second than it can be for long.
+        let begun = Instant::now();
         prepared.run(Settings::default())?;
-        prepared.run(Settings::default())?;
+        while begun.elapsed() < WARM {
+            prepared.run(Settings::default())?;
+        }
         for _ in 0..times {
             let report = prepared.run(Settings { full_trace: true, ..Settings::default() })?;
             if let Some(trace) = &report.trace {
-                samples.extend(calibrate::samples(&prepared.planned().plan, trace));
+                runs.push(calibrate::samples(&prepared.planned().plan, trace));
             }
         }
-        Ok(samples)
+        Ok(calibrate::typical(runs))
     }
 }
 

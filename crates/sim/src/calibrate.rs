@@ -51,8 +51,20 @@ pub fn samples(plan: &Plan, trace: &Trace) -> Vec<Sample> {
     times.into_iter().map(sample).collect()
 }
 
+/// Of the leaves of several runs of one plan, those of the run in the middle, for each shape: a run from which the computer took
+/// its processors says nothing of the leaf.
+pub fn typical(runs: Vec<Vec<Sample>>) -> Vec<Sample> {
+    let shapes = runs.iter().map(Vec::len).min().unwrap_or(0);
+    let of_shape = |shape: usize| {
+        let mut samples: Vec<&Sample> = runs.iter().map(|run| &run[shape]).collect();
+        samples.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+        samples[samples.len() / 2].clone()
+    };
+    (0..shapes).map(of_shape).collect()
+}
+
 /// A call that took so many times the median was interrupted.
-const INTERRUPTED: u64 = 4;
+const INTERRUPTED: u64 = 2;
 
 /// The mean of times, and of how many: not the median, since a run takes the sum of its calls, of which some are slower (caches
 /// and memory are shared) and none much faster.
@@ -203,8 +215,15 @@ mod tests {
     }
 
     #[test]
+    fn a_disturbed_run_does_not_count() {
+        let run = |factor: f64| vec![sample(1e6, 0.0, 1e-3 * factor), sample(2e6, 0.0, 2e-3 * factor)];
+        assert_eq!(typical(vec![run(1.01), run(9.0), run(0.99)]), run(1.01));
+        assert!(typical(Vec::new()).is_empty());
+    }
+
+    #[test]
     fn interrupted_calls_are_left_out() {
-        assert_eq!(mean(&mut [10, 30, 20, 90, 10_000]), (37, 4));
+        assert_eq!(mean(&mut [10, 30, 20, 60, 10_000]), (30, 4));
         assert_eq!(mean(&mut [7]), (7, 1));
         assert_eq!(mean(&mut [0, 0, 0, 5]), (0, 3));
     }

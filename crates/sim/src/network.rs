@@ -122,11 +122,19 @@ impl Class {
         match self.flows.peek() {
             Some(Reverse(flow)) => {
                 let left_ps = (flow.end_bytes.value() - self.moved_bytes) / self.rate;
-                (self.since + Time::from_ps((left_ps - SLACK_PS).max(0.0).ceil() as u64), flow.sequence)
+                (self.since + Time::from_ps(rounded_up(left_ps - SLACK_PS)), flow.sequence)
             }
             None => (Time::from_ps(u64::MAX), u64::MAX),
         }
     }
+}
+
+/// The least whole number that is not below a number and not below 0. A processor of which nothing is known rounds up by a
+/// call, and cuts off by an instruction.
+#[inline]
+fn rounded_up(x: f64) -> u64 {
+    let below = x as u64;
+    below.saturating_add(u64::from((below as f64) < x))
 }
 
 /// What [`Network::settle`] works on, kept for the next time.
@@ -490,5 +498,18 @@ impl Network {
         class.pass(now);
         class.rate = rate;
         ends.push((class.end(), id));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rounded_up;
+
+    #[test]
+    fn numbers_are_rounded_up() {
+        for x in [-1.0, -0.0, 0.0, 0.25, 1.0, 1.000_001, 7.5, 1e9 + 0.5, 9_007_199_254_740_993.0, 1e19, 1e30, f64::MAX]
+        {
+            assert_eq!(rounded_up(x), x.max(0.0).ceil() as u64, "{x}");
+        }
     }
 }
