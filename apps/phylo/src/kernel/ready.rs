@@ -8,8 +8,8 @@
 use super::{Batch, Constants};
 use std::cell::RefCell;
 
-/// Lengths of which matrices and tables are kept: as many as lie in a second-level cache (1.8 MB of proteins). Batches of
-/// more branches go through the whole tree; what they need is made anew.
+/// Lengths of which matrices and tables are kept: some 2 MB of proteins, of which those used lately lie in a second-level
+/// cache. Batches of more branches go through the whole tree; what they need is made anew.
 const KEPT: usize = 64;
 
 thread_local! {
