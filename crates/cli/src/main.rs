@@ -1,4 +1,4 @@
-//! The `multigrain` command: machine, run, plan, phylo, sim, trace, bench.
+//! The `multigrain` command: machine, run, plan, phylo, sim, trace, bench, and programs beside it by their names.
 //!
 //! In come arguments, files and signals; out go text or one JSON object on standard output, one line on standard error
 //! when something goes wrong, and an exit status: 0 done, 1 the run failed, 2 the request is wrong. This room only
@@ -7,6 +7,7 @@
 mod apps;
 mod args;
 mod bench;
+mod external;
 mod failure;
 mod interrupt;
 mod json;
@@ -23,14 +24,20 @@ mod table;
 mod trace;
 
 use args::{Cli, Command};
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use failure::Failure;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     failure::install_panic_hook();
+    // Before anything that the program which takes over would inherit.
+    let arguments: Vec<_> = std::env::args_os().collect();
+    if let Err(failure) = external::take_over(&Cli::command(), arguments.get(1..).unwrap_or_default()) {
+        return failure.report();
+    }
     interrupt::ignore_file_size_signal();
-    let cli = match Cli::try_parse() {
+    let parsed = external::with_programs(Cli::command()).try_get_matches_from(arguments);
+    let cli = match parsed.and_then(|found| Cli::from_arg_matches(&found)) {
         Ok(cli) => cli,
         Err(usage) => return failure::usage(&usage),
     };
