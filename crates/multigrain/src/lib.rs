@@ -82,6 +82,12 @@ pub use planning::Planned;
 pub use runtime::{MachineChoice, Options, Prepared, Runtime, Settings};
 pub use simulate::{Simulated, Simulation, fit_leaf_rates};
 
+/// Independent jobs on the workers of a team: [`jobs::Team::jobs`].
+pub mod jobs {
+    pub use multigrain_team::jobs::*;
+    pub use multigrain_team::{SpinLimit, Team, TeamOptions, WorkerPanic};
+}
+
 /// The rooms below, for those who need more than the facade.
 pub mod rooms {
     pub use multigrain_engine as engine;

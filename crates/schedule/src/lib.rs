@@ -1,7 +1,7 @@
 //! What is decided about parallel work, without a thread or a clock: collective operations and scheduling policies.
 //!
 //! [`policy`] holds state machines that turn arrivals and departures of tasks into decisions: which task, on how many
-//! workers, and why. The rest are collective operations as data: barrier, broadcast, reduce and allreduce. In comes a
+//! workers, and why. [`jobs`] is the one that hands out independent jobs: how many at once, to whom. The rest are collective operations as data: barrier, broadcast, reduce and allreduce. In comes a
 //! [`Request`]: operation, algorithm, group with its [`Topology`], root, bytes. Out comes, for each participant, a
 //! [`Schedule`]: a list of [`Step`]s (signal, await, put, get, flush, combine, release; reserve, offer, expect, taken) that whoever moves the bytes
 //! executes literally, be it threads in shared memory or a simulator in virtual time. [`check`] proves such lists, for
@@ -35,6 +35,7 @@ pub mod choice;
 pub mod contributions;
 mod error;
 mod exchange;
+pub mod jobs;
 mod operation;
 mod order;
 pub mod policy;

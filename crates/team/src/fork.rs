@@ -4,7 +4,7 @@
 
 use std::any::Any;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use thiserror::Error;
 
@@ -78,22 +78,49 @@ pub(crate) unsafe fn fork<F: Fn(usize) + Sync>(
     job: &F,
 ) -> Result<(), WorkerPanic> {
     let panic = Mutex::new(None);
+    // SAFETY: the caller leads all of the members. Job, panic and groups are borrowed for the length of this call, and
+    // `run` returns only when no part of the fork uses them any more.
+    unsafe { run(crew, post(&members, job, &panic)) };
+    first_panic(panic)
+}
+
+/// As [`fork`], but the calling thread, the first of `workers`, does `own` instead of the job, which no other thread ever
+/// sees. A panic of `own` goes on when the others are done.
+///
+/// # Safety
+/// As [`fork`].
+pub(crate) unsafe fn fork_beside<F: Fn(usize) + Sync, R>(
+    crew: Crew<'_>,
+    workers: Range<usize>,
+    job: &F,
+    own: impl FnOnce() -> R,
+) -> (R, Result<(), WorkerPanic>) {
+    let panic = Mutex::new(None);
+    // SAFETY: as in `fork`.
+    match unsafe { beside(crew, post(&Members::Each(workers), job, &panic), own) } {
+        Ok(result) => (result, first_panic(panic)),
+        Err(payload) => resume_unwind(payload),
+    }
+}
+
+/// The post of a whole fork.
+fn post<F: Fn(usize) + Sync>(members: &Members<'_>, job: &F, panic: &Mutex<Option<WorkerPanic>>) -> Post {
     let (base, groups, end) = match members {
-        Members::Each(ref workers) => (workers.start, std::ptr::null(), workers.len()),
+        Members::Each(workers) => (workers.start, std::ptr::null(), workers.len()),
         Members::Groups(groups) => (0, groups.as_ptr(), groups.len()),
     };
-    let post = Post {
+    Post {
         call: Some(call::<F>),
         job: std::ptr::from_ref(job).cast(),
-        panic: &raw const panic,
+        panic: std::ptr::from_ref(panic),
         groups,
         base: base as u32,
         first: 0,
         end: end as u32,
-    };
-    // SAFETY: the caller leads all of the members. Job, panic and groups are borrowed for the length of this call, and
-    // `run` returns only when no part of the fork uses them any more.
-    unsafe { run(crew, post) };
+    }
+}
+
+fn first_panic(panic: Mutex<Option<WorkerPanic>>) -> Result<(), WorkerPanic> {
     panic.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).map_or(Ok(()), Err)
 }
 
@@ -141,25 +168,37 @@ pub(crate) unsafe fn serve(crew: Crew<'_>, worker: usize) {
 /// # Safety
 /// The calling thread leads every worker of the part, is its first, and the post's pointers are valid.
 unsafe fn run(crew: Crew<'_>, post: Post) {
+    // SAFETY: by the caller; that the pointers are valid is what the call asks for as well.
+    let outcome = unsafe {
+        beside(crew, post, || {
+            if let Some(call) = post.call {
+                call(post.job, (post.base + post.first) as usize);
+            }
+        })
+    };
+    if let Err(payload) = outcome {
+        // SAFETY: as above.
+        report(unsafe { &*post.panic }, members(&post).start, payload);
+    }
+}
+
+/// Hands out the upper halves of a part of a fork, does `own` as the first position, waits for the others.
+///
+/// # Safety
+/// As [`run`].
+unsafe fn beside<R>(crew: Crew<'_>, post: Post, own: impl FnOnce() -> R) -> std::thread::Result<R> {
     for part in upper_halves(post) {
         // SAFETY: the part's workers are led by this thread, which posts to each once and waits below.
         unsafe { crew.mailboxes[members(&part).start].post(part) };
     }
     let led = members(&post);
-    let place = Place { team: crew.team, worker: led.start, lead_end: led.end };
-    if let Some(call) = post.call {
-        let placed = Placed::new(place);
-        // SAFETY: the pointers are valid by the caller.
-        let outcome = catch_unwind(AssertUnwindSafe(|| unsafe { call(post.job, (post.base + post.first) as usize) }));
-        drop(placed);
-        if let Err(payload) = outcome {
-            // SAFETY: as above.
-            report(unsafe { &*post.panic }, led.start, payload);
-        }
-    }
+    let placed = Placed::new(Place { team: crew.team, worker: led.start, lead_end: led.end });
+    let outcome = catch_unwind(AssertUnwindSafe(own));
+    drop(placed);
     for part in upper_halves(post) {
         crew.mailboxes[members(&part).start].await_done(crew.spin);
     }
+    outcome
 }
 
 /// The parts that a worker hands out, the largest first.

@@ -4,6 +4,7 @@
 //! completion, or the panic of the first worker that failed. A [`Team`] owns the threads, [`Progress`] lets one worker
 //! wait for another's steps, [`collective::Collective`] executes barriers, broadcasts and reductions, [`ChainQueue`]
 //! balances load in one address space, [`Abort`] ends every wait of a run.
+//! [`jobs`] hands out independent jobs to all workers and takes in their results.
 //! [`strands`] executes programs of more than one grain under a scheduling policy.
 //! Waiting is always the same protocol, spin and then park, described and model-checked in `SLEEP.md` beside this
 //! crate. This crate never decides what to compute or who computes it, never yields in a loop, and allocates nothing on
@@ -25,6 +26,8 @@ mod bind;
 mod chains;
 pub mod collective;
 mod fork;
+#[cfg_attr(loom, allow(dead_code))]
+pub mod jobs;
 mod mailbox;
 mod pad;
 mod place;

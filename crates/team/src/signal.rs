@@ -54,6 +54,25 @@ impl Signal {
         before / ONE_STEP + 1
     }
 
+    /// As [`Signal::advance`], but of those that sleep only the one that fell asleep last is woken: for waiters of whom
+    /// any can do what the step makes possible.
+    #[inline]
+    pub(crate) fn advance_for_one(&self) {
+        let before = self.word.fetch_add(ONE_STEP, Ordering::Release);
+        if before & SLEEPY != 0 {
+            self.wake_one();
+        }
+    }
+
+    /// Wakes one more of those that sleep, if any does, without a step.
+    #[inline]
+    pub(crate) fn pass_on(&self) {
+        // Relaxed: whoever announces itself after this look has looked at the word after all that the caller saw.
+        if self.word.load(Ordering::Relaxed) & SLEEPY != 0 {
+            self.wake_one();
+        }
+    }
+
     /// Returns when the count has reached `target`, or when `abort` is raised before.
     #[inline]
     pub(crate) fn wait(&self, target: u64, spin: SpinLimit, abort: Option<&Abort>) -> Result<(), Aborted> {
@@ -220,6 +239,21 @@ impl Signal {
     /// Takes the calling thread off the sleepers. Leaves the bit: at worst one step finds an empty list.
     fn retract(&self, me: &Thread) {
         lock(&self.sleepers).retain(|sleeper| sleeper.id() != me.id());
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wake_one(&self) {
+        let mut sleepers = lock(&self.sleepers);
+        let woken = sleepers.pop();
+        if sleepers.is_empty() {
+            // As in `wake_all`.
+            self.word.fetch_and(!SLEEPY, Ordering::Relaxed);
+        }
+        drop(sleepers);
+        if let Some(woken) = woken {
+            woken.unpark();
+        }
     }
 
     #[cold]

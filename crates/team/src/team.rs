@@ -192,6 +192,23 @@ impl Team {
         unsafe { fork::fork(crew, members, job) }
     }
 
+    /// The workers that the calling thread leads; all, if it is not in the team.
+    pub(crate) fn led(&self) -> Range<usize> {
+        let place = place::current();
+        if place.team == self.shared.crew().team { place.worker..place.lead_end } else { 0..self.workers() }
+    }
+
+    /// Calls `job(worker)` once on each worker that the calling thread leads but its own, which does `own` meanwhile;
+    /// returns what that gave, and the first panic of the others, when all are done.
+    pub(crate) fn fork_beside<F: Fn(usize) + Sync, R>(
+        &self,
+        job: &F,
+        own: impl FnOnce() -> R,
+    ) -> (R, Result<(), WorkerPanic>) {
+        // SAFETY: `run` has made this thread one of the team, if it was not: it leads these workers and is the first.
+        self.run(|| unsafe { fork::fork_beside(self.shared.crew(), self.led(), job, own) })
+    }
+
     fn place(&self, led: Range<usize>) -> Place {
         Place { team: self.shared.crew().team, worker: led.start, lead_end: led.end }
     }
