@@ -8,7 +8,7 @@ use crate::kernel::weights::{SIZE_MAX, Weights};
 use crate::picture::{self, Picture, SAMPLES_MAX};
 use crate::task::Conv2d;
 use multigrain::app::{AppJob, Application, input, output};
-use multigrain::prelude::{ElementType, Error, Job, Outcome, Program, Region, Role, Runtime, Source};
+use multigrain::prelude::{ElementType, Error, Job, Outcome, Program, Region, Role, Runtime, Scalars, Source};
 use multigrain::rooms::store::npy;
 use multigrain::whole;
 use multigrain_simd::Isa;
@@ -71,7 +71,7 @@ impl Application for Args {
             let name = |name: &str| if image.planes.len() == 1 { name.to_owned() } else { format!("{name} {i}") };
             let from = program.array::<f32, 2>(&name("in"), [m, n], Role::Input)?;
             let to = program.array::<f32, 2>(&name("out"), [m, n], Role::Output)?;
-            program.call(task, (from.all(), taps.all(), to.all()), Conv2d::whole())?;
+            program.call(task, (from.all(), taps.all(), to.all()), Scalars::new())?;
             planes.push(Plane { input: from.index(), output: to.index() });
         }
         let mut job = Job::new("conv2d", program).with_source(taps.index(), Source::Bytes(bytes(&weights.values)));

@@ -1,13 +1,9 @@
-//! The task: a block of the output from the block of the input that is larger by the halo.
-//!
-//! The scalars of a call are (top, left): the rows and columns of halo that are really there before the first output.
-//! With the extent of the input block they tell where the halo is cut off, which is where the array ends; see
-//! [`crate::kernel`]. A call of the whole array has (0, 0).
+//! The task: a block of the output from the block of the input that is larger by the halo, cut off where the array ends;
+//! see [`crate::kernel`].
 
 use crate::kernel::{self, Source, Taps, Target};
-use multigrain::prelude::{
-    CallShape, LeafContext, Read, Region, Scalars, SubCall, Task, Tunable, Tunables, View, ViewMut, Work, Write, blocks,
-};
+use multigrain::prelude::notation::around_half;
+use multigrain::prelude::{CallShape, LeafContext, Notation, Read, Task, View, ViewMut, Work, Write};
 use multigrain_simd::Isa;
 
 /// out = correlation of `in` with weights of odd extents, taps beyond the array skipped.
@@ -20,24 +16,6 @@ impl Conv2d {
     pub fn new(isa: Isa) -> Conv2d {
         Conv2d { isa: if isa.is_supported() { isa } else { Isa::Scalar } }
     }
-
-    /// The scalars for a call on whole arrays.
-    pub fn whole() -> Scalars {
-        halo(0, 0)
-    }
-}
-
-fn halo(top: u64, left: u64) -> Scalars {
-    Scalars::new().with_u64(top).with_u64(left)
-}
-
-/// Input that `len` outputs from `start` on need along one axis, in an input block of `extent` with `before` elements
-/// of halo before output 0: its start and length, and the halo before the first of these outputs.
-fn needed(start: u64, len: u64, before: u64, extent: u64, half: u64) -> (u64, u64, u64) {
-    let center = before + start;
-    let first = center.saturating_sub(half);
-    let end = (center + len + half).min(extent);
-    (first, end - first, center - first)
 }
 
 impl Task for Conv2d {
@@ -47,33 +25,9 @@ impl Task for Conv2d {
         "conv2d"
     }
 
-    fn param_names(&self) -> &'static [&'static str] {
-        &["in", "weights", "out"]
-    }
-
-    fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
-        let out = call.shapes[2].dims();
-        vec![Tunable { name: "m", extent: out[0], multiple: 1 }, Tunable { name: "n", extent: out[1], multiple: 1 }]
-    }
-
-    fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
-        let (input, weights, out) = (call.shapes[0].dims(), call.shapes[1].dims(), call.shapes[2].dims());
-        let (top, left) = (call.scalars.u64(0), call.scalars.u64(1));
-        let taps = Region::new(&[0, 0], weights);
-        let mut calls = Vec::new();
-        for (i, rows) in blocks(out[0], tunables.get("m", out[0])) {
-            let (row, height, top) = needed(i, rows, top, input[0], weights[0] / 2);
-            for (j, columns) in blocks(out[1], tunables.get("n", out[1])) {
-                let (column, width, left) = needed(j, columns, left, input[1], weights[1] / 2);
-                let args = [
-                    (0, Region::new(&[row, column], &[height, width])),
-                    (1, taps),
-                    (2, Region::new(&[i, j], &[rows, columns])),
-                ];
-                calls.push(SubCall::itself(args, &halo(top, left)));
-            }
-        }
-        calls
+    fn notation(&self) -> Option<Notation> {
+        let input = [around_half("m", "weights", 0), around_half("n", "weights", 1)];
+        Some(Notation::axes(["m", "n"]).param("in", input).param("weights", [":", ":"]).param("out", ["m", "n"]))
     }
 
     fn leaf(
@@ -81,7 +35,7 @@ impl Task for Conv2d {
         (input, weights, mut out): (View<'_, f32, 2>, View<'_, f32, 2>, ViewMut<'_, f32, 2>),
         context: &mut LeafContext<'_>,
     ) {
-        let (top, left) = (context.scalars.u64(0) as usize, context.scalars.u64(1) as usize);
+        let (top, left) = (context.before(0), context.before(1));
         let [kh, kw] = weights.shape();
         let [rows, cols] = out.shape();
         // What the kernel relies on; a program that breaks it would read beyond its blocks.

@@ -43,7 +43,7 @@ fn blocks_of_blocks_equal_the_whole() {
         let input = program.array::<f32, 2>("in", [m, n], Role::Input).unwrap();
         let weights = program.array::<f32, 2>("weights", [kh, kw], Role::Input).unwrap();
         let out = program.array::<f32, 2>("out", [m, n], Role::Output).unwrap();
-        program.call(task, (input.all(), weights.all(), out.all()), Conv2d::whole()).unwrap();
+        program.call(task, (input.all(), weights.all(), out.all()), Scalars::new()).unwrap();
         let job = Job::new("conv2d", program).with_source(0, Source::Generated { seed });
         let job = job.with_source(1, Source::Generated { seed: seed + 1 });
         let [whole, split] = testing::whole_and_split(&job, 1 + seed as usize % 4, seed).unwrap();

@@ -339,7 +339,7 @@ impl Interpreter<'_, '_> {
                     // SAFETY: this is the worker; the scratch memory is let go of before the next call.
                     _ => unsafe { self.memories.scratch(state.worker, *scratch_bytes) },
                 };
-                let mut context = LeafContext { scalars: &call.scalars, scratch };
+                let mut context = LeafContext::new(&call.scalars, scratch);
                 let t = self.recorder(state.worker).start();
                 // SAFETY: the plan gives each argument's block in memory; `check` proves that written blocks are used
                 // by this call alone; ranks and types were checked when the call was made.

@@ -226,7 +226,7 @@ fn split(task: &Arc<dyn DynTask>, views: &[RawView], scalars: &Scalars, depth: u
         let scratch = unsafe { std::slice::from_raw_parts_mut(base.add(skip), 16 * scratch.len() - skip) };
         // SAFETY: blocks lie in arrays that `run_split` owns, by its checks and those in this function; one call runs at
         // a time, and a program or a split that is right passes no overlapping blocks of which one is written.
-        unsafe { task.leaf(views, &mut LeafContext { scalars, scratch }) };
+        unsafe { task.leaf(views, &mut LeafContext::new(scalars, scratch)) };
         return;
     }
     let stages = task.stages(&call);

@@ -157,7 +157,7 @@ fn execute(plan: &Plan, arrays: &[RawView], scratch: &mut Vec<[u64; 8]>) {
                 let skip = first.align_offset(64);
                 // SAFETY: there are 64 bytes more than needed, and `scratch` is not used otherwise meanwhile.
                 let scratch = unsafe { std::slice::from_raw_parts_mut(first.add(skip), *scratch_bytes as usize) };
-                let mut context = LeafContext { scalars: &call.scalars, scratch };
+                let mut context = LeafContext::new(&call.scalars, scratch);
                 // SAFETY: the plan has been checked, so the blocks lie in their arrays, have the parameters' types,
                 // and none that is written overlaps another; this is the only thread.
                 unsafe { plan.tasks[call.task as usize].leaf(&blocks, &mut context) };

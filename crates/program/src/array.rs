@@ -176,6 +176,16 @@ pub enum ProgramError {
         /// The array.
         array: String,
     },
+    /// Arguments that do not belong together, by the notation of the task.
+    #[error("call {call} of {task}: {why}")]
+    Shapes {
+        /// Number of the call.
+        call: usize,
+        /// Task called.
+        task: &'static str,
+        /// Which arguments, and what is wrong with them.
+        why: String,
+    },
     /// Two arguments share elements and one is written.
     #[error(
         "call {call} of {task}: {first} and {second} overlap in array {array} and one of them is written; \
@@ -306,7 +316,10 @@ impl Program {
                 }
             }
         }
-        Ok(())
+        match task.refuses(&call.shape()) {
+            Some(why) => Err(ProgramError::Shapes { call: number, task: name, why }),
+            None => Ok(()),
+        }
     }
 
     /// The declared arrays.

@@ -114,6 +114,7 @@
 
 mod array;
 mod element;
+pub mod notation;
 mod params;
 mod reduce;
 mod region;
@@ -124,6 +125,7 @@ mod view;
 
 pub use array::{Arg, Args, Array, ArrayDecl, Block, Call, Program, ProgramError, Role, TaskHandle};
 pub use element::{Complex32, Element, ElementType};
+pub use notation::{Index, Notation};
 pub use params::{Access, Param, ParamKind, ParamList, Read, Reduce, Update, Write};
 pub use reduce::{Max, Merge, Min, Operator, Parts, ReduceMut, Reduction, Sum};
 pub use region::{RANK_MAX, Region, Shape};

@@ -65,7 +65,7 @@ impl Program {
             let scratch = unsafe { std::slice::from_raw_parts_mut(base.add(skip), need) };
             // SAFETY: the program checked ranks, element types, bounds and that written regions alias nothing; the
             // memory is owned here and nothing runs beside this call.
-            unsafe { task.leaf(&views, &mut LeafContext { scalars: &call.scalars, scratch }) };
+            unsafe { task.leaf(&views, &mut LeafContext::new(&call.scalars, scratch)) };
         }
         for (words, bytes) in memory.iter().zip(arrays.iter_mut()) {
             // SAFETY: as above, in the other direction.

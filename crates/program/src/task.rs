@@ -1,7 +1,7 @@
 //! Tasks: a name, declared parameters, an inner variant that splits and a leaf variant that computes.
 
 use crate::reduce::Spans;
-use crate::{Param, ParamList, RawView, Reduction, Region, Scalars, Shape};
+use crate::{Access, Notation, Param, ParamList, RawView, Reduction, Region, Scalars, Shape};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -118,6 +118,26 @@ pub struct LeafContext<'a> {
     /// Scratch memory in the leaf's own memory, of at least the size that [`Task::scratch_bytes`] asked for, aligned
     /// to 64 bytes; its content is left from earlier calls.
     pub scratch: &'a mut [u8],
+    first: bool,
+}
+
+impl<'a> LeafContext<'a> {
+    /// What a call with these scalars may use.
+    pub fn new(scalars: &'a Scalars, scratch: &'a mut [u8]) -> LeafContext<'a> {
+        LeafContext { scalars, scratch, first: true }
+    }
+
+    /// Whether this is the first call along the folded axes of the task's notation: then what is written is written from
+    /// nothing, otherwise the block holds what the calls before have made.
+    pub fn first(&self) -> bool {
+        self.first
+    }
+
+    /// Elements of the block of a window of the task's notation that lie before the first of its axis: 0 where the array
+    /// begins. Windows are counted in the order of parameters and dimensions.
+    pub fn before(&self, window: usize) -> usize {
+        self.scalars.before(window) as usize
+    }
 }
 
 /// A named function on blocks. This is what people write; engines see it as a [`DynTask`].
@@ -131,16 +151,31 @@ pub trait Task: Send + Sync + 'static {
     /// Name of the task.
     fn name(&self) -> &'static str;
 
-    /// Names of the parameters, in declared order.
-    fn param_names(&self) -> &'static [&'static str];
+    /// Which axes the task has and how they cut its parameters. From it follow the names of the parameters, the tunables
+    /// and the split; only a task whose blocks do not follow axes (sequences of different lengths, say) has none, and
+    /// says these itself.
+    fn notation(&self) -> Option<Notation> {
+        None
+    }
 
-    /// The axes along which the inner variant can split a call of these shapes.
-    fn tunables(&self, call: &CallShape) -> Vec<Tunable>;
+    /// Names of the parameters, in declared order, for a task without notation.
+    fn param_names(&self) -> &'static [&'static str] {
+        &[]
+    }
 
-    /// Inner variant: calls on blocks, in sequential order, that together do what the call does.
-    fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall>;
+    /// The axes along which the inner variant can split a call of these shapes, for a task without notation.
+    fn tunables(&self, _call: &CallShape) -> Vec<Tunable> {
+        Vec::new()
+    }
 
-    /// For a task with [`Reduce`](crate::Reduce) parameters, and only then: the name of the tunable along whose axis the
+    /// Inner variant of a task without notation: calls on blocks, in sequential order, that together do what the call
+    /// does.
+    fn split(&self, call: &CallShape, _tunables: &Tunables) -> Vec<SubCall> {
+        let whole = call.shapes.iter().map(|&shape| Region::whole(shape)).enumerate();
+        vec![SubCall::itself(whole, &call.scalars)]
+    }
+
+    /// For a task without notation that has [`Reduce`](crate::Reduce) parameters, and only then: the name of the tunable along whose axis the
     /// contributions lie. Its [`Tunable::multiple`] is a span.
     ///
     /// A block of the axis is a power of two of spans, or what is left at its end. Sub-calls that are given one block
@@ -167,8 +202,10 @@ pub trait Task: Send + Sync + 'static {
         0
     }
 
-    /// Floating-point operations and bytes.
-    fn work(&self, call: &CallShape) -> Work;
+    /// Floating-point operations and bytes; without a word, what the notation says and the bytes of all arguments.
+    fn work(&self, call: &CallShape) -> Work {
+        self.notation().map_or_else(Work::default, |notation| notation.work(call, &Self::Params::params()))
+    }
 
     /// Lower bound on the bytes moved when the child memory holds `capacity_bytes`. `None`: what is compulsory, every
     /// read argument down once and every written one up once.
@@ -183,6 +220,14 @@ pub trait DynTask: Send + Sync {
     fn name(&self) -> &'static str;
     /// Declared parameters.
     fn params(&self) -> &[Param];
+    /// See [`Task::notation`].
+    fn notation(&self) -> Option<&Notation> {
+        None
+    }
+    /// What is wrong with a call of these shapes, for a task whose notation says how its parameters belong together.
+    fn refuses(&self, call: &CallShape) -> Option<String> {
+        self.notation().and_then(|notation| notation.extents(call).err())
+    }
     /// See [`Task::tunables`].
     fn tunables(&self, call: &CallShape) -> Vec<Tunable>;
     /// See [`Task::split`].
@@ -224,8 +269,15 @@ pub trait DynTask: Send + Sync {
 }
 
 pub(crate) struct Erased<T: Task> {
-    pub(crate) task: T,
+    pub(crate) task: Arc<T>,
     params: Vec<Param>,
+    notation: Option<Notation>,
+    /// Axes of the notation along which written blocks are folded.
+    folded: SmallVec<[usize; 2]>,
+    /// For a task with folded axes: the calls behind the first along them, which update what that has written.
+    later: Option<Arc<dyn DynTask>>,
+    /// Whether these are such calls.
+    is_later: bool,
     /// For each parameter, how it is reduced; empty when none is.
     reductions: Vec<Option<Reduction>>,
     merges: Vec<Option<Arc<dyn DynTask>>>,
@@ -234,15 +286,22 @@ pub(crate) struct Erased<T: Task> {
 impl<T: Task> Erased<T> {
     pub(crate) fn new(task: T) -> Erased<T> {
         let mut params = T::Params::params();
-        for (param, name) in params.iter_mut().zip(task.param_names()) {
+        let notation = task.notation();
+        let names: Vec<&'static str> = match &notation {
+            Some(notation) => notation.param_names().collect(),
+            None => task.param_names().to_vec(),
+        };
+        for (param, name) in params.iter_mut().zip(names) {
             param.name = name;
+        }
+        if let Some(fault) = notation.as_ref().and_then(|notation| notation.fault(&params)) {
+            panic!("task {}: {fault}", task.name());
         }
         let mut reductions = T::Params::reductions();
         let merges = reductions.iter().map(|r| r.map(|r| r.merge())).collect();
         let reduces = reductions.iter().any(Option::is_some);
-        assert_eq!(
-            reduces,
-            task.reduced_axis().is_some(),
+        assert!(
+            notation.is_some() || reduces == task.reduced_axis().is_some(),
             "task {}: with `Reduce` parameters, and only then, `reduced_axis` names the tunable along which they are \
              reduced",
             task.name()
@@ -250,7 +309,26 @@ impl<T: Task> Erased<T> {
         if !reduces {
             reductions.clear();
         }
-        Erased { task, params, reductions, merges }
+        let folded = notation.as_ref().map(|notation| notation.folded(&params)).unwrap_or_default();
+        let task = Arc::new(task);
+        let later = notation.as_ref().filter(|_| !folded.is_empty()).map(|notation| {
+            let mut updating = params.clone();
+            for (_, param) in updating.iter_mut().enumerate().filter(|(n, _)| notation.is_folded(&params, *n)) {
+                param.access = Access::Update;
+            }
+            let later: Arc<dyn DynTask> = Arc::new(Erased {
+                task: task.clone(),
+                params: updating,
+                notation: Some(notation.clone()),
+                folded: folded.clone(),
+                later: None,
+                is_later: true,
+                reductions: Vec::new(),
+                merges: params.iter().map(|_| None).collect(),
+            });
+            later
+        });
+        Erased { task, params, notation, folded, later, is_later: false, reductions, merges }
     }
 
     fn spans(&self) -> Option<Spans<'_, T>> {
@@ -264,6 +342,7 @@ impl<T: Task> Erased<T> {
     pub(crate) unsafe fn one(&self, blocks: &[RawView], context: &mut LeafContext<'_>) {
         // SAFETY: passed on to the caller.
         let views = unsafe { T::Params::views(blocks) };
+        context.first = !self.is_later;
         self.task.leaf(views, context);
     }
 }
@@ -277,12 +356,22 @@ impl<T: Task> DynTask for Erased<T> {
         &self.params
     }
 
+    fn notation(&self) -> Option<&Notation> {
+        self.notation.as_ref()
+    }
+
     fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
-        self.task.tunables(call)
+        match &self.notation {
+            Some(notation) => notation.extents(call).map_or_else(|_| Vec::new(), |extents| notation.tunables(&extents)),
+            None => self.task.tunables(call),
+        }
     }
 
     fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
-        self.task.split(call, tunables)
+        match &self.notation {
+            Some(notation) => notation.split(call, tunables, &self.folded, self.later.as_ref()),
+            None => self.task.split(call, tunables),
+        }
     }
 
     fn stages(&self, call: &CallShape) -> Vec<SubCall> {
@@ -290,7 +379,10 @@ impl<T: Task> DynTask for Erased<T> {
     }
 
     fn reduced_axis(&self) -> Option<&'static str> {
-        self.task.reduced_axis()
+        match &self.notation {
+            Some(notation) => notation.reduced(&self.params),
+            None => self.task.reduced_axis(),
+        }
     }
 
     fn merge(&self, param: usize) -> Option<&Arc<dyn DynTask>> {

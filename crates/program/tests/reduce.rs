@@ -140,7 +140,7 @@ fn run_split(
         // SAFETY: the part of the vector behind `skip` bytes.
         let scratch = unsafe { std::slice::from_raw_parts_mut(base.add(skip), 16 * scratch.len() - skip) };
         // SAFETY: the views are blocks of arrays of the test, disjoint where one is written.
-        return unsafe { task.leaf(views, &mut LeafContext { scalars, scratch }) };
+        return unsafe { task.leaf(views, &mut LeafContext::new(scalars, scratch)) };
     }
     let mut tunables = Tunables::new();
     for axis in task.tunables(&call) {

@@ -117,7 +117,7 @@ impl<T: Task> Spans<'_, T> {
                     blocks[param].part(region.start(), region.shape(), size_bytes)
                 });
             }
-            let mut inner = LeafContext { scalars: &sub.scalars, scratch: &mut *scratch };
+            let mut inner = LeafContext::new(&sub.scalars, &mut *scratch);
             match &sub.callee {
                 // SAFETY: parts of the caller's blocks, as the split says; a block that is reduced is the caller's or
                 // lies in scratch memory that nobody else uses, and is wholly written by the call.

@@ -1,0 +1,182 @@
+//! Splits that follow from a notation: they cover what they should, in an order that means the same.
+
+use multigrain_program::notation::{around, around_half, whole};
+use multigrain_program::*;
+use proptest::prelude::*;
+
+/// out[i, j] = sum over the window of `u`, in units that tell where a border cut it off.
+struct Window {
+    reach: [(u64, u64); 2],
+}
+
+impl Task for Window {
+    type Params = (Read<f32, 2>, Write<f32, 2>);
+    fn name(&self) -> &'static str {
+        "window"
+    }
+    fn notation(&self) -> Option<Notation> {
+        let [(up, down), (left, right)] = self.reach;
+        let axes = Notation::axes(["i", "j"]).flops(1.0);
+        Some(axes.param("u", [around("i", up, down), around("j", left, right)]).param("out", ["i", "j"]))
+    }
+    fn leaf(&self, (u, mut out): (View<'_, f32, 2>, ViewMut<'_, f32, 2>), context: &mut LeafContext<'_>) {
+        let (top, left) = (context.before(0), context.before(1));
+        let [(up, down), (west, east)] = self.reach.map(|(b, a)| (b as usize, a as usize));
+        for i in 0..out.len(0) {
+            for j in 0..out.len(1) {
+                let rows = (top + i).saturating_sub(up)..(top + i + down + 1).min(u.len(0));
+                let columns = (left + j).saturating_sub(west)..(left + j + east + 1).min(u.len(1));
+                let sum = rows.map(|r| u.row(&[r])[columns.clone()].iter().sum::<f32>()).sum::<f32>();
+                out.row_mut(&[i])[j] = sum;
+            }
+        }
+    }
+}
+
+/// y[i] = x[i, ..] folded from the left by a function that does not commute, and for `every` columns at once.
+struct Fold {
+    every: u64,
+}
+
+impl Task for Fold {
+    type Params = (Write<u8, 1>, Read<u8, 2>);
+    fn name(&self) -> &'static str {
+        "fold"
+    }
+    fn notation(&self) -> Option<Notation> {
+        Some(Notation::axes(["i", "k"]).every("k", self.every).param("y", ["i"]).param("x", ["i", "k"]))
+    }
+    fn leaf(&self, (mut y, x): (ViewMut<'_, u8, 1>, View<'_, u8, 2>), context: &mut LeafContext<'_>) {
+        let first = context.first();
+        for (i, y) in y.row_mut(&[]).iter_mut().enumerate() {
+            let start = if first { 7 } else { *y };
+            *y = x.row(&[i]).iter().fold(start, |at, &x| at.wrapping_mul(31).wrapping_add(x));
+        }
+    }
+}
+
+/// Executes the calls of a split again and again until `levels` are used up, then their leaves.
+fn run(task: &std::sync::Arc<dyn DynTask>, call: &CallShape, blocks: &[RawView], levels: &[Tunables]) {
+    let Some((here, below)) = levels.split_first() else {
+        // SAFETY: blocks of the caller's arrays, one after the other.
+        return unsafe { task.leaf(blocks, &mut LeafContext::new(&call.scalars, &mut [])) };
+    };
+    for sub in task.split(call, here) {
+        let callee = match &sub.callee {
+            Callee::Itself => task,
+            Callee::Task(other) => other,
+        };
+        let part = |(&(param, region), declared): (&(usize, Region), &Param)| {
+            assert!(Region::whole(blocks[param].shape).contains(&region), "{region} of parameter {param}");
+            blocks[param].part(region.start(), region.shape(), declared.element.size_bytes())
+        };
+        let views: Vec<RawView> = sub.args.iter().zip(callee.params()).map(part).collect();
+        let shapes = sub.args.iter().map(|(_, region)| region.shape()).collect();
+        run(callee, &CallShape { shapes, scalars: sub.scalars.clone() }, &views, below);
+    }
+}
+
+fn tunables(values: &[(&'static str, u64)]) -> Tunables {
+    let mut tunables = Tunables::new();
+    values.iter().for_each(|&(name, value)| tunables.set(name, value));
+    tunables
+}
+
+proptest! {
+    #[test]
+    fn blocks_with_halos_equal_the_whole(
+        (rows, columns) in (1u64..20, 1u64..20),
+        reach in [(0u64..4, 0u64..4), (0u64..4, 0u64..4)],
+        cuts in proptest::collection::vec((1u64..12, 1u64..12), 0..3),
+    ) {
+        let task = Program::erase(Window { reach });
+        let shape = Shape::new(&[rows, columns]);
+        let call = CallShape { shapes: [shape, shape].into_iter().collect(), scalars: Scalars::new() };
+        let mut u: Vec<f32> = (0..rows * columns).map(|i| (i % 61) as f32).collect();
+        let levels: Vec<Tunables> = cuts.iter().map(|&(i, j)| tunables(&[("i", i), ("j", j)])).collect();
+        let mut results = [&levels[..], &[]].map(|levels| {
+            let mut out = vec![-1.0f32; u.len()];
+            let blocks = [RawView::dense(u.as_mut_ptr().cast(), shape), RawView::dense(out.as_mut_ptr().cast(), shape)];
+            run(&task, &call, &blocks, levels);
+            out
+        });
+        let whole = std::mem::take(&mut results[1]);
+        prop_assert_eq!(&results[0], &whole);
+    }
+
+    #[test]
+    fn folded_blocks_are_written_by_the_first_and_updated_by_the_others(
+        (rows, columns, every) in (1u64..9, 1u64..40, 1u64..5),
+        cuts in proptest::collection::vec((1u64..6, 1u64..6), 0..3),
+    ) {
+        let task = Program::erase(Fold { every });
+        let shapes = [Shape::new(&[rows]), Shape::new(&[rows, columns])];
+        let call = CallShape { shapes: shapes.into_iter().collect(), scalars: Scalars::new() };
+        let mut x: Vec<u8> = (0..rows * columns).map(|i| (i * 37 % 251) as u8).collect();
+        let levels: Vec<Tunables> = cuts.iter().map(|&(i, k)| tunables(&[("i", i), ("k", k * every)])).collect();
+        for sub in levels.first().map(|first| task.split(&call, first)).unwrap_or_default() {
+            let later = matches!(sub.callee, Callee::Task(_));
+            let access = if let Callee::Task(task) = &sub.callee { task.params()[0].access } else { Access::Write };
+            prop_assert_eq!(later, sub.args[1].1.start()[1] > 0);
+            prop_assert_eq!(access, if later { Access::Update } else { Access::Write });
+            let end = sub.args[1].1.end(1);
+            prop_assert!(end == columns || end.is_multiple_of(every));
+        }
+        let results = [&levels[..], &[]].map(|levels| {
+            let mut y = vec![99u8; rows as usize];
+            let blocks = [RawView::dense(y.as_mut_ptr(), shapes[0]), RawView::dense(x.as_mut_ptr(), shapes[1])];
+            run(&task, &call, &blocks, levels);
+            y
+        });
+        prop_assert_eq!(&results[0], &results[1]);
+    }
+}
+
+/// A task of any notation, for what its author is told.
+struct Says(fn() -> Notation);
+impl Task for Says {
+    type Params = (Read<f32, 2>, Write<f32, 2>);
+    fn name(&self) -> &'static str {
+        "says"
+    }
+    fn notation(&self) -> Option<Notation> {
+        Some(self.0())
+    }
+    fn leaf(&self, _: (View<'_, f32, 2>, ViewMut<'_, f32, 2>), _: &mut LeafContext<'_>) {}
+}
+
+#[test]
+fn a_notation_that_means_nothing_is_told_to_its_author() {
+    let said = |notation: fn() -> Notation| {
+        let panic = std::panic::catch_unwind(|| Program::erase(Says(notation)).params().len()).unwrap_err();
+        panic.downcast_ref::<String>().cloned().unwrap_or_default()
+    };
+    let one = said(|| Notation::axes(["i", "j"]).param("a", ["i", "j"]));
+    assert!(one.contains("1 parameters, the task 2"), "{one}");
+    let rank = said(|| Notation::axes(["i"]).param("a", ["i"]).param("b", ["i", ":"]));
+    assert!(rank.contains("a has 1 dimensions, its type 2"), "{rank}");
+    let halo = said(|| Notation::axes(["i", "j"]).param("a", ["i", "j"]).param("b", [around("i", 1, 1), whole()]));
+    assert!(halo.contains("b is written"), "{halo}");
+    let unknown = said(|| Notation::axes(["i"]).param("a", ["i", "q"]).param("b", ["i", ":"]));
+    assert!(unknown.contains("axis q"), "{unknown}");
+    let length = said(|| {
+        let a = [around_half("i", "b", 1), whole()];
+        Notation::axes(["i"]).param("a", a).param("b", [":", ":"])
+    });
+    assert!(length.contains("length is unknown"), "{length}");
+    let twice = said(|| Notation::axes(["i"]).param("a", ["i", "i"]).param("b", ["i", ":"]));
+    assert!(twice.contains("two dimensions of a"), "{twice}");
+}
+
+#[test]
+fn arguments_that_do_not_belong_together_are_refused_by_the_program() {
+    let mut program = Program::new();
+    let task = program.task(Window { reach: [(1, 1), (0, 0)] });
+    let u = program.array::<f32, 2>("u", [8, 5], Role::Input).unwrap();
+    let out = program.array::<f32, 2>("out", [4, 5], Role::Output).unwrap();
+    let error = program.call(task, (u.all(), out.all()), Scalars::new()).unwrap_err().to_string();
+    assert!(error.contains("u is 8 long along axis i of 4"), "{error}");
+    // A block of the array with its halo is said to be one.
+    let halo = Scalars::new().with_before(&[1, 0]);
+    program.call(task, (u.block([1, 0], [6, 5]), out.all()), halo).unwrap();
+}
