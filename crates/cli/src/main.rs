@@ -8,15 +8,11 @@ mod apps;
 mod args;
 mod bench;
 mod external;
-mod failure;
-mod interrupt;
 mod json;
 mod leaves;
 mod machine;
-mod output;
 mod phylo;
 mod plan;
-mod progress;
 mod report;
 mod run;
 mod sim;
@@ -25,23 +21,22 @@ mod trace;
 
 use args::{Cli, Command};
 use clap::{CommandFactory, FromArgMatches};
-use failure::Failure;
+use multigrain_console::{failure, interrupt, output, progress};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    failure::install_panic_hook();
     // Before anything that the program which takes over would inherit.
     let arguments: Vec<_> = std::env::args_os().collect();
     if let Err(failure) = external::take_over(&Cli::command(), arguments.get(1..).unwrap_or_default()) {
         return failure.report();
     }
-    interrupt::ignore_file_size_signal();
+    multigrain_console::begin();
     let parsed = external::with_programs(Cli::command()).try_get_matches_from(arguments);
     let cli = match parsed.and_then(|found| Cli::from_arg_matches(&found)) {
         Ok(cli) => cli,
         Err(usage) => return failure::usage(&usage),
     };
-    let done = std::panic::catch_unwind(|| match &cli.command {
+    multigrain_console::finish(|| match &cli.command {
         Command::Machine(args) => machine::machine(args),
         Command::Run(args) => run::run(args),
         Command::Plan(args) => plan::plan(args),
@@ -49,10 +44,5 @@ fn main() -> ExitCode {
         Command::Sim(args) => sim::sim(args),
         Command::Trace(args) => trace::trace(args),
         Command::Bench(args) => bench::bench(args),
-    });
-    match done {
-        Ok(Ok(())) => ExitCode::SUCCESS,
-        Ok(Err(failure)) => failure.report(),
-        Err(_) => Failure::panicked().report(),
-    }
+    })
 }

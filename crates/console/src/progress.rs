@@ -9,11 +9,11 @@ use std::time::Duration;
 const STEPS: u64 = 10_000;
 
 /// A bar that is shown, or nothing.
-pub(crate) struct Bar(Option<ProgressBar>);
+pub struct Bar(Option<ProgressBar>);
 
 impl Bar {
     /// A bar if standard error is a terminal and `wanted`.
-    pub(crate) fn new(app: &str, wanted: bool) -> Bar {
+    pub fn new(app: &str, wanted: bool) -> Bar {
         if !wanted || !std::io::stderr().is_terminal() {
             return Bar(None);
         }
@@ -28,12 +28,12 @@ impl Bar {
     }
 
     /// Whether anybody sees it.
-    pub(crate) fn is_shown(&self) -> bool {
+    pub fn is_shown(&self) -> bool {
         self.0.is_some()
     }
 
     /// Moves the bar.
-    pub(crate) fn set(&self, progress: Progress) {
+    pub fn set(&self, progress: Progress) {
         if let Some(bar) = &self.0
             && progress.total > 0.0
         {
@@ -42,14 +42,14 @@ impl Bar {
     }
 
     /// Says what is being done.
-    pub(crate) fn message(&self, text: String) {
+    pub fn message(&self, text: String) {
         if let Some(bar) = &self.0 {
             bar.set_message(text);
         }
     }
 
     /// Takes the bar off the screen while something is printed.
-    pub(crate) fn suspend(&self, print: impl FnOnce()) {
+    pub fn suspend(&self, print: impl FnOnce()) {
         match &self.0 {
             Some(bar) => bar.suspend(print),
             None => print(),
@@ -57,7 +57,7 @@ impl Bar {
     }
 
     /// Takes the bar off the screen.
-    pub(crate) fn clear(&self) {
+    pub fn clear(&self) {
         if let Some(bar) = &self.0 {
             bar.finish_and_clear();
         }

@@ -24,9 +24,9 @@ enum State {
 }
 
 /// The way from a signal to the run.
-pub(crate) struct Interrupt {
+pub struct Interrupt {
     /// Raised by the first signal.
-    pub(crate) abort: Arc<Abort>,
+    pub abort: Arc<Abort>,
     state: Arc<Mutex<State>>,
 }
 
@@ -36,7 +36,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 
 impl Interrupt {
     /// Installs the handler for SIGINT, SIGTERM and SIGHUP.
-    pub(crate) fn install() -> Result<Interrupt, Failure> {
+    pub fn install() -> Result<Interrupt, Failure> {
         let interrupt = Interrupt { abort: Arc::new(Abort::new()), state: Arc::new(Mutex::new(State::Preparing)) };
         let (abort, state) = (interrupt.abort.clone(), interrupt.state.clone());
         // ctrlc calls this on a thread of its own, so locks may be taken. Whoever ends the process keeps the lock, so that
@@ -60,12 +60,12 @@ impl Interrupt {
     }
 
     /// Says that the run begins: from here on it is ended in order.
-    pub(crate) fn begin(&self) {
+    pub fn begin(&self) {
         *lock(&self.state) = State::Running;
     }
 
     /// Says that what follows may be ended at any moment.
-    pub(crate) fn run_is_over(&self) {
+    pub fn run_is_over(&self) {
         *lock(&self.state) = State::Over;
     }
 }
@@ -78,7 +78,7 @@ fn end(message: &str, status: i32) {
 
 /// Lets a write beyond the limit on file sizes (`ulimit -f`) fail with an error that can be told and cleaned up after,
 /// instead of ending the process.
-pub(crate) fn ignore_file_size_signal() {
+pub fn ignore_file_size_signal() {
     // SAFETY: ignoring a signal installs no handler; it is done before any other thread is started.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }

@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 /// Writes to standard output. A reader that has gone (`| head`) is no fault of the run.
-pub(crate) fn print(text: &str) -> Result<(), Failure> {
+pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(()),
@@ -16,7 +16,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 }
 
 /// Writes a short file, whole or not at all.
-pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
+pub fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
     whole::check_target(path)?;
     let refused = |e| Failure::Request(format!("cannot write {}: {e}; choose another file", path.display()));
     whole::write(path, |out| out.write_all(text.as_bytes())).map_err(refused)

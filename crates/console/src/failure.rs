@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Why the command ends before its time.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// The facade refused the request or the run failed.
     Facade(Error),
     /// The request is wrong in a way that only the command line knows: exit status 2.
@@ -27,13 +27,13 @@ impl<E: Into<Error>> From<E> for Failure {
 
 impl Failure {
     /// A panic that nobody expected, as the hook saw it.
-    pub(crate) fn panicked() -> Failure {
+    pub fn panicked() -> Failure {
         let seen = LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner).take();
         Failure::Run(format!("internal error: {}", seen.unwrap_or_else(|| "a panic without text".to_owned())))
     }
 
     /// Says what went wrong.
-    pub(crate) fn report(self) -> ExitCode {
+    pub fn report(self) -> ExitCode {
         let (message, status) = match self {
             Failure::Facade(error) => (error.to_string(), error.exit_status() as u8),
             Failure::Request(message) => (message, 2),
@@ -46,13 +46,13 @@ impl Failure {
 }
 
 /// One message on standard error. Where even that is gone, there is nobody to tell.
-pub(crate) fn say(message: &str) {
+pub fn say(message: &str) {
     use std::io::Write as _;
     let _ = writeln!(std::io::stderr(), "multigrain: {message}");
 }
 
 /// Help and version on standard output with status 0; a usage error with status 2.
-pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+pub fn usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         let _ = error.print();
         return ExitCode::SUCCESS;
@@ -70,7 +70,7 @@ static LAST_PANIC: Mutex<Option<String>> = Mutex::new(None);
 
 /// Keeps panics from printing: those of leaves come back from the engine with task and block named, those of the main
 /// thread are told by `main`. On any other thread nobody would tell, and somebody may wait for it: the process ends.
-pub(crate) fn install_panic_hook() {
+pub fn install_panic_hook() {
     std::panic::set_hook(Box::new(|info| {
         let payload = info.payload();
         let text = payload.downcast_ref::<&str>().map(|s| (*s).to_owned());
