@@ -98,21 +98,22 @@ impl Setup {
         part.axes().iter().map(need).max().unwrap_or(0)
     }
 
-    /// In a local store a quarter is for the kernel's buffers, the rest for blocks. Elsewhere there is room for panels,
-    /// which columns through a large block go by.
+    /// A quarter is for the kernel's buffers, the rest for blocks. Where it is large there is room for panels, which columns
+    /// through a large block go by.
     fn scratch_bytes(&self, part: Part, shape: &Shape, capacity_bytes: u64) -> u64 {
         let shape = lengths(shape);
-        if capacity_bytes == u64::MAX {
-            let best = |axis: &Axis| {
-                let plane = [1, shape[1], shape[2]];
-                let by_plane = matches!(part, Part::Volume | Part::Planes) && *axis != Axis::X;
-                let shape = if by_plane { plane } else { shape };
-                let dft = self.dft(*axis);
-                kernel::scratch_bytes(self.isa, dft, *axis, shape) + kernel::panel_bytes(self.isa, dft, *axis, shape)
-            };
-            return part.axes().iter().map(best).max().unwrap_or(0).max(self.need_bytes(self.isa, part, shape)) as u64;
+        let limit = usize::try_from(capacity_bytes).unwrap_or(usize::MAX) / 4;
+        let with_panels = |axis: &Axis| {
+            let plane = [1, shape[1], shape[2]];
+            let by_plane = matches!(part, Part::Volume | Part::Planes) && *axis != Axis::X;
+            let shape = if by_plane { plane } else { shape };
+            let dft = self.dft(*axis);
+            kernel::scratch_bytes(self.isa, dft, *axis, shape) + kernel::panel_bytes(self.isa, dft, *axis, shape)
+        };
+        let best = part.axes().iter().map(with_panels).max().unwrap_or(0).max(self.need_bytes(self.isa, part, shape));
+        if best <= limit {
+            return best as u64;
         }
-        let limit = capacity_bytes as usize / 4;
         let isa = kernel::within(self.isa, limit, |isa| self.need_bytes(isa, part, shape));
         self.need_bytes(isa, part, shape) as u64
     }

@@ -1,5 +1,6 @@
 //! Predicted times: of a leaf, and of what one child does over an edge.
 
+use crate::edge::EdgeFacts;
 use crate::plan::{ChildPlan, Op, Plan, Slot};
 use multigrain_machine::{Driver, Edge, Processor};
 use multigrain_program::{ArrayDecl, Region, Work};
@@ -75,6 +76,22 @@ pub fn moving_seconds(driver: Driver, region: &Region, array: &ArrayDecl, bytes_
 pub fn stolen_seconds(driver: Driver, region: &Region, array: &ArrayDecl, workers: usize) -> f64 {
     match driver {
         Driver::Disk => region.fragments(array.shape).0 as f64 * DISK_FRAGMENT_PROCESSOR_SECONDS / workers as f64,
+        _ => 0.0,
+    }
+}
+
+/// What so many fragments cost an edge besides their bytes, in seconds; see [`moving_seconds`].
+pub(crate) fn fragment_seconds(facts: &EdgeFacts<'_>, fragments: f64) -> f64 {
+    match facts.edge.driver {
+        Driver::Disk => fragments * DISK_FRAGMENT_SECONDS,
+        _ => fragments * LINE_BYTES as f64 / facts.edge.read_bytes_per_second,
+    }
+}
+
+/// What so many fragments take from each worker, in seconds; see [`stolen_seconds`].
+pub(crate) fn stolen_fragment_seconds(facts: &EdgeFacts<'_>, fragments: f64) -> f64 {
+    match facts.edge.driver {
+        Driver::Disk => fragments * DISK_FRAGMENT_PROCESSOR_SECONDS / facts.workers as f64,
         _ => 0.0,
     }
 }

@@ -147,7 +147,7 @@ pub(crate) fn facts<'m>(
         fixed_bytes: fixed,
         scratch_users: if stages_below || edge.driver == Driver::Shared { 0 } else { workers as u64 },
         scratch_least_bytes: 0,
-        scratch_capacity_bytes: if leaf_stages { leaf.capacity_bytes } else { u64::MAX },
+        scratch_capacity_bytes: if leaf_stages { leaf.capacity_bytes } else { scratch_share(machine, levels) },
         flops_per_second: processor.flops_per_second * workers as f64,
         touch_bytes_per_second: touch,
         call_overhead_ns: processor.call_overhead_ns,
@@ -156,6 +156,21 @@ pub(crate) fn facts<'m>(
         own_partials_bytes_max: u64::MAX,
     })
 }
+
+/// What a leaf is told that its memory holds where it shares that of a staging edge above: its scratch memory, of which a
+/// quarter of this is usual, then takes a small part of what blocks may use. A memory that nothing is staged into has
+/// no limit.
+fn scratch_share(machine: &Machine, levels: &[MemoryId]) -> u64 {
+    let stages = |&&id: &&MemoryId| machine.memory(id).edge.is_some_and(|edge| edge.driver != Driver::Shared);
+    let Some(staged) = levels.iter().rposition(|id| stages(&id)) else { return u64::MAX };
+    let workers: usize = levels[staged + 1..].iter().map(|&id| machine.memory(id).count).product();
+    (machine.memory(levels[staged]).capacity_bytes / SCRATCH_SHARE / workers.max(1) as u64).max(SCRATCH_LEAST_BYTES)
+}
+
+/// Leaves below a staged memory are told of this part of it together.
+const SCRATCH_SHARE: u64 = 8;
+/// But each of a first-level cache and more: kernels that pack nothing are slow.
+const SCRATCH_LEAST_BYTES: u64 = 256 << 10;
 
 /// Fragments from this length on go between file and slot without a copy where both are alike.
 const LONG_FRAGMENT_BYTES: u64 = 128 << 10;

@@ -12,6 +12,7 @@ pub mod cost;
 pub mod dependence;
 mod edge;
 mod error;
+mod estimate;
 mod grouping;
 mod mapping;
 pub mod names;

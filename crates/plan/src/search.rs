@@ -7,12 +7,14 @@
 use crate::cost::{UNEVEN, disk_transfer_seconds, moving_seconds, staging_seconds, stolen_seconds};
 use crate::edge::{Draft, EdgeFacts, TaskRef, draft};
 use crate::error::PlanError;
+use crate::estimate::{Loop, Nest};
 use crate::mapping::Mapping;
 use crate::rules::{Movable, movable, quantum};
 use crate::scope::{Scope, Split, split};
 use multigrain_machine::{Driver, Machine, readable_bytes};
 use multigrain_program::{CallShape, Region, Tunable, Tunables};
 use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
 
 /// More sub-calls than this are considered only when nothing with fewer fits.
 const CALLS_FEW: u64 = 2048;
@@ -43,6 +45,19 @@ const LEANEST: usize = 4;
 /// How many transfers are in a disk's queue, in the first look.
 const USUAL_QUEUE: f64 = 3.0;
 
+/// So many sub-calls a call has at most where more gain little.
+const CALLS_LISTED: u64 = 1 << 14;
+/// What more must gain: the price of a short list as a multiple of the best one's.
+const LONG_LIST_GAIN: f64 = 1.05;
+/// How many candidates are refined, how often each of their lengths is changed, and what a round must gain.
+const REFINED: usize = 24;
+const REFINE_ROUNDS: usize = 8;
+const REFINE_GAIN: f64 = 0.9995;
+/// Elements of which lengths of blocks are multiples: cache lines of the smallest usual elements.
+const FRIENDLY: u64 = 16;
+/// The most sub-calls that are planned to choose among candidates.
+const CALLS_PLANNED_MAX: f64 = 65536.0;
+
 /// Weight of the bytes moved in the first look, beside the time they are hidden in.
 const STREAMING_SHARE: f64 = 0.5;
 
@@ -59,7 +74,9 @@ struct Candidate {
     reserved: u64,
     /// Bytes of partial results of reductions in the parent memory.
     partials: u64,
+    /// Time in seconds, in the first look, and the price.
     guess: f64,
+    price: f64,
     /// How the edge's rules, where they are enforced, let the worst of its blocks pass.
     movable: Movable,
 }
@@ -86,11 +103,15 @@ pub(crate) fn choose(
         })
         .collect();
     let scope = Scope::of_call(task, shape);
+    if let Some(nest) = Nest::of(facts, task, shape).filter(|_| !strict) {
+        return by_formula(machine, facts, &nest, &specs, &fixed, &lists, &scope, depth_max);
+    }
     let mut smallest: Option<Candidate> = None;
     let children = facts.children as u64;
     let few = if facts.stages() { CALLS_FEW.max(CALLS_FEW_CHILD * children) } else { CALLS_FEW_SHARED * children };
-    let mut numbered: Vec<(u64, Tunables)> = combinations(&specs, &lists)
-        .map(|tunables| {
+    let mut numbered: Vec<(u64, Tunables)> = combinations(&lists)
+        .map(|lengths| {
+            let tunables: Tunables = specs.iter().map(|spec| spec.name).zip(lengths).collect();
             let pieces = specs.iter().map(|s| s.extent.div_ceil(tunables.get(s.name, s.extent)));
             (pieces.fold(1, |a: u64, b| a.saturating_mul(b)), tunables)
         })
@@ -133,7 +154,7 @@ pub(crate) fn choose(
                     }
                 }
             }
-            fitting.sort_by(|a, b| a.guess.total_cmp(&b.guess).then(a.calls.cmp(&b.calls)));
+            fitting.sort_by(|a, b| a.price.total_cmp(&b.price).then(a.calls.cmp(&b.calls)));
             if let Some(best) = finals(facts, &scope, fitting, depth_max) {
                 return Ok(best);
             }
@@ -145,13 +166,28 @@ pub(crate) fn choose(
     let Some(smallest) = smallest else {
         return Err(PlanError::Empty);
     };
+    Err(refusal(machine, facts, task, shape, depth_max, &smallest, !fixed.is_empty()))
+}
+
+/// Why not even this candidate, which needs least, can be planned.
+#[allow(clippy::too_many_arguments)]
+fn refusal(
+    machine: &Machine,
+    facts: &EdgeFacts<'_>,
+    task: &TaskRef,
+    shape: &CallShape,
+    depth_max: usize,
+    smallest: &Candidate,
+    is_mapped: bool,
+) -> PlanError {
+    let memory = machine.memory(facts.child).name.clone();
     let tile = describe(&smallest.tunables);
-    if fixed.is_empty() && smallest.partials > facts.own_partials_bytes_max {
+    if !is_mapped && smallest.partials > facts.own_partials_bytes_max {
         // Blocks fit, but not what the reduction keeps beside the call's arguments.
         let child = machine.memory(facts.child);
         let parent = child.parent.map_or(child, |id| machine.memory(id));
         let (offered, total) = (facts.own_partials_bytes_max, parent.capacity_bytes);
-        return Err(PlanError::DoesNotFit {
+        return PlanError::DoesNotFit {
             memory: parent.name.clone(),
             task: task.name().to_owned(),
             capacity: readable_bytes(offered),
@@ -159,14 +195,14 @@ pub(crate) fn choose(
             reserved: readable_bytes(total.saturating_sub(offered)),
             tile,
             need: readable_bytes(smallest.partials),
-            enough: readable_bytes(total.saturating_add((smallest.partials - offered).saturating_mul(4))),
-        });
+            enough: enough(total.saturating_add((smallest.partials - offered).saturating_mul(4))),
+        };
     }
     let capacity = facts.total_bytes.saturating_sub(smallest.reserved);
-    if fixed.is_empty() {
+    if !is_mapped {
         // Room for rounding of addresses: one alignment for each argument.
         let slack = facts.align_bytes() * shape.shapes.len() as u64;
-        return Err(PlanError::DoesNotFit {
+        return PlanError::DoesNotFit {
             memory,
             task: task.name().to_owned(),
             capacity: readable_bytes(capacity),
@@ -174,18 +210,169 @@ pub(crate) fn choose(
             reserved: readable_bytes(smallest.reserved.min(facts.total_bytes)),
             tile,
             need: readable_bytes(smallest.footprint),
-            enough: readable_bytes(smallest.footprint + smallest.reserved + slack),
-        });
+            enough: enough(smallest.footprint.saturating_add(smallest.reserved).saturating_add(slack)),
+        };
     }
-    let largest = choose(machine, facts, &Mapping::default(), task, shape, depth_max)?;
-    Err(PlanError::MappingDoesNotFit {
-        memory,
-        task: task.name().to_owned(),
-        capacity: readable_bytes(capacity),
-        tile,
-        need: readable_bytes(smallest.footprint),
-        largest: describe(&largest),
-    })
+    match choose(machine, facts, &Mapping::default(), task, shape, depth_max) {
+        Ok(largest) => PlanError::MappingDoesNotFit {
+            memory,
+            task: task.name().to_owned(),
+            capacity: readable_bytes(capacity),
+            tile,
+            need: readable_bytes(smallest.footprint),
+            largest: describe(&largest),
+        },
+        Err(error) => error,
+    }
+}
+
+/// Bytes that are enough, as a number to be given: buffers grow with the memory, so an eighth more than is needed now, in
+/// whole units.
+fn enough(bytes: u64) -> String {
+    let bytes = bytes.saturating_add(bytes / 8);
+    let unit = if bytes >= 64 << 20 { 1 << 20 } else { 1 << 10 };
+    readable_bytes(bytes.checked_next_multiple_of(unit).unwrap_or(bytes))
+}
+
+/// Loops and what the formula says of them.
+#[derive(Clone)]
+struct Looked {
+    loops: SmallVec<[Loop; 6]>,
+    price: f64,
+    calls: u64,
+    fits: bool,
+}
+
+impl Looked {
+    fn at(nest: &Nest<'_>, loops: SmallVec<[Loop; 6]>) -> Looked {
+        let found = nest.estimate(&loops);
+        let facts = nest.facts();
+        let blocks = !facts.stages() || found.footprint.saturating_add(found.reserved) <= facts.total_bytes;
+        let fits = blocks && found.partials <= facts.own_partials_bytes_max;
+        Looked { loops, price: found.price, calls: found.calls, fits }
+    }
+
+    fn is_possible(&self) -> bool {
+        self.fits && self.calls <= CALLS_MAX
+    }
+}
+
+/// Better loops of the same order: one length after the other is changed as long as that helps.
+fn refine(nest: &Nest<'_>, specs: &[Tunable], start: &Looked, short: bool) -> Looked {
+    let mut best = start.clone();
+    for _ in 0..REFINE_ROUNDS {
+        let before = best.price;
+        for at in 0..best.loops.len() {
+            let (axis, length) = best.loops[at];
+            let (extent, every) = (specs[axis].extent, specs[axis].multiple.max(1));
+            let inner = best.loops[at + 1..].iter().find(|(a, _)| *a == axis).map(|&(_, inner)| inner);
+            let outer = best.loops[..at].iter().rfind(|(a, _)| *a == axis).map_or(extent, |&(_, outer)| outer);
+            let unit = inner.unwrap_or(every);
+            let count = outer.div_ceil(length);
+            let counts = (count.saturating_sub(3)..=count + 3).chain([count / 2, count * 2]);
+            for count in counts.filter(|&count| count > 0) {
+                // Blocks of one size, that begin where cache lines do unless they are short.
+                let even = outer.div_ceil(count);
+                let friendly = if inner.is_none() && even >= 8 * FRIENDLY { FRIENDLY } else { 1 };
+                let even = even.next_multiple_of(friendly).next_multiple_of(unit).min(outer);
+                let mut loops = best.loops.clone();
+                loops[at].1 = even;
+                let reduced = nest.is_reduced(axis);
+                if even == length || reduced || (inner.is_none() && outer < extent && !outer.is_multiple_of(even)) {
+                    continue;
+                }
+                let found = Looked::at(nest, loops);
+                if found.is_possible() && found.price < best.price && !(short && found.calls > CALLS_LISTED) {
+                    best = found;
+                }
+            }
+        }
+        if best.price >= before * REFINE_GAIN {
+            break;
+        }
+    }
+    best
+}
+
+/// The choice among nests of loops whose cost is a formula: all of them are looked at, and the most promising planned.
+#[allow(clippy::too_many_arguments)]
+fn by_formula(
+    machine: &Machine,
+    facts: &EdgeFacts<'_>,
+    nest: &Nest<'_>,
+    specs: &[Tunable],
+    fixed: &[(&'static str, u64)],
+    lists: &[Vec<u64>],
+    scope: &Scope,
+    depth_max: usize,
+) -> Result<Tunables, PlanError> {
+    let (task, shape) = (&scope.tasks[0], nest.call());
+    let named = |loops: &[Loop]| loops.iter().map(|&(axis, length)| (specs[axis].name, length)).collect::<Tunables>();
+    let candidate = |loops: &[Loop]| {
+        let found = nest.estimate(loops);
+        Candidate {
+            tunables: named(loops),
+            calls: found.calls,
+            footprint: found.footprint,
+            reserved: found.reserved,
+            partials: found.partials,
+            guess: found.seconds,
+            price: found.price,
+            movable: Movable::Aligned,
+        }
+    };
+    let fits = |c: &Candidate| {
+        (c.footprint.saturating_add(c.reserved) <= facts.total_bytes || !facts.stages())
+            && c.partials <= facts.own_partials_bytes_max
+    };
+    // The smallest tile decides whether anything fits: blocks grow with each of their lengths.
+    let least: Vec<Loop> = lists.iter().map(|list| list.last().copied().unwrap_or(1)).enumerate().collect();
+    // Along the reduced axis it is the other way round: more contributions are more partial results.
+    let mut leanest = least.clone();
+    if let Some(reduced) = task.reduced_axis().and_then(|name| specs.iter().position(|spec| spec.name == name)) {
+        leanest[reduced].1 = lists[reduced].first().copied().unwrap_or(1);
+    }
+    let refuse =
+        |smallest: &Candidate| Err(refusal(machine, facts, task, shape, depth_max, smallest, !fixed.is_empty()));
+    let smallest = candidate(&least);
+    if facts.stages() && smallest.footprint.saturating_add(smallest.reserved) > facts.total_bytes {
+        return refuse(&smallest);
+    }
+    let combinations: Vec<Vec<u64>> = combinations(lists).collect();
+    let looked = in_parallel(&combinations, |lengths| {
+        let (footprint, reserved) = nest.least(lengths);
+        if facts.stages() && footprint.saturating_add(reserved) > facts.total_bytes {
+            return Vec::new();
+        }
+        let room = facts.total_bytes.saturating_sub(reserved);
+        let nests = nest.orders(lengths, room).into_iter();
+        let mut found: Vec<Looked> = nests.map(|loops| Looked::at(nest, loops)).filter(Looked::is_possible).collect();
+        found.sort_by(|a, b| a.price.total_cmp(&b.price));
+        found.truncate(2);
+        found
+    });
+    let mut looked: Vec<Looked> = looked.into_iter().flatten().collect();
+    let by_price = |a: &Looked, b: &Looked| a.price.total_cmp(&b.price).then(a.calls.cmp(&b.calls));
+    looked.sort_by(by_price);
+    // Long lists of calls only where there is no good short one.
+    let few = looked.iter().position(|found| found.calls <= CALLS_LISTED).filter(|_| facts.stages());
+    let short = few.is_some_and(|at| looked[at].price <= looked[0].price * LONG_LIST_GAIN);
+    looked.retain(|found| !short || found.calls <= CALLS_LISTED);
+    looked.truncate(2 * FINALISTS);
+    if fixed.is_empty() {
+        let promising = &looked[..looked.len().min(REFINED)];
+        let mut refined = in_parallel(promising, |found| refine(nest, specs, found, short));
+        looked.append(&mut refined);
+        looked.sort_by(by_price);
+        looked.dedup_by(|a, b| a.loops == b.loops);
+    }
+    let fitting: Vec<Candidate> = looked.iter().map(|found| candidate(&found.loops)).filter(fits).collect();
+    match finals(facts, scope, fitting, depth_max) {
+        Some(best) => Ok(best),
+        // Blocks of the smallest tile fit beside each other, but not as their addresses must lie, or not with what a
+        // reduction keeps.
+        None => refuse(&candidate(&leanest)),
+    }
 }
 
 /// Tunables as text: `m = 4096, n = 4096, k = 512`.
@@ -265,15 +452,16 @@ fn spans(spec: &Tunable) -> Vec<u64> {
     values
 }
 
-fn combinations<'a>(specs: &'a [Tunable], lists: &'a [Vec<u64>]) -> impl Iterator<Item = Tunables> + 'a {
+/// One value of each list, in all ways.
+fn combinations(lists: &[Vec<u64>]) -> impl Iterator<Item = Vec<u64>> + '_ {
     let total: usize = lists.iter().map(Vec::len).product();
     (0..total).map(move |mut index| {
-        let mut tunables = Tunables::new();
-        for (spec, list) in specs.iter().zip(lists) {
-            tunables.set(spec.name, list[index % list.len()]);
+        let pick = |list: &Vec<u64>| {
+            let value = list[index % list.len()];
             index /= list.len();
-        }
-        tunables
+            value
+        };
+        lists.iter().map(pick).collect()
     })
 }
 
@@ -356,7 +544,8 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
     let args = split.calls.iter().flat_map(|call| &call.args).filter(|_| rules.strict);
     let movable = args.map(|arg| movable(rules, &arg.region, &split.arrays[arg.array as usize]));
     let movable = movable.min().unwrap_or(Movable::Aligned);
-    Candidate { tunables, calls, footprint, reserved, partials: split.temporary_bytes(scope), guess, movable }
+    let partials = split.temporary_bytes(scope);
+    Candidate { tunables, calls, footprint, reserved, partials, guess, price: guess, movable }
 }
 
 /// How many times longer the busiest child works than if all children had the same to do. Calls that write one block stay
@@ -372,10 +561,17 @@ fn unevenness(split: &Split, children: usize, whole: bool) -> f64 {
             written.insert((call.args[argument].array, &call.args[argument].region));
         }
     }
-    let chains = written.len().max(1);
-    let most =
-        if whole || chains < children { chains.div_ceil(children) as f64 } else { chains as f64 / children as f64 };
-    most * children as f64 / chains as f64
+    unevenness_of(written.len().max(1) as f64, children, whole)
+}
+
+/// The same for a number of chains.
+pub(crate) fn unevenness_of(chains: f64, children: usize, whole: bool) -> f64 {
+    let children = children as f64;
+    if children <= 1.0 {
+        return 1.0;
+    }
+    let most = if whole || chains < children { (chains / children).ceil() } else { chains / children };
+    most * children / chains
 }
 
 fn finals(facts: &EdgeFacts<'_>, scope: &Scope, mut fitting: Vec<Candidate>, depth_max: usize) -> Option<Tunables> {
@@ -386,7 +582,7 @@ fn finals(facts: &EdgeFacts<'_>, scope: &Scope, mut fitting: Vec<Candidate>, dep
     };
     let seconds = fitting.first().map_or(0.0, |best| best.guess);
     let calls_planned = if facts.children > 1 { CALLS_PLANNED_PLACED } else { CALLS_PLANNED };
-    let calls_planned = calls_planned.max((calls_planned as f64 * seconds) as u64);
+    let calls_planned = calls_planned.max((calls_planned as f64 * seconds).min(CALLS_PLANNED_MAX) as u64);
     let mut calls = 0;
     let few = fitting.iter().enumerate().take_while(|(number, candidate)| {
         let goes_on = *number < FINALISTS_MIN || (*number < FINALISTS && calls < calls_planned);

@@ -44,9 +44,11 @@ pub struct Tunable {
     pub multiple: u64,
 }
 
-/// Chosen values of tunables.
+/// The loops of a split, from the outermost to the innermost: the axis, and the length of its blocks there. An axis may
+/// stand twice (blocks of blocks); one that is missing is whole. For a task without [notation](Task::notation) they are
+/// values of its tunables, and their order means nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Tunables(SmallVec<[(&'static str, u64); 4]>);
+pub struct Tunables(SmallVec<[(&'static str, u64); 5]>);
 
 impl Tunables {
     /// No values: every tunable takes its extent.
@@ -54,22 +56,33 @@ impl Tunables {
         Tunables::default()
     }
 
-    /// Sets a value.
+    /// Sets the value of a tunable: that of its innermost loop, or of a new one inside all others.
     pub fn set(&mut self, name: &'static str, value: u64) {
-        match self.0.iter_mut().find(|(n, _)| *n == name) {
+        match self.0.iter_mut().rev().find(|(n, _)| *n == name) {
             Some(entry) => entry.1 = value,
             None => self.0.push((name, value)),
         }
     }
 
-    /// The value of a tunable, or `extent` when none was chosen.
-    pub fn get(&self, name: &str, extent: u64) -> u64 {
-        self.0.iter().find(|(n, _)| *n == name).map_or(extent, |&(_, v)| v.clamp(1, extent.max(1)))
+    /// Adds a loop inside all others.
+    pub fn push(&mut self, name: &'static str, value: u64) {
+        self.0.push((name, value));
     }
 
-    /// Names and values.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+    /// The value of a tunable, or `extent` when none was chosen: the length of the blocks in its innermost loop.
+    pub fn get(&self, name: &str, extent: u64) -> u64 {
+        self.0.iter().rev().find(|(n, _)| *n == name).map_or(extent, |&(_, v)| v.clamp(1, extent.max(1)))
+    }
+
+    /// The loops.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&'static str, u64)> + '_ {
         self.0.iter().copied()
+    }
+}
+
+impl FromIterator<(&'static str, u64)> for Tunables {
+    fn from_iter<I: IntoIterator<Item = (&'static str, u64)>>(loops: I) -> Tunables {
+        Tunables(loops.into_iter().collect())
     }
 }
 

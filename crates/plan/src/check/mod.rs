@@ -150,10 +150,7 @@ fn sources_of(task: &Arc<dyn DynTask>, args: &Args, scalars: &Scalars, plan: &Pl
     let stages = task.stages(&CallShape { shapes, scalars: scalars.clone() });
     let mut chosen = plan.tunables.iter().filter(|(name, _)| name == task.name()).peekable();
     if stages.is_empty() || chosen.peek().is_some() {
-        let mut tunables = Tunables::new();
-        for &(name, value) in chosen.flat_map(|(_, values)| values) {
-            tunables.set(name, value);
-        }
+        let tunables: Tunables = chosen.next().into_iter().flat_map(|(_, values)| values).copied().collect();
         sources.push(SourceCall { task: task.clone(), args: args.clone(), scalars: scalars.clone(), tunables });
         return;
     }

@@ -1,0 +1,408 @@
+//! What a nest of loops costs at an edge, by formula: footprint, traffic and time of a call of a task with a notation,
+//! before any list of calls exists.
+//!
+//! A block of a parameter is used again while only loops turn that do not cut it. For each parameter there is a choice:
+//! keep what one turn of some loop needs of it, and load it once a turn, or keep less and load more often. For a product
+//! in the loops `n, m, k, m` (blocks of rows within blocks of rows) a tile of C in strips stays while k turns, one panel
+//! of B while a tile's strips turn, and strips of A stream: the sequential schedule of Kwasniewski et al. (COSMA, SC
+//! 2019, arXiv 1908.09606). Among the choices that fit the one that takes least time counts; the walk that plans an edge
+//! (see [`crate::staging`]) knows the future and does at least as well.
+
+use crate::cost::{disk_transfer_seconds, fragment_seconds, price, staging_seconds, stolen_fragment_seconds};
+use crate::edge::{EdgeFacts, TaskRef};
+use multigrain_machine::Driver;
+use multigrain_program::notation::Dimension;
+use multigrain_program::{Access, CallShape, Shape};
+use smallvec::SmallVec;
+
+/// How many transfers are in a disk's queue.
+const USUAL_QUEUE: f64 = 3.0;
+
+/// A loop: number of the axis, and length of its blocks.
+pub(crate) type Loop = (usize, u64);
+
+struct Parameter {
+    dims: SmallVec<[Dimension; 4]>,
+    shape: Shape,
+    size_bytes: u64,
+    access: Access,
+}
+
+impl Parameter {
+    fn is_cut_by(&self, axis: usize) -> bool {
+        self.dims.iter().any(|dimension| match *dimension {
+            Dimension::Whole => false,
+            Dimension::Axis(a) | Dimension::Window { axis: a, .. } => a == axis,
+        })
+    }
+}
+
+/// A call of a task with a notation, at an edge.
+pub(crate) struct Nest<'a> {
+    facts: &'a EdgeFacts<'a>,
+    task: &'a TaskRef,
+    call: &'a CallShape,
+    pub(crate) extents: SmallVec<[u64; 4]>,
+    params: Vec<Parameter>,
+}
+
+/// What the loops cost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Estimate {
+    pub(crate) calls: u64,
+    /// Bytes of the blocks of one call.
+    pub(crate) footprint: u64,
+    /// Bytes that are not for blocks: buffers, scratch memory, partial results of plans below.
+    pub(crate) reserved: u64,
+    /// Bytes of partial results of reductions in the parent memory.
+    pub(crate) partials: u64,
+    pub(crate) seconds: f64,
+    pub(crate) price: f64,
+}
+
+/// One way to keep blocks of a parameter.
+#[derive(Clone, Copy, Debug)]
+struct Stay {
+    kept_bytes: f64,
+    /// How often a block is loaded, in blocks.
+    loads: f64,
+    /// Whether another block is needed for nearly every call.
+    streams: bool,
+}
+
+impl<'a> Nest<'a> {
+    /// `None` for a task without notation.
+    pub(crate) fn of(facts: &'a EdgeFacts<'a>, task: &'a TaskRef, call: &'a CallShape) -> Option<Nest<'a>> {
+        let notation = task.notation()?;
+        let extents = notation.extents(call).ok()?;
+        let dims = notation.dimensions(call);
+        let params = dims.into_iter().zip(&call.shapes).zip(task.params()).map(|((dims, &shape), param)| Parameter {
+            dims,
+            shape,
+            size_bytes: param.element.size_bytes(),
+            access: param.access,
+        });
+        Some(Nest { facts, task, call, extents, params: params.collect() })
+    }
+
+    /// Axes that the written parameters lack, along which order is fixed.
+    pub(crate) fn folded(&self) -> SmallVec<[usize; 2]> {
+        let written = self.params.iter().filter(|p| p.access.writes());
+        (0..self.extents.len()).filter(|&axis| written.clone().any(|p| !p.is_cut_by(axis))).collect()
+    }
+
+    pub(crate) fn call(&self) -> &'a CallShape {
+        self.call
+    }
+
+    pub(crate) fn facts(&self) -> &'a EdgeFacts<'a> {
+        self.facts
+    }
+
+    /// Whether contributions along the axis are combined by a tree, so that its blocks are powers of two of spans.
+    pub(crate) fn is_reduced(&self, axis: usize) -> bool {
+        self.params.iter().any(|p| p.access == Access::Reduce && !p.is_cut_by(axis))
+    }
+
+    /// Orders of loops with innermost blocks of these lengths that may be worth it. In each, folded axes turn inside all
+    /// others; or inside all but one, whose blocks lie within blocks as large as what they write may stay in `room` bytes.
+    pub(crate) fn orders(&self, lengths: &[u64], room: u64) -> Vec<SmallVec<[Loop; 6]>> {
+        let folded = self.folded();
+        let inner = || folded.iter().map(|&axis| (axis, lengths[axis]));
+        let outer: SmallVec<[usize; 4]> = (0..self.extents.len()).filter(|axis| !folded.contains(axis)).collect();
+        let reduces = self.params.iter().any(|p| p.access == Access::Reduce);
+        let mut orders = Vec::new();
+        for first in 0..outer.len().max(1) {
+            // The axes in declared order, but for one that turns outside of the others.
+            let mut axes = outer.clone();
+            if first > 0 {
+                axes[..=first].rotate_right(1);
+            }
+            let plain = || axes.iter().map(|&axis| (axis, lengths[axis]));
+            orders.push(plain().chain(inner()).collect());
+            if !self.facts.stages() || reduces {
+                break;
+            }
+            let Some((&last, before)) = axes.split_last().filter(|_| !folded.is_empty()) else { continue };
+            let block = self.block(lengths);
+            let (mut others, mut written, mut streams, mut panels) = (0, 0, 0, 0);
+            for (number, p) in self.params.iter().enumerate() {
+                let bytes = self.block_bytes(&block, number);
+                match (p.access.writes(), p.is_cut_by(last)) {
+                    (true, _) => written += bytes,
+                    (false, is_cut) => {
+                        others += bytes;
+                        streams += if is_cut { bytes } else { 0 };
+                        panels += if is_cut { 0 } else { bytes };
+                    }
+                }
+            }
+            let mut before_length = 0;
+            for ahead in [streams + panels, streams] {
+                let blocks = room.saturating_sub(others + ahead) / written.max(1);
+                let extent = self.extents[last];
+                let large = lengths[last].saturating_mul(blocks).clamp(1, extent);
+                let even = extent.div_ceil(extent.div_ceil(large)).next_multiple_of(lengths[last]).min(extent);
+                if blocks < 2 || even <= lengths[last] || even == before_length {
+                    continue;
+                }
+                before_length = even;
+                let outside = before.iter().map(|&axis| (axis, lengths[axis])).chain([(last, even)]);
+                orders.push(outside.chain(inner()).chain([(last, lengths[last])]).collect());
+            }
+        }
+        orders
+    }
+
+    /// The largest blocks of a call.
+    fn block(&self, lengths: &[u64]) -> CallShape {
+        let of = |p: &Parameter| {
+            let length = |(dimension, &extent): (&Dimension, &u64)| match *dimension {
+                Dimension::Whole => extent,
+                Dimension::Axis(axis) => lengths[axis].min(extent),
+                Dimension::Window { axis, reach, .. } => lengths[axis].saturating_add(reach.0 + reach.1).min(extent),
+            };
+            let dims: SmallVec<[u64; 4]> = p.dims.iter().zip(p.shape.dims()).map(length).collect();
+            Shape::new(&dims)
+        };
+        CallShape { shapes: self.params.iter().map(of).collect(), scalars: self.call.scalars.clone() }
+    }
+
+    fn block_bytes(&self, block: &CallShape, param: usize) -> u64 {
+        let bytes = block.shapes[param].elements().saturating_mul(self.params[param].size_bytes);
+        bytes.checked_next_multiple_of(self.facts.align_bytes()).unwrap_or(u64::MAX)
+    }
+
+    /// Bytes of the blocks of one call and of what is not for blocks, when the blocks of each axis have these lengths.
+    pub(crate) fn least(&self, lengths: &[u64]) -> (u64, u64) {
+        let block = self.block(lengths);
+        let footprint = (0..self.params.len()).fold(0u64, |sum, p| sum.saturating_add(self.block_bytes(&block, p)));
+        let scratch = self.facts.scratch_bytes(&**self.task, &block).max(self.facts.scratch_least_bytes);
+        (footprint, self.facts.fixed_bytes + self.facts.partials_bytes + scratch)
+    }
+
+    /// The innermost length of each axis.
+    pub(crate) fn lengths(&self, loops: &[Loop]) -> SmallVec<[u64; 4]> {
+        let mut lengths = self.extents.clone();
+        loops.iter().for_each(|&(axis, length)| lengths[axis] = length.min(self.extents[axis]));
+        lengths
+    }
+
+    /// For each loop: how often it turns on average, and at most.
+    fn turns(&self, loops: &[Loop]) -> SmallVec<[(f64, u64); 6]> {
+        let mut left: SmallVec<[(u64, f64); 4]> = self.extents.iter().map(|&e| (e, 1.0)).collect();
+        loops
+            .iter()
+            .map(|&(axis, length)| {
+                let (outer, blocks) = left[axis];
+                let most = outer.div_ceil(length.max(1));
+                // In all, over the blocks of the outer loop of the axis, of which the last may be shorter.
+                let extent = self.extents[axis];
+                let rest = (extent % outer).div_ceil(length.max(1));
+                let total = (extent / outer) as f64 * most as f64 + rest as f64;
+                left[axis] = (length.min(outer), total);
+                (total / blocks, most)
+            })
+            .collect()
+    }
+
+    /// What these loops cost; `lengths` are those of the innermost blocks.
+    pub(crate) fn estimate(&self, loops: &[Loop]) -> Estimate {
+        let facts = self.facts;
+        let lengths = self.lengths(loops);
+        let block = self.block(&lengths);
+        let (footprint, reserved) = self.least(&lengths);
+        let turns = self.turns(loops);
+        let calls = turns.iter().map(|&(average, _)| average).product::<f64>().max(1.0);
+        let run = facts.run_seconds(&**self.task, &block);
+        let points = |lengths: &[u64]| lengths.iter().map(|&l| l as f64).product::<f64>();
+        // Blocks at the ends are smaller; what a call costs besides its work they cost as well.
+        let overhead = facts.call_overhead_ns * 1e-9;
+        let full_calls = points(&self.extents) / points(&lengths).max(1.0);
+        let busy = (full_calls * (run - overhead).max(0.0) + calls * overhead) / facts.children as f64;
+        let chains = self.chains(loops, &turns);
+        let uneven = crate::search::unevenness_of(chains, facts.children, facts.stages());
+        let busy = busy * uneven;
+        let estimate = |seconds: f64, bytes: f64| Estimate {
+            calls: calls.round() as u64,
+            footprint,
+            reserved,
+            partials: self.partials(&turns, loops),
+            seconds,
+            price: price(seconds, bytes as u64),
+        };
+        if !facts.stages() {
+            let idle = if calls < facts.children as f64 { run } else { 0.0 };
+            let forking = if calls > 1.5 { crate::cost::UNEVEN * run + facts.fork_seconds() } else { 0.0 };
+            return estimate(busy + forking + idle, 1.0);
+        }
+        let capacity = facts.total_bytes.saturating_sub(reserved) as f64;
+        let (seconds, bytes) = self.moving(loops, &turns, &block, capacity, busy, uneven);
+        estimate(seconds, bytes)
+    }
+
+    /// Blocks that are written, each by calls that stay with one child.
+    fn chains(&self, loops: &[Loop], turns: &[(f64, u64)]) -> f64 {
+        let Some(written) = self.params.iter().find(|p| p.access.writes()) else { return 1.0 };
+        let of =
+            |(&(axis, _), &(average, _)): (&Loop, &(f64, u64))| if written.is_cut_by(axis) { average } else { 1.0 };
+        loops.iter().zip(turns).map(of).product::<f64>().max(1.0)
+    }
+
+    fn partials(&self, turns: &[(f64, u64)], loops: &[Loop]) -> u64 {
+        let of = |p: &Parameter| {
+            let contributions =
+                loops.iter().zip(turns).filter(|((axis, _), _)| !p.is_cut_by(*axis)).map(|(_, &(average, _))| average);
+            let more = contributions.product::<f64>().round() as u64;
+            p.shape.elements().saturating_mul(p.size_bytes).saturating_mul(more.saturating_sub(1))
+        };
+        self.params.iter().filter(|p| p.access == Access::Reduce).map(of).fold(0, u64::saturating_add)
+    }
+
+    /// The ways to keep blocks of a parameter, from the one that keeps least.
+    fn stays(&self, p: &Parameter, bytes: u64, loops: &[Loop], turns: &[(f64, u64)]) -> SmallVec<[Stay; 4]> {
+        let cuts = |l: usize| p.is_cut_by(loops[l].0);
+        let inside = (0..loops.len()).rev().find(|&l| cuts(l) && turns[l].1 > 1).map_or(0, |l| l + 1);
+        let last = (0..loops.len()).rev().find(|&l| turns[l].1 > 1);
+        let mut kept = bytes as f64;
+        let mut loads: f64 = turns[..inside].iter().map(|&(average, _)| average).product();
+        let mut stays =
+            SmallVec::from_slice(&[Stay { kept_bytes: kept, loads, streams: last == inside.checked_sub(1) }]);
+        for l in (0..inside).rev() {
+            if cuts(l) {
+                kept *= turns[l].1 as f64;
+            } else if turns[l].1 > 1 {
+                loads /= turns[l].0;
+                stays.push(Stay { kept_bytes: kept, loads, streams: false });
+            }
+        }
+        stays
+    }
+
+    /// Time in seconds and bytes, for the best choice of what stays.
+    fn moving(
+        &self,
+        loops: &[Loop],
+        turns: &[(f64, u64)],
+        block: &CallShape,
+        capacity: f64,
+        busy: f64,
+        uneven: f64,
+    ) -> (f64, f64) {
+        let facts = self.facts;
+        let count = self.params.len();
+        let bytes: SmallVec<[u64; 6]> = (0..count).map(|p| self.block_bytes(block, p)).collect();
+        let stays: SmallVec<[SmallVec<[Stay; 4]>; 6]> =
+            (0..count).map(|p| self.stays(&self.params[p], bytes[p], loops, turns)).collect();
+        let moved: SmallVec<[Moved; 6]> = (0..count).map(|p| self.moved(p, block, loops, turns)).collect();
+        let mut at: SmallVec<[usize; 6]> = SmallVec::from_elem(0, count);
+        let mut best = (f64::INFINITY, f64::INFINITY);
+        loop {
+            let chosen = |p: usize| &stays[p][at[p]];
+            let kept: f64 = (0..count).map(|p| chosen(p).kept_bytes).sum();
+            if kept <= capacity || at.iter().all(|&a| a == 0) {
+                let (mut seconds, mut total, mut steps) = (0.0, 0.0, 0.0);
+                let (mut first, mut stolen, mut streams, mut panels, mut stalls) = (0.0, 0.0, 0.0f64, 0.0f64, 0.0f64);
+                for p in 0..count {
+                    let (stay, moved) = (chosen(p), &moved[p]);
+                    let (down, up) = moved.times(self.params[p].access, stay.loads);
+                    let one = moved.bytes / facts.edge.read_bytes_per_second + fragment_seconds(facts, moved.fragments);
+                    let back =
+                        moved.bytes / facts.edge.write_bytes_per_second + fragment_seconds(facts, moved.fragments);
+                    seconds += down * one + up * back;
+                    total += (down + up) * moved.bytes;
+                    steps += down + up;
+                    stolen += (down + up) * stolen_fragment_seconds(facts, moved.fragments);
+                    first += if down > 0.0 { one } else { 0.0 };
+                    if stay.loads > 1.0 {
+                        match stay.streams {
+                            true => streams += bytes[p] as f64,
+                            false => {
+                                panels += bytes[p] as f64;
+                                stalls += down * one + up * back;
+                            }
+                        }
+                    }
+                }
+                let latency = facts.edge.latency_ns * 1e-9;
+                let transfer = if facts.edge.driver == Driver::Disk { disk_transfer_seconds(USUAL_QUEUE) } else { 0.0 };
+                let moving = (seconds + steps * (latency + transfer)) * uneven;
+                let busy = busy + stolen;
+                let free = capacity - kept;
+                let staging = (kept + streams.min(free.max(0.0))).min(capacity.max(kept)) as u64;
+                let around = match facts.edge.driver {
+                    Driver::Disk => staging_seconds(total as u64, staging),
+                    _ => 0.0,
+                };
+                // What is fetched ahead needs room beside what is in use; a panel without such room is waited for.
+                let together = match facts.edge.driver {
+                    Driver::Local => busy + moving,
+                    _ if free >= streams + panels => busy.max(moving) + first,
+                    _ if free >= streams => busy.max(moving) + first + stalls.min(moving) * 0.5,
+                    _ => busy + moving,
+                } + around;
+                let found = (together, total);
+                if kept <= capacity || best.0.is_infinite() {
+                    let better = price(found.0, found.1 as u64) < price(best.0.min(1e300), best.1.min(1e18) as u64);
+                    if better || best.0.is_infinite() {
+                        best = found;
+                    }
+                }
+            }
+            // The next choice.
+            let Some(p) = (0..count).find(|&p| at[p] + 1 < stays[p].len()) else { break };
+            at[p] += 1;
+            at[..p].fill(0);
+        }
+        best
+    }
+
+    fn moved(&self, param: usize, block: &CallShape, loops: &[Loop], turns: &[(f64, u64)]) -> Moved {
+        let p = &self.params[param];
+        let mut distinct = 1.0;
+        let along = |axis: usize| -> f64 {
+            loops.iter().zip(turns).filter(|((a, _), _)| *a == axis).map(|(_, &(average, _))| average).product()
+        };
+        let mut elements = 1.0;
+        let (mut fragments, mut is_dense) = (1.0, true);
+        for d in (0..p.dims.len()).rev() {
+            let (extent, len) = (p.shape.dims()[d], block.shapes[param].dims()[d]);
+            let (blocks, covered) = match p.dims[d] {
+                Dimension::Whole => (1.0, extent as f64),
+                Dimension::Axis(axis) => (along(axis), extent as f64),
+                Dimension::Window { axis, reach, .. } => {
+                    let blocks = along(axis);
+                    (blocks, extent as f64 + (blocks - 1.0) * (reach.0 + reach.1) as f64)
+                }
+            };
+            distinct *= blocks;
+            elements *= covered;
+            if !is_dense {
+                fragments *= covered / blocks;
+            }
+            is_dense &= len == extent;
+        }
+        Moved { bytes: elements / distinct * p.size_bytes as f64, fragments, distinct }
+    }
+}
+
+/// An average block of a parameter.
+struct Moved {
+    bytes: f64,
+    fragments: f64,
+    /// How many there are.
+    distinct: f64,
+}
+
+impl Moved {
+    /// How many blocks go down and up.
+    fn times(&self, access: Access, loads: f64) -> (f64, f64) {
+        match access {
+            Access::Read => (loads, 0.0),
+            Access::Update => (loads, loads),
+            // The first time there is nothing to be read.
+            Access::Write => ((loads - self.distinct).max(0.0), loads),
+            Access::Reduce => (0.0, loads),
+        }
+    }
+}
