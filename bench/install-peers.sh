@@ -156,7 +156,7 @@ build_drivers() {
     build "libgomp libomp" gcc omp_collectives omp_collectives.c -std=gnu11 -fopenmp
     build openmpi mpicc mpi_collectives mpi_collectives.c -std=gnu11
     local crate
-    for crate in hurdles rayon; do
+    for crate in hurdles rayon jobs; do
         if ! command -v cargo >/dev/null; then
             skip $crate "no cargo"
         elif cargo build --quiet --release --manifest-path "$sources/$crate/Cargo.toml" --target-dir "$peers/$crate" \
@@ -258,6 +258,7 @@ report_all() {
     report iqtree "$python" "$sources/trees.py" --program iqtree
     report hurdles "$peers/bin/hurdles-peer"
     report rayon "$peers/bin/rayon-peer"
+    report jobs "$peers/bin/jobs-peer"
     report openmpi "$sources/mpi_collectives.sh" "$peers/bin/mpi_collectives"
     {
         printf '[\n'

@@ -6,6 +6,7 @@
 mod alignments;
 mod call;
 mod collectives;
+mod dispatch;
 mod driver;
 mod fft3d;
 mod files;
@@ -80,6 +81,9 @@ pub(crate) enum Name {
     Sim,
     /// Switches, off-loads and shared loops of strands; oneTBB, libgomp, rayon; searches in miniature under each policy
     Strands,
+    /// Independent jobs by queue and by mailboxes; crossbeam-channel, rayon, oneTBB. Alone also over lengths of jobs and
+    /// numbers of workers, as a table and figures
+    Dispatch,
     /// Likelihood kernels of trees; BEAGLE
     PhyloKernels,
     /// One search for a maximum-likelihood tree; RAxML, IQ-TREE
@@ -120,7 +124,7 @@ pub(crate) struct BenchArgs {
     /// Where the rows from files put their files
     #[arg(long, value_name = "DIR", default_value = ".")]
     directory: PathBuf,
-    /// Where `levels` [default: .] and `papers` and `scaling` [default: nowhere] put their figures
+    /// Where `levels` [default: .], `papers`, `scaling` and `dispatch` [default: nowhere] put their figures
     #[arg(long, value_name = "DIR")]
     figures: Option<PathBuf>,
     /// Threads of both sides
@@ -199,6 +203,7 @@ impl Bench<'_> {
             Name::Collectives => collectives::collectives(self),
             Name::Sim => sim::sim(self),
             Name::Strands => strands::strands(self),
+            Name::Dispatch => dispatch::rows(self),
             Name::PhyloKernels => trees::kernels(self),
             Name::PhyloSearch => trees::search(self),
             Name::PhyloBootstraps => trees::bootstraps(self),
@@ -260,9 +265,17 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<(), Failure> {
             }
         }
     }
+    let page = (args.rows[..] == [Name::Dispatch]).then(|| dispatch::page(&bench, args.figures.as_deref()));
+    let (text, value) = page.transpose()?.unwrap_or_default();
     print(&match args.json {
-        true => crate::json::line(&show::json(&rows, args.quick, args.threads, args.rounds)),
-        false => show::text(&rows, args.quick),
+        true => {
+            let mut all = show::json(&rows, args.quick, args.threads, args.rounds);
+            if !value.is_null() {
+                all["page"] = value;
+            }
+            crate::json::line(&all)
+        }
+        false => format!("{}{}{text}", show::text(&rows, args.quick), if text.is_empty() { "" } else { "\n" }),
     })?;
     match failed {
         0 => Ok(()),

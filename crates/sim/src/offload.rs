@@ -3,7 +3,10 @@
 //! A program computes on a hardware thread of a host, off-loads a task, and so on. Which workers get the task, or whether
 //! it waits, is decided by the very [`Machine`] that decides for threads. What is modelled beside it is what the host
 //! and the workers cost: switches between programs, caches that others have used meanwhile, messages, loop teams.
+//!
+//! [`jobs`] does the same for independent jobs, which are handed out by a queue or by mailboxes.
 
+pub mod jobs;
 mod run;
 
 use crate::Time;

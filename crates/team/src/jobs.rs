@@ -47,6 +47,8 @@
 mod batch;
 mod fifo;
 mod host;
+#[cfg(all(test, loom))]
+mod model;
 
 pub use fifo::{Fifo, NotPushed};
 pub use multigrain_schedule::jobs::{BATCH_NS, Batching, Dispatch, UnknownDispatch};

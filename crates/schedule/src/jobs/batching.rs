@@ -49,6 +49,11 @@ impl Size {
         self.size
     }
 
+    /// Whether the size is that asked for, or has been found by measurement.
+    pub(super) fn is_known(&self) -> bool {
+        self.batch != Batching::Adaptive || self.job_ns.0.is_some()
+    }
+
     /// The source took so long for so many jobs.
     pub(super) fn filled(&mut self, jobs: u32, span_ns: u64) {
         if jobs > 0 {

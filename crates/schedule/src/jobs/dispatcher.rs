@@ -71,6 +71,8 @@ impl Dispatcher {
         let jobs = self.size.jobs();
         // No slivers: what is left of the room is filled when there is room for a whole batch.
         let room = !self.ended && (self.in_flight == 0 || self.in_flight + jobs <= in_flight);
+        // Nor a room full of single jobs before the length of one is known.
+        let room = room && (self.size.is_known() || self.batches < 2 * self.rules.executors());
         match dispatch {
             Dispatch::Queue if room && self.rules.workers > 0 => return Next::Fill { jobs, to: To::Queue },
             Dispatch::Queue if host_executes && !self.empty => return Next::Take,

@@ -1,0 +1,154 @@
+//! What it costs to hand out independent jobs, by queue and by mailboxes, beside crossbeam-channel, rayon and oneTBB; and
+//! figure 5.8 of the thesis that compared both ways, for this computer.
+//!
+//! The job is that figure's: 16 KiB combined with the stream of a counter. The stream is splitmix64's here, which needs no
+//! instructions of its own and takes as long as AES in counter mode does with them: some 3.5 us.
+
+mod page;
+mod work;
+
+use super::rounds::{Contender, Turn, alternate};
+use super::row::{Bar, Figure, Row, Unit};
+use super::{Bench, Name};
+use crate::failure::Failure;
+use multigrain::jobs::{Batching, Dispatch, JobOptions, Team, TeamOptions};
+pub(super) use page::page;
+use work::{BYTES, Work};
+
+/// The ways to hand out.
+const BOTH: [Dispatch; 2] = [Dispatch::Queue, Dispatch::Mailbox];
+
+fn team(workers: usize) -> Result<Team, Failure> {
+    Team::new(TeamOptions { workers, ..TeamOptions::default() }).map_err(|e| Failure::Run(e.to_string()))
+}
+
+/// All rows.
+pub(crate) fn rows(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
+    Ok(vec![empty(bench)?, one_at_a_time(bench)?, busy_host(bench)?, many_workers(bench)?])
+}
+
+/// A turn: nanoseconds a job of so many.
+fn turn<'a>(team: &'a Team, work: &'a Work, options: JobOptions, jobs: u64) -> Turn<'a> {
+    Box::new(move || Ok(work.run(team, &options, jobs)?.seconds * 1e9 / jobs as f64))
+}
+
+fn figure(name: &str, samples: Vec<f64>) -> Figure {
+    Figure { name: name.to_owned(), version: None, samples, missing: None }
+}
+
+fn empty(bench: &Bench<'_>) -> Result<Row, Failure> {
+    let (team, work, jobs) = (team(bench.threads())?, Work::new(0), bench.size(2_000_000, 10_000));
+    let options = JobOptions::default();
+    work.check(&team, &options)?;
+    work.check(&team, &JobOptions { dispatch: Dispatch::Mailbox, ..options })?;
+    let mailbox = JobOptions { dispatch: Dispatch::Mailbox, ..options };
+    let mut turns = [turn(&team, &work, options, jobs), turn(&team, &work, mailbox, jobs)];
+    let peer = |label: &str, name: &str, work: &str| {
+        let count = if name == "tbb" { "calls" } else { "jobs" };
+        Contender::start(bench, name, label, &[("work", work.to_owned()), (count, jobs.to_string())])
+    };
+    let mut peers = [
+        peer("crossbeam-channel", "jobs", "channel"),
+        peer("crossbeam-channel, one way", "jobs", "one-way"),
+        peer("rayon par_bridge", "jobs", "bridge"),
+        peer("rayon spawn", "jobs", "spawn"),
+        peer("oneTBB parallel_pipeline", "tbb", "pipeline"),
+    ];
+    let mut samples = alternate(bench, Name::Dispatch, bench.args.rounds, &mut turns, &mut peers)?.into_iter();
+    drop(turns);
+    let ours = samples.next().unwrap_or_default();
+    let mailbox = super::row::median(&samples.next().unwrap_or_default()).unwrap_or(f64::NAN);
+    let [channel, others @ ..] = peers.map(Contender::figure);
+    let mut row = Row {
+        name: "dispatch-empty".into(),
+        unit: Unit::Nanoseconds,
+        ours,
+        peers: vec![channel],
+        bar: Bar::RatioAtLeast(3.0),
+        notes: vec![
+            format!(
+                "an empty job from the source to the sink by the queue, on {} workers; by mailboxes {mailbox:.1} ns",
+                bench.threads()
+            ),
+            "the bar is the rate of crossbeam-channel with jobs and results, as ours; one way, nothing comes back"
+                .into(),
+        ],
+        failed: None,
+    };
+    // The bar names one peer, so the others stand in the notes.
+    for other in others {
+        let text = match (other.median(), &other.missing) {
+            (Some(median), _) => format!("{}: {median:.1} ns", other.name),
+            (None, why) => format!("{}: {}", other.name, why.as_deref().unwrap_or("no figure")),
+        };
+        row.notes.push(text);
+    }
+    Ok(row)
+}
+
+/// The way there and back of one job.
+fn one_at_a_time(bench: &Bench<'_>) -> Result<Row, Failure> {
+    let (team, work, jobs) = (team(2)?, Work::new(0), bench.size(100_000, 1_000));
+    let options = JobOptions { batch: Batching::Fixed(1), in_flight: 1, host_works: false, ..JobOptions::default() };
+    let both = BOTH.map(|dispatch| JobOptions { dispatch, ..options });
+    for options in &both {
+        work.check(&team, options)?;
+    }
+    let mut turns = both.map(|options| turn(&team, &work, options, jobs));
+    let mut samples = alternate(bench, Name::Dispatch, bench.args.rounds, &mut turns, &mut [])?.into_iter();
+    Ok(Row {
+        name: "dispatch-latency".into(),
+        unit: Unit::Nanoseconds,
+        ours: samples.next().unwrap_or_default(),
+        peers: vec![figure("mailbox", samples.next().unwrap_or_default())],
+        bar: Bar::None,
+        notes: vec!["an empty job from the host to a worker and its result back, one at a time, by the queue".into()],
+        failed: None,
+    })
+}
+
+/// The thesis's finding: a host that works starves its workers at their mailboxes, not at a queue.
+fn busy_host(bench: &Bench<'_>) -> Result<Row, Failure> {
+    let (team, work, jobs) = (team(bench.threads())?, Work::new(BYTES), bench.size(20_000, 200));
+    let options = JobOptions { batch: Batching::Fixed(1), ..JobOptions::default() };
+    let both = BOTH.map(|dispatch| JobOptions { dispatch, ..options });
+    for options in &both {
+        work.check(&team, options)?;
+    }
+    let mut turns = both.map(|options| turn(&team, &work, options, jobs));
+    let mut samples = alternate(bench, Name::Dispatch, bench.args.rounds, &mut turns, &mut [])?.into_iter();
+    Ok(Row {
+        name: "dispatch-busy".into(),
+        unit: Unit::Nanoseconds,
+        ours: samples.next().unwrap_or_default(),
+        peers: vec![figure("mailbox", samples.next().unwrap_or_default())],
+        bar: Bar::RatioAtLeast(1.0),
+        notes: vec![format!(
+            "a job of 16 KiB that takes {:.2} us alone, by the queue, handed out one by one by a host that works; {} workers",
+            work.alone_seconds(jobs) * 1e6 / jobs as f64,
+            bench.threads()
+        )],
+        failed: None,
+    })
+}
+
+/// More workers than processors.
+fn many_workers(bench: &Bench<'_>) -> Result<Row, Failure> {
+    let many = (4 * bench.threads()).max(8);
+    let (few_team, many_team, work) = (team(bench.threads())?, team(many)?, Work::new(BYTES));
+    let jobs = bench.size(20_000, 200);
+    let options = JobOptions::default();
+    work.check(&many_team, &options)?;
+    let mut turns = [turn(&many_team, &work, options, jobs), turn(&few_team, &work, options, jobs)];
+    let mut samples = alternate(bench, Name::Dispatch, bench.args.rounds, &mut turns, &mut [])?.into_iter();
+    drop(turns);
+    Ok(Row {
+        name: format!("dispatch-{many}"),
+        unit: Unit::Nanoseconds,
+        ours: samples.next().unwrap_or_default(),
+        peers: vec![figure(&format!("{} workers", bench.threads()), samples.next().unwrap_or_default())],
+        bar: Bar::RatioAtLeast(0.9),
+        notes: vec![format!("a job of 16 KiB by the queue on {many} workers, beside a team of {}", bench.threads())],
+        failed: None,
+    })
+}

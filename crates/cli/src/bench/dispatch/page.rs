@@ -1,0 +1,204 @@
+//! `multigrain bench dispatch` alone: both ways over lengths of jobs and numbers of workers, as tables and figures.
+
+use super::super::lines::{Lines, Scale, Series};
+use super::super::row::median;
+use super::super::{Bench, rounds};
+use super::work::{BYTES, Work};
+use super::{BOTH, team};
+use crate::failure::Failure;
+use crate::output::write_whole;
+use crate::table;
+use multigrain::Error;
+use multigrain::jobs::{Batching, Dispatch, JobOptions, Team};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Bytes of jobs: empty, and about 0.5 to 100 us.
+const SIZES: [usize; 7] = [0, 2 << 10, 4 << 10, BYTES, 64 << 10, 192 << 10, 480 << 10];
+const SIZES_QUICK: [usize; 2] = [0, BYTES];
+/// Who executes jobs.
+const EXECUTORS: [usize; 4] = [1, 2, 4, 8];
+
+/// One way to hand out one kind of jobs to so many.
+struct Cell {
+    length_ns: f64,
+    bytes: usize,
+    executors: usize,
+    dispatch: Dispatch,
+    host_works: bool,
+    /// Of each turn: a job in the stream of all, in nanoseconds.
+    each_ns: Vec<f64>,
+    /// Median and 99th percentile of the time from source to sink, with one job in flight for each executor.
+    latency_ns: (f64, f64),
+}
+
+/// Measures, and gives text and JSON; into `folder` go the figures.
+pub(in super::super) fn page(bench: &Bench<'_>, folder: Option<&Path>) -> Result<(String, Value), Failure> {
+    let sizes = if bench.args.quick { &SIZES_QUICK[..] } else { &SIZES[..] };
+    let mut cells = Vec::new();
+    for &bytes in sizes {
+        cells.extend(of_size(bench, bytes)?);
+    }
+    rounds::status("");
+    let mut written = Vec::new();
+    if let Some(folder) = folder {
+        for (name, lines) in [("dispatch-figure-5.8.svg", figure(&cells)), ("dispatch-lengths.svg", lengths(&cells))] {
+            let path = folder.join(name);
+            write_whole(&path, &lines.svg())?;
+            written.push(path.display().to_string());
+        }
+    }
+    let mut text = text(&cells);
+    if !written.is_empty() {
+        text += &format!("\nfigures: {}\n", written.join(", "));
+    }
+    Ok((text, json!({ "dispatch": cells.iter().map(object).collect::<Vec<_>>(), "figures": written })))
+}
+
+/// All ways to hand out jobs of one size. In a turn each is measured once.
+fn of_size(bench: &Bench<'_>, bytes: usize) -> Result<Vec<Cell>, Failure> {
+    let work = Work::new(bytes);
+    let length_ns = work.alone_seconds(bench.size(2_000, 200)) * 1e9 / bench.size(2_000, 200) as f64;
+    // Some 20 ms alone.
+    let jobs = ((20e6 / length_ns.max(100.0)) as u64).clamp(1, bench.size(200_000, 500));
+    let mut cells = Vec::new();
+    // Where the host only hands out, it is one more thread than there are executors.
+    let teams: Vec<(usize, bool, Team)> = EXECUTORS
+        .into_iter()
+        .flat_map(|executors| [(executors, true), (executors, false)])
+        .map(|(executors, works)| Ok((executors, works, team(executors + usize::from(!works))?)))
+        .collect::<Result<_, Failure>>()?;
+    let ways: Vec<_> = teams.iter().flat_map(|team| BOTH.map(|dispatch| (team, dispatch))).collect();
+    for &((executors, host_works, team), dispatch) in &ways {
+        let options = JobOptions { dispatch, host_works: *host_works, ..JobOptions::default() };
+        work.check(team, &options)?;
+        let few = JobOptions { batch: Batching::Fixed(1), in_flight: *executors as u32, ..options };
+        work.check(team, &few)?;
+        let mut latencies_ns = work.latencies(team, &few, jobs.min(bench.size(5_000, 200)))?.latencies_ns;
+        latencies_ns.sort_by(f64::total_cmp);
+        let at = |share: usize| latencies_ns.get(latencies_ns.len() * share / 100).copied().unwrap_or(f64::NAN);
+        cells.push(Cell {
+            length_ns,
+            bytes,
+            executors: *executors,
+            dispatch,
+            host_works: *host_works,
+            each_ns: Vec::new(),
+            latency_ns: (at(50), at(99)),
+        });
+    }
+    for round in 0..=bench.args.rounds {
+        rounds::status(&format!("dispatch of jobs of {bytes} bytes: turn {round} of {}", bench.args.rounds));
+        for (cell, ((_, host_works, team), dispatch)) in cells.iter_mut().zip(&ways) {
+            if bench.abort.is_raised() {
+                return Err(Error::Interrupted { resume: false }.into());
+            }
+            let options = JobOptions { dispatch: *dispatch, host_works: *host_works, ..JobOptions::default() };
+            let run = work.run(team, &options, jobs)?;
+            if round > 0 {
+                cell.each_ns.push(run.seconds * 1e9 / jobs as f64);
+            }
+        }
+    }
+    Ok(cells)
+}
+
+impl Cell {
+    fn each_ns(&self) -> f64 {
+        median(&self.each_ns).unwrap_or(f64::NAN)
+    }
+
+    fn way(&self) -> String {
+        format!("{}, host {}", self.dispatch, if self.host_works { "works" } else { "only hands out" })
+    }
+}
+
+const WAYS: [(Dispatch, bool); 4] =
+    [(Dispatch::Queue, false), (Dispatch::Mailbox, false), (Dispatch::Queue, true), (Dispatch::Mailbox, true)];
+
+/// The lines of the four ways: what each cell that counts is at, and what it shows.
+fn series(cells: &[Cell], counts: impl Fn(&Cell) -> bool, point: impl Fn(&Cell) -> (f64, f64)) -> Vec<Series> {
+    let of = |(dispatch, works): (Dispatch, bool)| {
+        let own = || cells.iter().filter(move |cell| cell.dispatch == dispatch && cell.host_works == works);
+        Series {
+            name: own().next().map(Cell::way).unwrap_or_default(),
+            points: own().filter(|cell| counts(cell)).map(&point).collect(),
+            marks: false,
+        }
+    };
+    WAYS.map(of).into()
+}
+
+fn figure(cells: &[Cell]) -> Lines {
+    Lines {
+        title: "Figure 5.8 for this computer: jobs of 16 KiB".into(),
+        x: "who executes jobs".into(),
+        y: "GB/s".into(),
+        x_scale: Scale::Linear,
+        y_scale: Scale::Linear,
+        series: series(
+            cells,
+            |cell| cell.bytes == BYTES,
+            |cell| (cell.executors as f64, BYTES as f64 / cell.each_ns()),
+        ),
+    }
+}
+
+fn lengths(cells: &[Cell]) -> Lines {
+    Lines {
+        title: "What is lost to handing out, on 2 workers".into(),
+        x: "length of a job, us".into(),
+        y: "time of one over its share of the length".into(),
+        x_scale: Scale::Log,
+        y_scale: Scale::Log,
+        series: series(
+            cells,
+            |cell| cell.executors == 2 && cell.bytes > 0,
+            |cell| (cell.length_ns / 1e3, 2.0 * cell.each_ns() / cell.length_ns),
+        ),
+    }
+}
+
+/// For people: a line for each length and number of executors.
+fn text(cells: &[Cell]) -> String {
+    let mut lines = vec![vec!["job us".to_owned(), "executors".to_owned()]];
+    lines[0].extend(WAYS.iter().flat_map(|(dispatch, works)| {
+        let host = if *works { "host works" } else { "host idle" };
+        [format!("{dispatch}, {host}: ns a job"), "latency us".to_owned()]
+    }));
+    let mut keys: Vec<(usize, usize)> = cells.iter().map(|cell| (cell.bytes, cell.executors)).collect();
+    keys.dedup();
+    keys.sort_unstable();
+    keys.dedup();
+    for (bytes, executors) in keys {
+        let own = || cells.iter().filter(move |cell| (cell.bytes, cell.executors) == (bytes, executors));
+        let Some(first) = own().next() else { continue };
+        let mut line = vec![format!("{:.2}", first.length_ns / 1e3), executors.to_string()];
+        for (dispatch, works) in WAYS {
+            let cell = own().find(|cell| (cell.dispatch, cell.host_works) == (dispatch, works));
+            line.push(cell.map_or_else(String::new, |cell| format!("{:.0}", cell.each_ns())));
+            line.push(cell.map_or_else(String::new, |cell| format!("{:.1}", cell.latency_ns.0 / 1e3)));
+        }
+        lines.push(line);
+    }
+    format!(
+        "a job in the stream of all, and from source to sink with as many in flight as executors; a host that is idle is a \
+         thread more\n{}",
+        table::render(&lines, 0)
+    )
+}
+
+/// For programs.
+fn object(cell: &Cell) -> Value {
+    json!({
+        "dispatch": cell.dispatch.to_string(),
+        "host_works": cell.host_works,
+        "executors": cell.executors,
+        "bytes": cell.bytes,
+        "job_ns": cell.length_ns,
+        "ns": cell.each_ns(),
+        "samples_ns": cell.each_ns,
+        "latency_ns": cell.latency_ns.0,
+        "latency_p99_ns": cell.latency_ns.1,
+    })
+}
