@@ -61,10 +61,10 @@ fn puller(fifo: &Arc<Fifo<Box<Item>>>, most: usize) -> thread::JoinHandle<u32> {
 }
 
 /// Hunts a lost wake-up at either end, and an item seen before it was written or overwritten before it was read: there
-/// is room for one, so both sides wait. Three preemptions: one in each of push, pull and the wait between.
+/// is room for one, so both sides wait. Two preemptions beside the waits.
 #[test]
 fn one_place_passes_items_on() {
-    check(3, || {
+    check(2, || {
         let fifo = fifo(1, 0);
         let pulled = puller(&fifo, 2);
         for value in [10, 20] {
@@ -73,19 +73,6 @@ fn one_place_passes_items_on() {
             assert!(fifo.push(item).is_ok());
         }
         assert_eq!(pulled.join().unwrap(), 30);
-    });
-}
-
-/// Hunts a second item whose step wakes nobody because the first woke the only one in the list, and a wake-up given to
-/// who no longer waits. Three threads, one preemption beside the waits.
-#[test]
-fn each_of_two_sleepers_gets_an_item() {
-    check(1, || {
-        let fifo = fifo(2, 0);
-        let (pulled, pushed) = (puller(&fifo, 1), pusher(&fifo, &[10, 20]));
-        let own = fifo.pull().map_or(0, |item| touch(&item) - 1);
-        pushed.join().unwrap();
-        assert_eq!(pulled.join().unwrap() + own, 30);
     });
 }
 
@@ -101,8 +88,10 @@ fn two_pushers_share_one_place() {
     });
 }
 
-/// Hunts a step in vain: the later of two pushers is done first, its step wakes a puller that finds the place before
-/// still empty; the earlier one's step wakes only one of both. Each puller must get an item although neither comes again.
+/// Hunts a second item whose step wakes nobody because the first woke the only one in the list; and a step in vain: the
+/// later of two pushers is done first, its step wakes a puller that finds the place before still empty; the earlier one's
+/// step wakes only one of both. Each puller must get an item although neither comes again. Three threads, one
+/// preemption beside the waits.
 #[test]
 fn items_that_come_out_of_turn_reach_both_pullers() {
     check(1, || {
