@@ -359,7 +359,7 @@ fn by_formula(
     let short = few.is_some_and(|at| looked[at].price <= looked[0].price * LONG_LIST_GAIN);
     looked.retain(|found| !short || found.calls <= CALLS_LISTED);
     looked.truncate(2 * FINALISTS);
-    if fixed.is_empty() {
+    if fixed.is_empty() && facts.stages() {
         let promising = &looked[..looked.len().min(REFINED)];
         let mut refined = in_parallel(promising, |found| refine(nest, specs, found, short));
         looked.append(&mut refined);
