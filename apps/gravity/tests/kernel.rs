@@ -1,7 +1,7 @@
 //! The kernel: the same bits with every instruction set and however sources and targets are cut, and the values of a
 //! plain sum in double precision.
 
-use multigrain::prelude::{RawView, Shape, View, ViewMut};
+use multigrain::prelude::{ElementType, RawView, Shape, View, ViewMut};
 use multigrain_gravity::kernel::potential::wells;
 use multigrain_gravity::kernel::{GravityError, SPAN, accelerate, reference};
 use multigrain_simd::Isa;
@@ -43,14 +43,18 @@ fn wells_of(isa: Isa, softening2: f64, rows: &[[f64; 7]], middle: usize, cut: us
     let n = rows.len();
     let flat: Vec<f64> = rows.concat();
     let view = |from: usize, to: usize| {
-        let raw = RawView::dense(flat[7 * from..].as_ptr().cast_mut().cast(), Shape::new(&[1, (to - from) as u64, 7]));
+        let raw = RawView::dense(
+            flat[7 * from..].as_ptr().cast_mut().cast(),
+            ElementType::F64,
+            Shape::new(&[1, (to - from) as u64, 7]),
+        );
         // SAFETY: these rows of a vector that nobody writes.
         unsafe { View::<f64, 3>::from_raw(&raw) }
     };
     let mut all = Vec::new();
     for (from, to) in [(0, cut), (cut, n)].into_iter().filter(|(from, to)| from < to) {
         let mut found = vec![0.0f64; 2 * (to - from)];
-        let raw = RawView::dense(found.as_mut_ptr().cast(), Shape::new(&[2, (to - from) as u64]));
+        let raw = RawView::dense(found.as_mut_ptr().cast(), ElementType::F64, Shape::new(&[2, (to - from) as u64]));
         // SAFETY: the whole vector, which nobody else uses.
         let mut into = unsafe { ViewMut::<f64, 2>::from_raw(&raw) };
         for (from_source, to_source) in [(0, middle), (middle, n)].into_iter().filter(|(from, to)| from < to) {

@@ -36,9 +36,11 @@ impl Task for Product {
         context: &mut LeafContext<'_>,
     ) {
         let [m, n] = c.shape();
-        let (k, overwrite, length) = (a.len(1), context.first(), context.scratch.len() / 4);
-        // SAFETY: scratch memory is aligned to 64 bytes and any bits are a float; the slice ends within it.
-        let scratch = unsafe { std::slice::from_raw_parts_mut(context.scratch.as_mut_ptr().cast::<f32>(), length) };
+        let (k, overwrite) = (a.len(1), context.first());
+        // What the kernel relies on; who calls it on other blocks would reach beyond them.
+        assert!(a.len(0) == m && b.shape() == [k, n], "C of {m} x {n} from {:?} times {:?}", a.shape(), b.shape());
+        // SAFETY: any bits are a float.
+        let (_, scratch, _) = unsafe { context.scratch.align_to_mut::<f32>() };
         let (lda, ldb, ldc) = (a.pitch(), b.pitch(), c.pitch());
         // SAFETY: the views are blocks of these shapes and pitches; C is accessed by this call alone and overlaps neither
         // A, B nor the scratch memory.

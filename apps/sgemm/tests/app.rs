@@ -87,3 +87,18 @@ fn shapes_that_do_not_multiply_are_refused() {
     let message = testing::refusal(&runtime, &args);
     assert!(message.contains("4 x 5") && message.contains("6 x 2"), "{message}");
 }
+
+#[test]
+fn blocks_that_do_not_multiply_are_refused_by_the_program() {
+    for ([am, ak], [bk, bn], [cm, cn]) in
+        [([8, 8], [4, 8], [8, 8]), ([8, 8], [8, 4], [8, 8]), ([4, 8], [8, 8], [8, 8]), ([8, 8], [8, 8], [8, 4])]
+    {
+        let mut program = Program::new();
+        let task = program.task(Product::new(Isa::detect()));
+        let a = program.array::<f32, 2>("a", [am, ak], Role::Input).unwrap();
+        let b = program.array::<f32, 2>("b", [bk, bn], Role::Input).unwrap();
+        let c = program.array::<f32, 2>("c", [cm, cn], Role::Output).unwrap();
+        let error = program.call(task, (a.all(), b.all(), c.all()), Scalars::new()).unwrap_err();
+        assert!(error.to_string().contains("axis"), "{am} x {ak} by {bk} x {bn} into {cm} x {cn}: {error}");
+    }
+}

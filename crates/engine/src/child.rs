@@ -10,7 +10,7 @@ use crate::run::Progress as RunProgress;
 use crate::tracing::{Issued, RecorderCell};
 use multigrain_plan::names::{Names, PlanNumbers};
 use multigrain_plan::{Body, ChildPlan, Op, Places, Plan, Slot};
-use multigrain_program::{LeafContext, RawView};
+use multigrain_program::{Arg, LeafContext, RawView};
 use multigrain_store::{ArrayFile, Direction, Disk, Slack, StoreError, Ticket, TransferList};
 use multigrain_team::{Abort, Progress, Team};
 use multigrain_trace::{Activity, Idleness, Kind, Recorder, Tick};
@@ -295,30 +295,34 @@ impl Interpreter<'_, '_> {
         let call = &plan.calls[number as usize];
         let class = &plan.classes[plan.class_of[number as usize] as usize];
         let task = &*plan.tasks[call.task as usize];
-        let mut views: SmallVec<[RawView; 4]> = SmallVec::new();
-        match at {
+        // Every block is found to lie where it must, so no plan leads outside of its memory; that those which are written
+        // are nobody else's is what the plan says.
+        let views: SmallVec<[RawView; 4]> = match at {
             Places::Views => {
-                for arg in &call.args {
-                    let Place::Memory(home) = &places[arg.array as usize] else {
-                        continue;
-                    };
-                    let size = plan.arrays[arg.array as usize].element.size_bytes();
-                    views.push(home.part(arg.region.start(), arg.region.shape(), size));
-                }
+                let view = |arg: &Arg| match places.get(arg.array as usize) {
+                    Some(Place::Memory(home)) => home.part(&arg.region),
+                    _ => None,
+                };
+                call.args.iter().filter_map(view).collect()
             }
             Places::Slots { first } => {
-                let base = self.staging_base(state);
-                for i in 0..call.args.len() {
+                let mut views = SmallVec::new();
+                for (i, arg) in call.args.iter().enumerate() {
                     let index = state.steps.places[first as usize + i];
                     let slot = &state.steps.slots[index as usize];
-                    views
-                        .push(RawView::dense(base.wrapping_add(slot.offset_bytes as usize), slot.block.region.shape()));
+                    if slot.block == *arg {
+                        views.extend(self.slot(state, slot));
+                    }
                     if self.log.is_some() && plan.level == 0 && task.params()[i].access.writes() {
                         let global = plan.numbers.get(number as usize).copied().unwrap_or(number);
                         state.writers[index as usize] = (global, i as u32);
                     }
                 }
+                views
             }
+        };
+        if views.len() != call.args.len() {
+            return Err(self.misplaced(plan, number));
         }
         match &class.body {
             Body::Inner(inner) => {
@@ -341,8 +345,8 @@ impl Interpreter<'_, '_> {
                 };
                 let mut context = LeafContext::new(&call.scalars, scratch);
                 let t = self.recorder(state.worker).start();
-                // SAFETY: the plan gives each argument's block in memory; `check` proves that written blocks are used
-                // by this call alone; ranks and types were checked when the call was made.
+                // SAFETY: each block lies in its array or slot, as was just seen, and these are initialised; that a block
+                // which is written is used by this call alone is the plan's, whose caller vouches for it (`run`).
                 unsafe { task.leaf(&views, &mut context) };
                 let (plan_number, task_number) = state.numbers.map_or((0, 0), |n| (n.plan, n.task(call.task)));
                 self.recorder(state.worker).leaf(t, task_number, plan_number, number);
@@ -359,13 +363,26 @@ impl Interpreter<'_, '_> {
         Ok(())
     }
 
-    fn staging_base(&self, state: &ChildState<'_>) -> *mut u8 {
-        match &self.memories.levels[state.plan.level + 1].instances[state.instance] {
-            Staging::None => std::ptr::null_mut(),
-            Staging::Buffer(buffer) => buffer.as_mut_ptr(),
+    /// Where the slot's block lies in the child's staging memory; `None` where what the slot owns is not inside.
+    pub(crate) fn slot(&self, state: &ChildState<'_>, slot: &Slot) -> Option<RawView> {
+        let plan = state.plan;
+        let (base, len_bytes) = match &self.memories.levels[plan.level + 1].instances[state.instance] {
+            Staging::None => return None,
+            Staging::Buffer(buffer) => (buffer.as_mut_ptr(), buffer.len() as u64),
             // SAFETY: this worker executes this child, so it alone uses the store.
-            Staging::Local(store) => unsafe { (*store.get()).as_mut_ptr() },
-        }
+            Staging::Local(store) => unsafe { ((*store.get()).as_mut_ptr(), (*store.get()).capacity_bytes()) },
+        };
+        let array = plan.arrays.get(slot.block.array as usize)?;
+        let shape = slot.block.region.shape();
+        let is_whole = slot.bytes == shape.elements().checked_mul(array.element.size_bytes())?;
+        let end = slot.offset_bytes.checked_add(slot.bytes)?.checked_next_multiple_of(plan.slot_unit_bytes.max(1))?;
+        let view = || RawView::dense(base.wrapping_add(slot.offset_bytes as usize), array.element, shape);
+        (is_whole && end <= len_bytes).then(view)
+    }
+
+    /// The fault of a plan whose call or block does not lie where it should.
+    fn misplaced(&self, plan: &Plan, call: u32) -> Ended {
+        self.fail(EngineError::Misplaced { what: CallName::of(plan, call).to_string() })
     }
 
     fn transfer(
@@ -381,16 +398,21 @@ impl Interpreter<'_, '_> {
         let plan = state.plan;
         let decl = &plan.arrays[slot.block.array as usize];
         let staging = &self.memories.levels[plan.level + 1].instances[state.instance];
+        let Some(view) = self.slot(state, &slot) else {
+            return Err(self.fail(EngineError::Misplaced { what: block_name(plan, &slot) }));
+        };
         let pending = match (&places[slot.block.array as usize], staging) {
-            (Place::File(file), Staging::Buffer(buffer)) => {
-                let memory = buffer.as_mut_ptr().wrapping_add(slot.offset_bytes as usize);
-                self.submit(state, file, memory, index, &slot, direction)?
+            (Place::File(file), Staging::Buffer(_)) => {
+                self.submit(state, file, view.pointer(), index, &slot, direction)?
             }
             (Place::Memory(home), Staging::Local(store)) => {
                 let t = self.recorder(state.worker).start();
-                // SAFETY: this worker executes this child, so it alone uses the store; the plan proves that nobody
-                // else writes the block meanwhile.
-                let copied = unsafe { copy(&mut *store.get(), home, &slot, decl.element.size_bytes(), direction) };
+                let Some(part) = home.part(&slot.block.region) else {
+                    return Err(self.fail(EngineError::Misplaced { what: block_name(plan, &slot) }));
+                };
+                // SAFETY: this worker executes this child, so it alone uses the store; the plan says that nobody else
+                // writes the block meanwhile.
+                let copied = unsafe { copy(&mut *store.get(), &part, slot.offset_bytes, direction) };
                 let issued = self.issued(state, index, direction, t);
                 let end = self.recorder(state.worker).wait(t, plan.level as u16, state.worker as u32, issued.number);
                 if self.traces() {
@@ -447,8 +469,8 @@ impl Interpreter<'_, '_> {
             after_bytes: owned.end - slot.offset_bytes - slot.bytes,
         });
         let issued = self.issued(state, index, direction, self.moment());
-        // SAFETY: what the slot owns lies in the staging buffer, which outlives the run's transfers (`child` waits for
-        // them); the plan proves that nobody uses that, or the block in the file, until the transfer is awaited.
+        // SAFETY: what the slot owns lies in the staging buffer (`slot`), which outlives the run's transfers (`child` waits
+        // for them); the plan says that nobody uses that, or the block in the file, until the transfer is awaited.
         let ticket = unsafe { if self.traces() { disk.submit_timed(list) } else { disk.submit(list) } };
         Ok(Pending::Disk { ticket, issued, slot: index, logged })
     }

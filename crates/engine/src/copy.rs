@@ -1,37 +1,34 @@
 //! Copies of blocks between a memory and a local store.
 
-use multigrain_plan::Slot;
 use multigrain_program::RawView;
 use multigrain_store::local::{Rows, RuleError};
 use multigrain_store::{Direction, LocalStore};
 
-/// Copies a slot's block between its home in the parent memory and the local store, where it lies densely.
+/// Copies a block between the parent memory, where it is `part` of its home, and the local store, where it lies densely
+/// from `offset_bytes` on.
 ///
 /// # Errors
-/// A rule of the local store that the copy would break.
+/// A rule of the local store that the copy would break, or bounds.
 ///
 /// # Safety
-/// `home` is the whole array; nobody else uses the slot, and nobody uses the block in a conflicting way, meanwhile.
+/// The part is memory that nobody uses in a conflicting way meanwhile, and nobody else uses the store.
 pub(crate) unsafe fn copy(
     store: &mut LocalStore,
-    home: &RawView,
-    slot: &Slot,
-    size_bytes: u64,
+    part: &RawView,
+    mut offset_bytes: u64,
     direction: Direction,
 ) -> Result<(), RuleError> {
-    let region = &slot.block.region;
-    let part = home.part(region.start(), region.shape(), size_bytes);
-    let len = region.len();
+    let (shape, strides, size_bytes) = (part.shape(), part.strides(), part.element().size_bytes());
+    let len = shape.dims();
     let rank = len.len();
     let row_bytes = len[rank - 1] * size_bytes;
     let rows = if rank >= 2 { len[rank - 2] } else { 1 };
-    let pitch = if rank >= 2 { part.strides[rank - 2] as u64 * size_bytes } else { row_bytes };
+    let pitch = if rank >= 2 { strides[rank - 2] as u64 * size_bytes } else { row_bytes };
     let outer = &len[..rank.saturating_sub(2)];
     let mut index = vec![0u64; outer.len()];
-    let mut offset_bytes = slot.offset_bytes;
     loop {
-        let skip: usize = index.iter().zip(part.strides).map(|(&i, stride)| i as usize * stride).sum();
-        let parent = part.pointer.wrapping_add(skip * size_bytes as usize);
+        let skip: usize = index.iter().zip(strides).map(|(&i, stride)| i as usize * stride).sum();
+        let parent = part.pointer().wrapping_add(skip * size_bytes as usize);
         let local = Rows { offset_bytes, pitch_bytes: row_bytes, rows, row_bytes };
         // SAFETY: the rows lie in the block, which the caller vouches for.
         unsafe {

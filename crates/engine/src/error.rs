@@ -81,6 +81,12 @@ pub enum EngineError {
         /// Depth of the parent memory; the root is 0.
         level: usize,
     },
+    /// A plan that is no plan of these arrays and memories.
+    #[error("{what} does not lie where the plan says: the plan is not one of this program and machine")]
+    Misplaced {
+        /// The call, or the block on its way.
+        what: String,
+    },
     /// The memory that was reserved is too small for the plan, or that of another machine.
     #[error("the memory that was reserved does not serve the plan: reserve it for this plan and machine")]
     Reserved,

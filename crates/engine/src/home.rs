@@ -1,6 +1,6 @@
 //! Where the arrays of a scope lie.
 
-use multigrain_program::{ArrayDecl, RawView, Shape};
+use multigrain_program::{ArrayDecl, Lengths, RawView};
 use multigrain_store::{ArrayFile, StoreError};
 
 /// Where one array of the program lies in the root memory.
@@ -59,7 +59,7 @@ impl Home {
                 if !pointer.addr().is_multiple_of(8) {
                     return Err("its memory is not aligned to 8 bytes".to_owned());
                 }
-                Ok(Place::Memory(RawView::dense(*pointer, decl.shape)))
+                Ok(Place::Memory(RawView::dense(*pointer, decl.element, decl.shape)))
             }
             Home::File(file) => {
                 let (name, expected) = (file.element().name(), decl.element.name());
@@ -67,7 +67,7 @@ impl Home {
                     return Err(format!("{} holds {name}, {expected} is needed", file.path().display()));
                 }
                 if file.shape() != decl.shape.dims() {
-                    let found = Shape::new(file.shape());
+                    let found = Lengths(file.shape());
                     return Err(format!("{} has shape {found}, {} is needed", file.path().display(), decl.shape));
                 }
                 Ok(Place::File(file))

@@ -168,7 +168,7 @@ impl Memories {
         plan.temporaries().iter().map(move |array| {
             let here = next;
             next = next.wrapping_add(array.bytes().next_multiple_of(TEMPORARY_ALIGN_BYTES) as usize);
-            RawView::dense(here, array.shape)
+            RawView::dense(here, array.element, array.shape)
         })
     }
 

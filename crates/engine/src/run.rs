@@ -69,6 +69,13 @@ pub(crate) fn levels_of(machine: &Machine) -> Result<Vec<MemoryId>, EngineError>
 /// # Safety
 /// Memory homes are valid for reads and writes, initialised, and used by nobody else until the call returns; two
 /// arrays do not overlap.
+///
+/// The plan is what a [`Planner`](multigrain_plan::Planner) made for this machine, unaltered, or
+/// [`check`](multigrain_plan::check::check) has found nothing in it. A plan's fields are open, so that it can be looked at,
+/// drawn and altered by tests; that whoever executes one vouches for it is what keeps safe code from executing another.
+/// What is relied on: calls that use the same bytes, of which one writes, have an order, in memory and in slots; slots,
+/// scratch memory and partial results do not overlap while they are used. That every block lies inside its array, slot or
+/// memory, with the type and rank of its parameter, is seen to in the run.
 pub unsafe fn run(
     plan: &Plan,
     machine: &Machine,

@@ -5,7 +5,7 @@ use crate::generate;
 use crate::job::{Job, Sink, Source};
 use multigrain_engine::Home;
 use multigrain_plan::Plan;
-use multigrain_program::{Arg, ArrayDecl, Region, Role};
+use multigrain_program::{Arg, ArrayDecl, Lengths, Region, Role};
 use multigrain_store::{AlignedBuffer, ArrayFile, Direction, Disk, StoreError, TransferList};
 use multigrain_team::Abort;
 use std::path::{Path, PathBuf};
@@ -237,6 +237,15 @@ fn open(decl: &ArrayDecl, source: &Source, disk: &Disk) -> Result<ArrayFile, Err
             decl.element
         )));
     }
+    if file.shape() != decl.shape.dims() {
+        return Err(Error::Request(format!(
+            "{} has shape {}, but array {} has {}; give a file of that shape",
+            file.path().display(),
+            Lengths(file.shape()),
+            decl.name,
+            decl.shape
+        )));
+    }
     Ok(file)
 }
 
@@ -332,13 +341,7 @@ fn make(decl: &ArrayDecl, source: Option<&Source>, region: &Region, out: &mut [u
     let size = decl.element.size_bytes();
     let (_, run) = region.fragments(decl.shape);
     for (number, piece) in out.chunks_mut((run * size) as usize).enumerate() {
-        // The number of the run's first element in the array, from the run's number in the region.
-        let (mut rest, mut first, mut pitch) = (number as u64 * run, 0, 1);
-        for d in (0..region.rank()).rev() {
-            first += (region.start()[d] + rest % region.len()[d]) * pitch;
-            rest /= region.len()[d];
-            pitch *= decl.shape.dims()[d];
-        }
+        let first = region.element(number as u64 * run, decl.shape);
         match source {
             Some(Source::Generated { seed }) => generate::fill(decl.element, *seed, first, piece),
             Some(Source::Bytes(_)) => piece.copy_from_slice(&given[(first * size) as usize..][..piece.len()]),

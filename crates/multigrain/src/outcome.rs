@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::homes::{Homes, Place, transfer_block};
 use multigrain_machine::Machine;
 use multigrain_plan::{EdgeTraffic, Plan};
-use multigrain_program::{ElementType, RawView, Region};
+use multigrain_program::{ElementType, Region};
 use multigrain_store::{AlignedBuffer, Direction, Disk};
 use multigrain_trace::{Breakdown, Spill, Trace};
 use std::sync::Arc;
@@ -73,19 +73,12 @@ impl Outcome {
         let bytes = (region.elements() * size) as usize;
         match &self.homes.places[array] {
             Place::Memory(buffer) => {
-                let part = RawView::dense(buffer.as_mut_ptr(), decl.shape).part(region.start(), region.shape(), size);
-                let mut out = Vec::with_capacity(bytes);
-                let rank = region.rank();
-                let row = (region.len()[rank - 1] * size) as usize;
-                for i in 0..region.elements() / region.len()[rank - 1] {
-                    let (mut rest, mut offset) = (i, 0);
-                    for d in (0..rank - 1).rev() {
-                        offset += (rest % region.len()[d]) as usize * part.strides[d];
-                        rest /= region.len()[d];
-                    }
-                    // SAFETY: the row lies in the array's buffer, which is not written any more.
-                    let slice = unsafe { std::slice::from_raw_parts(part.pointer.add(offset * size as usize), row) };
-                    out.extend_from_slice(slice);
+                let (_, run) = region.fragments(decl.shape);
+                let mut out = vec![0; bytes];
+                for (number, piece) in out.chunks_mut((run * size) as usize).enumerate() {
+                    let first = (region.element(number as u64 * run, decl.shape) * size) as usize;
+                    // SAFETY: the run lies in the array's buffer, which is not written any more.
+                    piece.copy_from_slice(unsafe { &buffer.as_slice()[first..][..piece.len()] });
                 }
                 Ok(out)
             }

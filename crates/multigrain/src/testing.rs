@@ -8,8 +8,8 @@ use multigrain_machine::{Driver, Machine, MemoryId};
 use multigrain_plan::testing::{Rng, random_machine};
 use multigrain_plan::{PlanError, check};
 use multigrain_program::{
-    CallShape, Callee, DynTask, ElementType, LeafContext, Parts, Program, RawView, Region, Role, Scalars,
-    SequentialError, SubCall, Tunables,
+    Arg, CallShape, DynTask, ElementType, LeafContext, Parts, Program, RawView, Region, Role, Scalars, SequentialError,
+    SubCall, Tunables,
 };
 use std::fmt::Debug;
 use std::ops::Range;
@@ -199,15 +199,12 @@ pub fn run_split(program: &Program, arrays: &mut [Vec<u8>], depth: usize, seed: 
     let mut rng = Rng::new(seed);
     for call in program.calls() {
         let task = &program.tasks()[call.task as usize];
-        let views: Vec<RawView> = call
-            .args
-            .iter()
-            .map(|arg| {
-                let decl = &program.arrays()[arg.array as usize];
-                let whole = RawView::dense(memory[arg.array as usize].as_mut_ptr().cast(), decl.shape);
-                whole.part(arg.region.start(), arg.region.shape(), decl.element.size_bytes())
-            })
-            .collect();
+        let view = |arg: &Arg| {
+            let decl = &program.arrays()[arg.array as usize];
+            let whole = RawView::dense(memory[arg.array as usize].as_mut_ptr().cast(), decl.element, decl.shape);
+            whole.part(&arg.region).expect("a block in its array")
+        };
+        let views: Vec<RawView> = call.args.iter().map(view).collect();
         split(task, &views, &call.scalars, depth, &mut rng);
     }
     for (bytes, words) in arrays.iter_mut().zip(&memory) {
@@ -217,21 +214,21 @@ pub fn run_split(program: &Program, arrays: &mut [Vec<u8>], depth: usize, seed: 
 }
 
 fn split(task: &Arc<dyn DynTask>, views: &[RawView], scalars: &Scalars, depth: usize, rng: &mut Rng) {
-    let call = CallShape { shapes: views.iter().map(|v| v.shape).collect(), scalars: scalars.clone() };
+    let call = CallShape { shapes: views.iter().map(RawView::shape).collect(), scalars: scalars.clone() };
     if depth == 0 {
         let mut scratch = vec![0u128; task.scratch_bytes(&call, u64::MAX) as usize / 16 + 8];
         let base: *mut u8 = scratch.as_mut_ptr().cast();
         let skip = base.align_offset(64);
         // SAFETY: the vector is longer by 64 bytes or more than what is asked for from its aligned part.
         let scratch = unsafe { std::slice::from_raw_parts_mut(base.add(skip), 16 * scratch.len() - skip) };
-        // SAFETY: blocks lie in arrays that `run_split` owns, by its checks and those in this function; one call runs at
-        // a time, and a program or a split that is right passes no overlapping blocks of which one is written.
+        // SAFETY: blocks lie in arrays that `run_split` owns; one call runs at a time, and a program or a split passes no
+        // overlapping blocks of which one is written.
         unsafe { task.leaf(views, &mut LeafContext::new(scalars, scratch)) };
         return;
     }
-    let stages = task.stages(&call);
+    let stages = task.stages(&call).unwrap_or_else(|error| panic!("{error}"));
     if !stages.is_empty() && rng.percent(50) {
-        return run_parts(&stages, task, &call, views, depth, rng);
+        return run_parts(&stages, task, views, depth, rng);
     }
     let mut tunables = Tunables::new();
     for axis in task.tunables(&call) {
@@ -244,47 +241,24 @@ fn split(task: &Arc<dyn DynTask>, views: &[RawView], scalars: &Scalars, depth: u
         };
         tunables.set(axis.name, (axis.multiple * blocks).min(axis.extent));
     }
-    let made = Parts::of(task, &call, &tunables);
+    let made = Parts::of(task, &call, &tunables).unwrap_or_else(|error| panic!("{error}"));
     let mut memory: Vec<Vec<u64>> =
         made.temporaries.iter().map(|decl| vec![u64::MAX; decl.bytes().div_ceil(8) as usize]).collect();
     let partials = made.temporaries.iter().zip(&mut memory);
     let views: Vec<RawView> = views
         .iter()
         .copied()
-        .chain(partials.map(|(decl, words)| RawView::dense(words.as_mut_ptr().cast(), decl.shape)))
+        .chain(partials.map(|(decl, words)| RawView::dense(words.as_mut_ptr().cast(), decl.element, decl.shape)))
         .collect();
-    run_parts(&made.calls, task, &call, &views, depth - 1, rng);
+    run_parts(&made.calls, task, &views, depth - 1, rng);
 }
 
 /// Runs sub-calls of a call, each split again.
-fn run_parts(
-    calls: &[SubCall],
-    task: &Arc<dyn DynTask>,
-    call: &CallShape,
-    views: &[RawView],
-    depth: usize,
-    rng: &mut Rng,
-) {
+fn run_parts(calls: &[SubCall], task: &Arc<dyn DynTask>, views: &[RawView], depth: usize, rng: &mut Rng) {
     for sub in calls {
-        let callee = match &sub.callee {
-            Callee::Itself => task,
-            Callee::Task(other) => other,
-        };
-        let parts: Vec<RawView> = sub
-            .args
-            .iter()
-            .zip(callee.params())
-            .map(|(&(from, region), param)| {
-                let view = &views[from];
-                assert!(
-                    !region.is_empty() && Region::whole(view.shape).contains(&region),
-                    "{} makes of {call:?} a call on {region} of argument {from}",
-                    task.name()
-                );
-                view.part(region.start(), region.shape(), param.element.size_bytes())
-            })
-            .collect();
-        split(callee, &parts, &sub.scalars, depth, rng);
+        let part = |(from, region): &(usize, Region)| views[*from].part(region).expect("a block of an argument");
+        let parts: Vec<RawView> = sub.args.iter().map(part).collect();
+        split(sub.callee(task), &parts, &sub.scalars, depth, rng);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Why there is no plan.
 
 use multigrain_machine::MachineError;
+use multigrain_program::SplitError;
 
 /// A refusal: nothing has been started.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +62,9 @@ pub enum PlanError {
         /// What would be right.
         why: String,
     },
+    /// A task takes a call apart into calls that cannot be.
+    #[error(transparent)]
+    Split(#[from] SplitError),
     /// The mapping names a task that is not in the program, or a memory that is not in the machine.
     #[error("mapping: there is no {entry} here; this plan splits {known}")]
     MappingUnused {

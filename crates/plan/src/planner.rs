@@ -255,6 +255,7 @@ impl<'m> Planner<'m> {
         for (task, shape) in &parts.classes {
             let reference = &parts.tasks[*task as usize];
             let body = if leaf {
+                reference.check_leaf(shape).map_err(PlanError::from)?;
                 Body::Leaf { scratch_bytes: reference.scratch_bytes(shape, facts.scratch_capacity_bytes) }
             } else {
                 Body::Inner(self.call(level + 1, reference, shape, below_bytes_max)?)

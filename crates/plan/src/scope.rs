@@ -3,7 +3,7 @@
 use crate::plan::{PassReport, temporary_bytes};
 use multigrain_machine::readable_bytes;
 use multigrain_program::{
-    Access, Arg, ArrayDecl, Call, CallShape, Callee, DynTask, Parts, Program, Region, Role, SubCall, Tunables,
+    Access, Arg, ArrayDecl, Call, CallShape, DynTask, Parts, Program, Region, Role, SplitError, SubCall, Tunables,
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -98,7 +98,10 @@ struct Known {
 ///
 /// Calls whose temporary arrays are alike share them: what keeps one call's partial results from another's is found by
 /// the dependence pass, as for every array.
-pub(crate) fn split<E>(
+///
+/// # Errors
+/// Those of `tunables`, and what a task makes of a call that cannot be.
+pub(crate) fn split<E: From<SplitError>>(
     scope: &Scope,
     mut tunables: impl FnMut(&Arc<dyn DynTask>, &CallShape) -> Result<Tunables, E>,
 ) -> Result<Split, E> {
@@ -123,19 +126,12 @@ pub(crate) fn split<E>(
         };
         if !known.contains_key(&key) {
             let values = tunables(task, &key.1)?;
-            let parts = Parts::of(task, &key.1, &values);
+            let parts = Parts::of(task, &key.1, &values)?;
             let (contributions, targets) = (parts.contributions, parts.targets);
             let mut calls = Vec::with_capacity(parts.calls.len());
             for sub in parts.calls {
-                let callee = match &sub.callee {
-                    Callee::Itself => task,
-                    Callee::Task(other) => other,
-                };
+                let (callee, shape) = (sub.callee(task), sub.shape());
                 let task_number = number_of(&mut result.tasks, callee);
-                let shape = CallShape {
-                    shapes: sub.args.iter().map(|(_, region)| region.shape()).collect(),
-                    scalars: sub.scalars.clone(),
-                };
                 let class = *class_numbers.entry((identity(callee), shape.clone())).or_insert_with(|| {
                     result.classes.push((task_number, shape));
                     result.classes.len() as u32 - 1

@@ -12,7 +12,7 @@ use crate::mapping::Mapping;
 use crate::rules::{Movable, movable, quantum};
 use crate::scope::{Scope, Split, split};
 use multigrain_machine::{Driver, Machine, readable_bytes};
-use multigrain_program::{CallShape, Region, Tunable, Tunables};
+use multigrain_program::{CallShape, Region, SplitError, Tunable, Tunables};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
@@ -141,6 +141,7 @@ pub(crate) fn choose(
                 let looked_at: Vec<&(u64, Tunables)> = class.iter().skip(first).step_by(step).collect();
                 let look = |(calls, tunables): &&(u64, Tunables)| look(facts, &scope, tunables.clone(), *calls);
                 for candidate in in_parallel(&looked_at, look) {
+                    let candidate = candidate?;
                     let fits = candidate.footprint + candidate.reserved <= facts.total_bytes || !facts.stages();
                     if fits && candidate.partials <= facts.own_partials_bytes_max {
                         if candidate.movable >= least {
@@ -465,16 +466,13 @@ fn combinations(lists: &[Vec<u64>]) -> impl Iterator<Item = Vec<u64>> + '_ {
     })
 }
 
-fn split_with(scope: &Scope, tunables: &Tunables) -> Split {
-    let result: Result<Split, std::convert::Infallible> = split(scope, |_, _| Ok(tunables.clone()));
-    match result {
-        Ok(split) => split,
-    }
+fn split_with(scope: &Scope, tunables: &Tunables) -> Result<Split, SplitError> {
+    split(scope, |_, _| Ok(tunables.clone()))
 }
 
 /// What splitting alone tells of a candidate.
-fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) -> Candidate {
-    let split = split_with(scope, &tunables);
+fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) -> Result<Candidate, SplitError> {
+    let split = split_with(scope, &tunables)?;
     let align = facts.align_bytes();
     let (mut footprint, mut scratch) = (0u64, facts.scratch_least_bytes);
     for (task, shape) in &split.classes {
@@ -545,7 +543,7 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
     let movable = args.map(|arg| movable(rules, &arg.region, &split.arrays[arg.array as usize]));
     let movable = movable.min().unwrap_or(Movable::Aligned);
     let partials = split.temporary_bytes(scope);
-    Candidate { tunables, calls, footprint, reserved, partials, guess, price: guess, movable }
+    Ok(Candidate { tunables, calls, footprint, reserved, partials, guess, price: guess, movable })
 }
 
 /// How many times longer the busiest child works than if all children had the same to do. Calls that write one block stay
@@ -576,7 +574,7 @@ pub(crate) fn unevenness_of(chains: f64, children: usize, whole: bool) -> f64 {
 
 fn finals(facts: &EdgeFacts<'_>, scope: &Scope, mut fitting: Vec<Candidate>, depth_max: usize) -> Option<Tunables> {
     let plan = |candidate: &Candidate, thorough: bool| -> Option<(f64, u64)> {
-        let split = split_with(scope, &candidate.tunables);
+        let split = split_with(scope, &candidate.tunables).ok()?;
         let draft: Draft = draft(facts, &split, depth_max, thorough, &[]).ok()?;
         Some((draft.price(), draft.bytes()))
     };

@@ -10,7 +10,7 @@ use crate::plan::PassReport;
 use crate::planner::Planner;
 use crate::scope::{Scope, identity};
 use multigrain_machine::readable_bytes;
-use multigrain_program::{Arg, Call, CallShape, Callee, SubCall};
+use multigrain_program::{Arg, Call, CallShape, SubCall};
 use std::sync::Arc;
 
 /// Stages of stages of stages: deeper than any task is, so that a task that is its own stage ends.
@@ -22,8 +22,11 @@ pub(crate) fn stages(
     facts: &EdgeFacts<'_>,
     scope: &Scope,
 ) -> Result<(Option<Scope>, Vec<PassReport>), PlanError> {
-    let may = |call: &Call| !scope.tasks[call.task as usize].stages(&call.shape()).is_empty();
-    if !scope.calls.iter().any(may) {
+    let mut may = false;
+    for call in &scope.calls {
+        may |= !scope.tasks[call.task as usize].stages(&call.shape())?.is_empty();
+    }
+    if !may {
         return Ok((None, Vec::new()));
     }
     let mut apart = Scope {
@@ -49,7 +52,7 @@ fn take_apart(
     depth: usize,
 ) -> Result<(), PlanError> {
     let shape = call.shape();
-    let stages = task.stages(&shape);
+    let stages = task.stages(&shape)?;
     let reason = if stages.is_empty() || depth == DEPTH_MAX { None } else { reason(planner, facts, task, &shape)? };
     let Some(reason) = reason else {
         let number = apart.tasks.iter().position(|t| identity(t) == identity(task)).unwrap_or(apart.tasks.len());
@@ -59,7 +62,7 @@ fn take_apart(
         apart.calls.push(Call { task: number as u32, ..call.clone() });
         return Ok(());
     };
-    let names: Vec<&str> = stages.iter().map(|s| callee(s, task).name()).collect();
+    let names: Vec<&str> = stages.iter().map(|s| s.callee(task).name()).collect();
     let summary = format!("{} is taken apart into {}: {reason}", task.name(), names.join(", then "));
     let report = PassReport { pass: "stages", summary };
     if !reports.contains(&report) {
@@ -67,17 +70,9 @@ fn take_apart(
     }
     for stage in &stages {
         let inner = within(stage, call);
-        take_apart(planner, facts, callee(stage, task), &inner, apart, reports, depth + 1)?;
+        take_apart(planner, facts, stage.callee(task), &inner, apart, reports, depth + 1)?;
     }
     Ok(())
-}
-
-/// The task that a stage names.
-fn callee<'a>(stage: &'a SubCall, task: &'a TaskRef) -> &'a TaskRef {
-    match &stage.callee {
-        Callee::Itself => task,
-        Callee::Task(other) => other,
-    }
 }
 
 /// A stage of a call as a call on the arrays of the call's scope; its task is left to be numbered.
@@ -99,7 +94,7 @@ fn reason(
     let child = planner.memory_name(facts.child);
     match planner.tunables(facts, task, shape) {
         Ok(tunables) => {
-            let calls = task.split(shape, &tunables).len();
+            let calls = task.split(shape, &tunables)?.len();
             let idle = calls < facts.children;
             Ok(idle
                 .then(|| format!("its {calls} blocks would leave some of {} x {child} without work", facts.children)))

@@ -334,7 +334,7 @@ fn nested() -> (Plan, Plan) {
     let mut tunables = multigrain_program::Tunables::new();
     tunables.set("k", 4);
     let mut inner = outer.clone();
-    let split = program.tasks()[0].split(&shape, &tunables);
+    let split = program.tasks()[0].split(&shape, &tunables).unwrap();
     inner.calls.clear();
     for sub in &split {
         if let multigrain_program::Callee::Task(task) = &sub.callee {

@@ -136,17 +136,14 @@ fn programs_and_machines_are_varied() {
 /// Executes the calls of a plan in sequential order on arrays in memory, going down into inner plans.
 fn execute(plan: &Plan, arrays: &[RawView], scratch: &mut Vec<[u64; 8]>) {
     for (call, &class) in plan.calls.iter().zip(&plan.class_of) {
-        let part = |arg: &Arg| {
-            let size_bytes = plan.arrays[arg.array as usize].element.size_bytes();
-            arrays[arg.array as usize].part(arg.region.start(), arg.region.shape(), size_bytes)
-        };
+        let part = |arg: &Arg| arrays[arg.array as usize].part(&arg.region).expect("a block in its array");
         let blocks: Vec<RawView> = call.args.iter().map(part).collect();
         match &plan.classes[class as usize].body {
             Body::Inner(inner) => {
                 let mut memory: Vec<Vec<u64>> =
                     inner.temporaries().iter().map(|t| vec![u64::MAX; t.bytes().div_ceil(8) as usize]).collect();
                 let partials = inner.temporaries().iter().zip(&mut memory);
-                let partials = partials.map(|(t, words)| RawView::dense(words.as_mut_ptr().cast(), t.shape));
+                let partials = partials.map(|(t, words)| RawView::dense(words.as_mut_ptr().cast(), t.element, t.shape));
                 let blocks: Vec<RawView> = blocks.into_iter().chain(partials).collect();
                 execute(inner, &blocks, scratch);
             }
@@ -192,7 +189,7 @@ fn splits_of_the_test_tasks_keep_every_bit() {
             .arrays
             .iter()
             .zip(&mut memory)
-            .map(|(array, words)| RawView::dense(words.as_mut_ptr().cast(), array.shape))
+            .map(|(array, words)| RawView::dense(words.as_mut_ptr().cast(), array.element, array.shape))
             .collect();
         execute(&plan, &views, &mut Vec::new());
         for ((array, words), expected) in program.arrays().iter().zip(&memory).zip(&expected) {

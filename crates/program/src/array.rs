@@ -1,10 +1,25 @@
 //! Programs: declared arrays and the sequence of calls on their regions.
 
+use crate::argument::{self, ArgumentError, Given};
 use crate::task::Erased;
-use crate::{Access, CallShape, DynTask, Element, ElementType, ParamList, Region, Scalars, Shape, Task};
+use crate::{Access, CallShape, DynTask, Element, ElementType, ParamList, RANK_MAX, Region, Scalars, Shape, Task};
 use smallvec::SmallVec;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The identity of one declaration of an array or a task: no two of a process have the same. A handle carries it, so a
+/// program knows its own handles, and so do its clones, which have the same declarations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Declaration(u64);
+
+impl Declaration {
+    fn new() -> Declaration {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        // Relaxed: numbers differ, and say nothing else.
+        Declaration(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
 
 /// What an array is for the program: where its content comes from and whether anybody looks at it afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,16 +48,18 @@ pub struct ArrayDecl {
 }
 
 impl ArrayDecl {
-    /// Bytes of the whole array.
+    /// Bytes of the whole array; at most [`u64::MAX`].
     pub fn bytes(&self) -> u64 {
-        self.shape.elements() * self.element.size_bytes()
+        self.shape.elements().saturating_mul(self.element.size_bytes())
     }
 }
 
-/// A handle of a declared array: elements `T`, `R` dimensions.
+/// A handle of a declared array: elements `T`, `R` dimensions. It is good for the program that declared the array, and
+/// for clones made of that program since.
 #[derive(Debug)]
 pub struct Array<T, const R: usize> {
     index: u32,
+    declaration: Declaration,
     shape: [u64; R],
     element: PhantomData<T>,
 }
@@ -67,20 +84,28 @@ impl<T: Element, const R: usize> Array<T, R> {
 
     /// The block with the given first index and lengths. Bounds are checked where the block is passed to a call.
     pub fn block(&self, start: [u64; R], len: [u64; R]) -> Block<T, R> {
-        Block { arg: Arg { array: self.index, region: Region::new(&start, &len) }, element: PhantomData }
+        let arg = Arg { array: self.index, region: Region::new(&start, &len) };
+        Block { block: AnyBlock { declaration: self.declaration, arg }, element: PhantomData }
     }
 }
 
 /// A region of an array, to be passed to a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Block<T, const R: usize> {
-    arg: Arg,
+    block: AnyBlock,
     element: PhantomData<T>,
 }
 
-impl<T, const R: usize> From<Block<T, R>> for Arg {
-    fn from(block: Block<T, R>) -> Arg {
-        block.arg
+/// A [`Block`] without its types.
+#[derive(Clone, Copy, Debug)]
+pub struct AnyBlock {
+    declaration: Declaration,
+    arg: Arg,
+}
+
+impl<T, const R: usize> From<Block<T, R>> for AnyBlock {
+    fn from(block: Block<T, R>) -> AnyBlock {
+        block.block
     }
 }
 
@@ -114,9 +139,10 @@ impl Call {
     }
 }
 
-/// A task that has been added to a program.
+/// A task that has been added to a program; good for that program, and for clones made of it since.
 pub struct TaskHandle<T: Task> {
     index: u32,
+    declaration: Declaration,
     task: PhantomData<fn() -> T>,
 }
 
@@ -148,60 +174,33 @@ pub enum ProgramError {
         /// Its shape.
         shape: Shape,
     },
-    /// A block outside its array.
-    #[error("call {call} of {task}: {param} is given {region} of array {array}, which has shape {shape}")]
-    OutOfBounds {
+    /// The task was added to another program.
+    #[error("call {call} of {task}: the task was added to another program; add it to this one")]
+    ForeignTask {
+        /// Number of the call.
+        call: usize,
+        /// Task called.
+        task: &'static str,
+    },
+    /// An array was declared in another program.
+    #[error("call {call} of {task}: {param} is given an array of another program; declare it in this one")]
+    ForeignArray {
         /// Number of the call.
         call: usize,
         /// Task called.
         task: &'static str,
         /// Parameter.
         param: &'static str,
-        /// Region asked for.
-        region: Region,
-        /// Array it is taken from.
-        array: String,
-        /// Shape of the array.
-        shape: Shape,
     },
-    /// An input array is written.
-    #[error("call {call} of {task}: {param} is written, but array {array} is an input; declare it as inout")]
-    WritesInput {
+    /// A call cannot be given these arguments.
+    #[error("call {call} of {task}: {source}")]
+    Call {
         /// Number of the call.
         call: usize,
         /// Task called.
         task: &'static str,
-        /// Parameter.
-        param: &'static str,
-        /// The array.
-        array: String,
-    },
-    /// Arguments that do not belong together, by the notation of the task.
-    #[error("call {call} of {task}: {why}")]
-    Shapes {
-        /// Number of the call.
-        call: usize,
-        /// Task called.
-        task: &'static str,
-        /// Which arguments, and what is wrong with them.
-        why: String,
-    },
-    /// Two arguments share elements and one is written.
-    #[error(
-        "call {call} of {task}: {first} and {second} overlap in array {array} and one of them is written; \
-             pass disjoint blocks"
-    )]
-    Aliased {
-        /// Number of the call.
-        call: usize,
-        /// Task called.
-        task: &'static str,
-        /// First parameter.
-        first: &'static str,
-        /// Second parameter.
-        second: &'static str,
-        /// The array.
-        array: String,
+        /// What is wrong with them.
+        source: ArgumentError,
     },
 }
 
@@ -211,6 +210,8 @@ pub struct Program {
     arrays: Vec<ArrayDecl>,
     tasks: Vec<Arc<dyn DynTask>>,
     calls: Vec<Call>,
+    array_declarations: Vec<Declaration>,
+    task_declarations: Vec<Declaration>,
 }
 
 impl Program {
@@ -238,6 +239,7 @@ impl Program {
         shape: [u64; R],
         role: Role,
     ) -> Result<Array<T, R>, ProgramError> {
+        const { assert!(R >= 1 && R <= RANK_MAX, "arrays have one to RANK_MAX dimensions") };
         let (array, shape_) = (name.to_owned(), Shape::new(&shape));
         if shape.contains(&0) {
             return Err(ProgramError::ZeroLength { array, shape: shape_ });
@@ -247,8 +249,10 @@ impl Program {
             return Err(ProgramError::TooLarge { array, shape: shape_ });
         }
         let index = self.arrays.len() as u32;
+        let declaration = Declaration::new();
         self.arrays.push(ArrayDecl { name: array, element: T::TYPE, shape: shape_, role });
-        Ok(Array { index, shape, element: PhantomData })
+        self.array_declarations.push(declaration);
+        Ok(Array { index, declaration, shape, element: PhantomData })
     }
 
     /// Adds a task, to be called any number of times.
@@ -256,8 +260,10 @@ impl Program {
     /// # Panics
     /// When [`Task::reduced_axis`] does not go with the parameters: a mistake in the task, not in its input.
     pub fn task<T: Task>(&mut self, task: T) -> TaskHandle<T> {
+        let (index, declaration) = (self.tasks.len() as u32, Declaration::new());
         self.tasks.push(Program::erase(task));
-        TaskHandle { index: self.tasks.len() as u32 - 1, task: PhantomData }
+        self.task_declarations.push(declaration);
+        TaskHandle { index, declaration, task: PhantomData }
     }
 
     /// A task without its types, for inner variants that call another task.
@@ -271,55 +277,44 @@ impl Program {
     /// Appends a call.
     ///
     /// # Errors
-    /// A block outside its array, a written input, or overlapping arguments of which one is written.
+    /// A handle of another program, a block outside its array, a written input, or overlapping arguments of which one is
+    /// written.
     pub fn call<T: Task>(
         &mut self,
         task: TaskHandle<T>,
         blocks: <T::Params as ParamList>::Blocks,
         scalars: Scalars,
     ) -> Result<(), ProgramError> {
-        let call = Call { task: task.index, args: T::Params::args(blocks), scalars };
-        self.check(&call)?;
+        let (number, blocks) = (self.calls.len(), T::Params::blocks(blocks));
+        if self.task_declarations.get(task.index as usize) != Some(&task.declaration) {
+            return Err(ProgramError::ForeignTask { call: number, task: std::any::type_name::<T>() });
+        }
+        let called = &self.tasks[task.index as usize];
+        let (name, params) = (called.name(), called.params());
+        let is_foreign =
+            |block: &AnyBlock| self.array_declarations.get(block.arg.array as usize) != Some(&block.declaration);
+        if let Some(at) = blocks.iter().position(is_foreign) {
+            let param = params.get(at).map_or("an argument", |param| param.name);
+            return Err(ProgramError::ForeignArray { call: number, task: name, param });
+        }
+        let args: Args = blocks.iter().map(|block| block.arg).collect();
+        let given = |array: usize| {
+            let ArrayDecl { name, element, shape, role } = self.arrays.get(array)?;
+            let access = if *role == Role::Input { Access::Read } else { Access::Update };
+            Some(Given { name, element: *element, shape: *shape, access })
+        };
+        let numbered = args.iter().map(|arg| (arg.array as usize, arg.region));
+        argument::check(params, numbered, self.arrays.len(), given).map_err(|source| ProgramError::Call {
+            call: number,
+            task: name,
+            source,
+        })?;
+        let call = Call { task: task.index, args, scalars };
+        if let Some(why) = called.refuses(&call.shape()) {
+            return Err(ProgramError::Call { call: number, task: name, source: ArgumentError::Shapes { why } });
+        }
         self.calls.push(call);
         Ok(())
-    }
-
-    fn check(&self, call: &Call) -> Result<(), ProgramError> {
-        let task = &self.tasks[call.task as usize];
-        let (number, name, params) = (self.calls.len(), task.name(), task.params());
-        for (i, (arg, param)) in call.args.iter().zip(params).enumerate() {
-            let array = &self.arrays[arg.array as usize];
-            if arg.region.is_empty() || !Region::whole(array.shape).contains(&arg.region) {
-                return Err(ProgramError::OutOfBounds {
-                    call: number,
-                    task: name,
-                    param: param.name,
-                    region: arg.region,
-                    array: array.name.clone(),
-                    shape: array.shape,
-                });
-            }
-            if array.role == Role::Input && param.access.writes() {
-                let array = array.name.clone();
-                return Err(ProgramError::WritesInput { call: number, task: name, param: param.name, array });
-            }
-            for (other, second) in call.args.iter().zip(params).skip(i + 1) {
-                let one_writes = param.access != Access::Read || second.access != Access::Read;
-                if one_writes && other.array == arg.array && other.region.intersects(&arg.region) {
-                    return Err(ProgramError::Aliased {
-                        call: number,
-                        task: name,
-                        first: param.name,
-                        second: second.name,
-                        array: array.name.clone(),
-                    });
-                }
-            }
-        }
-        match task.refuses(&call.shape()) {
-            Some(why) => Err(ProgramError::Shapes { call: number, task: name, why }),
-            None => Ok(()),
-        }
     }
 
     /// The declared arrays.

@@ -112,6 +112,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod argument;
 mod array;
 mod element;
 pub mod notation;
@@ -123,12 +124,13 @@ mod sequential;
 mod task;
 mod view;
 
-pub use array::{Arg, Args, Array, ArrayDecl, Block, Call, Program, ProgramError, Role, TaskHandle};
+pub use argument::{ArgumentError, SplitError, SplitProblem};
+pub use array::{AnyBlock, Arg, Args, Array, ArrayDecl, Block, Call, Program, ProgramError, Role, TaskHandle};
 pub use element::{Complex32, Element, ElementType};
 pub use notation::{Index, Notation};
 pub use params::{Access, Param, ParamKind, ParamList, Read, Reduce, Update, Write};
 pub use reduce::{Max, Merge, Min, Operator, Parts, ReduceMut, Reduction, Sum};
-pub use region::{RANK_MAX, Region, Shape};
+pub use region::{Lengths, RANK_MAX, Region, Shape};
 pub use scalars::Scalars;
 pub use sequential::SequentialError;
 pub use task::{CallShape, Callee, DynTask, IoBound, LeafContext, SubCall, Task, Tunable, Tunables, Work, blocks};

@@ -1,8 +1,9 @@
 //! Parameters of tasks, declared as types, so that a leaf that writes what it declared to read does not compile.
 
 use crate::{
-    Array, Block, Element, ElementType, Operator, RawView, ReduceMut, Reduction, Sum, View, ViewMut, array::Arg,
+    AnyBlock, Array, Block, Element, ElementType, Operator, RawView, ReduceMut, Reduction, Sum, View, ViewMut,
 };
+use smallvec::SmallVec;
 use std::marker::PhantomData;
 
 /// What a task does with a parameter.
@@ -72,7 +73,7 @@ pub trait ParamKind {
     /// What the leaf receives.
     type View<'a>;
     /// What a call is given.
-    type Block: Into<Arg>;
+    type Block: Into<AnyBlock>;
     /// # Safety
     /// The block satisfies the contract of [`View::from_raw`] or [`ViewMut::from_raw`].
     unsafe fn view<'a>(raw: &RawView) -> Self::View<'a>;
@@ -116,8 +117,8 @@ pub trait ParamList: 'static {
     fn params() -> Vec<Param>;
     /// For each parameter, how its contributions are combined.
     fn reductions() -> Vec<Option<Reduction>>;
-    /// The arguments of a call.
-    fn args(blocks: Self::Blocks) -> crate::Args;
+    /// What a call is given, without types.
+    fn blocks(blocks: Self::Blocks) -> SmallVec<[AnyBlock; 3]>;
     /// # Safety
     /// As for [`ParamKind::view`], for every block; there are as many as parameters.
     unsafe fn views<'a>(raw: &[RawView]) -> Self::Views<'a>;
@@ -134,10 +135,10 @@ macro_rules! list {
             fn reductions() -> Vec<Option<Reduction>> {
                 vec![$($p::REDUCTION),+]
             }
-            fn args(blocks: Self::Blocks) -> crate::Args {
-                let mut args = crate::Args::new();
-                $(args.push(blocks.$i.into());)+
-                args
+            fn blocks(blocks: Self::Blocks) -> SmallVec<[AnyBlock; 3]> {
+                let mut all = SmallVec::new();
+                $(all.push(blocks.$i.into());)+
+                all
             }
             unsafe fn views<'a>(raw: &[RawView]) -> Self::Views<'a> {
                 // SAFETY: passed on to the caller.

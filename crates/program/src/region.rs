@@ -34,21 +34,31 @@ impl Shape {
         self.rank as usize
     }
 
-    /// Number of elements.
+    /// Number of elements; at most [`u64::MAX`].
     pub fn elements(&self) -> u64 {
-        self.dims().iter().product()
+        self.dims().iter().fold(1, |product, &length| product.saturating_mul(length))
     }
 }
 
-impl fmt::Display for Shape {
+/// Lengths as they are printed, `3 x 4`; of any number of dimensions, as files may have.
+#[derive(Clone, Copy, Debug)]
+pub struct Lengths<'a>(pub &'a [u64]);
+
+impl fmt::Display for Lengths<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, d) in self.dims().iter().enumerate() {
+        for (i, d) in self.0.iter().enumerate() {
             if i > 0 {
                 f.write_str(" x ")?;
             }
             write!(f, "{d}")?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Lengths(self.dims()).fmt(f)
     }
 }
 
@@ -59,6 +69,8 @@ impl fmt::Debug for Shape {
 }
 
 /// A rectangular part of an array: a start and a length along each dimension.
+///
+/// Indices do not wrap: what would lie beyond [`u64::MAX`] ends there, which is outside of every array.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Region {
     start: [u64; RANK_MAX],
@@ -114,18 +126,19 @@ impl Region {
 
     /// One past the last index along dimension `d`.
     pub fn end(&self, d: usize) -> u64 {
-        self.start[d] + self.shape.dims[d]
+        self.start[d].saturating_add(self.shape.dims[d])
     }
 
     /// Whether the two regions (of one array) share an element.
     pub fn intersects(&self, other: &Region) -> bool {
         debug_assert_eq!(self.rank(), other.rank());
-        (0..self.rank()).all(|d| self.start[d] < other.end(d) && other.start[d] < self.end(d))
+        (0..self.rank().max(other.rank())).all(|d| self.start[d] < other.end(d) && other.start[d] < self.end(d))
     }
 
-    /// Whether every element of `other` lies in this region.
+    /// Whether every element of `other` lies in this region; never one of another rank.
     pub fn contains(&self, other: &Region) -> bool {
-        (0..self.rank()).all(|d| self.start[d] <= other.start[d] && other.end(d) <= self.end(d))
+        self.rank() == other.rank()
+            && (0..self.rank()).all(|d| self.start[d] <= other.start[d] && other.end(d) <= self.end(d))
     }
 
     /// The elements in both regions, if any.
@@ -145,9 +158,20 @@ impl Region {
     pub fn within(&self, outer: &Region) -> Region {
         let mut r = *self;
         for d in 0..self.rank() {
-            r.start[d] += outer.start[d];
+            r.start[d] = r.start[d].saturating_add(outer.start[d]);
         }
         r
+    }
+
+    /// Which element of an array of shape `array`, row-major, is element `number` of this region, row-major.
+    pub fn element(&self, number: u64, array: Shape) -> u64 {
+        let (mut rest, mut element, mut pitch) = (number, 0, 1);
+        for d in (0..self.rank()).rev() {
+            element += (self.start[d] + rest % self.shape.dims[d]) * pitch;
+            rest /= self.shape.dims[d];
+            pitch *= array.dims[d];
+        }
+        element
     }
 
     /// Number of contiguous runs this region has in a row-major array of shape `array`, and the elements of each.
@@ -156,12 +180,12 @@ impl Region {
         let mut d = self.rank();
         while d > 0 {
             d -= 1;
-            run *= self.shape.dims[d];
+            run = self.shape.dims[d].saturating_mul(run);
             if self.shape.dims[d] != array.dims[d] {
                 break;
             }
         }
-        let count = self.shape.dims[..d].iter().product();
+        let count = Shape::new(&self.shape.dims[..d]).elements();
         (count, run)
     }
 }
@@ -197,6 +221,21 @@ mod tests {
         assert_eq!(Region::new(&[1, 2, 0], &[3, 5, 30]).fragments(a), (3, 150));
         assert_eq!(Region::new(&[1, 2, 3], &[3, 5, 7]).fragments(a), (15, 7));
         assert_eq!(Region::new(&[1, 0, 3], &[3, 20, 7]).fragments(a), (60, 7));
+    }
+
+    #[test]
+    fn indices_do_not_wrap() {
+        let array = Region::whole(Shape::new(&[8]));
+        for far in [Region::new(&[u64::MAX], &[5]), Region::new(&[u64::MAX - 3], &[4]), Region::new(&[4], &[u64::MAX])]
+        {
+            assert_eq!(far.end(0), u64::MAX);
+            assert!(!array.contains(&far) && !array.contains(&far.within(&array)), "{far}");
+        }
+        // As a split would write it that takes a start of its own from the relative one.
+        let back = Region::new(&[0u64.wrapping_sub(4)], &[4]);
+        assert!(!array.contains(&back.within(&Region::new(&[4], &[4]))));
+        assert_eq!(Shape::new(&[1 << 40, 1 << 40]).elements(), u64::MAX);
+        assert!(!Region::whole(Shape::new(&[8, 8])).contains(&Region::new(&[0], &[8])), "ranks differ");
     }
 
     #[test]

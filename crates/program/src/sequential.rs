@@ -1,6 +1,6 @@
 //! The meaning of a program, executed: every call's leaf variant on its whole regions, one after the other.
 
-use crate::{LeafContext, Program, RawView, Role};
+use crate::{Arg, LeafContext, Program, RawView, Role};
 
 /// Why a program could not be run sequentially.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -46,19 +46,12 @@ impl Program {
             if scratch.len() * 16 < need + 64 {
                 scratch.resize(need / 16 + 8, 0);
             }
-            let views: Vec<RawView> = call
-                .args
-                .iter()
-                .map(|arg| {
-                    let decl = &self.arrays()[arg.array as usize];
-                    let base = memory[arg.array as usize].as_mut_ptr().cast();
-                    RawView::dense(base, decl.shape).part(
-                        arg.region.start(),
-                        arg.region.shape(),
-                        decl.element.size_bytes(),
-                    )
-                })
-                .collect();
+            let view = |arg: &Arg| {
+                let decl = &self.arrays()[arg.array as usize];
+                let base = memory[arg.array as usize].as_mut_ptr().cast();
+                RawView::dense(base, decl.element, decl.shape).part(&arg.region)
+            };
+            let views: Vec<RawView> = call.args.iter().filter_map(view).collect();
             let base: *mut u8 = scratch.as_mut_ptr().cast();
             let skip = base.align_offset(64);
             // SAFETY: `scratch` has 64 bytes more than needed, so the aligned part still holds `need`.

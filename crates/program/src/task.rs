@@ -1,8 +1,10 @@
 //! Tasks: a name, declared parameters, an inner variant that splits and a leaf variant that computes.
 
+use crate::argument::{SplitError, SplitProblem, check_calls};
 use crate::reduce::Spans;
 use crate::{Access, Notation, Param, ParamList, RawView, Reduction, Region, Scalars, Shape};
 use smallvec::SmallVec;
+use std::fmt;
 use std::sync::Arc;
 
 /// The shapes and scalars of a call: all that splitting, costing and caching may depend on.
@@ -115,6 +117,30 @@ impl SubCall {
     /// A call of another task.
     pub fn of(task: &Arc<dyn DynTask>, args: impl IntoIterator<Item = (usize, Region)>, scalars: &Scalars) -> SubCall {
         SubCall { callee: Callee::Task(task.clone()), args: args.into_iter().collect(), scalars: scalars.clone() }
+    }
+
+    /// Shapes and scalars of the call.
+    pub fn shape(&self) -> CallShape {
+        let shapes = self.args.iter().map(|(_, region)| region.shape()).collect();
+        CallShape { shapes, scalars: self.scalars.clone() }
+    }
+
+    /// The task called, by a sub-call of `task`.
+    pub fn callee<'a>(&'a self, task: &'a Arc<dyn DynTask>) -> &'a Arc<dyn DynTask> {
+        match &self.callee {
+            Callee::Itself => task,
+            Callee::Task(other) => other,
+        }
+    }
+}
+
+impl fmt::Debug for SubCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match &self.callee {
+            Callee::Itself => "itself",
+            Callee::Task(task) => task.name(),
+        };
+        write!(f, "{name} {:?} {:?}", self.args.as_slice(), self.scalars.bits())
     }
 }
 
@@ -244,11 +270,21 @@ pub trait DynTask: Send + Sync {
     /// See [`Task::tunables`].
     fn tunables(&self, call: &CallShape) -> Vec<Tunable>;
     /// See [`Task::split`].
-    fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall>;
+    ///
+    /// # Errors
+    /// When a call that it makes is none that its callee can be given on blocks of these arguments.
+    fn split(&self, call: &CallShape, tunables: &Tunables) -> Result<Vec<SubCall>, SplitError>;
     /// See [`Task::stages`].
-    fn stages(&self, _call: &CallShape) -> Vec<SubCall> {
-        Vec::new()
-    }
+    ///
+    /// # Errors
+    /// As for [`DynTask::split`].
+    fn stages(&self, call: &CallShape) -> Result<Vec<SubCall>, SplitError>;
+    /// Checks what the leaf variant makes of a call before it computes: for a task that reduces, the spans that it splits
+    /// into.
+    ///
+    /// # Errors
+    /// When a leaf that is given this call would find that it cannot be executed.
+    fn check_leaf(&self, call: &CallShape) -> Result<(), SplitError>;
     /// See [`Task::reduced_axis`].
     fn reduced_axis(&self) -> Option<&'static str> {
         None
@@ -275,9 +311,13 @@ pub trait DynTask: Send + Sync {
     fn io_lower_bound(&self, call: &CallShape, capacity_bytes: u64) -> IoBound;
     /// Runs the leaf variant.
     ///
+    /// # Panics
+    /// When there is not one block for each parameter, of its element type and rank; or as [`DynTask::check_leaf`] says;
+    /// or when the task's own leaf variant does.
+    ///
     /// # Safety
-    /// There is one block for each parameter, of its element type and rank; each is initialised, aligned memory; a
-    /// block that is written is accessed by nobody else during the call, and one that is read is written by nobody.
+    /// Each block is initialised memory; one that is written is accessed by nobody else during the call, and one that is
+    /// read is written by nobody.
     unsafe fn leaf(&self, blocks: &[RawView], context: &mut LeafContext<'_>);
 }
 
@@ -376,19 +416,37 @@ impl<T: Task> DynTask for Erased<T> {
     fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
         match &self.notation {
             Some(notation) => notation.extents(call).map_or_else(|_| Vec::new(), |extents| notation.tunables(&extents)),
-            None => self.task.tunables(call),
+            None => {
+                let mut tunables = self.task.tunables(call);
+                tunables.iter_mut().for_each(|t| (t.extent, t.multiple) = (t.extent.max(1), t.multiple.max(1)));
+                tunables
+            }
         }
     }
 
-    fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
-        match &self.notation {
+    fn split(&self, call: &CallShape, tunables: &Tunables) -> Result<Vec<SubCall>, SplitError> {
+        let calls = match &self.notation {
             Some(notation) => notation.split(call, tunables, &self.folded, self.later.as_ref()),
             None => self.task.split(call, tunables),
+        };
+        if calls.is_empty() {
+            return Err(SplitError::new(self, call, SplitProblem::Empty));
         }
+        // What follows from the notation is right by construction.
+        if self.notation.is_none() || cfg!(debug_assertions) {
+            check_calls(self, call, &calls, "split")?;
+        }
+        Ok(calls)
     }
 
-    fn stages(&self, call: &CallShape) -> Vec<SubCall> {
-        self.task.stages(call)
+    fn stages(&self, call: &CallShape) -> Result<Vec<SubCall>, SplitError> {
+        let calls = self.task.stages(call);
+        check_calls(self, call, &calls, "stages")?;
+        Ok(calls)
+    }
+
+    fn check_leaf(&self, call: &CallShape) -> Result<(), SplitError> {
+        self.spans().map_or(Ok(()), |spans| spans.check(call))
     }
 
     fn reduced_axis(&self) -> Option<&'static str> {

@@ -3,37 +3,59 @@
 //! A view is a pointer, a shape and the distance between rows; the last dimension is always contiguous. Views borrow
 //! for the duration of the leaf, so they cannot be kept, and a [`View`] cannot be written through.
 
-use crate::{Element, Shape, region::RANK_MAX};
+use crate::{Element, ElementType, Region, Shape, region::RANK_MAX};
 use std::marker::PhantomData;
 
 /// An untyped block in memory, as engines hand it to a leaf.
+///
+/// The address is computed, never accessed. Whoever makes one of a whole array vouches for its memory where it becomes a
+/// [`View`]; parts of it are inside by construction.
 #[derive(Clone, Copy, Debug)]
 pub struct RawView {
-    /// Address of the first element.
-    pub pointer: *mut u8,
-    /// Lengths along each dimension.
-    pub shape: Shape,
-    /// Distance in elements between neighbours along each dimension; 1 along the last.
-    pub strides: [usize; RANK_MAX],
+    pointer: *mut u8,
+    element: ElementType,
+    shape: Shape,
+    strides: [usize; RANK_MAX],
 }
 
 impl RawView {
-    /// A dense row-major block.
-    pub fn dense(pointer: *mut u8, shape: Shape) -> RawView {
-        let mut strides = [1; RANK_MAX];
+    /// A dense row-major block that begins at `pointer`.
+    pub fn dense(pointer: *mut u8, element: ElementType, shape: Shape) -> RawView {
+        let mut strides = [1usize; RANK_MAX];
         for d in (0..shape.rank().saturating_sub(1)).rev() {
-            strides[d] = strides[d + 1] * shape.dims()[d + 1] as usize;
+            strides[d] = strides[d + 1].saturating_mul(shape.dims()[d + 1] as usize);
         }
-        RawView { pointer, shape, strides }
+        RawView { pointer, element, shape, strides }
     }
 
-    /// The part of this block that starts at `start` and has shape `shape`; elements are `size_bytes` large.
-    ///
-    /// The caller makes sure that the part lies inside the block; the address is computed, not accessed.
-    pub fn part(&self, start: &[u64], shape: Shape, size_bytes: u64) -> RawView {
-        let offset: usize = start.iter().zip(self.strides).map(|(&s, stride)| s as usize * stride).sum();
-        let pointer = self.pointer.wrapping_add(offset * size_bytes as usize);
-        RawView { pointer, shape, strides: self.strides }
+    /// A region of this block, relative to its first element; `None` where it is not inside.
+    pub fn part(&self, region: &Region) -> Option<RawView> {
+        if !Region::whole(self.shape).contains(region) {
+            return None;
+        }
+        let offset: usize = region.start().iter().zip(self.strides).map(|(&s, stride)| s as usize * stride).sum();
+        let pointer = self.pointer.wrapping_add(offset * self.element.size_bytes() as usize);
+        Some(RawView { pointer, shape: region.shape(), ..*self })
+    }
+
+    /// Address of the first element.
+    pub fn pointer(&self) -> *mut u8 {
+        self.pointer
+    }
+
+    /// Type of the elements.
+    pub fn element(&self) -> ElementType {
+        self.element
+    }
+
+    /// Lengths along each dimension.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Distance in elements between neighbours along each dimension; 1 along the last.
+    pub fn strides(&self) -> &[usize] {
+        &self.strides[..self.shape.rank()]
     }
 }
 
@@ -122,8 +144,11 @@ unsafe impl<T: Element, const R: usize> Sync for View<'_, T, R> {}
 // SAFETY: as above, for `&mut [T]`.
 unsafe impl<T: Element, const R: usize> Send for ViewMut<'_, T, R> {}
 
-fn dims<const R: usize>(raw: &RawView) -> ([usize; R], [usize; R]) {
+/// Shape and strides of a block for a view of elements `T` in `R` dimensions.
+fn dims<T: Element, const R: usize>(raw: &RawView) -> ([usize; R], [usize; R]) {
     assert_eq!(raw.shape.rank(), R, "rank of a block and of the parameter it is passed to");
+    assert_eq!(raw.element, T::TYPE, "elements of a block and of the parameter it is passed to");
+    assert!(raw.pointer.cast::<T>().is_aligned(), "a block of {} at {:?}", raw.element, raw.pointer);
     let mut shape = [0; R];
     let mut strides = [0; R];
     for d in 0..R {
@@ -137,10 +162,12 @@ impl<T: Element, const R: usize> View<'_, T, R> {
     /// A readable view of a raw block.
     ///
     /// # Safety
-    /// For the lifetime of the view, every element of the block is initialised memory of type `T`, aligned for it,
-    /// and not written by anybody.
+    /// For the lifetime of the view, every element of the block is initialised memory, and not written by anybody.
+    ///
+    /// # Panics
+    /// When the block is of another type or rank, or not aligned.
     pub unsafe fn from_raw(raw: &RawView) -> Self {
-        let (shape, strides) = dims(raw);
+        let (shape, strides) = dims::<T, R>(raw);
         View { pointer: raw.pointer.cast(), shape, strides, borrow: PhantomData }
     }
 
@@ -156,10 +183,13 @@ impl<T: Element, const R: usize> ViewMut<'_, T, R> {
     /// A writable view of a raw block.
     ///
     /// # Safety
-    /// For the lifetime of the view, every element of the block is initialised memory of type `T`, aligned for it,
-    /// and accessed through this view alone.
+    /// For the lifetime of the view, every element of the block is initialised memory, and accessed through this view
+    /// alone.
+    ///
+    /// # Panics
+    /// When the block is of another type or rank, or not aligned.
     pub unsafe fn from_raw(raw: &RawView) -> Self {
-        let (shape, strides) = dims(raw);
+        let (shape, strides) = dims::<T, R>(raw);
         ViewMut { pointer: raw.pointer.cast(), shape, strides, borrow: PhantomData }
     }
 

@@ -54,7 +54,7 @@ fn arrays() -> Arrays {
 type Blocks = (Block<f32, 2>, Block<f32, 2>, Block<f32, 2>);
 
 /// The refusal of a call, whose words name the task and the parameter; the program stays as it was.
-fn refused(blocks: impl Fn(&Arrays) -> Blocks, words: &[&str]) -> ProgramError {
+fn refused(blocks: impl Fn(&Arrays) -> Blocks, words: &[&str]) -> ArgumentError {
     let mut a = arrays();
     let blocks = blocks(&a);
     let error = a.program.call(a.task, blocks, Scalars::new()).unwrap_err();
@@ -63,22 +63,78 @@ fn refused(blocks: impl Fn(&Arrays) -> Blocks, words: &[&str]) -> ProgramError {
         assert!(message.contains(word), "{word:?} is not in {message:?}");
     }
     assert!(a.program.calls().is_empty());
-    error
+    let ProgramError::Call { source, .. } = error else { panic!("{error}") };
+    source
 }
 
 #[test]
 fn blocks_outside_their_array() {
     let below = |a: &Arrays| (a.input.block([3, 0], [2, 6]), a.output.all(), a.inout.block([0, 0], [4, 6]));
     let error = refused(below, &["x is given [3..5, 0..6]", "array in", "4 x 6"]);
-    assert!(matches!(error, ProgramError::OutOfBounds { .. }));
+    assert!(matches!(error, ArgumentError::OutOfBounds { .. }));
     let empty = |a: &Arrays| (a.input.all(), a.output.block([1, 1], [0, 3]), a.inout.block([0, 0], [4, 6]));
     refused(empty, &["y is given [1..1, 1..4]"]);
 }
 
 #[test]
+fn indices_do_not_wrap_around() {
+    let all = |a: &Arrays| (a.output.all(), a.inout.block([0, 0], [4, 6]));
+    for (start, len) in [([u64::MAX, 0], [5, 6]), ([1, 0], [u64::MAX, 6]), ([0, u64::MAX - 2], [4, 6])] {
+        let error = refused(|a| (a.input.block(start, len), all(a).0, all(a).1), &["x is given", "array in"]);
+        assert!(matches!(error, ArgumentError::OutOfBounds { .. }));
+    }
+}
+
+/// Two programs that look alike from outside: handles of one are no handles of the other.
+#[test]
+fn handles_belong_to_their_program() {
+    let mut other = Program::new();
+    let small = other.array::<u8, 1>("bytes", [8], Role::InOut).unwrap();
+    let lonely = other.task(Move);
+    other.task(Merge::<f32, 2, Sum>::default());
+    let mut a = arrays();
+    let blocks = (a.input.all(), a.output.all(), a.inout.block([0, 0], [4, 6]));
+    let error = a.program.call(lonely, blocks, Scalars::new()).unwrap_err();
+    assert!(matches!(&error, ProgramError::ForeignTask { call: 0, task } if task.contains("Move")), "{error}");
+    // The array of that number is another one here, or none.
+    let far = arrays();
+    for (number, foreign) in [far.input, far.output, far.inout].into_iter().enumerate() {
+        let mut blocks = (a.input.all(), a.output.all(), a.inout.block([0, 0], [4, 6]));
+        *[&mut blocks.0, &mut blocks.1, &mut blocks.2][number] = foreign.block([0, 0], [4, 6]);
+        let error = a.program.call(a.task, blocks, Scalars::new()).unwrap_err();
+        assert!(
+            matches!(&error, ProgramError::ForeignArray { param, .. } if *param == ["x", "y", "z"][number]),
+            "{error}"
+        );
+        let blocks = (foreign.block([0, 0], [4, 6]), a.output.all(), a.inout.block([0, 0], [4, 6]));
+        let error = other.clone().call(far.task, blocks, Scalars::new()).unwrap_err();
+        assert!(matches!(error, ProgramError::ForeignTask { .. }), "{error}");
+    }
+    assert!(a.program.calls().is_empty() && small.index() == 0);
+}
+
+#[test]
+fn clones_share_what_was_declared_before() {
+    let mut a = arrays();
+    let mut clone = a.program.clone();
+    let blocks = (a.input.all(), a.output.all(), a.inout.block([0, 0], [4, 6]));
+    clone.call(a.task, blocks, Scalars::new()).unwrap();
+    a.program.call(a.task, blocks, Scalars::new()).unwrap();
+    assert!(a.program.is_same(&clone));
+    // Both go on alone: the next array has the same number in both, and is not the same.
+    let mine = a.program.array::<f32, 2>("mine", [4, 6], Role::Output).unwrap();
+    let theirs = clone.array::<f64, 1>("theirs", [3], Role::Output).unwrap();
+    assert_eq!(mine.index(), theirs.index());
+    let blocks = (a.input.all(), mine.all(), a.inout.block([0, 0], [4, 6]));
+    let error = clone.call(a.task, blocks, Scalars::new()).unwrap_err();
+    assert!(matches!(error, ProgramError::ForeignArray { param: "y", .. }), "{error}");
+    a.program.call(a.task, blocks, Scalars::new()).unwrap();
+}
+
+#[test]
 fn inputs_are_not_written() {
     let error = refused(|a| (a.output.all(), a.input.all(), a.inout.block([0, 0], [4, 6])), &["y", "in", "inout"]);
-    assert!(matches!(error, ProgramError::WritesInput { .. }));
+    assert!(matches!(error, ArgumentError::WritesInput { .. }));
 }
 
 #[test]
@@ -87,7 +143,7 @@ fn written_blocks_are_not_shared() {
         |a| (a.inout.block([0, 0], [4, 6]), a.output.all(), a.inout.block([3, 5], [4, 1])),
         &["x and z overlap", "both"],
     );
-    assert!(matches!(error, ProgramError::Aliased { .. }));
+    assert!(matches!(error, ArgumentError::Aliased { .. }));
     refused(|a| (a.input.all(), a.inout.block([0, 0], [4, 6]), a.inout.block([0, 0], [4, 6])), &["y and z overlap"]);
 }
 

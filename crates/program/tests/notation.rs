@@ -61,18 +61,10 @@ fn run(task: &std::sync::Arc<dyn DynTask>, call: &CallShape, blocks: &[RawView],
         // SAFETY: blocks of the caller's arrays, one after the other.
         return unsafe { task.leaf(blocks, &mut LeafContext::new(&call.scalars, &mut [])) };
     };
-    for sub in task.split(call, here) {
-        let callee = match &sub.callee {
-            Callee::Itself => task,
-            Callee::Task(other) => other,
-        };
-        let part = |(&(param, region), declared): (&(usize, Region), &Param)| {
-            assert!(Region::whole(blocks[param].shape).contains(&region), "{region} of parameter {param}");
-            blocks[param].part(region.start(), region.shape(), declared.element.size_bytes())
-        };
-        let views: Vec<RawView> = sub.args.iter().zip(callee.params()).map(part).collect();
-        let shapes = sub.args.iter().map(|(_, region)| region.shape()).collect();
-        run(callee, &CallShape { shapes, scalars: sub.scalars.clone() }, &views, below);
+    for sub in task.split(call, here).unwrap() {
+        let part = |(param, region): &(usize, Region)| blocks[*param].part(region).expect("a block of an argument");
+        let views: Vec<RawView> = sub.args.iter().map(part).collect();
+        run(sub.callee(task), &sub.shape(), &views, below);
     }
 }
 
@@ -96,7 +88,7 @@ proptest! {
         let levels: Vec<Tunables> = cuts.iter().map(|&(i, j)| tunables(&[("i", i), ("j", j)])).collect();
         let mut results = [&levels[..], &[]].map(|levels| {
             let mut out = vec![-1.0f32; u.len()];
-            let blocks = [RawView::dense(u.as_mut_ptr().cast(), shape), RawView::dense(out.as_mut_ptr().cast(), shape)];
+            let blocks = [&mut u, &mut out].map(|x| RawView::dense(x.as_mut_ptr().cast(), ElementType::F32, shape));
             run(&task, &call, &blocks, levels);
             out
         });
@@ -114,7 +106,7 @@ proptest! {
         let call = CallShape { shapes: shapes.into_iter().collect(), scalars: Scalars::new() };
         let mut x: Vec<u8> = (0..rows * columns).map(|i| (i * 37 % 251) as u8).collect();
         let levels: Vec<Tunables> = cuts.iter().map(|&(i, k)| tunables(&[("i", i), ("k", k * every)])).collect();
-        for sub in levels.first().map(|first| task.split(&call, first)).unwrap_or_default() {
+        for sub in levels.first().map(|first| task.split(&call, first).unwrap()).unwrap_or_default() {
             let later = matches!(sub.callee, Callee::Task(_));
             let access = if let Callee::Task(task) = &sub.callee { task.params()[0].access } else { Access::Write };
             prop_assert_eq!(later, sub.args[1].1.start()[1] > 0);
@@ -124,7 +116,8 @@ proptest! {
         }
         let results = [&levels[..], &[]].map(|levels| {
             let mut y = vec![99u8; rows as usize];
-            let blocks = [RawView::dense(y.as_mut_ptr(), shapes[0]), RawView::dense(x.as_mut_ptr(), shapes[1])];
+            let block = |memory: &mut Vec<u8>, shape| RawView::dense(memory.as_mut_ptr(), ElementType::U8, shape);
+            let blocks = [block(&mut y, shapes[0]), block(&mut x, shapes[1])];
             run(&task, &call, &blocks, levels);
             y
         });

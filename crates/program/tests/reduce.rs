@@ -132,7 +132,7 @@ fn run_split(
     lengths: &mut dyn FnMut() -> u64,
     depth: u32,
 ) {
-    let call = CallShape { shapes: views.iter().map(|v| v.shape).collect(), scalars: scalars.clone() };
+    let call = CallShape { shapes: views.iter().map(RawView::shape).collect(), scalars: scalars.clone() };
     if depth == 0 {
         let mut scratch = vec![0u128; task.scratch_bytes(&call, u64::MAX) as usize / 16 + 8];
         let base: *mut u8 = scratch.as_mut_ptr().cast();
@@ -148,27 +148,17 @@ fn run_split(
         assert!(task.allows(&axis, length), "{axis:?} {length}");
         tunables.set(axis.name, length);
     }
-    let parts = Parts::of(task, &call, &tunables);
+    let parts = Parts::of(task, &call, &tunables).unwrap();
     let mut memory: Vec<Vec<u64>> =
         parts.temporaries.iter().map(|t| vec![u64::MAX; t.bytes().div_ceil(8) as usize]).collect();
     let mut arrays = views.to_vec();
     for (decl, words) in parts.temporaries.iter().zip(&mut memory) {
-        arrays.push(RawView::dense(words.as_mut_ptr().cast(), decl.shape));
+        arrays.push(RawView::dense(words.as_mut_ptr().cast(), decl.element, decl.shape));
     }
     for sub in &parts.calls {
-        let callee = match &sub.callee {
-            Callee::Itself => task,
-            Callee::Task(other) => other,
-        };
-        let blocks: Vec<RawView> = sub
-            .args
-            .iter()
-            .zip(callee.params())
-            .map(|((array, region), param)| {
-                assert!(Region::whole(arrays[*array].shape).contains(region), "{region} of {}", arrays[*array].shape);
-                arrays[*array].part(region.start(), region.shape(), param.element.size_bytes())
-            })
-            .collect();
+        let callee = sub.callee(task);
+        let blocks: Vec<RawView> =
+            sub.args.iter().map(|(array, region)| arrays[*array].part(region).expect("a part")).collect();
         run_split(callee, &blocks, &sub.scalars, lengths, depth - 1);
     }
 }
@@ -189,9 +179,9 @@ fn every_split_gives_the_same_bits() {
             let mut sums = vec![f32::NAN; n as usize];
             let mut largest = vec![f64::NAN; n as usize];
             let views = [
-                RawView::dense(input.as_mut_ptr().cast(), Shape::new(&[m, n])),
-                RawView::dense(sums.as_mut_ptr().cast(), Shape::new(&[n])),
-                RawView::dense(largest.as_mut_ptr().cast(), Shape::new(&[n])),
+                RawView::dense(input.as_mut_ptr().cast(), ElementType::F32, Shape::new(&[m, n])),
+                RawView::dense(sums.as_mut_ptr().cast(), ElementType::F32, Shape::new(&[n])),
+                RawView::dense(largest.as_mut_ptr().cast(), ElementType::F64, Shape::new(&[n])),
             ];
             run_split(&task, &views, &Scalars::new(), &mut lengths, (seed % 4) as u32);
             assert_eq!(bytes(&sums), expected.0, "{m} x {n}, seed {seed}");
@@ -224,7 +214,7 @@ fn partials_are_as_many_as_contributions_less_one() {
     let mut tunables = Tunables::new();
     tunables.set("rows", 16);
     tunables.set("columns", 4);
-    let parts = Parts::of(&task, &call, &tunables);
+    let parts = Parts::of(&task, &call, &tunables).unwrap();
     // Seven blocks of rows, three of columns; two parameters.
     assert_eq!(parts.calls.len(), 7 * 3 + 2 * 6 * 3);
     assert_eq!(parts.temporaries.len(), 2);

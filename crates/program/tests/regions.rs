@@ -1,6 +1,6 @@
 //! The algebra of regions against the cells that they consist of, and views against plain indexing.
 
-use multigrain_program::{RawView, Region, Shape, View, ViewMut, blocks};
+use multigrain_program::{ElementType, RawView, Region, Shape, View, ViewMut, blocks};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -73,7 +73,7 @@ proptest! {
     fn parts_of_views_see_their_cells((shape, region) in inside()) {
         if shape.rank() == 3 {
             let mut memory: Vec<f32> = (0..shape.elements()).map(|i| i as f32).collect();
-            let raw = RawView::dense(memory.as_mut_ptr().cast(), shape).part(region.start(), region.shape(), 4);
+            let raw = RawView::dense(memory.as_mut_ptr().cast(), ElementType::F32, shape).part(&region).unwrap();
             // SAFETY: the part lies in `memory`, which is used through this view alone.
             let view = unsafe { View::<f32, 3>::from_raw(&raw) };
             let mut expected = cells(&region).into_iter().map(|cell| offset(shape, &cell) as f32);
@@ -116,7 +116,7 @@ proptest! {
 #[should_panic(expected = "row 3 of 3")]
 fn rows_outside_a_view_are_refused() {
     let mut memory = [0f32; 12];
-    let raw = RawView::dense(memory.as_mut_ptr().cast(), Shape::new(&[3, 4]));
+    let raw = RawView::dense(memory.as_mut_ptr().cast(), ElementType::F32, Shape::new(&[3, 4]));
     // SAFETY: the view covers `memory`, which is used through it alone.
     let view = unsafe { View::<f32, 2>::from_raw(&raw) };
     view.row(&[3]);
@@ -126,7 +126,39 @@ fn rows_outside_a_view_are_refused() {
 #[should_panic(expected = "rank of a block")]
 fn ranks_of_views_are_checked() {
     let mut memory = [0f32; 12];
-    let raw = RawView::dense(memory.as_mut_ptr().cast(), Shape::new(&[3, 4]));
+    let raw = RawView::dense(memory.as_mut_ptr().cast(), ElementType::F32, Shape::new(&[3, 4]));
     // SAFETY: the rank is refused before anything is accessed.
     let _ = unsafe { View::<f32, 1>::from_raw(&raw) };
+}
+
+#[test]
+#[should_panic(expected = "elements of a block")]
+fn elements_of_views_are_checked() {
+    let mut memory = [0f32; 12];
+    let raw = RawView::dense(memory.as_mut_ptr().cast(), ElementType::F32, Shape::new(&[3, 4]));
+    // SAFETY: the type is refused before anything is accessed.
+    let _ = unsafe { View::<f64, 2>::from_raw(&raw) };
+}
+
+#[test]
+#[should_panic(expected = "a block of float32 at")]
+fn alignment_of_views_is_checked() {
+    let mut memory = [0f32; 12];
+    let odd = memory.as_mut_ptr().cast::<u8>().wrapping_add(1);
+    let raw = RawView::dense(odd, ElementType::F32, Shape::new(&[11]));
+    // SAFETY: the address is refused before anything is accessed.
+    let _ = unsafe { ViewMut::<f32, 1>::from_raw(&raw) };
+}
+
+#[test]
+fn parts_outside_of_a_block_are_none() {
+    let mut memory = [0f32; 12];
+    let raw = RawView::dense(memory.as_mut_ptr().cast(), ElementType::F32, Shape::new(&[3, 4]));
+    let (two, three) = (Region::new(&[1, 1], &[2, 2]), Region::new(&[0, 0, 0], &[1, 1, 1]));
+    assert!(raw.part(&two).is_some() && raw.part(&three).is_none());
+    for (start, len) in [([2, 0], [2, 1]), ([0, 3], [1, 2]), ([u64::MAX, 0], [2, 1]), ([0, u64::MAX - 1], [1, 4])] {
+        assert!(raw.part(&Region::new(&start, &len)).is_none());
+        assert!(raw.part(&two).unwrap().part(&Region::new(&start, &len)).is_none());
+    }
+    assert!(raw.part(&two).unwrap().part(&Region::new(&[0, 0], &[2, 3])).is_none(), "inside the outer block only");
 }

@@ -191,7 +191,7 @@ pub fn within(isa: Isa, limit_bytes: usize, need_bytes: impl Fn(Isa) -> usize) -
 /// makes the transform the inverse one; with a `factor` results are final: multiplied by it, NaN canonical.
 ///
 /// # Panics
-/// When the scratch memory is shorter than [`scratch_bytes`] says, or the block's length along the axis is another than
+/// When the scratch memory is shorter than [`scratch_bytes`] says or not aligned to 4 bytes, or the block's length along the axis is another than
 /// that of `dft`.
 ///
 /// # Safety
@@ -212,6 +212,7 @@ pub unsafe fn transform(
     assert_eq!(len, dft.len, "length of the {axis:?} axis of a block of {x} x {y} x {z}");
     let need = scratch_bytes(isa, dft, axis, block.shape);
     assert!(scratch.len() >= need, "{} bytes of scratch memory, {need} are needed", scratch.len());
+    assert!(scratch.as_ptr().cast::<f32>().is_aligned(), "scratch memory is not aligned");
     let panel_bytes = panel_bytes(isa, dft, axis, block.shape);
     let panel = match panel_bytes > 0 && scratch.len() >= need + panel_bytes {
         true => scratch[need..].as_mut_ptr().cast(),

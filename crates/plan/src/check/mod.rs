@@ -147,7 +147,8 @@ fn interface(plan: &Plan, class: &CallClass, inner: &Plan) -> Result<(), Problem
 /// these instead.
 fn sources_of(task: &Arc<dyn DynTask>, args: &Args, scalars: &Scalars, plan: &Plan, sources: &mut Vec<SourceCall>) {
     let shapes = args.iter().map(|arg| arg.region.shape()).collect();
-    let stages = task.stages(&CallShape { shapes, scalars: scalars.clone() });
+    // Without a right sequence there is the call itself, and no plan that is a split of it.
+    let stages = task.stages(&CallShape { shapes, scalars: scalars.clone() }).unwrap_or_default();
     let mut chosen = plan.tunables.iter().filter(|(name, _)| name == task.name()).peekable();
     if stages.is_empty() || chosen.peek().is_some() {
         let tunables: Tunables = chosen.next().into_iter().flat_map(|(_, values)| values).copied().collect();

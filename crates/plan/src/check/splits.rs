@@ -9,7 +9,7 @@
 
 use super::problem::Problem;
 use crate::plan::{Plan, SourceCall};
-use multigrain_program::{Access, Arg, Call, CallShape, Callee, DynTask, Role, SubCall};
+use multigrain_program::{Access, Arg, Call, CallShape, DynTask, Role, SplitError, SubCall};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -55,7 +55,8 @@ pub(super) fn splits(plan: &Plan, sources: &[SourceCall], given: usize) -> Resul
                 return Err(differs("a tunable", expected, length.to_string()));
             }
         }
-        let subs = source.task.split(&shape, &source.tunables);
+        let cannot = |error: SplitError| differs("a split", "calls on blocks of the arguments", error.to_string());
+        let subs = source.task.split(&shape, &source.tunables).map_err(cannot)?;
         rest = of_source(plan, source, &subs, temporaries_from, rest)?;
     }
     match rest {
@@ -91,10 +92,7 @@ fn of_source<'c>(
         }
         let Some(sub) = subs.next() else { break };
         at += 1;
-        let callee = match &sub.callee {
-            Callee::Itself => &source.task,
-            Callee::Task(other) => other,
-        };
+        let callee = sub.callee(&source.task);
         let unlike = || {
             let expected = format!("{}{:?} {:?}", callee.name(), sub.args, sub.scalars.bits());
             differs("a call of the split", expected, text(plan, call))

@@ -1,6 +1,6 @@
 //! A split with its reductions spelled out: contributions to blocks of their own, and the calls that combine them.
 
-use crate::{Access, ArrayDecl, CallShape, Callee, DynTask, Region, Role, Shape, SubCall, Tunables};
+use crate::{Access, ArrayDecl, CallShape, DynTask, Region, Role, Shape, SplitError, SplitProblem, SubCall, Tunables};
 use multigrain_schedule::contributions::merges;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,12 +32,12 @@ type Target = (usize, Region);
 impl Parts {
     /// Splits a call.
     ///
-    /// # Panics
-    /// When the split hands a block that is reduced to a callee that reads it: a mistake in the task.
-    pub fn of(task: &Arc<dyn DynTask>, call: &CallShape, tunables: &Tunables) -> Parts {
-        let calls = task.split(call, tunables);
+    /// # Errors
+    /// As for [`DynTask::split`], and when partial results have more bytes than can be addressed.
+    pub fn of(task: &Arc<dyn DynTask>, call: &CallShape, tunables: &Tunables) -> Result<Parts, SplitError> {
+        let calls = task.split(call, tunables)?;
         if task.reduced_axis().is_none() || calls.len() == 1 {
-            return Parts { calls, temporaries: Vec::new(), contributions: 0, targets: 0 };
+            return Ok(Parts { calls, temporaries: Vec::new(), contributions: 0, targets: 0 });
         }
         let params = task.params();
         // For each sub-call, its contributions: which of its arguments, to which block, as which.
@@ -47,14 +47,6 @@ impl Parts {
             let mut mine = Vec::new();
             for (argument, &(param, region)) in sub.args.iter().enumerate() {
                 if params[param].access == Access::Reduce {
-                    let access = callee(task, sub).params()[argument].access;
-                    assert!(
-                        !access.reads(),
-                        "{}: {} reads {region} of {}, which is being reduced",
-                        task.name(),
-                        callee(task, sub).name(),
-                        params[param].name
-                    );
                     let count = counts.entry((param, region)).or_default();
                     mine.push((argument, (param, region), *count));
                     *count += 1;
@@ -75,7 +67,11 @@ impl Parts {
             if most > 1 {
                 temporary_of[param] = params.len() + parts.temporaries.len();
                 let mut dims = call.shapes[param].dims().to_vec();
-                dims[0] *= most - 1;
+                let too_large = SplitProblem::TooLarge { param: declared.name, count: most };
+                dims[0] = dims[0].saturating_mul(most - 1);
+                if Shape::new(&dims).elements().saturating_mul(declared.element.size_bytes()) > i64::MAX as u64 {
+                    return Err(SplitError::new(&**task, call, too_large));
+                }
                 parts.temporaries.push(ArrayDecl {
                     name: format!("partial {}", declared.name),
                     element: declared.element,
@@ -105,18 +101,11 @@ impl Parts {
                 }
             }
         }
-        parts
+        Ok(parts)
     }
 
     /// Bytes of all temporary arrays.
     pub fn temporary_bytes(&self) -> u64 {
-        self.temporaries.iter().map(ArrayDecl::bytes).sum()
-    }
-}
-
-fn callee<'a>(task: &'a Arc<dyn DynTask>, sub: &'a SubCall) -> &'a Arc<dyn DynTask> {
-    match &sub.callee {
-        Callee::Itself => task,
-        Callee::Task(other) => other,
+        self.temporaries.iter().map(ArrayDecl::bytes).fold(0, u64::saturating_add)
     }
 }

@@ -2,7 +2,10 @@
 
 use super::operator::Reduction;
 use crate::task::Erased;
-use crate::{CallShape, Callee, DynTask, LeafContext, RawView, SubCall, Task, Tunables};
+use crate::{
+    CallShape, Callee, DynTask, LeafContext, RawView, Region, SplitError, SplitProblem, SubCall, Task, Tunable,
+    Tunables,
+};
 use multigrain_schedule::contributions::{depth, depth_max, merges};
 use smallvec::SmallVec;
 
@@ -19,45 +22,75 @@ pub(crate) struct Spans<'a, T: Task> {
 }
 
 impl<T: Task> Spans<'_, T> {
+    /// The axis that is reduced.
+    fn axis(task: &dyn DynTask, call: &CallShape) -> Option<Tunable> {
+        let name = task.reduced_axis()?;
+        task.tunables(call).into_iter().find(|t| t.name == name)
+    }
+
     /// The parts of a call, at most [`FAN`], each a node of the tree; none when the call is one span.
-    fn parts(&self, call: &CallShape) -> Vec<SubCall> {
-        let name = self.task.reduced_axis().unwrap_or_default();
-        let Some(axis) = self.task.tunables(call).into_iter().find(|t| t.name == name) else {
-            return Vec::new();
-        };
-        let span = axis.multiple.max(1);
-        let spans = axis.extent.div_ceil(span);
+    ///
+    /// The task's inner variant is asked again wherever a call is executed, so what it says is checked wherever it is
+    /// used: a part lies within the call's blocks, is given the whole of what is reduced, and is shorter than the call.
+    fn parts(&self, call: &CallShape) -> Result<Vec<SubCall>, SplitError> {
+        let Some(axis) = Self::axis(self.task, call) else { return Ok(Vec::new()) };
+        let spans = axis.extent.div_ceil(axis.multiple);
         if spans <= 1 {
-            return Vec::new();
+            return Ok(Vec::new());
         }
-        let mut each = 1;
-        while each * FAN < spans {
+        let mut each: u64 = 1;
+        while each.saturating_mul(FAN) < spans {
             each *= FAN;
         }
         let mut tunables = Tunables::new();
-        tunables.set(axis.name, span * each);
-        self.task.split(call, &tunables)
+        tunables.set(axis.name, axis.multiple.saturating_mul(each));
+        let parts = self.task.split(call, &tunables)?;
+        for (number, sub) in parts.iter().enumerate() {
+            let refuse = |problem| Err(SplitError::new(self.task, call, problem));
+            for &(param, region) in &sub.args {
+                if self.reductions[param].is_some() && region != Region::whole(call.shapes[param]) {
+                    return refuse(SplitProblem::Cut { call: number, param: self.task.params()[param].name, region });
+                }
+            }
+            if Self::axis(callee(self.task, sub), &sub.shape()).is_some_and(|its| its.extent >= axis.extent) {
+                return refuse(SplitProblem::Endless { axis: axis.name, length: axis.extent, call: number });
+            }
+        }
+        Ok(parts)
     }
 
-    /// Bytes of the blocks that wait to be combined while a call of `parts` parts is executed, one of each parameter.
+    /// See [`DynTask::check_leaf`].
+    pub(crate) fn check(&self, call: &CallShape) -> Result<(), SplitError> {
+        let mut seen: Vec<(*const (), CallShape)> = Vec::new();
+        for sub in self.parts(call)? {
+            let (task, shape) = (callee(self.task, &sub), sub.shape());
+            let key = (std::ptr::from_ref(task).cast(), shape);
+            if !seen.contains(&key) {
+                task.check_leaf(&key.1)?;
+                seen.push(key);
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of the blocks that wait to be combined while a call of several parts is executed, one of each parameter.
     fn waiting_bytes(&self, call: &CallShape) -> u64 {
-        let bytes = |(i, reduction): (usize, &Option<Reduction>)| {
-            let size_bytes = self.task.params()[i].element.size_bytes();
-            reduction.map_or(0, |_| (call.shapes[i].elements() * size_bytes).next_multiple_of(LINE_BYTES))
-        };
-        self.reductions.iter().enumerate().map(bytes).sum()
+        (0..self.reductions.len()).map(|param| self.block_bytes(call, param)).sum()
+    }
+
+    /// Bytes of one of them; none for a parameter that is not reduced.
+    fn block_bytes(&self, call: &CallShape, param: usize) -> u64 {
+        let size_bytes = self.task.params()[param].element.size_bytes();
+        self.reductions[param].map_or(0, |_| (call.shapes[param].elements() * size_bytes).next_multiple_of(LINE_BYTES))
     }
 
     /// Scratch memory for a call, of which a task's own is that of one span.
     pub(crate) fn scratch_bytes(&self, call: &CallShape, capacity_bytes: u64) -> u64 {
-        let parts = self.parts(call);
-        let below = |sub: &SubCall| {
-            let shapes = sub.args.iter().map(|(_, region)| region.shape()).collect();
-            let shape = CallShape { shapes, scalars: sub.scalars.clone() };
-            match &sub.callee {
-                Callee::Itself => self.scratch_bytes(&shape, capacity_bytes),
-                Callee::Task(other) => other.scratch_bytes(&shape, capacity_bytes),
-            }
+        // What cannot be split is refused before it is executed.
+        let parts = self.parts(call).unwrap_or_default();
+        let below = |sub: &SubCall| match &sub.callee {
+            Callee::Itself => self.scratch_bytes(&sub.shape(), capacity_bytes),
+            Callee::Task(other) => other.scratch_bytes(&sub.shape(), capacity_bytes),
         };
         match &parts[..] {
             [] => self.task.task.scratch_bytes(call, capacity_bytes),
@@ -71,12 +104,15 @@ impl<T: Task> Spans<'_, T> {
 
     /// Executes a call.
     ///
+    /// # Panics
+    /// When the inner variant makes calls that cannot be, or scratch memory is missing.
+    ///
     /// # Safety
     /// As for [`DynTask::leaf`].
     pub(crate) unsafe fn leaf(&self, blocks: &[RawView], context: &mut LeafContext<'_>) {
-        let shapes = blocks.iter().map(|block| block.shape).collect();
+        let shapes = blocks.iter().map(RawView::shape).collect();
         let call = CallShape { shapes, scalars: context.scalars.clone() };
-        let parts = self.parts(&call);
+        let parts = self.parts(&call).unwrap_or_else(|error| panic!("{error}"));
         if parts.is_empty() {
             for (block, reduction) in blocks.iter().zip(self.reductions) {
                 if let Some(reduction) = reduction {
@@ -96,44 +132,25 @@ impl<T: Task> Spans<'_, T> {
             if depth == 0 {
                 return blocks[param];
             }
-            let before: u64 = (0..param)
-                .filter(|&p| self.reductions[p].is_some())
-                .map(|p| {
-                    let bytes = call.shapes[p].elements() * self.task.params()[p].element.size_bytes();
-                    bytes.next_multiple_of(LINE_BYTES)
-                })
-                .sum();
-            RawView::dense(base.wrapping_add((depth - 1) * each_bytes + before as usize), call.shapes[param])
+            let before: u64 = (0..param).map(|before| self.block_bytes(&call, before)).sum();
+            let at = base.wrapping_add((depth - 1) * each_bytes + before as usize);
+            RawView::dense(at, blocks[param].element(), call.shapes[param])
         };
         let count = parts.len() as u64;
         for (i, sub) in (0..).zip(&parts) {
-            let mut views: SmallVec<[RawView; 6]> = SmallVec::new();
-            for &(param, region) in &sub.args {
-                let size_bytes = self.task.params()[param].element.size_bytes();
-                views.push(if self.reductions[param].is_some() {
-                    assert_eq!(region.shape(), call.shapes[param], "{}: what is reduced is whole", self.task.name());
-                    place(param, depth(i))
-                } else {
-                    blocks[param].part(region.start(), region.shape(), size_bytes)
-                });
-            }
+            let view = |&(param, region): &(usize, Region)| match self.reductions[param] {
+                Some(_) => Some(place(param, depth(i))),
+                None => blocks[param].part(&region),
+            };
+            let views: SmallVec<[RawView; 6]> = sub.args.iter().filter_map(view).collect();
             let mut inner = LeafContext::new(&sub.scalars, &mut *scratch);
             match &sub.callee {
-                // SAFETY: parts of the caller's blocks, as the split says; a block that is reduced is the caller's or
-                // lies in scratch memory that nobody else uses, and is wholly written by the call.
+                // SAFETY: parts of the caller's blocks, as checked: within them, none that is written twice or that the
+                // caller only reads. A block that is reduced is the caller's or lies in scratch memory that nobody else
+                // uses, and is wholly written by the call.
                 Callee::Itself => unsafe { self.leaf(&views, &mut inner) },
-                Callee::Task(other) => {
-                    assert!(
-                        sub.args.iter().zip(other.params()).all(|(&(param, _), declared)| {
-                            self.reductions[param].is_none() || !declared.access.reads()
-                        }),
-                        "{}: {} reads what is being reduced",
-                        self.task.name(),
-                        other.name()
-                    );
-                    // SAFETY: as above.
-                    unsafe { other.leaf(&views, &mut inner) };
-                }
+                // SAFETY: as above.
+                Callee::Task(other) => unsafe { other.leaf(&views, &mut inner) },
             }
             for (left, right) in merges(i, count) {
                 for (param, reduction) in self.reductions.iter().enumerate() {
@@ -144,5 +161,12 @@ impl<T: Task> Spans<'_, T> {
                 }
             }
         }
+    }
+}
+
+fn callee<'a>(task: &'a dyn DynTask, sub: &'a SubCall) -> &'a dyn DynTask {
+    match &sub.callee {
+        Callee::Itself => task,
+        Callee::Task(other) => &**other,
     }
 }

@@ -1,0 +1,268 @@
+//! What is asked of the arguments of a call, whether a program makes it or the split of another call.
+
+use crate::{Access, CallShape, Callee, DynTask, ElementType, Param, Region, Shape, SubCall};
+use smallvec::SmallVec;
+
+/// What a call cannot be given.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ArgumentError {
+    /// More or fewer arguments than parameters.
+    #[error("it is given {given} arguments and has {declared} parameters")]
+    Count {
+        /// Arguments given.
+        given: usize,
+        /// Parameters declared.
+        declared: usize,
+    },
+    /// An argument that is not there.
+    #[error("{param} is given argument number {number} of {count}; they are numbered from 0")]
+    NoSuch {
+        /// Parameter.
+        param: &'static str,
+        /// Number that was given.
+        number: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// Elements of another type, or another number of dimensions.
+    #[error(
+        "{param} is {declared} in {rank} dimensions, and is given array {array}, which is {element} of shape {shape}"
+    )]
+    Type {
+        /// Parameter.
+        param: &'static str,
+        /// Its type of elements.
+        declared: ElementType,
+        /// Its number of dimensions.
+        rank: usize,
+        /// Array it is given.
+        array: String,
+        /// The array's type of elements.
+        element: ElementType,
+        /// The array's shape.
+        shape: Shape,
+    },
+    /// A block outside its array, or without elements.
+    #[error("{param} is given {region} of array {array}, which has shape {shape}")]
+    OutOfBounds {
+        /// Parameter.
+        param: &'static str,
+        /// Region asked for.
+        region: Region,
+        /// Array it is taken from.
+        array: String,
+        /// Shape of the array.
+        shape: Shape,
+    },
+    /// Arguments that do not belong together, by the notation of the task.
+    #[error("{why}")]
+    Shapes {
+        /// Which arguments, and what is wrong with them.
+        why: String,
+    },
+    /// What is only read is written.
+    #[error("{param} is written, but {array} is an input; declare it as inout, or as a parameter that is updated")]
+    WritesInput {
+        /// Parameter.
+        param: &'static str,
+        /// The array.
+        array: String,
+    },
+    /// What is being reduced is read.
+    #[error("{param} reads {array}, which is being reduced; contribute to it, or reduce into another block")]
+    ReadsReduced {
+        /// Parameter.
+        param: &'static str,
+        /// The array.
+        array: String,
+    },
+    /// Two arguments share elements and one is written.
+    #[error("{first} and {second} overlap in array {array} and one of them is written; pass disjoint blocks")]
+    Aliased {
+        /// First parameter.
+        first: &'static str,
+        /// Second parameter.
+        second: &'static str,
+        /// The array.
+        array: String,
+    },
+}
+
+/// An array that blocks are taken from.
+pub(crate) struct Given<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) element: ElementType,
+    pub(crate) shape: Shape,
+    /// What a call may do with it.
+    pub(crate) access: Access,
+}
+
+/// Checks the arguments of a call of a task with these parameters: their number, and for each its type, rank and bounds,
+/// that what is only read is not written, and that what is written is given once. `count` arrays exist.
+pub(crate) fn check<'a>(
+    params: &[Param],
+    args: impl ExactSizeIterator<Item = (usize, Region)> + Clone,
+    count: usize,
+    array: impl Fn(usize) -> Option<Given<'a>>,
+) -> Result<(), ArgumentError> {
+    let (given, declared) = (args.len(), params.len());
+    if given != declared {
+        return Err(ArgumentError::Count { given, declared });
+    }
+    for (i, ((number, region), param)) in args.clone().zip(params).enumerate() {
+        let Some(from) = array(number) else {
+            return Err(ArgumentError::NoSuch { param: param.name, number, count });
+        };
+        let name = || from.name.to_owned();
+        if (param.element, param.rank) != (from.element, from.shape.rank()) {
+            return Err(ArgumentError::Type {
+                param: param.name,
+                declared: param.element,
+                rank: param.rank,
+                array: name(),
+                element: from.element,
+                shape: from.shape,
+            });
+        }
+        if region.is_empty() || !Region::whole(from.shape).contains(&region) {
+            return Err(ArgumentError::OutOfBounds { param: param.name, region, array: name(), shape: from.shape });
+        }
+        if from.access == Access::Read && param.access.writes() {
+            return Err(ArgumentError::WritesInput { param: param.name, array: name() });
+        }
+        if from.access == Access::Reduce && param.access.reads() {
+            return Err(ArgumentError::ReadsReduced { param: param.name, array: name() });
+        }
+        for ((other, part), second) in args.clone().zip(params).skip(i + 1) {
+            let one_writes = param.access.writes() || second.access.writes();
+            if one_writes && other == number && part.intersects(&region) {
+                return Err(ArgumentError::Aliased { first: param.name, second: second.name, array: name() });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A task's inner variant made something of a call that is no part of it: a mistake in the task, not in its input.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+#[error("task {task}, called on {on}: {problem}; this is a mistake in the task")]
+pub struct SplitError {
+    /// The task.
+    pub task: &'static str,
+    /// What it was called on.
+    pub on: String,
+    /// What is wrong.
+    pub problem: SplitProblem,
+}
+
+/// What is wrong with the calls that a call was taken apart into.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum SplitProblem {
+    /// A sub-call that cannot be.
+    #[error("call {call} of its {of}, of {callee}, cannot be: {source}")]
+    Call {
+        /// Its number.
+        call: usize,
+        /// What made it: `split` or `stages`.
+        of: &'static str,
+        /// Task called.
+        callee: &'static str,
+        /// What it cannot be given.
+        source: ArgumentError,
+    },
+    /// Nothing would be done.
+    #[error("its split makes no call")]
+    Empty,
+    /// Not all is written of what the task writes.
+    #[error("the calls of its {of} write less than all of {param}, which has shape {shape}")]
+    Unwritten {
+        /// Parameter.
+        param: &'static str,
+        /// What made them: `split` or `stages`.
+        of: &'static str,
+        /// The parameter's shape.
+        shape: Shape,
+    },
+    /// Splitting along the reduced axis does not end.
+    #[error("along its reduced axis {axis}, of length {length}, its split makes call {call}, which is as long")]
+    Endless {
+        /// Name of the tunable.
+        axis: &'static str,
+        /// Length of the axis.
+        length: u64,
+        /// Number of the sub-call.
+        call: usize,
+    },
+    /// Splitting along the reduced axis alone cuts what is reduced.
+    #[error("split along its reduced axis alone, call {call} is given {region} of {param}, and not the whole")]
+    Cut {
+        /// Number of the sub-call.
+        call: usize,
+        /// Parameter that is reduced.
+        param: &'static str,
+        /// What it is given of it.
+        region: Region,
+    },
+    /// Partial results that cannot be counted.
+    #[error("{count} contributions to {param} have more bytes than 2^63")]
+    TooLarge {
+        /// Parameter that is reduced.
+        param: &'static str,
+        /// How many contributions one block of it has.
+        count: u64,
+    },
+}
+
+impl SplitError {
+    pub(crate) fn new(task: &dyn DynTask, call: &CallShape, problem: SplitProblem) -> SplitError {
+        let name = |i: usize| task.params().get(i).map_or("", |param| param.name);
+        let on: Vec<String> = (0..).zip(&call.shapes).map(|(i, shape)| format!("{} {shape}", name(i))).collect();
+        SplitError { task: task.name(), on: on.join(", "), problem }
+    }
+}
+
+/// Checks the calls that `task` makes of a call: each is one that its callee can be given, on blocks of the arguments, and
+/// they can write all that the task writes. Calls may share what they write, since they have an order.
+pub(crate) fn check_calls(
+    task: &dyn DynTask,
+    call: &CallShape,
+    subs: &[SubCall],
+    of: &'static str,
+) -> Result<(), SplitError> {
+    let params = task.params();
+    let given = |i: usize| {
+        let (param, &shape) = (params.get(i)?, call.shapes.get(i)?);
+        // A stage may read what a stage before it has reduced.
+        let access = if of == "stages" && param.access == Access::Reduce { Access::Write } else { param.access };
+        Some(Given { name: param.name, element: param.element, shape, access })
+    };
+    let mut written: SmallVec<[u64; 6]> = SmallVec::from_elem(0, params.len());
+    for (number, sub) in subs.iter().enumerate() {
+        let callee = match &sub.callee {
+            Callee::Itself => task,
+            Callee::Task(other) => &**other,
+        };
+        let misfit = || callee.notation().and_then(|_| callee.refuses(&sub.shape()));
+        check(callee.params(), sub.args.iter().copied(), params.len(), given)
+            .and_then(|()| misfit().map_or(Ok(()), |why| Err(ArgumentError::Shapes { why })))
+            .map_err(|source| {
+                SplitError::new(task, call, SplitProblem::Call { call: number, of, callee: callee.name(), source })
+            })?;
+        for ((param, region), _) in
+            sub.args.iter().zip(callee.params()).filter(|(_, declared)| declared.access.writes())
+        {
+            written[*param] = written[*param].saturating_add(region.elements());
+        }
+    }
+    // Blocks may overlap, so this does not tell that all is written; it tells where it cannot be.
+    let missing = |i: &usize| {
+        matches!(params[*i].access, Access::Write | Access::Reduce) && written[*i] < call.shapes[*i].elements()
+    };
+    match (0..params.len()).find(missing) {
+        Some(i) if !subs.is_empty() => {
+            let problem = SplitProblem::Unwritten { param: params[i].name, of, shape: call.shapes[i] };
+            Err(SplitError::new(task, call, problem))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,281 @@
+//! What inner variants may not make of a call: each of these used to reach memory that was not theirs.
+
+use multigrain_program::*;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+type Make = fn(&CallShape, &Tunables) -> Vec<SubCall>;
+
+/// y = x, element by element, and in `made` whatever its inner variant is made to say.
+struct Move {
+    split: Make,
+    stages: Make,
+}
+
+fn copy(x: &View<'_, f32, 1>, y: &mut ViewMut<'_, f32, 1>) {
+    y.row_mut(&[]).iter_mut().zip(x.row(&[])).for_each(|(y, x)| *y = *x);
+}
+
+impl Task for Move {
+    type Params = (Read<f32, 1>, Write<f32, 1>);
+    fn name(&self) -> &'static str {
+        "move"
+    }
+    fn param_names(&self) -> &'static [&'static str] {
+        &["x", "y"]
+    }
+    fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
+        vec![Tunable { name: "n", extent: call.shapes[0].elements(), multiple: 0 }]
+    }
+    fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
+        (self.split)(call, tunables)
+    }
+    fn stages(&self, call: &CallShape) -> Vec<SubCall> {
+        (self.stages)(call, &Tunables::new())
+    }
+    fn leaf(&self, (x, mut y): (View<'_, f32, 1>, ViewMut<'_, f32, 1>), _: &mut LeafContext<'_>) {
+        copy(&x, &mut y);
+    }
+    fn work(&self, _: &CallShape) -> Work {
+        Work::default()
+    }
+}
+
+/// The same on other parameters.
+struct Other;
+
+impl Task for Other {
+    type Params = (Read<f64, 1>, Write<f32, 2>, Update<f32, 1>);
+    fn name(&self) -> &'static str {
+        "other"
+    }
+    fn param_names(&self) -> &'static [&'static str] {
+        &["wide", "flat", "twice"]
+    }
+    fn tunables(&self, _: &CallShape) -> Vec<Tunable> {
+        Vec::new()
+    }
+    fn split(&self, call: &CallShape, _: &Tunables) -> Vec<SubCall> {
+        vec![SubCall::itself((0..3).map(|i| (i, Region::whole(call.shapes[i]))), &call.scalars)]
+    }
+    fn leaf(
+        &self,
+        (_, _, mut twice): (View<'_, f64, 1>, ViewMut<'_, f32, 2>, ViewMut<'_, f32, 1>),
+        _: &mut LeafContext<'_>,
+    ) {
+        twice.row_mut(&[]).fill(2.0);
+    }
+    fn work(&self, _: &CallShape) -> Work {
+        Work::default()
+    }
+}
+
+fn none(_: &CallShape, _: &Tunables) -> Vec<SubCall> {
+    Vec::new()
+}
+
+fn shape() -> CallShape {
+    CallShape { shapes: [Shape::new(&[100]), Shape::new(&[100])].into_iter().collect(), scalars: Scalars::new() }
+}
+
+fn itself(args: &[(usize, Region)]) -> SubCall {
+    SubCall::itself(args.iter().copied(), &Scalars::new())
+}
+
+fn part(start: u64, len: u64) -> Region {
+    Region::new(&[start], &[len])
+}
+
+/// What is wrong with the second call of a split, by the split and by the stages.
+fn refused(make: Make) -> ArgumentError {
+    let by = |task: Arc<dyn DynTask>, of: &str| {
+        let error = match of {
+            "split" => task.split(&shape(), &Tunables::new()).unwrap_err(),
+            _ => task.stages(&shape()).unwrap_err(),
+        };
+        let text = error.to_string();
+        for words in ["task move", "x 100, y 100", "call 1 of its", "a mistake in the task"] {
+            assert!(text.contains(words), "{words:?} is not in {text:?}");
+        }
+        match error.problem {
+            SplitProblem::Call { call: 1, of: found, source, .. } if found == of => source,
+            problem => panic!("{problem}"),
+        }
+    };
+    let source = by(Program::erase(Move { split: make, stages: none }), "split");
+    assert_eq!(source, by(Program::erase(Move { split: none, stages: make }), "stages"));
+    source
+}
+
+const GOOD: fn() -> SubCall = || itself(&[(0, part(0, 10)), (1, part(0, 10))]);
+
+#[test]
+fn calls_lie_within_what_was_given() {
+    let outside = |error| assert!(matches!(error, ArgumentError::OutOfBounds { .. }), "{error}");
+    outside(refused(|_, _| vec![GOOD(), itself(&[(0, part(1 << 40, 10)), (1, part(0, 10))])]));
+    outside(refused(|_, _| vec![GOOD(), itself(&[(0, part(0, 10)), (1, part(100, 10))])]));
+    outside(refused(|_, _| vec![GOOD(), itself(&[(0, part(95, 6)), (1, part(0, 6))])]));
+    outside(refused(|_, _| vec![GOOD(), itself(&[(0, part(0, 0)), (1, part(0, 10))])]));
+    // What a relative start becomes that was meant to be absolute.
+    outside(refused(|_, _| vec![GOOD(), itself(&[(0, part(0u64.wrapping_sub(50), 10)), (1, part(0, 10))])]));
+    outside(refused(|_, _| vec![GOOD(), itself(&[(0, part(0, 10)), (1, part(10, u64::MAX))])]));
+}
+
+#[test]
+fn calls_have_the_arguments_that_their_task_declares() {
+    let count = refused(|_, _| vec![GOOD(), itself(&[(0, part(0, 10))])]);
+    assert_eq!(count, ArgumentError::Count { given: 1, declared: 2 });
+    let count = refused(|_, _| vec![GOOD(), itself(&[(0, part(0, 1)), (1, part(0, 1)), (0, part(0, 1))])]);
+    assert_eq!(count, ArgumentError::Count { given: 3, declared: 2 });
+    let number = refused(|_, _| vec![GOOD(), itself(&[(7, part(0, 10)), (1, part(0, 10))])]);
+    assert_eq!(number, ArgumentError::NoSuch { param: "x", number: 7, count: 2 });
+    let rank = refused(|_, _| vec![GOOD(), itself(&[(0, Region::new(&[0, 0], &[1, 1])), (1, part(0, 10))])]);
+    assert!(matches!(rank, ArgumentError::OutOfBounds { .. }), "{rank}");
+    let wide = refused(|_, _| {
+        let other = |args: [(usize, Region); 3]| SubCall::of(&Program::erase(Other), args, &Scalars::new());
+        vec![GOOD(), other([(0, part(0, 1)), (1, part(0, 1)), (1, part(1, 1))])]
+    });
+    assert!(matches!(wide, ArgumentError::Type { param: "wide", declared: ElementType::F64, .. }), "{wide}");
+}
+
+#[test]
+fn calls_write_what_was_given_to_be_written_and_that_once() {
+    let input = refused(|_, _| vec![GOOD(), itself(&[(1, part(0, 10)), (0, part(0, 10))])]);
+    assert!(matches!(&input, ArgumentError::WritesInput { param: "y", array } if array == "x"), "{input}");
+    let twice = refused(|_, _| vec![GOOD(), itself(&[(1, part(0, 10)), (1, part(9, 10))])]);
+    assert!(matches!(twice, ArgumentError::Aliased { first: "x", second: "y", .. }), "{twice}");
+}
+
+#[test]
+fn a_split_does_something() {
+    let task = Program::erase(Move { split: none, stages: none });
+    let error = task.split(&shape(), &Tunables::new()).unwrap_err();
+    assert_eq!(error.problem, SplitProblem::Empty);
+    assert!(task.stages(&shape()).unwrap().is_empty(), "a task need not have stages");
+    assert_eq!(task.tunables(&shape())[0].multiple, 1, "multiples of nothing are none");
+}
+
+#[test]
+fn a_split_writes_all_that_the_task_writes() {
+    let half: Make = |_, _| (0..5).map(|i| itself(&[(0, part(10 * i, 10)), (1, part(10 * i, 10))])).collect();
+    let error = Program::erase(Move { split: half, stages: none }).split(&shape(), &Tunables::new()).unwrap_err();
+    assert_eq!(error.problem, SplitProblem::Unwritten { param: "y", of: "split", shape: Shape::new(&[100]) });
+    let error = Program::erase(Move { split: none, stages: half }).stages(&shape()).unwrap_err();
+    assert!(matches!(error.problem, SplitProblem::Unwritten { of: "stages", .. }), "{error}");
+}
+
+/// total = the sum of x, by spans of four; its inner variant does what it is made to.
+struct Total {
+    split: Make,
+}
+
+impl Task for Total {
+    type Params = (Read<f32, 1>, Reduce<f32, 1>);
+    fn name(&self) -> &'static str {
+        "total"
+    }
+    fn param_names(&self) -> &'static [&'static str] {
+        &["x", "total"]
+    }
+    fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
+        vec![Tunable { name: "n", extent: call.shapes[0].elements(), multiple: 4 }]
+    }
+    fn reduced_axis(&self) -> Option<&'static str> {
+        Some("n")
+    }
+    fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
+        (self.split)(call, tunables)
+    }
+    fn leaf(&self, (x, mut total): (View<'_, f32, 1>, ReduceMut<'_, f32, 1, Sum>), _: &mut LeafContext<'_>) {
+        total.combine([0], x.row(&[]).iter().sum());
+    }
+    fn work(&self, _: &CallShape) -> Work {
+        Work::default()
+    }
+}
+
+fn spans(call: &CallShape, tunables: &Tunables) -> impl Iterator<Item = (u64, u64)> {
+    let n = call.shapes[0].elements();
+    blocks(n, tunables.get("n", n))
+}
+
+fn total(split: Make) -> (Program, CallShape) {
+    let mut program = Program::new();
+    let task = program.task(Total { split });
+    let x = program.array::<f32, 1>("x", [32], Role::Input).unwrap();
+    let total = program.array::<f32, 1>("total", [3], Role::Output).unwrap();
+    program.call(task, (x.block([8], [20]), total.block([1], [1])), Scalars::new()).unwrap();
+    let shape = program.calls()[0].shape();
+    (program, shape)
+}
+
+fn run(program: &Program) -> Vec<u8> {
+    let mut memory = [(0..32).flat_map(|i: u8| f32::from(i).to_le_bytes()).collect::<Vec<u8>>(), vec![0; 12]];
+    program.run_sequential(&mut memory).unwrap();
+    memory[1].clone()
+}
+
+/// The inner variant is asked again where a leaf is executed: what it says there is checked there, and beforehand.
+fn caught(split: Make) -> SplitProblem {
+    let (program, shape) = total(split);
+    let error = program.tasks()[0].check_leaf(&shape).unwrap_err();
+    let panic = std::panic::catch_unwind(AssertUnwindSafe(|| run(&program))).unwrap_err();
+    assert_eq!(panic.downcast_ref::<String>(), Some(&error.to_string()));
+    error.problem
+}
+
+#[test]
+fn leaves_that_split_stay_within_their_blocks() {
+    let right: Make = |call, tunables| {
+        let whole = Region::whole(call.shapes[1]);
+        spans(call, tunables).map(|(i, n)| itself(&[(0, part(i, n)), (1, whole)])).collect()
+    };
+    let (program, shape) = total(right);
+    program.tasks()[0].check_leaf(&shape).unwrap();
+    assert_eq!(run(&program), [0.0f32, (8..28).sum::<i32>() as f32, 0.0].map(f32::to_le_bytes).concat());
+    // Starts relative to another block.
+    let found = caught(|call, tunables| {
+        let whole = Region::whole(call.shapes[1]);
+        spans(call, tunables).map(|(i, n)| itself(&[(0, part(i.wrapping_sub(8), n)), (1, whole)])).collect()
+    });
+    assert!(matches!(found, SplitProblem::Call { source: ArgumentError::OutOfBounds { .. }, .. }), "{found}");
+    let found = caught(|call, tunables| {
+        let behind = part(1, 1);
+        spans(call, tunables).map(|(i, n)| itself(&[(0, part(i, n)), (1, behind)])).collect()
+    });
+    assert!(matches!(found, SplitProblem::Call { source: ArgumentError::OutOfBounds { .. }, .. }), "{found}");
+    let found = caught(|call, tunables| {
+        let whole = Region::whole(call.shapes[1]);
+        spans(call, tunables).map(|(i, n)| itself(&[(3, part(i, n)), (1, whole)])).collect()
+    });
+    assert!(matches!(found, SplitProblem::Call { source: ArgumentError::NoSuch { number: 3, .. }, .. }), "{found}");
+}
+
+#[test]
+fn leaves_that_split_come_to_an_end() {
+    let found =
+        caught(|call, _| vec![itself(&[(0, Region::whole(call.shapes[0])), (1, Region::whole(call.shapes[1]))])]);
+    assert_eq!(found, SplitProblem::Endless { axis: "n", length: 20, call: 0 });
+    let found = caught(|_, _| Vec::new());
+    assert_eq!(found, SplitProblem::Empty);
+}
+
+#[test]
+fn leaves_that_split_contribute_to_all_that_is_reduced() {
+    let split: Make =
+        |call, tunables| spans(call, tunables).map(|(i, n)| itself(&[(0, part(i, n)), (1, part(0, 1))])).collect();
+    let task = Program::erase(Total { split });
+    let shapes = [Shape::new(&[20]), Shape::new(&[2])];
+    let call = CallShape { shapes: shapes.into_iter().collect(), scalars: Scalars::new() };
+    let error = task.check_leaf(&call).unwrap_err();
+    assert_eq!(error.problem, SplitProblem::Cut { call: 0, param: "total", region: part(0, 1) });
+}
+
+#[test]
+fn contributions_do_not_read_what_is_reduced() {
+    let found = caught(|call, _| {
+        let merge = Program::erase(Merge::<f32, 1, Sum>::default());
+        vec![SubCall::of(&merge, [(1, Region::whole(call.shapes[1])), (0, part(0, 1))], &Scalars::new())]
+    });
+    assert!(matches!(found, SplitProblem::Call { source: ArgumentError::ReadsReduced { .. }, .. }), "{found}");
+}
