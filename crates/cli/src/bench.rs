@@ -8,6 +8,7 @@ mod call;
 mod collectives;
 mod dispatch;
 mod driver;
+mod encrypt;
 mod fft3d;
 mod files;
 mod from_files;
@@ -90,6 +91,8 @@ pub(crate) enum Name {
     PhyloSearch,
     /// Bootstraps of a maximum-likelihood tree; RAxML, IQ-TREE
     PhyloBootstraps,
+    /// Encryption in memory and of files; one core of aws-lc, a copy of the memory, age; only when it is named
+    Encrypt,
     /// Published figures beside simulated ones, and their figures drawn; only when it is named
     Papers,
     /// How two applications and a thousand bootstraps scale on larger machines, in virtual time; only when it is named
@@ -106,7 +109,7 @@ impl Name {
 /// Our runs beside their peers, in turns: medians, ratios, and whether each bar holds
 #[derive(clap::Args, Debug)]
 pub(crate) struct BenchArgs {
-    /// What to measure [default: everything but levels, papers and scaling]
+    /// What to measure [default: everything that is not only measured when it is named]
     #[arg(value_enum, value_name = "ROW")]
     rows: Vec<Name>,
     /// Prints one JSON object
@@ -207,6 +210,7 @@ impl Bench<'_> {
             Name::PhyloKernels => trees::kernels(self),
             Name::PhyloSearch => trees::search(self),
             Name::PhyloBootstraps => trees::bootstraps(self),
+            Name::Encrypt => encrypt::encrypt(self),
         }
     }
 }
@@ -246,7 +250,8 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<(), Failure> {
         let (text, value) = grains::grains(&bench, args.figures.as_deref().unwrap_or(Path::new(".")))?;
         return print(&if args.json { crate::json::line(&value) } else { text });
     }
-    let everything: Vec<Name> = Name::value_variants().iter().copied().filter(|n| !n.is_alone()).collect();
+    let everything: Vec<Name> =
+        Name::value_variants().iter().copied().filter(|n| !n.is_alone() && *n != Name::Encrypt).collect();
     let names = if args.rows.is_empty() { &everything[..] } else { &args.rows[..] };
     let (mut rows, mut failed) = (Vec::new(), 0);
     for &name in names {

@@ -25,7 +25,14 @@ struct Program {
 }
 
 /// The programs of this workspace; a test compares them with the manifests.
-const PROGRAMS: &[Program] = &[];
+const PROGRAMS: &[Program] = &[
+    Program {
+        name: "encrypt",
+        package: "multigrain-encrypt",
+        about: "Encrypts a file or a pipe on all processors, as age does or with AES-GCM",
+    },
+    Program { name: "decrypt", package: "multigrain-encrypt", about: "Decrypts what encrypt, age or rage encrypted" },
+];
 
 /// What the file's name begins with.
 const PREFIX: &str = "multigrain-";
@@ -43,7 +50,7 @@ fn folders() -> Vec<PathBuf> {
 }
 
 /// The executable of a name.
-fn find(name: &OsStr) -> Option<PathBuf> {
+pub(crate) fn find(name: &OsStr) -> Option<PathBuf> {
     if name.is_empty() || name.as_bytes().contains(&b'/') {
         return None;
     }
@@ -80,6 +87,24 @@ pub(crate) fn with_programs(own: clap::Command) -> clap::Command {
     command
 }
 
+fn not_built(program: &Program) -> Failure {
+    let Program { name, package, .. } = program;
+    Failure::Request(format!(
+        "{name} is a program of its own, and there is no {PREFIX}{name} beside this command or on PATH; build it: cargo build \
+         --release -p {package}"
+    ))
+}
+
+/// The executable of a program of this workspace.
+///
+/// # Errors
+/// It has not been built.
+pub(crate) fn built(name: &str) -> Result<PathBuf, Failure> {
+    let unknown = || Failure::Request(format!("{name} is no program of this workspace"));
+    let program = PROGRAMS.iter().find(|program| program.name == name).ok_or_else(unknown)?;
+    find(OsStr::new(name)).ok_or_else(|| not_built(program))
+}
+
 /// Becomes the program that the arguments (without the command's name) ask for; returns where they ask for a subcommand
 /// of the command's own, or for none that there is.
 ///
@@ -97,10 +122,7 @@ pub(crate) fn take_over(own: &clap::Command, arguments: &[OsString]) -> Result<(
     let Some(path) = find(name) else {
         return match PROGRAMS.iter().find(|program| name == program.name) {
             None => Ok(()),
-            Some(Program { name, package, .. }) => Err(Failure::Request(format!(
-                "{name} is a program of its own, and there is no {PREFIX}{name} beside this command or on PATH; build it: \
-                 cargo build --release -p {package}"
-            ))),
+            Some(program) => Err(not_built(program)),
         };
     };
     // Returns only where the program could not be started.

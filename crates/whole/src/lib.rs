@@ -71,6 +71,11 @@ impl WholeFile {
         &self.path
     }
 
+    /// The file itself, for those who write at places of it: what is written in order begins behind what was.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
     /// Waits until all bytes are on the disk and gives the file its name, in the place of what has it.
     ///
     /// # Errors

@@ -1,0 +1,93 @@
+//! `multigrain encrypt`.
+
+use super::args::EncryptArgs;
+use super::ends::{Destination, destination, open};
+use super::{failure, report};
+use crate::error::Error;
+use crate::mode::Mode;
+use crate::pipeline::{Ends, Input, MEMORY_BYTES, Moved, Output, Pipeline, WHOLE, Way};
+use crate::{header, keys};
+use age::armor::{ArmoredWriter, Format};
+use multigrain::Progress;
+use multigrain_console::{Bar, Failure, Interrupt, say};
+use std::io::{BufWriter, IsTerminal, Write};
+use std::time::Instant;
+
+/// Encrypts, or makes an identity.
+///
+/// # Errors
+/// The request is wrong, or the work failed; then nothing of a file is there.
+pub fn encrypt(args: &EncryptArgs) -> Result<(), Failure> {
+    if let Some(bytes) = args.bench {
+        return crate::bench::bench(args.mode.into(), args.common.threads, bytes as usize);
+    }
+    if args.keygen {
+        return keygen(args).map_err(failure);
+    }
+    let begin = Instant::now();
+    let input = open(args.common.input()).map_err(failure)?;
+    let to = destination(args.common.output().map_err(failure)?).map_err(failure)?;
+    if to.is_terminal() && !args.armor {
+        return Err(Failure::Request("encrypted bytes on a terminal are of no use; write to a file with -o".into()));
+    }
+    let mode = Mode::from(args.mode);
+    let memory_bytes = args.common.memory.unwrap_or(MEMORY_BYTES);
+    let pipeline = Pipeline::new(mode, args.common.threads, memory_bytes).map_err(failure)?;
+    let recipients = match args.passphrase {
+        true => vec![keys::new_passphrase().map_err(failure)?],
+        false => keys::recipients(&args.recipient, &args.recipients_file).map_err(failure)?,
+    };
+    let (head, key) = header::write(mode, &recipients).map_err(failure)?;
+
+    let interrupt = Interrupt::install()?;
+    interrupt.begin();
+    let bar = Bar::new("encrypt", !args.common.json && input.bytes.is_some() && !to.is_terminal());
+    let progress = |done: u64| {
+        bar.set(Progress { done: done as f64, total: input.bytes.unwrap_or(done) as f64 });
+    };
+    let work = |to: Destination<'_>| -> Result<Moved, Error> {
+        let mut out = to.begin()?;
+        let (name_in, name_out) = (input.name.clone(), out.name.clone());
+        let ends = Ends { input: &name_in, output: &name_out, abort: &interrupt.abort, progress: &progress };
+        let unwritable = |source| Error::Write { name: name_out.clone(), source };
+        let mut stream = &input.file;
+        let from = match input.bytes {
+            Some(bytes) => Input::File(&input.file, 0, bytes),
+            None => Input::Stream(&mut stream),
+        };
+        let moved = match args.armor {
+            true => {
+                let buffered = BufWriter::new(out.stream());
+                let mut armored = ArmoredWriter::wrap_output(buffered, Format::AsciiArmor).map_err(unwritable)?;
+                armored.write_all(&head).map_err(unwritable)?;
+                let moved = pipeline.run(Way::Seal, &key, WHOLE, from, Output::Stream(&mut armored), &ends)?;
+                armored.finish().and_then(|mut out| out.flush()).map_err(unwritable)?;
+                moved
+            }
+            false => {
+                out.stream().write_all(&head).map_err(unwritable)?;
+                pipeline.run(Way::Seal, &key, WHOLE, from, out.output(head.len() as u64), &ends)?
+            }
+        };
+        out.finish()?;
+        Ok(Moved { bytes_out: moved.bytes_out + head.len() as u64, ..moved })
+    };
+    let moved = work(to);
+    bar.clear();
+    let moved = moved.map_err(failure)?;
+    interrupt.run_is_over();
+    match args.common.json {
+        true => report("encrypt", mode, moved, pipeline.team().workers(), begin),
+        false => Ok(()),
+    }
+}
+
+fn keygen(args: &EncryptArgs) -> Result<(), Error> {
+    let path = args.common.output()?;
+    let recipient = keys::generate(path)?;
+    // Whoever reads the identity in a terminal sees the recipient beside it.
+    if path.is_some() || !std::io::stdout().is_terminal() {
+        say(&format!("public key: {recipient}"));
+    }
+    Ok(())
+}

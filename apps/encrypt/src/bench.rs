@@ -1,0 +1,116 @@
+//! What `multigrain bench encrypt` measures within one process: content in memory encrypted into other memory.
+//!
+//! It speaks as the peers of `multigrain bench` do (bench/README.md): one line when the memory is there, one with the
+//! seconds of everybody's turn for each line `run`. Counter mode stands here to be compared with, and nowhere else: a
+//! file that is not authenticated can be changed without anybody seeing it.
+
+use crate::cipher::{ContentKey, SALT_BYTES};
+use crate::error::Error;
+use crate::mode::{Mode, TAG_BYTES};
+use crate::pipeline::{MEMORY_BYTES, Pipeline};
+use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
+use aws_lc_rs::cipher::{AES_128, EncryptingKey, EncryptionContext, UnboundCipherKey};
+use aws_lc_rs::iv::FixedLength;
+use multigrain::jobs::JobOptions;
+use multigrain_console::{Failure, print};
+use serde_json::json;
+use std::io::BufRead;
+use std::time::Instant;
+
+/// Takes turns until the input ends.
+///
+/// # Errors
+/// The memory or the threads cannot be had, or nobody reads any more.
+pub fn bench(mode: Mode, threads: Option<usize>, bytes: usize) -> Result<(), Failure> {
+    let failure = crate::app::failure;
+    let pipeline = Pipeline::new(mode, threads, MEMORY_BYTES).map_err(failure)?;
+    let content: Vec<u8> = (0..bytes).map(|i| (i.wrapping_mul(0x9E37_79B9) >> 13) as u8).collect();
+    let mut sealed = vec![1; mode.sealed_bytes(bytes as u64) as usize];
+    print(&format!("{}\n", json!({ "ready": true, "peer": "aws-lc-rs", "version": "" })))?;
+    for line in std::io::stdin().lock().lines() {
+        let line = line.map_err(|e| Failure::Run(format!("cannot read standard input: {e}")))?;
+        let answer = match line.trim() {
+            "run" => json!({
+                "seconds": ours(mode, &pipeline, &content, &mut sealed).map_err(failure)?,
+                "one_core_seconds": one_core(mode, &content, &mut sealed),
+                "counter_seconds": counter(&content, &mut sealed),
+                "copy_seconds": copy(&pipeline, &content, &mut sealed).map_err(failure)?,
+            }),
+            "quit" => return Ok(()),
+            other => json!({ "error": format!("unknown request {other:?}") }),
+        };
+        print(&format!("{answer}\n"))?;
+    }
+    Ok(())
+}
+
+/// A new key for each turn, as each file has one.
+fn ours(mode: Mode, pipeline: &Pipeline, content: &[u8], sealed: &mut [u8]) -> Result<f64, Error> {
+    let (mut secret, mut salt) = ([0; 32], [0; SALT_BYTES]);
+    aws_lc_rs::rand::fill(&mut secret).expect("the system gives random bytes");
+    aws_lc_rs::rand::fill(&mut salt).expect("the system gives random bytes");
+    let begin = Instant::now();
+    let key = match mode {
+        Mode::Age => {
+            ContentKey::age(secret[..16].try_into().expect("16 bytes"), salt[..16].try_into().expect("16 bytes"))
+        }
+        _ => ContentKey::chunked(mode, &secret[..mode.key_bytes()], &salt, b"").0,
+    };
+    pipeline.seal_in_memory(&key, content, sealed)?;
+    Ok(begin.elapsed().as_secs_f64())
+}
+
+/// The library's cipher chunk by chunk, from the one memory into the other, on this thread.
+fn one_core(mode: Mode, content: &[u8], sealed: &mut [u8]) -> f64 {
+    let algorithm: &Algorithm = match mode {
+        Mode::Age => &CHACHA20_POLY1305,
+        Mode::Aes128 => &AES_128_GCM,
+        Mode::Aes256 => &AES_256_GCM,
+    };
+    let secret = vec![7; algorithm.key_len()];
+    let key = LessSafeKey::new(UnboundKey::new(algorithm, &secret).expect("a key of its length"));
+    let begin = Instant::now();
+    let chunks = content.chunks(mode.chunk_bytes()).zip(sealed.chunks_mut(mode.sealed_chunk_bytes()));
+    for (number, (from, into)) in chunks.enumerate() {
+        let mut nonce = [0; 12];
+        nonce[4..].copy_from_slice(&(number as u64).to_be_bytes());
+        let (text, tag) = into.split_at_mut(from.len());
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let done = key.seal_out_of_place_scatter(nonce, Aad::empty(), from, text, &[], &mut tag[..TAG_BYTES]);
+        done.expect("chunks are far below the cipher's limits");
+    }
+    begin.elapsed().as_secs_f64()
+}
+
+/// AES-128 in counter mode in pieces of 16 KiB, in place behind a copy, on this thread.
+fn counter(content: &[u8], into: &mut [u8]) -> f64 {
+    let begin = Instant::now();
+    let piece = Mode::Aes128.chunk_bytes();
+    for (number, (from, into)) in content.chunks(piece).zip(into.chunks_mut(piece)).enumerate() {
+        let into = &mut into[..from.len()];
+        into.copy_from_slice(from);
+        let mut counter = [0; 16];
+        counter[..8].copy_from_slice(&(number as u64).to_be_bytes());
+        let key = UnboundCipherKey::new(&AES_128, &[7; 16]).and_then(EncryptingKey::ctr).expect("a key of its length");
+        let context = EncryptionContext::Iv128(FixedLength::from(&counter));
+        key.less_safe_encrypt(into, context).expect("any length can be encrypted");
+    }
+    begin.elapsed().as_secs_f64()
+}
+
+/// The same bytes copied by the same workers in pieces as long as ours.
+fn copy(pipeline: &Pipeline, content: &[u8], into: &mut [u8]) -> Result<f64, Error> {
+    let begin = Instant::now();
+    let mut pieces = content.chunks(256 << 10).zip(into.chunks_mut(256 << 10));
+    pipeline.team().jobs(
+        &JobOptions::default(),
+        || Ok::<_, Error>(pieces.next()),
+        |_| (),
+        |(), (from, into): (&[u8], &mut [u8])| {
+            into[..from.len()].copy_from_slice(from);
+            Ok(())
+        },
+        |()| Ok(()),
+    )?;
+    Ok(begin.elapsed().as_secs_f64())
+}
