@@ -15,7 +15,7 @@
 //! | [`cipher`] | the content's key, and blocks of chunks sealed and opened with it; primitives are those of aws-lc |
 //! | [`pipeline`] | blocks from an input to an output, as jobs of the worker team |
 //! | [`app`] | the two programs |
-//! | [`bench`] | what `multigrain bench encrypt` measures within one process |
+//! | [`mod@bench`] | what `multigrain bench encrypt` measures within one process |
 //!
 //! No primitive of cryptography is written here, and no file is trusted before it is authenticated.
 
