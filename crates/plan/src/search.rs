@@ -1,8 +1,9 @@
 //! Choosing tunables: how large the blocks of a call are, for one edge.
 //!
-//! Candidates are fractions of each axis. A first look at all of them uses only what splitting tells (do the blocks
-//! of one sub-call fit, how many bytes would move if nothing but the previous sub-call's blocks stayed); the most
-//! promising are then planned in earnest, and the cheapest plan decides.
+//! Candidates are fractions of each axis, in several orders of loops. A first look at all of them uses formulas where the
+//! task has a notation ([`crate::estimate`]), and only what splitting tells where not (do the blocks of one sub-call fit,
+//! how many bytes would move if nothing but the previous sub-call's blocks stayed). Where there are formulas the best are
+//! refined; the most promising are then planned in earnest, and the cheapest plan decides.
 
 use crate::cost::{UNEVEN, disk_transfer_seconds, moving_seconds, staging_seconds, stolen_seconds};
 use crate::edge::{Draft, EdgeFacts, TaskRef, draft};
