@@ -41,17 +41,6 @@ impl Part {
         }
     }
 
-    /// The axes by which its calls are split.
-    fn split_by(self) -> &'static [usize] {
-        match self {
-            Part::Volume => &[],
-            Part::Planes => &[0],
-            Part::Rows => &[0, 1],
-            Part::ColumnsY => &[0, 2],
-            Part::ColumnsX => &[1, 2],
-        }
-    }
-
     fn stages(self) -> &'static [Part] {
         match self {
             Part::Volume => &[Part::Planes, Part::ColumnsX],
@@ -65,9 +54,6 @@ impl Part {
 const PAGE_BYTES: u64 = 4096;
 /// More rows than this are not kept together for the sake of a page: blocks would get too large for a local store.
 const ROWS_OF_PAGE_MAX: u64 = 8;
-
-/// Names of the axes as tunables.
-const AXES: [&str; 3] = ["x", "y", "z"];
 
 /// What all tasks of a transform share: the instruction set, and passes and twiddles of each axis.
 pub struct Setup {
@@ -91,6 +77,25 @@ impl Setup {
     /// The passes of all axes: how many roundings lie between an element and a result is in proportion.
     pub fn passes(&self) -> usize {
         self.dfts.iter().map(Dft::passes).sum()
+    }
+
+    /// How the calls of a part are cut: whole along the axes that it transforms.
+    fn notation<const N: usize>(&self, part: Part, params: [&'static str; N]) -> Notation {
+        let (notation, dims) = match part {
+            Part::Volume => (Notation::axes([]), [":", ":", ":"]),
+            Part::Planes => (Notation::axes(["x"]), ["x", ":", ":"]),
+            Part::Rows => (Notation::axes(["x", "y"]), ["x", "y", ":"]),
+            Part::ColumnsY => (Notation::axes(["x", "z"]), ["x", ":", "z"]),
+            Part::ColumnsX => (Notation::axes(["y", "z"]).every("y", self.rows_of_page()), [":", "y", "z"]),
+        };
+        params.into_iter().fold(notation, |notation, name| notation.param(name, dims))
+    }
+
+    /// Blocks of whole rows begin where pages do, where few rows make a page: a file is then written by whole pages.
+    fn rows_of_page(&self) -> u64 {
+        let row_bytes = 8 * self.dft(Axis::Z).len() as u64;
+        let rows = if PAGE_BYTES.is_multiple_of(row_bytes) { PAGE_BYTES / row_bytes } else { 1 };
+        if rows <= ROWS_OF_PAGE_MAX { rows } else { 1 }
     }
 
     fn need_bytes(&self, isa: Isa, part: Part, shape: [usize; 3]) -> usize {
@@ -163,39 +168,6 @@ fn lengths(shape: &Shape) -> [usize; 3] {
     [dims[0] as usize, dims[1] as usize, dims[2] as usize]
 }
 
-fn tunables(part: Part, call: &CallShape) -> Vec<Tunable> {
-    let dims = call.shapes[0].dims();
-    // Blocks of whole rows begin where pages do, where few rows make a page: a file is then written by whole pages.
-    let row_bytes = 8 * dims[2];
-    let rows_of_page = if PAGE_BYTES.is_multiple_of(row_bytes) { PAGE_BYTES / row_bytes } else { 1 };
-    let multiple = |axis: usize| match (part, axis) {
-        (Part::ColumnsX, 1) if rows_of_page <= ROWS_OF_PAGE_MAX => rows_of_page,
-        _ => 1,
-    };
-    part.split_by()
-        .iter()
-        .map(|&axis| Tunable { name: AXES[axis], extent: dims[axis], multiple: multiple(axis).min(dims[axis]) })
-        .collect()
-}
-
-/// Blocks of all arguments, which have one shape.
-fn split(part: Part, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
-    let dims = call.shapes[0].dims();
-    let step = |axis: usize| {
-        if part.split_by().contains(&axis) { tunables.get(AXES[axis], dims[axis]) } else { dims[axis] }
-    };
-    let mut calls = Vec::new();
-    for (x, planes) in blocks(dims[0], step(0)) {
-        for (y, rows) in blocks(dims[1], step(1)) {
-            for (z, columns) in blocks(dims[2], step(2)) {
-                let region = Region::new(&[x, y, z], &[planes, rows, columns]);
-                calls.push(SubCall::itself((0..call.shapes.len()).map(|i| (i, region)), &call.scalars));
-            }
-        }
-    }
-    calls
-}
-
 /// No result is known before the last of the N elements has been read, and then what memory holds, M elements, is not
 /// enough to tell all N results: N - M elements have to be read once more, whatever they are. Each result is written.
 fn bound(part: Part, call: &CallShape, capacity_bytes: u64) -> Option<IoBound> {
@@ -263,16 +235,8 @@ impl Task for InPlace {
         }
     }
 
-    fn param_names(&self) -> &'static [&'static str] {
-        &["data"]
-    }
-
-    fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
-        tunables(self.part, call)
-    }
-
-    fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
-        split(self.part, call, tunables)
+    fn notation(&self) -> Option<Notation> {
+        Some(self.setup.notation(self.part, ["data"]))
     }
 
     fn stages(&self, call: &CallShape) -> Vec<SubCall> {
@@ -313,16 +277,8 @@ impl Task for Into {
         }
     }
 
-    fn param_names(&self) -> &'static [&'static str] {
-        &["in", "out"]
-    }
-
-    fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
-        tunables(self.part, call)
-    }
-
-    fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
-        split(self.part, call, tunables)
+    fn notation(&self) -> Option<Notation> {
+        Some(self.setup.notation(self.part, ["in", "out"]))
     }
 
     fn stages(&self, call: &CallShape) -> Vec<SubCall> {

@@ -1,6 +1,6 @@
 //! The whole simulation as one program: all steps are calls on the same arrays, so a plan can leave them where they are.
 
-use crate::task::{Advance, COLUMNS, Clear, Forces, Load, SUMS, Save, Step, Sums, Wells};
+use crate::task::{Advance, COLUMNS, Forces, Load, SUMS, Save, Step, Sums, Wells};
 use multigrain::prelude::{Array, Program, ProgramError, Role, Scalars, TaskHandle};
 use multigrain_simd::Isa;
 
@@ -46,7 +46,7 @@ pub struct Built {
 /// What computes energies.
 #[derive(Clone, Copy)]
 struct Energies {
-    tasks: (TaskHandle<Clear>, TaskHandle<Wells>, TaskHandle<Sums>),
+    tasks: (TaskHandle<Wells>, TaskHandle<Sums>),
     sums: Array<f64, 2>,
     wells: Array<f64, 2>,
 }
@@ -70,7 +70,7 @@ impl Simulation {
 
     /// About how many calls the program has.
     pub fn calls(&self) -> u64 {
-        let of_snapshot = if self.energies { 4 } else { 1 };
+        let of_snapshot = if self.energies { 3 } else { 1 };
         let steps = self.steps.div_ceil(self.call_steps().min(self.every));
         self.snapshots().saturating_mul(of_snapshot).saturating_add(steps)
     }
@@ -88,7 +88,7 @@ impl Simulation {
         let n = self.particles;
         let mut program = Program::new();
         let (load, save) = (program.task(Load), program.task(Save));
-        let (forces, advance) = (program.task(Forces::new(isa)), program.task(Advance::new(isa)));
+        let (forces, advance) = (program.task(Forces::new(isa, n)), program.task(Advance::new(isa, n)));
         let initial = program.array::<f64, 3>("initial", [1, n, COLUMNS], Role::Input)?;
         let snapshots = program.array::<f64, 3>("snapshots", [self.snapshots(), n, COLUMNS], Role::Output)?;
         let mass = program.array::<f32, 1>("mass", [n], Role::Temporary)?;
@@ -98,7 +98,7 @@ impl Simulation {
         let at = program.array::<f32, 2>("at", [3, n], Role::Temporary)?;
         let energies = match self.energies {
             true => Some(Energies {
-                tasks: (program.task(Clear), program.task(Wells::new(isa)), program.task(Sums)),
+                tasks: (program.task(Wells::new(isa, n)), program.task(Sums)),
                 sums: program.array::<f64, 2>("sums", [self.snapshots(), SUMS], Role::Output)?,
                 wells: program.array::<f64, 2>("wells", [2, n], Role::Temporary)?,
             }),
@@ -114,7 +114,7 @@ impl Simulation {
                     0 => initial.all(),
                     _ => snapshots.block([number - 1, 0, 0], [1, n, COLUMNS]),
                 };
-                let state = (from, mass.all(), x.all(), v.all(), a.all(), at.all());
+                let state = (from, mass.all(), x.all(), v.all(), at.all());
                 program.call(load, state, Scalars::new())?;
                 if self.steps > done {
                     let all = (mass.all(), at.all(), at.all(), a.all());
@@ -131,8 +131,7 @@ impl Simulation {
             }
             let to = snapshots.block([number, 0, 0], [1, n, COLUMNS]);
             program.call(save, (mass.all(), x.all(), v.all(), to), Scalars::new())?;
-            if let Some(Energies { tasks: (clear, deepen, sum), sums, wells }) = energies {
-                program.call(clear, (wells.all(),), Scalars::new())?;
+            if let Some(Energies { tasks: (deepen, sum), sums, wells }) = energies {
                 program.call(deepen, (to, to, wells.all()), self.step.forces_scalars())?;
                 let row = sums.block([number, 0], [1, SUMS]);
                 program.call(sum, (to, wells.all(), row), self.step.sums_scalars())?;

@@ -32,29 +32,9 @@ fn supported(isa: Isa) -> Isa {
     if isa.is_supported() { isa } else { Isa::Scalar }
 }
 
-fn length(call: &CallShape) -> u64 {
-    call.shapes[0].elements()
-}
-
-/// The same block of every vector.
-fn split(call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
-    let n = length(call);
-    blocks(n, tunables.get("n", n))
-        .map(|(start, len)| {
-            let part = Region::new(&[start], &[len]);
-            SubCall::itself((0..call.shapes.len()).map(|i| (i, part)), &call.scalars)
-        })
-        .collect()
-}
-
-/// Elements depend on nothing but their own index, so blocks may end anywhere.
-fn axis(call: &CallShape) -> Vec<Tunable> {
-    vec![Tunable { name: "n", extent: length(call), multiple: 1 }]
-}
-
-fn work(call: &CallShape) -> Work {
-    let n = length(call) as f64;
-    Work { flops: 2.0 * n, bytes: 4.0 * call.shapes.len() as f64 * n }
+/// The same block of every vector: elements depend on nothing but their own index, so blocks may end anywhere.
+fn vectors<const N: usize>(names: [&'static str; N]) -> Notation {
+    names.into_iter().fold(Notation::axes(["n"]).flops(2.0), |notation, name| notation.param(name, ["n"]))
 }
 
 /// Both vectors of a call have the length of the shortest, whatever the call passed.
@@ -69,26 +49,14 @@ impl Task for SaxpyUpdate {
         "saxpy-update"
     }
 
-    fn param_names(&self) -> &'static [&'static str] {
-        &["x", "y"]
-    }
-
-    fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
-        axis(call)
-    }
-
-    fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
-        split(call, tunables)
+    fn notation(&self) -> Option<Notation> {
+        Some(vectors(["x", "y"]))
     }
 
     fn leaf(&self, (x, mut y): (View<'_, f32, 1>, ViewMut<'_, f32, 1>), context: &mut LeafContext<'_>) {
         let n = common_length(&[x.len(0), y.len(0)]);
         // SAFETY: n elements lie in each view; y is accessed by this call alone; `new` made sure of the instruction set.
         unsafe { kernel::update_raw(self.isa, context.scalars.f32(0), n, x.as_ptr(), y.as_mut_ptr()) };
-    }
-
-    fn work(&self, call: &CallShape) -> Work {
-        Work { bytes: 12.0 * length(call) as f64, ..work(call) }
     }
 }
 
@@ -99,16 +67,8 @@ impl Task for Saxpy {
         "saxpy"
     }
 
-    fn param_names(&self) -> &'static [&'static str] {
-        &["x", "y", "out"]
-    }
-
-    fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
-        axis(call)
-    }
-
-    fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
-        split(call, tunables)
+    fn notation(&self) -> Option<Notation> {
+        Some(vectors(["x", "y", "out"]))
     }
 
     fn leaf(
@@ -121,9 +81,5 @@ impl Task for Saxpy {
         // SAFETY: n elements lie in each view; out is accessed by this call alone; `new` made sure of the instruction
         // set.
         unsafe { kernel::write_raw(self.isa, alpha, n, x.as_ptr(), y.as_ptr(), out.as_mut_ptr(), stream) };
-    }
-
-    fn work(&self, call: &CallShape) -> Work {
-        work(call)
     }
 }

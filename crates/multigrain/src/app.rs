@@ -113,7 +113,7 @@ pub fn input(
         runtime.disk().open_raw(path, element, given).map_err(Error::File)?;
         return Ok((Shape::new(given), Source::Raw(path.to_owned())));
     }
-    let file = runtime.disk().open_npy(path).map_err(Error::File)?;
+    let file = runtime.disk().open_npy_as(path, element).map_err(Error::File)?;
     if file.element() != element {
         let found = file.element();
         return Err(Error::Request(format!(

@@ -7,8 +7,8 @@ use multigrain_program::ProgramError;
 use multigrain_store::StoreError;
 use multigrain_whole::TargetError;
 
-/// Why something was refused or ended.
-#[derive(Debug, thiserror::Error)]
+/// Why something was refused or ended. Its `Debug` is its `Display`, so that a `main` that returns it tells people.
+#[derive(thiserror::Error)]
 pub enum Error {
     /// The request is wrong, in words of the application.
     #[error("{0}")]
@@ -68,6 +68,12 @@ pub enum Error {
         /// Whether a journal was kept.
         resume: bool,
     },
+}
+
+impl std::fmt::Debug for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
 }
 
 impl Error {

@@ -22,23 +22,25 @@ pub fn f64_at(seed: u64, index: u64) -> f64 {
     (mix(seed, index) >> 11) as f64 * (1.0 / 4_503_599_627_370_496.0) - 1.0
 }
 
-/// Fills `bytes` with the elements from number `first` on. A complex number takes two numbers of the sequence.
+/// Fills `bytes` with the elements from number `first` on. A complex number takes two numbers of the sequence; integers, and
+/// what is not [known](ElementType::KNOWN), are random bits.
 pub fn fill(element: ElementType, seed: u64, first: u64, bytes: &mut [u8]) {
     match element {
-        ElementType::U8 => {
-            bytes.iter_mut().zip(first..).for_each(|(b, i)| *b = mix(seed, i) as u8);
-        }
         ElementType::F32 => {
             bytes.chunks_exact_mut(4).zip(first..).for_each(|(b, i)| b.copy_from_slice(&f32_at(seed, i).to_le_bytes()));
         }
         ElementType::F64 => {
             bytes.chunks_exact_mut(8).zip(first..).for_each(|(b, i)| b.copy_from_slice(&f64_at(seed, i).to_le_bytes()));
         }
-        ElementType::C64 => {
-            bytes
-                .chunks_exact_mut(4)
-                .zip(2 * first..)
-                .for_each(|(b, i)| b.copy_from_slice(&f32_at(seed, i).to_le_bytes()));
+        ElementType::C64 => fill(ElementType::F32, seed, 2 * first, bytes),
+        ElementType::C128 => fill(ElementType::F64, seed, 2 * first, bytes),
+        other => {
+            let words = other.size_bytes().div_ceil(8);
+            for (element, i) in bytes.chunks_exact_mut(other.size_bytes() as usize).zip(first..) {
+                for (word, w) in element.chunks_mut(8).zip(i * words..) {
+                    word.copy_from_slice(&mix(seed, w).to_le_bytes()[..word.len()]);
+                }
+            }
         }
     }
 }

@@ -144,7 +144,7 @@ impl Homes {
             {
                 (kept, published) = (true, true);
                 match sink {
-                    Sink::Npy(path) => disk.open_npy(path),
+                    Sink::Npy(path) => disk.open_npy_as(path, element),
                     Sink::Raw(path) => disk.open_raw(path, element, dims),
                 }
                 .map_err(Error::File)?
@@ -222,7 +222,7 @@ fn bytes_of<'a>(decl: &ArrayDecl, given: &'a [u8]) -> Result<&'a [u8], Error> {
 
 fn open(decl: &ArrayDecl, source: &Source, disk: &Disk) -> Result<ArrayFile, Error> {
     let file = match source {
-        Source::Npy(path) => disk.open_npy(path).map_err(Error::File)?,
+        Source::Npy(path) => disk.open_npy_as(path, decl.element).map_err(Error::File)?,
         Source::Raw(path) => disk.open_raw(path, decl.element, decl.shape.dims()).map_err(Error::File)?,
         Source::Generated { .. } | Source::Bytes(_) => {
             return Err(Error::Request(format!("array {} does not come from a file", decl.name)));

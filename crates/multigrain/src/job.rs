@@ -1,6 +1,6 @@
 //! A program with its inputs and outputs.
 
-use multigrain_program::{ArrayDecl, Program};
+use multigrain_program::{ArrayDecl, ArrayNumber, Program};
 use std::path::{Path, PathBuf};
 
 /// Where the initial content of an array comes from.
@@ -67,17 +67,23 @@ impl Job {
         }
     }
 
-    /// Sets where array number `array` comes from.
+    /// Sets where an array of the program comes from.
+    ///
+    /// # Panics
+    /// When the program has no such array.
     #[must_use]
-    pub fn with_source(mut self, array: usize, source: Source) -> Job {
-        self.sources[array] = Some(source);
+    pub fn with_source(mut self, array: impl ArrayNumber, source: Source) -> Job {
+        self.sources[array.number()] = Some(source);
         self
     }
 
-    /// Sets where array number `array` goes.
+    /// Sets where an array of the program goes.
+    ///
+    /// # Panics
+    /// When the program has no such array.
     #[must_use]
-    pub fn with_sink(mut self, array: usize, sink: Sink) -> Job {
-        self.sinks[array] = Some(sink);
+    pub fn with_sink(mut self, array: impl ArrayNumber, sink: Sink) -> Job {
+        self.sinks[array.number()] = Some(sink);
         self
     }
 

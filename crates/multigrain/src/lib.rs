@@ -5,61 +5,32 @@
 //! and an [`Outcome`] that says where the time went. This room only composes: it decides which part of the machine
 //! the arrays start in, opens and publishes files, keeps the journal of a run, and calls the planner and the engine.
 //!
+//! What needs no task of its own is said in a line (see [`lazy`]):
+//!
 //! ```
 //! use multigrain::prelude::*;
 //!
-//! /// y = 2 x, element by element.
-//! struct Double;
-//! impl Task for Double {
-//!     type Params = (Read<f32, 1>, Write<f32, 1>);
-//!     fn name(&self) -> &'static str {
-//!         "double"
-//!     }
-//!     fn param_names(&self) -> &'static [&'static str] {
-//!         &["x", "y"]
-//!     }
-//!     fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
-//!         vec![Tunable { name: "n", extent: call.shapes[0].elements(), multiple: 1 }]
-//!     }
-//!     fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
-//!         let n = call.shapes[0].elements();
-//!         blocks(n, tunables.get("n", n))
-//!             .map(|(start, len)| {
-//!                 let part = Region::new(&[start], &[len]);
-//!                 SubCall::itself([(0, part), (1, part)], &call.scalars)
-//!             })
-//!             .collect()
-//!     }
-//!     fn leaf(&self, (x, mut y): (View<'_, f32, 1>, ViewMut<'_, f32, 1>), _: &mut LeafContext<'_>) {
-//!         y.row_mut(&[]).iter_mut().zip(x.row(&[])).for_each(|(y, x)| *y = 2.0 * x);
-//!     }
-//!     fn work(&self, call: &CallShape) -> Work {
-//!         let n = call.shapes[0].elements() as f64;
-//!         Work { flops: n, bytes: 8.0 * n }
-//!     }
-//! }
-//!
-//! let mut program = Program::new();
-//! let double = program.task(Double);
-//! let x = program.array::<f32, 1>("x", [1000], Role::Input)?;
-//! let y = program.array::<f32, 1>("y", [1000], Role::Output)?;
-//! program.call(double, (x.all(), y.all()), Scalars::new())?;
-//! let job = Job::new("double", program).with_source(x.index(), Source::Generated { seed: 1 });
-//! let runtime = Runtime::new(Options::default())?;
-//! let outcome = runtime.run(&job, Settings::default())?;
-//! assert_eq!(outcome.read_f32(y.index(), &Region::new(&[5], &[1]))?[0], 2.0 * generate::f32_at(1, 5));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! let runtime = Runtime::with_memory("16MiB")?;
+//! let x = runtime.generated::<f32, 1>([1000], 1);
+//! let y = runtime.values(&x.map(|x| 2.0 * x))?;
+//! assert_eq!(y[5], 2.0 * generate::f32_at(1, 5));
+//! # Ok::<(), Error>(())
 //! ```
+//!
+//! A task is a function on blocks with a notation (see [`macro@task`]); a [`Program`](prelude::Program) calls tasks on
+//! arrays. `docs/guide.md` in the repository leads there from a loop nest, and `examples/` of this crate has whole programs.
 
 mod afterwards;
 pub mod app;
 mod choose;
+mod declared;
 mod error;
 pub mod generate;
 mod guard;
 mod homes;
 mod job;
 mod journal;
+pub mod lazy;
 mod outcome;
 mod planning;
 mod resume;
@@ -69,8 +40,10 @@ pub mod testing;
 
 pub use afterwards::{Afterwards, AfterwardsWorker};
 pub use choose::main_memory;
+pub use declared::task;
 pub use error::Error;
 pub use job::{Job, Sink, Source};
+pub use lazy::{Lazy, Save};
 pub use multigrain_engine::{Progress, Report};
 pub use multigrain_machine::{Machine, format_bytes, parse_bytes, readable_bytes};
 pub use multigrain_plan::{EdgeTraffic, Mapping, MemoryUse, Plan};
@@ -88,6 +61,11 @@ pub mod jobs {
     pub use multigrain_team::{SpinLimit, Team, TeamOptions, WorkerPanic};
 }
 
+/// The code of the guide.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide.md")]
+struct Guide;
+
 /// The rooms below, for those who need more than the facade.
 pub mod rooms {
     pub use multigrain_engine as engine;
@@ -102,6 +80,8 @@ pub mod rooms {
 
 /// Everything that a program needs.
 pub mod prelude {
-    pub use crate::{Abort, Error, Job, Machine, Mode, Options, Outcome, Runtime, Settings, Sink, Source, generate};
+    pub use crate::{
+        Abort, Error, Job, Lazy, Machine, Mode, Options, Outcome, Runtime, Settings, Sink, Source, generate, task,
+    };
     pub use multigrain_program::*;
 }

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::homes::{Homes, Place, transfer_block};
 use multigrain_machine::Machine;
 use multigrain_plan::{EdgeTraffic, Plan};
-use multigrain_program::{ElementType, Region};
+use multigrain_program::{Arg, Block, Element, ElementType, Region};
 use multigrain_store::{AlignedBuffer, Direction, Disk};
 use multigrain_trace::{Breakdown, Spill, Trace};
 use std::sync::Arc;
@@ -91,6 +91,20 @@ impl Outcome {
                 Ok(unsafe { buffer.as_slice() }[..bytes].to_vec())
             }
         }
+    }
+
+    /// A block of an array after the run, or all of it, row-major.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    ///
+    /// # Panics
+    /// When the array is of another program, whose array of this number is not of this type or has no such block.
+    pub fn values<T: Element, const R: usize>(&self, block: impl Into<Block<T, R>>) -> Result<Vec<T>, Error> {
+        let Arg { array, region } = block.into().arg();
+        let decl = &self.plan.arrays[array as usize];
+        assert_eq!((decl.element, decl.shape.rank()), (T::TYPE, R), "type of array {}", decl.name);
+        Ok(T::from_bytes(&self.read(array as usize, &region)?))
     }
 
     /// A block of a float32 array after the run, row-major.

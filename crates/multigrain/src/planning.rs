@@ -8,7 +8,7 @@ use crate::runtime::Runtime;
 use multigrain_engine::Memories;
 use multigrain_machine::{Driver, Machine, readable_bytes};
 use multigrain_plan::{EdgeTraffic, Mapping, Plan, PlanError, PlanOptions, Planner};
-use multigrain_program::{Program, Role};
+use multigrain_program::{ArrayDecl, Program, Role};
 use multigrain_store::npy;
 use std::sync::Arc;
 
@@ -152,12 +152,15 @@ impl Runtime {
 
     /// At which byte of its file each array's data will begin, if it lies in one.
     fn file_offsets_bytes(&self, job: &Job) -> Result<Vec<u64>, Error> {
-        let offset = |(source, sink): (&Option<Source>, &Option<Sink>)| match (source, sink) {
+        let offset = |((decl, source), sink): ((&ArrayDecl, &Option<Source>), &Option<Sink>)| match (source, sink) {
             (_, Some(Sink::Npy(_))) => Ok(npy::DATA_OFFSET_BYTES),
-            (Some(Source::Npy(path)), None) => Ok(self.disk.open_npy(path).map_err(Error::File)?.data_offset_bytes()),
+            (Some(Source::Npy(path)), None) => {
+                let file = self.disk.open_npy_as(path, decl.element).map_err(Error::File)?;
+                Ok(file.data_offset_bytes())
+            }
             _ => Ok(0),
         };
-        job.sources.iter().zip(&job.sinks).map(offset).collect()
+        job.arrays().iter().zip(&job.sources).zip(&job.sinks).map(offset).collect()
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Rooms from the bottom up; those of one layer do not use each other.
 const LAYERS: &[&[&str]] = &[
-    &["whole", "schedule"],
+    &["whole", "schedule", "macro"],
     &["machine", "trace", "program", "simd"],
     &["plan", "store", "team"],
     &["engine", "sim"],

@@ -89,6 +89,13 @@ impl<T: Element, const R: usize> Array<T, R> {
     }
 }
 
+impl<T, const R: usize> Block<T, R> {
+    /// The array's number in its program, and which part of it.
+    pub fn arg(&self) -> Arg {
+        self.block.arg
+    }
+}
+
 /// A region of an array, to be passed to a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Block<T, const R: usize> {
@@ -106,6 +113,57 @@ pub struct AnyBlock {
 impl<T, const R: usize> From<Block<T, R>> for AnyBlock {
     fn from(block: Block<T, R>) -> AnyBlock {
         block.block
+    }
+}
+
+/// A handle of a declared array without its types.
+#[derive(Clone, Copy, Debug)]
+pub struct AnyArray {
+    index: u32,
+    declaration: Declaration,
+    shape: Shape,
+}
+
+impl AnyArray {
+    /// Its number among the arrays of its program.
+    pub fn index(&self) -> usize {
+        self.index as usize
+    }
+
+    /// The whole array.
+    pub fn all(&self) -> AnyBlock {
+        let arg = Arg { array: self.index, region: Region::whole(self.shape) };
+        AnyBlock { declaration: self.declaration, arg }
+    }
+}
+
+/// What tells an array of a program: a handle, or its number.
+pub trait ArrayNumber {
+    /// Its number among the arrays of its program.
+    fn number(&self) -> usize;
+}
+
+impl ArrayNumber for AnyArray {
+    fn number(&self) -> usize {
+        self.index()
+    }
+}
+
+impl<T: Element, const R: usize> ArrayNumber for Array<T, R> {
+    fn number(&self) -> usize {
+        self.index()
+    }
+}
+
+impl ArrayNumber for usize {
+    fn number(&self) -> usize {
+        *self
+    }
+}
+
+impl<T: Element, const R: usize> From<Array<T, R>> for AnyArray {
+    fn from(array: Array<T, R>) -> AnyArray {
+        AnyArray { index: array.index, declaration: array.declaration, shape: Shape::new(&array.shape) }
     }
 }
 
@@ -240,19 +298,34 @@ impl Program {
         role: Role,
     ) -> Result<Array<T, R>, ProgramError> {
         const { assert!(R >= 1 && R <= RANK_MAX, "arrays have one to RANK_MAX dimensions") };
-        let (array, shape_) = (name.to_owned(), Shape::new(&shape));
-        if shape.contains(&0) {
-            return Err(ProgramError::ZeroLength { array, shape: shape_ });
+        let AnyArray { index, declaration, .. } = self.any_array(name, T::TYPE, Shape::new(&shape), role)?;
+        Ok(Array { index, declaration, shape, element: PhantomData })
+    }
+
+    /// Declares an array whose type and number of dimensions are known at run time.
+    ///
+    /// # Errors
+    /// As [`Program::array`].
+    pub fn any_array(
+        &mut self,
+        name: &str,
+        element: ElementType,
+        shape: Shape,
+        role: Role,
+    ) -> Result<AnyArray, ProgramError> {
+        let array = name.to_owned();
+        if shape.dims().contains(&0) {
+            return Err(ProgramError::ZeroLength { array, shape });
         }
-        let bytes = shape.iter().try_fold(T::TYPE.size_bytes(), |n, &d| n.checked_mul(d));
+        let bytes = shape.dims().iter().try_fold(element.size_bytes(), |n, &d| n.checked_mul(d));
         if bytes.is_none_or(|b| b > i64::MAX as u64) {
-            return Err(ProgramError::TooLarge { array, shape: shape_ });
+            return Err(ProgramError::TooLarge { array, shape });
         }
         let index = self.arrays.len() as u32;
         let declaration = Declaration::new();
-        self.arrays.push(ArrayDecl { name: array, element: T::TYPE, shape: shape_, role });
+        self.arrays.push(ArrayDecl { name: array, element, shape, role });
         self.array_declarations.push(declaration);
-        Ok(Array { index, declaration, shape, element: PhantomData })
+        Ok(AnyArray { index, declaration, shape })
     }
 
     /// Adds a task, to be called any number of times.
@@ -285,7 +358,20 @@ impl Program {
         blocks: <T::Params as ParamList>::Blocks,
         scalars: Scalars,
     ) -> Result<(), ProgramError> {
-        let (number, blocks) = (self.calls.len(), T::Params::blocks(blocks));
+        self.any_call(task, &T::Params::blocks(blocks), scalars)
+    }
+
+    /// Appends a call on blocks whose types are looked at only now.
+    ///
+    /// # Errors
+    /// As [`Program::call`].
+    pub fn any_call<T: Task>(
+        &mut self,
+        task: TaskHandle<T>,
+        blocks: &[AnyBlock],
+        scalars: Scalars,
+    ) -> Result<(), ProgramError> {
+        let number = self.calls.len();
         if self.task_declarations.get(task.index as usize) != Some(&task.declaration) {
             return Err(ProgramError::ForeignTask { call: number, task: std::any::type_name::<T>() });
         }

@@ -8,9 +8,9 @@
 //! # Reductions
 //!
 //! A parameter of kind [`Reduce`] is contributed to by many sub-calls and ends as their combination by a fixed tree, so
-//! that its bits depend neither on tiles nor on the number of workers. The task names the axis that is reduced; the
-//! tunable's `multiple` is the span of one contribution, and the leaf variant computes just that. Here the sum of a
-//! vector, and the largest element of each row of a matrix:
+//! that its bits depend neither on tiles nor on the number of workers. It is reduced along the axis of the
+//! [notation](Task::notation) that cuts none of its dimensions; `every` is the span of one contribution, and the leaf variant
+//! computes just that. Here the sum of a vector, and the largest element of each row of a matrix:
 //!
 //! ```
 //! use multigrain_program::*;
@@ -20,78 +20,34 @@
 //!
 //! impl Task for Total {
 //!     type Params = (Read<f32, 1>, Reduce<f64, 1>);
-//!
 //!     fn name(&self) -> &'static str {
 //!         "total"
 //!     }
-//!     fn param_names(&self) -> &'static [&'static str] {
-//!         &["x", "total"]
-//!     }
-//!     fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
-//!         vec![Tunable { name: "n", extent: call.shapes[0].dims()[0], multiple: 1024 }]
-//!     }
-//!     fn reduced_axis(&self) -> Option<&'static str> {
-//!         Some("n")
-//!     }
-//!     // Every block of x contributes to the whole of `total`.
-//!     fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
-//!         let n = call.shapes[0].dims()[0];
-//!         let total = Region::whole(call.shapes[1]);
-//!         blocks(n, tunables.get("n", n))
-//!             .map(|(i, len)| SubCall::itself([(0, Region::new(&[i], &[len])), (1, total)], &call.scalars))
-//!             .collect()
+//!     fn notation(&self) -> Option<Notation> {
+//!         Some(Notation::axes(["n"]).every("n", 1024).param("x", ["n"]).param("total", [":"]))
 //!     }
 //!     // The contribution of one span; `total` begins as the identity.
 //!     fn leaf(&self, (x, mut total): (View<'_, f32, 1>, ReduceMut<'_, f64, 1, Sum>), _: &mut LeafContext<'_>) {
 //!         total.combine([0], x.row(&[]).iter().map(|&x| f64::from(x)).sum());
 //!     }
-//!     fn work(&self, call: &CallShape) -> Work {
-//!         let n = call.shapes[0].elements() as f64;
-//!         Work { flops: n, bytes: 4.0 * n }
-//!     }
 //! }
 //!
-//! /// largest = the largest element of each row of a: a block of rows by a block of columns at a time.
+//! /// largest = the largest element of each row of a.
 //! struct RowMax;
 //!
 //! impl Task for RowMax {
 //!     type Params = (Read<f32, 2>, Reduce<f32, 1, Max>);
-//!
 //!     fn name(&self) -> &'static str {
 //!         "row-max"
 //!     }
-//!     fn param_names(&self) -> &'static [&'static str] {
-//!         &["a", "largest"]
-//!     }
-//!     fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
-//!         let dims = call.shapes[0].dims();
-//!         vec![
-//!             Tunable { name: "rows", extent: dims[0], multiple: 1 },
-//!             Tunable { name: "columns", extent: dims[1], multiple: 256 },
-//!         ]
-//!     }
-//!     fn reduced_axis(&self) -> Option<&'static str> {
-//!         Some("columns")
-//!     }
-//!     fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
-//!         let (m, n) = (call.shapes[0].dims()[0], call.shapes[0].dims()[1]);
-//!         let mut calls = Vec::new();
-//!         for (i, rows) in blocks(m, tunables.get("rows", m)) {
-//!             for (j, columns) in blocks(n, tunables.get("columns", n)) {
-//!                 let args = [(0, Region::new(&[i, j], &[rows, columns])), (1, Region::new(&[i], &[rows]))];
-//!                 calls.push(SubCall::itself(args, &call.scalars));
-//!             }
-//!         }
-//!         calls
+//!     fn notation(&self) -> Option<Notation> {
+//!         let axes = Notation::axes(["rows", "columns"]).every("columns", 256);
+//!         Some(axes.param("a", ["rows", "columns"]).param("largest", ["rows"]))
 //!     }
 //!     fn leaf(&self, (a, mut largest): (View<'_, f32, 2>, ReduceMut<'_, f32, 1, Max>), _: &mut LeafContext<'_>) {
 //!         for i in 0..a.len(0) {
 //!             a.row(&[i]).iter().for_each(|&x| largest.combine([i], x));
 //!         }
-//!     }
-//!     fn work(&self, call: &CallShape) -> Work {
-//!         let n = call.shapes[0].elements() as f64;
-//!         Work { flops: n, bytes: 4.0 * n }
 //!     }
 //! }
 //!
@@ -112,6 +68,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod any;
 mod argument;
 mod array;
 mod element;
@@ -123,10 +80,14 @@ mod scalars;
 mod sequential;
 mod task;
 mod view;
+mod window;
 
+pub use any::{AnyParams, AnyView, AnyViewMut, AnyViews};
 pub use argument::{ArgumentError, SplitError, SplitProblem};
-pub use array::{AnyBlock, Arg, Args, Array, ArrayDecl, Block, Call, Program, ProgramError, Role, TaskHandle};
-pub use element::{Complex32, Element, ElementType};
+pub use array::{
+    AnyArray, AnyBlock, Arg, Args, Array, ArrayDecl, ArrayNumber, Block, Call, Program, ProgramError, Role, TaskHandle,
+};
+pub use element::{Complex32, Complex64, Element, ElementType};
 pub use notation::{Index, Notation};
 pub use params::{Access, Param, ParamKind, ParamList, Read, Reduce, Update, Write};
 pub use reduce::{Max, Merge, Min, Operator, Parts, ReduceMut, Reduction, Sum};
@@ -135,3 +96,4 @@ pub use scalars::Scalars;
 pub use sequential::SequentialError;
 pub use task::{CallShape, Callee, DynTask, IoBound, LeafContext, SubCall, Task, Tunable, Tunables, Work, blocks};
 pub use view::{RawView, View, ViewMut};
+pub use window::Window;

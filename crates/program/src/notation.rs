@@ -8,7 +8,7 @@
 //! in order, and the leaf variant is told which of them is the first ([`LeafContext::first`](crate::LeafContext::first)).
 //! A parameter of kind [`Reduce`](crate::Reduce) is reduced along such an axis instead.
 
-use crate::{Access, CallShape, DynTask, Param, Region, Scalars, SubCall, Tunable, Tunables, Work, blocks};
+use crate::{Access, CallShape, DynTask, Param, Reduction, Region, Scalars, SubCall, Tunable, Tunables, Work, blocks};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -90,7 +90,7 @@ pub enum Dimension {
 
 impl Notation {
     /// The axes of the iteration space, outermost first: the order in which the calls of a split stand.
-    pub fn axes<const N: usize>(names: [&'static str; N]) -> Notation {
+    pub fn axes(names: impl IntoIterator<Item = &'static str>) -> Notation {
         let axes = names.into_iter().map(|name| Axis { name, every: 1 }).collect();
         Notation { axes, params: Vec::new(), flops: 0.0 }
     }
@@ -109,7 +109,7 @@ impl Notation {
 
     /// The next parameter, in declared order: its name, and what cuts each of its dimensions.
     #[must_use]
-    pub fn param<const R: usize>(mut self, name: &'static str, dims: [impl Into<Index>; R]) -> Notation {
+    pub fn param(mut self, name: &'static str, dims: impl IntoIterator<Item = impl Into<Index>>) -> Notation {
         let dims: Vec<Index> = dims.into_iter().map(Into::into).collect();
         dims.iter().filter_map(|index| index.axis).for_each(|axis| _ = self.number(axis));
         self.params.push((name, dims));
@@ -174,20 +174,28 @@ impl Notation {
         matches!(params[param].access, Access::Write | Access::Update) && self.missing(param).next().is_some()
     }
 
+    /// Whether some call of a split writes what the calls behind it update.
+    pub(crate) fn writes_first(&self, params: &[Param]) -> bool {
+        (0..params.len()).any(|param| params[param].access == Access::Write && self.is_folded(params, param))
+    }
+
     /// Axes along which calls work on one block of a written parameter in order.
     pub fn folded(&self, params: &[Param]) -> SmallVec<[usize; 2]> {
         let param = (0..params.len()).find(|&param| self.is_folded(params, param));
         param.map(|param| self.missing(param).collect()).unwrap_or_default()
     }
 
-    /// The axis along which reduced parameters are reduced.
+    /// The axis along which all reduced parameters are reduced. One whose operator is
+    /// [exact](crate::Operator::EXACT) may be reduced along others as well.
     pub fn reduced(&self, params: &[Param]) -> Option<&'static str> {
-        let reduced = (0..params.len()).find(|&p| params[p].access == Access::Reduce)?;
-        self.missing(reduced).next().map(|axis| self.axes[axis].name)
+        let reduced = || (0..params.len()).filter(|&p| params[p].access == Access::Reduce);
+        let mut axes = self.missing(reduced().next()?);
+        let common = axes.find(|&axis| reduced().all(|p| self.missing(p).any(|other| other == axis)))?;
+        Some(self.axes[common].name)
     }
 
     /// What is wrong with the notation of a task with these parameters: for the author of the task.
-    pub(crate) fn fault(&self, params: &[Param]) -> Option<String> {
+    pub(crate) fn fault(&self, params: &[Param], reductions: &[Option<Reduction>]) -> Option<String> {
         if params.len() != self.params.len() {
             return Some(format!("the notation has {} parameters, the task {}", self.params.len(), params.len()));
         }
@@ -210,21 +218,24 @@ impl Notation {
             }
         }
         let folded = self.folded(params);
-        let reduced: Vec<usize> = (0..params.len()).filter(|&p| params[p].access == Access::Reduce).collect();
         let axes_of = |p: usize| self.missing(p).collect::<SmallVec<[usize; 2]>>();
         if (0..params.len()).any(|p| self.is_folded(params, p) && axes_of(p) != folded) {
             return Some("written parameters that are folded are folded along the same axes".to_owned());
         }
-        match reduced.split_first() {
-            Some((&first, rest)) => {
-                let axes = axes_of(first);
-                if axes.len() != 1 || rest.iter().any(|&p| axes_of(p) != axes) {
-                    return Some("reduced parameters leave out one axis, and all of them the same".to_owned());
-                }
-                (!folded.is_empty()).then(|| "a task that reduces folds nothing".to_owned())
-            }
-            None => None,
+        if params.iter().all(|param| param.access != Access::Reduce) {
+            return None;
         }
+        if self.reduced(params).is_none() {
+            return Some("reduced parameters leave out one axis, and all of them the same".to_owned());
+        }
+        let several = |p: &usize| reductions[*p].is_some_and(|reduction| !reduction.exact) && axes_of(*p).len() > 1;
+        if let Some(p) = (0..params.len()).find(several) {
+            let name = params[p].name;
+            return Some(format!(
+                "{name} leaves out several axes, and the order in which it is reduced changes its bits"
+            ));
+        }
+        (!folded.is_empty()).then(|| "a task that reduces folds nothing".to_owned())
     }
 
     /// Lengths of the axes in a call of these shapes.
@@ -273,11 +284,13 @@ impl Notation {
         self.axes.iter().zip(extents).map(tunable).collect()
     }
 
-    /// Floating-point operations of a call, and bytes of its arguments.
+    /// Floating-point operations of a call, and bytes of its arguments, those of an update read and written.
     pub(crate) fn work(&self, call: &CallShape, params: &[Param]) -> Work {
         let points: f64 = self.extents(call).map_or(0.0, |extents| extents.iter().map(|&e| e as f64).product());
-        let bytes =
-            |(shape, param): (&crate::Shape, &Param)| shape.elements() as f64 * param.element.size_bytes() as f64;
+        let bytes = |(shape, param): (&crate::Shape, &Param)| {
+            let times = if param.access == Access::Update { 2.0 } else { 1.0 };
+            times * shape.elements() as f64 * param.element.size_bytes() as f64
+        };
         Work { flops: points * self.flops, bytes: call.shapes.iter().zip(params).map(bytes).sum() }
     }
 

@@ -46,13 +46,13 @@ pub struct Param {
 }
 
 /// A parameter that is read: elements `T`, `R` dimensions.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Read<T, const R: usize>(PhantomData<T>);
 /// A parameter of which every element is written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Write<T, const R: usize>(PhantomData<T>);
 /// A parameter that is read and written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Update<T, const R: usize>(PhantomData<T>);
 
 /// A parameter that sub-calls contribute to: elements `T`, `R` dimensions, combined element by element by `O`.
@@ -61,11 +61,23 @@ pub struct Update<T, const R: usize>(PhantomData<T>);
 /// [`Task::reduced_axis`](crate::Task::reduced_axis) names, by a fixed tree; so it is the same to the last bit however
 /// the call is split and whoever computes which part. What the block held before takes no part: to go on from there,
 /// reduce into another block and call [`Merge`](crate::Merge).
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Reduce<T, const R: usize, O = Sum>(PhantomData<fn() -> (T, O)>);
 
+impl<T, const R: usize, O> Clone for Reduce<T, R, O> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T, const R: usize, O> Copy for Reduce<T, R, O> {}
+impl<T, const R: usize, O> Default for Reduce<T, R, O> {
+    fn default() -> Self {
+        Reduce(PhantomData)
+    }
+}
+
 /// One parameter as a type: [`Read`], [`Write`], [`Update`] or [`Reduce`].
-pub trait ParamKind {
+pub trait ParamKind: Clone + Default + Send + Sync + 'static {
     /// Access, element type and rank; the name is filled in by the task.
     const PARAM: Param;
     /// How contributions are combined, for a parameter that is reduced.
@@ -107,32 +119,32 @@ impl<T: Element, const R: usize, O: Operator<T>> ParamKind for Reduce<T, R, O> {
     }
 }
 
-/// The parameters of a task: a tuple of [`ParamKind`]s.
-pub trait ParamList: 'static {
+/// The parameters of a task: a tuple of [`ParamKind`]s, or [`AnyParams`](crate::AnyParams).
+pub trait ParamList: Clone + Default + Send + Sync + 'static {
     /// What the leaf receives, in declared order.
     type Views<'a>;
     /// What a call is given, in declared order.
     type Blocks;
     /// The parameters, without names.
-    fn params() -> Vec<Param>;
+    fn params(&self) -> Vec<Param>;
     /// For each parameter, how its contributions are combined.
-    fn reductions() -> Vec<Option<Reduction>>;
+    fn reductions(&self) -> Vec<Option<Reduction>>;
     /// What a call is given, without types.
     fn blocks(blocks: Self::Blocks) -> SmallVec<[AnyBlock; 3]>;
     /// # Safety
     /// As for [`ParamKind::view`], for every block; there are as many as parameters.
-    unsafe fn views<'a>(raw: &[RawView]) -> Self::Views<'a>;
+    unsafe fn views<'a>(&'a self, raw: &[RawView]) -> Self::Views<'a>;
 }
 
 macro_rules! list {
     ($($p:ident $i:tt),+) => {
-        impl<$($p: ParamKind + 'static),+> ParamList for ($($p,)+) {
+        impl<$($p: ParamKind),+> ParamList for ($($p,)+) {
             type Views<'a> = ($($p::View<'a>,)+);
             type Blocks = ($($p::Block,)+);
-            fn params() -> Vec<Param> {
+            fn params(&self) -> Vec<Param> {
                 vec![$($p::PARAM),+]
             }
-            fn reductions() -> Vec<Option<Reduction>> {
+            fn reductions(&self) -> Vec<Option<Reduction>> {
                 vec![$($p::REDUCTION),+]
             }
             fn blocks(blocks: Self::Blocks) -> SmallVec<[AnyBlock; 3]> {
@@ -140,7 +152,7 @@ macro_rules! list {
                 $(all.push(blocks.$i.into());)+
                 all
             }
-            unsafe fn views<'a>(raw: &[RawView]) -> Self::Views<'a> {
+            unsafe fn views<'a>(&'a self, raw: &[RawView]) -> Self::Views<'a> {
                 // SAFETY: passed on to the caller.
                 unsafe { ($($p::view(&raw[$i]),)+) }
             }
@@ -153,6 +165,10 @@ list!(A 0, B 1, C 2);
 list!(A 0, B 1, C 2, D 3);
 list!(A 0, B 1, C 2, D 3, E 4);
 list!(A 0, B 1, C 2, D 3, E 4, F 5);
+list!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
+list!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
+list!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8);
+list!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9);
 
 impl<T: Element, const R: usize> From<Array<T, R>> for Block<T, R> {
     fn from(array: Array<T, R>) -> Block<T, R> {

@@ -24,6 +24,12 @@ impl Scalars {
         self
     }
 
+    /// Appends a double-precision number.
+    #[must_use]
+    pub fn with_f64(self, value: f64) -> Scalars {
+        self.with_u64(value.to_bits())
+    }
+
     /// Appends an unsigned integer.
     #[must_use]
     pub fn with_u64(mut self, value: u64) -> Scalars {
@@ -37,6 +43,14 @@ impl Scalars {
     /// When there is no scalar `i`: a mistake in the task, not in its input.
     pub fn f32(&self, i: usize) -> f32 {
         f32::from_bits(self.bits[i] as u32)
+    }
+
+    /// Scalar `i`, appended with [`Scalars::with_f64`].
+    ///
+    /// # Panics
+    /// When there is no scalar `i`: a mistake in the task, not in its input.
+    pub fn f64(&self, i: usize) -> f64 {
+        f64::from_bits(self.bits[i])
     }
 
     /// Scalar `i`, appended with [`Scalars::with_u64`].

@@ -50,7 +50,11 @@ pub struct Tunable {
 /// stand twice (blocks of blocks); one that is missing is whole. For a task without [notation](Task::notation) they are
 /// values of its tunables, and their order means nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Tunables(SmallVec<[(&'static str, u64); 5]>);
+pub struct Tunables {
+    loops: SmallVec<[(&'static str, u64); 5]>,
+    /// Whether all tunables of a task are there, so that another name is none.
+    complete: bool,
+}
 
 impl Tunables {
     /// No values: every tunable takes its extent.
@@ -60,31 +64,50 @@ impl Tunables {
 
     /// Sets the value of a tunable: that of its innermost loop, or of a new one inside all others.
     pub fn set(&mut self, name: &'static str, value: u64) {
-        match self.0.iter_mut().rev().find(|(n, _)| *n == name) {
+        match self.loops.iter_mut().rev().find(|(n, _)| *n == name) {
             Some(entry) => entry.1 = value,
-            None => self.0.push((name, value)),
+            None => self.loops.push((name, value)),
         }
     }
 
     /// Adds a loop inside all others.
     pub fn push(&mut self, name: &'static str, value: u64) {
-        self.0.push((name, value));
+        self.loops.push((name, value));
     }
 
     /// The value of a tunable, or `extent` when none was chosen: the length of the blocks in its innermost loop.
+    ///
+    /// # Panics
+    /// When a [`Task::split`] asks for a tunable that its task does not have: a mistake in the task, not in its input.
     pub fn get(&self, name: &str, extent: u64) -> u64 {
-        self.0.iter().rev().find(|(n, _)| *n == name).map_or(extent, |&(_, v)| v.clamp(1, extent.max(1)))
+        match self.loops.iter().rev().find(|(n, _)| *n == name) {
+            Some(&(_, value)) => value.clamp(1, extent.max(1)),
+            None if self.complete => {
+                let names: Vec<&str> = self.loops.iter().map(|(name, _)| *name).collect();
+                panic!("a split asks for the tunable {name}; its task has {}", names.join(", "))
+            }
+            None => extent,
+        }
+    }
+
+    /// The same with the extents of all tunables that have no value.
+    fn completed(&self, tunables: &[Tunable]) -> Tunables {
+        let mut all = self.clone();
+        let missing = tunables.iter().filter(|tunable| self.loops.iter().all(|(name, _)| *name != tunable.name));
+        all.loops.extend(missing.map(|tunable| (tunable.name, tunable.extent)));
+        all.complete = true;
+        all
     }
 
     /// The loops.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&'static str, u64)> + '_ {
-        self.0.iter().copied()
+        self.loops.iter().copied()
     }
 }
 
 impl FromIterator<(&'static str, u64)> for Tunables {
     fn from_iter<I: IntoIterator<Item = (&'static str, u64)>>(loops: I) -> Tunables {
-        Tunables(loops.into_iter().collect())
+        Tunables { loops: loops.into_iter().collect(), complete: false }
     }
 }
 
@@ -109,6 +132,21 @@ pub struct SubCall {
 }
 
 impl SubCall {
+    /// The call itself, not split.
+    pub fn whole(call: &CallShape) -> SubCall {
+        SubCall::itself(call.shapes.iter().map(|&shape| Region::whole(shape)).enumerate(), &call.scalars)
+    }
+
+    /// This sub-call of a call of `task` on the arguments `params` of another call, as a sub-call of that one.
+    #[must_use]
+    pub fn within(mut self, task: &Arc<dyn DynTask>, params: &[usize]) -> SubCall {
+        if let Callee::Itself = self.callee {
+            self.callee = Callee::Task(task.clone());
+        }
+        self.args.iter_mut().for_each(|(param, _)| *param = params[*param]);
+        self
+    }
+
     /// A call of the task whose inner variant is splitting.
     pub fn itself(args: impl IntoIterator<Item = (usize, Region)>, scalars: &Scalars) -> SubCall {
         SubCall { callee: Callee::Itself, args: args.into_iter().collect(), scalars: scalars.clone() }
@@ -190,6 +228,11 @@ pub trait Task: Send + Sync + 'static {
     /// Name of the task.
     fn name(&self) -> &'static str;
 
+    /// The parameters as a value: for [`AnyParams`](crate::AnyParams), which are not told by their type.
+    fn parameters(&self) -> Self::Params {
+        Self::Params::default()
+    }
+
     /// Which axes the task has and how they cut its parameters. From it follow the names of the parameters, the tunables
     /// and the split; only a task whose blocks do not follow axes (sequences of different lengths, say) has none, and
     /// says these itself.
@@ -210,8 +253,7 @@ pub trait Task: Send + Sync + 'static {
     /// Inner variant of a task without notation: calls on blocks, in sequential order, that together do what the call
     /// does.
     fn split(&self, call: &CallShape, _tunables: &Tunables) -> Vec<SubCall> {
-        let whole = call.shapes.iter().map(|&shape| Region::whole(shape)).enumerate();
-        vec![SubCall::itself(whole, &call.scalars)]
+        vec![SubCall::whole(call)]
     }
 
     /// For a task without notation that has [`Reduce`](crate::Reduce) parameters, and only then: the name of the tunable along whose axis the
@@ -243,13 +285,54 @@ pub trait Task: Send + Sync + 'static {
 
     /// Floating-point operations and bytes; without a word, what the notation says and the bytes of all arguments.
     fn work(&self, call: &CallShape) -> Work {
-        self.notation().map_or_else(Work::default, |notation| notation.work(call, &Self::Params::params()))
+        self.notation().map_or_else(Work::default, |notation| notation.work(call, &self.parameters().params()))
     }
 
     /// Lower bound on the bytes moved when the child memory holds `capacity_bytes`. `None`: what is compulsory, every
     /// read argument down once and every written one up once.
     fn io_lower_bound(&self, _call: &CallShape, _capacity_bytes: u64) -> Option<IoBound> {
         None
+    }
+}
+
+impl<T: Task> Task for Arc<T> {
+    type Params = T::Params;
+
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+    fn parameters(&self) -> Self::Params {
+        (**self).parameters()
+    }
+    fn notation(&self) -> Option<Notation> {
+        (**self).notation()
+    }
+    fn param_names(&self) -> &'static [&'static str] {
+        (**self).param_names()
+    }
+    fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
+        (**self).tunables(call)
+    }
+    fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
+        (**self).split(call, tunables)
+    }
+    fn reduced_axis(&self) -> Option<&'static str> {
+        (**self).reduced_axis()
+    }
+    fn stages(&self, call: &CallShape) -> Vec<SubCall> {
+        (**self).stages(call)
+    }
+    fn leaf(&self, views: <Self::Params as ParamList>::Views<'_>, context: &mut LeafContext<'_>) {
+        (**self).leaf(views, context);
+    }
+    fn scratch_bytes(&self, call: &CallShape, capacity_bytes: u64) -> u64 {
+        (**self).scratch_bytes(call, capacity_bytes)
+    }
+    fn work(&self, call: &CallShape) -> Work {
+        (**self).work(call)
+    }
+    fn io_lower_bound(&self, call: &CallShape, capacity_bytes: u64) -> Option<IoBound> {
+        (**self).io_lower_bound(call, capacity_bytes)
     }
 }
 
@@ -323,6 +406,7 @@ pub trait DynTask: Send + Sync {
 
 pub(crate) struct Erased<T: Task> {
     pub(crate) task: Arc<T>,
+    parameters: T::Params,
     params: Vec<Param>,
     notation: Option<Notation>,
     /// Axes of the notation along which written blocks are folded.
@@ -338,7 +422,8 @@ pub(crate) struct Erased<T: Task> {
 
 impl<T: Task> Erased<T> {
     pub(crate) fn new(task: T) -> Erased<T> {
-        let mut params = T::Params::params();
+        let parameters = task.parameters();
+        let mut params = parameters.params();
         let notation = task.notation();
         let names: Vec<&'static str> = match &notation {
             Some(notation) => notation.param_names().collect(),
@@ -347,10 +432,10 @@ impl<T: Task> Erased<T> {
         for (param, name) in params.iter_mut().zip(names) {
             param.name = name;
         }
-        if let Some(fault) = notation.as_ref().and_then(|notation| notation.fault(&params)) {
+        let mut reductions = parameters.reductions();
+        if let Some(fault) = notation.as_ref().and_then(|notation| notation.fault(&params, &reductions)) {
             panic!("task {}: {fault}", task.name());
         }
-        let mut reductions = T::Params::reductions();
         let merges = reductions.iter().map(|r| r.map(|r| r.merge())).collect();
         let reduces = reductions.iter().any(Option::is_some);
         assert!(
@@ -364,13 +449,14 @@ impl<T: Task> Erased<T> {
         }
         let folded = notation.as_ref().map(|notation| notation.folded(&params)).unwrap_or_default();
         let task = Arc::new(task);
-        let later = notation.as_ref().filter(|_| !folded.is_empty()).map(|notation| {
+        let later = notation.as_ref().filter(|notation| notation.writes_first(&params)).map(|notation| {
             let mut updating = params.clone();
             for (_, param) in updating.iter_mut().enumerate().filter(|(n, _)| notation.is_folded(&params, *n)) {
                 param.access = Access::Update;
             }
             let later: Arc<dyn DynTask> = Arc::new(Erased {
                 task: task.clone(),
+                parameters: parameters.clone(),
                 params: updating,
                 notation: Some(notation.clone()),
                 folded: folded.clone(),
@@ -381,7 +467,7 @@ impl<T: Task> Erased<T> {
             });
             later
         });
-        Erased { task, params, notation, folded, later, is_later: false, reductions, merges }
+        Erased { task, parameters, params, notation, folded, later, is_later: false, reductions, merges }
     }
 
     fn spans(&self) -> Option<Spans<'_, T>> {
@@ -394,7 +480,7 @@ impl<T: Task> Erased<T> {
     /// As for [`DynTask::leaf`].
     pub(crate) unsafe fn one(&self, blocks: &[RawView], context: &mut LeafContext<'_>) {
         // SAFETY: passed on to the caller.
-        let views = unsafe { T::Params::views(blocks) };
+        let views = unsafe { self.parameters.views(blocks) };
         context.first = !self.is_later;
         self.task.leaf(views, context);
     }
@@ -427,7 +513,7 @@ impl<T: Task> DynTask for Erased<T> {
     fn split(&self, call: &CallShape, tunables: &Tunables) -> Result<Vec<SubCall>, SplitError> {
         let calls = match &self.notation {
             Some(notation) => notation.split(call, tunables, &self.folded, self.later.as_ref()),
-            None => self.task.split(call, tunables),
+            None => self.task.split(call, &tunables.completed(&self.tunables(call))),
         };
         if calls.is_empty() {
             return Err(SplitError::new(self, call, SplitProblem::Empty));

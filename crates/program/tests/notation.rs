@@ -157,8 +157,122 @@ fn a_notation_that_means_nothing_is_told_to_its_author() {
         Notation::axes(["i"]).param("a", a).param("b", [":", ":"])
     });
     assert!(length.contains("length is unknown"), "{length}");
+    let free = |notation: fn() -> Notation| {
+        struct Free(fn() -> Notation);
+        impl Task for Free {
+            type Params = (Read<f32, 2>, Reduce<f32, 1>);
+            fn name(&self) -> &'static str {
+                "free"
+            }
+            fn notation(&self) -> Option<Notation> {
+                Some(self.0())
+            }
+            fn leaf(&self, _: (View<'_, f32, 2>, ReduceMut<'_, f32, 1, Sum>), _: &mut LeafContext<'_>) {}
+        }
+        let panic = std::panic::catch_unwind(|| Program::erase(Free(notation)).params().len()).unwrap_err();
+        panic.downcast_ref::<String>().cloned().unwrap_or_default()
+    };
+    let rounding = free(|| Notation::axes(["i", "j"]).param("a", ["i", "j"]).param("sum", [":"]));
+    assert!(rounding.contains("sum leaves out several axes"), "{rounding}");
     let twice = said(|| Notation::axes(["i"]).param("a", ["i", "i"]).param("b", ["i", ":"]));
     assert!(twice.contains("two dimensions of a"), "{twice}");
+}
+
+/// A free split that asks for a tunable by a wrong name.
+struct Misspelt;
+impl Task for Misspelt {
+    type Params = (Write<u8, 1>,);
+    fn name(&self) -> &'static str {
+        "misspelt"
+    }
+    fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
+        vec![Tunable { name: "rows", extent: call.shapes[0].elements(), multiple: 1 }]
+    }
+    fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
+        let n = call.shapes[0].elements();
+        let block = |(start, len)| SubCall::itself([(0, Region::new(&[start], &[len]))], &call.scalars);
+        blocks(n, tunables.get("row", n)).map(block).collect()
+    }
+    fn leaf(&self, _: (ViewMut<'_, u8, 1>,), _: &mut LeafContext<'_>) {}
+}
+
+#[test]
+fn a_tunable_that_is_not_there_is_told_to_its_author() {
+    let task = Program::erase(Misspelt);
+    let call = CallShape { shapes: [Shape::new(&[7])].into_iter().collect(), scalars: Scalars::new() };
+    let split = std::panic::AssertUnwindSafe(|| task.split(&call, &tunables(&[("rows", 2)])).is_ok());
+    let panic = std::panic::catch_unwind(split).unwrap_err();
+    let said = panic.downcast_ref::<String>().cloned().unwrap_or_default();
+    assert!(said.contains("the tunable row; its task has rows"), "{said}");
+}
+
+/// How often each byte occurs, and the sum of each row: reduced along both axes, and along one.
+struct Counts;
+impl Task for Counts {
+    type Params = (Read<u8, 2>, Reduce<u64, 1>, Reduce<f32, 1>);
+    fn name(&self) -> &'static str {
+        "counts"
+    }
+    fn notation(&self) -> Option<Notation> {
+        let axes = Notation::axes(["i", "j"]).every("j", 3);
+        Some(axes.param("a", ["i", "j"]).param("counts", [":"]).param("sums", ["i"]))
+    }
+    fn leaf(
+        &self,
+        (a, mut counts, mut sums): (View<'_, u8, 2>, ReduceMut<'_, u64, 1, Sum>, ReduceMut<'_, f32, 1, Sum>),
+        _: &mut LeafContext<'_>,
+    ) {
+        for i in 0..a.len(0) {
+            a.row(&[i]).iter().for_each(|&byte| counts.combine([usize::from(byte)], 1));
+            a.row(&[i]).iter().for_each(|&byte| sums.combine([i], 1.0 / (1.0 + f32::from(byte))));
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_exact_may_be_reduced_along_several_axes(
+        (rows, columns, i, spans) in (1u64..9, 1u64..40, 1u64..9, 0u32..4),
+    ) {
+        let task = Program::erase(Counts);
+        prop_assert_eq!(task.reduced_axis(), Some("j"));
+        let shapes = [Shape::new(&[rows, columns]), Shape::new(&[5]), Shape::new(&[rows])];
+        let call = CallShape { shapes: shapes.into_iter().collect(), scalars: Scalars::new() };
+        let bytes: Vec<u8> = (0..rows * columns).map(|i| (i * i % 5) as u8).collect();
+        let parts = Parts::of(&task, &call, &tunables(&[("i", i), ("j", 3 << spans)])).unwrap();
+        let run = |calls: &[SubCall]| {
+            let (mut a, mut counts, mut sums) = (bytes.clone(), [u64::MAX; 5], vec![f32::NAN; rows as usize]);
+            let mut temporaries: Vec<Vec<u64>> =
+                parts.temporaries.iter().map(|decl| vec![0; decl.bytes().div_ceil(8) as usize]).collect();
+            let mut blocks = vec![
+                RawView::dense(a.as_mut_ptr(), ElementType::U8, shapes[0]),
+                RawView::dense(counts.as_mut_ptr().cast(), ElementType::U64, shapes[1]),
+                RawView::dense(sums.as_mut_ptr().cast(), ElementType::F32, shapes[2]),
+            ];
+            for (decl, memory) in parts.temporaries.iter().zip(&mut temporaries) {
+                blocks.push(RawView::dense(memory.as_mut_ptr().cast(), decl.element, decl.shape));
+            }
+            for sub in calls {
+                let views: Vec<RawView> =
+                    sub.args.iter().map(|(number, region)| blocks[*number].part(region).unwrap()).collect();
+                let callee = sub.callee(&task);
+                let mut scratch = vec![0u64; callee.scratch_bytes(&sub.shape(), u64::MAX).div_ceil(8) as usize + 8];
+                let scratch: &mut [u8] = {
+                    let bytes = scratch.len() * 8;
+                    // SAFETY: words are bytes.
+                    unsafe { std::slice::from_raw_parts_mut(scratch.as_mut_ptr().cast(), bytes) }
+                };
+                let skip = scratch.as_ptr().align_offset(64).min(scratch.len());
+                // SAFETY: blocks of arrays that live here, one call after the other.
+                unsafe { callee.leaf(&views, &mut LeafContext::new(&sub.scalars, &mut scratch[skip..])) };
+            }
+            (counts, sums.iter().map(|sum| sum.to_bits()).collect::<Vec<u32>>())
+        };
+        let whole = run(&[SubCall::whole(&call)]);
+        prop_assert_eq!(run(&parts.calls), whole.clone());
+        let counted: Vec<u64> = (0..5).map(|byte| bytes.iter().filter(|&&b| b == byte).count() as u64).collect();
+        prop_assert_eq!(whole.0.to_vec(), counted);
+    }
 }
 
 #[test]

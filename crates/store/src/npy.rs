@@ -6,7 +6,7 @@
 //! byte 10/12  "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }" spaces "\n"
 //! then        the elements, row by row
 //! ```
-//! Read are C order and the types of [`ElementType`]; everything else is refused with the way to convert it, and never
+//! Read are C order and the types of [`ElementType::KNOWN`], or one that the reader expects; everything else is refused with the way to convert it, and never
 //! misread. The text is untrusted: lengths are bounded, shapes are multiplied with overflow checks.
 
 use multigrain_program::ElementType;
@@ -87,7 +87,7 @@ pub enum HeaderError {
     },
     /// A type that is not read.
     #[error("elements of type '{descr}' are not read; known are {}; convert with numpy.ndarray.astype",
-        ELEMENTS.map(|e| format!("{} ('{}')", e.name(), descr_of(e))).join(", "))]
+        ElementType::KNOWN.map(|e| format!("{} ('{}')", e.name(), e.descr())).join(", "))]
     Element {
         /// The type string of the header.
         descr: String,
@@ -150,6 +150,20 @@ pub fn header_bytes(start: &[u8]) -> Result<u64, HeaderError> {
 /// # Errors
 /// [`HeaderError`]: what is wrong and how the file can be converted.
 pub fn parse(bytes: &[u8]) -> Result<ArrayHeader, HeaderError> {
+    parse_among(bytes, &ElementType::KNOWN)
+}
+
+/// As [`parse`], where the elements may also be of this type, which need not be [known](ElementType::KNOWN).
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_as(bytes: &[u8], element: ElementType) -> Result<ArrayHeader, HeaderError> {
+    let mut elements = vec![element];
+    elements.extend(ElementType::KNOWN);
+    parse_among(bytes, &elements)
+}
+
+fn parse_among(bytes: &[u8], elements: &[ElementType]) -> Result<ArrayHeader, HeaderError> {
     let end = header_bytes(bytes)?;
     let cut_off = || HeaderError::CutOff { needed_bytes: end, found_bytes: bytes.len() as u64 };
     let prefix = if bytes[6] == 1 { 10 } else { 12 };
@@ -158,7 +172,7 @@ pub fn parse(bytes: &[u8]) -> Result<ArrayHeader, HeaderError> {
     if dict.shape.len() > RANK_MAX {
         return Err(HeaderError::Rank { found: dict.shape.len() });
     }
-    let element = element_of(&dict.descr)?;
+    let element = element_of(&dict.descr, elements)?;
     // One dimension at most is longer than 1: both orders are the same.
     if dict.fortran_order && dict.shape.iter().filter(|&&extent| extent > 1).count() > 1 {
         return Err(HeaderError::FortranOrder);
@@ -169,26 +183,14 @@ pub fn parse(bytes: &[u8]) -> Result<ArrayHeader, HeaderError> {
     Ok(ArrayHeader { element, shape: dict.shape, data_offset_bytes: end })
 }
 
-/// The element types that files hold.
-const ELEMENTS: [ElementType; 4] = [ElementType::U8, ElementType::F32, ElementType::F64, ElementType::C64];
-
-/// NumPy's type string, as it stands in a header.
-fn descr_of(element: ElementType) -> &'static str {
-    match element {
-        ElementType::U8 => "|u1",
-        ElementType::F32 => "<f4",
-        ElementType::F64 => "<f8",
-        ElementType::C64 => "<c8",
-    }
-}
-
-fn element_of(descr: &str) -> Result<ElementType, HeaderError> {
-    match descr {
-        "<f4" => Ok(ElementType::F32),
-        "<f8" => Ok(ElementType::F64),
-        "<c8" => Ok(ElementType::C64),
-        "|u1" | "<u1" | "u1" => Ok(ElementType::U8),
-        ">f4" | ">f8" | ">c8" => Err(HeaderError::BigEndian { descr: descr.to_owned() }),
+/// The element type of a type string: an order (`<` little, `>` big, `|` or none for single bytes), a kind and a size.
+fn element_of(descr: &str, elements: &[ElementType]) -> Result<ElementType, HeaderError> {
+    let kind = descr.trim_start_matches(['<', '>', '|']);
+    let order = &descr[..descr.len() - kind.len()];
+    let same = |element: &&ElementType| element.descr()[1..] == *kind;
+    match elements.iter().find(same) {
+        Some(&element) if order == "<" || (element.size_bytes() == 1 && order.len() <= 1) => Ok(element),
+        Some(_) if order == ">" => Err(HeaderError::BigEndian { descr: descr.to_owned() }),
         _ => Err(HeaderError::Element { descr: descr.to_owned() }),
     }
 }
@@ -206,7 +208,7 @@ pub fn write(element: ElementType, shape: &[u64]) -> Result<Vec<u8>, HeaderError
     }
     let extents: Vec<String> = shape.iter().map(u64::to_string).collect();
     let tuple = if extents.len() == 1 { format!("({},)", extents[0]) } else { format!("({})", extents.join(", ")) };
-    let text = format!("{{'descr': '{}', 'fortran_order': False, 'shape': {tuple}, }}", descr_of(element));
+    let text = format!("{{'descr': '{}', 'fortran_order': False, 'shape': {tuple}, }}", element.descr());
     // 64 dimensions of 20 digits are 1408 bytes: the text always fits the page.
     let total = DATA_OFFSET_BYTES as usize;
     let mut bytes = Vec::with_capacity(total);

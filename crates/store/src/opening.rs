@@ -32,6 +32,8 @@ const ALIGNMENT_BYTES_MAX: u64 = 32 << 10;
 /// writes to parts of its blocks.
 const WRITE_BLOCK_BYTES: u64 = 4096;
 
+type ParsedHeader = Result<npy::ArrayHeader, npy::HeaderError>;
+
 impl Disk {
     /// Opens a .npy file for reading; its header is checked against the length of the file.
     ///
@@ -39,9 +41,21 @@ impl Disk {
     /// [`StoreError`]: the file is missing, no regular file, not readable, its header is not accepted, or the data is
     /// truncated or followed by other bytes.
     pub fn open_npy(&self, path: impl AsRef<Path>) -> Result<ArrayFile, StoreError> {
-        let path = path.as_ref();
+        self.open_header(path.as_ref(), npy::parse)
+    }
+
+    /// As [`open_npy`](Self::open_npy), where the elements may also be of this type, which need not be
+    /// [known](ElementType::KNOWN).
+    ///
+    /// # Errors
+    /// As [`open_npy`](Self::open_npy).
+    pub fn open_npy_as(&self, path: impl AsRef<Path>, element: ElementType) -> Result<ArrayFile, StoreError> {
+        self.open_header(path.as_ref(), |bytes| npy::parse_as(bytes, element))
+    }
+
+    fn open_header(&self, path: &Path, parse: impl Fn(&[u8]) -> ParsedHeader) -> Result<ArrayFile, StoreError> {
         let input = self.open_input(path)?;
-        let header = self.read_header(path)?;
+        let header = self.read_header(path, parse)?;
         let data_bytes = data_bytes(path, header.element, &header.shape)?;
         check_length(path, header.data_offset_bytes + data_bytes, input.len_bytes)?;
         Ok(input.into_file(path, header.element, header.shape, header.data_offset_bytes, data_bytes))
@@ -78,12 +92,12 @@ impl Disk {
     }
 
     /// Reads the header through the page cache: two short reads of unaligned length.
-    fn read_header(&self, path: &Path) -> Result<npy::ArrayHeader, StoreError> {
+    fn read_header(&self, path: &Path, parse: impl Fn(&[u8]) -> ParsedHeader) -> Result<npy::ArrayHeader, StoreError> {
         let refused = |problem| StoreError::Header { path: path.to_owned(), problem };
         let read = |len: u64| self.context().attempt(OperationKind::Read, path, || read_start(path, len));
         let start = read(12)?;
         let header = read(npy::header_bytes(&start).map_err(refused)?)?;
-        npy::parse(&header).map_err(refused)
+        parse(&header).map_err(refused)
     }
 
     /// Makes what was written to a file durable (`fdatasync`). Transfers that are not yet done are not included.

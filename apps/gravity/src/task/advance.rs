@@ -1,12 +1,12 @@
 //! Some steps of velocity Verlet (Swope, Andersen, Berens and Wilson 1982) on all particles.
 
-use super::forces::{forces_work, pull};
-use super::moves::{double, kick, kick_drift};
-use super::{Forces, Kick, KickDrift, SOURCES_MULTIPLE, Step, columns, targets_multiple};
+use super::forces::pull;
+use super::moves::{kick, kick_drift};
+use super::{Forces, Kick, KickDrift, SOURCES_MULTIPLE, Step, targets_multiple};
 use crate::kernel::Points;
 use multigrain::prelude::{
-    CallShape, DynTask, LeafContext, Program, Read, Region, Scalars, SubCall, Task, Tunable, Tunables, Update, View,
-    ViewMut, Work, Write, blocks,
+    CallShape, DynTask, LeafContext, Program, Read, Scalars, SubCall, Task, Tunable, Tunables, Update, View, ViewMut,
+    Work, Write,
 };
 use multigrain_simd::Isa;
 use std::sync::Arc;
@@ -15,33 +15,51 @@ use std::sync::Arc;
 /// the end.
 pub struct Advance {
     isa: Isa,
-    forces: Arc<dyn DynTask>,
     kick_drift: Arc<dyn DynTask>,
+    forces: Arc<dyn DynTask>,
     kick: Arc<dyn DynTask>,
 }
 
+/// Of the parameters of [`Advance`], those of the parts of a step.
+const KICK_DRIFT: [usize; 4] = [1, 2, 3, 4];
+const FORCES: [usize; 4] = [0, 4, 4, 3];
+const KICK: [usize; 2] = [2, 3];
+
 impl Advance {
-    /// The task for an instruction set that this processor supports; any other is replaced by plain code.
-    pub fn new(isa: Isa) -> Advance {
+    /// The task for so many particles and an instruction set that this processor supports; any other is replaced by plain
+    /// code.
+    pub fn new(isa: Isa, particles: u64) -> Advance {
         let isa = if isa.is_supported() { isa } else { Isa::Scalar };
         Advance {
             isa,
-            forces: Program::erase(Forces::new(isa)),
             kick_drift: Program::erase(KickDrift),
+            forces: Program::erase(Forces::new(isa, particles)),
             kick: Program::erase(Kick),
         }
     }
 
     /// The scalars of `steps` steps.
     pub fn scalars(step: &Step, steps: u64) -> Scalars {
-        let bits = [step.gravity.to_bits(), step.dt.to_bits(), steps];
-        bits.into_iter().fold(Scalars::new(), Scalars::with_u64).with_f32(step.softening2)
+        Scalars::new().with_f64(step.gravity).with_f64(step.dt).with_u64(steps).with_f32(step.softening2)
+    }
+
+    /// The parts of a step: each a task, its arguments among those of the call, and its scalars.
+    fn parts(&self, step: &Step) -> [(&Arc<dyn DynTask>, &'static [usize], Scalars); 3] {
+        [
+            (&self.kick_drift, &KICK_DRIFT, step.kick_drift_scalars()),
+            (&self.forces, &FORCES, step.forces_scalars()),
+            (&self.kick, &KICK, step.kick_scalars()),
+        ]
     }
 }
 
 fn steps_of(scalars: &Scalars) -> (Step, u64) {
-    let step = Step { gravity: double(scalars, 0), dt: double(scalars, 1), softening2: scalars.f32(3) };
-    (step, scalars.u64(2))
+    (Step { gravity: scalars.f64(0), dt: scalars.f64(1), softening2: scalars.f32(3) }, scalars.u64(2))
+}
+
+/// A call on some of the arguments of another.
+fn on(call: &CallShape, params: &[usize], scalars: &Scalars) -> CallShape {
+    CallShape { shapes: params.iter().map(|&param| call.shapes[param]).collect(), scalars: scalars.clone() }
 }
 
 impl Task for Advance {
@@ -63,35 +81,19 @@ impl Task for Advance {
         ]
     }
 
+    /// The parts of each step, all particles cut into the same blocks.
     fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
         let n = call.shapes[0].dims()[0];
-        let (targets, sources) = (tunables.get("targets", n), tunables.get("sources", n));
-        if targets >= n && sources >= n {
-            let all = (1..5).map(|p| (p, columns(0, n)));
-            let mass = (0, Region::new(&[0], &[n]));
-            return vec![SubCall::itself([mass].into_iter().chain(all), &call.scalars)];
+        if tunables.get("targets", n) >= n && tunables.get("sources", n) >= n {
+            return vec![SubCall::whole(call)];
         }
         let (step, steps) = steps_of(&call.scalars);
         let mut calls = Vec::new();
-        for _ in 0..steps {
-            for (i, len) in blocks(n, targets) {
-                let rows = columns(i, len);
-                let args = [(1, rows), (2, rows), (3, rows), (4, rows)];
-                calls.push(SubCall::of(&self.kick_drift, args, &step.kick_drift_scalars()));
-            }
-            for (i, len) in blocks(n, targets) {
-                for (j, count) in blocks(n, sources) {
-                    let mass = Region::new(&[j], &[count]);
-                    let args = [(0, mass), (4, columns(j, count)), (4, columns(i, len)), (3, columns(i, len))];
-                    calls.push(SubCall::of(&self.forces, args, &step.forces_scalars()));
-                }
-            }
-            for (i, len) in blocks(n, targets) {
-                let args = [(2, columns(i, len)), (3, columns(i, len))];
-                calls.push(SubCall::of(&self.kick, args, &step.kick_scalars()));
-            }
+        for (task, params, scalars) in self.parts(&step) {
+            let split = task.split(&on(call, params, &scalars), tunables);
+            calls.extend(split.into_iter().flatten().map(|sub| sub.within(task, params)));
         }
-        calls
+        (0..steps).flat_map(|_| calls.iter().cloned()).collect()
     }
 
     fn leaf(
@@ -107,11 +109,14 @@ impl Task for Advance {
     ) {
         let (step, steps) = steps_of(context.scalars);
         for _ in 0..steps {
-            kick_drift((step.kick(), step.dt), &mut x, &mut v, &mut a, &mut at);
+            for d in 0..3 {
+                let rows = (x.row_mut(&[d]), v.row_mut(&[d]), a.row(&[d]), at.row_mut(&[d]));
+                kick_drift(step.kick(), step.dt, rows);
+            }
             let points = Points { data: at.as_ptr(), pitch: at.pitch(), len: at.len(1) };
             // SAFETY: `at` is a block of this shape and pitch that nobody writes meanwhile, `a` is accessed by this call
             // alone, and `new` made sure of the instruction set.
-            unsafe { pull(self.isa, step.softening2, &mass, points, points, &mut a) };
+            unsafe { pull(self.isa, step.softening2, true, &mass, points, points, &mut a) };
             for d in 0..3 {
                 kick(step.kick(), v.row_mut(&[d]), a.row(&[d]));
             }
@@ -119,8 +124,13 @@ impl Task for Advance {
     }
 
     fn work(&self, call: &CallShape) -> Work {
-        let (n, steps) = (call.shapes[0].dims()[0], call.scalars.u64(2) as f64);
-        let forces = forces_work(n, n);
-        Work { flops: steps * (forces.flops + 18.0 * n as f64), bytes: steps * (forces.bytes + 228.0 * n as f64) }
+        let (step, steps) = steps_of(&call.scalars);
+        let mut work = Work::default();
+        for (task, params, scalars) in self.parts(&step) {
+            let part = task.work(&on(call, params, &scalars));
+            work.flops += steps as f64 * part.flops;
+            work.bytes += steps as f64 * part.bytes;
+        }
+        work
     }
 }

@@ -2,20 +2,17 @@
 //! tree.
 //!
 //! ```text
-//! clear         -                -> wells = 0
-//! wells         snapshot twice   -> wells += how deep the targets lie in the wells of the sources
+//! wells         snapshot twice   -> wells = how deep the targets lie in the wells of the sources
 //! sums          snapshot, wells  -> kinetic energy, potential energy, momentum
 //! ```
 //!
 //! All of it reads snapshots and nothing that is on the way from step to step, so steps wait for none of it, and an
 //! interrupted run that has a snapshot needs nothing else for its sums.
 
-use super::moves::double;
-use super::{PARTICLES_MULTIPLE, Step, pair_blocks, pair_tunables};
-use crate::kernel::potential::{self, COINCIDENT, DEPTH, WELL_ROWS};
+use super::{Step, pairs};
+use crate::kernel::potential::{self, COINCIDENT, DEPTH};
 use multigrain::prelude::{
-    CallShape, LeafContext, Read, Reduce, ReduceMut, Region, Scalars, SubCall, Sum, Task, Tunable, Tunables, Update,
-    View, ViewMut, Work, Write, blocks,
+    CallShape, LeafContext, Notation, Read, Reduce, ReduceMut, Scalars, Sum, Task, View, ViewMut, Work, Write,
 };
 use multigrain_simd::Isa;
 
@@ -26,92 +23,41 @@ const SUM_SPAN: u64 = 64;
 /// values of the momenta.
 pub const SUMS: u64 = 6;
 
-/// wells = 0.
-pub struct Clear;
-
-/// wells += the wells of a block of sources at the places of a block of targets. The scalar is the square of the
+/// wells = the wells of a block of sources at the places of a block of targets. The scalar is the square of the
 /// softening length.
 pub struct Wells {
     isa: Isa,
+    particles: u64,
 }
 
 /// A row of [`SUMS`] of a snapshot. The scalars are the gravitational constant and the square of the softening length.
 pub struct Sums;
 
 impl Wells {
-    /// The task for an instruction set that this processor supports; any other is replaced by plain code.
-    pub fn new(isa: Isa) -> Wells {
-        Wells { isa: if isa.is_supported() { isa } else { Isa::Scalar } }
+    /// The task for so many particles and an instruction set that this processor supports; any other is replaced by plain
+    /// code.
+    pub fn new(isa: Isa, particles: u64) -> Wells {
+        Wells { isa: if isa.is_supported() { isa } else { Isa::Scalar }, particles }
     }
 }
 
 impl Step {
     /// The scalars of [`Sums`].
     pub fn sums_scalars(&self) -> Scalars {
-        Scalars::new().with_u64(self.gravity.to_bits()).with_f32(self.softening2)
-    }
-}
-
-fn rows_of_wells(start: u64, len: u64) -> Region {
-    Region::new(&[0, start], &[WELL_ROWS as u64, len])
-}
-
-fn rows_of_snapshot(start: u64, len: u64) -> Region {
-    Region::new(&[0, start, 0], &[1, len, super::COLUMNS])
-}
-
-impl Task for Clear {
-    type Params = (Write<f64, 2>,);
-
-    fn name(&self) -> &'static str {
-        "clear"
-    }
-
-    fn param_names(&self) -> &'static [&'static str] {
-        &["wells"]
-    }
-
-    fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
-        vec![Tunable { name: "particles", extent: call.shapes[0].dims()[1], multiple: PARTICLES_MULTIPLE }]
-    }
-
-    fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
-        let n = call.shapes[0].dims()[1];
-        let cut = blocks(n, tunables.get("particles", n));
-        cut.map(|(start, len)| SubCall::itself([(0, rows_of_wells(start, len))], &call.scalars)).collect()
-    }
-
-    fn leaf(&self, (mut wells,): (ViewMut<'_, f64, 2>,), _: &mut LeafContext<'_>) {
-        (0..wells.len(0)).for_each(|row| wells.row_mut(&[row]).fill(0.0));
-    }
-
-    fn work(&self, call: &CallShape) -> Work {
-        Work { flops: 0.0, bytes: 8.0 * call.shapes[0].elements() as f64 }
+        Scalars::new().with_f64(self.gravity).with_f32(self.softening2)
     }
 }
 
 impl Task for Wells {
-    type Params = (Read<f64, 3>, Read<f64, 3>, Update<f64, 2>);
+    type Params = (Read<f64, 3>, Read<f64, 3>, Write<f64, 2>);
 
     fn name(&self) -> &'static str {
         "wells"
     }
 
-    fn param_names(&self) -> &'static [&'static str] {
-        &["sources", "targets", "wells"]
-    }
-
-    fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
-        pair_tunables(call.shapes[0].dims()[1], call.shapes[1].dims()[1])
-    }
-
-    fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
-        let (sources, targets) = (call.shapes[0].dims()[1], call.shapes[1].dims()[1]);
-        let block = |[(j, count), (i, len)]: [(u64, u64); 2]| {
-            let args = [(0, rows_of_snapshot(j, count)), (1, rows_of_snapshot(i, len)), (2, rows_of_wells(i, len))];
-            SubCall::itself(args, &call.scalars)
-        };
-        pair_blocks(sources, targets, tunables).map(block).collect()
+    fn notation(&self) -> Option<Notation> {
+        let notation = pairs(self.particles).param("sources", [":", "sources", ":"]);
+        Some(notation.param("targets", [":", "targets", ":"]).param("wells", [":", "targets"]))
     }
 
     fn leaf(
@@ -119,6 +65,9 @@ impl Task for Wells {
         (sources, targets, mut wells): (View<'_, f64, 3>, View<'_, f64, 3>, ViewMut<'_, f64, 2>),
         context: &mut LeafContext<'_>,
     ) {
+        if context.first() {
+            (0..wells.len(0)).for_each(|row| wells.row_mut(&[row]).fill(0.0));
+        }
         potential::wells(self.isa, f64::from(context.scalars.f32(0)), &sources, &targets, &mut wells);
     }
 
@@ -136,27 +85,10 @@ impl Task for Sums {
         "sums"
     }
 
-    fn param_names(&self) -> &'static [&'static str] {
-        &["snapshot", "wells", "sums"]
-    }
-
-    fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
-        vec![Tunable { name: "particles", extent: call.shapes[0].dims()[1], multiple: SUM_SPAN }]
-    }
-
-    fn reduced_axis(&self) -> Option<&'static str> {
-        Some("particles")
-    }
-
-    fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
-        let n = call.shapes[0].dims()[1];
-        let sums = Region::new(&[0, 0], &[1, SUMS]);
-        let cut = blocks(n, tunables.get("particles", n));
-        cut.map(|(start, len)| {
-            let args = [(0, rows_of_snapshot(start, len)), (1, rows_of_wells(start, len)), (2, sums)];
-            SubCall::itself(args, &call.scalars)
-        })
-        .collect()
+    fn notation(&self) -> Option<Notation> {
+        let notation = Notation::axes(["particles"]).every("particles", SUM_SPAN).flops(24.0);
+        let notation = notation.param("snapshot", [":", "particles", ":"]).param("wells", [":", "particles"]);
+        Some(notation.param("sums", [":", ":"]))
     }
 
     fn leaf(
@@ -164,7 +96,7 @@ impl Task for Sums {
         (snapshot, wells, mut sums): (View<'_, f64, 3>, View<'_, f64, 2>, ReduceMut<'_, f64, 2, Sum>),
         context: &mut LeafContext<'_>,
     ) {
-        let gravity = double(context.scalars, 0);
+        let gravity = context.scalars.f64(0);
         let softening2 = f64::from(context.scalars.f32(1));
         let mut sum = [0.0; SUMS as usize];
         for i in 0..snapshot.len(1) {
@@ -186,10 +118,5 @@ impl Task for Sums {
             sum.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
         }
         sums.combine_row(&[0], &sum);
-    }
-
-    fn work(&self, call: &CallShape) -> Work {
-        let n = call.shapes[0].dims()[1] as f64;
-        Work { flops: 24.0 * n, bytes: 72.0 * n }
     }
 }

@@ -2,12 +2,12 @@
 //! precision), `at` (the places as the forces see them; 3 x n, single precision) and `mass` (n, single precision).
 //!
 //! ```text
-//! load          snapshot         -> mass, x, v, at; a = 0
-//! forces        mass, at, at     -> a += what the sources do to the targets
-//! kick_drift    a                -> v += a dt/2, x += v dt, at = x, a = 0
+//! load          snapshot         -> mass, x, v, at
+//! forces        mass, at, at     -> a = what the sources do to the targets
+//! kick_drift    a                -> v += a dt/2, x += v dt, at = x
 //! kick          a                -> v += a dt/2
 //! save          mass, x, v       -> snapshot
-//! clear, wells, sums                what a snapshot's energies and momentum are, when asked for (see `energy.rs`)
+//! wells, sums                       what a snapshot's energies and momentum are, when asked for (see `energy.rs`)
 //! advance       some steps of velocity Verlet: kick_drift, forces, kick for each of them
 //! ```
 //!
@@ -21,13 +21,13 @@ mod moves;
 mod state;
 
 pub use advance::Advance;
-pub use energy::{Clear, SUMS, Sums, Wells};
+pub use energy::{SUMS, Sums, Wells};
 pub use forces::Forces;
 pub use moves::{Kick, KickDrift};
 pub use state::{Load, Save};
 
 use crate::kernel::SPAN;
-use multigrain::prelude::{Region, Scalars, Tunable, Tunables, blocks};
+use multigrain::prelude::{Notation, Scalars};
 
 /// Blocks of particles begin at multiples of this: whole vectors of every instruction set.
 const PARTICLES_MULTIPLE: u64 = 64;
@@ -59,12 +59,12 @@ impl Step {
 
     /// The scalars of [`KickDrift`].
     pub fn kick_drift_scalars(&self) -> Scalars {
-        Scalars::new().with_u64(self.kick().to_bits()).with_u64(self.dt.to_bits())
+        Scalars::new().with_f64(self.kick()).with_f64(self.dt)
     }
 
     /// The scalars of [`Kick`].
     pub fn kick_scalars(&self) -> Scalars {
-        Scalars::new().with_u64(self.kick().to_bits())
+        Scalars::new().with_f64(self.kick())
     }
 
     /// The scalars of [`Forces`].
@@ -78,23 +78,13 @@ fn targets_multiple(sources: u64) -> u64 {
     (CALL_INTERACTIONS / sources.max(1)).next_multiple_of(PARTICLES_MULTIPLE).max(PARTICLES_MULTIPLE)
 }
 
-/// All three rows of some columns.
-fn columns(start: u64, len: u64) -> Region {
-    Region::new(&[0, start], &[3, len])
+/// What is done particle by particle; their axis is that of the targets, so that a step cuts them alike.
+fn particles() -> Notation {
+    Notation::axes(["targets"]).every("targets", PARTICLES_MULTIPLE)
 }
 
-/// A call on all pairs is split by targets and by sources.
-fn pair_tunables(sources: u64, targets: u64) -> Vec<Tunable> {
-    vec![
-        Tunable { name: "targets", extent: targets, multiple: targets_multiple(sources) },
-        Tunable { name: "sources", extent: sources, multiple: SOURCES_MULTIPLE },
-    ]
-}
-
-/// The blocks of such a call in order, each as start and length of its sources and of its targets: all sources of one
-/// block of targets follow each other.
-fn pair_blocks(sources: u64, targets: u64, tunables: &Tunables) -> impl Iterator<Item = [(u64, u64); 2]> {
-    let step = tunables.get("sources", sources);
-    let all = move |of_targets| blocks(sources, step).map(move |of_sources| [of_sources, of_targets]);
-    blocks(targets, tunables.get("targets", targets)).flat_map(all)
+/// What is done for all pairs of so many particles: all sources of one block of targets follow each other.
+fn pairs(particles: u64) -> Notation {
+    let axes = Notation::axes(["targets", "sources"]).every("targets", targets_multiple(particles));
+    axes.every("sources", SOURCES_MULTIPLE)
 }

@@ -2,57 +2,32 @@
 //! velocities are kept in double precision, everything else follows. So a run may go on from any snapshot, with the very
 //! bits of a run that never stopped.
 
-use super::{COLUMNS, PARTICLES_MULTIPLE, columns};
-use multigrain::prelude::{
-    CallShape, LeafContext, Read, Region, SubCall, Task, Tunable, Tunables, View, ViewMut, Work, Write, blocks,
-};
+use super::particles;
+use multigrain::prelude::{LeafContext, Notation, Read, Task, View, ViewMut, Write};
 
-/// mass, x, v and at from a snapshot (1 x n x 7); a = 0.
+/// mass, x, v and at from a snapshot (1 x n x 7).
 pub struct Load;
 
 /// A snapshot (1 x n x 7) from mass, x and v. A NaN is stored as the one canonical NaN.
 pub struct Save;
 
-fn tunables(n: u64) -> Vec<Tunable> {
-    vec![Tunable { name: "particles", extent: n, multiple: PARTICLES_MULTIPLE }]
-}
-
-fn snapshot(start: u64, len: u64) -> Region {
-    Region::new(&[0, start, 0], &[1, len, COLUMNS])
-}
-
 impl Task for Load {
-    type Params = (Read<f64, 3>, Write<f32, 1>, Write<f64, 2>, Write<f64, 2>, Write<f64, 2>, Write<f32, 2>);
+    type Params = (Read<f64, 3>, Write<f32, 1>, Write<f64, 2>, Write<f64, 2>, Write<f32, 2>);
 
     fn name(&self) -> &'static str {
         "load"
     }
 
-    fn param_names(&self) -> &'static [&'static str] {
-        &["snapshot", "mass", "x", "v", "a", "at"]
-    }
-
-    fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
-        tunables(call.shapes[0].dims()[1])
-    }
-
-    fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
-        let n = call.shapes[0].dims()[1];
-        let cut = blocks(n, tunables.get("particles", n));
-        cut.map(|(start, len)| {
-            let rows = (2..6).map(|p| (p, columns(start, len)));
-            let first = [(0, snapshot(start, len)), (1, Region::new(&[start], &[len]))];
-            SubCall::itself(first.into_iter().chain(rows), &call.scalars)
-        })
-        .collect()
+    fn notation(&self) -> Option<Notation> {
+        let notation = particles().param("snapshot", [":", "targets", ":"]).param("mass", ["targets"]);
+        Some(["x", "v", "at"].into_iter().fold(notation, |notation, name| notation.param(name, [":", "targets"])))
     }
 
     fn leaf(
         &self,
-        (snapshot, mut mass, mut x, mut v, mut a, mut at): (
+        (snapshot, mut mass, mut x, mut v, mut at): (
             View<'_, f64, 3>,
             ViewMut<'_, f32, 1>,
-            ViewMut<'_, f64, 2>,
             ViewMut<'_, f64, 2>,
             ViewMut<'_, f64, 2>,
             ViewMut<'_, f32, 2>,
@@ -66,13 +41,8 @@ impl Task for Load {
                 x.row_mut(&[d])[i] = particle[1 + d];
                 at.row_mut(&[d])[i] = particle[1 + d] as f32;
                 v.row_mut(&[d])[i] = particle[4 + d];
-                a.row_mut(&[d])[i] = 0.0;
             }
         }
-    }
-
-    fn work(&self, call: &CallShape) -> Work {
-        Work { flops: 0.0, bytes: 144.0 * call.shapes[0].dims()[1] as f64 }
     }
 }
 
@@ -83,23 +53,9 @@ impl Task for Save {
         "save"
     }
 
-    fn param_names(&self) -> &'static [&'static str] {
-        &["mass", "x", "v", "snapshot"]
-    }
-
-    fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
-        tunables(call.shapes[0].dims()[0])
-    }
-
-    fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
-        let n = call.shapes[0].dims()[0];
-        let cut = blocks(n, tunables.get("particles", n));
-        cut.map(|(start, len)| {
-            let mass = (0, Region::new(&[start], &[len]));
-            let rest = [(1, columns(start, len)), (2, columns(start, len)), (3, snapshot(start, len))];
-            SubCall::itself([mass].into_iter().chain(rest), &call.scalars)
-        })
-        .collect()
+    fn notation(&self) -> Option<Notation> {
+        let notation = particles().param("mass", ["targets"]).param("x", [":", "targets"]).param("v", [":", "targets"]);
+        Some(notation.param("snapshot", [":", "targets", ":"]))
     }
 
     fn leaf(
@@ -116,9 +72,5 @@ impl Task for Save {
                 to[4 + d] = canonical(v.row(&[d])[i]);
             }
         }
-    }
-
-    fn work(&self, call: &CallShape) -> Work {
-        Work { flops: 0.0, bytes: 108.0 * call.shapes[0].dims()[0] as f64 }
     }
 }

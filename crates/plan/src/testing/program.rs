@@ -40,11 +40,14 @@ pub fn random_bytes(program: &Program, seed: u64) -> Vec<Vec<u8>> {
     let content = |array: &multigrain_program::ArrayDecl| {
         let elements = 0..array.shape.elements();
         match array.element {
-            ElementType::U8 => elements.map(|_| small() as i8 as u8).collect(),
             ElementType::F32 => elements.flat_map(|_| (small() / 4.0).to_le_bytes()).collect(),
             ElementType::F64 => elements.flat_map(|_| (f64::from(small()) / 4.0).to_le_bytes()).collect(),
             ElementType::C64 => {
                 elements.flat_map(|_| [small().to_le_bytes(), small().to_le_bytes()].concat()).collect()
+            }
+            other => {
+                let bytes = |number: f32| (number as i64).to_le_bytes();
+                elements.flat_map(|_| bytes(small()).into_iter().take(other.size_bytes() as usize)).collect()
             }
         }
     };

@@ -1,7 +1,7 @@
 //! Operators that combine contributions, element by element.
 
 use super::merge::Merge;
-use crate::{Complex32, DynTask, Element, Program, RawView, ReduceMut};
+use crate::{Complex32, Complex64, DynTask, Element, Program, RawView, ReduceMut};
 use std::sync::Arc;
 
 /// An associative operator on elements of type `T`, with an identity.
@@ -32,13 +32,16 @@ use std::sync::Arc;
 pub trait Operator<T: Element>: Send + Sync + 'static {
     /// Name, for plans and messages.
     const NAME: &'static str;
+    /// Whether contributions may be combined in any order: associative and commutative to the last bit. Then a parameter
+    /// can be reduced along several axes at once.
+    const EXACT: bool = false;
     /// What leaves the other operand as it is.
     fn identity() -> T;
     /// Combines two elements, or what they stand for.
     fn combine(left: T, right: T) -> T;
 }
 
-/// Sums; of bytes modulo 256. A NaN that comes out is the canonical one.
+/// Sums; of integers modulo 2 to the power of their bits. A NaN that comes out is the canonical one.
 #[derive(Clone, Copy, Debug)]
 pub struct Sum;
 
@@ -65,6 +68,7 @@ macro_rules! float {
         }
         impl Operator<$t> for Min {
             const NAME: &'static str = "min";
+            const EXACT: bool = true;
             fn identity() -> $t {
                 $t::INFINITY
             }
@@ -80,6 +84,7 @@ macro_rules! float {
         }
         impl Operator<$t> for Max {
             const NAME: &'static str = "max";
+            const EXACT: bool = true;
             fn identity() -> $t {
                 $t::NEG_INFINITY
             }
@@ -98,52 +103,65 @@ macro_rules! float {
 float!(f32);
 float!(f64);
 
-impl Operator<u8> for Sum {
-    const NAME: &'static str = "sum";
-    fn identity() -> u8 {
-        0
-    }
-    fn combine(left: u8, right: u8) -> u8 {
-        left.wrapping_add(right)
-    }
+macro_rules! integer {
+    ($($t:ident)*) => {$(
+        impl Operator<$t> for Sum {
+            const NAME: &'static str = "sum";
+            const EXACT: bool = true;
+            fn identity() -> $t {
+                0
+            }
+            fn combine(left: $t, right: $t) -> $t {
+                left.wrapping_add(right)
+            }
+        }
+        impl Operator<$t> for Min {
+            const NAME: &'static str = "min";
+            const EXACT: bool = true;
+            fn identity() -> $t {
+                $t::MAX
+            }
+            fn combine(left: $t, right: $t) -> $t {
+                left.min(right)
+            }
+        }
+        impl Operator<$t> for Max {
+            const NAME: &'static str = "max";
+            const EXACT: bool = true;
+            fn identity() -> $t {
+                $t::MIN
+            }
+            fn combine(left: $t, right: $t) -> $t {
+                left.max(right)
+            }
+        }
+    )*};
 }
+integer!(u8 i8 u16 i16 u32 i32 u64 i64);
 
-impl Operator<u8> for Min {
-    const NAME: &'static str = "min";
-    fn identity() -> u8 {
-        u8::MAX
-    }
-    fn combine(left: u8, right: u8) -> u8 {
-        left.min(right)
-    }
+macro_rules! complex {
+    ($t:ident) => {
+        impl Operator<$t> for Sum {
+            const NAME: &'static str = "sum";
+            fn identity() -> $t {
+                $t { re: -0.0, im: -0.0 }
+            }
+            fn combine(left: $t, right: $t) -> $t {
+                $t { re: Sum::combine(left.re, right.re), im: Sum::combine(left.im, right.im) }
+            }
+        }
+    };
 }
-
-impl Operator<u8> for Max {
-    const NAME: &'static str = "max";
-    fn identity() -> u8 {
-        0
-    }
-    fn combine(left: u8, right: u8) -> u8 {
-        left.max(right)
-    }
-}
-
-impl Operator<Complex32> for Sum {
-    const NAME: &'static str = "sum";
-    fn identity() -> Complex32 {
-        Complex32 { re: -0.0, im: -0.0 }
-    }
-    fn combine(left: Complex32, right: Complex32) -> Complex32 {
-        let part = <Sum as Operator<f32>>::combine;
-        Complex32 { re: part(left.re, right.re), im: part(left.im, right.im) }
-    }
-}
+complex!(Complex32);
+complex!(Complex64);
 
 /// An operator without its types, for blocks that lie in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Reduction {
     /// Name of the operator.
     pub name: &'static str,
+    /// Whether contributions may be combined in any order.
+    pub exact: bool,
     fill: unsafe fn(&RawView),
     combine: unsafe fn(&RawView, &RawView),
     merge: fn() -> Arc<dyn DynTask>,
@@ -153,9 +171,24 @@ impl Reduction {
     pub(crate) const fn of<T: Element, const R: usize, O: Operator<T>>() -> Reduction {
         Reduction {
             name: O::NAME,
+            exact: O::EXACT,
             fill: fill::<T, R, O>,
             combine: combine::<T, R, O>,
             merge: || Program::erase(Merge::<T, R, O>::default()),
+        }
+    }
+
+    /// The same for a number of dimensions that is known at run time.
+    ///
+    /// # Panics
+    /// With no dimension, or more than an array may have.
+    pub(crate) fn of_rank<T: Element, O: Operator<T>>(rank: usize) -> Reduction {
+        match rank {
+            1 => Reduction::of::<T, 1, O>(),
+            2 => Reduction::of::<T, 2, O>(),
+            3 => Reduction::of::<T, 3, O>(),
+            4 => Reduction::of::<T, 4, O>(),
+            _ => panic!("{rank} dimensions, of at most {}", crate::RANK_MAX),
         }
     }
 

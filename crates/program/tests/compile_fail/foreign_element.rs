@@ -1,12 +1,13 @@
-//! A foreign type is made an element.
+//! A foreign type is made an element without a word that its bits may be anything.
 
-use multigrain_program::{Element, ElementType};
+use multigrain_program::Element;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Mine(bool);
 
 impl Element for Mine {
-    const TYPE: ElementType = ElementType::U8;
+    const NAME: &'static str = "mine";
+    const DESCR: &'static str = "|u1";
 }
 
 fn main() {}

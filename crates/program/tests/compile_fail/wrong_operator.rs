@@ -3,7 +3,7 @@
 use multigrain_program::*;
 
 fn params<P: ParamList>() -> Vec<Param> {
-    P::params()
+    P::default().params()
 }
 
 fn main() {

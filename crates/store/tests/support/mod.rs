@@ -9,7 +9,7 @@ use multigrain_store::{
     TransferList,
 };
 
-pub const ELEMENTS: [ElementType; 4] = [ElementType::U8, ElementType::F32, ElementType::F64, ElementType::C64];
+pub const ELEMENTS: [ElementType; 12] = ElementType::KNOWN;
 
 /// A directory that is removed with its contents.
 pub struct Scratch(PathBuf);

@@ -1,0 +1,221 @@
+//! From what is wanted to a program: which arrays there are, and which passes make them.
+
+use super::pass::{Output, Pass, Reduced};
+use crate::error::Error;
+use crate::job::{Job, Sink, Source};
+use multigrain_program::{AnyArray, ElementType, Program, ProgramError, Role, Scalars, Shape};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Adds a task and its calls, each from one array to another.
+pub(super) type Step = dyn Fn(&mut Program, &[(AnyArray, AnyArray)]) -> Result<(), ProgramError> + Send + Sync;
+
+/// An array that lies somewhere while the program runs.
+pub(super) struct Base {
+    pub(super) element: ElementType,
+    pub(super) shape: Shape,
+    pub(super) made: Made,
+}
+
+/// Where an array comes from.
+pub(super) enum Made {
+    Given(Source),
+    /// One result of a pass over arrays of this shape.
+    Pass {
+        output: Arc<dyn Output>,
+        from: Vec<Arc<Base>>,
+        over: Shape,
+    },
+    /// Steps of a task, each from what the one before has made.
+    Iterated {
+        from: Arc<Base>,
+        steps: u64,
+        step: Arc<Step>,
+    },
+}
+
+/// Passes that have become one.
+struct Group<'a> {
+    over: Shape,
+    from: Vec<&'a Arc<Base>>,
+    /// Each with the arrays among `from` that it is made of, and its own.
+    outputs: Vec<(Arc<dyn Output>, Vec<usize>, &'a Arc<Base>)>,
+    reduced: Reduced,
+}
+
+/// The program that makes some arrays, and where each goes.
+pub(super) struct Builder<'a> {
+    program: Program,
+    wanted: HashMap<*const Base, Option<Sink>>,
+    arrays: HashMap<*const Base, AnyArray>,
+    /// All arrays that are needed, each behind those that it is made of, with the number of passes before it.
+    order: Vec<(&'a Arc<Base>, usize)>,
+    /// For each array of the program.
+    sources: Vec<Option<Source>>,
+    sinks: Vec<Option<Sink>>,
+}
+
+/// The job that makes these arrays, and their numbers.
+///
+/// # Errors
+/// An array that is wanted twice, or has more bytes than can be addressed.
+pub(super) fn job(wanted: &[(Arc<Base>, Option<Sink>)]) -> Result<(Job, Vec<AnyArray>), Error> {
+    let mut builder = Builder {
+        program: Program::new(),
+        wanted: HashMap::new(),
+        arrays: HashMap::new(),
+        order: Vec::new(),
+        sources: Vec::new(),
+        sinks: Vec::new(),
+    };
+    for (base, sink) in wanted {
+        if builder.wanted.insert(Arc::as_ptr(base), sink.clone()).is_some() {
+            let name = sink.as_ref().map_or_else(String::new, |sink| sink.path().display().to_string());
+            return Err(Error::Request(format!("one result is saved twice; copy the file instead of saving {name}")));
+        }
+    }
+    for (base, _) in wanted {
+        builder.visit(base);
+    }
+    builder.declare()?;
+    builder.calls()?;
+    let Builder { program, arrays, sources, sinks, .. } = builder;
+    let numbers = wanted.iter().map(|(base, _)| arrays[&Arc::as_ptr(base)]).collect();
+    let mut job = Job::new("compute", program);
+    (job.sources, job.sinks) = (sources, sinks);
+    Ok((job, numbers))
+}
+
+impl<'a> Builder<'a> {
+    /// Puts an array behind those that it is made of; gives how many passes come before it.
+    fn visit(&mut self, base: &'a Arc<Base>) -> usize {
+        if let Some((_, level)) = self.order.iter().find(|(known, _)| Arc::ptr_eq(known, base)) {
+            return *level;
+        }
+        let level = match &base.made {
+            Made::Given(_) => 0,
+            Made::Pass { from, .. } => 1 + from.iter().map(|base| self.visit(base)).max().unwrap_or(0),
+            Made::Iterated { from, .. } => 1 + self.visit(from),
+        };
+        self.order.push((base, level));
+        level
+    }
+
+    fn array(
+        &mut self,
+        name: &str,
+        base: &Base,
+        role: Role,
+        source: Option<Source>,
+        sink: Option<Sink>,
+    ) -> Result<AnyArray, Error> {
+        let array = self.program.any_array(name, base.element, base.shape, role)?;
+        self.sources.push(source);
+        self.sinks.push(sink);
+        Ok(array)
+    }
+
+    fn declare(&mut self) -> Result<(), Error> {
+        for (base, _) in self.order.clone() {
+            let number = self.arrays.len();
+            let array = match (&base.made, self.wanted.get(&Arc::as_ptr(base)).cloned()) {
+                (Made::Given(source), _) => {
+                    let name = match source {
+                        Source::Npy(path) | Source::Raw(path) => path.display().to_string(),
+                        Source::Generated { .. } | Source::Bytes(_) => format!("given {number}"),
+                    };
+                    self.array(&name, base, Role::Input, Some(source.clone()), None)?
+                }
+                (_, Some(sink)) => {
+                    let name = sink.as_ref().map_or_else(|| "result".to_owned(), |s| s.path().display().to_string());
+                    self.array(&name, base, Role::Output, None, sink)?
+                }
+                (_, None) => self.array(&format!("between {number}"), base, Role::Temporary, None, None)?,
+            };
+            self.arrays.insert(Arc::as_ptr(base), array);
+        }
+        Ok(())
+    }
+
+    fn calls(&mut self) -> Result<(), Error> {
+        let last = self.order.iter().map(|(_, level)| *level).max().unwrap_or(0);
+        for level in 1..=last {
+            let here: Vec<&'a Arc<Base>> =
+                self.order.iter().filter(|(_, at)| *at == level).map(|&(base, _)| base).collect();
+            let mut groups: Vec<Group<'a>> = Vec::new();
+            for base in here {
+                match &base.made {
+                    Made::Given(_) => {}
+                    Made::Pass { output, from, over } => Group::enter(&mut groups, base, output, from, *over),
+                    Made::Iterated { from, steps, step } => self.iterate(base, from, *steps, &**step)?,
+                }
+            }
+            for group in groups {
+                self.pass(group)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn pass(&mut self, group: Group<'a>) -> Result<(), Error> {
+        let targets = group.outputs.iter().map(|(_, _, base)| *base);
+        let blocks: Vec<_> =
+            group.from.iter().copied().chain(targets).map(|base| self.arrays[&Arc::as_ptr(base)].all()).collect();
+        let task = self.program.task(Pass {
+            inputs: group.from.iter().map(|base| base.element).collect(),
+            rank: group.over.rank(),
+            outputs: group.outputs.iter().map(|(output, of, _)| (output.clone(), of.clone())).collect(),
+            reduced: group.reduced,
+        });
+        Ok(self.program.any_call(task, &blocks, Scalars::new())?)
+    }
+
+    /// From array to array in turns, so that the last step makes the result.
+    fn iterate(&mut self, base: &'a Arc<Base>, from: &'a Arc<Base>, steps: u64, step: &Step) -> Result<(), Error> {
+        let (first, result) = (self.arrays[&Arc::as_ptr(from)], self.arrays[&Arc::as_ptr(base)]);
+        let turns = match steps {
+            0 | 1 => [result; 2],
+            _ => [result, self.array("in turns", base, Role::Temporary, None, None)?],
+        };
+        let to = |step: u64| turns[((steps - step) % 2) as usize];
+        let pairs: Vec<(AnyArray, AnyArray)> =
+            (1..=steps).map(|step| (if step == 1 { first } else { to(step - 1) }, to(step))).collect();
+        Ok(step(&mut self.program, &pairs)?)
+    }
+}
+
+impl<'a> Group<'a> {
+    /// Adds a pass to the first group that shares an array with it and can take it, or begins one.
+    fn enter(
+        groups: &mut Vec<Group<'a>>,
+        base: &'a Arc<Base>,
+        output: &Arc<dyn Output>,
+        from: &'a [Arc<Base>],
+        over: Shape,
+    ) {
+        let is_new = |group: &Group<'a>, input: &Arc<Base>| !group.from.iter().any(|known| Arc::ptr_eq(known, input));
+        let takes = |group: &Group<'a>| {
+            let new = from.iter().filter(|input| is_new(group, input)).count();
+            group.over == over
+                && new < from.len()
+                && group.from.len() + new <= Pass::INPUTS_MAX
+                && group.outputs.len() < Pass::OUTPUTS_MAX
+                && group.reduced.and(output.reduced()).is_some()
+        };
+        let found = groups.iter().position(takes);
+        let at = found.unwrap_or_else(|| {
+            groups.push(Group { over, from: Vec::new(), outputs: Vec::new(), reduced: Reduced::No });
+            groups.len() - 1
+        });
+        let group = &mut groups[at];
+        for input in from {
+            if is_new(group, input) {
+                group.from.push(input);
+            }
+        }
+        let number = |input: &Arc<Base>| group.from.iter().position(|known| Arc::ptr_eq(known, input)).unwrap_or(0);
+        let of = from.iter().map(number).collect();
+        group.reduced = group.reduced.and(output.reduced()).unwrap_or(group.reduced);
+        group.outputs.push((output.clone(), of, base));
+    }
+}

@@ -1,0 +1,103 @@
+//! What is computed element by element from rows of arrays.
+
+use super::build::Base;
+use multigrain_program::{AnyView, Element};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Elements that are computed at once: few enough to stay in the first cache with what they are computed from.
+const CHUNK: usize = 512;
+
+/// One row of each array of an expression.
+#[derive(Clone, Copy)]
+pub(super) struct Rows<'a> {
+    /// The blocks of all arrays of a pass.
+    pub(super) views: &'a [AnyView<'a>],
+    /// Of these, those of the expression.
+    pub(super) of: &'a [usize],
+    /// Which row.
+    pub(super) index: &'a [usize],
+}
+
+/// Computes a range of a row.
+type Evaluate<T> = Arc<dyn Fn(Rows<'_>, Range<usize>, &mut [T]) + Send + Sync>;
+
+/// An array that need not be stored: each element depends on the same element of some arrays of its shape.
+#[derive(Clone)]
+pub(super) struct Expression<T> {
+    pub(super) bases: Vec<Arc<Base>>,
+    evaluate: Evaluate<T>,
+    /// Whether it is its array as it is.
+    pub(super) plain: bool,
+}
+
+impl<T: Element> Expression<T> {
+    /// An array as it is.
+    pub(super) fn array(base: Arc<Base>) -> Expression<T> {
+        let evaluate = |rows: Rows<'_>, range: Range<usize>, out: &mut [T]| {
+            out.copy_from_slice(&rows.views[rows.of[0]].row::<T>(rows.index)[range]);
+        };
+        Expression { bases: vec![base], evaluate: Arc::new(evaluate), plain: true }
+    }
+
+    pub(super) fn map<U: Element>(&self, f: impl Fn(T) -> U + Send + Sync + 'static) -> Expression<U> {
+        let inner = self.evaluate.clone();
+        let evaluate = move |rows: Rows<'_>, range: Range<usize>, out: &mut [U]| {
+            let mut values = [T::default(); CHUNK];
+            for (number, out) in out.chunks_mut(CHUNK).enumerate() {
+                let start = range.start + number * CHUNK;
+                let values = &mut values[..out.len()];
+                inner(rows, start..start + values.len(), values);
+                out.iter_mut().zip(values).for_each(|(out, &mut value)| *out = f(value));
+            }
+        };
+        Expression { bases: self.bases.clone(), evaluate: Arc::new(evaluate), plain: false }
+    }
+
+    pub(super) fn zip<U: Element, V: Element>(
+        &self,
+        other: &Expression<U>,
+        f: impl Fn(T, U) -> V + Send + Sync + 'static,
+    ) -> Expression<V> {
+        let mut bases = self.bases.clone();
+        let number = |base: &Arc<Base>| {
+            bases.iter().position(|known| Arc::ptr_eq(known, base)).unwrap_or_else(|| {
+                bases.push(base.clone());
+                bases.len() - 1
+            })
+        };
+        // Where the arrays of the other stand among all.
+        let others: Vec<usize> = other.bases.iter().map(number).collect();
+        let (left, right) = (self.evaluate.clone(), other.evaluate.clone());
+        let evaluate = move |rows: Rows<'_>, range: Range<usize>, out: &mut [V]| {
+            let of: smallvec::SmallVec<[usize; 8]> = others.iter().map(|&number| rows.of[number]).collect();
+            let (mut first, mut second) = ([T::default(); CHUNK], [U::default(); CHUNK]);
+            for (number, out) in out.chunks_mut(CHUNK).enumerate() {
+                let start = range.start + number * CHUNK;
+                let part = start..start + out.len();
+                left(rows, part.clone(), &mut first[..out.len()]);
+                right(Rows { of: &of, ..rows }, part, &mut second[..out.len()]);
+                out.iter_mut().zip(first.iter().zip(&second)).for_each(|(out, (&a, &b))| *out = f(a, b));
+            }
+        };
+        Expression { bases, evaluate: Arc::new(evaluate), plain: false }
+    }
+
+    /// Computes a whole row.
+    pub(super) fn row(&self, rows: Rows<'_>, out: &mut [T]) {
+        (self.evaluate)(rows, 0..out.len(), out);
+    }
+
+    /// Computes a row of `len` elements, some at once: where they begin, and what they are.
+    pub(super) fn chunks(&self, rows: Rows<'_>, len: usize, mut take: impl FnMut(usize, &[T])) {
+        if self.plain {
+            return take(0, &rows.views[rows.of[0]].row::<T>(rows.index)[..len]);
+        }
+        let mut values = [T::default(); CHUNK];
+        for start in (0..len).step_by(CHUNK) {
+            let count = CHUNK.min(len - start);
+            (self.evaluate)(rows, start..start + count, &mut values[..count]);
+            take(start, &values[..count]);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Arrays that are described and computed: the values of plain loops, in any memory, from one pass where one is enough.
+
+use multigrain::prelude::*;
+
+const KIB: u64 = 1024;
+
+fn runtime(memory_bytes: u64) -> Runtime {
+    Runtime::new(Options { memory_bytes: Some(memory_bytes), ..Options::default() }).unwrap()
+}
+
+fn file<T: Element>(directory: &std::path::Path, name: &str, shape: &[u64], values: &[T]) -> std::path::PathBuf {
+    let path = directory.join(name);
+    let mut content = multigrain::rooms::store::npy::write(T::TYPE, shape).unwrap();
+    content.extend_from_slice(T::as_bytes(values));
+    std::fs::write(&path, content).unwrap();
+    path
+}
+
+fn values(shape: [u64; 3]) -> Vec<f32> {
+    let count = shape.iter().product();
+    (0..count).map(|i| generate::f32_at(7, i)).collect()
+}
+
+/// Sums of spans in order, spans by the tree: as the library states them.
+fn bits(values: &[f64]) -> Vec<u64> {
+    values.iter().map(|value| value.to_bits()).collect()
+}
+
+#[test]
+fn reductions_have_the_values_of_loops_and_the_same_bits_in_any_memory() {
+    let directory = tempfile::tempdir().unwrap();
+    let shape = [37u64, 61, 301];
+    let data = values(shape);
+    let path = file(directory.path(), "a.npy", &shape, &data);
+    let at = |i: usize, j: usize, k: usize| f64::from(data[(i * 61 + j) * 301 + k]);
+    let mut all: Vec<[Vec<u64>; 4]> = Vec::new();
+    for memory in [700 * KIB, 1500 * KIB, 64 << 20] {
+        let runtime = runtime(memory);
+        let a = runtime.npy::<f32, 3>(&path).unwrap();
+        let sums = [0, 1, 2].map(|axis| runtime.values(&a.sum_axis::<f64>(axis)).unwrap());
+        let total = runtime.values(&a.sum::<f64>()).unwrap();
+        for (p, &sum) in sums[0].iter().enumerate() {
+            let exact: f64 = (0..37).map(|i| at(i, p / 301, p % 301)).sum();
+            assert!((sum - exact).abs() < 1e-10, "{p}: {sum}, {exact}");
+        }
+        for (p, &sum) in sums[1].iter().enumerate() {
+            let exact: f64 = (0..61).map(|j| at(p / 301, j, p % 301)).sum();
+            assert!((sum - exact).abs() < 1e-10, "{p}: {sum}, {exact}");
+        }
+        for (p, &sum) in sums[2].iter().enumerate() {
+            let exact: f64 = (0..301).map(|k| at(p / 61, p % 61, k)).sum();
+            assert!((sum - exact).abs() < 1e-10, "{p}: {sum}, {exact}");
+        }
+        assert!((total[0] - data.iter().map(|&x| f64::from(x)).sum::<f64>()).abs() < 1e-8);
+        let [first, second, third] = sums;
+        all.push([bits(&first), bits(&second), bits(&third), bits(&total)]);
+        let largest = runtime.values(&a.max_axis(1)).unwrap();
+        let expected = |p: usize| (0..61).map(|j| at(p / 301, j, p % 301)).fold(f64::MIN, f64::max);
+        assert!(largest.iter().enumerate().all(|(p, &x)| f64::from(x) == expected(p)));
+        let least = data.iter().copied().fold(f32::MAX, f32::min);
+        assert_eq!(runtime.values(&a.min()).unwrap(), [least]);
+        assert_eq!(runtime.values(&a.mean()).unwrap(), [total[0] / data.len() as f64]);
+        assert_eq!(runtime.values(&a.mean_axis(0)).unwrap().len(), 61 * 301);
+    }
+    assert!(all.iter().all(|bits| bits == &all[0]), "the bits of sums depend on memory");
+}
+
+#[test]
+fn what_is_computed_element_by_element_is_never_stored() {
+    let directory = tempfile::tempdir().unwrap();
+    let n = 1_000_003u64;
+    let x: Vec<f32> = (0..n).map(|i| generate::f32_at(1, i)).collect();
+    let y: Vec<i16> = (0..n).map(|i| (i % 4001) as i16 - 2000).collect();
+    let (xs, ys) = (file(directory.path(), "x.npy", &[n], &x), file(directory.path(), "y.npy", &[n], &y));
+    let runtime = runtime(1 << 20);
+    let (a, b) = (runtime.npy::<f32, 1>(&xs).unwrap(), runtime.npy::<i16, 1>(&ys).unwrap());
+    let z = a.map(|x| f64::from(x) * 3.0).zip(&b.map(i64::from), |x, y| x + y as f64).unwrap();
+    let out = directory.path().join("z.npy");
+    let doubled = directory.path().join("doubled.npy");
+    let outcome = runtime.compute((z.save(&out), z.map(|z| 2.0 * z).save(&doubled))).unwrap();
+    let traffic = outcome.edges[0].traffic;
+    assert_eq!((traffic.bytes_down, traffic.bytes_up), (6 * n, 16 * n));
+    let read = |path| std::fs::read(path).unwrap()[4096..].to_vec();
+    let expected: Vec<f64> = x.iter().zip(&y).map(|(&x, &y)| f64::from(x) * 3.0 + f64::from(y)).collect();
+    assert!(read(&out) == f64::as_bytes(&expected));
+    let twice: Vec<f64> = expected.iter().map(|z| 2.0 * z).collect();
+    assert!(read(&doubled) == f64::as_bytes(&twice));
+}
+
+#[test]
+fn results_that_share_an_array_come_from_one_pass_over_it() {
+    let directory = tempfile::tempdir().unwrap();
+    // A row is larger than the memory.
+    let (m, n) = (5u64, 600_000u64);
+    let data: Vec<f32> = (0..m * n).map(|i| generate::f32_at(3, i)).collect();
+    let path = file(directory.path(), "m.npy", &[m, n], &data);
+    let runtime = runtime(1 << 20);
+    let a = runtime.npy::<f32, 2>(&path).unwrap();
+    let name = |name: &str| directory.path().join(name);
+    let (sums, bins) = (a.sum_axis::<f64>(1), a.histogram(10, -1.0..1.0));
+    let scaled = sums.map(|sum| sum / 1000.0);
+    let outcome = runtime
+        .compute((
+            sums.save(name("s.npy")),
+            bins.save(name("b.npy")),
+            a.max_axis(1).save(name("x.npy")),
+            scaled.save(name("t.npy")),
+        ))
+        .unwrap();
+    let read = outcome.edges[0].traffic.bytes_down;
+    assert!(read < 4 * m * n + 4 * m * n / 20, "{read} bytes read for a matrix of {}", 4 * m * n);
+    let found = |file: &str| std::fs::read(name(file)).unwrap()[4096..].to_vec();
+    for (row, (sum, scaled)) in
+        data.chunks(n as usize).zip(f64::from_bytes(&found("s.npy")).into_iter().zip(f64::from_bytes(&found("t.npy"))))
+    {
+        let exact: f64 = row.iter().map(|&x| f64::from(x)).sum();
+        assert!((sum - exact).abs() < 1e-8 && scaled == sum / 1000.0);
+    }
+    let mut counts = [0u64; 10];
+    data.iter().for_each(|&x| counts[((f64::from(x) + 1.0) * 5.0) as usize] += 1);
+    assert_eq!(u64::from_bytes(&found("b.npy")), counts);
+}
+
+/// next = the mean of what is near, where the array has it.
+#[task(axes(i, j), flops = 6.0)]
+fn smooth(#[at(i - 1 + 2, j +- 1)] u: Read<f64, 2>, #[at(i, j)] next: Write<f64, 2>) {
+    for i in 0..next.len(0) {
+        for j in 0..next.len(1) {
+            let near = [(-1, 0), (0, 0), (1, 1), (2, -1)].into_iter().filter_map(|(di, dj)| u.get([i, j], [di, dj]));
+            next[[i, j]] = near.clone().sum::<f64>() / near.count() as f64;
+        }
+    }
+}
+
+#[test]
+fn steps_of_a_declared_task_are_the_loop() {
+    let (m, n) = (83usize, 4001usize);
+    let mut u: Vec<f64> = (0..m * n).map(|i| generate::f64_at(9, i as u64)).collect();
+    let runtime = runtime(900 * KIB);
+    let lazy = runtime.array([m as u64, n as u64], &u).unwrap();
+    for steps in [0u64, 1, 2, 5] {
+        let found = runtime.values(&lazy.iterate(steps, smooth)).unwrap();
+        let mut expected = u.clone();
+        for _ in 0..steps {
+            let before = expected.clone();
+            for (p, next) in expected.iter_mut().enumerate() {
+                let (i, j) = ((p / n) as isize, (p % n) as isize);
+                let near = [(-1, 0), (0, 0), (1, 1), (2, -1)].into_iter().filter_map(|(di, dj)| {
+                    let (i, j) = (usize::try_from(i + di).ok()?, usize::try_from(j + dj).ok()?);
+                    (i < m && j < n).then(|| before[i * n + j])
+                });
+                *next = near.clone().sum::<f64>() / near.count() as f64;
+            }
+        }
+        assert!(found == expected, "{steps} steps");
+    }
+    u.clear();
+}
+
+#[test]
+fn requests_that_make_no_sense_are_told_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let runtime = runtime(1 << 20);
+    let path = file(directory.path(), "a.npy", &[4, 5], &[1u16; 20]);
+    let wrong = |result: Result<Lazy<f32, 2>, Error>| result.err().map(|e| e.to_string()).unwrap_or_default();
+    assert!(wrong(runtime.npy(&path)).contains("holds uint16, float32 is needed"));
+    let a = runtime.npy::<u16, 2>(&path).unwrap();
+    assert!(runtime.npy::<u16, 1>(&path).err().unwrap().to_string().contains("has 2 dimensions, 1 are needed"));
+    let b = runtime.array([5, 4], &[0u16; 20]).unwrap();
+    assert!(a.zip(&b, |a, b| a + b).err().unwrap().to_string().contains("4 x 5"));
+    let out = directory.path().join("out.npy");
+    let sums = a.sum_axis::<u64>(0);
+    let twice = runtime.compute((sums.save(&out), sums.save(directory.path().join("b.npy"))));
+    assert!(twice.err().unwrap().to_string().contains("saved twice"));
+    assert!(runtime.compute(a.save(&path)).err().unwrap().to_string().contains("replace the input"));
+    assert_eq!(runtime.values(&sums).unwrap(), [4; 5]);
+    assert!(Runtime::with_memory("4 apples").is_err());
+}
+
+/// Half precision, as its bits: a type of somebody else's.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[repr(transparent)]
+struct Half(u16);
+
+// SAFETY: all sixteen bits of a u16 belong to its value, and each pattern is one.
+unsafe impl Element for Half {
+    const NAME: &'static str = "float16";
+    const DESCR: &'static str = "<f2";
+}
+
+#[test]
+fn element_types_of_others_go_through_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let halves: Vec<Half> = (0..100_000u32).map(|i| Half(i as u16)).collect();
+    let path = file(directory.path(), "h.npy", &[100, 1000], &halves);
+    let runtime = runtime(512 * KIB);
+    let signs = runtime.npy::<Half, 2>(&path).unwrap().map(|half| Half(half.0 ^ 0x8000));
+    let out = directory.path().join("out.npy");
+    runtime.compute(signs.save(&out)).unwrap();
+    let expected: Vec<Half> = halves.iter().map(|half| Half(half.0 ^ 0x8000)).collect();
+    let content = std::fs::read(&out).unwrap();
+    assert!(content.windows(5).take(60).any(|w| w == b"'<f2'"));
+    assert!(content[4096..] == *Half::as_bytes(&expected));
+    let error = runtime.npy::<f32, 2>(&path).err().unwrap().to_string();
+    assert!(error.contains("'<f2'"), "{error}");
+}
