@@ -32,6 +32,11 @@ const PROGRAMS: &[Program] = &[
         about: "Encrypts a file or a pipe on all processors, as age does or with AES-GCM",
     },
     Program { name: "decrypt", package: "multigrain-encrypt", about: "Decrypts what encrypt, age or rage encrypted" },
+    Program {
+        name: "queens",
+        package: "multigrain-queens",
+        about: "Counts the ways to put n queens on an n x n board",
+    },
 ];
 
 /// What the file's name begins with.

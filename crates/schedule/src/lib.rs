@@ -1,7 +1,8 @@
 //! What is decided about parallel work, without a thread or a clock: collective operations and scheduling policies.
 //!
 //! [`policy`] holds state machines that turn arrivals and departures of tasks into decisions: which task, on how many
-//! workers, and why. [`jobs`] is the one that hands out independent jobs: how many at once, to whom. The rest are collective operations as data: barrier, broadcast, reduce and allreduce. In comes a
+//! workers, and why. [`jobs`] is the one that hands out independent jobs: how many at once, to whom;
+//! [`division`] makes such jobs of tasks that can be split, evenly by predicted work. The rest are collective operations as data: barrier, broadcast, reduce and allreduce. In comes a
 //! [`Request`]: operation, algorithm, group with its [`Topology`], root, bytes. Out comes, for each participant, a
 //! [`Schedule`]: a list of [`Step`]s (signal, await, put, get, flush, combine, release; reserve, offer, expect, taken) that whoever moves the bytes
 //! executes literally, be it threads in shared memory or a simulator in virtual time. [`check`] proves such lists, for
@@ -33,6 +34,7 @@ mod build;
 pub mod check;
 pub mod choice;
 pub mod contributions;
+pub mod division;
 mod error;
 mod exchange;
 pub mod jobs;

@@ -1,0 +1,101 @@
+//! Boards in registers of AVX2, which has no compression: lanes are moved by a table of permutations.
+
+use super::Register;
+use std::arch::x86_64::*;
+
+/// For each mask of eight lanes, which lane goes to the first place, to the second, and so on, one byte each; the rest
+/// repeats lane 0.
+static PACKED: [u64; 256] = {
+    let mut table = [0_u64; 256];
+    let mut mask = 0;
+    while mask < 256 {
+        let (mut lane, mut place) = (0, 0);
+        while lane < 8 {
+            if mask >> lane & 1 == 1 {
+                table[mask] |= lane << (8 * place);
+                place += 1;
+            }
+            lane += 1;
+        }
+        mask += 1;
+    }
+    table
+};
+
+// SAFETY of all functions below: the caller of the trait's functions promises AVX2, and pointers that are valid for all
+// lanes.
+impl Register for __m256i {
+    type Cell = u32;
+    type Shift = __m128i;
+    const LANES: usize = 8;
+
+    #[inline(always)]
+    unsafe fn shift(by: u32) -> __m128i {
+        // SAFETY: see above.
+        unsafe { _mm_cvtsi32_si128(by as i32) }
+    }
+    #[inline(always)]
+    unsafe fn splat(word: u32) -> Self {
+        // SAFETY: see above.
+        unsafe { _mm256_set1_epi32(word as i32) }
+    }
+    #[inline(always)]
+    unsafe fn load(from: *const u32) -> Self {
+        // SAFETY: see above.
+        unsafe { _mm256_loadu_si256(from.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn first(self, lanes: usize) -> Self {
+        // SAFETY: see above.
+        unsafe {
+            let numbers = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+            _mm256_and_si256(self, _mm256_cmpgt_epi32(_mm256_set1_epi32(lanes as i32), numbers))
+        }
+    }
+    #[inline(always)]
+    unsafe fn or(self, b: Self) -> Self {
+        // SAFETY: see above.
+        unsafe { _mm256_or_si256(self, b) }
+    }
+    #[inline(always)]
+    unsafe fn xor(self, b: Self) -> Self {
+        // SAFETY: see above.
+        unsafe { _mm256_xor_si256(self, b) }
+    }
+    #[inline(always)]
+    unsafe fn without_lowest(self) -> Self {
+        // SAFETY: see above.
+        unsafe { _mm256_and_si256(self, _mm256_add_epi32(self, _mm256_set1_epi32(-1))) }
+    }
+    #[inline(always)]
+    unsafe fn left(self, by: __m128i) -> Self {
+        // SAFETY: see above.
+        unsafe { _mm256_sll_epi32(self, by) }
+    }
+    #[inline(always)]
+    unsafe fn right(self, by: __m128i) -> Self {
+        // SAFETY: see above.
+        unsafe { _mm256_srl_epi32(self, by) }
+    }
+    #[inline(always)]
+    unsafe fn outside(self, a: Self, b: Self, c: Self) -> Self {
+        // SAFETY: see above.
+        unsafe { _mm256_andnot_si256(_mm256_or_si256(a, _mm256_or_si256(b, c)), self) }
+    }
+    #[inline(always)]
+    unsafe fn nonzero(self) -> u32 {
+        // SAFETY: see above.
+        unsafe {
+            let zero = _mm256_cmpeq_epi32(self, _mm256_setzero_si256());
+            !_mm256_movemask_ps(_mm256_castsi256_ps(zero)) as u32 & 0xff
+        }
+    }
+    #[inline(always)]
+    unsafe fn pack(self, mask: u32, to: *mut u32) {
+        // SAFETY: see above; a mask has eight bits.
+        unsafe {
+            let lanes = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(PACKED[mask as usize & 0xff] as i64));
+            _mm256_storeu_si256(to.cast(), _mm256_permutevar8x32_epi32(self, lanes));
+        }
+    }
+}
