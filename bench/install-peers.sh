@@ -134,6 +134,7 @@ build_drivers() {
     build "mkl openblas openblas-numpy" gcc blas blas.c -std=gnu11 -ldl -lm
     build "fftw mkl-fft" gcc fft fft.c -std=gnu11 -ldl -lm
     build disk gcc disk_rate disk_rate.c -std=gnu11 -pthread
+    build m-queens gcc queens queens.c -std=gnu11 -O3 -march=native
     build rsqrt14 gcc gravity gravity.c -std=gnu11 -march=native -pthread -lm
     if printf '#include <oneapi/tbb/version.h>\n' | g++ -std=c++17 -fsyntax-only -x c++ - 2>/dev/null; then
         build tbb g++ tbb_empty tbb_empty.cpp -std=c++17 -ltbb
@@ -243,6 +244,7 @@ report_all() {
     report numpy-memmap-fft "$python" "$sources/numpy_memmap_fft.py"
     report disk "$peers/bin/disk_rate"
     report rsqrt14 "$peers/bin/gravity"
+    report m-queens "$peers/bin/queens"
     report hmmsearch "$python" "$sources/hmmsearch.py"
     report libgomp "$peers/bin/omp_collectives"
     # LLVM's runtime speaks GNU's interface, so the same program runs on it when it is loaded first.

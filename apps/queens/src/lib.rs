@@ -29,5 +29,5 @@ pub use board::{Board, Node, Row};
 pub use counts::Counts;
 pub use error::Error;
 pub use ring::{QUEENS_MAX, Ring, rings};
-pub use run::{Finished, Progress, Request, run};
+pub use run::{Finished, Request, run};
 pub use subtree::Subtree;

@@ -7,7 +7,7 @@ use crate::subtree::{Forest, Subtree};
 use crate::{Counts, Error, symmetric};
 use multigrain::division::{Division, Grain, divide};
 use multigrain::jobs::{JobOptions, JobsError, Team, TeamOptions};
-use multigrain::{Abort, whole};
+use multigrain::{Abort, Progress, whole};
 use multigrain_simd::Isa;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -38,15 +38,6 @@ pub struct Request {
     pub checkpoint: Option<PathBuf>,
     /// Goes on from the checkpoint if there is one; without this one that is there is refused.
     pub resume: bool,
-}
-
-/// How far a count is, in predicted nodes.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Progress {
-    /// Those of parts that have been counted.
-    pub done: f64,
-    /// Those of all parts.
-    pub total: f64,
 }
 
 /// What came out.
@@ -159,7 +150,7 @@ fn look(request: &Request, belongs: &Belongs) -> Result<Vec<Option<u64>>, Error>
     Ok(nothing)
 }
 
-/// Counts, telling `watch` how far it is. The result depends on `n` only.
+/// Counts, telling `watch` how far it is, in predicted nodes. The result depends on `n` only.
 ///
 /// # Errors
 /// A request that is wrong, before any work; [`Error::Interrupted`] after `abort` was raised, when what was counted is in the

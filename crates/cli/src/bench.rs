@@ -20,6 +20,7 @@ mod lines;
 mod papers;
 mod peers;
 mod products;
+mod queens;
 mod rounds;
 mod row;
 mod search;
@@ -93,6 +94,8 @@ pub(crate) enum Name {
     PhyloBootstraps,
     /// Encryption in memory and of files; one core of aws-lc, a copy of the memory, age; only when it is named
     Encrypt,
+    /// All solutions of 16 queens on one core, of 17 on all threads; a look-ahead search with bit vectors, one worker
+    Queens,
     /// Published figures beside simulated ones, and their figures drawn; only when it is named
     Papers,
     /// How two applications and a thousand bootstraps scale on larger machines, in virtual time; only when it is named
@@ -211,6 +214,7 @@ impl Bench<'_> {
             Name::PhyloSearch => trees::search(self),
             Name::PhyloBootstraps => trees::bootstraps(self),
             Name::Encrypt => encrypt::encrypt(self),
+            Name::Queens => queens::queens(self),
         }
     }
 }

@@ -41,6 +41,14 @@ impl Bar {
         }
     }
 
+    /// Moves the bar to where a run begins that goes on from an earlier one: what that did tells nothing about the time left.
+    pub fn begin_at(&self, progress: Progress) {
+        self.set(progress);
+        if let Some(bar) = &self.0 {
+            bar.reset_eta();
+        }
+    }
+
     /// Says what is being done.
     pub fn message(&self, text: String) {
         if let Some(bar) = &self.0 {
