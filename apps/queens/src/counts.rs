@@ -42,7 +42,7 @@ impl Counts {
             }
         }
         let eight = solutions + point + 2 * rotation + 4 * mirrors;
-        if eight % 8 != 0 {
+        if !eight.is_multiple_of(8) {
             return Err(wrong("the number of orbits is not whole"));
         }
         Ok(Counts { solutions, fundamental: eight / 8, point_symmetric: point, rotation_symmetric: rotation })

@@ -42,7 +42,7 @@ impl Search<'_> {
             return Some(1);
         }
         self.nodes += 1;
-        if self.nodes % LOOK_NODES == 0 && self.abort.is_raised() {
+        if self.nodes.is_multiple_of(LOOK_NODES) && self.abort.is_raised() {
             return None;
         }
         let mut found = 0;

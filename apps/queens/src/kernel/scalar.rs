@@ -22,7 +22,7 @@ struct Search<'a> {
 impl Search<'_> {
     fn below(&mut self, node: &Node) -> Option<u64> {
         self.nodes += 1;
-        if self.nodes % LOOK_NODES == 0 && self.abort.is_raised() {
+        if self.nodes.is_multiple_of(LOOK_NODES) && self.abort.is_raised() {
             return None;
         }
         let mut found = 0;
