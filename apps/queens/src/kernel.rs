@@ -4,6 +4,7 @@
 //! (`frontier.rs`): a stack of nodes for each depth, from which whole registers of nodes are taken, so lanes are full
 //! whatever the tree looks like. They differ in the registers (`avx2.rs`, `avx512.rs`) and give equal counts.
 
+#[cfg(target_arch = "x86_64")]
 mod frontier;
 mod scalar;
 #[cfg(target_arch = "x86_64")]
@@ -67,6 +68,11 @@ impl Kernel {
         }
     }
 
+    #[cfg(target_arch = "x86_64")]
+    fn must_count(self, board: &Board) {
+        assert!(self.counts(board.columns()), "this processor or these columns are not for {}", self.name());
+    }
+
     /// The name used in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -122,24 +128,23 @@ impl Counter {
             1 => return Some(u64::from(board.places(node).count_ones())),
             _ => {}
         }
-        let assert = |kernel: Kernel| assert!(kernel.counts(board.columns()), "{} cannot count this", kernel.name());
         match &mut self.0 {
             Inner::Scalar => scalar::count(board, node, abort),
             #[cfg(target_arch = "x86_64")]
             Inner::Avx2(frontier) => {
-                assert(Kernel::Avx2);
+                Kernel::Avx2.must_count(board);
                 // SAFETY: the instruction set is supported.
                 frontier.count(board, node, abort, |from, to, take, rows| unsafe { x86::avx2(from, to, take, rows) })
             }
             #[cfg(target_arch = "x86_64")]
             Inner::Avx512(frontier) => {
-                assert(Kernel::Avx512);
+                Kernel::Avx512.must_count(board);
                 // SAFETY: the instruction set is supported.
                 frontier.count(board, node, abort, |from, to, take, rows| unsafe { x86::avx512(from, to, take, rows) })
             }
             #[cfg(target_arch = "x86_64")]
             Inner::Avx512Narrow(frontier) => {
-                assert(Kernel::Avx512Narrow);
+                Kernel::Avx512Narrow.must_count(board);
                 // SAFETY: the instruction sets are supported.
                 frontier.count(board, node, abort, |from, to, take, rows| unsafe { x86::narrow(from, to, take, rows) })
             }
