@@ -18,5 +18,5 @@ mod tracing;
 
 pub use error::{CallName, EngineError};
 pub use home::{Home, StoreLog};
-pub use memory::Memories;
+pub use memory::{Memories, MemoryBytes};
 pub use run::{Progress, Report, RunOptions, run};

@@ -4,7 +4,7 @@
 
 use crate::error::EngineError;
 use crate::run::levels_of;
-use multigrain_machine::{Driver, Machine};
+use multigrain_machine::{Driver, Machine, MemoryId};
 use multigrain_plan::{Body, Plan, TEMPORARY_ALIGN_BYTES};
 use multigrain_program::{ArrayDecl, RawView};
 use multigrain_store::{AlignedBuffer, LocalRules, LocalStore};
@@ -32,6 +32,19 @@ pub(crate) struct Level {
     /// For each of these memories, the partial results of reductions of the call that runs in it; empty when none
     /// reduces.
     partials: Vec<AlignedBuffer>,
+}
+
+/// Bytes of the parts of [`Memories`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryBytes {
+    /// Memories that are filled from a disk.
+    pub staging: u64,
+    /// Local stores of all workers, as far as blocks and scratch memory use them.
+    pub local: u64,
+    /// Partial results of reductions that plans of calls keep.
+    pub partials: u64,
+    /// Scratch memory of all workers; where leaves stage their blocks it lies in their staging memories.
+    pub scratch: u64,
 }
 
 /// All memory that runs of a plan need besides the homes of its arrays, on one machine.
@@ -79,6 +92,11 @@ fn collect(plan: &Plan, need: &mut Need) {
 /// Bytes of temporary arrays that lie one behind the other.
 fn bytes_of(temporaries: &[ArrayDecl]) -> u64 {
     temporaries.iter().map(|array| array.bytes().next_multiple_of(TEMPORARY_ALIGN_BYTES)).sum()
+}
+
+/// Whether leaves run in memories that their blocks are copied to: then scratch memory is a part of these.
+fn leaf_stages(machine: &Machine, levels: &[MemoryId]) -> bool {
+    levels.last().and_then(|&id| machine.memory(id).edge).is_some_and(|edge| edge.driver == Driver::Local)
 }
 
 impl Need {
@@ -139,9 +157,40 @@ impl Memories {
             };
             reserved.push(Level { instances, workers_each: (workers / count).max(1), partials });
         }
-        let scratch =
-            (0..workers).map(|_| AlignedBuffer::new((need.scratch as usize).max(1))).collect::<Result<Vec<_>, _>>()?;
+        let scratch_bytes = if leaf_stages(machine, &levels) { 1 } else { (need.scratch as usize).max(1) };
+        let scratch = (0..workers).map(|_| AlignedBuffer::new(scratch_bytes)).collect::<Result<Vec<_>, _>>()?;
         Ok(Memories { machine: machine.clone(), need, levels: reserved, scratch })
+    }
+
+    /// Bytes that [`Memories::reserve`] sets aside, as far as runs use them: staging memories and partial results of every
+    /// memory, scratch memory of every worker.
+    ///
+    /// # Errors
+    /// [`EngineError::Home`] when the machine is no chain of levels.
+    pub fn bytes(machine: &Machine, plan: &Plan) -> Result<MemoryBytes, EngineError> {
+        let levels = levels_of(machine)?;
+        let need = Need::of(plan, levels.len());
+        let mut bytes =
+            MemoryBytes { scratch: need.scratch.saturating_mul(machine.workers() as u64), ..MemoryBytes::default() };
+        let mut count = 1;
+        for (depth, &id) in levels.iter().enumerate().skip(1) {
+            let memory = machine.memory(id);
+            count *= memory.count as u64;
+            match memory.edge.map(|edge| edge.driver) {
+                Some(Driver::Disk) => bytes.staging += need.staging[depth].saturating_mul(count),
+                Some(Driver::Local) => {
+                    // A leaf's scratch memory is the upper end of the store.
+                    let each = need.staging[depth].saturating_add(need.scratch).min(memory.capacity_bytes);
+                    bytes.local += each.saturating_mul(count);
+                }
+                _ => {}
+            }
+            bytes.partials = bytes.partials.saturating_add(need.partials[depth].saturating_mul(count));
+        }
+        if leaf_stages(machine, &levels) {
+            bytes.scratch = 0;
+        }
+        Ok(bytes)
     }
 
     /// Whether a run of `plan` on `machine` finds all it needs.

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::job::{Job, Source};
 use crate::runtime::{MachineChoice, Options};
-use multigrain_machine::{Driver, Machine, Memory, approximate_bytes};
+use multigrain_machine::{Driver, Machine, Memory, approximate_bytes, readable_bytes};
 use multigrain_program::Role;
 use std::path::Path;
 
@@ -14,8 +14,46 @@ const IN_MEMORY_SHARE: f64 = 0.8;
 /// not bring it down.
 const THREADS_MAX: usize = 4096;
 
+/// The smallest budget: a page for each argument of a call, and transfer buffers, leave room for blocks worth a transfer.
+const MEMORY_BYTES_MIN: u64 = 256 << 10;
+
+/// Refuses a budget that nothing can be planned for.
+fn check_budget(options: &Options) -> Result<(), Error> {
+    match options.memory_bytes {
+        Some(bytes) if bytes < MEMORY_BYTES_MIN => Err(Error::Request(format!(
+            "a memory of {} is too small: at least {} are needed",
+            readable_bytes(bytes),
+            readable_bytes(MEMORY_BYTES_MIN)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses to run with more memory than this computer has. Planning for more is fine.
+pub(crate) fn check_memory(options: &Options) -> Result<(), Error> {
+    let Some(bytes) = options.memory_bytes else { return Ok(()) };
+    let physical = multigrain_machine::detect::memory_bytes()?;
+    if bytes <= physical {
+        return Ok(());
+    }
+    Err(Error::Request(format!(
+        "a memory of {} cannot be had: this computer, or the control group of this process, has {}; give less, or plan \
+         only",
+        readable_bytes(bytes),
+        readable_bytes(physical)
+    )))
+}
+
+/// What runs may keep of the main memory, where that was said: the budget, or that of a machine that was given. What was
+/// detected changes with what is kept, so it is no limit for that.
+pub(crate) fn budget_bytes(options: &Options, machine: &Machine) -> Option<u64> {
+    let is_given = matches!(options.machine, MachineChoice::Given(_));
+    (is_given || options.memory_bytes.is_some()).then(|| main_memory(machine).capacity_bytes)
+}
+
 /// The machine for a job.
 pub(crate) fn machine(options: &Options, job: &Job) -> Result<Machine, Error> {
+    check_budget(options)?;
     let directory = job.sinks.iter().flatten().next().map_or(Path::new("."), |s| directory_of(s.path()));
     let detected = matches!(options.machine, MachineChoice::Detected);
     let mut machine = match &options.machine {

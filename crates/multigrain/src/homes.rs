@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Bytes that are made and written at once when a file is filled.
-const CHUNK_BYTES: u64 = 4 << 20;
+const CHUNK_BYTES: u64 = 1 << 20;
 /// Bytes of a file that are read into memory at once: a tenth of a second or so.
 const PART_BYTES: u64 = 256 << 20;
 
@@ -309,25 +309,22 @@ fn fill(
         _ => None,
     };
     let size = decl.element.size_bytes();
-    let row_bytes = region.elements() / region.len()[0] * size;
-    let rows_each = (CHUNK_BYTES / row_bytes).clamp(1, region.len()[0]);
-    let mut buffer = AlignedBuffer::new((rows_each * row_bytes) as usize).map_err(Error::File)?;
-    for (row, rows) in multigrain_program::blocks(region.len()[0], rows_each) {
+    let most_bytes = region.elements().saturating_mul(size).min(CHUNK_BYTES);
+    let mut buffer = AlignedBuffer::new(most_bytes as usize).map_err(Error::File)?;
+    for piece in region.pieces(most_bytes / size) {
         go_on(abort)?;
-        let (mut start, mut len) = (region.start().to_vec(), region.len().to_vec());
-        (start[0], len[0]) = (start[0] + row, rows);
+        let (start, len) = (piece.start(), piece.len());
         match &opened {
             Some(from) => {
-                transfer_block(disk, from, Direction::Read, &start, &len, buffer.as_mut_ptr()).map_err(Error::File)?
+                transfer_block(disk, from, Direction::Read, start, len, buffer.as_mut_ptr()).map_err(Error::File)?
             }
             None => {
                 // SAFETY: no transfer is under way.
                 let slice = unsafe { buffer.as_mut_slice() };
-                let slice = &mut slice[..(rows * row_bytes) as usize];
-                make(decl, source, &Region::new(&start, &len), slice)?;
+                make(decl, source, &piece, &mut slice[..(piece.elements() * size) as usize])?;
             }
         }
-        transfer_block(disk, file, Direction::Write, &start, &len, buffer.as_mut_ptr()).map_err(Error::File)?;
+        transfer_block(disk, file, Direction::Write, start, len, buffer.as_mut_ptr()).map_err(Error::File)?;
     }
     Ok(())
 }

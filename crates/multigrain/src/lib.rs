@@ -31,6 +31,7 @@ mod homes;
 mod job;
 mod journal;
 pub mod lazy;
+mod ledger;
 mod outcome;
 mod planning;
 mod resume;

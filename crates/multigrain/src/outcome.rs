@@ -4,6 +4,7 @@ use crate::afterwards::Afterwards;
 use crate::choose::main_memory;
 use crate::error::Error;
 use crate::homes::{Homes, Place, transfer_block};
+use crate::ledger::Lease;
 use multigrain_machine::Machine;
 use multigrain_plan::{EdgeTraffic, Plan};
 use multigrain_program::{Arg, Block, Element, ElementType, Region};
@@ -34,6 +35,8 @@ pub struct Outcome {
     pub(crate) spill: Option<Arc<Spill>>,
     pub(crate) homes: Homes,
     pub(crate) disk: Arc<Disk>,
+    /// What the arrays take of the main memory.
+    pub(crate) _lease: Lease,
 }
 
 impl Outcome {

@@ -1,13 +1,13 @@
 //! What a job's plan is made from, the plan, and what is kept of a job for when it is run again.
 
-use crate::choose;
+use crate::choose::{self, main_memory};
 use crate::error::Error;
 use crate::job::{Job, Sink, Source};
 use crate::resume::{journal_path, tile_of, tile_text};
 use crate::runtime::Runtime;
-use multigrain_engine::Memories;
+use multigrain_engine::{Memories, MemoryBytes};
 use multigrain_machine::{Driver, Machine, readable_bytes};
-use multigrain_plan::{EdgeTraffic, Mapping, Plan, PlanError, PlanOptions, Planner};
+use multigrain_plan::{Body, EdgeTraffic, Mapping, Plan, PlanError, PlanOptions, Planner};
 use multigrain_program::{ArrayDecl, Program, Role};
 use multigrain_store::npy;
 use std::sync::Arc;
@@ -31,23 +31,33 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// Plans the job, and proves that it fits.
+    /// Plans the job, and proves that it fits with all that a run of it keeps.
+    ///
+    /// What a plan takes itself is known only when it is made; where it is more than its share, the job is planned again
+    /// for as much less.
     pub(crate) fn plan(&self, job: &Job) -> Result<Arc<Plan>, Error> {
-        let plan = Planner::new(&self.machine, self.mapping.clone(), self.options.clone())?.plan(&self.program)?;
-        let root = self.machine.memory(self.machine.root());
-        if plan.driver != Driver::Disk {
-            let arrays = plan.arrays.iter().fold(0, |sum: u64, array| sum.saturating_add(array.bytes()));
-            if arrays.saturating_add(plan.scratch_bytes) > root.capacity_bytes {
-                return Err(Error::Request(format!(
-                    "{} does not fit: its arrays take {}, memory {} holds {}; choose a machine with a disk above it",
-                    job.app,
-                    readable_bytes(arrays),
-                    root.name,
-                    readable_bytes(root.capacity_bytes)
-                )));
-            }
+        if self.options.simulated {
+            let plan = Planner::new(&self.machine, self.mapping.clone(), self.options.clone())?.plan(&self.program)?;
+            return Ok(plan);
         }
-        Ok(plan)
+        let main = main_memory(&self.machine);
+        let (name, capacity_bytes) = (main.name.clone(), main.capacity_bytes);
+        let mut machine = self.machine.clone();
+        for _ in 0..PLANNED_AGAIN_MAX {
+            let plan = Planner::new(&machine, self.mapping.clone(), self.options.clone())?.plan(&self.program)?;
+            let keeps = Keeps::of(&self.machine, &plan, job, self.options.disk_buffer_bytes)?;
+            let excess = keeps.bytes().saturating_sub(capacity_bytes);
+            if excess == 0 {
+                return Ok(plan);
+            }
+            let left = main_memory(&machine).capacity_bytes.saturating_sub(excess);
+            if plan.driver != Driver::Disk || left == 0 {
+                return Err(Error::Request(keeps.does_not_fit(job, &name, capacity_bytes, plan.driver)));
+            }
+            machine = machine.with_capacity(&name, left)?;
+        }
+        let what = "its plan takes what its blocks leave, however it is planned";
+        Err(Error::Request(format!("{} does not fit memory {name}: {what}; give {name} more", job.app)))
     }
 
     pub(crate) fn planned(&self, plan: Arc<Plan>, job: &Job) -> Planned {
@@ -62,6 +72,97 @@ impl Asked {
             && self.options == other.options
             && is_same_machine(&self.machine, &other.machine)
     }
+}
+
+/// So often a job is planned again with less room for blocks.
+const PLANNED_AGAIN_MAX: usize = 4;
+
+/// What a plan takes while it is made and run, for each of its calls: its lists of steps and slots, and what the passes
+/// find on the way to them. Measured: 2.2 KiB.
+const PLAN_CALL_BYTES: u64 = 2304;
+
+/// So much of the plan, and of local stores beside a disk, is part of what the process takes for itself, as its code and its
+/// stacks are.
+const OWN_BYTES: u64 = 8 << 20;
+
+/// The part of the main memory that a plan may take beyond that.
+const PLAN_SHARE: u64 = 2;
+
+/// How many calls a plan may have beside so much memory.
+fn calls_max(capacity_bytes: u64) -> u64 {
+    ((OWN_BYTES + capacity_bytes / PLAN_SHARE) / PLAN_CALL_BYTES).min(1 << 20)
+}
+
+/// What a run keeps in the main memory, in bytes.
+pub(crate) struct Keeps {
+    /// The arrays, where they lie in memory, with the partial results of the program's reductions.
+    pub(crate) arrays: u64,
+    memories: MemoryBytes,
+    /// Transfer buffers, where files are read or written.
+    buffers: u64,
+    /// What the plan and local stores take beyond [`OWN_BYTES`].
+    own: u64,
+}
+
+impl Keeps {
+    /// What runs of a plan keep on a machine; disks have so many bytes of transfer buffers.
+    pub(crate) fn of(machine: &Machine, plan: &Plan, job: &Job, buffers: u64) -> Result<Keeps, Error> {
+        let on_disk = plan.driver == Driver::Disk;
+        let files = on_disk || job.reads_files() || job.sinks.iter().any(Option::is_some);
+        let memories = Memories::bytes(machine, plan)?;
+        let calls = calls_in_all(plan, &mut Vec::new());
+        let own = calls.saturating_mul(PLAN_CALL_BYTES).saturating_add(memories.local);
+        Ok(Keeps {
+            arrays: if on_disk { 0 } else { plan.arrays.iter().fold(0, |sum: u64, a| sum.saturating_add(a.bytes())) },
+            memories,
+            buffers: if files { buffers } else { 0 },
+            own: own.saturating_sub(OWN_BYTES),
+        })
+    }
+
+    /// All of it.
+    pub(crate) fn bytes(&self) -> u64 {
+        let MemoryBytes { staging, partials, scratch, .. } = self.memories;
+        [self.arrays, staging, partials, scratch, self.buffers, self.own].into_iter().fold(0, u64::saturating_add)
+    }
+
+    fn does_not_fit(&self, job: &Job, memory: &str, capacity_bytes: u64, driver: Driver) -> String {
+        let MemoryBytes { staging, partials, scratch, .. } = self.memories;
+        let parts = [
+            (self.arrays, "its arrays"),
+            (staging, "blocks"),
+            (partials, "partial results"),
+            (scratch, "scratch memory"),
+            (self.buffers, "transfer buffers"),
+            (self.own, "its plan and local stores"),
+        ];
+        let text = |(bytes, what): &(u64, &str)| match *what {
+            "its arrays" => format!("its arrays take {}", readable_bytes(*bytes)),
+            what => format!("{what} {}", readable_bytes(*bytes)),
+        };
+        let parts: Vec<String> = parts.iter().filter(|(bytes, _)| *bytes > 0).map(text).collect();
+        let advice = if driver == Driver::Disk { "give it more" } else { "choose a machine with a disk above it" };
+        format!(
+            "{} does not fit: {}; memory {memory} holds {}; {advice}",
+            job.app,
+            parts.join(", "),
+            readable_bytes(capacity_bytes)
+        )
+    }
+}
+
+/// Calls of a plan and of all that it holds, each counted once.
+fn calls_in_all(plan: &Plan, seen: &mut Vec<*const Plan>) -> u64 {
+    let mut calls = plan.calls.len() as u64;
+    for class in &plan.classes {
+        if let Body::Inner(inner) = &class.body
+            && !seen.contains(&Arc::as_ptr(inner))
+        {
+            seen.push(Arc::as_ptr(inner));
+            calls += calls_in_all(inner, seen);
+        }
+    }
+    calls
 }
 
 /// Whether plans for one machine are plans for the other: how much of a disk is free changes from run to run, and is
@@ -145,6 +246,7 @@ impl Runtime {
     fn plan_options(&self, job: &Job) -> Result<PlanOptions, Error> {
         Ok(PlanOptions {
             disk_buffer_bytes: self.disk.staging_bytes(),
+            calls_max: self.options.memory_bytes.map_or(1 << 20, calls_max),
             file_offsets_bytes: self.file_offsets_bytes(job)?,
             ..PlanOptions::default()
         })

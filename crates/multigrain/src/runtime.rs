@@ -4,8 +4,9 @@ use crate::choose;
 use crate::error::Error;
 use crate::homes::{Homes, Opening, Place, transfer_all};
 use crate::job::{Job, Sink};
+use crate::ledger::{Lease, Ledger};
 use crate::outcome::Outcome;
-use crate::planning::{Kept, Planned, Ready};
+use crate::planning::{Keeps, Kept, Planned, Ready};
 use crate::resume::{Begin, Begun, fingerprint, forget, tile_text};
 use multigrain_engine::{EngineError, Memories, Progress, Report, RunOptions, StoreLog};
 use multigrain_machine::{Driver, Machine};
@@ -33,7 +34,9 @@ pub enum MachineChoice {
 pub struct Options {
     /// The machine.
     pub machine: MachineChoice,
-    /// Capacity of the main memory in bytes, instead of the machine's.
+    /// Capacity of the main memory in bytes, instead of the machine's: at least 256 KiB. All that runs keep is counted in it
+    /// (arrays that lie in memory, blocks, scratch memory of all workers, partial results, transfer buffers, plans beyond
+    /// 8 MiB); a process takes up to 16 MiB besides.
     pub memory_bytes: Option<u64>,
     /// Number of workers, instead of the machine's.
     pub threads: Option<usize>,
@@ -69,11 +72,16 @@ pub struct Settings<'a> {
 
 /// Plans and runs jobs on one machine. Threads and transfer buffers are kept between jobs, and so are the plan and the
 /// memories of the last job, for when it is run again.
+///
+/// Any thread may begin a run: runs of one runtime are executed one after the other, in the order in which they were begun,
+/// each with all workers and the whole memory. A limit on the memory holds for all of them together with the results and
+/// prepared jobs that are still in use: a run that does not find room beside these is refused.
 pub struct Runtime {
     pub(crate) options: Options,
     pub(crate) disk: Arc<Disk>,
     team: Mutex<Option<Arc<Team>>>,
     kept: Mutex<Option<Kept>>,
+    ledger: Arc<Ledger>,
 }
 
 impl Runtime {
@@ -86,7 +94,13 @@ impl Runtime {
         let faults = options.faults.clone();
         let disk = Disk::new(DiskOptions { backend: options.backend, staging_bytes, faults, ..DiskOptions::default() })
             .map_err(Error::File)?;
-        Ok(Runtime { options, disk: Arc::new(disk), team: Mutex::new(None), kept: Mutex::new(None) })
+        Ok(Runtime {
+            options,
+            disk: Arc::new(disk),
+            team: Mutex::new(None),
+            kept: Mutex::new(None),
+            ledger: Arc::default(),
+        })
     }
 
     /// The way to files.
@@ -153,6 +167,8 @@ impl Runtime {
     /// file is left behind.
     pub fn run(&self, job: &Job, settings: Settings<'_>) -> Result<Outcome, Error> {
         self.check_sinks(job)?;
+        choose::check_memory(&self.options)?;
+        let _turn = self.ledger.turn(settings.abort)?;
         let kept = self.take_kept();
         let Ready { asked, plan: whole, memories } = match settings.resume {
             true => {
@@ -162,6 +178,7 @@ impl Runtime {
             false => self.ready(job, kept)?,
         };
         let Planned { machine, plan, edges } = asked.planned(whole.clone(), job);
+        let keeps = self.find_room(job, &machine, &plan)?;
         let team = self.team(machine.workers())?;
         let own_abort = Abort::new();
         let abort = settings.abort.unwrap_or(&own_abort);
@@ -212,7 +229,17 @@ impl Runtime {
             resumed,
             homes,
             disk: self.disk.clone(),
+            _lease: self.ledger.lease(keeps.arrays),
         })
+    }
+
+    /// What a run of the plan keeps, if that fits beside what results and prepared jobs hold.
+    fn find_room(&self, job: &Job, machine: &Machine, plan: &Plan) -> Result<Keeps, Error> {
+        let keeps = Keeps::of(machine, plan, job, self.disk.staging_bytes())?;
+        if let Some(capacity_bytes) = choose::budget_bytes(&self.options, machine) {
+            self.ledger.check(&job.app, keeps.bytes(), capacity_bytes)?;
+        }
+        Ok(keeps)
     }
 
     /// Plans a job and puts its arrays into memory, so that it can be run many times without doing either again.
@@ -221,6 +248,8 @@ impl Runtime {
     /// As [`Runtime::plan`]; [`Error::Request`] when the arrays start on a disk, or a result goes to a file: such a job
     /// has effects that belong to one run.
     pub fn prepare<'a>(&'a self, job: &'a Job) -> Result<Prepared<'a>, Error> {
+        choose::check_memory(&self.options)?;
+        let _turn = self.ledger.turn(None)?;
         drop(self.take_kept());
         let planned = self.plan(job)?;
         if planned.plan.driver == Driver::Disk || job.sinks.iter().any(Option::is_some) {
@@ -229,10 +258,11 @@ impl Runtime {
                 job.app
             )));
         }
+        let lease = self.ledger.lease(self.find_room(job, &planned.machine, &planned.plan)?.bytes());
         let team = self.team(planned.machine.workers())?;
         let mut homes = Homes::in_memory(job, &self.disk, &Abort::new())?;
         homes.add_temporaries(&planned.plan, &self.disk, None)?;
-        Ok(Prepared { runtime: self, job, planned, team, homes, memories: None })
+        Ok(Prepared { runtime: self, job, planned, team, homes, memories: None, _lease: lease })
     }
 
     /// Two results may not go to one file, nor may one overwrite an input.
@@ -260,6 +290,7 @@ pub struct Prepared<'a> {
     team: Arc<Team>,
     homes: Homes,
     memories: Option<Memories>,
+    _lease: Lease,
 }
 
 impl Prepared<'_> {
@@ -273,6 +304,7 @@ impl Prepared<'_> {
     /// # Errors
     /// [`Error::Run`] when a leaf fails, [`Error::Interrupted`] when the abort flag is raised.
     pub fn run(&mut self, settings: Settings<'_>) -> Result<Report, Error> {
+        let _turn = self.runtime.ledger.turn(settings.abort)?;
         let own_abort = Abort::new();
         let mut run = Run {
             runtime: self.runtime,

@@ -48,6 +48,8 @@ pub(crate) struct EdgeFacts<'m> {
     pub(crate) below_disk: bool,
     /// Bytes of each child that are for the partial results of reductions in plans below.
     pub(crate) partials_bytes: u64,
+    /// The most calls that one call is split into here.
+    pub(crate) calls_max: u64,
     /// What the partial results of a call that is split here may take in the parent memory.
     pub(crate) own_partials_bytes_max: u64,
 }
@@ -153,6 +155,7 @@ pub(crate) fn facts<'m>(
         call_overhead_ns: processor.call_overhead_ns,
         below_disk: levels[1..=level].iter().any(|&m| machine.memory(m).edge.is_some_and(|e| e.driver == Driver::Disk)),
         partials_bytes: 0,
+        calls_max: u64::MAX,
         own_partials_bytes_max: u64::MAX,
     })
 }

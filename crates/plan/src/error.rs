@@ -29,6 +29,23 @@ pub enum PlanError {
         /// Capacity that would be enough.
         enough: String,
     },
+    /// A plan would have more calls than there is room for.
+    #[error(
+        "{task} is split into {calls} calls for memory {memory} {tile}, and the plan has room for {most}; choose larger \
+         tiles, or give more memory"
+    )]
+    TooManyCalls {
+        /// Task.
+        task: String,
+        /// Memory whose blocks they are for.
+        memory: String,
+        /// By which tile.
+        tile: &'static str,
+        /// The fewest calls that it can be.
+        calls: u64,
+        /// The most.
+        most: u64,
+    },
     /// The tile that the mapping asks for does not fit.
     #[error(
         "{task} does not fit with the mapping's tile: {tile} needs {need} in memory {memory}, which offers {capacity} \

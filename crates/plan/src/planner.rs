@@ -21,6 +21,8 @@ pub struct PlanOptions {
     pub disk_buffer_bytes: u64,
     /// Largest number of calls that are fetched ahead.
     pub depth_max: usize,
+    /// Largest number of calls that one call is split into at an edge: a plan names each, so they take memory.
+    pub calls_max: u64,
     /// For each array of the program, at which byte of its file its data begins; empty when they lie in no files.
     pub file_offsets_bytes: Vec<u64>,
     /// Whether the plan is to be simulated: then edges may have drivers that this build cannot execute.
@@ -29,7 +31,13 @@ pub struct PlanOptions {
 
 impl Default for PlanOptions {
     fn default() -> PlanOptions {
-        PlanOptions { disk_buffer_bytes: 8 << 20, depth_max: 2, file_offsets_bytes: Vec::new(), simulated: false }
+        PlanOptions {
+            disk_buffer_bytes: 8 << 20,
+            depth_max: 2,
+            calls_max: 1 << 20,
+            file_offsets_bytes: Vec::new(),
+            simulated: false,
+        }
     }
 }
 
@@ -148,7 +156,7 @@ impl<'m> Planner<'m> {
             .then(|| facts(machine, &levels, level, self.options.disk_buffer_bytes))
             .flatten()
             .ok_or_else(|| self.no_edge())?;
-        facts.own_partials_bytes_max = own_bytes_max;
+        (facts.own_partials_bytes_max, facts.calls_max) = (own_bytes_max, self.options.calls_max);
         if !facts.stages() {
             return self.edge_with(&facts, scope, rest, own_bytes_max / facts.children as u64);
         }

@@ -23,8 +23,6 @@ const CALLS_FEW: u64 = 2048;
 const CALLS_FEW_CHILD: u64 = 16;
 /// The same in a shared address space, for each child: more pieces balance no better.
 const CALLS_FEW_SHARED: u64 = 32;
-/// The most sub-calls of one call that are considered at all.
-const CALLS_MAX: u64 = 1 << 20;
 /// How many candidates of a class with many sub-calls are looked at before all of them are.
 const PROBES: usize = 24;
 /// How many candidates are planned in earnest, at most and at least.
@@ -117,7 +115,11 @@ pub(crate) fn choose(
             (pieces.fold(1, |a: u64, b| a.saturating_mul(b)), tunables)
         })
         .collect();
-    numbered.retain(|(calls, _)| *calls <= CALLS_MAX);
+    let fewest = numbered.iter().map(|(calls, _)| *calls).min();
+    numbered.retain(|(calls, _)| *calls <= facts.calls_max);
+    if let (Some(calls), true) = (fewest, numbered.is_empty()) {
+        return Err(too_many(machine, facts, task, calls, !fixed.is_empty()));
+    }
     numbered.sort_by_key(|(calls, _)| *calls);
     // Where many calls are needed, each doubling of their number is probed before all of it is looked at; that nothing
     // fits is known only when everything has been looked at.
@@ -169,6 +171,17 @@ pub(crate) fn choose(
         return Err(PlanError::Empty);
     };
     Err(refusal(machine, facts, task, shape, depth_max, &smallest, !fixed.is_empty()))
+}
+
+/// The refusal of a split into more calls than a plan has room for.
+fn too_many(machine: &Machine, facts: &EdgeFacts<'_>, task: &TaskRef, calls: u64, is_mapped: bool) -> PlanError {
+    PlanError::TooManyCalls {
+        task: task.name().to_owned(),
+        memory: machine.memory(facts.child).name.clone(),
+        tile: if is_mapped { "by the mapping's tile" } else { "by the largest tile that fits" },
+        calls,
+        most: facts.calls_max,
+    }
 }
 
 /// Why not even this candidate, which needs least, can be planned.
@@ -242,6 +255,7 @@ struct Looked {
     loops: SmallVec<[Loop; 6]>,
     price: f64,
     calls: u64,
+    calls_max: u64,
     fits: bool,
 }
 
@@ -251,11 +265,11 @@ impl Looked {
         let facts = nest.facts();
         let blocks = !facts.stages() || found.footprint.saturating_add(found.reserved) <= facts.total_bytes;
         let fits = blocks && found.partials <= facts.own_partials_bytes_max;
-        Looked { loops, price: found.price, calls: found.calls, fits }
+        Looked { loops, price: found.price, calls: found.calls, calls_max: facts.calls_max, fits }
     }
 
     fn is_possible(&self) -> bool {
-        self.fits && self.calls <= CALLS_MAX
+        self.fits && self.calls <= self.calls_max
     }
 }
 
@@ -354,6 +368,19 @@ fn by_formula(
         found
     });
     let mut looked: Vec<Looked> = looked.into_iter().flatten().collect();
+    if looked.is_empty() {
+        let fit = combinations.iter().filter(|lengths| {
+            let (footprint, reserved) = nest.least(lengths);
+            !facts.stages() || footprint.saturating_add(reserved) <= facts.total_bytes
+        });
+        let pieces = |lengths: &Vec<u64>| {
+            let counts = specs.iter().zip(lengths).map(|(spec, &length)| spec.extent.div_ceil(length.max(1)));
+            counts.fold(1, u64::saturating_mul)
+        };
+        if let Some(calls) = fit.map(pieces).min().filter(|&calls| calls > facts.calls_max) {
+            return Err(too_many(machine, facts, task, calls, !fixed.is_empty()));
+        }
+    }
     let by_price = |a: &Looked, b: &Looked| a.price.total_cmp(&b.price).then(a.calls.cmp(&b.calls));
     looked.sort_by(by_price);
     // Long lists of calls only where there is no good short one.

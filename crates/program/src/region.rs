@@ -163,6 +163,36 @@ impl Region {
         r
     }
 
+    /// The region in pieces of at most `most` elements (at least one), in row-major order: whole rows, planes and so on where
+    /// they fit, parts of rows where they do not.
+    pub fn pieces(&self, most: u64) -> impl Iterator<Item = Region> {
+        let (rank, len) = (self.rank(), self.shape.dims);
+        // Dimension `cut` is cut; those before it are taken index by index, those behind it as they are.
+        let (mut cut, mut behind) = (rank.saturating_sub(1), 1u64);
+        while cut > 0 && behind.saturating_mul(len[cut]) <= most {
+            behind *= len[cut];
+            cut -= 1;
+        }
+        let each = if rank == 0 { 1 } else { (most / behind).clamp(1, len[cut].max(1)) };
+        let before = Region { start: [0; RANK_MAX], shape: Shape::new(&len[..cut]) };
+        let (whole, lengths) = (*self, len[cut]);
+        (0..before.elements()).flat_map(move |number| {
+            let mut index = [0; RANK_MAX];
+            let mut rest = number;
+            for d in (0..cut).rev() {
+                (index[d], rest) = (rest % len[d], rest / len[d]);
+            }
+            crate::blocks(lengths, each).map(move |(first, count)| {
+                let mut piece = whole;
+                for d in 0..cut {
+                    (piece.start[d], piece.shape.dims[d]) = (whole.start[d] + index[d], 1);
+                }
+                (piece.start[cut], piece.shape.dims[cut]) = (whole.start[cut] + first, count);
+                piece
+            })
+        })
+    }
+
     /// Which element of an array of shape `array`, row-major, is element `number` of this region, row-major.
     pub fn element(&self, number: u64, array: Shape) -> u64 {
         let (mut rest, mut element, mut pitch) = (number, 0, 1);

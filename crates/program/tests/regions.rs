@@ -70,6 +70,17 @@ proptest! {
     }
 
     #[test]
+    fn pieces_are_the_region_in_order((shape, region) in inside(), most in 0..30u64) {
+        let pieces: Vec<Region> = region.pieces(most).collect();
+        prop_assert!(pieces.iter().all(|piece| piece.elements() <= most.max(1) && !piece.is_empty()));
+        let all: Vec<u64> = pieces.iter().flat_map(|p| (0..p.elements()).map(|i| p.element(i, shape))).collect();
+        let whole: Vec<u64> = cells(&region).iter().map(|cell| offset(shape, cell)).collect();
+        prop_assert_eq!(all, whole);
+        // No more pieces than need be: two neighbours along the last cut dimension do not fit one.
+        prop_assert!(most < region.elements() || pieces.len() == 1);
+    }
+
+    #[test]
     fn parts_of_views_see_their_cells((shape, region) in inside()) {
         if shape.rank() == 3 {
             let mut memory: Vec<f32> = (0..shape.elements()).map(|i| i as f32).collect();

@@ -60,6 +60,14 @@ pub fn cores() -> Result<Cores, MachineError> {
     Ok(System::here().cores(&affinity()?))
 }
 
+/// Bytes of this computer's memory, and no more than any control group of this process allows: what no budget can exceed.
+///
+/// # Errors
+/// /proc cannot be read.
+pub fn memory_bytes() -> Result<u64, MachineError> {
+    System::here().total_bytes()
+}
+
 /// Bytes of the largest cache that the first core of this process can reach, if the kernel tells.
 pub fn last_level_cache_bytes() -> Option<u64> {
     let system = System::here();
@@ -162,18 +170,32 @@ impl System {
 
     /// What the kernel estimates to be available, and no more than any control group leaves.
     fn available_bytes(&self) -> Result<u64, MachineError> {
+        let available = self.meminfo("MemAvailable")?;
+        Ok(self.groups(|limit, used| self.left(limit, used)).fold(available, u64::min).max(1))
+    }
+
+    /// All memory, and no more than any control group allows.
+    fn total_bytes(&self) -> Result<u64, MachineError> {
+        let total = self.meminfo("MemTotal")?;
+        Ok(self.groups(|limit, _| text::cgroup_limit(&self.sys(limit)?)).fold(total, u64::min).max(1))
+    }
+
+    fn meminfo(&self, key: &str) -> Result<u64, MachineError> {
         let meminfo = std::fs::read_to_string(self.proc.join("meminfo"))
             .map_err(|error| detection("the available memory", error))?;
-        let available = text::meminfo(&meminfo, "MemAvailable")
-            .ok_or_else(|| detection("the available memory", "/proc/meminfo has no MemAvailable"))?;
-        let v2 = self
-            .cgroup_folders(None)
+        text::meminfo(&meminfo, key)
+            .ok_or_else(|| detection("the available memory", format!("/proc/meminfo has no {key}")))
+    }
+
+    /// What control groups of both versions say of memory: their files of the limit and of what is used.
+    fn groups(&self, say: impl Fn(&str, &str) -> Option<u64>) -> impl Iterator<Item = u64> {
+        let v2 = self.cgroup_folders(None).into_iter().map(|folder| (folder, "memory.max", "memory.current"));
+        let v1 = self
+            .cgroup_folders(Some("memory"))
             .into_iter()
-            .map(|folder| self.left(&format!("{folder}/memory.max"), &format!("{folder}/memory.current")));
-        let v1 = self.cgroup_folders(Some("memory")).into_iter().map(|folder| {
-            self.left(&format!("{folder}/memory.limit_in_bytes"), &format!("{folder}/memory.usage_in_bytes"))
-        });
-        Ok(v2.chain(v1).flatten().fold(available, u64::min).max(1))
+            .map(|folder| (folder, "memory.limit_in_bytes", "memory.usage_in_bytes"));
+        v2.chain(v1)
+            .filter_map(move |(folder, limit, used)| say(&format!("{folder}/{limit}"), &format!("{folder}/{used}")))
     }
 
     /// What a control group leaves: its limit less what is used.

@@ -44,6 +44,7 @@ impl Canned {
 #[test]
 fn memory_is_what_the_kernel_says_is_available() {
     assert_eq!(Canned::new(&[]).system().available_bytes(), Ok(1 << 30));
+    assert_eq!(Canned::new(&[]).system().total_bytes(), Ok(2 << 30));
 }
 
 #[test]
@@ -55,6 +56,7 @@ fn memory_is_limited_by_any_control_group_above() {
         ("sys/fs/cgroup/jobs/memory.current", "134217728\n"),
     ]);
     assert_eq!(canned.system().available_bytes(), Ok(384 << 20));
+    assert_eq!(canned.system().total_bytes(), Ok(512 << 20));
 }
 
 #[test]
