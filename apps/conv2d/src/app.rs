@@ -108,7 +108,7 @@ impl Application for Args {
             ("kernel columns", weights.cols),
             ("planes", planes.len() as u64),
         ];
-        let check = Box::new(move |outcome: &Outcome| check::check(outcome, &planes, m, n, &weights));
+        let check = Box::new(move |outcome: &Outcome, _: u64| check::check(outcome, &planes, m, n, &weights));
         Ok(AppJob { job, shape, check, after })
     }
 }

@@ -42,7 +42,7 @@ pub(crate) fn check(outcome: &Outcome, planes: &[Plane], m: u64, n: u64, weights
             band(outcome, *plane, (m, n), (first, rows), weights, &mut comparison)?;
         }
     }
-    Ok(comparison.checked(rounding_bound(taps)))
+    Ok(comparison.checked(rounding_bound(taps), String::new()))
 }
 
 /// Compares `rows` rows from `first` on.

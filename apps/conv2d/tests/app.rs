@@ -73,12 +73,12 @@ fn files_are_filtered_and_one_wrong_element_is_found() {
     for (found, wanted) in testing::read_npy(&out).unwrap().into_iter().zip(wanted) {
         assert!((f64::from(found) - wanted).abs() < 1e-5, "{found} for {wanted}");
     }
-    assert!((app.check)(&outcome).unwrap().holds());
+    assert!((app.check)(&outcome, 1).unwrap().holds());
     for element in [0, n * 30 + 40, m * n - 1] {
         let outcome = runtime.run(&app.job, Settings::default()).unwrap();
-        assert!((app.check)(&outcome).unwrap().holds());
+        assert!((app.check)(&outcome, 1).unwrap().holds());
         testing::damage_npy(&out, element).unwrap();
-        let checked = (app.check)(&outcome).unwrap();
+        let checked = (app.check)(&outcome, 1).unwrap();
         assert!(!checked.holds(), "element {element}: {checked:?}");
     }
 }
@@ -106,7 +106,7 @@ fn a_picture_becomes_a_picture_on_any_machine() {
         let runtime = testing::runtime_with_disk(100 * seed, 4, directory.path()).unwrap();
         let app = args.prepare(&runtime).unwrap();
         let outcome = testing::run_and_compare(&runtime, &app.job).unwrap().expect("it fits");
-        assert!((app.check)(&outcome).unwrap().holds());
+        assert!((app.check)(&outcome, 1).unwrap().holds());
         assert!(!out.exists());
         (app.after.expect("a picture is written"))(&outcome).unwrap();
         let found = picture::read(&out, SAMPLES_MAX).unwrap();

@@ -89,7 +89,7 @@ impl Application for Args {
             None => job,
         };
         let inverse = self.inverse;
-        let check = Box::new(move |outcome: &Outcome| check::check(outcome, &first, result, shape, inverse));
+        let check = Box::new(move |outcome: &Outcome, _: u64| check::check(outcome, &first, result, shape, inverse));
         let [x, y, z] = shape;
         Ok(AppJob { job, shape: vec![("x", x), ("y", y), ("z", z)], check, after: None })
     }

@@ -72,7 +72,7 @@ pub(crate) fn check(
         comparison.add(im as f32, factor * sum.1, scale);
     }
     let stages = u64::from(elements.max(2).ilog2()) + 1;
-    let mut checked = comparison.checked(rounding_bound(ROUNDINGS * stages));
+    let mut checked = comparison.checked(rounding_bound(ROUNDINGS * stages), String::new());
     // Sum of squares of the results = N times that of the elements, 1 / N times for the inverse.
     let expected = before * if inverse { 1.0 / elements as f64 } else { elements as f64 };
     if expected.is_finite() && expected > 0.0 && scale < f64::from(f32::MAX) {

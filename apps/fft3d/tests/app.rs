@@ -160,12 +160,12 @@ fn files_are_transformed_within_little_memory_and_a_wrong_element_is_found() {
         let app = args.prepare(&runtime).unwrap();
         let outcome = runtime.run(&app.job, Settings::default()).unwrap();
         assert!(read_volume(&to) == transform(shape, &floats(&bytes), inverse));
-        let checked = (app.check)(&outcome).unwrap();
+        let checked = (app.check)(&outcome, 1).unwrap();
         assert!(checked.holds(), "{checked:?}");
         assert!(std::fs::read(&from).unwrap().ends_with(&bytes), "the input was changed");
         // The first place is always compared.
         damage(&to);
-        assert!(!(app.check)(&outcome).unwrap().holds());
+        assert!(!(app.check)(&outcome, 1).unwrap().holds());
     }
 }
 

@@ -101,7 +101,7 @@ impl Application for Args {
             picture::check_target(path)?;
         }
         let built = simulation.build(Isa::detect())?;
-        let (array, sums) = (built.snapshots, built.sums);
+        let (initial, array, sums) = (built.initial, built.snapshots, built.sums);
         let mut job = Job::new("gravity", built.program).with_source(built.initial, Source::Bytes(particles.bytes()));
         if let Some(path) = &self.particles {
             job = job.with_file_read(path);
@@ -116,7 +116,9 @@ impl Application for Args {
             job = job.with_file_written(path);
         }
         let shape = vec![("particles", n), ("steps", self.steps), ("snapshots", simulation.snapshots())];
-        let check = Box::new(move |outcome: &Outcome| check::check(outcome, array, sums, &simulation));
+        let check = Box::new(move |outcome: &Outcome, seed: u64| {
+            check::check(outcome, (initial, array, sums), &simulation, seed)
+        });
         let picture = self.picture.clone();
         let after = Box::new(move |outcome: &Outcome| after(outcome, array, &simulation, picture.as_deref()));
         Ok(AppJob { job, shape, check, after: Some(after) })

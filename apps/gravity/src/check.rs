@@ -1,16 +1,24 @@
-//! The check: forces and trajectories against double precision, and what the run did to energy and momentum.
+//! The check: trajectories and forces against double precision, what a step keeps in every snapshot, and sums.
 //!
-//! **Forces.** Those of the last snapshot, of sampled particles (all of few), by the kernel of the run, against sums in
-//! double precision. The error is relative to the sum of the absolute values of the terms. A term takes at most 12
-//! roundings to single precision and 2.8e-7 of the polynomial, a chain one for each source of a span: the tolerance is
-//! what these allow.
+//! **Every snapshot.** The first is what the run was given, and masses never change: these are compared bit by bit. Steps of
+//! Verlet keep the momentum and move the centre of mass at its velocity, but for the roundings of forces; both are linear in
+//! every number of a snapshot, so a step that was lost or one that was wrong, for any particle, shows in all that follow.
+//! What is allowed is [`DEVIATIONS`](multigrain::app::DEVIATIONS) times what independent roundings of all forces, at most u
+//! of what pulls at a particle from all sides, make of them; that is estimated at sampled particles of the first and the
+//! last snapshot.
 //!
-//! **Trajectories.** From snapshots, some steps again in double precision throughout, up to the next snapshot; where this
-//! would take too long, from fewer snapshots or none. Two trajectories that begin alike part as e'' <= L e + d, with d
-//! the largest error of an acceleration and L the largest gradient of the field met on the way, so after time t their
-//! places differ by at most d/L (cosh(sqrt(L) t) - 1), their velocities by d/sqrt(L) sinh(sqrt(L) t). The places' own
-//! rounding to single precision, before forces are computed, adds L u |x| to d. What is compared is the error over this
-//! bound; bounds beyond [`BOUND_MAX`] of the distance say nothing any more and are left out.
+//! **Trajectories.** From snapshots that are chosen at random, all steps again in double precision by a loop that shares
+//! nothing with the kernels, up to the next snapshot: all of them where they take [`TRAJECTORY_INTERACTIONS`], as those of
+//! 4096 particles and 100 steps do; of steps that take more, as many legs as take so much, at least one; a leg that alone takes
+//! more is left out. Two trajectories that begin alike part as e'' <= L e + d, with d the largest error of an acceleration and
+//! L the largest gradient of the field met on the way, so after time t their places differ by at most
+//! d/L (cosh(sqrt(L) t) - 1), their velocities by d/sqrt(L) sinh(sqrt(L) t). The places' own rounding to single precision,
+//! before forces are computed, adds L u |x| to d. What is compared is the error over this bound; bounds beyond [`BOUND_MAX`]
+//! of the distance say nothing any more and are left out. What was left out is said.
+//!
+//! **Forces.** Those of the last snapshot, of sampled particles, by the kernel of the run, against sums in double precision.
+//! The error is relative to the sum of the absolute values of the terms. A term takes at most 12 roundings to single
+//! precision and 2.8e-7 of the polynomial, a chain one for each source of a span: the tolerance is what these allow.
 //!
 //! **Sums.** Where the run has computed energies and momentum, those of the first and the last snapshot against plain
 //! sums; both are in double precision, so they differ by the order of the additions.
@@ -20,9 +28,10 @@
 use crate::kernel::{SPAN, accelerate, reference};
 use crate::simulation::Simulation;
 use crate::task::SUMS;
-use multigrain::app::{Checked, rounding_bound};
-use multigrain::prelude::{Error, Outcome, Region};
+use multigrain::app::{Checked, DEVIATIONS, rounding_bound};
+use multigrain::prelude::{Error, Outcome, Region, generate};
 use multigrain_simd::Isa;
+use std::thread;
 
 /// Particles whose forces are compared; all of fewer.
 const SAMPLES: usize = 256;
@@ -31,7 +40,7 @@ const TERM_ROUNDINGS: u64 = 12;
 /// Relative error of the polynomial of the kernel.
 const POLYNOMIAL_ERROR: f64 = 2.8e-7;
 /// Interactions in double precision that the trajectories may take.
-const TRAJECTORY_INTERACTIONS: u64 = 1 << 28;
+const TRAJECTORY_INTERACTIONS: u64 = 1 << 31;
 /// Interactions that an energy may take; of larger systems none is computed.
 const ENERGY_INTERACTIONS: u64 = 1 << 32;
 /// A bound larger than this, relative to the size of the system, is no longer compared with.
@@ -49,17 +58,22 @@ pub(crate) fn snapshot(outcome: &Outcome, array: usize, number: u64, n: u64) -> 
     Ok(bytes.chunks_exact(56).map(|row| std::array::from_fn(|c| number(&row[8 * c..]))).collect())
 }
 
-/// Largest error over tolerance so far, as an error at the scale of the forces' tolerance.
+/// Largest error over tolerance so far.
 struct Worst {
     ratio: f64,
     elements: u64,
+    wrong: Option<String>,
 }
 
 impl Worst {
-    fn add(&mut self, error: f64, tolerance: f64) {
+    fn add(&mut self, error: f64, tolerance: f64, what: impl FnOnce() -> String) {
         self.elements += 1;
         let ratio = if error == 0.0 { 0.0 } else { error / tolerance };
-        self.ratio = if ratio.is_nan() { f64::INFINITY } else { self.ratio.max(ratio) };
+        let ratio = if ratio.is_nan() { f64::INFINITY } else { ratio };
+        if ratio > 1.0 && self.wrong.is_none() {
+            self.wrong = Some(what());
+        }
+        self.ratio = self.ratio.max(ratio);
     }
 }
 
@@ -67,21 +81,32 @@ fn norm(v: [f64; 3]) -> f64 {
     v.iter().map(|c| c * c).sum::<f64>().sqrt()
 }
 
-/// Compares a run's snapshots, which are array number `array`, and its sums, if array number `sums` has them.
+/// Compares a run's snapshots and its sums, if an array has them; `arrays` are the initial state, the snapshots, the sums.
 pub(crate) fn check(
     outcome: &Outcome,
-    array: usize,
-    sums: Option<usize>,
+    arrays: (usize, usize, Option<usize>),
     simulation: &Simulation,
+    seed: u64,
 ) -> Result<Checked, Error> {
+    let (initial, array, sums) = arrays;
     let n = simulation.particles;
     let last = simulation.snapshots() - 1;
     let (first_state, last_state) = (snapshot(outcome, array, 0, n)?, snapshot(outcome, array, last, n)?);
-    let mut worst = Worst { ratio: 0.0, elements: 0 };
+    let mut worst = Worst { ratio: 0.0, elements: 0, wrong: None };
     let mut figures = Vec::new();
     let tolerance = rounding_bound(SPAN as u64 + TERM_ROUNDINGS) + POLYNOMIAL_ERROR;
-    figures.push(("force error", forces(&last_state, simulation, tolerance, &mut worst)));
-    trajectories(outcome, array, simulation, &mut worst)?;
+    let given = snapshot(outcome, initial, 0, n)?;
+    for (i, (found, given)) in first_state.iter().zip(&given).enumerate() {
+        let same = found.iter().zip(given).all(|(a, b)| a.to_bits() == b.to_bits());
+        worst.add(if same { 0.0 } else { 1.0 }, 0.0, || {
+            format!("particle {i} of the first snapshot is not as it was given")
+        });
+    }
+    let (force_error, pulls) = forces(&last_state, simulation, tolerance, &mut worst);
+    figures.push(("force error", force_error));
+    let pulls = pulls.max(forces(&first_state, simulation, tolerance, &mut worst).1);
+    kept(outcome, array, simulation, &first_state, pulls, &mut worst)?;
+    let compared = trajectories(outcome, array, simulation, seed, &mut worst)?;
     let (begin, end) = (momentum(&first_state), momentum(&last_state));
     let change: [f64; 3] = std::array::from_fn(|d| end.0[d] - begin.0[d]);
     figures.push(("momentum drift", norm(change) / begin.1.max(end.1).max(f64::MIN_POSITIVE)));
@@ -94,11 +119,74 @@ pub(crate) fn check(
         let (begin, end) = (begin[0] + begin[1], end[0] + end[1]);
         figures.push(("energy drift", (end - begin).abs() / begin.abs().max(f64::MIN_POSITIVE)));
     }
-    Ok(Checked { max_relative_error: worst.ratio * tolerance, tolerance, elements: worst.elements, figures })
+    let covered = format!(
+        "masses, momentum and centre of mass of all {} snapshots; {compared}; forces of {} particles of the first and the \
+         last snapshot",
+        last + 1,
+        SAMPLES.min(n as usize)
+    );
+    let Worst { ratio, elements, wrong } = worst;
+    Ok(Checked { max_relative_error: ratio, tolerance: 1.0, elements, covered, wrong, figures })
 }
 
-/// Judges the forces of a state; returns the largest error relative to the force itself.
-fn forces(state: &Rows, simulation: &Simulation, tolerance: f64, worst: &mut Worst) -> f64 {
+/// Judges what every step keeps, in every snapshot. `pulls` is the mean square over particles of mass times what pulls at
+/// it from all sides.
+fn kept(
+    outcome: &Outcome,
+    array: usize,
+    simulation: &Simulation,
+    first: &Rows,
+    pulls: f64,
+    worst: &mut Worst,
+) -> Result<(), Error> {
+    let n = simulation.particles;
+    let dt = simulation.step.dt.abs();
+    let totals = |state: &Rows| {
+        let (mut moved, mut at) = ([0.0; 3], [0.0; 3]);
+        let (mut speeds, mut distances) = (0.0, 0.0);
+        for row in state {
+            for d in 0..3 {
+                moved[d] += row[0] * row[4 + d];
+                at[d] += row[0] * row[1 + d];
+                speeds += (row[0] * row[4 + d]).powi(2);
+                distances += (row[0] * row[1 + d]).powi(2);
+            }
+        }
+        (moved, at, speeds, distances)
+    };
+    let (momentum, centre, speeds, _) = totals(first);
+    for number in 1..simulation.snapshots() {
+        let state = snapshot(outcome, array, number, n)?;
+        for (i, (row, first)) in state.iter().zip(first).enumerate() {
+            let changed = row[0].to_bits() != first[0].to_bits();
+            worst.add(if changed { 1.0 } else { 0.0 }, 0.0, || {
+                format!("particle {i} of snapshot {number} has mass {}, it was {}", row[0], first[0])
+            });
+        }
+        let (moved, at, now, distances) = totals(&state);
+        let steps = simulation.steps_at(number) as f64;
+        let time = steps * simulation.step.dt;
+        // Two accelerations a step, and what has been a velocity at both ends has been changed by as much.
+        let changes = steps * n as f64 * pulls * (simulation.step.gravity * dt).powi(2) + speeds.max(now);
+        let allowed = DEVIATIONS * UNIT * changes.sqrt();
+        let double = 8.0 * f64::EPSILON * (steps + n as f64).sqrt();
+        for d in 0..3 {
+            let error = (moved[d] - momentum[d]).abs();
+            worst
+                .add(error, allowed, || format!("the momentum of snapshot {number} is {moved:?}, it was {momentum:?}"));
+            let expected = centre[d] + time * momentum[d];
+            let allowed = allowed * time.abs() + double * (distances.sqrt() + time.abs() * speeds.max(now).sqrt());
+            worst.add((at[d] - expected).abs(), allowed, || {
+                format!("the centre of mass of snapshot {number} is not where its velocity takes it")
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Judges the forces of a state; returns the largest error relative to the force itself, and the mean square of mass times
+/// the sum of the absolute values of the terms.
+fn forces(state: &Rows, simulation: &Simulation, tolerance: f64, worst: &mut Worst) -> (f64, f64) {
     let n = state.len();
     let softening2 = simulation.step.softening2;
     let masses: Vec<f32> = state.iter().map(|row| row[0] as f32).collect();
@@ -111,49 +199,72 @@ fn forces(state: &Rows, simulation: &Simulation, tolerance: f64, worst: &mut Wor
     // Lengths are right and the instruction set was detected: there is nothing to refuse.
     let computed = accelerate(Isa::detect(), softening2, &masses, &sources, &targets, &mut found);
     let mut largest: f64 = if computed.is_ok() { 0.0 } else { f64::INFINITY };
+    let mut pulls = 0.0;
     for k in 0..m {
         let (exact, all) = reference(f64::from(softening2), &masses, &sources, &targets, k);
         let error = norm(std::array::from_fn(|d| found[d * m + k] - exact[d]));
-        worst.add(error, tolerance * all);
+        let particle = sampled[k];
+        pulls += (f64::from(masses[particle]) * all).powi(2) / m as f64;
+        worst.add(error, tolerance * all, || format!("the force on particle {particle} is wrong by {error:e}"));
         if norm(exact) > 0.0 {
             largest = largest.max(error / norm(exact));
         }
     }
-    largest
+    (largest, pulls)
 }
 
 /// Accelerations of all particles in double precision, and the largest gradient of the field.
 fn field(state: &Rows, simulation: &Simulation) -> (Vec<[f64; 3]>, f64) {
     let (softening2, gravity) = (f64::from(simulation.step.softening2), simulation.step.gravity);
-    let mut steepest: f64 = 0.0;
-    let accelerations = state
-        .iter()
-        .map(|target| {
-            let (mut sum, mut gradient) = ([0.0; 3], 0.0);
-            for source in state {
-                let d: [f64; 3] = std::array::from_fn(|k| source[1 + k] - target[1 + k]);
-                let r2: f64 = d.iter().map(|d| d * d).sum();
-                if r2 > 0.0 {
-                    let scale = gravity * source[0] / ((r2 + softening2) * (r2 + softening2).sqrt());
-                    sum.iter_mut().zip(d).for_each(|(sum, d)| *sum += scale * d);
-                    // The tensor's largest eigenvalue is at most 2 m / r^3; both particles move.
-                    gradient += 4.0 * scale.abs();
-                }
-            }
-            steepest = steepest.max(gradient);
-            sum
-        })
-        .collect();
-    (accelerations, steepest)
+    let column = |c: usize| state.iter().map(|row| row[c]).collect::<Vec<f64>>();
+    let [m, x, y, z] = [0, 1, 2, 3].map(column);
+    let of = |i: usize| {
+        let (mut sum, mut gradient) = ([0.0; 3], 0.0);
+        for (((&m, &x_j), &y_j), &z_j) in m.iter().zip(&x).zip(&y).zip(&z) {
+            let (dx, dy, dz) = (x_j - x[i], y_j - y[i], z_j - z[i]);
+            let r2 = dx * dx + dy * dy + dz * dz;
+            let soft = r2 + softening2;
+            let scale = if r2 > 0.0 { m / (soft * soft.sqrt()) } else { 0.0 };
+            sum[0] += scale * dx;
+            sum[1] += scale * dy;
+            sum[2] += scale * dz;
+            gradient += scale.abs();
+        }
+        // The tensor's largest eigenvalue is at most 2 m / r^3; both particles move.
+        (sum.map(|sum| gravity * sum), 4.0 * gravity.abs() * gradient)
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let each = state.len().div_ceil(threads).max(256);
+    let parts: Vec<Vec<([f64; 3], f64)>> = thread::scope(|scope| {
+        let of = &of;
+        let starts = (0..state.len()).step_by(each);
+        let part = |start: usize| move || (start..(start + each).min(state.len())).map(of).collect();
+        let running: Vec<_> = starts.map(|start| scope.spawn(part(start))).collect();
+        running.into_iter().map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    });
+    let steepest = parts.iter().flatten().fold(0.0, |most: f64, (_, gradient)| most.max(*gradient));
+    (parts.into_iter().flatten().map(|(sum, _)| sum).collect(), steepest)
 }
 
-fn trajectories(outcome: &Outcome, array: usize, simulation: &Simulation, worst: &mut Worst) -> Result<(), Error> {
+/// Compares legs from snapshot to snapshot; which, in words.
+fn trajectories(
+    outcome: &Outcome,
+    array: usize,
+    simulation: &Simulation,
+    seed: u64,
+    worst: &mut Worst,
+) -> Result<String, Error> {
     let n = simulation.particles;
     let each = n.saturating_mul(n).saturating_mul(simulation.every.min(simulation.steps) + 1);
     let legs = simulation.snapshots() - 1;
     let affordable = (TRAJECTORY_INTERACTIONS / each.max(1)).min(legs);
-    for k in 0..affordable {
-        let number = k * legs / affordable;
+    // One leg of each of so many equal parts.
+    let chosen = |k: u64| {
+        let (from, to) = (k * legs / affordable, (k + 1) * legs / affordable);
+        from + ((generate::f64_at(seed, k) + 1.0) / 2.0 * (to - from) as f64) as u64 % (to - from)
+    };
+    let mut chaotic = 0;
+    for number in (0..affordable).map(chosen) {
         let mut state = snapshot(outcome, array, number, n)?;
         let found = snapshot(outcome, array, number + 1, n)?;
         let steps = simulation.steps_at(number + 1) - simulation.steps_at(number);
@@ -191,14 +302,26 @@ fn trajectories(outcome: &Outcome, array: usize, simulation: &Simulation, worst:
         let rounding = 4.0 * (steps + 1) as f64 * f64::EPSILON;
         let (place, speed) = (place + rounding * extent.max(fastest * t), speed + rounding * fastest.max(largest * t));
         if place.is_nan() || place > BOUND_MAX * extent {
+            chaotic += 1;
             continue;
         }
-        for (found, row) in found.iter().zip(&state) {
-            worst.add(norm(std::array::from_fn(|d| found[1 + d] - row[1 + d])), place);
-            worst.add(norm(std::array::from_fn(|d| found[4 + d] - row[4 + d])), speed);
+        for (i, (found, row)) in found.iter().zip(&state).enumerate() {
+            let wrong = || format!("particle {i} of snapshot {} is at {found:?}, {row:?} was expected", number + 1);
+            worst.add(norm(std::array::from_fn(|d| found[1 + d] - row[1 + d])), place, wrong);
+            worst.add(norm(std::array::from_fn(|d| found[4 + d] - row[4 + d])), speed, wrong);
         }
     }
-    Ok(())
+    let mut text =
+        format!("{} of {legs} trajectories from snapshot to snapshot again in double precision", affordable - chaotic);
+    if chaotic > 0 {
+        text += &format!(
+            ", {chaotic} more are so chaotic that their rounding has no useful bound (snapshots more often help)"
+        );
+    }
+    if affordable < legs {
+        text += ", the others would take longer than the run (snapshots more often, or --steps, make them shorter)";
+    }
+    Ok(text)
 }
 
 /// Sum of the momenta, and of their absolute values.
@@ -221,7 +344,9 @@ fn compare_sums(found: &[f64], state: &Rows, energies: [f64; 2], worst: &mut Wor
     let expected = energies.map(|energy| (energy, energy.abs())).into_iter().chain(momentum.map(|p| (p, all)));
     for (&found, (expected, scale)) in found.iter().zip(expected.chain([(all, all)])) {
         let error = if found == expected || (found.is_nan() && expected.is_nan()) { 0.0 } else { found - expected };
-        worst.add(error.abs(), roundings * scale);
+        worst.add(error.abs(), roundings * scale, || {
+            format!("the sums of a snapshot hold {found}, {expected} was expected")
+        });
     }
 }
 

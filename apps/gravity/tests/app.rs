@@ -92,7 +92,7 @@ fn energies(runtime: &Runtime, args: &Args, directory: &Path) -> Vec<u8> {
     let path = directory.join("energies.npy");
     let app = Args { energies: Some(path.clone()), ..args.clone() }.prepare(runtime).unwrap();
     let outcome = runtime.run(&app.job, Settings::default()).unwrap();
-    let checked = (app.check)(&outcome).unwrap();
+    let checked = (app.check)(&outcome, 1).unwrap();
     assert!(checked.holds(), "{checked:?}");
     let bytes = std::fs::read(&path).unwrap();
     std::fs::remove_file(path).unwrap();
@@ -148,13 +148,13 @@ fn wrong_energies_fail_the_check() {
     let app = args.prepare(&runtime).unwrap();
     for element in [0, 1, 2, 5, 13, 17] {
         let outcome = runtime.run(&app.job, Settings::default()).unwrap();
-        assert!((app.check)(&outcome).unwrap().holds());
+        assert!((app.check)(&outcome, 1).unwrap().holds());
         let mut content = std::fs::read(&sums).unwrap();
         let at = npy::DATA_OFFSET_BYTES as usize + 8 * element;
         let value = f64::from_le_bytes(content[at..at + 8].try_into().unwrap());
         content[at..at + 8].copy_from_slice(&(value + 1e-6).to_le_bytes());
         std::fs::write(&sums, content).unwrap();
-        assert!(!(app.check)(&outcome).unwrap().holds(), "element {element}");
+        assert!(!(app.check)(&outcome, 1).unwrap().holds(), "element {element}");
     }
 }
 
@@ -341,24 +341,44 @@ fn two_bodies_go_round_and_come_back() {
 }
 
 #[test]
-fn a_damaged_snapshot_fails_the_check() {
+fn the_check_finds_one_altered_number_and_blocks_that_are_lost_or_swapped() {
+    let directory = tempfile::tempdir().unwrap();
+    let runtime = runtime_on(machine("disk", directory.path()), None, 2, None);
+    for (seed, (n, steps, every)) in (0..).zip([(40, 10, 5), (300, 60, 60), (3, 9, 1)]) {
+        let out = directory.path().join(format!("out{seed}.npy"));
+        let args = Args { output: Some(out.clone()), ..args(n, steps, every) };
+        let app = args.prepare(&runtime).unwrap();
+        let outcome = runtime.run(&app.job, Settings::default()).unwrap();
+        for draw in 0..3 {
+            testing::alterations(&out, None, seed + draw, || {
+                let checked = (app.check)(&outcome, draw).unwrap();
+                assert!(checked.holds() != checked.wrong.is_some(), "{checked:?}");
+                checked.holds()
+            });
+        }
+    }
+}
+
+/// A run too long to be computed again, of which the check still knows what every step keeps.
+#[test]
+fn one_kick_that_one_particle_misses_shows_where_no_trajectory_is_affordable() {
     let directory = tempfile::tempdir().unwrap();
     let runtime = runtime_on(machine("disk", directory.path()), None, 2, None);
     let out = directory.path().join("out.npy");
-    let args = Args { output: Some(out.clone()), softening: 0.1, ..args(40, 10, 5) };
+    // 64 million interactions, but by steps so long that a trajectory has no bound.
+    let args = Args { output: Some(out.clone()), softening: 0.05, dt: 0.01, ..args(400, 400, 400) };
     let app = args.prepare(&runtime).unwrap();
-    for element in [1, 40 * 7 + 3, 2 * 40 * 7 + 39 * 7 + 5] {
-        let outcome = runtime.run(&app.job, Settings::default()).unwrap();
-        let checked = (app.check)(&outcome).unwrap();
-        assert!(checked.holds() && checked.elements > 100, "{checked:?}");
-        let mut content = std::fs::read(&out).unwrap();
-        let at = content.len() - 8 * (3 * 40 * 7 - element);
-        let value = f64::from_le_bytes(content[at..at + 8].try_into().unwrap());
-        content[at..at + 8].copy_from_slice(&(value + 1e-2).to_le_bytes());
-        std::fs::write(&out, content).unwrap();
-        let checked = (app.check)(&outcome).unwrap();
-        assert!(!checked.holds(), "element {element}: {checked:?}");
-    }
+    let outcome = runtime.run(&app.job, Settings::default()).unwrap();
+    let checked = (app.check)(&outcome, 1).unwrap();
+    assert!(checked.holds() && checked.covered.contains("0 of 1 trajectories"), "{checked:?}");
+    let mut content = std::fs::read(&out).unwrap();
+    // The velocity of a particle of the last snapshot changes by what a step gives it: about dt.
+    let at = content.len() - 8 * (7 * 100 - 4);
+    let value = f64::from_le_bytes(content[at..at + 8].try_into().unwrap());
+    content[at..at + 8].copy_from_slice(&(value + 0.01).to_le_bytes());
+    std::fs::write(&out, content).unwrap();
+    let checked = (app.check)(&outcome, 1).unwrap();
+    assert!(!checked.holds() && checked.wrong.unwrap().contains("momentum"));
 }
 
 #[test]
@@ -368,7 +388,7 @@ fn energy_is_kept_as_the_method_keeps_it() {
         let args = Args { n: Some(300), steps: (0.5 / dt) as u64, dt, softening: 0.05, ..Args::default() };
         let app = args.prepare(&runtime).unwrap();
         let outcome = runtime.run(&app.job, Settings::default()).unwrap();
-        let checked = (app.check)(&outcome).unwrap();
+        let checked = (app.check)(&outcome, 1).unwrap();
         let figure = |name| checked.figures.iter().find(|(n, _)| *n == name).unwrap().1;
         assert!(figure("momentum drift") < 1e-7, "{checked:?}");
         assert!(figure("force error") < 1e-6, "{checked:?}");

@@ -123,7 +123,7 @@ impl Application for Args {
         ];
         let query = Arc::new(Query { profiles, database, scores, args: self.clone() });
         let for_check = query.clone();
-        let check = Box::new(move |outcome: &Outcome| for_check.check(outcome));
+        let check = Box::new(move |outcome: &Outcome, seed: u64| for_check.check(outcome, seed));
         let writes = self.output.is_some() || self.scores.is_some();
         let after = writes.then(|| Box::new(move |outcome: &Outcome| query.write(outcome)) as Box<_>);
         Ok(AppJob { job, shape, check, after })
@@ -261,11 +261,11 @@ impl Query {
     }
 
     /// Compares scores with the recurrences in double precision, as odds: these are what is summed.
-    fn check(&self, outcome: &Outcome) -> Result<Checked, Error> {
+    fn check(&self, outcome: &Outcome, _seed: u64) -> Result<Checked, Error> {
         let cells: u64 = self.database.residues() * self.profiles.iter().map(|p| p.nodes() as u64).sum::<u64>();
         let count = self.database.len();
         let step = if cells <= CHECK_ALL { 1 } else { count.div_ceil(CHECKED) };
-        let mut checked = Checked { max_relative_error: 0.0, tolerance: 0.0, elements: 0, figures: Vec::new() };
+        let mut checked = Checked::default();
         for (profile, &array) in self.profiles.iter().zip(&self.scores) {
             let nodes = profile.local();
             for i in (0..count).step_by(step) {

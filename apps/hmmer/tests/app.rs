@@ -29,7 +29,7 @@ fn generated(directory: &Path, n: u64, m: u64, seed: u64) -> Args {
 fn run(runtime: &Runtime, args: &Args) -> Result<(String, String), Error> {
     let app = args.prepare(runtime)?;
     let outcome = runtime.run(&app.job, Settings::default())?;
-    let checked = (app.check)(&outcome)?;
+    let checked = (app.check)(&outcome, 1)?;
     assert!(checked.holds() && checked.elements > 0, "{checked:?}");
     if let Some(after) = &app.after {
         after(&outcome)?;

@@ -1,7 +1,8 @@
 //! The command: alpha x + y from files or generated from a seed.
 
+use crate::check::{Before, check};
 use crate::task::{Saxpy, SaxpyUpdate};
-use multigrain::app::{AppJob, Application, Checked, Comparison, input, output, rounding_bound};
+use multigrain::app::{AppJob, Application, input, output};
 use multigrain::prelude::*;
 use multigrain_simd::Isa;
 use std::path::PathBuf;
@@ -33,18 +34,6 @@ impl Default for Args {
     fn default() -> Args {
         Args { x: None, y: None, alpha: 2.0, output: None, n: None, seed: 1 }
     }
-}
-
-/// Elements that are read at once by `--check`.
-const BAND: u64 = 1 << 20;
-/// Bands that are compared, spread over the vector; all of a vector that has not more.
-const BANDS_CHECKED: u64 = 64;
-
-/// Where `--check` finds y as it was before.
-#[derive(Clone, Copy)]
-enum Before {
-    Array(usize),
-    Generated(u64),
 }
 
 impl Application for Args {
@@ -88,29 +77,7 @@ impl Application for Args {
             job = job.with_sink(result, output(path));
         }
         let alpha = self.alpha;
-        let check = Box::new(move |outcome: &Outcome| check(outcome, n, alpha, before, result));
+        let check = Box::new(move |outcome: &Outcome, _: u64| check(outcome, n, alpha, before, result));
         Ok(AppJob { job, shape: vec![("n", n)], check, after: None })
     }
-}
-
-/// Compares with alpha x + y in double precision; the result is rounded once.
-fn check(outcome: &Outcome, n: u64, alpha: f32, before: Before, result: usize) -> Result<Checked, Error> {
-    let bands = n.div_ceil(BAND);
-    let count = bands.min(BANDS_CHECKED);
-    let mut comparison = Comparison::default();
-    for i in 0..count {
-        // Spread evenly, the first and the last among them.
-        let first = (i * (bands - 1) / (count - 1).max(1)) * BAND;
-        let region = Region::new(&[first], &[BAND.min(n - first)]);
-        let x = outcome.read_f32(0, &region)?;
-        let y = match before {
-            Before::Array(array) => outcome.read_f32(array, &region)?,
-            Before::Generated(seed) => (first..region.end(0)).map(|i| generate::f32_at(seed, i)).collect(),
-        };
-        for ((found, x), y) in outcome.read_f32(result, &region)?.into_iter().zip(x).zip(y) {
-            let (product, y) = (f64::from(alpha) * f64::from(x), f64::from(y));
-            comparison.add(found, product + y, product.abs() + y.abs());
-        }
-    }
-    Ok(comparison.checked(rounding_bound(1)))
 }

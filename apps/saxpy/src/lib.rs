@@ -5,5 +5,6 @@
 //! own. This room never decides where blocks lie.
 
 pub mod app;
+mod check;
 pub mod kernel;
 pub mod task;

@@ -63,10 +63,28 @@ fn from_files_only_the_output_is_written_and_one_wrong_element_is_found() {
     let out = directory.path().join("out.npy");
     assert_eq!(testing::read_npy(&out).unwrap(), wanted);
     assert_eq!(std::fs::read(directory.path().join("y.npy")).unwrap(), before);
-    assert!((app.check)(&outcome).unwrap().holds());
-    testing::damage_npy(&out, n - 1).unwrap();
-    let checked = (app.check)(&outcome).unwrap();
-    assert!(!checked.holds(), "{checked:?}");
+    let largest = (0..n).max_by(|&a, &b| wanted[a as usize].abs().total_cmp(&wanted[b as usize].abs())).unwrap();
+    for seed in 0..4 {
+        let last_bit = f64::from(wanted[largest as usize].abs()) / 8_388_608.0;
+        testing::alterations(&out, Some((largest, last_bit)), seed, || (app.check)(&outcome, seed).unwrap().holds());
+    }
+}
+
+#[test]
+fn sums_that_overflow_or_are_none_pass() {
+    let directory = tempfile::tempdir().unwrap();
+    let args = Args { output: None, alpha: -1.5, ..files(directory.path(), 5) };
+    for (path, values) in [
+        (&args.x, [f32::MAX, f32::NAN, f32::INFINITY, 1e-45, 1e-40]),
+        (&args.y, [f32::MIN, 1.0, f32::INFINITY, 1e-45, -1e-39]),
+    ] {
+        testing::write_npy(path.as_ref().unwrap(), &[5], &values).unwrap();
+    }
+    let runtime = Runtime::new(Options::default()).unwrap();
+    let app = args.prepare(&runtime).unwrap();
+    let outcome = runtime.run(&app.job, Settings::default()).unwrap();
+    let checked = (app.check)(&outcome, 0).unwrap();
+    assert!(checked.holds() && checked.elements == 5, "{checked:?}");
 }
 
 #[test]

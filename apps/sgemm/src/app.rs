@@ -1,8 +1,8 @@
 //! The command: C = A B from files or generated from a seed.
 
-use crate::kernel::SPAN;
+use crate::check::check;
 use crate::task::Product;
-use multigrain::app::{AppJob, Application, Checked, Comparison, input, output, rounding_bound};
+use multigrain::app::{AppJob, Application, input, output};
 use multigrain::prelude::*;
 use multigrain_simd::Isa;
 use std::path::PathBuf;
@@ -32,11 +32,6 @@ pub struct Args {
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
-
-/// Rows of the result that `--check` computes again, spread over it; all of them in a small product.
-const CHECKED_ROWS: u64 = 16;
-/// Below this many multiplications all rows are checked.
-const CHECK_ALL: u64 = 1 << 28;
 
 impl Application for Args {
     fn prepare(&self, runtime: &Runtime) -> Result<AppJob, Error> {
@@ -73,40 +68,7 @@ impl Application for Args {
         if let Some(path) = &self.output {
             job = job.with_sink(2, output(path));
         }
-        let check = Box::new(move |outcome: &Outcome| check(outcome, m, n, k));
+        let check = Box::new(move |outcome: &Outcome, seed: u64| check(outcome, (m, n, k), seed));
         Ok(AppJob { job, shape: vec![("m", m), ("n", n), ("k", k)], check, after: None })
     }
-}
-
-/// Compares rows of C with sums in double precision. B is read once, in bands.
-fn check(outcome: &Outcome, m: u64, n: u64, k: u64) -> Result<Checked, Error> {
-    let count = if m.saturating_mul(n).saturating_mul(k) <= CHECK_ALL { m } else { CHECKED_ROWS.min(m) };
-    let rows: Vec<u64> = (0..count).map(|i| i * (m - 1) / count.saturating_sub(1).max(1)).collect();
-    let (columns, depth) = (n as usize, k as usize);
-    let mut a = Vec::new();
-    for &row in &rows {
-        a.extend(outcome.read_f32(0, &Region::new(&[row, 0], &[1, k]))?);
-    }
-    let mut sums = vec![(0.0f64, 0.0f64); rows.len() * columns];
-    let band = (1u64 << 20).div_ceil(n).min(k);
-    for (first, len) in blocks(k, band) {
-        let b = outcome.read_f32(1, &Region::new(&[first, 0], &[len, n]))?;
-        for (sums, a) in sums.chunks_exact_mut(columns).zip(a.chunks_exact(depth)) {
-            for (b, &x) in b.chunks_exact(columns).zip(&a[first as usize..]) {
-                for (sum, &y) in sums.iter_mut().zip(b) {
-                    let product = f64::from(x) * f64::from(y);
-                    sum.0 += product;
-                    sum.1 += product.abs();
-                }
-            }
-        }
-    }
-    let mut comparison = Comparison::default();
-    for (&row, sums) in rows.iter().zip(sums.chunks_exact(columns)) {
-        let c = outcome.read_f32(2, &Region::new(&[row, 0], &[1, n]))?;
-        c.iter().zip(sums).for_each(|(&c, &(exact, scale))| comparison.add(c, exact, scale));
-    }
-    // A product passes through the chain of its span, then one sum a span.
-    let span = SPAN as u64;
-    Ok(comparison.checked(rounding_bound(span.min(k) + k.div_ceil(span))))
 }

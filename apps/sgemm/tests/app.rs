@@ -71,9 +71,89 @@ fn files_are_multiplied_and_one_wrong_element_is_found() {
         let found = f64::from(c[(i * n + j) as usize]);
         assert!((found - wanted).abs() < 1e-4, "C[{i}][{j}] is {found}, not {wanted}");
     }
-    assert!((app.check)(&outcome).unwrap().holds());
-    testing::damage_npy(&path("C.npy"), 17).unwrap();
-    assert!(!(app.check)(&outcome).unwrap().holds());
+    assert!((app.check)(&outcome, 1).unwrap().holds());
+}
+
+/// m, n and k: one group of columns and more than one, one span of k and many.
+const CHECKED: [(u64, u64, u64); 5] = [(31, 23, 300), (1, 40, 1), (9, 1500, 77), (5, 6, 60_000), (40, 1, 513)];
+
+/// What little more than the roundings of a row can make of one element: from the partial sums of all columns.
+fn just_above(a: &[f32], b: &[f32], (row, n, k): (u64, u64, u64)) -> f64 {
+    let columns = n.min(1024) as usize;
+    let (mut squares, mut sums) = (0.0, vec![0.0f64; columns]);
+    for first in (0..k as usize).step_by(256) {
+        let mut chain = vec![0.0f64; columns];
+        for l in first..(first + 256).min(k as usize) {
+            for (j, chain) in chain.iter_mut().enumerate() {
+                *chain += f64::from(a[row as usize * k as usize + l]) * f64::from(b[l * n as usize + j]);
+                squares += *chain * *chain;
+            }
+        }
+        for (sum, chain) in sums.iter_mut().zip(chain) {
+            *sum += chain;
+            squares += *sum * *sum;
+        }
+    }
+    // A weight is at least a half, and the sum of squares is estimated.
+    6.0 * 32.0 / 16_777_216.0 * f64::sqrt(squares)
+}
+
+#[test]
+fn the_check_finds_one_altered_element_and_blocks_that_are_lost_or_swapped() {
+    let directory = tempfile::tempdir().unwrap();
+    let runtime = testing::runtime_with_disk(1, 64, directory.path()).unwrap();
+    let path = |name: &str| directory.path().join(name);
+    for (seed, (m, n, k)) in (1..).zip(CHECKED) {
+        let (a, b) = (testing::numbers(seed, m * k), testing::numbers(seed + 50, k * n));
+        testing::write_npy(&path("A.npy"), &[m, k], &a).unwrap();
+        testing::write_npy(&path("B.npy"), &[k, n], &b).unwrap();
+        let output = Some(path(&format!("C{seed}.npy")));
+        let args = Args { a: Some(path("A.npy")), b: Some(path("B.npy")), output, ..Args::default() };
+        let app = args.prepare(&runtime).unwrap();
+        let outcome = runtime.run(&app.job, Settings::default()).unwrap();
+        let row = m / 2;
+        let little = just_above(&a, &b, (row, n, k));
+        // One product that is lost, of average size, is more than that for any k.
+        assert!(little < 0.25, "{m} x {n} x {k}: {little}");
+        for draw in 0..if k < 10_000 { 3 } else { 1 } {
+            testing::alterations(args.output.as_ref().unwrap(), Some((row * n, little)), seed + draw, || {
+                let checked = (app.check)(&outcome, 7 * seed + draw).unwrap();
+                assert!(!checked.holds() || checked.elements == m * n, "{checked:?}");
+                assert!(checked.holds() != checked.wrong.is_some(), "{checked:?}");
+                checked.holds()
+            });
+        }
+    }
+}
+
+#[test]
+fn a_right_product_passes_whatever_is_multiplied() {
+    let directory = tempfile::tempdir().unwrap();
+    let runtime = Runtime::new(Options::default()).unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let (m, n, k) = (40, 70, 3000);
+    type Numbers = fn(u64) -> f32;
+    let kinds: [(&str, Numbers); 7] = [
+        ("equal", |_| 0.1),
+        ("positive", |i| (i as f32 * 0.618_034).fract()),
+        ("of every size", |i| generate::f32_at(3, i) * 10f32.powi((i % 60) as i32 - 30)),
+        ("with zeros", |i| if i.is_multiple_of(3) { 0.0 } else { generate::f32_at(3, i) }),
+        ("subnormal", |i| generate::f32_at(3, i) * 1e-30),
+        ("too large", |i| generate::f32_at(3, i) * 1e20),
+        ("no numbers", |i| if i % 5000 == 7 { f32::NAN } else { generate::f32_at(3, i) }),
+    ];
+    for (what, numbers) in kinds {
+        testing::write_npy(&path("A.npy"), &[m, k], &(0..m * k).map(numbers).collect::<Vec<_>>()).unwrap();
+        let b: Vec<f32> = (m * k..m * k + k * n).map(numbers).collect();
+        testing::write_npy(&path("B.npy"), &[k, n], &b).unwrap();
+        let args = Args { a: Some(path("A.npy")), b: Some(path("B.npy")), ..Args::default() };
+        let app = args.prepare(&runtime).unwrap();
+        let outcome = runtime.run(&app.job, Settings::default()).unwrap();
+        for seed in 0..12 {
+            let checked = (app.check)(&outcome, seed).unwrap();
+            assert!(checked.holds() && checked.elements == m * n, "{what}, seed {seed}: {checked:?}");
+        }
+    }
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The command: y = A x from files or generated from a seed.
 
-use crate::kernel::{CHAINS, SPAN};
+use crate::check::check;
 use crate::task::Product;
-use multigrain::app::{AppJob, Application, Checked, Comparison, input, output, rounding_bound};
+use multigrain::app::{AppJob, Application, input, output};
 use multigrain::prelude::*;
 use multigrain_simd::Isa;
 use std::path::PathBuf;
@@ -35,13 +35,6 @@ impl Default for Args {
         Args { a: None, x: None, output: None, n: None, m: None, seed: 1 }
     }
 }
-
-/// Rows that `--check` computes again, spread over the result; all of them in a small product.
-const CHECKED_ROWS: u64 = 64;
-/// Below this many elements of A all rows are checked.
-const CHECK_ALL: u64 = 1 << 26;
-/// Columns of A that are read at once.
-const BAND: u64 = 1 << 20;
 
 impl Application for Args {
     fn prepare(&self, runtime: &Runtime) -> Result<AppJob, Error> {
@@ -77,42 +70,7 @@ impl Application for Args {
         if let Some(path) = &self.output {
             job = job.with_sink(2, output(path));
         }
-        let check = Box::new(move |outcome: &Outcome| check(outcome, m, n));
+        let check = Box::new(move |outcome: &Outcome, _: u64| check(outcome, m, n));
         Ok(AppJob { job, shape: vec![("m", m), ("n", n)], check, after: None })
     }
-}
-
-/// Compares elements of y with sums in double precision. x and the rows of A are read in bands of columns.
-fn check(outcome: &Outcome, m: u64, n: u64) -> Result<Checked, Error> {
-    let count = if m.saturating_mul(n) <= CHECK_ALL { m } else { CHECKED_ROWS.min(m) };
-    // Rows one after the other are read together, as many as make up a band.
-    let rows_each = if count == m { (BAND / n).max(1) } else { 1 };
-    let groups: Vec<(u64, u64)> = if count == m {
-        blocks(m, rows_each).collect()
-    } else {
-        (0..count).map(|i| (i * (m - 1) / (count - 1).max(1), 1)).collect()
-    };
-    let mut comparison = Comparison::default();
-    let mut sums: Vec<Vec<(f64, f64)>> = groups.iter().map(|&(_, rows)| vec![(0.0, 0.0); rows as usize]).collect();
-    for (first, len) in blocks(n, BAND) {
-        let x = outcome.read_f32(1, &Region::new(&[first], &[len]))?;
-        for (&(row, rows), sums) in groups.iter().zip(&mut sums) {
-            let a = outcome.read_f32(0, &Region::new(&[row, first], &[rows, len]))?;
-            for (a, sum) in a.chunks_exact(len as usize).zip(sums) {
-                for (&a, &x) in a.iter().zip(&x) {
-                    let product = f64::from(a) * f64::from(x);
-                    sum.0 += product;
-                    sum.1 += product.abs();
-                }
-            }
-        }
-    }
-    for (&(row, rows), sums) in groups.iter().zip(&sums) {
-        let y = outcome.read_f32(2, &Region::new(&[row], &[rows]))?;
-        y.iter().zip(sums).for_each(|(&y, &(exact, scale))| comparison.add(y, exact, scale));
-    }
-    // A product passes through its chain, the halvings of the chains, and one sum a span.
-    let span = SPAN as u64;
-    let chain = n.min(span).div_ceil(CHAINS as u64);
-    Ok(comparison.checked(rounding_bound(chain + u64::from(CHAINS.ilog2()) + n.div_ceil(span))))
 }

@@ -4,5 +4,6 @@
 //! on one thread or many, in any memory budget, on any machine. This room never decides where blocks lie.
 
 pub mod app;
+mod check;
 pub mod kernel;
 pub mod task;

@@ -65,7 +65,8 @@ pub(crate) struct RunArgs {
     pub(crate) app: App,
     #[command(flatten)]
     pub(crate) common: Common,
-    /// Compares the result with a plain reference in double precision
+    /// Checks the whole result by other code in double precision, with probes that are random each time, and says what was
+    /// covered
     #[arg(long, global = true, help_heading = COMMON)]
     pub(crate) check: bool,
     /// Continues an interrupted run of the same command

@@ -42,6 +42,7 @@ pub(crate) fn run(finished: &Finished<'_>) -> Value {
             "max_relative_error": checked.max_relative_error,
             "tolerance": checked.tolerance,
             "elements": checked.elements,
+            "covered": checked.covered,
         });
         if !checked.figures.is_empty() {
             let figures = checked.figures.iter().map(|(name, value)| ((*name).to_owned(), json!(value)));

@@ -42,9 +42,10 @@ pub(crate) fn run(finished: &Finished<'_>) -> String {
         let verdict = if checked.holds() { "right" } else { "WRONG" };
         let _ = writeln!(
             text,
-            "{:<9}{verdict}: largest relative error {:.2e} of {:.2e} allowed, {} elements",
+            "{:<9}{verdict}: largest error {:.2e} of {:.2e} allowed, {} elements",
             "check", checked.max_relative_error, checked.tolerance, checked.elements
         );
+        let _ = writeln!(text, "{:<9}{}", "", checked.covered);
         for (name, value) in &checked.figures {
             let _ = writeln!(text, "{:<9}{name} {value:.2e}", "");
         }

@@ -9,6 +9,7 @@ use crate::{json, report};
 use multigrain::app::{AppJob, Checked};
 use multigrain::rooms::trace::Spill;
 use multigrain::{Breakdown, EdgeTraffic, Job, Machine, Progress, Runtime, Settings, whole};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::Path;
 use std::time::Instant;
 
@@ -101,7 +102,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         })?;
     }
     let checked = match args.check {
-        true => Some((app.check)(&outcome).map_err(|e| Failure::Run(format!("the check could not be made: {e}")))?),
+        true => {
+            let checked = (app.check)(&outcome, fresh_seed());
+            Some(checked.map_err(|e| Failure::Run(format!("the check could not be made: {e}")))?)
+        }
         false => None,
     };
     let finished = Finished {
@@ -125,9 +129,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     });
     match &finished.checked {
         Some(checked) if !checked.holds() => Err(Failure::Run(format!(
-            "the check failed: the largest relative error of {} elements is {:.2e}, {:.2e} is allowed; \
-             the result is not to be used",
-            checked.elements, checked.max_relative_error, checked.tolerance
+            "the check failed: {}the largest error is {:.2e} of {:.2e} allowed; the result is not to be used",
+            checked.wrong.as_ref().map(|wrong| format!("{wrong}; ")).unwrap_or_default(),
+            checked.max_relative_error,
+            checked.tolerance
         ))),
         _ => printed,
     }
@@ -143,6 +148,11 @@ fn check_trace(path: &Path, job: &Job) -> Result<(), Failure> {
         ))),
         false => Ok(()),
     }
+}
+
+/// Another seed every time: what is random in a check must not depend on what is checked.
+pub(crate) fn fresh_seed() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 /// Peak resident size of this process so far (`VmHWM`, proc_pid_status(5)).

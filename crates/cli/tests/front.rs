@@ -52,7 +52,7 @@ fn run_prints_exactly_the_promised_keys() {
     assert_eq!(keys(breakdown), ["leaf_seconds", "overhead_seconds", "wait_seconds"]);
     assert_eq!(keys(&breakdown["wait_seconds"]), ["disk - dram", "dram - local"]);
     assert!(breakdown["leaf_seconds"].as_f64().unwrap() > 0.0);
-    assert_eq!(keys(&json["checked"]), ["elements", "max_relative_error", "tolerance"]);
+    assert_eq!(keys(&json["checked"]), ["covered", "elements", "max_relative_error", "tolerance"]);
     assert_eq!(json["checked"]["elements"], 96 * 96);
     assert!(json["checked"]["max_relative_error"].as_f64() <= json["checked"]["tolerance"].as_f64());
     let (seconds, gflops) = (json["seconds"].as_f64().unwrap(), json["gflops"].as_f64().unwrap());

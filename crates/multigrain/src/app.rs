@@ -7,15 +7,19 @@ use crate::runtime::Runtime;
 use multigrain_program::{ElementType, Shape};
 use std::path::Path;
 
-/// The result of a check against a plain reference in double precision.
-#[derive(Clone, Debug, PartialEq)]
+/// The result of a check that is independent of what it checks: in double precision, by other code.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Checked {
     /// Largest error found, relative to the sum of the absolute values of the terms.
     pub max_relative_error: f64,
     /// What is allowed, from the number of terms.
     pub tolerance: f64,
-    /// How many elements were compared.
+    /// How many elements of the result the check depends on.
     pub elements: u64,
+    /// What was looked at and how, and with which probability an error of which size may have escaped; in words.
+    pub covered: String,
+    /// The worst element of a wrong result, in words, where it was found.
+    pub wrong: Option<String>,
     /// What else the check has found and does not judge, for reports: name and value.
     pub figures: Vec<(&'static str, f64)>,
 }
@@ -48,15 +52,47 @@ impl Comparison {
         if value == exact || (found.is_nan() && exact.is_nan()) || (!found.is_finite() && overflows) {
             return;
         }
-        let error = (value - exact).abs() / scale.max(f64::from(f32::MIN_POSITIVE));
+        self.add_error((value - exact).abs() / scale.max(f64::from(f32::MIN_POSITIVE)), 0);
+    }
+
+    /// Takes the error of so many elements that were compared elsewhere; against a tolerance of 1 it is a part of what is
+    /// allowed.
+    pub fn add_error(&mut self, error: f64, elements: u64) {
+        self.elements += elements;
         self.worst = if error.is_nan() { f64::INFINITY } else { self.worst.max(error) };
     }
 
     /// The result, against a tolerance.
-    pub fn checked(&self, tolerance: f64) -> Checked {
-        Checked { max_relative_error: self.worst, tolerance, elements: self.elements, figures: Vec::new() }
+    pub fn checked(&self, tolerance: f64, covered: String) -> Checked {
+        Checked { max_relative_error: self.worst, tolerance, elements: self.elements, covered, ..Checked::default() }
     }
 }
+
+/// Number `index` of a random probe: its sign is random, its absolute value uniform in [1/2, 1].
+///
+/// A linear functional with these weights loses no error of one element, which enters with at least half of its size.
+/// Of an error in many elements, the largest of size `f` times what is allowed, it loses a part of at most 2 / `f` of all
+/// probes: given all other weights, that element's must lie in an interval of length 2 / `f`, and its density is 1. So
+/// `rounds` independent probes lose it with a probability of at most (2 / f)^rounds. (Freivalds 1977, for products, has
+/// weights 0 and 1 and loses any error with 1/2 a round.)
+pub fn probe(seed: u64, index: u64) -> f64 {
+    let number = crate::generate::f64_at(seed, index);
+    (1.0 + number.abs()).copysign(number) / 2.0
+}
+
+/// How far the roundings of a right result may lie from what is expected of them, in standard deviations, before a check
+/// computes the elements again.
+///
+/// Roundings to single precision of partial sums s are taken as independent, each at most u |s| with u = 2^-24 (Higham and
+/// Mary, SIAM J. Sci. Comput. 41, 2019), so the deviation of a sum of theirs is at most u sqrt(sum of s^2). Where they are
+/// not, as in sums of equal numbers, a right result may go beyond; the bits that the definition gives decide then.
+pub const DEVIATIONS: f64 = 32.0;
+
+/// Unit roundoff of single precision, 2^-24.
+pub const UNIT_ROUNDOFF: f64 = 1.0 / 16_777_216.0;
+
+/// Half of the least positive number of single precision: what a rounding below the normal numbers errs by at most.
+pub const UNDERFLOW: f64 = f64::from_bits((1023 - 150) << 52);
 
 /// The largest relative error of `roundings` roundings to single precision one after the other: gamma_n = nu / (1 - nu)
 /// with the unit roundoff u = 2^-24 (Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, lemma 3.1).
@@ -65,7 +101,7 @@ pub fn rounding_bound(roundings: u64) -> f64 {
     if nu < 1.0 { nu / (1.0 - nu) } else { f64::INFINITY }
 }
 
-type Check = Box<dyn Fn(&Outcome) -> Result<Checked, Error>>;
+type Check = Box<dyn Fn(&Outcome, u64) -> Result<Checked, Error>>;
 type After = Box<dyn Fn(&Outcome) -> Result<(), Error>>;
 
 /// An application's job with what surrounds it.
@@ -74,7 +110,7 @@ pub struct AppJob {
     pub job: Job,
     /// Sizes, for reports: name and value.
     pub shape: Vec<(&'static str, u64)>,
-    /// Compares results with a plain reference in double precision.
+    /// Compares results with what plain code in double precision finds; the number is the seed of what is random in it.
     pub check: Check,
     /// Done after a run, for example writing a picture.
     pub after: Option<After>,

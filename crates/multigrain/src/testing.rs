@@ -149,7 +149,7 @@ pub fn on_random_machines<A: Application>(
         let runtime = machine(seed, scale, directory).and_then(runtime).map_err(text)?;
         let app = args.prepare(&runtime).map_err(text)?;
         let Some(outcome) = run_and_compare(&runtime, &app.job)? else { return Ok(false) };
-        accept(seed, &args, (app.check)(&outcome).map_err(text)?);
+        accept(seed, &args, (app.check)(&outcome, seed).map_err(text)?);
         Ok(true)
     };
     seeds.filter(|&seed| run(seed).unwrap_or_else(|e| panic!("seed {seed}: {e}"))).count()
@@ -316,4 +316,95 @@ pub fn damage_npy(path: &Path, element: u64) -> std::io::Result<()> {
     let value = f32::from_le_bytes(bytes);
     file.write_all_at(&(value + value.abs().max(1.0) / 16.0).to_le_bytes(), at)?;
     file.sync_all()
+}
+
+/// Alters the result of a run, a .npy file of float32, complex64 or float64, in each of the ways in which results go wrong,
+/// one after the other, and asks `holds` each time whether the check lets it pass: one element by a hundredth of itself, one
+/// (element and amount of `just_above`) by little more than what is allowed, two blocks swapped, one block zero. Elements are
+/// chosen at random, not among the small ones. In between the file is as it was, and the check must hold.
+///
+/// # Panics
+/// Where a check lets an altered result pass or refuses the right one, with what was done; where the file is none.
+pub fn alterations(path: &Path, just_above: Option<(u64, f64)>, seed: u64, mut holds: impl FnMut() -> bool) {
+    let content = std::fs::read(path).expect("the result");
+    let header = multigrain_store::npy::parse(&content).expect("a .npy file");
+    let start = header.data_offset_bytes as usize;
+    // A complex number is two numbers; rows are those of the last dimension.
+    let (size, numbers) = match header.element {
+        ElementType::F64 => (8, 1),
+        ElementType::C64 => (4, 2),
+        _ => (4, 1),
+    };
+    let value = |content: &[u8], i: usize| match content[start + i * size..][..size] {
+        [a, b, c, d] => f64::from(f32::from_le_bytes([a, b, c, d])),
+        ref bytes => f64::from_le_bytes(std::array::from_fn(|at| bytes[at])),
+    };
+    let set = |content: &mut [u8], i: usize, to: f64| match size {
+        4 => content[start + i * 4..][..4].copy_from_slice(&(to as f32).to_le_bytes()),
+        _ => content[start + i * 8..][..8].copy_from_slice(&to.to_le_bytes()),
+    };
+    let count = (content.len() - start) / size;
+    let mean = ((0..count).map(|i| value(&content, i).powi(2)).sum::<f64>() / count as f64).sqrt();
+    let mut rng = Rng::new(seed);
+    let mut one = || loop {
+        let i = rng.below(count as u64) as usize;
+        if value(&content, i).abs() >= 0.5 * mean {
+            return i;
+        }
+    };
+    let mut cases: Vec<(String, Vec<u8>)> = Vec::new();
+    let mut case = |what: String, alter: &mut dyn FnMut(&mut [u8])| {
+        let mut altered = content.clone();
+        alter(&mut altered);
+        assert!(altered != content, "seed {seed}: {what} changes nothing");
+        cases.push((what, altered));
+    };
+    for _ in 0..3 {
+        let i = one();
+        case(format!("number {i} by a hundredth"), &mut |content| set(content, i, 1.01 * value(content, i)));
+    }
+    if let Some((i, amount)) = just_above {
+        let i = i as usize;
+        case(format!("number {i} by {amount:e}"), &mut |content| set(content, i, value(content, i) + amount));
+    }
+    // Blocks of some rows and columns, where there is room for two.
+    let columns = header.shape.last().map_or(1, |&n| n as usize * numbers);
+    let rows = count / columns;
+    let (high, wide) = ((rows / 3).clamp(1, 8), (columns / 3).clamp(1, 8));
+    let mut place = |skip: usize| loop {
+        let at =
+            rng.below((rows - high + 1) as u64) as usize * columns + rng.below((columns - wide + 1) as u64) as usize;
+        let apart = |a: usize, b: usize, by: usize| a.abs_diff(b) >= by;
+        if skip == usize::MAX || apart(at / columns, skip / columns, high) || apart(at % columns, skip % columns, wide)
+        {
+            return at;
+        }
+    };
+    let cells = |at: usize| (0..high * wide).map(move |i| at + i / wide * columns + i % wide);
+    let zero = place(usize::MAX);
+    case(format!("{high} x {wide} zeros from {zero} on"), &mut |content| {
+        cells(zero).for_each(|i| set(content, i, 0.0))
+    });
+    if rows > 2 * high || columns > 2 * wide {
+        let from = place(usize::MAX);
+        let to = place(from);
+        case(format!("{high} x {wide} from {from} and {to} swapped"), &mut |content| {
+            for (a, b) in cells(from).zip(cells(to)) {
+                let (left, right) = (value(content, a), value(content, b));
+                set(content, a, right);
+                set(content, b, left);
+            }
+        });
+    }
+    let put = |content: &[u8]| {
+        let file = std::fs::OpenOptions::new().write(true).open(path).expect("the result");
+        std::os::unix::fs::FileExt::write_all_at(&file, content, 0).expect("it can be written");
+        file.sync_all().expect("it can be written");
+    };
+    for (what, altered) in &cases {
+        put(altered);
+        assert!(!holds(), "seed {seed}: the check lets pass: {what}");
+        put(&content);
+        assert!(holds(), "seed {seed}: the check refuses the right result, which had {what}");
+    }
 }

@@ -5,6 +5,7 @@ use super::rounds::{Contender, Turn, alternate};
 use super::row::{Row, Unit};
 use super::{Bench, Name};
 use crate::failure::Failure;
+use crate::run::fresh_seed;
 use multigrain::app::Application;
 
 /// Steps of a turn.
@@ -19,7 +20,7 @@ pub(crate) fn gravity(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
     let runtime = bench.runtime(bench.threads(), None)?;
     let app = args.prepare(&runtime)?;
     let outcome = runtime.run(&app.job, bench.settings())?;
-    let checked = (app.check)(&outcome)?;
+    let checked = (app.check)(&outcome, fresh_seed())?;
     if !checked.holds() {
         return Err(Failure::Run("the check of its run failed; multigrain run gravity --check says more".into()));
     }
