@@ -1,20 +1,28 @@
 //! The command: an array or a picture is filtered.
 //!
-//! Arrays may be larger than memory. A picture is decoded whole: its samples, 4 bytes each, are held beside the memory
-//! budget, and so is the result until it is encoded.
+//! Arrays may be larger than memory, and so may pictures: their rows are decoded one after the other into scratch files
+//! without names where they would take too much of the memory, and encoded from the result row by row.
 
-use crate::check::{self, Plane};
+use crate::border::Border;
+use crate::check::{self, Filter, Plane};
 use crate::kernel::weights::{SIZE_MAX, Weights};
-use crate::picture::{self, Picture, SAMPLES_MAX};
+use crate::padded::{self, Inside, Pad};
+use crate::picture::{self, Reading, SAMPLES_MAX};
+use crate::scratch::{Channel, Failed};
 use crate::task::Conv2d;
-use multigrain::app::{AppJob, Application, input, output};
-use multigrain::prelude::{ElementType, Error, Job, Outcome, Program, Region, Role, Runtime, Scalars, Source};
+use multigrain::app::{AppJob, Application, input, output, sizes_match};
+use multigrain::prelude::{ElementType, Error, Job, Outcome, Program, Region, Role, Runtime, Scalars, Shape, Source};
 use multigrain::rooms::store::npy;
 use multigrain::whole;
 use multigrain_simd::Isa;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// Correlation of an array of float32 or of a PNG picture with small weights; taps beyond the edge are skipped
+/// Convolution of an array of float32 or of a PNG picture with small weights, as SciPy's convolve2d(mode="same")
+///
+/// out[y, x] is the sum over i, j of weights[i, j] in[y + h - i, x + w - j], where weights[h, w] is the middle one: weights
+/// are turned around, unless --correlate is given. Beyond the border there are zeros, which darken the edges of a picture,
+/// unless --border says otherwise.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// A .npy array, a .png picture (each plane is filtered, opacity is kept), or bare float32 with the sizes given as
@@ -25,6 +33,12 @@ pub struct Args {
     /// columns
     #[arg(long, value_name = "KERNEL", default_value = "gaussian:9", help = KERNEL_HELP)]
     pub kernel: String,
+    /// Takes the weights as they are, as SciPy's correlate2d and what machine learning calls a convolution
+    #[arg(long)]
+    pub correlate: bool,
+    /// What lies beyond the border
+    #[arg(long, value_enum, default_value_t = Border::Zero)]
+    pub border: Border,
     /// File for the result: .npy, .png (8 bits a sample, 0 to 1 becomes 0 to 255), or bare float32 under any other
     /// name; without it the result is discarded
     #[arg(short, long, value_name = "FILE")]
@@ -43,9 +57,23 @@ pub struct Args {
 const KERNEL_HELP: &str = "gaussian:N[:SIGMA], box:N, sharpen[:N], edge[:N], or a .npy file of float32 with odd numbers \
                            of rows and columns";
 
+/// A picture's samples may take this share of the memory; beyond, they lie in scratch files.
+const MEMORY_SHARE: u64 = 8;
+/// Samples of a result that are read at once when it is written as a picture.
+const BAND: u64 = 1 << 18;
+
 impl Default for Args {
     fn default() -> Args {
-        Args { image: None, kernel: "gaussian:9".into(), output: None, n: None, m: None, seed: 1 }
+        Args {
+            image: None,
+            kernel: "gaussian:9".into(),
+            correlate: false,
+            border: Border::Zero,
+            output: None,
+            n: None,
+            m: None,
+            seed: 1,
+        }
     }
 }
 
@@ -54,49 +82,68 @@ struct Image {
     rows: u64,
     cols: u64,
     planes: Vec<Source>,
-    alpha: Option<Vec<f32>>,
+    /// The channels of a picture, opacity last.
+    channels: Arc<Vec<Channel>>,
+    alpha: bool,
 }
 
 impl Application for Args {
     fn prepare(&self, runtime: &Runtime) -> Result<AppJob, Error> {
-        let weights = weights(&self.kernel)?;
+        let mut filter = weights(&self.kernel, self.border)?;
+        if !self.correlate {
+            // Turned around both ways.
+            filter.values.reverse();
+        }
         let image = self.image(runtime)?;
         let (m, n) = (image.rows, image.cols);
+        let isa = Isa::detect();
         let mut program = Program::new();
-        let task = program.task(Conv2d::new(Isa::detect()));
-        let taps = program.array::<f32, 2>("weights", [weights.rows, weights.cols], Role::Input)?;
+        let taps = program.array::<f32, 2>("weights", [filter.rows, filter.cols], Role::Input)?;
         let mut planes = Vec::new();
+        // Only the tasks that are called: names of tasks are part of what a run is known by.
+        let zero = (self.border == Border::Zero).then(|| program.task(Conv2d::new(isa)));
+        let others = zero.is_none().then(|| (program.task(Inside::new(isa)), program.task(Pad)));
         for i in 0..image.planes.len() {
             // One plane needs no number.
-            let name = |name: &str| if image.planes.len() == 1 { name.to_owned() } else { format!("{name} {i}") };
-            let from = program.array::<f32, 2>(&name("in"), [m, n], Role::Input)?;
-            let to = program.array::<f32, 2>(&name("out"), [m, n], Role::Output)?;
-            program.call(task, (from.all(), taps.all(), to.all()), Scalars::new())?;
+            let number = if image.planes.len() == 1 { String::new() } else { format!(" {i}") };
+            let from = program.array::<f32, 2>(&format!("in{number}"), [m, n], Role::Input)?;
+            let to = program.array::<f32, 2>(&format!("out{number}"), [m, n], Role::Output)?;
+            if let Some(task) = zero {
+                program.call(task, (from.all(), taps.all(), to.all()), Scalars::new())?;
+            }
+            if let Some(tasks) = others {
+                let shapes = ([m, n], [filter.rows, filter.cols]);
+                padded::call(&mut program, tasks, (from, taps, to), shapes, self.border, &number)?;
+            }
             planes.push(Plane { input: from.index(), output: to.index() });
         }
-        let mut job = Job::new("conv2d", program).with_source(taps.index(), Source::Bytes(bytes(&weights.values)));
+        let mut job = Job::new("conv2d", program).with_source(taps.index(), Source::Bytes(bytes(&filter.values)));
         for (plane, source) in planes.iter().zip(image.planes) {
             job = job.with_source(plane.input, source);
         }
         if let Some(path) = self.image.as_deref().filter(|path| is_png(path)) {
             job = job.with_file_read(path);
         }
+        let (channels, alpha) = (image.channels, image.alpha);
         let mut after = None;
         match (&self.output, &planes[..]) {
             (None, _) => {}
             (Some(path), _) if is_png(path) => {
-                check_png_output(path, m, n, planes.len())?;
-                let (path, planes, alpha) = (path.clone(), planes.clone(), image.alpha);
-                let write = move |outcome: &Outcome| write_picture(outcome, &path, &planes, m, n, alpha.clone());
+                whole::check_target(path)?;
+                let (path, planes, channels) = (path.clone(), planes.clone(), channels.clone());
+                let write = move |outcome: &Outcome| {
+                    let alpha = if alpha { channels.last() } else { None };
+                    write_picture(outcome, &path, &planes, (m, n), alpha)
+                };
                 after = Some(Box::new(write) as Box<dyn Fn(&Outcome) -> Result<(), Error>>);
                 job = self.output.iter().fold(job, |job, path| job.with_file_written(path));
             }
-            (Some(path), [plane]) if image.alpha.is_none() => job = job.with_sink(plane.output, output(path)),
+            (Some(path), [plane]) if !alpha => job = job.with_sink(plane.output, output(path)?),
             (Some(path), _) => {
                 return Err(Error::Request(format!(
                     "the picture has {} planes, which {} cannot hold: name a .png file, or give a gray picture without \
                      opacity",
-                    planes.len() + usize::from(image.alpha.is_some()),
+                    planes.len() + usize::from(alpha),
                     path.display()
                 )));
             }
@@ -104,11 +151,15 @@ impl Application for Args {
         let shape = vec![
             ("m", m),
             ("n", n),
-            ("kernel rows", weights.rows),
-            ("kernel columns", weights.cols),
+            ("kernel rows", filter.rows),
+            ("kernel columns", filter.cols),
             ("planes", planes.len() as u64),
         ];
-        let check = Box::new(move |outcome: &Outcome, _: u64| check::check(outcome, &planes, m, n, &weights));
+        let check = Box::new(move |outcome: &Outcome, seed: u64| {
+            // Scratch files are there as long as the job is.
+            let _ = &channels;
+            check::check(outcome, &planes, (m, n), &filter, seed)
+        });
         Ok(AppJob { job, shape, check, after })
     }
 }
@@ -117,21 +168,39 @@ impl Args {
     fn image(&self, runtime: &Runtime) -> Result<Image, Error> {
         let n = self.n;
         let m = self.m.or(n);
+        let none = Arc::new(Vec::new());
         let Some(path) = &self.image else {
             let cols = n.unwrap_or(4096);
             let planes = vec![Source::Generated { seed: self.seed }];
-            return Ok(Image { rows: m.unwrap_or(cols), cols, planes, alpha: None });
+            return Ok(Image { rows: m.unwrap_or(cols), cols, planes, channels: none, alpha: false });
         };
         if is_png(path) {
-            let picture = picture::read(path, SAMPLES_MAX).map_err(|e| Error::Request(e.to_string()))?;
-            let planes = picture.planes.iter().map(|plane| Source::Bytes(bytes(plane))).collect();
-            let (rows, cols) = (picture.rows as u64, picture.cols as u64);
-            return Ok(Image { rows, cols, planes, alpha: picture.alpha });
+            let image = self.picture(path, runtime)?;
+            let shape = Shape::new(&[image.rows, image.cols]);
+            return sizes_match(path, &shape, &[("m", self.m), ("n", self.n)]).map(|()| image);
         }
         let given = n.zip(m).map(|(n, m)| [m, n]);
         let given = given.as_ref().map(<[u64; 2]>::as_slice);
         let (shape, source) = input(runtime, path, ElementType::F32, 2, given)?;
-        Ok(Image { rows: shape.dims()[0], cols: shape.dims()[1], planes: vec![source], alpha: None })
+        sizes_match(path, &shape, &[("m", self.m), ("n", self.n)])?;
+        let (rows, cols) = (shape.dims()[0], shape.dims()[1]);
+        Ok(Image { rows, cols, planes: vec![source], channels: none, alpha: false })
+    }
+
+    /// Decodes a picture, row by row.
+    fn picture(&self, path: &Path, runtime: &Runtime) -> Result<Image, Error> {
+        let reading = Reading::open(path, SAMPLES_MAX).map_err(Failed::Picture)?;
+        let (rows, cols, count, alpha) = (reading.rows as u64, reading.cols as u64, reading.planes, reading.alpha);
+        let in_memory = 4 * rows * cols * (count as u64 + u64::from(alpha)) <= runtime.memory_bytes()? / MEMORY_SHARE;
+        let directory = self.output.as_deref().and_then(Path::parent).filter(|d| !d.as_os_str().is_empty());
+        let make = || Channel::new(path, (!in_memory).then(|| directory.unwrap_or(Path::new("."))));
+        let mut channels = (0..count + usize::from(alpha)).map(|_| make()).collect::<Result<Vec<_>, _>>()?;
+        reading.each_row(|samples| {
+            channels.iter_mut().zip(samples).try_for_each(|(channel, samples)| channel.push(samples))
+        })?;
+        channels.iter_mut().try_for_each(Channel::finish)?;
+        let planes = channels[..count].iter_mut().map(Channel::source).collect();
+        Ok(Image { rows, cols, planes, channels: Arc::new(channels), alpha })
     }
 }
 
@@ -148,7 +217,7 @@ fn bytes(values: &[f32]) -> Vec<u8> {
 }
 
 /// Weights by name or from a file, which is read whole: weights are few.
-fn weights(text: &str) -> Result<check::Weights, Error> {
+fn weights(text: &str, border: Border) -> Result<Filter, Error> {
     let path = Path::new(text);
     if !has_extension(path, "npy") {
         let Weights { size, values } = text.parse().map_err(|e| {
@@ -156,7 +225,7 @@ fn weights(text: &str) -> Result<check::Weights, Error> {
             let also = if path.exists() { "; files of weights end in .npy" } else { "" };
             Error::Request(format!("{e}{also}"))
         })?;
-        return Ok(check::Weights { rows: size as u64, cols: size as u64, values });
+        return Ok(Filter { rows: size as u64, cols: size as u64, values, border });
     }
     let refuse = |what: String| Error::Request(format!("weights {text}: {what}"));
     let max_bytes = 4 * (SIZE_MAX * SIZE_MAX) as u64;
@@ -187,32 +256,35 @@ fn weights(text: &str) -> Result<check::Weights, Error> {
     if data.len() != 4 * wanted {
         return Err(refuse(format!("{rows} x {cols} weights take {} bytes, there are {}", 4 * wanted, data.len())));
     }
-    Ok(check::Weights { rows, cols, values })
+    Ok(Filter { rows, cols, values, border })
 }
 
-/// What would only fail after the run is refused before it.
-fn check_png_output(path: &Path, m: u64, n: u64, planes: usize) -> Result<(), Error> {
-    let samples = m.checked_mul(n).and_then(|s| s.checked_mul(planes as u64));
-    if samples.is_none_or(|s| s > SAMPLES_MAX as u64) {
-        return Err(Error::Request(format!(
-            "{m} x {n} is too large for {}: a picture is written from memory, at most {SAMPLES_MAX} samples; name a .npy \
-             file",
-            path.display()
-        )));
-    }
-    Ok(whole::check_target(path)?)
-}
-
+/// Writes the planes, and opacity as it was, row by row.
 fn write_picture(
     outcome: &Outcome,
     path: &Path,
     planes: &[Plane],
-    m: u64,
-    n: u64,
-    alpha: Option<Vec<f32>>,
+    (m, n): (u64, u64),
+    alpha: Option<&Channel>,
 ) -> Result<(), Error> {
-    let whole = Region::new(&[0, 0], &[m, n]);
-    let planes = planes.iter().map(|plane| outcome.read_f32(plane.output, &whole)).collect::<Result<_, _>>()?;
-    let picture = Picture { rows: m as usize, cols: n as usize, planes, alpha };
-    picture::write(path, &picture).map_err(|e| Error::After(e.to_string()))
+    let rows_each = (BAND / n).clamp(1, m);
+    let mut band: Vec<Vec<f32>> = Vec::new();
+    picture::write_rows(path, (m as usize, n as usize), (planes.len(), alpha.is_some()), |row, samples| {
+        let row = row as u64;
+        if row.is_multiple_of(rows_each) {
+            let region = Region::new(&[row, 0], &[rows_each.min(m - row), n]);
+            band = planes
+                .iter()
+                .map(|plane| outcome.read_f32(plane.output, &region))
+                .collect::<Result<_, _>>()
+                .map_err(Failed::Other)?;
+        }
+        let at = ((row % rows_each) * n) as usize;
+        samples.iter_mut().zip(&band).for_each(|(to, band)| to.copy_from_slice(&band[at..][..n as usize]));
+        match (alpha, samples.last_mut()) {
+            (Some(alpha), Some(to)) => alpha.read(row * n, to),
+            _ => Ok(()),
+        }
+    })
+    .map_err(Failed::after)
 }

@@ -1,15 +1,37 @@
-//! The check against a plain reference in double precision.
+//! The check: random probes of every row, and the definition's bits where they hesitate.
+//!
+//! **The probes.** The columns are taken in groups of [`GROUP`]. For a group and some random vectors c over its columns
+//! ([`probe`]) the sum of a row of the result, weighted by c, must be the sum over the rows of weights of rows of the input,
+//! weighted by what the weights make of c. That takes as many multiplications as the weights have rows, instead of as many as
+//! there are weights. An element that is wrong by `f` times what is allowed in its row and group is lost with a probability
+//! of at most (2 / f)^rounds, and never where it is the only one and `f` > 2.
+//!
+//! **What is allowed.** An element is one chain over the taps, each of whose partial sums s is rounded; the deviation of the
+//! roundings of a group is u sqrt(sum of s^2). The chains' sums after each row of weights are known from the probes, by
+//! estimate; within a row of weights they are at most as large again as that row's weights times the root of the sum of
+//! squares of what they meet. What is allowed is half of [`DEVIATIONS`] times that.
+//!
+//! **Where a probe is beyond**, the elements of that row and group are computed again: they must have the bits of the
+//! definition, and lie within the bound that holds whatever the roundings are.
 
-use multigrain::app::{Checked, Comparison, rounding_bound};
+use crate::border::Border;
+use crate::kernel::{self, Block, BlockMut};
+use multigrain::app::{
+    Beyond, Checked, Comparison, DEVIATIONS, Probed, UNDERFLOW, UNIT_ROUNDOFF, probe, rounding_bound,
+};
 use multigrain::prelude::*;
+use multigrain_simd::Isa;
 
-/// Rows that are computed again, spread over the result; all of them in a small one.
-const CHECKED_ROWS: u64 = 16;
-/// Below this many multiplications all rows are checked; with many rows of large weights fewer than
-/// [`CHECKED_ROWS`] are.
-const CHECK_ALL: u64 = 1 << 28;
-/// Elements of a band of rows that are read at once, beside the rows of halo.
-const BAND: u64 = 1 << 20;
+/// Columns that are probed together: fewer are compared more sharply, and more often.
+const GROUP: usize = 256;
+/// Random vectors; fewer where weights are many.
+const ROUNDS: u64 = 4;
+/// Bytes that what the weights make of the random vectors may take.
+const WEIGHTS_BYTES: u64 = 8 << 20;
+/// Elements of the result that are read at once.
+const BAND: u64 = 1 << 18;
+/// Multiplications of what is computed again, at most.
+const AGAIN: u64 = 1 << 31;
 
 /// One array and what was made of it.
 #[derive(Clone, Copy)]
@@ -18,69 +40,280 @@ pub(crate) struct Plane {
     pub(crate) output: usize,
 }
 
-/// The weights, row by row.
+/// What the planes were filtered with: the weights of the correlation, row by row.
 #[derive(Clone)]
-pub(crate) struct Weights {
+pub(crate) struct Filter {
     pub(crate) rows: u64,
     pub(crate) cols: u64,
     pub(crate) values: Vec<f32>,
+    pub(crate) border: Border,
 }
 
-/// Compares rows of every plane of `m` x `n` elements.
-pub(crate) fn check(outcome: &Outcome, planes: &[Plane], m: u64, n: u64, weights: &Weights) -> Result<Checked, Error> {
-    let taps = weights.rows * weights.cols;
-    let each = n.saturating_mul(taps).saturating_mul(planes.len() as u64);
-    let bands: Vec<(u64, u64)> = if each.saturating_mul(m) <= CHECK_ALL {
-        blocks(m, (BAND / n).max(1)).collect()
-    } else {
-        let count = (CHECK_ALL / each).clamp(2, CHECKED_ROWS).min(m);
-        (0..count).map(|i| (i * (m - 1) / (count - 1).max(1), 1)).collect()
-    };
-    let mut comparison = Comparison::default();
-    for plane in planes {
-        for &(first, rows) in &bands {
-            band(outcome, *plane, (m, n), (first, rows), weights, &mut comparison)?;
+/// One plane of `m` x `n` elements with its filter.
+struct Job<'a> {
+    outcome: &'a Outcome,
+    plane: Plane,
+    m: u64,
+    n: u64,
+    filter: &'a Filter,
+}
+
+/// Checks every plane of `m` x `n` elements.
+pub(crate) fn check(
+    outcome: &Outcome,
+    planes: &[Plane],
+    (m, n): (u64, u64),
+    filter: &Filter,
+    seed: u64,
+) -> Result<Checked, Error> {
+    let (kh, kw) = (filter.rows, filter.cols);
+    let each = 8 * kh * (GROUP as u64 + kw - 1);
+    let rounds = (2 * WEIGHTS_BYTES / each).clamp(1, ROUNDS);
+    let together = (WEIGHTS_BYTES / (each * rounds)).max(1);
+    let mut all = Checked { tolerance: 1.0, ..Checked::default() };
+    for &plane in planes {
+        let job = Job { outcome, plane, m, n, filter };
+        let mut found = Probed::default();
+        for (group, count) in blocks(n.div_ceil(GROUP as u64), together) {
+            Probes::new(&job, seed, (group, count), rounds as usize).rows(&mut found)?;
+        }
+        let covered = format!(
+            "{rounds} random probes of every row and {GROUP} columns: an element that is wrong by 100 times what its probe \
+             may err by is lost with a probability below {:.0e}",
+            0.02f64.powi(rounds as i32) * 1.5
+        );
+        let affordable = AGAIN / (kh * kw * n.min(GROUP as u64));
+        let checked = found.judge(1, affordable, &covered, |these, comparison| job.again(these, comparison))?;
+        all.max_relative_error = all.max_relative_error.max(checked.max_relative_error);
+        all.elements += checked.elements;
+        all.covered = checked.covered;
+        all.wrong = all.wrong.or(checked.wrong);
+    }
+    Ok(all)
+}
+
+/// A row of the input, from half the weights' columns before the first of some columns to as many after the last.
+fn padded(row: Option<&[f32]>, first: u64, count: usize, filter: &Filter, n: u64) -> Vec<f64> {
+    let half = (filter.cols / 2) as i64;
+    let Some(row) = row else { return vec![0.0; count + filter.cols as usize - 1] };
+    let from = first as i64 - half;
+    (from..from + count as i64 + 2 * half)
+        .map(|i| filter.border.source(i, n).map_or(0.0, |source| f64::from(row[source as usize])))
+        .collect()
+}
+
+/// The probes of some groups of columns.
+struct Probes<'a> {
+    job: &'a Job<'a>,
+    group: u64,
+    /// First column and columns of all groups.
+    first: u64,
+    columns: usize,
+    rounds: usize,
+    /// Random weight of column j in round r at j * rounds + r.
+    random: Vec<f64>,
+    /// For each group, what the weights make of them: by padded column, row of weights and round.
+    of_weights: Vec<Vec<f64>>,
+    /// Sum of the absolute values of each row of weights, squared.
+    squared: Vec<f64>,
+}
+
+/// What is expected of a row of the result, by group.
+#[derive(Clone)]
+struct Expected {
+    sums: Vec<f64>,
+    squares: Vec<f64>,
+}
+
+impl<'a> Probes<'a> {
+    fn new(job: &'a Job<'a>, seed: u64, (group, count): (u64, u64), rounds: usize) -> Probes<'a> {
+        let first = group * GROUP as u64;
+        let columns = (job.n - first).min(count * GROUP as u64) as usize;
+        let number = |j: usize, r: usize| (first + j as u64) * ROUNDS + r as u64;
+        let random: Vec<f64> = (0..columns).flat_map(|j| (0..rounds).map(move |r| probe(seed, number(j, r)))).collect();
+        let (kh, kw) = (job.filter.rows as usize, job.filter.cols as usize);
+        let lanes = kh * rounds;
+        let rows = || job.filter.values.chunks_exact(kw);
+        let of_weights = random
+            .chunks(GROUP * rounds)
+            .map(|random| {
+                let width = random.len() / rounds;
+                let mut made = vec![0.0; (width + kw - 1) * lanes];
+                for (x, random) in random.chunks_exact(rounds).enumerate() {
+                    for (i, weights) in rows().enumerate() {
+                        for (j, &weight) in weights.iter().enumerate() {
+                            let to = &mut made[(x + j) * lanes + i * rounds..][..rounds];
+                            to.iter_mut().zip(random).for_each(|(to, random)| *to += f64::from(weight) * random);
+                        }
+                    }
+                }
+                made
+            })
+            .collect();
+        let squared = rows().map(|row| row.iter().map(|w| f64::from(w.abs())).sum::<f64>().powi(2)).collect();
+        Probes { job, group, first, columns, rounds, random, of_weights, squared }
+    }
+
+    /// Probes every row: rows of the input, those beyond the border too, are met one after the other, and each adds to the
+    /// rows of the result that it has a part in.
+    fn rows(&self, found: &mut Probed) -> Result<(), Error> {
+        let Job { outcome, plane, m, n, filter } = *self.job;
+        let (kh, half) = (filter.rows as usize, (filter.rows / 2) as i64);
+        let (groups, rounds) = (self.of_weights.len(), self.rounds);
+        let none = Expected { sums: vec![0.0; groups * rounds], squares: vec![0.0; groups] };
+        let mut ring = vec![none.clone(); kh];
+        let (mut input, mut output) = (Rows::new(plane.input), Rows::new(plane.output));
+        for v in -half..m as i64 + half {
+            let row = match filter.border.source(v, m) {
+                Some(row) => Some(input.row(outcome, row, (0, n), m)?),
+                None => None,
+            };
+            for g in 0..groups {
+                let width = GROUP.min(self.columns - g * GROUP);
+                let window = padded(row, self.first + (g * GROUP) as u64, width, filter, n);
+                let mut dots = vec![0.0; kh * rounds];
+                for (value, weights) in window.iter().zip(self.of_weights[g].chunks_exact(kh * rounds)) {
+                    dots.iter_mut().zip(weights).for_each(|(dot, weight)| *dot += value * weight);
+                }
+                let met: f64 = window.iter().map(|value| value * value).sum();
+                for (i, dots) in dots.chunks_exact(rounds).enumerate() {
+                    let y = v - i as i64 + half;
+                    if !(0..m as i64).contains(&y) {
+                        continue;
+                    }
+                    let expected = &mut ring[y as usize % kh];
+                    let sums = &mut expected.sums[g * rounds..][..rounds];
+                    sums.iter_mut().zip(dots).for_each(|(sum, dot)| *sum += dot);
+                    let after = sums.iter().map(|sum| sum * sum).sum::<f64>() / rounds as f64;
+                    expected.squares[g] += 2.0 * filter.cols as f64 * (after + self.squared[i] * met);
+                }
+            }
+            let y = v - half;
+            if y >= 0 {
+                let row = output.row(outcome, y as u64, (self.first, self.columns as u64), m)?;
+                self.compare(y as u64, row, &ring[y as usize % kh], found);
+                ring[y as usize % kh] = none.clone();
+            }
+        }
+        Ok(())
+    }
+
+    fn compare(&self, y: u64, row: &[f32], expected: &Expected, found: &mut Probed) {
+        let rounds = self.rounds;
+        let groups = row.chunks(GROUP).zip(self.random.chunks(GROUP * rounds)).zip(self.group..);
+        let expected = expected.sums.chunks_exact(rounds).zip(&expected.squares);
+        for (((row, random), group), (sums, squares)) in groups.zip(expected) {
+            let mut probes = vec![0.0; rounds];
+            for (&value, random) in row.iter().zip(random.chunks_exact(rounds)) {
+                probes.iter_mut().zip(random).for_each(|(sum, random)| *sum += f64::from(value) * random);
+            }
+            let taps = self.job.filter.values.len();
+            let allowed = 0.5 * DEVIATIONS * UNIT_ROUNDOFF * squares.sqrt() + (taps * row.len()) as f64 * UNDERFLOW;
+            found.compare((y, group), row.len() as u64, probes.into_iter().zip(sums.iter().copied()), allowed);
         }
     }
-    Ok(comparison.checked(rounding_bound(taps), String::new()))
 }
 
-/// Compares `rows` rows from `first` on.
-fn band(
-    outcome: &Outcome,
-    plane: Plane,
-    (m, n): (u64, u64),
-    (first, rows): (u64, u64),
-    weights: &Weights,
-    comparison: &mut Comparison,
-) -> Result<(), Error> {
-    let (half_rows, half_cols) = (weights.rows / 2, weights.cols / 2);
-    let start = first.saturating_sub(half_rows);
-    let height = (first + rows + half_rows).min(m) - start;
-    let input = outcome.read_f32(plane.input, &Region::new(&[start, 0], &[height, n]))?;
-    let found = outcome.read_f32(plane.output, &Region::new(&[first, 0], &[rows, n]))?;
-    let mut sums = vec![(0.0f64, 0.0f64); n as usize];
-    for (y, found) in (first..).zip(found.chunks_exact(n as usize)) {
-        sums.fill((0.0, 0.0));
-        for (i, weights) in (0..).zip(weights.values.chunks_exact(weights.cols as usize)) {
-            // Tap (i, j) meets row y + i - half_rows and, of column x, element x + j - half_cols.
-            let row = y + i;
-            if row < half_rows || row - half_rows >= m {
-                continue;
+/// Rows of an array, read some at a time.
+struct Rows {
+    array: usize,
+    first: u64,
+    width: usize,
+    values: Vec<f32>,
+}
+
+impl Rows {
+    fn new(array: usize) -> Rows {
+        Rows { array, first: 0, width: 1, values: Vec::new() }
+    }
+
+    fn row(&mut self, outcome: &Outcome, row: u64, (column, columns): (u64, u64), m: u64) -> Result<&[f32], Error> {
+        let held = self.first..self.first + (self.values.len() / self.width) as u64;
+        if !held.contains(&row) {
+            let count = (BAND / columns).clamp(1, m - row);
+            self.values = outcome.read_f32(self.array, &Region::new(&[row, column], &[count, columns]))?;
+            (self.first, self.width) = (row, columns as usize);
+        }
+        Ok(&self.values[(row - self.first) as usize * self.width..][..self.width])
+    }
+}
+
+impl Job<'_> {
+    /// Computes rows of one group of columns again; the first element that is wrong, in words.
+    fn again(&self, these: &[Beyond], comparison: &mut Comparison) -> Result<Option<String>, Error> {
+        let mut wrong = None;
+        for beyond in these {
+            let first = beyond.group * GROUP as u64;
+            let width = (self.n - first).min(GROUP as u64) as usize;
+            let found =
+                self.outcome.read_f32(self.plane.output, &Region::new(&[beyond.row, first], &[1, width as u64]))?;
+            let (defined, sums) = self.row_again(beyond.row, first, width)?;
+            let bound = rounding_bound(self.filter.values.len() as u64);
+            for (x, ((&found, defined), (exact, scale))) in (first..).zip(found.iter().zip(defined).zip(sums)) {
+                let mut rigorous = Comparison::default();
+                rigorous.add(found, exact, scale);
+                let error = rigorous.checked(bound, String::new()).max_relative_error / bound;
+                // A zero has the sign that skipped taps leave it.
+                let same = found == defined || found.to_bits() == defined.to_bits();
+                comparison.add_error(if same { error } else { error.max(beyond.ratio).max(2.0) }, 1);
+                if (!same || error > 1.0) && wrong.is_none() {
+                    wrong = Some(format!("element [{}, {x}] is {found}, {exact} was expected", beyond.row));
+                }
             }
-            let row = &input[((row - half_rows - start) * n) as usize..][..n as usize];
-            for (j, &weight) in (0..).zip(weights) {
-                let from = j.max(half_cols) - half_cols;
-                let to = half_cols.max(j) - j;
-                let (from, to) = (from.min(n) as usize, to.min(n) as usize);
-                for (&value, sum) in row[from..].iter().zip(&mut sums[to..]) {
-                    let product = f64::from(weight) * f64::from(value);
+        }
+        Ok(wrong)
+    }
+
+    /// Some elements of a row by the plain code of the definition, and in double precision with the sum of absolute values.
+    #[allow(clippy::type_complexity)] // two lists that belong together
+    fn row_again(&self, y: u64, first: u64, width: usize) -> Result<(Vec<f32>, Vec<(f64, f64)>), Error> {
+        let Filter { rows: kh, cols: kw, ref values, border } = *self.filter;
+        let (kh, kw) = (kh as usize, kw as usize);
+        let mut rows: Vec<Vec<f64>> = Vec::new();
+        let mut top = 0;
+        for v in y as i64 - (kh / 2) as i64..=y as i64 + (kh / 2) as i64 {
+            let row = match border.source(v, self.m) {
+                None => {
+                    // Taps beyond are skipped; rows before the first are those of the halo that is not there.
+                    top += usize::from(v < 0);
+                    rows.push(padded(None, first, width, self.filter, self.n));
+                    continue;
+                }
+                Some(row) => self.outcome.read_f32(self.plane.input, &Region::new(&[row, 0], &[1, self.n]))?,
+            };
+            rows.push(padded(Some(&row), first, width, self.filter, self.n));
+        }
+        let mut sums = vec![(0.0f64, 0.0f64); width];
+        for (row, weights) in rows.iter().zip(values.chunks_exact(kw)) {
+            for (j, &weight) in weights.iter().enumerate() {
+                for (sum, value) in sums.iter_mut().zip(&row[j..]) {
+                    let product = f64::from(weight) * value;
                     sum.0 += product;
                     sum.1 += product.abs();
                 }
             }
         }
-        found.iter().zip(&sums).for_each(|(&found, &(exact, scale))| comparison.add(found, exact, scale));
+        // The halo that is there: all of it, but for zeros.
+        let zero = border == Border::Zero;
+        let (half_rows, half_cols) = (kh / 2, kw / 2);
+        let cut = |before: u64, after: u64, half: usize| match zero {
+            true => (half - half.min(before as usize), half - half.min(after as usize)),
+            false => (0, 0),
+        };
+        let (above, below) = cut(y, self.m - 1 - y, half_rows);
+        let (before, after) = cut(first, self.n - first - width as u64, half_cols);
+        debug_assert!(!zero || above == top);
+        let there: Vec<f32> = rows[above..kh - below]
+            .iter()
+            .flat_map(|row| row[before..row.len() - after].iter().map(|&value| value as f32))
+            .collect();
+        let (height, columns) = (kh - above - below, width + kw - 1 - before - after);
+        let refused = |e: kernel::Conv2dError| Error::After(e.to_string());
+        let mut defined = vec![0.0f32; width];
+        let input = Block::new(&there, height, columns, columns).map_err(refused)?;
+        let mut out = BlockMut::new(&mut defined, 1, width, width).map_err(refused)?;
+        kernel::conv2d(Isa::Scalar, input, half_rows - above, half_cols - before, values, kh, kw, &mut out)
+            .map_err(refused)?;
+        Ok((defined, sums))
     }
-    Ok(())
 }

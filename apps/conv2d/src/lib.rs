@@ -5,7 +5,10 @@
 //! the last bit on one thread or many, in any memory budget, on any machine. This room never decides where blocks lie.
 
 pub mod app;
+pub mod border;
 mod check;
 pub mod kernel;
+pub mod padded;
 pub mod picture;
+mod scratch;
 pub mod task;

@@ -74,6 +74,22 @@ pub enum PictureError {
     },
 }
 
+/// A picture in a file, by rows, so that no more than some of them are in memory. Of an interlaced picture, whose rows do
+/// not follow each other, all samples are, as they are in the file.
+pub struct Reading {
+    path: PathBuf,
+    reader: png::Reader<BufReader<File>>,
+    /// Rows.
+    pub rows: usize,
+    /// Columns.
+    pub cols: usize,
+    /// Planes without opacity: one or three.
+    pub planes: usize,
+    /// Whether there is opacity too.
+    pub alpha: bool,
+    deep: bool,
+}
+
 /// A picture in memory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Picture {
@@ -87,13 +103,8 @@ pub struct Picture {
     pub alpha: Option<Vec<f32>>,
 }
 
-/// Reads a PNG file of at most `samples_max` samples (see [`SAMPLES_MAX`]).
-///
-/// # Errors
-/// [`PictureError`] naming the file, if it cannot be read, is not a whole PNG file, or is too large.
-pub fn read(path: &Path, samples_max: usize) -> Result<Picture, PictureError> {
-    let file = File::open(path).map_err(|source| PictureError::Io { action: "open", path: path.to_owned(), source })?;
-    let wrong = |error: png::DecodingError| match error {
+fn wrong(path: &Path, error: png::DecodingError) -> PictureError {
+    match error {
         png::DecodingError::IoError(source) if source.kind() != std::io::ErrorKind::UnexpectedEof => {
             PictureError::Io { action: "read", path: path.to_owned(), source }
         }
@@ -101,100 +112,161 @@ pub fn read(path: &Path, samples_max: usize) -> Result<Picture, PictureError> {
             PictureError::Format { path: path.to_owned(), reason: "it ends too early".to_owned() }
         }
         error => PictureError::Format { path: path.to_owned(), reason: error.to_string() },
-    };
-    let mut decoder = Decoder::new(BufReader::new(file));
-    decoder.set_transformations(Transformations::EXPAND);
-    decoder.set_ignore_text_chunk(true);
-    decoder.set_ignore_iccp_chunk(true);
-    let too_large =
-        |rows, cols, planes| PictureError::TooLarge { path: path.to_owned(), rows, cols, planes, samples_max };
-    let fits = |rows: usize, cols: usize, planes: usize| {
-        let samples = rows.checked_mul(cols).and_then(|n| n.checked_mul(planes));
-        samples.is_some_and(|samples| samples <= samples_max)
-    };
-    let header = decoder.read_header_info().map_err(wrong)?;
-    let (rows, cols) = (header.height as usize, header.width as usize);
-    if !fits(rows, cols, header.color_type.samples()) {
-        return Err(too_large(rows, cols, header.color_type.samples()));
     }
-    // What the decoder may allocate beside the picture itself: a few rows of at most 8 bytes a
-    // column, and a fixed amount, so that one inflated chunk does not take all memory.
-    let bytes = (64_usize << 20).saturating_add(cols.saturating_mul(64));
-    decoder.set_limits(Limits { bytes });
-    let mut reader = decoder.read_info().map_err(wrong)?;
+}
 
-    // A palette and a transparent colour have become planes of their own.
-    let (color, depth) = reader.output_color_type();
-    let channels = color.samples();
-    let buffer_bytes = match reader.output_buffer_size() {
-        Some(bytes) if fits(rows, cols, channels) => bytes,
-        _ => return Err(too_large(rows, cols, channels)),
-    };
-
-    let count = rows * cols;
-    // The header alone may claim anything: memory is asked for without insisting on it.
-    let memory = |bytes: usize| PictureError::Io {
-        action: "hold the samples of",
-        path: path.to_owned(),
-        source: std::io::Error::new(std::io::ErrorKind::OutOfMemory, format!("{bytes} bytes of memory cannot be had")),
-    };
-    let mut bytes: Vec<u8> = Vec::new();
-    bytes.try_reserve_exact(buffer_bytes).map_err(|_| memory(buffer_bytes))?;
-    bytes.resize(buffer_bytes, 0);
-    let frame = reader.next_frame(&mut bytes).map_err(wrong)?;
-    reader.finish().map_err(wrong)?;
-    if (frame.height as usize, frame.width as usize) != (rows, cols) {
-        let reason = "its first frame is smaller than the picture".to_owned();
-        return Err(PictureError::Format { path: path.to_owned(), reason });
+impl Reading {
+    /// Opens a PNG file of at most `samples_max` samples (see [`SAMPLES_MAX`]) and reads its header.
+    ///
+    /// # Errors
+    /// [`PictureError`] naming the file, if it cannot be read, is no PNG file, or is too large.
+    pub fn open(path: &Path, samples_max: usize) -> Result<Reading, PictureError> {
+        let file =
+            File::open(path).map_err(|source| PictureError::Io { action: "open", path: path.to_owned(), source })?;
+        let mut decoder = Decoder::new(BufReader::new(file));
+        decoder.set_transformations(Transformations::EXPAND);
+        decoder.set_ignore_text_chunk(true);
+        decoder.set_ignore_iccp_chunk(true);
+        let check = |rows: usize, cols: usize, planes: usize| {
+            let samples = rows.checked_mul(cols).and_then(|n| n.checked_mul(planes));
+            match samples.is_some_and(|samples| samples <= samples_max) {
+                true => Ok(()),
+                false => Err(PictureError::TooLarge { path: path.to_owned(), rows, cols, planes, samples_max }),
+            }
+        };
+        let header = decoder.read_header_info().map_err(|e| wrong(path, e))?;
+        let (rows, cols) = (header.height as usize, header.width as usize);
+        check(rows, cols, header.color_type.samples())?;
+        // What the decoder may allocate: a few rows of at most 8 bytes a column, and a fixed amount, so that one inflated
+        // chunk does not take all memory.
+        let bytes = (64_usize << 20).saturating_add(cols.saturating_mul(64));
+        decoder.set_limits(Limits { bytes });
+        let reader = decoder.read_info().map_err(|e| wrong(path, e))?;
+        // A palette and a transparent colour have become planes of their own.
+        let (color, depth) = reader.output_color_type();
+        check(rows, cols, color.samples())?;
+        let alpha = matches!(color, ColorType::GrayscaleAlpha | ColorType::Rgba);
+        let planes = color.samples() - usize::from(alpha);
+        let deep = depth == BitDepth::Sixteen;
+        Ok(Reading { path: path.to_owned(), reader, rows, cols, planes, alpha, deep })
     }
 
-    let mut planes = Vec::with_capacity(channels);
-    for channel in 0..channels {
-        let mut plane: Vec<f32> = Vec::new();
-        plane.try_reserve_exact(count).map_err(|_| memory(4 * count))?;
-        if depth == BitDepth::Sixteen {
-            let samples = bytes.chunks_exact(2).skip(channel).step_by(channels);
-            plane.extend(samples.map(|s| f32::from(u16::from_be_bytes([s[0], s[1]])) / 65535.0));
+    /// Calls `each` with the rows of all channels, opacity last, from the first row of the picture to the last.
+    ///
+    /// # Errors
+    /// [`PictureError`] naming the file, if it is not a whole PNG file; what `each` returns.
+    pub fn each_row<E: From<PictureError>>(
+        mut self,
+        mut each: impl FnMut(&[Vec<f32>]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let path = &self.path;
+        let channels = self.planes + usize::from(self.alpha);
+        let size = if self.deep { 2 } else { 1 };
+        let (rows, cols, deep) = (self.rows, self.cols, self.deep);
+        let mut samples = vec![Vec::with_capacity(cols); channels];
+        let mut give = |bytes: &[u8]| {
+            for (channel, samples) in samples.iter_mut().enumerate() {
+                samples.clear();
+                if deep {
+                    let found = bytes.chunks_exact(2).skip(channel).step_by(channels);
+                    samples.extend(found.map(|s| f32::from(u16::from_be_bytes([s[0], s[1]])) / 65535.0));
+                } else {
+                    // Fewer than 8 bits, and palettes, have been expanded to 8.
+                    samples.extend(bytes.iter().skip(channel).step_by(channels).map(|&s| f32::from(s) / 255.0));
+                }
+            }
+            each(&samples)
+        };
+        let smaller = || PictureError::Format {
+            path: path.clone(),
+            reason: "its first frame is smaller than the picture".to_owned(),
+        };
+        let row_bytes = cols * channels * size;
+        if self.reader.info().interlaced {
+            // The header alone may claim anything: memory is asked for without insisting on it.
+            let mut bytes: Vec<u8> = Vec::new();
+            bytes.try_reserve_exact(rows * row_bytes).map_err(|_| PictureError::Io {
+                action: "hold the samples of",
+                path: path.clone(),
+                source: std::io::Error::new(std::io::ErrorKind::OutOfMemory, "there is too little memory"),
+            })?;
+            bytes.resize(rows * row_bytes, 0);
+            let frame = self.reader.next_frame(&mut bytes).map_err(|e| wrong(path, e))?;
+            if (frame.height as usize, frame.width as usize) != (rows, cols) {
+                return Err(smaller().into());
+            }
+            bytes.chunks_exact(row_bytes).try_for_each(give)?;
         } else {
-            // Fewer than 8 bits, and palettes, have been expanded to 8.
-            let samples = bytes.iter().skip(channel).step_by(channels);
-            plane.extend(samples.map(|&s| f32::from(s) / 255.0));
+            for _ in 0..rows {
+                match self.reader.next_row().map_err(|e| wrong(path, e))? {
+                    Some(row) if row.data().len() == row_bytes => give(row.data())?,
+                    _ => return Err(smaller().into()),
+                }
+            }
         }
-        planes.push(plane);
+        self.reader.finish().map_err(|e| wrong(path, e))?;
+        Ok(())
     }
-    let alpha = match color {
-        ColorType::GrayscaleAlpha | ColorType::Rgba => planes.pop(),
-        _ => None,
-    };
+}
+
+/// Reads a PNG file of at most `samples_max` samples (see [`SAMPLES_MAX`]) into memory.
+///
+/// # Errors
+/// As for [`Reading::open`] and [`Reading::each_row`].
+pub fn read(path: &Path, samples_max: usize) -> Result<Picture, PictureError> {
+    let reading = Reading::open(path, samples_max)?;
+    let (rows, cols, alpha) = (reading.rows, reading.cols, reading.alpha);
+    let mut planes = vec![Vec::new(); reading.planes + usize::from(alpha)];
+    reading.each_row(|samples| {
+        planes.iter_mut().zip(samples).for_each(|(plane, samples)| plane.extend_from_slice(samples));
+        Ok::<(), PictureError>(())
+    })?;
+    let alpha = if alpha { planes.pop() } else { None };
     Ok(Picture { rows, cols, planes, alpha })
 }
 
 /// Writes a picture as a PNG file of 8 bits a sample, replacing what is there when it is complete.
 ///
 /// # Errors
-/// [`PictureError`] naming the file, if the planes are no picture or the file cannot be written;
-/// then what was there before is still there.
+/// As for [`write_rows`], if the planes are no picture or the file cannot be written.
 pub fn write(path: &Path, picture: &Picture) -> Result<(), PictureError> {
     let Picture { rows, cols, planes, alpha } = picture;
-    let planes: Vec<&[f32]> = planes.iter().chain(alpha).map(Vec::as_slice).collect();
-    let color = match (picture.planes.len(), alpha.is_some()) {
+    let all: Vec<&[f32]> = planes.iter().chain(alpha).map(Vec::as_slice).collect();
+    if all.iter().any(|plane| Some(plane.len()) != rows.checked_mul(*cols)) {
+        let lengths: Vec<usize> = all.iter().map(|plane| plane.len()).collect();
+        let found = format!("given were {} planes of {lengths:?} samples", planes.len());
+        return Err(PictureError::Planes { path: path.to_owned(), rows: *rows, cols: *cols, found });
+    }
+    write_rows(path, (*rows, *cols), (planes.len(), alpha.is_some()), |row, samples| {
+        samples.iter_mut().zip(&all).for_each(|(to, plane)| *to = plane[row * cols..][..*cols].to_vec());
+        Ok(())
+    })
+}
+
+/// Writes a picture of so many rows and columns, planes without opacity and perhaps opacity, as a PNG file of 8 bits a
+/// sample, replacing what is there when it is complete. `fill` is given the number of a row, from the first to the last,
+/// and the samples of all channels to be filled, opacity last.
+///
+/// # Errors
+/// [`PictureError`] naming the file, if this is no picture or the file cannot be written, and what `fill` returns; then what
+/// was there before is still there.
+pub fn write_rows<E: From<PictureError>>(
+    path: &Path,
+    (rows, cols): (usize, usize),
+    (planes, alpha): (usize, bool),
+    mut fill: impl FnMut(usize, &mut [Vec<f32>]) -> Result<(), E>,
+) -> Result<(), E> {
+    let color = match (planes, alpha) {
         (1, false) => Some(ColorType::Grayscale),
         (1, true) => Some(ColorType::GrayscaleAlpha),
         (3, false) => Some(ColorType::Rgb),
         (3, true) => Some(ColorType::Rgba),
         _ => None,
     };
-    let count = rows.checked_mul(*cols);
     let extent = |n: usize| u32::try_from(n).ok().filter(|n| (1..=0x7fff_ffff).contains(n));
-    let fits = planes.iter().all(|plane| Some(plane.len()) == count);
-    let (Some(color), Some(width), Some(height), true) = (color, extent(*cols), extent(*rows), fits) else {
-        let lengths: Vec<usize> = planes.iter().map(|plane| plane.len()).collect();
-        return Err(PictureError::Planes {
-            path: path.to_owned(),
-            rows: *rows,
-            cols: *cols,
-            found: format!("given were {} planes of {lengths:?} samples", picture.planes.len()),
-        });
+    let (Some(color), Some(width), Some(height)) = (color, extent(cols), extent(rows)) else {
+        let found = format!("given were {planes} planes");
+        return Err(PictureError::Planes { path: path.to_owned(), rows, cols, found }.into());
     };
 
     let failed = |action| move |source| PictureError::Io { action, path: path.to_owned(), source };
@@ -208,11 +280,13 @@ pub fn write(path: &Path, picture: &Picture) -> Result<(), PictureError> {
     encoder.set_depth(BitDepth::Eight);
     let mut writer = encoder.write_header().map_err(encoding)?;
     let mut stream = writer.stream_writer().map_err(encoding)?;
-    let mut line = vec![0_u8; cols * planes.len()];
-    for row in 0..*rows {
-        for (channel, plane) in planes.iter().enumerate() {
-            let samples = &plane[row * cols..][..*cols];
-            for (to, &value) in line.iter_mut().skip(channel).step_by(planes.len()).zip(samples) {
+    let channels = planes + usize::from(alpha);
+    let mut line = vec![0_u8; cols * channels];
+    let mut samples = vec![vec![0.0; cols]; channels];
+    for row in 0..rows {
+        fill(row, &mut samples)?;
+        for (channel, samples) in samples.iter().enumerate() {
+            for (to, &value) in line.iter_mut().skip(channel).step_by(channels).zip(samples) {
                 *to = quantize(value);
             }
         }
@@ -220,7 +294,8 @@ pub fn write(path: &Path, picture: &Picture) -> Result<(), PictureError> {
     }
     stream.finish().map_err(encoding)?;
     writer.finish().map_err(encoding)?;
-    file.publish().map_err(failed("write"))
+    file.publish().map_err(failed("write"))?;
+    Ok(())
 }
 
 /// The 8-bit sample for a value.

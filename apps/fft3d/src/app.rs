@@ -1,14 +1,17 @@
 //! The command: a volume in a file or generated from a seed is transformed.
 
 use crate::check;
-use crate::kernel::{PRIMES, radices};
 use crate::task::{InPlace, Into, Setup, direction};
 use multigrain::app::{AppJob, Application, input, output};
 use multigrain::prelude::*;
+use multigrain::readable_bytes;
 use multigrain_simd::Isa;
 use std::path::PathBuf;
 
-/// Discrete Fourier transform of a volume of complex64, lengths with the factors 2, 3, 5 and 7
+/// Discrete Fourier transform of a volume of complex64
+///
+/// Lengths are any; those with the prime factors 2, 3, 5 and 7 alone are the fast ones, others take two transforms of two to
+/// four times the length.
 ///
 /// The forward transform is a plain sum, the inverse one divides by the number of elements, as NumPy's fftn and ifftn
 /// do. A generated volume is transformed in place.
@@ -62,7 +65,7 @@ impl Application for Args {
             None => (given.unwrap_or([256; 3]), None),
         };
         let name = self.input.as_ref().map_or("the volume".to_owned(), |path| path.display().to_string());
-        check_lengths(&name, shape)?;
+        check_lengths(&name, shape, runtime.memory_bytes()?)?;
         let mut program = Program::new();
         let generated = Source::Generated { seed: self.seed };
         let (first, result, job) = match source {
@@ -85,11 +88,12 @@ impl Application for Args {
             }
         };
         let job = match &self.output {
-            Some(path) => job.with_sink(result, output(path)),
+            Some(path) => job.with_sink(result, output(path)?),
             None => job,
         };
         let inverse = self.inverse;
-        let check = Box::new(move |outcome: &Outcome, _: u64| check::check(outcome, &first, result, shape, inverse));
+        let check =
+            Box::new(move |outcome: &Outcome, seed: u64| check::check(outcome, &first, result, shape, inverse, seed));
         let [x, y, z] = shape;
         Ok(AppJob { job, shape: vec![("x", x), ("y", y), ("z", z)], check, after: None })
     }
@@ -101,53 +105,21 @@ fn setup(name: &str, shape: [u64; 3]) -> Result<std::sync::Arc<Setup>, Error> {
         .ok_or_else(|| Error::Request(format!("{name} is {x} x {y} x {z}: too long to be indexed on this computer")))
 }
 
-/// Refuses lengths that have other factors, with the nearest that have not.
-fn check_lengths(name: &str, shape: [u64; 3]) -> Result<(), Error> {
+/// Refuses what holds nothing, and what no memory holds a line of.
+fn check_lengths(name: &str, shape: [u64; 3], memory_bytes: u64) -> Result<(), Error> {
     let [x, y, z] = shape;
-    for (axis, n) in ["x", "y", "z"].into_iter().zip(shape) {
-        if n == 0 {
-            return Err(Error::Request(format!(
-                "{name} is {x} x {y} x {z}: a dimension of length zero holds nothing to compute"
-            )));
-        }
-        if radices(n).is_none() {
-            let rest = PRIMES.iter().fold(n, |mut rest, prime| {
-                while rest.is_multiple_of(*prime) {
-                    rest /= prime;
-                }
-                rest
-            });
-            return Err(Error::Request(format!(
-                "{name} is {x} x {y} x {z}: the length {n} along {axis} has the factor {rest}, and only 2, 3, 5 and 7 are \
-                 taken; the nearest lengths are {}",
-                nearest(n)
-            )));
-        }
+    if shape.contains(&0) {
+        return Err(Error::Request(format!(
+            "{name} is {x} x {y} x {z}: a dimension of length zero holds nothing to compute"
+        )));
     }
-    Ok(())
-}
-
-/// The nearest good lengths below and above, as text.
-fn nearest(n: u64) -> String {
-    // Good lengths are the products of powers of the primes: those up to twice n, which is never far enough to miss one
-    // above, are few thousands even for the longest n.
-    let most = u128::from(n) * 2;
-    let mut good = vec![1u128];
-    for prime in PRIMES {
-        let mut i = 0;
-        while i < good.len() {
-            let next = good[i] * u128::from(prime);
-            if next <= most {
-                good.push(next);
-            }
-            i += 1;
-        }
-    }
-    let below = good.iter().copied().filter(|&g| g < u128::from(n)).max();
-    let above = good.iter().copied().filter(|&g| g > u128::from(n) && g <= u128::from(u64::MAX)).min();
-    match (below, above) {
-        (Some(below), Some(above)) => format!("{below} and {above}"),
-        (Some(only), None) | (None, Some(only)) => only.to_string(),
-        (None, None) => "none".into(),
+    // A line is transformed in memory.
+    match ["x", "y", "z"].into_iter().zip(shape).find(|(_, n)| n.saturating_mul(8) > memory_bytes) {
+        Some((axis, n)) => Err(Error::Request(format!(
+            "{name} is {x} x {y} x {z}: a line of {n} along {axis} takes {}, more than the memory of {}; give more --memory",
+            readable_bytes(n.saturating_mul(8)),
+            readable_bytes(memory_bytes)
+        ))),
+        None => Ok(()),
     }
 }

@@ -43,11 +43,13 @@ pub struct Args {
     /// The gravitational constant in the units of the particles
     #[arg(long, value_name = "G", default_value_t = 1.0, allow_negative_numbers = true)]
     pub gravity: f64,
-    /// A snapshot after every so many steps; one of the beginning and one of the end are always there. An interrupted
-    /// run on a disk goes on from a snapshot [default: only these two; 256 for a picture]
+    /// A snapshot after every so many steps; one of the beginning and one of the end are always there. An interrupted run
+    /// on a disk goes on from a snapshot: the last one where steps take seconds and there are at least 16 from one to the
+    /// next, else one at most 128 steps further back [default: only these two; 256 for a picture]
     #[arg(long, value_name = "STEPS", value_parser = clap::value_parser!(u64).range(1..))]
     pub snapshots: Option<u64>,
-    /// File for the snapshots: .npy (snapshots x n x 7 of float64), or bare float64 under any other name
+    /// File for the snapshots: .npy (snapshots x n x 7 of float64; masses are as forces see them, rounded to single
+    /// precision), or bare float64 under any other name
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// File for the energies and the momentum of every snapshot, computed on the way in double precision, at the price of
@@ -107,10 +109,10 @@ impl Application for Args {
             job = job.with_file_read(path);
         }
         if let Some(path) = &self.output {
-            job = job.with_sink(array, output(path));
+            job = job.with_sink(array, output(path)?);
         }
         if let (Some(path), Some(sums)) = (&self.energies, sums) {
-            job = job.with_sink(sums, output(path));
+            job = job.with_sink(sums, output(path)?);
         }
         if let Some(path) = &self.picture {
             job = job.with_file_written(path);

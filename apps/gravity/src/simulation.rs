@@ -11,8 +11,12 @@ const CALL_STEPS_MIN: u64 = 8;
 /// ... and few enough to be planned in no time.
 const CALL_STEPS_MAX: u64 = 4096;
 /// The state is read again from a snapshot when this many steps were made since it last was. What is interrupted goes on
-/// from there; it costs one more evaluation of the forces, less than one in a hundred.
+/// from there; it costs one more evaluation of the forces, less than one in a hundred ...
 const RELOAD_STEPS: u64 = 128;
+/// ... or, where so many steps have this many interactions, which take seconds, one in this many at most: else an
+/// interruption could cost hours.
+const RELOAD_STEPS_LARGE: u64 = 16;
+const LARGE_INTERACTIONS: u64 = 1 << 36;
 /// More calls than this are no longer planned in seconds.
 const CALLS_MAX: u64 = 1 << 21;
 
@@ -68,6 +72,12 @@ impl Simulation {
         (CALL_INTERACTIONS / interactions).clamp(CALL_STEPS_MIN, CALL_STEPS_MAX)
     }
 
+    /// Steps after which the next snapshot is one that an interrupted run goes on from.
+    fn reload_steps(&self) -> u64 {
+        let interactions = self.particles.saturating_mul(self.particles).saturating_mul(RELOAD_STEPS);
+        if interactions < LARGE_INTERACTIONS { RELOAD_STEPS } else { RELOAD_STEPS_LARGE }
+    }
+
     /// About how many calls the program has.
     pub fn calls(&self) -> u64 {
         let of_snapshot = if self.energies { 3 } else { 1 };
@@ -109,7 +119,7 @@ impl Simulation {
         for number in 0..self.snapshots() {
             let until = self.steps_at(number);
             let mut done = if number == 0 { 0 } else { self.steps_at(number - 1) };
-            if loaded_from.is_none() || since_load >= RELOAD_STEPS {
+            if loaded_from.is_none() || since_load >= self.reload_steps() {
                 let from = match number {
                     0 => initial.all(),
                     _ => snapshots.block([number - 1, 0, 0], [1, n, COLUMNS]),

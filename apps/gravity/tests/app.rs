@@ -8,6 +8,9 @@ use multigrain::rooms::store::faults::{Count, DieAt, FailAt, Faults};
 use multigrain::rooms::store::npy;
 use multigrain::{MachineChoice, testing};
 use multigrain_gravity::app::Args;
+use multigrain_gravity::simulation::Simulation;
+use multigrain_gravity::task::Step;
+use multigrain_simd::Isa;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -223,6 +226,20 @@ fn many_steps_are_planned_with_little() {
     let summary = &planned.plan.passes.iter().find(|p| p.pass == "dependence").unwrap().summary;
     let hazards: u64 = summary.rsplit(", ").next().unwrap().split(' ').next().unwrap().parse().unwrap();
     assert!(hazards < 40 * planned.plan.calls.len() as u64, "{summary}");
+}
+
+#[test]
+fn long_steps_go_on_from_every_snapshot() {
+    let loads = |particles, every| {
+        let step = Step { dt: 1e-3, gravity: 1.0, softening2: 1e-4 };
+        let simulation = Simulation { particles, steps: 1000, every, step, energies: false };
+        let program = simulation.build(Isa::Scalar).unwrap().program;
+        let is_load = |call: &&Call| program.tasks()[call.task as usize].name() == "load";
+        program.calls().iter().filter(is_load).count()
+    };
+    assert_eq!(loads(30_000, 20), 50);
+    assert_eq!(loads(30_000, 10), 50, "not more often than every 16 steps");
+    assert_eq!(loads(1000, 20), 8, "128 steps of few particles take no second");
 }
 
 /// A disk machine whose memory holds a part of the particles.

@@ -2,7 +2,7 @@
 
 use crate::check::{Before, check};
 use crate::task::{Saxpy, SaxpyUpdate};
-use multigrain::app::{AppJob, Application, input, output};
+use multigrain::app::{AppJob, Application, input, output, sizes_match};
 use multigrain::prelude::*;
 use multigrain_simd::Isa;
 use std::path::PathBuf;
@@ -42,16 +42,17 @@ impl Application for Args {
         let scalars = Scalars::new().with_f32(self.alpha);
         let isa = Isa::detect();
         let (n, result, before, x, y) = match (&self.x, &self.y) {
-            (Some(x), Some(y)) => {
+            (Some(x_path), Some(y)) => {
                 let given = self.n.map(|n| [n]);
                 let given = given.as_ref().map(<[u64; 1]>::as_slice);
-                let (x_shape, x) = input(runtime, x, ElementType::F32, 1, given)?;
+                let (x_shape, x) = input(runtime, x_path, ElementType::F32, 1, given)?;
                 let (y_shape, y) = input(runtime, y, ElementType::F32, 1, given)?;
                 if x_shape != y_shape {
                     return Err(Error::Request(format!(
                         "x has {x_shape} elements and y has {y_shape}: they must be equally long"
                     )));
                 }
+                sizes_match(x_path, &x_shape, &[("n", self.n)])?;
                 let n = x_shape.elements();
                 let task = program.task(Saxpy::new(isa));
                 let x_array = program.array::<f32, 1>("x", [n], Role::Input)?;
@@ -74,7 +75,7 @@ impl Application for Args {
         };
         let mut job = Job::new("saxpy", program).with_source(0, x).with_source(1, y);
         if let Some(path) = &self.output {
-            job = job.with_sink(result, output(path));
+            job = job.with_sink(result, output(path)?);
         }
         let alpha = self.alpha;
         let check = Box::new(move |outcome: &Outcome, _: u64| check(outcome, n, alpha, before, result));

@@ -32,7 +32,7 @@ pub(crate) fn check(outcome: &Outcome, n: u64, alpha: f32, before: Before, resul
             // A sum beyond the largest number, or one that is none, is what arithmetic gives.
             let right = value == f64::from(exact as f32) || (found.is_nan() && exact.is_nan());
             let error = if right { 0.0 } else { (value - exact).abs() / bound };
-            if !(error <= 1.0) && wrong.is_none() {
+            if (error > 1.0 || error.is_nan()) && wrong.is_none() {
                 wrong = Some(format!("element {i} is {found}, {exact} was expected"));
             }
             comparison.add_error(error, 1);

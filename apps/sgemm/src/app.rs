@@ -2,7 +2,7 @@
 
 use crate::check::check;
 use crate::task::Product;
-use multigrain::app::{AppJob, Application, input, output};
+use multigrain::app::{AppJob, Application, input, output, sizes_match};
 use multigrain::prelude::*;
 use multigrain_simd::Isa;
 use std::path::PathBuf;
@@ -38,10 +38,12 @@ impl Application for Args {
         let n = self.n.unwrap_or(1024);
         let (m, k) = (self.m.unwrap_or(n), self.k.unwrap_or(n));
         let ((m, k), (k_b, n), a, b) = match (&self.a, &self.b) {
-            (Some(a), Some(b)) => {
+            (Some(a_path), Some(b_path)) => {
                 let given = self.n.is_some();
-                let (a_shape, a) = input(runtime, a, ElementType::F32, 2, given.then_some(&[m, k]))?;
-                let (b_shape, b) = input(runtime, b, ElementType::F32, 2, given.then_some(&[k, n]))?;
+                let (a_shape, a) = input(runtime, a_path, ElementType::F32, 2, given.then_some(&[m, k]))?;
+                let (b_shape, b) = input(runtime, b_path, ElementType::F32, 2, given.then_some(&[k, n]))?;
+                sizes_match(a_path, &a_shape, &[("m", self.m), ("k", self.k)])?;
+                sizes_match(b_path, &b_shape, &[("k", self.k), ("n", self.n)])?;
                 let (sa, sb) = (a_shape.dims().to_owned(), b_shape.dims().to_owned());
                 ((sa[0], sa[1]), (sb[0], sb[1]), a, b)
             }
@@ -66,7 +68,7 @@ impl Application for Args {
         program.call(product, (arrays.0.all(), arrays.1.all(), arrays.2.all()), Scalars::new())?;
         let mut job = Job::new("sgemm", program).with_source(0, a).with_source(1, b);
         if let Some(path) = &self.output {
-            job = job.with_sink(2, output(path));
+            job = job.with_sink(2, output(path)?);
         }
         let check = Box::new(move |outcome: &Outcome, seed: u64| check(outcome, (m, n, k), seed));
         Ok(AppJob { job, shape: vec![("m", m), ("n", n), ("k", k)], check, after: None })

@@ -17,7 +17,9 @@
 //! bits of the definition, and lie within the bound that holds whatever the roundings are.
 
 use crate::kernel::{SPAN, sgemm_checked};
-use multigrain::app::{Checked, Comparison, DEVIATIONS, UNDERFLOW, UNIT_ROUNDOFF, probe, rounding_bound};
+use multigrain::app::{
+    Beyond, Checked, Comparison, DEVIATIONS, Probed, UNDERFLOW, UNIT_ROUNDOFF, probe, rounding_bound,
+};
 use multigrain::prelude::*;
 use multigrain_simd::Isa;
 
@@ -33,40 +35,27 @@ const BAND: u64 = 1 << 18;
 const AGAIN: u64 = 1 << 31;
 /// Rows that are computed again together.
 const AGAIN_ROWS: usize = 16;
-/// Probes beyond what is allowed that are remembered: the worst ones.
-const REMEMBERED: usize = 4096;
 
 /// m, n and k.
 type Sizes = (u64, u64, u64);
 
-/// A row in a group of columns whose probes are beyond what is allowed.
-#[derive(Clone, Copy)]
-struct Beyond {
-    row: u64,
-    group: u64,
-    /// By how many times; no number where what is expected is none.
-    ratio: f64,
-}
-
-/// What has been found.
-#[derive(Default)]
-struct Found {
-    comparison: Comparison,
-    beyond: Vec<Beyond>,
-    forgotten: u64,
-}
-
 /// Checks C = A B, which are arrays 2, 0 and 1.
 pub(crate) fn check(outcome: &Outcome, sizes: Sizes, seed: u64) -> Result<Checked, Error> {
     let (_, n, k) = sizes;
-    let mut found = Found::default();
+    let mut found = Probed::default();
     let groups = n.div_ceil(GROUP);
     let k_tile = (PROBE_BYTES / (8 * ROUNDS as u64) / SPAN as u64 * SPAN as u64).min(k);
     let together = (PROBE_BYTES / (8 * ROUNDS as u64 * k_tile)).clamp(1, 16);
     for (group, count) in blocks(groups, together) {
         probe_groups(outcome, sizes, seed, (group, count), k_tile, &mut found)?;
     }
-    judge(outcome, sizes, found)
+    let covered = format!(
+        "Freivalds' test of every row with {ROUNDS} random vectors for every {GROUP} columns: an element that is wrong by \
+         100 times what its probe may err by is lost with a probability below 2e-7"
+    );
+    found.judge(AGAIN_ROWS, AGAIN / (k * n.min(GROUP)), &covered, |these, comparison| {
+        compute_again(outcome, sizes, these, comparison)
+    })
 }
 
 /// Probes all rows of some groups of columns.
@@ -76,7 +65,7 @@ fn probe_groups(
     seed: u64,
     (group, count): (u64, u64),
     k_tile: u64,
-    found: &mut Found,
+    found: &mut Probed,
 ) -> Result<(), Error> {
     let lanes = count as usize * ROUNDS;
     let first = group * GROUP;
@@ -107,7 +96,7 @@ fn probe_groups(
             let c = outcome.read_f32(2, &Region::new(&[row + i, first], &[band, columns]))?;
             for (c, i) in c.chunks_exact(columns as usize).zip(i as usize..) {
                 let (sums, squares) = (&sums[i * lanes..][..lanes], &squares[i * lanes..][..lanes]);
-                found.compare(c, &weights, (sums, squares), (row + i as u64, group, k));
+                compare(found, c, &weights, (sums, squares), (row + i as u64, group, k));
             }
         }
     }
@@ -165,80 +154,18 @@ fn along(a: &[f32], of_b: &[f64], sums: &mut [f64], squares: &mut [f64]) {
     }
 }
 
-impl Found {
-    /// Compares the probes of a row of C.
-    fn compare(&mut self, c: &[f32], weights: &[f64], (sums, squares): (&[f64], &[f64]), (row, group, k): Sizes) {
-        let groups = c.chunks(GROUP as usize).zip(weights.chunks(GROUP as usize * ROUNDS));
-        let expected = sums.as_chunks::<ROUNDS>().0.iter().zip(squares.as_chunks::<ROUNDS>().0);
-        for (((c, weights), (sums, squares)), group) in groups.zip(expected).zip(group..) {
-            let mean = squares.iter().sum::<f64>() / ROUNDS as f64;
-            // Below the normal numbers every rounding errs by a fixed amount.
-            let underflow = (k * c.len() as u64) as f64 * UNDERFLOW;
-            let allowed = DEVIATIONS * UNIT_ROUNDOFF * mean.sqrt() + underflow;
-            let mut ratio: f64 = 0.0;
-            for (found, expected) in weighted(c, weights).into_iter().zip(sums) {
-                // What is no number where a number is expected is as wrong as can be.
-                let error = match expected.is_finite() && mean.is_finite() {
-                    true if !found.is_finite() => f64::INFINITY,
-                    _ => (found - expected).abs(),
-                };
-                ratio = if error.is_nan() || ratio.is_nan() { f64::NAN } else { ratio.max(error / allowed) };
-            }
-            if ratio <= 1.0 {
-                self.comparison.add_error(ratio, c.len() as u64);
-                continue;
-            }
-            self.beyond.push(Beyond { row, group, ratio });
-            if self.beyond.len() >= 2 * REMEMBERED {
-                self.sort();
-                self.forgotten += (self.beyond.len() - REMEMBERED) as u64;
-                self.beyond.truncate(REMEMBERED);
-            }
-        }
+/// Compares the probes of a row of C.
+fn compare(found: &mut Probed, c: &[f32], weights: &[f64], (sums, squares): (&[f64], &[f64]), (row, group, k): Sizes) {
+    let groups = c.chunks(GROUP as usize).zip(weights.chunks(GROUP as usize * ROUNDS));
+    let expected = sums.as_chunks::<ROUNDS>().0.iter().zip(squares.as_chunks::<ROUNDS>().0);
+    for (((c, weights), (sums, squares)), group) in groups.zip(expected).zip(group..) {
+        let mean = squares.iter().sum::<f64>() / ROUNDS as f64;
+        // Below the normal numbers every rounding errs by a fixed amount.
+        let underflow = (k * c.len() as u64) as f64 * UNDERFLOW;
+        let allowed = DEVIATIONS * UNIT_ROUNDOFF * mean.sqrt() + underflow;
+        let probes = weighted(c, weights).into_iter().zip(*sums);
+        found.compare((row, group), c.len() as u64, probes, allowed);
     }
-
-    /// The worst first; those of which nothing is known last.
-    fn sort(&mut self) {
-        self.beyond.sort_by(|a, b| a.ratio.is_nan().cmp(&b.ratio.is_nan()).then(b.ratio.total_cmp(&a.ratio)));
-    }
-}
-
-/// Computes again what is beyond, the worst first, until one element is found wrong.
-fn judge(outcome: &Outcome, sizes: Sizes, mut found: Found) -> Result<Checked, Error> {
-    let (_, n, k) = sizes;
-    found.sort();
-    let Found { mut comparison, beyond, forgotten } = found;
-    let (mut wrong, mut again) = (None, 0u64);
-    let affordable = (AGAIN / (k * n.min(GROUP))).max(1);
-    let mut undecided = forgotten;
-    let mut rest = &beyond[..];
-    while let [worst, ..] = rest {
-        if again >= affordable || wrong.is_some() {
-            break;
-        }
-        let most = AGAIN_ROWS.min((affordable - again) as usize);
-        let count = rest.iter().take(most).take_while(|b| b.group == worst.group).count();
-        let (these, others) = rest.split_at(count);
-        rest = others;
-        again += count as u64;
-        wrong = compute_again(outcome, sizes, these, &mut comparison)?;
-    }
-    if wrong.is_none() {
-        // What could not be computed again: where a number is expected, its probes say that it is wrong.
-        for left in rest.iter().filter(|left| !left.ratio.is_nan()) {
-            comparison.add_error(left.ratio, 0);
-        }
-        undecided += rest.len() as u64;
-    }
-    let mut covered = format!(
-        "Freivalds' test of every row with {ROUNDS} random vectors for every {GROUP} columns: an element that is wrong by \
-         100 times what its probe may err by is lost with a probability below 2e-7; {again} parts of rows by the \
-         definition's bits"
-    );
-    if undecided > 0 {
-        covered += &format!("; {undecided} parts of rows were not decided");
-    }
-    Ok(Checked { wrong, ..comparison.checked(1.0, covered) })
 }
 
 /// Computes rows of one group of columns again; the first element that is wrong, in words.

@@ -2,7 +2,7 @@
 
 use crate::check::check;
 use crate::task::Product;
-use multigrain::app::{AppJob, Application, input, output};
+use multigrain::app::{AppJob, Application, input, output, sizes_match};
 use multigrain::prelude::*;
 use multigrain_simd::Isa;
 use std::path::PathBuf;
@@ -39,11 +39,13 @@ impl Default for Args {
 impl Application for Args {
     fn prepare(&self, runtime: &Runtime) -> Result<AppJob, Error> {
         let (m, n, n_x, a, x) = match (&self.a, &self.x) {
-            (Some(a), Some(x)) => {
+            (Some(a_path), Some(x)) => {
                 let n = self.n;
                 let m = self.m.or(n);
                 let given = n.zip(m).map(|(n, m)| [m, n]);
-                let (a_shape, a) = input(runtime, a, ElementType::F32, 2, given.as_ref().map(<[u64; 2]>::as_slice))?;
+                let (a_shape, a) =
+                    input(runtime, a_path, ElementType::F32, 2, given.as_ref().map(<[u64; 2]>::as_slice))?;
+                sizes_match(a_path, &a_shape, &[("m", self.m), ("n", self.n)])?;
                 let given = n.map(|n| [n]);
                 let (x_shape, x) = input(runtime, x, ElementType::F32, 1, given.as_ref().map(<[u64; 1]>::as_slice))?;
                 (a_shape.dims()[0], a_shape.dims()[1], x_shape.elements(), a, x)
@@ -68,7 +70,7 @@ impl Application for Args {
         program.call(product, (a_array.all(), x_array.all(), y_array.all()), Scalars::new())?;
         let mut job = Job::new("sgemv", program).with_source(0, a).with_source(1, x);
         if let Some(path) = &self.output {
-            job = job.with_sink(2, output(path));
+            job = job.with_sink(2, output(path)?);
         }
         let check = Box::new(move |outcome: &Outcome, _: u64| check(outcome, m, n));
         Ok(AppJob { job, shape: vec![("m", m), ("n", n)], check, after: None })

@@ -109,7 +109,7 @@ fn rates(job: &Job, finished: &Finished<'_>) -> String {
         None => {
             let calls = job.program.calls().iter();
             let bytes: f64 = calls.map(|c| job.program.tasks()[c.task as usize].work(&c.shape()).bytes).sum();
-            let _ = write!(text, ", {:.2} GB/s", each_second(bytes));
+            let _ = write!(text, ", {:.2} GB/s of what its calls read and write", each_second(bytes));
         }
     }
     text

@@ -10,7 +10,7 @@ use multigrain::app::{AppJob, Checked};
 use multigrain::rooms::trace::Spill;
 use multigrain::{Breakdown, EdgeTraffic, Job, Machine, Progress, Runtime, Settings, whole};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// What the reports need of a run, measured or simulated.
@@ -139,8 +139,17 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
 }
 
 /// Refuses a trace under the name of a file that the run reads or writes.
-fn check_trace(path: &Path, job: &Job) -> Result<(), Failure> {
-    let taken = job.files_read().chain(job.files_written()).any(|other| whole::is_same_file(path, other));
+pub(crate) fn check_trace(path: &Path, job: &Job) -> Result<(), Failure> {
+    // A result is written, and an interrupted run kept, under names beside its own.
+    let beside = job.files_written().flat_map(|path| {
+        [".part", ".journal"].map(|ending| {
+            let mut name = whole::followed(path).into_os_string();
+            name.push(ending);
+            PathBuf::from(name)
+        })
+    });
+    let taken = job.files_read().chain(job.files_written()).any(|other| whole::is_same_file(path, other))
+        || beside.into_iter().any(|other| whole::is_same_file(path, &other));
     match taken {
         true => Err(Failure::Request(format!(
             "the trace would replace {}, which the run itself reads or writes; give it another name",

@@ -4,7 +4,7 @@ use crate::args::SimArgs;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::print;
-use crate::run::Finished;
+use crate::run::{Finished, check_trace};
 use crate::{json, report, table};
 use multigrain::rooms::machine::approximate_time;
 use multigrain::rooms::trace::{Spill, Trace};
@@ -15,8 +15,17 @@ use serde_json::{Value, json};
 pub(crate) fn sim(args: &SimArgs) -> Result<(), Failure> {
     let runtime = Runtime::new(args.common.options()?)?;
     args.trace.as_deref().map(whole::check_target).transpose()?;
+    if let (Some(trace), Some(compared)) = (&args.trace, &args.compare)
+        && whole::is_same_file(trace, compared)
+    {
+        return Err(Failure::Request(format!(
+            "the trace of the prediction would replace {}, which it is to be compared with; give it another name",
+            compared.display()
+        )));
+    }
     let interrupt = Interrupt::install()?;
     let app = args.app.prepare(&runtime)?;
+    args.trace.as_deref().map(|path| check_trace(path, &app.job)).transpose()?;
     let compared = match &args.compare {
         None => None,
         Some(path) => {

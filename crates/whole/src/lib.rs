@@ -20,7 +20,7 @@
 
 mod target;
 
-pub use target::{TargetError, check_target, is_same_file};
+pub use target::{TargetError, check_protection, check_target, followed, is_same_file};
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -47,11 +47,13 @@ pub struct WholeFile {
 }
 
 impl WholeFile {
-    /// Begins the file `path`, which a file of that name stays until [`publish`](Self::publish).
+    /// Begins the file `path`, which a file of that name stays until [`publish`](Self::publish). A symbolic link stays: what
+    /// it leads to is written.
     ///
     /// # Errors
     /// What the system says, and [`io::ErrorKind::InvalidInput`] where `path` is something other than a file.
     pub fn create(path: &Path) -> io::Result<WholeFile> {
+        let path = &followed(path);
         if let Some(found) = target::other_than_a_file(path) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {found}")));
         }

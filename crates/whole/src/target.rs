@@ -15,6 +15,12 @@ pub enum TargetError {
         /// What has it.
         found: &'static str,
     },
+    /// The file is there and must not be written.
+    #[error("cannot write {}: it is there and write-protected; lift that (chmod u+w) or name another file", path.display())]
+    Protected {
+        /// The file.
+        path: PathBuf,
+    },
     /// The directory is missing.
     #[error("cannot write {}: there is no directory {}; create it", path.display(), directory.display())]
     NoDirectory {
@@ -38,7 +44,8 @@ pub enum TargetError {
 /// # Errors
 /// [`TargetError`] says what stands in the way.
 pub fn check_target(path: &Path) -> Result<(), TargetError> {
-    let path = path.to_owned();
+    check_protection(path)?;
+    let path = followed(path);
     if let Some(found) = other_than_a_file(&path) {
         return Err(TargetError::NotAFile { path, found });
     }
@@ -53,9 +60,45 @@ pub fn check_target(path: &Path) -> Result<(), TargetError> {
     }
 }
 
-/// Whether two names are those of one file; of files that are not there yet, whether they are the same name.
+/// Refuses a file that is there and write-protected: to replace it would go around the protection.
+///
+/// # Errors
+/// [`TargetError::Protected`].
+pub fn check_protection(path: &Path) -> Result<(), TargetError> {
+    let refused = |e: io::Error| e.kind() == io::ErrorKind::PermissionDenied;
+    let protected = std::fs::metadata(path).is_ok_and(|found| {
+        found.is_file()
+            && (found.permissions().readonly()
+                || std::fs::OpenOptions::new().write(true).open(path).is_err_and(refused))
+    });
+    if protected { Err(TargetError::Protected { path: path.to_owned() }) } else { Ok(()) }
+}
+
+/// More links than this after one another lead in a circle, as the system has it.
+const LINKS_MAX: usize = 40;
+
+/// The file that a name stands for: where it is a symbolic link, what that leads to, which need not be there.
+pub fn followed(path: &Path) -> PathBuf {
+    let mut at = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        let Ok(target) = std::fs::read_link(&at) else { return at };
+        at = match at.parent() {
+            Some(parent) if target.is_relative() => parent.join(target),
+            _ => target,
+        };
+    }
+    path.to_owned()
+}
+
+/// Whether two names are those of one file; of files that are not there yet, whether they are the same name in the same
+/// directory.
 pub fn is_same_file(a: &Path, b: &Path) -> bool {
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let real = |path: &Path| {
+        let path = followed(path);
+        let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let beside = || Some(directory.canonicalize().ok()?.join(path.file_name()?));
+        path.canonicalize().ok().or_else(beside).unwrap_or(path)
+    };
     real(a) == real(b)
 }
 

@@ -1,6 +1,6 @@
 //! What is under a name, and what is beside it, whatever happens on the way.
 
-use multigrain_whole::{TargetError, WholeFile, check_target, write};
+use multigrain_whole::{TargetError, WholeFile, check_target, is_same_file, write};
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
@@ -41,6 +41,40 @@ fn the_name_appears_at_the_end() {
     file.publish().unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"half and half");
     assert_eq!(names(directory.path()), ["table"]);
+}
+
+#[test]
+fn links_are_followed_and_stay() {
+    use std::os::unix::fs::symlink;
+    let directory = tempfile::tempdir().unwrap();
+    let inside = |name: &str| directory.path().join(name);
+    fs::create_dir(inside("there")).unwrap();
+    symlink("there/table", inside("one")).unwrap();
+    symlink("one", inside("two")).unwrap();
+    for content in ["first", "second"] {
+        check_target(&inside("two")).unwrap();
+        write(&inside("two"), |out| out.write_all(content.as_bytes())).unwrap();
+        assert_eq!(fs::read(inside("there/table")).unwrap(), content.as_bytes());
+        assert!(fs::symlink_metadata(inside("two")).unwrap().is_symlink(), "{content}");
+    }
+    assert_eq!(names(directory.path()), ["one", "there", "two"]);
+    assert!(is_same_file(&inside("two"), &inside("there/../there/table")));
+    assert!(is_same_file(&inside("not yet"), &inside("there/../not yet")));
+    symlink("circle", inside("circle")).unwrap();
+    assert!(check_target(&inside("circle")).is_err());
+}
+
+#[test]
+fn what_is_write_protected_is_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("table");
+    fs::write(&path, "kept").unwrap();
+    let mut permissions = fs::metadata(&path).unwrap().permissions();
+    permissions.set_readonly(true);
+    fs::set_permissions(&path, permissions).unwrap();
+    let message = check_target(&path).unwrap_err().to_string();
+    assert!(message.contains("write-protected"), "{message}");
+    assert_eq!(fs::read(&path).unwrap(), b"kept");
 }
 
 #[test]

@@ -4,8 +4,10 @@
 //! array is read once and written once, and a stride of a power of two conflicts in no cache in between.
 
 use super::Dft;
+use super::butterfly::Complex;
+use super::chirped::chirped;
 use super::compiled::Compiled;
-use super::pass::{Final, Packed, Strided};
+use super::pass::{Final, Packed, Place, Strided};
 use super::vector::Vector;
 
 /// Neighbouring columns that are transformed.
@@ -36,8 +38,8 @@ pub(super) fn scratch_floats(dft: &Dft, lanes: usize, count: usize) -> usize {
 
 /// Floats of the buffers between passes.
 fn buffers_floats(dft: &Dft, lanes: usize) -> usize {
-    let buffers = if dft.passes.len() > 2 { 2 } else { 1 };
-    buffers * 2 * lanes * dft.len
+    let buffers = if dft.passes.len() == 2 { 1 } else { 2 };
+    buffers * 2 * lanes * dft.padded()
 }
 
 /// What a panel may take of a second-level cache, in bytes.
@@ -168,7 +170,21 @@ unsafe fn batch<V: Vector>(
     let dft = call.dft;
     // SAFETY: the caller's promise.
     unsafe {
-        let (mut now, mut other) = (Packed(scratch), Packed(scratch.add(2 * V::LANES * dft.len)));
+        let (mut now, mut other) = (Packed(scratch), Packed(scratch.add(2 * V::LANES * dft.padded())));
+        if let Some(this) = &dft.chirped {
+            for at in 0..dft.len {
+                now.store(at, source.load(at));
+            }
+            let results = chirped(dft.len, this, compiled, now, other);
+            for at in 0..dft.len {
+                let value: Complex<V> = results.load(at);
+                match call.factor {
+                    None => target.store(at, value),
+                    Some(factor) => Final { place: target, factor }.store(at, value),
+                }
+            }
+            return;
+        }
         let [first, middle @ .., last] = &dft.passes[..] else { return };
         (compiled.first)(dft, first, source, now);
         for pass in middle {

@@ -2,10 +2,11 @@
 //!
 //! # The result is defined to the bit
 //!
-//! A transform of length n is a sequence of passes, one for each radix of [`radices`]`(n)`, as Stockham's algorithm
+//! A transform of length n with the prime factors 2, 3, 5 and 7 is a sequence of passes, one for each radix of
+//! [`radices`]`(n)`, as Stockham's algorithm
 //! orders them (see `pass.rs`): butterflies over the elements of a column, whose order of operations `butterfly.rs`
 //! fixes, and a product with a twiddle, `re = fma(x.re, w.re, -(x.im w.im))`, `im = fma(x.re, w.im, x.im w.re)`, in
-//! every pass but the last. Twiddles are rounded from double precision once. The inverse exchanges real and imaginary
+//! every pass but the last; of any other length it is two such transforms (`chirped.rs`). Twiddles are rounded from double precision once. The inverse exchanges real and imaginary
 //! parts before and after. Along the last axis results are multiplied by a factor, rounded once, and every NaN is stored
 //! as the one canonical NaN. Nothing else is left open: lanes are columns or sub-transforms, which do not meet, so
 //! vector width, blocks and batches do not change one bit. The arithmetic assumes the default floating-point
@@ -17,6 +18,7 @@
 //! columns that stays in the first-level cache for lengths up to 256. Radix 16 keeps passes few: two for 256.
 
 mod butterfly;
+mod chirped;
 mod columns;
 mod compiled;
 mod pass;
@@ -27,11 +29,12 @@ mod vector;
 #[cfg(test)]
 mod tests;
 
-pub use twiddle::{PRIMES, cos_sin, radices};
+pub use twiddle::{cos_sin, radices};
 
+use chirped::Chirped;
 use columns::Columns;
 use compiled::{isa_columns, isa_rows};
-use multigrain_simd::Isa;
+use multigrain_simd::{Isa, Lanes};
 use rows::Rows;
 use twiddle::root;
 
@@ -56,13 +59,18 @@ pub struct Dft {
     twiddles: Vec<f32>,
     /// The twiddles of the first pass once more, as `[k - 1][part][j]`, for rows that are transformed one by one.
     lanes: Vec<f32>,
+    /// What a length with other prime factors needs instead.
+    chirped: Option<Box<Chirped>>,
 }
 
 impl Dft {
-    /// The transform of length `len`; `None` when it is zero or has a prime factor other than 2, 3, 5 and 7.
+    /// The transform of length `len`; `None` when it is zero or too long to be indexed.
     pub fn new(len: u64) -> Option<Dft> {
-        let radices = radices(len)?;
-        let len = usize::try_from(len).ok()?;
+        let len = usize::try_from(len).ok().filter(|&len| len > 0)?;
+        let Some(radices) = radices(len as u64) else {
+            let chirped = Some(Box::new(Chirped::new(len)?));
+            return Some(Dft { len, passes: Vec::new(), twiddles: Vec::new(), lanes: Vec::new(), chirped });
+        };
         let (mut passes, mut twiddles, mut lanes) = (Vec::new(), Vec::new(), Vec::new());
         let (mut s, mut n) = (1, len);
         for radix in radices {
@@ -72,7 +80,7 @@ impl Dft {
                 let pairs = (0..m as u64).flat_map(|j| (1..radix as u64).map(move |k| (j, k)));
                 twiddles.extend(pairs.map(|(j, k)| root(j * k, n as u64)).flat_map(|(re, im)| [re, im]));
             }
-            if s == 1 && rows::one_by_one(len) {
+            if s == 1 && rows::in_lanes(len) {
                 for k in 1..radix as u64 {
                     lanes.extend((0..m as u64).map(|j| root(j * k, n as u64).0));
                     lanes.extend((0..m as u64).map(|j| root(j * k, n as u64).1));
@@ -84,7 +92,7 @@ impl Dft {
             // Out of the buffer again: every transform goes through one.
             passes.push(Pass { radix: 1, m: 1, s: len, twiddles: twiddles.len() });
         }
-        Some(Dft { len, passes, twiddles, lanes })
+        Some(Dft { len, passes, twiddles, lanes, chirped: None })
     }
 
     /// Number of elements.
@@ -93,15 +101,24 @@ impl Dft {
         self.len
     }
 
-    /// Number of passes.
-    pub fn passes(&self) -> usize {
-        self.passes.len()
+    /// Elements of a column in a buffer.
+    fn padded(&self) -> usize {
+        self.chirped.as_ref().map_or(self.len, |chirped| chirped.inner.len)
     }
 
-    /// Floating-point operations of one transform, by the usual measure 5 n log2 n.
+    /// Number of passes.
+    pub fn passes(&self) -> usize {
+        self.chirped.as_ref().map_or(self.passes.len(), |chirped| 2 * chirped.inner.passes() + 2)
+    }
+
+    /// Floating-point operations of one transform, by the usual measure 5 n log2 n; of a length with other prime factors
+    /// than 2, 3, 5 and 7, those of what is done instead.
     pub fn flops(&self) -> f64 {
         let n = self.len as f64;
-        5.0 * n * n.log2()
+        match &self.chirped {
+            Some(chirped) => 2.0 * chirped.inner.flops() + 6.0 * (2.0 * n + chirped.inner.len as f64),
+            None => 5.0 * n * n.log2(),
+        }
     }
 }
 
@@ -157,16 +174,44 @@ fn lanes(isa: Isa) -> usize {
     }
 }
 
+/// Roundings on the way from an element to a result of a volume: for each factor of two of a transform an addition and a
+/// product with a twiddle, itself rounded; for a length with other prime factors, two transforms and three products.
+pub fn roundings(shape: [u64; 3]) -> u64 {
+    let stages = |n: u64| u64::from(n.max(2).ilog2()) + 1;
+    let of = |n: u64| match (radices(n), chirped::padded(n as usize)) {
+        (None, Some(padded)) => 2 * stages(padded as u64) + 3,
+        _ => stages(n),
+    };
+    3 * shape.map(of).iter().sum::<u64>()
+}
+
+/// The instruction set for `count` columns at once: lanes that would be idle cost memory.
+fn narrowed(isa: Isa, count: usize) -> Isa {
+    match count {
+        0..4 => Isa::Scalar,
+        4..=8 => isa.min(Isa::Avx2),
+        _ => isa,
+    }
+}
+
+/// Floats of scratch memory for rows, `count` of them.
+fn rows_floats(isa: Isa, dft: &Dft, count: usize) -> usize {
+    let isa = if rows::one_by_one(dft) { isa } else { narrowed(isa, count) };
+    rows::scratch_floats(dft, lanes(isa))
+}
+
 /// Bytes of scratch memory for [`transform`] with `isa` along `axis` of a block of `shape`.
 pub fn scratch_bytes(isa: Isa, dft: &Dft, axis: Axis, shape: [usize; 3]) -> usize {
-    let lanes = lanes(isa);
+    let [x, y, z] = shape;
+    let columns = |count: usize| columns::scratch_floats(dft, lanes(narrowed(isa, count)), count);
+    // Whether rows are contiguous, and columns therefore count as one row, is not known here; nor whether one column is a
+    // row.
     let floats = match axis {
-        Axis::Z => rows::scratch_floats(dft, lanes),
-        // Whether rows are contiguous, and columns therefore count as one row, is not known here.
-        Axis::X => {
-            columns::scratch_floats(dft, lanes, shape[2]).max(columns::scratch_floats(dft, lanes, shape[1] * shape[2]))
-        }
-        Axis::Y => columns::scratch_floats(dft, lanes, shape[2]),
+        Axis::Z => rows_floats(isa, dft, x * y),
+        Axis::X if y * z == 1 => columns(1).max(rows_floats(isa, dft, 1)),
+        Axis::X => columns(z).max(columns(y * z)),
+        Axis::Y if z == 1 => columns(1).max(columns(x)).max(rows_floats(isa, dft, x)),
+        Axis::Y => columns(z).max(columns(x * z)),
     };
     4 * floats
 }
@@ -222,11 +267,30 @@ pub unsafe fn transform(
     let floats = |strides: [usize; 2]| strides.map(|s| 2 * s);
     let (from_strides, to_strides) = (floats(block.from_strides), floats(block.to_strides));
     let Block { from, to, .. } = *block;
-    if axis == Axis::Z {
-        assert!(factor.is_none(), "rows are never the last axis");
-        let call = Rows { dft, from, to, counts: [x, y], from_strides, to_strides, swapped };
+    let row = |strides: [usize; 2]| match axis {
+        Axis::X => y * z == 1 && strides[0] == 2,
+        Axis::Y => z == 1 && strides[1] == 2,
+        Axis::Z => true,
+    };
+    // One column whose elements are neighbours is a row.
+    if row(from_strides) && row(to_strides) {
+        let counts = match axis {
+            Axis::X => [1, 1],
+            Axis::Y => [x, 1],
+            Axis::Z => [x, y],
+        };
+        let call = Rows { dft, from, to, counts, from_strides, to_strides, swapped };
+        let isa = if rows::one_by_one(dft) { isa } else { narrowed(isa, counts[0] * counts[1]) };
         // SAFETY: the caller's promise about blocks and instruction set; the scratch memory was checked.
-        unsafe { isa_rows(isa, &call, scratch) };
+        unsafe {
+            isa_rows(isa, &call, scratch);
+            if let Some(factor) = factor {
+                for at in 0..2 * len {
+                    let value = to.add(at);
+                    *value = Lanes::canonical(*value * factor);
+                }
+            }
+        }
         return;
     }
     // Columns are along `axis`; their rows lie along z, one for each index of the other dimension.
@@ -246,6 +310,6 @@ pub unsafe fn transform(
             factor,
         };
         // SAFETY: as above.
-        unsafe { isa_columns(isa, &call, scratch) };
+        unsafe { isa_columns(narrowed(isa, count), &call, scratch) };
     }
 }

@@ -7,6 +7,7 @@
 
 use super::Dft;
 use super::butterfly::{Complex, butterfly};
+use super::chirped::chirped;
 use super::compiled::Compiled;
 use super::pass::{Packed, Place, Strided};
 use super::vector::Vector;
@@ -31,16 +32,21 @@ pub(super) struct Rows<'a> {
 }
 
 /// Whether rows of this length are transformed one by one.
-pub(super) fn one_by_one(len: usize) -> bool {
+pub(super) fn one_by_one(dft: &Dft) -> bool {
+    dft.chirped.is_none() && in_lanes(dft.len)
+}
+
+/// The same, for a length that has butterflies.
+pub(super) fn in_lanes(len: usize) -> bool {
     len.is_multiple_of(FIRST * FIRST)
 }
 
 /// Floats of scratch memory for rows of `dft` in vectors of `lanes`.
 pub(super) fn scratch_floats(dft: &Dft, lanes: usize) -> usize {
-    match (one_by_one(dft.len), dft.passes.len()) {
+    match (one_by_one(dft), dft.passes.len()) {
         (true, 2) => 2 * dft.len,
         (true, _) => 4 * dft.len,
-        (false, _) => 4 * lanes * dft.len,
+        (false, _) => 4 * lanes * dft.padded(),
     }
 }
 
@@ -63,7 +69,7 @@ pub(super) unsafe fn rows<V: Vector>(call: &Rows<'_>, compiled: &Compiled<V>, sc
     let count = call.counts[0] * call.counts[1];
     // SAFETY: the caller's promise; indices stay below the number of rows.
     unsafe {
-        if one_by_one(call.dft.len) {
+        if one_by_one(call.dft) {
             for i in 0..count {
                 one(call.dft, compiled, from(i), to(i), call.swapped, scratch);
             }
@@ -157,7 +163,7 @@ unsafe fn transposed<V: Vector>(
     // SAFETY: the caller's promise; the buffers hold n elements of as many columns as lanes.
     unsafe {
         let (loads, stores) = (V::order_of_loads(swapped), V::order_of_stores(swapped));
-        let (mut now, mut other) = (Packed(scratch), Packed(scratch.add(2 * V::LANES * n)));
+        let (mut now, mut other) = (Packed(scratch), Packed(scratch.add(2 * V::LANES * dft.padded())));
         for at in (0..whole).step_by(V::LANES) {
             let (mut re, mut im) = ([V::splat(0.0); 16], [V::splat(0.0); 16]);
             for (lane, source) in sources.iter().enumerate().take(V::LANES) {
@@ -180,6 +186,9 @@ unsafe fn transposed<V: Vector>(
         for pass in &dft.passes {
             (compiled.middle)(dft, pass, 1, now, other);
             std::mem::swap(&mut now, &mut other);
+        }
+        if let Some(this) = &dft.chirped {
+            now = chirped(n, this, compiled, now, other);
         }
         for at in (0..whole).step_by(V::LANES) {
             let (mut re, mut im) = ([V::splat(0.0); 16], [V::splat(0.0); 16]);

@@ -1,5 +1,6 @@
 //! The kernels against a direct sum in double precision, and every instruction set against the others.
 
+use super::twiddle::PRIMES;
 use super::*;
 
 /// Numbers from a seed: SplitMix64.
@@ -97,9 +98,9 @@ fn compare(found: &[f32], expected: &[(f64, f64)], what: &str) {
     }
 }
 
-const LENGTHS: [usize; 30] = [
+const LENGTHS: [usize; 40] = [
     1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 14, 15, 16, 21, 25, 27, 32, 35, 49, 60, 64, 96, 100, 128, 210, 256, 243, 512, 768,
-    1024,
+    1024, 11, 13, 17, 22, 97, 121, 251, 509, 1001, 2816,
 ];
 
 #[test]
@@ -135,6 +136,32 @@ fn every_length_is_the_direct_sum_with_every_instruction_set() {
             }
         }
     }
+}
+
+#[test]
+fn one_column_is_a_row() {
+    for n in [1usize, 60, 251, 256, 1000, 1024, 4096] {
+        let data = Numbers(4).fill(2 * n);
+        for inverse in [false, true] {
+            let expected = run(Isa::Scalar, Axis::Z, [1, 1, n], 0, &data, inverse, None, true);
+            for isa in isas() {
+                for (axis, shape) in [(Axis::X, [n, 1, 1]), (Axis::Y, [1, n, 1])] {
+                    let found = run(isa, axis, shape, 0, &data, inverse, None, false);
+                    assert!(found == expected, "{axis:?} of {shape:?}, {isa}");
+                    // Another stride, so that it is a column.
+                    assert!(
+                        run(isa, axis, shape, 1, &data, inverse, None, true) == expected,
+                        "{axis:?} of {shape:?}, {isa}"
+                    );
+                }
+                let scaled = run(isa, Axis::X, [n, 1, 1], 0, &data, inverse, Some(0.5), true);
+                assert!(scaled.iter().zip(&expected).all(|(a, b)| *a == 0.5 * b), "{n}, {isa}");
+            }
+        }
+    }
+    // A long line does not need room for as many as a vector has lanes.
+    let dft = Dft::new(1 << 20).unwrap();
+    assert!(scratch_bytes(Isa::detect(), &dft, Axis::X, [1 << 20, 1, 1]) <= 16 << 20);
 }
 
 #[test]

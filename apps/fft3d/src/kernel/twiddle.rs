@@ -2,8 +2,8 @@
 
 use std::f64::consts::FRAC_PI_4;
 
-/// The prime factors that lengths may have.
-pub const PRIMES: [u64; 4] = [2, 3, 5, 7];
+/// The prime factors that have butterflies.
+pub(super) const PRIMES: [u64; 4] = [2, 3, 5, 7];
 
 /// The radices of the passes for length `n`, in the order in which they are applied; `None` when `n` is zero or has a
 /// prime factor other than 2, 3, 5 and 7. Length 1 has the one pass of radix 1.

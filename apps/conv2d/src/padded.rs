@@ -1,0 +1,230 @@
+//! Borders other than zeros: the frame of the output is computed from small arrays that are padded as the border says, the
+//! inside from the array itself.
+//!
+//! Blocks of [`Inside`] have all of their halo, in the array or in a padded part of it; [`Pad`] makes the parts. So nothing
+//! larger than the frame is copied, and how the inside is cut shows nowhere.
+
+use crate::border::Border;
+use crate::kernel::{self, Source, Taps, Target};
+use multigrain::prelude::*;
+use multigrain_simd::Isa;
+
+/// out = correlation of `in`, which has the halo of all of out: the weights' extents less one more rows and columns.
+pub struct Inside {
+    isa: Isa,
+}
+
+impl Inside {
+    /// The task for an instruction set that this processor supports; any other is replaced by plain code.
+    pub fn new(isa: Isa) -> Inside {
+        Inside { isa: if isa.is_supported() { isa } else { Isa::Scalar } }
+    }
+}
+
+fn output_axes(out: &[u64]) -> Vec<Tunable> {
+    vec![Tunable { name: "m", extent: out[0], multiple: 1 }, Tunable { name: "n", extent: out[1], multiple: 1 }]
+}
+
+/// Blocks of the output: start and length of rows and of columns.
+fn output_blocks(out: [u64; 2], tunables: &Tunables) -> impl Iterator<Item = [(u64, u64); 2]> {
+    let [m, n] = out;
+    let columns = tunables.get("n", n);
+    blocks(m, tunables.get("m", m)).flat_map(move |rows| blocks(n, columns).map(move |columns| [rows, columns]))
+}
+
+fn extents(call: &CallShape, i: usize) -> [u64; 2] {
+    let dims = call.shapes[i].dims();
+    [dims[0], dims[1]]
+}
+
+impl Task for Inside {
+    type Params = (Read<f32, 2>, Read<f32, 2>, Write<f32, 2>);
+
+    fn name(&self) -> &'static str {
+        "conv2d-inside"
+    }
+
+    fn param_names(&self) -> &'static [&'static str] {
+        &["in", "weights", "out"]
+    }
+
+    fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
+        output_axes(&extents(call, 2))
+    }
+
+    fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
+        let [kh, kw] = extents(call, 1);
+        output_blocks(extents(call, 2), tunables)
+            .map(|[(i, rows), (j, columns)]| {
+                let args = [
+                    (0, Region::new(&[i, j], &[rows + kh - 1, columns + kw - 1])),
+                    (1, Region::new(&[0, 0], &[kh, kw])),
+                    (2, Region::new(&[i, j], &[rows, columns])),
+                ];
+                SubCall::itself(args, &call.scalars)
+            })
+            .collect()
+    }
+
+    fn leaf(
+        &self,
+        (input, weights, mut out): (View<'_, f32, 2>, View<'_, f32, 2>, ViewMut<'_, f32, 2>),
+        _: &mut LeafContext<'_>,
+    ) {
+        let [kh, kw] = weights.shape();
+        let [rows, cols] = out.shape();
+        // What the kernel relies on; a program that breaks it would read beyond its blocks.
+        assert!(
+            kh % 2 == 1 && kw % 2 == 1 && input.len(0) == rows + kh - 1 && input.len(1) == cols + kw - 1,
+            "conv2d-inside of {:?} from {:?} with weights {:?}",
+            out.shape(),
+            input.shape(),
+            weights.shape()
+        );
+        let dense: Vec<f32> = (0..kh).flat_map(|i| weights.row(&[i])).copied().collect();
+        let source = Source { data: input.as_ptr(), rows: input.len(0), cols: input.len(1), pitch: input.pitch() };
+        let taps = Taps { data: dense.as_ptr(), rows: kh, cols: kw };
+        let target = Target { pitch: out.pitch(), data: out.as_mut_ptr(), rows, cols };
+        // SAFETY: the views are blocks of these shapes and pitches, out is accessed by this call alone, the extents were
+        // checked above, and `new` made sure of the instruction set.
+        unsafe { kernel::conv2d_raw(self.isa, source, kh / 2, kw / 2, taps, target) };
+    }
+
+    fn work(&self, call: &CallShape) -> Work {
+        let elements = |i: usize| call.shapes[i].elements() as f64;
+        Work { flops: 2.0 * elements(1) * elements(2), bytes: 4.0 * (elements(0) + elements(1) + elements(2)) }
+    }
+}
+
+/// out\[i, j\] = the element that stands for (row + i, column + j) of the array of which `in` is a block. The scalars are
+/// the border, and of rows and of columns: how many the array has, the first of out, the first of `in`.
+pub struct Pad;
+
+/// One axis of a [`Pad`].
+#[derive(Clone, Copy)]
+struct Axis {
+    /// Elements of the array.
+    n: u64,
+    /// What the first element of out stands for.
+    out: i64,
+    /// The first element of the block.
+    from: u64,
+}
+
+fn scalars(border: Border, axes: [Axis; 2]) -> Scalars {
+    let numbers = axes.into_iter().flat_map(|axis| [axis.n, axis.out as u64, axis.from]);
+    numbers.fold(Scalars::new().with_u64(border as u64), Scalars::with_u64)
+}
+
+fn arguments(scalars: &Scalars) -> (Border, [Axis; 2]) {
+    let border = match scalars.u64(0) {
+        1 => Border::Nearest,
+        2 => Border::Reflect,
+        _ => Border::Wrap,
+    };
+    let axis = |i: usize| Axis { n: scalars.u64(i), out: scalars.u64(i + 1) as i64, from: scalars.u64(i + 2) };
+    (border, [axis(1), axis(4)])
+}
+
+impl Task for Pad {
+    type Params = (Read<f32, 2>, Write<f32, 2>);
+
+    fn name(&self) -> &'static str {
+        "conv2d-pad"
+    }
+
+    fn param_names(&self) -> &'static [&'static str] {
+        &["in", "out"]
+    }
+
+    fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
+        output_axes(&extents(call, 1))
+    }
+
+    fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
+        let (border, axes) = arguments(&call.scalars);
+        output_blocks(extents(call, 1), tunables)
+            .map(|block| {
+                let mut parts = axes;
+                let mut from = [(0, 0); 2];
+                for d in 0..2 {
+                    let (start, len) = block[d];
+                    parts[d].out += start as i64;
+                    let (low, high) = border.span(parts[d].out, len, axes[d].n);
+                    parts[d].from = low;
+                    from[d] = (low - axes[d].from, high + 1 - low);
+                }
+                let [(row, rows), (column, columns)] = from;
+                let [(i, height), (j, width)] = block;
+                let args =
+                    [(0, Region::new(&[row, column], &[rows, columns])), (1, Region::new(&[i, j], &[height, width]))];
+                SubCall::itself(args, &scalars(border, parts))
+            })
+            .collect()
+    }
+
+    fn leaf(&self, (input, mut out): (View<'_, f32, 2>, ViewMut<'_, f32, 2>), context: &mut LeafContext<'_>) {
+        let (border, [row, column]) = arguments(context.scalars);
+        let place =
+            |axis: Axis, i: usize| border.source(axis.out + i as i64, axis.n).map_or(0, |s| (s - axis.from) as usize);
+        for i in 0..out.len(0) {
+            let from = input.row(&[place(row, i)]);
+            out.row_mut(&[i]).iter_mut().enumerate().for_each(|(j, out)| *out = from[place(column, j)]);
+        }
+    }
+
+    fn work(&self, call: &CallShape) -> Work {
+        Work { flops: 0.0, bytes: 8.0 * call.shapes[1].elements() as f64 }
+    }
+}
+
+/// Adds to a program the calls for one plane with a border other than zeros. `name` tells its padded parts from others.
+///
+/// # Errors
+/// When there are more arrays or bytes than can be.
+pub(crate) fn call(
+    program: &mut Program,
+    (inside, pad): (TaskHandle<Inside>, TaskHandle<Pad>),
+    (input, weights, out): (Array<f32, 2>, Array<f32, 2>, Array<f32, 2>),
+    ([m, n], [kh, kw]): ([u64; 2], [u64; 2]),
+    border: Border,
+    name: &str,
+) -> Result<(), ProgramError> {
+    let (top, left) = (kh / 2, kw / 2);
+    // Start and length of rows and of columns of the output.
+    let parts: Vec<[(u64, u64); 2]> = if m > 2 * top && n > 2 * left {
+        program.call(
+            inside,
+            (input.all(), weights.all(), out.block([top, left], [m - 2 * top, n - 2 * left])),
+            Scalars::new(),
+        )?;
+        let middle = (top, m - 2 * top);
+        vec![[(0, top), (0, n)], [(m - top, top), (0, n)], [middle, (0, left)], [middle, (n - left, left)]]
+    } else {
+        vec![[(0, m), (0, n)]]
+    };
+    let parts = parts.into_iter().filter(|part| part.iter().all(|(_, len)| *len > 0));
+    for (number, [(i, rows), (j, columns)]) in parts.enumerate() {
+        let shape = [rows + kh - 1, columns + kw - 1];
+        let padded = program.array::<f32, 2>(&format!("padded {number}{name}"), shape, Role::Temporary)?;
+        for (at_row, height, row) in segments(i as i64 - top as i64, shape[0], m) {
+            for (at_column, width, column) in segments(j as i64 - left as i64, shape[1], n) {
+                let (low, high) = border.span(row, height, m);
+                let (first, last) = border.span(column, width, n);
+                let axes = [Axis { n: m, out: row, from: low }, Axis { n, out: column, from: first }];
+                let from = input.block([low, first], [high + 1 - low, last + 1 - first]);
+                program.call(pad, (from, padded.block([at_row, at_column], [height, width])), scalars(border, axes))?;
+            }
+        }
+        program.call(inside, (padded.all(), weights.all(), out.block([i, j], [rows, columns])), Scalars::new())?;
+    }
+    Ok(())
+}
+
+/// `len` places from `start` on, in parts before, in and after the `n` elements: place in out, length, first number.
+fn segments(start: i64, len: u64, n: u64) -> impl Iterator<Item = (u64, u64, i64)> {
+    let end = start + len as i64;
+    let cuts = [start, 0.clamp(start, end), (n as i64).clamp(start, end), end];
+    let parts: Vec<_> = cuts.windows(2).map(|cut| (cut[0], cut[1])).filter(|(a, b)| b > a).collect();
+    parts.into_iter().map(move |(a, b)| ((a - start) as u64, (b - a) as u64, a))
+}

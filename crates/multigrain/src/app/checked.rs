@@ -1,0 +1,188 @@
+//! What the checks of applications share: results, comparisons, random probes and what they are allowed to err by.
+
+use crate::error::Error;
+
+/// The result of a check that is independent of what it checks: in double precision, by other code.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Checked {
+    /// Largest error found, relative to the sum of the absolute values of the terms.
+    pub max_relative_error: f64,
+    /// What is allowed, from the number of terms.
+    pub tolerance: f64,
+    /// How many elements of the result the check depends on.
+    pub elements: u64,
+    /// What was looked at and how, and with which probability an error of which size may have escaped; in words.
+    pub covered: String,
+    /// The worst element of a wrong result, in words, where it was found.
+    pub wrong: Option<String>,
+    /// What else the check has found and does not judge, for reports: name and value.
+    pub figures: Vec<(&'static str, f64)>,
+}
+
+impl Checked {
+    /// Whether the result is right.
+    pub fn holds(&self) -> bool {
+        self.max_relative_error <= self.tolerance
+    }
+}
+
+/// Compares elements with a reference in double precision and keeps the largest error.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Comparison {
+    worst: f64,
+    elements: u64,
+}
+
+impl Comparison {
+    /// Compares one element: `exact` is its value in double precision, `scale` the sum of the absolute values of the
+    /// terms it was summed from, to which the error is relative.
+    ///
+    /// Where the reference is no number, or a sum of this scale may have overflowed on its way, the element may be what
+    /// arithmetic gives. Scales below the normal numbers count as the least of these: there a rounding errs by a fixed
+    /// amount.
+    pub fn add(&mut self, found: f32, exact: f64, scale: f64) {
+        self.elements += 1;
+        let value = f64::from(found);
+        let overflows = scale.is_nan() || scale > f64::from(f32::MAX);
+        if value == exact || (found.is_nan() && exact.is_nan()) || (!found.is_finite() && overflows) {
+            return;
+        }
+        self.add_error((value - exact).abs() / scale.max(f64::from(f32::MIN_POSITIVE)), 0);
+    }
+
+    /// Takes the error of so many elements that were compared elsewhere; against a tolerance of 1 it is a part of what is
+    /// allowed.
+    pub fn add_error(&mut self, error: f64, elements: u64) {
+        self.elements += elements;
+        self.worst = if error.is_nan() { f64::INFINITY } else { self.worst.max(error) };
+    }
+
+    /// The result, against a tolerance.
+    pub fn checked(&self, tolerance: f64, covered: String) -> Checked {
+        Checked { max_relative_error: self.worst, tolerance, elements: self.elements, covered, ..Checked::default() }
+    }
+}
+
+/// Number `index` of a random probe: its sign is random, its absolute value uniform in [1/2, 1].
+///
+/// A linear functional with these weights loses no error of one element, which enters with at least half of its size.
+/// Of an error in many elements, the largest of size `f` times what is allowed, it loses a part of at most 2 / `f` of all
+/// probes: given all other weights, that element's must lie in an interval of length 2 / `f`, and its density is 1. So
+/// `rounds` independent probes lose it with a probability of at most (2 / f)^rounds. (Freivalds 1977, for products, has
+/// weights 0 and 1 and loses any error with 1/2 a round.)
+pub fn probe(seed: u64, index: u64) -> f64 {
+    let number = crate::generate::f64_at(seed, index);
+    (1.0 + number.abs()).copysign(number) / 2.0
+}
+
+/// How far the roundings of a right result may lie from what is expected of them, in standard deviations, before a check
+/// computes the elements again.
+///
+/// Roundings to single precision of partial sums s are taken as independent, each at most u |s| with u = 2^-24 (Higham and
+/// Mary, SIAM J. Sci. Comput. 41, 2019), so the deviation of a sum of theirs is at most u sqrt(sum of s^2). Where they are
+/// not, as in sums of equal numbers, a right result may go beyond; the bits that the definition gives decide then.
+pub const DEVIATIONS: f64 = 32.0;
+
+/// Unit roundoff of single precision, 2^-24.
+pub const UNIT_ROUNDOFF: f64 = 1.0 / 16_777_216.0;
+
+/// Half of the least positive number of single precision: what a rounding below the normal numbers errs by at most.
+pub const UNDERFLOW: f64 = f64::from_bits((1023 - 150) << 52);
+
+/// The largest relative error of `roundings` roundings to single precision one after the other: gamma_n = nu / (1 - nu)
+/// with the unit roundoff u = 2^-24 (Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, lemma 3.1).
+pub fn rounding_bound(roundings: u64) -> f64 {
+    let nu = roundings as f64 * (f64::from(f32::EPSILON) / 2.0);
+    if nu < 1.0 { nu / (1.0 - nu) } else { f64::INFINITY }
+}
+
+/// A row in a group of columns whose probes are beyond what is allowed.
+#[derive(Clone, Copy, Debug)]
+pub struct Beyond {
+    /// The row.
+    pub row: u64,
+    /// The group of columns.
+    pub group: u64,
+    /// By how many times it is beyond; no number where what is expected is none.
+    pub ratio: f64,
+}
+
+/// Probes that are beyond what is allowed and remembered: the worst ones.
+const REMEMBERED: usize = 4096;
+
+/// What random probes of a matrix, by row and group of columns, have found.
+#[derive(Debug, Default)]
+pub struct Probed {
+    /// The largest error so far.
+    pub comparison: Comparison,
+    beyond: Vec<Beyond>,
+    forgotten: u64,
+}
+
+impl Probed {
+    /// Takes what the probes of one row and group of `elements` columns found and what was expected; `allowed` is what they
+    /// may differ by.
+    pub fn compare(&mut self, at: (u64, u64), elements: u64, probes: impl Iterator<Item = (f64, f64)>, allowed: f64) {
+        let mut ratio: f64 = 0.0;
+        for (found, expected) in probes {
+            // What is no number where a number is expected is as wrong as can be.
+            let error = match expected.is_finite() && allowed.is_finite() && !found.is_finite() {
+                true => f64::INFINITY,
+                false => (found - expected).abs() / allowed,
+            };
+            ratio = if error.is_nan() || ratio.is_nan() { f64::NAN } else { ratio.max(error) };
+        }
+        if ratio <= 1.0 {
+            return self.comparison.add_error(ratio, elements);
+        }
+        self.beyond.push(Beyond { row: at.0, group: at.1, ratio });
+        if self.beyond.len() >= 2 * REMEMBERED {
+            self.sort();
+            self.forgotten += (self.beyond.len() - REMEMBERED) as u64;
+            self.beyond.truncate(REMEMBERED);
+        }
+    }
+
+    /// The worst first; those of which nothing is known last.
+    fn sort(&mut self) {
+        self.beyond.sort_by(|a, b| a.ratio.is_nan().cmp(&b.ratio.is_nan()).then(b.ratio.total_cmp(&a.ratio)));
+    }
+
+    /// Has computed again what is beyond, the worst first, up to `together` rows of one group and `affordable` of all, until
+    /// an element is found wrong: `again` enters them into the comparison and says which element is. What it could not look
+    /// at is wrong where a number is expected, and else said to be undecided. `covered` says what the probes were.
+    ///
+    /// # Errors
+    /// Those of `again`.
+    pub fn judge(
+        mut self,
+        together: usize,
+        affordable: u64,
+        covered: &str,
+        mut again: impl FnMut(&[Beyond], &mut Comparison) -> Result<Option<String>, Error>,
+    ) -> Result<Checked, Error> {
+        self.sort();
+        let Probed { mut comparison, beyond, forgotten } = self;
+        let (mut wrong, mut done) = (None, 0u64);
+        let mut rest = &beyond[..];
+        while let ([worst, ..], None) = (rest, &wrong) {
+            if done >= affordable.max(1) {
+                break;
+            }
+            let most = together.min((affordable.max(1) - done) as usize);
+            let count = rest.iter().take(most).take_while(|b| b.group == worst.group).count();
+            let (these, others) = rest.split_at(count);
+            (rest, done) = (others, done + count as u64);
+            wrong = again(these, &mut comparison)?;
+        }
+        let mut covered = format!("{covered}; {done} parts of rows by the definition's bits");
+        if wrong.is_none() {
+            rest.iter().filter(|left| !left.ratio.is_nan()).for_each(|left| comparison.add_error(left.ratio, 0));
+            let undecided = forgotten + rest.len() as u64;
+            if undecided > 0 {
+                covered += &format!("; {undecided} parts of rows were not decided");
+            }
+        }
+        Ok(Checked { wrong, ..comparison.checked(1.0, covered) })
+    }
+}
