@@ -1,14 +1,14 @@
 //! The command: sequences of a database are scored against profiles, and the hits become a table.
 
-use crate::domain::Bound;
-use crate::generate;
+use crate::domain::{Bound, Finder};
+use crate::generate as inputs;
 use crate::kernel::{self, reference};
 use crate::profile::{Profile, null1, read_profiles};
 use crate::search::{Search, for_scores};
-use crate::sequence::{Database, Limit};
+use crate::sequence::{Database, Limit, SequenceError};
 use crate::table::{Footer, Thresholds, rows, write_footer, write_header, write_rows};
 use crate::task::{SCORES, Score};
-use multigrain::app::{AppJob, Application, Checked, rounding_bound};
+use multigrain::app::{AppJob, Application, Checked, Comparison, rounding_bound};
 use multigrain::prelude::*;
 use multigrain::whole;
 use multigrain_simd::Isa;
@@ -42,10 +42,10 @@ pub struct Args {
     #[arg(long)]
     pub nonull2: bool,
     /// Sequences that are generated
-    #[arg(long, value_name = "N", default_value_t = 2000)]
+    #[arg(long, value_name = "N", default_value_t = 2000, conflicts_with = "profile")]
     pub n: u64,
     /// Nodes of the profile that is generated
-    #[arg(long, value_name = "M", default_value_t = 150)]
+    #[arg(long, value_name = "M", default_value_t = 150, conflicts_with = "profile")]
     pub m: u64,
     /// Seed of generated inputs
     #[arg(long, default_value_t = 1)]
@@ -73,10 +73,12 @@ impl Default for Args {
 const MEMORY_SHARE: u64 = 8;
 /// The most nodes and sequences that are generated.
 const GENERATED_MAX: (u64, u64) = (100_000, 10_000_000);
-/// Sequences that `--check` scores again, spread over the database.
-const CHECKED: usize = 16;
-/// Below this many cells all sequences are checked.
-const CHECK_ALL: u64 = 1 << 22;
+/// Cells that `--check` computes again, in random sequences; all of a small search.
+const CHECKED_CELLS: u64 = 1 << 25;
+/// Hits of which it computes the domains again.
+const CHECKED_HITS: usize = 16;
+/// What a domain's score may differ by from that in double precision, in bits.
+const DOMAIN_BITS: f64 = 2e-3;
 
 /// Name of the second stage in traces.
 const DOMAINS: &str = "hmmer-domains";
@@ -161,13 +163,13 @@ impl Args {
         let nodes = self.m as usize;
         let profiles = match &self.profile {
             Some(path) => read_profiles(path),
-            None => Profile::parse(generate::profile(self.seed, nodes).as_bytes(), Path::new("(generated)")),
+            None => Profile::parse(inputs::profile(self.seed, nodes).as_bytes(), Path::new("(generated)")),
         }
         .map_err(|e| request(&e))?;
         let database = match &self.database {
             Some(path) => Database::read(path, limit),
             None => {
-                let text = generate::sequences(self.seed, self.n, nodes);
+                let text = inputs::sequences(self.seed, self.n, nodes);
                 Database::from_text(text.as_bytes(), Path::new("(generated)"), limit)
             }
         };
@@ -260,30 +262,72 @@ impl Query {
         Ok(text)
     }
 
-    /// Compares scores with the recurrences in double precision, as odds: these are what is summed.
-    fn check(&self, outcome: &Outcome, _seed: u64) -> Result<Checked, Error> {
-        let cells: u64 = self.database.residues() * self.profiles.iter().map(|p| p.nodes() as u64).sum::<u64>();
+    /// Compares the scores of random sequences with the recurrences in double precision, as odds: these are what is summed;
+    /// and the scores of the domains of random hits with those of their envelopes.
+    fn check(&self, outcome: &Outcome, seed: u64) -> Result<Checked, Error> {
         let count = self.database.len();
-        let step = if cells <= CHECK_ALL { 1 } else { count.div_ceil(CHECKED) };
-        let mut checked = Checked::default();
+        let nodes: u64 = self.profiles.iter().map(|p| p.nodes() as u64).sum();
+        let cells = self.database.residues().saturating_mul(nodes);
+        let part = if cells <= CHECKED_CELLS { 1.0 } else { CHECKED_CELLS as f64 / cells as f64 };
+        let uniform = |i: usize| (generate::f64_at(seed, i as u64) + 1.0) / 2.0;
+        // At least one, whatever the dice say.
+        let surely = (uniform(count) * count as f64) as usize % count;
+        let mut comparison = Comparison::default();
+        let (mut wrong, mut sequences, mut domains) = (None, 0u64, 0u64);
+        let failed = |e: SequenceError| Error::After(e.to_string());
         for (profile, &array) in self.profiles.iter().zip(&self.scores) {
             let nodes = profile.local();
-            for i in (0..count).step_by(step) {
-                let residues = self.database.sequence(i).map_err(|e| Error::After(e.to_string()))?;
-                let exact = reference(&nodes, &residues);
-                let bytes = outcome.read(array, &Region::new(&[i as u64, 0], &[1, SCORES]))?;
-                for (bytes, exact) in bytes.as_chunks().0.iter().zip([exact.viterbi, exact.forward]) {
-                    let found = f64::from_le_bytes(*bytes);
-                    let error = if found == exact { 0.0 } else { (found - exact).exp_m1().abs() };
-                    let error = if error.is_nan() { f64::INFINITY } else { error };
-                    checked.max_relative_error = checked.max_relative_error.max(error);
-                    checked.elements += 1;
+            let targets = self.args.targets.unwrap_or(count as f64);
+            let bound = Bound::new(profile.forward, targets, self.args.evalue);
+            let mut candidates = Vec::new();
+            for_scores(outcome, array, &self.database, |i, scores| {
+                if bound.may_be_reported(scores.forward, self.database.length(i) as usize) {
+                    candidates.push(i);
                 }
+                if i != surely && uniform(i) >= part {
+                    return Ok(());
+                }
+                sequences += 1;
+                let residues = self.database.sequence(i).map_err(failed)?;
+                let exact = reference(&nodes, &residues);
                 // Along an alignment, a residue's number is rounded eight times: two constants, products and sums.
-                checked.tolerance = checked.tolerance.max(rounding_bound(8 * residues.len() as u64 + 8));
+                let allowed = rounding_bound(8 * residues.len() as u64 + 8);
+                for (found, exact) in [(scores.viterbi, exact.viterbi), (scores.forward, exact.forward)] {
+                    let error = if found == exact { 0.0 } else { (found - exact).exp_m1().abs() };
+                    if (error > allowed || error.is_nan()) && wrong.is_none() {
+                        let name = self.database.header(i).map_err(failed)?.0;
+                        wrong =
+                            Some(format!("{name} scores {found} nats against {}, {exact} was expected", profile.name));
+                    }
+                    comparison.add_error(error / allowed, 1);
+                }
+                Ok(())
+            })?;
+            let mut finder = Finder::new(profile);
+            let each = candidates.len().div_ceil(CHECKED_HITS).max(1);
+            let begin = (uniform(count + 1) * each as f64) as usize;
+            for &i in candidates.iter().skip(begin).step_by(each) {
+                let residues = self.database.sequence(i).map_err(failed)?;
+                let Some(hit) = finder.hit(&residues, !self.args.nonull2, &bound) else { continue };
+                for domain in &hit.domains {
+                    domains += 1;
+                    let error = domain.error_bits(&nodes, &residues) / DOMAIN_BITS;
+                    if (error > 1.0 || error.is_nan()) && wrong.is_none() {
+                        let name = self.database.header(i).map_err(failed)?.0;
+                        wrong =
+                            Some(format!("the domain at {} to {} of {name} is scored wrong", domain.from, domain.to));
+                    }
+                    comparison.add_error(error, 1);
+                }
             }
         }
-        Ok(checked)
+        let all = count as u64 * self.profiles.len() as u64;
+        let covered = format!(
+            "Viterbi and Forward scores of {sequences} of {all} sequences, {}, and {domains} domains of hits, against the \
+             recurrences in double precision",
+            if sequences == all { "all of them" } else { "chosen at random" }
+        );
+        Ok(Checked { wrong, ..comparison.checked(1.0, covered) })
     }
 }
 

@@ -136,6 +136,11 @@ fn interval(text: &str) -> Result<Duration, UnitError> {
     parse_time(text).map(|ns| Duration::from_nanos(ns as u64))
 }
 
+/// A size; a bare number is one of bytes.
+fn size(text: &str) -> Result<u64, UnitError> {
+    text.trim().parse().or_else(|_| parse_bytes(text))
+}
+
 const COMMON: &str = "Options of every application";
 
 /// What every application can be told.
@@ -146,7 +151,7 @@ pub(crate) struct Common {
     #[arg(long, value_name = "NAME|FILE", global = true)]
     pub(crate) machine: Option<String>,
     /// Capacity of the main memory, such as 256MiB or 1.5 GB, instead of the machine's
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, global = true)]
+    #[arg(long, value_name = "SIZE", value_parser = size, global = true)]
     pub(crate) memory: Option<u64>,
     /// Number of workers, instead of the machine's
     #[arg(long, value_name = "N", global = true)]

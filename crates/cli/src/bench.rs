@@ -33,8 +33,10 @@ mod trees;
 use crate::failure::{Failure, say};
 use crate::interrupt::Interrupt;
 use crate::output::print;
+use crate::run::fresh_seed;
 use clap::ValueEnum;
-use multigrain::{Abort, Error, Options, Report, Runtime, Settings, parse_bytes};
+use multigrain::app::AppJob;
+use multigrain::{Abort, Error, Options, Outcome, Report, Runtime, Settings, parse_bytes};
 use peers::Catalogue;
 use row::Row;
 use std::path::{Path, PathBuf};
@@ -130,7 +132,11 @@ pub(crate) struct BenchArgs {
     /// Where the rows from files put their files
     #[arg(long, value_name = "DIR", default_value = ".")]
     directory: PathBuf,
-    /// Where `levels` [default: .], `papers`, `scaling` and `dispatch` [default: nowhere] put their figures
+    /// Shows of `collectives` every algorithm at every group size, instead of a line for each operation and a picture
+    #[arg(long)]
+    verbose: bool,
+    /// Where `levels` and `collectives` alone [default: .], `papers`, `scaling` and `dispatch` [default: nowhere] put their
+    /// figures
     #[arg(long, value_name = "DIR")]
     figures: Option<PathBuf>,
     /// Threads of both sides
@@ -219,6 +225,20 @@ impl Bench<'_> {
     }
 }
 
+/// What is measured must be right: a result of the row's own job is checked before its turns.
+fn right(app: &AppJob, outcome: &Outcome) -> Result<String, Failure> {
+    let checked = (app.check)(outcome, fresh_seed())?;
+    match checked.holds() {
+        true => Ok(format!("checked: {}", checked.covered)),
+        false => Err(Failure::Run(format!(
+            "the result of {} is wrong{}; multigrain run {} --check says more",
+            app.job.app,
+            checked.wrong.map(|wrong| format!(" ({wrong})")).unwrap_or_default(),
+            app.job.app
+        ))),
+    }
+}
+
 /// Seconds of a run, from its first step to its last.
 fn run_seconds(report: &Report) -> f64 {
     report.seconds
@@ -284,7 +304,11 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<(), Failure> {
             }
             crate::json::line(&all)
         }
-        false => format!("{}{}{text}", show::text(&rows, args.quick), if text.is_empty() { "" } else { "\n" }),
+        false if names == [Name::Collectives] && !args.verbose => collectives::summary(&rows),
+        false => {
+            rows.retain(|row| args.verbose || !collectives::is_of_survey(row));
+            format!("{}{}{text}", show::text(&rows, args.quick), if text.is_empty() { "" } else { "\n" })
+        }
     })?;
     match failed {
         0 => Ok(()),

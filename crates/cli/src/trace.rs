@@ -41,7 +41,7 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<(), Failure> {
             "{shown} would be replaced by what is made from it; give --output another name"
         )));
     }
-    let written = export::write(&trace, format, &path).map_err(|e| Failure::Request(e.to_string()))?;
+    let written = export::write(&trace, format, &path).map_err(|e| Failure::Run(e.to_string()))?;
     let names: Vec<String> = written.iter().map(|path: &PathBuf| path.display().to_string()).collect();
     print(&match args.json {
         true => json::line(&serde_json::json!({ "files": names })),

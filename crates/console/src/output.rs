@@ -18,6 +18,6 @@ pub fn print(text: &str) -> Result<(), Failure> {
 /// Writes a short file, whole or not at all.
 pub fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
     whole::check_target(path)?;
-    let refused = |e| Failure::Request(format!("cannot write {}: {e}; choose another file", path.display()));
+    let refused = |e| Failure::Run(format!("cannot write {}: {e}; free space, or choose another file", path.display()));
     whole::write(path, |out| out.write_all(text.as_bytes())).map_err(refused)
 }

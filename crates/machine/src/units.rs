@@ -291,19 +291,25 @@ pub fn format_flops(flops_per_second: f64) -> String {
 }
 
 /// This many bytes, for people: as [`format_bytes`] where that is short (`1.5 GiB`), else about as many, and in brackets
-/// all digits, which [`parse_bytes`] reads: `507 MiB (531365760 B)`.
+/// all digits, which [`parse_bytes`] reads: `507 MiB (531365760 B)`. The short number is rounded up, so that who is told to
+/// give that much and gives the short number gives enough.
 pub fn readable_bytes(bytes: u64) -> String {
     /// Digits that are taken in at one look.
     const DIGITS_MAX: usize = 5;
     let exact = format_bytes(bytes);
     match exact.find(' ') {
-        Some(digits) if digits > DIGITS_MAX => format!("{} ({bytes} B)", approximate_bytes(bytes)),
+        Some(digits) if digits > DIGITS_MAX => format!("{} ({bytes} B)", bytes_rounded(bytes, f64::ceil)),
         _ => exact,
     }
 }
 
 /// About this many bytes, for people, in binary units: `23.1 GiB`.
 pub fn approximate_bytes(bytes: u64) -> String {
+    bytes_rounded(bytes, f64::round)
+}
+
+/// With three digits, by `round`.
+fn bytes_rounded(bytes: u64, round: fn(f64) -> f64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let mut scaled = bytes as f64;
     let mut unit = 0;
@@ -311,7 +317,12 @@ pub fn approximate_bytes(bytes: u64) -> String {
         scaled /= 1024.0;
         unit += 1;
     }
-    three_digits(scaled, units[unit])
+    let tens = match scaled {
+        _ if scaled < 9.995 => 100.0,
+        _ if scaled < 99.95 => 10.0,
+        _ => 1.0,
+    };
+    three_digits(round(scaled * tens) / tens, units[unit])
 }
 
 /// About this bandwidth, for people: `25.6 GB/s`.
@@ -387,6 +398,11 @@ mod tests {
         assert_eq!(readable_bytes(3 << 29), "1.5 GiB");
         assert_eq!(readable_bytes(2050), "2050 B");
         assert_eq!(readable_bytes(531_365_760), "507 MiB (531365760 B)");
+        assert_eq!(readable_bytes(278_784), "273 KiB (278784 B)");
+        for bytes in (1..2000).map(|i: u64| i * i * i * 77 + i) {
+            let text = readable_bytes(bytes);
+            assert!(parse_bytes(text.split(" (").next().unwrap()).unwrap() >= bytes, "{text}");
+        }
         assert_eq!(readable_bytes(u64::MAX), "16 EiB (18446744073709551615 B)");
     }
 

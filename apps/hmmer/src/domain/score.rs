@@ -3,6 +3,8 @@
 use super::bound::Bound;
 use super::define::{Envelope, Finder};
 use super::random::sum;
+use crate::kernel::reference_domain;
+use crate::profile::LocalNode;
 use std::f64::consts::LN_2;
 
 /// Prior probability that a stretch is biased.
@@ -123,6 +125,18 @@ impl Finder {
 
 fn bits(nats: f32) -> f32 {
     (f64::from(nats) / LN_2) as f32
+}
+
+impl Domain {
+    /// How far its score before the correction for bias is from that in double precision, in bits: Forward over its envelope
+    /// as one domain, and the price of the other residues.
+    pub fn error_bits(&self, nodes: &[LocalNode], residues: &[u8]) -> f64 {
+        let length = residues.len();
+        let inside = residues.get(self.from - 1..self.to).unwrap_or_default();
+        let nats = reference_domain(nodes, inside, length) + outside(length, inside.len());
+        let exact = (nats - crate::profile::null1(length)) / LN_2;
+        (f64::from(self.score) + self.bias - exact).abs()
+    }
 }
 
 /// The price of the residues of a sequence that no domain covers, in nats; a gain if envelopes overlap so much that they

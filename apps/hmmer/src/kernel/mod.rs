@@ -27,7 +27,7 @@ mod vector;
 #[cfg(test)]
 mod tests;
 
-pub use reference::reference;
+pub use reference::{reference, reference_domain};
 pub use tables::{CODES_PADDED, NODE_FLOATS, pack};
 
 use batch::{STATES, Work};

@@ -22,15 +22,34 @@ fn log_sum(a: f64, b: f64) -> f64 {
 /// # Panics
 /// When a code has no entry in the tables.
 pub fn reference(nodes: &[LocalNode], residues: &[u8]) -> Scores {
-    Scores { viterbi: score(nodes, residues, larger), forward: score(nodes, residues, log_sum) }
+    let many = Ends { length: residues.len(), count: 3.0, again: 0.5 };
+    Scores { viterbi: score(nodes, residues, many, larger), forward: score(nodes, residues, many, log_sum) }
 }
 
-fn score(nodes: &[LocalNode], residues: &[u8], join: fn(f64, f64) -> f64) -> f64 {
+/// Forward score of some residues of a sequence of `length` as exactly one domain, in nats.
+///
+/// # Panics
+/// When a code has no entry in the tables.
+pub fn reference_domain(nodes: &[LocalNode], residues: &[u8], length: usize) -> f64 {
+    score(nodes, residues, Ends { length, count: 2.0, again: 0.0 }, log_sum)
+}
+
+/// How long a sequence is expected to be, by how many states outside of alignments, and how probably an alignment follows
+/// another.
+#[derive(Clone, Copy)]
+struct Ends {
+    length: usize,
+    count: f64,
+    again: f64,
+}
+
+fn score(nodes: &[LocalNode], residues: &[u8], ends: Ends, join: fn(f64, f64) -> f64) -> f64 {
     const NEVER: f64 = f64::NEG_INFINITY;
     let m = nodes.len();
     let ln = |p: f64| p.ln();
-    let length = residues.len() as f64;
-    let (stay, leave, half) = ((length / (length + 3.0)).ln(), (3.0 / (length + 3.0)).ln(), 0.5f64.ln());
+    let length = ends.length as f64;
+    let (stay, leave) = ((length / (length + ends.count)).ln(), (ends.count / (length + ends.count)).ln());
+    let (again, last) = (ends.again.ln(), (1.0 - ends.again).ln());
     let (mut match_, mut insert, mut delete) = (vec![NEVER; m], vec![NEVER; m], vec![NEVER; m]);
     let (mut n, mut j, mut c) = (0.0, NEVER, NEVER);
     let mut begin = leave;
@@ -52,8 +71,8 @@ fn score(nodes: &[LocalNode], residues: &[u8], join: fn(f64, f64) -> f64) -> f64
             end = join(end, join(match_[k], delete[k]));
         }
         n += stay;
-        j = join(j + stay, end + half);
-        c = join(c + stay, end + half);
+        j = join(j + stay, end + again);
+        c = join(c + stay, end + last);
         begin = join(n, j) + leave;
     }
     c + leave

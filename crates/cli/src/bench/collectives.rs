@@ -2,15 +2,23 @@
 
 use super::rounds::{Contender, Turn, alternate, status};
 use super::row::{Bar, Figure, Row, Unit, median};
-use super::{Bench, Name};
+use super::{Bench, Name, svg};
 use crate::failure::Failure;
+use crate::output::write_whole;
 use multigrain_schedule::choice::{Sample, Table};
 use multigrain_schedule::{Algorithm, Kind, Topology};
 use multigrain_team::collective::{Collective, CollectiveOptions, Sum};
+use std::fmt::Write as _;
+use std::path::Path;
 use std::time::Instant;
 
 /// Operations between two looks at the clock.
 const BATCH: u32 = 32;
+
+/// The picture of what is fastest.
+const PICTURE: &str = "collectives.svg";
+/// Algorithms that a line names.
+const SHOWN: usize = 3;
 
 /// The peer that is part of this program.
 const STD: &str = "std::sync::Barrier";
@@ -89,11 +97,129 @@ pub(crate) fn collectives(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
         rows.push(beside_peers(bench, kind, bytes)?);
     }
     let (samples, survey) = survey(bench)?;
+    for row in &mut rows {
+        let kind = row.name.split('-').next().unwrap_or_default().to_owned();
+        row.notes.push(spread(&kind, &samples));
+    }
+    if bench.args.figures.is_some() || bench.args.rows == [Name::Collectives] {
+        let path = bench.args.figures.as_deref().unwrap_or(Path::new(".")).join(PICTURE);
+        write_whole(&path, &picture(&samples))?;
+        let shown = path.display();
+        rows.iter_mut().take(1).for_each(|row| row.notes.push(format!("the fastest of each size: {shown}")));
+    }
     rows.extend(survey);
     if let Some(last) = rows.last_mut() {
         last.notes.push(format!("choice, from these measurements:\n{}", Table::measured(&samples)));
     }
     Ok(rows)
+}
+
+/// Whether a row is one of the survey: an operation, a size and bytes.
+pub(crate) fn is_of_survey(row: &Row) -> bool {
+    row.peers.is_empty()
+        && Kind::ALL.iter().any(|kind| row.name.starts_with(&format!("{kind}-")))
+        && row.name.matches('-').count() == 2
+}
+
+/// For people: a line for each operation, and where the picture is.
+pub(crate) fn summary(rows: &[Row]) -> String {
+    let mut text = String::new();
+    for row in rows.iter().filter(|row| !is_of_survey(row)) {
+        let Some(ours) = row.median() else {
+            let _ = writeln!(text, "{}: {}", row.name, row.failed.as_deref().unwrap_or("no figure"));
+            continue;
+        };
+        let best = row.peers.iter().filter_map(|peer| Some((peer.median()?, &peer.name)));
+        let beside = match best.min_by(|a, b| a.0.total_cmp(&b.0)) {
+            Some((theirs, name)) => format!("{:.2} times as fast as {name}", theirs / ours),
+            None => "no peer is there".to_owned(),
+        };
+        let spread = row.notes.get(1).map_or("", String::as_str);
+        let _ = writeln!(text, "{}: {ours:.0} ns, {beside}; {spread}", row.name);
+    }
+    let picture = rows.first().and_then(|row| row.notes.get(2)).map_or("", String::as_str);
+    let _ = writeln!(text, "{picture}; --verbose shows all");
+    text
+}
+
+/// The fastest algorithm of every group that was measured: bytes, size, algorithm.
+fn fastest(kind: &str, samples: &[Sample]) -> Vec<(u64, u32, String)> {
+    let mut best: Vec<&Sample> = Vec::new();
+    for sample in samples.iter().filter(|sample| sample.kind.to_string() == kind) {
+        match best.iter_mut().find(|other| (other.bytes, other.size) == (sample.bytes, sample.size)) {
+            Some(other) if sample.latency_ns < other.latency_ns => *other = sample,
+            Some(_) => {}
+            None => best.push(sample),
+        }
+    }
+    best.into_iter().map(|s| (s.bytes, s.size, s.algorithm.name(s.kind))).collect()
+}
+
+/// How often which algorithm is the fastest, the most frequent first.
+fn spread(kind: &str, samples: &[Sample]) -> String {
+    let fastest = fastest(kind, samples);
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for (_, _, name) in &fastest {
+        match counts.iter_mut().find(|(other, _)| other == name) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((name, 1)),
+        }
+    }
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let shown = counts.iter().take(SHOWN).map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>();
+    format!("fastest of {} groups: {}", fastest.len(), shown.join(", "))
+}
+
+/// The fastest algorithm of every group as colours: a row for each operation and size of messages, a column for each size
+/// of the group.
+fn picture(samples: &[Sample]) -> String {
+    let (left, top, cell) = (150, 50, 18);
+    let rows: Vec<(String, u64, Vec<(u32, String)>)> = Kind::ALL
+        .iter()
+        .flat_map(|kind| {
+            let all = fastest(&kind.to_string(), samples);
+            let mut bytes: Vec<u64> = all.iter().map(|(bytes, ..)| *bytes).collect();
+            bytes.sort_unstable();
+            bytes.dedup();
+            let of = |bytes: u64| all.iter().filter(move |a| a.0 == bytes).map(|a| (a.1, a.2.clone())).collect();
+            bytes.into_iter().map(|bytes| (kind.to_string(), bytes, of(bytes))).collect::<Vec<_>>()
+        })
+        .collect();
+    let most = samples.iter().map(|sample| sample.size).max().unwrap_or(2) as usize;
+    // Names without their operation: colours are those of algorithms.
+    let mut names: Vec<&str> = rows.iter().flat_map(|row| row.2.iter().map(|(_, name)| name.as_str())).collect();
+    names.sort_unstable();
+    names.dedup();
+    let (width, height) = (left + cell * most + 20, top + cell * (rows.len() + names.len()) + 40);
+    let mut text = svg::opened(width, height);
+    text += &svg::label(left, 20, "start", 14, "The fastest collective algorithm, by operation and size of the group");
+    for size in (2..=most).step_by(2) {
+        text += &svg::label(left + cell * (size - 2) + cell / 2, top - 6, "middle", 10, &size.to_string());
+    }
+    let colour =
+        |name: &str| svg::COLOURS[names.iter().position(|other| *other == name).unwrap_or(0) % svg::COLOURS.len()];
+    for (i, (kind, bytes, cells)) in rows.iter().enumerate() {
+        let y = top + cell * i;
+        let label = if *bytes == 0 { kind.clone() } else { format!("{kind}, {bytes} bytes") };
+        text += &svg::label(left - 8, y + cell - 5, "end", 12, &label);
+        for (size, name) in cells {
+            let x = left + cell * (*size as usize - 2);
+            let _ = writeln!(
+                text,
+                "<rect x=\"{x}\" y=\"{y}\" width=\"{}\" height=\"{}\" fill=\"{}\"><title>{}</title></rect>",
+                cell - 1,
+                cell - 1,
+                colour(name),
+                svg::escaped(&format!("{label}, {size} threads: {name}"))
+            );
+        }
+    }
+    for (i, name) in names.iter().enumerate() {
+        let y = top + cell * (rows.len() + i) + 16;
+        let _ = writeln!(text, "<rect x=\"{left}\" y=\"{y}\" width=\"12\" height=\"12\" fill=\"{}\"/>", colour(name));
+        text += &svg::label(left + 20, y + 11, "start", 12, name);
+    }
+    text + "</svg>\n"
 }
 
 /// The fastest algorithm for the bench's threads, in turns with the peers.

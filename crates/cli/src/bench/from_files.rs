@@ -8,7 +8,7 @@
 use super::files::Scratch;
 use super::rounds::{Contender, Turn, alternate};
 use super::row::{Row, Unit};
-use super::{Bench, Name, in_memory};
+use super::{Bench, Name, in_memory, right};
 use crate::failure::Failure;
 use multigrain::app::Application;
 use multigrain::readable_bytes;
@@ -39,6 +39,7 @@ fn measure(bench: &Bench<'_>, scratch: &Scratch, app: &dyn Application, work: Wo
     let memory = budget(bench);
     let runtime = bench.runtime(bench.threads(), Some(memory))?;
     let app = app.prepare(&runtime)?;
+    let checked = right(&app, &runtime.run(&app.job, bench.settings())?)?;
     let mut of_steps = Vec::new();
     let turn: Turn<'_> = Box::new(|| {
         // To free the space of the turn before is no part of the work, on either side.
@@ -83,6 +84,7 @@ fn measure(bench: &Bench<'_>, scratch: &Scratch, app: &dyn Application, work: Wo
                 100.0 * steps,
                 if sync == "yes" { "with" } else { "without" },
             ),
+            checked,
         ],
     )])
 }

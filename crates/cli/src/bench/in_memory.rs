@@ -2,7 +2,7 @@
 
 use super::rounds::{Contender, Turn, alternate};
 use super::row::{Row, Unit};
-use super::{Bench, Name, run_seconds};
+use super::{Bench, Name, right, run_seconds};
 use crate::failure::Failure;
 use multigrain::Prepared;
 use multigrain::app::Application;
@@ -52,13 +52,14 @@ struct Work<'a> {
 fn measure(bench: &Bench<'_>, app: &dyn Application, work: Work<'_>) -> Result<Vec<Row>, Failure> {
     let runtime = bench.runtime(bench.threads(), None)?;
     let app = app.prepare(&runtime)?;
+    let checked = right(&app, &runtime.run(&app.job, bench.settings())?)?;
     let mut prepared = runtime.prepare(&app.job)?;
     let runs = calibrate(bench, &mut prepared)?;
     let turn: Turn<'_> = Box::new(|| repeated(bench, &mut prepared, runs));
     let mut peers: Vec<Contender> =
         work.peers.iter().map(|peer| Contender::start(bench, peer, peer, &work.options)).collect();
     let ours = alternate(bench, work.name, bench.args.rounds, &mut [turn], &mut peers)?.concat();
-    Ok(vec![Row::at_least(work.label, work.unit, ours, peers, work.bar, vec![work.note])])
+    Ok(vec![Row::at_least(work.label, work.unit, ours, peers, work.bar, vec![work.note, checked])])
 }
 
 /// C = A B.

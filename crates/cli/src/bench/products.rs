@@ -3,7 +3,7 @@
 use super::files::Scratch;
 use super::rounds::{Contender, Turn, alternate};
 use super::row::{Bar, Figure, Row, Unit};
-use super::{Bench, Name, run_seconds};
+use super::{Bench, Name, right, run_seconds};
 use crate::failure::Failure;
 use multigrain::app::Application;
 use multigrain::{EdgeTraffic, readable_bytes};
@@ -35,6 +35,7 @@ pub(crate) fn within_memory_speed(bench: &Bench<'_>) -> Result<Vec<Row>, Failure
         ..Args::default()
     }
     .prepare(&runtime)?;
+    let checked = right(&files, &runtime.run(&files.job, bench.settings())?)?;
     let in_memory = bench.runtime(bench.threads(), None)?;
     let resident = if in_memory.memory_bytes()? >= 2 * 3 * 4 * n * n { n } else { n / 2 };
     let own = Args { n: Some(resident), ..Args::default() }.prepare(&in_memory)?;
@@ -66,10 +67,13 @@ pub(crate) fn within_memory_speed(bench: &Bench<'_>) -> Result<Vec<Row>, Failure
         ours,
         peers: vec![own],
         bar: Bar::RatioAtLeast(0.9),
-        notes: vec![format!(
-            "C = A B from .npy files, n = {n}, within {}; whole runs, the result flushed, {rounds} turns; in memory: n = {resident}",
-            readable_bytes(memory),
-        )],
+        notes: vec![
+            format!(
+                "C = A B from .npy files, n = {n}, within {}; whole runs, the result flushed, {rounds} turns; in memory: n = {resident}",
+                readable_bytes(memory),
+            ),
+            checked,
+        ],
         failed: None,
     };
     let bytes = Row {
@@ -99,6 +103,7 @@ pub(crate) fn beside_peers(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
     let runtime = bench.runtime(bench.threads(), Some(memory))?;
     let args = Args { a: Some(a.clone()), b: Some(b.clone()), output: Some(scratch.path("c.npy")), ..Args::default() };
     let app = args.prepare(&runtime)?;
+    let checked = right(&app, &runtime.run(&app.job, bench.settings())?)?;
     let mut rows = Vec::new();
     for warm in [false, true] {
         let turn: Turn<'_> = Box::new(|| {
@@ -126,6 +131,7 @@ pub(crate) fn beside_peers(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
             readable_bytes(memory),
             if warm { "with inputs in the page cache" } else { "with inputs on the disk" }
         )];
+        notes.push(checked.clone());
         notes.extend(peers.iter().filter_map(|p| {
             let bytes = p.last["peak_anonymous_bytes"].as_u64()?;
             Some(format!("{} took {} besides mapped files", p.label(), readable_bytes(bytes)))

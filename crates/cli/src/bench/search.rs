@@ -3,7 +3,7 @@
 use super::files::Scratch;
 use super::rounds::{Contender, Turn, alternate};
 use super::row::{Row, Unit};
-use super::{Bench, Name};
+use super::{Bench, Name, right};
 use crate::failure::Failure;
 use multigrain::app::Application;
 use multigrain_hmmer::app::Args;
@@ -60,6 +60,9 @@ pub(crate) fn hmmer(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
         Args { profile: Some(profile), database: Some(database), output: Some(table.clone()), ..Args::default() };
     let runtime = bench.runtime(bench.threads(), None)?;
     let mut shape = Vec::new();
+    let app = args.prepare(&runtime)?;
+    let checked = right(&app, &runtime.run(&app.job, bench.settings())?)?;
+    drop(app);
     let turn: Turn<'_> = Box::new(|| {
         let begin = Instant::now();
         let app = args.prepare(&runtime)?;
@@ -78,9 +81,14 @@ pub(crate) fn hmmer(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
     let sizes: Vec<String> = shape.iter().map(|(name, size)| format!("{size} {name}")).collect();
     let mut notes = vec![format!("whole searches from files to the table, all filters off: {}", sizes.join(", "))];
     notes.extend(Some(generated).filter(|text| !text.is_empty()));
-    notes.extend(peers.iter().filter_map(|peer| {
-        let found = peer.last["hits"].as_u64()?;
-        Some(format!("hits: {hits} ours, {found} of {}", peer.label()))
-    }));
+    notes.push(checked);
+    for peer in &peers {
+        let Some(found) = peer.last["hits"].as_u64() else { continue };
+        if found != hits as u64 {
+            let label = peer.label();
+            return Err(Failure::Run(format!("hmmer: {hits} hits here, {found} by {label}: not the same work")));
+        }
+        notes.push(format!("{hits} hits, as {}", peer.label()));
+    }
     Ok(vec![Row::at_least("hmmer", Unit::Seconds, ours, peers, 2.0, notes)])
 }
