@@ -2,8 +2,9 @@
 //!
 //! In comes what a file is to hold, bytes that are made one after the other: pictures, tables, traces, machine files.
 //! Out comes the file under its name, complete and flushed to its disk, in the place of what was there; or an error,
-//! and then what was there is still there and nothing is left beside it. Meanwhile the bytes lie in the same directory
-//! under the name `NAME.PROCESS.part`; a process that is killed leaves that file and nothing else. Whether a file can
+//! and then what was there is still there and nothing is left beside it. Meanwhile the bytes lie in a file of the same
+//! directory that has no name, so that a process that is killed leaves nothing; where a file system has no such files, under
+//! the name `NAME.PROCESS.part`. Whether a file can
 //! be written at all is told before the work that makes its content ([`check_target`]). This room knows nothing of what
 //! it writes and never reads it back. Arrays, which are written at many places at once and can be continued, are the
 //! store's.
@@ -22,9 +23,11 @@ mod target;
 
 pub use target::{TargetError, check_protection, check_target, followed, is_same_file};
 
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufWriter, IntoInnerError, Write};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -44,6 +47,8 @@ pub struct WholeFile {
     file: File,
     path: PathBuf,
     part: PathBuf,
+    /// Whether the file has the name of its part already.
+    named: bool,
 }
 
 impl WholeFile {
@@ -59,8 +64,11 @@ impl WholeFile {
         }
         let part = reserve(path);
         // A process of the same number that was killed may have left one behind: it is cut.
+        if let Ok(file) = unnamed(directory_of(path)) {
+            return Ok(WholeFile { file, path: path.to_owned(), part, named: false });
+        }
         match File::create(&part) {
-            Ok(file) => Ok(WholeFile { file, path: path.to_owned(), part }),
+            Ok(file) => Ok(WholeFile { file, path: path.to_owned(), part, named: true }),
             Err(error) => {
                 parts().remove(&part);
                 Err(error)
@@ -84,6 +92,17 @@ impl WholeFile {
     /// What the system says; then what has the name keeps it.
     pub fn publish(self) -> io::Result<()> {
         self.file.sync_all()?;
+        // Held to the end, so that no part gets a name after all have been discarded.
+        let parts = parts();
+        if !parts.contains(&self.part) {
+            return Err(io::Error::other("it was given up"));
+        }
+        if !self.named {
+            // A killed process of the same number may have left one.
+            let _ = std::fs::remove_file(&self.part);
+            let descriptor = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+            linkat(CWD, descriptor, CWD, &self.part, AtFlags::SYMLINK_FOLLOW)?;
+        }
         std::fs::rename(&self.part, &self.path)
     }
 }
@@ -110,10 +129,21 @@ impl Drop for WholeFile {
 /// Removes what is under way, for a process that ends without returning (a second Ctrl-C): nothing of it would stay
 /// anyway. Files that other threads still write vanish with it.
 pub fn discard_all() {
-    for part in parts().iter() {
+    for part in std::mem::take(&mut *parts()) {
         // As for one that is dropped.
         let _ = std::fs::remove_file(part);
     }
+}
+
+/// The directory that a file lies in.
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// A file without a name (`O_TMPFILE`, open(2)).
+fn unnamed(directory: &Path) -> io::Result<File> {
+    let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
+    Ok(File::from(open(directory, OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC, mode)?))
 }
 
 /// A name for the part of `path` that no other writer in this process has.

@@ -1,6 +1,6 @@
 //! Whether a file can be written, asked before the work that makes its content.
 
-use crate::WholeFile;
+use crate::{WholeFile, directory_of};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -49,7 +49,7 @@ pub fn check_target(path: &Path) -> Result<(), TargetError> {
     if let Some(found) = other_than_a_file(&path) {
         return Err(TargetError::NotAFile { path, found });
     }
-    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = directory_of(&path);
     if !directory.is_dir() {
         let directory = directory.to_owned();
         return Err(TargetError::NoDirectory { path, directory });
@@ -95,7 +95,7 @@ pub fn followed(path: &Path) -> PathBuf {
 pub fn is_same_file(a: &Path, b: &Path) -> bool {
     let real = |path: &Path| {
         let path = followed(path);
-        let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let directory = directory_of(&path);
         let beside = || Some(directory.canonicalize().ok()?.join(path.file_name()?));
         path.canonicalize().ok().or_else(beside).unwrap_or(path)
     };

@@ -9,7 +9,8 @@ fn what_is_under_way_is_removed() {
     let path = directory.path().join("table");
     let mut file = WholeFile::create(&path).unwrap();
     file.write_all(b"half").unwrap();
-    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    // Some file systems have no files without a name.
+    assert!(std::fs::read_dir(directory.path()).unwrap().count() <= 1);
     discard_all();
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     // What is gone is not published.

@@ -19,7 +19,7 @@ fn a_failure_leaves_what_was_there() {
     write(&path, |out| out.write_all(b"first")).unwrap();
     let failed = write(&path, |out| {
         out.write_all(&[b'x'; 1 << 20])?;
-        assert_eq!(names(directory.path()).len(), 2, "what is written lies in the same directory");
+        assert!(names(directory.path()).len() <= 2, "what is written has no name, or one");
         Err(io::Error::other("no"))
     });
     assert_eq!(failed.unwrap_err().to_string(), "no");
