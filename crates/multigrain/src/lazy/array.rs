@@ -5,7 +5,7 @@ use super::expression::Expression;
 use super::pass::{Folded, Histogram, Output, Pass, Stored};
 use crate::app::{input, output};
 use crate::error::Error;
-use crate::job::{Sink, Source};
+use crate::job::Source;
 use crate::outcome::Outcome;
 use crate::runtime::{Options, Runtime, Settings};
 use multigrain_machine::parse_bytes;
@@ -14,7 +14,7 @@ use multigrain_program::{
 };
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// An array that is described and not yet computed: elements `T`, `R` dimensions. See [the module](crate::lazy).
@@ -32,7 +32,7 @@ impl<T: Clone, const R: usize> Clone for Lazy<T, R> {
 /// A result and the file it goes to.
 pub struct Save {
     base: Arc<Base>,
-    sink: Sink,
+    path: PathBuf,
 }
 
 /// Results that are computed by one program: a [`Save`], a tuple of them, or a list.
@@ -229,7 +229,7 @@ impl<T: Element, const R: usize> Lazy<T, R> {
     pub fn save(&self, path: impl AsRef<Path>) -> Save {
         let base = self.stored();
         let base = if let Made::Given(_) = base.made { self.copied() } else { base };
-        Save { base, sink: output(path.as_ref()) }
+        Save { base, path: path.as_ref().to_owned() }
     }
 }
 
@@ -332,7 +332,8 @@ impl Runtime {
     /// # Errors
     /// As [`Runtime::run`].
     pub fn compute(&self, results: impl Saves) -> Result<Outcome, Error> {
-        let results: Vec<_> = results.saves().into_iter().map(|save| (save.base, Some(save.sink))).collect();
+        let sink = |save: Save| Ok((save.base, Some(output(&save.path)?)));
+        let results = results.saves().into_iter().map(sink).collect::<Result<Vec<_>, Error>>()?;
         let (job, _) = build::job(&results)?;
         self.run(&job, Settings::default())
     }
