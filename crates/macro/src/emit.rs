@@ -80,8 +80,8 @@ fn notation_of(param: &Param, prelude: &TokenStream) -> TokenStream {
             let axis = axis.to_string();
             quote!(#prelude::notation::along(#axis))
         }
-        Index::Around(axis, before, after) => {
-            let axis = axis.to_string();
+        Index::Around(axis, reach) => {
+            let (axis, [before, after]) = (axis.to_string(), &**reach);
             quote!(#prelude::notation::around(#axis, (#before) as u64, (#after) as u64))
         }
         Index::AroundHalf(axis, other, dim) => {
@@ -112,7 +112,10 @@ fn binding(param: &Param, context: &Ident, windows: &mut usize, prelude: &TokenS
     let before: Vec<_> = before.collect();
     let reach = param.index.iter().map(|index| match index {
         Index::Whole | Index::Along(_) => quote!((0, 0)),
-        Index::Around(_, before, after) => quote!(((#before) as usize, (#after) as usize)),
+        Index::Around(_, reach) => {
+            let [before, after] = &**reach;
+            quote!(((#before) as usize, (#after) as usize))
+        }
         Index::AroundHalf(_, other, dim) => quote!((#other.len(#dim) / 2, #other.len(#dim) / 2)),
     });
     quote! {

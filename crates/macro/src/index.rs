@@ -33,7 +33,7 @@ pub(crate) enum Index {
     /// `i`
     Along(Ident),
     /// `i +- 1`, or `i - 1 + 2`
-    Around(Ident, Expr, Expr),
+    Around(Ident, Box<[Expr; 2]>),
     /// `i +- half(weights, 0)`
     AroundHalf(Ident, Ident, LitInt),
 }
@@ -61,7 +61,7 @@ impl Parse for Index {
         if input.parse::<Option<Token![-]>>()?.is_some() {
             let before = amount(input)?;
             input.parse::<Token![+]>()?;
-            return Ok(Index::Around(axis, before, amount(input)?));
+            return Ok(Index::Around(axis, Box::new([before, amount(input)?])));
         }
         if input.parse::<Option<Token![+]>>()?.is_none() {
             return Ok(Index::Along(axis));
@@ -75,7 +75,7 @@ impl Parse for Index {
             return Ok(Index::AroundHalf(axis, param, content.parse()?));
         }
         let reach = amount(input)?;
-        Ok(Index::Around(axis, reach.clone(), reach))
+        Ok(Index::Around(axis, Box::new([reach.clone(), reach])))
     }
 }
 

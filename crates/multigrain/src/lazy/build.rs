@@ -34,12 +34,14 @@ pub(super) enum Made {
     },
 }
 
+/// A result of a pass, the arrays of the pass that it is made of, and its own.
+type Target<'a> = (Arc<dyn Output>, Vec<usize>, &'a Arc<Base>);
+
 /// Passes that have become one.
 struct Group<'a> {
     over: Shape,
     from: Vec<&'a Arc<Base>>,
-    /// Each with the arrays among `from` that it is made of, and its own.
-    outputs: Vec<(Arc<dyn Output>, Vec<usize>, &'a Arc<Base>)>,
+    outputs: Vec<Target<'a>>,
     reduced: Reduced,
 }
 
