@@ -79,7 +79,7 @@ fn compositions_budgets_and_threads_do_not_show() {
         assert!(snapshots(&computer(threads), &args) == expected, "{threads} threads");
     }
     for (name, budgets) in [
-        ("disk", [None, Some(480 * KIB), Some(400 * KIB)]),
+        ("disk", [None, Some(480 * KIB), Some(416 * KIB)]),
         ("local", [None; 3]),
         ("disk+local", [None, Some(480 * KIB), Some(16 << 20)]),
     ] {

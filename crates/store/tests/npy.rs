@@ -76,10 +76,10 @@ fn hostile_headers_are_refused() {
     let parse = |text: &str| npy::parse(&header(1, text)).unwrap_err();
     assert_eq!(parse(&dict("<f4", "True", "(2, 3)")), HeaderError::FortranOrder);
     assert!(parse(&dict("<f4", "True", "(2, 3)")).to_string().contains("ascontiguousarray"));
-    for descr in [">f4", ">f8", ">c8"] {
+    for descr in [">f4", ">f8", ">c8", ">i2", ">u8"] {
         assert_eq!(parse(&dict(descr, "False", "(2,)")), HeaderError::BigEndian { descr: descr.into() });
     }
-    for descr in ["<i4", "<f2", "|O", "<U7", "", "f4"] {
+    for descr in ["<f2", "|O", "<U7", "", "f4", "|f4", "=f4", "<<f4", "|b1", "<i3"] {
         assert_eq!(parse(&dict(descr, "False", "(2,)")), HeaderError::Element { descr: descr.into() });
     }
     let record = "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }";
