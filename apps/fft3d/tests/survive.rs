@@ -1,5 +1,5 @@
-//! Out of core, a transform survives: killed at any moment it is continued to the same bytes, and a failed operation
-//! leaves nothing behind. Its second pass overwrites what the first has written, and in place both do.
+//! Out of core, a transform survives: killed at any moment, or ended by a failed operation, it is continued to the same
+//! bytes. Its second pass overwrites what the first has written, and in place both do.
 
 use multigrain::app::Application;
 use multigrain::prelude::*;
@@ -158,7 +158,7 @@ impl Faults for Fail {
 }
 
 #[test]
-fn a_failed_transfer_ends_the_run_with_a_message_and_leaves_nothing() {
+fn a_failed_transfer_ends_the_run_with_a_message_and_it_is_continued() {
     for case in [Case::files(), Case::in_place()] {
         let (expected, operations) = case.undisturbed();
         let mut failures = 0;
@@ -170,7 +170,13 @@ fn a_failed_transfer_ends_the_run_with_a_message_and_leaves_nothing() {
                     ended.err().unwrap_or_else(|| panic!("{}: operation {n} failed, the run did not", case.name));
                 let message = error.to_string();
                 assert!(message.contains("in.npy") || message.contains("out.npy"), "{}, {n}: {message}", case.name);
-                assert_eq!(case.left(), Vec::<PathBuf>::new(), "{}, {n}: {message}", case.name);
+                match error {
+                    Error::Kept { .. } => {
+                        assert!(case.run(None, true).unwrap().resumed, "{}, {n}: {message}", case.name);
+                        assert_same(&case, &message, &expected, &case.output());
+                    }
+                    _ => assert_eq!(case.left(), Vec::<PathBuf>::new(), "{}, {n}: {message}", case.name),
+                }
                 failures += 1;
             }
             case.clear();

@@ -69,9 +69,12 @@ pub(crate) struct RunArgs {
     /// covered
     #[arg(long, global = true, help_heading = COMMON)]
     pub(crate) check: bool,
-    /// Continues an interrupted run of the same command
+    /// Continues a run of the same command that was interrupted or failed, if there is one
     #[arg(long, global = true, help_heading = COMMON)]
     pub(crate) resume: bool,
+    /// Throws away what such a run has left, and begins again
+    #[arg(long, global = true, help_heading = COMMON, conflicts_with = "resume")]
+    pub(crate) discard: bool,
     /// How often completed work is made durable for --resume, such as 500 ms [default: 2 s]
     #[arg(long, value_name = "TIME", value_parser = interval, global = true, help_heading = COMMON)]
     pub(crate) journal_interval: Option<Duration>,

@@ -66,6 +66,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let begin = || interrupt.begin();
     let settings = Settings {
         resume: args.resume,
+        discard: args.discard,
         full_trace: false,
         trace: spill.clone(),
         abort: Some(&interrupt.abort),

@@ -56,9 +56,16 @@ fn killed_often(request: &str, seed: u64) {
     assert!(killed > 0 && continued > 0, "seed {seed}: {killed} kills, {continued} continued");
 }
 
-/// Bytes of the journal so far.
+/// Bytes of records in the journal so far.
 fn recorded(place: &Place) -> u64 {
-    std::fs::metadata(place.path("out.npy.journal")).map_or(0, |m| m.len())
+    records(&place.path("out.npy.journal"))
+}
+
+/// Bytes of records in a journal, which follow a text whose length stands at byte 12, and a sum.
+fn records(journal: &std::path::Path) -> u64 {
+    let bytes = std::fs::read(journal).unwrap_or_default();
+    let Some(text) = bytes.get(12..16).and_then(|b| b.try_into().ok()) else { return 0 };
+    (bytes.len() as u64).saturating_sub(16 + u64::from(u32::from_le_bytes(text)) + 8)
 }
 
 #[test]
@@ -82,7 +89,7 @@ fn interrupted(place: &Place, request: &str, name: &str) -> Ran {
         let mut child = place.start(request);
         let journal = place.path("c.npy.journal");
         while child.try_wait().unwrap().is_none() {
-            if std::fs::metadata(&journal).is_ok_and(|m| m.len() > 256) {
+            if records(&journal) > 256 {
                 signal(name, &child);
                 break;
             }
@@ -116,25 +123,39 @@ fn signals_keep_the_journal_and_resume_finishes() {
 }
 
 #[test]
-fn without_resume_an_interrupted_run_starts_over() {
+fn an_interrupted_run_is_begun_again_by_word_alone() {
     let place = Place::new();
     let request = format!("run sgemm --n 900 --memory 1500KiB --machine disk {RECORD_ALL} -o c.npy");
     interrupted(&place, &request, "INT");
-    let again = place.run(&format!("{request} --json")).json();
+    let before = place.names();
+    // Nor by a run in memory, which keeps no journal.
+    for request in [request.as_str(), "run sgemm --n 900 -o c.npy"] {
+        let refused = place.run(request);
+        assert_eq!((refused.status, refused.stdout.as_str()), (Some(2), ""), "{}", refused.stderr);
+        assert!(refused.stderr.contains("--resume") && refused.stderr.contains("--discard"), "{}", refused.stderr);
+        assert_eq!(place.names(), before);
+    }
+    assert_eq!(place.run(&format!("{request} --resume --discard")).status, Some(2));
+    let again = place.run(&format!("{request} --discard --json")).json();
     assert_eq!(again["resumed"], false);
     assert_eq!(place.names(), ["c.npy"]);
     // Then there is nothing to continue, and that is said.
     let text = place.run(&format!("{request} --resume"));
     assert_eq!(text.status, Some(0));
     assert!(text.stdout.contains("nothing was there to be continued"), "{}", text.stdout);
+    interrupted(&place, &request, "INT");
+    assert_eq!(place.run("run sgemm --n 900 -o c.npy --discard").status, Some(0));
+    assert_eq!(place.names(), ["c.npy"]);
 }
 
+/// What was begun on a disk goes on there, whatever would be chosen for the job by now.
 #[test]
-fn a_run_in_memory_leaves_no_journal_of_an_earlier_one() {
+fn a_run_that_would_fit_into_memory_by_now_goes_on() {
     let place = Place::new();
-    let request = format!("sgemm --n 900 {RECORD_ALL} -o c.npy");
-    interrupted(&place, &format!("run {request} --memory 1500KiB --machine disk"), "INT");
-    assert_eq!(place.run(&format!("run {request}")).status, Some(0));
+    let request = format!("run sgemm --n 900 {RECORD_ALL} -o c.npy");
+    interrupted(&place, &format!("{request} --memory 1500KiB"), "INT");
+    let resumed = place.run(&format!("{request} --resume --json --check")).json();
+    assert_eq!(resumed["resumed"], true);
     assert_eq!(place.names(), ["c.npy"]);
 }
 
@@ -144,7 +165,9 @@ fn another_request_is_not_continued() {
     let request = format!("run sgemm --n 900 --machine disk {RECORD_ALL} -o c.npy");
     interrupted(&place, &format!("{request} --memory 1500KiB"), "INT");
     let before = place.names();
-    for (other, words) in [("--memory 1500KiB --seed 5", "input A"), ("--memory 700KiB", "--memory")] {
+    for (other, words) in
+        [("--memory 1500KiB --seed 5", "input A"), ("--memory 700KiB", "--memory"), ("--memory 1500KiB --n 901", "")]
+    {
         let refused = place.run(&format!("{request} {other} --resume"));
         assert_eq!(refused.status, Some(2), "{other}: {}", refused.stderr);
         assert!(refused.stderr.contains(words), "{}", refused.stderr);

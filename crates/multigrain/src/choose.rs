@@ -1,6 +1,8 @@
 //! Which machine a job runs on, and in which of its memories the arrays start.
 
 use crate::error::Error;
+use crate::homes::part_path;
+use crate::identity::scratch_path;
 use crate::job::{Job, Source};
 use crate::runtime::{MachineChoice, Options};
 use multigrain_machine::{Driver, Machine, Memory, approximate_bytes, readable_bytes};
@@ -53,6 +55,18 @@ pub(crate) fn budget_bytes(options: &Options, machine: &Machine) -> Option<u64> 
 
 /// The machine for a job.
 pub(crate) fn machine(options: &Options, job: &Job) -> Result<Machine, Error> {
+    choose(options, job, false)
+}
+
+/// The machine for a job whose arrays lie on a disk already.
+///
+/// # Errors
+/// Also when the machine that was given has none.
+pub(crate) fn machine_with_disk(options: &Options, job: &Job) -> Result<Machine, Error> {
+    choose(options, job, true)
+}
+
+fn choose(options: &Options, job: &Job, on_disk: bool) -> Result<Machine, Error> {
     check_budget(options)?;
     let directory = job.sinks.iter().flatten().next().map_or(Path::new("."), |s| directory_of(s.path()));
     let detected = matches!(options.machine, MachineChoice::Detected);
@@ -74,7 +88,10 @@ pub(crate) fn machine(options: &Options, job: &Job) -> Result<Machine, Error> {
         let levels = machine.levels()?;
         levels.get(1).is_some_and(|&l| machine.memory(l).edge.is_some_and(|e| e.driver == Driver::Disk))
     };
-    if detected && root_is_disk && !job.reads_files() {
+    if on_disk && !root_is_disk {
+        return Err(Error::Request(format!("its arrays lie on a disk, and machine {} has none", machine.name)));
+    }
+    if detected && root_is_disk && !job.reads_files() && !on_disk {
         let memory = machine.without_root();
         let capacity = memory.memory(memory.root()).capacity_bytes;
         if job.bytes() as f64 <= IN_MEMORY_SHARE * capacity as f64 {
@@ -138,17 +155,18 @@ fn check_room(machine: &Machine, root_is_disk: bool, job: &Job) -> Result<(), Er
 /// go elsewhere, and not again what an interrupted run has reserved.
 fn new_file_bytes(job: &Job, array: usize, directory: &Path) -> u64 {
     let decl = &job.arrays()[array];
+    let there = |path: &Path| std::fs::metadata(part_path(path)).map_or(0, |m| m.len());
     let Some(sink) = &job.sinks[array] else {
         let is_file = matches!(job.sources[array], Some(Source::Npy(_) | Source::Raw(_)));
-        return if decl.role == Role::Input && is_file { 0 } else { decl.bytes() };
+        let first = job.sinks.iter().flatten().next();
+        let kept = first.map_or(0, |first| there(&scratch_path(directory, first.path(), array)));
+        return if decl.role == Role::Input && is_file { 0 } else { decl.bytes().saturating_sub(kept) };
     };
     let real = |path: &Path| path.canonicalize().ok();
     if real(directory_of(sink.path())) != real(directory) {
         return 0;
     }
-    let mut part = sink.path().clone().into_os_string();
-    part.push(".part");
-    decl.bytes().saturating_sub(std::fs::metadata(part).map_or(0, |m| m.len()))
+    decl.bytes().saturating_sub(there(sink.path()))
 }
 
 fn directory_of(path: &Path) -> &Path {

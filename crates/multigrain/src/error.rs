@@ -6,6 +6,7 @@ use multigrain_plan::PlanError;
 use multigrain_program::ProgramError;
 use multigrain_store::StoreError;
 use multigrain_whole::TargetError;
+use std::path::PathBuf;
 
 /// Why something was refused or ended. Its `Debug` is its `Display`, so that a `main` that returns it tells people.
 #[derive(thiserror::Error)]
@@ -27,14 +28,66 @@ pub enum Error {
     Plan(#[from] PlanError),
     /// What an interrupted run has left cannot be continued within the limits that are given.
     #[error(
-        "the run of {} cannot be continued here: {source}; give --memory and --machine as they were, or start without \
-         --resume", journal.display()
+        "the run that {} is about cannot go on here: {source}; give --memory and --machine as they were, or throw its \
+         work away with --discard", journal.display()
     )]
     CannotResume {
         /// Its journal.
-        journal: std::path::PathBuf,
-        /// Why there is no plan with its tile.
-        source: PlanError,
+        journal: PathBuf,
+        /// Why there is no plan with its blocks.
+        source: Box<Error>,
+    },
+    /// What an interrupted run has left is of another run.
+    #[error(
+        "{} is about a run that this one cannot continue: {why}; give what was given then to continue it with \
+         --resume, or throw its work away with --discard", journal.display()
+    )]
+    OtherRun {
+        /// Its journal.
+        journal: PathBuf,
+        /// In what it differs.
+        why: String,
+    },
+    /// What an interrupted run has left would be overwritten.
+    #[error(
+        "the work of an interrupted run is kept beside {} ({stores} blocks): continue it with --resume, or throw it away \
+         with --discard", result.display()
+    )]
+    Unfinished {
+        /// Its first result.
+        result: PathBuf,
+        /// How many blocks were stored.
+        stores: u64,
+    },
+    /// The run failed, and what it has done is kept.
+    #[error(
+        "{source}; what is done is kept beside {}: the same command with --resume continues, with --discard throws it \
+         away", result.display()
+    )]
+    Kept {
+        /// Why it failed.
+        source: Box<Error>,
+        /// Its first result.
+        result: PathBuf,
+    },
+    /// Every result is complete, and not all of them have their names for certain.
+    #[error("{source}; {}", named(published, waiting))]
+    Unpublished {
+        /// Why.
+        source: StoreError,
+        /// Results that have their names.
+        published: Vec<String>,
+        /// Results that have not.
+        waiting: Vec<String>,
+    },
+    /// An input is no longer what it was when the run began.
+    #[error(
+        "{} changed while the run read it, so its results are not to be used and were thrown away; start once more when \
+         nobody writes it", path.display()
+    )]
+    InputChanged {
+        /// The input.
+        path: PathBuf,
     },
     /// A file was refused before anything was started.
     #[error(transparent)]
@@ -81,7 +134,27 @@ impl Error {
     pub fn exit_status(&self) -> i32 {
         match self {
             Error::Run(_) | Error::Store(_) | Error::After(_) | Error::Interrupted { .. } => 1,
+            Error::Kept { .. } | Error::Unpublished { .. } | Error::InputChanged { .. } => 1,
             _ => 2,
         }
+    }
+}
+
+/// Which results have their names, and what to do about the others.
+fn named(published: &[String], waiting: &[String]) -> String {
+    let list = |names: &[String]| (names.join(", "), if names.len() == 1 { "its name" } else { "their names" });
+    let ((has, its), (has_not, theirs)) = (list(published), list(waiting));
+    match (published, waiting) {
+        (_, []) => {
+            format!("{has} got {its}, but a loss of power might take that back: run the same command with --resume")
+        }
+        ([], _) => format!(
+            "{has_not} could not get {theirs}; what was computed is complete: the same command with --resume gives \
+             {theirs}, with --discard throws it away"
+        ),
+        _ => format!(
+            "{has} got {its}, {has_not} did not; what was computed is complete: the same command with --resume gives \
+             {theirs} too, with --discard throws it away"
+        ),
     }
 }

@@ -6,36 +6,36 @@
 //! is asked for there and nowhere else: of the second pass over an array, only the first store needs one, because its
 //! beginning ends the durability of all blocks of the first pass that it crosses.
 
-use multigrain_plan::{Plan, Stored, without};
+use crate::blocks::Blocks;
+use multigrain_plan::{Stored, without};
 use multigrain_program::{Arg, Args, ArrayDecl, Call, DynTask, Region, Role};
 use std::sync::Arc;
 
-/// Beyond this many steps of a search it is given up, and the careful answer is taken.
-const STEPS_MAX: usize = 1 << 22;
+/// Beyond this many pieces of a block that is only covered in parts, the search is given up, and the careful answer is
+/// taken.
+const PIECES_MAX: usize = 1 << 12;
 
 /// What the journal of a run says of the blocks of its results.
 pub(crate) struct Guard {
     /// The blocks of every call.
     calls: Vec<Args>,
     /// Blocks that the journal says are durable.
-    durable: Vec<Arg>,
+    durable: Blocks,
     /// For each array, whether some call reads its initial content.
     initial: Vec<bool>,
     /// Blocks of those arrays whose beginning is durable: there is no initial content left that would be believed.
-    begun: Vec<Arg>,
+    begun: Blocks,
+    /// Blocks that were written and wait to be recorded.
+    waiting: Blocks,
 }
 
 impl Guard {
     /// For a run of these calls of which nothing has been done.
     pub(crate) fn new(arrays: &[ArrayDecl], tasks: &[Arc<dyn DynTask>], calls: &[Call]) -> Guard {
+        let [durable, begun, waiting] = [(); 3].map(|()| Blocks::new(written(tasks, calls)));
         let initial = reads_initial(arrays, tasks, calls);
         let calls = calls.iter().map(|call| call.args.clone()).collect();
-        Guard { calls, durable: Vec::new(), initial, begun: Vec::new() }
-    }
-
-    /// For a run of a plan's calls.
-    pub(crate) fn of(plan: &Plan) -> Guard {
-        Guard::new(&plan.arrays, &plan.tasks, &plan.calls)
+        Guard { calls, durable, initial, begun, waiting }
     }
 
     /// Takes over what the journal of an interrupted run says.
@@ -43,7 +43,7 @@ impl Guard {
         for event in events {
             let Some(block) = self.block(event.call, event.argument) else { continue };
             match event.durable {
-                true => self.recorded(block),
+                true => self.recorded(&block),
                 false => {
                     self.begin(&block);
                 }
@@ -59,21 +59,44 @@ impl Guard {
 
     /// A block is about to be written: whether the record of that must be durable first. It is taken to be.
     pub(crate) fn begin(&mut self, block: &Arg) -> bool {
-        let before = self.durable.len();
-        self.durable.retain(|other| !overlap(other, block));
-        let believed = self.durable.len() < before;
+        let overwritten = self.durable.marked_around(block);
+        overwritten.iter().for_each(|&other| self.durable.set(other, false));
         let initial = self.initial.get(block.array as usize).copied().unwrap_or(true);
         let intact = initial && !covered(block, &self.begun);
-        if intact {
-            self.begun.push(*block);
+        if intact && let Some(number) = self.begun.number(block) {
+            self.begun.set(number, true);
         }
-        believed || intact
+        !overwritten.is_empty() || intact
+    }
+
+    /// A block was written and waits to be recorded.
+    pub(crate) fn waits(&mut self, block: &Arg) {
+        if let Some(number) = self.waiting.number(block) {
+            self.waiting.set(number, true);
+        }
+    }
+
+    /// Whether blocks that wait to be recorded are overwritten with this one. They wait no longer.
+    pub(crate) fn ends_waiting(&mut self, block: &Arg) -> bool {
+        let overwritten = self.waiting.marked_around(block);
+        overwritten.iter().for_each(|&other| self.waiting.set(other, false));
+        !overwritten.is_empty()
     }
 
     /// The journal says that a block is durable.
-    pub(crate) fn recorded(&mut self, block: Arg) {
-        self.durable.push(block);
+    pub(crate) fn recorded(&mut self, block: &Arg) {
+        for (set, marked) in [(&mut self.waiting, false), (&mut self.durable, true)] {
+            if let Some(number) = set.number(block) {
+                set.set(number, marked);
+            }
+        }
     }
+}
+
+/// The blocks that calls write.
+fn written<'a>(tasks: &'a [Arc<dyn DynTask>], calls: &'a [Call]) -> impl Iterator<Item = Arg> + 'a {
+    let uses = |call: &'a Call| call.args.iter().zip(tasks[call.task as usize].params());
+    calls.iter().flat_map(uses).filter(|(_, param)| param.access.writes()).map(|(arg, _)| *arg)
 }
 
 /// Whether two blocks share elements.
@@ -81,17 +104,15 @@ pub(crate) fn overlap(a: &Arg, b: &Arg) -> bool {
     a.array == b.array && a.region.intersects(&b.region)
 }
 
-/// Whether every element of a block lies in one of the others. When finding out takes long: no.
-fn covered(block: &Arg, others: &[Arg]) -> bool {
+/// Whether every element of a block lies in a marked one. When finding out takes long: no.
+fn covered(block: &Arg, others: &Blocks) -> bool {
     let mut pieces: Vec<Region> = vec![block.region];
-    let mut steps = 0;
-    for other in others.iter().filter(|other| overlap(other, block)) {
-        pieces = pieces.iter().flat_map(|piece| without(piece, &other.region)).collect();
-        steps += pieces.len();
+    for other in others.marked_around(block) {
+        pieces = pieces.iter().flat_map(|piece| without(piece, &others.block(other).region)).collect();
         if pieces.is_empty() {
             return true;
         }
-        if steps > STEPS_MAX {
+        if pieces.len() > PIECES_MAX {
             return false;
         }
     }
@@ -101,21 +122,19 @@ fn covered(block: &Arg, others: &[Arg]) -> bool {
 /// For each array, whether some call reads what no call before it has written.
 fn reads_initial(arrays: &[ArrayDecl], tasks: &[Arc<dyn DynTask>], calls: &[Call]) -> Vec<bool> {
     let mut reads: Vec<bool> = arrays.iter().map(|a| a.role == Role::InOut).collect();
-    let mut written: Vec<Vec<Arg>> = vec![Vec::new(); arrays.len()];
-    let mut known = rustc_hash::FxHashSet::default();
-    let mut steps = 0;
+    let mut before = Blocks::new(written(tasks, calls));
     for call in calls {
         let uses = || call.args.iter().zip(tasks[call.task as usize].params());
         for (arg, _) in uses().filter(|(_, param)| param.access.reads()) {
             let array = arg.array as usize;
-            if arrays[array].role == Role::Output && !reads[array] && !known.contains(arg) {
-                steps += written[array].len();
-                reads[array] = steps > STEPS_MAX || !covered(arg, &written[array]);
+            if arrays[array].role != Role::Input && !reads[array] {
+                let same = before.number(arg).is_some_and(|number| before.is_marked(number));
+                reads[array] = !same && !covered(arg, &before);
             }
         }
         for (arg, _) in uses().filter(|(_, param)| param.access.writes()) {
-            if !reads[arg.array as usize] && known.insert(*arg) {
-                written[arg.array as usize].push(*arg);
+            if let Some(number) = before.number(arg) {
+                before.set(number, true);
             }
         }
     }
@@ -172,7 +191,7 @@ mod tests {
 
     fn recorded(guard: &mut Guard, call: u32, argument: u32) {
         let block = guard.block(call, argument).unwrap();
-        guard.recorded(block);
+        guard.recorded(&block);
     }
 
     /// Rows of `out` are made, then its columns are changed: two passes over a result.

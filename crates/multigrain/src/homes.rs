@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::generate;
+use crate::identity::scratch_path;
 use crate::job::{Job, Sink, Source};
 use multigrain_engine::Home;
 use multigrain_plan::Plan;
@@ -25,12 +26,30 @@ pub(crate) enum Place {
 /// The homes of all arrays of a job.
 pub(crate) struct Homes {
     pub(crate) places: Vec<Place>,
-    /// For each array, whether its file outlives the run.
-    pub(crate) kept: Vec<bool>,
-    /// For each array, whether its file has its final name already.
-    pub(crate) published: Vec<bool>,
-    /// Whether every output was found as an interrupted run left it.
-    pub(crate) resumed: bool,
+    /// For each array, what its file is to the run.
+    stays: Vec<Stay>,
+}
+
+/// What a file is to a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stay {
+    /// An input, or an array of a run that keeps no journal.
+    No,
+    /// A result that goes to a file.
+    Result,
+    /// A result that has its final name.
+    Published,
+    /// An array without a file of its own, kept beside the journal until the run is over.
+    Scratch,
+}
+
+/// Where a run on disk keeps what has no file of its own.
+#[derive(Clone, Copy)]
+pub(crate) struct Folder<'a> {
+    /// The folder.
+    pub(crate) path: &'a Path,
+    /// The first result that goes to a file, if there is one: then nothing is lost when the run is interrupted.
+    pub(crate) first: Option<&'a Path>,
 }
 
 /// How the files of results are opened.
@@ -40,13 +59,19 @@ pub(crate) enum Opening {
     Fresh,
     /// They are continued.
     Continued,
-    /// They are continued; who is no longer under its `.part` name is complete.
+    /// They are continued; who is no longer under its `.part` name is complete, and nothing else is needed any more.
     Complete,
 }
 
+impl Opening {
+    fn resumes(self) -> bool {
+        self != Opening::Fresh
+    }
+}
+
 /// The name of a result while it is written.
-pub(crate) fn part_path(sink: &Sink) -> PathBuf {
-    let mut name = sink.path().as_os_str().to_owned();
+pub(crate) fn part_path(result: &Path) -> PathBuf {
+    let mut name = result.as_os_str().to_owned();
     name.push(".part");
     PathBuf::from(name)
 }
@@ -102,105 +127,137 @@ impl Homes {
             }
             places.push(Place::Memory(buffer));
         }
-        let none = vec![false; places.len()];
-        Ok(Homes { kept: none.clone(), published: none, places, resumed: false })
+        Ok(Homes { stays: vec![Stay::No; places.len()], places })
     }
 
-    /// Arrays in files: inputs are opened, or made as scratch files in `directory`; outputs are created beside their
-    /// final names.
+    /// Arrays in files: inputs are opened, or made as scratch files in the folder; outputs are created beside their final
+    /// names. `arrays` are those of the job, and behind them temporary ones of a plan.
     pub(crate) fn on_disk(
         job: &Job,
+        arrays: &[ArrayDecl],
         disk: &Disk,
-        directory: &Path,
+        folder: Folder<'_>,
         opening: Opening,
         abort: &Abort,
     ) -> Result<Homes, Error> {
-        let mut homes =
-            Homes { places: Vec::new(), kept: Vec::new(), published: Vec::new(), resumed: opening != Opening::Fresh };
-        let result = (0..job.arrays().len()).try_for_each(|i| homes.open(job, i, disk, directory, opening, abort));
+        let mut homes = Homes::none();
+        let result = (0..arrays.len()).try_for_each(|i| homes.open(job, &arrays[i], i, disk, folder, opening, abort));
         if result.is_err() && opening == Opening::Fresh {
             homes.discard(disk);
         }
         result.map(|()| homes)
     }
 
+    #[allow(clippy::too_many_arguments)]
     fn open(
         &mut self,
         job: &Job,
+        decl: &ArrayDecl,
         i: usize,
         disk: &Disk,
-        directory: &Path,
+        folder: Folder<'_>,
         opening: Opening,
         abort: &Abort,
     ) -> Result<(), Error> {
-        let decl = &job.arrays()[i];
         let (element, dims) = (decl.element, decl.shape.dims());
-        let (source, sink) = (&job.sources[i], &job.sinks[i]);
-        let (mut kept, mut published) = (false, false);
-        let file = match (decl.role, source, sink) {
-            (Role::Input, Some(file @ (Source::Npy(_) | Source::Raw(_))), _) => open(decl, file, disk)?,
+        let source = job.sources.get(i).and_then(Option::as_ref);
+        let sink = job.sinks.get(i).and_then(Option::as_ref);
+        let (file, stay) = match (decl.role, source, sink) {
+            (Role::Input, Some(file @ (Source::Npy(_) | Source::Raw(_))), _) => (open(decl, file, disk)?, Stay::No),
             (Role::Output | Role::InOut, _, Some(sink))
-                if opening == Opening::Complete && !part_path(sink).exists() =>
+                if opening == Opening::Complete && !part_path(sink.path()).exists() =>
             {
-                (kept, published) = (true, true);
-                match sink {
+                let file = match sink {
                     Sink::Npy(path) => disk.open_npy_as(path, element),
                     Sink::Raw(path) => disk.open_raw(path, element, dims),
-                }
-                .map_err(Error::File)?
+                };
+                (file.map_err(Error::File)?, Stay::Published)
             }
             (Role::Output | Role::InOut, _, Some(sink)) => {
-                let resume = opening != Opening::Fresh;
                 let file = match sink {
-                    Sink::Npy(path) => disk.create_npy(path, element, dims, resume),
-                    Sink::Raw(path) => disk.create_raw(path, element, dims, resume),
-                }
-                .map_err(Error::File)?;
-                kept = true;
-                self.resumed &= file.is_resumed();
-                file
+                    Sink::Npy(path) => disk.create_npy(path, element, dims, opening.resumes()),
+                    Sink::Raw(path) => disk.create_raw(path, element, dims, opening.resumes()),
+                };
+                (file.map_err(Error::File)?, Stay::Result)
             }
-            _ => disk.create_temporary(directory, element, dims).map_err(Error::File)?,
+            (Role::Temporary, ..) if opening == Opening::Complete => {
+                self.places.push(Place::Memory(AlignedBuffer::new(1).map_err(Error::File)?));
+                self.stays.push(Stay::No);
+                return Ok(());
+            }
+            (Role::Output | Role::InOut | Role::Temporary, ..) if folder.first.is_some() => {
+                let path = scratch_path(folder.path, folder.first.unwrap_or(Path::new("")), i);
+                let file = disk.create_raw(path, element, dims, opening.resumes());
+                (file.map_err(Error::File)?, Stay::Scratch)
+            }
+            _ => (disk.create_temporary(folder.path, element, dims).map_err(Error::File)?, Stay::No),
         };
         // Entered before it is filled, so that it is removed when that fails.
         self.places.push(Place::File(file.clone()));
-        self.kept.push(kept);
-        self.published.push(published);
+        self.stays.push(stay);
         if file.is_writable() && !file.is_resumed() && source.is_some() {
-            fill(decl, source.as_ref(), disk, &file, &Region::whole(decl.shape), abort)?;
+            fill(decl, source, disk, &file, &Region::whole(decl.shape), abort)?;
         }
         Ok(())
     }
 
-    /// Homes for the arrays that a plan has beyond those of the job: partial results of reductions. `directory` is for
-    /// scratch files, where the arrays lie in files.
-    pub(crate) fn add_temporaries(&mut self, plan: &Plan, disk: &Disk, directory: Option<&Path>) -> Result<(), Error> {
+    /// Homes in memory for the arrays that a plan has beyond those of the job: partial results of reductions.
+    pub(crate) fn add_temporaries(&mut self, plan: &Plan) -> Result<(), Error> {
         for decl in &plan.arrays[self.places.len().min(plan.arrays.len())..] {
-            let place = match directory {
-                Some(directory) => disk.create_temporary(directory, decl.element, decl.shape.dims()).map(Place::File),
-                None => AlignedBuffer::new(decl.bytes() as usize).map(Place::Memory),
-            };
-            self.places.push(place.map_err(Error::File)?);
-            self.kept.push(false);
-            self.published.push(false);
+            let buffer = AlignedBuffer::new(decl.bytes() as usize).map_err(Error::File)?;
+            self.places.push(Place::Memory(buffer));
+            self.stays.push(Stay::No);
         }
         Ok(())
     }
 
-    /// The files of results that do not have their final names yet.
-    pub(crate) fn unpublished(&self) -> impl Iterator<Item = &ArrayFile> {
-        self.places.iter().zip(&self.kept).zip(&self.published).filter_map(|((place, &kept), &published)| match place {
-            Place::File(file) if kept && !published => Some(file),
+    fn files(&self, of: impl Fn(Stay) -> bool) -> impl Iterator<Item = &ArrayFile> {
+        self.places.iter().zip(&self.stays).filter_map(move |(place, &stay)| match place {
+            Place::File(file) if of(stay) => Some(file),
             _ => None,
         })
+    }
+
+    /// The files of results that did not have their final names when they were opened.
+    pub(crate) fn unpublished(&self) -> impl Iterator<Item = &ArrayFile> {
+        self.files(|stay| stay == Stay::Result)
+    }
+
+    /// The files of results that had their final names when they were opened.
+    pub(crate) fn published(&self) -> impl Iterator<Item = &ArrayFile> {
+        self.files(|stay| stay == Stay::Published)
+    }
+
+    /// Files that outlive the run when it is interrupted.
+    pub(crate) fn lasting(&self) -> impl Iterator<Item = &ArrayFile> {
+        self.files(|stay| matches!(stay, Stay::Result | Stay::Scratch))
+    }
+
+    /// The file of an array, where that is its source.
+    pub(crate) fn input(&self, array: usize) -> Option<&ArrayFile> {
+        match self.places.get(array) {
+            Some(Place::File(file)) if !file.is_writable() && self.stays[array] == Stay::No => Some(file),
+            _ => None,
+        }
+    }
+
+    /// No arrays.
+    pub(crate) fn none() -> Homes {
+        Homes { places: Vec::new(), stays: Vec::new() }
+    }
+
+    /// Removes what was kept of arrays without a file of their own: the run is over.
+    pub(crate) fn remove_scratch(&self, disk: &Disk) {
+        self.files(|stay| stay == Stay::Scratch).for_each(|file| disk.discard(file));
     }
 
     /// Puts the initial content of blocks back.
     pub(crate) fn restore(&self, job: &Job, disk: &Disk, blocks: &[Arg], abort: &Abort) -> Result<(), Error> {
         for block in blocks {
             let array = block.array as usize;
-            if let Place::File(file) = &self.places[array] {
-                fill(&job.arrays()[array], job.sources[array].as_ref(), disk, file, &block.region, abort)?;
+            // Partial results of reductions have none, and nobody reads them before they are written.
+            if let (Place::File(file), Some(decl)) = (&self.places[array], job.arrays().get(array)) {
+                fill(decl, job.sources[array].as_ref(), disk, file, &block.region, abort)?;
             }
         }
         Ok(())

@@ -1,10 +1,16 @@
 //! The journal of a run whose results lie on disk: what the engine tells about stores, written so that a run that was
 //! killed can be continued. `docs/resume.md` of this crate names the states and the races.
 
+use crate::error::Error;
 use crate::guard::{Guard, overlap};
+use crate::homes::Homes;
+use crate::identity::{Identity, InputStates, Text};
+use crate::job::Job;
+use crate::resume::Journals;
 use multigrain_engine::StoreLog;
-use multigrain_plan::Stored;
-use multigrain_store::{ArrayFile, Disk, Journal, Record, StoreError};
+use multigrain_plan::{Plan, Stored};
+use multigrain_store::{ArrayFile, Disk, Record, StoreError};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 const BEGIN: u32 = 1;
@@ -17,18 +23,47 @@ const COMPLETE: u32 = 4;
 /// Writes the journal. Completed stores are recorded in groups: making files durable costs a flush of the disk.
 pub(crate) struct RunJournal<'a> {
     disk: &'a Disk,
-    journal: Journal,
+    journals: Journals,
     interval: Duration,
     last: Instant,
     waiting: Vec<(Record, ArrayFile)>,
+    /// Whether a store was ever recorded.
+    recorded: bool,
     /// Tells which stores overwrite what a resumed run would need, so that their beginning must be durable first; `None`
     /// when none does.
     guard: Option<Guard>,
 }
 
 impl<'a> RunJournal<'a> {
-    pub(crate) fn new(disk: &'a Disk, journal: Journal, interval: Duration, guard: Option<Guard>) -> RunJournal<'a> {
-        RunJournal { disk, journal, interval, last: Instant::now(), waiting: Vec::new(), guard }
+    /// The journal of a run, of which an interrupted one may have left work.
+    pub(crate) fn new(
+        disk: &'a Disk,
+        journals: Journals,
+        interval: Duration,
+        guard: Option<Guard>,
+        recorded: bool,
+    ) -> RunJournal<'a> {
+        RunJournal { disk, journals, interval, last: Instant::now(), waiting: Vec::new(), recorded, guard }
+    }
+
+    /// The journal of a run whose results are complete and durable, and only want their names.
+    pub(crate) fn of_complete(
+        job: &Job,
+        disk: &'a Disk,
+        plan: &Plan,
+        inputs: &InputStates,
+    ) -> Result<RunJournal<'a>, Error> {
+        let numbered = (&plan.arrays[..], &plan.tasks[..], &plan.calls[..]);
+        let identity = Identity::new(job, inputs, numbered, &plan.ways, Path::new("."));
+        let journals = Journals::create(job, disk, &Text::Run(Box::new(identity)))?;
+        let mut log = RunJournal::new(disk, journals, Duration::ZERO, None, true);
+        match log.complete() {
+            Ok(()) => Ok(log),
+            Err(error) => {
+                log.remove();
+                Err(Error::Store(error))
+            }
+        }
     }
 
     /// Makes every completed store durable and records it.
@@ -42,20 +77,30 @@ impl<'a> RunJournal<'a> {
             }
         }
         let records: Vec<Record> = self.waiting.drain(..).map(|(record, _)| record).collect();
-        self.journal.append(self.disk, &records)?;
+        self.journals.main.append(self.disk, &records)?;
+        self.recorded |= !records.is_empty();
         if let Some(guard) = &mut self.guard {
             for record in &records {
                 if let Some(block) = guard.block(record.a as u32, record.b as u32) {
-                    guard.recorded(block);
+                    guard.recorded(&block);
                 }
             }
         }
         Ok(())
     }
 
-    /// Records that the files, made durable here, hold their initial content: from now on the run can be continued.
-    pub(crate) fn ready<'f>(&mut self, files: impl IntoIterator<Item = &'f ArrayFile>) -> Result<(), StoreError> {
-        files.into_iter().try_for_each(|file| self.disk.sync(file))?;
+    /// Records that the files, made durable here with their names, hold their initial content: from now on the run can be
+    /// continued.
+    pub(crate) fn ready(&mut self, homes: &Homes) -> Result<(), StoreError> {
+        let mut folders: Vec<&std::path::Path> = Vec::new();
+        for file in homes.lasting() {
+            self.disk.sync(file)?;
+            let folder = file.path().parent();
+            if folder.is_none_or(|folder| !folders.contains(&folder)) {
+                self.disk.sync_directory(file.path())?;
+                folders.extend(folder);
+            }
+        }
         self.mark(READY)
     }
 
@@ -72,18 +117,23 @@ impl<'a> RunJournal<'a> {
         }
         let record = |s: &Stored| Record { kind: BEGIN, a: u64::from(s.call), b: u64::from(s.argument) };
         let records: Vec<Record> = stores.iter().map(record).collect();
-        self.journal.append(self.disk, &records)?;
-        self.journal.sync(self.disk)
+        self.journals.main.append(self.disk, &records)?;
+        self.journals.main.sync(self.disk)
+    }
+
+    /// Whether something is recorded that could be continued.
+    pub(crate) fn has_work(&self) -> bool {
+        self.recorded
     }
 
     fn mark(&mut self, kind: u32) -> Result<(), StoreError> {
-        self.journal.append(self.disk, &[Record { kind, a: 0, b: 0 }])?;
-        self.journal.sync(self.disk)
+        self.journals.main.append(self.disk, &[Record { kind, a: 0, b: 0 }])?;
+        self.journals.main.sync(self.disk)
     }
 
     /// Ends the journal: the run is complete and published, or given up.
     pub(crate) fn remove(self) {
-        self.journal.remove(self.disk);
+        self.journals.remove(self.disk);
     }
 }
 
@@ -95,23 +145,30 @@ impl StoreLog for RunJournal<'_> {
             match guard.block(call, argument) {
                 Some(block) => {
                     // Completed stores of what is overwritten must not be recorded after this beginning.
-                    self.waiting.retain(|(waiting, _)| {
-                        let other = guard.block(waiting.a as u32, waiting.b as u32);
-                        other.is_some_and(|other| !overlap(&other, &block))
-                    });
+                    if guard.ends_waiting(&block) {
+                        self.waiting.retain(|(waiting, _)| {
+                            let other = guard.block(waiting.a as u32, waiting.b as u32);
+                            other.is_some_and(|other| !overlap(&other, &block))
+                        });
+                    }
                     sync = guard.begin(&block);
                 }
                 None => sync = true,
             }
         }
-        self.journal.append(self.disk, &[record])?;
+        self.journals.main.append(self.disk, &[record])?;
         if sync {
-            self.journal.sync(self.disk)?;
+            self.journals.main.sync(self.disk)?;
         }
         Ok(())
     }
 
     fn done(&mut self, call: u32, argument: u32, file: &ArrayFile) -> Result<(), StoreError> {
+        if let Some(guard) = &mut self.guard
+            && let Some(block) = guard.block(call, argument)
+        {
+            guard.waits(&block);
+        }
         self.waiting.push((Record { kind: DONE, a: u64::from(call), b: u64::from(argument) }, file.clone()));
         if self.last.elapsed() >= self.interval {
             self.flush()?;
@@ -121,11 +178,12 @@ impl StoreLog for RunJournal<'_> {
 }
 
 /// What a journal says.
+#[derive(Debug)]
 pub(crate) struct Found {
     /// Stores, for the planner.
     pub(crate) events: Vec<Stored>,
     /// Whether the files had their initial content.
-    pub(crate) ready: bool,
+    ready: bool,
     /// Whether every result was durable, so that some may have their final names.
     pub(crate) complete: bool,
 }
@@ -138,5 +196,10 @@ impl Found {
             ready: records.iter().any(|r| r.kind == READY),
             complete: records.iter().any(|r| r.kind == COMPLETE),
         }
+    }
+
+    /// Whether there is work that could be continued.
+    pub(crate) fn has_work(&self) -> bool {
+        self.complete || self.ready && self.events.iter().any(|event| event.durable)
     }
 }

@@ -22,12 +22,14 @@
 
 mod afterwards;
 pub mod app;
+mod blocks;
 mod choose;
 mod declared;
 mod error;
 pub mod generate;
 mod guard;
 mod homes;
+mod identity;
 mod job;
 mod journal;
 pub mod lazy;

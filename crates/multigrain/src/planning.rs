@@ -3,7 +3,7 @@
 use crate::choose::{self, main_memory};
 use crate::error::Error;
 use crate::job::{Job, Sink, Source};
-use crate::resume::{journal_path, tile_of, tile_text};
+use crate::resume::GoingOn;
 use crate::runtime::Runtime;
 use multigrain_engine::{Memories, MemoryBytes};
 use multigrain_machine::{Driver, Machine, readable_bytes};
@@ -26,7 +26,7 @@ pub struct Planned {
 pub(crate) struct Asked {
     program: Program,
     machine: Machine,
-    pub(crate) mapping: Mapping,
+    mapping: Mapping,
     options: PlanOptions,
 }
 
@@ -216,31 +216,31 @@ impl Runtime {
         }
     }
 
-    /// A run that goes on: where an interrupted run has left a tile, it is kept, since the journal counts calls of that
-    /// tile.
-    pub(crate) fn ready_to_resume(&self, job: &Job) -> Result<Ready, Error> {
-        let asked = self.asked(job, false, &self.options.mapping)?;
-        let plan = asked.plan(job);
-        let ready = |asked: Asked, plan: Arc<Plan>| Ok(Ready { asked, plan, memories: None });
-        let Some(tile) = tile_of(job, &self.disk)? else { return ready(asked, plan?) };
-        if plan.as_ref().is_ok_and(|plan| tile_text(&asked.machine, plan) == tile) {
-            return ready(asked, plan?);
+    /// A run that goes on with what an interrupted one has left: it keeps its blocks, since the journal counts calls on
+    /// them.
+    pub(crate) fn ready_to_go_on(&self, job: &Job, going_on: &GoingOn) -> Result<Ready, Error> {
+        let cannot = |source: Error| {
+            let journal = going_on.unfinished.journal.clone();
+            Error::CannotResume { journal, source: Box::new(source) }
+        };
+        let options = PlanOptions { simulated: false, ..self.plan_options(job)? };
+        let machine = match going_on.unfinished.found.complete {
+            true => choose::machine(&self.options, job),
+            false => choose::machine_with_disk(&self.options, job),
         }
-        let mut mapping = Mapping::parse(&tile, "of the interrupted run")?;
-        mapping.overlay(&self.options.mapping);
-        let again = self.asked(job, false, &mapping)?;
-        match again.plan(job) {
-            Ok(plan) => ready(again, plan),
-            Err(Error::Plan(source @ (PlanError::MappingDoesNotFit { .. } | PlanError::DoesNotFit { .. }))) => {
-                Err(Error::CannotResume { journal: journal_path(job).unwrap_or_default(), source })
-            }
-            // A tile of other tasks: the fingerprint tells what differs.
-            Err(_) => ready(asked, plan?),
+        .map_err(cannot)?;
+        let asked = Asked { program: job.program.clone(), machine, mapping: self.options.mapping.clone(), options };
+        let planned = Planner::new(&asked.machine, asked.mapping.clone(), asked.options.clone())
+            .and_then(|mut planner| planner.plan_left(&going_on.left));
+        match planned {
+            Ok(plan) => Ok(Ready { asked, plan, memories: None }),
+            Err(
+                error @ (PlanError::MappingDoesNotFit { .. }
+                | PlanError::DoesNotFit { .. }
+                | PlanError::OneMemory { .. }),
+            ) => Err(cannot(error.into())),
+            Err(error) => Err(error.into()),
         }
-    }
-
-    pub(crate) fn planner<'m>(&self, machine: &'m Machine, job: &Job, mapping: &Mapping) -> Result<Planner<'m>, Error> {
-        Ok(Planner::new(machine, mapping.clone(), self.plan_options(job)?)?)
     }
 
     fn plan_options(&self, job: &Job) -> Result<PlanOptions, Error> {

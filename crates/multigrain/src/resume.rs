@@ -3,18 +3,15 @@
 
 use crate::error::Error;
 use crate::guard::Guard;
-use crate::homes::{Homes, Opening, part_path};
-use crate::job::{Job, Source};
+use crate::homes::{Folder, Homes, Opening, part_path};
+use crate::identity::{Identity, InputStates, Text, changed_input, results, scratch_path};
+use crate::job::Job;
 use crate::journal::{Found, RunJournal};
-use crate::runtime::Runtime;
-use multigrain_machine::Machine;
-use multigrain_plan::{Mapping, Op, Plan, PlanError, Rest};
-use multigrain_program::{Arg, ArrayDecl, Role};
+use multigrain_plan::{Left, Numbered, Op, Plan};
+use multigrain_program::{Arg, Role};
 use multigrain_store::{Disk, Journal, StoreError};
 use multigrain_team::Abort;
-use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// What beginning needs to know.
@@ -23,12 +20,6 @@ pub(crate) struct Begin<'a> {
     pub(crate) disk: &'a Disk,
     /// Where scratch files go.
     pub(crate) directory: &'a Path,
-    pub(crate) journal_path: PathBuf,
-    pub(crate) fingerprint: Vec<(String, u64)>,
-    /// The tunables of the root edge, for a run that goes on ([`tile_of`]).
-    pub(crate) tile: String,
-    /// The plan of the whole job.
-    pub(crate) whole: &'a Arc<Plan>,
     pub(crate) interval: Duration,
     /// Ends the beginning early when raised.
     pub(crate) abort: &'a Abort,
@@ -37,174 +28,299 @@ pub(crate) struct Begin<'a> {
 /// A run that can start.
 pub(crate) struct Begun<'a> {
     pub(crate) homes: Homes,
-    pub(crate) plan: Arc<Plan>,
     pub(crate) log: RunJournal<'a>,
 }
 
 impl<'a> Begin<'a> {
-    fn parts(&self) -> Vec<(&str, u64)> {
-        self.fingerprint.iter().map(|(name, value)| (name.as_str(), *value)).collect()
+    fn folder<'p>(&'p self, path: &'p Path) -> Folder<'p> {
+        Folder { path, first: self.job.sinks.iter().flatten().next().map(|sink| sink.path().as_path()) }
     }
 
-    /// Begins from the inputs. When it fails, no file is left.
-    pub(crate) fn afresh(&self) -> Result<Begun<'a>, Error> {
-        let disk = self.disk;
-        let create = || Journal::create(disk, &self.journal_path, &self.parts(), &self.tile).map_err(Error::File);
+    /// Begins from the inputs, which were in these states before. When it fails, no file is left.
+    pub(crate) fn afresh(&self, plan: &Plan, inputs: &InputStates) -> Result<Begun<'a>, Error> {
+        let (disk, job) = (self.disk, self.job);
+        let numbered = (&plan.arrays[..], &plan.tasks[..], &plan.calls[..]);
+        let text = Text::Run(Box::new(Identity::new(job, inputs, numbered, &plan.ways, self.directory)));
+        let create = || Journals::create(job, disk, &text);
         // A journal of an earlier run must not be believed about the files that are made now: it is emptied first.
-        let early = match self.journal_path.exists() {
+        let early = match journal_paths(job).any(|path| path.exists()) {
             true => {
-                refuse_if_busy(self.job, disk)?;
+                refuse_if_busy(job, disk)?;
                 Some(create()?)
             }
             false => None,
         };
-        let homes =
-            Homes::on_disk(self.job, disk, self.directory, Opening::Fresh, self.abort).and_then(
-                |mut homes| match homes.add_temporaries(self.whole, disk, Some(self.directory)) {
-                    Ok(()) => Ok(homes),
-                    Err(error) => {
-                        homes.discard(disk);
-                        Err(error)
-                    }
-                },
-            );
-        let homes = match homes {
+        let folder = self.folder(self.directory);
+        let made = Homes::on_disk(job, &plan.arrays, disk, folder, Opening::Fresh, self.abort).and_then(|homes| {
+            match changed_input(job, inputs, &homes, true, disk) {
+                Ok(None) => Ok(homes),
+                other => {
+                    homes.discard(disk);
+                    Err(other.map_or_else(|e| e, |path| Error::InputChanged { path: path.unwrap_or_default() }))
+                }
+            }
+        });
+        let homes = match made {
             Ok(homes) => homes,
             Err(error) => {
-                if let Some(journal) = early {
-                    journal.remove(disk);
+                if let Some(journals) = early {
+                    journals.remove(disk);
                 }
                 return Err(error);
             }
         };
-        let journal = match early.map_or_else(create, Ok) {
-            Ok(journal) => journal,
+        let journals = match early.map_or_else(create, Ok) {
+            Ok(journals) => journals,
             Err(error) => {
                 homes.discard(disk);
                 return Err(error);
             }
         };
-        let guard = overwrites(self.whole, Vec::new()).then(|| Guard::of(self.whole));
-        let mut log = RunJournal::new(disk, journal, self.interval, guard);
-        if let Err(error) = log.ready(homes.unpublished()) {
+        let guard = overwrites(plan, Vec::new()).then(|| Guard::new(&plan.arrays, &plan.tasks, &plan.calls));
+        let mut log = RunJournal::new(disk, journals, self.interval, guard, false);
+        if let Err(error) = log.ready(&homes) {
             homes.discard(disk);
             log.remove();
             return Err(Error::File(error));
         }
-        Ok(Begun { homes, plan: self.whole.clone(), log })
+        Ok(Begun { homes, log })
     }
 
-    /// Begins where an interrupted run ended. `None` when there is nothing to continue from. When it fails, what the
-    /// interrupted run left stays. The plan of the whole was made with `mapping`.
-    pub(crate) fn continued(
-        &self,
-        runtime: &Runtime,
-        machine: &Machine,
-        mapping: &Mapping,
-    ) -> Result<Option<Begun<'a>>, Error> {
-        let disk = self.disk;
-        if self.journal_path.exists() {
-            refuse_if_busy(self.job, disk)?;
-        }
-        let Some((journal, records)) = Journal::resume(disk, &self.journal_path, &self.parts()).map_err(Error::File)?
-        else {
-            return Ok(None);
-        };
-        let found = Found::new(&records);
-        // A `.part` that is not there must not be made while the journal says what it held.
-        if !found.ready || !found.complete && !part_paths(self.job).all(|part| part.exists()) {
-            return Ok(None);
-        }
+    /// Begins where an interrupted run ended. When it fails, what that run left stays.
+    pub(crate) fn continued(&self, going_on: &GoingOn, plan: &Plan) -> Result<Begun<'a>, Error> {
+        let (disk, job) = (self.disk, self.job);
+        let GoingOn { unfinished, numbered, left } = going_on;
+        let found = &unfinished.found;
         let opening = if found.complete { Opening::Complete } else { Opening::Continued };
-        let mut homes = Homes::on_disk(self.job, disk, self.directory, opening, self.abort)?;
-        if !homes.resumed {
-            return Ok(None);
+        if let Some(missing) = unfinished.missing() {
+            return Err(self.refused(unfinished, format!("{} is missing", missing.display())));
         }
-        let rest = Rest { events: &found.events, kept: &homes.kept, complete: found.complete };
-        let (plan, repair) = match runtime.planner(machine, self.job, mapping)?.plan_rest(&self.job.program, &rest) {
-            // The whole job fits, so it can begin anew even where the addresses of what is left cannot be found.
-            Err(PlanError::DoesNotFit { .. }) => return Ok(None),
-            planned => planned?,
-        };
-        if !plan.calls.is_empty() && homes.published.contains(&true) {
-            // Results that go nowhere have to be made again, and might need what has its final name by now.
-            return Ok(None);
+        let folder = self.folder(&unfinished.identity.scratch);
+        let homes = Homes::on_disk(job, &plan.arrays, disk, folder, opening, self.abort)?;
+        if let Some(other) = homes.unpublished().find(|file| !file.is_resumed()) {
+            return Err(self.refused(unfinished, format!("{} is not what it was", other.path().display())));
         }
-        homes.add_temporaries(&plan, disk, Some(self.directory))?;
+        let (journals, _) =
+            Journals::resume(job, disk)?.ok_or_else(|| self.refused(unfinished, "its journal is gone".to_owned()))?;
         let stored = found.events.iter().filter(|e| e.durable).filter_map(|e| {
-            let call = self.whole.calls.get(e.call as usize)?;
+            let call = numbered.calls().get(e.call as usize)?;
             call.args.get(e.argument as usize).copied()
         });
-        let guard = overwrites(&plan, stored.collect()).then(|| {
-            let given_up = repair.given_up.iter().copied();
-            let events: Vec<_> = found.events.iter().copied().chain(given_up).collect();
-            Guard::of(self.whole).after(&events)
+        let guard = overwrites(plan, stored.collect()).then(|| {
+            let events: Vec<_> = found.events.iter().chain(&left.given_up).copied().collect();
+            Guard::new(numbered.arrays(), numbered.tasks(), numbered.calls()).after(&events)
         });
-        let mut log = RunJournal::new(disk, journal, self.interval, guard);
-        log.give_up(&repair.given_up).map_err(Error::File)?;
-        homes.restore(self.job, disk, &repair.restore, self.abort).map_err(|error| match error {
+        let mut log = RunJournal::new(disk, journals, self.interval, guard, true);
+        log.give_up(&left.given_up).map_err(Error::File)?;
+        homes.restore(job, disk, &left.restore, self.abort).map_err(|error| match error {
             Error::Interrupted { .. } => Error::Interrupted { resume: true },
             other => other,
         })?;
-        Ok(Some(Begun { homes, plan, log }))
+        Ok(Begun { homes, log })
+    }
+
+    fn refused(&self, unfinished: &Unfinished, why: String) -> Error {
+        Error::OtherRun { journal: unfinished.journal.clone(), why }
     }
 }
 
-/// The results of a job while they are written.
-fn part_paths(job: &Job) -> impl Iterator<Item = PathBuf> {
-    job.sinks.iter().flatten().map(part_path)
+/// What an interrupted run has left, ready to be gone on with.
+pub(crate) struct GoingOn {
+    pub(crate) unfinished: Unfinished,
+    pub(crate) numbered: Numbered,
+    pub(crate) left: Left,
+}
+
+impl GoingOn {
+    /// Compares the interrupted run with a job whose inputs are in these states now, and finds what is left to do.
+    pub(crate) fn of(job: &Job, inputs: &InputStates, unfinished: Unfinished) -> Result<GoingOn, Error> {
+        let then = &unfinished.identity;
+        let refused = |why| Error::OtherRun { journal: unfinished.journal.clone(), why };
+        let numbered = Numbered::of(&job.program, &then.ways);
+        let calls = match &numbered {
+            Ok(numbered) => (numbered.arrays(), numbered.tasks(), numbered.calls()),
+            Err(_) => (&[][..], &[][..], &[][..]),
+        };
+        let now = Identity::new(job, inputs, calls, &then.ways, &then.scratch);
+        if let Some(why) = then.difference(&now) {
+            return Err(refused(why));
+        }
+        let numbered = numbered.map_err(|other| refused(other.to_string()))?;
+        // Of a complete run nothing is left but to give its results their names.
+        let left = match unfinished.found.complete {
+            true => numbered.nothing_left(),
+            false => numbered.left(&unfinished.found.events),
+        };
+        Ok(GoingOn { unfinished, numbered, left })
+    }
+}
+
+/// Work of an interrupted run, of which some result has the name of a result of a job.
+pub(crate) struct Unfinished {
+    pub(crate) journal: PathBuf,
+    pub(crate) identity: Identity,
+    pub(crate) found: Found,
+}
+
+impl Unfinished {
+    /// What is in the way of a job's results, or could be continued. Refused where somebody is at work on it.
+    pub(crate) fn find(job: &Job, disk: &Disk, resume: bool) -> Result<Vec<Unfinished>, Error> {
+        let mut found: Vec<Unfinished> = Vec::new();
+        for path in journal_paths(job).filter(|path| path.exists()) {
+            refuse_if_busy(job, disk)?;
+            let one = match read(disk, &path)? {
+                Some((Text::Journal(main), _)) => match read(disk, &main)? {
+                    // A journal may have been ended and what points to it not.
+                    Some((Text::Run(identity), found)) if identity.results.iter().any(|r| names(&r.to, &path)) => {
+                        Unfinished { journal: main, identity: *identity, found }
+                    }
+                    _ => continue,
+                },
+                Some((Text::Run(identity), found)) => Unfinished { journal: path, identity: *identity, found },
+                None => continue,
+            };
+            let over =
+                one.found.complete && one.parts().all(|part| !part.exists()) && !(resume && one.is_all_there(job));
+            if one.found.has_work() && !over && found.iter().all(|other| other.journal != one.journal) {
+                found.push(one);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Of a complete run: whether all results have their names, and those that go nowhere are still kept.
+    fn is_all_there(&self, job: &Job) -> bool {
+        let is_result = |&&i: &&usize| job.arrays().get(i).is_some_and(|array| array.role != Role::Temporary);
+        let mut kept = self.identity.kept.iter().filter(is_result).filter_map(|&array| self.scratch_of(array));
+        self.identity.results.iter().all(|result| result.to.exists()) && kept.all(|path| path.exists())
+    }
+
+    /// Results while they are written.
+    fn parts(&self) -> impl Iterator<Item = PathBuf> + '_ {
+        self.identity.results.iter().map(|result| part_path(&result.to))
+    }
+
+    /// Removes what was kept of arrays without a file of their own.
+    pub(crate) fn remove_scratch(&self, disk: &Disk) {
+        self.scratch().filter(|path| path.exists()).for_each(|path| disk.remove(&path));
+    }
+
+    /// The file of an array that has none of its own.
+    fn scratch_of(&self, array: usize) -> Option<PathBuf> {
+        let first = self.identity.results.first()?;
+        Some(part_path(&scratch_path(&self.identity.scratch, &first.to, array)))
+    }
+
+    /// The files of all such arrays.
+    fn scratch(&self) -> impl Iterator<Item = PathBuf> + '_ {
+        self.identity.kept.iter().filter_map(|&array| self.scratch_of(array))
+    }
+
+    /// A file without which there is no going on.
+    fn missing(&self) -> Option<PathBuf> {
+        match self.found.complete {
+            true => {
+                self.identity.results.iter().map(|r| &r.to).find(|to| !to.exists() && !part_path(to).exists()).cloned()
+            }
+            false => self.parts().chain(self.scratch()).find(|part| !part.exists()),
+        }
+    }
+
+    /// How many of its stores are recorded, and the first result.
+    pub(crate) fn in_words(&self) -> (u64, PathBuf) {
+        let stores = self.found.events.iter().filter(|event| event.durable).count() as u64;
+        (stores, self.identity.results.first().map_or(self.journal.clone(), |first| first.to.clone()))
+    }
+
+    /// Throws the work away.
+    pub(crate) fn discard(&self, disk: &Disk) {
+        // The journal goes first: without it nobody believes the rest.
+        disk.remove(&self.journal);
+        let pointing = self.identity.results.iter().skip(1).map(|result| Journal::path_for(&result.to));
+        let rest = pointing.chain(self.parts()).chain(self.scratch());
+        rest.filter(|path| path.exists()).for_each(|path| disk.remove(&path));
+    }
+}
+
+/// Whether a journal's name is that beside a result.
+fn names(result: &Path, journal: &Path) -> bool {
+    std::path::absolute(journal).is_ok_and(|journal| journal == Journal::path_for(result))
+}
+
+fn read(disk: &Disk, path: &Path) -> Result<Option<(Text, Found)>, Error> {
+    let Some((text, records)) = Journal::read(disk, path).map_err(Error::File)? else { return Ok(None) };
+    let text = serde_json::from_str(&text).map_err(|_| {
+        let found = "it is a journal of another version of this program".to_owned();
+        Error::File(StoreError::NotAJournal { path: path.to_owned(), found })
+    })?;
+    Ok(Some((text, Found::new(&records))))
+}
+
+/// The journal of a run, and beside its other results what points to it.
+pub(crate) struct Journals {
+    pub(crate) main: Journal,
+    pointing: Vec<PathBuf>,
+}
+
+impl Journals {
+    pub(crate) fn create(job: &Job, disk: &Disk, text: &Text) -> Result<Journals, Error> {
+        let mut paths = journal_paths(job);
+        let Some(first) = paths.next() else {
+            return Err(Error::Request("no result goes to a file".to_owned()));
+        };
+        let as_text = |text: &Text| serde_json::to_string(text).map_err(|e| Error::Request(e.to_string()));
+        let main = Journal::create(disk, &first, &as_text(text)?).map_err(Error::File)?;
+        let mut journals = Journals { main, pointing: Vec::new() };
+        let to_first = Text::Journal(std::path::absolute(&first).unwrap_or(first));
+        for path in paths {
+            match as_text(&to_first).and_then(|text| Journal::create(disk, &path, &text).map_err(Error::File)) {
+                Ok(_) => journals.pointing.push(path),
+                Err(error) => {
+                    journals.remove(disk);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(journals)
+    }
+
+    fn resume(job: &Job, disk: &Disk) -> Result<Option<(Journals, Found)>, Error> {
+        let mut paths = journal_paths(job);
+        let Some(first) = paths.next() else { return Ok(None) };
+        let resumed = Journal::resume(disk, &first).map_err(Error::File)?;
+        Ok(resumed.map(|(main, records)| (Journals { main, pointing: paths.collect() }, Found::new(&records))))
+    }
+
+    /// Removes them: the run is over, or given up.
+    pub(crate) fn remove(self, disk: &Disk) {
+        self.pointing.iter().for_each(|path| disk.remove(path));
+        self.main.remove(disk);
+    }
 }
 
 /// Whoever runs holds the locks of the files that it writes; its journal must not be touched.
 fn refuse_if_busy(job: &Job, disk: &Disk) -> Result<(), Error> {
     match job.sinks.iter().flatten().find(|sink| disk.is_busy(sink.path())) {
-        Some(sink) => Err(Error::File(StoreError::Busy { path: part_path(sink) })),
+        Some(sink) => Err(Error::File(StoreError::Busy { path: part_path(sink.path()) })),
         None => Ok(()),
     }
 }
 
-/// Before a run that keeps no journal makes the files of its results: a journal of an earlier run must not be believed
-/// about them.
-pub(crate) fn forget(job: &Job, disk: &Disk) -> Result<(), Error> {
-    let Some(path) = journal_path(job) else { return Ok(()) };
-    if path.exists() {
-        refuse_if_busy(job, disk)?;
-        Journal::create(disk, &path, &[], "").map_err(Error::File)?.remove(disk);
-    }
-    Ok(())
+/// Before a run that keeps no journal makes the files of its results: a journal of an earlier run, of which nothing is to
+/// be continued, must not be believed about them.
+pub(crate) fn forget(job: &Job, disk: &Disk) {
+    journal_paths(job).filter(|path| path.exists()).for_each(|path| disk.remove(&path));
 }
 
-/// Where the journal of a job lies, if it can have one.
-pub(crate) fn journal_path(job: &Job) -> Option<PathBuf> {
-    job.sinks.iter().flatten().next().map(|sink| Journal::path_for(sink.path()))
-}
-
-/// The tunables of a plan's edge as the text of a mapping. A task that is split in several ways has no entry: then the
-/// planner must find the same ways again.
-pub(crate) fn tile_text(machine: &Machine, plan: &Plan) -> String {
-    let mut tile = Mapping::default();
-    let memory =
-        machine.levels().ok().and_then(|levels| Some(machine.memory(*levels.get(plan.level + 1)?).name.clone()));
-    let Some(memory) = memory else { return String::new() };
-    for (task, values) in &plan.tunables {
-        if plan.tunables.iter().all(|(other, ways)| other != task || ways == values) {
-            values.iter().for_each(|(name, value)| tile.set(task, &memory, name, *value));
-        }
-    }
-    tile.to_toml()
-}
-
-/// The tile of the interrupted run that a job would continue, as [`tile_text`] wrote it.
-pub(crate) fn tile_of(job: &Job, disk: &Disk) -> Result<Option<String>, Error> {
-    let Some(path) = journal_path(job) else { return Ok(None) };
-    let note = Journal::note(disk, &path).map_err(Error::File)?;
-    Ok(note.filter(|note| !note.is_empty()))
+/// The names of journals beside the results of a job.
+fn journal_paths(job: &Job) -> impl Iterator<Item = PathBuf> + '_ {
+    results(job).map(|result| Journal::path_for(&result.to))
 }
 
 /// Whether a plan may overwrite blocks that a later resumed run would have to read: blocks that it has read before or
 /// stores twice, or that are among those `stored` by an earlier run.
 fn overwrites(plan: &Plan, mut stored: Vec<Arg>) -> bool {
-    if plan.arrays.iter().any(|a: &ArrayDecl| a.role == Role::InOut) {
+    if plan.arrays.iter().any(|a| a.role == Role::InOut) {
         return true;
     }
     for child in &plan.children {
@@ -214,7 +330,7 @@ fn overwrites(plan: &Plan, mut stored: Vec<Arg>) -> bool {
                 // Zeros, or a result that is used again.
                 Op::Fetch { slot, .. } => {
                     let array = child.slots[slot as usize].block.array as usize;
-                    if plan.arrays[array].role == Role::Output {
+                    if plan.arrays[array].role != Role::Input {
                         return true;
                     }
                 }
@@ -235,39 +351,4 @@ fn overlap(blocks: &[Arg]) -> bool {
             .take_while(|other| other.array == block.array && other.region.start()[0] < block.region.end(0))
             .any(|other| other.region.intersects(&block.region))
     })
-}
-
-/// What must be the same for a run to be continued.
-pub(crate) fn fingerprint(job: &Job, plan: &Plan) -> Result<Vec<(String, u64)>, Error> {
-    let hash = |value: &dyn Fn(&mut rustc_hash::FxHasher)| {
-        let mut hasher = rustc_hash::FxHasher::default();
-        value(&mut hasher);
-        hasher.finish()
-    };
-    let mut parts = vec![
-        (
-            "the program".to_owned(),
-            hash(&|h| {
-                job.arrays().hash(h);
-                for call in job.program.calls() {
-                    job.program.tasks()[call.task as usize].name().hash(h);
-                    (&call.args, call.scalars.bits()).hash(h);
-                }
-            }),
-        ),
-        ("the tile (--mapping or --machine)".to_owned(), hash(&|h| plan.tunables.hash(h))),
-    ];
-    for (decl, source) in job.arrays().iter().zip(&job.sources) {
-        let value = match source {
-            None => continue,
-            Some(Source::Generated { seed }) => hash(&|h| (1, seed).hash(h)),
-            Some(Source::Bytes(bytes)) => hash(&|h| (2, bytes).hash(h)),
-            Some(Source::Npy(path) | Source::Raw(path)) => {
-                let meta = std::fs::metadata(path).map_err(|e| Error::Request(format!("{}: {e}", path.display())))?;
-                hash(&|h| (3, meta.len(), meta.modified().ok()).hash(h))
-            }
-        };
-        parts.push((format!("input {}", decl.name), value));
-    }
-    Ok(parts)
 }

@@ -2,16 +2,18 @@
 
 use crate::choose;
 use crate::error::Error;
-use crate::homes::{Homes, Opening, Place, transfer_all};
+use crate::homes::{Folder, Homes, Opening, Place, transfer_all};
+use crate::identity::{InputStates, changed_input, input_states};
 use crate::job::{Job, Sink};
+use crate::journal::RunJournal;
 use crate::ledger::{Lease, Ledger};
 use crate::outcome::Outcome;
 use crate::planning::{Keeps, Kept, Planned, Ready};
-use crate::resume::{Begin, Begun, fingerprint, forget, tile_text};
+use crate::resume::{Begin, Begun, GoingOn, Unfinished, forget};
 use multigrain_engine::{EngineError, Memories, Progress, Report, RunOptions, StoreLog};
 use multigrain_machine::{Driver, Machine};
 use multigrain_plan::{Mapping, Plan};
-use multigrain_store::{BackendChoice, Direction, Disk, DiskOptions, Faults, Journal};
+use multigrain_store::{ArrayFile, BackendChoice, Direction, Disk, DiskOptions, Faults};
 use multigrain_team::{Abort, Team, TeamOptions};
 use multigrain_trace::{Mode, Spill};
 use multigrain_whole::is_same_file;
@@ -54,8 +56,11 @@ pub struct Options {
 /// What can be chosen for one run.
 #[derive(Default)]
 pub struct Settings<'a> {
-    /// Continue an interrupted run.
+    /// Continue an interrupted run, if there is one.
     pub resume: bool,
+    /// Throw away what an interrupted run has left. Without this and `resume`, a run that would overwrite such work is
+    /// refused.
+    pub discard: bool,
     /// Every leaf, wait and transfer is recorded, and not only their sums.
     pub full_trace: bool,
     /// Takes these records as the run goes on; the outcome has none then. The caller publishes the file.
@@ -163,21 +168,37 @@ impl Runtime {
     /// Plans and runs a job. Results with a sink appear under their final names, whole, when this returns.
     ///
     /// # Errors
-    /// See [`Error::exit_status`] for which of them mean that nothing was started. Except after an interruption, no
-    /// file is left behind.
+    /// See [`Error::exit_status`] for which of them mean that nothing was started. What a run on a disk had done when it
+    /// failed or was interrupted is kept ([`Error::Kept`], [`Error::Interrupted`]); otherwise no file is left behind.
     pub fn run(&self, job: &Job, settings: Settings<'_>) -> Result<Outcome, Error> {
         self.check_sinks(job)?;
         choose::check_memory(&self.options)?;
+        if settings.resume && settings.discard {
+            return Err(Error::Request("what an interrupted run has left is either continued or thrown away".into()));
+        }
         let _turn = self.ledger.turn(settings.abort)?;
         let kept = self.take_kept();
-        let Ready { asked, plan: whole, memories } = match settings.resume {
-            true => {
-                drop(kept);
-                self.ready_to_resume(job)?
+        let inputs = input_states(job, &self.disk)?;
+        let mut unfinished = Unfinished::find(job, &self.disk, settings.resume)?;
+        let going_on = match unfinished.pop() {
+            Some(one) if settings.resume => Some(GoingOn::of(job, &inputs, one)?),
+            Some(one) if !settings.discard => {
+                let (stores, result) = one.in_words();
+                return Err(Error::Unfinished { result, stores });
             }
-            false => self.ready(job, kept)?,
+            other => {
+                unfinished.extend(other);
+                None
+            }
         };
-        let Planned { machine, plan, edges } = asked.planned(whole.clone(), job);
+        let Ready { asked, plan, memories } = match &going_on {
+            Some(going_on) => {
+                drop(kept);
+                self.ready_to_go_on(job, going_on)?
+            }
+            None => self.ready(job, kept)?,
+        };
+        let Planned { machine, plan, edges } = asked.planned(plan, job);
         let keeps = self.find_room(job, &machine, &plan)?;
         let team = self.team(machine.workers())?;
         let own_abort = Abort::new();
@@ -185,36 +206,36 @@ impl Runtime {
         if let Some(on_start) = settings.on_start {
             on_start();
         }
+        unfinished.iter().for_each(|other| other.discard(&self.disk));
         let mode = if settings.full_trace { Mode::Full } else { Mode::Totals };
         let mut run = Run {
             runtime: self,
             job,
             machine: &machine,
-            mapping: &asked.mapping,
             team: &team,
             abort,
             mode,
             settings: &settings,
             memories,
+            inputs,
         };
-        let (homes, plan, report, resumed) = match plan.driver {
-            Driver::Disk => run.on_disk(plan)?,
-            _ => run.in_memory(plan)?,
+        let resumed = going_on.is_some();
+        let (homes, report) = match (plan.driver, &going_on) {
+            (Driver::Disk, _) | (_, Some(_)) => run.on_disk(&plan, going_on.as_ref())?,
+            _ => run.in_memory(&plan)?,
         };
-        if let Some(memories) = run.memories.take() {
-            self.keep(Kept { asked, plan: whole, memories });
+        if let Some(memories) = run.memories.take()
+            && !resumed
+        {
+            self.keep(Kept { asked, plan: plan.clone(), memories });
         }
-        let mut edges = edges;
-        let flops = if resumed {
-            // What was done before is no part of this run's time, so it is no part of its traffic and work.
-            let rest = plan.edges();
-            for edge in &mut edges {
-                edge.traffic = rest.iter().find(|e| e.name == edge.name).map(|e| e.traffic).unwrap_or_default();
+        let flops = match resumed {
+            // What was done before is no part of this run.
+            true => plan.flops(),
+            false => {
+                let tasks = job.program.tasks();
+                job.program.calls().iter().map(|c| tasks[c.task as usize].work(&c.shape()).flops).sum()
             }
-            plan.flops()
-        } else {
-            let tasks = job.program.tasks();
-            job.program.calls().iter().map(|c| tasks[c.task as usize].work(&c.shape()).flops).sum()
         };
         Ok(Outcome {
             plan,
@@ -261,7 +282,7 @@ impl Runtime {
         let lease = self.ledger.lease(self.find_room(job, &planned.machine, &planned.plan)?.bytes());
         let team = self.team(planned.machine.workers())?;
         let mut homes = Homes::in_memory(job, &self.disk, &Abort::new())?;
-        homes.add_temporaries(&planned.plan, &self.disk, None)?;
+        homes.add_temporaries(&planned.plan)?;
         Ok(Prepared { runtime: self, job, planned, team, homes, memories: None, _lease: lease })
     }
 
@@ -310,12 +331,12 @@ impl Prepared<'_> {
             runtime: self.runtime,
             job: self.job,
             machine: &self.planned.machine,
-            mapping: &self.runtime.options.mapping,
             team: &self.team,
             abort: settings.abort.unwrap_or(&own_abort),
             mode: if settings.full_trace { Mode::Full } else { Mode::Totals },
             settings: &settings,
             memories: self.memories.take(),
+            inputs: Vec::new(),
         };
         let report = run.engine(&self.planned.plan, &self.homes, None).map_err(|e| ended(e, false))?;
         self.memories = run.memories;
@@ -328,17 +349,17 @@ struct Run<'a> {
     runtime: &'a Runtime,
     job: &'a Job,
     machine: &'a Machine,
-    /// What the plan was made with.
-    mapping: &'a Mapping,
     team: &'a Team,
     abort: &'a Abort,
     mode: Mode,
     settings: &'a Settings<'a>,
     /// Of the run before, or of this one once it is over.
     memories: Option<Memories>,
+    /// The files that it reads, as they were before.
+    inputs: InputStates,
 }
 
-type Done = (Homes, Arc<Plan>, Report, bool);
+type Done = (Homes, Report);
 
 impl Run<'_> {
     fn engine<'l>(
@@ -371,11 +392,15 @@ impl Run<'_> {
         Ok(report)
     }
 
-    fn in_memory(&mut self, plan: Arc<Plan>) -> Result<Done, Error> {
+    fn in_memory(&mut self, plan: &Plan) -> Result<Done, Error> {
         let disk = &self.runtime.disk;
         let mut homes = Homes::in_memory(self.job, disk, self.abort)?;
-        homes.add_temporaries(&plan, disk, None)?;
-        forget(self.job, disk)?;
+        // By now they have been read.
+        if let Some(path) = changed_input(self.job, &self.inputs, &homes, true, disk)? {
+            return Err(Error::InputChanged { path });
+        }
+        homes.add_temporaries(plan)?;
+        forget(self.job, disk);
         // Outputs are created before the work, so that a name that cannot be written is refused at once.
         let mut files = Vec::new();
         let created = self.job.sinks.iter().enumerate().try_for_each(|(i, sink)| {
@@ -389,79 +414,122 @@ impl Run<'_> {
             files.push((i, file));
             Ok(())
         });
-        let discard = |files: &[(usize, multigrain_store::ArrayFile)]| files.iter().for_each(|(_, f)| disk.discard(f));
+        let discard = |files: &[(usize, ArrayFile)]| files.iter().for_each(|(_, f)| disk.discard(f));
         if let Err(error) = created {
             discard(&files);
             return Err(Error::File(error));
         }
-        let report = self.engine(&plan, &homes, None).inspect_err(|_| discard(&files)).map_err(|e| match e {
+        let report = self.engine(plan, &homes, None).inspect_err(|_| discard(&files)).map_err(|e| match e {
             EngineError::Interrupted => Error::Interrupted { resume: false },
             e => Error::Run(e),
         })?;
         let written = files.iter().try_for_each(|(i, file)| {
             let Place::Memory(buffer) = &homes.places[*i] else { return Ok(()) };
-            transfer_all(disk, file, Direction::Write, buffer.as_mut_ptr())
+            transfer_all(disk, file, Direction::Write, buffer.as_mut_ptr())?;
+            disk.sync(file)
         });
-        let published = written.and_then(|()| files.iter().try_for_each(|(_, file)| disk.publish(file)));
-        if let Err(error) = published {
+        if let Err(error) = written {
             discard(&files);
             return Err(Error::Store(error));
         }
-        Ok((homes, plan, report, false))
+        // From here on only names change. Where there are several, or one cannot be changed, a journal says so, and a run
+        // that ends within this is finished by the next.
+        let results: Vec<_> = files.iter().map(|(_, file)| file).collect();
+        let complete = || RunJournal::of_complete(self.job, disk, plan, &self.inputs);
+        let log = (results.len() > 1).then(complete).transpose().inspect_err(|_| discard(&files))?;
+        if let Err(error) = self.publish(&results) {
+            if log.is_none() && complete().is_err() {
+                discard(&files);
+                let Error::Unpublished { source, .. } = error else { return Err(error) };
+                return Err(Error::Store(source));
+            }
+            return Err(error);
+        }
+        if let Some(log) = log {
+            log.remove();
+        }
+        Ok((homes, report))
     }
 
-    fn on_disk(&mut self, whole: Arc<Plan>) -> Result<Done, Error> {
+    /// Gives results their names.
+    fn publish(&self, files: &[&ArrayFile]) -> Result<(), Error> {
+        files.iter().try_for_each(|file| self.runtime.disk.publish(file)).map_err(|source| {
+            let is_named = |file: &ArrayFile| Some(file.path()) == file.final_path();
+            let name = |file: &ArrayFile| file.final_path().unwrap_or(file.path()).display().to_string();
+            let those = |named| files.iter().filter(|f| is_named(f) == named).map(|f| name(f)).collect();
+            Error::Unpublished { source, published: those(true), waiting: those(false) }
+        })
+    }
+
+    fn on_disk(&mut self, plan: &Plan, going_on: Option<&GoingOn>) -> Result<Done, Error> {
         let disk = &self.runtime.disk;
         let root = self.machine.memory(self.machine.root());
         let directory = root.path.clone().unwrap_or_else(|| PathBuf::from("."));
-        let Some(sink) = self.job.sinks.iter().flatten().next() else {
-            let mut homes = Homes::on_disk(self.job, disk, &directory, Opening::Fresh, self.abort)?;
-            homes.add_temporaries(&whole, disk, Some(&directory))?;
-            let report = self.engine(&whole, &homes, None).map_err(|e| ended(e, false))?;
-            return Ok((homes, whole, report, false));
+        let Some(first) = self.job.sinks.iter().flatten().next() else {
+            let folder = Folder { path: &directory, first: None };
+            let homes = Homes::on_disk(self.job, &plan.arrays, disk, folder, Opening::Fresh, self.abort)?;
+            let report = self.engine(plan, &homes, None).map_err(|e| ended(e, false))?;
+            return Ok((homes, report));
         };
         let begin = Begin {
             job: self.job,
             disk,
             directory: &directory,
-            journal_path: Journal::path_for(sink.path()),
-            fingerprint: fingerprint(self.job, &whole)?,
-            tile: tile_text(self.machine, &whole),
-            whole: &whole,
             interval: self.settings.journal_interval.unwrap_or(Duration::from_secs(2)),
             abort: self.abort,
         };
-        let continued = match self.settings.resume {
-            true => begin.continued(self.runtime, self.machine, self.mapping)?,
-            false => None,
+        let Begun { homes, mut log } = match going_on {
+            Some(going_on) => begin.continued(going_on, plan)?,
+            None => begin.afresh(plan, &self.inputs)?,
         };
-        let resumed = continued.is_some();
-        let Begun { homes, plan, mut log } = match continued {
-            Some(begun) => begun,
-            None => begin.afresh()?,
+        let complete = going_on.is_some_and(|going_on| going_on.unfinished.found.complete);
+        let ran = match complete {
+            false => self.engine(plan, &homes, Some(&mut log)),
+            // Only names are left; the arrays may lie wherever that run had them.
+            true => self.engine(&Plan { arrays: Vec::new(), ..plan.clone() }, &Homes::none(), None),
         };
-        let result = match self.engine(&plan, &homes, Some(&mut log)) {
-            Err(EngineError::Interrupted) => {
+        let ended = match ran {
+            Ok(report) => match changed_input(self.job, &self.inputs, &homes, false, disk) {
+                Ok(None) => log.complete().map(|()| report).map_err(Error::Store),
+                // What was read when is not known, so nothing that was made is to be used.
+                Ok(Some(path)) => {
+                    homes.discard(disk);
+                    log.remove();
+                    return Err(Error::InputChanged { path });
+                }
+                Err(error) => Err(error),
+            },
+            Err(error) => {
                 // What is complete is recorded, so that nothing is done twice. Where that fails, it is done twice.
                 let _ = log.flush();
-                return Err(Error::Interrupted { resume: true });
+                Err(match error {
+                    EngineError::Interrupted => Error::Interrupted { resume: true },
+                    error => Error::Run(error),
+                })
             }
-            Err(e) => Err(Error::Run(e)),
-            Ok(report) => log
-                .complete()
-                .and_then(|()| homes.unpublished().try_for_each(|file| disk.publish(file)))
-                .map(|()| report)
-                .map_err(Error::Store),
         };
-        match result {
+        match ended {
             Ok(report) => {
+                self.publish(&homes.unpublished().collect::<Vec<_>>())?;
+                // The run before may have ended between a name and its way to the disk.
+                homes.published().try_for_each(|file| disk.sync_directory(file.path())).map_err(Error::Store)?;
+                homes.remove_scratch(disk);
+                going_on.iter().for_each(|going_on| going_on.unfinished.remove_scratch(disk));
                 log.remove();
-                Ok((homes, plan, report, resumed))
+                Ok((homes, report))
+            }
+            Err(error @ Error::Interrupted { .. }) if log.has_work() => Err(error),
+            Err(source) if log.has_work() => {
+                let (source, result) = (Box::new(source), first.path().clone());
+                Err(Error::Kept { source, result })
             }
             Err(error) => {
                 homes.discard(disk);
                 log.remove();
-                Err(error)
+                Err(match error {
+                    Error::Interrupted { .. } => Error::Interrupted { resume: false },
+                    error => error,
+                })
             }
         }
     }

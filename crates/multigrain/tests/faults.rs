@@ -1,5 +1,5 @@
-//! Every operation of a run on files fails once: the run ends with a message that names the file, leaves nothing
-//! behind, and the next run is as if nothing had been.
+//! Every operation of a run on files fails once: the run ends with a message that names the file. What was durable is kept
+//! and continued to the same bytes; where nothing was, nothing is left behind. The runtime itself is as good as new.
 
 mod support;
 
@@ -41,7 +41,7 @@ fn every_operation(case: &Case, errno: i32, only_writes: bool) {
     run(&case.setup.runtime(Some(none.clone())), &case.job, false, interval).unwrap();
     case.clear();
     let operations = none.seen.lock().unwrap().len() as u64;
-    let (mut before, mut within) = (0, 0);
+    let (mut before, mut within, mut continued) = (0, 0, 0);
     for n in 0..operations {
         let fail = failing(n, errno);
         let runtime = case.setup.runtime(Some(fail.clone()));
@@ -63,34 +63,51 @@ fn every_operation(case: &Case, errno: i32, only_writes: bool) {
         let message = error.to_string();
         let name = path.file_name().unwrap().to_str().unwrap();
         assert!(message.contains(name), "{what}: {message}");
+        let mut kept = false;
         match &error {
             Error::File(_) => before += 1,
             Error::Run(_) | Error::Store(_) => within += 1,
+            Error::Kept { .. } | Error::Unpublished { .. } => {
+                within += 1;
+                kept = true;
+            }
             other => panic!("{what}: {other:?}"),
         }
-        if matches!((&error, kind), (Error::Run(_), OperationKind::Read | OperationKind::Write)) {
+        if matches!((&error, kind), (Error::Run(_) | Error::Kept { .. }, OperationKind::Write)) {
             assert!(message.contains("block ["), "{what}: {message}");
         }
         assert_eq!(error.exit_status(), if matches!(error, Error::File(_)) { 2 } else { 1 }, "{what}: {message}");
-        // What was published before the fault stays: it is whole. All else is removed.
-        for name in case.left() {
-            let at = case.outputs.iter().position(|o| o.ends_with(&name));
-            let at = at.unwrap_or_else(|| panic!("{what} left {name}: {message}"));
-            let published = matches!(kind, OperationKind::SyncDirectory | OperationKind::Truncate)
-                || matches!(kind, OperationKind::Sync | OperationKind::Rename);
-            assert!(published && matches!(error, Error::Store(_)), "{what} left {name}: {message}");
-            assert!(std::fs::read(&case.outputs[at]).unwrap() == expected[at], "{what}: {name} is not whole");
+        let left = case.left();
+        for (path, expected) in case.outputs.iter().zip(&expected).filter(|(path, _)| path.exists()) {
+            assert!(std::fs::read(path).unwrap() == *expected, "{what}: {} is not whole", path.display());
+        }
+        match kept {
+            false => assert_eq!(left, [""; 0], "{what}: {message}"),
+            true => {
+                assert!(message.contains("--resume"), "{what}: {message}");
+                let unnamed = case.outputs.iter().any(|path| !path.exists());
+                if unnamed && n % 8 == 0 {
+                    let refused = run(&case.setup.runtime(None), &case.job, false, None).err();
+                    assert!(matches!(refused, Some(Error::Unfinished { .. })), "{what}: {refused:?}");
+                }
+                assert_eq!(case.left(), left, "{what}");
+                let outcome =
+                    run(&runtime, &case.job, true, interval).unwrap_or_else(|e| panic!("{what}, resumed: {e}"));
+                assert!(outcome.resumed && case.results() == expected, "{what}, resumed");
+                assert_eq!(case.left().len(), case.outputs.len(), "{what}: {:?}", case.left());
+                continued += 1;
+            }
         }
         case.clear();
         // The runtime itself is as good as new.
-        if !only_writes || kind == OperationKind::Write {
+        if n % 8 == 0 && (!only_writes || kind == OperationKind::Write) {
             run(&runtime, &case.job, false, interval).unwrap_or_else(|e| panic!("{what}, then once more: {e}"));
             assert!(case.results() == expected, "{what}, then once more");
             case.clear();
         }
     }
-    eprintln!("{}: {operations} operations, {before} failed before the run, {within} within it", case.name);
-    assert!(before >= 5 && within > operations / 3);
+    eprintln!("{}: {operations} operations, {before} failed before, {within} within, {continued} continued", case.name);
+    assert!(before >= 5 && within > operations / 3 && continued > operations / 4);
 }
 
 #[test]

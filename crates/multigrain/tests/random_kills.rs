@@ -7,7 +7,7 @@ use multigrain::rooms::plan::testing::{Rng, random_bytes, random_machine, random
 use multigrain::rooms::program::Role;
 use multigrain::rooms::store::BackendChoice;
 use multigrain::rooms::store::faults::{Count, DieAt, Faults};
-use multigrain::{Error, Job, Sink, Source};
+use multigrain::{Error, Job, Settings, Sink, Source};
 use std::sync::Arc;
 use std::time::Duration;
 use support::{BUFFER_BYTES, Setup, run};
@@ -81,7 +81,8 @@ fn one(seed: u64) -> Result<Option<bool>, Failure> {
             let resume = time > 0 && rng.percent(85);
             what += &format!("killed at {n} (resume: {resume}), ");
             let faults: Arc<dyn Faults> = Arc::new(DieAt { n });
-            let _ = run(&setup.runtime(Some(faults)), &job, resume, interval);
+            let settings = Settings { resume, discard: !resume, journal_interval: interval, ..Settings::default() };
+            let _ = setup.runtime(Some(faults)).run(&job, settings);
         }
         let outcome = run(&setup.runtime(None), &job, true, interval).map_err(|e| format!("{what}{e}"))?;
         continued |= outcome.resumed;

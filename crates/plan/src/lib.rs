@@ -16,6 +16,7 @@ mod estimate;
 mod grouping;
 mod mapping;
 pub mod names;
+mod numbered;
 pub mod order;
 pub mod placement;
 mod plan;
@@ -31,9 +32,10 @@ pub mod testing;
 
 pub use error::PlanError;
 pub use mapping::Mapping;
+pub use numbered::{Numbered, OtherWays, Ways, hash_calls};
 pub use plan::{
     Body, CallClass, ChildPlan, Op, PassReport, Places, Plan, Slot, SourceCall, TEMPORARY_ALIGN_BYTES, Traffic,
 };
 pub use planner::{PlanOptions, Planner};
-pub use remaining::{Repair, Rest, Stored, without};
+pub use remaining::{Left, Stored, without};
 pub use report::{EdgeTraffic, MemoryUse};

@@ -3,6 +3,7 @@
 //! A plan is relative: its arrays are the arrays of a program or the arguments of one call, as they lie in the parent
 //! memory. So one plan serves every call of the same shape.
 
+use crate::numbered::Ways;
 use multigrain_machine::Driver;
 use multigrain_program::{Arg, Args, ArrayDecl, Call, CallShape, DynTask, Role, Scalars, Tunables};
 use std::sync::Arc;
@@ -281,8 +282,10 @@ pub struct Plan {
     pub passes: Vec<PassReport>,
     /// Bytes over this edge.
     pub traffic: Traffic,
-    /// Tunables chosen for the calls of the scope: task, values.
+    /// Tunables chosen for the calls of the scope, the first ways of splitting, for people: task, values.
     pub tunables: Vec<(String, Vec<(&'static str, u64)>)>,
+    /// How the calls were split, for whoever numbers the same ones again. Empty for a plan of what is left.
+    pub ways: Ways,
     /// Predicted time in seconds.
     pub seconds: f64,
 }

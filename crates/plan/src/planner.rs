@@ -3,13 +3,14 @@
 use crate::edge::{Draft, EdgeFacts, TaskRef, draft, facts};
 use crate::error::PlanError;
 use crate::mapping::Mapping;
+use crate::numbered::Ways;
 use crate::plan::{Body, CallClass, PassReport, Plan, SourceCall};
-use crate::remaining::{Repair, Rest, remaining};
+use crate::remaining::Left;
 use crate::scope::{Key, Scope, identity, split};
 use crate::search::choose;
-use crate::stages::stages;
+use crate::stages::{reason, take_apart};
 use multigrain_machine::{Machine, MemoryId, approximate_bytes, readable_bytes};
-use multigrain_program::{ArrayDecl, CallShape, Program, Role, Tunables};
+use multigrain_program::{ArrayDecl, Call, CallShape, Program, Role, Tunables};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -41,6 +42,9 @@ impl Default for PlanOptions {
     }
 }
 
+/// Ways of splitting that a plan tells of, to be read by people.
+const REPORTED_MAX: usize = 16;
+
 /// At first, partial results of reductions may take this part of a child.
 const PARTIALS_SHARE: u64 = 4;
 
@@ -61,6 +65,19 @@ struct Refused {
 impl From<PlanError> for Refused {
     fn from(error: PlanError) -> Refused {
         Refused { error, scratch_bytes: 0 }
+    }
+}
+
+/// Tunables chosen for the calls of a scope, each way once: task, values.
+#[derive(Default)]
+struct Report(Vec<(String, Vec<(&'static str, u64)>)>);
+
+impl Report {
+    fn add(&mut self, task: &TaskRef, tunables: &Tunables) {
+        let entry = (task.name().to_owned(), tunables.iter().collect());
+        if self.0.len() < REPORTED_MAX && !self.0.contains(&entry) {
+            self.0.push(entry);
+        }
     }
 }
 
@@ -124,17 +141,17 @@ impl<'m> Planner<'m> {
         }
     }
 
-    /// Plans what is left of a program after an interrupted run, given what it has left behind, and says what has to
-    /// be repaired first. A plan without calls means that nothing is left to do.
+    /// Plans what is left of a program after an interrupted run. A plan without calls means that nothing is left to do.
     ///
     /// # Errors
-    /// As for [`Planner::plan`].
-    pub fn plan_rest(&mut self, program: &Program, rest: &Rest<'_>) -> Result<(Arc<Plan>, Repair), PlanError> {
-        self.edge(0, &Scope::of_program(program), Some(rest), u64::MAX)
+    /// [`PlanError::DoesNotFit`] when blocks of the size that was chosen then do not fit now.
+    pub fn plan_left(&mut self, left: &Left) -> Result<Arc<Plan>, PlanError> {
+        let scope = Scope { arrays: left.split.arrays.clone(), tasks: Vec::new(), calls: Vec::new() };
+        self.edge(0, &scope, Some(left), u64::MAX)
     }
 
     fn whole(&mut self, level: usize, scope: &Scope, own_bytes_max: u64) -> Result<Arc<Plan>, PlanError> {
-        Ok(self.edge(level, scope, None, own_bytes_max)?.0)
+        self.edge(level, scope, None, own_bytes_max)
     }
 
     /// Plans an edge. Partial results of reductions that are kept in the parent memory, also by plans below that share
@@ -147,9 +164,9 @@ impl<'m> Planner<'m> {
         &mut self,
         level: usize,
         scope: &Scope,
-        rest: Option<&Rest<'_>>,
+        left: Option<&Left>,
         own_bytes_max: u64,
-    ) -> Result<(Arc<Plan>, Repair), PlanError> {
+    ) -> Result<Arc<Plan>, PlanError> {
         let machine = self.machine;
         let levels = self.levels.clone();
         let mut facts = (level + 1 < levels.len())
@@ -158,25 +175,20 @@ impl<'m> Planner<'m> {
             .ok_or_else(|| self.no_edge())?;
         (facts.own_partials_bytes_max, facts.calls_max) = (own_bytes_max, self.options.calls_max);
         if !facts.stages() {
-            return self.edge_with(&facts, scope, rest, own_bytes_max / facts.children as u64);
+            return self.edge_with(&facts, scope, left, own_bytes_max / facts.children as u64);
         }
-        let first = self.edge_with(&facts, scope, rest, facts.total_bytes / PARTIALS_SHARE)?;
+        let first = self.edge_with(&facts, scope, left, facts.total_bytes / PARTIALS_SHARE)?;
         let needed = |plan: &Plan| plan.classes.iter().map(partials_below).max().unwrap_or(0);
-        let need = needed(&first.0);
+        let need = needed(&first);
         if need == 0 {
             return Ok(first);
         }
-        // What is left of a program is split as the whole is, so the whole decides.
         let mut set_aside = EdgeFacts { partials_bytes: need, ..facts };
-        let planned = self.edge_with(&set_aside, scope, None, need).or_else(|error| {
+        self.edge_with(&set_aside, scope, left, need).or_else(|error| {
             // Without room for partial results no call below is split along what it reduces.
             set_aside.partials_bytes = 0;
-            self.edge_with(&set_aside, scope, None, 0).map_err(|_| error)
-        })?;
-        match rest {
-            None => Ok(planned),
-            Some(_) => self.edge_with(&set_aside, scope, rest, set_aside.partials_bytes),
-        }
+            self.edge_with(&set_aside, scope, left, 0).map_err(|_| error)
+        })
     }
 
     /// Plans an edge whose facts are settled; plans below may keep partial results of `below_bytes_max` bytes in a child.
@@ -187,21 +199,17 @@ impl<'m> Planner<'m> {
         &mut self,
         facts: &EdgeFacts<'_>,
         scope: &Scope,
-        rest: Option<&Rest<'_>>,
+        left: Option<&Left>,
         below_bytes_max: u64,
-    ) -> Result<(Arc<Plan>, Repair), PlanError> {
+    ) -> Result<Arc<Plan>, PlanError> {
         let mut facts = *facts;
         loop {
-            // What is left of a program is split as the whole is, so the whole decides.
-            match (self.edge_once(&facts, scope, None, below_bytes_max), rest) {
-                (Ok(planned), None) => return Ok(planned),
-                (Ok(_), Some(_)) => {
-                    return self.edge_once(&facts, scope, rest, below_bytes_max).map_err(|refused| refused.error);
-                }
-                (Err(Refused { scratch_bytes, .. }), _) if scratch_bytes > facts.scratch_least_bytes => {
+            match self.edge_once(&facts, scope, left, below_bytes_max) {
+                Ok(planned) => return Ok(planned),
+                Err(Refused { scratch_bytes, .. }) if scratch_bytes > facts.scratch_least_bytes => {
                     facts.scratch_least_bytes = scratch_bytes;
                 }
-                (Err(refused), _) => return Err(refused.error),
+                Err(refused) => return Err(refused.error),
             }
         }
     }
@@ -210,22 +218,44 @@ impl<'m> Planner<'m> {
         &mut self,
         facts: &EdgeFacts<'_>,
         scope: &Scope,
-        rest: Option<&Rest<'_>>,
+        left: Option<&Left>,
         below_bytes_max: u64,
-    ) -> Result<(Arc<Plan>, Repair), Refused> {
+    ) -> Result<Arc<Plan>, Refused> {
         let (machine, level) = (self.machine, facts.level);
-        let (apart, mut stage_reports) = stages(self, facts, scope)?;
-        let scope = apart.as_ref().unwrap_or(scope);
-        let mut report: Vec<(String, Vec<(&'static str, u64)>)> = Vec::new();
-        let mut parts = split(scope, |task, shape| {
-            let tunables = self.tunables(facts, task, shape)?;
-            let entry = (task.name().to_owned(), tunables.iter().collect());
-            if !report.contains(&entry) && report.len() < 16 {
-                report.push(entry);
+        let mut ways = Ways::default();
+        let (mut stage_reports, mut report) = (Vec::new(), Report::default());
+        let apart: Option<Scope>;
+        let (parts, sources, numbers);
+        let scope = match left {
+            Some(left) => {
+                left.sources.iter().for_each(|source| report.add(&source.task, &source.tunables));
+                (parts, sources, numbers) = (left.split.clone(), left.sources.clone(), left.numbers.clone());
+                scope
             }
-            Ok::<_, PlanError>(tunables)
-        })?;
-        let (numbers, repair) = rest.map(|rest| remaining(&mut parts, rest)).unwrap_or_default();
+            None => {
+                let mut known: FxHashMap<Key, Option<String>> = FxHashMap::default();
+                let taken = take_apart(scope, |task, shape| {
+                    let key = (identity(task), shape.clone());
+                    if let Some(why) = known.get(&key) {
+                        return Ok(why.clone());
+                    }
+                    let why = reason(self, facts, task, shape)?;
+                    ways.note_apart(task.name(), why.is_some());
+                    known.insert(key, why.clone());
+                    Ok::<_, PlanError>(why)
+                })?;
+                (apart, stage_reports) = taken.map_or((None, Vec::new()), |(scope, reports)| (Some(scope), reports));
+                let scope = apart.as_ref().unwrap_or(scope);
+                parts = split(scope, |task, shape| {
+                    let tunables = self.tunables(facts, task, shape)?;
+                    report.add(task, &tunables);
+                    ways.note_blocks(task.name(), &tunables);
+                    Ok::<_, PlanError>(tunables)
+                })?;
+                (sources, numbers) = (self.sources(facts, scope)?, Vec::new());
+                scope
+            }
+        };
         let offsets: &[u64] = if level == 0 { &self.options.file_offsets_bytes } else { &[] };
         // Slots that lie as their files do take up to a page more each; what fits only without is moved with copies.
         let draft = draft(facts, &parts, self.options.depth_max, true, offsets)
@@ -270,14 +300,6 @@ impl<'m> Planner<'m> {
             };
             classes.push(CallClass { task: *task, shape: shape.clone(), body });
         }
-        let mut sources = Vec::new();
-        if level == 0 {
-            for call in &scope.calls {
-                let task = scope.tasks[call.task as usize].clone();
-                let tunables = self.tunables(facts, &task, &call.shape())?;
-                sources.push(SourceCall { task, args: call.args.clone(), scalars: call.scalars.clone(), tunables });
-            }
-        }
         let child = machine.memory(facts.child);
         let plan = Plan {
             level,
@@ -300,10 +322,21 @@ impl<'m> Planner<'m> {
             balanced,
             passes,
             traffic,
-            tunables: report,
+            tunables: report.0,
+            ways,
             seconds,
         };
-        Ok((Arc::new(plan), repair))
+        Ok(Arc::new(plan))
+    }
+
+    /// For the root edge: the calls of its scope with their tunables, as the checker wants them.
+    fn sources(&mut self, facts: &EdgeFacts<'_>, scope: &Scope) -> Result<Vec<SourceCall>, PlanError> {
+        let source = |call: &Call| {
+            let task = scope.tasks[call.task as usize].clone();
+            let tunables = self.tunables(facts, &task, &call.shape())?;
+            Ok(SourceCall { task, args: call.args.clone(), scalars: call.scalars.clone(), tunables })
+        };
+        if facts.level == 0 { scope.calls.iter().map(source).collect() } else { Ok(Vec::new()) }
     }
 
     /// The plan of one call whose arguments lie in the memory at `level`, where its partial results may take

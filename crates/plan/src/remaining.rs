@@ -12,6 +12,8 @@
 //! running just the needed calls then gives the very bytes that an undisturbed run gives.
 
 use crate::dependence::{Dependence, Hazard, dependence, overlaps};
+use crate::numbered::Numbered;
+use crate::plan::SourceCall;
 use crate::scope::Split;
 use multigrain_program::{Arg, ArrayDecl, Region, Role};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -27,53 +29,59 @@ pub struct Stored {
     pub durable: bool,
 }
 
-/// What an interrupted run has left behind.
-#[derive(Clone, Copy, Debug)]
-pub struct Rest<'a> {
-    /// The events of its journal, in order.
-    pub events: &'a [Stored],
-    /// For each array of the program, whether its file is still there. Scratch files are not.
-    pub kept: &'a [bool],
-    /// Whether every kept result was recorded as final: none of them has to be made again.
-    pub complete: bool,
-}
-
-/// What has to be done besides running the plan of what is left.
-#[derive(Clone, Debug, Default)]
-pub struct Repair {
+/// What is left to do.
+pub struct Left {
+    /// The needed calls.
+    pub(crate) split: Split,
+    /// The calls that were split, of which those needed are a part.
+    pub(crate) sources: Vec<SourceCall>,
+    /// Their numbers in the whole program.
+    pub(crate) numbers: Vec<u32>,
     /// Durable stores that are given up, as events that say so. The journal must have them before anything is written.
     pub given_up: Vec<Stored>,
     /// Blocks that must hold their initial content again before the plan is run.
     pub restore: Vec<Arg>,
 }
 
-/// Keeps the needed calls of `parts`; returns their numbers in the whole program, and what to repair before they run.
-pub(crate) fn remaining(parts: &mut Split, rest: &Rest<'_>) -> (Vec<u32>, Repair) {
-    let mut survey = Survey::new(parts, rest);
-    survey.need_results(rest.complete);
-    if rest.complete && survey.needed.contains(&true) {
-        // Results that go nowhere are made again. What that overwrites of complete results, the journal does not say as
-        // exactly as it says what is durable: a block overwritten in part by a later one counts as lost. So all results
-        // are needed as far as they are not durable.
-        survey = Survey::new(parts, rest);
-        survey.need_results(false);
+impl Left {
+    /// The numbers of the needed calls in the whole program, in sequential order.
+    pub fn numbers(&self) -> &[u32] {
+        &self.numbers
     }
-    let repair = Repair { restore: survey.lost_initial_content(), given_up: std::mem::take(&mut survey.given_up) };
-    let needed = survey.needed;
-    let numbers: Vec<u32> = (0..parts.calls.len() as u32).filter(|&c| needed[c as usize]).collect();
-    fn keep<T>(list: &mut Vec<T>, needed: &[bool]) {
-        let mut flags = needed.iter();
-        list.retain(|_| flags.next().is_some_and(|&n| n));
+}
+
+impl Numbered {
+    /// What is left when every result is as it is to be.
+    pub fn nothing_left(&self) -> Left {
+        let mut split = self.split.clone();
+        split.calls.clear();
+        split.class_of.clear();
+        let sources = self.sources.clone();
+        Left { split, sources, numbers: Vec::new(), given_up: Vec::new(), restore: Vec::new() }
     }
-    keep(&mut parts.calls, &needed);
-    keep(&mut parts.class_of, &needed);
-    (numbers, repair)
+
+    /// What is left of these calls after a run whose journal has these events, in order. The files of all arrays that
+    /// are written are as that run left them.
+    pub fn left(&self, events: &[Stored]) -> Left {
+        let mut survey = Survey::new(&self.split, events);
+        survey.need_results();
+        let restore = survey.lost_initial_content();
+        let Survey { needed, given_up, .. } = survey;
+        let numbers = (0..needed.len() as u32).filter(|&c| needed[c as usize]).collect();
+        let mut split = self.split.clone();
+        fn keep<T>(list: &mut Vec<T>, needed: &[bool]) {
+            let mut flags = needed.iter();
+            list.retain(|_| flags.next().is_some_and(|&n| n));
+        }
+        keep(&mut split.calls, &needed);
+        keep(&mut split.class_of, &needed);
+        Left { split, sources: self.sources.clone(), numbers, given_up, restore }
+    }
 }
 
 /// What the files hold, and which calls are needed.
 struct Survey<'a> {
     arrays: &'a [ArrayDecl],
-    kept: Vec<bool>,
     dependence: Dependence,
     overlaps: FxHashMap<u32, Vec<u32>>,
     /// For each durable block, the call that wrote it.
@@ -85,7 +93,7 @@ struct Survey<'a> {
 }
 
 impl<'a> Survey<'a> {
-    fn new(parts: &'a Split, rest: &Rest<'a>) -> Survey<'a> {
+    fn new(parts: &'a Split, events: &[Stored]) -> Survey<'a> {
         let arrays = &parts.arrays;
         let dependence = dependence(&parts.calls, &parts.tasks);
         let mut written = vec![false; arrays.len()];
@@ -94,8 +102,6 @@ impl<'a> Survey<'a> {
         }
         let mut survey = Survey {
             arrays,
-            // Partial results of reductions are never kept.
-            kept: (0..arrays.len()).map(|i| rest.kept.get(i).copied().unwrap_or(false)).collect(),
             overlaps: overlaps(&dependence.blocks, &written),
             needed: vec![false; parts.calls.len()],
             dependence,
@@ -103,7 +109,7 @@ impl<'a> Survey<'a> {
             begun: FxHashSet::default(),
             given_up: Vec::new(),
         };
-        for event in rest.events {
+        for event in events {
             survey.replay(event);
         }
         survey
@@ -125,9 +131,6 @@ impl<'a> Survey<'a> {
     fn replay(&mut self, event: &Stored) {
         let used = self.dependence.uses.get(event.call as usize).and_then(|u| u.get(event.argument as usize));
         let Some(block) = used.filter(|u| u.access.writes()).map(|u| u.block) else { return };
-        if !self.kept[self.array(block)] {
-            return;
-        }
         if event.durable {
             self.durable.insert(block, event.call);
         } else {
@@ -164,14 +167,13 @@ impl<'a> Survey<'a> {
     }
 
     /// Marks every call that is needed for the results.
-    fn need_results(&mut self, complete: bool) {
+    fn need_results(&mut self) {
         let results: Vec<u32> = self
             .last_writers()
             .into_iter()
             .filter(|&(block, call)| {
-                let array = self.array(block);
-                let result = matches!(self.arrays[array].role, Role::Output | Role::InOut);
-                result && !(complete && self.kept[array]) && !self.is_durable(call, block)
+                let result = matches!(self.arrays[self.array(block)].role, Role::Output | Role::InOut);
+                result && !self.is_durable(call, block)
             })
             .map(|(_, call)| call)
             .collect();
@@ -212,7 +214,7 @@ impl<'a> Survey<'a> {
         let mut found: FxHashSet<Arg> = FxHashSet::default();
         for call in (0..self.needed.len()).filter(|&c| self.needed[c]) {
             let reads = self.dependence.uses[call].iter().filter(|u| u.access.reads());
-            for used in reads.filter(|u| self.kept[self.array(u.block)]) {
+            for used in reads {
                 let sources = &self.dependence.predecessors[call];
                 if sources.iter().any(|p| p.hazard == Hazard::ReadAfterWrite && p.block == used.block) {
                     continue;

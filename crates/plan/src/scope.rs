@@ -53,6 +53,7 @@ impl Scope {
 }
 
 /// The calls of a scope after splitting, with their classes.
+#[derive(Clone)]
 pub(crate) struct Split {
     /// The arrays of the scope, and behind them the temporary arrays of reductions.
     pub(crate) arrays: Vec<ArrayDecl>,

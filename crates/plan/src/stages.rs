@@ -10,24 +10,24 @@ use crate::plan::PassReport;
 use crate::planner::Planner;
 use crate::scope::{Scope, identity};
 use multigrain_machine::readable_bytes;
-use multigrain_program::{Arg, Call, CallShape, SubCall};
+use multigrain_program::{Arg, Call, CallShape, SplitError, SubCall};
 use std::sync::Arc;
 
 /// Stages of stages of stages: deeper than any task is, so that a task that is its own stage ends.
 const DEPTH_MAX: usize = 8;
 
-/// The calls of a scope with those taken apart that have to be, and a line on each that is.
-pub(crate) fn stages(
-    planner: &mut Planner<'_>,
-    facts: &EdgeFacts<'_>,
+/// The calls of a scope with those taken apart that have to be, and a line on each that is; `reason` says why one of this
+/// task and shape has to be. `None` where no task has stages.
+pub(crate) fn take_apart<E: From<SplitError>>(
     scope: &Scope,
-) -> Result<(Option<Scope>, Vec<PassReport>), PlanError> {
+    mut reason: impl FnMut(&TaskRef, &CallShape) -> Result<Option<String>, E>,
+) -> Result<Option<(Scope, Vec<PassReport>)>, E> {
     let mut may = false;
     for call in &scope.calls {
         may |= !scope.tasks[call.task as usize].stages(&call.shape())?.is_empty();
     }
     if !may {
-        return Ok((None, Vec::new()));
+        return Ok(None);
     }
     let mut apart = Scope {
         arrays: scope.arrays.clone(),
@@ -37,24 +37,23 @@ pub(crate) fn stages(
     let mut reports = Vec::new();
     for call in &scope.calls {
         let task = scope.tasks[call.task as usize].clone();
-        take_apart(planner, facts, &task, call, &mut apart, &mut reports, 0)?;
+        one(&mut reason, &task, call, &mut apart, &mut reports, 0)?;
     }
-    Ok((Some(apart), reports))
+    Ok(Some((apart, reports)))
 }
 
-fn take_apart(
-    planner: &mut Planner<'_>,
-    facts: &EdgeFacts<'_>,
+fn one<E: From<SplitError>>(
+    reason: &mut impl FnMut(&TaskRef, &CallShape) -> Result<Option<String>, E>,
     task: &TaskRef,
     call: &Call,
     apart: &mut Scope,
     reports: &mut Vec<PassReport>,
     depth: usize,
-) -> Result<(), PlanError> {
+) -> Result<(), E> {
     let shape = call.shape();
     let stages = task.stages(&shape)?;
-    let reason = if stages.is_empty() || depth == DEPTH_MAX { None } else { reason(planner, facts, task, &shape)? };
-    let Some(reason) = reason else {
+    let why = if stages.is_empty() || depth == DEPTH_MAX { None } else { reason(task, &shape)? };
+    let Some(why) = why else {
         let number = apart.tasks.iter().position(|t| identity(t) == identity(task)).unwrap_or(apart.tasks.len());
         if number == apart.tasks.len() {
             apart.tasks.push(task.clone());
@@ -63,14 +62,13 @@ fn take_apart(
         return Ok(());
     };
     let names: Vec<&str> = stages.iter().map(|s| s.callee(task).name()).collect();
-    let summary = format!("{} is taken apart into {}: {reason}", task.name(), names.join(", then "));
+    let summary = format!("{} is taken apart into {}: {why}", task.name(), names.join(", then "));
     let report = PassReport { pass: "stages", summary };
     if !reports.contains(&report) {
         reports.push(report);
     }
     for stage in &stages {
-        let inner = within(stage, call);
-        take_apart(planner, facts, stage.callee(task), &inner, apart, reports, depth + 1)?;
+        one(reason, stage.callee(task), &within(stage, call), apart, reports, depth + 1)?;
     }
     Ok(())
 }
@@ -84,8 +82,8 @@ fn within(stage: &SubCall, call: &Call) -> Call {
     Call { task: 0, args: stage.args.iter().map(arg).collect(), scalars: stage.scalars.clone() }
 }
 
-/// Why a call has to be taken apart, if it has to be.
-fn reason(
+/// Why a call has to be taken apart on an edge, if it has to be.
+pub(crate) fn reason(
     planner: &mut Planner<'_>,
     facts: &EdgeFacts<'_>,
     task: &Arc<dyn multigrain_program::DynTask>,

@@ -233,6 +233,13 @@ pub trait Task: Send + Sync + 'static {
         Self::Params::default()
     }
 
+    /// A number that is another whenever the leaf variant gives other results for the same blocks and scalars: the bits of
+    /// constants that the task holds, and a count of changes of its code. A run that was interrupted is not continued
+    /// with another version.
+    fn version(&self) -> u64 {
+        0
+    }
+
     /// Which axes the task has and how they cut its parameters. From it follow the names of the parameters, the tunables
     /// and the split; only a task whose blocks do not follow axes (sequences of different lengths, say) has none, and
     /// says these itself.
@@ -340,6 +347,8 @@ impl<T: Task> Task for Arc<T> {
 pub trait DynTask: Send + Sync {
     /// Name of the task.
     fn name(&self) -> &'static str;
+    /// See [`Task::version`].
+    fn version(&self) -> u64;
     /// Declared parameters.
     fn params(&self) -> &[Param];
     /// See [`Task::notation`].
@@ -489,6 +498,10 @@ impl<T: Task> Erased<T> {
 impl<T: Task> DynTask for Erased<T> {
     fn name(&self) -> &'static str {
         self.task.name()
+    }
+
+    fn version(&self) -> u64 {
+        self.task.version()
     }
 
     fn params(&self) -> &[Param] {

@@ -193,21 +193,8 @@ pub enum StoreError {
         /// The shape.
         shape: Vec<u64>,
     },
-    /// The journal belongs to another run.
-    #[error("{}: the journal was written by a run with another {what} (journal: {found:#x}, this run: {expected:#x}); \
-        start without resuming, or with the same {what}", path.display())]
-    JournalMismatch {
-        /// The journal.
-        path: PathBuf,
-        /// Name of the part of the fingerprint that differs.
-        what: String,
-        /// The value in the journal.
-        found: u64,
-        /// The value of this run.
-        expected: u64,
-    },
     /// A file under the journal's name is no journal of this version.
-    #[error("{} cannot be resumed from: {found}; remove it and start without resuming", path.display())]
+    #[error("{} is in the way: {found}; move it away, or choose another output", path.display())]
     NotAJournal {
         /// The file.
         path: PathBuf,

@@ -60,6 +60,11 @@ impl ArrayFile {
         &self.0.path
     }
 
+    /// For an output, the name that it has or will have when it is published.
+    pub fn final_path(&self) -> Option<&Path> {
+        self.0.final_path.as_deref()
+    }
+
     /// Type of the elements.
     pub fn element(&self) -> ElementType {
         self.0.element

@@ -2,15 +2,15 @@
 //!
 //! ```text
 //! <final>.journal
-//! byte 0        "MGJRNL\r\n"   version u32   parts u16   note u16       all numbers little-endian
-//! byte 16       fingerprint: parts x u64
-//!               note: so many bytes
+//! byte 0        "MGJRNL\r\n"   version u32   text u32              all numbers little-endian
+//! byte 16       text: so many bytes, UTF-8: what the journal is about
 //!               checksum u64 of everything before
 //! then records  kind u32   number u32   a u64   b u64   checksum u64        32 bytes each
 //! ```
-//! `number` counts the records from 0; the checksum of a record starts from the header's, so that records of another
-//! journal never count. The reader takes records up to the first that is short, wrong or out of number: a torn tail is
-//! ignored, and cut off before anything is appended.
+//! The text is the caller's: it says what must be the same for the records to mean the same. `number` counts the records
+//! from 0; the checksum of a record (XXH3, 64 bits) starts from the header's, so that records of another journal never
+//! count. The reader takes records up to the first that is short, wrong or out of number: a torn tail is ignored, and cut
+//! off before anything is appended.
 //!
 //! **The protocol**, whose kinds and meanings belong to the caller. For a block that a run writes once:
 //! ```text
@@ -34,14 +34,13 @@ use crate::disk::{Context, Disk};
 use crate::error::{Errno, StoreError};
 use crate::faults::OperationKind;
 use crate::naming::with_suffix;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 const MAGIC: [u8; 8] = *b"MGJRNL\r\n";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const RECORD_BYTES: usize = 32;
-/// Most parts of a fingerprint.
-const PARTS_MAX: usize = 1024;
-/// Longest note.
-const NOTE_BYTES_MAX: usize = u16::MAX as usize;
+/// Bytes before the text.
+const TEXT_AT: usize = 16;
 
 /// One record; what the numbers mean is the caller's business.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,28 +69,13 @@ impl Journal {
         with_suffix(final_path, ".journal")
     }
 
-    /// Starts an empty journal, replacing any under this name. `fingerprint` names what must be the same for a resume:
-    /// (name, value), at most 1024; `note` is what a resuming run must know before it can say its own fingerprint
-    /// ([`note`](Self::note)), at most 65535 bytes.
+    /// Starts an empty journal about `text`, replacing any under this name.
     ///
     /// # Errors
     /// [`StoreError::File`].
-    pub fn create(
-        disk: &Disk,
-        path: impl AsRef<Path>,
-        fingerprint: &[(&str, u64)],
-        note: &str,
-    ) -> Result<Journal, StoreError> {
+    pub fn create(disk: &Disk, path: impl AsRef<Path>, text: &str) -> Result<Journal, StoreError> {
         let path = path.as_ref();
-        if note.len() > NOTE_BYTES_MAX {
-            let found = format!("a note of {} bytes (at most {NOTE_BYTES_MAX})", note.len());
-            return Err(StoreError::NotAJournal { path: path.to_owned(), found });
-        }
-        if fingerprint.len() > PARTS_MAX {
-            let found = format!("a fingerprint of {} parts (at most {PARTS_MAX})", fingerprint.len());
-            return Err(StoreError::NotAJournal { path: path.to_owned(), found });
-        }
-        let header = header_of(fingerprint, note);
+        let header = header_of(text);
         let context = disk.context();
         let mut options = std::fs::OpenOptions::new();
         options.read(true).write(true).create(true).truncate(true);
@@ -108,37 +92,34 @@ impl Journal {
             .and_then(|()| journal.sync(disk))
             .and_then(|()| disk.sync_directory(path));
         if let Err(error) = begun {
-            disk.remove_quietly(path);
+            disk.remove(path);
             return Err(error);
         }
         Ok(journal)
     }
 
-    /// The note of the journal of an interrupted run. `None` when there is no journal, or when the run was killed before
-    /// its header was written.
+    /// The text and the valid records of the journal of an interrupted run. `None` when there is no journal, or when the
+    /// run was killed before its header was written.
     ///
     /// # Errors
     /// [`StoreError::NotAJournal`]; [`StoreError::File`].
-    pub fn note(disk: &Disk, path: impl AsRef<Path>) -> Result<Option<String>, StoreError> {
+    pub fn read(disk: &Disk, path: impl AsRef<Path>) -> Result<Option<(String, Vec<Record>)>, StoreError> {
         let path = path.as_ref();
         let bytes = match disk.context().attempt(OperationKind::Read, path, || std::fs::read(path)) {
             Err(StoreError::File { errno: Errno(libc::ENOENT), .. }) => return Ok(None),
             other => other?,
         };
-        Ok(read_header(path, &bytes)?.map(|header| header.note))
+        let Some(header) = read_header(path, &bytes)? else { return Ok(None) };
+        let records = read_records(checksum(0, &bytes[..header.len_bytes]), &bytes[header.len_bytes..]);
+        Ok(Some((header.text, records)))
     }
 
-    /// Opens the journal of an interrupted run and reads its valid records. `None` when there is none, or when the run
-    /// was killed before its header was written.
+    /// Opens the journal of an interrupted run to go on with it, and reads its valid records. `None` as for
+    /// [`read`](Self::read).
     ///
     /// # Errors
-    /// [`StoreError::JournalMismatch`] names the first part of the fingerprint that differs;
-    /// [`StoreError::NotAJournal`]; [`StoreError::File`].
-    pub fn resume(
-        disk: &Disk,
-        path: impl AsRef<Path>,
-        fingerprint: &[(&str, u64)],
-    ) -> Result<Option<(Journal, Vec<Record>)>, StoreError> {
+    /// As for [`read`](Self::read).
+    pub fn resume(disk: &Disk, path: impl AsRef<Path>) -> Result<Option<(Journal, Vec<Record>)>, StoreError> {
         let path = path.as_ref();
         let context = disk.context();
         let mut options = std::fs::OpenOptions::new();
@@ -149,7 +130,6 @@ impl Journal {
         };
         let bytes = context.attempt(OperationKind::Read, path, || std::fs::read(path))?;
         let Some(header) = read_header(path, &bytes)? else { return Ok(None) };
-        check_fingerprint(path, &header.fingerprint, fingerprint)?;
         let seed = checksum(0, &bytes[..header.len_bytes]);
         let records = read_records(seed, &bytes[header.len_bytes..]);
         let end_bytes = (header.len_bytes + records.len() * RECORD_BYTES) as u64;
@@ -208,7 +188,7 @@ impl Journal {
     /// Removes the journal: after the output is published, or when the run is given up. What cannot be removed is
     /// ignored by every later run, which starts a new one or finds that it does not match.
     pub fn remove(self, disk: &Disk) {
-        disk.remove_quietly(&self.path);
+        disk.remove(&self.path);
     }
 
     fn write_at(&self, context: &Context, bytes: &[u8], offset: u64) -> Result<(), StoreError> {
@@ -217,20 +197,15 @@ impl Journal {
 }
 
 struct Header {
-    fingerprint: Vec<u64>,
-    note: String,
+    text: String,
     len_bytes: usize,
 }
 
-fn header_of(fingerprint: &[(&str, u64)], note: &str) -> Vec<u8> {
+fn header_of(text: &str) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
     bytes.extend_from_slice(&VERSION.to_le_bytes());
-    bytes.extend_from_slice(&(fingerprint.len() as u16).to_le_bytes());
-    bytes.extend_from_slice(&(note.len() as u16).to_le_bytes());
-    for (_, value) in fingerprint {
-        bytes.extend_from_slice(&value.to_le_bytes());
-    }
-    bytes.extend_from_slice(note.as_bytes());
+    bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
+    bytes.extend_from_slice(text.as_bytes());
     let sum = checksum(0, &bytes);
     bytes.extend_from_slice(&sum.to_le_bytes());
     bytes
@@ -244,43 +219,23 @@ fn read_header(path: &Path, bytes: &[u8]) -> Result<Option<Header>, StoreError> 
     if bytes[..known] != MAGIC[..known] {
         return Err(foreign("it is no journal".into()));
     }
-    if bytes.len() < 16 {
+    if bytes.len() < TEXT_AT {
         return Ok(None);
     }
     let version = u32_at(bytes, 8);
     if version != VERSION {
         return Err(foreign(format!("its version is {version}, this program writes version {VERSION}")));
     }
-    let lengths = u32_at(bytes, 12);
-    let (parts, note_bytes) = ((lengths & 0xffff) as usize, (lengths >> 16) as usize);
-    let note_at = 16 + parts * 8;
-    let note_end = note_at + note_bytes;
-    let len_bytes = note_end + 8;
+    let text_end = TEXT_AT + u32_at(bytes, 12) as usize;
+    let len_bytes = text_end + 8;
     if bytes.len() < len_bytes {
         return Ok(None);
     }
-    if checksum(0, &bytes[..note_end]) != u64_at(bytes, note_end) {
+    if checksum(0, &bytes[..text_end]) != u64_at(bytes, text_end) {
         return Err(damaged());
     }
-    let fingerprint = (0..parts).map(|part| u64_at(bytes, 16 + part * 8)).collect();
-    let note = String::from_utf8(bytes[note_at..note_end].to_vec()).map_err(|_| damaged())?;
-    Ok(Some(Header { fingerprint, note, len_bytes }))
-}
-
-fn check_fingerprint(path: &Path, found: &[u64], expected: &[(&str, u64)]) -> Result<(), StoreError> {
-    let differs = |what: &str, found, expected| StoreError::JournalMismatch {
-        path: path.to_owned(),
-        what: what.to_owned(),
-        found,
-        expected,
-    };
-    if found.len() != expected.len() {
-        return Err(differs("number of fingerprint parts", found.len() as u64, expected.len() as u64));
-    }
-    match found.iter().zip(expected).find(|(found, (_, expected))| *found != expected) {
-        Some((&found, &(name, expected))) => Err(differs(name, found, expected)),
-        None => Ok(()),
-    }
+    let text = String::from_utf8(bytes[TEXT_AT..text_end].to_vec()).map_err(|_| damaged())?;
+    Ok(Some(Header { text, len_bytes }))
 }
 
 fn encode(seed: u64, number: u32, record: &Record, bytes: &mut Vec<u8>) {
@@ -309,14 +264,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes[at..].first_chunk().map_or(0, |b| u64::from_le_bytes(*b))
 }
 
-/// FNV-1a, 64 bits (draft-eastlake-fnv), started from `seed`, with the finaliser of SplitMix64 so that every bit of the
-/// input moves every bit of the sum. It detects torn writes; it does not defend against forgery.
+/// It detects torn writes; it does not defend against forgery.
 fn checksum(seed: u64, bytes: &[u8]) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325 ^ seed;
-    for &byte in bytes {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    }
-    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    hash ^ (hash >> 31)
+    xxh3_64_with_seed(bytes, seed)
 }

@@ -26,6 +26,7 @@ mod backend;
 mod naming;
 mod opening;
 mod scheduler;
+mod state;
 mod sync;
 
 pub use buffer::AlignedBuffer;
@@ -37,4 +38,5 @@ pub use journal::{Journal, Record};
 pub use local::{LocalRules, LocalStore};
 pub use multigrain_program::ElementType;
 pub use npy::{ArrayHeader, HeaderError};
+pub use state::{FileState, program_hash};
 pub use transfer::{Direction, Fragment, Slack, Stride, TransferList};

@@ -136,17 +136,22 @@ impl Disk {
     pub fn discard(&self, file: &ArrayFile) {
         let open = &*file.0;
         if open.final_path.is_some() && !open.settled.swap(true, Ordering::AcqRel) {
-            self.remove_quietly(&open.path);
+            self.remove(&open.path);
         }
     }
 
-    pub(crate) fn sync_directory(&self, path: &Path) -> Result<(), StoreError> {
+    /// Makes what happened to names in the directory of `path` durable.
+    ///
+    /// # Errors
+    /// [`StoreError::File`].
+    pub fn sync_directory(&self, path: &Path) -> Result<(), StoreError> {
         self.context().attempt(OperationKind::SyncDirectory, path, || {
             std::fs::File::open(directory_of(path)).and_then(|directory| directory.sync_all())
         })
     }
 
-    pub(crate) fn remove_quietly(&self, path: &Path) {
+    /// Removes a file that is of no use any more. What cannot be removed stays.
+    pub fn remove(&self, path: &Path) {
         let _ = self.context().attempt(OperationKind::Remove, path, || std::fs::remove_file(path));
     }
 }

@@ -33,7 +33,7 @@ fn write_parts(
     bytes: &[u8],
 ) -> Result<(), StoreError> {
     let name = Journal::path_for(&scratch.path("out.npy"));
-    let mut journal = Journal::create(disk, &name, &[("shape", 7)], "")?;
+    let mut journal = Journal::create(disk, &name, "shape 7")?;
     let mut steps = || {
         for (number, (start, len)) in WRITTEN.iter().enumerate() {
             let first = (start[0] * SHAPE[1] + start[1]) as usize * 4;

@@ -86,10 +86,10 @@ impl WholeFile {
         &self.file
     }
 
-    /// Waits until all bytes are on the disk and gives the file its name, in the place of what has it.
+    /// Waits until all bytes are on the disk and gives the file its name, in the place of what has it, also on the disk.
     ///
     /// # Errors
-    /// What the system says; then what has the name keeps it.
+    /// What the system says; then what has the name keeps it, or is the whole new file.
     pub fn publish(self) -> io::Result<()> {
         self.file.sync_all()?;
         // Held to the end, so that no part gets a name after all have been discarded.
@@ -103,7 +103,8 @@ impl WholeFile {
             let descriptor = format!("/proc/self/fd/{}", self.file.as_raw_fd());
             linkat(CWD, descriptor, CWD, &self.part, AtFlags::SYMLINK_FOLLOW)?;
         }
-        std::fs::rename(&self.part, &self.path)
+        std::fs::rename(&self.part, &self.path)?;
+        File::open(target::directory_of(&self.path))?.sync_all()
     }
 }
 

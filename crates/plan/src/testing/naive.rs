@@ -103,6 +103,7 @@ fn plan_of(arrays: &[ArrayDecl], tasks: &[Arc<dyn DynTask>], calls: &[Call], nai
         passes: Vec::new(),
         traffic,
         tunables: Vec::new(),
+        ways: crate::Ways::default(),
         seconds: 0.0,
     }
 }

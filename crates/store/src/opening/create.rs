@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::buffer::AlignedBuffer;
+use std::os::fd::AsRawFd;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
@@ -71,15 +72,19 @@ impl Disk {
         let unnamed = open_direct(self.context(), OperationKind::Create, directory, flags | OFlags::TMPFILE, mode);
         let (fd, alignment) = match unnamed {
             Err(StoreError::File { errno: Errno(libc::EOPNOTSUPP | libc::EISDIR | libc::EINVAL), .. }) => {
-                // No unnamed files here: a named one that is removed at once.
+                // No unnamed files here: a named one that is removed at once. It is opened a second time for direct I/O,
+                // by its descriptor: its name must be new, and where direct I/O is refused it would exist by then.
                 let name =
                     format!(".multigrain-{}-{}.tmp", std::process::id(), SCRATCH_FILES.fetch_add(1, Ordering::Relaxed));
                 let named = directory.join(name);
-                let flags = flags | OFlags::CREATE | OFlags::EXCL;
-                // Opened a second time where direct I/O is refused, so it must be allowed to exist then.
-                let opened = open_direct(self.context(), OperationKind::Create, &named, flags, mode);
-                self.remove_quietly(&named);
-                opened?
+                let made = self.context().attempt(OperationKind::Create, &named, || {
+                    rustix::fs::open(&named, flags | OFlags::CREATE | OFlags::EXCL, mode)
+                });
+                self.remove(&named);
+                let made = made?;
+                let same = PathBuf::from(format!("/proc/self/fd/{}", made.as_raw_fd()));
+                open_direct(self.context(), OperationKind::Create, &same, flags, mode)
+                    .unwrap_or((made, Alignment::BUFFERED))
             }
             opened => opened?,
         };
@@ -119,7 +124,7 @@ impl Disk {
             Err(error) => {
                 // A `.part` that could be resumed is left alone: only what this call made is removed.
                 if !resume || found == 0 {
-                    self.remove_quietly(&part);
+                    self.remove(&part);
                 }
                 Err(error)
             }
@@ -286,7 +291,6 @@ fn output(
 /// Opens a file with direct I/O a second time, through the page cache. `None` where that is impossible: then direct I/O
 /// is switched off for the file.
 fn reopen_cached(fd: &OwnedFd) -> Option<OwnedFd> {
-    use std::os::fd::AsRawFd;
     let same = format!("/proc/self/fd/{}", fd.as_raw_fd());
     if let Ok(cached) = rustix::fs::open(same, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
         return Some(cached);

@@ -10,6 +10,12 @@ use crate::transfer::Direction;
 /// How often one operation is started again that the system put off, before that counts as its fault.
 pub(super) const PUT_OFF_MAX: u32 = 10_000;
 
+/// How often one operation is started again whose thread has ended. Who waits hands over what others have submitted, and
+/// where the kernel has to carry on an operation later, it does so in the name of the thread that handed it over: if that
+/// has ended, the operation fails with EFAULT or ECANCELED (liburing issue 1595). Whoever reaps it starts it anew. An
+/// address that is really bad fails every time.
+pub(super) const ORPHANED_MAX: u32 = 16;
+
 impl Runner {
     /// Carries on the operations that are complete. Whether there were any.
     pub(crate) fn reap(&mut self, context: &Context) -> bool {
@@ -29,6 +35,10 @@ impl Runner {
         let goes_on = match completion.result {
             Err(Errno(libc::EINTR | libc::EAGAIN)) if operation.put_off < PUT_OFF_MAX => {
                 operation.put_off += 1;
+                true
+            }
+            Err(Errno(libc::EFAULT | libc::ECANCELED)) if operation.orphaned < ORPHANED_MAX => {
+                operation.orphaned += 1;
                 true
             }
             Err(errno) => self.fail(index, errno),

@@ -17,6 +17,8 @@ pub(crate) struct Operation {
     pub(crate) done_bytes: u64,
     /// How often the system put it off and it was started again.
     pub(crate) put_off: u32,
+    /// How often the system could not carry it on since its thread had ended.
+    pub(crate) orphaned: u32,
     /// Its completion must be seen soon, although nobody may wait for it.
     pub(crate) to_be_seen: bool,
 }

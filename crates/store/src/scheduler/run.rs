@@ -189,8 +189,17 @@ impl Runner {
         self.in_flight += 1;
         self.in_flight_bytes += next.len_bytes;
         self.to_be_seen += usize::from(to_be_seen);
-        let operation =
-            Operation { transfer: index, direction, cut: next, staging, memory, done_bytes: 0, put_off: 0, to_be_seen };
+        let operation = Operation {
+            transfer: index,
+            direction,
+            cut: next,
+            staging,
+            memory,
+            done_bytes: 0,
+            put_off: 0,
+            orphaned: 0,
+            to_be_seen,
+        };
         let operation = insert(&mut self.operations, &mut self.free_operations, operation);
         if direction == Direction::Write {
             self.copy_in(operation);

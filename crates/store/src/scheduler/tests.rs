@@ -86,16 +86,19 @@ impl Backend for Unkind {
         assert!(!self.pending.is_empty(), "nothing is under way: this would wait for ever");
         let operation = self.pending.swap_remove(self.random.below(self.pending.len() as u64) as usize);
         let RawOperation { key, direction, offset_bytes, memory, len_bytes, .. } = operation;
-        let result = match self.random.below(6) {
-            0 => Err(Errno(libc::EINTR)),
-            1 => Err(Errno(libc::EAGAIN)),
+        let result = match self.random.below(12) {
+            0 | 1 => Err(Errno(libc::EINTR)),
+            2 | 3 => Err(Errno(libc::EAGAIN)),
+            // As where the thread that handed it over has ended.
+            4 => Err(Errno(libc::EFAULT)),
+            5 => Err(Errno(libc::ECANCELED)),
             choice => {
                 let mut file = self.file.lock().unwrap();
                 let start = (offset_bytes as usize).min(file.len());
                 let there = (file.len().saturating_sub(start)).min(len_bytes as usize);
                 // Sometimes short: at a block, as direct I/O is.
                 let blocks = there as u64 / 512;
-                let short = choice == 2 && blocks > 1;
+                let short = choice <= 7 && blocks > 1;
                 let moved = if short { 512 * (1 + self.random.below(blocks - 1)) as usize } else { there };
                 let file = &mut file[start..start + moved];
                 match direction {

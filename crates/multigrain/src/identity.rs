@@ -1,0 +1,218 @@
+//! What a journal is about: all that must be the same for its records to mean the same, and what is needed to read them.
+//! `docs/resume.md` of this crate lists it.
+
+use crate::error::Error;
+use crate::homes::Homes;
+use crate::job::{Job, Sink, Source};
+use multigrain_plan::{Ways, hash_calls};
+use multigrain_program::{ArrayDecl, Call, DynTask, Role};
+use multigrain_store::{Disk, FileState, program_hash};
+use serde::{Deserialize, Serialize};
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use xxhash_rust::xxh3::Xxh3Default;
+
+/// Version of the protocol that the records follow.
+const FORMAT: u32 = 1;
+
+/// The text of a journal.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Text {
+    /// Of a run, beside its first result.
+    Run(Box<Identity>),
+    /// Beside its other results: where the journal of the run lies.
+    Journal(PathBuf),
+}
+
+/// A run, as its journal knows it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Identity {
+    format: u32,
+    /// Hash of the executable.
+    build: String,
+    application: String,
+    /// Hash of arrays, tasks and calls as they were written.
+    program: String,
+    /// Hash of the numbered calls ([`hash_calls`]).
+    calls: String,
+    inputs: Vec<Input>,
+    /// Results, in the order of the arrays.
+    pub(crate) results: Vec<Output>,
+    /// Where arrays without a file of their own are kept, and which these are.
+    pub(crate) scratch: PathBuf,
+    pub(crate) kept: Vec<usize>,
+    /// How the calls were split, so that they can be numbered again.
+    pub(crate) ways: Ways,
+}
+
+/// Where an array came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Input {
+    array: String,
+    /// The file, or what else.
+    from: String,
+    bytes: u64,
+    /// Seconds and nanoseconds since 1970.
+    modified: (i64, i64),
+    /// Hash of the sample that [`FileState`] describes, or of all bytes.
+    content: String,
+}
+
+/// Where an array goes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Output {
+    pub(crate) array: String,
+    /// The file.
+    pub(crate) to: PathBuf,
+    /// Whether it is a .npy file.
+    npy: bool,
+}
+
+/// The files that a job reads, as they were at a moment: in the order of the arrays.
+pub(crate) type InputStates = Vec<Option<FileState>>;
+
+/// What the files of a job are now.
+pub(crate) fn input_states(job: &Job, disk: &Disk) -> Result<InputStates, Error> {
+    let state = |source: &Option<Source>| match source {
+        Some(Source::Npy(path) | Source::Raw(path)) => disk.state_of(path).map(Some).map_err(Error::File),
+        _ => Ok(None),
+    };
+    job.sources.iter().map(state).collect()
+}
+
+/// The first file of a job that is no longer what it was before. Of an array that lies in its file the open file is looked
+/// at, since another may have its name by now, without harm; `copied`: instead those of which a copy was made.
+pub(crate) fn changed_input(
+    job: &Job,
+    before: &InputStates,
+    homes: &Homes,
+    copied: bool,
+    disk: &Disk,
+) -> Result<Option<PathBuf>, Error> {
+    for (i, (source, before)) in job.sources.iter().zip(before).enumerate() {
+        let (Some(Source::Npy(path) | Source::Raw(path)), Some(before)) = (source, before) else { continue };
+        let now = match homes.input(i) {
+            Some(file) if !copied => disk.state_of_open(file),
+            None if copied => disk.state_of(path),
+            _ => continue,
+        };
+        if now.map_err(Error::Store)? != *before {
+            return Ok(Some(path.clone()));
+        }
+    }
+    Ok(None)
+}
+
+impl Identity {
+    /// Of a run of a job whose calls are numbered like this.
+    pub(crate) fn new(
+        job: &Job,
+        inputs: &InputStates,
+        (arrays, tasks, calls): (&[ArrayDecl], &[Arc<dyn DynTask>], &[Call]),
+        ways: &Ways,
+        scratch: &Path,
+    ) -> Identity {
+        let input = |((decl, source), state): ((&ArrayDecl, &Option<Source>), &Option<FileState>)| {
+            let made = |from: String, bytes: u64, content: String| {
+                Some(Input { array: decl.name.clone(), from, bytes, modified: (0, 0), content })
+            };
+            match (source, state) {
+                (Some(Source::Npy(path) | Source::Raw(path)), Some(state)) => Some(Input {
+                    array: decl.name.clone(),
+                    from: absolute(path).display().to_string(),
+                    bytes: state.bytes,
+                    modified: state.modified,
+                    content: format!("{:016x}", state.sample),
+                }),
+                (Some(Source::Generated { seed }), _) => made(format!("seed {seed}"), decl.bytes(), String::new()),
+                (Some(Source::Bytes(bytes)), _) => {
+                    made("memory".to_owned(), bytes.len() as u64, hash(|h| h.write(bytes)))
+                }
+                _ => None,
+            }
+        };
+        Identity {
+            format: FORMAT,
+            build: program_hash().map_or("unknown".to_owned(), |hash| format!("{hash:016x}")),
+            application: job.app.clone(),
+            program: hash(|h| hash_calls(job.arrays(), job.program.tasks(), job.program.calls(), h)),
+            calls: hash(|h| hash_calls(arrays, tasks, calls, h)),
+            inputs: job.arrays().iter().zip(&job.sources).zip(inputs).filter_map(input).collect(),
+            results: results(job).collect(),
+            scratch: absolute(scratch),
+            kept: (0..arrays.len())
+                .filter(|&i| arrays[i].role != Role::Input && job.sinks.get(i).is_none_or(Option::is_none))
+                .collect(),
+            ways: ways.clone(),
+        }
+    }
+
+    /// The first thing in which a run differs from this one, of which the journal is, in words.
+    pub(crate) fn difference(&self, now: &Identity) -> Option<String> {
+        if self.format != now.format || self.build != now.build {
+            return Some("it was begun by another build of the program".to_owned());
+        }
+        if self.application != now.application {
+            return Some(format!("it was begun as {}, this is {}", self.application, now.application));
+        }
+        let [then, here] = [self, now].map(|run| run.results.len());
+        if then != here {
+            return Some(format!("it had {then} results that go to files, this one has {here}"));
+        }
+        if let Some((then, now)) = self.results.iter().zip(&now.results).find(|(then, now)| then != now) {
+            let (array, to, went) = (&now.array, now.to.display(), then.to.display());
+            return Some(format!("its result {} went to {went}, that of this run, {array}, goes to {to}", then.array));
+        }
+        if self.inputs.len() != now.inputs.len() {
+            return Some(format!("it had {} inputs, this one has {}", self.inputs.len(), now.inputs.len()));
+        }
+        if let Some((then, now)) = self.inputs.iter().zip(&now.inputs).find(|(then, now)| then != now) {
+            let what = if then.array != now.array || then.from != now.from {
+                format!("it came from {}, now from {}", then.from, now.from)
+            } else if then.bytes != now.bytes {
+                format!("{} had {} bytes, now it has {}", then.from, then.bytes, now.bytes)
+            } else if then.modified != now.modified {
+                format!("{} was modified since", then.from)
+            } else {
+                format!("{} holds something else since", then.from)
+            };
+            return Some(format!("its input {} is not what it was: {what}", then.array));
+        }
+        if self.program != now.program {
+            return Some("its program is another: arrays, tasks, their versions or calls differ".to_owned());
+        }
+        (self.calls != now.calls).then(|| "its tasks split their calls otherwise".to_owned())
+    }
+}
+
+/// The results of a job that go to files.
+pub(crate) fn results(job: &Job) -> impl Iterator<Item = Output> + '_ {
+    job.arrays().iter().zip(&job.sinks).filter_map(|(decl, sink)| {
+        let sink = sink.as_ref()?;
+        let npy = matches!(sink, Sink::Npy(_));
+        Some(Output { array: decl.name.clone(), to: absolute(sink.path()), npy })
+    })
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// A hash (XXH3) as text.
+pub(crate) fn hash(feed: impl FnOnce(&mut Xxh3Default)) -> String {
+    let mut hasher = Xxh3Default::new();
+    feed(&mut hasher);
+    format!("{:016x}", Hasher::finish(&hasher))
+}
+
+/// A name for what a run keeps of an array without a file of its own: beside the first result's name stands where that
+/// lies, so that runs which share a folder for scratch files do not meet.
+pub(crate) fn scratch_path(folder: &Path, first: &Path, array: usize) -> PathBuf {
+    let first = absolute(first);
+    let place = hash(|h| first.hash(h));
+    let mut name = first.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.{array}", &place[..8]));
+    folder.join(name)
+}

@@ -1,0 +1,426 @@
+//! Another run than the one that was interrupted is refused in words, and what can be continued stays; the same run goes
+//! on in another budget, to the same bytes, and does nothing twice that was durable.
+
+mod support;
+
+use multigrain::prelude::*;
+use multigrain::rooms::store::faults::Faults;
+use multigrain::rooms::store::{Operation, OperationKind, Verdict};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+use support::*;
+
+/// y = factor x by rows, in fours; calls are counted.
+struct Times {
+    name: &'static str,
+    factor: f32,
+    calls: Arc<AtomicU64>,
+}
+
+impl Task for Times {
+    type Params = (Read<f32, 2>, Write<f32, 2>);
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn version(&self) -> u64 {
+        u64::from(self.factor.to_bits())
+    }
+    fn param_names(&self) -> &'static [&'static str] {
+        &["x", "y"]
+    }
+    fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
+        let rows = call.shapes[0].dims()[0];
+        vec![Tunable { name: "rows", extent: rows, multiple: 4.min(rows) }]
+    }
+    fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
+        let (rows, columns) = (call.shapes[0].dims()[0], call.shapes[0].dims()[1]);
+        let part = |(start, len)| {
+            let part = Region::new(&[start, 0], &[len, columns]);
+            SubCall::itself([(0, part), (1, part)], &call.scalars)
+        };
+        blocks(rows, tunables.get("rows", rows)).map(part).collect()
+    }
+    fn leaf(&self, (x, mut y): (View<'_, f32, 2>, ViewMut<'_, f32, 2>), _: &mut LeafContext<'_>) {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        for i in 0..x.len(0) {
+            y.row_mut(&[i]).iter_mut().zip(x.row(&[i])).for_each(|(y, x)| *y = self.factor * x);
+        }
+    }
+    fn work(&self, call: &CallShape) -> Work {
+        let n = call.shapes[0].elements() as f64;
+        Work { flops: n, bytes: 8.0 * n }
+    }
+}
+
+/// Kills a run at the first record after so many leaves.
+struct DieAfter {
+    calls: Arc<AtomicU64>,
+    least_calls: u64,
+}
+
+impl Faults for DieAfter {
+    fn before(&self, operation: &Operation<'_>) -> Verdict {
+        let enough = self.calls.load(Ordering::SeqCst) >= self.least_calls;
+        if enough && operation.kind == OperationKind::Append { Verdict::Dead } else { Verdict::Go }
+    }
+}
+
+/// Pairs of an input and a result of these shapes, each made by a task of its own name, in a folder.
+struct Pairs {
+    folder: tempfile::TempDir,
+    shapes: Vec<[u64; 2]>,
+    names: Vec<&'static str>,
+    factor: f32,
+    calls: Arc<AtomicU64>,
+}
+
+impl Pairs {
+    fn new(shapes: &[[u64; 2]], names: &[&'static str]) -> Pairs {
+        let folder = directory();
+        for (i, shape) in shapes.iter().enumerate() {
+            let n = shape[0] * shape[1];
+            let values: Vec<f32> = (0..n).map(|k| generate::f32_at(i as u64 + 1, k)).collect();
+            multigrain::testing::write_npy(&folder.path().join(format!("x{i}.npy")), shape, &values).unwrap();
+        }
+        let names = (0..shapes.len()).map(|i| names[i % names.len()]).collect();
+        Pairs { folder, shapes: shapes.to_vec(), names, factor: 2.0, calls: Arc::default() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The job, with the results in files of these numbers.
+    fn job(&self, sinks: impl Fn(usize) -> usize) -> Job {
+        let mut program = Program::new();
+        let mut handles: Vec<(&str, _)> = Vec::new();
+        let mut arrays = Vec::new();
+        for (i, shape) in self.shapes.iter().enumerate() {
+            let task = match handles.iter().find(|(name, _)| *name == self.names[i]) {
+                Some((_, task)) => *task,
+                None => {
+                    let made = Times { name: self.names[i], factor: self.factor, calls: self.calls.clone() };
+                    handles.push((self.names[i], program.task(made)));
+                    handles.last().unwrap().1
+                }
+            };
+            let x = program.array::<f32, 2>(&format!("x{i}"), *shape, Role::Input).unwrap();
+            let y = program.array::<f32, 2>(&format!("y{i}"), *shape, Role::Output).unwrap();
+            program.call(task, (x.all(), y.all()), Scalars::new()).unwrap();
+            arrays.push((x.index(), y.index()));
+        }
+        let mut job = Job::new("pairs", program);
+        for (i, (x, y)) in arrays.into_iter().enumerate() {
+            job = job.with_source(x, Source::Npy(self.path(&format!("x{i}.npy"))));
+            job = job.with_sink(y, Sink::Npy(self.path(&format!("y{}.npy", sinks(i)))));
+        }
+        job
+    }
+
+    fn runtime(&self, memory_bytes: u64, faults: Option<Arc<dyn Faults>>) -> Runtime {
+        Runtime::new(Options {
+            machine: multigrain::MachineChoice::Given(Box::new(Machine::named("disk").unwrap())),
+            memory_bytes: Some(memory_bytes),
+            threads: Some(2),
+            disk_buffer_bytes: Some(BUFFER_BYTES),
+            faults,
+            ..Options::default()
+        })
+        .unwrap()
+    }
+
+    /// Runs, and is killed at the first record after so many leaves.
+    fn killed(&self, memory_bytes: u64, least_calls: u64) -> u64 {
+        self.calls.store(0, Ordering::SeqCst);
+        let die = DieAfter { calls: self.calls.clone(), least_calls };
+        let ended =
+            run(&self.runtime(memory_bytes, Some(Arc::new(die))), &self.job(|i| i), false, Some(Duration::ZERO));
+        assert!(ended.is_err(), "the run ended before {least_calls} calls");
+        self.calls.load(Ordering::SeqCst)
+    }
+
+    fn resume(&self, memory_bytes: u64) -> Result<Outcome, Error> {
+        self.calls.store(0, Ordering::SeqCst);
+        run(&self.runtime(memory_bytes, None), &self.job(|i| i), true, Some(Duration::ZERO))
+    }
+
+    fn check(&self, what: &str) {
+        for (i, shape) in self.shapes.iter().enumerate() {
+            let found = multigrain::testing::read_npy(&self.path(&format!("y{i}.npy"))).unwrap();
+            let x = multigrain::testing::read_npy(&self.path(&format!("x{i}.npy"))).unwrap();
+            let wrong = found.iter().zip(&x).filter(|(y, x)| **y != self.factor * **x).count() as u64;
+            assert_eq!(wrong, 0, "{what}: y{i} has {wrong} wrong elements of {}", shape[0] * shape[1]);
+        }
+    }
+
+    fn left(&self) -> Vec<String> {
+        let names =
+            std::fs::read_dir(self.folder.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.filter(|name| !name.starts_with('x')).collect();
+        names.sort();
+        names
+    }
+}
+
+const MIB: u64 = 1 << 20;
+
+#[test]
+fn one_task_on_three_shapes_goes_on_in_another_budget() {
+    for (first, second) in [(MIB, 1600 << 10), (1600 << 10, MIB), (MIB, 64 * MIB)] {
+        let pairs = Pairs::new(&[[8, 24000], [8, 4096], [8, 18000]], &["times"]);
+        pairs.killed(first, 5);
+        match pairs.resume(second) {
+            Ok(outcome) => {
+                assert!(outcome.resumed);
+                pairs.check("resumed");
+            }
+            Err(error) => {
+                assert!(first > second, "{error}");
+                assert_eq!(error.exit_status(), 2, "{error}");
+                assert!(error.to_string().contains("--memory"), "{error}");
+                assert!(pairs.resume(first).unwrap().resumed);
+                pairs.check("resumed as it was");
+            }
+        }
+    }
+}
+
+#[test]
+fn seventeen_tasks_go_on_in_another_budget() {
+    let names: Vec<&'static str> = (0..17).map(|i| &*format!("times{i}").leak()).collect();
+    let mut shapes = vec![[8, 64]; 16];
+    shapes.push([4096, 1024]);
+    let pairs = Pairs::new(&shapes, &names);
+    let calls = pairs.killed(2 * MIB, 30);
+    assert!(pairs.resume(8 * MIB).unwrap().resumed, "after {calls} calls");
+    pairs.check("resumed");
+}
+
+#[test]
+fn a_task_of_another_version_is_refused() {
+    let mut pairs = Pairs::new(&[[64, 4096]], &["times"]);
+    pairs.killed(MIB, 3);
+    pairs.factor = 3.0;
+    let refused = pairs.resume(MIB).err().expect("the task computes something else");
+    assert_eq!(refused.exit_status(), 2, "{refused}");
+    assert!(refused.to_string().contains("versions"), "{refused}");
+    pairs.factor = 2.0;
+    assert!(pairs.resume(MIB).unwrap().resumed);
+    pairs.check("resumed");
+}
+
+#[test]
+fn results_that_change_places_are_refused() {
+    let pairs = Pairs::new(&[[64, 4096], [64, 4096]], &["times"]);
+    pairs.killed(MIB, 3);
+    let before = pairs.left();
+    let refused = run(&pairs.runtime(MIB, None), &pairs.job(|i| 1 - i), true, None).err().expect("it is another run");
+    assert_eq!(refused.exit_status(), 2, "{refused}");
+    assert!(refused.to_string().contains("y1.npy"), "{refused}");
+    assert_eq!(pairs.left(), before, "what can be continued stays");
+    assert!(pairs.resume(MIB).unwrap().resumed);
+    pairs.check("resumed");
+}
+
+/// Overwrites a part of a file, which keeps its time.
+fn alter(path: &Path, at: u64) {
+    use std::os::unix::fs::FileExt;
+    let file = std::fs::File::options().write(true).open(path).unwrap();
+    let time = file.metadata().unwrap().modified().unwrap();
+    file.write_all_at(&7f32.to_le_bytes(), at).unwrap();
+    file.set_modified(time).unwrap();
+}
+
+#[test]
+fn an_input_of_other_content_is_refused_whatever_its_time() {
+    // At the beginning, somewhere, at the end: of a file that is looked at as a whole, and of one that is not.
+    let [short, long] = [([256, 512], [130, 70_000, 524_300]), ([64, 16_384], [130, 4_000, 4_194_304])];
+    for (shape, places) in [short, long] {
+        for at in places {
+            let pairs = Pairs::new(&[shape], &["times"]);
+            let memory_bytes = if shape[1] == 512 { 320 << 10 } else { MIB };
+            pairs.killed(memory_bytes, 5);
+            alter(&pairs.path("x0.npy"), at);
+            let refused =
+                pairs.resume(memory_bytes).err().unwrap_or_else(|| panic!("byte {at} of {shape:?} is another"));
+            assert_eq!(refused.exit_status(), 2, "{refused}");
+            assert!(refused.to_string().contains("x0.npy"), "{refused}");
+        }
+    }
+    let pairs = Pairs::new(&[[64, 4096]], &["times"]);
+    pairs.killed(MIB, 3);
+    let file = std::fs::File::options().write(true).open(pairs.path("x0.npy")).unwrap();
+    file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000)).unwrap();
+    let refused = pairs.resume(MIB).err().expect("the input was touched");
+    assert!(refused.to_string().contains("x0.npy"), "{refused}");
+}
+
+/// What is left does not let another run begin over it in silence.
+#[test]
+fn work_that_is_kept_is_continued_or_thrown_away_by_word_alone() {
+    let pairs = Pairs::new(&[[64, 4096], [64, 4096]], &["times"]);
+    pairs.killed(MIB, 3);
+    let before = pairs.left();
+    let run = |resume, discard, job: &Job| {
+        pairs.runtime(MIB, None).run(job, Settings { resume, discard, ..Settings::default() })
+    };
+    let refused = run(false, false, &pairs.job(|i| i)).err().expect("its work would be lost");
+    assert!(matches!(refused, Error::Unfinished { .. }) && refused.exit_status() == 2, "{refused}");
+    assert!(refused.to_string().contains("--resume") && refused.to_string().contains("--discard"), "{refused}");
+    // Nor does a run of one of its results, nor one in memory.
+    let mut one = Program::new();
+    let task = one.task(Times { name: "other", factor: 1.0, calls: Arc::default() });
+    let [x, y] = [("x", Role::Input), ("y", Role::Output)].map(|(n, r)| one.array::<f32, 2>(n, [64, 4096], r).unwrap());
+    one.call(task, (x.all(), y.all()), Scalars::new()).unwrap();
+    let one = Job::new("other", one).with_sink(1, Sink::Npy(pairs.path("y1.npy")));
+    assert!(matches!(run(false, false, &one), Err(Error::Unfinished { .. })));
+    assert!(matches!(run(true, false, &one), Err(Error::OtherRun { .. })));
+    let memory = Runtime::new(Options {
+        machine: multigrain::MachineChoice::Given(Box::new(memory_machine(2, None))),
+        ..Options::default()
+    });
+    let memory = memory.unwrap();
+    for job in [&one, &pairs.job(|i| i)] {
+        assert!(matches!(memory.run(job, Settings::default()), Err(Error::Unfinished { .. })));
+    }
+    let refused = memory.run(&pairs.job(|i| i), Settings { resume: true, ..Settings::default() }).err().unwrap();
+    assert!(matches!(refused, Error::CannotResume { .. }), "{refused}");
+    assert!(run(true, true, &pairs.job(|i| i)).is_err(), "both make no sense");
+    assert_eq!(pairs.left(), before, "nothing was touched");
+    let outcome = run(false, true, &pairs.job(|i| i)).unwrap();
+    assert!(!outcome.resumed);
+    assert_eq!(pairs.left(), ["y0.npy", "y1.npy"]);
+    pairs.check("begun again");
+}
+
+#[test]
+fn a_run_whose_files_are_gone_is_refused_and_not_begun_again() {
+    for gone in ["y0.npy.part", "y1.npy.part"] {
+        let pairs = Pairs::new(&[[64, 4096], [64, 4096]], &["times"]);
+        pairs.killed(MIB, 3);
+        std::fs::rename(pairs.path(gone), pairs.path("elsewhere")).unwrap();
+        let refused = pairs.resume(MIB).err().unwrap_or_else(|| panic!("{gone} is gone"));
+        assert!(matches!(refused, Error::OtherRun { .. }) && refused.to_string().contains(gone), "{refused}");
+        std::fs::write(pairs.path(gone), "something else").unwrap();
+        let refused = pairs.resume(MIB).err().unwrap_or_else(|| panic!("{gone} is another"));
+        assert!(matches!(refused, Error::OtherRun { .. }) && refused.to_string().contains(gone), "{refused}");
+        std::fs::rename(pairs.path("elsewhere"), pairs.path(gone)).unwrap();
+        assert!(pairs.resume(MIB).unwrap().resumed);
+        pairs.check("resumed");
+    }
+}
+
+/// Fails the operations of one kind from a number on.
+fn failing(kind: OperationKind, from: u64) -> Option<Arc<dyn Faults>> {
+    Some(Arc::new(multigrain::rooms::store::faults::FailKind::new(kind, from, 5)))
+}
+
+#[test]
+fn results_that_could_not_be_named_are_named_by_the_next_run() {
+    let memory = |faults| {
+        let machine = Box::new(memory_machine(2, None));
+        let machine = multigrain::MachineChoice::Given(machine);
+        Runtime::new(Options { machine, faults, ..Options::default() }).unwrap()
+    };
+    for in_memory in [false, true] {
+        for (count, from) in [(1, 0), (3, 0), (3, 1), (3, 2)] {
+            let pairs = Pairs::new(&vec![[64, 4096]; count], &["times"]);
+            let faults = failing(OperationKind::Rename, from);
+            let runtime = if in_memory { memory(faults) } else { pairs.runtime(MIB, faults) };
+            let error = run(&runtime, &pairs.job(|i| i), false, None).err().expect("a name could not be given");
+            assert_eq!(error.exit_status(), 1, "{error}");
+            let Error::Unpublished { published, waiting, .. } = &error else { panic!("{error}") };
+            assert_eq!((published.len() as u64, waiting.len() as u64), (from, count as u64 - from), "{error}");
+            assert!(error.to_string().contains("--resume"), "{error}");
+            for i in 0..count {
+                assert_eq!(pairs.path(&format!("y{i}.npy")).exists(), (i as u64) < from, "{error}");
+            }
+            pairs.calls.store(0, Ordering::SeqCst);
+            let runtime = if in_memory { memory(None) } else { pairs.runtime(MIB, None) };
+            assert!(run(&runtime, &pairs.job(|i| i), true, None).unwrap().resumed);
+            assert_eq!(pairs.calls.load(Ordering::SeqCst), 0, "nothing was computed again");
+            pairs.check("named");
+            let names: Vec<String> = (0..count).map(|i| format!("y{i}.npy")).collect();
+            assert_eq!(pairs.left(), names);
+        }
+    }
+}
+
+#[test]
+fn the_shape_of_a_file_must_be_that_of_its_array() {
+    for shape in [[65, 4096], [64, 4097], [63, 4096], [4096, 64], [1, 4096 * 64]] {
+        let pairs = Pairs::new(&[[64, 4096]], &["times"]);
+        let values = vec![1.0; (shape[0] * shape[1]) as usize];
+        multigrain::testing::write_npy(&pairs.path("x0.npy"), &shape, &values).unwrap();
+        let memory = multigrain::MachineChoice::Given(Box::new(memory_machine(2, None)));
+        let memory = Runtime::new(Options { machine: memory, ..Options::default() }).unwrap();
+        for runtime in [memory, pairs.runtime(MIB, None)] {
+            let refused = run(&runtime, &pairs.job(|i| i), false, None).err().expect("another shape");
+            assert_eq!(refused.exit_status(), 2, "{refused}");
+            let [found, needed] = [format!("{} x {}", shape[0], shape[1]), "64 x 4096".to_owned()];
+            let text = refused.to_string();
+            assert!(text.contains(&found) && text.contains(&needed) && text.contains("x0.npy"), "{text}");
+            assert_eq!(pairs.left(), [""; 0]);
+        }
+        // An array that is updated begins with the content of a file as well.
+        let mut program = Program::new();
+        let task = program.task(multigrain::rooms::plan::testing::Scale::<f32, 2>::default());
+        let [x, a] = ["x", "a"].map(|name| program.array::<f32, 2>(name, [64, 4096], Role::InOut).unwrap());
+        program.call(task, (x.all(), a.all()), Scalars::new()).unwrap();
+        let job = Job::new("update", program).with_source(0, Source::Npy(pairs.path("x0.npy")));
+        let refused = run(&pairs.runtime(MIB, None), &job, false, None).err().expect("another shape");
+        assert!(refused.to_string().contains("64 x 4096"), "{refused}");
+    }
+}
+
+/// Writes into the input while a run reads it.
+struct Writes {
+    path: PathBuf,
+    calls: Arc<AtomicU64>,
+    replace: bool,
+}
+
+impl Faults for Writes {
+    fn before(&self, operation: &Operation<'_>) -> Verdict {
+        if operation.kind == OperationKind::Append && self.calls.fetch_add(1, Ordering::SeqCst) == 4 {
+            match self.replace {
+                true => {
+                    let other = self.path.with_extension("other");
+                    std::fs::write(&other, "another file").unwrap();
+                    std::fs::rename(other, &self.path).unwrap();
+                }
+                false => {
+                    use std::os::unix::fs::FileExt;
+                    let file = std::fs::File::options().write(true).open(&self.path).unwrap();
+                    file.write_all_at(&[1; 16], 200_000).unwrap();
+                }
+            }
+        }
+        Verdict::Go
+    }
+}
+
+#[test]
+fn an_input_that_is_written_during_the_run_ends_it_without_a_result() {
+    for replace in [false, true] {
+        let pairs = Pairs::new(&[[64, 16_384]], &["times"]);
+        let path = pairs.path("x0.npy");
+        std::fs::File::options().write(true).open(&path).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        std::fs::copy(&path, pairs.path("x-copy")).unwrap();
+        let writes = Arc::new(Writes { path: path.clone(), calls: Arc::default(), replace });
+        let ended = run(&pairs.runtime(MIB, Some(writes)), &pairs.job(|i| i), false, Some(Duration::ZERO));
+        if replace {
+            // The run has the old file open, and that is whole.
+            ended.unwrap();
+            std::fs::copy(pairs.path("x-copy"), &path).unwrap();
+            pairs.check("replaced");
+            continue;
+        }
+        let error = ended.err().expect("the input was written");
+        assert!(matches!(error, Error::InputChanged { .. }) && error.exit_status() == 1, "{error}");
+        assert!(error.to_string().contains("x0.npy"), "{error}");
+        assert_eq!(pairs.left(), [""; 0]);
+    }
+}

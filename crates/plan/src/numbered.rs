@@ -1,0 +1,138 @@
+//! The calls of a program as the root edge numbers them, and what is enough to make the same ones again.
+//!
+//! Splitting is a pure function of the tasks, of which calls are taken apart into stages, and of the tunables. So these
+//! decisions, the [`Ways`], say what every number means, whatever made them: a run that goes on where another was
+//! interrupted replays them, and neither the machine nor the planner has a say. Whether the tasks split as they did then
+//! is told by a hash over the numbered calls themselves ([`hash_calls`]).
+
+use crate::plan::SourceCall;
+use crate::scope::{Key, Scope, Split, identity, split};
+use crate::stages::take_apart;
+use multigrain_program::{ArrayDecl, Call, CallShape, DynTask, Program, SplitError, Tunables};
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// How the calls of a program were split at the root edge. Each decision stands once, where its task and shape come first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ways {
+    /// For each task with stages: its name, and whether it was taken apart.
+    apart: Vec<(String, bool)>,
+    /// For each task that was split: its name and its tunables.
+    blocks: Vec<(String, BTreeMap<String, u64>)>,
+}
+
+/// The ways of a program do not fit it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct OtherWays {
+    /// In which.
+    pub why: String,
+}
+
+impl From<SplitError> for OtherWays {
+    fn from(error: SplitError) -> OtherWays {
+        OtherWays { why: error.to_string() }
+    }
+}
+
+impl Ways {
+    pub(crate) fn note_apart(&mut self, task: &str, apart: bool) {
+        self.apart.push((task.to_owned(), apart));
+    }
+
+    pub(crate) fn note_blocks(&mut self, task: &str, tunables: &Tunables) {
+        let values = tunables.iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        self.blocks.push((task.to_owned(), values));
+    }
+}
+
+/// The numbered calls of a program.
+pub struct Numbered {
+    pub(crate) split: Split,
+    pub(crate) sources: Vec<SourceCall>,
+}
+
+impl Numbered {
+    /// The calls that these ways make of a program.
+    ///
+    /// # Errors
+    /// [`OtherWays`] when they are those of another program.
+    pub fn of(program: &Program, ways: &Ways) -> Result<Numbered, OtherWays> {
+        let scope = Scope::of_program(program);
+        let other = |task: &str| OtherWays { why: format!("{task} is not split as it was") };
+        let mut known: FxHashMap<Key, bool> = FxHashMap::default();
+        let mut noted = ways.apart.iter();
+        let taken = take_apart(&scope, |task, shape| {
+            let key = (identity(task), shape.clone());
+            let apart = match known.get(&key) {
+                Some(&apart) => apart,
+                None => {
+                    let (_, apart) =
+                        noted.next().filter(|(name, _)| name == task.name()).ok_or_else(|| other(task.name()))?;
+                    known.insert(key, *apart);
+                    *apart
+                }
+            };
+            Ok::<_, OtherWays>(apart.then(String::new))
+        })?;
+        let scope = taken.map_or(scope, |(apart, _)| apart);
+        let mut chosen: FxHashMap<Key, Tunables> = FxHashMap::default();
+        let mut noted = ways.blocks.iter();
+        let split = split(&scope, |task, shape| {
+            let (_, values) = noted.next().filter(|(name, _)| name == task.name()).ok_or_else(|| other(task.name()))?;
+            let tunables = of_values(task, shape, values).ok_or_else(|| other(task.name()))?;
+            chosen.insert((identity(task), shape.clone()), tunables.clone());
+            Ok::<_, OtherWays>(tunables)
+        })?;
+        let source = |call: &Call| {
+            let task = scope.tasks[call.task as usize].clone();
+            let tunables = chosen.get(&(identity(&task), call.shape())).cloned().unwrap_or_default();
+            SourceCall { task, args: call.args.clone(), scalars: call.scalars.clone(), tunables }
+        };
+        let sources = scope.calls.iter().map(source).collect();
+        Ok(Numbered { split, sources })
+    }
+
+    /// The arrays: the program's, and behind them those for the partial results of reductions.
+    pub fn arrays(&self) -> &[ArrayDecl] {
+        &self.split.arrays
+    }
+
+    /// The tasks that the calls name.
+    pub fn tasks(&self) -> &[Arc<dyn DynTask>] {
+        &self.split.tasks
+    }
+
+    /// The calls, in sequential order.
+    pub fn calls(&self) -> &[Call] {
+        &self.split.calls
+    }
+}
+
+/// Tunables from noted values. `None` where the task has no such axis, or its results do not allow such blocks.
+fn of_values(task: &Arc<dyn DynTask>, shape: &CallShape, values: &BTreeMap<String, u64>) -> Option<Tunables> {
+    let axes = task.tunables(shape);
+    let mut tunables = Tunables::new();
+    for (name, &value) in values {
+        let axis = axes.iter().find(|axis| axis.name == name)?;
+        if !task.allows(axis, value) {
+            return None;
+        }
+        tunables.set(axis.name, value);
+    }
+    Some(tunables)
+}
+
+/// Hashes numbered calls: names and versions of their tasks, their blocks, their scalars, and the arrays.
+pub fn hash_calls(arrays: &[ArrayDecl], tasks: &[Arc<dyn DynTask>], calls: &[Call], into: &mut impl Hasher) {
+    arrays.hash(into);
+    for task in tasks {
+        (task.name(), task.version()).hash(into);
+    }
+    for call in calls {
+        (call.task, &call.args, call.scalars.bits()).hash(into);
+    }
+}

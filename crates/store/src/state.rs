@@ -1,0 +1,112 @@
+//! What a file was at a moment, so that another file in its place, or other content, is noticed later.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+
+use xxhash_rust::xxh3::Xxh3Default;
+
+use crate::disk::Disk;
+use crate::error::StoreError;
+use crate::faults::OperationKind;
+use crate::file::ArrayFile;
+
+/// A file of up to so many bytes is looked at as a whole.
+const WHOLE_BYTES_MAX: u64 = 1 << 20;
+/// Of a longer one so many pieces are, of so many bytes each.
+const PIECES: u64 = 64;
+const PIECE_BYTES: u64 = 4096;
+
+/// Length, time and a sample of the content of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileState {
+    /// Length.
+    pub bytes: u64,
+    /// When the content was last modified: seconds and nanoseconds since 1970.
+    pub modified: (i64, i64),
+    /// Hash (XXH3) of a sample: all of a file of up to 1 MiB; of a longer one its first 4 KiB, its last, and 4 KiB at a
+    /// fixed place in each of 62 equal parts between. So content that was made anew is noticed; of one altered byte in a
+    /// long file, the time has to tell.
+    pub sample: u64,
+}
+
+impl Disk {
+    /// The state of a file.
+    ///
+    /// # Errors
+    /// [`StoreError::File`].
+    pub fn state_of(&self, path: &Path) -> Result<FileState, StoreError> {
+        self.context().attempt(OperationKind::Read, path, || state(&File::open(path)?))
+    }
+
+    /// The state of a file that is open, whatever has its name by now.
+    ///
+    /// # Errors
+    /// [`StoreError::File`].
+    pub fn state_of_open(&self, file: &ArrayFile) -> Result<FileState, StoreError> {
+        // A description of its own: that of the array may demand aligned reads.
+        let same = format!("/proc/self/fd/{}", file.0.fd.as_raw_fd());
+        self.context().attempt(OperationKind::Read, file.path(), || state(&File::open(same)?))
+    }
+}
+
+fn state(file: &File) -> std::io::Result<FileState> {
+    let found = file.metadata()?;
+    let bytes = found.len();
+    Ok(FileState { bytes, modified: (found.mtime(), found.mtime_nsec()), sample: sample(file, bytes)? })
+}
+
+fn sample(file: &File, bytes: u64) -> std::io::Result<u64> {
+    let mut hash = Xxh3Default::new();
+    let mut buffer = vec![0; WHOLE_BYTES_MAX.min(bytes) as usize];
+    if bytes <= WHOLE_BYTES_MAX {
+        read(file, &mut buffer, 0, &mut hash)?;
+        return Ok(hash.digest());
+    }
+    let piece = &mut buffer[..PIECE_BYTES as usize];
+    let each = (bytes - 2 * PIECE_BYTES) / (PIECES - 2);
+    for number in 0..PIECES {
+        let at = match number {
+            0 => 0,
+            n if n == PIECES - 1 => bytes - PIECE_BYTES,
+            // Somewhere in its part, so that what repeats at regular distances is not missed every time.
+            n => PIECE_BYTES + (n - 1) * each + n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (each - PIECE_BYTES),
+        };
+        read(file, piece, at, &mut hash)?;
+    }
+    Ok(hash.digest())
+}
+
+/// Hashes a part of a file, as far as it is there.
+fn read(file: &File, buffer: &mut [u8], at: u64, hash: &mut Xxh3Default) -> std::io::Result<()> {
+    let mut done = 0;
+    while done < buffer.len() {
+        match file.read_at(&mut buffer[done..], at + done as u64) {
+            Ok(0) => break,
+            Ok(bytes) => done += bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    hash.update(&buffer[..done]);
+    Ok(())
+}
+
+/// A hash (XXH3) of the program that runs: its executable file, looked at once. `None` where it cannot be read.
+pub fn program_hash() -> Option<u64> {
+    static HASH: std::sync::OnceLock<Option<u64>> = std::sync::OnceLock::new();
+    *HASH.get_or_init(|| {
+        let file = File::open("/proc/self/exe").ok()?;
+        let bytes = file.metadata().ok()?.len();
+        let mut hash = Xxh3Default::new();
+        let mut buffer = vec![0; WHOLE_BYTES_MAX as usize];
+        let mut at = 0;
+        while at < bytes {
+            let len = buffer.len().min((bytes - at) as usize);
+            read(&file, &mut buffer[..len], at, &mut hash).ok()?;
+            at += len as u64;
+        }
+        Some(hash.digest())
+    })
+}

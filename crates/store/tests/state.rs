@@ -1,0 +1,67 @@
+//! A file that is no longer what it was is noticed.
+
+mod support;
+
+use multigrain_store::{BackendChoice, ElementType};
+use std::os::unix::fs::FileExt;
+use support::*;
+
+#[test]
+fn length_time_and_sampled_content_tell_files_apart() {
+    let scratch = Scratch::new();
+    let disk = disk(BackendChoice::Pool);
+    // Looked at as a whole; the longest of these; sampled.
+    for len in [0, 1, 100, 1 << 20, (1 << 20) + 1, 5_000_001] {
+        let path = scratch.path("f");
+        let content = Random::new(len as u64).bytes(len);
+        std::fs::write(&path, &content).unwrap();
+        let before = disk.state_of(&path).unwrap();
+        assert_eq!(before, disk.state_of(&path).unwrap());
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        let time = file.metadata().unwrap().modified().unwrap();
+        let mut altered = vec![0, len / 2, len.saturating_sub(1)];
+        if len > 1 << 20 {
+            // In the middle lies no sample.
+            altered.remove(1);
+            let again = Random::new(1).bytes(len);
+            file.write_all_at(&again, 0).unwrap();
+            file.set_modified(time).unwrap();
+            let other = disk.state_of(&path).unwrap();
+            assert!(other != before && other.modified == before.modified, "{len} bytes, made anew");
+            file.write_all_at(&content, 0).unwrap();
+            file.set_modified(time).unwrap();
+        }
+        for at in altered.into_iter().filter(|&at| at < len) {
+            file.write_all_at(&[!content[at]], at as u64).unwrap();
+            file.set_modified(time).unwrap();
+            let other = disk.state_of(&path).unwrap();
+            assert!(other != before && other.modified == before.modified, "byte {at} of {len}");
+            file.write_all_at(&content[at..=at], at as u64).unwrap();
+            file.set_modified(time).unwrap();
+            assert_eq!(disk.state_of(&path).unwrap(), before, "byte {at} of {len}, put back");
+        }
+        file.set_modified(time + std::time::Duration::from_nanos(1)).unwrap();
+        assert!(disk.state_of(&path).unwrap() != before, "touched");
+        file.set_modified(time).unwrap();
+        file.set_len(len as u64 + 1).unwrap();
+        file.set_modified(time).unwrap();
+        assert!(disk.state_of(&path).unwrap() != before, "longer");
+    }
+}
+
+#[test]
+fn an_open_file_is_looked_at_whatever_has_its_name() {
+    let scratch = Scratch::new();
+    for backend in backends() {
+        let disk = disk(backend);
+        let path = scratch.path("raw");
+        std::fs::write(&path, vec![7; 9000]).unwrap();
+        let before = disk.state_of(&path).unwrap();
+        let file = disk.open_raw(&path, ElementType::U8, &[9000]).unwrap();
+        assert_eq!(disk.state_of_open(&file).unwrap(), before);
+        std::fs::write(scratch.path("new"), vec![8; 9000]).unwrap();
+        std::fs::rename(scratch.path("new"), &path).unwrap();
+        assert_eq!(disk.state_of_open(&file).unwrap(), before);
+        assert!(disk.state_of(&path).unwrap() != before);
+    }
+}
