@@ -11,7 +11,6 @@ use crate::stages::take_apart;
 use multigrain_program::{ArrayDecl, Call, CallShape, DynTask, Program, SplitError, Tunables};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -20,8 +19,8 @@ use std::sync::Arc;
 pub struct Ways {
     /// For each task with stages: its name, and whether it was taken apart.
     apart: Vec<(String, bool)>,
-    /// For each task that was split: its name and its tunables.
-    blocks: Vec<(String, BTreeMap<String, u64>)>,
+    /// For each task that was split: its name and its tunables, in their order.
+    blocks: Vec<(String, Vec<(String, u64)>)>,
 }
 
 /// The ways of a program do not fit it.
@@ -113,17 +112,16 @@ impl Numbered {
 }
 
 /// Tunables from noted values. `None` where the task has no such axis, or its results do not allow such blocks.
-fn of_values(task: &Arc<dyn DynTask>, shape: &CallShape, values: &BTreeMap<String, u64>) -> Option<Tunables> {
+fn of_values(task: &Arc<dyn DynTask>, shape: &CallShape, values: &[(String, u64)]) -> Option<Tunables> {
     let axes = task.tunables(shape);
     let mut tunables = Tunables::new();
-    for (name, &value) in values {
+    for (name, value) in values {
         let axis = axes.iter().find(|axis| axis.name == name)?;
-        if !task.allows(axis, value) {
-            return None;
-        }
-        tunables.set(axis.name, value);
+        // A name may stand twice, and the order counts.
+        tunables.push(axis.name, *value);
     }
-    Some(tunables)
+    let allowed = axes.iter().all(|axis| task.allows(axis, tunables.get(axis.name, axis.extent)));
+    allowed.then_some(tunables)
 }
 
 /// Hashes numbered calls: names and versions of their tasks, their blocks, their scalars, and the arrays.
