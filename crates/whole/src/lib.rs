@@ -104,7 +104,7 @@ impl WholeFile {
             linkat(CWD, descriptor, CWD, &self.part, AtFlags::SYMLINK_FOLLOW)?;
         }
         std::fs::rename(&self.part, &self.path)?;
-        File::open(target::directory_of(&self.path))?.sync_all()
+        File::open(directory_of(&self.path))?.sync_all()
     }
 }
 

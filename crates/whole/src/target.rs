@@ -110,8 +110,3 @@ pub(crate) fn other_than_a_file(path: &Path) -> Option<&'static str> {
         _ => path.file_name().is_none().then_some("a directory"),
     }
 }
-
-/// The directory that holds `path`.
-pub(crate) fn directory_of(path: &Path) -> &Path {
-    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
