@@ -37,10 +37,14 @@ pub struct Free {
     pub exchangeabilities: Vec<u8>,
     /// Frequencies are fitted.
     pub frequencies: bool,
+    /// Frequencies are those counted in the data: they are not optimised, but they are estimates from the data all the same.
+    pub counted_frequencies: bool,
     /// The shape of the gamma distribution is fitted.
     pub alpha: bool,
     /// The share of invariant sites is fitted.
     pub pinv: bool,
+    /// The share of invariant sites is the share of sites that could be invariant: an estimate, as counted frequencies are.
+    pub counted_pinv: bool,
     /// The speed is fitted.
     pub speed: bool,
 }
@@ -115,15 +119,16 @@ impl Model {
         Eigen::new(self)
     }
 
-    /// Number of free parameters, branch lengths not counted.
+    /// Number of free parameters, branch lengths not counted. What was counted in the data is as free as what is optimised
+    /// (IQ-TREE and RAxML-NG count so): criteria that ask for the number ask for all that the data decided.
     pub fn free_parameters(&self) -> usize {
         let mut classes = self.free.exchangeabilities.clone();
         classes.sort_unstable();
         classes.dedup();
         classes.len().saturating_sub(1)
-            + if self.free.frequencies { self.states - 1 } else { 0 }
+            + if self.free.frequencies || self.free.counted_frequencies { self.states - 1 } else { 0 }
             + usize::from(self.free.alpha)
-            + usize::from(self.free.pinv)
+            + usize::from(self.free.pinv || self.free.counted_pinv)
             + usize::from(self.free.speed)
     }
 }

@@ -38,7 +38,10 @@ fn given_values_are_held_and_others_fitted() {
     let model = spec.model(&dna());
     assert_eq!((model.categories, model.free_parameters()), (8, 5 + 3 + 2));
     assert_eq!(spec.missing().len(), 4);
-    assert_eq!(ModelSpec::parse("GTR+F+G").unwrap().model(&dna()).free_parameters(), 6);
+    // What was counted in the data is free as well: 5 exchangeabilities, 3 frequencies, alpha.
+    assert_eq!(ModelSpec::parse("GTR+F+G").unwrap().model(&dna()).free_parameters(), 9);
+    assert_eq!(ModelSpec::parse("GTR+FE+IC").unwrap().model(&dna()).free_parameters(), 6);
+    assert_eq!(ModelSpec::parse("GTR+FU{0.1/0.2/0.3/0.4}+G").unwrap().model(&dna()).free_parameters(), 6);
     assert_eq!(ModelSpec::parse("JC").unwrap().model(&dna()).free_parameters(), 0);
     assert_eq!(ModelSpec::parse("K80+FE").unwrap().model(&dna()).free_parameters(), 1);
     assert_eq!(ModelSpec::parse("hky{3.5}+F").unwrap().model(&dna()).exchangeabilities, [1.0, 3.5, 1.0, 1.0, 3.5, 1.0]);

@@ -85,5 +85,5 @@ fn the_beetles_partitions() {
     let partitions: Vec<_> = schemes.iter().map(|s| s.partition(&a, &source).unwrap()).collect();
     assert_eq!(partitions.len(), 8);
     assert_eq!(partitions.iter().map(|p| p.patterns.pattern_of_site.len()).sum::<usize>(), a.sites());
-    assert!(partitions.iter().all(|p| p.model.free_parameters() == 6));
+    assert!(partitions.iter().all(|p| p.model.free_parameters() == 9));
 }

@@ -2,58 +2,19 @@
 
 mod support;
 
-use clap::Parser;
 use multigrain::Abort;
-use multigrain::rooms::team::strands::{Policy, Scheduler, SchedulerOptions};
+use multigrain::rooms::team::strands::Policy;
 use multigrain::rooms::trace::{Kind, Trace};
 use multigrain_phylo::Error;
 use multigrain_phylo::alignment::{Format, read_alignment};
-use multigrain_phylo::app::{Args, Progress, Report, Watcher, prepare, run};
+use multigrain_phylo::app::{Args, Progress, Watcher, prepare, run};
 use multigrain_phylo::partition::read_schemes;
 use multigrain_phylo::random::{Purpose, Random};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// The arguments as they would be typed.
-#[derive(Parser)]
-struct Typed {
-    #[command(flatten)]
-    args: Args,
-}
-
-struct Silent;
-
-impl Watcher for Silent {
-    fn line(&self, _line: &str) {}
-    fn progress(&self, _progress: Progress) {}
-}
-
-fn args(typed: &[&str]) -> Args {
-    Typed::try_parse_from(["phylo"].iter().chain(typed)).unwrap_or_else(|e| panic!("{e}")).args
-}
-
-fn scheduler(workers: usize, policy: Policy) -> Scheduler {
-    Scheduler::new(SchedulerOptions { workers, policy, ..SchedulerOptions::default() }).unwrap()
-}
-
-fn phylo(typed: &[&str]) -> Result<Report, Error> {
-    run(&prepare(&args(typed))?, &scheduler(2, Policy::Marginal), Arc::new(Abort::new()), &Silent)
-}
-
-/// A folder with these files.
-fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    for (name, text) in files {
-        std::fs::write(folder.path().join(name), text).unwrap();
-    }
-    folder
-}
-
-fn path(folder: &Path, name: &str) -> String {
-    folder.join(name).display().to_string()
-}
+use support::program::{Silent, args, folder, path, phylo, scheduler};
 
 const SMALL: &str = "5 12\na ACGTACGTACGT\nb ACGTACGTACGA\nc ACGAACGTTCGA\nd AGGAACGTTCGA\ne AGGAACCTTCGC\n";
 const TREE: &str = "((a:0.1,b:0.1):0.05,c:0.1,(d:0.1,e:0.2):0.1);";

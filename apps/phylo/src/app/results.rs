@@ -8,7 +8,7 @@ use crate::checkpoint::Saved;
 use crate::draw;
 use crate::error::Error;
 use crate::job::{Found, Job};
-use crate::partition::Branches;
+use crate::partition::{Branches, Partition};
 use crate::support::{Replicates, Support};
 use crate::tree::{HalfEdge, Newick, Splits, Tree};
 use multigrain::rooms::team::strands::{Scheduler, Statistics};
@@ -90,12 +90,26 @@ fn best_model(prepared: &Prepared, models: &[String]) -> String {
     lines.map(|(scheme, model)| format!("{model}, {} = {}\n", scheme.name, scheme.ranges())).collect()
 }
 
+/// Parameters as IQ-TREE and RAxML-NG count them: those of the models, and branch lengths, of which a partition with lengths
+/// of its own has those of the tree of the taxa that it has.
 fn free_parameters(prepared: &Prepared) -> usize {
-    let sets = if prepared.branches == Branches::Unlinked { prepared.partitions.len() } else { 1 };
+    let branches = |taxa: usize| (2 * taxa).saturating_sub(3);
+    let lengths = match prepared.branches {
+        Branches::Linked => branches(prepared.names.len()),
+        Branches::Unlinked => prepared.partitions.iter().map(|p| branches(taxa_of(prepared, p))).sum(),
+    };
     let models: usize = prepared.partitions.iter().map(|p| p.model.free_parameters()).sum();
     // Of speeds only the ratios count, where all are free.
     let speeds = usize::from(prepared.partitions.iter().all(|p| p.model.free.speed));
-    models - speeds + sets * (2 * prepared.names.len() - 3)
+    models - speeds + lengths
+}
+
+/// How many taxa have any letter in the partition that is not a gap.
+fn taxa_of(prepared: &Prepared, partition: &Partition) -> usize {
+    let patterns = &partition.patterns;
+    let gap = patterns.data_type.gap();
+    let has_letters: Vec<bool> = patterns.tips.iter().map(|tip| tip.iter().any(|&code| code != gap)).collect();
+    prepared.representatives.iter().filter(|&&kept| has_letters[kept]).count()
 }
 
 fn summarize(report: &Report, prepared: &Prepared, log: &Log<'_>) {

@@ -308,8 +308,10 @@ impl ModelSpec {
                     false => vec![],
                 },
                 frequencies: self.frequencies == Frequencies::Fitted,
+                counted_frequencies: self.frequencies == Frequencies::Empirical,
                 alpha: matches!(self.gamma, Some((_, None))),
                 pinv: self.invariant == Some(Invariant::Fitted),
+                counted_pinv: self.invariant == Some(Invariant::Empirical),
                 speed: self.speed == Some(None),
             },
         }

@@ -3,6 +3,8 @@
 
 #![allow(dead_code)]
 
+pub(crate) mod program;
+
 use multigrain_phylo::alignment::Patterns;
 use multigrain_phylo::model::Model;
 use std::path::PathBuf;

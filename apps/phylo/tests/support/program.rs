@@ -1,0 +1,49 @@
+//! The program as it is called.
+
+use clap::Parser;
+use multigrain::Abort;
+use multigrain::rooms::team::strands::{Policy, Scheduler, SchedulerOptions};
+use multigrain_phylo::Error;
+use multigrain_phylo::app::{Args, Progress, Report, Watcher, prepare, run};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The arguments as they would be typed.
+#[derive(Parser)]
+struct Typed {
+    #[command(flatten)]
+    args: Args,
+}
+
+/// Nobody wants to know.
+pub(crate) struct Silent;
+
+impl Watcher for Silent {
+    fn line(&self, _line: &str) {}
+    fn progress(&self, _progress: Progress) {}
+}
+
+pub(crate) fn args(typed: &[&str]) -> Args {
+    Typed::try_parse_from(["phylo"].iter().chain(typed)).unwrap_or_else(|e| panic!("{e}")).args
+}
+
+pub(crate) fn scheduler(workers: usize, policy: Policy) -> Scheduler {
+    Scheduler::new(SchedulerOptions { workers, policy, ..SchedulerOptions::default() }).unwrap()
+}
+
+pub(crate) fn phylo(typed: &[&str]) -> Result<Report, Error> {
+    run(&prepare(&args(typed))?, &scheduler(2, Policy::Marginal), Arc::new(Abort::new()), &Silent)
+}
+
+/// A folder with these files.
+pub(crate) fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+pub(crate) fn path(folder: &Path, name: &str) -> String {
+    folder.join(name).display().to_string()
+}
