@@ -8,6 +8,8 @@ use std::sync::{Mutex, PoisonError};
 
 /// Why the command ends before its time.
 #[derive(Debug)]
+// Built once a run, not on a hot path.
+#[allow(clippy::large_enum_variant)]
 pub enum Failure {
     /// The facade refused the request or the run failed.
     Facade(Error),

@@ -184,8 +184,8 @@ impl Region {
             }
             crate::blocks(lengths, each).map(move |(first, count)| {
                 let mut piece = whole;
-                for d in 0..cut {
-                    (piece.start[d], piece.shape.dims[d]) = (whole.start[d] + index[d], 1);
+                for (d, at) in index.iter().enumerate().take(cut) {
+                    (piece.start[d], piece.shape.dims[d]) = (whole.start[d] + at, 1);
                 }
                 (piece.start[cut], piece.shape.dims[cut]) = (whole.start[cut] + first, count);
                 piece

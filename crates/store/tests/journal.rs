@@ -103,7 +103,7 @@ fn what_is_no_journal_is_told_and_left_alone() {
     assert_eq!(std::fs::read(scratch.path("j")).unwrap(), b"dear diary");
     bytes[8] += 1;
     std::fs::write(scratch.path("j"), &bytes).unwrap();
-    let error = resumed(&disk, &scratch).err().expect("of another version");
+    let error = resumed(&disk, &scratch).expect_err("of another version");
     assert!(error.to_string().contains("version"), "{error}");
 }
 

@@ -174,7 +174,9 @@ fn spread(kind: &str, samples: &[Sample]) -> String {
 /// of the group.
 fn picture(samples: &[Sample]) -> String {
     let (left, top, cell) = (150, 50, 18);
-    let rows: Vec<(String, u64, Vec<(u32, String)>)> = Kind::ALL
+    // An operation, bytes of its messages, and the fastest algorithm for each size of the group.
+    type Row = (String, u64, Vec<(u32, String)>);
+    let rows: Vec<Row> = Kind::ALL
         .iter()
         .flat_map(|kind| {
             let all = fastest(&kind.to_string(), samples);
