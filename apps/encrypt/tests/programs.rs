@@ -207,10 +207,17 @@ fn a_signal_leaves_nothing_behind() {
     let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     // More than pipe and buffers hold: by then the output is begun.
-    let filler = std::thread::spawn(move || while stdin.write_all(&[0; 1 << 16]).is_ok() {});
-    while place.names() == before {
-        std::thread::yield_now();
-    }
+    let (begun, is_begun) = std::sync::mpsc::channel();
+    let filler = std::thread::spawn(move || {
+        let mut written = 0u64;
+        while stdin.write_all(&[0; 1 << 16]).is_ok() {
+            written += 1 << 16;
+            if written == 256 << 20 {
+                begun.send(()).unwrap();
+            }
+        }
+    });
+    is_begun.recv().unwrap();
     let kill = Command::new("kill").arg("-INT").arg(child.id().to_string()).status().unwrap();
     assert!(kill.success());
     let ended = child.wait_with_output().unwrap();

@@ -196,7 +196,8 @@ fn mappings_that_are_wrong() {
 #[test]
 fn options_that_are_wrong() {
     let place = place();
-    refused(&place, "run sgemm --memory 5", &["--memory", "no unit", "256 MiB", "GiB"]);
+    // A number without a unit counts bytes, as refusals print them.
+    refused(&place, "run sgemm --memory 5", &["a memory of 5 B is too small", "at least 256 KiB"]);
     refused(&place, "run sgemm --memory 5QiB", &["QiB", "GiB"]);
     refused(&place, "run sgemm --memory 0B --machine disk", &[]);
     refused(&place, "run sgemm --threads 0", &["at least one thread"]);

@@ -125,7 +125,7 @@ fn an_input_that_changes_meanwhile_fails_the_run() {
         ran
     });
     assert_eq!(ran.status, Some(1), "{}", ran.stderr);
-    assert!(ran.stderr.contains("a.npy was changed while it was read"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("a.npy changed while the run read it"), "{}", ran.stderr);
 }
 
 #[test]
@@ -135,6 +135,8 @@ fn a_picture_that_memory_does_not_hold_takes_no_more_than_was_given() {
     let json = place.run("run conv2d in.png --kernel box:3 --memory 4MiB --border nearest -o out.png --json").json();
     let peak = json["after"]["peak_rss_bytes"].as_u64().unwrap();
     // 12 MiB of samples, and as many of the result.
-    assert!(peak <= (4 + 16) << 20, "{} KiB", peak >> 10);
+    // What the process takes for itself is its code too, of which there is more without optimisation.
+    let own = if cfg!(debug_assertions) { 20 } else { 16 };
+    assert!(peak <= (4 + own) << 20, "{} KiB", peak >> 10);
     assert_eq!(place.names(), ["in.png", "out.png"]);
 }

@@ -409,7 +409,7 @@ mod tests {
     #[test]
     fn writes_three_digits_for_people() {
         assert_eq!(approximate_bytes(24_800_000_000), "23.1 GiB");
-        assert_eq!(approximate_bytes((1 << 30) - 1), "1.00 GiB");
+        assert_eq!(approximate_bytes((1 << 30) - 1), "1 GiB");
         assert_eq!(approximate_bandwidth(25.6e9), "25.6 GB/s");
         assert_eq!(approximate_bandwidth(999.9e6), "1.00 GB/s");
         assert_eq!(approximate_time(90.61), "90.6 ns");

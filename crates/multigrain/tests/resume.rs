@@ -200,7 +200,7 @@ fn seventeen_tasks_go_on_in_another_budget() {
 
 #[test]
 fn a_task_of_another_version_is_refused() {
-    let mut pairs = Pairs::new(&[[64, 4096]], &["times"]);
+    let mut pairs = Pairs::new(&[[512, 4096]], &["times"]);
     pairs.killed(MIB, 3);
     pairs.factor = 3.0;
     let refused = pairs.resume(MIB).err().expect("the task computes something else");

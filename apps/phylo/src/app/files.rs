@@ -115,7 +115,7 @@ mod tests {
         let (tree, model) = (outputs.begin(BEST_TREE, "(a,b);\n").unwrap(), outputs.begin(BEST_MODEL, "JC\n").unwrap());
         assert!(!outputs.path(BEST_TREE).exists() && !outputs.path(BEST_MODEL).exists());
         drop(tree);
-        assert_eq!(names().len(), 1);
+        assert!(names().len() <= 1, "what is begun has no name, or one of its own where files need one");
         assert_eq!(publish(model).unwrap(), outputs.path(BEST_MODEL));
         assert_eq!(names(), ["x.bestModel"]);
         assert_eq!(std::fs::read_to_string(outputs.path(BEST_MODEL)).unwrap(), "JC\n");
