@@ -89,7 +89,7 @@ fn every_row_is_measured_without_peers_and_says_how_to_install_them() {
         assert_eq!(row["holds"], Value::Null, "small sizes are not judged: {row}");
         // Some peers are part of this program.
         let inside = |peer: &&Value| {
-            ["own in memory", "std::sync::Barrier", "mgps", "edtlp", "mailbox", "1 workers"]
+            ["own in memory", "std::sync::Barrier", "mgps", "edtlp", "mailbox", "1 workers", "one worker"]
                 .contains(&peer["peer"].as_str().unwrap())
         };
         for peer in row["peers"].as_array().unwrap().iter().filter(|peer| !inside(peer)) {

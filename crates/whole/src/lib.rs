@@ -63,8 +63,9 @@ impl WholeFile {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {found}")));
         }
         let part = reserve(path);
-        // A process of the same number that was killed may have left one behind: it is cut.
-        if let Ok(file) = unnamed(directory_of(path)) {
+        // A process of the same number that was killed may have left a part behind: it is cut.
+        let is_left = part.symlink_metadata().is_ok();
+        if let Some(file) = (!is_left).then(|| unnamed(directory_of(path)).ok()).flatten() {
             return Ok(WholeFile { file, path: path.to_owned(), part, named: false });
         }
         match File::create(&part) {

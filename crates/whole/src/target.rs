@@ -102,11 +102,12 @@ pub fn is_same_file(a: &Path, b: &Path) -> bool {
     real(a) == real(b)
 }
 
-/// What has the name, where that is no file that another could replace.
+/// What has the name, from which links have been followed, where that is no file that another could replace.
 pub(crate) fn other_than_a_file(path: &Path) -> Option<&'static str> {
     match std::fs::metadata(path) {
         Ok(found) if found.is_dir() => Some("a directory"),
         Ok(found) if !found.is_file() => Some("a device or a pipe"),
+        Err(_) if path.is_symlink() => Some("a symbolic link that leads in a circle"),
         _ => path.file_name().is_none().then_some("a directory"),
     }
 }
