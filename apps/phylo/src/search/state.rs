@@ -9,8 +9,6 @@ use std::fmt::Write as _;
 pub enum Stage {
     /// Before the first round.
     Start,
-    /// Before the tree from distances is tried.
-    Join,
     /// Rounds with few fitted places.
     Fast,
     /// Rounds with many.
@@ -23,9 +21,8 @@ pub enum Stage {
     Done,
 }
 
-const STAGES: [(Stage, &str); 7] = [
+const STAGES: [(Stage, &str); 6] = [
     (Stage::Start, "start"),
-    (Stage::Join, "join"),
     (Stage::Fast, "fast"),
     (Stage::Thorough, "thorough"),
     (Stage::Shake, "shake"),
