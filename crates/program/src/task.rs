@@ -305,6 +305,10 @@ pub trait Task: Send + Sync + 'static {
 impl<T: Task> Task for Arc<T> {
     type Params = T::Params;
 
+    fn version(&self) -> u64 {
+        (**self).version()
+    }
+
     fn name(&self) -> &'static str {
         (**self).name()
     }
