@@ -82,7 +82,7 @@ pub fn evaluate(prepared: &Prepared, tree: &Tree, fixed: bool, place: Place<'_>)
             return likelihood.log_likelihood();
         }
         likelihood.smooth(8, 1.0, Precision::COARSE);
-        likelihood.optimize_all(EVALUATION_GAIN);
+        likelihood.optimize_thoroughly(EVALUATION_GAIN);
         likelihood.smooth(16, 1e-3 * EVALUATION_GAIN, Precision::FINE)
     })?;
     Ok(found(prepared, Job::Search(0), likelihood.tree(), likelihood.models(), log_likelihood))
@@ -127,7 +127,7 @@ pub fn search(
     let data: Vec<_> = partitions.iter().map(|p| (&p.patterns, &p.model)).collect();
     let (branches, isa) = (prepared.branches, Isa::detect());
     let options = match job {
-        Job::Search(_) => Options::default(),
+        Job::Search(number) => Options { is_varied: number > 0, ..Options::default() },
         Job::Replicate(_) => Options::replicate(),
     };
     let begun = match state {

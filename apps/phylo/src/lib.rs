@@ -24,6 +24,7 @@ pub mod error;
 pub mod generate;
 pub mod infer;
 pub mod job;
+pub mod joining;
 pub mod kernel;
 pub mod likelihood;
 pub mod model;

@@ -110,13 +110,10 @@ impl<'o> Likelihood<'o> {
     /// Multiplies the lengths of all branches, within their bounds; all vectors become invalid.
     pub(crate) fn stretch(&mut self, factor: f64) {
         let branches: Vec<HalfEdge> = self.tree.branches().collect();
-        for half in branches {
-            for set in 0..self.tree.sets() {
-                let length = (self.tree.length(half, set) * factor).clamp(MIN_LENGTH, MAX_LENGTH);
-                self.tree.set_length(half, set, length);
-            }
+        for set in 0..self.tree.sets() {
+            let tree = self.tree.clone();
+            self.set_lengths(set, branches.iter().map(|&half| (half, tree.length(half, set) * factor)));
         }
-        self.invalidate();
     }
 
     /// The set of branch lengths of each partition.
@@ -138,6 +135,22 @@ impl<'o> Likelihood<'o> {
         self.models[partition] = model;
         self.tell_chunks(partition);
         self.invalidate();
+    }
+
+    /// Changes lengths of branches, within their bounds, in one set; all vectors become invalid.
+    pub(crate) fn set_lengths(&mut self, set: usize, lengths: impl Iterator<Item = (HalfEdge, f64)>) {
+        for (half, length) in lengths {
+            self.tree.set_length(half, set, length.clamp(MIN_LENGTH, MAX_LENGTH));
+        }
+        self.invalidate();
+    }
+
+    /// The log-likelihoods of some partitions, evaluated at the focus. What has changed must concern them alone: all vectors
+    /// of others stay as they are.
+    pub(crate) fn values_of(&mut self, partitions: Range<usize>) -> Vec<f64> {
+        self.push_log_likelihood();
+        self.run_on(partitions.clone());
+        self.sums[partitions].iter().map(|s| s[0]).collect()
     }
 
     /// Replaces the model of one partition and gives its log-likelihood. All vectors of other partitions must be valid and
@@ -322,6 +335,25 @@ impl<'o> Likelihood<'o> {
             }
         }
         sum
+    }
+
+    /// Changes the lengths of the focus, which are in no vector.
+    pub(crate) fn set_focus_lengths(&mut self, lengths: &[f64]) {
+        for (set, &length) in lengths.iter().enumerate() {
+            self.tree.set_length(self.focus, set, length);
+        }
+    }
+
+    /// What hangs at two half-edges changes places, with its branches; the focus is the branch between their nodes, whose
+    /// vectors become invalid.
+    pub(crate) fn exchange_sides(&mut self, a: HalfEdge, b: HalfEdge) {
+        let [at_a, at_b] = [a, b].map(|side| (self.tree.back(side), self.tree.lengths(side).to_vec()));
+        self.tree.join(a, at_b.0, &at_b.1);
+        self.tree.join(b, at_a.0, &at_a.1);
+        for half in [a, b] {
+            let node = self.tree.inner_node(half);
+            self.oriented[node] = None;
+        }
     }
 
     /// Takes the node of `root` out of the tree. `root`'s branch must be the focus; afterwards the joined branch is.

@@ -14,18 +14,18 @@ pub use eigen::Eigen;
 pub use gamma::{gamma_quantile, incomplete_gamma, mean_rates};
 pub use spec::{Frequencies, Invariant, ModelSpec};
 
-/// Bounds of parameters under optimisation: those of RAxML-NG.
+/// Bounds of parameters under optimisation: those of RAxML-NG, but for exchangeabilities.
 pub mod bounds {
     /// Shape of the gamma distribution.
     pub const ALPHA: (f64, f64) = (0.02, 100.0);
     /// Share of invariant sites.
     pub const PINV: (f64, f64) = (0.0, 0.99);
-    /// Exchangeabilities, relative to that of G and T.
-    pub const EXCHANGEABILITY: (f64, f64) = (1e-3, 1e3);
+    /// Exchangeabilities, relative to the largest.
+    pub const EXCHANGEABILITY: (f64, f64) = (1e-6, 1e3);
     /// A frequency; smaller ones (of states that never occur) are lifted to it.
     pub const FREQUENCY: (f64, f64) = (1e-3, 0.997);
     /// Speed of a partition, relative to the branch lengths.
-    pub const SPEED: (f64, f64) = (0.01, 100.0);
+    pub const SPEED: (f64, f64) = (1e-4, 1e4);
 }
 
 /// Which parameters of a model are fitted to the data.

@@ -1,57 +1,219 @@
-//! Parameters of models by maximum likelihood: Brent's method for single ones, BFGS for those that hang together.
+//! Parameters of models and branch lengths by maximum likelihood.
+//!
+//! Parameters are maximised together by BFGS, branch lengths one by one by Newton's method, both in turn. Where the two
+//! depend on each other, turns alone creep along a ridge, so the first search has the scale and the contrast of all lengths
+//! among its variables, and the way of a whole turn is gone on with as long as that gains.
 
 mod bfgs;
-mod brent;
+mod coordinates;
+mod joint;
 
-use crate::likelihood::{Likelihood, Precision};
-use crate::model::{Free, Model, bounds};
-use bfgs::maximize;
-use brent::maximum;
+use crate::likelihood::{Likelihood, MIN_LENGTH, Precision};
+use crate::model::{Model, bounds};
+use crate::parsimony::START_LENGTH;
+use crate::tree::{HalfEdge, Tree};
+use bfgs::{Curvature, Surface, maximize};
+use coordinates::Coordinates;
+use joint::Joint;
+use std::ops::Range;
 
-/// A parameter that is one number.
-struct Scalar {
-    is_free: fn(&Free) -> bool,
-    of: fn(&mut Model) -> &mut Option<f64>,
-    bounds: (f64, f64),
-    /// Whether it is looked for by its logarithm.
-    is_log: bool,
-    /// How far from where it is the search begins, in what it is looked for by.
-    reach: f64,
+/// At most so many turns of parameters and lengths.
+const TURNS: usize = 200;
+/// As long as turns gain more than this, lengths are not stretched together with the parameters: they are far from where
+/// they will be.
+const ROUGH: f64 = 5.0;
+/// Shapes of the gamma distribution from which other maxima are looked for, and what such a maximum must gain.
+const ALPHAS: [f64; 3] = [0.1, 0.3, 1.0];
+const EXPLORED: f64 = 0.05;
+
+/// What former turns have learnt of the curvatures of a group of partitions, in coordinates of these units.
+#[derive(Debug, Clone, Default)]
+struct Known {
+    units: Vec<(u8, usize)>,
+    curvature: Curvature,
 }
 
-const SCALARS: [Scalar; 3] = [
-    Scalar {
-        is_free: |free| free.alpha,
-        of: |model| &mut model.alpha,
-        bounds: bounds::ALPHA,
-        is_log: true,
-        reach: 1.0,
-    },
-    Scalar { is_free: |free| free.pinv, of: |model| &mut model.pinv, bounds: bounds::PINV, is_log: false, reach: 0.1 },
-    Scalar {
-        is_free: |free| free.speed,
-        of: |model| &mut model.speed,
-        bounds: bounds::SPEED,
-        is_log: true,
-        reach: 0.5,
-    },
-];
-
 impl Likelihood<'_> {
-    /// Optimises all free parameters and the branch lengths in turn, until a round gains less than `gain` of
-    /// log-likelihood. Gives the log-likelihood.
+    /// Optimises all free parameters and the branch lengths, until by what the last turns gained less than `gain` of
+    /// log-likelihood is left. Gives the log-likelihood.
     pub fn optimize_all(&mut self, gain: f64) -> f64 {
+        let precision = Precision { gain: gain * 1e-3, steps: 20 };
         let mut best = self.log_likelihood();
-        for _ in 0..100 {
-            self.optimize_models(gain);
-            let now = self.smooth(8, gain, Precision { gain: gain * 1e-3, steps: 20 });
+        for _ in 0..TURNS {
+            self.optimize_models(gain.max(0.1 * ROUGH));
+            let now = self.smooth(2, gain, precision);
             let gained = now - best;
             best = now;
-            if gained < gain {
+            if gained < ROUGH {
+                break;
+            }
+        }
+        best = self.climb_ridge(best, gain);
+        // Several partitions that share lengths hold each other in a place that may be the best for none of them.
+        while self.models().len() > 1 && self.explore() {
+            let now = self.smooth(2, gain, precision);
+            let now = self.climb_ridge(now, gain);
+            let gained = now - best;
+            best = now;
+            if gained < EXPLORED {
                 break;
             }
         }
         best
+    }
+
+    /// As [`Likelihood::optimize_all`], and once more from branches that are all of one length and rates that hardly vary
+    /// over sites: lengths may have several maxima, and which is found depends on where they and the models were. What is
+    /// better is kept, for each set of lengths.
+    pub fn optimize_thoroughly(&mut self, gain: f64) -> f64 {
+        let best = self.optimize_all(gain);
+        let groups = self.groups();
+        let of_groups = |values: Vec<f64>| groups.iter().map(|(p, _)| values[p.clone()].iter().sum()).collect();
+        let before: Vec<f64> = of_groups(self.log_likelihoods());
+        let (models, tree) = (self.models().to_vec(), self.tree().clone());
+        if !models.iter().any(|model| model.free.alpha) {
+            return best;
+        }
+        for (partition, model) in models.iter().enumerate().filter(|(_, model)| model.free.alpha) {
+            self.set_model(partition, Model { alpha: Some(1.0), ..model.clone() });
+        }
+        let branches: Vec<HalfEdge> = tree.branches().collect();
+        for (_, set) in &groups {
+            self.set_lengths(*set, branches.iter().map(|&half| (half, START_LENGTH)));
+        }
+        self.smooth(8, 1.0, Precision::COARSE);
+        self.optimize_all(gain);
+        let after: Vec<f64> = of_groups(self.log_likelihoods());
+        for ((partitions, set), _) in groups.iter().zip(before.iter().zip(after)).filter(|(_, (b, a))| *b >= a) {
+            partitions.clone().for_each(|p| self.set_model(p, models[p].clone()));
+            self.set_lengths(*set, branches.iter().map(|&half| (half, tree.length(half, *set))));
+        }
+        self.log_likelihood()
+    }
+
+    /// Parameters and lengths together, from a log-likelihood of `best`.
+    fn climb_ridge(&mut self, mut best: f64, gain: f64) -> f64 {
+        let precision = Precision { gain: gain * 1e-3, steps: 20 };
+        let groups = self.groups();
+        let mut known = vec![Known::default(); groups.len()];
+        let mut before_last = f64::INFINITY;
+        let mut is_fresh = true;
+        for _ in 0..TURNS {
+            let start = (self.models().to_vec(), self.tree().clone());
+            for ((partitions, set), known) in groups.iter().zip(&mut known) {
+                self.optimize_jointly(partitions.clone(), *set, 0.1 * gain, known);
+            }
+            self.normalize_speeds();
+            let now = self.smooth(4, gain, precision);
+            let now = self.go_on(&start, now);
+            let gained = now - best;
+            best = now;
+            // Of a geometric series, what is left after the last two terms.
+            let ratio = (gained / before_last).clamp(0.0, 0.99);
+            before_last = gained.max(f64::MIN_POSITIVE);
+            if gained < gain && gained * ratio / (1.0 - ratio) < gain {
+                if is_fresh {
+                    break;
+                }
+                // What was learnt of curvatures on the way may have hidden where the ridge goes on.
+                known.fill(Known::default());
+                is_fresh = true;
+            } else {
+                is_fresh = false;
+            }
+        }
+        best
+    }
+
+    /// Looks for better maxima of each partition's model at the present lengths, from other shapes of the gamma
+    /// distribution and equal exchangeabilities. True where any was found.
+    fn explore(&mut self) -> bool {
+        let values = self.log_likelihoods();
+        let mut found = false;
+        for (partition, value) in values.into_iter().enumerate() {
+            let start = self.models()[partition].clone();
+            if !start.free.alpha {
+                continue;
+            }
+            let mut best = (value + EXPLORED, start.clone());
+            for alpha in ALPHAS {
+                let mut model = start.clone();
+                model.alpha = Some(alpha);
+                if !model.free.exchangeabilities.is_empty() {
+                    model.exchangeabilities.fill(1.0);
+                }
+                model.free.alpha = false;
+                self.try_model(partition, model);
+                self.maximize_model(partition, 1.0);
+                let mut model = self.models()[partition].clone();
+                model.free.alpha = true;
+                self.try_model(partition, model);
+                let there = self.maximize_model(partition, 0.01);
+                if there > best.0 {
+                    best = (there, self.models()[partition].clone());
+                    found = true;
+                }
+            }
+            self.try_model(partition, best.1);
+        }
+        found
+    }
+
+    /// Partitions that share a set of branch lengths, and the set.
+    fn groups(&self) -> Vec<(Range<usize>, usize)> {
+        let of = self.set_of();
+        match self.tree().sets() {
+            1 => vec![(0..of.len(), 0)],
+            _ => of.iter().enumerate().map(|(p, &set)| (p..p + 1, set)).collect(),
+        }
+    }
+
+    fn optimize_jointly(&mut self, partitions: Range<usize>, set: usize, gain: f64, known: &mut Known) {
+        let mut joint = Joint::with_stretch(self, partitions, set);
+        if known.units != joint.units() {
+            *known = Known { units: joint.units(), curvature: Curvature::default() };
+        }
+        let (x, bounds) = (joint.start(), joint.bounds());
+        let value = joint.value(&x);
+        let (x, _) = maximize(x, value, &bounds, gain, &mut joint, &mut known.curvature);
+        joint.value(&x);
+    }
+
+    /// Goes on from a former point through the present one, twice as far each time, as long as that gains. Gives the
+    /// log-likelihood where it ends, `now` being that where it begins.
+    fn go_on(&mut self, start: &(Vec<Model>, Tree), now: f64) -> f64 {
+        let coordinates: Vec<Coordinates> = self.models().iter().map(Coordinates::new).collect();
+        let of = |models: &[Model], tree: &Tree| {
+            let models = models.iter().zip(&coordinates).flat_map(|(model, c)| c.of(model));
+            let lengths = tree.branches().flat_map(|half| tree.lengths(half)).map(|l| l.max(MIN_LENGTH).ln());
+            models.chain(lengths).collect::<Vec<f64>>()
+        };
+        let here = of(self.models(), self.tree());
+        let way: Vec<f64> = here.iter().zip(of(&start.0, &start.1)).map(|(a, b)| a - b).collect();
+        let branches: Vec<HalfEdge> = self.tree().branches().collect();
+        let mut best = (now, self.models().to_vec(), self.tree().clone());
+        let mut far = 1.0;
+        loop {
+            let mut x = here.iter().zip(&way).map(|(x, way)| x + far * way);
+            for (p, c) in coordinates.iter().enumerate() {
+                let own: Vec<f64> = c.bounds().iter().map(|b| x.next().unwrap_or(0.0).clamp(b.0, b.1)).collect();
+                self.set_model(p, c.model(&own));
+            }
+            let lengths: Vec<f64> = x.map(f64::exp).collect();
+            let sets = self.tree().sets();
+            for set in 0..sets {
+                self.set_lengths(set, branches.iter().copied().zip(lengths.iter().skip(set).step_by(sets).copied()));
+            }
+            let there = self.log_likelihood();
+            if there <= best.0 {
+                break;
+            }
+            best = (there, self.models().to_vec(), self.tree().clone());
+            far *= 2.0;
+        }
+        best.1.into_iter().enumerate().for_each(|(p, model)| self.set_model(p, model));
+        self.set_tree(best.2);
+        self.log_likelihood()
     }
 
     /// Optimises the free parameters of each partition's model for the present branch lengths, to about `gain` of
@@ -59,19 +221,19 @@ impl Likelihood<'_> {
     pub fn optimize_models(&mut self, gain: f64) -> f64 {
         let mut values = self.log_likelihoods();
         for (partition, value) in values.iter_mut().enumerate() {
-            let free = self.models()[partition].free.clone();
-            let tolerance = (gain * 0.1).clamp(1e-5, 0.01);
-            if !free.exchangeabilities.is_empty() {
-                *value = self.optimize_exchangeabilities(partition, *value, gain);
-            }
-            if free.frequencies {
-                *value = self.optimize_frequencies(partition, *value, gain);
-            }
-            for scalar in SCALARS.iter().filter(|scalar| (scalar.is_free)(&free)) {
-                *value = self.optimize_scalar(partition, *value, scalar, tolerance);
-            }
+            *value = self.maximize_model(partition, gain);
         }
         if self.normalize_speeds() { self.log_likelihood() } else { values.iter().sum() }
+    }
+
+    /// Optimises the free parameters of one partition's model and gives its log-likelihood; all vectors are valid before and
+    /// after.
+    fn maximize_model(&mut self, partition: usize, gain: f64) -> f64 {
+        let mut joint = Joint::of_models(self, partition..partition + 1);
+        let (x, bounds) = (joint.start(), joint.bounds());
+        let start = joint.value(&x);
+        let (x, _) = maximize(x, start, &bounds, gain, &mut joint, &mut Curvature::default());
+        joint.value(&x)
     }
 
     /// Where the speeds of all partitions are free, only their ratios and the lengths of branches times them mean anything:
@@ -93,63 +255,5 @@ impl Likelihood<'_> {
         }
         self.stretch(mean);
         true
-    }
-
-    /// One number by Brent's method, if the model has it.
-    fn optimize_scalar(&mut self, partition: usize, value: f64, scalar: &Scalar, tolerance: f64) -> f64 {
-        let start = self.models()[partition].clone();
-        let Some(now) = *(scalar.of)(&mut start.clone()) else { return value };
-        let scale = |x: f64| if scalar.is_log { x.ln() } else { x };
-        let bounds = (scale(scalar.bounds.0), scale(scalar.bounds.1));
-        let with = |x: f64| {
-            let mut model = start.clone();
-            *(scalar.of)(&mut model) = Some(if scalar.is_log { x.exp() } else { x });
-            model
-        };
-        let (best, found) =
-            maximum(bounds, (scale(now), value), scalar.reach, tolerance, |x| self.try_model(partition, with(x)));
-        let model = if found > value { with(best) } else { start.clone() };
-        self.try_model(partition, model)
-    }
-
-    /// Exchangeabilities by BFGS in the logarithms of those classes that are not the unit.
-    fn optimize_exchangeabilities(&mut self, partition: usize, value: f64, gain: f64) -> f64 {
-        let start = self.models()[partition].clone();
-        let classes = start.free.exchangeabilities.clone();
-        let unit = classes.last().copied();
-        let mut free: Vec<u8> = classes.iter().copied().filter(|&c| Some(c) != unit).collect();
-        free.sort_unstable();
-        free.dedup();
-        let first = |class: u8| classes.iter().position(|&c| c == class).map_or(1.0, |i| start.exchangeabilities[i]);
-        let x: Vec<f64> = free.iter().map(|&class| first(class).ln()).collect();
-        let with = |x: &[f64]| {
-            let mut model = start.clone();
-            for (rate, class) in model.exchangeabilities.iter_mut().zip(&classes) {
-                *rate = free.iter().position(|c| c == class).map_or(1.0, |i| x[i].exp());
-            }
-            model
-        };
-        let (low, high) = (bounds::EXCHANGEABILITY.0.ln(), bounds::EXCHANGEABILITY.1.ln());
-        let best = maximize(x, value, (low, high), gain, |x| self.try_model(partition, with(x)));
-        self.try_model(partition, with(&best))
-    }
-
-    /// Frequencies by BFGS in the logarithms of their ratios to the last one.
-    fn optimize_frequencies(&mut self, partition: usize, value: f64, gain: f64) -> f64 {
-        let start = self.models()[partition].clone();
-        let last = start.states - 1;
-        let x: Vec<f64> = start.frequencies[..last].iter().map(|f| (f / start.frequencies[last]).ln()).collect();
-        let with = |x: &[f64]| {
-            let mut model = start.clone();
-            let weights: Vec<f64> = x.iter().map(|x| x.exp()).chain([1.0]).collect();
-            let total: f64 = weights.iter().sum();
-            let raised: Vec<f64> = weights.iter().map(|w| (w / total).max(bounds::FREQUENCY.0)).collect();
-            let total: f64 = raised.iter().sum();
-            model.frequencies = raised.iter().map(|f| f / total).collect();
-            model
-        };
-        let reach = (bounds::FREQUENCY.1 / bounds::FREQUENCY.0).ln();
-        let best = maximize(x, value, (-reach, reach), gain, |x| self.try_model(partition, with(x)));
-        self.try_model(partition, with(&best))
     }
 }

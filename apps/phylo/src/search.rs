@@ -9,22 +9,31 @@
 //! random moves disturb the tree, it is climbed again from there, and what is better is kept, until that has failed a
 //! number of times in a row.
 //!
+//! How much there is to be found depends on the data ([`Signal`]). Of many taxa with few patterns there are many good trees
+//! far apart, and the first tree decides which are seen: there a search begins with a parsimony tree and one from
+//! distances, climbs from both by exchanges of neighbours, and disturbs the better one here and there instead of as a
+//! whole. Where patterns abound and both ways end at one tree, it is not looked any further.
+//!
 //! Stamatakis, Ludwig and Meier, RAxML-III (2005); Stamatakis, RAxML-VI-HPC (2006).
 
+mod exchange;
 mod moves;
 mod scan;
 mod shake;
+mod signal;
 mod state;
 
+pub use signal::Signal;
 pub use state::{Stage, State, StateError};
 
 use crate::alignment::Patterns;
+use crate::joining::join_neighbours;
 use crate::likelihood::{Likelihood, Offload, Precision};
 use crate::model::Model;
 use crate::parsimony::Parsimony;
 use crate::partition::Branches;
 use crate::random::Random;
-use crate::tree::Tree;
+use crate::tree::{Splits, Tree};
 use multigrain_simd::Isa;
 use std::ops::ControlFlow;
 
@@ -37,6 +46,11 @@ pub struct Options {
     pub thorough_radius: usize,
     /// The search ends when the tree was disturbed so many times in a row without finding a better one.
     pub shakes: usize,
+    /// As `shakes`, of weak signals, where the tree is disturbed in one place at a time.
+    pub local_shakes: usize,
+    /// The tree from distances is the same in all searches of an alignment: in this one it is disturbed before it is begun
+    /// with.
+    pub is_varied: bool,
     /// Model parameters are optimised to this log-likelihood at the end.
     pub gain: f64,
 }
@@ -44,13 +58,13 @@ pub struct Options {
 impl Options {
     /// For bootstrap replicates, where the variation of the data is larger than what the last effort would find.
     pub fn replicate() -> Options {
-        Options { fast_radius: 10, thorough_radius: 5, shakes: 0, gain: 0.1 }
+        Options { fast_radius: 10, thorough_radius: 5, shakes: 0, local_shakes: 0, is_varied: false, gain: 0.1 }
     }
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { fast_radius: 10, thorough_radius: 15, shakes: 8, gain: 0.001 }
+        Options { fast_radius: 10, thorough_radius: 15, shakes: 8, local_shakes: 20, is_varied: false, gain: 0.001 }
     }
 }
 
@@ -83,6 +97,9 @@ pub struct SearchResult {
 pub struct Search<'o> {
     likelihood: Likelihood<'o>,
     options: Options,
+    signal: Signal,
+    /// The tree from distances, where the search will begin with it, too.
+    joined: Option<Tree>,
     state: State,
 }
 
@@ -128,8 +145,12 @@ impl<'o> Search<'o> {
         offload: Box<dyn Offload + 'o>,
     ) -> Search<'o> {
         let data: Vec<_> = data.iter().zip(&state.models).map(|((patterns, _), model)| (*patterns, model)).collect();
+        let patterns: Vec<&Patterns> = data.iter().map(|(patterns, _)| *patterns).collect();
+        let signal = Signal::of(&patterns);
+        let is_joined = signal != Signal::Usual && matches!(state.stage, Stage::Start | Stage::Join);
+        let joined = is_joined.then(|| join_neighbours(&patterns, state.tree.sets()));
         let likelihood = Likelihood::new(&data, branches, state.tree.clone(), isa, offload);
-        Search { likelihood, options, state }
+        Search { likelihood, options, signal, joined, state }
     }
 
     /// Runs to the end, or until `progress` breaks it off; then gives `None`.
@@ -148,18 +169,53 @@ impl<'o> Search<'o> {
         Some(SearchResult { tree, models, log_likelihood })
     }
 
+    /// Climbs from the tree from distances and keeps the better of what is found and what was there. True where both are
+    /// one tree.
+    fn climb_from_joined(&mut self) -> bool {
+        let Some(mut tree) = self.joined.take() else { return false };
+        let (before, first) = (self.state.log_likelihood, self.likelihood.tree().clone());
+        if self.options.is_varied {
+            self.disturb(&mut tree);
+        }
+        self.likelihood.set_tree(tree);
+        let now = self.likelihood.exchange_while(1.0);
+        let agree = Splits::new(&first).distance(&Splits::new(self.likelihood.tree())) == 0;
+        self.state.log_likelihood = now.max(before);
+        if now < before {
+            self.likelihood.set_tree(first);
+        }
+        agree
+    }
+
     /// One round of the present stage.
     fn round(&mut self) {
         let before = self.state.log_likelihood;
-        let Options { fast_radius, thorough_radius, shakes, gain } = self.options;
+        let Options { fast_radius, gain, .. } = self.options;
+        // What is disturbed in many places one by one need not be looked at from far away.
+        let (thorough_radius, shakes) = match self.signal {
+            Signal::Weak => (5.min(self.options.thorough_radius), self.options.local_shakes),
+            _ => (self.options.thorough_radius, self.options.shakes),
+        };
         let n = self.likelihood.tree().taxa();
         match self.state.stage {
+            Stage::Start if self.joined.is_some() => {
+                self.likelihood.smooth(1, 1.0, Precision::COARSE);
+                self.likelihood.optimize_models(1.0);
+                self.state.log_likelihood = self.likelihood.exchange_while(1.0);
+                self.state.stage = Stage::Join;
+            }
             Stage::Start => {
                 self.likelihood.smooth(3, 1.0, Precision::COARSE);
                 self.likelihood.optimize_models(1.0);
                 self.state.log_likelihood = self.likelihood.smooth(2, 1.0, Precision::COARSE);
                 // Of three taxa there is one tree.
                 self.state.stage = if n == 3 { Stage::Final } else { Stage::Fast };
+                self.state.radius = 5.min(fast_radius);
+            }
+            Stage::Join => {
+                let agree = self.climb_from_joined();
+                let is_clear = self.signal == Signal::Abundant && agree;
+                self.state.stage = if is_clear { Stage::Final } else { Stage::Fast };
                 self.state.radius = 5.min(fast_radius);
             }
             Stage::Fast => {
@@ -192,7 +248,10 @@ impl<'o> Search<'o> {
                 }
             }
             Stage::Shake => {
-                self.shake();
+                match self.signal {
+                    Signal::Weak => self.shake_locally(),
+                    _ => self.shake(),
+                }
                 if self.state.failures >= shakes {
                     self.state.stage = Stage::Final;
                 }

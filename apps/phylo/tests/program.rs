@@ -39,7 +39,7 @@ fn fixed_trees_have_their_reference_log_likelihoods() {
 fn wrong_requests_are_refused_with_a_message() {
     let folder = folder(&[
         ("good.phy", SMALL),
-        ("three.phy", "3 4\na ACGT\nb ACGT\nc ACGA\n"),
+        ("two.phy", "2 4\na ACGT\nb ACGA\n"),
         ("gaps.phy", "4 4\na ----\nb NNNN\nc ????\nd ----\n"),
         ("letter.phy", "4 4\na ACGT\nb ACJT\nc ACGA\nd ACGA\n"),
         ("good.nwk", TREE),
@@ -56,7 +56,7 @@ fn wrong_requests_are_refused_with_a_message() {
     let fixed = "GTR{1/1/1/1/1/1}+FE+G4{1}";
     for (typed, expected) in [
         (vec![at("missing.phy")], "missing.phy"),
-        (vec![at("three.phy")], "at least four"),
+        (vec![at("two.phy")], "at least three"),
         (vec![at("gaps.phy"), "-m".into(), "JC".into()], "nothing but gaps"),
         (vec![at("letter.phy")], "letter.phy:3:5: the letter 'J'"),
         (vec![good.clone(), "-m".into(), "GTR+Q".into()], "+Q"),
@@ -72,7 +72,6 @@ fn wrong_requests_are_refused_with_a_message() {
             "no value for its exchangeabilities",
         ),
         (vec![good.clone(), "--branches".into(), "unlinked".into()], "--partitions"),
-        (vec![good.clone(), "--resume".into()], "no checkpoint"),
         (vec![good.clone(), "--searches".into(), "0".into()], "nothing to do"),
         (vec![good.clone(), "--prefix".into(), at("nowhere/x")], "nowhere"),
     ] {
@@ -209,6 +208,56 @@ fn an_interrupted_run_goes_on_to_the_same_bits() {
     assert_eq!(written(cut.path()), expected);
 }
 
+/// A script that always says `--resume` is right before the first run, after an interrupt and after the end; the log has all
+/// parts of the run.
+#[test]
+fn resuming_is_right_in_every_state() {
+    let folder = folder(&[("a.phy", &evolved(8, 150))]);
+    let (alignment, prefix) = (path(folder.path(), "a.phy"), path(folder.path(), "out"));
+    let typed = args(&[&*alignment, "--prefix", &prefix, "-s", "2", "-m", "HKY+F+G4", "--resume"]);
+    let log = || std::fs::read_to_string(folder.path().join("out.log")).unwrap();
+    let abort = Arc::new(Abort::new());
+    let watcher = Interrupting { left: AtomicUsize::new(5), abort: abort.clone() };
+    let prepared = prepare(&typed).unwrap();
+    assert!(!prepared.is_finished);
+    run(&prepared, &scheduler(1, Policy::Edtlp), abort, &watcher).unwrap_err();
+    let first = log();
+    assert!(first.contains("partition all") && first.contains("interrupted"), "{first}");
+    let prepared = prepare(&typed).unwrap();
+    assert!(!prepared.is_finished);
+    run(&prepared, &scheduler(1, Policy::Edtlp), Arc::new(Abort::new()), &Silent).unwrap();
+    let whole = log();
+    assert!(whole.starts_with(&first) && whole.contains("Final LogLikelihood"), "{whole}");
+    assert!(prepare(&typed).unwrap().is_finished);
+    // More searches are another request, and so is another seed: its files are not overwritten.
+    for more in [["-s", "3"], ["--seed", "2"]] {
+        let count = ["-s", "2"];
+        let more = [&[&*alignment, "--prefix", &prefix, "-m", "HKY+F+G4", "--resume"], &more[..]].concat();
+        let more = if more.contains(&"-s") { more } else { [&more[..], &count].concat() };
+        let refused = prepare(&args(&more)).unwrap_err();
+        assert!(refused.to_string().contains("--force"), "{refused}");
+    }
+}
+
+/// Gzipped files, names with more behind them, three taxa.
+#[test]
+fn what_others_read_is_read() {
+    let folder = folder(&[]);
+    let file = path(folder.path(), "a.fas.gz");
+    let text = ">a Homo sapiens\nACGTACGTAC\n>b Pan\nACGTACGTAA\n>c Gorilla\nACGAACG.TC\n";
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut packed, text.as_bytes()).unwrap();
+    std::fs::write(&file, packed.finish().unwrap()).unwrap();
+    let prefix = path(folder.path(), "out");
+    let typed = [&*file, "--prefix", &prefix, "-s", "1", "-b", "2", "-m", "JC"];
+    let prepared = prepare(&args(&typed)).unwrap();
+    assert_eq!(prepared.names, ["a", "b", "c"]);
+    let notes = prepared.notes.join("\n");
+    assert!(notes.contains("\"a Homo sapiens\" is a") && notes.contains("1 '.' in the sequences"), "{notes}");
+    let report = phylo(&typed).unwrap();
+    assert_eq!((report.topologies, report.replicates), (1, 2));
+}
+
 /// What is written is read by the program itself: the best tree under the best model has the best log-likelihood.
 #[test]
 fn the_best_tree_evaluates_to_its_log_likelihood() {
@@ -228,8 +277,10 @@ fn the_best_tree_evaluates_to_its_log_likelihood() {
         let typed = [&*alignment, "-q", &part, "--branches", branches, "--evaluate", &tree, "--prefix", prefix];
         phylo(&typed).unwrap().log_likelihood.unwrap()
     };
-    let [scaled, unlinked] = ["scaled", "unlinked"].map(|branches| free(branches, &format!("{prefix}-{branches}")));
-    assert!(scaled > found - 1e-6 && unlinked > scaled - 1e-6, "{unlinked} {scaled} {found}");
+    let [linked, scaled, unlinked] =
+        ["linked", "scaled", "unlinked"].map(|branches| free(branches, &format!("{prefix}-{branches}")));
+    assert!(scaled > linked - 1e-6 && unlinked > scaled - 1e-6, "{unlinked} {scaled} {linked}");
+    assert!((scaled - found).abs() < 0.05, "speeds are fitted unless something else is asked for: {scaled} {found}");
     // Speeds are written with the models, have mean 1 over the sites, and give the same value again.
     let (tree, model) = (format!("{prefix}-scaled.bestTree"), format!("{prefix}-scaled.bestModel"));
     let text = std::fs::read_to_string(&model).unwrap();
@@ -265,13 +316,14 @@ fn partitions_of_beetles() {
     let (alignment, part, prefix) =
         (path(&data, "bergsten38.phy"), path(&data, "bergsten38.part"), path(folder.path(), "out"));
     let tree = path(&data, "ref/bergsten38.raxml.nwk");
-    let typed = [&*alignment, "-q", &part, "-m", "GTR+F+G4", "--evaluate", &tree, "--prefix", &prefix];
+    let linked = ["--branches", "linked", "--evaluate", &tree, "--prefix"];
+    let typed = [&[&*alignment, "-q", &part, "-m", "GTR+F+G4"], &linked[..], &[&*prefix]].concat();
     let found = phylo(&typed).unwrap().log_likelihood.unwrap();
     assert!(found > -13522.404134 + 50.0, "{found}");
 
     let (theirs, prefix) = (path(folder.path(), "raxml.part"), format!("{prefix}-raxml"));
     std::fs::write(&theirs, RAXML_BEETLES).unwrap();
-    let at_theirs = phylo(&[&alignment, "-q", &theirs, "--evaluate", &tree, "--prefix", &prefix]).unwrap();
+    let at_theirs = phylo(&[&[&*alignment, "-q", &theirs], &linked[..], &[&*prefix]].concat()).unwrap();
     let at_theirs = at_theirs.log_likelihood.unwrap();
     assert!((at_theirs + 13522.404134).abs() < 1e-3, "{at_theirs}");
 

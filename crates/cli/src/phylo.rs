@@ -46,6 +46,9 @@ impl Watcher for Shown {
         if let Some(log_likelihood) = progress.log_likelihood {
             parts.push(format!("log-likelihood {log_likelihood:.2}"));
         }
+        if let Some((job, round)) = progress.round {
+            parts.push(format!("{} {} in round {round}", job.kind(), job.number() + 1));
+        }
         self.bar.message(parts.join(", "));
     }
 }
@@ -54,6 +57,12 @@ impl Watcher for Shown {
 pub(crate) fn phylo(args: &Args) -> Result<(), Failure> {
     let interrupt = Interrupt::install()?;
     let prepared = prepare(args).map_err(failure)?;
+    if prepared.is_finished {
+        return match args.json {
+            true => print(&json::line(&json!({ "app": "phylo", "finished": true }))),
+            false => print("this run is finished; its files are where it has left them\n"),
+        };
+    }
     let scheduler = args.scheduler().map_err(failure)?;
     interrupt.begin();
     let shown = Shown { log: !args.json, bar: Bar::new("phylo", !args.json) };

@@ -72,7 +72,8 @@ impl DataType {
     }
 
     /// The code of a letter in upper or lower case, or `None` where the alphabet does not have it. IUPAC's codes; gap,
-    /// N, X, ? and O allow every nucleotide, U is T; gap, X, ? and * allow every amino acid.
+    /// N, X, ? and O allow every nucleotide, U is T; gap, X, ? and * allow every amino acid, and so do selenocysteine (U) and
+    /// pyrrolysine (O), of which no matrix knows.
     pub fn code(self, letter: u8) -> Option<u8> {
         let letter = letter.to_ascii_uppercase();
         match self {
@@ -98,7 +99,7 @@ impl DataType {
                 b'B' => Some(B),
                 b'Z' => Some(Z),
                 b'J' => Some(J),
-                b'X' | b'?' | b'-' | b'*' | b'.' | b'~' => Some(ANY),
+                b'X' | b'U' | b'O' | b'?' | b'-' | b'*' | b'.' | b'~' => Some(ANY),
                 _ => AMINO_ACIDS.iter().position(|&a| a == letter).map(|state| state as u8),
             },
         }
@@ -133,7 +134,7 @@ mod tests {
         assert_eq!(DataType::Dna.code(b'U'), DataType::Dna.code(b'T'));
         assert_eq!(DataType::Protein.masks()[DataType::Protein.code(b'B').unwrap() as usize], 0b1100);
         assert_eq!(DataType::Dna.code(b'E'), None);
-        assert_eq!(DataType::Protein.code(b'O'), None);
+        assert_eq!(DataType::Protein.code(b'O'), Some(DataType::Protein.gap()));
     }
 
     /// An ambiguity code and its complement (by bases) are the codes that IUPAC pairs: R-Y, K-M, B-V, D-H.

@@ -3,6 +3,8 @@
 use super::source::Source;
 use super::{Alignment, fasta, phylip};
 use crate::error::Error;
+use flate2::bufread::MultiGzDecoder;
+use std::io::Read;
 use std::path::Path;
 
 /// Formats of alignment files.
@@ -19,7 +21,7 @@ pub enum Format {
 /// An alignment file cannot be larger: letters are counted and indexed in memory.
 const BYTES_MAX: u64 = 1 << 32;
 
-/// Reads an alignment. Errors name file, line and column.
+/// Reads an alignment, which may be gzipped. Errors name file, line and column.
 pub fn read_alignment(path: &Path, format: Format) -> Result<(Alignment, Source), Error> {
     let shown = path.display();
     let cannot = |error: std::io::Error| Error::request(format!("cannot read alignment {shown}: {error}"));
@@ -27,8 +29,20 @@ pub fn read_alignment(path: &Path, format: Format) -> Result<(Alignment, Source)
     if bytes > BYTES_MAX {
         return Err(Error::request(format!("alignment {shown} has {bytes} bytes: at most {BYTES_MAX} can be read")));
     }
-    parse_alignment(path, &std::fs::read(path).map_err(cannot)?, format)
+    let bytes = std::fs::read(path).map_err(cannot)?;
+    if !bytes.starts_with(GZIP) {
+        return parse_alignment(path, &bytes, format);
+    }
+    let mut text = Vec::new();
+    MultiGzDecoder::new(&bytes[..]).take(BYTES_MAX + 1).read_to_end(&mut text).map_err(cannot)?;
+    if text.len() as u64 > BYTES_MAX {
+        return Err(Error::request(format!("alignment {shown} has more than {BYTES_MAX} bytes: too many to be read")));
+    }
+    parse_alignment(path, &text, format)
 }
+
+/// How gzipped files begin.
+const GZIP: &[u8] = b"\x1f\x8b";
 
 /// Parses the content of an alignment file; `file` is only named in messages.
 pub fn parse_alignment(file: &Path, bytes: &[u8], format: Format) -> Result<(Alignment, Source), Error> {
@@ -41,9 +55,6 @@ pub fn parse_alignment(file: &Path, bytes: &[u8], format: Format) -> Result<(Ali
     };
     if first.is_none() {
         return Err(Error::request(format!("{}: the alignment file is empty", file.display())));
-    }
-    if format == Format::Auto && bytes.starts_with(b"\x1f\x8b") {
-        return Err(Error::request(format!("{}: compressed; decompress it first (gunzip)", file.display())));
     }
     let sequences = match fasta {
         true => fasta::parse(file, bytes)?,

@@ -22,6 +22,8 @@ pub struct Source {
     pub file: PathBuf,
     /// For each taxon the line of its name.
     pub name_lines: Vec<usize>,
+    /// The first line of a name that goes on after a blank, which is not part of the name: its taxon, and the whole of it.
+    pub cut_name: Option<(usize, String)>,
     segments: Vec<Vec<Segment>>,
 }
 
@@ -31,6 +33,8 @@ pub(crate) struct Sequence {
     pub(crate) name: String,
     pub(crate) line: usize,
     pub(crate) letters: Vec<u8>,
+    /// What stood in the place of the name, where that is more than the name.
+    pub(crate) title: Option<String>,
     segments: Vec<Segment>,
 }
 
@@ -68,15 +72,19 @@ impl Source {
         for sequence in &sequences {
             if let Some(first) = lines.insert(sequence.name.as_str(), sequence.line) {
                 let place = Place::new(file, sequence.line, 1);
+                let cut = if sequence.title.is_some() { ", and end at the first blank" } else { "" };
                 return Err(Error::request(format!(
-                    "{place}: the name {:?} was used before, in line {first}: names must be distinct",
+                    "{place}: the name {:?} was used before, in line {first}: names must be distinct{cut}",
                     sequence.name
                 )));
             }
         }
         let mut alignment = Alignment { names: vec![], rows: vec![] };
-        let mut source = Source { file: file.to_owned(), name_lines: vec![], segments: vec![] };
+        let mut source = Source { file: file.to_owned(), name_lines: vec![], cut_name: None, segments: vec![] };
         for sequence in sequences {
+            if let (None, Some(title)) = (&source.cut_name, sequence.title) {
+                source.cut_name = Some((alignment.names.len(), title));
+            }
             alignment.names.push(sequence.name);
             alignment.rows.push(sequence.letters);
             source.name_lines.push(sequence.line);
@@ -112,12 +120,12 @@ impl Source {
         Ok(())
     }
 
-    /// Refuses what no tree can be made of: fewer than four taxa, no sites, nothing but gaps.
+    /// Refuses what no tree can be made of: fewer than three taxa, no sites, nothing but gaps.
     pub fn check_size(&self, alignment: &Alignment) -> Result<(), Error> {
         let file = self.file.display();
         let taxa = alignment.taxa();
-        if taxa < 4 {
-            return Err(Error::request(format!("{file}: {taxa} taxa: an unrooted tree needs at least four")));
+        if taxa < 3 {
+            return Err(Error::request(format!("{file}: {taxa} taxa: an unrooted tree needs at least three")));
         }
         if alignment.sites() == 0 {
             return Err(Error::request(format!("{file}: the sequences have no letters")));

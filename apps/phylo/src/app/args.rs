@@ -29,7 +29,7 @@ pub enum BranchesChoice {
 /// Maximum-likelihood trees from an alignment of DNA or proteins
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// Alignment in PHYLIP (strict or relaxed, sequential or interleaved) or FASTA
+    /// Alignment in PHYLIP (strict or relaxed, sequential or interleaved) or FASTA, which may be gzipped
     #[arg(value_name = "ALIGNMENT")]
     pub alignment: PathBuf,
     /// Model in RAxML-NG's syntax, such as GTR+G4, HKY+FO+I, LG+F+G4, GTR{1/2/1/1/2/1}+FU{.3/.2/.2/.3}+G4m{0.5}
@@ -39,9 +39,9 @@ pub struct Args {
     /// Partition file in the style of RAxML: lines such as "DNA, gene = 1-300\3" or "LG+G4, other = 301-500"
     #[arg(short = 'q', long, value_name = "FILE")]
     pub partitions: Option<PathBuf>,
-    /// Branch lengths of partitions
-    #[arg(long, value_enum, default_value_t = BranchesChoice::Linked)]
-    pub branches: BranchesChoice,
+    /// Branch lengths of partitions [default: scaled; linked with --fixed]
+    #[arg(long, value_enum)]
+    pub branches: Option<BranchesChoice>,
     /// Format of the alignment
     #[arg(long, value_enum, default_value_t = FormatChoice::Auto)]
     pub format: FormatChoice,
@@ -76,7 +76,8 @@ pub struct Args {
     /// Overwrites output files, and forgets a checkpoint
     #[arg(long)]
     pub force: bool,
-    /// Continues an interrupted run of the same command from its checkpoint
+    /// Continues an interrupted run of the same command from its checkpoint; begins it where there is none yet, and does
+    /// nothing where it is finished
     #[arg(long, conflicts_with = "force")]
     pub resume: bool,
     /// Prints one JSON object

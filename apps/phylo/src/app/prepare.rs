@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// Fewer distinct sequences than this make no unrooted tree.
-const TAXA_MIN: usize = 4;
+const TAXA_MIN: usize = 3;
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,6 +56,10 @@ pub struct Prepared {
     pub saved: Saved,
     /// What checkpoints of this run belong to.
     pub request: Request,
+    /// The last line of this run's log once it is finished: names everything that was asked for.
+    pub mark: String,
+    /// `--resume` of a run that is finished: there is nothing to do.
+    pub is_finished: bool,
     /// Where results go.
     pub outputs: Outputs,
     /// What users should know about their data.
@@ -64,6 +68,8 @@ pub struct Prepared {
     pub seed: u64,
     /// Where the trace goes, if there is to be one.
     pub trace: Option<PathBuf>,
+    /// Whether the log of an earlier part of this run is gone on with.
+    pub is_resumed: bool,
 }
 
 impl Prepared {
@@ -88,17 +94,18 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
     let (alignment, source) = read_alignment(&args.alignment, format)?;
     source.check_size(&alignment)?;
     let mut schemes = schemes(args, &alignment)?;
-    if args.branches == BranchesChoice::Scaled {
+    let choice = branches_choice(args, schemes.len());
+    if choice == BranchesChoice::Scaled {
         // A speed that a model names is that of the user.
         schemes.iter_mut().for_each(|scheme| scheme.model.speed = scheme.model.speed.or(Some(None)));
     }
     let mut partitions = partitions(&schemes, &alignment, &source)?;
-    let branches = match args.branches {
+    let branches = match choice {
         BranchesChoice::Linked => Branches::Linked,
         BranchesChoice::Scaled if partitions.len() > 1 => Branches::Linked,
         BranchesChoice::Unlinked if partitions.len() > 1 => Branches::Unlinked,
         BranchesChoice::Unlinked | BranchesChoice::Scaled => {
-            let choice = format!("{:?}", args.branches).to_lowercase();
+            let choice = format!("{choice:?}").to_lowercase();
             let what = format!("--branches {choice} needs --partitions with more than one partition");
             return Err(Error::request(what));
         }
@@ -110,7 +117,7 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
     if args.fixed {
         refuse_missing(&schemes)?;
     }
-    let mut notes = notes(&alignment, &partitions);
+    let mut notes = notes(&alignment, &source, &partitions);
     let everybody: Vec<usize> = (0..alignment.taxa()).collect();
     let (mut kept, mut representatives) = distinct(&partitions, alignment.taxa());
     if kept.len() < TAXA_MIN || task != Task::Search {
@@ -130,7 +137,13 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
         files::check(path, args.force, "--trace")?;
     }
     let request = request(args, &alignment, &schemes);
-    let mut saved = outputs_and_checkpoint(args, &outputs, &task, branches, &request)?;
+    let mark = mark(args, &request);
+    let words = words(args, &task, branches);
+    let is_finished = args.resume && task == Task::Search && was_finished(&outputs, &words, &mark);
+    let mut saved = match is_finished {
+        true => Saved::default(),
+        false => outputs_and_checkpoint(args, &outputs, &task, words, &request)?,
+    };
     let jobs = (0..args.searches).map(Job::Search).chain((0..args.bootstraps).map(Job::Replicate));
     let wanted: HashSet<Job> = jobs.clone().collect();
     saved.found.retain(|f| wanted.contains(&f.job));
@@ -156,11 +169,20 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
         jobs,
         saved,
         request,
+        mark,
+        is_finished,
         outputs,
         notes,
         seed: args.seed,
         trace: args.trace.clone(),
+        is_resumed: args.resume,
     })
+}
+
+/// Partitions differ in speed more often than not, so that is the default (RAxML-NG's too), unless nothing is fitted.
+fn branches_choice(args: &Args, partitions: usize) -> BranchesChoice {
+    let default = if partitions > 1 && !args.fixed { BranchesChoice::Scaled } else { BranchesChoice::Linked };
+    args.branches.unwrap_or(default)
 }
 
 fn schemes(args: &Args, alignment: &Alignment) -> Result<Vec<Scheme>, Error> {
@@ -201,8 +223,17 @@ fn distinct(partitions: &[Partition], taxa: usize) -> (Vec<usize>, Vec<usize>) {
     (kept, positions)
 }
 
-fn notes(alignment: &Alignment, partitions: &[Partition]) -> Vec<String> {
+fn notes(alignment: &Alignment, source: &Source, partitions: &[Partition]) -> Vec<String> {
     let mut notes = Vec::new();
+    if let Some((taxon, title)) = &source.cut_name {
+        notes.push(format!("names end at their first blank: {title:?} is {}", alignment.names[*taxon]));
+    }
+    let dots: usize = alignment.rows.iter().map(|row| row.iter().filter(|&&letter| letter == b'.').count()).sum();
+    if dots > 0 {
+        notes.push(format!(
+            "{dots} '.' in the sequences: taken for unknown letters, not for those of the first sequence"
+        ));
+    }
     let protein = partitions.iter().any(|p| p.patterns.data_type == DataType::Protein);
     if protein && alignment.guess() == DataType::Dna {
         notes.push("the letters look like DNA, but a model is one of proteins: --model names another".to_owned());
@@ -253,19 +284,26 @@ fn request(args: &Args, alignment: &Alignment, schemes: &[Scheme]) -> Request {
     let settings = [
         ("version", env!("CARGO_PKG_VERSION").to_owned()),
         ("model", models.join(", ")),
-        ("branches", format!("{:?}", args.branches).to_lowercase()),
+        ("branches", format!("{:?}", branches_choice(args, schemes.len())).to_lowercase()),
         ("seed", args.seed.to_string()),
     ];
     Request { alignment: hash.value(), settings: settings.map(|(n, v)| (n.to_owned(), v)).to_vec() }
 }
 
-fn outputs_and_checkpoint(
-    args: &Args,
-    outputs: &Outputs,
-    task: &Task,
-    branches: Branches,
-    request: &Request,
-) -> Result<Saved, Error> {
+/// A line that tells this request, with its numbers of searches and replicates, from others.
+fn mark(args: &Args, request: &Request) -> String {
+    let mut hash = Hash::default();
+    hash.add(&request.alignment.to_le_bytes());
+    for (name, value) in &request.settings {
+        hash.add(name.as_bytes());
+        hash.add(value.as_bytes());
+    }
+    [args.searches, args.bootstraps].iter().for_each(|count| hash.add(&count.to_le_bytes()));
+    format!("finished: request {:016x}", hash.value())
+}
+
+/// The files of a run.
+fn words(args: &Args, task: &Task, branches: Branches) -> Vec<&'static str> {
     let mut words = match task {
         Task::Evaluate { .. } => vec![files::BEST_TREE, files::BEST_MODEL, files::LOG],
         Task::Search => vec![files::BEST_TREE, files::BEST_MODEL, files::ML_TREES, files::PICTURE, files::LOG],
@@ -285,29 +323,49 @@ fn outputs_and_checkpoint(
     if matches!(task, Task::Evaluate { fixed: true, .. }) {
         words.clear();
     }
+    words
+}
+
+/// Whether the files of exactly this request are there already.
+fn was_finished(outputs: &Outputs, words: &[&str], mark: &str) -> bool {
+    let log = std::fs::read_to_string(outputs.path(files::LOG)).unwrap_or_default();
+    !outputs.path(files::CHECKPOINT).exists()
+        && words.iter().all(|word| outputs.path(word).exists())
+        && log.lines().last() == Some(mark)
+}
+
+fn outputs_and_checkpoint(
+    args: &Args,
+    outputs: &Outputs,
+    task: &Task,
+    mut words: Vec<&'static str>,
+    request: &Request,
+) -> Result<Saved, Error> {
     let inputs = [Some(&args.alignment), args.partitions.as_ref(), args.evaluate.as_ref()];
     let inputs: Vec<&Path> = inputs.into_iter().flatten().map(|path| path.as_path()).collect();
     let all: Vec<&str> = words.iter().copied().chain([files::CHECKPOINT]).collect();
     outputs.check_inputs(&all, args.trace.as_deref(), &inputs)?;
+    let path = outputs.path(files::CHECKPOINT);
+    let shown = path.display();
+    if *task == Task::Search && path.exists() && !args.resume && !args.force {
+        return Err(Error::request(format!(
+            "{shown} is the checkpoint of an interrupted run: continue it with --resume, or start anew with --force"
+        )));
+    }
+    // The log of a run that is resumed goes on.
+    words.retain(|&word| word != files::LOG || !args.resume);
     outputs.check(&words, args.force)?;
     if *task != Task::Search {
         return Ok(Saved::default());
     }
-    let path = outputs.path(files::CHECKPOINT);
-    let shown = path.display();
     if args.resume {
-        let text = std::fs::read_to_string(&path).map_err(|e| match e.kind() {
-            std::io::ErrorKind::NotFound => {
-                Error::request(format!("there is no checkpoint {shown} to resume: run without --resume"))
-            }
-            _ => Error::request(format!("cannot read checkpoint {shown}: {e}")),
-        })?;
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            // Nothing was done yet: a job script may always say --resume.
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Saved::default()),
+            Err(e) => return Err(Error::request(format!("cannot read checkpoint {shown}: {e}"))),
+        };
         return checkpoint::read(&path, &text, request);
-    }
-    if path.exists() && !args.force {
-        return Err(Error::request(format!(
-            "{shown} is the checkpoint of an interrupted run: continue it with --resume, or start anew with --force"
-        )));
     }
     Ok(Saved::default())
 }

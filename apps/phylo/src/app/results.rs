@@ -8,6 +8,7 @@ use crate::checkpoint::Saved;
 use crate::draw;
 use crate::error::Error;
 use crate::job::{Found, Job};
+use crate::likelihood::MIN_LENGTH;
 use crate::partition::{Branches, Partition};
 use crate::support::{Replicates, Support};
 use crate::tree::{HalfEdge, Newick, Splits, Tree};
@@ -39,7 +40,18 @@ pub(crate) fn introduce(prepared: &Prepared, scheduler: &Scheduler, log: &Log<'_
     log.line(&format!("seed {}, {} workers, policy {}", prepared.seed, options.workers, options.policy));
     if prepared.saved != Saved::default() {
         let (found, begun) = (prepared.saved.found.len(), prepared.saved.begun.len());
-        log.line(&format!("resumed: {found} jobs are done, {begun} were begun"));
+        log.line(&format!(
+            "resumed: {} done, {begun} begun",
+            counted(found, "search or replicate is", "searches and replicates are")
+        ));
+    }
+}
+
+/// A job, as people count.
+pub(crate) fn named(job: Job) -> String {
+    match job {
+        Job::Search(n) => format!("ML tree search #{}", n + 1),
+        Job::Replicate(n) => format!("Bootstrap tree #{}", n + 1),
     }
 }
 
@@ -47,11 +59,13 @@ pub(crate) fn introduce(prepared: &Prepared, scheduler: &Scheduler, log: &Log<'_
 pub(crate) fn account(s: &Statistics, log: &Log<'_>) {
     let teams = match s.on_teams {
         0 => String::new(),
-        n => format!(" (of {:.1} workers in the mean)", s.team_workers as f64 / n as f64),
+        n => format!(" ({:.1} threads in the mean)", s.team_workers as f64 / n as f64),
     };
     log.timed(&format!(
-        "off-loads: {} as plain calls, {} on hosts, {} on one worker, {} on teams{teams}",
-        s.calls, s.on_host, s.on_one, s.on_teams
+        "batches of kernels: {} by the thread of their search, {} by another one, {} by several at once{teams}",
+        s.calls + s.on_host,
+        s.on_one,
+        s.on_teams
     ));
 }
 
@@ -64,6 +78,8 @@ fn read(text: &str, names: &[String]) -> Result<Tree, Error> {
 /// Files as they are written: none has its name before all are complete, so a disk that fills leaves none of them.
 struct Written<'a> {
     outputs: &'a Outputs,
+    /// [`Prepared::mark`]
+    mark: &'a str,
     files: Vec<(String, WholeFile)>,
 }
 
@@ -79,7 +95,7 @@ impl Written<'_> {
             log.line(&format!("{word}: {}", file.path().display()));
         }
         log.timed("done");
-        self.write(files::LOG, &log.text())?;
+        self.write(files::LOG, &format!("{}{}\n", log.text(), self.mark))?;
         self.files.into_iter().map(|(word, file)| Ok((word, files::publish(file)?))).collect()
     }
 }
@@ -114,14 +130,38 @@ fn taxa_of(prepared: &Prepared, partition: &Partition) -> usize {
 
 fn summarize(report: &Report, prepared: &Prepared, log: &Log<'_>) {
     let Some(log_likelihood) = report.log_likelihood else { return };
-    log.line(&format!("Final LogLikelihood: {log_likelihood:.6}"));
+    log.line(&format!("Final LogLikelihood: {log_likelihood:.4}"));
     if let Some([akaike, corrected, bayesian]) = report.criteria(prepared.sites) {
         let k = report.free_parameters;
-        log.line(&format!("free parameters {k}, AIC {akaike:.6}, AICc {corrected:.6}, BIC {bayesian:.6}"));
+        log.line(&format!("free parameters {k}, AIC {akaike:.4}, AICc {corrected:.4}, BIC {bayesian:.4}"));
     }
     for (name, model) in &report.models {
-        log.line(&format!("model of {name}: {model}"));
+        log.line(&format!("model of {name}: {}", rounded(model)));
     }
+}
+
+/// A text with its numbers to four significant digits: files have them all.
+fn rounded(text: &str) -> String {
+    let is_number = |c: char| c.is_ascii_digit() || "+-.e".contains(c);
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some(brace) = rest.find('{') {
+        let end = rest[brace..].find('}').map_or(rest.len(), |at| brace + at);
+        shown += &rest[..=brace];
+        for value in rest[brace + 1..end].split_inclusive('/') {
+            let digits = value.trim_end_matches('/');
+            match digits.parse::<f64>() {
+                Ok(x) if x != 0.0 && digits.chars().all(is_number) => {
+                    let decimals = (3 - x.abs().log10().floor() as i32).clamp(0, 9) as usize;
+                    shown += &format!("{x:.decimals$}");
+                }
+                _ => shown += digits,
+            }
+            shown += &value[digits.len()..];
+        }
+        rest = &rest[end..];
+    }
+    shown + rest
 }
 
 fn named_models(prepared: &Prepared, models: &[String]) -> Vec<(String, String)> {
@@ -143,7 +183,7 @@ pub(crate) fn evaluated(prepared: &Prepared, found: &Found, fixed: bool, log: &L
     };
     summarize(&report, prepared, log);
     if !fixed {
-        let mut written = Written { outputs: &prepared.outputs, files: vec![] };
+        let mut written = Written { outputs: &prepared.outputs, mark: &prepared.mark, files: vec![] };
         write_best(prepared, found, &mut written)?;
         report.files = written.finish(log)?;
     }
@@ -166,6 +206,24 @@ fn lines<'a>(found: impl Iterator<Item = &'a Found>) -> String {
     found.filter_map(|f| f.trees.first()).map(|t| format!("{t}\n")).collect()
 }
 
+/// Shorter branches, which optimisation has left at its lower bound, divide nothing.
+const COLLAPSED: f64 = 2.0 * MIN_LENGTH;
+
+/// The splits of the branches that have a length: two trees that differ only in how branches of no length resolve a node are
+/// one.
+fn topology(tree: &Tree) -> Vec<Vec<u64>> {
+    let Splits { branches, sets } = Splits::new(tree);
+    let of_length = branches.into_iter().zip(sets).filter(|(half, _)| tree.length(*half, 0) > COLLAPSED);
+    let mut sets: Vec<Vec<u64>> = of_length.map(|(_, set)| set).collect();
+    sets.sort_unstable();
+    sets
+}
+
+/// `1 search`, `2 searches`.
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 /// Results of searches and replicates.
 pub(crate) fn searched(prepared: &Prepared, found: &[Found], log: &Log<'_>) -> Result<Report, Error> {
     let names = &prepared.names;
@@ -174,16 +232,14 @@ pub(crate) fn searched(prepared: &Prepared, found: &[Found], log: &Log<'_>) -> R
     let replicates: Vec<&Found> = found.iter().filter(|f| !is_search(f)).collect();
     // The first of equals, whichever was ready first.
     let best = searches.iter().copied().reduce(|a, b| if b.log_likelihood > a.log_likelihood { b } else { a });
-    let mut written = Written { outputs: &prepared.outputs, files: vec![] };
+    let mut written = Written { outputs: &prepared.outputs, mark: &prepared.mark, files: vec![] };
     let mut collected = Replicates::default();
     for f in &replicates {
         collected.add(&Splits::new(&read(&f.trees[0], names)?));
     }
     let mut topologies = HashSet::new();
     for f in &searches {
-        let mut sets = Splits::new(&read(&f.trees[0], names)?).sets;
-        sets.sort_unstable();
-        topologies.insert(sets);
+        topologies.insert(topology(&read(&f.trees[0], names)?));
     }
     let mut report = Report {
         log_likelihood: best.map(|b| b.log_likelihood),
@@ -197,8 +253,8 @@ pub(crate) fn searched(prepared: &Prepared, found: &[Found], log: &Log<'_>) -> R
         seconds: 0.0,
     };
     if let Some(best) = best {
-        let (count, topologies) = (searches.len(), report.topologies);
-        log.line(&format!("{count} searches found {topologies} different topologies"));
+        let count = counted(searches.len(), "search", "searches");
+        log.line(&format!("{count} found {}", counted(report.topologies, "topology", "different topologies")));
         summarize(&report, prepared, log);
         write_best(prepared, best, &mut written)?;
         written.write(files::ML_TREES, &lines(searches.iter().copied()))?;
@@ -239,4 +295,28 @@ fn picture(prepared: &Prepared, tree: &Tree, supports: &[Support], best: &Found)
     models.dedup();
     let model = models.join(", ");
     draw::svg(&rooted, &format!("{model}, log-likelihood {:.3}", best.log_likelihood))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{counted, rounded, topology};
+    use crate::tree::{Newick, Tree};
+
+    #[test]
+    fn people_see_four_digits() {
+        let model = "GTR{57740.50092635509/0.00123456789/1}+FU{0.21116908518695424/0.3}+G4m{0.02}+B{12.345678}";
+        assert_eq!(rounded(model), "GTR{57741/0.001235/1.000}+FU{0.2112/0.3000}+G4m{0.02000}+B{12.35}");
+        assert_eq!(rounded("JC"), "JC");
+        assert_eq!(counted(1, "search", "searches"), "1 search");
+        assert_eq!(counted(2, "search", "searches"), "2 searches");
+    }
+
+    #[test]
+    fn branches_of_no_length_make_no_topology() {
+        let names: Vec<String> = (0..5).map(|t| format!("t{t}")).collect();
+        let read = |text: &str| topology(&Tree::from_newick(&Newick::parse(text).unwrap(), &names, None).unwrap());
+        let [a, b] = ["(t0:1,t1:1,(t2:1,(t3:1,t4:1):1e-6):1);", "(t0:1,t1:1,((t2:1,t3:1):1e-6,t4:1):1);"].map(read);
+        assert_eq!(a, b);
+        assert_ne!(a, read("(t0:1,t1:1,((t2:1,t3:1):0.01,t4:1):1);"));
+    }
 }

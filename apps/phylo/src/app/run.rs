@@ -15,12 +15,16 @@ use multigrain::rooms::team::strands::{Scheduler, Statistics, Strand};
 use multigrain::rooms::trace::Trace;
 use multigrain::whole::WholeFile;
 use multigrain::{Abort, Machine, format_bytes};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A checkpoint is written when a job has ended and the last one is older than this.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(2);
+
+/// The log tells how far a search is after so long a silence.
+const LOG_INTERVAL: Duration = Duration::from_secs(30);
 
 /// How far a run is.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,6 +35,8 @@ pub struct Progress {
     pub replicates: (usize, usize),
     /// The log-likelihood that a search has reached last.
     pub log_likelihood: Option<f64>,
+    /// Which job that was, and how many rounds it has made in this run.
+    pub round: Option<(Job, usize)>,
 }
 
 /// Who is told what happens during a run, from any thread.
@@ -46,6 +52,20 @@ pub(crate) struct Log<'a> {
     text: Mutex<String>,
     watcher: &'a dyn Watcher,
     begun: Instant,
+    /// When the last line was said.
+    last: Mutex<Instant>,
+}
+
+impl<'a> Log<'a> {
+    /// A log that goes on after what is there already.
+    fn new(text: String, watcher: &'a dyn Watcher) -> Log<'a> {
+        Log { text: Mutex::new(text), watcher, begun: Instant::now(), last: Mutex::new(Instant::now()) }
+    }
+
+    /// How long nothing was said.
+    fn silence(&self) -> Duration {
+        lock(&self.last).elapsed()
+    }
 }
 
 impl Log<'_> {
@@ -53,6 +73,7 @@ impl Log<'_> {
         let mut text = lock(&self.text);
         text.push_str(line);
         text.push('\n');
+        *lock(&self.last) = Instant::now();
         self.watcher.line(line);
     }
 
@@ -88,7 +109,11 @@ pub fn run(
     watcher: &dyn Watcher,
 ) -> Result<Report, Error> {
     check_memory(prepared, scheduler)?;
-    let log = Log { text: Mutex::default(), watcher, begun: Instant::now() };
+    let earlier = match prepared.is_resumed {
+        true => std::fs::read_to_string(prepared.outputs.path(files::LOG)).unwrap_or_default(),
+        false => String::new(),
+    };
+    let log = Log::new(earlier, watcher);
     results::introduce(prepared, scheduler, &log);
     if let Task::Evaluate { tree, fixed } = &prepared.task {
         let evaluate = |strand: &Strand<'_>| {
@@ -128,7 +153,7 @@ pub struct Executed {
 /// # Errors
 /// As [`run`].
 pub fn execute(prepared: &Prepared, scheduler: &Scheduler, abort: Arc<Abort>) -> Result<Executed, Error> {
-    let log = Log { text: Mutex::default(), watcher: &Nobody, begun: Instant::now() };
+    let log = Log::new(String::new(), &Nobody);
     jobs(prepared, scheduler, abort, None, &log)
 }
 
@@ -195,6 +220,8 @@ struct State {
     /// When the checkpoint was written last.
     written: Instant,
     progress: Progress,
+    /// How many rounds jobs have made in this run.
+    rounds: BTreeMap<Job, usize>,
 }
 
 /// Does the jobs that are left and returns what all jobs found, in their order.
@@ -213,8 +240,15 @@ fn jobs(
         searches: count(|j| matches!(j, Job::Search(_))),
         replicates: count(|j| matches!(j, Job::Replicate(_))),
         log_likelihood: None,
+        round: None,
     };
-    let state = State { saved: prepared.saved.clone(), failed: None, written: Instant::now(), progress };
+    let state = State {
+        saved: prepared.saved.clone(),
+        failed: None,
+        written: Instant::now(),
+        progress,
+        rounds: BTreeMap::new(),
+    };
     let shared = Shared { prepared, abort, log, interval, state: Mutex::new(state) };
     log.watcher.progress(progress);
     let strands = prepared.jobs.iter().map(|&job| {
@@ -231,7 +265,8 @@ fn jobs(
     if let Some(failed) = failed {
         let nothing = state.saved == Saved::default();
         if interval.is_some() && !nothing {
-            save(prepared, &mut state.saved)?;
+            log.timed(&failed.to_string());
+            save(prepared, &mut state.saved, log)?;
         }
         return Err(match failed {
             Error::Interrupted if nothing => Error::run("interrupted before the first round; nothing is left behind"),
@@ -243,9 +278,11 @@ fn jobs(
     Ok(Executed { found: state.saved.found, statistics, trace })
 }
 
-fn save(prepared: &Prepared, saved: &mut Saved) -> Result<(), Error> {
+/// Writes a checkpoint, and the log as it is by then.
+fn save(prepared: &Prepared, saved: &mut Saved, log: &Log<'_>) -> Result<(), Error> {
     // In the order of the jobs, so that equal states are equal files.
     saved.found.sort_by_key(|f| f.job);
+    prepared.outputs.write(files::LOG, &log.text())?;
     prepared.outputs.write(files::CHECKPOINT, &checkpoint::write(&prepared.request, saved)).map(drop)
 }
 
@@ -275,13 +312,21 @@ fn round(shared: &Shared<'_>, job: Job, now: &SearchState) {
     let mut state = lock(&shared.state);
     state.saved.begun.insert(job, text);
     state.progress.log_likelihood = Some(now.log_likelihood);
+    let rounds = state.rounds.entry(job).or_default();
+    *rounds += 1;
+    let rounds = *rounds;
+    state.progress.round = Some((job, rounds));
+    if shared.log.silence() > LOG_INTERVAL {
+        let what = format!("{}, round {rounds}", results::named(job));
+        shared.log.timed(&format!("{what}, logLikelihood: {:.4}", now.log_likelihood));
+    }
     end(shared, state);
 }
 
 /// Writes a checkpoint if it is time to, and tells how far the run is.
 fn end(shared: &Shared<'_>, mut state: MutexGuard<'_, State>) {
     if shared.interval.is_some_and(|interval| state.written.elapsed() > interval) {
-        if let Err(error) = save(shared.prepared, &mut state.saved) {
+        if let Err(error) = save(shared.prepared, &mut state.saved, shared.log) {
             drop(state);
             return fail(shared, error);
         }
@@ -293,11 +338,8 @@ fn end(shared: &Shared<'_>, mut state: MutexGuard<'_, State>) {
 }
 
 fn done(shared: &Shared<'_>, found: Found) {
-    let what = match found.job {
-        Job::Search(n) => format!("ML tree search #{}", n + 1),
-        Job::Replicate(n) => format!("Bootstrap tree #{}", n + 1),
-    };
-    shared.log.timed(&format!("{what}, logLikelihood: {:.6}", found.log_likelihood));
+    let what = results::named(found.job);
+    shared.log.timed(&format!("{what}, logLikelihood: {:.4}", found.log_likelihood));
     let mut state = lock(&shared.state);
     match found.job {
         Job::Search(_) => state.progress.searches.0 += 1,

@@ -90,9 +90,7 @@ impl Likelihood<'_> {
         let branch = (self.source(half), self.source(self.tree.back(half)));
         let mut lengths = [self.tree.lengths(half).to_vec()];
         self.newton(&[branch], &mut lengths, precision);
-        for (set, &length) in lengths[0].iter().enumerate() {
-            self.tree.set_length(half, set, length);
-        }
+        self.set_focus_lengths(&lengths[0]);
     }
 
     /// Optimises the lengths of some branches, each given by the vectors at its ends and independent of the others. What

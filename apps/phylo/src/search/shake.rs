@@ -14,6 +14,9 @@ const REACH: u64 = 4;
 const RADIUS: usize = 5;
 /// A climb that ends further below the best tree in log-likelihood is not continued thoroughly.
 const HOPEFUL: f64 = 2.0;
+/// Where the tree is disturbed in one place: so many moves, of subtrees that hang so near.
+const LOCAL_MOVES: usize = 6;
+const LOCAL_RADIUS: usize = 4;
 /// A tree must be better by this.
 const GAIN: f64 = 1e-2;
 
@@ -25,8 +28,7 @@ impl Search<'_> {
         let mut random = Random::new(self.state.seed, Purpose::Search, self.state.shakes as u64);
         self.state.shakes += 1;
         let mut tree = best.clone();
-        let moves = (tree.taxa() / TAXA_A_MOVE).max(2);
-        (0..moves).for_each(|_| random_move(&mut tree, &mut random));
+        disturbed(&mut tree, &mut random);
         self.likelihood.set_tree(tree);
         let mut now = self.likelihood.smooth(1, 0.0, Precision::COARSE);
         now = self.climb_while(&Effort::fast(RADIUS), now, 0.5);
@@ -34,6 +36,35 @@ impl Search<'_> {
             now = self.climb_while(&Effort::thorough(RADIUS), now, 0.05);
             now = now.max(self.likelihood.smooth(4, 1e-3, Precision::COARSE));
         }
+        self.keep_better(best, before, now);
+    }
+
+    /// Disturbs the tree in one place and climbs again by exchanges; keeps what is better.
+    pub(super) fn shake_locally(&mut self) {
+        let best = self.likelihood.tree().clone();
+        let before = self.likelihood.log_likelihood();
+        let mut random = Random::new(self.state.seed, Purpose::Search, self.state.shakes as u64);
+        self.state.shakes += 1;
+        let mut tree = best.clone();
+        let place = around(&tree, &mut random);
+        for _ in 0..LOCAL_MOVES {
+            let root = place[random.below(place.len() as u64) as usize];
+            random_move(&mut tree, root, &mut random);
+        }
+        self.likelihood.set_tree(tree);
+        let mut now = self.likelihood.exchange_while(1.0);
+        if now > before - HOPEFUL {
+            now = self.likelihood.exchange_while(0.01);
+        }
+        self.keep_better(best, before, now);
+    }
+
+    /// Makes the random moves with which a tree is disturbed as a whole.
+    pub(super) fn disturb(&mut self, tree: &mut Tree) {
+        disturbed(tree, &mut Random::new(self.state.seed, Purpose::Start, 0));
+    }
+
+    fn keep_better(&mut self, best: Tree, before: f64, now: f64) {
         if now > before + GAIN {
             (self.state.log_likelihood, self.state.failures) = (now, 0);
         } else {
@@ -57,10 +88,40 @@ impl Search<'_> {
     }
 }
 
-/// Moves a random subtree to a random place near it.
-fn random_move(tree: &mut Tree, random: &mut Random) {
+/// A random half-edge of an inner node.
+fn random_half(tree: &Tree, random: &mut Random) -> HalfEdge {
     let inner = tree.halves() - tree.taxa();
-    let root = HalfEdge((tree.taxa() as u64 + random.below(inner as u64)) as u32);
+    HalfEdge((tree.taxa() as u64 + random.below(inner as u64)) as u32)
+}
+
+/// Random moves all over the tree.
+fn disturbed(tree: &mut Tree, random: &mut Random) {
+    for _ in 0..(tree.taxa() / TAXA_A_MOVE).max(2) {
+        let root = random_half(tree, random);
+        random_move(tree, root, random);
+    }
+}
+
+/// The half-edges of the inner nodes around a random one.
+fn around(tree: &Tree, random: &mut Random) -> Vec<HalfEdge> {
+    let mut found = Vec::new();
+    let center = random_half(tree, random);
+    // (half-edge that looks back, distance)
+    let mut todo = std::collections::VecDeque::from([(center, 0), (tree.back(center), 0)]);
+    while let Some((half, distance)) = todo.pop_front() {
+        if !tree.is_tip(half) && distance < LOCAL_RADIUS {
+            found.push(half);
+            for side in tree.others(half) {
+                found.push(side);
+                todo.push_back((tree.back(side), distance + 1));
+            }
+        }
+    }
+    found
+}
+
+/// Moves the subtree at `root`'s branch to a random place near it.
+fn random_move(tree: &mut Tree, root: HalfEdge, random: &mut Random) {
     let pruned = tree.prune(root);
     // A walk outwards from where it was.
     let start = pruned.ends[random.below(2) as usize];
@@ -88,7 +149,8 @@ mod tests {
             let mut tree = crate::tree::tests::grown(&choices);
             let mut random = Random::new(seed, Purpose::Search, 0);
             for _ in 0..20 {
-                random_move(&mut tree, &mut random);
+                let place = around(&tree, &mut random);
+                random_move(&mut tree, place[random.below(place.len() as u64) as usize], &mut random);
                 prop_assert!(tree.is_valid());
             }
         }

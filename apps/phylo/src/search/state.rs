@@ -9,6 +9,8 @@ use std::fmt::Write as _;
 pub enum Stage {
     /// Before the first round.
     Start,
+    /// Before the tree from distances is tried.
+    Join,
     /// Rounds with few fitted places.
     Fast,
     /// Rounds with many.
@@ -21,8 +23,9 @@ pub enum Stage {
     Done,
 }
 
-const STAGES: [(Stage, &str); 6] = [
+const STAGES: [(Stage, &str); 7] = [
     (Stage::Start, "start"),
+    (Stage::Join, "join"),
     (Stage::Fast, "fast"),
     (Stage::Thorough, "thorough"),
     (Stage::Shake, "shake"),

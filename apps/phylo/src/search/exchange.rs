@@ -1,0 +1,73 @@
+//! Exchanges of neighbours (NNI): the smallest moves, tried at every inner branch while its length is optimised.
+//!
+//! A round looks at two other trees a branch, where pruning and regrafting looks at hundreds, so it costs little more than
+//! to optimise all lengths.
+
+use crate::kernel::{Source, Step};
+use crate::likelihood::{Likelihood, Precision};
+use crate::tree::HalfEdge;
+
+/// An exchange must gain this log-likelihood.
+const GAIN: f64 = 1e-3;
+/// At most so many rounds.
+const ROUNDS: usize = 30;
+
+impl Likelihood<'_> {
+    /// Rounds of exchanges and of all lengths, until one gains less than `gain`. Gives the log-likelihood.
+    pub(super) fn exchange_while(&mut self, gain: f64) -> f64 {
+        let mut now = self.log_likelihood();
+        for _ in 0..ROUNDS {
+            let mut exchanged = 0;
+            for half in self.depth_first(self.focus()) {
+                let tree = self.tree();
+                if tree.is_tip(half) || tree.is_tip(tree.back(half)) {
+                    self.optimize_branch(half, Precision::COARSE);
+                } else {
+                    exchanged += usize::from(self.exchange(half));
+                }
+            }
+            let next = self.log_likelihood();
+            let gained = next - now;
+            now = next;
+            if exchanged == 0 || gained < gain {
+                break;
+            }
+        }
+        now
+    }
+
+    /// Optimises the length of an inner branch in the tree as it is and in the two in which a neighbour from one end has
+    /// changed places with one from the other, and makes the best of them. True for one of the two.
+    fn exchange(&mut self, half: HalfEdge) -> bool {
+        self.begin();
+        self.push_focus(half);
+        let back = self.tree().back(half);
+        let [near, far] = [half, back].map(|end| self.tree().others(end));
+        let sides = [near[0], near[1], far[0], far[1]];
+        let around = sides.map(|side| (self.source(self.tree().back(side)), self.tree().lengths(side).to_vec()));
+        let mut ends = vec![(self.source(half), self.source(back))];
+        let mut slot = self.spare_slot();
+        for groups in [[[0, 2], [1, 3]], [[0, 3], [1, 2]]] {
+            for group in groups {
+                let [left, right] = group.map(|i: usize| self.branch(around[i].0, &around[i].1));
+                self.push(Step::Combine { left, right, to: slot });
+                slot += 1;
+            }
+            ends.push((Source::Slot(slot - 2), Source::Slot(slot - 1)));
+        }
+        let mut lengths = vec![self.tree().lengths(half).to_vec(); 3];
+        self.newton(&ends, &mut lengths, Precision::COARSE);
+        let values = self.at_lengths(lengths.iter().map(Vec::as_slice));
+        let other = if values[2] > values[1] { 2 } else { 1 };
+        let best = if values[other] > values[0] + GAIN { other } else { 0 };
+        if best > 0 {
+            self.exchange_sides(near[1], far[best - 1]);
+        }
+        // The length of the focus is in no vector.
+        self.set_focus_lengths(&lengths[best]);
+        if best > 0 {
+            sides.into_iter().for_each(|side| self.optimize_branch(side, Precision::COARSE));
+        }
+        best > 0
+    }
+}
