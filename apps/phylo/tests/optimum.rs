@@ -69,8 +69,8 @@ fn assert_is_optimum(likelihood: &mut Likelihood<'_>, random: &mut Random) {
     for by in [0.8, 0.97, 1.03, 1.25] {
         check("scale", &stretched(by, 1.0), None);
         check("contrast", &stretched(1.0, by), None);
-        for p in 0..models.len() {
-            let mut model = models[p].clone();
+        for (p, start) in models.iter().enumerate() {
+            let mut model = start.clone();
             model.alpha = model.alpha.map(|alpha| (alpha * by).clamp(0.02, 100.0));
             for stretch in [0.97, 1.0, 1.03] {
                 check(
@@ -80,11 +80,11 @@ fn assert_is_optimum(likelihood: &mut Likelihood<'_>, random: &mut Random) {
                 );
             }
             for rate in 0..5 {
-                let mut model = models[p].clone();
+                let mut model = start.clone();
                 model.exchangeabilities[rate] *= by;
                 check(&format!("exchangeability {p}.{rate} * {by}"), &tree, Some((p, model)));
             }
-            let mut model = models[p].clone();
+            let mut model = start.clone();
             if model.free.speed {
                 model.speed = model.speed.map(|speed| speed * by);
                 check(&format!("speed {p} * {by}"), &tree, Some((p, model)));
