@@ -89,7 +89,7 @@ fn an_evaluation_of_a_fixed_tree_writes_nothing() {
     assert_eq!(json["free_parameters"], 0);
     assert_eq!(place.names(), ["a.nwk", "a.phy"]);
     let text = place.run(fixed);
-    let value = format!("{:.6}", json["log_likelihood"].as_f64().unwrap());
+    let value = format!("{:.4}", json["log_likelihood"].as_f64().unwrap());
     assert!(text.status == Some(0) && text.stdout.contains(&value), "{}", text.stdout);
 }
 
@@ -105,11 +105,26 @@ fn wrong_requests_end_with_two_and_one_line() {
         ("phylo a.phy --threads 0", "workers"),
         ("phylo a.phy --model GTR+X", "+X"),
         ("phylo a.phy --fixed", "--evaluate"),
-        ("phylo a.phy --resume", "checkpoint"),
+        ("phylo a.phy --resume --force", "--resume"),
     ] {
         let ran = place.run(typed);
         assert_eq!(ran.status, Some(2), "{typed}: {}", ran.stderr);
         assert!(ran.stderr.contains(expected) && ran.stdout.is_empty(), "{typed}: {}", ran.stderr);
     }
     assert_eq!(place.names(), ["a.nwk", "a.phy", "b.phy"]);
+}
+
+/// A job script may say `--resume` always: before anything was done, and after all was.
+#[test]
+fn a_run_that_is_resumed_begins_where_nothing_is_and_ends_where_all_is_done() {
+    let place = place();
+    let typed = "phylo a.phy --model JC --searches 1 --resume";
+    let first = place.run(typed);
+    assert!(first.status == Some(0) && first.stdout.contains("Final LogLikelihood"), "{}", first.stderr);
+    let before = std::fs::read(place.path("a.phy.bestTree")).unwrap();
+    let again = place.run(typed);
+    assert!(again.status == Some(0) && again.stdout.contains("finished"), "{} {}", again.stdout, again.stderr);
+    assert_eq!(std::fs::read(place.path("a.phy.bestTree")).unwrap(), before);
+    let other = place.run("phylo a.phy --model K80 --searches 1 --resume");
+    assert!(other.status == Some(2) && other.stderr.contains("--force"), "{}", other.stderr);
 }
