@@ -1,0 +1,254 @@
+//! A row of macroblocks: what each is predicted from is decided, what is left is transformed and written.
+//!
+//! This is the serial part of a row: each macroblock needs the one before it, and of the row above the one above it on the
+//! right. Bits of a row are gathered by themselves, since with variable-length codes nothing but the run of macroblocks
+//! that were skipped goes on from row to row; they are joined when the picture is complete.
+
+mod inter;
+mod intra;
+mod residual;
+mod write;
+
+pub use write::RowBits;
+
+use crate::intra::Around;
+use crate::kernel::{Kernels, Samples};
+use crate::motion::Reference;
+use crate::picture::{Kind, Macroblock, Picture, Source};
+use crate::quantiser::Quantiser;
+use crate::search::{Effort, Search};
+use crate::tables::{chroma_qp, lambda};
+
+/// One picture on its way: all that does not change from row to row.
+#[derive(Debug)]
+pub struct Shot<'a> {
+    /// What is to be encoded.
+    pub source: &'a Source,
+    /// What becomes of it.
+    pub picture: &'a Picture,
+    /// What it may be predicted from.
+    pub reference: Option<&'a Picture>,
+    /// How.
+    pub settings: Settings<'a>,
+}
+
+/// How a picture is encoded.
+#[derive(Clone, Debug)]
+pub struct Settings<'a> {
+    /// The kernels.
+    pub kernels: &'a Kernels,
+    /// The quantiser's number, 0 to 51.
+    pub qp: u8,
+    /// What a bit is worth, in transformed differences.
+    pub lambda: u32,
+    /// For luma.
+    pub luma: Quantiser,
+    /// For chroma.
+    pub chroma: Quantiser,
+    /// How thoroughly motion is searched.
+    pub effort: Effort,
+}
+
+impl<'a> Settings<'a> {
+    /// For one quantiser.
+    pub fn new(kernels: &'a Kernels, qp: u8, effort: Effort) -> Settings<'a> {
+        Settings {
+            kernels,
+            qp,
+            lambda: lambda(qp),
+            luma: Quantiser::new(qp),
+            chroma: Quantiser::new(chroma_qp(qp)),
+            effort,
+        }
+    }
+}
+
+/// A macroblock with its neighbours that have been coded.
+#[derive(Clone, Copy)]
+struct Here<'a> {
+    x: usize,
+    y: usize,
+    left: Option<&'a Macroblock>,
+    above: Option<&'a Macroblock>,
+    above_left: Option<&'a Macroblock>,
+    above_right: Option<&'a Macroblock>,
+}
+
+/// The samples of a macroblock.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    luma: Samples,
+    /// Cb and Cr beside each other.
+    chroma: Samples,
+}
+
+impl Block {
+    const EMPTY: Block = Block { luma: Samples::of(0), chroma: Samples::of(0) };
+}
+
+/// A row that is being coded.
+#[derive(Debug)]
+pub struct RowCoder<'a> {
+    shot: &'a Shot<'a>,
+    row: usize,
+    bits: RowBits,
+    /// The last columns of the macroblock before, as they were before any smoothing: luma, Cb, Cr.
+    left: ([u8; 16], [[u8; 8]; 2]),
+}
+
+impl<'a> Shot<'a> {
+    fn columns(&self) -> usize {
+        self.picture.size.columns()
+    }
+
+    /// The macroblock at (column, row) of the source.
+    fn block(&self, x: usize, y: usize) -> Block {
+        let mut block = Block::EMPTY;
+        let stride = 16 * self.columns();
+        for (row, to) in block.luma.0.as_chunks_mut::<16>().0.iter_mut().enumerate() {
+            to.copy_from_slice(&self.source.planes[0][(16 * y + row) * stride + 16 * x..][..16]);
+        }
+        for (row, to) in block.chroma.0.as_chunks_mut::<16>().0.iter_mut().take(8).enumerate() {
+            let from = (8 * y + row) * stride / 2 + 8 * x;
+            to[..8].copy_from_slice(&self.source.planes[1][from..from + 8]);
+            to[8..].copy_from_slice(&self.source.planes[2][from..from + 8]);
+        }
+        block
+    }
+
+    /// Searches motion for a row, if there is anything to be predicted from.
+    ///
+    /// # Safety
+    /// The rows of the reference that this row needs ([`crate::motion::rows_needed`]) are complete, and nobody else uses this
+    /// row's field.
+    pub unsafe fn search_row(&self, row: usize) {
+        let columns = self.columns();
+        let field = &self.picture.field;
+        for x in 0..columns {
+            let index = row * columns + x;
+            let Some(reference) = self.reference else {
+                // SAFETY: by the caller.
+                unsafe { *field.get_mut(index) = Default::default() };
+                continue;
+            };
+            // What the neighbour found, and what the picture before found here and beyond, where nothing has been
+            // searched yet.
+            let mut likely = [crate::picture::Vector::default(); 5];
+            // SAFETY: by the caller; the reference's field is complete as its rows are.
+            unsafe {
+                let before = |x: usize, y: usize| reference.field.get(y * columns + x).whole.vector;
+                let (right, below) = ((x + 1).min(columns - 1), (row + 1).min(self.picture.size.rows() - 1));
+                likely[1] = before(x, row);
+                likely[2] = before(right, row);
+                likely[3] = before(x, below);
+                likely[4] = if x > 0 { field.get(index - 1).whole.vector } else { likely[1] };
+                likely[0] = median(likely[4], likely[1], likely[2]);
+            }
+            let search = Search {
+                source: &self.block(x, row).luma,
+                // SAFETY: by the caller.
+                reference: unsafe { Reference::new(reference, self.settings.kernels, x, row) },
+                lambda: self.settings.lambda,
+                effort: self.settings.effort,
+            };
+            let found = search.run(&likely);
+            // SAFETY: by the caller.
+            unsafe { *field.get_mut(index) = found };
+        }
+    }
+}
+
+/// The middle of three vectors, each direction by itself.
+fn median(a: crate::picture::Vector, b: crate::picture::Vector, c: crate::picture::Vector) -> crate::picture::Vector {
+    let middle = |a: i16, b: i16, c: i16| a.min(b).max(a.max(b).min(c));
+    crate::picture::Vector { x: middle(a.x, b.x, c.x), y: middle(a.y, b.y, c.y) }
+}
+
+impl<'a> RowCoder<'a> {
+    /// Begins a row.
+    pub fn new(shot: &'a Shot<'a>, row: usize) -> RowCoder<'a> {
+        RowCoder { shot, row, bits: RowBits::default(), left: Default::default() }
+    }
+
+    /// The row's bits.
+    pub fn finish(self) -> RowBits {
+        self.bits
+    }
+
+    /// Codes the macroblock of a column.
+    ///
+    /// # Safety
+    /// All before it in the row have been coded, and of the row above all up to the next column. The rows of the reference
+    /// that it needs are complete. Nobody else uses this row's samples and macroblocks from this column on.
+    pub unsafe fn code(&mut self, x: usize) {
+        let (shot, y, columns) = (self.shot, self.row, self.shot.columns());
+        let at = |x: usize, y: usize| {
+            // SAFETY: by the caller, these have been coded.
+            unsafe { shot.picture.macroblocks.get(y * columns + x) }
+        };
+        let here = Here {
+            x,
+            y,
+            left: (x > 0).then(|| at(x - 1, y)),
+            above: (y > 0).then(|| at(x, y - 1)),
+            above_left: (x > 0 && y > 0).then(|| at(x - 1, y - 1)),
+            above_right: (x + 1 < columns && y > 0).then(|| at(x + 1, y - 1)),
+        };
+        let source = shot.block(x, y);
+        let mut now = Macroblock { qp: shot.settings.qp, ..Macroblock::default() };
+        let mut made = Block::EMPTY;
+        // SAFETY: by the caller.
+        let is_coded = shot.reference.is_some_and(|reference| unsafe {
+            self.code_inter(&here, &source, reference, &mut now, &mut made)
+        });
+        if !is_coded {
+            self.code_intra(&here, &source, &mut now, &mut made);
+        }
+        self.keep(&here, now, &made);
+    }
+
+    /// What lies around the macroblock, before any smoothing.
+    fn around_luma(&self, here: &Here<'_>) -> Around<16> {
+        Around {
+            above: here.above.map(|above| above.bottom.0),
+            left: here.left.map(|_| self.left.0),
+            corner: here.above_left.map_or(0, |corner| corner.bottom.0[15]),
+        }
+    }
+
+    fn around_chroma(&self, here: &Here<'_>) -> [Around<8>; 2] {
+        std::array::from_fn(|plane| {
+            let bottom = |of: &Macroblock| if plane == 0 { of.bottom.1 } else { of.bottom.2 };
+            Around {
+                above: here.above.map(bottom),
+                left: here.left.map(|_| self.left.1[plane]),
+                corner: here.above_left.map_or(0, |corner| bottom(corner)[7]),
+            }
+        })
+    }
+
+    /// Puts what was made into the picture, and what others need to know of it.
+    fn keep(&mut self, here: &Here<'_>, mut now: Macroblock, made: &Block) {
+        let picture = self.shot.picture;
+        let (luma, _) = made.luma.0.as_chunks::<16>();
+        let (chroma, _) = made.chroma.0.as_chunks::<16>();
+        for (y, row) in luma.iter().enumerate() {
+            let to = picture.luma[0].at(16 * here.x as isize, (16 * here.y + y) as isize);
+            // SAFETY: samples of this macroblock, which is this job's.
+            unsafe { to.copy_from_nonoverlapping(row.as_ptr(), 16) };
+        }
+        for (y, row) in chroma.iter().take(8).enumerate() {
+            for (plane, samples) in picture.chroma.iter().zip(row.as_chunks::<8>().0) {
+                let to = plane.at(8 * here.x as isize, (8 * here.y + y) as isize);
+                // SAFETY: as above.
+                unsafe { to.copy_from_nonoverlapping(samples.as_ptr(), 8) };
+            }
+        }
+        let (cb, cr) = (chroma[7].as_chunks::<8>().0[0], chroma[7].as_chunks::<8>().0[1]);
+        now.bottom = (luma[15], cb, cr);
+        self.left.0 = std::array::from_fn(|y| luma[y][15]);
+        self.left.1 = [7, 15].map(|x| std::array::from_fn(|y| chroma[y][x]));
+        // SAFETY: this job's; the references of `Here` are to others.
+        unsafe { *picture.macroblocks.get_mut(here.y * self.shot.columns() + here.x) = now };
+    }
+}

@@ -1,0 +1,271 @@
+//! Macroblocks that are predicted from their own picture.
+
+use super::residual::{Chroma, Residual, luma_pattern};
+use super::write::{BITS_MAX, Writer};
+use super::{Block, Here, RowCoder};
+use crate::bits::ue_bits;
+use crate::intra::{BLOCK_DC, BLOCK_MODES, Line, Mode, chroma, luma};
+use crate::kernel::Samples;
+use crate::kernel::portable::satd_block;
+use crate::picture::{Kind, Macroblock};
+use crate::tables::{BLOCK_ORDER, CBP_INTRA, ZIGZAG};
+
+/// A macroblock predicted block by block.
+pub(super) struct Blocks {
+    pub(super) cost: u32,
+    modes: [u8; 16],
+    /// In scan order.
+    levels: [[i16; 16]; 16],
+    coded: u16,
+    made: Samples,
+}
+
+/// Samples of a macroblock with those around it: a row above, which is four longer, and a column on the left.
+struct Canvas([[u8; 21]; 17]);
+
+impl Canvas {
+    fn line(&self, x: usize, y: usize, has_above: bool, has_left: bool, has_right: bool) -> Line {
+        let rows = &self.0;
+        let mut samples = [0; 13];
+        for (i, sample) in samples[..4].iter_mut().enumerate() {
+            *sample = rows[y + 4 - i][x];
+        }
+        samples[4..13].copy_from_slice(&rows[y][x..x + 9]);
+        if !has_right {
+            let last = samples[8];
+            samples[9..].fill(last);
+        }
+        Line { samples, has_above, has_left }
+    }
+}
+
+/// Forward transform and division of one block's differences, row by row; levels in place.
+fn levels_of(difference: [[i32; 4]; 4], by: &crate::kernel::Division) -> ([i16; 16], bool) {
+    let step = |[a, b, c, d]: [i32; 4]| {
+        let (sum, near, less, far) = (a + d, b + c, a - d, b - c);
+        [sum + near, 2 * less + far, sum - near, less - 2 * far]
+    };
+    let rows = difference.map(step);
+    let columns: [[i32; 4]; 4] = std::array::from_fn(|x| step(std::array::from_fn(|y| rows[y][x])));
+    let mut any = 0;
+    let levels = std::array::from_fn(|place| {
+        let value = columns[place % 4][place / 4];
+        let size = value.unsigned_abs() + u32::from(by.bias[place]);
+        let level = ((size * u32::from(by.factor[place])) >> 16) as i16;
+        any |= level;
+        if value < 0 { -level } else { level }
+    });
+    (levels, any != 0)
+}
+
+/// What is to be added to a block's prediction, from its levels.
+fn difference_of(levels: &[i16; 16], scale: &[i16; 16]) -> [[i32; 4]; 4] {
+    let step = |[a, b, c, d]: [i32; 4]| {
+        let (even, odd, less, more) = (a + c, a - c, (b >> 1) - d, b + (d >> 1));
+        [even + more, odd + less, odd - less, even - more]
+    };
+    let at = |place: usize| i32::from(levels[place].wrapping_mul(scale[place]));
+    let rows: [[i32; 4]; 4] = std::array::from_fn(|y| step(std::array::from_fn(|x| at(4 * y + x))));
+    let columns: [[i32; 4]; 4] = std::array::from_fn(|x| step(std::array::from_fn(|y| rows[y][x])));
+    std::array::from_fn(|y| std::array::from_fn(|x| (columns[x][y] + 32) >> 6))
+}
+
+impl RowCoder<'_> {
+    /// The best mode for luma as a whole: with its cost and prediction.
+    pub(super) fn best_whole(&self, here: &Here<'_>, source: &Samples) -> (Mode, u32, Samples) {
+        let (around, settings) = (self.around_luma(here), &self.shot.settings);
+        let mut best = (Mode::Dc, u32::MAX, Samples::of(0));
+        for mode in Mode::ALL.into_iter().filter(|mode| mode.is_possible(&around)) {
+            let mut prediction = Samples::of(0);
+            luma(mode, &around, &mut prediction);
+            // SAFETY: a macroblock of 16 rows; `Kernels::new` has seen to the instruction set.
+            let satd: u32 = unsafe { (settings.kernels.satd)(source, prediction.0.as_ptr(), 16) }.iter().sum();
+            let cost = satd + settings.lambda * ue_bits(1 + mode.luma_number());
+            if cost < best.1 {
+                best = (mode, cost, prediction);
+            }
+        }
+        best
+    }
+
+    /// The best mode for chroma, with its prediction.
+    fn best_chroma(&self, here: &Here<'_>, source: &Samples) -> (Mode, Samples) {
+        let (around, settings) = (self.around_chroma(here), &self.shot.settings);
+        let mut best = (Mode::Dc, u32::MAX, Samples::of(0));
+        for mode in [Mode::Dc, Mode::Horizontal, Mode::Vertical, Mode::Plane] {
+            if !mode.is_possible(&around[0]) {
+                continue;
+            }
+            let mut prediction = Samples::of(0);
+            let mut cost = settings.lambda * ue_bits(mode.chroma_number());
+            for (plane, around) in around.iter().enumerate() {
+                chroma(mode, around, &mut prediction, 8 * plane);
+                let (a, b) = (source.0[8 * plane..].as_ptr(), prediction.0[8 * plane..].as_ptr());
+                // SAFETY: 8 rows of 8, 16 apart; as above.
+                cost += unsafe { (settings.kernels.satd_8)(a, b, 16) };
+            }
+            if cost < best.1 {
+                best = (mode, cost, prediction);
+            }
+        }
+        (best.0, best.2)
+    }
+
+    /// Luma block by block, each coded before the next is predicted; `None` as soon as it costs more than `most`.
+    pub(super) fn blocks(&self, here: &Here<'_>, source: &Samples, most: u32) -> Option<Blocks> {
+        let settings = &self.shot.settings;
+        let around = self.around_luma(here);
+        let mut canvas = Canvas([[0; 21]; 17]);
+        canvas.0[0][0] = around.corner;
+        canvas.0[0][1..17].copy_from_slice(&around.above.unwrap_or_default());
+        if let Some(right) = here.above_right {
+            canvas.0[0][17..].copy_from_slice(&right.bottom.0[..4]);
+        }
+        for (row, value) in canvas.0[1..].iter_mut().zip(around.left.unwrap_or_default()) {
+            row[0] = value;
+        }
+        let mut found = Blocks {
+            cost: settings.lambda * 24,
+            modes: [BLOCK_DC; 16],
+            levels: [[0; 16]; 16],
+            coded: 0,
+            made: Samples::of(0),
+        };
+        for block in BLOCK_ORDER {
+            let (bx, by) = (block % 4, block / 4);
+            let (has_above, has_left) = (by > 0 || here.above.is_some(), bx > 0 || here.left.is_some());
+            let has_right = match (bx, by) {
+                (0..3, 0) => has_above,
+                (3, 0) => here.above_right.is_some(),
+                // Blocks that come later have not been made.
+                (3, _) | (1, 1 | 3) => false,
+                _ => true,
+            };
+            let line = canvas.line(4 * bx, 4 * by, has_above, has_left, has_right);
+            let likely = self.likely_mode(here, &found.modes, block);
+            let of_source: [[i32; 4]; 4] = std::array::from_fn(|y| {
+                std::array::from_fn(|x| i32::from(source.0[(4 * by + y) * 16 + 4 * bx + x]))
+            });
+            let less = |prediction: &[[u8; 4]; 4]| -> [[i32; 4]; 4] {
+                std::array::from_fn(|y| std::array::from_fn(|x| of_source[y][x] - i32::from(prediction[y][x])))
+            };
+            let mut best = (u32::MAX, BLOCK_DC, [[0; 4]; 4]);
+            for mode in (0..BLOCK_MODES).filter(|mode| line.allows(*mode)) {
+                let prediction = line.predict(mode);
+                let bits = if mode == likely { 1 } else { 4 };
+                let cost = satd_block(less(&prediction)) + settings.lambda * bits;
+                if cost < best.0 {
+                    best = (cost, mode, prediction);
+                }
+            }
+            let (cost, mode, prediction) = best;
+            found.cost += cost;
+            if found.cost > most {
+                return None;
+            }
+            let (levels, any) = levels_of(less(&prediction), &settings.luma.intra);
+            let added = if any { difference_of(&levels, &settings.luma.scale) } else { [[0; 4]; 4] };
+            for y in 0..4 {
+                for x in 0..4 {
+                    let value = (i32::from(prediction[y][x]) + added[y][x]).clamp(0, 255) as u8;
+                    canvas.0[4 * by + y + 1][4 * bx + x + 1] = value;
+                    found.made.0[(4 * by + y) * 16 + 4 * bx + x] = value;
+                }
+            }
+            found.modes[block] = mode;
+            found.levels[block] = ZIGZAG.map(|place| levels[place]);
+            found.coded |= u16::from(any) << block;
+        }
+        Some(found)
+    }
+
+    /// The mode that a block is expected to have (8.3.1.1).
+    fn likely_mode(&self, here: &Here<'_>, modes: &[u8; 16], block: usize) -> u8 {
+        let of = |other: Option<&Macroblock>, place: usize| {
+            other.map(|other| if other.kind == Kind::Intra4 { other.modes[place] } else { BLOCK_DC })
+        };
+        let left = if block % 4 > 0 { Some(modes[block - 1]) } else { of(here.left, block + 3) };
+        let above = if block >= 4 { Some(modes[block - 4]) } else { of(here.above, block + 12) };
+        match (left, above) {
+            (Some(left), Some(above)) => left.min(above),
+            _ => BLOCK_DC,
+        }
+    }
+
+    /// Codes a macroblock from its own picture.
+    pub(super) fn code_intra(&mut self, here: &Here<'_>, source: &Block, now: &mut Macroblock, made: &mut Block) {
+        let whole = self.best_whole(here, &source.luma);
+        let blocks = self.blocks(here, &source.luma, whole.1);
+        self.write_intra(here, source, whole, blocks, now, made);
+    }
+
+    /// Writes it as what it was decided to be: block by block, if it is there.
+    pub(super) fn write_intra(
+        &mut self,
+        here: &Here<'_>,
+        source: &Block,
+        whole: (Mode, u32, Samples),
+        blocks: Option<Blocks>,
+        now: &mut Macroblock,
+        made: &mut Block,
+    ) {
+        let settings = &self.shot.settings;
+        let (chroma_mode, chroma_prediction) = self.best_chroma(here, &source.chroma);
+        let chroma = settings.chroma_levels(&source.chroma, &chroma_prediction, true);
+        let may_skip = self.shot.reference.is_some();
+        let number = chroma_mode.chroma_number();
+        match blocks {
+            Some(blocks) => {
+                now.kind = Kind::Intra4;
+                let likely = BLOCK_ORDER.map(|block| self.likely_mode(here, &blocks.modes, block));
+                let prediction = Block { luma: blocks.made, chroma: chroma_prediction };
+                *made = settings.made(&chroma_only(&chroma), &prediction);
+                let mut writer = Writer::begin(&mut self.bits, may_skip);
+                writer.intra_type(0);
+                for (block, likely) in BLOCK_ORDER.into_iter().zip(likely) {
+                    let mode = blocks.modes[block];
+                    match mode == likely {
+                        true => writer.bits().put(1, 1),
+                        false => writer.bits().put(4, u32::from(mode) - u32::from(mode > likely)),
+                    }
+                }
+                now.modes = blocks.modes;
+                writer.bits().ue(number);
+                let pattern = luma_pattern(blocks.coded) | chroma.pattern() << 4;
+                writer.bits().ue(CBP_INTRA[pattern as usize].into());
+                if pattern != 0 {
+                    writer.bits().se(0);
+                    writer.blocks(here, &blocks.levels, blocks.coded, &chroma, now);
+                }
+            }
+            None => {
+                now.kind = Kind::Intra16;
+                let (mode, _, prediction) = whole;
+                let (luma, coded, dc) = settings.luma_whole(&source.luma, &prediction);
+                let residual = Residual { luma, coded, luma_dc: Some(dc), chroma };
+                *made = settings.made(&residual, &Block { luma: prediction, chroma: chroma_prediction });
+                let mut writer = Writer::begin(&mut self.bits, may_skip);
+                let all = if coded != 0 { 12 } else { 0 };
+                writer.intra_type(1 + mode.luma_number() + 4 * residual.chroma.pattern() + all);
+                writer.bits().ue(number);
+                writer.bits().se(0);
+                writer.residual(here, &residual, now);
+            }
+        }
+        self.store_if_long(source, now, made);
+    }
+
+    /// Stores the samples of a macroblock that took more bits than it may have.
+    pub(super) fn store_if_long(&mut self, source: &Block, now: &mut Macroblock, made: &mut Block) {
+        if self.bits.len() > BITS_MAX {
+            self.bits.store(source, self.shot.reference.is_some());
+            *made = *source;
+            *now = Macroblock { kind: Kind::Stored, qp: 0, counts: [16; 24], ..Macroblock::default() };
+        }
+    }
+}
+
+/// Chroma's levels alone: luma has been made already.
+fn chroma_only(chroma: &Chroma) -> Residual {
+    Residual { luma: crate::kernel::Lanes([[0; 16]; 16]), coded: 0, luma_dc: None, chroma: chroma.clone() }
+}

@@ -1,0 +1,192 @@
+//! What is left after prediction: coefficients, levels, and what a decoder makes of them.
+
+use super::{Block, Settings};
+use crate::kernel::{Division, Lanes, Samples};
+use crate::tables::{BLOCK_ORDER, ZIGZAG};
+
+/// Levels of a macroblock that was predicted as a whole or from another picture.
+#[derive(Clone, Debug)]
+pub(super) struct Residual {
+    /// Levels of luma; where the constant parts are coded by themselves, without these.
+    pub(super) luma: Lanes,
+    /// Bit b: block b has levels.
+    pub(super) coded: u16,
+    /// The constant parts, if they are coded by themselves.
+    pub(super) luma_dc: Option<[i16; 16]>,
+    /// Of chroma.
+    pub(super) chroma: Chroma,
+}
+
+/// Levels of chroma.
+#[derive(Clone, Debug)]
+pub(super) struct Chroma {
+    pub(super) lanes: Lanes,
+    /// Bit b: block b has levels besides the constant part. Blocks are counted row by row, Cb's and Cr's beside each other.
+    pub(super) coded: u16,
+    /// The constant parts of Cb and of Cr.
+    pub(super) dc: [[i16; 4]; 2],
+}
+
+/// Blocks of a chroma plane among the eight.
+pub(super) const CHROMA_BLOCKS: [[usize; 4]; 2] = [[0, 1, 4, 5], [2, 3, 6, 7]];
+
+/// Bits of the blocks in each quarter.
+pub(super) const QUARTERS: [u16; 4] = [0x0033, 0x00cc, 0x3300, 0xcc00];
+
+/// Levels of a block in scan order.
+pub(super) fn scanned(lanes: &Lanes, block: usize) -> [i16; 16] {
+    ZIGZAG.map(|place| lanes.0[place][block])
+}
+
+fn clear(lanes: &mut Lanes, blocks: u16) {
+    if blocks == 0 {
+        return;
+    }
+    let mask: [i16; 16] = std::array::from_fn(|block| if blocks >> block & 1 == 1 { 0 } else { -1 });
+    for values in &mut lanes.0 {
+        values.iter_mut().zip(mask).for_each(|(value, mask)| *value &= mask);
+    }
+}
+
+/// How much a block's levels are worth: nothing for few ones far from each other, 9 for anything larger, as x264 and JM have it.
+fn worth(levels: &[i16]) -> u32 {
+    const BY_RUN: [u32; 16] = [3, 2, 2, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let (mut sum, mut run) = (0, 0);
+    for &level in levels {
+        match level {
+            0 => run += 1,
+            -1 | 1 => {
+                sum += BY_RUN[run];
+                run = 0;
+            }
+            _ => return 9,
+        }
+    }
+    sum
+}
+
+impl Settings<'_> {
+    fn transformed(&self, source: &Samples, prediction: &Samples) -> Lanes {
+        let mut lanes = Lanes([[0; 16]; 16]);
+        // SAFETY: `Kernels::new` has seen to the instruction set.
+        unsafe { (self.kernels.transform)(source, prediction, &mut lanes) };
+        lanes
+    }
+
+    fn divided(&self, lanes: &mut Lanes, by: &Division) -> u16 {
+        // SAFETY: as above.
+        unsafe { (self.kernels.divide)(lanes, by) }
+    }
+
+    /// Luma predicted from another picture: levels, and which blocks have any. What is worth too little is left out.
+    pub(super) fn luma_inter(&self, source: &Samples, prediction: &Samples) -> (Lanes, u16) {
+        let mut lanes = self.transformed(source, prediction);
+        let mut coded = self.divided(&mut lanes, &self.luma.inter);
+        if coded == 0 {
+            return (lanes, 0);
+        }
+        let (mut dropped, mut total) = (0, 0);
+        for quarter in QUARTERS {
+            let mut sum = 0;
+            for block in (0..16).filter(|block| coded & quarter & 1 << block != 0) {
+                sum += worth(&scanned(&lanes, block));
+                if sum > 5 {
+                    break;
+                }
+            }
+            total += sum;
+            if sum < 4 {
+                dropped |= quarter & coded;
+            }
+        }
+        if total < 6 {
+            dropped = coded;
+        }
+        clear(&mut lanes, dropped);
+        coded &= !dropped;
+        (lanes, coded)
+    }
+
+    /// Luma predicted as a whole.
+    pub(super) fn luma_whole(&self, source: &Samples, prediction: &Samples) -> (Lanes, u16, [i16; 16]) {
+        let mut lanes = self.transformed(source, prediction);
+        let dc = self.luma.luma_dc(&lanes.0[0]);
+        lanes.0[0] = [0; 16];
+        let coded = self.divided(&mut lanes, &self.luma.intra);
+        (lanes, coded, dc)
+    }
+
+    /// Chroma.
+    pub(super) fn chroma_levels(&self, source: &Samples, prediction: &Samples, is_intra: bool) -> Chroma {
+        let mut lanes = self.transformed(source, prediction);
+        let dc = CHROMA_BLOCKS.map(|blocks| self.chroma.chroma_dc(blocks.map(|block| lanes.0[0][block]), is_intra));
+        lanes.0[0] = [0; 16];
+        let by = if is_intra { &self.chroma.intra } else { &self.chroma.inter };
+        let mut coded = self.divided(&mut lanes, by) & 0xff;
+        if !is_intra && coded != 0 {
+            for blocks in CHROMA_BLOCKS {
+                let bits = blocks.iter().fold(0, |bits, block| bits | 1 << block) & coded;
+                let worth = |block: &usize| worth(&scanned(&lanes, *block)[1..]);
+                if blocks.iter().filter(|block| bits & 1 << **block != 0).map(worth).sum::<u32>() < 7 {
+                    clear(&mut lanes, bits);
+                    coded &= !bits;
+                }
+            }
+        }
+        Chroma { lanes, coded, dc }
+    }
+
+    /// What a decoder makes of the levels.
+    pub(super) fn made(&self, residual: &Residual, prediction: &Block) -> Block {
+        let mut out = *prediction;
+        if residual.coded != 0 || residual.luma_dc.is_some_and(|dc| dc != [0; 16]) {
+            let mut lanes = residual.luma;
+            // SAFETY: as above.
+            unsafe { (self.kernels.scale)(&mut lanes, &self.luma.scale) };
+            if let Some(dc) = &residual.luma_dc {
+                lanes.0[0] = self.luma.luma_dc_back(dc);
+            }
+            // SAFETY: as above.
+            unsafe { (self.kernels.reconstruct)(&lanes, &prediction.luma, &mut out.luma) };
+        }
+        out.chroma = self.made_chroma(&residual.chroma, &prediction.chroma);
+        out
+    }
+
+    fn made_chroma(&self, chroma: &Chroma, prediction: &Samples) -> Samples {
+        let mut out = *prediction;
+        if chroma.coded != 0 || chroma.dc != [[0; 4]; 2] {
+            let mut lanes = chroma.lanes;
+            // SAFETY: as above.
+            unsafe { (self.kernels.scale)(&mut lanes, &self.chroma.scale) };
+            for (blocks, dc) in CHROMA_BLOCKS.iter().zip(chroma.dc) {
+                let values = self.chroma.chroma_dc_back(dc);
+                blocks.iter().zip(values).for_each(|(block, value)| lanes.0[0][*block] = value);
+            }
+            // SAFETY: as above.
+            unsafe { (self.kernels.reconstruct)(&lanes, prediction, &mut out) };
+        }
+        out
+    }
+}
+
+impl Chroma {
+    /// The chroma part of the coded block pattern: nothing, constant parts, all.
+    pub(super) fn pattern(&self) -> u32 {
+        match (self.coded != 0, self.dc != [[0; 4]; 2]) {
+            (true, _) => 2,
+            (false, true) => 1,
+            (false, false) => 0,
+        }
+    }
+}
+
+/// The luma part of the coded block pattern: which quarters have levels.
+pub(super) fn luma_pattern(coded: u16) -> u32 {
+    QUARTERS.iter().enumerate().fold(0, |bits, (i, quarter)| bits | u32::from(coded & quarter != 0) << i)
+}
+
+/// Blocks of a quarter in the order in which they are written.
+pub(super) fn blocks_of(quarter: usize) -> &'static [usize] {
+    &BLOCK_ORDER[4 * quarter..4 * quarter + 4]
+}

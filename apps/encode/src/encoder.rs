@@ -1,0 +1,105 @@
+//! Pictures in, units of a stream out.
+
+use crate::bits::{Bits, Unit, unit};
+use crate::coder::{RowBits, Settings, Shot};
+use crate::headers::{Header, Properties, parameter_sets, slice_header};
+use crate::kernel::Kernels;
+use crate::picture::{Picture, Source};
+use crate::search::Effort;
+use crate::wave::{PICTURES, Wave};
+
+/// Key pictures have a quantiser of so much less, since all that follows is predicted from them (x264's ratio of 1.4).
+const KEY_LESS: u8 = 3;
+
+/// What an encoder is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The quantiser of pictures that are predicted from others, 0 to 51.
+    pub qp: u8,
+    /// Pictures from one at which decoding can begin to the next, at most.
+    pub key_interval: u32,
+    /// How thoroughly motion is searched.
+    pub effort: Effort,
+}
+
+/// A picture of the stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Encoded {
+    /// Its units, without start codes or lengths: of one at which decoding can begin, the parameter sets first.
+    pub units: Vec<Vec<u8>>,
+    /// Whether decoding can begin at it.
+    pub is_key: bool,
+}
+
+/// Encodes pictures in their order.
+#[derive(Debug)]
+pub struct Encoder {
+    properties: Properties,
+    options: Options,
+    kernels: Kernels,
+    pictures: Vec<Picture>,
+    /// Pictures encoded so far.
+    count: u64,
+    since_key: u64,
+    keys: u64,
+}
+
+impl Encoder {
+    /// For pictures that have these properties.
+    pub fn new(properties: Properties, options: Options, kernels: Kernels) -> Encoder {
+        let pictures = (0..PICTURES).map(|_| Picture::new(properties.size)).collect();
+        Encoder { properties, options, kernels, pictures, count: 0, since_key: 0, keys: 0 }
+    }
+
+    /// The parameter sets: of the sequence, of pictures.
+    pub fn parameter_sets(&self) -> [Vec<u8>; 2] {
+        parameter_sets(&self.properties)
+    }
+
+    /// Encodes pictures. `execute` is given a wave of jobs and does them all. What it makes does not depend on how, nor on how
+    /// many pictures are given at once.
+    pub fn encode(&mut self, sources: &[Source], execute: impl FnOnce(&Wave<'_>)) -> Vec<Encoded> {
+        let mut headers = Vec::new();
+        for _ in sources {
+            let is_key = self.count == 0 || self.since_key + 1 >= self.options.key_interval.into();
+            (self.since_key, self.keys) =
+                if is_key { (0, self.keys + 1) } else { (self.since_key + 1, self.keys) };
+            let less = if is_key { KEY_LESS } else { 0 };
+            let qp = self.options.qp.saturating_sub(less);
+            headers.push(Header { is_key, since_key: self.since_key, key: self.keys, qp });
+            self.count += 1;
+        }
+        let first = self.count as usize - sources.len();
+        let picture = |number: usize| &self.pictures[number % PICTURES];
+        let shot = |(i, (header, source)): (usize, (&Header, _))| Shot {
+            source,
+            picture: picture(first + i),
+            reference: (!header.is_key).then(|| picture(first + i - 1)),
+            settings: Settings::new(&self.kernels, header.qp, self.options.effort),
+        };
+        let wave = Wave::new(headers.iter().zip(sources).enumerate().map(shot).collect());
+        execute(&wave);
+        headers.iter().zip(wave.finish()).map(|(header, rows)| self.joined(header, &rows)).collect()
+    }
+
+    fn joined(&self, header: &Header, rows: &[RowBits]) -> Encoded {
+        let mut slice: Bits = slice_header(header);
+        RowBits::join(&mut slice, rows.iter(), !header.is_key);
+        let kind = if header.is_key { Unit::IdrSlice } else { Unit::Slice };
+        let mut units = if header.is_key { self.parameter_sets().to_vec() } else { Vec::new() };
+        units.push(unit(kind, &slice.finish()));
+        Encoded { units, is_key: header.is_key }
+    }
+
+    /// The last picture as a decoder shows it: its planes one after the other.
+    pub fn shown(&mut self) -> Vec<u8> {
+        let last = (self.count as usize + PICTURES - 1) % PICTURES;
+        // SAFETY: nobody else uses the encoder, so no wave is under way.
+        unsafe { self.pictures[last].shown() }
+    }
+}
+
+/// Units as they follow one another in a stream of bytes (Annex B).
+pub fn with_start_codes(units: &[Vec<u8>]) -> Vec<u8> {
+    units.iter().flat_map(|unit| [&[0, 0, 0, 1], &unit[..]].concat()).collect()
+}

@@ -1,0 +1,178 @@
+//! Parameter sets and slice headers (7.3.2.1, 7.3.2.2, 7.3.3, E.1.1 of the standard).
+
+use crate::bits::{Bits, Unit, unit};
+use crate::picture::Size;
+
+/// A fraction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ratio {
+    /// Above.
+    pub over: u32,
+    /// Below.
+    pub under: u32,
+}
+
+/// What is known of the pictures besides their samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Properties {
+    /// How large they are.
+    pub size: Size,
+    /// Pictures a second.
+    pub rate: Ratio,
+    /// Width of a sample over its height; none if it is not known.
+    pub aspect: Option<Ratio>,
+    /// Whether samples use all 256 values instead of 16 to 235; none if it is not known.
+    pub is_full_range: Option<bool>,
+}
+
+/// Bits of `frame_num`.
+const NUMBER_BITS: u32 = 8;
+
+/// The least level (Table A-1) that allows so many macroblocks in a picture and a second; the last, where none does.
+fn level(properties: &Properties) -> u8 {
+    // Macroblocks a second, in a picture, level. Vectors lead up to 128 samples up or down from level 1.1 on.
+    const LEVELS: [(u64, u64, u8); 15] = [
+        (3000, 396, 11),
+        (6000, 396, 12),
+        (11880, 396, 13),
+        (19800, 792, 21),
+        (20250, 1620, 22),
+        (40500, 1620, 30),
+        (108_000, 3600, 31),
+        (216_000, 5120, 32),
+        (245_760, 8192, 40),
+        (522_240, 8704, 42),
+        (589_824, 22080, 50),
+        (983_040, 36864, 51),
+        (2_073_600, 36864, 52),
+        (4_177_920, 139_264, 60),
+        (16_711_680, 139_264, 62),
+    ];
+    let Properties { size, rate, .. } = properties;
+    let macroblocks = size.macroblocks() as u64;
+    let second = macroblocks * u64::from(rate.over) / u64::from(rate.under.max(1));
+    // Neither side may be longer than the root of eight times the picture (A.3.1).
+    let long = size.columns().max(size.rows()) as u64;
+    let fits = |&(speed, area, _): &(u64, u64, u8)| second <= speed && macroblocks <= area && long * long <= 8 * area;
+    LEVELS.iter().find(|level| fits(level)).map_or(62, |level| level.2)
+}
+
+/// The parameter sets of a stream, as units: of the sequence and of its pictures.
+pub fn parameter_sets(properties: &Properties) -> [Vec<u8>; 2] {
+    let size = properties.size;
+    let mut bits = Bits::default();
+    // Constrained baseline.
+    bits.put(8, 66);
+    bits.put(8, 0b1100_0000);
+    bits.put(8, level(properties).into());
+    bits.ue(0); // seq_parameter_set_id
+    bits.ue(NUMBER_BITS - 4); // log2_max_frame_num_minus4
+    bits.ue(2); // pic_order_cnt_type: pictures are shown in the order in which they come
+    bits.ue(1); // max_num_ref_frames
+    bits.flag(false); // gaps_in_frame_num_value_allowed_flag
+    bits.ue(size.columns() as u32 - 1);
+    bits.ue(size.rows() as u32 - 1);
+    bits.flag(true); // frame_mbs_only_flag
+    bits.flag(true); // direct_8x8_inference_flag
+    let (right, bottom) = (16 * size.columns() - size.width, 16 * size.rows() - size.height);
+    bits.flag(right + bottom > 0);
+    if right + bottom > 0 {
+        // In units of two samples.
+        [0, right / 2, 0, bottom / 2].into_iter().for_each(|crop| bits.ue(crop as u32));
+    }
+    bits.flag(true); // vui_parameters_present_flag
+    aspect(&mut bits, properties.aspect);
+    bits.flag(false); // overscan_info_present_flag
+    bits.flag(properties.is_full_range.is_some());
+    if let Some(is_full) = properties.is_full_range {
+        bits.put(3, 5); // video_format: unspecified
+        bits.flag(is_full);
+        bits.flag(false); // colour_description_present_flag
+    }
+    bits.flag(false); // chroma_loc_info_present_flag
+    bits.flag(true); // timing_info_present_flag
+    bits.put(32, properties.rate.under);
+    bits.put(32, properties.rate.over.saturating_mul(2)); // in fields
+    bits.flag(true); // fixed_frame_rate_flag
+    bits.flag(false); // nal_hrd_parameters_present_flag
+    bits.flag(false); // vcl_hrd_parameters_present_flag
+    bits.flag(false); // pic_struct_present_flag
+    bits.flag(true); // bitstream_restriction_flag
+    bits.flag(true); // motion_vectors_over_pic_boundaries_flag
+    bits.ue(0); // max_bytes_per_pic_denom: no limit
+    bits.ue(0); // max_bits_per_mb_denom: no limit
+    bits.ue(13); // log2_max_mv_length_horizontal
+    bits.ue(9); // log2_max_mv_length_vertical
+    bits.ue(0); // max_num_reorder_frames
+    bits.ue(1); // max_dec_frame_buffering
+    let sequence = unit(Unit::Sequence, &bits.finish());
+
+    let mut bits = Bits::default();
+    bits.ue(0); // pic_parameter_set_id
+    bits.ue(0); // seq_parameter_set_id
+    bits.flag(false); // entropy_coding_mode_flag: variable-length codes
+    bits.flag(false); // bottom_field_pic_order_in_frame_present_flag
+    bits.ue(0); // num_slice_groups_minus1
+    bits.ue(0); // num_ref_idx_l0_default_active_minus1
+    bits.ue(0); // num_ref_idx_l1_default_active_minus1
+    bits.flag(false); // weighted_pred_flag
+    bits.put(2, 0); // weighted_bipred_idc
+    bits.se(0); // pic_init_qp_minus26
+    bits.se(0); // pic_init_qs_minus26
+    bits.se(0); // chroma_qp_index_offset
+    bits.flag(false); // deblocking_filter_control_present_flag
+    bits.flag(false); // constrained_intra_pred_flag
+    bits.flag(false); // redundant_pic_cnt_present_flag
+    [sequence, unit(Unit::Picture, &bits.finish())]
+}
+
+fn aspect(bits: &mut Bits, ratio: Option<Ratio>) {
+    bits.flag(ratio.is_some());
+    let Some(ratio) = ratio else { return };
+    // Table E-1.
+    const KNOWN: [(u32, u32); 16] = [
+        (1, 1), (12, 11), (10, 11), (16, 11), (40, 33), (24, 11), (20, 11), (32, 11), (80, 33), (18, 11), (15, 11), (64, 33),
+        (160, 99), (4, 3), (3, 2), (2, 1),
+    ];
+    match KNOWN.iter().position(|&known| known == (ratio.over, ratio.under)) {
+        Some(i) => bits.put(8, i as u32 + 1),
+        None => {
+            bits.put(8, 255);
+            bits.put(16, ratio.over.min(65535));
+            bits.put(16, ratio.under.min(65535));
+        }
+    }
+}
+
+/// What differs between the headers of pictures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Whether it is predicted from nothing and decoding can begin there.
+    pub is_key: bool,
+    /// Pictures since the last one at which decoding can begin.
+    pub since_key: u64,
+    /// Which key picture the last one was: those that follow one another have different numbers.
+    pub key: u64,
+    /// The quantiser.
+    pub qp: u8,
+}
+
+/// The bits of a slice before its first macroblock.
+pub fn slice_header(header: &Header) -> Bits {
+    let mut bits = Bits::default();
+    bits.ue(0); // first_mb_in_slice
+    bits.ue(if header.is_key { 7 } else { 5 }); // slice_type: all slices of the picture are I, P
+    bits.ue(0); // pic_parameter_set_id
+    bits.put(NUMBER_BITS, (header.since_key % (1 << NUMBER_BITS)) as u32); // frame_num
+    if header.is_key {
+        bits.ue((header.key % 2) as u32); // idr_pic_id
+        bits.flag(false); // no_output_of_prior_pics_flag
+        bits.flag(false); // long_term_reference_flag
+    } else {
+        bits.flag(false); // num_ref_idx_active_override_flag
+        bits.flag(false); // ref_pic_list_modification_flag_l0
+        bits.flag(false); // adaptive_ref_pic_marking_mode_flag
+    }
+    bits.se(i32::from(header.qp) - 26); // slice_qp_delta
+    bits
+}

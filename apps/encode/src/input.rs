@@ -1,0 +1,288 @@
+//! Pictures as they come: YUV4MPEG2, or 4:2:0 samples without any header.
+//!
+//! A reader of its own, since those there are do not tell a stream that ends within a picture from one that ends behind it.
+//! The format: a line `YUV4MPEG2` with parameters of one letter each (`W640 H480 F25:1 Ip A1:1 C420jpeg`), then for each
+//! picture a line that begins with `FRAME`, and its planes.
+
+use crate::error::Error;
+use crate::headers::{Properties, Ratio};
+use crate::picture::Size;
+use std::io::{BufRead, ErrorKind, Read};
+
+/// No line is longer.
+const LINE_MAX: u64 = 4096;
+
+/// A side may be so long: 1024 macroblocks, more than any level has.
+const SIDE_MAX: usize = 16384;
+
+/// What a stream without header has to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Raw {
+    /// How large pictures are.
+    pub size: Size,
+    /// Pictures a second.
+    pub rate: Ratio,
+}
+
+/// Reads pictures.
+pub struct Input<'a> {
+    from: Box<dyn BufRead + Send + 'a>,
+    name: String,
+    properties: Properties,
+    is_raw: bool,
+    pictures: u64,
+}
+
+impl std::fmt::Debug for Input<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} with {:?}", self.name, self.properties)
+    }
+}
+
+/// A size that can be encoded, or what is wrong with it.
+pub fn checked_size(width: usize, height: usize) -> Result<Size, String> {
+    if width == 0 || height == 0 || width > SIDE_MAX || height > SIDE_MAX {
+        return Err(format!("has pictures of {width} x {height}; 2 x 2 to {SIDE_MAX} x {SIDE_MAX} can be encoded"));
+    }
+    if width % 2 + height % 2 > 0 {
+        return Err(format!(
+            "has pictures of {width} x {height}; H.264 with 4:2:0 has even sides only, so crop or pad it by one"
+        ));
+    }
+    Ok(Size { width, height })
+}
+
+fn ratio(text: &str) -> Option<Ratio> {
+    let (over, under) = text.split_once(':')?;
+    Some(Ratio { over: over.parse().ok()?, under: under.parse().ok()? })
+}
+
+impl<'a> Input<'a> {
+    /// Reads the header; where there is none, what it would say is given.
+    ///
+    /// # Errors
+    /// The stream cannot be read, is none of pictures, or of such as cannot be encoded.
+    pub fn open(from: Box<dyn BufRead + Send + 'a>, name: &str, raw: Option<Raw>) -> Result<Input<'a>, Error> {
+        let properties = match raw {
+            Some(Raw { size, rate }) => Properties { size, rate, aspect: None, is_full_range: None },
+            // Replaced below.
+            None => Properties {
+                size: Size { width: 2, height: 2 },
+                rate: Ratio { over: 25, under: 1 },
+                aspect: None,
+                is_full_range: None,
+            },
+        };
+        let mut input = Input { from, name: name.to_owned(), properties, is_raw: raw.is_some(), pictures: 0 };
+        if raw.is_none() {
+            let line = input.line()?;
+            input.properties = properties_of(&line).map_err(|why| input.refused(why))?;
+        }
+        Ok(input)
+    }
+
+    fn refused(&self, why: String) -> Error {
+        Error::Input { name: self.name.clone(), why }
+    }
+
+    fn unreadable(&self, source: std::io::Error) -> Error {
+        Error::Read { name: self.name.clone(), source }
+    }
+
+    /// What is known of the pictures.
+    pub fn properties(&self) -> Properties {
+        self.properties
+    }
+
+    /// A line without its end, as far as it goes.
+    fn line(&mut self) -> Result<Vec<u8>, Error> {
+        let mut line = Vec::new();
+        let read = self.from.by_ref().take(LINE_MAX).read_until(b'\n', &mut line);
+        read.map_err(|e| self.unreadable(e))?;
+        if line.last() == Some(&b'\n') {
+            line.pop();
+        }
+        Ok(line)
+    }
+
+    /// The next picture: its planes one after the other. False where there is none.
+    ///
+    /// # Errors
+    /// The stream cannot be read, ends within the picture, or has something else where one should begin.
+    pub fn read(&mut self, picture: &mut Vec<u8>) -> Result<bool, Error> {
+        let expected = self.properties.size.bytes();
+        if !self.is_raw {
+            let line = self.line()?;
+            if line.is_empty() {
+                let mut rest = [0];
+                let more = self.from.read(&mut rest).map_err(|e| self.unreadable(e))?;
+                if more == 0 {
+                    return Ok(false);
+                }
+            }
+            if line != b"FRAME" && !line.starts_with(b"FRAME ") {
+                let number = self.pictures + 1;
+                let found = String::from_utf8_lossy(&line[..line.len().min(20)]).escape_debug().to_string();
+                return Err(self.refused(format!(
+                    "has \"{found}\" where picture {number} should begin with FRAME; it is damaged, get it again"
+                )));
+            }
+        }
+        picture.resize(expected, 0);
+        let mut found = 0;
+        while found < expected {
+            match self.from.read(&mut picture[found..]) {
+                Ok(0) => break,
+                Ok(read) => found += read,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(self.unreadable(e)),
+            }
+        }
+        if found == 0 && self.is_raw {
+            return Ok(false);
+        }
+        self.pictures += 1;
+        if found < expected {
+            return Err(Error::CutOff { name: self.name.clone(), picture: self.pictures, found, expected });
+        }
+        Ok(true)
+    }
+}
+
+/// What a header says.
+fn properties_of(line: &[u8]) -> Result<Properties, String> {
+    let no_header = || {
+        "does not begin with YUV4MPEG2; make it so (ffmpeg -i FILE -f yuv4mpegpipe), or give --size for samples without header"
+            .to_owned()
+    };
+    let text = std::str::from_utf8(line).map_err(|_| no_header())?;
+    let mut words = text.split(' ');
+    if words.next() != Some("YUV4MPEG2") {
+        return Err(no_header());
+    }
+    let (mut width, mut height) = (None, None);
+    let (mut rate, mut aspect, mut is_full_range) = (Ratio { over: 25, under: 1 }, None, None);
+    for word in words.filter(|word| !word.is_empty()) {
+        let mut chars = word.chars();
+        let letter = chars.next();
+        let value = chars.as_str();
+        let wrong = |what: &str| format!("says {word} in its header, which is no {what}; get it again");
+        match letter {
+            Some('W') => width = Some(value.parse().map_err(|_| wrong("width"))?),
+            Some('H') => height = Some(value.parse().map_err(|_| wrong("height"))?),
+            Some('F') => {
+                let found = ratio(value).ok_or_else(|| wrong("number of pictures a second"))?;
+                // 0:0 says that it is not known.
+                if found.over > 0 && found.under > 0 {
+                    rate = found;
+                }
+            }
+            Some('A') => {
+                let found = ratio(value).ok_or_else(|| wrong("ratio of sides"))?;
+                aspect = (found.over > 0 && found.under > 0).then_some(found);
+            }
+            Some('I') if !matches!(value, "p" | "?") => {
+                return Err("is interlaced, and only whole pictures can be encoded; deinterlace it".to_owned());
+            }
+            Some('C') if !matches!(value, "420" | "420jpeg" | "420mpeg2" | "420paldv") => {
+                return Err(format!(
+                    "has samples {value}, and 4:2:0 with 8 bits can be encoded; convert it (ffmpeg -pix_fmt yuv420p)"
+                ));
+            }
+            Some('X') => match value {
+                "COLORRANGE=FULL" => is_full_range = Some(true),
+                "COLORRANGE=LIMITED" => is_full_range = Some(false),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    let (Some(width), Some(height)) = (width, height) else {
+        return Err("does not say how large its pictures are; get it again".to_owned());
+    };
+    Ok(Properties { size: checked_size(width, height)?, rate, aspect, is_full_range })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn all(bytes: &[u8]) -> Result<(Properties, Vec<Vec<u8>>), Error> {
+        let mut input = Input::open(Box::new(bytes), "it", None)?;
+        let (mut pictures, mut picture) = (Vec::new(), Vec::new());
+        while input.read(&mut picture)? {
+            pictures.push(picture.clone());
+        }
+        Ok((input.properties(), pictures))
+    }
+
+    fn stream(header: &str, pictures: usize) -> Vec<u8> {
+        let mut bytes = format!("{header}\n").into_bytes();
+        for i in 0..pictures {
+            bytes.extend(b"FRAME\n");
+            bytes.extend([i as u8; 24]);
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_header_says_what_is_known() {
+        let header = "YUV4MPEG2 W4 H4 F30000:1001 Ip A128:117 C420mpeg2 XYSCSS=420MPEG2 XCOLORRANGE=FULL";
+        let (properties, pictures) = all(&stream(header, 3)).unwrap();
+        let expected = Properties {
+            size: Size { width: 4, height: 4 },
+            rate: Ratio { over: 30000, under: 1001 },
+            aspect: Some(Ratio { over: 128, under: 117 }),
+            is_full_range: Some(true),
+        };
+        assert_eq!(properties, expected);
+        assert_eq!(pictures, [vec![0; 24], vec![1; 24], vec![2; 24]]);
+    }
+
+    #[test]
+    fn what_cannot_be_encoded_is_told() {
+        for (header, word) in [
+            ("YUV4MPEG2 W4 H5", "even"),
+            ("YUV4MPEG2 W0 H4", "0 x 4"),
+            ("YUV4MPEG2 W4", "large"),
+            ("YUV4MPEG2 W4 H4 It", "deinterlace"),
+            ("YUV4MPEG2 W4 H4 C422", "422"),
+            ("YUV4MPEG2 W4 H4 C420p10", "420p10"),
+            ("YUV4MPEG2 Wx H4", "Wx"),
+            ("RIFF", "YUV4MPEG2"),
+            ("", "YUV4MPEG2"),
+        ] {
+            let error = all(&stream(header, 1)).unwrap_err();
+            assert_eq!(error.exit_status(), 2);
+            assert!(error.to_string().contains(word), "{header}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_stream_that_is_cut_off_is_told() {
+        let whole = stream("YUV4MPEG2 W4 H4", 2);
+        for end in 0..whole.len() {
+            let pictures = all(&whole[..end]).map(|found| found.1.len());
+            let first = whole.len() - 60;
+            match pictures {
+                Ok(pictures) => assert!(end == first + 30 * pictures || end + 1 == first, "{end} of {}", whole.len()),
+                Err(error) => assert!(!error.to_string().contains('\n'), "{error}"),
+            }
+        }
+    }
+
+    proptest! {
+        /// Whatever comes, there is a picture or an error.
+        #[test]
+        fn damage_is_told(place in 0..200_usize, value: u8, cut in 0..200_usize) {
+            let mut bytes = stream("YUV4MPEG2 W4 H4 F25:1 Ip A1:1 C420jpeg", 4);
+            let place = place % bytes.len();
+            bytes[place] = value;
+            bytes.truncate(bytes.len() - cut % bytes.len());
+            if let Ok((_, pictures)) = all(&bytes) {
+                prop_assert!(pictures.len() <= 4 * 24);
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Kernels: what is done to samples and coefficients, for each instruction set.
+//!
+//! All of it is integer arithmetic, so every instruction set gives the same bits; the tests hold them to it. What
+//! `portable` does lane by lane is compiled once for any processor and once more with AVX2, where the compiler makes
+//! vector instructions of it; what it does not see (sums of absolute differences, transforms of differences, the
+//! transposition of blocks into lanes) is written out in `x86`. AVX-512 computes with the kernels of AVX2: a
+//! macroblock's rows have sixteen samples, and wider registers have nothing more to hold.
+
+pub mod portable;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+use multigrain_simd::Isa;
+
+/// A macroblock of samples: 16 rows of 16; of chroma, 8 rows of which each holds 8 of Cb and 8 of Cr.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(32))]
+pub struct Samples(pub [u8; 256]);
+
+impl Samples {
+    /// All of one value.
+    pub const fn of(value: u8) -> Samples {
+        Samples([value; 256])
+    }
+}
+
+/// The sixteen blocks of a macroblock beside each other: at place `y * 4 + x` of a block, the values of all blocks, which
+/// are counted row by row. (Chroma has eight, Cb's on the left.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(32))]
+pub struct Lanes(pub [[i16; 16]; 16]);
+
+/// What coefficients are divided by: `level = ((|c| + bias) * factor) >> 16`, for each place of a block.
+#[derive(Clone, Copy, Debug)]
+pub struct Division {
+    /// Factors.
+    pub factor: [u16; 16],
+    /// What is added before.
+    pub bias: [u16; 16],
+}
+
+/// How an edge between two blocks is smoothed (8.7.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// What the samples beside the edge may differ by.
+    pub alpha: u8,
+    /// What neighbours on one side may differ by.
+    pub beta: u8,
+    /// How far a sample is moved at most, for each quarter of the edge; none where it is left alone.
+    pub limit: [Option<u8>; 4],
+    /// Whether it is an edge of an intra macroblock, where up to three samples move, whatever the limits.
+    pub is_strong: bool,
+}
+
+/// The kernels for one instruction set.
+///
+/// # Safety
+/// All functions require that the processor executes the instruction set, which [`Kernels::new`] makes sure of. Pointers
+/// are valid for what the function says it reads or writes; a stride is the distance of rows in bytes.
+#[derive(Clone, Copy)]
+pub struct Kernels {
+    /// Which instruction set.
+    pub isa: Isa,
+    /// Sums of absolute differences of the four quarters (8 x 8) of a macroblock and what lies at the pointer.
+    pub sad: unsafe fn(&Samples, *const u8, usize) -> [u32; 4],
+    /// Half of the sums of absolute values of the Hadamard-transformed (4 x 4) differences, of the four quarters.
+    pub satd: unsafe fn(&Samples, *const u8, usize) -> [u32; 4],
+    /// The same of one quarter, 8 x 8: samples at two pointers, of which the first has rows 16 apart.
+    pub satd_8: unsafe fn(*const u8, *const u8, usize) -> u32,
+    /// Means of the samples at two pointers with one stride, rounded up: so many rows of 16 (or 8, if false) to rows 16 apart.
+    pub mean: unsafe fn(*mut u8, *const u8, *const u8, usize, usize, bool),
+    /// Copies so many rows of 16 (or 8, if false) to rows 16 apart.
+    pub copy: unsafe fn(*mut u8, *const u8, usize, usize, bool),
+    /// A row of the three half-sample planes (8.4.2.2.1): halves to the right, below, and both, of so many samples. Reads
+    /// two samples and rows before and three behind. The scratch memory holds five values more than samples.
+    pub halves: unsafe fn([*mut u8; 3], *const u8, usize, usize, &mut [i16]),
+    /// Transformed differences of two macroblocks (8.5's transform, forward).
+    pub transform: unsafe fn(&Samples, &Samples, &mut Lanes),
+    /// Coefficients become levels; bit b is set where block b has one that is not zero.
+    pub divide: unsafe fn(&mut Lanes, &Division) -> u16,
+    /// Levels become coefficients, times a factor for each place.
+    pub scale: unsafe fn(&mut Lanes, &[i16; 16]),
+    /// The inverse transform of coefficients, added to a prediction (8.5.12, 8.5.14).
+    pub reconstruct: unsafe fn(&Lanes, &Samples, &mut Samples),
+    /// Chroma samples between others (8.4.2.2.2): a block of 8 or 4 columns and as many rows from the pointer on, at eighths
+    /// (x, y), to rows 16 apart. Reads one row and column more.
+    pub chroma: unsafe fn(*mut u8, *const u8, usize, [u8; 2], usize),
+    /// Smooths an edge of 16 luma samples at the pointer: true if the edge is between rows.
+    pub smooth_luma: unsafe fn(*mut u8, usize, &Edge, bool),
+    /// Smooths an edge of 8 chroma samples.
+    pub smooth_chroma: unsafe fn(*mut u8, usize, &Edge, bool),
+}
+
+impl std::fmt::Debug for Kernels {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "kernels for {}", self.isa)
+    }
+}
+
+impl Kernels {
+    /// Those for an instruction set, or for the plainest where this processor does not have it.
+    pub fn new(isa: Isa) -> Kernels {
+        #[cfg(target_arch = "x86_64")]
+        if isa >= Isa::Avx2 && isa.is_supported() {
+            return x86::kernels(isa);
+        }
+        let _ = isa;
+        Kernels {
+            isa: Isa::Scalar,
+            sad: portable::sad,
+            satd: portable::satd,
+            satd_8: portable::satd_8,
+            mean: portable::mean,
+            copy: portable::copy,
+            halves: portable::halves,
+            transform: portable::transform,
+            divide: portable::divide,
+            scale: portable::scale,
+            reconstruct: portable::reconstruct,
+            chroma: portable::chroma,
+            smooth_luma: portable::smooth_luma,
+            smooth_chroma: portable::smooth_chroma,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

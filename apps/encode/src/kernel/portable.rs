@@ -1,0 +1,321 @@
+//! The kernels as the standard has them, for any processor. What works lane by lane is inlined into the functions of other
+//! instruction sets, too.
+
+use super::{Division, Edge, Lanes, Samples};
+
+/// The samples from a pointer on.
+///
+/// # Safety
+/// The pointer is valid for them, and nobody writes them meanwhile.
+#[inline(always)]
+unsafe fn samples<'a>(from: *const u8, count: usize) -> &'a [u8] {
+    // SAFETY: by the caller.
+    unsafe { std::slice::from_raw_parts(from, count) }
+}
+
+/// The same, to be written.
+///
+/// # Safety
+/// The pointer is valid for them, and nobody else uses them meanwhile.
+#[inline(always)]
+unsafe fn samples_mut<'a>(from: *mut u8, count: usize) -> &'a mut [u8] {
+    // SAFETY: by the caller.
+    unsafe { std::slice::from_raw_parts_mut(from, count) }
+}
+
+/// See [`Kernels`](super::Kernels), as all others here.
+pub(super) unsafe fn sad(source: &Samples, with: *const u8, stride: usize) -> [u32; 4] {
+    let mut sums = [0; 4];
+    for (y, row) in source.0.as_chunks::<16>().0.iter().enumerate() {
+        // SAFETY: the caller's pointer is valid for 16 rows of 16.
+        let with = unsafe { samples(with.add(y * stride), 16) };
+        for (x, (a, b)) in row.iter().zip(with).enumerate() {
+            sums[y / 8 * 2 + x / 8] += u32::from(a.abs_diff(*b));
+        }
+    }
+    sums
+}
+
+/// One block of 4 x 4: half of the sum of the absolute values of its Hadamard transform.
+pub fn satd_block(difference: [[i32; 4]; 4]) -> u32 {
+    let mut rows = difference;
+    for row in &mut rows {
+        let [a, b, c, d] = *row;
+        *row = [a + b + c + d, a + b - c - d, a - b - c + d, a - b + c - d];
+    }
+    let mut sum = 0;
+    for x in 0..4 {
+        let [a, b, c, d] = [rows[0][x], rows[1][x], rows[2][x], rows[3][x]];
+        let column = [a + b + c + d, a + b - c - d, a - b - c + d, a - b + c - d];
+        sum += column.iter().map(|value| value.unsigned_abs()).sum::<u32>();
+    }
+    sum / 2
+}
+
+pub(super) unsafe fn satd_8(source: *const u8, with: *const u8, stride: usize) -> u32 {
+    let mut sum = 0;
+    for block in 0..4 {
+        let (x, y) = (block % 2 * 4, block / 2 * 4);
+        let difference = std::array::from_fn(|row| {
+            // SAFETY: the caller's pointers are valid for 8 rows of 8.
+            let (a, b) =
+                unsafe { (samples(source.add((y + row) * 16 + x), 4), samples(with.add((y + row) * stride + x), 4)) };
+            std::array::from_fn(|i| i32::from(a[i]) - i32::from(b[i]))
+        });
+        sum += satd_block(difference);
+    }
+    sum
+}
+
+pub(super) unsafe fn satd(source: &Samples, with: *const u8, stride: usize) -> [u32; 4] {
+    std::array::from_fn(|quarter| {
+        let (x, y) = (quarter % 2 * 8, quarter / 2 * 8);
+        // SAFETY: the caller's pointer is valid for 16 rows of 16.
+        unsafe { satd_8(source.0.as_ptr().add(y * 16 + x), with.add(y * stride + x), stride) }
+    })
+}
+
+#[inline(always)]
+pub(super) unsafe fn mean(to: *mut u8, a: *const u8, b: *const u8, stride: usize, rows: usize, wide: bool) {
+    let width = if wide { 16 } else { 8 };
+    for y in 0..rows {
+        // SAFETY: the caller's pointers are valid for the rows.
+        let (to, a, b) = unsafe {
+            (samples_mut(to.add(y * 16), width), samples(a.add(y * stride), width), samples(b.add(y * stride), width))
+        };
+        for ((to, a), b) in to.iter_mut().zip(a).zip(b) {
+            *to = ((u16::from(*a) + u16::from(*b) + 1) >> 1) as u8;
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) unsafe fn copy(to: *mut u8, from: *const u8, stride: usize, rows: usize, wide: bool) {
+    let width = if wide { 16 } else { 8 };
+    for y in 0..rows {
+        // SAFETY: the caller's pointers are valid for the rows.
+        unsafe { samples_mut(to.add(y * 16), width).copy_from_slice(samples(from.add(y * stride), width)) };
+    }
+}
+
+#[inline(always)]
+fn taps(values: [i16; 6]) -> i16 {
+    let [a, b, c, d, e, f] = values;
+    a + f - 5 * (b + e) + 20 * (c + d)
+}
+
+#[inline(always)]
+fn clipped(value: i16) -> u8 {
+    ((value + 16) >> 5).clamp(0, 255) as u8
+}
+
+#[inline(always)]
+pub(super) unsafe fn halves(to: [*mut u8; 3], from: *const u8, stride: usize, width: usize, scratch: &mut [i16]) {
+    let middle = &mut scratch[..width + 5];
+    // SAFETY: the caller's pointers are valid for the row, and for two rows and samples before and three behind.
+    let (right, below, both, rows, row) = unsafe {
+        let [right, below, both] = to.map(|to| samples_mut(to, width));
+        let rows: [&[u8]; 6] =
+            std::array::from_fn(|row| samples(from.sub(2).offset((row as isize - 2) * stride as isize), width + 5));
+        (right, below, both, rows, samples(from.sub(2), width + 5))
+    };
+    for x in 0..width {
+        right[x] = clipped(taps(std::array::from_fn(|i| i16::from(row[x + i]))));
+    }
+    for x in 0..width + 5 {
+        middle[x] = taps(std::array::from_fn(|i| i16::from(rows[i][x])));
+    }
+    for x in 0..width {
+        below[x] = clipped(middle[x + 2]);
+        let [a, b, c, d, e, f] = std::array::from_fn(|i| i32::from(middle[x + i]));
+        both[x] = ((a + f - 5 * (b + e) + 20 * (c + d) + 512) >> 10).clamp(0, 255) as u8;
+    }
+}
+
+pub(super) unsafe fn transform(source: &Samples, prediction: &Samples, out: &mut Lanes) {
+    for (at, (a, b)) in source.0.iter().zip(&prediction.0).enumerate() {
+        let (x, y) = (at % 16, at / 16);
+        out.0[y % 4 * 4 + x % 4][y / 4 * 4 + x / 4] = i16::from(*a) - i16::from(*b);
+    }
+    forward(out);
+}
+
+/// The forward transform of differences, in place.
+#[inline(always)]
+pub(super) fn forward(lanes: &mut Lanes) {
+    let butterfly = |lanes: &mut Lanes, places: [usize; 4]| {
+        for lane in 0..16 {
+            let [a, b, c, d] = places.map(|place| lanes.0[place][lane]);
+            let (sum, near, less, far) = (a + d, b + c, a - d, b - c);
+            lanes.0[places[0]][lane] = sum + near;
+            lanes.0[places[1]][lane] = 2 * less + far;
+            lanes.0[places[2]][lane] = sum - near;
+            lanes.0[places[3]][lane] = less - 2 * far;
+        }
+    };
+    for i in 0..4 {
+        butterfly(lanes, [4 * i, 4 * i + 1, 4 * i + 2, 4 * i + 3]);
+    }
+    for i in 0..4 {
+        butterfly(lanes, [i, i + 4, i + 8, i + 12]);
+    }
+}
+
+#[inline(always)]
+pub(super) unsafe fn divide(lanes: &mut Lanes, by: &Division) -> u16 {
+    let mut any = [0_i16; 16];
+    for ((values, factor), bias) in lanes.0.iter_mut().zip(by.factor).zip(by.bias) {
+        for (value, any) in values.iter_mut().zip(&mut any) {
+            let size = value.unsigned_abs().wrapping_add(bias);
+            let level = (u32::from(size) * u32::from(factor) >> 16) as i16;
+            *value = if *value < 0 { -level } else { level };
+            *any |= level;
+        }
+    }
+    (0..16).fold(0, |bits, lane| bits | u16::from(any[lane] != 0) << lane)
+}
+
+#[inline(always)]
+pub(super) unsafe fn scale(lanes: &mut Lanes, factors: &[i16; 16]) {
+    for (values, factor) in lanes.0.iter_mut().zip(factors) {
+        values.iter_mut().for_each(|value| *value = value.wrapping_mul(*factor));
+    }
+}
+
+/// The inverse transform, with its rounding: what is to be added to a prediction.
+#[inline(always)]
+pub(super) fn inverse(lanes: &mut Lanes) {
+    let butterfly = |lanes: &mut Lanes, places: [usize; 4], round: i16| {
+        for lane in 0..16 {
+            let [a, b, c, d] = places.map(|place| lanes.0[place][lane]);
+            let (even, odd) = (a.wrapping_add(c), a.wrapping_sub(c));
+            let (less, more) = ((b >> 1).wrapping_sub(d), b.wrapping_add(d >> 1));
+            let (even, odd) = (even.wrapping_add(round), odd.wrapping_add(round));
+            lanes.0[places[0]][lane] = even.wrapping_add(more);
+            lanes.0[places[1]][lane] = odd.wrapping_add(less);
+            lanes.0[places[2]][lane] = odd.wrapping_sub(less);
+            lanes.0[places[3]][lane] = even.wrapping_sub(more);
+        }
+    };
+    for i in 0..4 {
+        butterfly(lanes, [4 * i, 4 * i + 1, 4 * i + 2, 4 * i + 3], 0);
+    }
+    for i in 0..4 {
+        butterfly(lanes, [i, i + 4, i + 8, i + 12], 32);
+    }
+    lanes.0.iter_mut().flatten().for_each(|value| *value >>= 6);
+}
+
+pub(super) unsafe fn reconstruct(coefficients: &Lanes, prediction: &Samples, out: &mut Samples) {
+    let mut lanes = *coefficients;
+    inverse(&mut lanes);
+    for (at, (to, from)) in out.0.iter_mut().zip(&prediction.0).enumerate() {
+        let (x, y) = (at % 16, at / 16);
+        *to = (i16::from(*from) + lanes.0[y % 4 * 4 + x % 4][y / 4 * 4 + x / 4]).clamp(0, 255) as u8;
+    }
+}
+
+#[inline(always)]
+pub(super) unsafe fn chroma(to: *mut u8, from: *const u8, stride: usize, eighths: [u8; 2], size: usize) {
+    let [x, y] = eighths.map(u16::from);
+    let weights = [(8 - x) * (8 - y), x * (8 - y), (8 - x) * y, x * y];
+    for row in 0..size {
+        // SAFETY: the caller's pointers are valid for the block, and one row and column more.
+        let (to, a, b) = unsafe {
+            (
+                samples_mut(to.add(row * 16), size),
+                samples(from.add(row * stride), size + 1),
+                samples(from.add((row + 1) * stride), size + 1),
+            )
+        };
+        for i in 0..size {
+            let [a, b, c, d] = [a[i], a[i + 1], b[i], b[i + 1]].map(u16::from);
+            let sum = weights[0] * a + weights[1] * b + weights[2] * c + weights[3] * d;
+            to[i] = ((sum + 32) >> 6) as u8;
+        }
+    }
+}
+
+/// Three samples on both sides of an edge, outwards (p0, p1, p2, q0, q1, q2 of 8.7.2, and p3, q3), after it has been smoothed.
+#[inline(always)]
+fn smooth(p: [i16; 4], q: [i16; 4], edge: &Edge, limit: i16) -> ([i16; 3], [i16; 3]) {
+    let (alpha, beta) = (i16::from(edge.alpha), i16::from(edge.beta));
+    let unchanged = ([p[0], p[1], p[2]], [q[0], q[1], q[2]]);
+    let applies = (p[0] - q[0]).abs() < alpha && (p[1] - p[0]).abs() < beta && (q[1] - q[0]).abs() < beta;
+    if !applies {
+        return unchanged;
+    }
+    let (flat_p, flat_q) = ((p[2] - p[0]).abs() < beta, (q[2] - q[0]).abs() < beta);
+    if edge.is_strong {
+        let small = (p[0] - q[0]).abs() < (alpha >> 2) + 2;
+        let side = |p: [i16; 4], q: [i16; 4], flat: bool| match flat && small {
+            true => [
+                (p[2] + 2 * p[1] + 2 * p[0] + 2 * q[0] + q[1] + 4) >> 3,
+                (p[2] + p[1] + p[0] + q[0] + 2) >> 2,
+                (2 * p[3] + 3 * p[2] + p[1] + p[0] + q[0] + 4) >> 3,
+            ],
+            false => [(2 * p[1] + p[0] + q[1] + 2) >> 2, p[1], p[2]],
+        };
+        return (side(p, q, flat_p), side(q, p, flat_q));
+    }
+    let most = limit + i16::from(flat_p) + i16::from(flat_q);
+    let delta = ((((q[0] - p[0]) << 2) + (p[1] - q[1]) + 4) >> 3).clamp(-most, most);
+    let inner = |a: [i16; 4], b: [i16; 4], flat: bool| match flat {
+        true => a[1] + ((a[2] + ((a[0] + b[0] + 1) >> 1) - (a[1] << 1)) >> 1).clamp(-limit, limit),
+        false => a[1],
+    };
+    let (p1, q1) = (inner(p, q, flat_p), inner(q, p, flat_q));
+    ([(p[0] + delta).clamp(0, 255), p1, p[2]], [(q[0] - delta).clamp(0, 255), q1, q[2]])
+}
+
+/// The same for chroma, where one sample on each side moves.
+#[inline(always)]
+fn smooth_pair(p: [i16; 2], q: [i16; 2], edge: &Edge, limit: i16) -> (i16, i16) {
+    let (alpha, beta) = (i16::from(edge.alpha), i16::from(edge.beta));
+    let applies = (p[0] - q[0]).abs() < alpha && (p[1] - p[0]).abs() < beta && (q[1] - q[0]).abs() < beta;
+    if !applies {
+        return (p[0], q[0]);
+    }
+    if edge.is_strong {
+        return ((2 * p[1] + p[0] + q[1] + 2) >> 2, (2 * q[1] + q[0] + p[1] + 2) >> 2);
+    }
+    let most = limit + 1;
+    let delta = ((((q[0] - p[0]) << 2) + (p[1] - q[1]) + 4) >> 3).clamp(-most, most);
+    ((p[0] + delta).clamp(0, 255), (q[0] - delta).clamp(0, 255))
+}
+
+#[inline(always)]
+pub(super) unsafe fn smooth_luma(at: *mut u8, stride: usize, edge: &Edge, between_rows: bool) {
+    let (along, across) = if between_rows { (1, stride as isize) } else { (stride, 1) };
+    for i in 0..16 {
+        let Some(limit) = edge.limit[i / 4] else { continue };
+        // SAFETY: the caller's pointer is valid for four samples on both sides of the edge.
+        unsafe {
+            let at = at.add(i * along);
+            let p = std::array::from_fn(|i| i16::from(at.offset(-(i as isize + 1) * across).read()));
+            let q = std::array::from_fn(|i| i16::from(at.offset(i as isize * across).read()));
+            let (p, q) = smooth(p, q, edge, limit.into());
+            for i in 0..3 {
+                at.offset(-(i as isize + 1) * across).write(p[i] as u8);
+                at.offset(i as isize * across).write(q[i] as u8);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) unsafe fn smooth_chroma(at: *mut u8, stride: usize, edge: &Edge, between_rows: bool) {
+    let (along, across) = if between_rows { (1, stride as isize) } else { (stride, 1) };
+    for i in 0..8 {
+        let Some(limit) = edge.limit[i / 2] else { continue };
+        // SAFETY: the caller's pointer is valid for two samples on both sides of the edge.
+        unsafe {
+            let at = at.add(i * along);
+            let p = std::array::from_fn(|i| i16::from(at.offset(-(i as isize + 1) * across).read()));
+            let q = std::array::from_fn(|i| i16::from(at.offset(i as isize * across).read()));
+            let (p, q) = smooth_pair(p, q, edge, limit.into());
+            at.offset(-across).write(p as u8);
+            at.write(q as u8);
+        }
+    }
+}

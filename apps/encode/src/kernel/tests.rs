@@ -1,0 +1,118 @@
+use super::*;
+use proptest::prelude::*;
+
+/// Every instruction set that this processor has, beside the plainest.
+fn others() -> impl Iterator<Item = Kernels> {
+    Isa::ALL.into_iter().skip(1).filter(|isa| isa.is_supported()).map(Kernels::new)
+}
+
+fn plain() -> Kernels {
+    Kernels::new(Isa::Scalar)
+}
+
+/// Samples of all kinds: noise, extremes, gentle slopes.
+fn picture(count: usize) -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        proptest::collection::vec(any::<u8>(), count),
+        proptest::collection::vec(prop_oneof![Just(0_u8), Just(255)], count),
+        (any::<u8>(), 1..4_u8, any::<u64>()).prop_map(move |(base, slope, seed)| {
+            (0..count).map(|i| base.wrapping_add((i as u8 % 32) * slope) ^ (seed >> (i % 61) & 1) as u8).collect()
+        }),
+    ]
+}
+
+fn samples(from: &[u8]) -> Samples {
+    Samples(from[..256].try_into().unwrap())
+}
+
+const STRIDE: usize = 64;
+
+proptest! {
+    #[test]
+    fn differences_are_the_same(a in picture(256), b in picture(40 * STRIDE), x in 0..40_usize, y in 0..20_usize) {
+        let (source, with) = (samples(&a), b[y * STRIDE + x..].as_ptr());
+        let plain = plain();
+        for other in others() {
+            // SAFETY: 16 rows of 16 lie behind the pointer.
+            unsafe {
+                prop_assert_eq!((plain.sad)(&source, with, STRIDE), (other.sad)(&source, with, STRIDE));
+                prop_assert_eq!((plain.satd)(&source, with, STRIDE), (other.satd)(&source, with, STRIDE));
+                let quarter = source.0[8..].as_ptr();
+                prop_assert_eq!((plain.satd_8)(quarter, with, STRIDE), (other.satd_8)(quarter, with, STRIDE));
+            }
+        }
+    }
+
+    #[test]
+    fn samples_between_are_the_same(a in picture(40 * STRIDE), fractions in any::<[u8; 2]>(), wide: bool) {
+        let plain = plain();
+        let from = a[4 * STRIDE + 4..].as_ptr();
+        let all = |k: &Kernels| {
+            let mut out = vec![0_u8; 5 * 1024];
+            let mut scratch = vec![0; 64];
+            // SAFETY: the pictures reach four rows and columns beyond what is read, and rows of 16 or 33 are written.
+            unsafe {
+                let to = out.as_mut_ptr();
+                (k.mean)(to, from, from.add(STRIDE + 1), STRIDE, 16, wide);
+                (k.copy)(to.add(256), from, STRIDE, 8, wide);
+                let planes = [to.add(1024), to.add(2048), to.add(3072)];
+                (k.halves)(planes, from, STRIDE, 33, &mut scratch);
+                (k.chroma)(to.add(512), from, STRIDE, fractions.map(|f| f % 8), if wide { 8 } else { 4 });
+            }
+            out
+        };
+        let expected = all(&plain);
+        for other in others() {
+            prop_assert_eq!(&expected, &all(&other));
+        }
+    }
+
+    /// There and back without division by anything that matters: what was transformed comes back, on all of them.
+    #[test]
+    fn transforms_are_the_same(a in picture(256), b in picture(256), qp in 0..52_u8) {
+        let (source, prediction) = (samples(&a), samples(&b));
+        let scales = crate::quantiser::Quantiser::new(qp);
+        let all = |k: &Kernels| {
+            let mut lanes = Lanes([[0; 16]; 16]);
+            let mut out = Samples::of(0);
+            // SAFETY: no pointers are passed.
+            unsafe {
+                (k.transform)(&source, &prediction, &mut lanes);
+                let transformed = lanes;
+                let coded = (k.divide)(&mut lanes, &scales.inter);
+                let levels = lanes;
+                (k.scale)(&mut lanes, &scales.scale);
+                (k.reconstruct)(&lanes, &prediction, &mut out);
+                (transformed, coded, levels, lanes, out)
+            }
+        };
+        let expected = all(&plain());
+        for other in others() {
+            prop_assert_eq!(&expected, &all(&other));
+        }
+        if qp < 6 {
+            prop_assert!(source.0.iter().zip(&expected.4.0).all(|(a, b)| a.abs_diff(*b) <= 2), "{expected:?}");
+        }
+    }
+
+    #[test]
+    fn edges_are_smoothed_the_same(
+        a in picture(24 * STRIDE), alpha: u8, beta in 0..19_u8, limits in any::<[Option<u8>; 4]>(), strong: bool, rows: bool
+    ) {
+        let edge = Edge { alpha, beta, limit: limits.map(|l| l.map(|l| l % 26)), is_strong: strong };
+        let all = |k: &Kernels| {
+            let mut out = a.clone();
+            // SAFETY: four rows and columns lie around what is smoothed.
+            unsafe {
+                let at = out.as_mut_ptr().add(4 * STRIDE + 4);
+                (k.smooth_luma)(at, STRIDE, &edge, rows);
+                (k.smooth_chroma)(at.add(24), STRIDE, &edge, rows);
+            }
+            out
+        };
+        let expected = all(&plain());
+        for other in others() {
+            prop_assert_eq!(&expected, &all(&other));
+        }
+    }
+}

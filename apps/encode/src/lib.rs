@@ -1,0 +1,20 @@
+//! Video as H.264, its work cut at the right grain.
+pub mod bits;
+pub mod cavlc;
+pub mod coder;
+pub mod encoder;
+pub mod error;
+pub mod headers;
+pub mod input;
+pub mod intra;
+pub mod kernel;
+pub mod motion;
+pub mod output;
+pub mod picture;
+pub mod plane;
+pub mod quantiser;
+pub mod run;
+pub mod search;
+pub mod smooth;
+pub mod tables;
+pub mod wave;

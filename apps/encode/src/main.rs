@@ -1,0 +1,209 @@
+//! `multigrain-encode`, which `multigrain encode` starts: arguments, a video and signals in, a file or a stream out.
+
+use clap::{Parser, ValueEnum};
+use multigrain::Progress;
+use multigrain::strands::Policy;
+use multigrain::whole;
+use multigrain_console::{Bar, Failure, Interrupt, print, say, usage};
+use multigrain_encode::encoder::Options;
+use multigrain_encode::error::Error;
+use multigrain_encode::headers::Ratio;
+use multigrain_encode::input::{Input, Raw, checked_size};
+use multigrain_encode::output::{Container, Output};
+use multigrain_encode::picture::Size;
+use multigrain_encode::run::{Execution, run};
+use multigrain_encode::search::Effort;
+use multigrain_simd::Isa;
+use serde_json::json;
+use std::fs::File;
+use std::io::{BufReader, IsTerminal};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Encodes a video as H.264 on all processors
+///
+/// The input is YUV4MPEG2 (`ffmpeg -i FILE -pix_fmt yuv420p -f yuv4mpegpipe -`), or 4:2:0 samples with --size. The result is the
+/// same whatever the number of threads and the policy.
+#[derive(Parser, Debug)]
+#[command(name = "multigrain encode", version, max_term_width = 100)]
+struct Args {
+    /// The video; - for standard input
+    #[arg(value_name = "FILE")]
+    input: PathBuf,
+    /// Where to: .mp4 or .h264, or - for a stream on standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Quantiser of all pictures; the first, and those at which decoding can begin, have 3 less
+    #[arg(long, value_name = "0-51", default_value_t = 26, value_parser = clap::value_parser!(u8).range(0..=51))]
+    qp: u8,
+    /// Pictures from one at which decoding can begin to the next
+    #[arg(long, value_name = "N", default_value_t = 250, value_parser = clap::value_parser!(u32).range(1..))]
+    keyint: u32,
+    /// How thoroughly motion is searched
+    #[arg(long, default_value = "medium")]
+    preset: Preset,
+    /// The input has no header: columns x rows of its pictures
+    #[arg(long, value_name = "WxH", value_parser = size)]
+    size: Option<Size>,
+    /// Pictures a second of an input without header
+    #[arg(long, value_name = "N[:M]", value_parser = rate, requires = "size", default_value = "25")]
+    rate: Ratio,
+    /// Threads [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    threads: Option<u32>,
+    /// Who decides how many workers share a loop
+    #[arg(long, value_name = "POLICY", default_value = "marginal")]
+    policy: Policy,
+    /// Prints one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Instruction set of the kernels, for tests
+    #[arg(long, hide = true, value_parser = isa)]
+    isa: Option<Isa>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Preset {
+    /// Whole macroblocks only
+    Fast,
+    /// Parts of macroblocks, too
+    Medium,
+    /// More steps of search
+    Slow,
+}
+
+impl Preset {
+    fn effort(self) -> Effort {
+        match self {
+            Preset::Fast => Effort { steps: 3, fine: [1, 1], has_parts: false },
+            Preset::Medium => Effort { steps: 6, fine: [2, 2], has_parts: true },
+            Preset::Slow => Effort { steps: 16, fine: [4, 4], has_parts: true },
+        }
+    }
+}
+
+fn isa(name: &str) -> Result<Isa, String> {
+    Isa::ALL.into_iter().find(|isa| isa.name() == name).ok_or_else(|| "scalar, avx2 or avx512".into())
+}
+
+fn size(text: &str) -> Result<Size, String> {
+    let sides = text.split_once('x').and_then(|(w, h)| Some((w.parse().ok()?, h.parse().ok()?)));
+    let (width, height) = sides.ok_or("columns x rows, such as 640x480")?;
+    checked_size(width, height).map_err(|why| format!("it {why}"))
+}
+
+fn rate(text: &str) -> Result<Ratio, String> {
+    let (over, under) = text.split_once(':').unwrap_or((text, "1"));
+    let ratio = over.parse().ok().zip(under.parse().ok()).filter(|(over, under)| *over > 0 && *under > 0);
+    ratio.map(|(over, under)| Ratio { over, under }).ok_or_else(|| "a number, or a fraction such as 30000:1001".into())
+}
+
+fn failure(error: Error) -> Failure {
+    match error {
+        Error::ReaderGone => Failure::ReaderGone,
+        other if other.exit_status() == 2 => Failure::Request(other.to_string()),
+        other => Failure::Run(other.to_string()),
+    }
+}
+
+/// Opens the input; how many pictures it has, where that can be told from its size.
+fn open(args: &Args) -> Result<(Input<'static>, Option<u64>), Failure> {
+    let raw = args.size.map(|size| Raw { size, rate: args.rate });
+    if args.input.as_os_str() == "-" {
+        let input = Input::open(Box::new(BufReader::with_capacity(1 << 20, std::io::stdin())), "standard input", raw);
+        return Ok((input.map_err(failure)?, None));
+    }
+    let name = args.input.display().to_string();
+    let unreadable = |e| Failure::Request(format!("cannot read {name}: {e}; give the name of a video"));
+    let file = File::open(&args.input).map_err(unreadable)?;
+    let found = file.metadata().map_err(unreadable)?;
+    if found.is_dir() {
+        return Err(Failure::Request(format!("{name} is a directory; give the name of a video")));
+    }
+    let bytes = found.is_file().then(|| found.len());
+    let input = Input::open(Box::new(BufReader::with_capacity(1 << 20, file)), &name, raw).map_err(failure)?;
+    let pictures = bytes.map(|bytes| bytes / input.properties().size.bytes() as u64);
+    Ok((input, pictures))
+}
+
+fn encode(args: &Args) -> Result<(), Failure> {
+    let is_stream = args.output.as_os_str() == "-";
+    let name = args.output.display().to_string();
+    let container = match (is_stream, Container::of(&name)) {
+        (true, _) => Container::Bytes,
+        (false, Some(container)) => container,
+        (false, None) => {
+            return Err(Failure::Request(format!("{name} ends neither in .mp4 nor in .h264, which say what to write; name it so")));
+        }
+    };
+    if is_stream && std::io::stdout().is_terminal() {
+        return Err(Failure::Request("the stream would go to the terminal; name a file with -o".to_owned()));
+    }
+    if is_stream && args.json {
+        return Err(Failure::Request("standard output cannot be both stream and JSON; name a file with -o".to_owned()));
+    }
+    if !is_stream {
+        if args.input.as_os_str() != "-" && whole::is_same_file(&args.input, &args.output) {
+            return Err(Failure::Request(format!("{name} is the input; name another file with -o")));
+        }
+        whole::check_target(&args.output)?;
+    }
+    let interrupt = Interrupt::install()?;
+    let (mut input, expected) = open(args)?;
+    let size = input.properties().size;
+    let output = match is_stream {
+        true => Output::standard(),
+        false => Output::file(&args.output, container).map_err(failure)?,
+    };
+    let threads = args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |n| n as usize);
+    let execution = Execution { threads, policy: args.policy, isa: args.isa.unwrap_or_else(Isa::detect) };
+    let options = Options { qp: args.qp, key_interval: args.keyint, effort: args.preset.effort() };
+    let bar = Bar::new("encode", true);
+    let began = Instant::now();
+    let watch = |pictures: u64| {
+        let speed = pictures as f64 / began.elapsed().as_secs_f64();
+        bar.message(format!("encode {pictures} pictures, {speed:.1} a second"));
+        if let Some(expected) = expected {
+            bar.set(Progress { done: pictures as f64, total: expected as f64 });
+        }
+    };
+    interrupt.begin();
+    let finished = run(&mut input, output, options, &execution, &interrupt.abort, &watch).map_err(failure)?;
+    interrupt.run_is_over();
+    bar.clear();
+    let seconds = began.elapsed().as_secs_f64();
+    let speed = finished.pictures as f64 / seconds;
+    if args.json {
+        let object = json!({
+            "app": "encode",
+            "width": size.width,
+            "height": size.height,
+            "pictures": finished.pictures,
+            "bytes": finished.bytes,
+            "threads": threads,
+            "policy": args.policy.to_string(),
+            "kernel": execution.isa.name(),
+            "seconds": seconds,
+            "pictures_per_second": speed,
+        });
+        return print(&format!("{object}\n"));
+    }
+    let line = format!(
+        "{} pictures of {} x {}, {} bytes, {speed:.1} pictures a second",
+        finished.pictures, size.width, size.height, finished.bytes
+    );
+    if is_stream {
+        say(&line);
+        return Ok(());
+    }
+    print(&format!("{line}\n"))
+}
+
+fn main() -> ExitCode {
+    multigrain_console::begin();
+    match Args::try_parse() {
+        Ok(args) => multigrain_console::finish(|| encode(&args)),
+        Err(error) => usage(&error),
+    }
+}

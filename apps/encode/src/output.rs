@@ -1,0 +1,258 @@
+//! Where the stream goes: bytes with start codes (Annex B), or an MP4 file.
+
+use crate::encoder::{Encoded, with_start_codes};
+use crate::error::Error;
+use crate::headers::Properties;
+use mp4_atom::{
+    Avc1, Avcc, Codec, Co64, Colr, Dinf, Dref, DrefEntry, Encode, FixedPoint, Ftyp, Hdlr, Mdhd, Mdia, Minf, Moov, Mvhd, Pasp,
+    Stbl, Stsc, StscEntry, Stsd, Stss, Stsz, StszSamples, Stts, SttsEntry, Tkhd, Trak, Url, Visual, Vmhd,
+};
+use multigrain::whole::WholeFile;
+use std::io::{BufWriter, ErrorKind, Seek, SeekFrom, Write};
+use std::path::Path;
+
+/// What a file of a name holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Container {
+    /// Units with start codes.
+    Bytes,
+    /// MP4.
+    Mp4,
+}
+
+impl Container {
+    /// By the end of the name.
+    pub fn of(name: &str) -> Option<Container> {
+        match name.rsplit('.').next()?.to_ascii_lowercase().as_str() {
+            "mp4" | "m4v" => Some(Container::Mp4),
+            "h264" | "264" | "avc" => Some(Container::Bytes),
+            _ => None,
+        }
+    }
+}
+
+/// An output that is being written.
+pub struct Output {
+    to: To,
+    name: String,
+    container: Container,
+    /// Bytes of each picture, and which can be decoded without others, counted from 1.
+    sizes: Vec<u32>,
+    keys: Vec<u32>,
+    bytes: u64,
+}
+
+enum To {
+    File(BufWriter<WholeFile>),
+    Standard(std::io::Stdout),
+}
+
+impl std::fmt::Debug for Output {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} as {:?}", self.name, self.container)
+    }
+}
+
+/// Bytes of the box that holds the pictures, before them: its size in 64 bits.
+const BOX_BYTES: usize = 16;
+
+fn file_type() -> Vec<u8> {
+    let brands = [b"isom", b"iso2", b"avc1", b"mp41"].map(|brand| mp4_atom::FourCC::new(brand));
+    let atom = Ftyp { major_brand: brands[0], minor_version: 0x200, compatible_brands: brands.to_vec() };
+    encoded(&atom)
+}
+
+fn encoded(atom: &impl Encode) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    atom.encode(&mut bytes).unwrap_or_else(|e| panic!("a box of an MP4 file: {e}"));
+    bytes
+}
+
+impl Output {
+    /// Begins a file; nothing has its name until it is complete.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn file(path: &Path, container: Container) -> Result<Output, Error> {
+        let name = path.display().to_string();
+        let file = WholeFile::create(path).map_err(|source| Error::Write { name: name.clone(), source })?;
+        let mut output = Output::new(To::File(BufWriter::with_capacity(256 << 10, file)), name, container);
+        if container == Container::Mp4 {
+            let mut begin = file_type();
+            begin.resize(begin.len() + BOX_BYTES, 0);
+            output.put(&begin)?;
+        }
+        Ok(output)
+    }
+
+    /// Standard output, bytes with start codes.
+    pub fn standard() -> Output {
+        Output::new(To::Standard(std::io::stdout()), "standard output".to_owned(), Container::Bytes)
+    }
+
+    fn new(to: To, name: String, container: Container) -> Output {
+        Output { to, name, container, sizes: Vec::new(), keys: Vec::new(), bytes: 0 }
+    }
+
+    fn refused(&self, source: std::io::Error) -> Error {
+        match (&self.to, source.kind()) {
+            (To::Standard(_), ErrorKind::BrokenPipe) => Error::ReaderGone,
+            _ => Error::Write { name: self.name.clone(), source },
+        }
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let written = match &mut self.to {
+            To::File(file) => file.write_all(bytes),
+            To::Standard(out) => out.lock().write_all(bytes),
+        };
+        written.map_err(|e| self.refused(e))?;
+        self.bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Writes a picture.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write(&mut self, picture: &Encoded) -> Result<(), Error> {
+        if picture.is_key {
+            self.keys.push(self.sizes.len() as u32 + 1);
+        }
+        let bytes = match self.container {
+            Container::Bytes => with_start_codes(&picture.units),
+            // Parameter sets lie in the header of the file.
+            Container::Mp4 => picture
+                .units
+                .last()
+                .map(|unit| [&(unit.len() as u32).to_be_bytes(), &unit[..]].concat())
+                .unwrap_or_default(),
+        };
+        self.sizes.push(bytes.len() as u32);
+        self.put(&bytes)
+    }
+
+    /// Ends the output; a file then has its name. Returns how many bytes it has.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn finish(mut self, properties: &Properties, sets: &[Vec<u8>; 2]) -> Result<u64, Error> {
+        let begin = file_type().len();
+        if self.container == Container::Mp4 {
+            let length = self.bytes - begin as u64;
+            let movie = encoded(&movie(properties, sets, &self.sizes, &self.keys, (begin + BOX_BYTES) as u64));
+            self.put(&movie)?;
+            if let To::File(file) = &mut self.to {
+                let mut head = [1_u32.to_be_bytes(), *b"mdat"].concat();
+                head.extend(length.to_be_bytes());
+                let patched = file.flush().and_then(|()| {
+                    let mut file = file.get_ref().file();
+                    file.seek(SeekFrom::Start(begin as u64))?;
+                    file.write_all(&head)
+                });
+                patched.map_err(|e| self.refused(e))?;
+            }
+        }
+        let (bytes, name) = (self.bytes, self.name);
+        let unwritable = |source| Error::Write { name, source };
+        match self.to {
+            To::Standard(mut out) => match out.flush() {
+                Err(e) if e.kind() == ErrorKind::BrokenPipe => return Err(Error::ReaderGone),
+                ended => ended.map_err(unwritable)?,
+            },
+            To::File(file) => {
+                file.into_inner().map_err(|e| e.into_error()).and_then(WholeFile::publish).map_err(unwritable)?;
+            }
+        }
+        Ok(bytes)
+    }
+}
+
+/// The header of an MP4 file whose pictures lie one after the other from `offset` on.
+fn movie(properties: &Properties, sets: &[Vec<u8>; 2], sizes: &[u32], keys: &[u32], offset: u64) -> Moov {
+    let Properties { size, rate, aspect, is_full_range } = *properties;
+    let count = sizes.len() as u32;
+    // A picture lasts `under` ticks of which there are `over` in a second.
+    let duration = u64::from(count) * u64::from(rate.under);
+    // Widths are shown as wide as they are meant to be.
+    let wide = match aspect {
+        Some(aspect) => (size.width as f64 * f64::from(aspect.over) / f64::from(aspect.under)).round(),
+        None => size.width as f64,
+    };
+    let sequence = &sets[0];
+    let entry = Avc1 {
+        visual: Visual {
+            data_reference_index: 1,
+            width: size.width as u16,
+            height: size.height as u16,
+            ..Visual::default()
+        },
+        avcc: Avcc {
+            configuration_version: 1,
+            avc_profile_indication: sequence[1],
+            profile_compatibility: sequence[2],
+            avc_level_indication: sequence[3],
+            length_size: 4,
+            sequence_parameter_sets: vec![sequence.clone()],
+            picture_parameter_sets: vec![sets[1].clone()],
+            ext: None,
+        },
+        pasp: aspect.map(|ratio| Pasp { h_spacing: ratio.over, v_spacing: ratio.under }),
+        // 2 stands for what is not known.
+        colr: is_full_range.map(|full_range_flag| Colr::Nclx {
+            colour_primaries: 2,
+            transfer_characteristics: 2,
+            matrix_coefficients: 2,
+            full_range_flag,
+        }),
+        ..Avc1::default()
+    };
+    let table = Stbl {
+        stsd: Stsd { codecs: vec![Codec::Avc1(entry)] },
+        stts: Stts { entries: vec![SttsEntry { sample_count: count, sample_delta: rate.under }] },
+        stss: Some(Stss { entries: keys.to_vec() }),
+        stsc: Stsc {
+            entries: vec![StscEntry { first_chunk: 1, samples_per_chunk: count, sample_description_index: 1 }],
+        },
+        stsz: Stsz { samples: StszSamples::Different { sizes: sizes.to_vec() } },
+        co64: Some(Co64 { entries: vec![offset] }),
+        ..Stbl::default()
+    };
+    let media = Minf {
+        vmhd: Some(Vmhd::default()),
+        dinf: Dinf { dref: Dref { entries: vec![DrefEntry::Url(Url::default())] } },
+        stbl: table,
+        ..Minf::default()
+    };
+    let track = Trak {
+        tkhd: Tkhd {
+            track_id: 1,
+            duration,
+            enabled: true,
+            in_movie: true,
+            width: FixedPoint::from(wide.min(65535.0) as u16),
+            height: FixedPoint::from(size.height as u16),
+            ..Tkhd::default()
+        },
+        mdia: Mdia {
+            mdhd: Mdhd { timescale: rate.over, duration, language: "und".into(), ..Mdhd::default() },
+            hdlr: Hdlr { handler: mp4_atom::FourCC::new(b"vide"), name: "video".into() },
+            minf: media,
+        },
+        ..Trak::default()
+    };
+    Moov {
+        mvhd: Mvhd {
+            creation_time: 0,
+            modification_time: 0,
+            timescale: rate.over,
+            duration,
+            rate: 1.into(),
+            volume: 1.into(),
+            matrix: Default::default(),
+            next_track_id: 2,
+        },
+        trak: vec![track],
+        ..Moov::default()
+    }
+}

@@ -1,0 +1,226 @@
+//! Pictures: as they come, and as a decoder will have them.
+
+use crate::kernel::Kernels;
+use crate::plane::{Grid, PAD, Plane};
+
+/// How large pictures are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Columns of luma, even.
+    pub width: usize,
+    /// Rows of luma, even.
+    pub height: usize,
+}
+
+impl Size {
+    /// Macroblocks in a row.
+    pub fn columns(self) -> usize {
+        self.width.div_ceil(16)
+    }
+
+    /// Rows of macroblocks.
+    pub fn rows(self) -> usize {
+        self.height.div_ceil(16)
+    }
+
+    /// Macroblocks.
+    pub fn macroblocks(self) -> usize {
+        self.columns() * self.rows()
+    }
+
+    /// Bytes of a picture, 4:2:0.
+    pub fn bytes(self) -> usize {
+        self.width * self.height * 3 / 2
+    }
+}
+
+/// A picture to be encoded: whole macroblocks, of which those at the right and the bottom repeat the last samples.
+#[derive(Clone, Debug, Default)]
+pub struct Source {
+    /// Luma, Cb and Cr, row by row.
+    pub planes: [Vec<u8>; 3],
+}
+
+impl Source {
+    /// Takes a picture as it is stored: planes one after the other.
+    pub fn fill(&mut self, size: Size, bytes: &[u8]) {
+        let mut rest = bytes;
+        for (plane, out) in self.planes.iter_mut().enumerate() {
+            let part = if plane == 0 { 1 } else { 2 };
+            let (width, height) = (size.width / part, size.height / part);
+            let (wide, high) = (size.columns() * 16 / part, size.rows() * 16 / part);
+            let (now, later) = rest.split_at(width * height);
+            rest = later;
+            out.clear();
+            out.reserve(wide * high);
+            for row in now.chunks_exact(width) {
+                out.extend_from_slice(row);
+                out.resize(out.len() + wide - width, row[width - 1]);
+            }
+            for _ in height..high {
+                out.extend_from_within(out.len() - wide..);
+            }
+        }
+    }
+}
+
+/// A motion vector, in quarters of samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Vector {
+    /// To the right.
+    pub x: i16,
+    /// Down.
+    pub y: i16,
+}
+
+/// How a macroblock is predicted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// From another picture, nothing coded.
+    #[default]
+    Skip,
+    /// From another picture.
+    Inter,
+    /// As a whole, from what is around it.
+    Intra16,
+    /// Block by block, from what is around them.
+    Intra4,
+    /// Not at all: its samples are stored.
+    Stored,
+}
+
+impl Kind {
+    /// Whether it is predicted from its own picture.
+    pub fn is_intra(self) -> bool {
+        matches!(self, Kind::Intra16 | Kind::Intra4 | Kind::Stored)
+    }
+}
+
+/// What others need to know of a macroblock that has been coded.
+#[derive(Clone, Copy, Debug)]
+pub struct Macroblock {
+    /// How it is predicted.
+    pub kind: Kind,
+    /// The quantiser by which its edges are smoothed.
+    pub qp: u8,
+    /// Coefficients of its blocks, row by row: 16 of luma, 4 of Cb, 4 of Cr.
+    pub counts: [u8; 24],
+    /// Modes of its blocks of 4 x 4, row by row, if it is predicted so.
+    pub modes: [u8; 16],
+    /// Vectors of its quarters, row by row.
+    pub vectors: [Vector; 4],
+    /// Its last row before edges were smoothed: luma, Cb, Cr.
+    pub bottom: ([u8; 16], [u8; 8], [u8; 8]),
+}
+
+impl Default for Macroblock {
+    fn default() -> Macroblock {
+        Macroblock {
+            kind: Kind::Skip,
+            qp: 0,
+            counts: [0; 24],
+            modes: [crate::intra::BLOCK_DC; 16],
+            vectors: [Vector::default(); 4],
+            bottom: ([0; 16], [0; 8], [0; 8]),
+        }
+    }
+}
+
+/// How far planes of half samples are computed beyond the edges; farther out nothing changes.
+pub const KEPT: usize = 8;
+
+/// A picture as a decoder will have it, with what others are predicted from.
+#[derive(Debug)]
+pub struct Picture {
+    /// How large.
+    pub size: Size,
+    /// Whole samples of luma, and halves to the right, below, and both.
+    pub luma: [Plane; 4],
+    /// Cb and Cr.
+    pub chroma: [Plane; 2],
+    /// Row by row.
+    pub macroblocks: Grid<Macroblock>,
+    /// What motion search found, row by row.
+    pub field: Grid<crate::search::Found>,
+}
+
+impl Picture {
+    /// Memory for a picture.
+    pub fn new(size: Size) -> Picture {
+        let (width, height) = (16 * size.columns(), 16 * size.rows());
+        Picture {
+            size,
+            luma: std::array::from_fn(|_| Plane::new(width, height)),
+            chroma: std::array::from_fn(|_| Plane::new(width / 2, height / 2)),
+            macroblocks: Grid::new(size.macroblocks()),
+            field: Grid::new(size.macroblocks()),
+        }
+    }
+
+    /// The samples of the picture as they are shown, planes one after the other.
+    ///
+    /// # Safety
+    /// Nobody writes the picture meanwhile.
+    pub unsafe fn shown(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.size.bytes());
+        for (plane, part) in [(&self.luma[0], 1), (&self.chroma[0], 2), (&self.chroma[1], 2)] {
+            for y in 0..self.size.height / part {
+                // SAFETY: a row of the plane, which nobody writes.
+                let row = unsafe { std::slice::from_raw_parts(plane.at(0, y as isize), self.size.width / part) };
+                out.extend_from_slice(row);
+            }
+        }
+        out
+    }
+
+    /// Makes of a row of macroblocks, whose edges and those of the rows above have been smoothed, what others are predicted
+    /// from: borders and half samples of the rows that do not change any more, which end 8 rows short of its own unless it
+    /// is the last.
+    ///
+    /// # Safety
+    /// Nobody else uses these rows, and those above are complete.
+    pub unsafe fn complete_row(&self, row: usize, kernels: &Kernels, scratch: &mut Vec<i16>) {
+        let (is_first, is_last) = (row == 0, row + 1 == self.size.rows());
+        let pad = PAD as isize;
+        // Smoothing of the next row changes three rows of luma above it, and one of chroma.
+        let planes = [(&self.luma[0], 16, 3), (&self.chroma[0], 8, 1), (&self.chroma[1], 8, 1)];
+        for (plane, tall, kept) in planes {
+            let height = plane.height as isize;
+            let begin = if is_first { 0 } else { (row * tall) as isize - kept };
+            let end = if is_last { height } else { ((row + 1) * tall) as isize - kept };
+            // SAFETY: by the caller.
+            unsafe {
+                plane.pad_sides(begin..end, 0);
+                if is_first {
+                    plane.repeat_row(0, -pad..0);
+                }
+                if is_last {
+                    plane.repeat_row(height - 1, height..height + pad);
+                }
+            }
+        }
+        let [whole, halves @ ..] = &self.luma;
+        let (height, kept) = (whole.height as isize, KEPT as isize);
+        let begin = if is_first { -kept } else { (row * 16) as isize - 8 };
+        let end = if is_last { height + kept } else { (row * 16) as isize + 8 };
+        let width = whole.width + 2 * KEPT;
+        scratch.resize(width + 5, 0);
+        for y in begin..end {
+            let to = halves.each_ref().map(|plane| plane.at(-kept, y));
+            // SAFETY: rows y - 2 to y + 3 are complete; `Kernels::new` has seen to the instruction set.
+            unsafe { (kernels.halves)(to, whole.at(-kept, y), whole.stride, width, scratch) };
+        }
+        for plane in halves {
+            // SAFETY: by the caller.
+            unsafe {
+                plane.pad_sides(begin..end, KEPT);
+                if is_first {
+                    plane.repeat_row(-kept, -pad..-kept);
+                }
+                if is_last {
+                    plane.repeat_row(height + kept - 1, height + kept..height + pad);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Samples of pictures in memory that several workers use at once. One of the modules of this crate with `unsafe` in it.
+//!
+//! Which worker may touch what, and when, is said by the wave (`crate::wave`): a row of macroblocks is written by the one
+//! job that has claimed it, and read by others after that job has told its progress.
+
+use std::cell::UnsafeCell;
+
+/// How far the samples of a picture go on beyond its edges.
+pub const PAD: usize = 32;
+
+/// Samples with a border of [`PAD`] on all sides.
+pub struct Plane {
+    cells: Box<[UnsafeCell<u8>]>,
+    /// Samples in a row, without the border.
+    pub width: usize,
+    /// Rows, without the border.
+    pub height: usize,
+    /// Distance of rows in bytes.
+    pub stride: usize,
+}
+
+// SAFETY: the cells are reached through pointers only, whose users are the ones to keep order.
+unsafe impl Sync for Plane {}
+
+impl std::fmt::Debug for Plane {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "plane of {} x {}", self.width, self.height)
+    }
+}
+
+impl Plane {
+    /// Zeros.
+    pub fn new(width: usize, height: usize) -> Plane {
+        let stride = width + 2 * PAD;
+        let cells = std::iter::repeat_with(|| UnsafeCell::new(0)).take(stride * (height + 2 * PAD)).collect();
+        Plane { cells, width, height, stride }
+    }
+
+    /// Where a sample is; within the border, too.
+    #[inline]
+    pub fn at(&self, x: isize, y: isize) -> *mut u8 {
+        let pad = PAD as isize;
+        debug_assert!((-pad..self.width as isize + pad).contains(&x), "column {x} of {self:?}");
+        debug_assert!((-pad..self.height as isize + pad).contains(&y), "row {y} of {self:?}");
+        let offset = (y + pad) * self.stride as isize + x + pad;
+        self.cells[offset as usize].get()
+    }
+
+    /// Repeats what lies at columns `-keep` and `width + keep - 1` of rows up to the ends of the rows.
+    ///
+    /// # Safety
+    /// Nobody else uses these rows.
+    pub unsafe fn pad_sides(&self, rows: std::ops::Range<isize>, keep: usize) {
+        let (keep, width) = (keep as isize, self.width as isize);
+        let count = PAD - keep as usize;
+        for y in rows {
+            // SAFETY: within the row, which nobody else uses.
+            unsafe {
+                self.at(-(PAD as isize), y).write_bytes(self.at(-keep, y).read(), count);
+                self.at(width + keep, y).write_bytes(self.at(width + keep - 1, y).read(), count);
+            }
+        }
+    }
+
+    /// Repeats row `from`, with its border, in other rows.
+    ///
+    /// # Safety
+    /// Nobody else uses these rows, and nobody writes `from`.
+    pub unsafe fn repeat_row(&self, from: isize, to: std::ops::Range<isize>) {
+        let first = -(PAD as isize);
+        for y in to {
+            // SAFETY: whole rows, which do not overlap.
+            unsafe { self.at(first, y).copy_from_nonoverlapping(self.at(first, from), self.stride) };
+        }
+    }
+}
+
+/// Values of which each is used by one worker at a time, or read by several.
+pub struct Grid<T> {
+    cells: Box<[UnsafeCell<T>]>,
+}
+
+// SAFETY: whoever calls `get` and `get_mut` keeps the order.
+unsafe impl<T: Send + Sync> Sync for Grid<T> {}
+
+impl<T> std::fmt::Debug for Grid<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "grid of {}", self.cells.len())
+    }
+}
+
+impl<T: Default> Grid<T> {
+    /// So many.
+    pub fn new(count: usize) -> Grid<T> {
+        Grid { cells: std::iter::repeat_with(UnsafeCell::default).take(count).collect() }
+    }
+
+    /// All of them.
+    pub fn into_values(self) -> impl Iterator<Item = T> {
+        self.cells.into_vec().into_iter().map(UnsafeCell::into_inner)
+    }
+
+    /// One of them.
+    ///
+    /// # Safety
+    /// Nobody writes it while the reference lives.
+    #[inline]
+    pub unsafe fn get(&self, index: usize) -> &T {
+        // SAFETY: by the caller.
+        unsafe { &*self.cells[index].get() }
+    }
+
+    /// One of them, to be written.
+    ///
+    /// # Safety
+    /// Nobody else uses it while the reference lives.
+    #[inline]
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn get_mut(&self, index: usize) -> &mut T {
+        // SAFETY: by the caller.
+        unsafe { &mut *self.cells[index].get() }
+    }
+}

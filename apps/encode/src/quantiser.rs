@@ -1,0 +1,80 @@
+//! What coefficients are divided and multiplied by (8.5.9 to 8.5.12 of the standard, and its inverse).
+
+use crate::cavlc::LEVEL_MAX;
+use crate::kernel::Division;
+use crate::tables::{DEQUANT, QUANT, SCALE_CLASS};
+
+/// All of one quantiser.
+#[derive(Clone, Debug)]
+pub struct Quantiser {
+    /// For blocks predicted from the same picture: a third of a step is rounded up.
+    pub intra: Division,
+    /// For blocks predicted from another: a sixth.
+    pub inter: Division,
+    /// What levels are multiplied by.
+    pub scale: [i16; 16],
+    qp: u8,
+}
+
+fn division(qp: u8, part: u32) -> Division {
+    let factor = SCALE_CLASS.map(|class| ((2 * QUANT[usize::from(qp % 6)][class]) >> (qp / 6)) as u16);
+    Division { factor, bias: factor.map(|factor| (65536 / part / u32::from(factor)) as u16) }
+}
+
+impl Quantiser {
+    /// That of a number from 0 to 51.
+    pub fn new(qp: u8) -> Quantiser {
+        let scale = SCALE_CLASS.map(|class| (DEQUANT[usize::from(qp % 6)][class] << (qp / 6)) as i16);
+        Quantiser { intra: division(qp, 3), inter: division(qp, 6), scale, qp }
+    }
+
+    /// The level of a coefficient of constant parts that were transformed once more, `part` of a step rounded up.
+    fn dc_level(&self, value: i32, part: i64) -> i16 {
+        let bits = 16 + u32::from(self.qp / 6);
+        let factor = i64::from(QUANT[usize::from(self.qp % 6)][0]);
+        let size = (i64::from(value.unsigned_abs()) * factor + (1 << bits) / part) >> bits;
+        let level = size.min(LEVEL_MAX.into()) as i16;
+        if value < 0 { -level } else { level }
+    }
+
+    /// Constant parts of the 16 blocks of luma, row by row: their levels.
+    pub fn luma_dc(&self, values: &[i16; 16]) -> [i16; 16] {
+        hadamard(values.map(i32::from)).map(|value| self.dc_level((value + 1) >> 1, 3))
+    }
+
+    /// And back (8.5.10).
+    pub fn luma_dc_back(&self, levels: &[i16; 16]) -> [i16; 16] {
+        let scale = 16 * DEQUANT[usize::from(self.qp % 6)][0];
+        let shift = self.qp / 6;
+        hadamard(levels.map(i32::from)).map(|value| match shift {
+            6.. => (value * scale << (shift - 6)) as i16,
+            _ => ((value * scale + (1 << (5 - shift))) >> (6 - shift)) as i16,
+        })
+    }
+
+    /// Constant parts of the 4 blocks of a chroma plane: their levels.
+    pub fn chroma_dc(&self, values: [i16; 4], is_intra: bool) -> [i16; 4] {
+        pairs(values.map(i32::from)).map(|value| self.dc_level(value, if is_intra { 3 } else { 6 }))
+    }
+
+    /// And back (8.5.11).
+    pub fn chroma_dc_back(&self, levels: [i16; 4]) -> [i16; 4] {
+        let scale = 16 * DEQUANT[usize::from(self.qp % 6)][0];
+        pairs(levels.map(i32::from)).map(|value| ((value * scale << (self.qp / 6)) >> 5) as i16)
+    }
+}
+
+fn pairs([a, b, c, d]: [i32; 4]) -> [i32; 4] {
+    [a + b + c + d, a - b + c - d, a + b - c - d, a - b - c + d]
+}
+
+fn hadamard(mut values: [i32; 16]) -> [i32; 16] {
+    let mut step = |places: [usize; 4]| {
+        let [a, b, c, d] = places.map(|place| values[place]);
+        let results = [a + b + c + d, a + b - c - d, a - b - c + d, a - b + c - d];
+        places.into_iter().zip(results).for_each(|(place, result)| values[place] = result);
+    };
+    (0..4).for_each(|i| step([4 * i, 4 * i + 1, 4 * i + 2, 4 * i + 3]));
+    (0..4).for_each(|i| step([i, i + 4, i + 8, i + 12]));
+    values
+}

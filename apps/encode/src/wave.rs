@@ -1,0 +1,126 @@
+//! Rows of several pictures on their way at once, and who waits for whom.
+//!
+//! ```text
+//! picture n    row 0  search -> code -> smooth -> halves
+//!              row 1            search -> code -> smooth -> halves        two macroblocks behind row 0
+//! picture n+1  row 0                    search -> ...                     when row 5 of picture n is complete
+//! ```
+//!
+//! A job is a row of a picture, from motion search to half samples. Jobs are claimed in one order, picture by picture and row
+//! by row, and wait only for jobs before them:
+//!
+//! - search of row r: rows of the picture before, as far down as vectors lead ([`rows_needed`]) and as far as the memory that
+//!   the picture is written to was read by another;
+//! - code at column x: the row above up to column x + 1;
+//! - smooth and halves: the row above, complete.
+//!
+//! Whoever claims a job is executing it, so what a job waits for is either done or under way on another worker, whatever
+//! worker claims what, and however few there are: nothing can wait for itself. A worker that panics raises the wave's
+//! abort, which ends all waits.
+
+use crate::coder::{RowBits, RowCoder, Shot};
+use crate::motion::rows_needed;
+use crate::plane::Grid;
+use multigrain::{Abort, Aborted, Steps};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Pictures that are kept: those under way and the one that the first of them is predicted from.
+pub const PICTURES: usize = 4;
+
+/// Pictures to be encoded, one after the other.
+#[derive(Debug)]
+pub struct Wave<'a> {
+    shots: Vec<Shot<'a>>,
+    rows: usize,
+    next: AtomicUsize,
+    /// By row of each picture: macroblocks coded.
+    coded: Vec<Steps>,
+    /// By picture: rows complete.
+    complete: Vec<Steps>,
+    bits: Grid<RowBits>,
+    abort: Abort,
+}
+
+impl<'a> Wave<'a> {
+    /// Each picture is predicted from the one before it, if at all, the first from one that is complete. A picture is written
+    /// to the memory of the one [`PICTURES`] before it.
+    pub fn new(shots: Vec<Shot<'a>>) -> Wave<'a> {
+        let rows = shots.first().map_or(0, |shot| shot.picture.size.rows());
+        let progress = |count: usize| std::iter::repeat_with(Steps::default).take(count).collect();
+        Wave {
+            rows,
+            next: AtomicUsize::new(0),
+            coded: progress(rows * shots.len()),
+            complete: progress(shots.len()),
+            bits: Grid::new(rows * shots.len()),
+            abort: Abort::new(),
+            shots,
+        }
+    }
+
+    /// How many jobs there are.
+    pub fn jobs(&self) -> usize {
+        self.rows * self.shots.len()
+    }
+
+    /// Claims the next job and does it.
+    pub fn step(&self) {
+        let job = self.next.fetch_add(1, Ordering::Relaxed);
+        if job >= self.jobs() {
+            return;
+        }
+        let guard = RaisedOnPanic(&self.abort);
+        // An abort is a panic elsewhere, which is told there.
+        let _ = self.row(job / self.rows, job % self.rows);
+        std::mem::forget(guard);
+    }
+
+    fn row(&self, picture: usize, row: usize) -> Result<(), Aborted> {
+        let shot = &self.shots[picture];
+        if picture > 0 && shot.reference.is_some() {
+            self.complete[picture - 1].wait_for(rows_needed(row, self.rows) as u64, &self.abort)?;
+        }
+        // The picture that was in this memory is read by the one behind it.
+        if let Some(reader) = (picture + 1).checked_sub(PICTURES) {
+            self.complete[reader].wait_for(self.rows as u64, &self.abort)?;
+        }
+        let columns = shot.picture.size.columns();
+        // SAFETY: of this and the following: the job is claimed once, and what it reads of others is waited for.
+        unsafe { shot.search_row(row) };
+        let mut coder = RowCoder::new(shot, row);
+        for x in 0..columns {
+            if row > 0 {
+                self.coded[picture * self.rows + row - 1].wait_for((x + 2).min(columns) as u64, &self.abort)?;
+            }
+            // SAFETY: as above.
+            unsafe { coder.code(x) };
+            self.coded[picture * self.rows + row].signal();
+        }
+        // SAFETY: as above; this row's alone.
+        unsafe { *self.bits.get_mut(picture * self.rows + row) = coder.finish() };
+        self.complete[picture].wait_for(row as u64, &self.abort)?;
+        let kernels = shot.settings.kernels;
+        // SAFETY: as above.
+        unsafe {
+            crate::smooth::smooth_row(shot.picture, row, kernels);
+            shot.picture.complete_row(row, kernels, &mut Vec::new());
+        }
+        self.complete[picture].signal();
+        Ok(())
+    }
+
+    /// The bits of all rows of a picture, when all jobs are done.
+    pub fn finish(self) -> impl Iterator<Item = Vec<RowBits>> {
+        let (rows, mut bits) = (self.rows, self.bits.into_values());
+        (0..self.shots.len()).map(move |_| bits.by_ref().take(rows).collect())
+    }
+}
+
+/// Raises an abort unless it is forgotten.
+struct RaisedOnPanic<'a>(&'a Abort);
+
+impl Drop for RaisedOnPanic<'_> {
+    fn drop(&mut self) {
+        self.0.raise();
+    }
+}

@@ -1,0 +1,132 @@
+//! What a decoder makes of the stream is what the encoder says it makes, sample by sample.
+
+use multigrain_encode::encoder::{Encoder, Options, with_start_codes};
+use multigrain_encode::headers::{Properties, Ratio};
+use multigrain_encode::kernel::Kernels;
+use multigrain_encode::picture::{Size, Source};
+use multigrain_encode::search::Effort;
+use multigrain_simd::Isa;
+use rusty_h264_decoder::Decoder;
+
+const THOROUGH: Effort = Effort { steps: 8, fine: [3, 3], has_parts: true };
+
+/// Numbers that look random, the same every time.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+}
+
+/// Kinds of pictures.
+#[derive(Clone, Copy, Debug)]
+enum Content {
+    /// Shapes that move by fractions of samples over a slope, with some noise.
+    Moving,
+    /// Nothing that could be predicted.
+    Noise,
+    /// Black and white.
+    Extreme,
+}
+
+/// Picture `number`: planes one after the other.
+fn picture(content: Content, size: Size, number: usize) -> Vec<u8> {
+    let mut noise = Noise(0x9e37_79b9_7f4a_7c15 ^ (number as u64 + 1) << 20);
+    let mut out = Vec::new();
+    for (plane, part) in [(0, 1), (1, 2), (2, 2)] {
+        for y in 0..size.height / part {
+            for x in 0..size.width / part {
+                let (x, y, t) = ((x * part) as f64, (y * part) as f64, number as f64);
+                out.push(match content {
+                    Content::Noise => noise.next() as u8,
+                    Content::Extreme => if noise.next() % 3 == 0 { 255 } else { 0 },
+                    Content::Moving => {
+                        let moved = x - 1.7 * t;
+                        let wave = 50.0 * (moved / 7.0).sin() * ((y + 0.6 * t) / 9.0).cos();
+                        let disc = (x - 20.0 - 3.0 * t).hypot(y - 25.0 + 0.75 * t) < 14.0;
+                        let base = 90.0 + x / 3.0 + f64::from(plane) * 20.0 + wave + if disc { 60.0 } else { 0.0 };
+                        (base + (noise.next() % 5) as f64).clamp(0.0, 255.0) as u8
+                    }
+                });
+            }
+        }
+    }
+    out
+}
+
+fn sources(content: Content, size: Size, count: usize) -> Vec<Source> {
+    let source = |number| {
+        let mut source = Source::default();
+        source.fill(size, &picture(content, size, number));
+        source
+    };
+    (0..count).map(source).collect()
+}
+
+fn properties(size: Size) -> Properties {
+    Properties { size, rate: Ratio { over: 25, under: 1 }, aspect: None, is_full_range: None }
+}
+
+fn alone(wave: &multigrain_encode::wave::Wave<'_>) {
+    (0..wave.jobs()).for_each(|_| wave.step());
+}
+
+/// Encodes, decodes, compares; returns the stream.
+fn check(content: Content, size: Size, count: usize, qp: u8, key_interval: u32) -> Vec<u8> {
+    let options = Options { qp, key_interval, effort: THOROUGH };
+    let mut encoder = Encoder::new(properties(size), options, Kernels::new(Isa::detect()));
+    let mut decoder = Decoder::new();
+    let mut stream = Vec::new();
+    for (number, source) in sources(content, size, count).iter().enumerate() {
+        let encoded = encoder.encode(std::slice::from_ref(source), alone);
+        let bytes = with_start_codes(&encoded[0].units);
+        let context = || format!("{content:?} {size:?} qp {qp} picture {number}");
+        let shown = decoder.decode(&bytes).unwrap_or_else(|e| panic!("{}: {e:?}", context()));
+        let shown = shown.unwrap_or_else(|| panic!("{}: nothing is shown", context()));
+        assert_eq!((shown.width, shown.height), (size.width, size.height), "{}", context());
+        let expected = encoder.shown();
+        let found = [shown.y, shown.u, shown.v].concat();
+        if let Some(at) = (0..expected.len()).find(|&at| expected[at] != found[at]) {
+            let (x, y) = (at % size.width, at / size.width);
+            panic!("{}: sample {at} (of luma: column {x}, row {y}) is {}, not {}", context(), found[at], expected[at]);
+        }
+        stream.extend(bytes);
+    }
+    stream
+}
+
+#[test]
+fn one_picture_for_every_quantiser() {
+    for qp in 0..52 {
+        check(Content::Moving, Size { width: 48, height: 32 }, 1, qp, 1);
+    }
+}
+
+#[test]
+fn moving_pictures_for_every_quantiser() {
+    for qp in 0..52 {
+        check(Content::Moving, Size { width: 64, height: 48 }, 5, qp, 250);
+    }
+}
+
+#[test]
+fn noise_and_extremes() {
+    for qp in [0, 1, 5, 6, 11, 12, 17, 23, 24, 36, 51] {
+        for content in [Content::Noise, Content::Extreme] {
+            check(content, Size { width: 48, height: 48 }, 3, qp, 2);
+        }
+    }
+}
+
+#[test]
+fn sizes_that_are_no_multiple_of_a_macroblock() {
+    for (width, height) in [(2, 2), (16, 16), (18, 2), (2, 34), (30, 46), (176, 144), (350, 18)] {
+        for qp in [10, 28, 40] {
+            check(Content::Moving, Size { width, height }, 6, qp, 4);
+        }
+    }
+}
