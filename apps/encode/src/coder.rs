@@ -14,7 +14,7 @@ pub use write::RowBits;
 use crate::intra::Around;
 use crate::kernel::{Kernels, Samples};
 use crate::motion::Reference;
-use crate::picture::{Kind, Macroblock, Picture, Source};
+use crate::picture::{Macroblock, Picture, Source};
 use crate::quantiser::Quantiser;
 use crate::search::{Effort, Search};
 use crate::tables::{chroma_qp, lambda};
@@ -198,9 +198,9 @@ impl<'a> RowCoder<'a> {
         let mut now = Macroblock { qp: shot.settings.qp, ..Macroblock::default() };
         let mut made = Block::EMPTY;
         // SAFETY: by the caller.
-        let is_coded = shot.reference.is_some_and(|reference| unsafe {
-            self.code_inter(&here, &source, reference, &mut now, &mut made)
-        });
+        let is_coded = shot
+            .reference
+            .is_some_and(|reference| unsafe { self.code_inter(&here, &source, reference, &mut now, &mut made) });
         if !is_coded {
             self.code_intra(&here, &source, &mut now, &mut made);
         }

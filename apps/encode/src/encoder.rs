@@ -62,8 +62,7 @@ impl Encoder {
         let mut headers = Vec::new();
         for _ in sources {
             let is_key = self.count == 0 || self.since_key + 1 >= self.options.key_interval.into();
-            (self.since_key, self.keys) =
-                if is_key { (0, self.keys + 1) } else { (self.since_key + 1, self.keys) };
+            (self.since_key, self.keys) = if is_key { (0, self.keys + 1) } else { (self.since_key + 1, self.keys) };
             let less = if is_key { KEY_LESS } else { 0 };
             let qp = self.options.qp.saturating_sub(less);
             headers.push(Header { is_key, since_key: self.since_key, key: self.keys, qp });

@@ -1,4 +1,35 @@
-//! Video as H.264, its work cut at the right grain.
+//! Video as H.264 (constrained baseline), its work cut at the grain at which a second worker pays.
+//!
+//! In come pictures (YUV4MPEG2, or samples without header); out goes a stream of bytes or an MP4 file, the same whatever the
+//! number of workers and the policy. Every stream decodes to exactly the pictures that the encoder predicted from.
+//!
+//! # The cut
+//!
+//! The thesis that this follows off-loaded an encoder's half-sample filter and motion search call by call, and became slower:
+//! a call was shorter than its dispatch, and a search had to wait for the macroblock before, whose vector predicts its own.
+//! Here a job is a row of macroblocks, some hundred times as long, in three parts ([`wave`]):
+//!
+//! 1. *search* ([`search`]): a field of vectors for the row, with what is left after each, for the whole and its parts. It
+//!    estimates what vectors cost, so that it waits for no other row of its picture.
+//! 2. *code* ([`coder`]): each macroblock after the one before it and two behind the row above. What was found is weighed again
+//!    with the true predictors, beside prediction from the picture itself; what is left is transformed and written. Bits of a
+//!    row are joined later, since variable-length codes carry nothing but the run of skipped macroblocks from row to row.
+//! 3. *smooth* ([`smooth`]) and *half samples* ([`picture`]): what the next picture is predicted from, a row behind.
+//!
+//! Rows of several pictures are under way at once: those of the next begin when enough of this one is complete. All of it is
+//! one off-loaded loop of a strand, a few pictures long, with the reading of the next pictures as its first iteration
+//! ([`run`]); the policy says how many workers share it.
+//!
+//! # The four resources
+//!
+//! - *processor*: nearly all of it; some 3 us a macroblock, most of them search and transforms, by kernels for each
+//!   instruction set ([`kernel`]).
+//! - *memory*: a picture is four planes of luma (whole samples and three of halves) and two of chroma, 4.5 bytes a sample, of
+//!   which [`wave::PICTURES`] are kept beside the pictures read ahead. A row reads those rows of the picture before that its
+//!   vectors lead to, which its neighbours have brought into the caches.
+//! - *disk*: the input is read, ahead of the work, once, at 1.5 bytes a sample; the output is small.
+//! - *interconnect*: the memory bus, and a signal a macroblock from row to row.
+
 pub mod bits;
 pub mod cavlc;
 pub mod coder;

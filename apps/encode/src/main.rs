@@ -121,7 +121,7 @@ fn open(args: &Args) -> Result<(Input<'static>, Option<u64>), Failure> {
     if found.is_dir() {
         return Err(Failure::Request(format!("{name} is a directory; give the name of a video")));
     }
-    let bytes = found.is_file().then(|| found.len());
+    let bytes = found.is_file().then_some(found.len());
     let input = Input::open(Box::new(BufReader::with_capacity(1 << 20, file)), &name, raw).map_err(failure)?;
     let pictures = bytes.map(|bytes| bytes / input.properties().size.bytes() as u64);
     Ok((input, pictures))
@@ -134,7 +134,9 @@ fn encode(args: &Args) -> Result<(), Failure> {
         (true, _) => Container::Bytes,
         (false, Some(container)) => container,
         (false, None) => {
-            return Err(Failure::Request(format!("{name} ends neither in .mp4 nor in .h264, which say what to write; name it so")));
+            return Err(Failure::Request(format!(
+                "{name} ends neither in .mp4 nor in .h264, which say what to write; name it so"
+            )));
         }
     };
     if is_stream && std::io::stdout().is_terminal() {
@@ -156,7 +158,8 @@ fn encode(args: &Args) -> Result<(), Failure> {
         true => Output::standard(),
         false => Output::file(&args.output, container).map_err(failure)?,
     };
-    let threads = args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |n| n as usize);
+    let threads =
+        args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |n| n as usize);
     let execution = Execution { threads, policy: args.policy, isa: args.isa.unwrap_or_else(Isa::detect) };
     let options = Options { qp: args.qp, key_interval: args.keyint, effort: args.preset.effort() };
     let bar = Bar::new("encode", true);

@@ -26,10 +26,22 @@ const OUTSIDE: isize = 24;
 /// The planes (0 whole samples, 1 halves to the right, 2 below, 3 both) whose mean the samples at quarters (down, right) are,
 /// by 8.4.2.2.1; the first moves down by one for three quarters down, the second to the right for three quarters right.
 const BETWEEN: [(usize, Option<usize>); 16] = [
-    (0, None), (1, Some(0)), (1, None), (1, Some(0)),
-    (0, Some(2)), (1, Some(2)), (1, Some(3)), (1, Some(2)),
-    (2, None), (3, Some(2)), (3, None), (3, Some(2)),
-    (0, Some(2)), (1, Some(2)), (1, Some(3)), (1, Some(2)),
+    (0, None),
+    (1, Some(0)),
+    (1, None),
+    (1, Some(0)),
+    (0, Some(2)),
+    (1, Some(2)),
+    (1, Some(3)),
+    (1, Some(2)),
+    (2, None),
+    (3, Some(2)),
+    (3, None),
+    (3, Some(2)),
+    (0, Some(2)),
+    (1, Some(2)),
+    (1, Some(3)),
+    (1, Some(2)),
 ];
 
 /// A place of a block in a macroblock: its first sample, and how large it is.
@@ -163,7 +175,10 @@ impl<'a> Reference<'a> {
             let eighths = [(vector.x & 7) as u8, (vector.y & 7) as u8];
             // A part is as many blocks as fit: squares of 8 or 4 samples.
             let size = part.width.min(part.height) / 2;
-            for (dx, dy) in [(0, 0), (part.width / 2 - size, part.height / 2 - size)].into_iter().take(1 + usize::from(part.width != part.height)) {
+            for (dx, dy) in [(0, 0), (part.width / 2 - size, part.height / 2 - size)]
+                .into_iter()
+                .take(1 + usize::from(part.width != part.height))
+            {
                 let to = out.0[(part.y / 2 + dy) * 16 + part.x / 2 + dx + 8 * i..].as_mut_ptr();
                 let from = plane.at(x + dx as isize, y + dy as isize);
                 // SAFETY: as in `luma`; one row and column more is within the border, too.

@@ -4,8 +4,8 @@ use crate::encoder::{Encoded, with_start_codes};
 use crate::error::Error;
 use crate::headers::Properties;
 use mp4_atom::{
-    Avc1, Avcc, Codec, Co64, Colr, Dinf, Dref, DrefEntry, Encode, FixedPoint, Ftyp, Hdlr, Mdhd, Mdia, Minf, Moov, Mvhd, Pasp,
-    Stbl, Stsc, StscEntry, Stsd, Stss, Stsz, StszSamples, Stts, SttsEntry, Tkhd, Trak, Url, Visual, Vmhd,
+    Avc1, Avcc, Co64, Codec, Colr, Dinf, Dref, DrefEntry, Encode, FixedPoint, Ftyp, Hdlr, Mdhd, Mdia, Minf, Moov, Mvhd,
+    Pasp, Stbl, Stsc, StscEntry, Stsd, Stss, Stsz, StszSamples, Stts, SttsEntry, Tkhd, Trak, Url, Visual, Vmhd,
 };
 use multigrain::whole::WholeFile;
 use std::io::{BufWriter, ErrorKind, Seek, SeekFrom, Write};
@@ -57,7 +57,7 @@ impl std::fmt::Debug for Output {
 const BOX_BYTES: usize = 16;
 
 fn file_type() -> Vec<u8> {
-    let brands = [b"isom", b"iso2", b"avc1", b"mp41"].map(|brand| mp4_atom::FourCC::new(brand));
+    let brands = [b"isom", b"iso2", b"avc1", b"mp41"].map(mp4_atom::FourCC::new);
     let atom = Ftyp { major_brand: brands[0], minor_version: 0x200, compatible_brands: brands.to_vec() };
     encoded(&atom)
 }

@@ -47,7 +47,7 @@ impl Quantiser {
         let scale = 16 * DEQUANT[usize::from(self.qp % 6)][0];
         let shift = self.qp / 6;
         hadamard(levels.map(i32::from)).map(|value| match shift {
-            6.. => (value * scale << (shift - 6)) as i16,
+            6.. => ((value * scale) << (shift - 6)) as i16,
             _ => ((value * scale + (1 << (5 - shift))) >> (6 - shift)) as i16,
         })
     }
@@ -60,7 +60,7 @@ impl Quantiser {
     /// And back (8.5.11).
     pub fn chroma_dc_back(&self, levels: [i16; 4]) -> [i16; 4] {
         let scale = 16 * DEQUANT[usize::from(self.qp % 6)][0];
-        pairs(levels.map(i32::from)).map(|value| ((value * scale << (self.qp / 6)) >> 5) as i16)
+        pairs(levels.map(i32::from)).map(|value| (((value * scale) << (self.qp / 6)) >> 5) as i16)
     }
 }
 

@@ -32,6 +32,7 @@ const PROGRAMS: &[Program] = &[
         about: "Encrypts a file or a pipe on all processors, as age does or with AES-GCM",
     },
     Program { name: "decrypt", package: "multigrain-encrypt", about: "Decrypts what encrypt, age or rage encrypted" },
+    Program { name: "encode", package: "multigrain-encode", about: "Encodes a video as H.264 on all processors" },
     Program {
         name: "queens",
         package: "multigrain-queens",

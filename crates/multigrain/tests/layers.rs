@@ -11,7 +11,7 @@ const LAYERS: &[&[&str]] = &[
     &["engine", "sim"],
     &["multigrain"],
     &["console"],
-    &["saxpy", "sgemv", "sgemm", "conv2d", "fft3d", "gravity", "hmmer", "phylo", "encrypt", "queens"],
+    &["saxpy", "sgemv", "sgemm", "conv2d", "fft3d", "gravity", "hmmer", "phylo", "encrypt", "queens", "encode"],
     &["cli"],
 ];
 

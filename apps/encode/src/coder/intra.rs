@@ -143,9 +143,8 @@ impl RowCoder<'_> {
             };
             let line = canvas.line(4 * bx, 4 * by, has_above, has_left, has_right);
             let likely = self.likely_mode(here, &found.modes, block);
-            let of_source: [[i32; 4]; 4] = std::array::from_fn(|y| {
-                std::array::from_fn(|x| i32::from(source.0[(4 * by + y) * 16 + 4 * bx + x]))
-            });
+            let of_source: [[i32; 4]; 4] =
+                std::array::from_fn(|y| std::array::from_fn(|x| i32::from(source.0[(4 * by + y) * 16 + 4 * bx + x])));
             let less = |prediction: &[[u8; 4]; 4]| -> [[i32; 4]; 4] {
                 std::array::from_fn(|y| std::array::from_fn(|x| of_source[y][x] - i32::from(prediction[y][x])))
             };
@@ -184,7 +183,7 @@ impl RowCoder<'_> {
         let of = |other: Option<&Macroblock>, place: usize| {
             other.map(|other| if other.kind == Kind::Intra4 { other.modes[place] } else { BLOCK_DC })
         };
-        let left = if block % 4 > 0 { Some(modes[block - 1]) } else { of(here.left, block + 3) };
+        let left = if !block.is_multiple_of(4) { Some(modes[block - 1]) } else { of(here.left, block + 3) };
         let above = if block >= 4 { Some(modes[block - 4]) } else { of(here.above, block + 12) };
         match (left, above) {
             (Some(left), Some(above)) => left.min(above),

@@ -43,12 +43,9 @@ pub fn satd_block(difference: [[i32; 4]; 4]) -> u32 {
         let [a, b, c, d] = *row;
         *row = [a + b + c + d, a + b - c - d, a - b - c + d, a - b + c - d];
     }
-    let mut sum = 0;
-    for x in 0..4 {
-        let [a, b, c, d] = [rows[0][x], rows[1][x], rows[2][x], rows[3][x]];
-        let column = [a + b + c + d, a + b - c - d, a - b - c + d, a - b + c - d];
-        sum += column.iter().map(|value| value.unsigned_abs()).sum::<u32>();
-    }
+    let columns: [[i32; 4]; 4] = std::array::from_fn(|x| rows.map(|row| row[x]));
+    let sum = columns.into_iter().flat_map(|[a, b, c, d]| [a + b + c + d, a + b - c - d, a - b - c + d, a - b + c - d]);
+    let sum: u32 = sum.map(i32::unsigned_abs).sum();
     sum / 2
 }
 
@@ -167,7 +164,7 @@ pub(super) unsafe fn divide(lanes: &mut Lanes, by: &Division) -> u16 {
     for ((values, factor), bias) in lanes.0.iter_mut().zip(by.factor).zip(by.bias) {
         for (value, any) in values.iter_mut().zip(&mut any) {
             let size = value.unsigned_abs().wrapping_add(bias);
-            let level = (u32::from(size) * u32::from(factor) >> 16) as i16;
+            let level = ((u32::from(size) * u32::from(factor)) >> 16) as i16;
             *value = if *value < 0 { -level } else { level };
             *any |= level;
         }

@@ -62,7 +62,8 @@ unsafe fn sad(source: &Samples, with: *const u8, stride: usize) -> [u32; 4] {
         for pair in 0..4 {
             let y = half * 8 + pair * 2;
             // SAFETY: rows y and y + 1 of both, for which the caller's pointer is valid.
-            let (a, b) = unsafe { (two_rows(source.0.as_ptr().add(y * 16), 16), two_rows(with.add(y * stride), stride)) };
+            let (a, b) =
+                unsafe { (two_rows(source.0.as_ptr().add(y * 16), 16), two_rows(with.add(y * stride), stride)) };
             *sum = _mm256_add_epi64(*sum, _mm256_sad_epu8(a, b));
         }
     }
@@ -83,8 +84,7 @@ unsafe fn sad(source: &Samples, with: *const u8, stride: usize) -> [u32; 4] {
 fn hadamard(rows: [__m256i; 4]) -> __m256i {
     let [a, b, c, d] = rows;
     let (s, t, u, v) = (_mm256_add_epi16(a, b), _mm256_add_epi16(c, d), _mm256_sub_epi16(a, b), _mm256_sub_epi16(c, d));
-    let columns =
-        [_mm256_add_epi16(s, t), _mm256_sub_epi16(s, t), _mm256_add_epi16(u, v), _mm256_sub_epi16(u, v)];
+    let columns = [_mm256_add_epi16(s, t), _mm256_sub_epi16(s, t), _mm256_add_epi16(u, v), _mm256_sub_epi16(u, v)];
     let neighbours = _mm256_setr_epi16(1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1);
     let mut sum = _mm256_setzero_si256();
     for column in columns {

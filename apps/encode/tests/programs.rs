@@ -1,0 +1,236 @@
+//! The program: what it writes, what it refuses, and that nothing half written stays. With ffmpeg, where it is installed, its
+//! decoder beside the encoder's own pictures.
+
+use multigrain_encode::encoder::{Encoder, Options, with_start_codes};
+use multigrain_encode::headers::{Properties, Ratio};
+use multigrain_encode::kernel::Kernels;
+use multigrain_encode::picture::{Size, Source};
+use multigrain_encode::search::Effort;
+use multigrain_simd::Isa;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_multigrain-encode");
+
+/// Planes of a picture with edges that move and are no multiple of anything.
+fn planes(width: usize, height: usize, number: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    for part in [1, 2, 2] {
+        for y in 0..height / part {
+            for x in 0..width / part {
+                let (a, b) = (x * part + 3 * number, y * part + number);
+                out.push(((a * a / 37 + b * 3) % 160) as u8 + if (a / 11 + b / 13) % 3 == 0 { 60 } else { 10 });
+            }
+        }
+    }
+    out
+}
+
+fn video(width: usize, height: usize, count: usize) -> Vec<u8> {
+    let mut bytes =
+        format!("YUV4MPEG2 W{width} H{height} F30000:1001 Ip A128:117 C420jpeg XCOLORRANGE=LIMITED\n").into_bytes();
+    for number in 0..count {
+        bytes.extend(b"FRAME\n");
+        bytes.extend(planes(width, height, number));
+    }
+    bytes
+}
+
+fn run(args: &[&str], input: &[u8]) -> Output {
+    let mut child = Command::new(PROGRAM)
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut to = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    // A program that refuses its request does not read.
+    let writer = std::thread::spawn(move || drop(to.write_all(&input)));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    output
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort_unstable();
+    names
+}
+
+#[track_caller]
+fn told(output: &Output, status: i32, words: &[&str]) {
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(status), "{text}");
+    assert_eq!(text.lines().count(), 1, "{text}");
+    words.iter().for_each(|word| assert!(text.contains(word), "{word}: {text}"));
+}
+
+#[test]
+fn threads_policies_and_ways_in_do_not_change_the_stream() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, size) = (video(98, 66, 20), (98, 66));
+    let file = folder.path().join("in.y4m");
+    std::fs::write(&file, &input).unwrap();
+    let file = file.to_str().unwrap();
+    let expected = run(&["-", "-o", "-", "--qp", "30", "--threads", "1"], &input);
+    assert_eq!(expected.status.code(), Some(0), "{}", String::from_utf8_lossy(&expected.stderr));
+    for policy in ["edtlp", "mgps", "marginal"] {
+        for threads in ["1", "2", "5"] {
+            let args = [file, "-o", "-", "--qp", "30", "--threads", threads, "--policy", policy];
+            let found = run(&args, &[]);
+            assert!(found.stdout == expected.stdout, "{policy}, {threads}: {}", String::from_utf8_lossy(&found.stderr));
+        }
+    }
+    // The same without header has other properties, but the same pictures: all units but the parameter sets.
+    let raw: Vec<u8> = (0..20).flat_map(|number| planes(size.0, size.1, number)).collect();
+    let found = run(&["-", "-o", "-", "--qp", "30", "--size", "98x66"], &raw).stdout;
+    let slices = |stream: &[u8]| {
+        let at = stream.windows(5).position(|w| w[..4] == [0, 0, 0, 1] && w[4] & 31 == 5).unwrap();
+        stream[at..].to_vec()
+    };
+    assert!(slices(&found) == slices(&expected.stdout));
+}
+
+#[test]
+fn a_report_says_what_was_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out.mp4");
+    let output = run(&["-", "-o", out.to_str().unwrap(), "--json"], &video(32, 32, 5));
+    let object: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(object["pictures"], 5);
+    assert_eq!(object["bytes"], std::fs::metadata(&out).unwrap().len());
+    assert_eq!(names(folder.path()), ["out.mp4"]);
+}
+
+#[test]
+fn what_is_wrong_is_told_in_one_line_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out.mp4");
+    let out = out.to_str().unwrap();
+    let whole = video(32, 32, 12);
+    told(&run(&["-", "-o", out], &whole[..whole.len() - 1]), 1, &["cut off", "picture 12", "1535 of 1536"]);
+    told(&run(&["-", "-o", out], &video(33, 32, 1)), 2, &["33 x 32", "even"]);
+    told(&run(&["-", "-o", out], b"RIFF"), 2, &["YUV4MPEG2"]);
+    told(&run(&["-", "-o", out], &video(32, 32, 0)), 2, &["no pictures"]);
+    let mut damaged = whole.clone();
+    let place = damaged.len() - 1537;
+    damaged[place] = b'x';
+    told(&run(&["-", "-o", out], &damaged), 2, &["picture 12", "damaged"]);
+    told(&run(&["no such.y4m", "-o", out], b""), 2, &["no such.y4m"]);
+    told(&run(&["-", "-o", "out.avi"], &whole), 2, &["out.avi", ".mp4"]);
+    assert_eq!(run(&["-", "-o", out, "--size", "3x4"], &whole).status.code(), Some(2));
+    told(&run(&["-", "-o", "/no such folder/out.mp4"], &whole), 2, &["no such folder"]);
+    assert!(names(folder.path()).is_empty());
+}
+
+#[test]
+fn a_full_disk_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, out) = (folder.path().join("in.y4m"), folder.path().join("out.h264"));
+    std::fs::write(&input, video(128, 128, 12)).unwrap();
+    let command = format!("ulimit -f 4; exec {PROGRAM} {} -o {} --qp 1", input.display(), out.display());
+    told(&Command::new("bash").args(["-c", &command]).output().unwrap(), 1, &["out.h264", "nothing half written"]);
+    let full = format!("exec {PROGRAM} {} -o - > /dev/full", input.display());
+    told(&Command::new("bash").args(["-c", &full]).output().unwrap(), 1, &["standard output"]);
+    assert_eq!(names(folder.path()), ["in.y4m"]);
+}
+
+#[test]
+fn a_reader_that_goes_is_no_fault() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("in.y4m");
+    std::fs::write(&input, video(128, 128, 60)).unwrap();
+    let mut child = Command::new(PROGRAM)
+        .args([input.to_str().unwrap(), "-o", "-", "--qp", "0"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut begin = [0; 100];
+    child.stdout.take().unwrap().read_exact(&mut begin).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stderr.is_empty());
+}
+
+fn has_ffmpeg() -> bool {
+    let found = Command::new("ffmpeg").arg("-version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let found = found.is_ok_and(|status| status.success());
+    if !found {
+        println!("skipped: there is no ffmpeg");
+    }
+    found
+}
+
+/// What ffmpeg shows of a stream.
+fn shown(path: &Path) -> Vec<u8> {
+    let output = Command::new("ffmpeg")
+        .args(["-nostdin", "-v", "error", "-xerror", "-i"])
+        .arg(path)
+        .args(["-f", "rawvideo", "-pix_fmt", "yuv420p", "-"])
+        .output()
+        .unwrap();
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+/// Another decoder, for all quantisers, with macroblocks whose samples are stored.
+#[test]
+fn ffmpeg_decodes_to_the_pictures_of_the_encoder() {
+    if !has_ffmpeg() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.h264");
+    let size = Size { width: 70, height: 54 };
+    let properties = Properties { size, rate: Ratio { over: 25, under: 1 }, aspect: None, is_full_range: None };
+    let effort = Effort { steps: 8, fine: [2, 2], has_parts: true };
+    for qp in 0..52 {
+        let options = Options { qp, key_interval: 3, effort };
+        let mut encoder = Encoder::new(properties, options, Kernels::new(Isa::detect()));
+        let (mut stream, mut expected) = (Vec::new(), Vec::new());
+        for number in 0..5 {
+            let mut bytes = planes(size.width, size.height, number);
+            // Black and white noise in a part of the picture cannot be coded in as few bits as a macroblock may have.
+            let mut noise = 12345_u32 + number as u32;
+            for sample in &mut bytes[..size.width * size.height / 2] {
+                noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                *sample = if noise >> 30 == 0 { 255 } else { 0 };
+            }
+            let mut source = Source::default();
+            source.fill(size, &bytes);
+            let encoded = encoder.encode(&[source], |wave| (0..wave.jobs()).for_each(|_| wave.step()));
+            stream.extend(with_start_codes(&encoded[0].units));
+            expected.extend(encoder.shown());
+        }
+        std::fs::write(&path, &stream).unwrap();
+        assert!(shown(&path) == expected, "qp {qp}");
+    }
+}
+
+/// An MP4 file holds the stream, and says what was known of the pictures.
+#[test]
+fn ffmpeg_reads_the_file_and_what_it_says() {
+    if !has_ffmpeg() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (film, stream) = (folder.path().join("a.mp4"), folder.path().join("a.h264"));
+    let input = video(98, 66, 9);
+    for path in [&film, &stream] {
+        let output = run(&["-", "-o", path.to_str().unwrap(), "--keyint", "4"], &input);
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let found = shown(&film);
+    assert_eq!(found.len(), 9 * 98 * 66 * 3 / 2);
+    assert!(found == shown(&stream));
+    let probe = Command::new("ffmpeg").args(["-nostdin", "-i"]).arg(&film).output().unwrap();
+    let text = String::from_utf8_lossy(&probe.stderr).into_owned();
+    for word in ["98x66", "SAR 128:117", "29.97 fps", "Constrained Baseline", "tv"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+}
