@@ -20,9 +20,9 @@ pub struct Args {
     /// Volume of three dimensions: .npy of complex64, or bare complex64 with --shape; generated when left out
     #[arg(value_name = "IN")]
     pub input: Option<PathBuf>,
-    /// File for the result: .npy, or bare complex64 under any other name; without it the result is discarded. The second
-    /// pass over a disk overwrites what the first has written there, so a run that is interrupted in the second begins
-    /// anew with --resume
+    /// File for the result: .npy, or bare complex64 under any other name; without it the result is discarded. Where
+    /// the volume takes several passes over a disk, these take turns between two files, so that no pass is lost when a later
+    /// one is interrupted; without room for a second one the first pass is made again with --resume
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// The inverse transform

@@ -1,10 +1,11 @@
 //! Out of core, a transform survives: killed at any moment, or ended by a failed operation, it is continued to the same
-//! bytes. Its second pass overwrites what the first has written, and in place both do.
+//! bytes, in another memory too, and nothing that was durable is made again. Its second pass works on what the first has
+//! written, and in place both do.
 
 use multigrain::app::Application;
 use multigrain::prelude::*;
 use multigrain::rooms::store::faults::{Count, DieAt, Faults};
-use multigrain::rooms::store::{Operation, OperationKind, Verdict, npy};
+use multigrain::rooms::store::{Journal, Operation, OperationKind, Verdict, npy};
 use multigrain::{MachineChoice, Mapping, testing};
 use multigrain_fft3d::app::Args;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const SHAPE: [u64; 3] = [12, 16, 32];
+/// Memory for a few planes.
+const PLANES_BYTES: u64 = 56 << 10;
 
 /// A folder for hundreds of short runs: in memory where there is such a file system, because every flush of a disk takes
 /// milliseconds. `MULTIGRAIN_TEST_DIR` names another.
@@ -70,17 +73,26 @@ impl Case {
         mapping
     }
 
-    /// On a disk with memory for a few planes.
-    fn run(&self, faults: Option<Arc<dyn Faults>>, resume: bool) -> Result<Outcome, Error> {
-        let runtime = Runtime::new(Options {
+    /// Runs on a disk with so many bytes for blocks.
+    fn runtime(&self, faults: Option<Arc<dyn Faults>>, blocks_bytes: u64) -> Result<Runtime, Error> {
+        Runtime::new(Options {
             machine: MachineChoice::Given(Box::new(Machine::named("disk").unwrap())),
-            memory_bytes: Some(testing::TEST_BUFFER_BYTES + (56 << 10)),
+            memory_bytes: Some(testing::TEST_BUFFER_BYTES + blocks_bytes),
             threads: Some(2),
             disk_buffer_bytes: Some(testing::TEST_BUFFER_BYTES),
             mapping: self.mapping(),
             faults,
             ..Options::default()
-        })?;
+        })
+    }
+
+    /// With memory for a few planes.
+    fn run(&self, faults: Option<Arc<dyn Faults>>, resume: bool) -> Result<Outcome, Error> {
+        self.run_within(faults, resume, PLANES_BYTES)
+    }
+
+    fn run_within(&self, faults: Option<Arc<dyn Faults>>, resume: bool, blocks_bytes: u64) -> Result<Outcome, Error> {
+        let runtime = self.runtime(faults, blocks_bytes)?;
         let job = self.args.prepare(&runtime)?.job;
         runtime.run(&job, Settings { resume, journal_interval: Some(Duration::ZERO), ..Settings::default() })
     }
@@ -95,6 +107,21 @@ impl Case {
         let result = std::fs::read(self.output()).unwrap();
         self.clear();
         (result, count.operations())
+    }
+
+    /// The calls of which the journal says last that their results are durable.
+    fn durable(&self) -> Vec<u32> {
+        const DONE: u32 = 2;
+        let runtime = self.runtime(None, PLANES_BYTES).unwrap();
+        let Some((_, records)) = Journal::read(runtime.disk(), Journal::path_for(&self.output())).unwrap() else {
+            return Vec::new();
+        };
+        let mut last: Vec<(u64, u32)> = Vec::new();
+        for record in records.iter().filter(|record| record.kind <= DONE) {
+            last.retain(|(call, _)| *call != record.a);
+            last.push((record.a, record.kind));
+        }
+        last.iter().filter(|(_, kind)| *kind == DONE).map(|(call, _)| *call as u32).collect()
     }
 
     /// Removes all but the input.
@@ -127,7 +154,13 @@ fn killed_at_every_moment_it_is_continued() {
                 assert_same(&case, &what, &expected, &case.output());
             }
             if ended.is_err() {
-                let outcome = case.run(None, true).unwrap_or_else(|e| panic!("{}, {what}: {e}", case.name));
+                let durable = case.durable();
+                let blocks_bytes = PLANES_BYTES * (1 + n % 2);
+                let outcome = case
+                    .run_within(None, true, blocks_bytes)
+                    .unwrap_or_else(|e| panic!("{}, {what}, resumed in {blocks_bytes}: {e}", case.name));
+                let again: Vec<_> = durable.iter().filter(|call| outcome.plan.numbers.contains(call)).collect();
+                assert!(again.is_empty(), "{}, {what}: {again:?} of {durable:?} were made again", case.name);
                 resumed += u64::from(outcome.resumed);
                 assert_same(&case, &what, &expected, &case.output());
                 assert_eq!(case.left(), [case.output()], "{}, {what}", case.name);

@@ -3,7 +3,7 @@
 use crate::barrier::Meetings;
 use crate::copy::copy;
 use crate::error::{CallName, EngineError, block_name};
-use crate::home::{Place, StoreLog};
+use crate::home::{Place, Sides, StoreLog};
 use crate::memory::{Memories, Staging};
 use crate::phase::Phase;
 use crate::run::Progress as RunProgress;
@@ -35,6 +35,7 @@ pub(crate) struct Interpreter<'a, 'l> {
     pub(crate) abort: &'a Abort,
     pub(crate) disk: Option<&'a Disk>,
     pub(crate) log: Option<Log<'l>>,
+    pub(crate) sides: Option<&'a dyn Sides>,
     pub(crate) recorders: Vec<RecorderCell>,
     /// If every record is kept: what they call things.
     pub(crate) names: Option<Names>,
@@ -73,8 +74,10 @@ pub(crate) struct ChildState<'p> {
     pub(crate) instance: usize,
     pub(crate) worker: usize,
     tickets: Vec<Pending>,
-    /// For each slot, who wrote its content: call and argument. Kept for the log only.
+    /// For each slot, who wrote its content: call and argument. Kept for the log and for arrays in two files.
     writers: Vec<(u32, u32)>,
+    /// For each slot, who uses its content first: call and argument. Kept for arrays in two files.
+    readers: Vec<(u32, u32)>,
     current: Cell<u32>,
     signals: u32,
     /// Barriers and broadcasts that it has left.
@@ -194,7 +197,12 @@ impl Interpreter<'_, '_> {
             instance: at.instance,
             worker: at.worker,
             tickets: Vec::new(),
-            writers: if self.log.is_some() { vec![(0, 0); steps.slots.len()] } else { Vec::new() },
+            writers: if self.logs(shared.plan) { vec![(0, 0); steps.slots.len()] } else { Vec::new() },
+            readers: if self.sides.is_some() && shared.plan.level == 0 {
+                first_uses(shared.plan, steps)
+            } else {
+                Vec::new()
+            },
             current: Cell::new(0),
             signals: 0,
             barriers: 0,
@@ -313,9 +321,8 @@ impl Interpreter<'_, '_> {
                     if slot.block == *arg {
                         views.extend(self.slot(state, slot));
                     }
-                    if self.log.is_some() && plan.level == 0 && task.params()[i].access.writes() {
-                        let global = plan.numbers.get(number as usize).copied().unwrap_or(number);
-                        state.writers[index as usize] = (global, i as u32);
+                    if self.logs(plan) && task.params()[i].access.writes() {
+                        state.writers[index as usize] = (in_program(plan, number), i as u32);
                     }
                 }
                 views
@@ -405,6 +412,10 @@ impl Interpreter<'_, '_> {
             (Place::File(file), Staging::Buffer(_)) => {
                 self.submit(state, file, view.pointer(), index, &slot, direction)?
             }
+            (Place::Twins(files), Staging::Buffer(_)) => {
+                let file = &files[self.side(state, index, direction)];
+                self.submit(state, file, view.pointer(), index, &slot, direction)?
+            }
             (Place::Memory(home), Staging::Local(store)) => {
                 let t = self.recorder(state.worker).start();
                 let Some(part) = home.part(&slot.block.region) else {
@@ -429,6 +440,26 @@ impl Interpreter<'_, '_> {
         };
         state.tickets.push(pending);
         Ok(())
+    }
+
+    /// Whether somebody wants to know who wrote what a slot of the plan holds.
+    fn logs(&self, plan: &Plan) -> bool {
+        plan.level == 0 && (self.log.is_some() || self.sides.is_some())
+    }
+
+    /// In which of an array's two files a slot's block lies, or into which it goes.
+    fn side(&self, state: &ChildState<'_>, index: u32, direction: Direction) -> usize {
+        let users = match direction {
+            Direction::Read => &state.readers,
+            Direction::Write => &state.writers,
+        };
+        match (self.sides, users.get(index as usize)) {
+            (Some(sides), Some(&(call, argument))) => match direction {
+                Direction::Read => sides.reads(call, argument),
+                Direction::Write => sides.writes(call, argument),
+            },
+            _ => 0,
+        }
     }
 
     fn submit(
@@ -502,4 +533,23 @@ impl Interpreter<'_, '_> {
     pub(crate) fn store_fault(&self, plan: &Plan, slot: &Slot, source: impl Into<StoreError>) -> Ended {
         self.fail(EngineError::Store { what: block_name(plan, slot), source: source.into() })
     }
+}
+
+/// A call's number in the whole program.
+fn in_program(plan: &Plan, call: u32) -> u32 {
+    plan.numbers.get(call as usize).copied().unwrap_or(call)
+}
+
+/// For each slot of a child, the call, as the whole program numbers it, that uses its content first, and by which argument.
+fn first_uses(plan: &Plan, steps: &ChildPlan) -> Vec<(u32, u32)> {
+    let mut first = vec![None; steps.slots.len()];
+    for op in &steps.ops {
+        if let Op::Run { call, places: Places::Slots { first: at } } = *op {
+            for argument in 0..plan.calls[call as usize].args.len() as u32 {
+                let slot = steps.places[(at + argument) as usize];
+                first[slot as usize].get_or_insert((in_program(plan, call), argument));
+            }
+        }
+    }
+    first.into_iter().map(Option::unwrap_or_default).collect()
 }

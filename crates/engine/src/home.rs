@@ -15,6 +15,8 @@ pub enum Home {
     },
     /// In a file.
     File(ArrayFile),
+    /// In two files of one shape: calls read in one what they write into the other, as [`Sides`] says.
+    Twins([ArrayFile; 2]),
 }
 
 // SAFETY: the pointer is only used during `run`, whose caller vouches for the memory and for exclusive access to it.
@@ -37,11 +39,21 @@ pub trait StoreLog: Send {
     fn done(&mut self, call: u32, argument: u32, file: &ArrayFile) -> Result<(), StoreError>;
 }
 
+/// Of arrays that lie in two files: which of them the numbered calls of a program read, and which they write.
+pub trait Sides: Sync {
+    /// The file, 0 or 1, in which the content that a call reads by an argument lies.
+    fn reads(&self, call: u32, argument: u32) -> usize;
+
+    /// The file, 0 or 1, into which goes what a call writes by an argument.
+    fn writes(&self, call: u32, argument: u32) -> usize;
+}
+
 /// Where an array of a scope lies, for the interpreter.
 #[derive(Clone)]
 pub(crate) enum Place<'a> {
     Memory(RawView),
     File(&'a ArrayFile),
+    Twins(&'a [ArrayFile; 2]),
 }
 
 // SAFETY: as for `Home`: the interpreter hands disjoint or read-only regions to different threads, as the plan says.
@@ -61,17 +73,21 @@ impl Home {
                 }
                 Ok(Place::Memory(RawView::dense(*pointer, decl.element, decl.shape)))
             }
-            Home::File(file) => {
-                let (name, expected) = (file.element().name(), decl.element.name());
-                if name != expected {
-                    return Err(format!("{} holds {name}, {expected} is needed", file.path().display()));
-                }
-                if file.shape() != decl.shape.dims() {
-                    let found = Lengths(file.shape());
-                    return Err(format!("{} has shape {found}, {} is needed", file.path().display(), decl.shape));
-                }
-                Ok(Place::File(file))
-            }
+            Home::File(file) => holds(file, decl).map(|()| Place::File(file)),
+            Home::Twins(files) => files.iter().try_for_each(|file| holds(file, decl)).map(|()| Place::Twins(files)),
         }
     }
+}
+
+/// Whether a file holds an array of this element type and shape.
+fn holds(file: &ArrayFile, decl: &ArrayDecl) -> Result<(), String> {
+    let (name, expected) = (file.element().name(), decl.element.name());
+    if name != expected {
+        return Err(format!("{} holds {name}, {expected} is needed", file.path().display()));
+    }
+    if file.shape() != decl.shape.dims() {
+        let found = Lengths(file.shape());
+        return Err(format!("{} has shape {found}, {} is needed", file.path().display(), decl.shape));
+    }
+    Ok(())
 }

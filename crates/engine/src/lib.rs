@@ -17,6 +17,6 @@ mod run;
 mod tracing;
 
 pub use error::{CallName, EngineError};
-pub use home::{Home, StoreLog};
+pub use home::{Home, Sides, StoreLog};
 pub use memory::{Memories, MemoryBytes};
 pub use run::{Progress, Report, RunOptions, run};

@@ -3,7 +3,7 @@
 use crate::barrier::Meetings;
 use crate::child::Interpreter;
 use crate::error::EngineError;
-use crate::home::{Home, Place, StoreLog};
+use crate::home::{Home, Place, Sides, StoreLog};
 use crate::memory::Memories;
 use multigrain_machine::{Driver, Machine, MachineError, MemoryId};
 use multigrain_plan::names::Names;
@@ -40,6 +40,8 @@ pub struct RunOptions<'a, 'l> {
     pub disk: Option<&'a Disk>,
     /// Told about stores to files.
     pub log: Option<&'l mut (dyn StoreLog + 'l)>,
+    /// Which files the calls read and write; needed where an array lies in two.
+    pub sides: Option<&'a dyn Sides>,
     /// Called after every call of the root edge, by the worker that leads its child.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
 }
@@ -99,8 +101,15 @@ pub unsafe fn run(
     let mut places: Vec<Place<'_>> = Vec::with_capacity(homes.len());
     for (home, decl) in homes.iter().zip(&plan.arrays) {
         let place = home.place(decl).and_then(|place| match (&place, plan.driver) {
-            (Place::File(_), Driver::Disk) | (Place::Memory(_), Driver::Shared | Driver::Local) => Ok(place),
-            (Place::File(_), _) => Err("it lies in a file, but the machine's root is no disk".to_owned()),
+            (Place::Twins(_), _) if options.sides.is_none() => {
+                Err("it lies in two files, and nothing says in which when".to_owned())
+            }
+            (Place::File(_) | Place::Twins(_), Driver::Disk) | (Place::Memory(_), Driver::Shared | Driver::Local) => {
+                Ok(place)
+            }
+            (Place::File(_) | Place::Twins(_), _) => {
+                Err("it lies in a file, but the machine's root is no disk".to_owned())
+            }
             (Place::Memory(_), _) => Err("it lies in memory, but the machine's root is a disk".to_owned()),
         });
         places.push(place.map_err(|problem| EngineError::Home { array: decl.name.clone(), problem })?);
@@ -138,6 +147,7 @@ fn run_placed(
         abort: options.abort,
         disk: options.disk,
         log,
+        sides: options.sides,
         recorders,
         names: tables,
         fault: Mutex::new(None),

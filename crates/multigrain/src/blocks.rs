@@ -85,6 +85,11 @@ impl Blocks {
         number
     }
 
+    /// How many blocks there are.
+    pub(crate) fn len(&self) -> usize {
+        self.blocks.len()
+    }
+
     /// The number of a block.
     pub(crate) fn number(&self, block: &Arg) -> Option<u32> {
         self.numbers.get(block).copied()

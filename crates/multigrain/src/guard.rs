@@ -3,10 +3,12 @@
 //!
 //! That is harmless where nobody would believe what stood there before. It is not where the journal says that a block is
 //! durable, or where initial content is still there that a call may read. A flush of the disk costs milliseconds, so it
-//! is asked for there and nowhere else: of the second pass over an array, only the first store needs one, because its
-//! beginning ends the durability of all blocks of the first pass that it crosses.
+//! is asked for there and nowhere else: of the second pass over an array in one file, only the first store needs one,
+//! because its beginning ends the durability of all blocks of the first pass that it crosses. Where an array lies in two
+//! files, each counts as an array of its own.
 
 use crate::blocks::Blocks;
+use crate::sides::Sides;
 use multigrain_plan::{Stored, without};
 use multigrain_program::{Arg, Args, ArrayDecl, Call, DynTask, Region, Role};
 use std::sync::Arc;
@@ -17,11 +19,11 @@ const PIECES_MAX: usize = 1 << 12;
 
 /// What the journal of a run says of the blocks of its results.
 pub(crate) struct Guard {
-    /// The blocks of every call.
+    /// The blocks of every call, in the files that are written ([`Sides::lies`]).
     calls: Vec<Args>,
     /// Blocks that the journal says are durable.
     durable: Blocks,
-    /// For each array, whether some call reads its initial content.
+    /// For each file, whether some call reads the initial content that lies there.
     initial: Vec<bool>,
     /// Blocks of those arrays whose beginning is durable: there is no initial content left that would be believed.
     begun: Blocks,
@@ -30,11 +32,20 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// For a run of these calls of which nothing has been done.
-    pub(crate) fn new(arrays: &[ArrayDecl], tasks: &[Arc<dyn DynTask>], calls: &[Call]) -> Guard {
-        let [durable, begun, waiting] = [(); 3].map(|()| Blocks::new(written(tasks, calls)));
+    /// For a run of these calls, of which nothing has been done.
+    pub(crate) fn new(arrays: &[ArrayDecl], tasks: &[Arc<dyn DynTask>], calls: &[Call], sides: &Sides) -> Guard {
         let initial = reads_initial(arrays, tasks, calls);
-        let calls = calls.iter().map(|call| call.args.clone()).collect();
+        let lies = |second: bool| (0..arrays.len()).map(move |i| sides.initial_in_second(i) == second);
+        let initial = lies(false).chain(lies(true)).zip(initial.iter().chain(&initial)).map(|(lies, &i)| lies && i);
+        let initial: Vec<bool> = initial.collect();
+        let mut calls = calls.to_vec();
+        for (call, number) in calls.iter_mut().zip(0..) {
+            for (arg, argument) in call.args.iter_mut().zip(0..) {
+                *arg = sides.lies(number, argument, arg, arrays.len());
+            }
+        }
+        let [durable, begun, waiting] = [(); 3].map(|()| Blocks::new(written(tasks, &calls)));
+        let calls = calls.into_iter().map(|call| call.args).collect();
         Guard { calls, durable, initial, begun, waiting }
     }
 
@@ -94,7 +105,7 @@ impl Guard {
 }
 
 /// The blocks that calls write.
-fn written<'a>(tasks: &'a [Arc<dyn DynTask>], calls: &'a [Call]) -> impl Iterator<Item = Arg> + 'a {
+pub(crate) fn written<'a>(tasks: &'a [Arc<dyn DynTask>], calls: &'a [Call]) -> impl Iterator<Item = Arg> + 'a {
     let uses = |call: &'a Call| call.args.iter().zip(tasks[call.task as usize].params());
     calls.iter().flat_map(uses).filter(|(_, param)| param.access.writes()).map(|(arg, _)| *arg)
 }
@@ -181,7 +192,7 @@ mod tests {
     task!(Change, (Update<f32, 2>,), (ViewMut<'_, f32, 2>,), &["data"]);
 
     fn guard(program: &Program) -> Guard {
-        Guard::new(program.arrays(), program.tasks(), program.calls())
+        Guard::new(program.arrays(), program.tasks(), program.calls(), &Sides::default())
     }
 
     fn begin(guard: &mut Guard, call: u32, argument: u32) -> bool {
@@ -224,6 +235,21 @@ mod tests {
         recorded(&mut guard, 5, 0);
         assert!(!begin(&mut guard, 6, 0), "another column is not overwritten");
         assert!(begin(&mut guard, 5, 0), "the same is");
+    }
+
+    #[test]
+    fn of_a_second_pass_into_another_file_no_store_has_to_wait() {
+        let program = two_passes(4);
+        let (arrays, tasks, calls) = (program.arrays(), program.tasks(), program.calls());
+        let mut guard = Guard::new(arrays, tasks, calls, &Sides::of(arrays, tasks, calls, &[1]));
+        for row in 0..4 {
+            assert!(!begin(&mut guard, row, 1));
+            recorded(&mut guard, row, 1);
+        }
+        assert!((4..8).all(|column| !begin(&mut guard, column, 0)), "rows stay where they are");
+        recorded(&mut guard, 5, 0);
+        assert!(begin(&mut guard, 5, 0));
+        assert!(begin(&mut guard, 2, 1), "a row that is made again is overwritten");
     }
 
     #[test]

@@ -2,13 +2,15 @@
 
 use crate::error::Error;
 use crate::generate;
-use crate::identity::scratch_path;
+use crate::identity::{scratch_path, twin_path};
 use crate::job::{Job, Sink, Source};
+use crate::sides::Sides;
 use multigrain_engine::Home;
 use multigrain_plan::Plan;
 use multigrain_program::{Arg, ArrayDecl, Lengths, Region, Role};
 use multigrain_store::{AlignedBuffer, ArrayFile, Direction, Disk, StoreError, TransferList};
 use multigrain_team::Abort;
+use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -28,6 +30,8 @@ pub(crate) struct Homes {
     pub(crate) places: Vec<Place>,
     /// For each array, what its file is to the run.
     stays: Vec<Stay>,
+    /// Second files of arrays, which are gone when the run is over.
+    twins: FxHashMap<usize, ArrayFile>,
 }
 
 /// What a file is to a run.
@@ -81,9 +85,13 @@ impl Homes {
     pub(crate) fn homes(&self) -> Vec<Home> {
         self.places
             .iter()
-            .map(|p| match p {
-                Place::Memory(buffer) => Home::Memory { pointer: buffer.as_mut_ptr(), len_bytes: buffer.len() as u64 },
-                Place::File(file) => Home::File(file.clone()),
+            .enumerate()
+            .map(|(i, place)| match (place, self.twins.get(&i)) {
+                (Place::Memory(buffer), _) => {
+                    Home::Memory { pointer: buffer.as_mut_ptr(), len_bytes: buffer.len() as u64 }
+                }
+                (Place::File(file), Some(twin)) => Home::Twins([file.clone(), twin.clone()]),
+                (Place::File(file), None) => Home::File(file.clone()),
             })
             .collect()
     }
@@ -95,6 +103,7 @@ impl Homes {
                 disk.discard(file);
             }
         }
+        self.twins.values().for_each(|file| disk.discard(file));
     }
 
     /// Arrays in memory: inputs are read or made.
@@ -127,28 +136,33 @@ impl Homes {
             }
             places.push(Place::Memory(buffer));
         }
-        Ok(Homes { stays: vec![Stay::No; places.len()], places })
+        Ok(Homes { stays: vec![Stay::No; places.len()], places, twins: FxHashMap::default() })
     }
 
     /// Arrays in files: inputs are opened, or made as scratch files in the folder; outputs are created beside their final
-    /// names. `arrays` are those of the job, and behind them temporary ones of a plan.
+    /// names. `arrays` are those of the job, and behind them temporary ones of a plan. Where the disk has no room for the
+    /// second file of an array, it does without, and `sides` know.
+    #[allow(clippy::too_many_arguments)]
     pub(crate) fn on_disk(
         job: &Job,
         arrays: &[ArrayDecl],
         disk: &Disk,
         folder: Folder<'_>,
         opening: Opening,
+        sides: &mut Sides,
         abort: &Abort,
     ) -> Result<Homes, Error> {
         let mut homes = Homes::none();
-        let result = (0..arrays.len()).try_for_each(|i| homes.open(job, &arrays[i], i, disk, folder, opening, abort));
+        let result = (0..arrays.len())
+            .try_for_each(|i| homes.open(job, &arrays[i], i, disk, folder, opening))
+            .and_then(|()| homes.open_twins(job, arrays, disk, folder, opening, sides))
+            .and_then(|()| homes.fill(job, disk, sides, abort));
         if result.is_err() && opening == Opening::Fresh {
             homes.discard(disk);
         }
         result.map(|()| homes)
     }
 
-    #[allow(clippy::too_many_arguments)]
     fn open(
         &mut self,
         job: &Job,
@@ -157,7 +171,6 @@ impl Homes {
         disk: &Disk,
         folder: Folder<'_>,
         opening: Opening,
-        abort: &Abort,
     ) -> Result<(), Error> {
         let (element, dims) = (decl.element, decl.shape.dims());
         let source = job.sources.get(i).and_then(Option::as_ref);
@@ -192,13 +205,57 @@ impl Homes {
             }
             _ => (disk.create_temporary(folder.path, element, dims).map_err(Error::File)?, Stay::No),
         };
-        // Entered before it is filled, so that it is removed when that fails.
-        self.places.push(Place::File(file.clone()));
+        self.places.push(Place::File(file));
         self.stays.push(stay);
-        if file.is_writable() && !file.is_resumed() && source.is_some() {
-            fill(decl, source, disk, &file, &Region::whole(decl.shape), abort)?;
+        Ok(())
+    }
+
+    fn open_twins(
+        &mut self,
+        job: &Job,
+        arrays: &[ArrayDecl],
+        disk: &Disk,
+        folder: Folder<'_>,
+        opening: Opening,
+        sides: &mut Sides,
+    ) -> Result<(), Error> {
+        for i in sides.arrays() {
+            let (path, decl) = (twin_path(job, folder.path, i), &arrays[i]);
+            // As the first file, so that slots lie as both do.
+            let made = match job.sinks.get(i) {
+                Some(Some(Sink::Npy(_))) => disk.create_npy(path, decl.element, decl.shape.dims(), opening.resumes()),
+                _ => disk.create_raw(path, decl.element, decl.shape.dims(), opening.resumes()),
+            };
+            match made {
+                Ok(file) => drop(self.twins.insert(i, file)),
+                Err(StoreError::NoSpace { .. }) if opening == Opening::Fresh => sides.forget(i),
+                Err(error) => return Err(Error::File(error)),
+            }
         }
         Ok(())
+    }
+
+    /// Writes the initial content of files that are new.
+    fn fill(&self, job: &Job, disk: &Disk, sides: &Sides, abort: &Abort) -> Result<(), Error> {
+        for (i, (decl, source)) in job.arrays().iter().zip(&job.sources).enumerate() {
+            if let Some(file) = self.initial(i, sides)
+                && source.is_some()
+                && file.is_writable()
+                && !file.is_resumed()
+            {
+                fill(decl, source.as_ref(), disk, file, &Region::whole(decl.shape), abort)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The file in which an array's initial content lies.
+    fn initial(&self, array: usize, sides: &Sides) -> Option<&ArrayFile> {
+        match (&self.places[array], self.twins.get(&array)) {
+            (_, Some(twin)) if sides.initial_in_second(array) => Some(twin),
+            (Place::File(file), _) => Some(file),
+            (Place::Memory(_), _) => None,
+        }
     }
 
     /// Homes in memory for the arrays that a plan has beyond those of the job: partial results of reductions.
@@ -230,7 +287,7 @@ impl Homes {
 
     /// Files that outlive the run when it is interrupted.
     pub(crate) fn lasting(&self) -> impl Iterator<Item = &ArrayFile> {
-        self.files(|stay| matches!(stay, Stay::Result | Stay::Scratch))
+        self.files(|stay| matches!(stay, Stay::Result | Stay::Scratch)).chain(self.twins.values())
     }
 
     /// The file of an array, where that is its source.
@@ -243,20 +300,28 @@ impl Homes {
 
     /// No arrays.
     pub(crate) fn none() -> Homes {
-        Homes { places: Vec::new(), stays: Vec::new() }
+        Homes { places: Vec::new(), stays: Vec::new(), twins: FxHashMap::default() }
     }
 
-    /// Removes what was kept of arrays without a file of their own: the run is over.
-    pub(crate) fn remove_scratch(&self, disk: &Disk) {
+    /// Removes what was kept of arrays without a file of their own, and second files: the run is over.
+    pub(crate) fn remove_scratch(&mut self, disk: &Disk) {
         self.files(|stay| stay == Stay::Scratch).for_each(|file| disk.discard(file));
+        self.twins.drain().for_each(|(_, file)| disk.discard(&file));
     }
 
     /// Puts the initial content of blocks back.
-    pub(crate) fn restore(&self, job: &Job, disk: &Disk, blocks: &[Arg], abort: &Abort) -> Result<(), Error> {
+    pub(crate) fn restore(
+        &self,
+        job: &Job,
+        disk: &Disk,
+        sides: &Sides,
+        blocks: &[Arg],
+        abort: &Abort,
+    ) -> Result<(), Error> {
         for block in blocks {
             let array = block.array as usize;
             // Partial results of reductions have none, and nobody reads them before they are written.
-            if let (Place::File(file), Some(decl)) = (&self.places[array], job.arrays().get(array)) {
+            if let (Some(file), Some(decl)) = (self.initial(array, sides), job.arrays().get(array)) {
                 fill(decl, job.sources[array].as_ref(), disk, file, &block.region, abort)?;
             }
         }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3Default;
 
 /// Version of the protocol that the records follow.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// The text of a journal.
 #[derive(Serialize, Deserialize)]
@@ -43,6 +43,8 @@ pub(crate) struct Identity {
     /// Where arrays without a file of their own are kept, and which these are.
     pub(crate) scratch: PathBuf,
     pub(crate) kept: Vec<usize>,
+    /// Arrays that lie in two files, and the second ones.
+    pub(crate) twins: Vec<Twin>,
     /// How the calls were split, so that they can be numbered again.
     pub(crate) ways: Ways,
 }
@@ -58,6 +60,14 @@ struct Input {
     modified: (i64, i64),
     /// Hash of the sample that [`FileState`] describes, or of all bytes.
     content: String,
+}
+
+/// The second file of an array ([`Sides`](crate::sides::Sides)).
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Twin {
+    pub(crate) array: usize,
+    /// The file, which is written under its `.part` name.
+    pub(crate) to: PathBuf,
 }
 
 /// Where an array goes.
@@ -113,6 +123,7 @@ impl Identity {
         (arrays, tasks, calls): (&[ArrayDecl], &[Arc<dyn DynTask>], &[Call]),
         ways: &Ways,
         scratch: &Path,
+        twins: &[usize],
     ) -> Identity {
         let input = |((decl, source), state): ((&ArrayDecl, &Option<Source>), &Option<FileState>)| {
             let made = |from: String, bytes: u64, content: String| {
@@ -145,6 +156,7 @@ impl Identity {
             kept: (0..arrays.len())
                 .filter(|&i| arrays[i].role != Role::Input && job.sinks.get(i).is_none_or(Option::is_none))
                 .collect(),
+            twins: twins.iter().map(|&array| Twin { array, to: twin_path(job, scratch, array) }).collect(),
             ways: ways.clone(),
         }
     }
@@ -215,4 +227,14 @@ pub(crate) fn scratch_path(folder: &Path, first: &Path, array: usize) -> PathBuf
     let mut name = first.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.{array}", &place[..8]));
     folder.join(name)
+}
+
+/// A name for the second file of an array: beside the first one, which lies in the folder for scratch files unless it is a
+/// result's.
+pub(crate) fn twin_path(job: &Job, folder: &Path, array: usize) -> PathBuf {
+    let sink = |array: usize| job.sinks.get(array).and_then(Option::as_ref).map(|sink| absolute(sink.path()));
+    let first = || (0..job.sinks.len()).find_map(sink).unwrap_or_default();
+    let mut name = sink(array).unwrap_or_else(|| scratch_path(&absolute(folder), &first(), array)).into_os_string();
+    name.push(".twin");
+    name.into()
 }

@@ -54,7 +54,7 @@ impl<'a> RunJournal<'a> {
         inputs: &InputStates,
     ) -> Result<RunJournal<'a>, Error> {
         let numbered = (&plan.arrays[..], &plan.tasks[..], &plan.calls[..]);
-        let identity = Identity::new(job, inputs, numbered, &plan.ways, Path::new("."));
+        let identity = Identity::new(job, inputs, numbered, &plan.ways, Path::new("."), &[]);
         let journals = Journals::create(job, disk, &Text::Run(Box::new(identity)))?;
         let mut log = RunJournal::new(disk, journals, Duration::ZERO, None, true);
         match log.complete() {

@@ -38,6 +38,7 @@ mod outcome;
 mod planning;
 mod resume;
 mod runtime;
+mod sides;
 mod simulate;
 pub mod testing;
 

@@ -4,12 +4,13 @@
 use crate::error::Error;
 use crate::guard::Guard;
 use crate::homes::{Folder, Homes, Opening, part_path};
-use crate::identity::{Identity, InputStates, Text, changed_input, results, scratch_path};
+use crate::identity::{Identity, InputStates, Text, changed_input, results, scratch_path, twin_path};
 use crate::job::Job;
 use crate::journal::{Found, RunJournal};
-use multigrain_plan::{Left, Numbered, Op, Plan};
+use crate::sides::{Sides, overlapping, stored_blocks};
+use multigrain_plan::{ChildPlan, Left, Numbered, Op, Plan};
 use multigrain_program::{Arg, Role};
-use multigrain_store::{Disk, Journal, StoreError};
+use multigrain_store::{ArrayFile, Disk, Journal, StoreError};
 use multigrain_team::Abort;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -29,6 +30,7 @@ pub(crate) struct Begin<'a> {
 pub(crate) struct Begun<'a> {
     pub(crate) homes: Homes,
     pub(crate) log: RunJournal<'a>,
+    pub(crate) sides: Sides,
 }
 
 impl<'a> Begin<'a> {
@@ -40,24 +42,28 @@ impl<'a> Begin<'a> {
     pub(crate) fn afresh(&self, plan: &Plan, inputs: &InputStates) -> Result<Begun<'a>, Error> {
         let (disk, job) = (self.disk, self.job);
         let numbered = (&plan.arrays[..], &plan.tasks[..], &plan.calls[..]);
-        let text = Text::Run(Box::new(Identity::new(job, inputs, numbered, &plan.ways, self.directory)));
-        let create = || Journals::create(job, disk, &text);
+        let mut sides = Sides::of(&plan.arrays, &plan.tasks, &plan.calls, &overlapping(stored_blocks(plan)));
+        let create = |twins: &[usize]| {
+            let identity = Identity::new(job, inputs, numbered, &plan.ways, self.directory, twins);
+            Journals::create(job, disk, &Text::Run(Box::new(identity)))
+        };
         // A journal of an earlier run must not be believed about the files that are made now: it is emptied first.
         let early = match journal_paths(job).any(|path| path.exists()) {
             true => {
                 refuse_if_busy(job, disk)?;
-                Some(create()?)
+                Some(create(&sides.arrays())?)
             }
             false => None,
         };
+        remove_left(job, disk, self.directory, plan.arrays.len())?;
         let folder = self.folder(self.directory);
-        let made = Homes::on_disk(job, &plan.arrays, disk, folder, Opening::Fresh, self.abort).and_then(|homes| {
-            match changed_input(job, inputs, &homes, true, disk) {
-                Ok(None) => Ok(homes),
-                other => {
-                    homes.discard(disk);
-                    Err(other.map_or_else(|e| e, |path| Error::InputChanged { path: path.unwrap_or_default() }))
-                }
+        let wanted = sides.arrays();
+        let made = Homes::on_disk(job, &plan.arrays, disk, folder, Opening::Fresh, &mut sides, self.abort);
+        let made = made.and_then(|homes| match changed_input(job, inputs, &homes, true, disk) {
+            Ok(None) => Ok(homes),
+            other => {
+                homes.discard(disk);
+                Err(other.map_or_else(|e| e, |path| Error::InputChanged { path: path.unwrap_or_default() }))
             }
         });
         let homes = match made {
@@ -69,35 +75,46 @@ impl<'a> Begin<'a> {
                 return Err(error);
             }
         };
-        let journals = match early.map_or_else(create, Ok) {
+        // Where the disk is too small for a second file, the journal says so.
+        let early = early.filter(|_| wanted == sides.arrays());
+        let journals = match early.map_or_else(|| create(&sides.arrays()), Ok) {
             Ok(journals) => journals,
             Err(error) => {
                 homes.discard(disk);
                 return Err(error);
             }
         };
-        let guard = overwrites(plan, Vec::new()).then(|| Guard::new(&plan.arrays, &plan.tasks, &plan.calls));
+        let guard = overwrites(plan, Vec::new()).then(|| Guard::new(&plan.arrays, &plan.tasks, &plan.calls, &sides));
         let mut log = RunJournal::new(disk, journals, self.interval, guard, false);
         if let Err(error) = log.ready(&homes) {
             homes.discard(disk);
             log.remove();
             return Err(Error::File(error));
         }
-        Ok(Begun { homes, log })
+        Ok(Begun { homes, log, sides })
     }
 
     /// Begins where an interrupted run ended. When it fails, what that run left stays.
     pub(crate) fn continued(&self, going_on: &GoingOn, plan: &Plan) -> Result<Begun<'a>, Error> {
         let (disk, job) = (self.disk, self.job);
-        let GoingOn { unfinished, numbered, left } = going_on;
+        let GoingOn { unfinished, numbered, left, .. } = going_on;
         let found = &unfinished.found;
         let opening = if found.complete { Opening::Complete } else { Opening::Continued };
         if let Some(missing) = unfinished.missing() {
             return Err(self.refused(unfinished, format!("{} is missing", missing.display())));
         }
         let folder = self.folder(&unfinished.identity.scratch);
-        let homes = Homes::on_disk(job, &plan.arrays, disk, folder, opening, self.abort)?;
-        if let Some(other) = homes.unpublished().find(|file| !file.is_resumed()) {
+        let mut sides = match found.complete {
+            true => Sides::default(),
+            false => going_on.sides(),
+        };
+        let homes = Homes::on_disk(job, &plan.arrays, disk, folder, opening, &mut sides, self.abort)?;
+        let is_another = |file: &&ArrayFile| !file.is_resumed();
+        let other = match found.complete {
+            true => homes.unpublished().find(is_another),
+            false => homes.lasting().find(is_another),
+        };
+        if let Some(other) = other {
             return Err(self.refused(unfinished, format!("{} is not what it was", other.path().display())));
         }
         let (journals, _) =
@@ -108,15 +125,15 @@ impl<'a> Begin<'a> {
         });
         let guard = overwrites(plan, stored.collect()).then(|| {
             let events: Vec<_> = found.events.iter().chain(&left.given_up).copied().collect();
-            Guard::new(numbered.arrays(), numbered.tasks(), numbered.calls()).after(&events)
+            Guard::new(numbered.arrays(), numbered.tasks(), numbered.calls(), &sides).after(&events)
         });
         let mut log = RunJournal::new(disk, journals, self.interval, guard, true);
         log.give_up(&left.given_up).map_err(Error::File)?;
-        homes.restore(job, disk, &left.restore, self.abort).map_err(|error| match error {
+        homes.restore(job, disk, &sides, &left.restore, self.abort).map_err(|error| match error {
             Error::Interrupted { .. } => Error::Interrupted { resume: true },
             other => other,
         })?;
-        Ok(Begun { homes, log })
+        Ok(Begun { homes, log, sides })
     }
 
     fn refused(&self, unfinished: &Unfinished, why: String) -> Error {
@@ -141,7 +158,8 @@ impl GoingOn {
             Ok(numbered) => (numbered.arrays(), numbered.tasks(), numbered.calls()),
             Err(_) => (&[][..], &[][..], &[][..]),
         };
-        let now = Identity::new(job, inputs, calls, &then.ways, &then.scratch);
+        let twins: Vec<usize> = then.twins.iter().map(|twin| twin.array).collect();
+        let now = Identity::new(job, inputs, calls, &then.ways, &then.scratch, &twins);
         if let Some(why) = then.difference(&now) {
             return Err(refused(why));
         }
@@ -149,10 +167,23 @@ impl GoingOn {
         // Of a complete run nothing is left but to give its results their names.
         let left = match unfinished.found.complete {
             true => numbered.nothing_left(),
-            false => numbered.left(&unfinished.found.events),
+            false => {
+                let (arrays, calls) = (numbered.arrays().len(), numbered.calls());
+                numbered.left(&sides_of(then, &numbered).what_counts(&unfinished.found.events, arrays, calls))
+            }
         };
         Ok(GoingOn { unfinished, numbered, left })
     }
+
+    fn sides(&self) -> Sides {
+        sides_of(&self.unfinished.identity, &self.numbered)
+    }
+}
+
+/// The sides that the calls of an interrupted run have.
+fn sides_of(identity: &Identity, numbered: &Numbered) -> Sides {
+    let twins: Vec<usize> = identity.twins.iter().map(|twin| twin.array).collect();
+    Sides::of(numbered.arrays(), numbered.tasks(), numbered.calls(), &twins)
 }
 
 /// Work of an interrupted run, of which some result has the name of a result of a job.
@@ -211,9 +242,10 @@ impl Unfinished {
         Some(part_path(&scratch_path(&self.identity.scratch, &first.to, array)))
     }
 
-    /// The files of all such arrays.
+    /// The files of all such arrays, and second files.
     fn scratch(&self) -> impl Iterator<Item = PathBuf> + '_ {
-        self.identity.kept.iter().filter_map(|&array| self.scratch_of(array))
+        let twins = self.identity.twins.iter().map(|twin| part_path(&twin.to));
+        self.identity.kept.iter().filter_map(|&array| self.scratch_of(array)).chain(twins)
     }
 
     /// A file without which there is no going on.
@@ -308,8 +340,22 @@ fn refuse_if_busy(job: &Job, disk: &Disk) -> Result<(), Error> {
 
 /// Before a run that keeps no journal makes the files of its results: a journal of an earlier run, of which nothing is to
 /// be continued, must not be believed about them.
-pub(crate) fn forget(job: &Job, disk: &Disk) {
+pub(crate) fn forget(job: &Job, disk: &Disk) -> Result<(), Error> {
     journal_paths(job).filter(|path| path.exists()).for_each(|path| disk.remove(&path));
+    remove_left(job, disk, Path::new("."), job.arrays().len())
+}
+
+/// Removes what a run that was killed before there was anything to be continued has left beside results and in the folder
+/// for scratch files, where a run that is planned otherwise would not use it.
+fn remove_left(job: &Job, disk: &Disk, folder: &Path, arrays: usize) -> Result<(), Error> {
+    let Some(first) = job.sinks.iter().flatten().next() else { return Ok(()) };
+    let of = |i: usize| [twin_path(job, folder, i), scratch_path(folder, first.path(), i)];
+    let left: Vec<PathBuf> = (0..arrays).flat_map(of).map(|path| part_path(&path)).filter(|p| p.exists()).collect();
+    if !left.is_empty() {
+        refuse_if_busy(job, disk)?;
+        left.iter().for_each(|path| disk.remove(path));
+    }
+    Ok(())
 }
 
 /// The names of journals beside the results of a job.
@@ -320,35 +366,14 @@ fn journal_paths(job: &Job) -> impl Iterator<Item = PathBuf> + '_ {
 /// Whether a plan may overwrite blocks that a later resumed run would have to read: blocks that it has read before or
 /// stores twice, or that are among those `stored` by an earlier run.
 fn overwrites(plan: &Plan, mut stored: Vec<Arg>) -> bool {
-    if plan.arrays.iter().any(|a| a.role == Role::InOut) {
+    let role = |child: &ChildPlan, slot: u32| plan.arrays[child.slots[slot as usize].block.array as usize].role;
+    // Zeros, or a result that is used again.
+    let reads_again = |child: &ChildPlan| {
+        child.ops.iter().any(|op| matches!(*op, Op::Fetch { slot, .. } if role(child, slot) != Role::Input))
+    };
+    if plan.arrays.iter().any(|a| a.role == Role::InOut) || plan.children.iter().any(reads_again) {
         return true;
     }
-    for child in &plan.children {
-        for op in &child.ops {
-            match *op {
-                Op::Store { slot, .. } => stored.push(child.slots[slot as usize].block),
-                // Zeros, or a result that is used again.
-                Op::Fetch { slot, .. } => {
-                    let array = child.slots[slot as usize].block.array as usize;
-                    if plan.arrays[array].role != Role::Input {
-                        return true;
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-    stored.sort();
-    overlap(&stored)
-}
-
-/// Whether two of the blocks, which are sorted, overlap.
-fn overlap(blocks: &[Arg]) -> bool {
-    // Blocks that overlap begin close together along the first dimension; compare while they can.
-    blocks.iter().enumerate().any(|(i, block)| {
-        blocks[i + 1..]
-            .iter()
-            .take_while(|other| other.array == block.array && other.region.start()[0] < block.region.end(0))
-            .any(|other| other.region.intersects(&block.region))
-    })
+    stored.extend(stored_blocks(plan));
+    !overlapping(stored).is_empty()
 }

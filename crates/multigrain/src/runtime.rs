@@ -10,6 +10,7 @@ use crate::ledger::{Lease, Ledger};
 use crate::outcome::Outcome;
 use crate::planning::{Keeps, Kept, Planned, Ready};
 use crate::resume::{Begin, Begun, GoingOn, Unfinished, forget};
+use crate::sides::Sides;
 use multigrain_engine::{EngineError, Memories, Progress, Report, RunOptions, StoreLog};
 use multigrain_machine::{Driver, Machine};
 use multigrain_plan::{Mapping, Plan};
@@ -338,7 +339,7 @@ impl Prepared<'_> {
             memories: self.memories.take(),
             inputs: Vec::new(),
         };
-        let report = run.engine(&self.planned.plan, &self.homes, None).map_err(|e| ended(e, false))?;
+        let report = run.engine(&self.planned.plan, &self.homes, None, None).map_err(|e| ended(e, false))?;
         self.memories = run.memories;
         Ok(report)
     }
@@ -367,6 +368,7 @@ impl Run<'_> {
         plan: &Plan,
         homes: &Homes,
         log: Option<&'l mut (dyn StoreLog + 'l)>,
+        sides: Option<&Sides>,
     ) -> Result<Report, EngineError> {
         let options = RunOptions {
             abort: self.abort,
@@ -376,6 +378,7 @@ impl Run<'_> {
             afterwards: &self.job.afterwards,
             disk: Some(&self.runtime.disk),
             log,
+            sides: sides.filter(|sides| !sides.arrays().is_empty()).map(|sides| sides as _),
             progress: self.settings.progress,
         };
         let mut memories = match self.memories.take() {
@@ -400,7 +403,7 @@ impl Run<'_> {
             return Err(Error::InputChanged { path });
         }
         homes.add_temporaries(plan)?;
-        forget(self.job, disk);
+        forget(self.job, disk)?;
         // Outputs are created before the work, so that a name that cannot be written is refused at once.
         let mut files = Vec::new();
         let created = self.job.sinks.iter().enumerate().try_for_each(|(i, sink)| {
@@ -419,7 +422,7 @@ impl Run<'_> {
             discard(&files);
             return Err(Error::File(error));
         }
-        let report = self.engine(plan, &homes, None).inspect_err(|_| discard(&files)).map_err(|e| match e {
+        let report = self.engine(plan, &homes, None, None).inspect_err(|_| discard(&files)).map_err(|e| match e {
             EngineError::Interrupted => Error::Interrupted { resume: false },
             e => Error::Run(e),
         })?;
@@ -467,8 +470,9 @@ impl Run<'_> {
         let directory = root.path.clone().unwrap_or_else(|| PathBuf::from("."));
         let Some(first) = self.job.sinks.iter().flatten().next() else {
             let folder = Folder { path: &directory, first: None };
-            let homes = Homes::on_disk(self.job, &plan.arrays, disk, folder, Opening::Fresh, self.abort)?;
-            let report = self.engine(plan, &homes, None).map_err(|e| ended(e, false))?;
+            let mut sides = Sides::default();
+            let homes = Homes::on_disk(self.job, &plan.arrays, disk, folder, Opening::Fresh, &mut sides, self.abort)?;
+            let report = self.engine(plan, &homes, None, None).map_err(|e| ended(e, false))?;
             return Ok((homes, report));
         };
         let begin = Begin {
@@ -478,15 +482,15 @@ impl Run<'_> {
             interval: self.settings.journal_interval.unwrap_or(Duration::from_secs(2)),
             abort: self.abort,
         };
-        let Begun { homes, mut log } = match going_on {
+        let Begun { mut homes, mut log, sides } = match going_on {
             Some(going_on) => begin.continued(going_on, plan)?,
             None => begin.afresh(plan, &self.inputs)?,
         };
         let complete = going_on.is_some_and(|going_on| going_on.unfinished.found.complete);
         let ran = match complete {
-            false => self.engine(plan, &homes, Some(&mut log)),
+            false => self.engine(plan, &homes, Some(&mut log), Some(&sides)),
             // Only names are left; the arrays may lie wherever that run had them.
-            true => self.engine(&Plan { arrays: Vec::new(), ..plan.clone() }, &Homes::none(), None),
+            true => self.engine(&Plan { arrays: Vec::new(), ..plan.clone() }, &Homes::none(), None, None),
         };
         let ended = match ran {
             Ok(report) => match changed_input(self.job, &self.inputs, &homes, false, disk) {

@@ -1,6 +1,8 @@
 //! Jobs on files, machines that hold little, and what every proof asks of them.
 #![allow(dead_code)]
 
+pub(crate) mod random;
+
 use multigrain::rooms::machine::{Driver, Edge, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
 use multigrain::rooms::plan::testing::{Combine, Product, Rng, Scale, Stencil, Transpose};
 use multigrain::rooms::program::{ElementType, Program, Role, Scalars};

@@ -1,0 +1,114 @@
+//! A random program on a random machine with a disk, whose inputs are given and whose results go to files.
+
+use super::{BUFFER_BYTES, Setup, directory};
+use multigrain::rooms::machine::Machine;
+use multigrain::rooms::plan::testing::{Rng, random_bytes, random_machine, random_mapping, random_program};
+use multigrain::rooms::program::{Program, Role};
+use multigrain::rooms::store::BackendChoice;
+use multigrain::{Job, Mapping, Sink, Source};
+use std::path::{Path, PathBuf};
+
+pub(crate) type Failure = Box<dyn std::error::Error>;
+
+pub(crate) struct RandomCase {
+    pub(crate) job: Job,
+    /// Results that go to files.
+    pub(crate) sinks: Vec<(usize, PathBuf)>,
+    /// Bytes of the main memory for blocks.
+    pub(crate) dram_bytes: u64,
+    pub(crate) rng: Rng,
+    /// All arrays after sequential execution.
+    expected: Vec<Vec<u8>>,
+    machine: Machine,
+    mapping: Mapping,
+    directory: tempfile::TempDir,
+}
+
+impl RandomCase {
+    /// `None` where the seed's machine has no disk, or its program no result.
+    pub(crate) fn new(seed: u64, salt: u64) -> Result<Option<RandomCase>, Failure> {
+        let (machine, program): (_, Program) = (random_machine(seed), random_program(seed));
+        let root = machine.memory(machine.root()).name.clone();
+        let is_result = |&i: &usize| matches!(program.arrays()[i].role, Role::Output | Role::InOut);
+        let results: Vec<usize> = (0..program.arrays().len()).filter(is_result).collect();
+        if root != "disk" || results.is_empty() {
+            return Ok(None);
+        }
+        let directory = directory();
+        let dram_bytes = machine.memory(machine.find("dram").ok_or("no dram")?).capacity_bytes;
+        let machine = machine.with(&root, |m| m.path = Some(directory.path().to_owned()))?;
+        let mapping = random_mapping(seed, &machine);
+        let bytes = random_bytes(&program, seed);
+        let mut rng = Rng::new(seed ^ salt);
+        let mut job = Job::new("random", program.clone());
+        let mut sinks = Vec::new();
+        for (i, decl) in program.arrays().iter().enumerate() {
+            if matches!(decl.role, Role::Input | Role::InOut) {
+                job = job.with_source(i, Source::Bytes(bytes[i].clone()));
+            }
+            // Now and then a result goes nowhere; one always goes to a file.
+            if results.contains(&i) && (results[0] == i || rng.percent(80)) {
+                let path = directory.path().join(format!("{i}.bin"));
+                job = job.with_sink(i, Sink::Raw(path.clone()));
+                sinks.push((i, path));
+            }
+        }
+        let mut expected = bytes;
+        program.run_sequential(&mut expected)?;
+        Ok(Some(RandomCase { job, sinks, dram_bytes, rng, expected, machine, mapping, directory }))
+    }
+
+    /// Runtimes with so many bytes for blocks.
+    pub(crate) fn setup(&self, dram_bytes: u64) -> Result<Setup, Failure> {
+        let machine = self.machine.with_capacity("dram", dram_bytes + BUFFER_BYTES)?;
+        Ok(Setup { machine, mapping: self.mapping.clone(), backend: BackendChoice::Auto })
+    }
+
+    /// Whether the results are those of sequential execution.
+    pub(crate) fn compare(&self, what: &str) -> Result<(), Failure> {
+        for (i, path) in &self.sinks {
+            let found = std::fs::read(path)?;
+            if found != self.expected[*i] {
+                let at = found.iter().zip(&self.expected[*i]).position(|(f, e)| f != e);
+                return Err(format!("{what}: array {} differs at {at:?}", self.job.arrays()[*i].name).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The files that are there.
+    pub(crate) fn left(&self) -> Result<Vec<PathBuf>, Failure> {
+        let directory: &Path = self.directory.path();
+        Ok(std::fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?)
+    }
+
+    /// Refuses what is left beside the results.
+    pub(crate) fn nothing_else_is_left(&self, what: &str) -> Result<(), Failure> {
+        match self.left()?.iter().find(|path| !self.sinks.iter().any(|(_, sink)| sink == *path)) {
+            Some(path) => Err(format!("{what}: left {}", path.display()).into()),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn clear(&self) -> Result<(), Failure> {
+        Ok(self.left()?.iter().try_for_each(std::fs::remove_file)?)
+    }
+}
+
+/// Tries seeds until so many cases have proved something: `one` says whether a seed did. The first seed and the number come
+/// from the environment, where they are given. Says how many did, and which seeds.
+pub(crate) fn cases(otherwise: u64, mut one: impl FnMut(u64) -> Result<bool, Failure>) -> (u64, String) {
+    let number =
+        |name: &str, otherwise: u64| std::env::var(name).ok().and_then(|s| s.parse().ok()).unwrap_or(otherwise);
+    let (first, cases) = (number("MULTIGRAIN_SEED", 1), number("MULTIGRAIN_CASES", otherwise));
+    let (mut ran, mut seed) = (0, first);
+    while ran < cases {
+        match one(seed) {
+            Ok(false) if cases == 1 => break,
+            Ok(proved) => ran += u64::from(proved),
+            Err(e) => panic!("seed {seed} (MULTIGRAIN_SEED={seed} MULTIGRAIN_CASES=1 repeats it): {e}"),
+        }
+        seed += 1;
+    }
+    (ran, format!("{ran} cases with seeds {first} to {}", seed - 1))
+}
