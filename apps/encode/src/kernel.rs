@@ -63,10 +63,11 @@ pub struct Kernels {
     pub isa: Isa,
     /// Sums of absolute differences of the four quarters (8 x 8) of a macroblock and what lies at the pointer.
     pub sad: unsafe fn(&Samples, *const u8, usize) -> [u32; 4],
-    /// Half of the sums of absolute values of the Hadamard-transformed (4 x 4) differences, of the four quarters.
-    pub satd: unsafe fn(&Samples, *const u8, usize) -> [u32; 4],
-    /// The same of one quarter, 8 x 8: samples at two pointers, of which the first has rows 16 apart.
-    pub satd_8: unsafe fn(*const u8, *const u8, usize) -> u32,
+    /// Half of the sums of absolute values of the Hadamard-transformed (4 x 4) differences, of the four quarters, to the means,
+    /// rounded up, of what lies at two pointers with one stride (which may be one).
+    pub satd: unsafe fn(&Samples, [*const u8; 2], usize) -> [u32; 4],
+    /// The same of one quarter, 8 x 8, whose samples are at the first pointer, rows 16 apart.
+    pub satd_8: unsafe fn(*const u8, [*const u8; 2], usize) -> u32,
     /// Means of the samples at two pointers with one stride, rounded up: so many rows of 16 (or 8, if false) to rows 16 apart.
     pub mean: unsafe fn(*mut u8, *const u8, *const u8, usize, usize, bool),
     /// Copies so many rows of 16 (or 8, if false) to rows 16 apart.
@@ -78,6 +79,8 @@ pub struct Kernels {
     pub transform: unsafe fn(&Samples, &Samples, &mut Lanes),
     /// Coefficients become levels; bit b is set where block b has one that is not zero.
     pub divide: unsafe fn(&mut Lanes, &Division) -> u16,
+    /// Half of the sums of absolute values of Hadamard-transformed blocks, one block a lane.
+    pub transformed_sums: unsafe fn(&mut Lanes) -> [u16; 16],
     /// Levels become coefficients, times a factor for each place.
     pub scale: unsafe fn(&mut Lanes, &[i16; 16]),
     /// The inverse transform of coefficients, added to a prediction (8.5.12, 8.5.14).
@@ -115,6 +118,7 @@ impl Kernels {
             halves: portable::halves,
             transform: portable::transform,
             divide: portable::divide,
+            transformed_sums: portable::transformed_sums,
             scale: portable::scale,
             reconstruct: portable::reconstruct,
             chroma: portable::chroma,

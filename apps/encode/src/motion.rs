@@ -200,17 +200,7 @@ impl<'a> Reference<'a> {
     #[inline]
     pub fn satd(&self, source: &Samples, part: Part, vector: Vector) -> u32 {
         let (a, b, stride) = self.places(part, vector);
-        let (mut between, wide) = (Samples::of(0), part.width == 16);
-        // SAFETY: as in `luma`.
-        let (with, stride) = unsafe {
-            match b {
-                None => (a, stride),
-                Some(b) => {
-                    (self.kernels.mean)(between.0.as_mut_ptr(), a, b, stride, part.height, wide);
-                    (between.0.as_ptr(), 16)
-                }
-            }
-        };
+        let with = [a, b.unwrap_or(a)];
         if part == Part::WHOLE {
             // SAFETY: as in `luma`.
             return unsafe { (self.kernels.satd)(source, with, stride) }.iter().sum();
@@ -220,7 +210,7 @@ impl<'a> Reference<'a> {
             for x in (0..part.width).step_by(8) {
                 let from = source.0[(part.y + y) * 16 + part.x + x..].as_ptr();
                 // SAFETY: as in `luma`.
-                sum += unsafe { (self.kernels.satd_8)(from, with.add(y * stride + x), stride) };
+                sum += unsafe { (self.kernels.satd_8)(from, with.map(|with| with.add(y * stride + x)), stride) };
             }
         }
         sum

@@ -16,6 +16,8 @@ pub struct Effort {
     pub steps: u32,
     /// Steps of half and of quarter samples.
     pub fine: [u32; 2],
+    /// Bits that are worth as much as what may be left after a likely vector without any search.
+    pub enough: u32,
     /// Whether halves and quarters of macroblocks have vectors of their own.
     pub has_parts: bool,
 }
@@ -115,6 +117,11 @@ impl Search<'_> {
                 self.look(vector, predicted, &mut best);
             }
         }
+        // Where next to nothing is left, nothing better is worth its bits.
+        if best.costs[0] < self.effort.enough * self.lambda {
+            let whole = self.refine(Part::WHOLE, best.vectors[0], predicted, [0, 1]).0;
+            return Found { whole, ..Found::default() };
+        }
         for _ in 0..self.effort.steps {
             let center = best.vectors[0];
             let mut moves = false;
@@ -135,7 +142,7 @@ impl Search<'_> {
                 self.look(vector, predicted, &mut best);
             }
         }
-        let (whole, cost) = self.refine(Part::WHOLE, best.vectors[0], predicted);
+        let (whole, cost) = self.refine(Part::WHOLE, best.vectors[0], predicted, self.effort.fine);
         let mut found = Found { whole, ..Found::default() };
         // What is nearly nothing does not become less in parts.
         if !self.effort.has_parts || cost < 24 * self.lambda {
@@ -146,7 +153,7 @@ impl Search<'_> {
             let differs = best.vectors[parts.clone()].iter().any(|vector| *vector != best.vectors[0]);
             differs && best.costs[parts].iter().sum::<u32>() + self.lambda * bits < best.costs[0] + best.costs[0] / 16
         };
-        let refined = |i: usize| self.refine(PARTS[i], best.vectors[i], whole.vector).0;
+        let refined = |i: usize| self.refine(PARTS[i], best.vectors[i], whole.vector, self.effort.fine).0;
         found.wide = gains(1..3, 2).then(|| [refined(1), refined(2)]);
         found.tall = gains(3..5, 2).then(|| [refined(3), refined(4)]);
         found.quarters = gains(5..9, 6).then(|| [refined(5), refined(6), refined(7), refined(8)]);
@@ -154,13 +161,13 @@ impl Search<'_> {
     }
 
     /// From a whole vector to quarters; what is left after it, and that with its bits.
-    fn refine(&self, part: Part, from: Vector, predicted: Vector) -> (Match, u32) {
+    fn refine(&self, part: Part, from: Vector, predicted: Vector, rounds: [u32; 2]) -> (Match, u32) {
         let cost = |vector: Vector| {
             let satd = self.reference.satd(self.source, part, vector);
             (Match { vector, satd }, satd + self.lambda * vector_bits(vector, predicted))
         };
         let mut best = cost(from);
-        for (step, rounds) in [2, 1].into_iter().zip(self.effort.fine) {
+        for (step, rounds) in [2, 1].into_iter().zip(rounds) {
             let mut came = None;
             for _ in 0..rounds {
                 let center = best.0.vector;

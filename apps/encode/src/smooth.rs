@@ -1,7 +1,7 @@
 //! Smoothing of the edges between blocks (8.7 of the standard), a row of macroblocks at a time.
 
 use crate::kernel::{Edge, Kernels};
-use crate::picture::{Macroblock, Picture};
+use crate::picture::{Kind, Macroblock, Picture};
 use crate::tables::chroma_qp;
 
 /// Table 8-16, from index 16 on.
@@ -95,12 +95,16 @@ pub unsafe fn smooth_row(picture: &Picture, row: usize, kernels: &Kernels) {
         // SAFETY: by the caller.
         let at = |x: usize, y: usize| unsafe { picture.macroblocks.get(y * columns + x) };
         let now = at(x, row);
+        // One vector and no levels: there is nothing to smooth inside.
+        let is_plain = now.kind == Kind::Skip
+            || now.kind == Kind::Inter && now.counts[..16] == [0; 16] && now.vectors == [now.vectors[0]; 4];
+        let lines = if is_plain { 1 } else { 4 };
         for between_rows in [false, true] {
             let before = match between_rows {
                 false => (x > 0).then(|| at(x - 1, row)),
                 true => (row > 0).then(|| at(x, row - 1)),
             };
-            for line in 0..4 {
+            for line in 0..lines {
                 let Some(before) = (if line == 0 { before } else { Some(now) }) else { continue };
                 let strengths = strengths(before, now, line, between_rows);
                 if strengths == [0; 4] {

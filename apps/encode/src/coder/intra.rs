@@ -5,8 +5,8 @@ use super::write::{BITS_MAX, Writer};
 use super::{Block, Here, RowCoder};
 use crate::bits::ue_bits;
 use crate::intra::{BLOCK_DC, BLOCK_MODES, Line, Mode, chroma, luma};
+use crate::kernel::Lanes;
 use crate::kernel::Samples;
-use crate::kernel::portable::satd_block;
 use crate::picture::{Kind, Macroblock};
 use crate::tables::{BLOCK_ORDER, CBP_INTRA, ZIGZAG};
 
@@ -79,7 +79,7 @@ impl RowCoder<'_> {
             let mut prediction = Samples::of(0);
             luma(mode, &around, &mut prediction);
             // SAFETY: a macroblock of 16 rows; `Kernels::new` has seen to the instruction set.
-            let satd: u32 = unsafe { (settings.kernels.satd)(source, prediction.0.as_ptr(), 16) }.iter().sum();
+            let satd: u32 = unsafe { (settings.kernels.satd)(source, [prediction.0.as_ptr(); 2], 16) }.iter().sum();
             let cost = satd + settings.lambda * ue_bits(1 + mode.luma_number());
             if cost < best.1 {
                 best = (mode, cost, prediction);
@@ -102,7 +102,7 @@ impl RowCoder<'_> {
                 chroma(mode, around, &mut prediction, 8 * plane);
                 let (a, b) = (source.0[8 * plane..].as_ptr(), prediction.0[8 * plane..].as_ptr());
                 // SAFETY: 8 rows of 8, 16 apart; as above.
-                cost += unsafe { (settings.kernels.satd_8)(a, b, 16) };
+                cost += unsafe { (settings.kernels.satd_8)(a, [b; 2], 16) };
             }
             if cost < best.1 {
                 best = (mode, cost, prediction);
@@ -148,13 +148,24 @@ impl RowCoder<'_> {
             let less = |prediction: &[[u8; 4]; 4]| -> [[i32; 4]; 4] {
                 std::array::from_fn(|y| std::array::from_fn(|x| of_source[y][x] - i32::from(prediction[y][x])))
             };
-            let mut best = (u32::MAX, BLOCK_DC, [[0; 4]; 4]);
+            // All modes at once, one a lane.
+            let mut predictions = [[[0; 4]; 4]; BLOCK_MODES as usize];
+            let mut lanes = Lanes([[0; 16]; 16]);
             for mode in (0..BLOCK_MODES).filter(|mode| line.allows(*mode)) {
                 let prediction = line.predict(mode);
+                for (place, sample) in prediction.as_flattened().iter().enumerate() {
+                    lanes.0[place][usize::from(mode)] = of_source[place / 4][place % 4] as i16 - i16::from(*sample);
+                }
+                predictions[usize::from(mode)] = prediction;
+            }
+            // SAFETY: `Kernels::new` has seen to the instruction set.
+            let sums = unsafe { (settings.kernels.transformed_sums)(&mut lanes) };
+            let mut best = (u32::MAX, BLOCK_DC, [[0; 4]; 4]);
+            for mode in (0..BLOCK_MODES).filter(|mode| line.allows(*mode)) {
                 let bits = if mode == likely { 1 } else { 4 };
-                let cost = satd_block(less(&prediction)) + settings.lambda * bits;
+                let cost = u32::from(sums[usize::from(mode)]) + settings.lambda * bits;
                 if cost < best.0 {
-                    best = (cost, mode, prediction);
+                    best = (cost, mode, predictions[usize::from(mode)]);
                 }
             }
             let (cost, mode, prediction) = best;

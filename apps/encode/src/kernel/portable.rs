@@ -36,39 +36,30 @@ pub(super) unsafe fn sad(source: &Samples, with: *const u8, stride: usize) -> [u
     sums
 }
 
-/// One block of 4 x 4: half of the sum of the absolute values of its Hadamard transform.
-pub fn satd_block(difference: [[i32; 4]; 4]) -> u32 {
-    let mut rows = difference;
-    for row in &mut rows {
-        let [a, b, c, d] = *row;
-        *row = [a + b + c + d, a + b - c - d, a - b - c + d, a - b + c - d];
-    }
-    let columns: [[i32; 4]; 4] = std::array::from_fn(|x| rows.map(|row| row[x]));
-    let sum = columns.into_iter().flat_map(|[a, b, c, d]| [a + b + c + d, a + b - c - d, a - b - c + d, a - b + c - d]);
-    let sum: u32 = sum.map(i32::unsigned_abs).sum();
-    sum / 2
-}
-
-pub(super) unsafe fn satd_8(source: *const u8, with: *const u8, stride: usize) -> u32 {
-    let mut sum = 0;
+pub(super) unsafe fn satd_8(source: *const u8, with: [*const u8; 2], stride: usize) -> u32 {
+    let mut lanes = Lanes([[0; 16]; 16]);
     for block in 0..4 {
         let (x, y) = (block % 2 * 4, block / 2 * 4);
-        let difference = std::array::from_fn(|row| {
+        for row in 0..4 {
+            let at = (y + row) * stride + x;
             // SAFETY: the caller's pointers are valid for 8 rows of 8.
-            let (a, b) =
-                unsafe { (samples(source.add((y + row) * 16 + x), 4), samples(with.add((y + row) * stride + x), 4)) };
-            std::array::from_fn(|i| i32::from(a[i]) - i32::from(b[i]))
-        });
-        sum += satd_block(difference);
+            let (a, [b, c]) =
+                unsafe { (samples(source.add((y + row) * 16 + x), 4), with.map(|with| samples(with.add(at), 4))) };
+            for i in 0..4 {
+                let mean = (i16::from(b[i]) + i16::from(c[i]) + 1) >> 1;
+                lanes.0[4 * row + i][block] = i16::from(a[i]) - mean;
+            }
+        }
     }
-    sum
+    // SAFETY: by the caller.
+    unsafe { transformed_sums(&mut lanes) }.into_iter().map(u32::from).sum()
 }
 
-pub(super) unsafe fn satd(source: &Samples, with: *const u8, stride: usize) -> [u32; 4] {
+pub(super) unsafe fn satd(source: &Samples, with: [*const u8; 2], stride: usize) -> [u32; 4] {
     std::array::from_fn(|quarter| {
         let (x, y) = (quarter % 2 * 8, quarter / 2 * 8);
-        // SAFETY: the caller's pointer is valid for 16 rows of 16.
-        unsafe { satd_8(source.0.as_ptr().add(y * 16 + x), with.add(y * stride + x), stride) }
+        // SAFETY: the caller's pointers are valid for 16 rows of 16.
+        unsafe { satd_8(source.0.as_ptr().add(y * 16 + x), with.map(|with| with.add(y * stride + x)), stride) }
     })
 }
 
@@ -88,10 +79,15 @@ pub(super) unsafe fn mean(to: *mut u8, a: *const u8, b: *const u8, stride: usize
 
 #[inline(always)]
 pub(super) unsafe fn copy(to: *mut u8, from: *const u8, stride: usize, rows: usize, wide: bool) {
-    let width = if wide { 16 } else { 8 };
     for y in 0..rows {
         // SAFETY: the caller's pointers are valid for the rows.
-        unsafe { samples_mut(to.add(y * 16), width).copy_from_slice(samples(from.add(y * stride), width)) };
+        unsafe {
+            let (to, from) = (to.add(y * 16), from.add(y * stride));
+            match wide {
+                true => to.cast::<[u8; 16]>().write(from.cast::<[u8; 16]>().read()),
+                false => to.cast::<[u8; 8]>().write(from.cast::<[u8; 8]>().read()),
+            }
+        }
     }
 }
 
@@ -140,7 +136,8 @@ pub(super) unsafe fn transform(source: &Samples, prediction: &Samples, out: &mut
 /// The forward transform of differences, in place.
 #[inline(always)]
 pub(super) fn forward(lanes: &mut Lanes) {
-    let butterfly = |lanes: &mut Lanes, places: [usize; 4]| {
+    #[inline(always)]
+    fn butterfly(lanes: &mut Lanes, places: [usize; 4]) {
         for lane in 0..16 {
             let [a, b, c, d] = places.map(|place| lanes.0[place][lane]);
             let (sum, near, less, far) = (a + d, b + c, a - d, b - c);
@@ -149,7 +146,7 @@ pub(super) fn forward(lanes: &mut Lanes) {
             lanes.0[places[2]][lane] = sum - near;
             lanes.0[places[3]][lane] = less - 2 * far;
         }
-    };
+    }
     for i in 0..4 {
         butterfly(lanes, [4 * i, 4 * i + 1, 4 * i + 2, 4 * i + 3]);
     }
@@ -179,10 +176,37 @@ pub(super) unsafe fn scale(lanes: &mut Lanes, factors: &[i16; 16]) {
     }
 }
 
+#[inline(always)]
+pub(super) unsafe fn transformed_sums(lanes: &mut Lanes) -> [u16; 16] {
+    #[inline(always)]
+    fn step(lanes: &mut Lanes, places: [usize; 4]) {
+        for lane in 0..16 {
+            let [a, b, c, d] = places.map(|place| lanes.0[place][lane]);
+            let (s, t, u, v) = (a + b, c + d, a - b, c - d);
+            lanes.0[places[0]][lane] = s + t;
+            lanes.0[places[1]][lane] = s - t;
+            lanes.0[places[2]][lane] = u + v;
+            lanes.0[places[3]][lane] = u - v;
+        }
+    }
+    for i in 0..4 {
+        step(lanes, [4 * i, 4 * i + 1, 4 * i + 2, 4 * i + 3]);
+    }
+    for i in 0..4 {
+        step(lanes, [i, i + 4, i + 8, i + 12]);
+    }
+    let mut sums = [0_u16; 16];
+    for values in &lanes.0 {
+        sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value.unsigned_abs());
+    }
+    sums.map(|sum| sum / 2)
+}
+
 /// The inverse transform, with its rounding: what is to be added to a prediction.
 #[inline(always)]
 pub(super) fn inverse(lanes: &mut Lanes) {
-    let butterfly = |lanes: &mut Lanes, places: [usize; 4], round: i16| {
+    #[inline(always)]
+    fn butterfly(lanes: &mut Lanes, places: [usize; 4], round: i16) {
         for lane in 0..16 {
             let [a, b, c, d] = places.map(|place| lanes.0[place][lane]);
             let (even, odd) = (a.wrapping_add(c), a.wrapping_sub(c));
@@ -193,7 +217,7 @@ pub(super) fn inverse(lanes: &mut Lanes) {
             lanes.0[places[2]][lane] = odd.wrapping_sub(less);
             lanes.0[places[3]][lane] = even.wrapping_sub(more);
         }
-    };
+    }
     for i in 0..4 {
         butterfly(lanes, [4 * i, 4 * i + 1, 4 * i + 2, 4 * i + 3], 0);
     }

@@ -16,6 +16,7 @@ pub(super) fn kernels(isa: Isa) -> Kernels {
         halves,
         transform,
         divide,
+        transformed_sums,
         scale,
         reconstruct,
         chroma,
@@ -39,9 +40,8 @@ compiled_with_avx2! {
     mean(to: *mut u8, a: *const u8, b: *const u8, stride: usize, rows: usize, wide: bool);
     copy(to: *mut u8, from: *const u8, stride: usize, rows: usize, wide: bool);
     halves(to: [*mut u8; 3], from: *const u8, stride: usize, width: usize, scratch: &mut [i16]);
-    divide(lanes: &mut Lanes, by: &Division) -> u16;
     scale(lanes: &mut Lanes, factors: &[i16; 16]);
-    chroma(to: *mut u8, from: *const u8, stride: usize, eighths: [u8; 2], size: usize);
+    transformed_sums(lanes: &mut Lanes) -> [u16; 16];
 }
 
 /// Two rows of 16 samples, `apart` bytes from each other.
@@ -108,20 +108,21 @@ fn lanes_sum(sums: __m128i) -> u32 {
 }
 
 #[target_feature(enable = "avx2")]
-unsafe fn satd(source: &Samples, with: *const u8, stride: usize) -> [u32; 4] {
+unsafe fn satd(source: &Samples, with: [*const u8; 2], stride: usize) -> [u32; 4] {
     let mut sums = [0; 4];
     for half in 0..2 {
         let mut sum = _mm256_setzero_si256();
         for strip in 0..2 {
             let y = half * 8 + strip * 4;
             let difference = |row: usize| {
-                // SAFETY: row y + row of both, for which the caller's pointer is valid.
-                let (a, b) = unsafe {
+                // SAFETY: row y + row of all, for which the caller's pointers are valid.
+                let (a, [b, c]) = unsafe {
                     (
-                        _mm_loadu_si128(source.0.as_ptr().add((y + row) * 16).cast()),
-                        _mm_loadu_si128(with.add((y + row) * stride).cast()),
+                        _mm_load_si128(source.0.as_ptr().add((y + row) * 16).cast()),
+                        with.map(|with| _mm_loadu_si128(with.add((y + row) * stride).cast())),
                     )
                 };
+                let b = _mm_avg_epu8(b, c);
                 _mm256_sub_epi16(_mm256_cvtepu8_epi16(a), _mm256_cvtepu8_epi16(b))
             };
             sum = _mm256_add_epi32(sum, hadamard([difference(0), difference(1), difference(2), difference(3)]));
@@ -133,15 +134,16 @@ unsafe fn satd(source: &Samples, with: *const u8, stride: usize) -> [u32; 4] {
 }
 
 #[target_feature(enable = "avx2")]
-unsafe fn satd_8(source: *const u8, with: *const u8, stride: usize) -> u32 {
+unsafe fn satd_8(source: *const u8, with: [*const u8; 2], stride: usize) -> u32 {
     let difference = |row: usize| {
-        // SAFETY: rows `row` and `row + 4`, 8 samples each, of both, for which the caller's pointers are valid.
-        let (a, b) = unsafe {
+        // SAFETY: rows `row` and `row + 4`, 8 samples each, of all, for which the caller's pointers are valid.
+        let (a, [b, c]) = unsafe {
             let load = |from: *const u8, apart: usize| {
                 _mm_unpacklo_epi64(_mm_loadl_epi64(from.cast()), _mm_loadl_epi64(from.add(4 * apart).cast()))
             };
-            (load(source.add(row * 16), 16), load(with.add(row * stride), stride))
+            (load(source.add(row * 16), 16), with.map(|with| load(with.add(row * stride), stride)))
         };
+        let b = _mm_avg_epu8(b, c);
         _mm256_sub_epi16(_mm256_cvtepu8_epi16(a), _mm256_cvtepu8_epi16(b))
     };
     let sum = hadamard([difference(0), difference(1), difference(2), difference(3)]);
@@ -189,6 +191,59 @@ unsafe fn transform(source: &Samples, prediction: &Samples, out: &mut Lanes) {
         }
     }
     portable::forward(out);
+}
+
+#[target_feature(enable = "avx2")]
+unsafe fn divide(lanes: &mut Lanes, by: &Division) -> u16 {
+    let mut any = _mm256_setzero_si256();
+    for (values, (factor, bias)) in lanes.0.iter_mut().zip(by.factor.into_iter().zip(by.bias)) {
+        let at = values.as_mut_ptr().cast();
+        // SAFETY: sixteen values, aligned.
+        let value = unsafe { _mm256_load_si256(at) };
+        let size = _mm256_add_epi16(_mm256_abs_epi16(value), _mm256_set1_epi16(bias as i16));
+        let level = _mm256_mulhi_epu16(size, _mm256_set1_epi16(factor as i16));
+        any = _mm256_or_si256(any, level);
+        // SAFETY: as above.
+        unsafe { _mm256_store_si256(at, _mm256_sign_epi16(level, value)) };
+    }
+    let none = _mm256_cmpeq_epi16(any, _mm256_setzero_si256());
+    let bytes = _mm_packs_epi16(_mm256_castsi256_si128(none), _mm256_extracti128_si256::<1>(none));
+    !(_mm_movemask_epi8(bytes) as u16)
+}
+
+#[target_feature(enable = "avx2")]
+unsafe fn chroma(to: *mut u8, from: *const u8, stride: usize, eighths: [u8; 2], size: usize) {
+    let [x, y] = eighths.map(i16::from);
+    // Pairs of neighbours in a row are weighed first, in bytes; then rows.
+    let across = _mm_set1_epi16(x << 8 | (8 - x));
+    let (above, below) = (_mm_set1_epi16(8 - y), _mm_set1_epi16(y));
+    let row = |row: usize| {
+        // SAFETY: the row and one sample more, for which the caller's pointer is valid.
+        let (a, b) = unsafe {
+            let from = from.add(row * stride);
+            match size {
+                8 => (_mm_loadl_epi64(from.cast()), _mm_loadl_epi64(from.add(1).cast())),
+                _ => (_mm_loadu_si32(from.cast()), _mm_loadu_si32(from.add(1).cast())),
+            }
+        };
+        _mm_maddubs_epi16(_mm_unpacklo_epi8(a, b), across)
+    };
+    let mut before = row(0);
+    for i in 0..size {
+        let after = row(i + 1);
+        let sum = _mm_add_epi16(_mm_mullo_epi16(before, above), _mm_mullo_epi16(after, below));
+        let mean = _mm_srli_epi16::<6>(_mm_add_epi16(sum, _mm_set1_epi16(32)));
+        let samples = _mm_packus_epi16(mean, mean);
+        // SAFETY: as many samples as a row of the block has.
+        unsafe {
+            let to = to.add(i * 16);
+            match size {
+                8 => _mm_storel_epi64(to.cast(), samples),
+                _ => _mm_storeu_si32(to.cast(), samples),
+            }
+        }
+        before = after;
+    }
 }
 
 #[target_feature(enable = "avx2")]
