@@ -55,6 +55,9 @@ struct Args {
     /// Who decides how many workers share a loop
     #[arg(long, value_name = "POLICY", default_value = "marginal")]
     policy: Policy,
+    /// Writes down who computed what when; `multigrain trace FILE` shows it
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// Prints one JSON object
     #[arg(long)]
     json: bool,
@@ -151,6 +154,15 @@ fn encode(args: &Args) -> Result<(), Failure> {
         }
         whole::check_target(&args.output)?;
     }
+    if let Some(trace) = &args.trace {
+        if whole::is_same_file(trace, &args.output) || whole::is_same_file(trace, &args.input) {
+            return Err(Failure::Request(format!(
+                "{} is the input or the output; name another file with --trace",
+                trace.display()
+            )));
+        }
+        whole::check_target(trace)?;
+    }
     let interrupt = Interrupt::install()?;
     let (mut input, expected) = open(args)?;
     let size = input.properties().size;
@@ -160,7 +172,12 @@ fn encode(args: &Args) -> Result<(), Failure> {
     };
     let threads =
         args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |n| n as usize);
-    let execution = Execution { threads, policy: args.policy, isa: args.isa.unwrap_or_else(Isa::detect) };
+    let execution = Execution {
+        threads,
+        policy: args.policy,
+        isa: args.isa.unwrap_or_else(Isa::detect),
+        trace: args.trace.is_some(),
+    };
     let options = Options { qp: args.qp, key_interval: args.keyint, effort: args.preset.effort() };
     let bar = Bar::new("encode", true);
     let began = Instant::now();
@@ -175,6 +192,12 @@ fn encode(args: &Args) -> Result<(), Failure> {
     let finished = run(&mut input, output, options, &execution, &interrupt.abort, &watch).map_err(failure)?;
     interrupt.run_is_over();
     bar.clear();
+    if let (Some(path), Some(trace)) = (&args.trace, &finished.trace) {
+        let refused = |e| {
+            Failure::Run(format!("cannot write the trace {}: {e}; free space, or choose another file", path.display()))
+        };
+        trace.save(path).map_err(refused)?;
+    }
     let seconds = began.elapsed().as_secs_f64();
     let speed = finished.pictures as f64 / seconds;
     if args.json {

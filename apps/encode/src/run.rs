@@ -11,6 +11,7 @@ use crate::kernel::Kernels;
 use crate::output::Output;
 use crate::picture::Source;
 use multigrain::Abort;
+use multigrain::rooms::trace::Trace;
 use multigrain::strands::{Policy, Scheduler, SchedulerOptions, TaskKind};
 use multigrain_simd::Isa;
 use std::sync::Mutex;
@@ -34,15 +35,19 @@ pub struct Execution {
     pub policy: Policy,
     /// The instruction set of the kernels.
     pub isa: Isa,
+    /// Whether it is written down who computed what when.
+    pub trace: bool,
 }
 
 /// What was done.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub struct Finished {
     /// Pictures.
     pub pictures: u64,
     /// Bytes of the output.
     pub bytes: u64,
+    /// Who computed what when, if it was asked for.
+    pub trace: Option<Trace>,
 }
 
 /// Pictures that are read by one of the workers while the others encode.
@@ -92,6 +97,7 @@ pub fn run(
     let scheduler = Scheduler::new(SchedulerOptions {
         policy: execution.policy,
         workers: execution.threads,
+        trace: execution.trace,
         ..SchedulerOptions::default()
     });
     let scheduler = scheduler.map_err(|e| Error::Request(e.to_string()))?;
@@ -142,8 +148,9 @@ pub fn run(
                 why: "has no pictures; give one that has".to_owned(),
             });
         }
-        Ok(Finished { pictures, bytes: output.finish(&properties, &sets)? })
+        Ok(Finished { pictures, bytes: output.finish(&properties, &sets)?, trace: None })
     };
     let mut outcome = scheduler.run(vec![strand])?;
-    outcome.results.pop().unwrap_or(Err(Error::Interrupted))
+    let finished = outcome.results.pop().unwrap_or(Err(Error::Interrupted))?;
+    Ok(Finished { trace: outcome.trace, ..finished })
 }

@@ -21,7 +21,8 @@
 use crate::coder::{RowBits, RowCoder, Shot};
 use crate::motion::rows_needed;
 use crate::plane::Grid;
-use multigrain::{Abort, Aborted, Steps};
+use multigrain::Abort;
+use multigrain::rooms::team::{Aborted, Progress};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Pictures that are kept: those under way and the one that the first of them is predicted from.
@@ -34,9 +35,9 @@ pub struct Wave<'a> {
     rows: usize,
     next: AtomicUsize,
     /// By row of each picture: macroblocks coded.
-    coded: Vec<Steps>,
+    coded: Vec<Progress>,
     /// By picture: rows complete.
-    complete: Vec<Steps>,
+    complete: Vec<Progress>,
     bits: Grid<RowBits>,
     abort: Abort,
 }
@@ -46,7 +47,7 @@ impl<'a> Wave<'a> {
     /// to the memory of the one [`PICTURES`] before it.
     pub fn new(shots: Vec<Shot<'a>>) -> Wave<'a> {
         let rows = shots.first().map_or(0, |shot| shot.picture.size.rows());
-        let progress = |count: usize| std::iter::repeat_with(Steps::default).take(count).collect();
+        let progress = |count: usize| std::iter::repeat_with(Progress::default).take(count).collect();
         Wave {
             rows,
             next: AtomicUsize::new(0),

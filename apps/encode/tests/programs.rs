@@ -107,6 +107,19 @@ fn a_report_says_what_was_done() {
 }
 
 #[test]
+fn a_trace_is_written_beside_the_same_stream() {
+    let folder = tempfile::tempdir().unwrap();
+    let (out, trace) = (folder.path().join("out.h264"), folder.path().join("out.trace"));
+    let (input, out) = (video(64, 64, 9), out.to_str().unwrap());
+    let plain = run(&["-", "-o", "-", "--threads", "2"], &input);
+    let traced = run(&["-", "-o", out, "--threads", "2", "--trace", trace.to_str().unwrap()], &input);
+    assert_eq!(traced.status.code(), Some(0), "{}", String::from_utf8_lossy(&traced.stderr));
+    assert!(std::fs::read(out).unwrap() == plain.stdout);
+    assert!(std::fs::metadata(&trace).unwrap().len() > 0);
+    told(&run(&["-", "-o", out, "--trace", out], &input), 2, &["out.h264", "--trace"]);
+}
+
+#[test]
 fn what_is_wrong_is_told_in_one_line_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out.mp4");

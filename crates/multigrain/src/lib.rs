@@ -52,7 +52,7 @@ pub use multigrain_engine::{Progress, Report};
 pub use multigrain_machine::{Machine, format_bytes, parse_bytes, readable_bytes};
 pub use multigrain_plan::{EdgeTraffic, Mapping, MemoryUse, Plan};
 pub use multigrain_schedule::division;
-pub use multigrain_team::{Abort, Aborted, Progress as Steps, SpinLimit, strands};
+pub use multigrain_team::{Abort, strands};
 pub use multigrain_trace::{Breakdown, Mode};
 pub use multigrain_whole as whole;
 pub use outcome::Outcome;
