@@ -11,7 +11,7 @@ use crate::pipeline::{MEMORY_BYTES, Pipeline};
 use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::cipher::{AES_128, EncryptingKey, EncryptionContext, UnboundCipherKey};
 use aws_lc_rs::iv::FixedLength;
-use multigrain::jobs::JobOptions;
+use multigrain::jobs::{Batching, Dispatch, JobOptions};
 use multigrain_console::{Failure, print};
 use serde_json::json;
 use std::io::BufRead;
@@ -26,6 +26,7 @@ pub fn bench(mode: Mode, threads: Option<usize>, bytes: usize) -> Result<(), Fai
     let pipeline = Pipeline::new(mode, threads, MEMORY_BYTES).map_err(failure)?;
     let content: Vec<u8> = (0..bytes).map(|i| (i.wrapping_mul(0x9E37_79B9) >> 13) as u8).collect();
     let mut sealed = vec![1; mode.sealed_bytes(bytes as u64) as usize];
+    check(mode, &pipeline, &content, &mut sealed)?;
     print(&format!("{}\n", json!({ "ready": true, "peer": "aws-lc-rs", "version": "" })))?;
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|e| Failure::Run(format!("cannot read standard input: {e}")))?;
@@ -35,6 +36,8 @@ pub fn bench(mode: Mode, threads: Option<usize>, bytes: usize) -> Result<(), Fai
                 "one_core_seconds": one_core(mode, &content, &mut sealed),
                 "counter_seconds": counter(&content, &mut sealed),
                 "copy_seconds": copy(&pipeline, &content, &mut sealed).map_err(failure)?,
+                "queue_seconds": one_by_one(&pipeline, Dispatch::Queue, &content, &mut sealed).map_err(failure)?,
+                "mailbox_seconds": one_by_one(&pipeline, Dispatch::Mailbox, &content, &mut sealed).map_err(failure)?,
             }),
             "quit" => return Ok(()),
             other => json!({ "error": format!("unknown request {other:?}") }),
@@ -44,18 +47,43 @@ pub fn bench(mode: Mode, threads: Option<usize>, bytes: usize) -> Result<(), Fai
     Ok(())
 }
 
-/// A new key for each turn, as each file has one.
-fn ours(mode: Mode, pipeline: &Pipeline, content: &[u8], sealed: &mut [u8]) -> Result<f64, Error> {
+/// What is timed gives back the content that it was given.
+fn check(mode: Mode, pipeline: &Pipeline, content: &[u8], sealed: &mut [u8]) -> Result<(), Failure> {
+    let key = new_key(mode);
+    pipeline.seal_in_memory(&key, content, sealed).map_err(crate::app::failure)?;
+    let mut opened = vec![0; mode.chunk_bytes()];
+    let mut rest = content;
+    for (number, chunk) in sealed.chunks(mode.sealed_chunk_bytes()).enumerate() {
+        let ends = (number as u64 + 1) * mode.sealed_chunk_bytes() as u64 >= sealed.len() as u64;
+        let (bytes, damage) = key.open(number as u64, ends, chunk, &mut opened);
+        let expected;
+        (expected, rest) = rest.split_at(bytes.min(rest.len()));
+        if damage.is_some() || opened[..bytes] != *expected {
+            return Err(Failure::Run(format!("chunk {number} does not open to its content: {damage:?}")));
+        }
+    }
+    match rest.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Run(format!("{} bytes at the end were not encrypted", rest.len()))),
+    }
+}
+
+/// A new key, as each file has one.
+fn new_key(mode: Mode) -> ContentKey {
     let (mut secret, mut salt) = ([0; 32], [0; SALT_BYTES]);
     aws_lc_rs::rand::fill(&mut secret).expect("the system gives random bytes");
     aws_lc_rs::rand::fill(&mut salt).expect("the system gives random bytes");
-    let begin = Instant::now();
-    let key = match mode {
+    match mode {
         Mode::Age => {
             ContentKey::age(secret[..16].try_into().expect("16 bytes"), salt[..16].try_into().expect("16 bytes"))
         }
         _ => ContentKey::chunked(mode, &secret[..mode.key_bytes()], &salt, b"").0,
-    };
+    }
+}
+
+fn ours(mode: Mode, pipeline: &Pipeline, content: &[u8], sealed: &mut [u8]) -> Result<f64, Error> {
+    let begin = Instant::now();
+    let key = new_key(mode);
     pipeline.seal_in_memory(&key, content, sealed)?;
     Ok(begin.elapsed().as_secs_f64())
 }
@@ -85,17 +113,42 @@ fn one_core(mode: Mode, content: &[u8], sealed: &mut [u8]) -> f64 {
 /// AES-128 in counter mode in pieces of 16 KiB, in place behind a copy, on this thread.
 fn counter(content: &[u8], into: &mut [u8]) -> f64 {
     let begin = Instant::now();
-    let piece = Mode::Aes128.chunk_bytes();
-    for (number, (from, into)) in content.chunks(piece).zip(into.chunks_mut(piece)).enumerate() {
-        let into = &mut into[..from.len()];
-        into.copy_from_slice(from);
-        let mut counter = [0; 16];
-        counter[..8].copy_from_slice(&(number as u64).to_be_bytes());
-        let key = UnboundCipherKey::new(&AES_128, &[7; 16]).and_then(EncryptingKey::ctr).expect("a key of its length");
-        let context = EncryptionContext::Iv128(FixedLength::from(&counter));
-        key.less_safe_encrypt(into, context).expect("any length can be encrypted");
-    }
+    pieces(content, into).for_each(|(number, from, into)| count_up(number, from, into));
     begin.elapsed().as_secs_f64()
+}
+
+/// The thesis's jobs (its chapter 5): 16 KiB each, with their numbers.
+fn pieces<'a>(content: &'a [u8], into: &'a mut [u8]) -> impl Iterator<Item = (u64, &'a [u8], &'a mut [u8])> {
+    let piece = Mode::Aes128.chunk_bytes();
+    let pairs = content.chunks(piece).zip(into.chunks_mut(piece));
+    (0..).zip(pairs).map(|(number, (from, into))| (number, from, &mut into[..from.len()]))
+}
+
+/// AES-128 in counter mode of one piece.
+fn count_up(number: u64, from: &[u8], into: &mut [u8]) {
+    into.copy_from_slice(from);
+    let mut counter = [0; 16];
+    counter[..8].copy_from_slice(&number.to_be_bytes());
+    let key = UnboundCipherKey::new(&AES_128, &[7; 16]).and_then(EncryptingKey::ctr).expect("a key of its length");
+    let context = EncryptionContext::Iv128(FixedLength::from(&counter));
+    key.less_safe_encrypt(into, context).expect("any length can be encrypted");
+}
+
+/// The same jobs handed out one by one by a host that works on them too.
+fn one_by_one(pipeline: &Pipeline, dispatch: Dispatch, content: &[u8], into: &mut [u8]) -> Result<f64, Error> {
+    let begin = Instant::now();
+    let mut jobs = pieces(content, into);
+    pipeline.team().jobs(
+        &JobOptions { dispatch, batch: Batching::Fixed(1), ..JobOptions::default() },
+        || Ok::<_, Error>(jobs.next()),
+        |_| (),
+        |(), (number, from, into)| {
+            count_up(number, from, into);
+            Ok(())
+        },
+        |()| Ok(()),
+    )?;
+    Ok(begin.elapsed().as_secs_f64())
 }
 
 /// The same bytes copied by the same workers in pieces as long as ours.

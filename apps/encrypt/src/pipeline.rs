@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::mode::{Mode, TAG_BYTES};
 use multigrain::Abort;
 use multigrain::jobs::{JobOptions, Order, Team, TeamOptions};
+use multigrain::whole::begin_writeback;
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -262,6 +263,7 @@ impl Pipeline {
             if let (Some((file, start)), None) = (file_out, damage) {
                 let place = start + number * unit_out as u64;
                 file.write_all_at(&into[..bytes_out], place).map_err(unwritable)?;
+                begin_writeback(file, place, bytes_out as u64);
             }
             Ok(Done { bytes_in: bytes, bytes_out, input: carried_in, output: carried_out, damage })
         };

@@ -34,6 +34,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// What is gathered before it goes to the system.
 const BUFFER_BYTES: usize = 256 << 10;
 
+/// Bytes written in order after which their way to the disk begins.
+const WRITEBACK_BYTES: u64 = 8 << 20;
+
 /// Parts that this process is writing: two writers of one file at the same time do not write into one part.
 static PARTS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
@@ -49,6 +52,9 @@ pub struct WholeFile {
     part: PathBuf,
     /// Whether the file has the name of its part already.
     named: bool,
+    /// Bytes written in order, and how many of them are on their way to the disk.
+    written: u64,
+    begun: u64,
 }
 
 impl WholeFile {
@@ -66,10 +72,10 @@ impl WholeFile {
         // A process of the same number that was killed may have left a part behind: it is cut.
         let is_left = part.symlink_metadata().is_ok();
         if let Some(file) = (!is_left).then(|| unnamed(directory_of(path)).ok()).flatten() {
-            return Ok(WholeFile { file, path: path.to_owned(), part, named: false });
+            return Ok(WholeFile { file, path: path.to_owned(), part, named: false, written: 0, begun: 0 });
         }
         match File::create(&part) {
-            Ok(file) => Ok(WholeFile { file, path: path.to_owned(), part, named: true }),
+            Ok(file) => Ok(WholeFile { file, path: path.to_owned(), part, named: true, written: 0, begun: 0 }),
             Err(error) => {
                 parts().remove(&part);
                 Err(error)
@@ -111,7 +117,13 @@ impl WholeFile {
 
 impl Write for WholeFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
+        let written = self.file.write(bytes)?;
+        self.written += written as u64;
+        if self.written - self.begun >= WRITEBACK_BYTES {
+            begin_writeback(&self.file, self.begun, self.written - self.begun);
+            self.begun = self.written;
+        }
+        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -126,6 +138,14 @@ impl Drop for WholeFile {
         let _ = std::fs::remove_file(&self.part);
         parts().remove(&self.part);
     }
+}
+
+/// Begins to bring bytes of a file from the system's memory to its disk, and does not wait for it: what is written while
+/// its successors are still being made need not be waited for when the file is published. That is also what tells errors.
+pub fn begin_writeback(file: &File, place: u64, bytes: u64) {
+    let (Ok(place), Ok(bytes)) = (libc::off64_t::try_from(place), libc::off64_t::try_from(bytes)) else { return };
+    // SAFETY: the descriptor is open as long as the file is borrowed, and no memory is handed over.
+    unsafe { libc::sync_file_range(file.as_raw_fd(), place, bytes, libc::SYNC_FILE_RANGE_WRITE) };
 }
 
 /// Removes what is under way, for a process that ends without returning (a second Ctrl-C): nothing of it would stay

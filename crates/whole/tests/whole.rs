@@ -1,6 +1,6 @@
 //! What is under a name, and what is beside it, whatever happens on the way.
 
-use multigrain_whole::{TargetError, WholeFile, check_target, is_same_file, write};
+use multigrain_whole::{TargetError, WholeFile, begin_writeback, check_target, is_same_file, write};
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
@@ -135,4 +135,21 @@ fn what_cannot_be_written_is_refused_before() {
     let refused = check_target(Path::new("/proc/table"));
     assert!(matches!(refused, Err(TargetError::Refused { .. })), "{refused:?}");
     assert_eq!(names(directory.path()), ["there"]);
+}
+
+#[test]
+fn what_is_longer_than_its_pieces_on_the_way_to_the_disk_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("long");
+    // Three times over the length after which the way to the disk begins, in writes that do not divide it.
+    let bytes: Vec<u8> = (0..(25 << 20) + 13_u32).map(|i| (i.wrapping_mul(0x9E37_79B9) >> 24) as u8).collect();
+    let mut file = WholeFile::create(&path).unwrap();
+    bytes.chunks(1_000_003).for_each(|piece| file.write_all(piece).unwrap());
+    file.publish().unwrap();
+    assert!(std::fs::read(&path).unwrap() == bytes);
+    // Places that no file has are nobody's fault.
+    let file = std::fs::File::open(&path).unwrap();
+    begin_writeback(&file, u64::MAX, u64::MAX);
+    begin_writeback(&file, 1 << 40, 0);
+    assert!(std::fs::read(&path).unwrap() == bytes);
 }

@@ -115,17 +115,19 @@ fn busy_host(bench: &Bench<'_>) -> Result<Row, Failure> {
     for options in &both {
         work.check(&team, options)?;
     }
-    let mut turns = both.map(|options| turn(&team, &work, options, jobs));
-    let mut samples = alternate(bench, Name::Dispatch, bench.args.rounds, &mut turns, &mut [])?.into_iter();
+    let [queue, mailbox] = both.map(|options| turn(&team, &work, options, jobs));
+    let alone: Turn<'_> = Box::new(|| Ok(work.alone_seconds(jobs) * 1e9 / jobs as f64));
+    let samples = alternate(bench, Name::Dispatch, bench.args.rounds, &mut [queue, mailbox, alone], &mut [])?;
+    let [queue, mailbox, alone] = <[Vec<f64>; 3]>::try_from(samples).expect("one for each that takes a turn");
     Ok(Row {
         name: "dispatch-busy".into(),
         unit: Unit::Nanoseconds,
-        ours: samples.next().unwrap_or_default(),
-        peers: vec![figure("mailbox", samples.next().unwrap_or_default())],
+        ours: queue,
+        peers: vec![figure("mailbox", mailbox)],
         bar: Bar::RatioAtLeast(1.0),
         notes: vec![format!(
             "a job of 16 KiB that takes {:.2} us alone, by the queue, handed out one by one by a host that works; {} workers",
-            work.alone_seconds(jobs) * 1e6 / jobs as f64,
+            super::row::median(&alone).unwrap_or(f64::NAN) / 1e3,
             bench.threads()
         )],
         failed: None,

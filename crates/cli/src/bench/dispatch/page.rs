@@ -21,7 +21,8 @@ const EXECUTORS: [usize; 4] = [1, 2, 4, 8];
 
 /// One way to hand out one kind of jobs to so many.
 struct Cell {
-    length_ns: f64,
+    /// Of each turn: a job alone on one thread, in nanoseconds.
+    alone_ns: Vec<f64>,
     bytes: usize,
     executors: usize,
     dispatch: Dispatch,
@@ -58,9 +59,9 @@ pub(in super::super) fn page(bench: &Bench<'_>, folder: Option<&Path>) -> Result
 /// All ways to hand out jobs of one size. In a turn each is measured once.
 fn of_size(bench: &Bench<'_>, bytes: usize) -> Result<Vec<Cell>, Failure> {
     let work = Work::new(bytes);
-    let length_ns = work.alone_seconds(bench.size(2_000, 200)) * 1e9 / bench.size(2_000, 200) as f64;
+    let length_ns = |jobs: u64| work.alone_seconds(jobs) * 1e9 / jobs as f64;
     // Some 20 ms alone.
-    let jobs = ((20e6 / length_ns.max(100.0)) as u64).clamp(1, bench.size(200_000, 500));
+    let jobs = ((20e6 / length_ns(bench.size(2_000, 200)).max(100.0)) as u64).clamp(1, bench.size(200_000, 500));
     let mut cells = Vec::new();
     // Where the host only hands out, it is one more thread than there are executors.
     let teams: Vec<(usize, bool, Team)> = EXECUTORS
@@ -78,7 +79,7 @@ fn of_size(bench: &Bench<'_>, bytes: usize) -> Result<Vec<Cell>, Failure> {
         latencies_ns.sort_by(f64::total_cmp);
         let at = |share: usize| latencies_ns.get(latencies_ns.len() * share / 100).copied().unwrap_or(f64::NAN);
         cells.push(Cell {
-            length_ns,
+            alone_ns: Vec::new(),
             bytes,
             executors: *executors,
             dispatch,
@@ -89,6 +90,7 @@ fn of_size(bench: &Bench<'_>, bytes: usize) -> Result<Vec<Cell>, Failure> {
     }
     for round in 0..=bench.args.rounds {
         rounds::status(&format!("dispatch of jobs of {bytes} bytes: turn {round} of {}", bench.args.rounds));
+        let alone_ns = length_ns(jobs);
         for (cell, ((_, host_works, team), dispatch)) in cells.iter_mut().zip(&ways) {
             if bench.abort.is_raised() {
                 return Err(Error::Interrupted { resume: false }.into());
@@ -97,6 +99,7 @@ fn of_size(bench: &Bench<'_>, bytes: usize) -> Result<Vec<Cell>, Failure> {
             let run = work.run(team, &options, jobs)?;
             if round > 0 {
                 cell.each_ns.push(run.seconds * 1e9 / jobs as f64);
+                cell.alone_ns.push(alone_ns);
             }
         }
     }
@@ -106,6 +109,10 @@ fn of_size(bench: &Bench<'_>, bytes: usize) -> Result<Vec<Cell>, Failure> {
 impl Cell {
     fn each_ns(&self) -> f64 {
         median(&self.each_ns).unwrap_or(f64::NAN)
+    }
+
+    fn length_ns(&self) -> f64 {
+        median(&self.alone_ns).unwrap_or(f64::NAN)
     }
 
     fn way(&self) -> String {
@@ -154,7 +161,7 @@ fn lengths(cells: &[Cell]) -> Lines {
         series: series(
             cells,
             |cell| cell.executors == 2 && cell.bytes > 0,
-            |cell| (cell.length_ns / 1e3, 2.0 * cell.each_ns() / cell.length_ns),
+            |cell| (cell.length_ns() / 1e3, 2.0 * cell.each_ns() / cell.length_ns()),
         ),
     }
 }
@@ -173,7 +180,7 @@ fn text(cells: &[Cell]) -> String {
     for (bytes, executors) in keys {
         let own = || cells.iter().filter(move |cell| (cell.bytes, cell.executors) == (bytes, executors));
         let Some(first) = own().next() else { continue };
-        let mut line = vec![format!("{:.2}", first.length_ns / 1e3), executors.to_string()];
+        let mut line = vec![format!("{:.2}", first.length_ns() / 1e3), executors.to_string()];
         for (dispatch, works) in WAYS {
             let cell = own().find(|cell| (cell.dispatch, cell.host_works) == (dispatch, works));
             line.push(cell.map_or_else(String::new, |cell| format!("{:.0}", cell.each_ns())));
@@ -195,7 +202,7 @@ fn object(cell: &Cell) -> Value {
         "host_works": cell.host_works,
         "executors": cell.executors,
         "bytes": cell.bytes,
-        "job_ns": cell.length_ns,
+        "job_ns": cell.length_ns(),
         "ns": cell.each_ns(),
         "samples_ns": cell.each_ns,
         "latency_ns": cell.latency_ns.0,

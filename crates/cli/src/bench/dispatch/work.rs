@@ -57,14 +57,11 @@ impl Work {
         (0..jobs).fold(0, |sum: u64, job| sum.wrapping_add(self.execute(&mut output, job)))
     }
 
-    /// Seconds of so many jobs on one thread, with nobody to hand them out: the least of three tries.
+    /// Seconds of so many jobs on one thread, with nobody to hand them out.
     pub(super) fn alone_seconds(&self, jobs: u64) -> f64 {
-        let try_once = || {
-            let begin = Instant::now();
-            black_box(self.alone(jobs));
-            begin.elapsed().as_secs_f64()
-        };
-        (0..3).map(|_| try_once()).fold(f64::INFINITY, f64::min)
+        let begin = Instant::now();
+        black_box(self.alone(jobs));
+        begin.elapsed().as_secs_f64()
     }
 
     /// Whether the results are those of a loop.
