@@ -7,7 +7,7 @@ use multigrain::app::Application;
 use multigrain::prelude::*;
 use multigrain::rooms::store::{Faults, Operation, OperationKind, Verdict};
 use multigrain::rooms::trace::{Kind, Record, Spill, Trace};
-use multigrain::testing;
+use multigrain::{MachineChoice, testing};
 use multigrain_hmmer::app::Args;
 use multigrain_hmmer::domain::{Bound, Finder};
 use multigrain_hmmer::generate;
@@ -65,6 +65,29 @@ fn every_machine_gives_the_same_table() {
             ran += 1;
         }
         assert!(ran > 6, "only {ran} of 16 machines hold it");
+    }
+}
+
+#[test]
+fn altered_scores_are_refused_by_the_check() {
+    let directory = tempfile::tempdir().unwrap();
+    let machine = Machine::named("disk").unwrap();
+    let machine = MachineChoice::Given(Box::new(
+        machine.with("disk", |disk| disk.path = Some(directory.path().to_owned())).unwrap(),
+    ));
+    let runtime = Runtime::new(Options { machine, threads: Some(2), ..Options::default() }).unwrap();
+    let args = Args { n: 60, m: 20, ..Args::default() };
+    let app = args.prepare(&runtime).unwrap();
+    let scores = app.job.arrays().iter().position(|array| array.name == "scores").unwrap();
+    let out = directory.path().join("scores.npy");
+    let job = app.job.clone().with_sink(scores, Sink::Npy(out.clone()));
+    let outcome = runtime.run(&job, Settings::default()).unwrap();
+    for seed in 0..4 {
+        testing::alterations(&out, None, seed, || {
+            let checked = (app.check)(&outcome, seed).unwrap();
+            assert!(checked.elements >= 2 * 60, "a small search is checked in full: {checked:?}");
+            checked.holds()
+        });
     }
 }
 

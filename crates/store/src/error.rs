@@ -33,6 +33,8 @@ impl Errno {
             libc::ENOTDIR => "a part of the path is not a directory",
             libc::EMFILE | libc::ENFILE => "too many files are open: raise the limit (ulimit -n)",
             libc::EFBIG => "the file system or a limit (ulimit -f) does not allow so large a file",
+            libc::ELOOP => "links lead in a circle, or a link stands where a file is to be made: name the file itself",
+            libc::ENAMETOOLONG => "a part of the path is longer than the file system allows: choose a shorter name",
             libc::ENODEV | libc::ENXIO => "the device is gone: mount it again and start once more",
             _ => "start once more; if it stays, look at the kernel's log",
         }

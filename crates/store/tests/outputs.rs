@@ -302,6 +302,17 @@ fn paths_that_cannot_be_written() {
     std::fs::write(scratch.path("file"), b"").unwrap();
     let error = create(scratch.path("file/out.npy"));
     assert!(error.to_string().contains("not a directory"), "{error}");
+    for name in ["one", "other"] {
+        std::os::unix::fs::symlink(scratch.path(if name == "one" { "other" } else { "one" }), scratch.path(name))
+            .unwrap();
+    }
+    for circle in ["one/out.npy", "other/out.npy"] {
+        let error = create(scratch.path(circle));
+        assert!(error.to_string().contains("links lead in a circle"), "{error}");
+    }
+    ["one", "other"].iter().for_each(|name| std::fs::remove_file(scratch.path(name)).unwrap());
+    let error = create(scratch.path(&format!("{}.npy", "long".repeat(100))));
+    assert!(error.to_string().contains("choose a shorter name"), "{error}");
     let error = create("/proc/out.npy".into());
     assert!(matches!(error, StoreError::File { .. }), "{error}");
     assert!(disk.create_temporary(scratch.path("none"), ElementType::U8, &[1]).is_err());
