@@ -9,7 +9,7 @@ use support::*;
 #[test]
 fn copies_match_plain_memory_under_any_rules() {
     let mut random = Random::new(30);
-    for round in 0..if cfg!(miri) { 6 } else { 300 } {
+    for round in 0..if cfg!(miri) { 2 } else { 300 } {
         let strict = round % 2 == 0;
         let rules = strict.then(|| LocalRules::cell(64 << 10));
         let mut store = LocalStore::new(128 << 10, rules).unwrap();
