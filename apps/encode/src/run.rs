@@ -98,6 +98,8 @@ pub fn run(
         policy: execution.policy,
         workers: execution.threads,
         trace: execution.trace,
+        // A loop takes milliseconds: whether sharing it pays needs no trials.
+        throttle: false,
         ..SchedulerOptions::default()
     });
     let scheduler = scheduler.map_err(|e| Error::Request(e.to_string()))?;
