@@ -81,7 +81,6 @@ pub fn evaluate(prepared: &Prepared, tree: &Tree, fixed: bool, place: Place<'_>)
         if fixed {
             return likelihood.log_likelihood();
         }
-        likelihood.smooth(8, 1.0, Precision::COARSE);
         likelihood.optimize_thoroughly(EVALUATION_GAIN);
         likelihood.smooth(16, 1e-3 * EVALUATION_GAIN, Precision::FINE)
     })?;

@@ -66,6 +66,7 @@ impl Likelihood<'_> {
     /// over sites: lengths may have several maxima, and which is found depends on where they and the models were. What is
     /// better is kept, for each set of lengths.
     pub fn optimize_thoroughly(&mut self, gain: f64) -> f64 {
+        self.fit_scales();
         let best = self.optimize_all(gain);
         let groups = self.groups();
         let of_groups = |values: Vec<f64>| groups.iter().map(|(p, _)| values[p.clone()].iter().sum()).collect();
@@ -81,7 +82,7 @@ impl Likelihood<'_> {
         for (_, set) in &groups {
             self.set_lengths(*set, branches.iter().map(|&half| (half, START_LENGTH)));
         }
-        self.smooth(8, 1.0, Precision::COARSE);
+        self.fit_scales();
         self.optimize_all(gain);
         let after: Vec<f64> = of_groups(self.log_likelihoods());
         for ((partitions, set), _) in groups.iter().zip(before.iter().zip(after)).filter(|(_, (b, a))| *b >= a) {
@@ -89,6 +90,16 @@ impl Likelihood<'_> {
             self.set_lengths(*set, branches.iter().map(|&half| (half, tree.length(half, *set))));
         }
         self.log_likelihood()
+    }
+
+    /// Fits the models and the scale and the contrast of each set of lengths, but no length by itself. Lengths that are fitted
+    /// one by one while all are too long or too short end where the first of them take what belongs to their neighbours:
+    /// there are many such maxima where few sites vary.
+    fn fit_scales(&mut self) {
+        for (partitions, set) in self.groups() {
+            self.optimize_jointly(partitions, set, 0.1 * ROUGH, &mut Known::default());
+        }
+        self.normalize_speeds();
     }
 
     /// Parameters and lengths together, from a log-likelihood of `best`.
