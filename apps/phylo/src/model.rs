@@ -1,7 +1,8 @@
 //! Models of substitution: parameters, which of them are free, rates over sites, eigendecomposition.
 //!
 //! A model is reversible: the rate from state i to state j is proportional to r_ij pi_j. Rates vary over sites by a
-//! discrete gamma distribution (the mean of each of `categories` equal parts, Yang 1994), and a share `pinv` of the
+//! discrete gamma distribution (the mean of each of `categories` equal parts, Yang 1994) or by none (free rates, Yang 1995),
+//! and a share `pinv` of the
 //! sites may not vary at all. Time is counted in expected substitutions a site over all sites, so the variable ones run
 //! faster by 1 / (1 - pinv), as in RAxML-NG.
 
@@ -26,6 +27,10 @@ pub mod bounds {
     pub const FREQUENCY: (f64, f64) = (1e-3, 0.997);
     /// Speed of a partition, relative to the branch lengths.
     pub const SPEED: (f64, f64) = (1e-4, 1e4);
+    /// Probability of a free category, and its rate, both relative to those of the first.
+    pub const FREE_WEIGHT: (f64, f64) = (1e-3, 1e3);
+    /// See [`FREE_WEIGHT`].
+    pub const FREE_RATE: (f64, f64) = (1e-5, 1e5);
 }
 
 /// Which parameters of a model are fitted to the data.
@@ -41,6 +46,8 @@ pub struct Free {
     pub counted_frequencies: bool,
     /// The shape of the gamma distribution is fitted.
     pub alpha: bool,
+    /// Rates and probabilities of the categories are fitted.
+    pub free_rates: bool,
     /// The share of invariant sites is fitted.
     pub pinv: bool,
     /// The share of invariant sites is the share of sites that could be invariant: an estimate, as counted frequencies are.
@@ -62,7 +69,9 @@ pub struct Model {
     pub frequencies: Vec<f64>,
     /// Shape of the gamma distribution of rates over sites; `None`: one rate.
     pub alpha: Option<f64>,
-    /// Number of rate categories: 1 where `alpha` is `None`.
+    /// Probabilities (sum 1) and rates (mean 1) of categories that follow no distribution; empty: none.
+    pub free_rates: Vec<[f64; 2]>,
+    /// Number of rate categories: 1 where there is neither `alpha` nor `free_rates`.
     pub categories: usize,
     /// Share of invariant sites, below 1; `None`: no such class of sites.
     pub pinv: Option<f64>,
@@ -77,7 +86,8 @@ impl Model {
     pub fn rates(&self) -> Vec<f64> {
         let mut rates = match self.alpha {
             Some(alpha) => mean_rates(alpha, self.categories),
-            None => vec![1.0],
+            None if self.free_rates.is_empty() => vec![1.0],
+            None => self.free_rates.iter().map(|[_, rate]| *rate).collect(),
         };
         let variable = 1.0 - self.pinv.unwrap_or(0.0);
         let speed = self.speed.unwrap_or(1.0);
@@ -85,11 +95,15 @@ impl Model {
         rates
     }
 
-    /// Probability of each category: (1 - pinv) / categories. A pattern's likelihood is the sum over categories of this
+    /// Probability of each category, (1 - pinv) / categories unless they are free. A pattern's likelihood is the sum over categories of this
     /// times the likelihood at that rate, plus pinv times the frequencies of the states that the pattern may be invariant
     /// in ([`crate::alignment::Patterns::invariant_masks`]).
-    pub fn category_weight(&self) -> f64 {
-        (1.0 - self.pinv.unwrap_or(0.0)) / self.categories as f64
+    pub fn category_weights(&self) -> Vec<f64> {
+        let variable = 1.0 - self.pinv.unwrap_or(0.0);
+        match self.free_rates.is_empty() {
+            true => vec![variable / self.categories as f64; self.categories],
+            false => self.free_rates.iter().map(|[weight, _]| weight * variable).collect(),
+        }
     }
 
     /// The rate matrix, rows by rows, normalised to one expected substitution a unit of time; rows sum to 0.
@@ -128,6 +142,7 @@ impl Model {
         classes.len().saturating_sub(1)
             + if self.free.frequencies || self.free.counted_frequencies { self.states - 1 } else { 0 }
             + usize::from(self.free.alpha)
+            + if self.free.free_rates { 2 * (self.categories - 1) } else { 0 }
             + usize::from(self.free.pinv || self.free.counted_pinv)
             + usize::from(self.free.speed)
     }

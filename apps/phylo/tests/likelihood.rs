@@ -71,9 +71,10 @@ fn reference(tree: &Tree, set: usize, patterns: &Patterns, model: &Model) -> f64
     support::log_likelihood(&newick, &names, patterns, model)
 }
 
-const MODELS: [&str; 7] = [
+const MODELS: [&str; 8] = [
     "JC",
     "K80{3}+G4{0.4}",
+    "K80{3}+IU{0.1}+R3{0.1/0.9/2.5}{0.5/0.3/0.2}",
     "GTR{1/4/0.5/0.7/6/1}+FU{0.3/0.15/0.2/0.35}+G4{0.2}",
     "GTR{1/4/0.5/0.7/6/1}+FU{0.3/0.15/0.2/0.35}+I{0.3}+G6{1.5}",
     "LG+G4{0.5}",

@@ -72,6 +72,12 @@ fn messages_say_what_is_wrong() {
         ("GTR+I{1}", "[0, 1)"),
         ("GTR+G4{-1}", "alpha"),
         ("GTR+G4{NaN}", "alpha"),
+        ("GTR+R1", "+R2"),
+        ("GTR+R2+G4", "+G and +R"),
+        ("GTR+R2{0.5/1.5}", "probabilities"),
+        ("GTR+R2{0.5/1.5}{0.5/0.6}", "sum to"),
+        ("GTR+R2{0.5/1.5/2}{0.5/0.5}", "2 positive rates"),
+        ("GTR+G4{1}{2}", "two pairs"),
         ("LG{1/2}", "published"),
         ("GTR++G", "missing"),
         ("GTR+", "missing"),
@@ -88,7 +94,7 @@ proptest! {
         name in prop::sample::select(vec!["JC", "K80", "HKY", "GTR", "TN93", "SYM", "LG", "WAG", "JTT"]),
         frequencies in prop::sample::select(vec!["", "+F", "+FO", "+FE"]),
         invariant in prop::sample::select(vec!["", "+I", "+IC", "+IU{0.25}"]),
-        gamma in prop::sample::select(vec!["", "+G", "+G6", "+G4m{0.37}"]),
+        gamma in prop::sample::select(vec!["", "+G", "+G6", "+G4m{0.37}", "+R3", "+R2{0.5/1.5}{0.5/0.5}"]),
     ) {
         let spec = ModelSpec::parse(&format!("{name}{frequencies}{invariant}{gamma}")).unwrap();
         prop_assert_eq!(&ModelSpec::parse(&spec.to_string()).unwrap().to_string(), &spec.to_string());
@@ -101,6 +107,8 @@ proptest! {
         prop_assert_eq!(&again.frequencies, &model.frequencies);
         prop_assert_eq!(&again.exchangeabilities, &model.exchangeabilities);
         prop_assert_eq!((again.alpha, again.pinv, again.categories), (model.alpha, model.pinv, model.categories));
+        let near = |a: &[f64; 2], b: &[f64; 2]| (a[0] - b[0]).abs() + (a[1] - b[1]).abs() < 1e-12;
+        prop_assert!(again.free_rates.iter().zip(&model.free_rates).all(|(a, b)| near(a, b)));
         prop_assert!((model.frequencies.iter().sum::<f64>() - 1.0).abs() < 1e-12);
     }
 

@@ -103,7 +103,7 @@ fn scale(chunk: &mut Chunk, slot: u32, block: usize, lanes: u8) {
     }
 }
 
-/// `to` = `from` times frequencies and the probability of a category.
+/// `to` = `from` times frequencies and the probabilities of categories, `[category][state]`.
 ///
 /// # Safety
 /// The processor supports the instruction set of `V`.
@@ -115,11 +115,11 @@ pub(super) unsafe fn propagate<V: Doubles, const N: usize>(
     weights: &[f64],
     to: u32,
 ) {
-    assert!(slot != Some(to) && weights.len() == N);
     let lines = chunk.lines();
     let (blocks, categories) = (chunk.blocks, chunk.categories);
+    assert!(slot != Some(to) && weights.len() == categories * N);
     let out = chunk.vectors[to as usize * lines..][..lines].as_mut_ptr().cast::<f64>();
-    // SAFETY: as in `combine`; there are N weights.
+    // SAFETY: as in `combine`; there are N weights for each category.
     unsafe {
         for category in 0..categories {
             for block in 0..blocks {
@@ -128,7 +128,7 @@ pub(super) unsafe fn propagate<V: Doubles, const N: usize>(
                     let a = from.tile(block, category, tile);
                     for (i, a) in a.iter().enumerate() {
                         let state = tile * TILE + i;
-                        a.mul(V::splat(*weights.get_unchecked(state))).store(out.add(state * DOUBLES));
+                        a.mul(V::splat(*weights.get_unchecked(category * N + state))).store(out.add(state * DOUBLES));
                     }
                 }
             }
@@ -137,7 +137,7 @@ pub(super) unsafe fn propagate<V: Doubles, const N: usize>(
     add_counts(chunk, [slot, None], to);
 }
 
-/// A table: products in the space of eigenvectors, times the probability of a category.
+/// A table: products in the space of eigenvectors, times the probabilities of categories.
 ///
 /// # Safety
 /// The processor supports the instruction set of `V`.
@@ -147,17 +147,18 @@ pub(super) unsafe fn table<V: Doubles, const N: usize>(
     a: &impl Side<V, N>,
     b: &impl Side<V, N>,
     from: Slots,
-    category_weight: f64,
+    weights: &[f64],
     table: u32,
 ) {
     let (blocks, categories) = (chunk.blocks, chunk.categories);
     let mut lines = std::mem::take(&mut chunk.tables[table as usize].lines);
     lines.resize(blocks * categories * N, Line([0.0; DOUBLES]));
+    assert_eq!(weights.len(), categories);
     let out = lines.as_mut_ptr().cast::<f64>();
     // SAFETY: the table has N lines for each block and category.
     unsafe {
-        let weight = V::splat(category_weight);
-        for category in 0..categories {
+        for (category, &weight) in weights.iter().enumerate() {
+            let weight = V::splat(weight);
             for block in 0..blocks {
                 let out = out.add((block * categories + category) * N * DOUBLES);
                 for tile in 0..N / TILE {

@@ -246,7 +246,7 @@ impl Run<'_> {
     #[inline(always)]
     unsafe fn table<V: Doubles, const N: usize>(&self, chunk: &mut Chunk, a: Source, b: Source, table: u32) {
         let from = [slot(a), slot(b)];
-        let weight = self.constants.category_weight;
+        let weights = &self.constants.category_weights;
         let tip = |chunk: &Chunk, t: u32| Tip::new(chunk, t, &self.constants.eigen_table, 0);
         let inner = |chunk: &Chunk, s: u32| Inner::new(chunk, s, &self.constants.eigen_matrix, 0);
         // SAFETY: the caller's promise.
@@ -254,19 +254,19 @@ impl Run<'_> {
             match (a, b) {
                 (Source::Tip(a), Source::Tip(b)) => {
                     let (a, b) = (tip(chunk, a), tip(chunk, b));
-                    combine::table::<V, N>(chunk, &a, &b, from, weight, table);
+                    combine::table::<V, N>(chunk, &a, &b, from, weights, table);
                 }
                 (Source::Tip(a), Source::Slot(b)) => {
                     let (a, b) = (tip(chunk, a), inner(chunk, b));
-                    combine::table::<V, N>(chunk, &a, &b, from, weight, table);
+                    combine::table::<V, N>(chunk, &a, &b, from, weights, table);
                 }
                 (Source::Slot(b), Source::Tip(a)) => {
                     let (a, b) = (tip(chunk, a), inner(chunk, b));
-                    combine::table::<V, N>(chunk, &a, &b, from, weight, table);
+                    combine::table::<V, N>(chunk, &a, &b, from, weights, table);
                 }
                 (Source::Slot(a), Source::Slot(b)) => {
                     let (a, b) = (inner(chunk, a), inner(chunk, b));
-                    combine::table::<V, N>(chunk, &a, &b, from, weight, table);
+                    combine::table::<V, N>(chunk, &a, &b, from, weights, table);
                 }
             }
         }

@@ -33,9 +33,10 @@ pub struct Constants {
     pub(super) eigen_table: Vec<f64>,
     /// `[code][state]`: 1 where the code allows the state.
     pub(super) plain_table: Vec<f64>,
-    /// `[state]`: frequency times probability of a category.
+    /// `[category][state]`: frequency times probability of the category.
     pub(super) weights: Vec<f64>,
-    pub(super) category_weight: f64,
+    /// `[category]`: probability.
+    pub(super) category_weights: Vec<f64>,
 }
 
 impl Constants {
@@ -56,6 +57,7 @@ impl Constants {
             }
         }
         let masks = data_type.masks();
+        let category_weights = model.category_weights();
         let table = |entry: &dyn Fn(usize, usize) -> f64| -> Vec<f64> {
             let sum = |mask: u32, k: usize| (0..n).filter(|s| mask >> s & 1 == 1).map(|s| entry(k, s)).sum();
             masks.iter().flat_map(|&mask| (0..n).map(move |k| sum(mask, k))).collect()
@@ -81,8 +83,8 @@ impl Constants {
             eigen_table: table(&|k, s| eigen.left[k * n + s]),
             plain_table: table(&|k, s| f64::from(k == s)),
             eigen_matrix,
-            weights: model.frequencies.iter().map(|f| f * model.category_weight()).collect(),
-            category_weight: model.category_weight(),
+            weights: category_weights.iter().flat_map(|w| model.frequencies.iter().map(move |f| f * w)).collect(),
+            category_weights,
         }
     }
 

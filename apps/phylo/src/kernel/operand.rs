@@ -123,23 +123,23 @@ impl<V: Doubles, const N: usize> Side<V, N> for Plain {
     }
 }
 
-/// The same numbers for every pattern and category, such as frequencies.
+/// The same numbers for every pattern, such as frequencies.
 pub(super) struct Same(*const f64);
 
 impl Same {
-    /// One number for each of `N` states.
-    pub(super) fn new<const N: usize>(numbers: &[f64]) -> Same {
-        assert_eq!(numbers.len(), N);
+    /// One number for each category and each of `N` states.
+    pub(super) fn new<const N: usize>(numbers: &[f64], categories: usize) -> Same {
+        assert_eq!(numbers.len(), categories * N);
         Same(numbers.as_ptr())
     }
 }
 
 impl<V: Doubles, const N: usize> Side<V, N> for Same {
     #[inline(always)]
-    unsafe fn tile(&self, _block: usize, _category: usize, tile: usize) -> [V; TILE] {
-        // SAFETY: there are N numbers, and the tile exists.
+    unsafe fn tile(&self, _block: usize, category: usize, tile: usize) -> [V; TILE] {
+        // SAFETY: there are N numbers for each category; category and tile exist.
         unsafe {
-            let numbers = self.0.add(tile * TILE);
+            let numbers = self.0.add(category * N + tile * TILE);
             let mut all = [V::splat(*numbers); TILE];
             for (i, x) in all.iter_mut().enumerate().skip(1) {
                 *x = V::splat(*numbers.add(i));

@@ -37,8 +37,8 @@ unsafe fn log_sum<V: Doubles>(chunk: &Chunk, likelihoods: &[Line; BLOCKS], offse
     }
 }
 
-/// The log-likelihood from the vectors at both ends of a branch; `weights` are frequencies times the probability of a
-/// category.
+/// The log-likelihood from the vectors at both ends of a branch; `weights` are frequencies times the probabilities of
+/// categories.
 ///
 /// # Safety
 /// The processor supports the instruction set of `V`.
@@ -52,7 +52,7 @@ pub(super) unsafe fn evaluate<V: Doubles, const N: usize>(
 ) -> f64 {
     // The weights stand where a third vector would.
     // SAFETY: the caller's promise.
-    unsafe { insert::<V, N>(chunk, near, &Same::new::<N>(weights), far, [from[0], from[1], None]) }
+    unsafe { insert::<V, N>(chunk, near, &Same::new::<N>(weights, chunk.categories), far, [from[0], from[1], None]) }
 }
 
 /// The log-likelihood from three vectors around a node; `subtree` carries frequencies and probabilities of categories.

@@ -114,6 +114,7 @@ mod tests {
             exchangeabilities,
             frequencies,
             alpha: None,
+            free_rates: vec![],
             categories: 1,
             pinv: None,
             speed: None,

@@ -1,144 +1,82 @@
 //! Published amino-acid models: exchangeabilities and frequencies, states in the order A R N D C Q E G H I L K M F P S T
-//! W Y V. The numbers are those that the authors published and that Yang's PAML distributes as `lg.dat`, `wag.dat` and
-//! `jones.dat`; LG's frequency of V is 0.069147 there, with which the sum is 1.000001, and here 0.069146, as in libpll and
-//! RAxML-NG.
+//! W Y V. Each file of numbers names the publication that they are from, and who distributes them.
+
+use std::sync::OnceLock;
 
 /// A published model.
 #[derive(Debug)]
 pub(crate) struct Matrix {
     pub(crate) name: &'static str,
-    /// The lower triangle by rows, as published: s_10, s_20, s_21, s_30, ...
-    exchangeabilities: &'static [f64; 190],
-    /// As published; they sum to 1 but for rounding.
-    frequencies: &'static [f64; 20],
+    /// The upper triangle by rows: s_01, s_02, ..., s_12, ...
+    pub(crate) exchangeabilities: Vec<f64>,
+    /// With sum 1.
+    pub(crate) frequencies: Vec<f64>,
 }
+
+/// Names and files: after lines of comments the lower triangle by rows (s_10, s_20, s_21, s_30, ...), and the frequencies.
+const FILES: [(&str, &str); 18] = [
+    ("LG", include_str!("matrices/lg.txt")),
+    ("WAG", include_str!("matrices/wag.txt")),
+    ("JTT", include_str!("matrices/jtt.txt")),
+    ("JTTDCMut", include_str!("matrices/jttdcmut.txt")),
+    ("Dayhoff", include_str!("matrices/dayhoff.txt")),
+    ("DCMut", include_str!("matrices/dcmut.txt")),
+    ("Blosum62", include_str!("matrices/blosum62.txt")),
+    ("cpREV", include_str!("matrices/cprev.txt")),
+    ("rtREV", include_str!("matrices/rtrev.txt")),
+    ("HIVb", include_str!("matrices/hivb.txt")),
+    ("HIVw", include_str!("matrices/hivw.txt")),
+    ("mtREV", include_str!("matrices/mtrev.txt")),
+    ("mtMAM", include_str!("matrices/mtmam.txt")),
+    ("mtART", include_str!("matrices/mtart.txt")),
+    ("mtZOA", include_str!("matrices/mtzoa.txt")),
+    ("mtMet", include_str!("matrices/mtmet.txt")),
+    ("mtVer", include_str!("matrices/mtver.txt")),
+    ("mtInv", include_str!("matrices/mtinv.txt")),
+];
 
 impl Matrix {
-    /// The model of this name, in upper or lower case.
+    /// All of them.
+    pub(crate) fn all() -> &'static [Matrix] {
+        static ALL: OnceLock<Vec<Matrix>> = OnceLock::new();
+        ALL.get_or_init(|| FILES.iter().map(|(name, text)| Matrix::parse(name, text)).collect())
+    }
+
+    /// The model of this name, in upper or lower case. RAxML-NG writes some names with a hyphen.
     pub(crate) fn named(name: &str) -> Option<&'static Matrix> {
-        MATRICES.iter().find(|m| m.name.eq_ignore_ascii_case(name))
+        let name = name.replace('-', "");
+        Matrix::all().iter().find(|m| m.name.eq_ignore_ascii_case(&name))
     }
 
-    /// The upper triangle by rows: s_01, s_02, ..., s_12, ...
-    pub(crate) fn exchangeabilities(&self) -> Vec<f64> {
-        let lower = |i: usize, j: usize| self.exchangeabilities[i * (i - 1) / 2 + j];
-        (0..20).flat_map(|i| (i + 1..20).map(move |j| lower(j, i))).collect()
-    }
-
-    /// The frequencies, with sum 1.
-    pub(crate) fn frequencies(&self) -> Vec<f64> {
-        let total: f64 = self.frequencies.iter().sum();
-        self.frequencies.iter().map(|f| f / total).collect()
+    /// A file of this program: a test reads all of them.
+    fn parse(name: &'static str, text: &str) -> Matrix {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let numbers: Vec<f64> = lines.flat_map(str::split_whitespace).filter_map(|word| word.parse().ok()).collect();
+        let (lower, frequencies) = numbers.split_at(190.min(numbers.len()));
+        let lower = |i: usize, j: usize| lower[i * (i - 1) / 2 + j];
+        let total: f64 = frequencies.iter().sum();
+        Matrix {
+            name,
+            exchangeabilities: (0..20).flat_map(|i| (i + 1..20).map(move |j| lower(j, i))).collect(),
+            frequencies: frequencies.iter().map(|f| f / total).collect(),
+        }
     }
 }
 
-/// LG: Le and Gascuel 2008, Molecular Biology and Evolution 25:1307. WAG: Whelan and Goldman 2001, Molecular Biology and
-/// Evolution 18:691. JTT: Jones, Taylor and Thornton 1992, CABIOS 8:275.
-pub(crate) const MATRICES: [Matrix; 3] = [
-    Matrix { name: "LG", exchangeabilities: &LG, frequencies: &LG_FREQUENCIES },
-    Matrix { name: "WAG", exchangeabilities: &WAG, frequencies: &WAG_FREQUENCIES },
-    Matrix { name: "JTT", exchangeabilities: &JTT, frequencies: &JTT_FREQUENCIES },
-];
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-#[rustfmt::skip]
-const LG: [f64; 190] = [
-    0.425093,
-    0.276818, 0.751878,
-    0.395144, 0.123954, 5.076149,
-    2.489084, 0.534551, 0.528768, 0.062556,
-    0.969894, 2.807908, 1.695752, 0.523386, 0.084808,
-    1.038545, 0.36397, 0.541712, 5.24387, 0.003499, 4.128591,
-    2.06604, 0.390192, 1.437645, 0.844926, 0.569265, 0.267959, 0.348847,
-    0.358858, 2.426601, 4.509238, 0.927114, 0.640543, 4.813505, 0.423881, 0.311484,
-    0.14983, 0.126991, 0.191503, 0.01069, 0.320627, 0.072854, 0.044265, 0.008705, 0.108882,
-    0.395337, 0.301848, 0.068427, 0.015076, 0.594007, 0.582457, 0.069673, 0.044261, 0.366317, 4.145067,
-    0.536518, 6.326067, 2.145078, 0.282959, 0.013266, 3.234294, 1.807177, 0.296636, 0.697264, 0.159069, 0.1375,
-    1.124035, 0.484133, 0.371004, 0.025548, 0.89368, 1.672569, 0.173735, 0.139538, 0.442472, 4.273607, 6.312358,
-        0.656604,
-    0.253701, 0.052722, 0.089525, 0.017416, 1.105251, 0.035855, 0.018811, 0.089586, 0.682139, 1.112727, 2.592692,
-        0.023918, 1.798853,
-    1.177651, 0.332533, 0.161787, 0.394456, 0.075382, 0.624294, 0.419409, 0.196961, 0.508851, 0.078281, 0.24906,
-        0.390322, 0.099849, 0.094464,
-    4.727182, 0.858151, 4.008358, 1.240275, 2.784478, 1.223828, 0.611973, 1.73999, 0.990012, 0.064105, 0.182287,
-        0.748683, 0.34696, 0.361819, 1.338132,
-    2.139501, 0.578987, 2.000679, 0.42586, 1.14348, 1.080136, 0.604545, 0.129836, 0.584262, 1.033739, 0.302936,
-        1.136863, 2.020366, 0.165001, 0.571468, 6.472279,
-    0.180717, 0.593607, 0.045376, 0.02989, 0.670128, 0.236199, 0.077852, 0.268491, 0.597054, 0.11166, 0.619632,
-        0.049906, 0.696175, 2.457121, 0.095131, 0.248862, 0.140825,
-    0.218959, 0.31444, 0.612025, 0.135107, 1.165532, 0.257336, 0.120037, 0.054679, 5.306834, 0.232523, 0.299648,
-        0.131932, 0.481306, 7.803902, 0.089613, 0.400547, 0.245841, 3.151815,
-    2.54787, 0.170887, 0.083688, 0.037967, 1.959291, 0.210332, 0.245034, 0.076701, 0.119013, 10.649107, 1.702745,
-        0.185202, 1.898718, 0.654683, 0.296501, 0.098369, 2.188158, 0.18951, 0.249313,
-];
-
-#[rustfmt::skip]
-const LG_FREQUENCIES: [f64; 20] = [
-    0.079066, 0.055941, 0.041977, 0.053052, 0.012937, 0.040767, 0.071586, 0.057337, 0.022355, 0.062157,
-    0.099081, 0.0646, 0.022951, 0.042302, 0.04404, 0.061197, 0.053287, 0.012066, 0.034155, 0.069146,
-];
-
-#[rustfmt::skip]
-const WAG: [f64; 190] = [
-    0.551571,
-    0.509848, 0.635346,
-    0.738998, 0.147304, 5.42942,
-    1.02704, 0.528191, 0.265256, 0.0302949,
-    0.908598, 3.0355, 1.54364, 0.616783, 0.0988179,
-    1.58285, 0.439157, 0.947198, 6.17416, 0.021352, 5.46947,
-    1.41672, 0.584665, 1.12556, 0.865584, 0.306674, 0.330052, 0.567717,
-    0.316954, 2.13715, 3.95629, 0.930676, 0.248972, 4.29411, 0.570025, 0.24941,
-    0.193335, 0.186979, 0.554236, 0.039437, 0.170135, 0.113917, 0.127395, 0.0304501, 0.13819,
-    0.397915, 0.497671, 0.131528, 0.0848047, 0.384287, 0.869489, 0.154263, 0.0613037, 0.499462, 3.17097,
-    0.906265, 5.35142, 3.01201, 0.479855, 0.0740339, 3.8949, 2.58443, 0.373558, 0.890432, 0.323832, 0.257555,
-    0.893496, 0.683162, 0.198221, 0.103754, 0.390482, 1.54526, 0.315124, 0.1741, 0.404141, 4.25746, 4.85402, 0.934276,
-    0.210494, 0.102711, 0.0961621, 0.0467304, 0.39802, 0.0999208, 0.0811339, 0.049931, 0.679371, 1.05947, 2.11517,
-        0.088836, 1.19063,
-    1.43855, 0.679489, 0.195081, 0.423984, 0.109404, 0.933372, 0.682355, 0.24357, 0.696198, 0.0999288, 0.415844,
-        0.556896, 0.171329, 0.161444,
-    3.37079, 1.22419, 3.97423, 1.07176, 1.40766, 1.02887, 0.704939, 1.34182, 0.740169, 0.31944, 0.344739, 0.96713,
-        0.493905, 0.545931, 1.61328,
-    2.12111, 0.554413, 2.03006, 0.374866, 0.512984, 0.857928, 0.822765, 0.225833, 0.473307, 1.45816, 0.326622,
-        1.38698, 1.51612, 0.171903, 0.795384, 4.37802,
-    0.113133, 1.16392, 0.0719167, 0.129767, 0.71707, 0.215737, 0.156557, 0.336983, 0.262569, 0.212483, 0.665309,
-        0.137505, 0.515706, 1.52964, 0.139405, 0.523742, 0.110864,
-    0.240735, 0.381533, 1.086, 0.325711, 0.543833, 0.22771, 0.196303, 0.103604, 3.87344, 0.42017, 0.398618, 0.133264,
-        0.428437, 6.45428, 0.216046, 0.786993, 0.291148, 2.48539,
-    2.00601, 0.251849, 0.196246, 0.152335, 1.00214, 0.301281, 0.588731, 0.187247, 0.118358, 7.8213, 1.80034, 0.305434,
-        2.05845, 0.649892, 0.314887, 0.232739, 1.38823, 0.365369, 0.31473,
-];
-
-#[rustfmt::skip]
-const WAG_FREQUENCIES: [f64; 20] = [
-    0.0866279, 0.043972, 0.0390894, 0.0570451, 0.0193078, 0.0367281, 0.0580589, 0.0832518, 0.0244313, 0.048466,
-    0.086209, 0.0620286, 0.0195027, 0.0384319, 0.0457631, 0.0695179, 0.0610127, 0.0143859, 0.0352742, 0.0708956,
-];
-
-#[rustfmt::skip]
-const JTT: [f64; 190] = [
-    58.0,
-    54.0, 45.0,
-    81.0, 16.0, 528.0,
-    56.0, 113.0, 34.0, 10.0,
-    57.0, 310.0, 86.0, 49.0, 9.0,
-    105.0, 29.0, 58.0, 767.0, 5.0, 323.0,
-    179.0, 137.0, 81.0, 130.0, 59.0, 26.0, 119.0,
-    27.0, 328.0, 391.0, 112.0, 69.0, 597.0, 26.0, 23.0,
-    36.0, 22.0, 47.0, 11.0, 17.0, 9.0, 12.0, 6.0, 16.0,
-    30.0, 38.0, 12.0, 7.0, 23.0, 72.0, 9.0, 6.0, 56.0, 229.0,
-    35.0, 646.0, 263.0, 26.0, 7.0, 292.0, 181.0, 27.0, 45.0, 21.0, 14.0,
-    54.0, 44.0, 30.0, 15.0, 31.0, 43.0, 18.0, 14.0, 33.0, 479.0, 388.0, 65.0,
-    15.0, 5.0, 10.0, 4.0, 78.0, 4.0, 5.0, 5.0, 40.0, 89.0, 248.0, 4.0, 43.0,
-    194.0, 74.0, 15.0, 15.0, 14.0, 164.0, 18.0, 24.0, 115.0, 10.0, 102.0, 21.0, 16.0, 17.0,
-    378.0, 101.0, 503.0, 59.0, 223.0, 53.0, 30.0, 201.0, 73.0, 40.0, 59.0, 47.0, 29.0, 92.0, 285.0,
-    475.0, 64.0, 232.0, 38.0, 42.0, 51.0, 32.0, 33.0, 46.0, 245.0, 25.0, 103.0, 226.0, 12.0, 118.0, 477.0,
-    9.0, 126.0, 8.0, 4.0, 115.0, 18.0, 10.0, 55.0, 8.0, 9.0, 52.0, 10.0, 24.0, 53.0, 6.0, 35.0, 12.0,
-    11.0, 20.0, 70.0, 46.0, 209.0, 24.0, 7.0, 8.0, 573.0, 32.0, 24.0, 8.0, 18.0, 536.0, 10.0, 63.0, 21.0, 71.0,
-    298.0, 17.0, 16.0, 31.0, 62.0, 20.0, 45.0, 47.0, 11.0, 961.0, 180.0, 14.0, 323.0, 62.0, 23.0, 38.0, 112.0, 25.0,
-        16.0,
-];
-
-#[rustfmt::skip]
-const JTT_FREQUENCIES: [f64; 20] = [
-    0.076748, 0.051691, 0.042645, 0.051544, 0.019803, 0.040752, 0.06183, 0.073152, 0.022944, 0.053761,
-    0.091904, 0.058676, 0.023826, 0.040126, 0.050901, 0.068765, 0.058565, 0.014261, 0.032102, 0.066005,
-];
+    #[test]
+    fn every_file_is_whole() {
+        for ((name, text), matrix) in FILES.iter().zip(Matrix::all()) {
+            assert!(text.starts_with(&format!("# {name}: ")), "{name}");
+            let words = text.lines().filter(|line| !line.starts_with('#')).flat_map(str::split_whitespace);
+            let numbers: Vec<f64> = words.map(|word| word.parse().unwrap()).collect();
+            assert_eq!(numbers.len(), 210, "{name}");
+            assert!((numbers[190..].iter().sum::<f64>() - 1.0).abs() < 2e-6, "{name}");
+            assert!(matrix.exchangeabilities.iter().all(|&s| s >= 0.0), "{name}");
+            assert!(matrix.frequencies.iter().all(|&f| f > 0.0), "{name}");
+        }
+    }
+}

@@ -4,6 +4,7 @@
 //! GTR+F+G4                            empirical frequencies, gamma with four categories
 //! GTR{AC/AG/AT/CG/CT/GT}+FU{A/C/G/T}+G4m{alpha}    everything given
 //! HKY{1/4.2}+FO+IU{0.2}+G4            classes of exchangeabilities in their order; frequencies fitted
+//! HKY+F+R3{0.1/0.9/2.5}{0.5/0.3/0.2}  free rates and their probabilities; +R3: fitted
 //! GTR+F+G4+B{1.7}                     of a partition: its speed relative to the branch lengths; +B: fitted
 //! LG+G4, WAG+F+I+G8{0.5}
 //! ```
@@ -13,7 +14,7 @@
 //! nucleotides with unequal frequencies have them fitted, protein models have their published ones.
 
 use super::protein::Matrix;
-use super::{Free, Model, bounds};
+use super::{Free, Model, bounds, mean_rates};
 use crate::alignment::{DataType, Patterns};
 use crate::error::Error;
 
@@ -60,21 +61,33 @@ pub struct ModelSpec {
     pub invariant: Option<Invariant>,
     /// Number of gamma categories and the shape if it is given.
     pub gamma: Option<(usize, Option<f64>)>,
+    /// Number of categories of free rates, and their probabilities and rates if they are given.
+    pub free_rates: Option<(usize, Option<Vec<[f64; 2]>>)>,
     /// Whether there is a speed relative to the branch lengths, and its value if it is given.
     pub speed: Option<Option<f64>>,
 }
 
 /// Nucleotide models: name, other names, classes of AC AG AT CG CT GT, whether frequencies are equal.
-const NUCLEOTIDE_MODELS: [(&str, &[&str], &str, bool); 12] = [
+const NUCLEOTIDE_MODELS: [(&str, &[&str], &str, bool); 22] = [
     ("JC", &["JC69"], "000000", true),
     ("F81", &[], "000000", false),
     ("K80", &["K2P"], "010010", true),
     ("HKY", &["HKY85"], "010010", false),
-    ("TN93ef", &["TNEF"], "010020", true),
+    ("TN93ef", &["TNEF", "TNe"], "010020", true),
     ("TN93", &["TN"], "010020", false),
     ("K81", &["K3P"], "012210", true),
-    ("K81uf", &["K3PU"], "012210", false),
-    ("TVMef", &[], "012314", true),
+    ("K81uf", &["K3PU", "K81u", "K3Pu"], "012210", false),
+    ("TPM2", &[], "010212", true),
+    ("TPM2uf", &["TPM2u"], "010212", false),
+    ("TPM3", &[], "012012", true),
+    ("TPM3uf", &["TPM3u"], "012012", false),
+    ("TIM1", &["TIMe", "TIM1e", "TIM1ef"], "012230", true),
+    ("TIM1uf", &["TIM", "TIM1u"], "012230", false),
+    ("TIM2", &["TIM2e", "TIM2ef"], "010232", true),
+    ("TIM2uf", &["TIM2u"], "010232", false),
+    ("TIM3", &["TIM3e", "TIM3ef"], "012032", true),
+    ("TIM3uf", &["TIM3u"], "012032", false),
+    ("TVMef", &["TVMe"], "012314", true),
     ("TVM", &[], "012314", false),
     ("SYM", &[], "012345", true),
     ("GTR", &["REV"], "012345", false),
@@ -82,11 +95,17 @@ const NUCLEOTIDE_MODELS: [(&str, &[&str], &str, bool); 12] = [
 
 /// More categories than this gain nothing.
 const CATEGORIES_MAX: usize = 64;
+/// More free rates cannot be told apart.
+const FREE_RATES_MAX: usize = 20;
+/// Free rates begin as those of a gamma distribution of this shape.
+const FIRST_SHAPE: f64 = 0.5;
 
 /// A part of a model string: its letters, and the numbers in braces behind them.
 struct Part<'a> {
     word: &'a str,
     values: Option<Vec<f64>>,
+    /// Those of a second pair of braces.
+    more: Option<Vec<f64>>,
 }
 
 impl ModelSpec {
@@ -96,9 +115,13 @@ impl ModelSpec {
         let mut parts = split(text).map_err(fail)?.into_iter();
         let first = parts.next().ok_or_else(|| fail("the name is missing".to_owned()))?;
         let mut spec = ModelSpec::named(first.word).ok_or_else(|| {
-            let known: Vec<&str> = NUCLEOTIDE_MODELS.iter().map(|m| m.0).chain(["LG", "WAG", "JTT"]).collect();
+            let known: Vec<&str> =
+                NUCLEOTIDE_MODELS.iter().map(|m| m.0).chain(Matrix::all().iter().map(|m| m.name)).collect();
             fail(format!("{:?} is none of {}", first.word, known.join(", ")))
         })?;
+        if first.more.is_some() {
+            return Err(fail(format!("{} has two pairs of braces", first.word)));
+        }
         if let Some(values) = first.values {
             spec.give_exchangeabilities(values).map_err(fail)?;
         }
@@ -123,6 +146,7 @@ impl ModelSpec {
             frequencies,
             invariant: None,
             gamma: None,
+            free_rates: None,
             speed: None,
         };
         if let Some(matrix) = Matrix::named(name) {
@@ -164,6 +188,9 @@ impl ModelSpec {
             Some(values) => Err(format!("{} values for {what}, which is one number", values.len())),
         };
         let word = part.word;
+        if part.more.is_some() && !word.starts_with('R') {
+            return Err(format!("+{word} has two pairs of braces"));
+        }
         let valueless = |kind| match &part.values {
             None => Ok(kind),
             Some(_) => Err(format!("+{word} takes no values")),
@@ -202,7 +229,16 @@ impl ModelSpec {
                     return Err(format!("alpha {alpha} is not between {low} and {high}"));
                 }
                 self.gamma = Some((categories, alpha));
-                Ok("G")
+                self.one_distribution("G")
+            }
+            [b'R', rest @ ..] => {
+                let digits = std::str::from_utf8(rest).unwrap_or("");
+                let categories = if digits.is_empty() { Some(4) } else { digits.parse().ok() };
+                let categories = categories.filter(|c| (2..=FREE_RATES_MAX).contains(c));
+                let categories =
+                    categories.ok_or_else(|| format!("+{word}: free rates are +R2 to +R{FREE_RATES_MAX}"))?;
+                self.free_rates = Some((categories, given_rates(part, categories)?));
+                self.one_distribution("R")
             }
             b"I" | b"IO" | b"IC" | b"IU" => {
                 let share = one("the share of invariant sites")?;
@@ -225,7 +261,14 @@ impl ModelSpec {
                 self.speed = Some(speed);
                 Ok("B")
             }
-            _ => Err(format!("+{word} is not known: there are +F, +FC, +FO, +FE, +FU{{...}}, +I, +G and +B")),
+            _ => Err(format!("+{word} is not known: there are +F, +FC, +FO, +FE, +FU{{...}}, +I, +G, +R and +B")),
+        }
+    }
+
+    fn one_distribution(&self, kind: &'static str) -> Result<&'static str, String> {
+        match self.gamma.is_some() && self.free_rates.is_some() {
+            true => Err("+G and +R: rates follow a gamma distribution or none".to_owned()),
+            false => Ok(kind),
         }
     }
 
@@ -258,6 +301,9 @@ impl ModelSpec {
         if matches!(self.gamma, Some((_, None))) {
             missing.push("alpha (+G4{...})");
         }
+        if matches!(self.free_rates, Some((_, None))) {
+            missing.push("free rates (+R4{rates}{probabilities})");
+        }
         if self.invariant == Some(Invariant::Fitted) {
             missing.push("the share of invariant sites (+IU{...})");
         }
@@ -275,10 +321,10 @@ impl ModelSpec {
         assert_eq!(patterns.data_type, self.data_type, "model {} for other data", self.name);
         let states = self.data_type.states();
         let matrix = Matrix::named(&self.name);
-        let unit = || matrix.map_or_else(|| vec![1.0; states * (states - 1) / 2], Matrix::exchangeabilities);
+        let unit = || matrix.map_or_else(|| vec![1.0; states * (states - 1) / 2], |m| m.exchangeabilities.clone());
         let frequencies = match &self.frequencies {
             Frequencies::Equal => vec![1.0 / states as f64; states],
-            Frequencies::Published => matrix.map_or_else(|| patterns.frequencies(), Matrix::frequencies),
+            Frequencies::Published => matrix.map_or_else(|| patterns.frequencies(), |m| m.frequencies.clone()),
             Frequencies::Given(given) => given.clone(),
             Frequencies::Empirical => lifted(patterns.frequencies(), EMPIRICAL_MIN),
             Frequencies::Fitted => lifted(patterns.frequencies(), bounds::FREQUENCY.0),
@@ -295,7 +341,16 @@ impl ModelSpec {
             exchangeabilities: self.exchangeabilities.clone().unwrap_or_else(unit),
             frequencies,
             alpha: self.gamma.map(|(_, alpha)| alpha.unwrap_or(1.0)),
-            categories: self.gamma.map_or(1, |(categories, _)| categories),
+            free_rates: self.free_rates.as_ref().map_or_else(Vec::new, |(categories, given)| {
+                given.clone().unwrap_or_else(|| {
+                    let rates = mean_rates(FIRST_SHAPE, *categories);
+                    rates.into_iter().map(|rate| [1.0 / *categories as f64, rate]).collect()
+                })
+            }),
+            categories: match &self.free_rates {
+                Some((categories, _)) => *categories,
+                None => self.gamma.map_or(1, |(categories, _)| categories),
+            },
             pinv: self.invariant.map(|i| match i {
                 Invariant::Given(share) => share,
                 Invariant::Empirical => possible().min(bounds::PINV.1),
@@ -310,12 +365,37 @@ impl ModelSpec {
                 frequencies: self.frequencies == Frequencies::Fitted,
                 counted_frequencies: self.frequencies == Frequencies::Empirical,
                 alpha: matches!(self.gamma, Some((_, None))),
+                free_rates: matches!(self.free_rates, Some((_, None))),
                 pinv: self.invariant == Some(Invariant::Fitted),
                 counted_pinv: self.invariant == Some(Invariant::Empirical),
                 speed: self.speed == Some(None),
             },
         }
     }
+}
+
+/// Rates and their probabilities from two pairs of braces, as in RAxML-NG; the mean rate is made 1.
+fn given_rates(part: &Part, categories: usize) -> Result<Option<Vec<[f64; 2]>>, String> {
+    let word = part.word;
+    let (rates, weights) = match (&part.values, &part.more) {
+        (None, _) => return Ok(None),
+        (Some(rates), Some(weights)) => (rates, weights),
+        (Some(_), None) => return Err(format!("+{word} takes rates and their probabilities: +{word}{{...}}{{...}}")),
+    };
+    for (what, values) in [("rates", rates), ("probabilities", weights)] {
+        if values.len() != categories || values.iter().any(|v| !(v.is_finite() && *v > 0.0)) {
+            return Err(format!("+{word} takes {categories} positive {what}"));
+        }
+    }
+    let total: f64 = weights.iter().sum();
+    if (total - 1.0).abs() > 0.01 {
+        return Err(format!("the probabilities of +{word} sum to {total}, not to 1"));
+    }
+    let mean: f64 = rates.iter().zip(weights).map(|(r, w)| r * w / total).sum();
+    // What sums to 1 stays as it was written, to the last bit.
+    let exact = |sum: f64| if (sum - 1.0).abs() < 1e-12 { 1.0 } else { sum };
+    let (total, mean) = (exact(total), exact(mean));
+    Ok(Some(rates.iter().zip(weights).map(|(r, w)| [w / total, r / mean]).collect()))
 }
 
 /// Frequencies of states that hardly occur are lifted to this, since with 0 a state could never be left or reached.
@@ -341,16 +421,18 @@ fn split(text: &str) -> Result<Vec<Part<'_>>, String> {
             return Err(format!("a name is missing at {:?}", if rest.is_empty() { "the end" } else { rest }));
         }
         rest = &rest[end..];
-        let mut values = None;
-        if let Some(inner) = rest.strip_prefix('{') {
+        let mut braces = [None, None];
+        for values in &mut braces {
+            let Some(inner) = rest.strip_prefix('{') else { break };
             let close = inner.find('}').ok_or_else(|| format!("the brace after {word} is not closed"))?;
             let numbers = inner[..close].split(['/', ',']).map(|v| {
                 v.trim().parse::<f64>().map_err(|_| format!("{:?} in the braces after {word} is no number", v.trim()))
             });
-            values = Some(numbers.collect::<Result<Vec<_>, _>>()?);
+            *values = Some(numbers.collect::<Result<Vec<_>, _>>()?);
             rest = inner[close + 1..].trim_start();
         }
-        parts.push(Part { word, values });
+        let [values, more] = braces;
+        parts.push(Part { word, values, more });
         match rest.strip_prefix('+') {
             Some(more) => rest = more,
             None if rest.is_empty() => return Ok(parts),
@@ -386,12 +468,23 @@ impl std::fmt::Display for ModelSpec {
             Some((categories, None)) => write!(f, "+G{categories}m")?,
             Some((categories, Some(alpha))) => write!(f, "+G{categories}m{{{alpha}}}")?,
         }
+        match &self.free_rates {
+            None => {}
+            Some((categories, None)) => write!(f, "+R{categories}")?,
+            Some((categories, Some(given))) => write!(f, "+R{categories}{}", free_text(given))?,
+        }
         match self.speed {
             None => Ok(()),
             Some(None) => f.write_str("+B"),
             Some(Some(speed)) => write!(f, "+B{{{speed}}}"),
         }
     }
+}
+
+/// Rates and probabilities in two pairs of braces.
+fn free_text(free: &[[f64; 2]]) -> String {
+    let of = |k: usize| free.iter().map(|values| values[k].to_string()).collect::<Vec<_>>().join("/");
+    format!("{{{}}}{{{}}}", of(1), of(0))
 }
 
 /// The model with all its values, as a model string that gives it again.
@@ -407,7 +500,7 @@ impl std::fmt::Display for Model {
         }
         let own_frequencies = match own.map(|m| m.frequencies) {
             Some(Frequencies::Equal) => equal(),
-            _ => published.is_some_and(|m| m.frequencies() == self.frequencies),
+            _ => published.is_some_and(|m| m.frequencies == self.frequencies),
         };
         if !own_frequencies {
             write!(f, "+FU{{{}}}", joined(&self.frequencies))?;
@@ -417,6 +510,9 @@ impl std::fmt::Display for Model {
         }
         if let Some(alpha) = self.alpha {
             write!(f, "+G{}m{{{alpha}}}", self.categories)?;
+        }
+        if !self.free_rates.is_empty() {
+            write!(f, "+R{}{}", self.categories, free_text(&self.free_rates))?;
         }
         if let Some(speed) = self.speed {
             write!(f, "+B{{{speed}}}")?;

@@ -68,6 +68,12 @@ impl Coordinates {
         (0..count).filter(move |&i| i != common)
     }
 
+    /// The free categories that are coordinates, by the logarithms of the ratios of their probability and rate to those of
+    /// the first.
+    fn free_rates(&self) -> impl Iterator<Item = usize> + use<> {
+        1..if self.start.free.free_rates { self.start.categories } else { 1 }
+    }
+
     /// The coordinates of another model of the same kind.
     pub(super) fn of(&self, model: &Model) -> Vec<f64> {
         let first = |class: u8| {
@@ -77,9 +83,11 @@ impl Coordinates {
         let rates = self.classes.iter().map(|&class| (first(class) / first(self.unit)).ln());
         let frequencies = self.frequencies().map(|i| (model.frequencies[i] / model.frequencies[self.common]).ln());
         let mut model = model.clone();
+        let free = model.free_rates.clone();
         let scalars = self.scalars().map(|scalar| scalar.scaled((scalar.of)(&mut model).unwrap_or(1.0)));
         let scalars: Vec<f64> = scalars.collect();
-        let all: Vec<f64> = rates.chain(frequencies).chain(scalars).collect();
+        let free = self.free_rates().flat_map(|i| [0, 1].map(|k| (free[i][k] / free[0][k]).ln()));
+        let all: Vec<f64> = rates.chain(frequencies).chain(free).chain(scalars).collect();
         all.iter().zip(self.bounds()).map(|(x, (low, high))| x.clamp(low, high)).collect()
     }
 
@@ -90,7 +98,8 @@ impl Coordinates {
         let rates = self.classes.iter().map(|_| of(bounds::EXCHANGEABILITY));
         let frequencies = self.frequencies().map(|_| (-reach, reach));
         let scalars = self.scalars().map(|s| (s.scaled(s.bounds.0), s.scaled(s.bounds.1)));
-        rates.chain(frequencies).chain(scalars).collect()
+        let free = self.free_rates().flat_map(|_| [of(bounds::FREE_WEIGHT), of(bounds::FREE_RATE)]);
+        rates.chain(frequencies).chain(free).chain(scalars).collect()
     }
 
     /// The model with these coordinates.
@@ -112,6 +121,14 @@ impl Coordinates {
             let total: f64 = raised.iter().sum();
             model.frequencies = raised.iter().map(|f| f / total).collect();
         }
+        let (free, scalars) = scalars.split_at(2 * self.free_rates().count());
+        if !free.is_empty() {
+            let ratios = free.chunks_exact(2).map(|x| [x[0].exp(), x[1].exp()]);
+            let all: Vec<[f64; 2]> = std::iter::once([1.0, 1.0]).chain(ratios).collect();
+            let total: f64 = all.iter().map(|[weight, _]| weight).sum();
+            let mean = all.iter().map(|[weight, rate]| weight * rate).sum::<f64>() / total;
+            model.free_rates = all.iter().map(|[weight, rate]| [weight / total, rate / mean]).collect();
+        }
         for (scalar, &x) in self.scalars().zip(scalars) {
             *(scalar.of)(&mut model) = Some(scalar.unscaled(x));
         }
@@ -129,7 +146,7 @@ mod tests {
     proptest! {
         #[test]
         fn models_and_coordinates_are_the_same(
-            text in prop::sample::select(vec!["JC", "K80+I", "GTR+FO+I+G4+B", "TN93+F+G4", "SYM+G4", "GTR+F"]),
+            text in prop::sample::select(vec!["JC", "K80+I", "GTR+FO+I+G4+B", "TN93+F+G4", "SYM+G4", "GTR+F", "HKY+R3", "K80+I+R2"]),
             moves in prop::collection::vec(-3.0f64..3.0, 12),
         ) {
             let letters = Alignment { names: vec!["a".into()], rows: vec![b"AACCCGGGGTTTTTT".to_vec()] };
@@ -149,6 +166,9 @@ mod tests {
             let near = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a / b - 1.0).abs() < 1e-9);
             prop_assert!(near(&again.exchangeabilities, &model.exchangeabilities));
             prop_assert!(near(&again.frequencies, &model.frequencies));
+            prop_assert!(near(again.free_rates.as_flattened(), model.free_rates.as_flattened()));
+            prop_assert!((model.rates().iter().zip(model.category_weights()).map(|(r, w)| r * w).sum::<f64>() - 1.0).abs() < 1e-9
+                || text.contains("+B"));
         }
     }
 }

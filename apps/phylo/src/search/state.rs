@@ -89,7 +89,8 @@ impl State {
         let mut text = format!("search {} {radius} {seed} {shakes} {failures}{value}\n", self.stage.name());
         for m in &self.models {
             let scalars = words([m.alpha, m.pinv, m.speed].map(|x| x.unwrap_or(f64::NAN)));
-            let lists = words(m.exchangeabilities.iter().chain(&m.frequencies).copied());
+            let free = m.free_rates.as_flattened();
+            let lists = words(m.exchangeabilities.iter().chain(&m.frequencies).chain(free).copied());
             let _ = writeln!(text, "parameters{scalars}{lists}");
         }
         for half in self.tree.branches() {
@@ -124,7 +125,8 @@ impl State {
                     model.alpha = model.alpha.map(|_| alpha);
                     model.pinv = model.pinv.map(|_| pinv);
                     model.speed = model.speed.map(|_| speed);
-                    for value in model.exchangeabilities.iter_mut().chain(&mut model.frequencies) {
+                    let free = model.free_rates.as_flattened_mut();
+                    for value in model.exchangeabilities.iter_mut().chain(&mut model.frequencies).chain(free) {
                         *value = number()?;
                     }
                     models += 1;

@@ -94,14 +94,16 @@ pub(crate) fn log_likelihood(tree: &Node, names: &[String], patterns: &Patterns,
     }
     let root = visit(tree, names, patterns, n, &rates, &|t| eigen.transition(t));
     let invariant = patterns.invariant_masks();
+    let weights = model.category_weights();
     let mut sum = 0.0;
     for (p, (partial, scale)) in root.iter().enumerate() {
-        let variable: f64 = (0..partial.len()).map(|i| partial[i] * model.frequencies[i % n]).sum();
+        let weight = |i: usize| model.frequencies[i % n] * weights[i / n];
+        let variable: f64 = (0..partial.len()).map(|i| partial[i] * weight(i)).sum();
         let fixed: f64 = (0..n).filter(|s| invariant[p] >> s & 1 == 1).map(|s| model.frequencies[s]).sum();
         let fixed = fixed * model.pinv.unwrap_or(0.0);
         let log = match fixed == 0.0 {
-            true => (model.category_weight() * variable).ln() + scale,
-            false => (model.category_weight() * variable * scale.exp() + fixed).ln(),
+            true => variable.ln() + scale,
+            false => (variable * scale.exp() + fixed).ln(),
         };
         sum += f64::from(patterns.weights[p]) * log;
     }

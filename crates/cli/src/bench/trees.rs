@@ -104,7 +104,7 @@ fn problem(patterns: &Patterns, model: &Model, tree: &Tree) -> String {
     for list in [&eigen.values, &eigen.right, &eigen.left, &model.frequencies, &model.rates()] {
         line(&mut list.iter().copied());
     }
-    line(&mut (0..model.categories).map(|_| model.category_weight()));
+    line(&mut model.category_weights().into_iter());
     line(&mut patterns.weights.iter().map(|&w| f64::from(w)));
     let masks = patterns.data_type.masks();
     for tips in &patterns.tips {
