@@ -1,6 +1,7 @@
 //! The program: what can be asked for, what is read and refused, the jobs, the files.
 
 mod args;
+mod chosen;
 mod files;
 mod prepare;
 mod report;

@@ -60,6 +60,8 @@ impl Hash {
 /// What a checkpoint holds.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Saved {
+    /// The models that were chosen, by partition.
+    pub chosen: Vec<String>,
     /// Results of finished jobs.
     pub found: Vec<Found>,
     /// States of jobs that were begun, as text.
@@ -72,6 +74,7 @@ pub fn write(request: &Request, saved: &Saved) -> String {
     for (name, value) in &request.settings {
         let _ = writeln!(text, "setting {name} {value}");
     }
+    saved.chosen.iter().for_each(|model| text += &format!("chosen {model}\n"));
     for f in &saved.found {
         let _ = writeln!(text, "found {} {} {}", f.job.kind(), f.job.number(), f.log_likelihood);
         f.models.iter().for_each(|m| text += &format!("model {m}\n"));
@@ -133,6 +136,7 @@ pub fn read(file: &Path, text: &str, request: &Request) -> Result<Saved, Error> 
         let (word, rest) = line.split_once(' ').ok_or_else(|| damaged(number, "a word stands alone"))?;
         let jobs = saved.found.len() + saved.begun.len();
         match (word, saved.found.last_mut(), &mut state) {
+            ("chosen", None, None) => saved.chosen.push(rest.to_owned()),
             ("found", ..) => saved.found.push(parse_found(rest).ok_or_else(|| damaged(number, "no result"))?),
             ("model", Some(last), None) => last.models.push(rest.to_owned()),
             ("tree", Some(last), None) => last.trees.push(rest.to_owned()),
@@ -188,6 +192,7 @@ mod tests {
     fn two() -> Saved {
         let begun = [(Job::Search(3), "search fast 5\nbranch 0 4\n".to_owned()), (Job::Replicate(1), "x\n".to_owned())];
         Saved {
+            chosen: vec!["HKY+F+R3".into(), "LG+G4m".into()],
             found: vec![found(Job::Search(0), -1.5), found(Job::Replicate(7), -2.0)],
             begun: begun.into_iter().collect(),
         }

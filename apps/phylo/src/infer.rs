@@ -39,7 +39,7 @@ impl Offload for Stoppable<'_> {
 }
 
 /// Runs a job that may be stopped.
-fn stoppable<T>(job: impl FnOnce() -> T) -> Result<T, Error> {
+pub(crate) fn stoppable<T>(job: impl FnOnce() -> T) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(job)).map_err(|payload| match payload.is::<Stopped>() {
         true => Error::Interrupted,
         false => resume_unwind(payload),
@@ -47,7 +47,7 @@ fn stoppable<T>(job: impl FnOnce() -> T) -> Result<T, Error> {
 }
 
 /// Sets of branch lengths.
-fn sets(prepared: &Prepared) -> usize {
+pub(crate) fn sets(prepared: &Prepared) -> usize {
     match prepared.branches {
         Branches::Linked => 1,
         Branches::Unlinked => prepared.partitions.len(),
@@ -63,7 +63,7 @@ pub struct Place<'o> {
 }
 
 impl<'o> Place<'o> {
-    fn stoppable(self) -> Box<dyn Offload + 'o> {
+    pub(crate) fn stoppable(self) -> Box<dyn Offload + 'o> {
         Box::new(Stoppable { inner: self.offload, abort: self.abort })
     }
 }

@@ -18,6 +18,7 @@ pub mod alignment;
 pub mod app;
 mod bootstrap;
 pub mod checkpoint;
+pub mod choose;
 pub mod copies;
 pub mod draw;
 pub mod error;

@@ -8,7 +8,7 @@
 //! LG+G4, protein = 501-800
 //! ```
 //!
-//! `DNA` stands for the model given on the command line. Every site of the alignment must be in exactly one partition.
+//! `DNA` stands for the model given on the command line, and so does `AA` (or `PROT`) for a protein. Every site of the alignment must be in exactly one partition.
 
 use crate::alignment::{Alignment, DataType, Patterns, Source};
 use crate::error::{Error, Place};
@@ -22,6 +22,8 @@ pub struct Scheme {
     pub name: String,
     /// Its model.
     pub model: ModelSpec,
+    /// Its file names a kind of data and no model: the command line says which, or it is chosen.
+    pub is_open: bool,
     /// Its sites, from 0, ascending.
     pub sites: Vec<usize>,
 }
@@ -49,7 +51,7 @@ pub enum Branches {
 impl Scheme {
     /// The whole alignment as one partition.
     pub fn whole(model: ModelSpec, sites: usize) -> Scheme {
-        Scheme { name: "all".to_owned(), model, sites: (0..sites).collect() }
+        Scheme { name: "all".to_owned(), model, is_open: true, sites: (0..sites).collect() }
     }
 
     /// Its sites as partition files write them: runs of equal steps, `A-B` or `A-B\STEP`.
@@ -125,7 +127,7 @@ pub fn parse_schemes(file: &Path, text: &str, sites: usize, default: Option<&Mod
         if schemes.iter().any(|s| s.name == name) {
             return Err(fail(rest, format!("a second partition {name}: names must be distinct")));
         }
-        let model = line_model(model, default).map_err(|what| fail(line, what))?;
+        let (model, is_open) = line_model(model, default).map_err(|what| fail(line, what))?;
         let mut own = Vec::new();
         for range in ranges.split(',') {
             let range_sites = parse_range(range, sites).map_err(|what| fail(range, what))?;
@@ -145,7 +147,7 @@ pub fn parse_schemes(file: &Path, text: &str, sites: usize, default: Option<&Mod
             }
         }
         own.sort_unstable();
-        schemes.push(Scheme { name: name.to_owned(), model, sites: own });
+        schemes.push(Scheme { name: name.to_owned(), model, is_open, sites: own });
     }
     let shown = file.display();
     if schemes.is_empty() {
@@ -172,14 +174,29 @@ fn outer_comma(line: &str) -> Option<usize> {
     })
 }
 
-fn line_model(text: &str, default: Option<&ModelSpec>) -> Result<ModelSpec, String> {
-    if !text.eq_ignore_ascii_case("DNA") {
-        return ModelSpec::parse(text).map_err(|e| e.to_string());
-    }
+/// The model of a line, and whether the line names a kind of data alone.
+fn line_model(text: &str, default: Option<&ModelSpec>) -> Result<(ModelSpec, bool), String> {
+    let is = |names: &[&str]| names.iter().any(|name| text.eq_ignore_ascii_case(name));
+    let data_type = match text {
+        _ if is(&["DNA"]) => DataType::Dna,
+        _ if is(&["AA", "PROT", "PROTEIN"]) => DataType::Protein,
+        _ => return ModelSpec::parse(text).map(|model| (model, false)).map_err(|e| e.to_string()),
+    };
     match default {
-        Some(model) if model.data_type == DataType::Dna => Ok(model.clone()),
-        Some(model) => Err(format!("DNA stands for the model of the command line, but {model} is one of proteins")),
-        None => ModelSpec::parse(DEFAULT_DNA).map_err(|e| e.to_string()),
+        Some(model) if model.data_type == data_type => Ok((model.clone(), true)),
+        Some(model) => Err(format!(
+            "{text} stands for the model of the command line, but {model} is one of {} data",
+            model.data_type
+        )),
+        None => ModelSpec::parse(default_model(data_type)).map(|model| (model, true)).map_err(|e| e.to_string()),
+    }
+}
+
+/// The model where none is named.
+pub fn default_model(data_type: DataType) -> &'static str {
+    match data_type {
+        DataType::Dna => DEFAULT_DNA,
+        DataType::Protein => DEFAULT_PROTEIN,
     }
 }
 

@@ -69,10 +69,12 @@ proptest! {
         let mut all: Vec<usize> = schemes.iter().flat_map(|s| s.sites.iter().copied()).collect();
         all.sort_unstable();
         prop_assert_eq!(all, (0..sites).collect::<Vec<_>>());
-        // What is written reads as the same.
+        // What is written reads as the same, with its model named.
+        let named: Vec<_> = schemes.iter().map(|s| Scheme { is_open: false, ..s.clone() }).collect();
         let lines = schemes.iter().map(|s| format!("{}, {} = {}\n", s.model, s.name, s.ranges()));
         let again = parse(&lines.collect::<String>(), sites).map_err(TestCaseError::fail)?;
-        prop_assert_eq!(again, schemes);
+        prop_assert_eq!(again, named);
+        prop_assert!(schemes.iter().all(|s| s.is_open));
     }
 }
 

@@ -1,5 +1,6 @@
 //! What can be typed.
 
+use crate::choose::Criterion;
 use crate::error::Error;
 use multigrain::rooms::team::strands::{Policy, Scheduler, SchedulerOptions};
 use std::path::PathBuf;
@@ -32,10 +33,13 @@ pub struct Args {
     /// Alignment in PHYLIP (strict or relaxed, sequential or interleaved) or FASTA, which may be gzipped
     #[arg(value_name = "ALIGNMENT")]
     pub alignment: PathBuf,
-    /// Model in RAxML-NG's syntax, such as GTR+G4, HKY+FO+I, LG+F+G4, GTR{1/2/1/1/2/1}+FU{.3/.2/.2/.3}+G4m{0.5}
-    /// [default: GTR+F+G4 for DNA, LG+G4 for proteins]
+    /// Model in RAxML-NG's syntax, such as GTR+F+G4, HKY+FO+I, LG+F+R4, GTR{1/2/1/1/2/1}+FU{.3/.2/.2/.3}+G4m{0.5}; or auto:
+    /// the best by --criterion, for each partition that names none [default: GTR+F+G4 for DNA, LG+G4 for proteins]
     #[arg(short, long, value_name = "MODEL")]
     pub model: Option<String>,
+    /// What --model auto chooses by
+    #[arg(long, value_enum, default_value_t = Criterion::Bic)]
+    pub criterion: Criterion,
     /// Partition file in the style of RAxML: lines such as "DNA, gene = 1-300\3" or "LG+G4, other = 301-500"
     #[arg(short = 'q', long, value_name = "FILE")]
     pub partitions: Option<PathBuf>,
@@ -86,6 +90,11 @@ pub struct Args {
 }
 
 impl Args {
+    /// Whether models are chosen.
+    pub fn is_auto(&self) -> bool {
+        self.model.as_ref().is_some_and(|model| model.eq_ignore_ascii_case("auto"))
+    }
+
     /// The workers that were asked for, under the policy that was asked for.
     ///
     /// # Errors

@@ -17,6 +17,8 @@ pub(crate) const BEST_TREE: &str = "bestTree";
 pub(crate) const PARTITION_TREES: &str = "bestPartitionTrees";
 /// Models with the best tree's parameters, as a partition file.
 pub(crate) const BEST_MODEL: &str = "bestModel";
+/// The models that were tried, where one was chosen.
+pub(crate) const MODELS: &str = "models";
 /// The trees of all searches, one a line.
 pub(crate) const ML_TREES: &str = "mlTrees";
 /// The trees of the replicates, one a line.

@@ -4,6 +4,7 @@ use super::args::{Args, BranchesChoice, FormatChoice};
 use super::files::{self, Outputs};
 use crate::alignment::{Alignment, DataType, Format, Source, read_alignment};
 use crate::checkpoint::{self, Hash, Request, Saved};
+use crate::choose::Criterion;
 use crate::error::Error;
 use crate::job::Job;
 use crate::model::ModelSpec;
@@ -48,6 +49,8 @@ pub struct Prepared {
     pub partitions: Vec<Partition>,
     /// Whether partitions share branch lengths.
     pub branches: Branches,
+    /// What the models of partitions that name none are chosen by; `None` where none is to be chosen.
+    pub criterion: Option<Criterion>,
     /// What is to be done.
     pub task: Task,
     /// The jobs that are still to be done, searches first.
@@ -114,6 +117,9 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
         None => Task::Search,
         Some(path) => Task::Evaluate { tree: Box::new(read_tree(path, &alignment.names)?), fixed: args.fixed },
     };
+    if args.fixed && args.is_auto() {
+        return Err(Error::request("--model auto fits candidates, --fixed fits nothing: name a model with its values"));
+    }
     if args.fixed {
         refuse_missing(&schemes)?;
     }
@@ -165,6 +171,7 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
         schemes,
         partitions,
         branches,
+        criterion: args.is_auto().then_some(args.criterion),
         task,
         jobs,
         saved,
@@ -186,16 +193,11 @@ fn branches_choice(args: &Args, partitions: usize) -> BranchesChoice {
 }
 
 fn schemes(args: &Args, alignment: &Alignment) -> Result<Vec<Scheme>, Error> {
-    let given = args.model.as_deref().map(ModelSpec::parse).transpose()?;
+    let given = args.model.as_deref().filter(|_| !args.is_auto()).map(ModelSpec::parse).transpose()?;
     match &args.partitions {
         Some(path) => partition::read_schemes(path, alignment.sites(), given.as_ref()),
         None => {
-            let default = || {
-                ModelSpec::parse(match alignment.guess() {
-                    DataType::Dna => partition::DEFAULT_DNA,
-                    DataType::Protein => partition::DEFAULT_PROTEIN,
-                })
-            };
+            let default = || ModelSpec::parse(partition::default_model(alignment.guess()));
             let model = given.map_or_else(default, Ok)?;
             Ok(vec![Scheme::whole(model, alignment.sites())])
         }
@@ -280,7 +282,11 @@ fn request(args: &Args, alignment: &Alignment, schemes: &[Scheme]) -> Request {
         hash.add(scheme.name.as_bytes());
         scheme.sites.iter().for_each(|s| hash.add(&s.to_le_bytes()));
     }
-    let models: Vec<String> = schemes.iter().map(|s| s.model.to_string()).collect();
+    let model = |scheme: &Scheme| match args.is_auto() && scheme.is_open {
+        true => format!("the best {} model by {}", scheme.model.data_type, args.criterion),
+        false => scheme.model.to_string(),
+    };
+    let models: Vec<String> = schemes.iter().map(model).collect();
     let settings = [
         ("version", env!("CARGO_PKG_VERSION").to_owned()),
         ("model", models.join(", ")),
@@ -320,6 +326,9 @@ fn words(args: &Args, task: &Task, branches: Branches) -> Vec<&'static str> {
             words.extend([files::SUPPORT, files::TRANSFER]);
         }
     }
+    if args.is_auto() {
+        words.push(files::MODELS);
+    }
     if matches!(task, Task::Evaluate { fixed: true, .. }) {
         words.clear();
     }
@@ -352,8 +361,8 @@ fn outputs_and_checkpoint(
             "{shown} is the checkpoint of an interrupted run: continue it with --resume, or start anew with --force"
         )));
     }
-    // The log of a run that is resumed goes on.
-    words.retain(|&word| word != files::LOG || !args.resume);
+    // The log of a run that is resumed goes on, and what it chose stays.
+    words.retain(|&word| !args.resume || ![files::LOG, files::MODELS].contains(&word));
     outputs.check(&words, args.force)?;
     if *task != Task::Search {
         return Ok(Saved::default());

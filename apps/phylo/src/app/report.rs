@@ -1,5 +1,6 @@
 //! What a run found, for people and for programs.
 
+use crate::choose::Criterion;
 use std::path::PathBuf;
 
 /// What a run found.
@@ -29,10 +30,8 @@ impl Report {
     /// Akaike's criterion, its corrected form, and the Bayesian one, for so many sites. The corrected form has no value
     /// where there are not more sites than parameters.
     pub fn criteria(&self, sites: usize) -> Option<[f64; 3]> {
-        let (k, n) = (self.free_parameters as f64, sites as f64);
-        let deviance = -2.0 * self.log_likelihood?;
-        let akaike = deviance + 2.0 * k;
-        let corrected = if n > k + 1.0 { akaike + 2.0 * k * (k + 1.0) / (n - k - 1.0) } else { f64::INFINITY };
-        Some([akaike, corrected, deviance + k * n.ln()])
+        let log_likelihood = self.log_likelihood?;
+        let all = [Criterion::Aic, Criterion::Aicc, Criterion::Bic];
+        Some(all.map(|criterion| criterion.of(log_likelihood, self.free_parameters, sites)))
     }
 }

@@ -33,7 +33,11 @@ pub(crate) fn introduce(prepared: &Prepared, scheduler: &Scheduler, log: &Log<'_
     }
     for (scheme, partition) in prepared.schemes.iter().zip(&prepared.partitions) {
         let (patterns, sites) = (partition.patterns.len(), scheme.sites.len());
-        log.line(&format!("partition {}: {}, {sites} sites, {patterns} patterns", scheme.name, scheme.model));
+        let model = match prepared.criterion.filter(|_| scheme.is_open) {
+            Some(criterion) => format!("the best {} model by {criterion}", scheme.model.data_type),
+            None => scheme.model.to_string(),
+        };
+        log.line(&format!("partition {}: {model}, {sites} sites, {patterns} patterns", scheme.name));
     }
     prepared.notes.iter().for_each(|note| log.line(&format!("note: {note}")));
     let options = scheduler.options();
@@ -109,15 +113,19 @@ fn best_model(prepared: &Prepared, models: &[String]) -> String {
 /// Parameters as IQ-TREE and RAxML-NG count them: those of the models, and branch lengths, of which a partition with lengths
 /// of its own has those of the tree of the taxa that it has.
 fn free_parameters(prepared: &Prepared) -> usize {
-    let branches = |taxa: usize| (2 * taxa).saturating_sub(3);
     let lengths = match prepared.branches {
-        Branches::Linked => branches(prepared.names.len()),
-        Branches::Unlinked => prepared.partitions.iter().map(|p| branches(taxa_of(prepared, p))).sum(),
+        Branches::Linked => (2 * prepared.names.len()).saturating_sub(3),
+        Branches::Unlinked => prepared.partitions.iter().map(|p| branches_of(prepared, p)).sum(),
     };
     let models: usize = prepared.partitions.iter().map(|p| p.model.free_parameters()).sum();
     // Of speeds only the ratios count, where all are free.
     let speeds = usize::from(prepared.partitions.iter().all(|p| p.model.free.speed));
     models - speeds + lengths
+}
+
+/// Free parameters of the lengths of all branches that a partition has.
+pub(super) fn branches_of(prepared: &Prepared, partition: &Partition) -> usize {
+    (2 * taxa_of(prepared, partition)).saturating_sub(3)
 }
 
 /// How many taxa have any letter in the partition that is not a gap.

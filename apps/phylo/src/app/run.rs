@@ -1,5 +1,6 @@
 //! Executing what was prepared: every job is a strand, whose kernels are off-loaded under a policy; checkpoints, results.
 
+use super::chosen;
 use super::files::{self, Outputs};
 use super::prepare::{Prepared, Task};
 use super::report::Report;
@@ -115,6 +116,8 @@ pub fn run(
     };
     let log = Log::new(earlier, watcher);
     results::introduce(prepared, scheduler, &log);
+    let chosen = chosen::choose(prepared, scheduler, &abort, &log)?;
+    let prepared = chosen.as_ref().unwrap_or(prepared);
     if let Task::Evaluate { tree, fixed } = &prepared.task {
         let evaluate = |strand: &Strand<'_>| {
             let place = Place { offload: Box::new(OnStrand(strand)), abort };
@@ -279,7 +282,7 @@ fn jobs(
 }
 
 /// Writes a checkpoint, and the log as it is by then.
-fn save(prepared: &Prepared, saved: &mut Saved, log: &Log<'_>) -> Result<(), Error> {
+pub(super) fn save(prepared: &Prepared, saved: &mut Saved, log: &Log<'_>) -> Result<(), Error> {
     // In the order of the jobs, so that equal states are equal files.
     saved.found.sort_by_key(|f| f.job);
     prepared.outputs.write(files::LOG, &log.text())?;

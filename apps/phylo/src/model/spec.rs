@@ -136,6 +136,14 @@ impl ModelSpec {
         Ok(spec)
     }
 
+    /// Names of all matrices of a kind of data, and whether their frequencies are all equal.
+    pub fn names(data_type: DataType) -> Vec<(&'static str, bool)> {
+        match data_type {
+            DataType::Dna => NUCLEOTIDE_MODELS.iter().map(|(name, _, _, equal)| (*name, *equal)).collect(),
+            DataType::Protein => Matrix::all().iter().map(|matrix| (matrix.name, false)).collect(),
+        }
+    }
+
     fn named(name: &str) -> Option<ModelSpec> {
         let same = |other: &&str| other.eq_ignore_ascii_case(name);
         let spec = |name: &str, data_type, classes, frequencies| ModelSpec {
