@@ -3,6 +3,8 @@
 use crate::error::Error;
 use age::secrecy::{ExposeSecret, SecretString};
 use age::{Identity, IdentityFile, Recipient, scrypt, x25519};
+use multigrain_console::undone_by_signals;
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -88,6 +90,15 @@ pub fn identities(files: &[impl AsRef<Path>]) -> Result<Vec<Box<dyn Identity + S
 }
 
 fn ask(prompt: &str) -> Result<SecretString, Error> {
+    // A signal while nothing is echoed must not leave the terminal so.
+    let terminal = File::open("/dev/tty").ok();
+    let modes = terminal.and_then(|terminal| tcgetattr(&terminal).ok().map(|modes| (terminal, modes)));
+    let _echo = modes.map(|(terminal, modes)| {
+        undone_by_signals(move || {
+            // Where the terminal has gone there is nobody left to see its echo.
+            let _ = tcsetattr(&terminal, OptionalActions::Now, &modes);
+        })
+    });
     match rpassword::prompt_password(prompt) {
         Ok(text) => Ok(SecretString::from(text)),
         Err(e) => Err(Error::Request(format!(

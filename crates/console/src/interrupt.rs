@@ -70,7 +70,29 @@ impl Interrupt {
     }
 }
 
+/// What is undone when a signal ends the process.
+static UNDO: Mutex<Option<Box<dyn Fn() + Send>>> = Mutex::new(None);
+
+/// As long as it lives, a signal that ends the process undoes something first.
+pub struct Undone(());
+
+/// Has `undo` done if a signal ends the process before what is returned is dropped: what lies outside of the process, such
+/// as the modes of its terminal, does not end with it. There is one such thing at a time.
+pub fn undone_by_signals(undo: impl Fn() + Send + 'static) -> Undone {
+    *UNDO.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(undo));
+    Undone(())
+}
+
+impl Drop for Undone {
+    fn drop(&mut self) {
+        *UNDO.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
 fn end(message: &str, status: i32) {
+    if let Some(undo) = &*UNDO.lock().unwrap_or_else(PoisonError::into_inner) {
+        undo();
+    }
     say(message);
     whole::discard_all();
     std::process::exit(status);

@@ -11,7 +11,7 @@ pub mod output;
 pub mod progress;
 
 pub use failure::{Failure, say, usage};
-pub use interrupt::Interrupt;
+pub use interrupt::{Interrupt, Undone, undone_by_signals};
 pub use output::{print, write_whole};
 pub use progress::Bar;
 

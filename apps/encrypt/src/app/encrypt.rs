@@ -25,6 +25,7 @@ pub fn encrypt(args: &EncryptArgs) -> Result<(), Failure> {
         return keygen(args).map_err(failure);
     }
     let begin = Instant::now();
+    let interrupt = Interrupt::install()?;
     let input = open(args.common.input()).map_err(failure)?;
     let to = destination(args.common.output().map_err(failure)?).map_err(failure)?;
     if to.is_terminal() && !args.armor {
@@ -39,7 +40,6 @@ pub fn encrypt(args: &EncryptArgs) -> Result<(), Failure> {
     };
     let (head, key) = header::write(mode, &recipients).map_err(failure)?;
 
-    let interrupt = Interrupt::install()?;
     interrupt.begin();
     let bar = Bar::new("encrypt", !args.common.json && input.bytes.is_some() && !to.is_terminal());
     let progress = |done: u64| {
