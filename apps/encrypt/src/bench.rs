@@ -62,6 +62,16 @@ fn check(mode: Mode, pipeline: &Pipeline, content: &[u8], sealed: &mut [u8]) -> 
             return Err(Failure::Run(format!("chunk {number} does not open to its content: {damage:?}")));
         }
     }
+    // The same pieces whoever makes them.
+    let mut expected = vec![0; content.len()];
+    counter(content, &mut expected);
+    for dispatch in [Dispatch::Queue, Dispatch::Mailbox] {
+        sealed.fill(0);
+        one_by_one(pipeline, dispatch, content, sealed).map_err(crate::app::failure)?;
+        if sealed[..content.len()] != expected {
+            return Err(Failure::Run(format!("by {dispatch} the pieces are not those of one thread")));
+        }
+    }
     match rest.is_empty() {
         true => Ok(()),
         false => Err(Failure::Run(format!("{} bytes at the end were not encrypted", rest.len()))),
@@ -129,9 +139,14 @@ fn count_up(number: u64, from: &[u8], into: &mut [u8]) {
     into.copy_from_slice(from);
     let mut counter = [0; 16];
     counter[..8].copy_from_slice(&number.to_be_bytes());
-    let key = UnboundCipherKey::new(&AES_128, &[7; 16]).and_then(EncryptingKey::ctr).expect("a key of its length");
+    counter_mode(&[7; 16], counter, into);
+}
+
+/// AES-128 in counter mode, in place.
+fn counter_mode(key: &[u8; 16], counter: [u8; 16], text: &mut [u8]) {
+    let key = UnboundCipherKey::new(&AES_128, key).and_then(EncryptingKey::ctr).expect("a key of its length");
     let context = EncryptionContext::Iv128(FixedLength::from(&counter));
-    key.less_safe_encrypt(into, context).expect("any length can be encrypted");
+    key.less_safe_encrypt(text, context).expect("any length can be encrypted");
 }
 
 /// The same jobs handed out one by one by a host that works on them too.
@@ -166,4 +181,46 @@ fn copy(pipeline: &Pipeline, content: &[u8], into: &mut [u8]) -> Result<f64, Err
         |()| Ok(()),
     )?;
     Ok(begin.elapsed().as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes<const N: usize>(hex: &str) -> [u8; N] {
+        std::array::from_fn(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap())
+    }
+
+    #[test]
+    fn counter_mode_is_that_of_the_standard() {
+        // NIST SP 800-38A, F.5.1: CTR-AES128.Encrypt.
+        let key = bytes("2b7e151628aed2a6abf7158809cf4f3c");
+        let counter = bytes("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff");
+        let mut text: [u8; 64] = bytes(concat!(
+            "6bc1bee22e409f96e93d7e117393172a",
+            "ae2d8a571e03ac9c9eb76fac45af8e51",
+            "30c81c46a35ce411e5fbc1191a0a52ef",
+            "f69f2445df4f9b17ad2b417be66c3710"
+        ));
+        counter_mode(&key, counter, &mut text);
+        let expected: [u8; 64] = bytes(concat!(
+            "874d6191b620e3261bef6864990db6ce",
+            "9806f66b7970fdff8617187bb9fffdff",
+            "5ae4df3edbd5d35e5b4f09020db03eab",
+            "1e031dda2fbe03d1792170a0f3009cee"
+        ));
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn what_is_timed_is_right_in_every_mode() {
+        for mode in Mode::ALL {
+            let pipeline = Pipeline::new(mode, Some(2), MEMORY_BYTES).unwrap();
+            for bytes in [0, 1, 16 << 10, (64 << 10) + 1, 1_000_000] {
+                let content: Vec<u8> = (0..bytes).map(|i| (i * 7 >> 3) as u8).collect();
+                let mut sealed = vec![1; mode.sealed_bytes(bytes as u64) as usize];
+                assert!(check(mode, &pipeline, &content, &mut sealed).is_ok(), "{mode:?}, {bytes} bytes");
+            }
+        }
+    }
 }

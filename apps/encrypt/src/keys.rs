@@ -14,8 +14,8 @@ use zeroize::Zeroizing;
 /// Doublings of scrypt's work for a new passphrase, as in age: 256 MiB and about a second.
 const WORK_LOG2: u8 = 18;
 
-/// More than this a file may not ask for: 1 GiB and some seconds.
-const WORK_LOG2_MAX: u8 = 20;
+/// More than this a file may not ask for, as with age: 4 GiB and some ten seconds.
+const WORK_LOG2_MAX: u8 = 22;
 
 /// Longer files are not lists of recipients.
 const LIST_BYTES_MAX: u64 = 16 << 20;
@@ -51,7 +51,13 @@ pub fn recipients(texts: &[String], files: &[impl AsRef<Path>]) -> Result<Vec<Bo
             |e: io::Error| Error::Request(format!("cannot read recipients from {name}: {e}; check the path"));
         let mut list = String::new();
         let file = File::open(path).map_err(unreadable)?;
-        file.take(LIST_BYTES_MAX).read_to_string(&mut list).map_err(unreadable)?;
+        file.take(LIST_BYTES_MAX + 1).read_to_string(&mut list).map_err(unreadable)?;
+        if list.len() as u64 > LIST_BYTES_MAX {
+            return Err(Error::Request(format!(
+                "{name} is longer than {} MiB, no list of recipients",
+                LIST_BYTES_MAX >> 20
+            )));
+        }
         let before = found.len();
         for (number, line) in list.lines().enumerate().map(|(n, line)| (n + 1, line.trim())) {
             if !line.is_empty() && !line.starts_with('#') {
@@ -100,7 +106,17 @@ fn ask(prompt: &str) -> Result<SecretString, Error> {
         })
     });
     match rpassword::prompt_password(prompt) {
+        // Bytes that are no text have all become the same sign: other passphrases would open the file as well.
+        Ok(text) if text.contains(char::REPLACEMENT_CHARACTER) => {
+            drop(Zeroizing::new(text));
+            Err(Error::Request(
+                "the passphrase is not text in UTF-8; set the terminal to UTF-8, or use other letters".into(),
+            ))
+        }
         Ok(text) => Ok(SecretString::from(text)),
+        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
+            Err(Error::Request("no passphrase was typed; start again and end it with Enter".into()))
+        }
         Err(e) => Err(Error::Request(format!(
             "there is no terminal to ask for a passphrase ({e}); start it in one, or use recipients and identities"
         ))),

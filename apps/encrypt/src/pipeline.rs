@@ -130,7 +130,8 @@ impl Pipeline {
         let chunks_a_block = (memory / pair / blocks(workers)).clamp(1, BLOCK_BYTES / mode.chunk_bytes());
         let fit = memory / (pair * chunks_a_block);
         let in_flight = (fit - workers - 1).min(8 * workers) as u32;
-        let team = Team::new(TeamOptions { workers, ..TeamOptions::default() });
+        // Not bound to processors: several of these programs run beside each other.
+        let team = Team::new(TeamOptions { workers, bind: false, ..TeamOptions::default() });
         let team =
             team.map_err(|e| Error::Request(format!("cannot start {workers} threads: {e}; use fewer --threads")))?;
         Ok(Pipeline { team, chunks_a_block, in_flight })
@@ -233,7 +234,10 @@ impl Pipeline {
                     *next += 1;
                     Job { number: *next - 1, bytes: now as usize, last, input: None, output: None }
                 }),
-                Blocks::Stream(held) => held.next(|| take(&mut spare.0, &buffer_in)).map_err(unreadable)?,
+                Blocks::Stream(held) => {
+                    let next = held.next(|| take(&mut spare.0, &buffer_in));
+                    next.map_err(|e| if ends.abort.is_raised() { Error::Interrupted } else { unreadable(e) })?
+                }
             };
             Ok(next.map(|job| {
                 let output = file_out.is_none().then(|| take(&mut spare.1, &buffer_out));

@@ -153,6 +153,10 @@ fn wrong_requests_are_refused_before_anything_is_done() {
     refused(&format!("encrypt -r {recipient} -o x ."), &["directory"]);
     refused(&format!("encrypt -r {recipient} -o no/x content"), &["no/x", "create it"]);
     refused(&format!("encrypt -r {recipient} -o content content"), &["input and output"]);
+    refused(&format!("encrypt -r {recipient} -o content < content"), &["input and output"]);
+    refused("decrypt -i key -o key sealed", &["read for its keys"]);
+    refused("encrypt -R list -o list content", &["read for its keys"]);
+    refused(&format!("encrypt -r {recipient} --json -o /dev/stdout content"), &["JSON"]);
     refused(&format!("encrypt -r {recipient} -o x --memory 100KiB content"), &["--memory", "KiB"]);
     refused(&format!("encrypt -r {recipient} --json content"), &["--output"]);
     refused(&format!("encrypt -p -r {recipient} -o x content"), &["cannot be used with"]);
@@ -225,6 +229,37 @@ fn a_signal_leaves_nothing_behind() {
     assert_eq!(ended.status.code(), Some(1));
     assert!(String::from_utf8(ended.stderr).unwrap().contains("interrupted"));
     assert_eq!(place.names(), before);
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_a_pipe_that_nobody_feeds() {
+    let (place, recipient) = place(10);
+    for command in [format!("exec encrypt -r {recipient}"), "exec decrypt -i key".to_owned()] {
+        let mut child = place.command(&command);
+        let mut child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let mut stdout = child.stdout.take().unwrap();
+        let (begun, is_begun) = std::sync::mpsc::channel();
+        let drain = std::thread::spawn(move || {
+            stdout.read_exact(&mut [0; 16]).unwrap();
+            begun.send(()).unwrap();
+            std::io::copy(&mut stdout, &mut std::io::sink())
+        });
+        if command.contains("decrypt") {
+            // Some blocks and not the end, so that content comes out.
+            let sealed = place.done(&format!("head -c 5000000 /dev/zero | encrypt -r {recipient}"));
+            stdin.write_all(&sealed[..4_000_000]).unwrap();
+        }
+        // The run has begun.
+        is_begun.recv().unwrap();
+        let kill = Command::new("kill").arg("-TERM").arg(child.id().to_string()).status().unwrap();
+        assert!(kill.success());
+        let ended = child.wait_with_output().unwrap();
+        drain.join().unwrap().unwrap();
+        assert_eq!(ended.status.code(), Some(1));
+        assert!(String::from_utf8(ended.stderr).unwrap().contains("interrupted"));
+        drop(stdin);
+    }
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub enum Error {
         why: String,
     },
     /// The checkpoint cannot be written.
-    #[error("cannot write the checkpoint {}: {source}; what was counted since the last one is lost, --resume goes on from there", path.display())]
+    #[error("cannot write the checkpoint {}: {source}; what was counted since the last one that could be written, if any, is lost; with room for it, --resume goes on from there", path.display())]
     Write {
         /// The file.
         path: PathBuf,

@@ -165,6 +165,25 @@ fn kernels_agree() {
     }
 }
 
+/// The published counts (OEIS A000170 and A002562), beyond what can be searched plainly. They check the classes of symmetry,
+/// whose arithmetic cannot see an error of a multiple of eight.
+#[test]
+fn counts_are_the_published_ones() {
+    let published: [(u32, u128, u128); 7] = [
+        (10, 724, 92),
+        (11, 2_680, 341),
+        (12, 14_200, 1_787),
+        (13, 73_712, 9_233),
+        (14, 365_596, 45_752),
+        (15, 2_279_184, 285_053),
+        (16, 14_772_512, 1_846_955),
+    ];
+    for (n, solutions, fundamental) in published {
+        let counts = run(&request(n, Isa::detect(), 2), &Abort::new(), |_| {}).unwrap().counts;
+        assert_eq!((counts.solutions, counts.fundamental), (solutions, fundamental), "n = {n}");
+    }
+}
+
 #[test]
 fn progress_ends_where_it_should() {
     let mut seen = Vec::new();

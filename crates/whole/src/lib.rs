@@ -28,6 +28,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufWriter, IntoInnerError, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -44,7 +45,8 @@ fn parts() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     PARTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A file that is being written. [`publish`](Self::publish) gives it its name; without that, nothing of it stays.
+/// A file that is being written. [`publish`](Self::publish) gives it its name, and the permissions of the file whose place it
+/// takes; without that, nothing of it stays.
 #[derive(Debug)]
 pub struct WholeFile {
     file: File,
@@ -98,6 +100,7 @@ impl WholeFile {
     /// # Errors
     /// What the system says; then what has the name keeps it, or is the whole new file.
     pub fn publish(self) -> io::Result<()> {
+        self.keep_access()?;
         self.file.sync_all()?;
         // Held to the end, so that no part gets a name after all have been discarded.
         let parts = parts();
@@ -112,6 +115,20 @@ impl WholeFile {
         }
         std::fs::rename(&self.part, &self.path)?;
         File::open(directory_of(&self.path))?.sync_all()
+    }
+}
+
+impl WholeFile {
+    /// Who could read or write what was there can do so with what comes in its place, and nobody else: a file that its
+    /// owner has closed to others stays closed.
+    fn keep_access(&self) -> io::Result<()> {
+        let Ok(there) = std::fs::metadata(&self.path) else { return Ok(()) };
+        let own = self.file.metadata()?;
+        if (there.uid(), there.gid()) != (own.uid(), own.gid()) {
+            // Only some may give files away; for the others the file becomes their own, as every new one.
+            let _ = std::os::unix::fs::fchown(&self.file, Some(there.uid()), Some(there.gid()));
+        }
+        self.file.set_permissions(there.permissions())
     }
 }
 

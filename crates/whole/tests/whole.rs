@@ -153,3 +153,17 @@ fn what_is_longer_than_its_pieces_on_the_way_to_the_disk_is_whole() {
     begin_writeback(&file, 1 << 40, 0);
     assert!(std::fs::read(&path).unwrap() == bytes);
 }
+
+#[test]
+fn what_takes_the_place_of_a_private_file_is_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    for mode in [0o600, 0o640, 0o755] {
+        let path = folder.path().join(format!("{mode:o}"));
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        write(&path, |out| out.write_all(b"new")).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, mode);
+    }
+}

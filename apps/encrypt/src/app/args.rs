@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::mode::Mode;
 use clap::{Args, Parser, ValueEnum};
 use multigrain::parse_bytes;
+use multigrain::whole::is_same_file;
 use std::path::{Path, PathBuf};
 
 /// Encrypts a file or a pipe so that only its recipients can read it, as age does or faster
@@ -85,18 +86,28 @@ impl Common {
         self.input.as_deref().filter(|path| *path != Path::new("-"))
     }
 
-    /// The output, unless it is standard output.
+    /// The output, unless it is standard output; `read` are the files with keys.
     ///
     /// # Errors
-    /// It is the input.
-    pub(super) fn output(&self) -> Result<Option<&Path>, Error> {
+    /// It is the input or holds keys that are used, or is the terminal's or pipe's own that JSON is to go to.
+    pub(super) fn output(&self, read: &[PathBuf]) -> Result<Option<&Path>, Error> {
         let output = self.output.as_deref().filter(|path| *path != Path::new("-"));
-        match (self.input(), output) {
-            (Some(input), Some(output)) if output.is_file() && multigrain::whole::is_same_file(input, output) => {
-                Err(Error::Request(format!("{} is input and output; name another output", output.display())))
+        let Some(path) = output else { return Ok(None) };
+        let is = |what: &str| Err(Error::Request(format!("{} is {what}; name another output", path.display())));
+        if path.is_file() {
+            // Where no input is named it may still be that file which the shell has opened.
+            let input = self.input().unwrap_or(Path::new("/dev/stdin"));
+            if is_same_file(input, path) {
+                return is("input and output");
             }
-            _ => Ok(output),
+            if read.iter().any(|keys| is_same_file(keys, path)) {
+                return is("also read for its keys");
+            }
         }
+        if self.json && is_same_file(Path::new("/dev/stdout"), path) {
+            return is("where the JSON object goes");
+        }
+        Ok(output)
     }
 }
 

@@ -1,7 +1,7 @@
 //! `multigrain decrypt`.
 
 use super::args::DecryptArgs;
-use super::ends::{Begun, Destination, Opened, destination, open};
+use super::ends::{Begun, Destination, Opened, Watched, destination, open};
 use super::range::{ContentRange, Trimmed};
 use super::{failure, report};
 use crate::armor::without_armor;
@@ -26,12 +26,13 @@ pub fn decrypt(args: &DecryptArgs) -> Result<(), Failure> {
     let begin = Instant::now();
     let interrupt = Interrupt::install()?;
     let input = open(args.common.input()).map_err(failure)?;
-    let to = destination(args.common.output().map_err(failure)?).map_err(failure)?;
+    let to = destination(args.common.output(&args.identity).map_err(failure)?).map_err(failure)?;
     if args.range.is_some() && input.bytes.is_none() {
         return Err(Failure::Request("--range needs a file that can be read at any place; name one".into()));
     }
     let mut identities = keys::identities(&args.identity).map_err(failure)?;
-    let plain = BufReader::with_capacity(READ_BYTES, &input.file);
+    let watched = Watched { file: &input.file, abort: &interrupt.abort };
+    let plain = BufReader::with_capacity(READ_BYTES, watched);
     let mut reader = without_armor(&input.name, plain).map_err(failure)?;
     let header = Header::read(&input.name, &mut *reader.bytes).map_err(failure)?;
     match (header.has_passphrase().map_err(failure)?, args.identity.is_empty()) {

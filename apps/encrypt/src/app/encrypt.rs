@@ -1,7 +1,7 @@
 //! `multigrain encrypt`.
 
 use super::args::EncryptArgs;
-use super::ends::{Destination, destination, open};
+use super::ends::{Destination, Watched, destination, open};
 use super::{failure, report};
 use crate::error::Error;
 use crate::mode::Mode;
@@ -27,7 +27,7 @@ pub fn encrypt(args: &EncryptArgs) -> Result<(), Failure> {
     let begin = Instant::now();
     let interrupt = Interrupt::install()?;
     let input = open(args.common.input()).map_err(failure)?;
-    let to = destination(args.common.output().map_err(failure)?).map_err(failure)?;
+    let to = destination(args.common.output(&args.recipients_file).map_err(failure)?).map_err(failure)?;
     if to.is_terminal() && !args.armor {
         return Err(Failure::Request("encrypted bytes on a terminal are of no use; write to a file with -o".into()));
     }
@@ -50,7 +50,7 @@ pub fn encrypt(args: &EncryptArgs) -> Result<(), Failure> {
         let (name_in, name_out) = (input.name.clone(), out.name.clone());
         let ends = Ends { input: &name_in, output: &name_out, abort: &interrupt.abort, progress: &progress };
         let unwritable = |source| Error::Write { name: name_out.clone(), source };
-        let mut stream = &input.file;
+        let mut stream = Watched { file: &input.file, abort: &interrupt.abort };
         let from = match input.bytes {
             Some(bytes) => Input::File(&input.file, 0, bytes),
             None => Input::Stream(&mut stream),
@@ -83,7 +83,7 @@ pub fn encrypt(args: &EncryptArgs) -> Result<(), Failure> {
 }
 
 fn keygen(args: &EncryptArgs) -> Result<(), Error> {
-    let path = args.common.output()?;
+    let path = args.common.output(&[])?;
     let recipient = keys::generate(path)?;
     // Whoever reads the identity in a terminal sees the recipient beside it.
     if path.is_some() || !std::io::stdout().is_terminal() {

@@ -2,9 +2,12 @@
 
 use crate::error::Error;
 use crate::pipeline::Output;
+use multigrain::Abort;
 use multigrain::whole::{self, WholeFile};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use std::fs::File;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
@@ -39,6 +42,28 @@ pub(super) fn open(path: Option<&Path>) -> Result<Opened, Error> {
     // Files of the system say that they are empty and are not.
     let bytes = (found.is_file() && found.len() > 0).then_some(found.len());
     Ok(Opened { name, file, bytes })
+}
+
+/// Reads a pipe or a device and sees a signal meanwhile: whoever feeds it may never come.
+pub(super) struct Watched<'a> {
+    pub(super) file: &'a File,
+    pub(super) abort: &'a Abort,
+}
+
+/// How long a signal may wait to be seen.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+impl Read for Watched<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        while !self.abort.is_raised() {
+            match poll(&mut [PollFd::new(self.file, PollFlags::IN)], Some(&LOOK)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return self.file.read(bytes),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(io::Error::other("interrupted"))
+    }
 }
 
 /// Where the result is to go.

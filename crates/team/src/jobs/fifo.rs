@@ -210,6 +210,8 @@ impl<T> Fifo<T> {
             }
             let tail = self.tail.ticket.load(Ordering::Relaxed);
             if tail & CLOSED != 0 && self.head.ticket.load(Ordering::Relaxed) == tail / ONE_TICKET {
+                // The step that woke this thread may have been for another, who sleeps [woken in another's place].
+                self.tail.done.pass_on();
                 return None;
             }
             let _ = self.tail.done.wait_until(|word| steps(word) != seen, self.spin, None);

@@ -130,6 +130,25 @@ fn closing_ends_every_wait() {
     });
 }
 
+/// Hunts a puller that sleeps for ever because the one step after the end woke another, who found the last item taken at
+/// a first look and left [woken in another's place].
+#[test]
+fn the_last_step_after_the_end_reaches_all_pullers() {
+    check(2, || {
+        let fifo = fifo(1, 0);
+        let pulled = puller(&fifo, 2);
+        let pusher = Arc::clone(&fifo);
+        let pushed = thread::spawn(move || {
+            // Refused if the end comes first.
+            let _ = pusher.try_push(Item::new(10));
+            pusher.try_pull().map_or(0, |item| touch(&item))
+        });
+        fifo.close();
+        let own = fifo.pull().map_or(0, |item| touch(&item));
+        assert!(pulled.join().unwrap() + own + pushed.join().unwrap() <= 10);
+    });
+}
+
 /// The same as the first with a look before parking: then stamps and counts alone order the item.
 #[test]
 fn one_place_passes_items_on_to_who_spins() {
