@@ -217,7 +217,7 @@ mod tests {
         for mode in Mode::ALL {
             let pipeline = Pipeline::new(mode, Some(2), MEMORY_BYTES).unwrap();
             for bytes in [0, 1, 16 << 10, (64 << 10) + 1, 1_000_000] {
-                let content: Vec<u8> = (0..bytes).map(|i| (i * 7 >> 3) as u8).collect();
+                let content: Vec<u8> = (0..bytes).map(|i| ((i * 7) >> 3) as u8).collect();
                 let mut sealed = vec![1; mode.sealed_bytes(bytes as u64) as usize];
                 assert!(check(mode, &pipeline, &content, &mut sealed).is_ok(), "{mode:?}, {bytes} bytes");
             }
