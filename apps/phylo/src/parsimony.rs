@@ -70,9 +70,19 @@ impl Parsimony {
         Parsimony { planes, len, vectors, taxa }
     }
 
-    /// A tree by stepwise addition in random order, each taxon at one of the places that cost least, then improved by
-    /// moving subtrees until nothing is gained. Its branches have [`START_LENGTH`] in each of `sets` sets.
+    /// A tree by [stepwise addition](Parsimony::stepwise_tree), then improved by moving subtrees until nothing is gained.
     pub fn start_tree(&mut self, random: &mut Random, sets: usize) -> Tree {
+        let mut tree = self.stepwise_tree(random, sets);
+        self.improve(&mut tree, random);
+        for half in tree.branches().collect::<Vec<_>>() {
+            (0..sets).for_each(|set| tree.set_length(half, set, START_LENGTH));
+        }
+        tree
+    }
+
+    /// A tree by stepwise addition in random order, each taxon at one of the places that cost least. Its branches have
+    /// [`START_LENGTH`] in each of `sets` sets.
+    pub fn stepwise_tree(&mut self, random: &mut Random, sets: usize) -> Tree {
         let mut order: Vec<usize> = (0..self.taxa).collect();
         random.shuffle(&mut order);
         let lengths = vec![START_LENGTH; sets];
@@ -90,10 +100,6 @@ impl Parsimony {
             let (place, _) = self.cheapest(&tree, tree.tip(taxon), &places, random);
             tree.join(root, tree.tip(taxon), &lengths);
             tree.regraft(root, [place, tree.back(place)], [&lengths, &lengths]);
-        }
-        self.improve(&mut tree, random);
-        for half in tree.branches().collect::<Vec<_>>() {
-            (0..sets).for_each(|set| tree.set_length(half, set, START_LENGTH));
         }
         tree
     }

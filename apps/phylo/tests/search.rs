@@ -7,9 +7,10 @@ use multigrain_phylo::alignment::{Alignment, DataType, Format, Patterns, read_al
 use multigrain_phylo::kernel::chunk_patterns;
 use multigrain_phylo::likelihood::{Host, OnStrand};
 use multigrain_phylo::model::{Model, ModelSpec};
+use multigrain_phylo::parsimony::Parsimony;
 use multigrain_phylo::partition::Branches;
 use multigrain_phylo::random::{Purpose, Random};
-use multigrain_phylo::search::{Options, Progress, Search, SearchResult, Stage, State};
+use multigrain_phylo::search::{Options, Progress, Search, SearchResult, Signal, Stage, State};
 use multigrain_phylo::tree::{HalfEdge, Splits, Tree};
 use multigrain_simd::Isa;
 use std::ops::ControlFlow;
@@ -122,6 +123,32 @@ fn small_trees_need_no_search() {
         let (tree, patterns, model) = simulated(9, taxa, 2000, GTR);
         let found = search(&patterns, &model, 0).run(&mut ()).unwrap();
         assert_eq!(Splits::new(&tree).distance(&Splits::new(&found.tree)), 0);
+    }
+}
+
+/// Of many taxa with few sites the tree of parsimony is one start among several, what they find is fused, and what was
+/// interrupted on the way ends with the same bits.
+#[test]
+fn weak_signals_are_searched_from_several_trees() {
+    let (tree, patterns, model) = simulated(6, 100, 60, GTR);
+    let data = [(&patterns, &model)];
+    assert_eq!(Signal::of(&[&patterns]), Signal::Weak);
+    let options = Options { starts: 1, local_shakes: 2, gain: 0.1, ..options() };
+    let first = |tree: &Tree| {
+        Search::from_tree(&data, Branches::Linked, options, Isa::detect(), tree.clone(), 5, Box::new(Host))
+    };
+    let start = Parsimony::new(&[&patterns]).start_tree(&mut Random::new(3, Purpose::Start, 0), 1);
+    let mut all = Until(usize::MAX, vec![]);
+    let whole = first(&start).run(&mut all).unwrap();
+    // No worse than where the truth leads by itself.
+    let alone = Options { starts: 0, local_shakes: 0, ..options };
+    let truth = Search::from_tree(&data, Branches::Linked, alone, Isa::detect(), tree, 5, Box::new(Host));
+    let truth = truth.run(&mut ()).unwrap().log_likelihood;
+    assert!(whole.log_likelihood > truth - 0.5, "{} {truth}", whole.log_likelihood);
+    for stage in [Stage::Join, Stage::Fast, Stage::Shake] {
+        let state = all.1.iter().rfind(|state| state.stage == stage).unwrap().clone();
+        let go_on = Search::from_state(&data, Branches::Linked, options, Isa::detect(), state, Box::new(Host));
+        assert_eq!(go_on.run(&mut ()).as_ref(), Some(&whole), "{stage:?}");
     }
 }
 

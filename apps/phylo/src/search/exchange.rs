@@ -15,10 +15,17 @@ const ROUNDS: usize = 30;
 impl Likelihood<'_> {
     /// Rounds of exchanges and of all lengths, until one gains less than `gain`. Gives the log-likelihood.
     pub(super) fn exchange_while(&mut self, gain: f64) -> f64 {
+        self.exchange_among(gain, |_| true)
+    }
+
+    /// As [`exchange_while`](Self::exchange_while), at the branches of which `is_wanted` has an end.
+    pub(super) fn exchange_among(&mut self, gain: f64, is_wanted: impl Fn(HalfEdge) -> bool) -> f64 {
         let mut now = self.log_likelihood();
         for _ in 0..ROUNDS {
             let mut exchanged = 0;
-            for half in self.depth_first(self.focus()) {
+            let mut order = self.depth_first(self.focus());
+            order.retain(|&half| is_wanted(half) || is_wanted(self.tree().back(half)));
+            for half in order {
                 let tree = self.tree();
                 if tree.is_tip(half) || tree.is_tip(tree.back(half)) {
                     self.optimize_branch(half, Precision::COARSE);

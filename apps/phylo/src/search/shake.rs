@@ -17,6 +17,10 @@ const HOPEFUL: f64 = 2.0;
 /// Where the tree is disturbed in one place: so many moves, of subtrees that hang so near.
 const LOCAL_MOVES: usize = 6;
 const LOCAL_RADIUS: usize = 4;
+/// So much further out branches are looked at again.
+const MARGIN: usize = 2;
+/// So often in one round.
+const LOCAL_TIMES: usize = 20;
 /// A tree must be better by this.
 const GAIN: f64 = 1e-2;
 
@@ -39,29 +43,30 @@ impl Search<'_> {
         self.keep_better(best, before, now);
     }
 
-    /// Disturbs the tree in one place and climbs again by exchanges; keeps what is better.
+    /// Disturbs the tree in one place and climbs again by exchanges there, [`LOCAL_TIMES`] times; keeps what is better.
     pub(super) fn shake_locally(&mut self) {
-        let best = self.likelihood.tree().clone();
-        let before = self.likelihood.log_likelihood();
-        let mut random = Random::new(self.state.seed, Purpose::Search, self.state.shakes as u64);
-        self.state.shakes += 1;
-        let mut tree = best.clone();
-        let place = around(&tree, &mut random);
-        for _ in 0..LOCAL_MOVES {
-            let root = place[random.below(place.len() as u64) as usize];
-            random_move(&mut tree, root, &mut random);
+        for _ in 0..LOCAL_TIMES {
+            let best = self.likelihood.tree().clone();
+            let before = self.state.log_likelihood;
+            let mut random = Random::new(self.state.seed, Purpose::Search, self.state.shakes as u64);
+            self.state.shakes += 1;
+            let mut tree = best.clone();
+            let center = random_half(&tree, &mut random);
+            let place = around(&tree, center, LOCAL_RADIUS);
+            let mut is_near = vec![false; tree.halves()];
+            around(&tree, center, LOCAL_RADIUS + MARGIN).into_iter().for_each(|half| is_near[half.index()] = true);
+            for _ in 0..LOCAL_MOVES {
+                let root = place[random.below(place.len() as u64) as usize];
+                random_move(&mut tree, root, &mut random);
+            }
+            self.likelihood.set_tree(tree);
+            self.likelihood.move_focus(center);
+            let mut now = self.likelihood.exchange_among(1.0, |half| is_near[half.index()]);
+            if now > before - HOPEFUL {
+                now = self.likelihood.exchange_among(0.01, |half| is_near[half.index()]);
+            }
+            self.keep_better(best, before, now);
         }
-        self.likelihood.set_tree(tree);
-        let mut now = self.likelihood.exchange_while(1.0);
-        if now > before - HOPEFUL {
-            now = self.likelihood.exchange_while(0.01);
-        }
-        self.keep_better(best, before, now);
-    }
-
-    /// Makes the random moves with which a tree is disturbed as a whole.
-    pub(super) fn disturb(&mut self, tree: &mut Tree) {
-        disturbed(tree, &mut Random::new(self.state.seed, Purpose::Start, 0));
     }
 
     fn keep_better(&mut self, best: Tree, before: f64, now: f64) {
@@ -74,7 +79,7 @@ impl Search<'_> {
     }
 
     /// Rounds as long as each gains this much; at most eight.
-    fn climb_while(&mut self, effort: &Effort, start: f64, gain: f64) -> f64 {
+    pub(super) fn climb_while(&mut self, effort: &Effort, start: f64, gain: f64) -> f64 {
         let mut now = start;
         for _ in 0..8 {
             let next = self.climb(effort);
@@ -95,21 +100,25 @@ fn random_half(tree: &Tree, random: &mut Random) -> HalfEdge {
 }
 
 /// Random moves all over the tree.
-fn disturbed(tree: &mut Tree, random: &mut Random) {
+pub(super) fn disturbed(tree: &mut Tree, random: &mut Random) {
     for _ in 0..(tree.taxa() / TAXA_A_MOVE).max(2) {
-        let root = random_half(tree, random);
-        random_move(tree, root, random);
+        random_step(tree, random);
     }
 }
 
-/// The half-edges of the inner nodes around a random one.
-fn around(tree: &Tree, random: &mut Random) -> Vec<HalfEdge> {
+/// One random move, anywhere.
+pub(super) fn random_step(tree: &mut Tree, random: &mut Random) {
+    let root = random_half(tree, random);
+    random_move(tree, root, random);
+}
+
+/// The half-edges of the inner nodes around the branch of `center`.
+fn around(tree: &Tree, center: HalfEdge, radius: usize) -> Vec<HalfEdge> {
     let mut found = Vec::new();
-    let center = random_half(tree, random);
     // (half-edge that looks back, distance)
     let mut todo = std::collections::VecDeque::from([(center, 0), (tree.back(center), 0)]);
     while let Some((half, distance)) = todo.pop_front() {
-        if !tree.is_tip(half) && distance < LOCAL_RADIUS {
+        if !tree.is_tip(half) && distance < radius {
             found.push(half);
             for side in tree.others(half) {
                 found.push(side);
@@ -149,7 +158,7 @@ mod tests {
             let mut tree = crate::tree::tests::grown(&choices);
             let mut random = Random::new(seed, Purpose::Search, 0);
             for _ in 0..20 {
-                let place = around(&tree, &mut random);
+                let place = around(&tree, random_half(&tree, &mut random), LOCAL_RADIUS);
                 random_move(&mut tree, place[random.below(place.len() as u64) as usize], &mut random);
                 prop_assert!(tree.is_valid());
             }
