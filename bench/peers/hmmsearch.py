@@ -1,5 +1,5 @@
-"""HMMER's hmmsearch with all filters off: profiles against a database of protein sequences, files to table. Alignments
-are not written: that would be work which Multigrain does not do."""
+"""HMMER's hmmsearch, with its filters or without: profiles against a database of protein sequences, files to table.
+Alignments are not written: that would be work which Multigrain does not do."""
 
 import os
 import shutil
@@ -12,6 +12,7 @@ options = peer.parser(__doc__)
 options.add_argument("--profile", help="profiles in HMMER's format")
 options.add_argument("--database", help="sequences in FASTA, gzipped or not")
 options.add_argument("--table", help="file for the table; replaced by each repetition, removed at the end")
+options.add_argument("--filters", choices=["on", "off"], default="on", help="off is hmmsearch --max")
 arguments = options.parse_args()
 
 program = shutil.which("hmmsearch")
@@ -23,7 +24,9 @@ version = next((line[2:].split(";")[0] for line in help_text.splitlines() if lin
 
 def repeat():
     # One worker thread a processor; the thread that reads the database is besides them, as hmmsearch has it.
-    command = [program, "--max", "--cpu", str(arguments.threads), "--noali", "-o", os.devnull]
+    command = [program, "--cpu", str(arguments.threads), "--noali", "-o", os.devnull]
+    if arguments.filters == "off":
+        command.append("--max")
     command += ["--tblout", arguments.table, arguments.profile, arguments.database]
     start = time.perf_counter()
     ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)

@@ -133,9 +133,9 @@ impl Application for Args {
                 let (path, planes, channels) = (path.clone(), planes.clone(), channels.clone());
                 let write = move |outcome: &Outcome| {
                     let alpha = if alpha { channels.last() } else { None };
-                    write_picture(outcome, &path, &planes, (m, n), alpha)
+                    write_picture(outcome, &path, &planes, (m, n), alpha).map(|()| None)
                 };
-                after = Some(Box::new(write) as Box<dyn Fn(&Outcome) -> Result<(), Error>>);
+                after = Some(Box::new(write) as Box<dyn Fn(&Outcome) -> Result<Option<String>, Error>>);
                 job = self.output.iter().fold(job, |job, path| job.with_file_written(path));
             }
             (Some(path), [plane]) if !alpha => job = job.with_sink(plane.output, output(path)?),

@@ -6,6 +6,7 @@
 //! come back in the order of the database.
 
 use crate::domain::{Bound, Finder};
+use crate::filter::ForwardFilter;
 use crate::kernel::Scores;
 use crate::profile::Profile;
 use crate::sequence::{Database, SequenceError};
@@ -42,6 +43,26 @@ pub fn for_scores(
     Ok(())
 }
 
+/// Calls `each` with the number of every sequence and how many filters it passed, in order.
+///
+/// # Errors
+/// When they cannot be read, and what `each` returns.
+///
+/// # Panics
+/// When array `stages` has not one byte for each sequence of `database`.
+pub fn for_stages(
+    outcome: &Outcome,
+    stages: usize,
+    database: &Database,
+    mut each: impl FnMut(usize, u8) -> Result<(), Error>,
+) -> Result<(), Error> {
+    for (first, count) in multigrain::prelude::blocks(database.len() as u64, 16 * ROWS) {
+        let bytes = outcome.read(stages, &Region::new(&[first], &[count]))?;
+        bytes.into_iter().zip(first as usize..).try_for_each(|(stage, i)| each(i, stage))?;
+    }
+    Ok(())
+}
+
 /// What hits are looked for with.
 pub struct Search<'a> {
     /// The sequences.
@@ -50,6 +71,8 @@ pub struct Search<'a> {
     pub profile: &'a Profile,
     /// What can be reported.
     pub bound: Bound,
+    /// What their Forward scores have to pass.
+    pub filter: Option<ForwardFilter>,
     /// Whether scores are corrected for biased composition (null2).
     pub correct_bias: bool,
     /// Threads, where memory allows.
@@ -61,22 +84,12 @@ pub struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The hits of a run whose array `scores` holds the scores against the profile: all that can be reported and perhaps
-    /// some that cannot, in the order of the database.
+    /// The hits among these sequences: all that can be reported and perhaps some that cannot, in the order of the
+    /// database.
     ///
     /// # Errors
-    /// When scores or sequences cannot be read.
-    ///
-    /// # Panics
-    /// As [`for_scores`].
-    pub fn hits(&self, outcome: &Outcome, scores: usize) -> Result<Vec<Named>, Error> {
-        let mut candidates = Vec::new();
-        for_scores(outcome, scores, self.database, |i, scores| {
-            if self.bound.may_be_reported(scores.forward, self.database.length(i) as usize) {
-                candidates.push(i);
-            }
-            Ok(())
-        })?;
+    /// When sequences cannot be read.
+    pub fn hits(&self, mut candidates: Vec<usize>) -> Result<Vec<Named>, Error> {
         candidates.sort_by_key(|&i| std::cmp::Reverse(self.database.length(i)));
         // The longest first, by as many threads as have room for them, so that more can take the others.
         let mut hits = Vec::new();
@@ -102,7 +115,7 @@ impl Search<'_> {
         let next = AtomicUsize::new(0);
         let work = |worker: usize| {
             let mut told = self.told.worker(worker);
-            let mut finder = Finder::new(self.profile);
+            let mut finder = Finder::new(self.profile).with_filter(self.filter.clone());
             let mut found = Vec::new();
             // Relaxed: the counter guards nothing but who takes which sequence.
             while let Some(&i) = sequences.get(next.fetch_add(1, Ordering::Relaxed)) {

@@ -10,11 +10,12 @@ use multigrain::rooms::trace::{Kind, Record, Spill, Trace};
 use multigrain::{MachineChoice, testing};
 use multigrain_hmmer::app::Args;
 use multigrain_hmmer::domain::{Bound, Finder};
+use multigrain_hmmer::filter::{Filters, Reference};
 use multigrain_hmmer::generate;
 use multigrain_hmmer::kernel::reference;
 use multigrain_hmmer::profile::Profile;
 use multigrain_hmmer::sequence::{Database, Limit};
-use multigrain_hmmer::table::{self, Named, Row, Thresholds};
+use multigrain_hmmer::table::{self, Named, Row, Threshold, Thresholds};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +23,12 @@ use support::data;
 
 fn generated(directory: &Path, n: u64, m: u64, seed: u64) -> Args {
     let output = Some(directory.join("table"));
-    Args { output, scores: Some(directory.join("scores")), n, m, seed, ..Args::default() }
+    Args { output, scores: Some(directory.join("scores")), n, m, seed, max: true, ..Args::default() }
+}
+
+/// The same with filters, and without scores, which some sequences do not have then.
+fn filtered(directory: &Path, n: u64, m: u64, seed: u64) -> Args {
+    Args { scores: None, max: false, ..generated(directory, n, m, seed) }
 }
 
 /// Runs a request and gives the table and the scores that it wrote.
@@ -47,8 +53,10 @@ fn detected() -> Runtime {
 fn every_machine_gives_the_same_table() {
     let directory = tempfile::tempdir().unwrap();
     for seed in 0..2 {
-        let args = generated(directory.path(), 150, 10 + 5 * seed, seed);
+        let make = [generated, filtered][seed as usize];
+        let args = make(directory.path(), 150, 10 + 30 * seed, seed);
         let expected = run(&detected(), &args).unwrap();
+        assert!(expected.0.lines().any(|line| !line.starts_with('#')), "no hits");
         let mut ran = 0;
         for machine in 16 * seed..16 * seed + 16 {
             // The application's files lie in a place of their own.
@@ -56,11 +64,12 @@ fn every_machine_gives_the_same_table() {
             let runtime = testing::runtime(testing::machine(machine, 200, scratch.path()).unwrap()).unwrap();
             let app = args.prepare(&runtime).unwrap();
             match runtime.run(&app.job, Settings::default()) {
-                Ok(outcome) => app.after.as_ref().unwrap()(&outcome).unwrap(),
+                Ok(outcome) => drop(app.after.as_ref().unwrap()(&outcome).unwrap()),
                 Err(error) if error.to_string().contains("does not fit") => continue,
                 Err(error) => panic!("seed {seed}, machine {machine}: {error}"),
             }
-            let found = ["table", "scores"].map(|name| std::fs::read_to_string(directory.path().join(name)).unwrap());
+            let found = [&args.output, &args.scores]
+                .map(|path| path.as_ref().map_or(String::new(), |path| std::fs::read_to_string(path).unwrap()));
             assert!(found == [expected.0.clone(), expected.1.clone()], "seed {seed}, machine {machine}");
             ran += 1;
         }
@@ -76,18 +85,32 @@ fn altered_scores_are_refused_by_the_check() {
         machine.with("disk", |disk| disk.path = Some(directory.path().to_owned())).unwrap(),
     ));
     let runtime = Runtime::new(Options { machine, threads: Some(2), ..Options::default() }).unwrap();
-    let args = Args { n: 60, m: 20, ..Args::default() };
-    let app = args.prepare(&runtime).unwrap();
-    let scores = app.job.arrays().iter().position(|array| array.name == "scores").unwrap();
-    let out = directory.path().join("scores.npy");
-    let job = app.job.clone().with_sink(scores, Sink::Npy(out.clone()));
-    let outcome = runtime.run(&job, Settings::default()).unwrap();
-    for seed in 0..4 {
-        testing::alterations(&out, None, seed, || {
+    // In scores, and in how many filters each sequence passes: all that a check of these can meet is another number.
+    for (name, max) in [("scores", true), ("stages", false)] {
+        let args = Args { n: 60, m: 20, max, ..Args::default() };
+        let app = args.prepare(&runtime).unwrap();
+        let array = app.job.arrays().iter().position(|array| array.name == name).unwrap();
+        let out = directory.path().join(format!("{name}.npy"));
+        let job = app.job.clone().with_sink(array, Sink::Npy(out.clone()));
+        let outcome = runtime.run(&job, Settings::default()).unwrap();
+        let holds = |seed| {
             let checked = (app.check)(&outcome, seed).unwrap();
-            assert!(checked.elements >= 2 * 60, "a small search is checked in full: {checked:?}");
+            assert!(checked.elements >= 60, "a small search is checked in full: {checked:?}");
             checked.holds()
-        });
+        };
+        if max {
+            (0..4).for_each(|seed| testing::alterations(&out, None, seed, || holds(seed)));
+            continue;
+        }
+        let content = std::fs::read(&out).unwrap();
+        for at in (content.len() - 60..content.len()).step_by(7) {
+            let mut altered = content.clone();
+            altered[at] ^= 1;
+            std::fs::write(&out, altered).unwrap();
+            assert!(!holds(1), "stage {at}");
+        }
+        std::fs::write(&out, content).unwrap();
+        assert!(holds(1));
     }
 }
 
@@ -124,7 +147,10 @@ fn a_trace_tells_both_stages() {
 
 /// The rows of a search in which every sequence's domains are looked for.
 fn thorough(profile: &Profile, database: &Database, evalue: f64) -> Vec<Row> {
-    let everything = Bound::new(profile.forward, 1.0, f64::INFINITY);
+    let evalue = Threshold::Evalue(evalue);
+    let thresholds = Thresholds { report: evalue, report_domains: evalue, ..Thresholds::new(database.len() as f64) };
+    let everything =
+        Bound::new(profile.forward, &Thresholds { report: Threshold::Evalue(f64::INFINITY), ..thresholds });
     let mut finder = Finder::new(profile);
     let hits = (0..database.len()).filter_map(|i| {
         let hit = finder.hit(&database.sequence(i).unwrap(), true, &everything)?;
@@ -132,7 +158,7 @@ fn thorough(profile: &Profile, database: &Database, evalue: f64) -> Vec<Row> {
         Some(Named { name, description, index: i as u64, hit })
     });
     let hits = hits.collect();
-    table::rows(profile, hits, &Thresholds { evalue, ..Thresholds::new(database.len() as f64) })
+    table::rows(profile, hits, &thresholds).hits
 }
 
 #[test]
@@ -140,7 +166,7 @@ fn what_is_skipped_could_not_be_reported() {
     let directory = tempfile::tempdir().unwrap();
     let limit = Limit { memory_bytes: u64::MAX, directory: directory.path() };
     for (seed, m, evalue) in [(1, 40, 10.0), (2, 25, 1e-3), (3, 70, 100.0)] {
-        let args = Args { evalue, ..generated(directory.path(), 500, m, seed) };
+        let args = Args { evalue, domain_evalue: evalue, ..generated(directory.path(), 500, m, seed) };
         let (table, scores) = run(&detected(), &args).unwrap();
         let profile = &Profile::parse(generate::profile(seed, m as usize).as_bytes(), Path::new("made")).unwrap()[0];
         let text = generate::sequences(seed, args.n, m as usize);
@@ -170,6 +196,8 @@ fn real_databases_give_the_hits_of_hmmsearch() {
     let database = "protdb/938293.PRJEB85.HG003687.faa";
     for (profile, database, expected, nonull2) in [
         ("hmm/globins4.hmm", "hmm/globins45.fa", "hmm/globins4.globins45.max.tbl", false),
+        ("hmm/globins4.hmm", "hmm/globins45.fa", "hmm/globins4.globins45.default.tbl", false),
+        ("hmm/fn3.hmm", "hmm/globins45.fa", "hmm/fn3.globins45.default.tbl", false),
         ("hmm/fn3.hmm", database, "hmm/fn3.938293.PRJEB85.HG003687.max.tbl", false),
         ("hmm/globins4.hmm", database, "hmm/globins4.938293.PRJEB85.HG003687.max_nonull2.tbl", true),
     ] {
@@ -177,7 +205,8 @@ fn real_databases_give_the_hits_of_hmmsearch() {
             continue;
         };
         let output = Some(directory.path().join("table"));
-        let args = Args { profile: Some(profile), database: Some(database), output, nonull2, ..Args::default() };
+        let max = expected.to_string_lossy().contains(".max");
+        let args = Args { profile: Some(profile), database: Some(database), output, nonull2, max, ..Args::default() };
         let (found, _) = run(&detected(), &args).unwrap();
         // Columns are as wide as the longest name; what they hold must be equal.
         let rows = |text: &str| -> Vec<Vec<String>> {
@@ -259,6 +288,9 @@ fn refusals_name_what_is_wrong() {
         (args("p.hmm", "db.fa", "nowhere/table"), &["nowhere", "create it"]),
         (Args { evalue: f64::NAN, ..fine.clone() }, &["--evalue"]),
         (Args { targets: Some(0.0), ..fine.clone() }, &["--targets"]),
+        (Args { f2: -1.0, ..fine.clone() }, &["--F2 -1"]),
+        (Args { include_score: Some(f64::INFINITY), ..fine.clone() }, &["--incT"]),
+        (Args { cut_ga: true, ..fine.clone() }, &["--cut_ga", "GA", "generated-1-5"]),
         (Args { m: 0, ..Args::default() }, &["--m 0"]),
     ] {
         let Err(error) = args.prepare(&detected()) else { panic!("{args:?} was accepted") };
@@ -278,22 +310,83 @@ fn refusals_name_what_is_wrong() {
     assert!(profile == generate::profile(1, 5) && database == generate::sequences(1, 3, 5));
 }
 
-#[test]
-fn generated_inputs_give_the_hits_of_hmmsearch() {
+/// What hmmsearch says of a generated profile and sequences, its table and its report, and our table; None where it is not
+/// installed. `options` are given to it.
+fn beside_hmmsearch(options: &[&str], args: &Args) -> Option<(String, String, String)> {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
-    std::fs::write(path("p.hmm"), generate::profile(2, 40)).unwrap();
+    std::fs::write(path("p.hmm"), with_cutoffs(&generate::profile(2, 40))).unwrap();
     std::fs::write(path("db.fa"), generate::sequences(2, 600, 40)).unwrap();
     let mut command = std::process::Command::new("hmmsearch");
-    command.args(["--max", "--noali", "-o", "/dev/null", "--tblout", "theirs", "p.hmm", "db.fa"]);
+    command.args(options).args(["--noali", "-o", "report", "--tblout", "theirs", "p.hmm", "db.fa"]);
     match command.current_dir(directory.path()).output() {
         Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
-        Err(error) => return println!("skipped: no hmmsearch ({error})"),
+        Err(error) => {
+            println!("skipped: no hmmsearch ({error})");
+            return None;
+        }
     }
     let [profile, database, output] = ["p.hmm", "db.fa", "table"].map(|name| Some(path(name)));
-    let (found, _) = run(&detected(), &Args { profile, database, output, ..Args::default() }).unwrap();
-    let theirs = std::fs::read_to_string(path("theirs")).unwrap();
-    let rows = |text: &str| text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect::<Vec<_>>();
-    assert!(!rows(&found).is_empty());
-    assert_eq!(rows(&found), rows(&theirs));
+    let (found, _) = run(&detected(), &Args { profile, database, output, ..args.clone() }).unwrap();
+    let read = |name: &str| std::fs::read_to_string(path(name)).unwrap();
+    Some((read("theirs"), read("report"), found))
+}
+
+/// A profile's text with cutoffs.
+fn with_cutoffs(profile: &str) -> String {
+    profile.replace("STATS LOCAL MSV", "GA    22.50 15.25;\nTC    25.10 18.00;\nNC    9.80 7.40;\nSTATS LOCAL MSV")
+}
+
+#[test]
+fn generated_inputs_give_the_hits_of_hmmsearch() {
+    let default = Args::default;
+    let loose = Args { f1: 0.4, f2: 0.2, f3: 0.1, ..default() };
+    let cases: [(&[&str], Args); 10] = [
+        (&[], default()),
+        (&["--max"], Args { max: true, ..default() }),
+        (&["--F1", "0.4", "--F2", "0.2", "--F3", "0.1"], loose),
+        (&["--nobias", "--nonull2", "-E", "1e-4"], Args { nobias: true, nonull2: true, evalue: 1e-4, ..default() }),
+        (&["--max", "-T", "5.5", "--domT", "4"], {
+            Args { max: true, score: Some(5.5), domain_score: Some(4.0), ..default() }
+        }),
+        (&["--max", "--domE", "1e-3", "--incE", "1e-6", "--incdomE", "1e-8"], {
+            Args { max: true, domain_evalue: 1e-3, include_evalue: 1e-6, include_domain_evalue: 1e-8, ..default() }
+        }),
+        (&["--incT", "20", "--incdomT", "25", "-Z", "1000000", "--domZ", "1e5"], {
+            let include = Args { include_score: Some(20.0), include_domain_score: Some(25.0), ..default() };
+            Args { targets: Some(1e6), domain_targets: Some(1e5), ..include }
+        }),
+        (&["--cut_ga"], Args { cut_ga: true, ..default() }),
+        (&["--cut_tc", "--max"], Args { cut_tc: true, max: true, ..default() }),
+        (&["--cut_nc", "--max"], Args { cut_nc: true, max: true, ..default() }),
+    ];
+    for (options, args) in cases {
+        let Some((theirs, _, found)) = beside_hmmsearch(options, &args) else { return };
+        let rows =
+            |text: &str| text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect::<Vec<_>>();
+        assert!(!rows(&found).is_empty());
+        assert_eq!(rows(&found), rows(&theirs), "{options:?}");
+    }
+}
+
+/// hmmsearch tells how many sequences pass each filter.
+#[test]
+fn as_many_sequences_pass_each_filter_as_in_hmmsearch() {
+    let (profile, text) = (generate::profile(2, 40), generate::sequences(2, 600, 40));
+    let profile = &Profile::parse(profile.as_bytes(), Path::new("made")).unwrap()[0];
+    let limit = Limit { memory_bytes: u64::MAX, directory: Path::new(".") };
+    let database = Database::from_text(text.as_bytes(), Path::new("made"), limit).unwrap();
+    for (f1, f2) in [(0.02, 1e-3), (0.3, 0.1), (0.6, 0.02), (0.1, 0.05), (0.05, 0.01)] {
+        let args = Args { f1, f2, ..Args::default() };
+        let options = ["--F1", &f1.to_string(), "--F2", &f2.to_string()];
+        let Some((_, report, _)) = beside_hmmsearch(&options, &args) else { return };
+        let mut filters = Reference::new(profile, &Filters { msv: f1, viterbi: f2, ..Filters::default() });
+        let stages: Vec<u8> = (0..database.len()).map(|i| filters.passed(&database.sequence(i).unwrap())).collect();
+        for (stage, name) in ["MSV", "bias", "Vit"].into_iter().enumerate() {
+            let line = report.lines().find(|line| line.starts_with(&format!("Passed {name} filter:"))).unwrap();
+            let theirs: usize = line.split_whitespace().nth(3).unwrap().parse().unwrap();
+            let found = stages.iter().filter(|&&passed| usize::from(passed) > stage).count();
+            assert_eq!(found, theirs, "{name}, {options:?}");
+        }
+    }
 }

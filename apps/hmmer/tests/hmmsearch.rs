@@ -1,9 +1,10 @@
-//! Tables against those of HMMER 3.3.2's `hmmsearch --max`, on real profiles and sequences: globins and a protein of many
+//! Tables against those of HMMER 3.3.2's `hmmsearch`, with `--max` and with its filters, on real profiles and sequences: globins and a protein of many
 //! domains here, more where they lie beside the repository.
 
 mod support;
 
 use multigrain_hmmer::domain::{Bound, Finder};
+use multigrain_hmmer::filter::{Filters, ForwardFilter, Reference, STAGES};
 use multigrain_hmmer::profile::{alphabet, read_profiles};
 use multigrain_hmmer::table::{self, Named, Row, Thresholds};
 use std::fs;
@@ -27,17 +28,26 @@ fn codes(residues: &str) -> Vec<u8> {
 }
 
 /// The hits and rows that a search finds.
-fn search(profile: &Path, sequences: Vec<(String, String, Vec<u8>)>, correct_bias: bool) -> (Vec<Named>, Vec<Row>) {
+fn search(
+    profile: &Path,
+    sequences: Vec<(String, String, Vec<u8>)>,
+    correct_bias: bool,
+    filters: Option<Filters>,
+) -> (Vec<Named>, Vec<Row>) {
     let profile = read_profiles(profile).unwrap().remove(0);
     let thresholds = Thresholds::new(sequences.len() as f64);
-    let bound = Bound::new(profile.forward, thresholds.targets, thresholds.evalue);
-    let mut finder = Finder::new(&profile);
+    let bound = Bound::new(profile.forward, &thresholds);
+    let mut finder = Finder::new(&profile).with_filter(filters.map(|filters| ForwardFilter::new(&profile, &filters)));
+    let mut plain = filters.map(|filters| Reference::new(&profile, &filters));
     let hits = sequences.into_iter().enumerate().filter_map(|(index, (name, description, residues))| {
+        if plain.as_mut().is_some_and(|plain| plain.passed(&residues) < STAGES) {
+            return None;
+        }
         let hit = finder.hit(&residues, correct_bias, &bound)?;
         Some(Named { name, description, index: index as u64, hit })
     });
     let hits: Vec<Named> = hits.collect();
-    let rows = table::rows(&profile, hits.clone(), &thresholds);
+    let rows = table::rows(&profile, hits.clone(), &thresholds).hits;
     (hits, rows)
 }
 
@@ -56,8 +66,12 @@ fn expected(table: &Path) -> Vec<Vec<String>> {
 }
 
 fn compare(query: &str, database: &str, table: &str, correct_bias: bool) {
+    compare_with(query, database, table, correct_bias, None);
+}
+
+fn compare_with(query: &str, database: &str, table: &str, correct_bias: bool, filters: Option<Filters>) {
     let (Some(query), Some(database), Some(table)) = (data(query), data(database), data(table)) else { return };
-    let (_, rows) = search(&query, sequences(&database), correct_bias);
+    let (_, rows) = search(&query, sequences(&database), correct_bias, filters);
     let found: Vec<Vec<String>> = rows.iter().map(printed).collect();
     let expected_rows = expected(&table);
     let different: Vec<_> = expected_rows.iter().zip(&found).filter(|(a, b)| a != b).collect();
@@ -70,8 +84,8 @@ fn compare(query: &str, database: &str, table: &str, correct_bias: bool) {
     let text = fs::read_to_string(&table).unwrap();
     let (expected_text, _) = text.split_once("#\n# Program").unwrap();
     let mut written = Vec::new();
-    let accession = Some(rows[0].query_accession.as_str());
-    table::write_header(&mut written, &rows, &rows[0].query, accession).unwrap();
+    let profile = read_profiles(&query).unwrap().remove(0);
+    table::write_header(&mut written, &rows, &profile.name, profile.accession.as_deref()).unwrap();
     table::write_rows(&mut written, &rows).unwrap();
     assert_eq!(String::from_utf8(written).unwrap(), expected_text, "{}", table.display());
 }
@@ -82,6 +96,18 @@ fn globins() {
     compare("hmm/globins4.hmm", "hmm/globins45.fa", "hmm/globins4.globins45.max_nonull2.tbl", false);
     compare("hmm/fn3.hmm", "hmm/globins45.fa", "hmm/fn3.globins45.max.tbl", true);
     compare("hmm/fn3.hmm", "hmm/globins45.fa", "hmm/fn3.globins45.max_nonull2.tbl", false);
+}
+
+#[test]
+fn with_filters() {
+    let compare = |query: &str, database: &str, table: &str| {
+        compare_with(query, database, table, true, Some(Filters::default()));
+    };
+    compare("hmm/globins4.hmm", "hmm/globins45.fa", "hmm/globins4.globins45.default.tbl");
+    compare("hmm/fn3.hmm", "hmm/globins45.fa", "hmm/fn3.globins45.default.tbl");
+    let database = "protdb/938293.PRJEB85.HG003687.faa";
+    compare("hmm/fn3.hmm", database, "hmm/fn3.938293.PRJEB85.HG003687.default.tbl");
+    compare("hmm/globins4.hmm", database, "hmm/globins4.938293.PRJEB85.HG003687.default.tbl");
 }
 
 #[test]
@@ -101,7 +127,7 @@ fn a_protein_with_many_domains() {
     let text = fs::read_to_string(&entry).unwrap();
     let lines = text.lines().skip_while(|line| !line.starts_with("SQ ")).skip(1).take_while(|line| *line != "//");
     let sequence = ("7LESS_DROME".to_owned(), String::new(), codes(&lines.collect::<String>()));
-    let (_, rows) = search(&folder.join("fn3.hmm"), vec![sequence], true);
+    let (_, rows) = search(&folder.join("fn3.hmm"), vec![sequence], true, None);
     // Accession and description, which a FASTA file does not have, aside.
     assert_eq!(printed(&rows[0])[2..18], expected(&folder.join("fn3.7LESS.tbl"))[0][2..18]);
     assert_eq!(rows.len(), 1);
@@ -117,7 +143,7 @@ fn domains_are_where_hmmsearch_has_them() {
         ("hmm/globins4.hmm", "protdb/938293.PRJEB85.HG003687.faa", "hmm/globins4.938293.PRJEB85.HG003687.max.domtbl"),
     ] {
         let (Some(query), Some(database), Some(table)) = (data(query), data(database), data(table)) else { continue };
-        let (hits, rows) = search(&query, sequences(&database), true);
+        let (hits, rows) = search(&query, sequences(&database), true, None);
         let expected = expected(&table);
         for fields in &expected {
             let hit = hits.iter().find(|named| named.name == fields[0]).unwrap();

@@ -1,11 +1,15 @@
-//! The task: the same bytes on every machine and however blocks are cut.
+//! The tasks: the same bytes on every machine and however blocks are cut.
 
 use multigrain::prelude::*;
 use multigrain::rooms::plan::testing::Rng;
 use multigrain::testing;
+use multigrain_hmmer::filter::{self, Filters};
+use multigrain_hmmer::generate;
 use multigrain_hmmer::kernel::NODE_FLOATS;
-use multigrain_hmmer::task::{SCORES, Score};
+use multigrain_hmmer::profile::Profile;
+use multigrain_hmmer::task::{Filter, SCORES, Score, whole};
 use multigrain_simd::Isa;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Sequences of many lengths and two random profiles; tables are any numbers that are not negative.
@@ -21,7 +25,9 @@ fn job(seed: u64) -> Job {
     let residues: Vec<u8> = (0..total).map(|_| rng.range(0, 28) as u8).collect();
     let offsets: Arc<[u64]> = offsets.into();
     let mut program = Program::new();
-    let task = program.task(Score::new(Isa::detect(), offsets));
+    let (task, filter) = (Score::new(Isa::detect(), offsets.clone()), Filter::new(Isa::detect(), offsets));
+    let isa = filter.isa();
+    let (task, filter) = (program.task(task), program.task(filter));
     let array = program.array::<u8, 1>("residues", [total], Role::Input).unwrap();
     let mut sources = vec![Source::Bytes(residues)];
     let mut indices = vec![array.index()];
@@ -33,10 +39,19 @@ fn job(seed: u64) -> Job {
         let profile =
             program.array::<f32, 1>(&format!("profile {i}"), [nodes * NODE_FLOATS as u64], Role::Input).unwrap();
         let scores = program.array::<f64, 2>(&format!("scores {i}"), [count, SCORES], Role::Output).unwrap();
-        program.call(task, (array.all(), profile.all(), scores.all()), Score::whole()).unwrap();
+        program.call(task, (array.all(), profile.all(), scores.all()), whole()).unwrap();
         sources.push(Source::Bytes(tables));
         indices.push(profile.index());
     }
+    let text = generate::profile(seed, rng.range(1, 40) as usize);
+    let made = &Profile::parse(text.as_bytes(), Path::new("made")).unwrap()[0];
+    // Thresholds that let some of the sequences pass each filter.
+    let tables = filter::pack(isa, made, &Filters { msv: 0.9, viterbi: 0.5, ..Filters::default() });
+    let profile = program.array::<u8, 1>("tables", [tables.len() as u64], Role::Input).unwrap();
+    let stages = program.array::<u8, 1>("stages", [count], Role::Output).unwrap();
+    program.call(filter, (array.all(), profile.all(), stages.all()), whole()).unwrap();
+    sources.push(Source::Bytes(tables));
+    indices.push(profile.index());
     let job = Job::new("hmmer", program);
     indices.into_iter().zip(sources).fold(job, |job, (index, source)| job.with_source(index, source))
 }

@@ -27,6 +27,9 @@ pub(crate) fn run(finished: &Finished<'_>) -> String {
         approximate_bytes(budget)
     );
     if let Some(after) = &finished.after {
+        if let Some(found) = &after.found {
+            let _ = writeln!(text, "{:<9}{found}", "found");
+        }
         let _ = writeln!(
             text,
             "{:<9}{} for work on the results, not in the times below; {} at the peak of memory then",

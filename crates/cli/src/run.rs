@@ -51,6 +51,8 @@ pub(crate) struct Afterwards {
     pub(crate) seconds: f64,
     /// Peak resident size of the process when it ended, in bytes.
     pub(crate) peak_rss_bytes: u64,
+    /// What was found, in words.
+    pub(crate) found: Option<String>,
 }
 
 /// Runs an application and reports.
@@ -94,8 +96,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let after = match &app.after {
         Some(after) => {
             let begin = Instant::now();
-            after(&outcome).map_err(|e| Failure::Run(e.to_string()))?;
-            Some(Afterwards { seconds: begin.elapsed().as_secs_f64(), peak_rss_bytes: read_peak_rss_bytes()? })
+            let found = after(&outcome).map_err(|e| Failure::Run(e.to_string()))?;
+            Some(Afterwards { seconds: begin.elapsed().as_secs_f64(), peak_rss_bytes: read_peak_rss_bytes()?, found })
         }
         None => None,
     };

@@ -77,6 +77,7 @@ fn every_row_is_measured_without_peers_and_says_how_to_install_them() {
         "fft3d-files",
         "fft3d-files-numpy",
         "hmmer",
+        "hmmer-max",
         "gravity",
         "call",
         "barrier-1",

@@ -44,7 +44,7 @@ fn a_protected_result_is_kept() {
         ("y.npy", "run saxpy --n 100 -o y.npy"),
         ("p.png", "run conv2d --n 20 -o p.png"),
         ("e.npy", "run gravity --n 20 --steps 2 --energies e.npy"),
-        ("h.txt", "run hmmer --n 20 --m 20 --scores h.txt"),
+        ("h.txt", "run hmmer --n 20 --m 20 --max --scores h.txt"),
         ("t.trace", "sim saxpy --n 100 --trace t.trace"),
         ("m.toml", "machine --assumed -o m.toml"),
     ] {

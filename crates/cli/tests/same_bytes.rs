@@ -88,5 +88,12 @@ fn conv2d() {
 #[test]
 fn hmmer() {
     // Generated sequences; a budget of which they take more than an eighth puts them into a scratch file.
-    same_everywhere(&Place::new(), "hmmer --n 150 --m 12", &["--memory 500KiB", "--memory 3MiB", ""], &[]);
+    for max in ["", " --max"] {
+        same_everywhere(
+            &Place::new(),
+            &format!("hmmer --n 150 --m 12{max}"),
+            &["--memory 500KiB", "--memory 3MiB", ""],
+            &[],
+        );
+    }
 }

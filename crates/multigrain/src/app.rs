@@ -12,7 +12,7 @@ use multigrain_program::{ElementType, Shape};
 use std::path::Path;
 
 type Check = Box<dyn Fn(&Outcome, u64) -> Result<Checked, Error>>;
-type After = Box<dyn Fn(&Outcome) -> Result<(), Error>>;
+type After = Box<dyn Fn(&Outcome) -> Result<Option<String>, Error>>;
 
 /// An application's job with what surrounds it.
 pub struct AppJob {
@@ -22,7 +22,7 @@ pub struct AppJob {
     pub shape: Vec<(&'static str, u64)>,
     /// Compares results with what plain code in double precision finds; the number is the seed of what is random in it.
     pub check: Check,
-    /// Done after a run, for example writing a picture.
+    /// Done after a run, for example writing a picture; gives what was found, in words for its report, if there are any.
     pub after: Option<After>,
 }
 

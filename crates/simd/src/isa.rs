@@ -11,7 +11,7 @@ pub enum Isa {
     Scalar,
     /// x86-64 with AVX2 and FMA: 8 lanes of `f32`.
     Avx2,
-    /// x86-64 with AVX-512 F, VL and DQ: 16 lanes of `f32`.
+    /// x86-64 with AVX-512 F, VL, DQ and BW: 16 lanes of `f32`.
     Avx512,
 }
 
@@ -44,6 +44,7 @@ impl Isa {
                     && is_x86_feature_detected!("avx512f")
                     && is_x86_feature_detected!("avx512vl")
                     && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512bw")
             }
             #[cfg(not(target_arch = "x86_64"))]
             Isa::Avx2 | Isa::Avx512 => false,

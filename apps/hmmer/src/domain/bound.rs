@@ -24,6 +24,7 @@
 //! second kind.
 
 use crate::profile::{Exponential, null1};
+use crate::table::{Threshold, Thresholds};
 
 /// ln(8/9): how much a reconstruction of envelopes that do not overlap can exceed Forward, but for their length.
 const GAIN: f64 = -0.117_783_035_656_383_46;
@@ -36,7 +37,7 @@ fn margin(length: usize) -> f64 {
     0.002 + length as f64 / f64::from(1 << 22)
 }
 
-/// What a score must reach to be reported: E-value at most `evalue` among `targets` sequences.
+/// What a score must reach to be reported.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound {
     /// Bits.
@@ -44,9 +45,13 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// A sequence is reported if its E-value, its score's probability times `targets`, is at most `evalue`.
-    pub fn new(statistics: Exponential, targets: f64, evalue: f64) -> Self {
-        Self { score_min: statistics.score(evalue / targets) }
+    /// What the sequences that these thresholds report have reached.
+    pub fn new(statistics: Exponential, thresholds: &Thresholds) -> Self {
+        let score_min = match thresholds.report {
+            Threshold::Evalue(evalue) => statistics.score(evalue / thresholds.targets),
+            Threshold::Score(score) => score,
+        };
+        Self { score_min }
     }
 
     /// Whether a sequence of `length` residues with this Forward score, in nats, could be reported; if not, its domains

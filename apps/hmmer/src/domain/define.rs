@@ -8,6 +8,7 @@ use super::null2::Use;
 use super::quad::LANES;
 use super::random::{Random, SEED};
 use super::sample::Sample;
+use crate::filter::ForwardFilter;
 use crate::profile::Profile;
 use std::ops::RangeInclusive;
 
@@ -58,6 +59,7 @@ pub(super) struct Found {
 pub struct Finder {
     pub(super) model: Model,
     pub(super) statistics: crate::profile::Exponential,
+    filter: Option<ForwardFilter>,
     pub(super) found: Found,
     forward: Matrix,
     backward: Matrix,
@@ -79,6 +81,7 @@ impl Finder {
         Self {
             model: Model::new(profile),
             statistics: profile.forward,
+            filter: None,
             found: Found::default(),
             forward: Matrix::default(),
             backward: Matrix::default(),
@@ -88,6 +91,12 @@ impl Finder {
         }
     }
 
+    /// One that finds none where a sequence's Forward score does not pass this filter, if any.
+    #[must_use]
+    pub fn with_filter(self, filter: Option<ForwardFilter>) -> Self {
+        Self { filter, ..self }
+    }
+
     /// Finds the domains of a sequence of at least one residue. False when there are none, or when `hopeless` says so,
     /// asked with the sequence's Forward score in nats and the number of residues in regions if each of these seems to
     /// hold one domain.
@@ -95,6 +104,9 @@ impl Finder {
         let length = residues.len();
         let multihit = Lengths::multihit(length);
         let score = self.forward.forward(&self.model, multihit, residues, false);
+        if self.filter.as_ref().is_some_and(|filter| !filter.passes(score, residues)) {
+            return false;
+        }
         self.backward.backward(&self.model, multihit, residues, &self.forward, false);
         self.found = Found { forward: score, null2: vec![0.0; length + 1], ..Found::default() };
         let Some(occupancy) = self.backward.occupancy(multihit, &self.forward) else { return false };

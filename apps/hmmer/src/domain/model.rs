@@ -1,12 +1,12 @@
 //! The model of local alignments in single precision, striped: quad `q` holds nodes `q`, `q + Q`, `q + 2Q`, `q + 3Q`.
 //!
 //! M. Farrar, "Striped Smith-Waterman speeds database searches six times over other SIMD implementations",
-//! Bioinformatics 23:156 (2007). The parameters take the way of HMMER 3, rounding by rounding: probabilities become
-//! single, their logarithms become single, and a polynomial in single precision makes them odds and probabilities again.
+//! Bioinformatics 23:156 (2007). The parameters take the way of HMMER 3, rounding by rounding: the logarithms
+//! in single precision ([`LogOdds`]) become odds and probabilities again by a polynomial in single precision.
 
 use super::quad::{LANES, Quad};
-use crate::profile::alphabet::{ANY, BACKGROUND, CODES, GAP, RESIDUES, members};
-use crate::profile::{Profile, Transitions};
+use crate::profile::alphabet::CODES;
+use crate::profile::{LogOdds, Profile};
 
 /// Probabilities that lead into or out of one quad of nodes, from the same or the preceding node.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,13 +44,12 @@ impl Model {
         let nodes = profile.nodes();
         // One quad would have no neighbour to shift from.
         let quads = nodes.div_ceil(LANES).max(2);
-        let transitions: Vec<[f32; 7]> = profile.transitions.iter().map(single).collect();
-        let entry = entries(&transitions);
+        let LogOdds { entry, transitions, matches } = LogOdds::new(profile);
         // Values of node k = 1..=M; 0 where there is no such node or nothing leads on.
         let stripe =
             |q: usize, value: &dyn Fn(usize) -> f32| Quad::new(std::array::from_fn(|lane| value(q + lane * quads + 1)));
         let leave = |k: usize, which: usize| {
-            if (1..nodes).contains(&k) { exp(ln(transitions[k][which])) } else { 0.0 }
+            if (1..nodes).contains(&k) { exp(transitions[k][which]) } else { 0.0 }
         };
         let steps = (0..quads).map(|q| Steps {
             begin: stripe(q, &|k| if k <= nodes { exp(entry[k - 1]) } else { 0.0 }),
@@ -62,7 +61,7 @@ impl Model {
             ii: stripe(q, &|k| leave(k, 4)),
             dd: stripe(q, &|k| leave(k, 6)),
         });
-        let emissions: Vec<[f32; CODES]> = profile.matches.iter().map(odds).collect();
+        let emissions: Vec<[f32; CODES]> = matches.iter().map(|scores| scores.map(exp)).collect();
         let of = |x: usize| {
             let emissions = &emissions;
             (0..quads).map(move |q| stripe(q, &|k| if k <= nodes { emissions[k - 1][x] } else { 0.0 }))
@@ -79,55 +78,6 @@ impl Model {
     pub(super) fn odds(&self, code: u8) -> &[Quad] {
         &self.odds[usize::from(code) * self.quads()..][..self.quads()]
     }
-}
-
-/// Transitions of a node in the file's order, in single precision.
-fn single(t: &Transitions) -> [f32; 7] {
-    [t.mm, t.mi, t.md, t.im, t.ii, t.dm, t.dd].map(probability)
-}
-
-/// A probability as single precision has it when -ln p, not p, is rounded first.
-fn probability(p: f64) -> f32 {
-    f64::from(p.ln() as f32).exp() as f32
-}
-
-fn ln(p: f32) -> f32 {
-    f64::from(p).ln() as f32
-}
-
-/// Logarithms of the probabilities B -> M_k, see [`Profile::local`].
-fn entries(transitions: &[[f32; 7]]) -> Vec<f32> {
-    let nodes = transitions.len() - 1;
-    let mut occupancy = Vec::with_capacity(nodes);
-    let mut occ = transitions[0][1] + transitions[0][0];
-    for leave in &transitions[1..] {
-        occupancy.push(occ);
-        let stays = f64::from(occ * (leave[0] + leave[1]));
-        occ = (stays + (1.0 - f64::from(occ)) * f64::from(leave[5])) as f32;
-    }
-    let mut total = 0.0f32;
-    for (k, occ) in occupancy.iter().enumerate() {
-        total += occ * (nodes - k) as f32;
-    }
-    occupancy.iter().map(|occ| ln(occ / total)).collect()
-}
-
-/// Odds ratios of all codes at a match state.
-fn odds(probabilities: &[f64; RESIDUES]) -> [f32; CODES] {
-    let mut scores = [f32::NEG_INFINITY; CODES];
-    for i in 0..RESIDUES {
-        scores[i] = (f64::from(probability(probabilities[i])) / f64::from(BACKGROUND[i])).ln() as f32;
-    }
-    for x in GAP + 1..=ANY {
-        let set = members(x);
-        let (mut weighted, mut weight) = (0.0f32, 0.0f32);
-        for i in (0..RESIDUES).filter(|i| set >> i & 1 == 1) {
-            weighted += scores[i] * BACKGROUND[i];
-            weight += BACKGROUND[i];
-        }
-        scores[usize::from(x)] = weighted / weight;
-    }
-    scores.map(exp)
 }
 
 /// e^x in single precision by the polynomial of the Cephes library (S. L. Moshier, `expf`), which is not always the

@@ -4,7 +4,7 @@ use super::bound::Bound;
 use super::define::{Envelope, Finder};
 use super::random::sum;
 use crate::kernel::reference_domain;
-use crate::profile::LocalNode;
+use crate::profile::{LocalNode, null1_single};
 use std::f64::consts::LN_2;
 
 /// Prior probability that a stretch is biased.
@@ -69,7 +69,7 @@ impl Finder {
         if length == 0 || !self.define(residues, hopeless) {
             return None;
         }
-        let null1 = null1(length);
+        let null1 = null1_single(length);
         let corrected = |nats: f32| if correct_bias { bias(nats) } else { 0.0 };
         let found = &self.found;
         let before = bits(found.forward - null1);
@@ -90,11 +90,7 @@ impl Finder {
             (score, uncorrected) = (rebuilt, bits(total - null1));
         }
 
-        // HMMER keeps these parameters in single precision.
-        let tail = crate::profile::Exponential {
-            tau: f64::from(self.statistics.tau as f32),
-            lambda: f64::from(self.statistics.lambda as f32),
-        };
+        let tail = self.statistics.single();
         let domain = |envelope: &Envelope| {
             let bias = corrected(envelope.correction);
             let covered = envelope.to - envelope.from + 1;
@@ -146,12 +142,6 @@ fn outside(length: usize, covered: usize) -> f64 {
     residues as f64 * f64::from(length as f32 / (length + 3) as f32).ln()
 }
 
-/// null1 as [`crate::profile::null1`] has it, in single precision as HMMER rounds it.
-fn null1(length: usize) -> f32 {
-    let stay = length as f32 / (length + 1) as f32;
-    (f64::from(length as f32) * f64::from(stay).ln() + (1.0 - f64::from(stay)).ln()) as f32
-}
-
 /// ln(1 + omega e^correction): what a correction by null2 takes away, given that bias is rare. The second term is looked
 /// up in steps of a thousandth, as HMMER does.
 fn bias(correction: f32) -> f32 {
@@ -176,13 +166,6 @@ mod tests {
             let exact = (OMEGA * f64::from(correction).exp()).ln_1p();
             let found = bias(correction);
             assert!(found >= 0.0 && (f64::from(found) - exact).abs() < 1.0e-3, "{correction}: {found} {exact}");
-        }
-    }
-
-    #[test]
-    fn null1_in_single_precision_is_near() {
-        for length in [1, 10, 153, 400, 35_000] {
-            assert!((f64::from(null1(length)) - crate::profile::null1(length)).abs() < 1.0e-4 * length as f64);
         }
     }
 }

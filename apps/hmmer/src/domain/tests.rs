@@ -9,6 +9,7 @@ use crate::kernel::reference;
 use crate::profile::Profile;
 use crate::profile::alphabet::{ANY, BACKGROUND, RESIDUES, STAR};
 use crate::profile::tests::{generator, made};
+use crate::table::{Threshold, Thresholds};
 use proptest::prelude::*;
 
 /// A sequence of `parts`: so many residues at random, then so many nodes of the profile from a node on, and so on.
@@ -48,7 +49,12 @@ fn cases() -> impl Strategy<Value = (Profile, Vec<u8>)> {
 
 /// Without any limit on what is reported.
 fn everything(profile: &Profile) -> Bound {
-    Bound::new(profile.forward, 1.0, f64::INFINITY)
+    at_most(profile, f64::INFINITY)
+}
+
+/// Reported if the probability of the score is at most this.
+fn at_most(profile: &Profile, probability: f64) -> Bound {
+    Bound::new(profile.forward, &Thresholds { report: Threshold::Evalue(probability), ..Thresholds::new(1.0) })
 }
 
 proptest! {
@@ -136,7 +142,7 @@ proptest! {
         let Some(hit) = finder.hit(&residues, correct_bias, &everything(&profile)) else { return Ok(()) };
         // A threshold near the score, from both sides: `targets` such that the E-value limit is met there.
         let probability = profile.forward.survival(f64::from(hit.score) + at);
-        let bound = Bound::new(profile.forward, 1.0, probability);
+        let bound = at_most(&profile, probability);
         let reported = hit.log_p.exp() <= probability * (1.0 - 1e-6);
         let forward = reference(&profile.local(), &residues).forward;
         prop_assert!(!reported || bound.may_be_reported(forward, residues.len()), "{} {:?}", forward, hit);

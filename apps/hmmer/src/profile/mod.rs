@@ -8,6 +8,7 @@ pub mod alphabet;
 mod error;
 mod fields;
 mod local;
+mod log_odds;
 mod read;
 mod statistics;
 
@@ -16,6 +17,7 @@ pub(crate) mod tests;
 
 pub use error::ProfileError;
 pub use local::{LocalNode, null1};
+pub(crate) use log_odds::{LogOdds, null1_single, probability};
 pub use read::read_profiles;
 pub use statistics::{Exponential, Gumbel};
 
@@ -61,6 +63,8 @@ pub struct Profile {
     pub description: Option<String>,
     /// Probabilities of the residues at each match state, in the order of [`alphabet::SYMBOLS`].
     pub matches: Vec<[f64; RESIDUES]>,
+    /// Mean frequencies of the residues that it emits, if the file says so (COMPO).
+    pub composition: Option<[f64; RESIDUES]>,
     /// Probabilities of the transitions out of the beginning (node 0), and of each node.
     pub transitions: Vec<Transitions>,
     /// Distribution of MSV scores, in bits.

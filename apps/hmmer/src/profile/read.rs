@@ -216,8 +216,10 @@ fn body<R: BufRead>(lines: &mut Lines<'_, R>, version: u8, header: Header) -> Re
 
     let of = |k: usize| format!("node {k} of {nodes} of profile {}", shown(&name));
     let mut line = lines.expect(|| of(0))?;
+    let mut composition = None;
     if line.tag().0 == "COMPO" {
-        emissions(line.at, &line.fields(RESIDUES + 1, || "COMPO and a frequency for each residue".to_owned())?[1..])?;
+        let fields = line.fields(RESIDUES + 1, || "COMPO and a frequency for each residue".to_owned())?;
+        composition = Some(emissions(line.at, &fields[1..])?);
         line = lines.expect(|| of(0))?;
     }
     let inserts = |line: Line<'_>, k: usize| -> Result<(), ProfileError> {
@@ -250,6 +252,7 @@ fn body<R: BufRead>(lines: &mut Lines<'_, R>, version: u8, header: Header) -> Re
         accession: header.accession,
         description: header.description,
         matches,
+        composition,
         transitions,
         msv,
         viterbi,

@@ -20,6 +20,11 @@ impl Gumbel {
         let e = (-self.lambda * (score - self.mu)).exp();
         -(-e).exp_m1()
     }
+
+    /// With parameters in single precision, as HMMER keeps them.
+    pub(crate) fn single(&self) -> Gumbel {
+        Gumbel { mu: f64::from(self.mu as f32), lambda: f64::from(self.lambda as f32) }
+    }
 }
 
 /// The tail of an exponential distribution.
@@ -32,6 +37,11 @@ pub struct Exponential {
 }
 
 impl Exponential {
+    /// With parameters in single precision, as HMMER keeps them.
+    pub(crate) fn single(&self) -> Exponential {
+        Exponential { tau: f64::from(self.tau as f32), lambda: f64::from(self.lambda as f32) }
+    }
+
     /// Natural logarithm of the probability of a score of at least `score` bits.
     pub fn log_survival(&self, score: f64) -> f64 {
         if score < self.tau { 0.0 } else { -self.lambda * (score - self.tau) }

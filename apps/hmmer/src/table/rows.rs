@@ -3,21 +3,48 @@
 use crate::domain::{Domain, Hit};
 use crate::profile::Profile;
 
+/// What a sequence or domain must reach.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Threshold {
+    /// An E-value of at most this.
+    Evalue(f64),
+    /// A score of at least this, in bits.
+    Score(f64),
+}
+
+impl Threshold {
+    /// Whether a score whose probability has this logarithm reaches it among so many.
+    fn passes(self, score: f32, log_p: f64, targets: f64) -> bool {
+        match self {
+            Threshold::Evalue(most) => probability(log_p) * targets <= most,
+            Threshold::Score(least) => f64::from(score) >= least,
+        }
+    }
+}
+
 /// What is reported, and what counts as significant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Thresholds {
     /// Number of sequences that E-values refer to.
     pub targets: f64,
-    /// Sequences and domains with an E-value of at most this are reported.
-    pub evalue: f64,
-    /// Those with an E-value of at most this are significant.
-    pub inclusion_evalue: f64,
+    /// Number of sequences that E-values of domains refer to; that of the reported ones if not given.
+    pub domain_targets: Option<f64>,
+    /// For sequences to be reported.
+    pub report: Threshold,
+    /// For domains of reported sequences to be reported.
+    pub report_domains: Threshold,
+    /// For sequences to be significant.
+    pub include: Threshold,
+    /// For domains of significant sequences to be significant.
+    pub include_domains: Threshold,
 }
 
 impl Thresholds {
     /// hmmsearch's: an E-value of 10 to be reported, of 0.01 to be included.
     pub fn new(targets: f64) -> Self {
-        Self { targets, evalue: 10.0, inclusion_evalue: 0.01 }
+        let (report, include) = (Threshold::Evalue(10.0), Threshold::Evalue(0.01));
+        let (report_domains, include_domains) = (report, include);
+        Self { targets, domain_targets: None, report, report_domains, include, include_domains }
     }
 }
 
@@ -80,23 +107,33 @@ pub struct Row {
     pub description: String,
 }
 
-/// The rows of all hits that are reported, the most significant first.
-pub fn rows(profile: &Profile, mut hits: Vec<Named>, thresholds: &Thresholds) -> Vec<Row> {
-    let evalue = |log_p: f64| probability(log_p) * thresholds.targets;
-    hits.retain(|named| evalue(named.hit.log_p) <= thresholds.evalue);
+/// The table of one profile.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rows {
+    /// The rows of all hits that are reported, the most significant first.
+    pub hits: Vec<Row>,
+    /// How many of them are significant: the first ones.
+    pub significant: usize,
+}
+
+/// The hits that are reported.
+pub fn rows(profile: &Profile, mut hits: Vec<Named>, thresholds: &Thresholds) -> Rows {
+    let reaches = |hit: &Hit, threshold: Threshold| threshold.passes(hit.score, hit.log_p, thresholds.targets);
+    hits.retain(|named| reaches(&named.hit, thresholds.report));
     // Equal P-values are those of low scores, which are all 1; then names decide, and at last the database.
     hits.sort_by(|a, b| {
         let by_p = a.hit.log_p.total_cmp(&b.hit.log_p);
         by_p.then_with(|| a.name.cmp(&b.name)).then_with(|| a.index.cmp(&b.index))
     });
+    let significant = hits.iter().filter(|named| reaches(&named.hit, thresholds.include)).count();
     // Domains are looked for in reported sequences only, so their E-values for thresholds refer to as many.
-    let domain_targets = hits.len() as f64;
+    let domain_targets = thresholds.domain_targets.unwrap_or(hits.len() as f64);
+    let evalue = |log_p: f64| probability(log_p) * thresholds.targets;
     let row = |named: Named| {
         let hit = &named.hit;
-        let significant = evalue(hit.log_p) <= thresholds.inclusion_evalue;
         let hidden = hidden(hit);
-        let within = |threshold: f64| {
-            let passes = |domain: &Domain| probability(domain.log_p) * domain_targets <= threshold;
+        let within = |threshold: Threshold| {
+            let passes = |domain: &Domain| threshold.passes(domain.score, domain.log_p, domain_targets);
             hit.domains.iter().zip(&hidden).filter(|(domain, hidden)| passes(domain) && !**hidden).count() as u32
         };
         let best = hit.best();
@@ -112,13 +149,13 @@ pub fn rows(profile: &Profile, mut hits: Vec<Named>, thresholds: &Thresholds) ->
             overlaps: hit.overlaps,
             envelopes: hit.envelopes,
             domains: hit.domains.len() as u32,
-            reported: within(thresholds.evalue),
-            included: if significant { within(thresholds.inclusion_evalue) } else { 0 },
+            reported: within(thresholds.report_domains),
+            included: if reaches(hit, thresholds.include) { within(thresholds.include_domains) } else { 0 },
             description: if named.description.is_empty() { "-".to_owned() } else { named.description },
             target: named.name,
         }
     };
-    hits.into_iter().map(row).collect()
+    Rows { hits: hits.into_iter().map(row).collect(), significant }
 }
 
 /// The number whose logarithm this is, 0 where it has not all its digits, as in HMMER.

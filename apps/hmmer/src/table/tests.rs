@@ -37,7 +37,9 @@ fn rows_are_those_within_the_thresholds_in_order() {
         named("alpha", 2, hit(20.0, -10.0)),
         named("same", 3, hit(20.0, -10.0)),
     ];
-    let rows = rows(&profile, hits, &Thresholds { targets: 1000.0, evalue: 10.0, inclusion_evalue: 0.01 });
+    let rows = rows(&profile, hits, &Thresholds::new(1000.0));
+    assert_eq!(rows.significant, 1);
+    let rows = rows.hits;
     assert_eq!(rows.iter().map(|row| row.target.as_str()).collect::<Vec<_>>(), ["beta", "alpha", "same", "same"]);
     let first = &rows[0];
     assert_eq!((first.query.as_str(), first.query_accession.as_str()), ("made", "MA00001.1"));
@@ -52,7 +54,7 @@ fn rows_are_those_within_the_thresholds_in_order() {
 #[test]
 fn layout_is_that_of_tblout() {
     let profile = made(1, 5);
-    let rows = rows(&profile, vec![named("sp|P02185|MYG_PHYCD", 0, hit(215.6, -151.5))], &Thresholds::new(45.0));
+    let rows = rows(&profile, vec![named("sp|P02185|MYG_PHYCD", 0, hit(215.6, -151.5))], &Thresholds::new(45.0)).hits;
     let mut text = Vec::new();
     write_header(&mut text, &rows, "made", Some("MA00001.1")).unwrap();
     write_rows(&mut text, &rows).unwrap();

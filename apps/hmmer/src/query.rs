@@ -1,0 +1,169 @@
+//! What is asked of a search, from the results of its run to its files.
+
+use crate::app::Args;
+use crate::domain::Bound;
+use crate::filter::{ForwardFilter, STAGES};
+use crate::profile::{Profile, null1};
+use crate::search::{Search, for_scores, for_stages};
+use crate::sequence::Database;
+use crate::table::{Footer, Rows, Thresholds, rows, write_footer, write_header, write_rows};
+use multigrain::prelude::*;
+use multigrain::whole;
+use std::f64::consts::LN_2;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Name of the second stage in traces.
+pub(crate) const DOMAINS: &str = "hmmer-domains";
+
+/// What a search is about.
+pub(crate) struct Query {
+    pub(crate) profiles: Vec<Profile>,
+    pub(crate) database: Database,
+    /// For each profile, the array of its scores, or of how many filters sequences pass.
+    pub(crate) results: Vec<usize>,
+    /// For each profile, what is reported.
+    pub(crate) thresholds: Vec<Thresholds>,
+    pub(crate) args: Args,
+}
+
+/// The last part of a path, for tables that are equal wherever they are made.
+fn file_name(path: &Option<PathBuf>) -> String {
+    let name = path.as_ref().and_then(|path| path.file_name());
+    name.map_or_else(|| "(generated)".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+impl Query {
+    /// What is asked for, written whole or not at all; what was found, in words.
+    pub(crate) fn write(&self, outcome: &Outcome) -> Result<Option<String>, Error> {
+        let failed = |path: &Path| {
+            let name = path.display().to_string();
+            move |e: std::io::Error| Error::After(format!("cannot write {name}: {e}; free space, or name another file"))
+        };
+        let found = match &self.args.output {
+            Some(_) => Some(self.found(outcome)?),
+            None => None,
+        };
+        if let Some(path) = &self.args.scores {
+            whole::write(path, |out| self.write_scores(out, outcome, path).map_err(std::io::Error::other))
+                .map_err(|e| as_it_was(e, failed(path)))?;
+        }
+        let Some(found) = found else { return Ok(None) };
+        if let Some(path) = &self.args.output {
+            whole::write(path, |out| self.write_table(out, &found)).map_err(failed(path))?;
+        }
+        Ok(Some(self.in_words(&found)))
+    }
+
+    /// The scores of all sequences, a line each.
+    fn write_scores(&self, out: &mut impl Write, outcome: &Outcome, path: &Path) -> Result<(), Error> {
+        let failed = |e: std::io::Error| {
+            Error::After(format!("cannot write {}: {e}; free space, or name another file", path.display()))
+        };
+        writeln!(out, "#hmm\tseq\tL\tnull1_nats\tViterbi_nats\tForward_nats\tViterbi_bits\tForward_bits")
+            .map_err(failed)?;
+        for (profile, &scores) in self.profiles.iter().zip(&self.results) {
+            for_scores(outcome, scores, &self.database, |i, scores| {
+                let (name, _) = self.database.header(i).map_err(|e| Error::After(e.to_string()))?;
+                let (length, raw) = (self.database.length(i), [scores.viterbi, scores.forward]);
+                let null = null1(length as usize);
+                let [viterbi, forward] = raw.map(|nats| (nats - null) / LN_2);
+                writeln!(
+                    out,
+                    "{}\t{name}\t{length}\t{null:.6}\t{:.6}\t{:.6}\t{viterbi:.6}\t{forward:.6}",
+                    profile.name, raw[0], raw[1]
+                )
+                .map_err(failed)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The hits of every profile.
+    fn found(&self, outcome: &Outcome) -> Result<Vec<Rows>, Error> {
+        let hits_of = |number: usize| {
+            let (profile, thresholds) = (&self.profiles[number], &self.thresholds[number]);
+            let search = Search {
+                database: &self.database,
+                profile,
+                bound: Bound::new(profile.forward, thresholds),
+                filter: self.filter(profile),
+                correct_bias: !self.args.nonull2,
+                workers: outcome.machine.workers(),
+                memory_bytes: outcome.free_bytes(),
+                told: outcome.afterwards(DOMAINS),
+            };
+            Ok(rows(profile, search.hits(self.candidates(outcome, number)?)?, thresholds))
+        };
+        (0..self.profiles.len()).map(hits_of).collect()
+    }
+
+    /// The last filter, if there are any.
+    pub(crate) fn filter(&self, profile: &Profile) -> Option<ForwardFilter> {
+        (!self.args.max).then(|| ForwardFilter::new(profile, &self.args.filters()))
+    }
+
+    /// Sequences that can be hits of profile `number`, as far as the run tells.
+    pub(crate) fn candidates(&self, outcome: &Outcome, number: usize) -> Result<Vec<usize>, Error> {
+        let mut candidates = Vec::new();
+        let (profile, array) = (&self.profiles[number], self.results[number]);
+        let bound = Bound::new(profile.forward, &self.thresholds[number]);
+        match self.args.max {
+            true => for_scores(outcome, array, &self.database, |i, scores| {
+                if bound.may_be_reported(scores.forward, self.database.length(i) as usize) {
+                    candidates.push(i);
+                }
+                Ok(())
+            })?,
+            false => for_stages(outcome, array, &self.database, |i, stage| {
+                if stage == STAGES {
+                    candidates.push(i);
+                }
+                Ok(())
+            })?,
+        }
+        Ok(candidates)
+    }
+
+    /// The table of hits.
+    fn write_table(&self, out: &mut impl Write, found: &[Rows]) -> std::io::Result<()> {
+        for (number, (profile, rows)) in self.profiles.iter().zip(found).enumerate() {
+            if number == 0 {
+                write_header(out, &rows.hits, &profile.name, profile.accession.as_deref())?;
+            }
+            write_rows(out, &rows.hits)?;
+        }
+        self.write_footer(out)
+    }
+
+    fn write_footer(&self, out: &mut impl Write) -> std::io::Result<()> {
+        let (query_file, target_file) = (file_name(&self.args.profile), file_name(&self.args.database));
+        let options = self.args.options();
+        write_footer(out, Footer { query_file: &query_file, target_file: &target_file, options: &options })
+    }
+
+    /// How many hits there are, and the best.
+    fn in_words(&self, found: &[Rows]) -> String {
+        let hits: usize = found.iter().map(|rows| rows.hits.len()).sum();
+        let significant: usize = found.iter().map(|rows| rows.significant).sum();
+        let sequences = self.database.len();
+        let of = match self.profiles.len() {
+            1 => String::new(),
+            profiles => format!(" for {} of {profiles} profiles", found.iter().filter(|r| !r.hits.is_empty()).count()),
+        };
+        let best = found.iter().filter_map(|rows| rows.hits.first());
+        let best = best.max_by(|a, b| a.full.score.total_cmp(&b.full.score)).map_or_else(
+            || "; a larger -E, or --max, shows more".to_owned(),
+            |row| format!("; the best is {} with {:.1} bits (E = {:.1e})", row.target, row.full.score, row.full.evalue),
+        );
+        format!("{hits} in {sequences} sequences{of}, {significant} of them significant{best}")
+    }
+}
+
+/// An error that was ours before it passed through a writer, or the writer's own.
+fn as_it_was(error: std::io::Error, failed: impl FnOnce(std::io::Error) -> Error) -> Error {
+    match error.downcast::<Error>() {
+        Ok(error) => error,
+        Err(error) => failed(error),
+    }
+}
