@@ -243,5 +243,5 @@ fn profiles_and_sequences_that_cannot_be_used() {
     refused(&place, "run hmmer p.hmm db.fa -o nowhere/table", &["nowhere", "create it"]);
     refused(&place, "run hmmer p.hmm db.fa -o db.fa", &["db.fa", "would replace the input"]);
     refused(&place, "run hmmer p.hmm -o table", &["DATABASE"]);
-    refused(&place, "run hmmer --n 50 --m 4000 --machine disk+local -o table", &["does not fit", "hmmer"]);
+    refused(&place, "run hmmer --max --n 50 --m 4000 --machine disk+local -o table", &["does not fit", "hmmer"]);
 }

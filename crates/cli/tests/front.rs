@@ -262,7 +262,7 @@ fn work_on_the_results_is_told_apart_from_the_run() {
     assert_eq!(keys(&json["after"]), ["peak_rss_bytes", "seconds"]);
     assert!(json["after"]["seconds"].as_f64().unwrap() > 0.0);
     assert!(json["after"]["peak_rss_bytes"].as_u64() >= json["peak_rss_bytes"].as_u64());
-    let text = place.run("run hmmer --n 150 --m 20 -o table").stdout;
+    let text = place.run("run hmmer --n 150 --m 60 -o table").stdout;
     assert!(
         text.contains("\nafter    ")
             && text.contains("\nfound    1 in 150 sequences, 1 of them significant; the best is made100"),
