@@ -122,7 +122,8 @@ impl Application for Args {
             check::check(outcome, (initial, array, sums), &simulation, seed)
         });
         let picture = self.picture.clone();
-        let after = Box::new(move |outcome: &Outcome| after(outcome, array, &simulation, picture.as_deref()).map(|()| None));
+        let after =
+            Box::new(move |outcome: &Outcome| after(outcome, array, &simulation, picture.as_deref()).map(|()| None));
         Ok(AppJob { job, shape, check, after: Some(after) })
     }
 }
