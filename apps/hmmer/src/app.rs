@@ -5,6 +5,7 @@ use crate::generate as inputs;
 use crate::kernel;
 use crate::profile::{Cutoff, Profile, read_profiles};
 use crate::query::{DOMAINS, Query};
+use crate::sequence::text::STANDARD_INPUT;
 use crate::sequence::{Database, Limit};
 use crate::table::{Threshold, Thresholds};
 use crate::task::{self, Filter, SCORES, Score};
@@ -30,15 +31,18 @@ const THRESHOLDS: [&str; 8] = [
 /// Protein sequences that profile hidden Markov models describe: the hits of hmmsearch
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// Profiles in HMMER's format (HMMER3/a to /f); one is generated when left out
+    /// Profiles in HMMER's format (HMMER3/a to /f), gzipped or not, - for the standard input; one is generated when left out
     #[arg(value_name = "PROFILE", requires = "database")]
     pub profile: Option<PathBuf>,
-    /// Protein sequences in FASTA, gzipped or not; generated when left out
+    /// Protein sequences in FASTA, gzipped or not, - for the standard input; generated when left out
     #[arg(value_name = "DATABASE")]
     pub database: Option<PathBuf>,
     /// File for the table of hits, in the layout of hmmsearch's --tblout; without it hits are not looked for
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// File for the table of the hits' domains, in the layout of hmmsearch's --domtblout
+    #[arg(long, value_name = "FILE")]
+    pub domtblout: Option<PathBuf>,
     /// File for the Viterbi and Forward scores of every sequence, separated by tabs; all are there with --max only
     #[arg(long, value_name = "FILE", requires = "max")]
     pub scores: Option<PathBuf>,
@@ -116,6 +120,7 @@ impl Default for Args {
             profile: None,
             database: None,
             output: None,
+            domtblout: None,
             scores: None,
             max: false,
             f1: 0.02,
@@ -152,7 +157,8 @@ impl Application for Args {
         self.check()?;
         let (profiles, database) = self.inputs(runtime)?;
         let sequences = database.len() as u64;
-        let thresholds = profiles.iter().map(|p| self.thresholds(p, sequences)).collect::<Result<Vec<_>, _>>()?;
+        let thresholds =
+            profiles.iter().map(|p| self.thresholds(p, sequences + database.empty())).collect::<Result<Vec<_>, _>>()?;
         let mut program = Program::new();
         let (score, filter) = (
             Score::new(Isa::detect(), database.offsets().clone()),
@@ -187,7 +193,8 @@ impl Application for Args {
             }
         }
         let job = Job::new("hmmer", program).with_afterwards(DOMAINS);
-        let job = [&self.profile, &self.database].into_iter().flatten().fold(job, |job, path| job.with_file_read(path));
+        let files = [&self.profile, &self.database].into_iter().flatten().filter(|p| p.as_os_str() != STANDARD_INPUT);
+        let job = files.fold(job, |job, path| job.with_file_read(path));
         let job = self.outputs().fold(job, |job, path| job.with_file_written(path));
         let job = sources.into_iter().fold(job, |job, (array, source)| job.with_source(array, source));
         let shape = vec![
@@ -209,6 +216,9 @@ impl Args {
     /// Refuses numbers that make no sense, and outputs that could not be written after the work.
     fn check(&self) -> Result<(), Error> {
         let refuse = |what: String| Err(Error::Request(what));
+        if [&self.profile, &self.database].iter().all(|p| p.as_ref().is_some_and(|p| p.as_os_str() == STANDARD_INPUT)) {
+            return refuse("profiles and sequences cannot both come from the standard input; name a file".to_owned());
+        }
         let positive = [
             ("--evalue", Some(self.evalue), "10 or 1e-5"),
             ("--domE", Some(self.domain_evalue), "10 or 1e-5"),
@@ -270,7 +280,7 @@ impl Args {
 
     /// Files that are written.
     fn outputs(&self) -> impl Iterator<Item = &PathBuf> {
-        [&self.output, &self.scores].into_iter().flatten()
+        [&self.output, &self.domtblout, &self.scores].into_iter().flatten()
     }
 
     /// The thresholds of the filters.

@@ -6,7 +6,9 @@ use crate::filter::{ForwardFilter, STAGES};
 use crate::profile::{Profile, null1};
 use crate::search::{Search, for_scores, for_stages};
 use crate::sequence::Database;
-use crate::table::{Footer, Rows, Thresholds, rows, write_footer, write_header, write_rows};
+use crate::table::{
+    Footer, Rows, Thresholds, rows, write_domain_header, write_domains, write_footer, write_header, write_rows,
+};
 use multigrain::prelude::*;
 use multigrain::whole;
 use std::f64::consts::LN_2;
@@ -40,9 +42,9 @@ impl Query {
             let name = path.display().to_string();
             move |e: std::io::Error| Error::After(format!("cannot write {name}: {e}; free space, or name another file"))
         };
-        let found = match &self.args.output {
-            Some(_) => Some(self.found(outcome)?),
-            None => None,
+        let found = match self.args.output.is_some() || self.args.domtblout.is_some() {
+            true => Some(self.found(outcome)?),
+            false => None,
         };
         if let Some(path) = &self.args.scores {
             whole::write(path, |out| self.write_scores(out, outcome, path).map_err(std::io::Error::other))
@@ -51,6 +53,9 @@ impl Query {
         let Some(found) = found else { return Ok(None) };
         if let Some(path) = &self.args.output {
             whole::write(path, |out| self.write_table(out, &found)).map_err(failed(path))?;
+        }
+        if let Some(path) = &self.args.domtblout {
+            whole::write(path, |out| self.write_domain_table(out, &found)).map_err(failed(path))?;
         }
         Ok(Some(self.in_words(&found)))
     }
@@ -88,6 +93,7 @@ impl Query {
                 profile,
                 bound: Bound::new(profile.forward, thresholds),
                 filter: self.filter(profile),
+                align: self.args.domtblout.is_some(),
                 correct_bias: !self.args.nonull2,
                 workers: outcome.machine.workers(),
                 memory_bytes: outcome.free_bytes(),
@@ -136,6 +142,17 @@ impl Query {
         self.write_footer(out)
     }
 
+    /// The table of their domains.
+    fn write_domain_table(&self, out: &mut impl Write, found: &[Rows]) -> std::io::Result<()> {
+        for (number, (profile, rows)) in self.profiles.iter().zip(found).enumerate() {
+            if number == 0 {
+                write_domain_header(out, &rows.hits, &profile.name, profile.accession.as_deref())?;
+            }
+            write_domains(out, rows, profile.nodes())?;
+        }
+        self.write_footer(out)
+    }
+
     fn write_footer(&self, out: &mut impl Write) -> std::io::Result<()> {
         let (query_file, target_file) = (file_name(&self.args.profile), file_name(&self.args.database));
         let options = self.args.options();
@@ -146,7 +163,7 @@ impl Query {
     fn in_words(&self, found: &[Rows]) -> String {
         let hits: usize = found.iter().map(|rows| rows.hits.len()).sum();
         let significant: usize = found.iter().map(|rows| rows.significant).sum();
-        let sequences = self.database.len();
+        let sequences = self.database.len() as u64 + self.database.empty();
         let of = match self.profiles.len() {
             1 => String::new(),
             profiles => format!(" for {} of {profiles} profiles", found.iter().filter(|r| !r.hits.is_empty()).count()),

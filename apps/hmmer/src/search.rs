@@ -73,6 +73,8 @@ pub struct Search<'a> {
     pub bound: Bound,
     /// What their Forward scores have to pass.
     pub filter: Option<ForwardFilter>,
+    /// Whether the alignments of domains are told.
+    pub align: bool,
     /// Whether scores are corrected for biased composition (null2).
     pub correct_bias: bool,
     /// Threads, where memory allows.
@@ -115,7 +117,7 @@ impl Search<'_> {
         let next = AtomicUsize::new(0);
         let work = |worker: usize| {
             let mut told = self.told.worker(worker);
-            let mut finder = Finder::new(self.profile).with_filter(self.filter.clone());
+            let mut finder = Finder::new(self.profile).with_filter(self.filter.clone()).with_alignments(self.align);
             let mut found = Vec::new();
             // Relaxed: the counter guards nothing but who takes which sequence.
             while let Some(&i) = sequences.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -140,6 +142,6 @@ impl Search<'_> {
         let residues = self.database.sequence(i)?;
         let Some(hit) = finder.hit(&residues, self.correct_bias, &self.bound) else { return Ok(None) };
         let (name, description) = self.database.header(i)?;
-        Ok(Some(Named { name, description, index: i as u64, hit }))
+        Ok(Some(Named { name, description, index: i as u64, length: self.database.length(i), hit }))
     }
 }

@@ -155,7 +155,7 @@ fn thorough(profile: &Profile, database: &Database, evalue: f64) -> Vec<Row> {
     let hits = (0..database.len()).filter_map(|i| {
         let hit = finder.hit(&database.sequence(i).unwrap(), true, &everything)?;
         let (name, description) = database.header(i).unwrap();
-        Some(Named { name, description, index: i as u64, hit })
+        Some(Named { name, description, index: i as u64, length: database.length(i), hit })
     });
     let hits = hits.collect();
     table::rows(profile, hits, &thresholds).hits

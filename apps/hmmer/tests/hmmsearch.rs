@@ -6,7 +6,7 @@ mod support;
 use multigrain_hmmer::domain::{Bound, Finder};
 use multigrain_hmmer::filter::{Filters, ForwardFilter, Reference, STAGES};
 use multigrain_hmmer::profile::{alphabet, read_profiles};
-use multigrain_hmmer::table::{self, Named, Row, Thresholds};
+use multigrain_hmmer::table::{self, Named, Row, Rows, Thresholds};
 use std::fs;
 use std::path::Path;
 use support::data;
@@ -33,22 +33,23 @@ fn search(
     sequences: Vec<(String, String, Vec<u8>)>,
     correct_bias: bool,
     filters: Option<Filters>,
-) -> (Vec<Named>, Vec<Row>) {
+) -> Rows {
     let profile = read_profiles(profile).unwrap().remove(0);
     let thresholds = Thresholds::new(sequences.len() as f64);
     let bound = Bound::new(profile.forward, &thresholds);
-    let mut finder = Finder::new(&profile).with_filter(filters.map(|filters| ForwardFilter::new(&profile, &filters)));
+    let mut finder = Finder::new(&profile)
+        .with_filter(filters.map(|filters| ForwardFilter::new(&profile, &filters)))
+        .with_alignments(true);
     let mut plain = filters.map(|filters| Reference::new(&profile, &filters));
     let hits = sequences.into_iter().enumerate().filter_map(|(index, (name, description, residues))| {
         if plain.as_mut().is_some_and(|plain| plain.passed(&residues) < STAGES) {
             return None;
         }
         let hit = finder.hit(&residues, correct_bias, &bound)?;
-        Some(Named { name, description, index: index as u64, hit })
+        Some(Named { name, description, index: index as u64, length: residues.len() as u64, hit })
     });
     let hits: Vec<Named> = hits.collect();
-    let rows = table::rows(&profile, hits.clone(), &thresholds).hits;
-    (hits, rows)
+    table::rows(&profile, hits, &thresholds)
 }
 
 /// A row as it is printed.
@@ -71,7 +72,7 @@ fn compare(query: &str, database: &str, table: &str, correct_bias: bool) {
 
 fn compare_with(query: &str, database: &str, table: &str, correct_bias: bool, filters: Option<Filters>) {
     let (Some(query), Some(database), Some(table)) = (data(query), data(database), data(table)) else { return };
-    let (_, rows) = search(&query, sequences(&database), correct_bias, filters);
+    let rows = search(&query, sequences(&database), correct_bias, filters).hits;
     let found: Vec<Vec<String>> = rows.iter().map(printed).collect();
     let expected_rows = expected(&table);
     let different: Vec<_> = expected_rows.iter().zip(&found).filter(|(a, b)| a != b).collect();
@@ -127,13 +128,22 @@ fn a_protein_with_many_domains() {
     let text = fs::read_to_string(&entry).unwrap();
     let lines = text.lines().skip_while(|line| !line.starts_with("SQ ")).skip(1).take_while(|line| *line != "//");
     let sequence = ("7LESS_DROME".to_owned(), String::new(), codes(&lines.collect::<String>()));
-    let (_, rows) = search(&folder.join("fn3.hmm"), vec![sequence], true, None);
+    let rows = search(&folder.join("fn3.hmm"), vec![sequence], true, None);
+    // Its domains, but for the description.
+    let mut written = Vec::new();
+    table::write_domains(&mut written, &rows, 86).unwrap();
+    let (written, theirs) = (String::from_utf8(written).unwrap(), expected(&folder.join("fn3.7LESS.domtbl")));
+    assert_eq!(written.lines().count(), theirs.len());
+    for (line, theirs) in written.lines().zip(theirs) {
+        assert_eq!(line.split_whitespace().collect::<Vec<_>>()[2..22], theirs[2..22]);
+    }
+    let rows = rows.hits;
     // Accession and description, which a FASTA file does not have, aside.
     assert_eq!(printed(&rows[0])[2..18], expected(&folder.join("fn3.7LESS.tbl"))[0][2..18]);
     assert_eq!(rows.len(), 1);
 }
 
-/// Envelopes, scores and biases of all reported domains.
+/// All reported domains, their alignments among them, to the letter.
 #[test]
 fn domains_are_where_hmmsearch_has_them() {
     for (query, database, table) in [
@@ -143,19 +153,16 @@ fn domains_are_where_hmmsearch_has_them() {
         ("hmm/globins4.hmm", "protdb/938293.PRJEB85.HG003687.faa", "hmm/globins4.938293.PRJEB85.HG003687.max.domtbl"),
     ] {
         let (Some(query), Some(database), Some(table)) = (data(query), data(database), data(table)) else { continue };
-        let (hits, rows) = search(&query, sequences(&database), true, None);
-        let expected = expected(&table);
-        for fields in &expected {
-            let hit = hits.iter().find(|named| named.name == fields[0]).unwrap();
-            // Score and bias, then the envelope.
-            let wanted = [&fields[13], &fields[14], &fields[19], &fields[20]];
-            let found = hit.hit.domains.iter().any(|domain| {
-                let (score, bias) = (format!("{:.1}", domain.score), format!("{:.1}", domain.bias));
-                [&score, &bias, &domain.from.to_string(), &domain.to.to_string()] == wanted
-            });
-            assert!(found, "{}: {} not among {:?}", table.display(), fields.join(" "), hit.hit.domains);
+        let rows = search(&query, sequences(&database), true, None);
+        let profile = read_profiles(&query).unwrap().remove(0);
+        let mut written = Vec::new();
+        table::write_domain_header(&mut written, &rows.hits, &profile.name, profile.accession.as_deref()).unwrap();
+        table::write_domains(&mut written, &rows, profile.nodes()).unwrap();
+        let text = fs::read_to_string(&table).unwrap();
+        let (expected, _) = text.split_once("#\n# Program").unwrap();
+        for (found, expected) in String::from_utf8_lossy(&written).lines().zip(expected.lines()) {
+            assert_eq!(found, expected, "{}", table.display());
         }
-        let reported: u32 = rows.iter().map(|row| row.reported).sum();
-        assert_eq!(reported as usize, expected.len(), "{}", table.display());
+        assert_eq!(written.len(), expected.len(), "{}", table.display());
     }
 }

@@ -404,3 +404,38 @@ fn json_of_an_error_is_no_json() {
     assert_eq!((ran.status, ran.stdout.as_str()), (Some(2), ""));
     assert!(serde_json::from_str::<Value>(&ran.stderr).is_err() && ran.stderr.starts_with("multigrain: "));
 }
+
+/// Odd but legal input of hmmer: the standard input, sequences without residues, symbols of alignments.
+#[test]
+fn profiles_and_sequences_come_in_many_ways() {
+    let place = Place::new();
+    let profile = multigrain_hmmer::generate::profile(1, 60);
+    let sequences = multigrain_hmmer::generate::sequences(1, 150, 60);
+    place.write("p.hmm", &profile);
+    place.write("db.fa", format!("{sequences}>last\n.~_\n"));
+    place.write("empty.fa", format!(">none\n{sequences}>last\n"));
+    let rows = |name: &str| {
+        let text = String::from_utf8(place.read(name)).unwrap();
+        text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert!(
+        place
+            .run("run hmmer p.hmm db.fa -o expected -Z 152 --domtblout domains")
+            .stdout
+            .contains("\nfound    1 in 151")
+    );
+    assert_eq!((rows("expected").len(), rows("domains").len()), (1, 1));
+    assert!(place.run("run hmmer p.hmm empty.fa -o table").stdout.contains("\nfound    1 in 152"), "empty ones count");
+    assert_eq!(rows("table"), rows("expected"));
+    for request in ["run hmmer - db.fa -o table -Z 152", "run hmmer p.hmm - -o table -Z 152"] {
+        place.remove("table");
+        let mut command = place.command(request);
+        let input = if request.contains("- db.fa") { "p.hmm" } else { "db.fa" };
+        command.stdin(std::fs::File::open(place.path(input)).unwrap());
+        let ran = finished(command);
+        assert_eq!(ran.status, Some(0), "{request}: {}", ran.stderr);
+        assert_eq!(rows("table"), rows("expected"), "{request}");
+    }
+    let both = place.run("run hmmer - - -o table");
+    assert!(both.status == Some(2) && both.stderr.contains("standard input"), "{}", both.stderr);
+}

@@ -1,14 +1,25 @@
 //! The alignment with the largest expected number of correctly placed residues.
 //!
 //! L. Käll, A. Krogh, E. L. L. Sonnhammer, "An HMM posterior decoder for sequence feature prediction that includes
-//! homology information", Bioinformatics 21 Suppl 1:i251 (2005). Only its first and last residue in a match state are
-//! needed here: two overlapping envelopes with the same alignment are one domain.
+//! homology information", Bioinformatics 21 Suppl 1:i251 (2005). Two overlapping envelopes with the same alignment are one
+//! domain.
 
 use super::matrix::{Cell, Lengths, Matrix};
 use super::model::Model;
 use super::quad::{LANES, Quad};
 
 const NEVER: f32 = f32::NEG_INFINITY;
+
+/// Where the alignment of a domain begins and ends, in match states.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Aligned {
+    /// First and last residue, counted from 1.
+    pub residues: (usize, usize),
+    /// First and last node, counted from 1.
+    pub nodes: (usize, usize),
+    /// Expected number of residues that are placed correctly.
+    pub accuracy: f32,
+}
 
 /// Space for expected numbers.
 #[derive(Default)]
@@ -19,9 +30,9 @@ pub(super) struct Accuracy {
 }
 
 impl Accuracy {
-    /// First and last residue in a match state, counted from 1 at the first residue of the posterior matrix, which is for
-    /// one domain. None if no alignment has any.
-    pub(super) fn ends(&mut self, model: &Model, lengths: Lengths, posterior: &Matrix) -> Option<(usize, usize)> {
+    /// The ends of the alignment; residues are counted from 1 at the first of the posterior matrix, which is for one
+    /// domain. None if no alignment has a match state.
+    pub(super) fn ends(&mut self, model: &Model, lengths: Lengths, posterior: &Matrix) -> Option<Aligned> {
         self.fill(model, lengths, posterior);
         self.trace(model, lengths, posterior)
     }
@@ -78,7 +89,7 @@ impl Accuracy {
         }
     }
 
-    fn trace(&self, model: &Model, lengths: Lengths, posterior: &Matrix) -> Option<(usize, usize)> {
+    fn trace(&self, model: &Model, lengths: Lengths, posterior: &Matrix) -> Option<Aligned> {
         let quads = model.quads();
         let row = |i: usize| &self.cells[i * quads..][..quads];
         let mut i = posterior.length();
@@ -108,7 +119,8 @@ impl Accuracy {
                 }
             }
         }
-        let mut ends: Option<(usize, usize)> = None;
+        let accuracy = self.special[posterior.length()].2;
+        let mut ends: Option<Aligned> = None;
         while i > 0 && k > 0 {
             let (q, lane) = ((k - 1) % quads, (k - 1) / quads);
             let before = |row: &[Cell]| match q {
@@ -122,7 +134,8 @@ impl Accuracy {
             let step = &model.steps[q];
             match state {
                 'M' => {
-                    ends = Some((i, ends.map_or(i, |ends| ends.1)));
+                    let (last, last_node) = ends.map_or((i, k), |ends| (ends.residues.1, ends.nodes.1));
+                    ends = Some(Aligned { residues: (i, last), nodes: (k, last_node), accuracy });
                     let [m, ins, d] = before(row(i - 1));
                     let ways = [
                         (open(step.mm.to_array()[lane], m), 'M'),

@@ -1,6 +1,6 @@
 //! From a sequence to its domains.
 
-use super::accuracy::Accuracy;
+use super::accuracy::{Accuracy, Aligned};
 use super::cluster::clusters;
 use super::matrix::{Cell, Lengths, Matrix, Occupancy};
 use super::model::Model;
@@ -34,8 +34,8 @@ pub(super) struct Envelope {
     pub(super) score: f32,
     /// What null2 says is due to composition.
     pub(super) correction: f32,
-    /// First and last residue of its alignment; known only where envelopes overlap.
-    pub(super) aligned: Option<(usize, usize)>,
+    /// Its alignment; known only where it was asked for, or envelopes overlap.
+    pub(super) aligned: Option<Aligned>,
 }
 
 /// What was found in a sequence.
@@ -60,6 +60,7 @@ pub struct Finder {
     pub(super) model: Model,
     pub(super) statistics: crate::profile::Exponential,
     filter: Option<ForwardFilter>,
+    align: bool,
     pub(super) found: Found,
     forward: Matrix,
     backward: Matrix,
@@ -82,6 +83,7 @@ impl Finder {
             model: Model::new(profile),
             statistics: profile.forward,
             filter: None,
+            align: false,
             found: Found::default(),
             forward: Matrix::default(),
             backward: Matrix::default(),
@@ -95,6 +97,12 @@ impl Finder {
     #[must_use]
     pub fn with_filter(self, filter: Option<ForwardFilter>) -> Self {
         Self { filter, ..self }
+    }
+
+    /// One that tells the alignment of every domain, if `align`.
+    #[must_use]
+    pub fn with_alignments(self, align: bool) -> Self {
+        Self { align, ..self }
     }
 
     /// Finds the domains of a sequence of at least one residue. False when there are none, or when `hopeless` says so,
@@ -190,7 +198,7 @@ impl Finder {
         if !self.backward.decode(lengths, &self.forward) {
             return false;
         }
-        let aligned = if align { self.accuracy.ends(&self.model, lengths, &self.backward) } else { None };
+        let aligned = if align || self.align { self.accuracy.ends(&self.model, lengths, &self.backward) } else { None };
         if !sampled {
             let odds = self.using.by_expectation(&self.model, &self.backward);
             for (value, &x) in self.found.null2[envelope.clone()].iter_mut().zip(inside) {
@@ -198,7 +206,8 @@ impl Finder {
             }
         }
         let correction = self.found.null2[envelope].iter().fold(0.0f32, |sum, value| sum + value);
-        let aligned = aligned.map(|(first, last)| (first + from - 1, last + from - 1));
+        let whole = |(first, last): (usize, usize)| (first + from - 1, last + from - 1);
+        let aligned = aligned.map(|aligned| Aligned { residues: whole(aligned.residues), ..aligned });
         self.found.domains.push(Envelope { from, to, score, correction, aligned });
         true
     }

@@ -36,6 +36,7 @@ mod score;
 #[cfg(test)]
 mod tests;
 
+pub use accuracy::Aligned;
 pub use bound::Bound;
 pub use define::Finder;
 pub use score::{Domain, Hit};

@@ -1,5 +1,6 @@
 //! Scores and P-values of a sequence and of its domains.
 
+use super::accuracy::Aligned;
 use super::bound::Bound;
 use super::define::{Envelope, Finder};
 use super::random::sum;
@@ -23,8 +24,8 @@ pub struct Domain {
     pub bias: f64,
     /// Natural logarithm of the probability of its score.
     pub log_p: f64,
-    /// First and last residue of its alignment; known only where envelopes of the sequence overlap.
-    pub(crate) aligned: Option<(usize, usize)>,
+    /// Its alignment; known only where it was asked for, or envelopes of the sequence overlap.
+    pub aligned: Option<Aligned>,
 }
 
 /// What a search says of one sequence.

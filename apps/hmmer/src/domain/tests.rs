@@ -163,7 +163,7 @@ proptest! {
         for domain in &hit.domains {
             prop_assert!(1 <= domain.from && domain.from <= domain.to && domain.to <= residues.len());
             prop_assert!(domain.bias >= 0.0 && domain.score <= hit.best().score);
-            if let Some((first, last)) = domain.aligned {
+            if let Some((first, last)) = domain.aligned.map(|aligned| aligned.residues) {
                 prop_assert!(domain.from <= first && first <= last && last <= domain.to);
             }
         }
@@ -198,7 +198,10 @@ fn alignments_of_one_domain_end_where_it_does() {
     forward.forward(&model, lengths, &residues, true);
     backward.backward(&model, lengths, &residues, &forward, true);
     assert!(backward.decode(lengths, &forward));
-    let (first, last) = super::accuracy::Accuracy::default().ends(&model, lengths, &backward).unwrap();
+    let aligned = super::accuracy::Accuracy::default().ends(&model, lengths, &backward).unwrap();
+    let (first, last) = aligned.residues;
+    assert!(aligned.nodes.0 <= 3 && aligned.nodes.1 >= 48, "{aligned:?}");
+    assert!(aligned.accuracy > 90.0 && aligned.accuracy <= residues.len() as f32, "{aligned:?}");
     assert!(first.abs_diff(31) <= 2 && last.abs_diff(80) <= 2, "{first}..{last}");
 }
 

@@ -36,10 +36,11 @@ pub const fn code(symbol: u8) -> Option<u8> {
     }
 }
 
-/// Whether a sequence may hold the symbol: a residue, a degenerate residue or `*`.
+/// The code of a symbol in a sequence, if it may hold that: all but `-`. As in HMMER, `.`, `_` and `~` count in a sequence's
+/// length and no match state emits them, like `*`.
 #[inline]
-pub const fn is_residue(code: u8) -> bool {
-    code < RESIDUES as u8 || (code > GAP && code <= STAR)
+pub const fn code_in_sequence(symbol: u8) -> Option<u8> {
+    if symbol == b'-' { None } else { code(symbol) }
 }
 
 /// The residues that a code stands for, one bit each: one for a residue, several for a degenerate one, none for a gap,

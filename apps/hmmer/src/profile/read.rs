@@ -3,21 +3,21 @@
 use super::alphabet::RESIDUES;
 use super::fields::{At, Line, Lines, number, probability, shown};
 use super::{Cutoff, Exponential, Gumbel, Profile, ProfileError, Transitions};
-use std::fs::File;
-use std::io::{BufRead, BufReader};
+use crate::sequence::text;
+use std::io::BufRead;
 use std::path::Path;
 
 /// Transitions of a node in a file.
 const TRANSITIONS: usize = 7;
 
-/// Reads all profiles of a file in HMMER's ASCII format, versions 3/a to 3/f.
+/// Reads all profiles of a file in HMMER's ASCII format, versions 3/a to 3/f, gzipped or not; `-` is the standard input.
 ///
 /// # Errors
 /// When the file cannot be read, holds no profile, or one that is not whole, is not for amino acids, or has no
 /// statistics (`STATS LOCAL`), without which there are no E-values. Format errors name the line.
 pub fn read_profiles(path: &Path) -> Result<Vec<Profile>, ProfileError> {
-    let file = File::open(path).map_err(|source| ProfileError::Io { path: path.to_owned(), source })?;
-    parse(BufReader::new(file), path)
+    let (text, _) = text::open(path).map_err(|source| ProfileError::Io { path: path.to_owned(), source })?;
+    parse(text, path)
 }
 
 pub(super) fn parse(input: impl BufRead, path: &Path) -> Result<Vec<Profile>, ProfileError> {
@@ -45,7 +45,6 @@ fn version(line: &Line<'_>) -> Result<u8, ProfileError> {
             "versions HMMER3/a to HMMER3/f are read, found '{}'; convert the profile with hmmconvert",
             shown(tag)
         ))),
-        [0x1f, ..] => Err(line.at.error("a profile begins with HMMER3/, found compressed data; decompress it first")),
         _ => Err(line.at.error(format!("a profile begins with HMMER3/, found '{}'", shown(tag)))),
     }
 }

@@ -75,7 +75,6 @@ fn errors_name_the_line_and_what_is_wrong() {
     let cases: Vec<(String, usize, &str)> = vec![
         (String::new(), 1, "no profile in this file"),
         (good.replace("HMMER3/f", "HMMER2.0"), 1, "convert the profile with hmmconvert"),
-        (good.replace("HMMER3/f", "\u{1f}\u{8b}"), 1, "decompress it first"),
         (good.replace("HMMER3/f", ">sequence"), 1, "begins with HMMER3/, found '>sequence'"),
         (good.replace("amino", "DNA"), line_of("ALPH"), "of the alphabet amino are searched with, found DNA"),
         (good.replace("NAME  made", "NAME"), line_of("NAME"), "NAME says nothing"),
@@ -125,6 +124,16 @@ fn values_of_a_node_are_checked() {
         let message = with(&emissions).unwrap_err().to_string();
         assert!(message.contains(reason), "{reason}: {message}");
     }
+}
+
+#[test]
+fn gzipped_files_are_read() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let text = text(7, 'f', generator(4));
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gzip, text.as_bytes()).unwrap();
+    std::fs::write(file.path(), gzip.finish().unwrap()).unwrap();
+    assert_eq!(read_profiles(file.path()).unwrap(), parse(&text).unwrap());
 }
 
 #[test]

@@ -62,16 +62,6 @@ pub enum SequenceError {
         /// The line.
         line: u64,
     },
-    /// A sequence without residues.
-    #[error("{}:{line}: sequence {name} is empty; remove it or give its residues", path.display())]
-    Empty {
-        /// The file.
-        path: PathBuf,
-        /// The line of its header.
-        line: u64,
-        /// Its name.
-        name: String,
-    },
     /// A symbol that stands for no residue.
     #[error("{}:{line}:{column}: '{symbol}' in sequence {name} is no amino acid; {advice}", path.display())]
     Symbol {
@@ -89,7 +79,7 @@ pub enum SequenceError {
         advice: &'static str,
     },
     /// No sequence at all.
-    #[error("{} holds no sequence", path.display())]
+    #[error("{} holds no sequence that has residues", path.display())]
     None {
         /// The file.
         path: PathBuf,

@@ -16,9 +16,7 @@ const CODES: [u8; 256] = {
     let mut codes = [OTHER; 256];
     let mut byte = 0;
     while byte < 256 {
-        if let Some(code) = alphabet::code(byte as u8)
-            && alphabet::is_residue(code)
-        {
+        if let Some(code) = alphabet::code_in_sequence(byte as u8) {
             codes[byte] = code;
         }
         byte += 1;
@@ -26,24 +24,22 @@ const CODES: [u8; 256] = {
     codes
 };
 
-/// Appends the residue codes of all sequences to `residues`. `ended` is told, after each sequence, its header and how
-/// many residues there are so far.
+/// Appends the residue codes of all sequences to `residues`. `ended` is told, after each sequence, its header, how many
+/// residues there are so far, and whether some are its own.
 pub(super) fn parse<R: BufRead>(
     mut lines: Lines<R>,
     residues: &mut Spill,
-    mut ended: impl FnMut(&[u8], u64) -> Result<(), SequenceError>,
+    mut ended: impl FnMut(&[u8], u64, bool) -> Result<(), SequenceError>,
 ) -> Result<(), SequenceError> {
     let path = lines.path();
-    let mut header: Option<(u64, Vec<u8>)> = None;
+    let mut header: Option<Vec<u8>> = None;
     // Residues when the current sequence began.
     let mut begin = 0;
-    let mut end = |header: &(u64, Vec<u8>), residues: &mut Spill| {
+    let mut end = |header: &[u8], residues: &mut Spill| {
         let now = residues.settle()?;
-        if now == begin {
-            return Err(SequenceError::Empty { path: path.clone(), line: header.0, name: shown(name(&header.1)) });
-        }
+        let any = now > begin;
         begin = now;
-        ended(&header.1, now)
+        ended(header, now, any)
     };
     while let Some((number, line)) = lines.next()? {
         if let Some(text) = line.strip_prefix(b">") {
@@ -54,11 +50,11 @@ pub(super) fn parse<R: BufRead>(
             if text.is_empty() {
                 return Err(SequenceError::NoName { path: path.clone(), line: number });
             }
-            header = Some((number, text.to_vec()));
+            header = Some(text.to_vec());
             continue;
         }
         match &header {
-            Some((_, header)) => {
+            Some(header) => {
                 append(line, residues.buffer()).map_err(|column| {
                     let (symbol, advice) = advice(line[column]);
                     let name = shown(name(header));
@@ -96,9 +92,8 @@ fn append(line: &[u8], codes: &mut Vec<u8>) -> Result<(), usize> {
 /// The symbol as it is shown, and what can be done about it.
 fn advice(symbol: u8) -> (String, &'static str) {
     let advice = match symbol {
-        b'-' | b'.' | b'_' => "gaps belong to alignments: give the sequences without them",
-        b'~' => "missing data belong to alignments: give the sequences without them",
-        _ => "the letters A to Z and '*' are taken, in either case",
+        b'-' => "gaps belong to alignments: give the sequences without them",
+        _ => "the letters A to Z, '*', '.', '_' and '~' are taken, in either case",
     };
     (shown(&[symbol]), advice)
 }

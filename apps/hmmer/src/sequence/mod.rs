@@ -12,7 +12,7 @@
 mod error;
 mod fasta;
 mod spill;
-mod text;
+pub(crate) mod text;
 
 #[cfg(test)]
 mod tests;
@@ -33,6 +33,7 @@ pub struct Database {
     residues: Stored,
     headers: Stored,
     header_offsets: Vec<u64>,
+    empty: u64,
 }
 
 /// Where the bytes of large databases go.
@@ -45,13 +46,14 @@ pub struct Limit<'a> {
 }
 
 impl Database {
-    /// Reads a FASTA file, gzipped or not, which its first bytes tell.
+    /// Reads a FASTA file, gzipped or not, which its first bytes tell; `-` is the standard input.
     ///
     /// # Errors
-    /// [`SequenceError`]: the file cannot be read, is no FASTA, holds no sequence or an empty one, or a symbol that
-    /// stands for no residue.
+    /// [`SequenceError`]: the file cannot be read, is no FASTA, holds no sequence that has residues, or a symbol that
+    /// stands for none.
     pub fn read(path: &Path, limit: Limit<'_>) -> Result<Database, SequenceError> {
-        let (reader, gzip) = text::open(path)?;
+        let (reader, gzip) =
+            text::open(path).map_err(|source| SequenceError::Open { path: path.to_owned(), source })?;
         Database::parse(reader, gzip, path, limit)
     }
 
@@ -66,18 +68,27 @@ impl Database {
     fn parse(reader: impl BufRead, gzip: bool, path: &Path, limit: Limit<'_>) -> Result<Database, SequenceError> {
         let (mut residues, mut headers) = (Spill::new(limit), Spill::new(limit));
         let (mut offsets, mut header_offsets) = (vec![0], vec![0]);
-        fasta::parse(text::Lines::new(reader, gzip, path), &mut residues, |header, residues| {
+        let mut empty = 0;
+        fasta::parse(text::Lines::new(reader, gzip, path), &mut residues, |header, residues, any| {
+            if !any {
+                empty += 1;
+                return Ok(());
+            }
             headers.buffer().extend_from_slice(header);
             header_offsets.push(headers.settle()?);
             offsets.push(residues);
             Ok(())
         })?;
+        if offsets.len() == 1 {
+            return Err(SequenceError::None { path: path.to_owned() });
+        }
         Ok(Database {
             path: path.to_owned(),
             offsets: offsets.into(),
             residues: residues.finish()?,
             headers: headers.finish()?,
             header_offsets,
+            empty,
         })
     }
 
@@ -86,7 +97,12 @@ impl Database {
         &self.path
     }
 
-    /// Number of sequences, at least 1.
+    /// Number of sequences without residues, which nothing else here counts: they are no hits, and E-values count them.
+    pub fn empty(&self) -> u64 {
+        self.empty
+    }
+
+    /// Number of sequences with residues, at least 1.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.header_offsets.len() - 1

@@ -52,16 +52,24 @@ fn records_become_a_ragged_array() {
 }
 
 #[test]
+fn sequences_without_residues_are_counted_and_odd_symbols_taken() {
+    let database = parse(b">a\n>b\nM.K\n>c\n\n>d\n_~*\n>e\n").unwrap();
+    let expected = [("b", codes("M.K")), ("d", codes(".~*"))];
+    assert_eq!(content(&database), expected.map(|(name, codes)| (name.to_owned(), String::new(), codes)));
+    assert_eq!((database.len(), database.empty()), (2, 3));
+}
+
+#[test]
 fn what_is_wrong_is_said_with_its_line() {
     let cases: [(&[u8], &[&str]); 11] = [
         (b"MKV\n>a\nMKV\n", &["db.fa:1:", "found 'MKV'"]),
         (b"\n\n{\"json\": 1}", &["db.fa:3:", "'{\"json\": 1}'"]),
-        (b">a\nMK\n>b x\n\n>c\nMK\n", &["db.fa:3:", "sequence b is empty"]),
-        (b">a\nMK\n>last\n", &["db.fa:3:", "sequence last is empty"]),
+        (b">a\n>b x\n\n>c\n", &["db.fa", "no sequence that has residues"]),
+        (b">a\nMK\n>b x\n\nM-", &["db.fa:5:2", "sequence b", "gaps"]),
         (b">a\nMK\n>   \nMK\n", &["db.fa:3:", "no name"]),
         (b">a x\nMKV\nMK1V\n", &["db.fa:3:3:", "'1' in sequence a ", "A to Z"]),
         (b">a\nMK V-L\n", &["db.fa:2:5:", "'-'", "gaps"]),
-        (b">a\nMK~\n", &["db.fa:2:3:", "'~'", "missing data"]),
+        (b">a\nMK!\n", &["db.fa:2:3:", "'!'", "'~'"]),
         (b">a\nMK\xe4V\n", &["db.fa:2:3:"]),
         (b"", &["db.fa holds no sequence"]),
         (b"\n \n\n", &["db.fa holds no sequence"]),
@@ -151,7 +159,7 @@ proptest! {
         let bytes = if fasta { [b">x\n".as_slice(), &bytes].concat() } else { bytes };
         if let Ok(database) = parse(&bytes) {
             prop_assert_eq!(*database.offsets().last().unwrap(), database.residues());
-            prop_assert!((0..database.len()).all(|i| database.sequence(i).unwrap().iter().all(|&c| alphabet::is_residue(c))));
+            prop_assert!((0..database.len()).all(|i| database.sequence(i).unwrap().iter().all(|&c| c < alphabet::CODES as u8)));
         }
     }
 

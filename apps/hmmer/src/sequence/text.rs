@@ -3,7 +3,7 @@
 use super::SequenceError;
 use flate2::bufread::MultiGzDecoder;
 use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 /// Bytes that are read from the file, or decompressed, at once.
@@ -12,11 +12,17 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// First bytes of a gzip stream (RFC 1952, section 2.3.1).
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// Opens a text, and tells whether it is gzipped. A file of several gzip members is one text.
-pub(super) fn open(path: &Path) -> Result<(Box<dyn BufRead>, bool), SequenceError> {
-    let refuse = |source| SequenceError::Open { path: path.to_owned(), source };
-    let mut file = BufReader::with_capacity(BUFFER_BYTES, File::open(path).map_err(refuse)?);
-    if file.fill_buf().map_err(refuse)?.starts_with(&GZIP_MAGIC) {
+/// The name of the standard input.
+pub(crate) const STANDARD_INPUT: &str = "-";
+
+/// Opens a text, and tells whether it is gzipped. A file of several gzip members is one text; `-` is the standard input.
+pub(crate) fn open(path: &Path) -> std::io::Result<(Box<dyn BufRead>, bool)> {
+    let file: Box<dyn Read> = match path.as_os_str() == STANDARD_INPUT {
+        true => Box::new(std::io::stdin().lock()),
+        false => Box::new(File::open(path)?),
+    };
+    let mut file = BufReader::with_capacity(BUFFER_BYTES, file);
+    if file.fill_buf()?.starts_with(&GZIP_MAGIC) {
         Ok((Box::new(BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(file))), true))
     } else {
         Ok((Box::new(file), false))

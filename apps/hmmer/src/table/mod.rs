@@ -13,5 +13,5 @@ mod write;
 mod tests;
 
 pub use parse::{TableError, parse};
-pub use rows::{Named, Row, Rows, Scored, Threshold, Thresholds, rows};
-pub use write::{Footer, write_footer, write_header, write_rows};
+pub use rows::{DomainRow, Named, Row, Rows, Scored, Threshold, Thresholds, rows};
+pub use write::{Footer, write_domain_header, write_domains, write_footer, write_header, write_rows};

@@ -57,6 +57,8 @@ pub struct Named {
     pub description: String,
     /// Its place in the database.
     pub index: u64,
+    /// Its residues.
+    pub length: u64,
     /// The hit.
     pub hit: Hit,
 }
@@ -114,6 +116,31 @@ pub struct Rows {
     pub hits: Vec<Row>,
     /// How many of them are significant: the first ones.
     pub significant: usize,
+    /// Their reported domains, hit by hit, of those whose alignments are known.
+    pub domains: Vec<DomainRow>,
+}
+
+/// One line of the table of domains.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DomainRow {
+    /// The hit's place in the table of hits.
+    pub hit: usize,
+    /// Residues of the sequence.
+    pub length: u64,
+    /// Its number among the hit's reported domains, from 1.
+    pub number: u32,
+    /// Its score; the E-value refers to the number of sequences (i-Evalue).
+    pub domain: Scored,
+    /// The E-value that refers to the number of reported sequences (c-Evalue).
+    pub conditional: f64,
+    /// First and last node of its alignment.
+    pub nodes: (usize, usize),
+    /// First and last residue of its alignment.
+    pub residues: (usize, usize),
+    /// First and last residue of its envelope.
+    pub envelope: (usize, usize),
+    /// Expected accuracy of its alignment, per residue of its envelope.
+    pub accuracy: f32,
 }
 
 /// The hits that are reported.
@@ -129,13 +156,30 @@ pub fn rows(profile: &Profile, mut hits: Vec<Named>, thresholds: &Thresholds) ->
     // Domains are looked for in reported sequences only, so their E-values for thresholds refer to as many.
     let domain_targets = thresholds.domain_targets.unwrap_or(hits.len() as f64);
     let evalue = |log_p: f64| probability(log_p) * thresholds.targets;
-    let row = |named: Named| {
+    let mut domains = Vec::new();
+    let row = |(place, named): (usize, Named)| {
         let hit = &named.hit;
         let hidden = hidden(hit);
         let within = |threshold: Threshold| {
-            let passes = |domain: &Domain| threshold.passes(domain.score, domain.log_p, domain_targets);
-            hit.domains.iter().zip(&hidden).filter(|(domain, hidden)| passes(domain) && !**hidden).count() as u32
+            let passes = move |domain: &Domain| threshold.passes(domain.score, domain.log_p, domain_targets);
+            let shown = hit.domains.iter().zip(&hidden).filter(move |(domain, hidden)| passes(domain) && !**hidden);
+            shown.map(|(domain, _)| domain)
         };
+        let aligned = within(thresholds.report_domains).zip(1..);
+        domains.extend(aligned.filter_map(|(domain, number)| {
+            let aligned = domain.aligned?;
+            Some(DomainRow {
+                hit: place,
+                length: named.length,
+                number,
+                domain: Scored { evalue: evalue(domain.log_p), score: domain.score.into(), bias: domain.bias },
+                conditional: probability(domain.log_p) * domain_targets,
+                nodes: aligned.nodes,
+                residues: aligned.residues,
+                envelope: (domain.from, domain.to),
+                accuracy: aligned.accuracy / (1 + domain.to - domain.from) as f32,
+            })
+        }));
         let best = hit.best();
         Row {
             target_accession: "-".to_owned(),
@@ -149,13 +193,17 @@ pub fn rows(profile: &Profile, mut hits: Vec<Named>, thresholds: &Thresholds) ->
             overlaps: hit.overlaps,
             envelopes: hit.envelopes,
             domains: hit.domains.len() as u32,
-            reported: within(thresholds.report_domains),
-            included: if reaches(hit, thresholds.include) { within(thresholds.include_domains) } else { 0 },
+            reported: within(thresholds.report_domains).count() as u32,
+            included: match reaches(hit, thresholds.include) {
+                true => within(thresholds.include_domains).count() as u32,
+                false => 0,
+            },
             description: if named.description.is_empty() { "-".to_owned() } else { named.description },
             target: named.name,
         }
     };
-    Rows { hits: hits.into_iter().map(row).collect(), significant }
+    let hits = hits.into_iter().enumerate().map(row).collect();
+    Rows { hits, significant, domains }
 }
 
 /// The number whose logarithm this is, 0 where it has not all its digits, as in HMMER.
@@ -169,7 +217,7 @@ fn hidden(hit: &Hit) -> Vec<bool> {
     let mut hidden = vec![false; hit.domains.len()];
     for (i, a) in hit.domains.iter().enumerate() {
         for (j, b) in hit.domains.iter().enumerate().skip(i + 1) {
-            if a.aligned.is_some() && a.aligned == b.aligned {
+            if a.aligned.is_some() && a.aligned.map(|a| a.residues) == b.aligned.map(|b| b.residues) {
                 hidden[if a.score >= b.score { j } else { i }] = true;
             }
         }

@@ -1,11 +1,18 @@
 use super::number::general;
 use super::*;
-use crate::domain::{Domain, Hit};
+use crate::domain::{Aligned, Domain, Hit};
 use crate::profile::tests::made;
 use proptest::prelude::*;
 
 fn hit(score: f32, log_p: f64) -> Hit {
-    let domain = |from, score, log_p, aligned| Domain { from, to: from + 50, score, bias: 0.25, log_p, aligned };
+    let domain = |from, score, log_p, aligned: Option<(usize, usize)>| Domain {
+        aligned: aligned.map(|residues| Aligned { residues, nodes: (1, 41), accuracy: 30.0 }),
+        from,
+        to: from + 50,
+        score,
+        bias: 0.25,
+        log_p,
+    };
     Hit {
         score,
         bias: 1.5,
@@ -24,7 +31,7 @@ fn hit(score: f32, log_p: f64) -> Hit {
 }
 
 fn named(name: &str, index: u64, hit: Hit) -> Named {
-    Named { name: name.to_owned(), description: "a sequence".to_owned(), index, hit }
+    Named { name: name.to_owned(), description: "a sequence".to_owned(), index, length: 200, hit }
 }
 
 #[test]

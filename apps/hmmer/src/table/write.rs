@@ -1,7 +1,7 @@
 //! The text of a table.
 
 use super::number::general;
-use super::rows::Row;
+use super::rows::{Row, Rows};
 use std::io::{self, Write};
 
 /// Least width of a name.
@@ -88,6 +88,87 @@ pub fn write_rows(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
             write!(out, "{count:>3} ")?;
         }
         writeln!(out, "{}", row.description)?;
+    }
+    Ok(())
+}
+
+/// Writes the three lines above the rows of a table of domains, in the layout of hmmsearch's `--domtblout`, as wide as
+/// these rows of the first query are.
+///
+/// # Errors
+/// When writing fails.
+pub fn write_domain_header(out: &mut impl Write, rows: &[Row], query: &str, accession: Option<&str>) -> io::Result<()> {
+    let w = Widths::of(rows, query, accession.unwrap_or("-"));
+    let blank = w.target + w.query + w.target_accession + w.query_accession + 14;
+    let groups =
+        ["--- full sequence ---", "-------------- this domain -------------", "hmm coord", "ali coord", "env coord"];
+    writeln!(
+        out,
+        "#{:blank$} {:>22} {:>40} {:>11} {:>11} {:>11}",
+        "", groups[0], groups[1], groups[2], groups[3], groups[4]
+    )?;
+    let mut line =
+        |names: [&str; 4], left: bool, lengths: [&str; 2], titles: [&str; 17], last: &str| -> io::Result<()> {
+            let widths = [w.target - 1, w.target_accession, w.query, w.query_accession];
+            write!(out, "#")?;
+            for (i, (name, width)) in names.iter().zip(widths).enumerate() {
+                if left {
+                    write!(out, "{name:<width$} ")?
+                } else {
+                    write!(out, "{name:>width$} ")?
+                }
+                if i % 2 == 1 {
+                    write!(out, "{:>5} ", lengths[i / 2])?;
+                }
+            }
+            for (title, width) in titles.iter().zip([9, 6, 5, 3, 3, 9, 9, 6, 5, 5, 5, 5, 5, 5, 5, 4]) {
+                write!(out, "{title:>width$} ")?;
+            }
+            writeln!(out, "{last}")
+        };
+    let titles = [
+        "E-value", "score", "bias", "#", "of", "c-Evalue", "i-Evalue", "score", "bias", "from", "to", "from", "to",
+        "from", "to", "acc", "",
+    ];
+    line(
+        [" target name", "accession", "query name", "accession"],
+        true,
+        ["tlen", "qlen"],
+        titles,
+        "description of target",
+    )?;
+    let names = ["-------------------", "----------", "--------------------", "----------"];
+    let dashes = titles.map(|title| match title {
+        "E-value" | "c-Evalue" | "i-Evalue" => "---------",
+        "score" => "------",
+        "#" | "of" => "---",
+        "acc" => "----",
+        _ => "-----",
+    });
+    line(names, false, ["-----"; 2], dashes, "---------------------")
+}
+
+/// Writes the domains of the hits of one query, whose profile has `nodes` nodes.
+///
+/// # Errors
+/// When writing fails.
+pub fn write_domains(out: &mut impl Write, rows: &Rows, nodes: usize) -> io::Result<()> {
+    let Some(first) = rows.hits.first() else { return Ok(()) };
+    let w = Widths::of(&rows.hits, &first.query, &first.query_accession);
+    for domain in &rows.domains {
+        let hit = &rows.hits[domain.hit];
+        let (target, target_accession, query, query_accession) =
+            (w.target, w.target_accession, w.query, w.query_accession);
+        write!(out, "{:<target$} {:<target_accession$} {:>5} ", hit.target, hit.target_accession, domain.length)?;
+        write!(out, "{:<query$} {:<query_accession$} {nodes:>5} ", hit.query, hit.query_accession)?;
+        write!(out, "{:>9} {:6.1} {:5.1} ", general(hit.full.evalue), hit.full.score, hit.full.bias)?;
+        write!(out, "{:>3} {:>3} ", domain.number, hit.reported)?;
+        write!(out, "{:>9} {:>9} ", general(domain.conditional), general(domain.domain.evalue))?;
+        write!(out, "{:6.1} {:5.1} ", domain.domain.score, domain.domain.bias)?;
+        for (from, to) in [domain.nodes, domain.residues, domain.envelope] {
+            write!(out, "{from:>5} {to:>5} ")?;
+        }
+        writeln!(out, "{:4.2} {}", domain.accuracy, hit.description)?;
     }
     Ok(())
 }
