@@ -126,6 +126,7 @@ pub fn search(
     let data: Vec<_> = partitions.iter().map(|p| (&p.patterns, &p.model)).collect();
     let (branches, isa) = (prepared.branches, Isa::detect());
     let options = match job {
+        _ if prepared.is_fast => Options::fast(),
         Job::Search(number) => Options { is_varied: number > 0, ..Options::default() },
         Job::Replicate(_) => Options::replicate(),
     };

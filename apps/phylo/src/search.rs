@@ -13,7 +13,9 @@
 //! far apart, and the first tree decides which are seen: there a search begins with several trees (the best that
 //! parsimony finds, one from distances, and trees by stepwise addition alone, which are less alike), climbs from all of
 //! them by exchanges of neighbours and short moves, fuses what it finds into one tree region by region, and disturbs that
-//! here and there instead of as a whole. Where patterns abound and two ways end at one tree, it is not looked any further.
+//! here and there instead of as a whole. Where patterns abound and two ways end at one tree, it is not looked any further. A search of thousands of taxa
+//! may be asked to be fast: then it has one tree by stepwise addition, which is climbed from in the same two ways, and no
+//! more.
 //!
 //! Stamatakis, Ludwig and Meier, RAxML-III (2005); Stamatakis, RAxML-VI-HPC (2006).
 
@@ -55,6 +57,8 @@ pub struct Options {
     /// The tree from distances is the same in all searches of an alignment: in this one it is disturbed before it is begun
     /// with.
     pub is_varied: bool,
+    /// Begins with one tree by stepwise addition, and ends after the fast stage: for thousands of taxa.
+    pub is_fast: bool,
     /// Model parameters are optimised to this log-likelihood at the end.
     pub gain: f64,
 }
@@ -69,8 +73,14 @@ impl Options {
             local_shakes: 0,
             starts: 0,
             is_varied: false,
+            is_fast: false,
             gain: 0.1,
         }
+    }
+
+    /// For thousands of taxa.
+    pub fn fast() -> Options {
+        Options { fast_radius: NEAR, is_fast: true, ..Options::replicate() }
     }
 }
 
@@ -85,6 +95,7 @@ impl Default for Options {
             local_shakes: 50,
             starts: 3,
             is_varied: false,
+            is_fast: false,
             gain: 0.001,
         }
     }
@@ -97,6 +108,9 @@ const NEAR: usize = 5;
 fn starts(data: &[&Patterns], signal: Signal, options: &Options, state: &State) -> Vec<Tree> {
     let sets = state.tree.sets();
     let mut trees = Vec::new();
+    if options.is_fast {
+        return trees;
+    }
     if signal != Signal::Usual {
         let mut joined = join_neighbours(data, sets);
         if options.is_varied {
@@ -160,7 +174,11 @@ impl<'o> Search<'o> {
     ) -> Search<'o> {
         let sets = if branches == Branches::Linked { 1 } else { data.len() };
         let patterns: Vec<&Patterns> = data.iter().map(|(p, _)| *p).collect();
-        let tree = Parsimony::new(&patterns).start_tree(random, sets);
+        let mut parsimony = Parsimony::new(&patterns);
+        let tree = match options.is_fast {
+            true => parsimony.stepwise_tree(random, sets),
+            false => parsimony.start_tree(random, sets),
+        };
         Search::from_tree(data, branches, options, isa, tree, random.bits(), offload)
     }
 
@@ -219,13 +237,23 @@ impl<'o> Search<'o> {
     /// Climbs from the next of the other starting trees. Keeps the better of what is found and what was there, with what is
     /// better in parts of the other where the signal is weak. True where both are one tree.
     fn climb_from_another(&mut self) -> bool {
-        let (before, first) = (self.state.log_likelihood, self.likelihood.tree().clone());
+        let (mut before, mut first) = (self.state.log_likelihood, self.likelihood.tree().clone());
         let tree = self.starts[self.state.shakes].clone();
         self.state.shakes += 1;
         self.likelihood.set_tree(tree);
-        let now = self.climb_from_start();
+        let mut now = self.climb_from_start();
+        let agree = |a: &Tree, b: &Tree| Splits::new(a).distance(&Splits::new(b)) == 0;
+        if self.signal == Signal::Abundant && !agree(&first, self.likelihood.tree()) {
+            // Exchanges alone end early; where the better tree is the only one, larger moves lead to it from the worse one.
+            if now > before {
+                let worse = std::mem::replace(&mut first, self.likelihood.tree().clone());
+                self.likelihood.set_tree(worse);
+                std::mem::swap(&mut now, &mut before);
+            }
+            now = self.climb_while(&moves::Effort::fast(NEAR), now, 1.0);
+        }
         let mut other = self.likelihood.tree().clone();
-        let agree = Splits::new(&first).distance(&Splits::new(&other)) == 0;
+        let agree = agree(&first, &other);
         self.state.log_likelihood = now.max(before);
         if now < before {
             self.likelihood.set_tree(first);
@@ -242,7 +270,7 @@ impl<'o> Search<'o> {
     fn climb_from_start(&mut self) -> f64 {
         let now = self.likelihood.exchange_while(1.0);
         match self.signal {
-            Signal::Weak => self.climb_while(&moves::Effort::fast(NEAR), now, 1.0),
+            Signal::Weak if !self.options.is_fast => self.climb_while(&moves::Effort::fast(NEAR), now, 1.0),
             _ => now,
         }
     }
@@ -258,11 +286,16 @@ impl<'o> Search<'o> {
             _ => (self.options.thorough_radius, self.options.shakes),
         };
         match self.state.stage {
-            Stage::Start if !self.starts.is_empty() => {
+            Stage::Start if self.options.is_fast || !self.starts.is_empty() => {
                 self.likelihood.smooth(1, 1.0, Precision::COARSE);
                 self.likelihood.optimize_models(1.0);
                 self.state.log_likelihood = self.climb_from_start();
-                self.state.stage = Stage::Join;
+                self.state.stage = match n {
+                    3 => Stage::Final,
+                    _ if self.options.is_fast => Stage::Fast,
+                    _ => Stage::Join,
+                };
+                self.state.radius = NEAR.min(fast_radius);
             }
             Stage::Start => {
                 self.likelihood.smooth(3, 1.0, Precision::COARSE);
@@ -286,7 +319,9 @@ impl<'o> Search<'o> {
                 self.state.log_likelihood = now;
                 if now - before < 1.0 {
                     self.state.radius += 5;
-                    if self.state.radius > fast_radius {
+                    if self.state.radius > fast_radius && self.options.is_fast {
+                        self.state.stage = Stage::Final;
+                    } else if self.state.radius > fast_radius {
                         self.state.log_likelihood = self.likelihood.optimize_all(0.1);
                         (self.state.stage, self.state.radius) = (Stage::Thorough, NEAR.min(thorough_radius));
                     }

@@ -35,6 +35,27 @@ fn fixed_trees_have_their_reference_log_likelihoods() {
     }
 }
 
+/// One search, as good as any where there is little to find, down to three taxa; what it left is not gone on with by others.
+#[test]
+fn a_fast_search_is_one_search() {
+    let three = "3 8\na ACGTACGT\nb ACGTACGA\nc ACGAACGT\n";
+    let folder = folder(&[("small.phy", SMALL), ("three.phy", three)]);
+    for name in ["small.phy", "three.phy"] {
+        let alignment = path(folder.path(), name);
+        let fast = phylo(&[&alignment, "--fast", "-m", "JC", "--bootstraps", "2"]).unwrap();
+        assert_eq!(fast.searches.len(), 1);
+        assert_eq!(fast.replicates, 2);
+        let full = phylo(&[&alignment, "-m", "JC", "--searches", "2", "--force"]).unwrap();
+        assert_eq!(full.searches.len(), 2);
+        let [fast, full] = [fast, full].map(|report| report.log_likelihood.unwrap());
+        assert!((fast - full).abs() < 1e-3, "{fast} {full}");
+    }
+    let alignment = path(folder.path(), "small.phy");
+    assert_eq!(args(&[&alignment, "--fast", "--searches", "4"]).searches, 4);
+    let request = |typed: &[&str]| prepare(&args(&[&[&*alignment, "--force"], typed].concat())).unwrap().request;
+    assert_ne!(request(&[]), request(&["--fast"]));
+}
+
 #[test]
 fn wrong_requests_are_refused_with_a_message() {
     let folder = folder(&[

@@ -152,6 +152,22 @@ fn weak_signals_are_searched_from_several_trees() {
     }
 }
 
+/// A fast search of clear data finds the tree, and so do two ways that end at it, without the later stages.
+#[test]
+fn what_is_clear_is_found_early() {
+    let (tree, patterns, model) = simulated(7, 10, 8000, GTR);
+    let data = [(&patterns, &model)];
+    assert_eq!(Signal::of(&[&patterns]), Signal::Abundant);
+    for options in [Options::fast(), Options::default()] {
+        let mut random = Random::new(3, Purpose::Start, 0);
+        let search = Search::new(&data, Branches::Linked, options, Isa::detect(), &mut random, Box::new(Host));
+        let mut all = Until(usize::MAX, vec![]);
+        let found = search.run(&mut all).unwrap();
+        assert_eq!(Splits::new(&tree).distance(&Splits::new(&found.tree)), 0);
+        assert!(all.1.iter().all(|state| ![Stage::Thorough, Stage::Shake].contains(&state.stage)));
+    }
+}
+
 struct Until(usize, Vec<State>);
 
 impl Progress for Until {

@@ -49,9 +49,13 @@ pub struct Args {
     /// Format of the alignment
     #[arg(long, value_enum, default_value_t = FormatChoice::Auto)]
     pub format: FormatChoice,
-    /// Searches, each from its own starting tree
-    #[arg(short, long, value_name = "N", default_value_t = 5, conflicts_with = "evaluate")]
+    /// Searches, each from its own starting tree [with --fast: 1]
+    #[arg(short, long, value_name = "N", default_value_t = 5, default_value_if("fast", "true", "1"))]
+    #[arg(conflicts_with = "evaluate")]
     pub searches: usize,
+    /// Searches that end early, for thousands of taxa: each from one tree, by exchanges of neighbours and short moves
+    #[arg(long, conflicts_with = "evaluate")]
+    pub fast: bool,
     /// Bootstrap replicates, whose supports are put on the best tree
     #[arg(short, long, value_name = "N", default_value_t = 0, conflicts_with = "evaluate")]
     pub bootstraps: usize,

@@ -69,6 +69,8 @@ pub struct Prepared {
     pub notes: Vec<String>,
     /// The run's seed.
     pub seed: u64,
+    /// Whether searches and replicates end early.
+    pub is_fast: bool,
     /// Where the trace goes, if there is to be one.
     pub trace: Option<PathBuf>,
     /// Whether the log of an earlier part of this run is gone on with.
@@ -181,6 +183,7 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
         outputs,
         notes,
         seed: args.seed,
+        is_fast: args.fast,
         trace: args.trace.clone(),
         is_resumed: args.resume,
     })
@@ -292,6 +295,7 @@ fn request(args: &Args, alignment: &Alignment, schemes: &[Scheme]) -> Request {
         ("model", models.join(", ")),
         ("branches", format!("{:?}", branches_choice(args, schemes.len())).to_lowercase()),
         ("seed", args.seed.to_string()),
+        ("fast", args.fast.to_string()),
     ];
     Request { alignment: hash.value(), settings: settings.map(|(n, v)| (n.to_owned(), v)).to_vec() }
 }
