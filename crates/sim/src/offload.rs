@@ -10,6 +10,7 @@ pub mod jobs;
 mod run;
 
 use crate::Time;
+use multigrain_schedule::jobs::Dispatch;
 use multigrain_schedule::policy::{Policy, PolicyError};
 pub use run::run;
 
@@ -75,6 +76,9 @@ pub struct Load {
     pub programs: u32,
     /// The policy.
     pub policy: Policy,
+    /// How a task that waits gets to a worker that is done: by the queue the worker takes it itself, by the mailbox a
+    /// hardware thread of the host hands it over, when it next turns from one program to another.
+    pub dispatch: Dispatch,
     /// What hardware threads do meanwhile.
     pub waiting: Waiting,
     /// Of the lengths of tasks.

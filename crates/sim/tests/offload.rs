@@ -1,5 +1,6 @@
 //! Off-loading in virtual time against what can be worked out by hand.
 
+use multigrain_schedule::jobs::Dispatch;
 use multigrain_schedule::policy::Policy;
 use multigrain_sim::Time;
 use multigrain_sim::offload::{Load, Machine, OffloadError, Program, Waiting, run};
@@ -28,7 +29,7 @@ fn load(programs: u32, policy: &str) -> Load {
     let program =
         Program { tasks: 10, burst: us(10.0), task: us(100.0), spread: 0.0, loop_share: 0.8, iterations: 100 };
     let policy: Policy = policy.parse().unwrap();
-    Load { program, programs, policy, waiting: Waiting::Switches, seed: 1 }
+    Load { program, programs, policy, dispatch: Dispatch::Queue, waiting: Waiting::Switches, seed: 1 }
 }
 
 fn end(machine: &Machine, load: &Load) -> Time {
@@ -77,6 +78,22 @@ fn who_polls_keeps_its_hardware_thread() {
     let outcome = run(&costly, &load(4, "edtlp")).unwrap();
     assert_eq!(outcome.switches, 40);
     assert!(outcome.end > us(10.0 * (100.0 + 10.0 + 6.0)), "{}", outcome.end);
+}
+
+/// A task that waits starts when the host next looks into the mailboxes, by the queue when a worker is done.
+#[test]
+fn a_host_that_computes_starves_mailboxes_only() {
+    // Four programs whose loops take each other's workers, and whose host computes half as long as they do.
+    let by = |dispatch| {
+        let mut load = Load { dispatch, ..load(4, "mgps") };
+        load.program = Program { burst: us(50.0), spread: 0.5, iterations: 3, tasks: 200, ..load.program };
+        end(&Machine { threads_per_core: 1, ..machine() }, &load)
+    };
+    let (queue, mailbox) = (by(Dispatch::Queue), by(Dispatch::Mailbox));
+    assert!(mailbox > queue, "{mailbox} by mailboxes, {queue} by the queue");
+    // One program sees to its own mailbox: nothing differs.
+    let alone = |dispatch| end(&machine(), &Load { dispatch, ..load(1, "edtlp") });
+    assert_eq!(alone(Dispatch::Queue), alone(Dispatch::Mailbox));
 }
 
 #[test]

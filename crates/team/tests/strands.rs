@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use multigrain_team::SpinLimit;
+use multigrain_team::jobs::Dispatch;
 use multigrain_team::strands::{
     Hosts, Outcome, Policy, Rows, RunError, Scheduler, SchedulerError, SchedulerOptions, Strand, Task, TaskKind,
 };
@@ -78,11 +79,12 @@ proptest! {
         strands_max in prop::option::of(1..9usize),
         length in prop_oneof![Just(0usize), 1..40usize, 900..1500usize],
         spin in prop_oneof![Just(0u32), Just(16), Just(2000)],
+        dispatch in prop_oneof![Just(Dispatch::Queue), Just(Dispatch::Mailbox)],
     ) {
         let hosts = own_hosts.map_or(Hosts::Workers, Hosts::Own);
         let plain = run_searches(options("edtlp", 1, Hosts::Workers), strands, 12, length).results;
         let spin = SpinLimit::from_polls(spin);
-        let options = SchedulerOptions { strands_max, spin, ..options(&policy, workers, hosts) };
+        let options = SchedulerOptions { strands_max, spin, dispatch, ..options(&policy, workers, hosts) };
         let outcome = run_searches(options, strands, 12, length);
         prop_assert_eq!(outcome.results, plain);
     }

@@ -2,6 +2,7 @@
 
 use super::{Load, Machine, OffloadError, Outcome, Waiting};
 use crate::{Host, HostId, Random, Scheduler, Simulation, ThreadId, Time};
+use multigrain_schedule::jobs::Dispatch;
 use multigrain_schedule::policy::{self, Arrival, Decision, Departure};
 
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +15,8 @@ enum Event {
     Done { task: u64 },
     /// The host knows that a program's task is done.
     Told { process: u32 },
+    /// A hardware thread has turned to a program whose task is done.
+    Turned { process: u32 },
     /// The policy's timer.
     Tick,
 }
@@ -54,6 +57,8 @@ struct Run<'a> {
     in_progress: u32,
     next_task: u64,
     running: Vec<Running>,
+    /// Tasks that are done and lie in their workers' mailboxes: number, span and team.
+    mailboxes: Vec<(u64, Time, u32)>,
     /// Of tasks that have arrived: their processes and lengths.
     arrived: Vec<(u64, u32, f64)>,
     outcome: Outcome,
@@ -94,6 +99,7 @@ pub fn run(machine: &Machine, load: &Load) -> Result<Outcome, OffloadError> {
         in_progress: 0,
         next_task: 0,
         running: Vec::new(),
+        mailboxes: Vec::new(),
         arrived: Vec::new(),
         outcome,
     };
@@ -153,6 +159,10 @@ impl Run<'_> {
     }
 
     fn handle(&mut self, event: Event) {
+        // Whoever has the host to itself for a moment looks into the mailboxes first.
+        if let Event::Computed { .. } | Event::Seen { .. } | Event::Turned { .. } = event {
+            self.depart_all();
+        }
         match event {
             Event::Computed { process } => {
                 if let Waiting::Polls { .. } = self.load.waiting {
@@ -160,12 +170,18 @@ impl Run<'_> {
                 }
                 self.arrive(process);
             }
-            Event::Done { task } => self.depart(task),
-            Event::Told { process } => match self.load.waiting {
-                Waiting::Polls { .. } => self.sim.end_spin(self.processes[process as usize].thread),
-                Waiting::Switches => self.next_burst(process),
-            },
-            Event::Seen { process } => self.next_burst(process),
+            Event::Done { task } => self.done(task),
+            Event::Told { process } => {
+                let thread = self.processes[process as usize].thread;
+                match (self.load.waiting, self.load.dispatch) {
+                    (Waiting::Polls { .. }, _) => self.sim.end_spin(thread),
+                    (Waiting::Switches, Dispatch::Queue) => self.next_burst(process),
+                    (Waiting::Switches, Dispatch::Mailbox) => {
+                        self.sim.compute(thread, Time::ZERO, Event::Turned { process });
+                    }
+                }
+            }
+            Event::Seen { process } | Event::Turned { process } => self.next_burst(process),
             Event::Tick => {
                 let now_ns = self.now_ns();
                 self.policy.tick(now_ns);
@@ -226,19 +242,28 @@ impl Run<'_> {
         self.decisions = decisions;
     }
 
-    fn depart(&mut self, task: u64) {
+    fn done(&mut self, task: u64) {
         let Some(found) = self.running.iter().position(|running| running.task == task) else { return };
         let Running { process, start, team, .. } = self.running.swap_remove(found);
         let span = self.sim.now() - start;
         self.outcome.tasks += 1;
         self.outcome.workers += u64::from(team);
         self.outcome.busy += span * u64::from(team);
-        let span_ns = span.ps() / 1000;
-        let departure = Departure { task, span_ns, busy_ns: span_ns * u64::from(team) };
-        let now_ns = self.now_ns();
-        self.policy.depart(now_ns, departure, &mut self.decisions);
-        self.start_tasks();
+        self.mailboxes.push((task, span, team));
+        if self.load.dispatch == Dispatch::Queue {
+            self.depart_all();
+        }
         self.sim.after(self.machine.message, Event::Told { process });
+    }
+
+    /// The policy learns of all tasks that are done.
+    fn depart_all(&mut self) {
+        for (task, span, team) in std::mem::take(&mut self.mailboxes) {
+            let span_ns = span.ps() / 1000;
+            let departure = Departure { task, span_ns, busy_ns: span_ns * u64::from(team) };
+            self.policy.depart(self.now_ns(), departure, &mut self.decisions);
+            self.start_tasks();
+        }
     }
 
     /// A program goes on after its task, or ends, and another takes its place.

@@ -3,6 +3,7 @@
 use super::published::{Row, lines, number, usage};
 use crate::Time;
 use crate::offload::{Load, Machine, OffloadError, Outcome, Program, Waiting, run};
+use multigrain_schedule::jobs::Dispatch;
 use multigrain_schedule::policy::Policy;
 
 /// Mean time of a task on an SPE, section 5.2.
@@ -112,7 +113,7 @@ pub fn simulate(cells: u32, bootstraps: u32, scheduling: Scheduling) -> Result<O
     };
     // The copy of a function whose loops can be shared is used by policies that share loops.
     let loops = !matches!(policy, Policy::Edtlp | Policy::Static);
-    let load = Load { program: program(loops), programs: bootstraps, policy, waiting, seed: 1 };
+    let load = Load { program: program(loops), programs: bootstraps, policy, dispatch: Dispatch::Queue, waiting, seed: 1 };
     run(&machine(cells), &load)
 }
 
@@ -140,7 +141,7 @@ pub fn on_cores(cores: u32, bootstraps: u32, policy: Policy) -> Result<f64, Offl
         join: Time::from_ns(250.0),
         sharing: Time::ZERO,
     };
-    let load = Load { program, programs: bootstraps, policy, waiting: Waiting::Switches, seed: 1 };
+    let load = Load { program, programs: bootstraps, policy, dispatch: Dispatch::Queue, waiting: Waiting::Switches, seed: 1 };
     let off_loads = FIT_ALONE_SECONDS * 1e9 / CYCLE_NS;
     Ok(run(&machine, &load)?.end.seconds() * off_loads / TASKS_SIMULATED as f64)
 }

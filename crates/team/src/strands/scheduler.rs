@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use corosensei::Coroutine;
 use corosensei::stack::DefaultStack;
+use multigrain_schedule::jobs::Dispatch;
 use multigrain_schedule::policy::{Machine, Policy, PolicyError};
 use multigrain_trace::{ClockInfo, Trace};
 use thiserror::Error;
@@ -43,6 +44,9 @@ pub struct SchedulerOptions {
     /// How many strands are in progress at most; `None` for as many as the policy's paper would have started processes
     /// ([`Policy::strands_max`]). The others wait, and cost nothing but their closure.
     pub strands_max: Option<usize>,
+    /// How a task that waits gets to a worker that is done: by the queue the worker takes it itself, by the mailbox a host
+    /// hands it over when it has seen that the worker is done.
+    pub dispatch: Dispatch,
     /// Whether tasks for which off-loading does not pay are executed by the host ([`multigrain_schedule::policy::Granularity`]);
     /// without it, whatever could be off-loaded is.
     pub throttle: bool,
@@ -72,6 +76,7 @@ impl Default for SchedulerOptions {
             workers: team.workers,
             hosts: Hosts::Workers,
             strands_max: None,
+            dispatch: Dispatch::Queue,
             throttle: true,
             trace: false,
             stack_bytes: 2 << 20,
@@ -208,6 +213,7 @@ impl Scheduler {
             strands: strands.len() as u32,
             spin: self.team.spin(),
             throttle: options.throttle,
+            dispatch: options.dispatch,
         });
         let bodies: Vec<Mutex<Option<F>>> = strands.into_iter().map(|strand| Mutex::new(Some(strand))).collect();
         let results: Vec<Mutex<Option<R>>> = bodies.iter().map(|_| Mutex::new(None)).collect();

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use multigrain_schedule::jobs::Dispatch;
 use multigrain_schedule::policy::{Arrival, Decision, Departure, Machine, Policy, Reason, Start, Workers};
 
 use crate::pad::Padded;
@@ -35,6 +36,8 @@ pub(super) struct Shared {
     pub(super) shared: bool,
     /// Tasks for which off-loading does not pay are executed by the host.
     pub(super) throttle: bool,
+    /// How a task that waits gets to a worker that is done.
+    dispatch: Dispatch,
     origin_ticks: u64,
     ns_per_tick: f64,
 }
@@ -103,6 +106,7 @@ pub(super) struct Setup {
     pub(super) live_max: usize,
     pub(super) spin: SpinLimit,
     pub(super) throttle: bool,
+    pub(super) dispatch: Dispatch,
 }
 
 impl Shared {
@@ -139,6 +143,7 @@ impl Shared {
             stopping: AtomicBool::new(false),
             shared: setup.shared,
             throttle: setup.throttle,
+            dispatch: setup.dispatch,
             origin_ticks: multigrain_trace::now().0,
             ns_per_tick: 1e9 / multigrain_trace::ticks_per_second(),
         }
@@ -197,8 +202,9 @@ impl Shared {
         let state = &mut *state;
         // Workers are told, or told no more, that a task waits; one that left its task before it could hear of it is
         // heard here [nobody departs].
-        while state.wanted != (state.machine.waiting() > 0) {
-            state.wanted = state.machine.waiting() > 0;
+        let wanted = |state: &State| self.dispatch == Dispatch::Queue && state.machine.waiting() > 0;
+        while state.wanted != wanted(state) {
+            state.wanted = wanted(state);
             self.departures(state);
         }
         orders.starts.clear();
