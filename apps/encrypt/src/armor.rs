@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use age::armor::ArmoredReader;
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, BufReader, Read};
 
 /// An encrypted file without its armor, if it had one.
 pub struct Unarmored<'a> {
@@ -31,8 +31,24 @@ pub fn without_armor<'a>(name: &str, mut plain: impl BufRead + 'a) -> Result<Una
         }
     };
     match first {
-        Some(b'-') => Ok(Unarmored { bytes: Box::new(ArmoredReader::new(plain)), armored: true }),
+        Some(b'-') => {
+            Ok(Unarmored { bytes: Box::new(BufReader::new(Armor(ArmoredReader::new(plain)))), armored: true })
+        }
         Some(_) if !spaced => Ok(Unarmored { bytes: Box::new(plain), armored: false }),
         _ => Err(Error::NoEncryptedFile { name: name.to_owned() }),
+    }
+}
+
+/// Says what the library's errors mean and what to do.
+struct Armor<R: Read>(ArmoredReader<R>);
+
+impl<R: BufRead> Read for Armor<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.0.read(bytes).map_err(|error| match error.kind() {
+            kind @ (io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof) => {
+                io::Error::new(kind, format!("its armor is cut off or was changed ({error}); get the file again"))
+            }
+            _ => error,
+        })
     }
 }

@@ -19,12 +19,12 @@ pub const COMMITMENT_BYTES: usize = 32;
 /// What info begins with (c2sp.org/chunked-encryption, "Key derivation").
 const INFO: &[u8] = b"c2sp.org/chunked-encryption@v1+";
 
-/// The key of one message's content. It is zeroed by the library when it is dropped.
+/// The key of one message's content. The library zeroes its own part of it when it is dropped.
 #[derive(Debug)]
 pub struct ContentKey {
     mode: Mode,
     key: LessSafeKey,
-    base: [u8; NONCE_LEN],
+    base: Zeroizing<[u8; NONCE_LEN]>,
 }
 
 /// Where and how encrypted content is not what it must be.
@@ -75,7 +75,7 @@ fn algorithm(mode: Mode) -> &'static Algorithm {
 impl ContentKey {
     fn new(mode: Mode, key: &[u8], base: [u8; NONCE_LEN]) -> ContentKey {
         let key = UnboundKey::new(algorithm(mode), key).expect("a key of the mode's length");
-        ContentKey { mode, key: LessSafeKey::new(key), base }
+        ContentKey { mode, key: LessSafeKey::new(key), base: Zeroizing::new(base) }
     }
 
     /// The key of an age payload (c2sp.org/age, "Payload"): HKDF-SHA-256 of the file key, with the payload's nonce as
@@ -116,7 +116,7 @@ impl ContentKey {
 
     /// The nonce of a chunk. No two chunks of a message have the same, and no two messages the same key.
     fn nonce(&self, chunk: u64, last: bool) -> Nonce {
-        let mut nonce = self.base;
+        let mut nonce = *self.base;
         match self.mode {
             // A counter of 11 bytes and a byte that marks the last chunk.
             Mode::Age => {

@@ -47,7 +47,8 @@ const NONCE_BYTES: usize = 16;
 /// Columns of the body of a stanza; a shorter line ends it.
 const BODY_COLUMNS: usize = 64;
 
-type SecretFileKey = Zeroizing<[u8; FILE_KEY_BYTES]>;
+/// In a place of its own, so that moving it leaves no copy that is not zeroed.
+type SecretFileKey = Box<Zeroizing<[u8; FILE_KEY_BYTES]>>;
 
 /// Lets a recipient do its work and keeps the file key: the crate `age` encrypts contents on one thread, so contents are
 /// encrypted here.

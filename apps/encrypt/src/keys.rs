@@ -6,7 +6,8 @@ use age::{Identity, IdentityFile, Recipient, scrypt, x25519};
 use multigrain_console::undone_by_signals;
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, BufReader, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use zeroize::Zeroizing;
@@ -36,6 +37,14 @@ fn recipient(text: &str, place: &str) -> Result<Box<dyn Recipient + Send>, Error
     }
 }
 
+/// What a file with keys holds; `-` is standard input.
+fn lines_of(path: &Path) -> io::Result<File> {
+    match path == Path::new("-") {
+        true => Ok(io::stdin().as_fd().try_clone_to_owned()?.into()),
+        false => File::open(path),
+    }
+}
+
 /// Recipients given one by one and in files (one a line; empty lines and lines with # are passed over).
 ///
 /// # Errors
@@ -50,7 +59,7 @@ pub fn recipients(texts: &[String], files: &[impl AsRef<Path>]) -> Result<Vec<Bo
         let unreadable =
             |e: io::Error| Error::Request(format!("cannot read recipients from {name}: {e}; check the path"));
         let mut list = String::new();
-        let file = File::open(path).map_err(unreadable)?;
+        let file = lines_of(path.as_ref()).map_err(unreadable)?;
         file.take(LIST_BYTES_MAX + 1).read_to_string(&mut list).map_err(unreadable)?;
         if list.len() as u64 > LIST_BYTES_MAX {
             return Err(Error::Request(format!(
@@ -85,7 +94,8 @@ pub fn identities(files: &[impl AsRef<Path>]) -> Result<Vec<Box<dyn Identity + S
                  --keygen` prints"
             ))
         };
-        let file = IdentityFile::from_file(name.clone()).map_err(|e| refused(&e))?;
+        let file = lines_of(path.as_ref()).map(|lines| lines.take(LIST_BYTES_MAX));
+        let file = file.and_then(|lines| IdentityFile::from_buffer(BufReader::new(lines))).map_err(|e| refused(&e))?;
         let identities = file.into_identities().map_err(|e| refused(&e))?;
         if identities.is_empty() {
             return Err(refused(&"it holds none"));

@@ -61,15 +61,31 @@ fn nothing_is_content_too() {
 #[test]
 fn armor_is_text_and_is_found_out() {
     let (place, recipient) = place(100_000);
-    for mode in MODES {
-        place.done(&format!("encrypt -a --mode {mode} -r {recipient} -o text content"));
-        let text = String::from_utf8(place.read("text")).unwrap();
-        assert!(text.starts_with("-----BEGIN AGE ENCRYPTED FILE-----\n"));
-        assert!(place.done("(echo; cat text; echo) | decrypt -i key") == place.read("content"));
-        place.refused(2, "decrypt -i key --range 0..5 text", &["without armor"]);
-        place.write("cut", &text[..text.len() - 60]);
-        place.refused(1, "decrypt -i key -o opened cut", &["cannot read cut"]);
+    place.done(&format!("encrypt -a -r {recipient} -o text content"));
+    let text = String::from_utf8(place.read("text")).unwrap();
+    assert!(text.starts_with("-----BEGIN AGE ENCRYPTED FILE-----\n"));
+    assert!(place.done("(echo; cat text; echo) | decrypt -i key") == place.read("content"));
+    place.refused(2, "decrypt -i key --range 0..5 text", &["without armor"]);
+    place.write("cut", &text[..text.len() - 60]);
+    place.refused(1, "decrypt -i key -o opened cut", &["cannot read cut", "armor is cut off", "get the file again"]);
+    place.write("changed", text.replacen('\n', "\n*", 5));
+    place.refused(1, "decrypt -i key -o opened changed", &["cannot read changed", "armor"]);
+    for mode in &MODES[1..] {
+        place.refused(2, &format!("encrypt -a --mode {mode} -r {recipient} content"), &["--armor", "--mode age"]);
     }
+}
+
+#[test]
+fn keys_come_from_standard_input_too() {
+    let (place, recipient) = place(5_000);
+    place.write("recipients", format!("# mine\n{recipient}\n"));
+    place.done("encrypt -R - -o sealed content < recipients");
+    place.done("decrypt -i - -o opened sealed < key");
+    assert!(place.read("opened") == place.read("content"));
+    place.refused(2, "encrypt -R - -o other < recipients", &["standard input", "two things"]);
+    place.refused(2, "decrypt -i - -o other < key", &["standard input", "two things"]);
+    place.refused(2, "decrypt -i - -i - -o other sealed < key", &["standard input", "two things"]);
+    assert_eq!(place.names(), ["content", "key", "opened", "recipients", "sealed"]);
 }
 
 #[test]
@@ -259,6 +275,25 @@ fn a_signal_ends_the_wait_for_a_pipe_that_nobody_feeds() {
         assert_eq!(ended.status.code(), Some(1));
         assert!(String::from_utf8(ended.stderr).unwrap().contains("interrupted"));
         drop(stdin);
+    }
+}
+
+#[test]
+fn a_signal_ends_what_waits_for_a_reader_that_never_reads() {
+    let (place, recipient) = place(3_000_000);
+    place.done(&format!("encrypt -r {recipient} -o sealed content"));
+    for command in [format!("exec encrypt -r {recipient} content"), "exec decrypt -i key sealed".to_owned()] {
+        let mut child = place.command(&command);
+        let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stdout = child.stdout.take().unwrap();
+        // It writes; nobody reads the rest, which no pipe holds.
+        stdout.read_exact(&mut [0; 16]).unwrap();
+        let kill = Command::new("kill").arg("-TERM").arg(child.id().to_string()).status().unwrap();
+        assert!(kill.success());
+        let ended = child.wait_with_output().unwrap();
+        assert_eq!(ended.status.code(), Some(1));
+        assert!(String::from_utf8(ended.stderr).unwrap().contains("interrupted; what was written is not complete"));
+        drop(stdout);
     }
 }
 

@@ -2,10 +2,12 @@
 //!
 //! ```text
 //! Preparing --begin--> Running --run_is_over--> Over
+//!           --begin_stream--> Streaming --run_is_over--> Over
 //! ```
 //! Before the run, while inputs are read or made and the plan is sought, no file of a result is there yet: a signal ends
 //! the process at once. During the run the first one raises the run's [`Abort`]: transfers under way end, what is
-//! complete is recorded, the run returns; a second one ends the process. After the run there is nothing to keep in order,
+//! complete is recorded, the run returns; a second one ends the process. A run that only writes a stream has nothing to record,
+//! and whoever reads the stream may never read on: there, too, the first signal ends the process. After the run there is nothing to keep in order,
 //! so one is enough.
 
 use crate::failure::{Failure, say};
@@ -20,6 +22,7 @@ const KILLED: i32 = 128 + 2;
 enum State {
     Preparing,
     Running,
+    Streaming,
     Over,
 }
 
@@ -50,6 +53,7 @@ impl Interrupt {
                     std::process::exit(KILLED);
                 }
                 State::Running => abort.raise(),
+                State::Streaming => end("interrupted; what was written is not complete", 1),
                 State::Over => {
                     end("interrupted after the run; what is written is complete, the rest is not written", 1)
                 }
@@ -62,6 +66,11 @@ impl Interrupt {
     /// Says that the run begins: from here on it is ended in order.
     pub fn begin(&self) {
         *lock(&self.state) = State::Running;
+    }
+
+    /// Says that a run begins that writes nothing but a stream.
+    pub fn begin_stream(&self) {
+        *lock(&self.state) = State::Streaming;
     }
 
     /// Says that what follows may be ended at any moment.

@@ -62,6 +62,9 @@ use crate::team::Team;
 use batch::Executor;
 use host::{Host, Line};
 
+/// Jobs in flight at most: each has a place of eight bytes in two queues.
+pub const IN_FLIGHT_MAX: u32 = 1 << 20;
+
 /// How jobs are handed out and taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobOptions {
@@ -72,7 +75,7 @@ pub struct JobOptions {
     /// In which order results are given to the sink.
     pub order: Order,
     /// At most so many jobs have been taken from the source and not yet been given to the sink as results; zero is taken
-    /// as one. With a queue, what is more than all workers have in their hands is what keeps them busy while the host
+    /// as one, and more than [`IN_FLIGHT_MAX`] as that. With a queue, what is more than all workers have in their hands is what keeps them busy while the host
     /// is.
     pub in_flight: u32,
     /// Whether the host executes jobs while there is nothing to hand out or to take in. In a team of one it always does.
@@ -147,7 +150,7 @@ impl Team {
         let rules = Rules {
             dispatch: options.dispatch,
             batch: options.batch,
-            in_flight: options.in_flight.max(1),
+            in_flight: options.in_flight.clamp(1, IN_FLIGHT_MAX),
             workers: others,
             host_works: options.host_works,
         };

@@ -71,13 +71,16 @@ impl WholeFile {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {found}")));
         }
         let part = reserve(path);
-        // A process of the same number that was killed may have left a part behind: it is cut.
-        let is_left = part.symlink_metadata().is_ok();
-        if let Some(file) = (!is_left).then(|| unnamed(directory_of(path)).ok()).flatten() {
-            return Ok(WholeFile { file, path: path.to_owned(), part, named: false, written: 0, begun: 0 });
-        }
-        match File::create(&part) {
-            Ok(file) => Ok(WholeFile { file, path: path.to_owned(), part, named: true, written: 0, begun: 0 }),
+        let (file, named) = match unnamed(directory_of(path)) {
+            Ok(file) => (Ok(file), false),
+            Err(_) => {
+                remove_left(&part);
+                // What has this name all the same is somebody else's, and a link could lead anywhere.
+                (File::options().write(true).create_new(true).open(&part), true)
+            }
+        };
+        match file {
+            Ok(file) => Ok(WholeFile { file, path: path.to_owned(), part, named, written: 0, begun: 0 }),
             Err(error) => {
                 parts().remove(&part);
                 Err(error)
@@ -108,13 +111,18 @@ impl WholeFile {
             return Err(io::Error::other("it was given up"));
         }
         if !self.named {
-            // A killed process of the same number may have left one.
-            let _ = std::fs::remove_file(&self.part);
+            remove_left(&self.part);
             let descriptor = format!("/proc/self/fd/{}", self.file.as_raw_fd());
             linkat(CWD, descriptor, CWD, &self.part, AtFlags::SYMLINK_FOLLOW)?;
         }
+        // Opened before, so that an error afterwards is one of the disk. A directory that may be written but not read cannot
+        // be flushed by those who write into it.
+        let directory = match File::open(directory_of(&self.path)) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => None,
+            opened => Some(opened?),
+        };
         std::fs::rename(&self.part, &self.path)?;
-        File::open(directory_of(&self.path))?.sync_all()
+        directory.map_or(Ok(()), |directory| directory.sync_all())
     }
 }
 
@@ -183,6 +191,12 @@ fn directory_of(path: &Path) -> &Path {
 fn unnamed(directory: &Path) -> io::Result<File> {
     let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
     Ok(File::from(open(directory, OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC, mode)?))
+}
+
+/// Removes the part that a killed process of the same number may have left.
+fn remove_left(part: &Path) {
+    // Mostly there is none; what cannot be removed is told by whoever makes the next.
+    let _ = std::fs::remove_file(part);
 }
 
 /// A name for the part of `path` that no other writer in this process has.

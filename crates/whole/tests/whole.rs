@@ -4,6 +4,7 @@ use multigrain_whole::{TargetError, WholeFile, begin_writeback, check_target, is
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
+use std::process::Command;
 
 fn names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).unwrap();
@@ -101,16 +102,38 @@ fn a_part_of_a_killed_process_is_written_over() {
     assert_eq!(names(directory.path()), ["table"]);
 }
 
+/// A process that may write files of 512 bytes stands for a disk without room: the test is executed again in one.
 #[test]
 fn a_full_disk_is_an_error() {
+    const INSIDE: &str = "MULTIGRAIN_TEST_WITHOUT_ROOM";
+    if std::env::var_os(INSIDE).is_none() {
+        let script = "trap '' XFSZ; ulimit -f 1; exec \"$0\" --exact a_full_disk_is_an_error";
+        let this = std::env::current_exe().unwrap();
+        let ran = Command::new("sh").args(["-c", script]).arg(this).env(INSIDE, "1").output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stdout);
+        assert!(ran.status.success() && said.contains("1 passed"), "{said}");
+        return;
+    }
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("table");
-    // The device stands for a disk without room.
-    let part = directory.path().join(format!("table.{}.part", std::process::id()));
-    std::os::unix::fs::symlink("/dev/full", part).unwrap();
-    let failed = write(&path, |out| out.write_all(b"x"));
-    assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
+    let failed = write(&path, |out| out.write_all(&[b'x'; 2000]));
+    assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::FileTooLarge);
     assert!(names(directory.path()).is_empty());
+    write(&path, |out| out.write_all(b"little")).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"little");
+}
+
+#[test]
+fn a_link_in_the_place_of_a_part_is_not_followed() {
+    let (directory, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (path, other) = (directory.path().join("table"), elsewhere.path().join("other"));
+    fs::write(&other, "somebody else's").unwrap();
+    let part = directory.path().join(format!("table.{}.part", std::process::id()));
+    std::os::unix::fs::symlink(&other, &part).unwrap();
+    write(&path, |out| out.write_all(b"mine")).unwrap();
+    assert_eq!(fs::read(&other).unwrap(), b"somebody else's");
+    assert_eq!(fs::read(&path).unwrap(), b"mine");
+    assert_eq!(names(directory.path()), ["table"]);
 }
 
 #[test]

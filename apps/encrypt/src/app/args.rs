@@ -15,7 +15,7 @@ pub struct EncryptArgs {
     /// Encrypts to this recipient, age1...; may be given several times
     #[arg(short, long, value_name = "RECIPIENT")]
     pub recipient: Vec<String>,
-    /// Encrypts to the recipients in this file, one a line; may be given several times
+    /// Encrypts to the recipients in this file, one a line (- is standard input); may be given several times
     #[arg(short = 'R', long, value_name = "FILE")]
     pub recipients_file: Vec<PathBuf>,
     /// Encrypts with a passphrase, asked for on the terminal
@@ -42,7 +42,7 @@ pub struct EncryptArgs {
 #[derive(Parser, Debug)]
 #[command(name = "multigrain decrypt", version)]
 pub struct DecryptArgs {
-    /// A file with identities, as --keygen or age-keygen writes them; may be given several times
+    /// A file with identities, as --keygen or age-keygen writes them (- is standard input); may be given several times
     #[arg(short, long, value_name = "FILE")]
     pub identity: Vec<PathBuf>,
     /// Decrypts with a passphrase, asked for on the terminal; without -i a file that has one is asked for it anyway
@@ -86,10 +86,25 @@ impl Common {
         self.input.as_deref().filter(|path| *path != Path::new("-"))
     }
 
+    /// Refuses standard input for keys where it is the input.
+    ///
+    /// # Errors
+    /// It is both, or is named twice among `read`, the files with keys.
+    pub(super) fn check_keys(&self, read: &[PathBuf]) -> Result<(), Error> {
+        let from_stdin =
+            read.iter().filter(|path| **path == Path::new("-")).count() + usize::from(self.input().is_none());
+        match from_stdin > 1 && read.iter().any(|path| path == Path::new("-")) {
+            true => {
+                Err(Error::Request("standard input is to be read for two things; name a file for one of them".into()))
+            }
+            false => Ok(()),
+        }
+    }
+
     /// The output, unless it is standard output; `read` are the files with keys.
     ///
     /// # Errors
-    /// It is the input or holds keys that are used, or is the terminal's or pipe's own that JSON is to go to.
+    /// It is the input, or holds keys that are used, or is the file to which standard output goes and so the JSON object.
     pub(super) fn output(&self, read: &[PathBuf]) -> Result<Option<&Path>, Error> {
         let output = self.output.as_deref().filter(|path| *path != Path::new("-"));
         let Some(path) = output else { return Ok(None) };

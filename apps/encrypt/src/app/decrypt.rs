@@ -25,6 +25,7 @@ const READ_BYTES: usize = 64 << 10;
 pub fn decrypt(args: &DecryptArgs) -> Result<(), Failure> {
     let begin = Instant::now();
     let interrupt = Interrupt::install()?;
+    args.common.check_keys(&args.identity).map_err(failure)?;
     let input = open(args.common.input()).map_err(failure)?;
     let to = destination(args.common.output(&args.identity).map_err(failure)?).map_err(failure)?;
     if args.range.is_some() && input.bytes.is_none() {
@@ -53,7 +54,7 @@ pub fn decrypt(args: &DecryptArgs) -> Result<(), Failure> {
     let pipeline = Pipeline::new(header.mode(), args.common.threads, memory_bytes).map_err(failure)?;
     let sealed = input.bytes.filter(|_| !reader.armored).map(|bytes| bytes - header.bytes().min(bytes));
 
-    interrupt.begin();
+    to.told(&interrupt);
     let bar = Bar::new("decrypt", !args.common.json && sealed.is_some() && !to.is_terminal());
     let progress = |done: u64| bar.set(Progress { done: done as f64, total: sealed.unwrap_or(done) as f64 });
     let mut work = |to: Destination<'_>| -> Result<Moved, Error> {

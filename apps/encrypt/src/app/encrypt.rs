@@ -1,6 +1,6 @@
 //! `multigrain encrypt`.
 
-use super::args::EncryptArgs;
+use super::args::{EncryptArgs, ModeName};
 use super::ends::{Destination, Watched, destination, open};
 use super::{failure, report};
 use crate::error::Error;
@@ -24,8 +24,14 @@ pub fn encrypt(args: &EncryptArgs) -> Result<(), Failure> {
     if args.keygen {
         return keygen(args).map_err(failure);
     }
+    if args.armor && args.mode != ModeName::Age {
+        return Err(Failure::Request(
+            "--armor names a file of age, which age must be able to read; leave it out, or use --mode age".into(),
+        ));
+    }
     let begin = Instant::now();
     let interrupt = Interrupt::install()?;
+    args.common.check_keys(&args.recipients_file).map_err(failure)?;
     let input = open(args.common.input()).map_err(failure)?;
     let to = destination(args.common.output(&args.recipients_file).map_err(failure)?).map_err(failure)?;
     if to.is_terminal() && !args.armor {
@@ -40,7 +46,7 @@ pub fn encrypt(args: &EncryptArgs) -> Result<(), Failure> {
     };
     let (head, key) = header::write(mode, &recipients).map_err(failure)?;
 
-    interrupt.begin();
+    to.told(&interrupt);
     let bar = Bar::new("encrypt", !args.common.json && input.bytes.is_some() && !to.is_terminal());
     let progress = |done: u64| {
         bar.set(Progress { done: done as f64, total: input.bytes.unwrap_or(done) as f64 });
@@ -76,6 +82,11 @@ pub fn encrypt(args: &EncryptArgs) -> Result<(), Failure> {
     bar.clear();
     let moved = moved.map_err(failure)?;
     interrupt.run_is_over();
+    if let Some(bytes) = input.bytes
+        && input.file.metadata().is_ok_and(|now| now.len() > bytes)
+    {
+        say(&format!("{} became longer meanwhile: the {bytes} bytes that it had at first are encrypted", input.name));
+    }
     match args.common.json {
         true => report("encrypt", mode, moved, pipeline.team().workers(), begin),
         false => Ok(()),

@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::pipeline::Output;
 use multigrain::Abort;
 use multigrain::whole::{self, WholeFile};
+use multigrain_console::Interrupt;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::fs::File;
@@ -99,6 +100,14 @@ pub(super) fn destination(path: Option<&Path>) -> Result<Destination<'_>, Error>
 }
 
 impl Destination<'_> {
+    /// Says to what is to be seen to when a signal comes.
+    pub(super) fn told(&self, interrupt: &Interrupt) {
+        match self {
+            Destination::Whole(_) => interrupt.begin(),
+            Destination::Stream(..) => interrupt.begin_stream(),
+        }
+    }
+
     /// Whether a person would see what is written.
     pub(super) fn is_terminal(&self) -> bool {
         matches!(self, Destination::Stream(file, _) if file.is_terminal())

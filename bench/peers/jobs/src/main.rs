@@ -5,17 +5,19 @@ use crossbeam_channel::{TryRecvError, TrySendError, bounded};
 use rayon::iter::{ParallelBridge, ParallelIterator};
 use std::hint::black_box;
 use std::io::BufRead;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// Jobs in flight, as in the bench.
-const ROOM: usize = 1024;
+const ROOM: u64 = 1024;
 
 /// What every worker of a job needs.
 struct Work {
     input: Vec<u64>,
     jobs: u64,
     threads: usize,
+    batch: u64,
 }
 
 /// The stream of splitmix64 (Steele, Lea, Flood, OOPSLA 2014) at one place.
@@ -37,10 +39,62 @@ fn execute(input: &[u64], output: &mut Vec<u64>, job: u64) -> u64 {
     black_box(&mut *output).iter().fold(0, |sum, word| sum.wrapping_add(*word))
 }
 
-/// Two bounded channels. The calling thread sends, takes in results, and executes jobs itself while it can do neither.
+/// Two bounded channels of batches of jobs. The calling thread sends, takes in
+/// results, and executes jobs itself while it can do neither.
+fn batches(work: &Work, size: u64) -> u64 {
+    let room = (ROOM / size).max(2 * work.threads as u64);
+    let (jobs, to_do) = bounded::<Range<u64>>(room as usize);
+    let (found, results) = bounded::<Vec<u64>>(room as usize);
+    let run = |batch: Range<u64>, output: &mut Vec<u64>| -> Vec<u64> {
+        batch.map(|job| execute(&work.input, output, job)).collect()
+    };
+    let (mut sum, mut sent, mut in_flight, mut seen) = (0_u64, 0, 0, 0);
+    std::thread::scope(|scope| {
+        for _ in 1..work.threads {
+            let (to_do, found, run) = (to_do.clone(), found.clone(), &run);
+            scope.spawn(move || {
+                let mut output = Vec::new();
+                for batch in to_do {
+                    let _ = found.send(run(batch, &mut output));
+                }
+            });
+        }
+        let mut output = Vec::new();
+        let mut take_in = |results: Vec<u64>, in_flight: &mut u64| {
+            seen += results.len() as u64;
+            *in_flight -= 1;
+            sum = results.into_iter().fold(sum, u64::wrapping_add);
+            seen
+        };
+        let mut done = 0;
+        while done < work.jobs {
+            while let Ok(batch) = results.try_recv() {
+                done = take_in(batch, &mut in_flight);
+            }
+            let next = sent..(sent + size).min(work.jobs);
+            if !next.is_empty() && in_flight < room && jobs.try_send(next.clone()).is_ok() {
+                (sent, in_flight) = (next.end, in_flight + 1);
+                continue;
+            }
+            match to_do.try_recv() {
+                Ok(batch) => done = take_in(run(batch, &mut output), &mut in_flight),
+                Err(TryRecvError::Empty) if done < work.jobs => {
+                    if let Ok(batch) = results.recv() {
+                        done = take_in(batch, &mut in_flight);
+                    }
+                }
+                Err(_) => break,
+            }
+        }
+        drop(jobs);
+    });
+    sum
+}
+
+/// Two bounded channels of jobs, one by one; otherwise as [`batches`].
 fn channel(work: &Work) -> u64 {
-    let (jobs, to_do) = bounded::<u64>(ROOM);
-    let (found, results) = bounded::<u64>(ROOM);
+    let (jobs, to_do) = bounded::<u64>(ROOM as usize);
+    let (found, results) = bounded::<u64>(ROOM as usize);
     let (mut sum, mut sent, mut seen) = (0_u64, 0, 0);
     std::thread::scope(|scope| {
         for _ in 1..work.threads {
@@ -57,7 +111,7 @@ fn channel(work: &Work) -> u64 {
             while let Ok(result) = results.try_recv() {
                 (sum, seen) = (sum.wrapping_add(result), seen + 1);
             }
-            let room = sent < work.jobs && sent - seen < ROOM as u64;
+            let room = sent < work.jobs && sent - seen < ROOM;
             match if room { jobs.try_send(sent) } else { Err(TrySendError::Full(0)) } {
                 Ok(()) => sent += 1,
                 Err(_) => match to_do.try_recv() {
@@ -78,7 +132,7 @@ fn channel(work: &Work) -> u64 {
 
 /// One bounded channel to workers who keep their sums: nothing comes back, which is less than the others do.
 fn one_way(work: &Work) -> u64 {
-    let (jobs, to_do) = bounded::<u64>(ROOM);
+    let (jobs, to_do) = bounded::<u64>(ROOM as usize);
     let sum = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for _ in 1..work.threads.max(2) {
@@ -121,7 +175,8 @@ fn spawn(work: &Work) -> u64 {
 }
 
 fn main() {
-    let (mut threads, mut jobs, mut bytes, mut probe, mut name) = (2_usize, 100_000, 0, false, "channel".to_owned());
+    let (mut threads, mut jobs, mut bytes, mut batch) = (2_usize, 100_000, 0, 1);
+    let (mut probe, mut name) = (false, "channel".to_owned());
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut number = || match arguments.next().and_then(|text| text.parse::<u64>().ok()) {
@@ -133,22 +188,24 @@ fn main() {
             "--threads" => threads = number().clamp(1, 4096) as usize,
             "--jobs" => jobs = number().max(1),
             "--bytes" => bytes = number() as usize,
+            "--batch" => batch = number().max(1),
             "--work" => name = arguments.next().unwrap_or_default(),
-            _ => fail("options are --threads N, --jobs N, --bytes N, --work channel | one-way | bridge | spawn, --probe"),
+            _ => fail("options are --threads N, --jobs N, --bytes N, --batch N, --work channel | batches | one-way | bridge | spawn, --probe"),
         }
     }
     let (peer, run): (_, fn(&Work) -> u64) = match &*name {
         "channel" => ("crossbeam-channel", channel),
+        "batches" => ("crossbeam-channel", |work| batches(work, work.batch)),
         "one-way" => ("crossbeam-channel", one_way),
         "bridge" => ("rayon", bridge),
         "spawn" => ("rayon", spawn),
-        _ => fail("--work is channel, one-way, bridge or spawn"),
+        _ => fail("--work is channel, batches, one-way, bridge or spawn"),
     };
     let pool = match rayon::ThreadPoolBuilder::new().num_threads(threads).build() {
         Ok(pool) => pool,
         Err(error) => fail(&error.to_string()),
     };
-    let work = Work { input: (0..bytes as u64 / 8).map(mixed).collect(), jobs, threads };
+    let work = Work { input: (0..bytes as u64 / 8).map(mixed).collect(), jobs, threads, batch };
     let run = || if peer == "rayon" { pool.install(|| run(&work)) } else { run(&work) };
     if !probe {
         let expected =

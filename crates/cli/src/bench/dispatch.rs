@@ -13,6 +13,7 @@ use super::{Bench, Name};
 use crate::failure::Failure;
 use multigrain::jobs::{Batching, Dispatch, JobOptions, Team, TeamOptions};
 pub(super) use page::page;
+use std::time::Duration;
 use work::{BYTES, Work};
 
 /// The ways to hand out.
@@ -24,7 +25,7 @@ fn team(workers: usize) -> Result<Team, Failure> {
 
 /// All rows.
 pub(crate) fn rows(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
-    Ok(vec![empty(bench)?, one_at_a_time(bench)?, busy_host(bench)?, many_workers(bench)?])
+    Ok(vec![empty(bench)?, one_at_a_time(bench)?, busy_host(bench)?, many_workers(bench)?, idle_workers(bench)?])
 }
 
 /// A turn: nanoseconds a job of so many.
@@ -45,11 +46,14 @@ fn empty(bench: &Bench<'_>) -> Result<Row, Failure> {
     let mut turns = [turn(&team, &work, options, jobs), turn(&team, &work, mailbox, jobs)];
     let peer = |label: &str, name: &str, work: &str| {
         let count = if name == "tbb" { "calls" } else { "jobs" };
-        Contender::start(bench, name, label, &[("work", work.to_owned()), (count, jobs.to_string())])
+        let mut options = vec![("work", work.to_owned()), (count, jobs.to_string())];
+        options.extend((work == "batches").then(|| ("batch", "1024".to_owned())));
+        Contender::start(bench, name, label, &options)
     };
     let mut peers = [
         peer("crossbeam-channel", "jobs", "channel"),
         peer("crossbeam-channel, one way", "jobs", "one-way"),
+        peer("crossbeam-channel, batches of 1024", "jobs", "batches"),
         peer("rayon par_bridge", "jobs", "bridge"),
         peer("rayon spawn", "jobs", "spawn"),
         peer("oneTBB parallel_pipeline", "tbb", "pipeline"),
@@ -153,4 +157,35 @@ fn many_workers(bench: &Bench<'_>) -> Result<Row, Failure> {
         notes: vec![format!("a job of 16 KiB by the queue on {many} workers, beside a team of {}", bench.threads())],
         failed: None,
     })
+}
+
+/// What workers cost that have nothing to do: the processor time of this process while it sleeps.
+fn idle_workers(bench: &Bench<'_>) -> Result<Row, Failure> {
+    let many = (4 * bench.threads()).max(8);
+    let (team, work) = (team(many)?, Work::new(0));
+    let second = Duration::from_millis(bench.size(1_000, 20));
+    let turn: Turn<'_> = Box::new(|| {
+        // They have worked, and have gone to sleep.
+        work.check(&team, &JobOptions::default())?;
+        std::thread::sleep(Duration::from_millis(20));
+        let before = processor_seconds();
+        std::thread::sleep(second);
+        Ok((processor_seconds() - before) / second.as_secs_f64() * 1e9)
+    });
+    let ours = alternate(bench, Name::Dispatch, bench.args.rounds, &mut [turn], &mut [])?.concat();
+    Ok(Row {
+        name: format!("dispatch-idle-{many}"),
+        unit: Unit::Nanoseconds,
+        ours,
+        peers: Vec::new(),
+        bar: Bar::AtMost(1e6),
+        notes: vec![format!("processor time of {many} workers and their host in a second without jobs")],
+        failed: None,
+    })
+}
+
+/// What all threads of this process have used.
+fn processor_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }

@@ -70,7 +70,7 @@ impl Dispatcher {
         let host_executes = self.rules.host_executes();
         let jobs = self.size.jobs();
         // No slivers: what is left of the room is filled when there is room for a whole batch.
-        let room = !self.ended && (self.in_flight == 0 || self.in_flight + jobs <= in_flight);
+        let room = !self.ended && (self.in_flight == 0 || jobs <= in_flight.saturating_sub(self.in_flight));
         // Nor a room full of single jobs before the length of one is known.
         let room = room && (self.size.is_known() || self.batches < 2 * self.rules.executors());
         match dispatch {

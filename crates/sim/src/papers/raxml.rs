@@ -113,7 +113,8 @@ pub fn simulate(cells: u32, bootstraps: u32, scheduling: Scheduling) -> Result<O
     };
     // The copy of a function whose loops can be shared is used by policies that share loops.
     let loops = !matches!(policy, Policy::Edtlp | Policy::Static);
-    let load = Load { program: program(loops), programs: bootstraps, policy, dispatch: Dispatch::Queue, waiting, seed: 1 };
+    let load =
+        Load { program: program(loops), programs: bootstraps, policy, dispatch: Dispatch::Queue, waiting, seed: 1 };
     run(&machine(cells), &load)
 }
 
@@ -141,7 +142,8 @@ pub fn on_cores(cores: u32, bootstraps: u32, policy: Policy) -> Result<f64, Offl
         join: Time::from_ns(250.0),
         sharing: Time::ZERO,
     };
-    let load = Load { program, programs: bootstraps, policy, dispatch: Dispatch::Queue, waiting: Waiting::Switches, seed: 1 };
+    let load =
+        Load { program, programs: bootstraps, policy, dispatch: Dispatch::Queue, waiting: Waiting::Switches, seed: 1 };
     let off_loads = FIT_ALONE_SECONDS * 1e9 / CYCLE_NS;
     Ok(run(&machine, &load)?.end.seconds() * off_loads / TASKS_SIMULATED as f64)
 }

@@ -1,15 +1,16 @@
-//! `multigrain bench dispatch` alone: both ways over lengths of jobs and numbers of workers, as tables and figures.
+//! `multigrain bench dispatch` alone: both ways and the peers' over lengths of jobs and numbers of workers, as tables and
+//! figures.
 
 use super::super::lines::{Lines, Scale, Series};
+use super::super::rounds::{Contender, Turn, alternate};
 use super::super::row::median;
-use super::super::{Bench, rounds};
+use super::super::{Bench, Name};
 use super::work::{BYTES, Work};
-use super::{BOTH, team};
+use super::{BOTH, team, turn};
 use crate::failure::Failure;
 use crate::output::write_whole;
 use crate::table;
-use multigrain::Error;
-use multigrain::jobs::{Batching, Dispatch, JobOptions, Team};
+use multigrain::jobs::{BATCH_NS, Batching, Dispatch, JobOptions, Team};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -33,14 +34,30 @@ struct Cell {
     latency_ns: (f64, f64),
 }
 
+/// The peers: name in the catalogue, its work, and what a column of it is called.
+const PEERS: [(&str, &str, &str); 4] = [
+    ("jobs", "channel", "crossbeam-channel"),
+    ("jobs", "batches", "crossbeam-channel, batches"),
+    ("jobs", "bridge", "rayon par_bridge"),
+    ("tbb", "pipeline", "oneTBB parallel_pipeline"),
+];
+
+/// What one peer takes for one kind of jobs on so many threads, the one of the source among them.
+struct PeerCell {
+    bytes: usize,
+    executors: usize,
+    label: &'static str,
+    /// Nanoseconds a job, or why there is no figure.
+    each_ns: Result<f64, String>,
+}
+
 /// Measures, and gives text and JSON; into `folder` go the figures.
 pub(in super::super) fn page(bench: &Bench<'_>, folder: Option<&Path>) -> Result<(String, Value), Failure> {
     let sizes = if bench.args.quick { &SIZES_QUICK[..] } else { &SIZES[..] };
-    let mut cells = Vec::new();
+    let (mut cells, mut peers) = (Vec::new(), Vec::new());
     for &bytes in sizes {
-        cells.extend(of_size(bench, bytes)?);
+        of_size(bench, bytes, &mut cells, &mut peers)?;
     }
-    rounds::status("");
     let mut written = Vec::new();
     if let Some(folder) = folder {
         for (name, lines) in [("dispatch-figure-5.8.svg", figure(&cells)), ("dispatch-lengths.svg", lengths(&cells))] {
@@ -49,20 +66,30 @@ pub(in super::super) fn page(bench: &Bench<'_>, folder: Option<&Path>) -> Result
             written.push(path.display().to_string());
         }
     }
-    let mut text = text(&cells);
+    let mut text = text(&cells, &peers);
     if !written.is_empty() {
         text += &format!("\nfigures: {}\n", written.join(", "));
     }
-    Ok((text, json!({ "dispatch": cells.iter().map(object).collect::<Vec<_>>(), "figures": written })))
+    let objects = json!({
+        "dispatch": cells.iter().map(object).collect::<Vec<_>>(),
+        "peers": peers.iter().map(peer_object).collect::<Vec<_>>(),
+        "figures": written,
+    });
+    Ok((text, objects))
 }
 
 /// All ways to hand out jobs of one size. In a turn each is measured once.
-fn of_size(bench: &Bench<'_>, bytes: usize) -> Result<Vec<Cell>, Failure> {
+fn of_size(
+    bench: &Bench<'_>,
+    bytes: usize,
+    cells: &mut Vec<Cell>,
+    peer_cells: &mut Vec<PeerCell>,
+) -> Result<(), Failure> {
     let work = Work::new(bytes);
     let length_ns = |jobs: u64| work.alone_seconds(jobs) * 1e9 / jobs as f64;
+    let about_ns = length_ns(bench.size(2_000, 200));
     // Some 20 ms alone.
-    let jobs = ((20e6 / length_ns(bench.size(2_000, 200)).max(100.0)) as u64).clamp(1, bench.size(200_000, 500));
-    let mut cells = Vec::new();
+    let jobs = ((20e6 / about_ns.max(100.0)) as u64).clamp(1, bench.size(200_000, 500));
     // Where the host only hands out, it is one more thread than there are executors.
     let teams: Vec<(usize, bool, Team)> = EXECUTORS
         .into_iter()
@@ -70,6 +97,8 @@ fn of_size(bench: &Bench<'_>, bytes: usize) -> Result<Vec<Cell>, Failure> {
         .map(|(executors, works)| Ok((executors, works, team(executors + usize::from(!works))?)))
         .collect::<Result<_, Failure>>()?;
     let ways: Vec<_> = teams.iter().flat_map(|team| BOTH.map(|dispatch| (team, dispatch))).collect();
+    let first = cells.len();
+    let mut turns: Vec<Turn<'_>> = vec![Box::new(|| Ok(length_ns(jobs)))];
     for &((executors, host_works, team), dispatch) in &ways {
         let options = JobOptions { dispatch, host_works: *host_works, ..JobOptions::default() };
         work.check(team, &options)?;
@@ -78,6 +107,7 @@ fn of_size(bench: &Bench<'_>, bytes: usize) -> Result<Vec<Cell>, Failure> {
         let mut latencies_ns = work.latencies(team, &few, jobs.min(bench.size(5_000, 200)))?.latencies_ns;
         latencies_ns.sort_by(f64::total_cmp);
         let at = |share: usize| latencies_ns.get(latencies_ns.len() * share / 100).copied().unwrap_or(f64::NAN);
+        turns.push(turn(team, &work, options, jobs));
         cells.push(Cell {
             alone_ns: Vec::new(),
             bytes,
@@ -88,22 +118,34 @@ fn of_size(bench: &Bench<'_>, bytes: usize) -> Result<Vec<Cell>, Failure> {
             latency_ns: (at(50), at(99)),
         });
     }
-    for round in 0..=bench.args.rounds {
-        rounds::status(&format!("dispatch of jobs of {bytes} bytes: turn {round} of {}", bench.args.rounds));
-        let alone_ns = length_ns(jobs);
-        for (cell, ((_, host_works, team), dispatch)) in cells.iter_mut().zip(&ways) {
-            if bench.abort.is_raised() {
-                return Err(Error::Interrupted { resume: false }.into());
-            }
-            let options = JobOptions { dispatch: *dispatch, host_works: *host_works, ..JobOptions::default() };
-            let run = work.run(team, &options, jobs)?;
-            if round > 0 {
-                cell.each_ns.push(run.seconds * 1e9 / jobs as f64);
-                cell.alone_ns.push(alone_ns);
-            }
+    // As long as ours are, by the same measurement.
+    let batch = (BATCH_NS as f64 / about_ns.max(1.0)).clamp(1.0, 1024.0) as u64;
+    let mut peers = Vec::new();
+    for executors in EXECUTORS {
+        for (name, kind, label) in PEERS {
+            let count = if name == "tbb" { "calls" } else { "jobs" };
+            let mut options = vec![
+                ("work", kind.to_owned()),
+                (count, jobs.to_string()),
+                ("bytes", bytes.to_string()),
+                ("threads", executors.to_string()),
+            ];
+            options.extend((kind == "batches").then(|| ("batch", batch.to_string())));
+            peers.push(Contender::start(bench, name, label, &options));
+            peer_cells.push(PeerCell { bytes, executors, label, each_ns: Err(String::new()) });
         }
     }
-    Ok(cells)
+    let mut samples = alternate(bench, Name::Dispatch, bench.args.rounds, &mut turns, &mut peers)?.into_iter();
+    let alone_ns = samples.next().unwrap_or_default();
+    for (cell, each_ns) in cells[first..].iter_mut().zip(samples) {
+        (cell.each_ns, cell.alone_ns) = (each_ns, alone_ns.clone());
+    }
+    let first = peer_cells.len() - peers.len();
+    for (cell, peer) in peer_cells[first..].iter_mut().zip(peers) {
+        let figure = peer.figure();
+        cell.each_ns = figure.median().ok_or_else(|| figure.missing.unwrap_or_else(|| "no figure".into()));
+    }
+    Ok(())
 }
 
 impl Cell {
@@ -167,12 +209,13 @@ fn lengths(cells: &[Cell]) -> Lines {
 }
 
 /// For people: a line for each length and number of executors.
-fn text(cells: &[Cell]) -> String {
+fn text(cells: &[Cell], peers: &[PeerCell]) -> String {
     let mut lines = vec![vec!["job us".to_owned(), "executors".to_owned()]];
     lines[0].extend(WAYS.iter().flat_map(|(dispatch, works)| {
         let host = if *works { "host works" } else { "host idle" };
         [format!("{dispatch}, {host}: ns a job"), "latency us".to_owned()]
     }));
+    lines[0].extend(PEERS.map(|(_, _, label)| label.to_owned()));
     let mut keys: Vec<(usize, usize)> = cells.iter().map(|cell| (cell.bytes, cell.executors)).collect();
     keys.dedup();
     keys.sort_unstable();
@@ -186,13 +229,23 @@ fn text(cells: &[Cell]) -> String {
             line.push(cell.map_or_else(String::new, |cell| format!("{:.0}", cell.each_ns())));
             line.push(cell.map_or_else(String::new, |cell| format!("{:.1}", cell.latency_ns.0 / 1e3)));
         }
+        let of_it = peers.iter().filter(|peer| (peer.bytes, peer.executors) == (bytes, executors));
+        line.extend(of_it.map(|peer| peer.each_ns.as_ref().map_or_else(|_| "-".to_owned(), |ns| format!("{ns:.0}"))));
         lines.push(line);
     }
-    format!(
+    let mut text = format!(
         "a job in the stream of all, and from source to sink with as many in flight as executors; a host that is idle is a \
-         thread more\n{}",
+         thread more, the peers' hosts work\n{}",
         table::render(&lines, 0)
-    )
+    );
+    let mut missing: Vec<String> = peers
+        .iter()
+        .filter_map(|peer| peer.each_ns.as_ref().err().map(|why| format!("{}: {why}\n", peer.label)))
+        .collect();
+    missing.sort_unstable();
+    missing.dedup();
+    missing.iter().for_each(|line| text += line);
+    text
 }
 
 /// For programs.
@@ -208,4 +261,12 @@ fn object(cell: &Cell) -> Value {
         "latency_ns": cell.latency_ns.0,
         "latency_p99_ns": cell.latency_ns.1,
     })
+}
+
+fn peer_object(cell: &PeerCell) -> Value {
+    let (ns, missing) = match &cell.each_ns {
+        Ok(ns) => (Some(ns), None),
+        Err(why) => (None, Some(why)),
+    };
+    json!({ "peer": cell.label, "executors": cell.executors, "bytes": cell.bytes, "ns": ns, "missing": missing })
 }
