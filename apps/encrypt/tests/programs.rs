@@ -325,27 +325,26 @@ fn identities_are_private_and_none_is_overwritten() {
 }
 
 #[test]
-fn age_reads_what_is_written_and_the_other_way_round() {
-    if !there_is("age") {
-        return;
-    }
-    for bytes in [0, 1, 65_535, 65_536, 65_537, 500_000] {
-        let (place, recipient) = place(bytes);
-        let content = place.read("content");
-        let other = place.keygen("other");
-        place.done(&format!("encrypt -r {other} -r {recipient} -o ours content"));
-        place.done(&format!("encrypt -a -r {recipient} -o text content"));
-        for file in ["ours", "text"] {
-            assert!(place.done(&format!("age -d -i key {file}")) == content, "{file} of {bytes}");
+fn age_and_rage_read_what_is_written_and_the_other_way_round() {
+    for program in ["age", "rage"].into_iter().filter(|program| there_is(program)) {
+        for bytes in [0, 1, 65_535, 65_536, 65_537, 500_000] {
+            let (place, recipient) = place(bytes);
+            let content = place.read("content");
+            let other = place.keygen("other");
+            place.done(&format!("encrypt -r {other} -r {recipient} -o ours content"));
+            place.done(&format!("encrypt -a -r {recipient} -o text content"));
+            for file in ["ours", "text"] {
+                assert!(place.done(&format!("{program} -d -i key {file}")) == content, "{program}, {file} of {bytes}");
+            }
+            place.done(&format!("{program} -r {other} -r {recipient} -o theirs content"));
+            place.done(&format!("{program} -a -r {recipient} -o theirs.txt content"));
+            for file in ["theirs", "theirs.txt"] {
+                assert!(place.done(&format!("decrypt -i key {file}")) == content, "{program}, {file} of {bytes}");
+            }
+            // A file of an AES mode is no file of age, and says so.
+            place.done(&format!("encrypt --mode aes-128-gcm -r {recipient} -o aes content"));
+            assert!(!place.run(&format!("{program} -d -i key aes")).status.success());
         }
-        place.done(&format!("age -r {other} -r {recipient} -o theirs content"));
-        place.done(&format!("age -a -r {recipient} -o theirs.txt content"));
-        for file in ["theirs", "theirs.txt"] {
-            assert!(place.done(&format!("decrypt -i key {file}")) == content, "{file} of {bytes}");
-        }
-        // A file of an AES mode is no file of age, and says so.
-        place.done(&format!("encrypt --mode aes-128-gcm -r {recipient} -o aes content"));
-        assert!(!place.run("age -d -i key aes").status.success());
     }
     if there_is("age-keygen") {
         let place = Place::new();
