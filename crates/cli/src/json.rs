@@ -66,6 +66,7 @@ pub(crate) fn plan(prepared: &Prepared<'_>) -> Value {
         "memories": plan.memory_use().iter().map(memory).collect::<Vec<_>>(),
         "flops": plan.flops(),
         "predicted_seconds": plan.seconds,
+        "refused": planned.refused,
     });
     if let Some(report) = verified {
         value["verified"] = checked_edges(report);

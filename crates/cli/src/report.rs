@@ -66,6 +66,9 @@ pub(crate) fn plan(prepared: &Prepared<'_>) -> String {
     let plan = &planned.plan;
     let mut text = head(&app.job, &app.shape, &planned.machine);
     let _ = writeln!(text, "{:<9}{} predicted", "time", seconds(plan.seconds));
+    if let Some(why) = &planned.refused {
+        let _ = writeln!(text, "{:<9}would be refused: {why}", "a run");
+    }
     text.push('\n');
     text += &planned.machine.render();
     text.push('\n');

@@ -5,7 +5,7 @@ use crate::homes::part_path;
 use crate::identity::scratch_path;
 use crate::job::{Job, Source};
 use crate::runtime::{MachineChoice, Options};
-use multigrain_machine::{Driver, Machine, Memory, approximate_bytes, readable_bytes};
+use multigrain_machine::{Driver, Edge, Machine, Memory, approximate_bytes, readable_bytes};
 use multigrain_program::Role;
 use std::path::Path;
 
@@ -98,7 +98,9 @@ fn choose(options: &Options, job: &Job, on_disk: bool) -> Result<Machine, Error>
             return Ok(memory);
         }
     }
-    check_room(&machine, root_is_disk, job)?;
+    if !root_is_disk {
+        check_memory_room(&machine, job)?;
+    }
     Ok(machine)
 }
 
@@ -121,20 +123,30 @@ pub fn main_memory(machine: &Machine) -> &Memory {
     below_disk.unwrap_or_else(|| machine.memory(machine.root()))
 }
 
-/// Refuses, before anything is planned, arrays that the root memory cannot hold.
-fn check_room(machine: &Machine, root_is_disk: bool, job: &Job) -> Result<(), Error> {
+/// Refuses, before anything is planned, arrays that a root in memory cannot hold.
+fn check_memory_room(machine: &Machine, job: &Job) -> Result<(), Error> {
     let root = machine.memory(machine.root());
-    let capacity = approximate_bytes(root.capacity_bytes);
-    if !root_is_disk {
-        if job.bytes() <= root.capacity_bytes {
-            return Ok(());
-        }
-        return Err(Error::Request(format!(
-            "{} does not fit: its arrays take {}, memory {} holds {capacity}; choose a machine with a disk above it",
-            job.app,
-            approximate_bytes(job.bytes()),
-            root.name,
-        )));
+    if job.bytes() <= root.capacity_bytes {
+        return Ok(());
+    }
+    Err(Error::Request(format!(
+        "{} does not fit: its arrays take {}, memory {} holds {}; choose a machine with a disk above it",
+        job.app,
+        approximate_bytes(job.bytes()),
+        root.name,
+        approximate_bytes(root.capacity_bytes),
+    )))
+}
+
+/// Refuses, before a run, files for which a root that is a disk has no room now.
+///
+/// # Errors
+/// [`Error::Request`] with the numbers.
+pub(crate) fn check_disk_room(machine: &Machine, job: &Job) -> Result<(), Error> {
+    let root = machine.memory(machine.root());
+    let is_disk = |edge: Edge| edge.driver == Driver::Disk;
+    if !machine.children(machine.root()).any(|child| machine.memory(child).edge.is_some_and(is_disk)) {
+        return Ok(());
     }
     let directory = root.path.as_deref().unwrap_or(Path::new("."));
     let need_bytes: u64 = (0..job.arrays().len()).map(|i| new_file_bytes(job, i, directory)).sum();
@@ -142,12 +154,13 @@ fn check_room(machine: &Machine, root_is_disk: bool, job: &Job) -> Result<(), Er
         return Ok(());
     }
     Err(Error::Request(format!(
-        "{} does not fit: its new files take {}, memory {} (files in {}) has {capacity} free; free space there, or put \
+        "{} does not fit: its new files take {}, memory {} (files in {}) has {} free; free space there, or put \
          the files on another disk",
         job.app,
         approximate_bytes(need_bytes),
         root.name,
         directory.display(),
+        approximate_bytes(root.capacity_bytes),
     )))
 }
 

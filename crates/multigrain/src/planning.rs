@@ -20,6 +20,8 @@ pub struct Planned {
     pub plan: Arc<Plan>,
     /// Bytes over every edge, with lower bounds.
     pub edges: Vec<EdgeTraffic>,
+    /// Why a run would be refused here now, though the plan fits: the disk has no room for the files.
+    pub refused: Option<String>,
 }
 
 /// All that a plan is made from.
@@ -62,7 +64,8 @@ impl Asked {
 
     pub(crate) fn planned(&self, plan: Arc<Plan>, job: &Job) -> Planned {
         let edges = edges(&self.machine, &plan, job);
-        Planned { machine: self.machine.clone(), plan, edges }
+        let refused = choose::check_disk_room(&self.machine, job).err().map(|e| e.to_string());
+        Planned { machine: self.machine.clone(), plan, edges, refused }
     }
 
     /// Whether the plan of one is that of the other.
@@ -204,6 +207,7 @@ impl Runtime {
     /// A run from the inputs. What was kept of the job before is given back first, unless this is the same.
     pub(crate) fn ready(&self, job: &Job, kept: Option<Kept>) -> Result<Ready, Error> {
         let asked = self.asked(job, false, &self.options.mapping)?;
+        choose::check_disk_room(&asked.machine, job)?;
         match kept {
             Some(Kept { asked: before, plan, memories }) if before.is_same(&asked) => {
                 Ok(Ready { asked: before, plan, memories: Some(memories) })
@@ -228,6 +232,7 @@ impl Runtime {
             true => choose::machine(&self.options, job),
             false => choose::machine_with_disk(&self.options, job),
         }
+        .and_then(|machine| choose::check_disk_room(&machine, job).map(|()| machine))
         .map_err(cannot)?;
         let asked = Asked { program: job.program.clone(), machine, mapping: self.options.mapping.clone(), options };
         let planned = Planner::new(&asked.machine, asked.mapping.clone(), asked.options.clone())

@@ -199,7 +199,7 @@ impl Runtime {
             }
             None => self.ready(job, kept)?,
         };
-        let Planned { machine, plan, edges } = asked.planned(plan, job);
+        let Planned { machine, plan, edges, .. } = asked.planned(plan, job);
         let keeps = self.find_room(job, &machine, &plan)?;
         let team = self.team(machine.workers())?;
         let own_abort = Abort::new();

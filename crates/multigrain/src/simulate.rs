@@ -61,7 +61,7 @@ impl Runtime {
     /// # Errors
     /// As [`Runtime::plan`]; [`Error::Simulation`] when the plan breaks a rule of the machine.
     pub fn simulate(&self, job: &Job, settings: Simulation<'_>) -> Result<Simulated, Error> {
-        let Planned { machine, plan, edges } = self.plan_simulated(job)?;
+        let Planned { machine, plan, edges, .. } = self.plan_simulated(job)?;
         let go_on = || !settings.abort.is_some_and(Abort::is_raised);
         let options = RunOptions {
             mode: if settings.full_trace { Mode::Full } else { Mode::Totals },

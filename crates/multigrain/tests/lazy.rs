@@ -158,6 +158,26 @@ fn steps_of_a_declared_task_are_the_loop() {
 }
 
 #[test]
+fn what_fits_stays_from_step_to_step() {
+    let shape = [83u64, 4001];
+    let u: Vec<f64> = (0..shape[0] * shape[1]).map(|i| generate::f64_at(9, i)).collect();
+    let directory = tempfile::tempdir().unwrap();
+    let moved = |memory_bytes: u64, out: &str| {
+        let (runtime, out) = (runtime(memory_bytes), directory.path().join(out));
+        let lazy = runtime.array(shape, &u).unwrap();
+        let outcome = runtime.compute(lazy.iterate(20, smooth).save(&out)).unwrap();
+        let traffic = outcome.edges[0].traffic;
+        (traffic.bytes_down + traffic.bytes_up, std::fs::read(&out).unwrap())
+    };
+    let ((kept, whole), (stored, in_blocks)) = (moved(32 << 20, "whole.npy"), moved(900 * KIB, "blocks.npy"));
+    assert!(whole == in_blocks);
+    // The first array once down, the last one once up.
+    let compulsory = 2 * 8 * shape[0] * shape[1];
+    assert!(kept <= compulsory + compulsory / 10, "{kept} bytes moved, {compulsory} have to be");
+    assert!(stored > 10 * compulsory, "the other run was to be one that does not fit: {stored}");
+}
+
+#[test]
 fn requests_that_make_no_sense_are_told_so() {
     let directory = tempfile::tempdir().unwrap();
     let runtime = runtime(1 << 20);

@@ -6,7 +6,7 @@ use crate::mapping::Mapping;
 use crate::numbered::Ways;
 use crate::plan::{Body, CallClass, PassReport, Plan, SourceCall};
 use crate::remaining::Left;
-use crate::scope::{Key, Scope, identity, split};
+use crate::scope::{Key, Scope, Split, identity, split};
 use crate::search::choose;
 use crate::stages::{reason, take_apart};
 use multigrain_machine::{Machine, MemoryId, approximate_bytes, readable_bytes};
@@ -66,6 +66,38 @@ impl From<PlanError> for Refused {
     fn from(error: PlanError) -> Refused {
         Refused { error, scratch_bytes: 0 }
     }
+}
+
+/// How the calls of each task and shape are split.
+type Blocks = FxHashMap<Key, Tunables>;
+
+/// The calls of a scope split by these tunables.
+fn in_blocks(
+    scope: &Scope,
+    mut tunables: impl FnMut(&TaskRef, &CallShape) -> Result<Tunables, PlanError>,
+) -> Result<(Split, Blocks), PlanError> {
+    let mut blocks = Blocks::default();
+    let split = split(scope, |task, shape| {
+        let chosen = tunables(task, shape)?;
+        blocks.insert((identity(task), shape.clone()), chosen.clone());
+        Ok::<_, PlanError>(chosen)
+    })?;
+    Ok((split, blocks))
+}
+
+/// The tunables of a call that is left as it is.
+fn undivided(task: &TaskRef, shape: &CallShape) -> Tunables {
+    task.tunables(shape).iter().map(|axis| (axis.name, axis.extent)).collect()
+}
+
+/// The calls of the root's scope with their tunables, as the checker wants them.
+fn sources(scope: &Scope, blocks: &Blocks) -> Vec<SourceCall> {
+    let source = |call: &Call| {
+        let task = scope.tasks[call.task as usize].clone();
+        let tunables = blocks.get(&(identity(&task), call.shape())).cloned().unwrap_or_default();
+        SourceCall { task, args: call.args.clone(), scalars: call.scalars.clone(), tunables }
+    };
+    scope.calls.iter().map(source).collect()
 }
 
 /// Tunables chosen for the calls of a scope, each way once: task, values.
@@ -225,11 +257,11 @@ impl<'m> Planner<'m> {
         let mut ways = Ways::default();
         let (mut stage_reports, mut report) = (Vec::new(), Report::default());
         let apart: Option<Scope>;
-        let (parts, sources, numbers);
+        let (mut parts, mut blocks, numbers);
         let scope = match left {
             Some(left) => {
                 left.sources.iter().for_each(|source| report.add(&source.task, &source.tunables));
-                (parts, sources, numbers) = (left.split.clone(), left.sources.clone(), left.numbers.clone());
+                (parts, blocks, numbers) = (left.split.clone(), FxHashMap::default(), left.numbers.clone());
                 scope
             }
             None => {
@@ -246,24 +278,42 @@ impl<'m> Planner<'m> {
                 })?;
                 (apart, stage_reports) = taken.map_or((None, Vec::new()), |(scope, reports)| (Some(scope), reports));
                 let scope = apart.as_ref().unwrap_or(scope);
-                parts = split(scope, |task, shape| {
-                    let tunables = self.tunables(facts, task, shape)?;
-                    report.add(task, &tunables);
-                    ways.note_blocks(task.name(), &tunables);
-                    Ok::<_, PlanError>(tunables)
-                })?;
-                (sources, numbers) = (self.sources(facts, scope)?, Vec::new());
+                (parts, blocks) = in_blocks(scope, |task, shape| self.tunables(facts, task, shape))?;
+                numbers = Vec::new();
                 scope
             }
         };
         let offsets: &[u64] = if level == 0 { &self.options.file_offsets_bytes } else { &[] };
+        let depth_max = self.options.depth_max;
         // Slots that lie as their files do take up to a page more each; what fits only without is moved with copies.
-        let draft = draft(facts, &parts, self.options.depth_max, true, offsets)
-            .or_else(|_| draft(facts, &parts, self.options.depth_max, true, &[]))
-            .map_err(|overflow| Refused {
-                scratch_bytes: overflow.scratch_bytes,
-                error: self.overflow(facts, &parts, overflow),
-            })?;
+        let drafted = |parts: &Split| {
+            draft(facts, parts, depth_max, true, offsets).or_else(|_| draft(facts, parts, depth_max, true, &[]))
+        };
+        let mut draft = drafted(&parts).map_err(|overflow| Refused {
+            scratch_bytes: overflow.scratch_bytes,
+            error: self.overflow(facts, &parts, overflow),
+        })?;
+        if left.is_none()
+            && self.may_keep_all(facts, scope)
+            && let Ok((whole, of_whole)) = in_blocks(scope, |task, shape| Ok(undivided(task, shape)))
+            && let Ok(kept) = drafted(&whole)
+            && kept.price() < draft.price()
+        {
+            (parts, blocks, draft) = (whole, of_whole, kept);
+        }
+        let sources = match left {
+            Some(left) => left.sources.clone(),
+            None if level == 0 => sources(scope, &blocks),
+            None => Vec::new(),
+        };
+        for call in &scope.calls {
+            let task = &scope.tasks[call.task as usize];
+            // The first call of each task and shape says how all of them were split.
+            if let Some(tunables) = blocks.remove(&(identity(task), call.shape())) {
+                report.add(task, &tunables);
+                ways.note_blocks(task.name(), &tunables);
+            }
+        }
         let Draft { children, balanced, seconds, traffic, capacity_bytes, scratch_bytes, mut passes, .. } = draft;
         if !stage_reports.is_empty() && facts.stages() {
             let results = scope.arrays.iter().filter(|a| matches!(a.role, Role::Output | Role::InOut));
@@ -329,14 +379,16 @@ impl<'m> Planner<'m> {
         Ok(Arc::new(plan))
     }
 
-    /// For the root edge: the calls of its scope with their tunables, as the checker wants them.
-    fn sources(&mut self, facts: &EdgeFacts<'_>, scope: &Scope) -> Result<Vec<SourceCall>, PlanError> {
-        let source = |call: &Call| {
-            let task = scope.tasks[call.task as usize].clone();
-            let tunables = self.tunables(facts, &task, &call.shape())?;
-            Ok(SourceCall { task, args: call.args.clone(), scalars: call.scalars.clone(), tunables })
-        };
-        if facts.level == 0 { scope.calls.iter().map(source).collect() } else { Ok(Vec::new()) }
+    /// Whether all that the calls of a scope use could stay in a child from the first call to the last: then each is fetched
+    /// once, whereas blocks of a call with a halo are stored for the next call's, which are cut otherwise.
+    fn may_keep_all(&self, facts: &EdgeFacts<'_>, scope: &Scope) -> bool {
+        let child = &self.machine.memory(facts.child).name;
+        let is_mapped = |name: &str| self.mapping.get(name, child).next().is_some();
+        let bytes = scope.arrays.iter().map(ArrayDecl::bytes).fold(0, u64::saturating_add);
+        facts.stages()
+            && scope.calls.len() > 1
+            && bytes <= facts.total_bytes
+            && !scope.tasks.iter().any(|task| is_mapped(task.name()))
     }
 
     /// The plan of one call whose arguments lie in the memory at `level`, where its partial results may take
