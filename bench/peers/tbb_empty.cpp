@@ -47,7 +47,7 @@ uint64_t execute(const std::vector<uint64_t> &input, uint64_t job) {
     return sum;
 }
 
-// Jobs from a source, in parallel, to a sink in order; 1024 in flight.
+// Jobs from a source, in parallel, to a sink in order; 8192 in flight.
 uint64_t pipeline(const Job &job, long jobs) {
     uint64_t sum = 0;
     long next = 0;
@@ -59,7 +59,7 @@ uint64_t pipeline(const Job &job, long jobs) {
     auto work = tbb::make_filter<uint64_t, uint64_t>(tbb::filter_mode::parallel,
                                                      [&](uint64_t number) { return execute(job.input, number); });
     auto sink = tbb::make_filter<uint64_t, void>(tbb::filter_mode::serial_in_order, [&](uint64_t result) { sum += result; });
-    tbb::parallel_pipeline(1024, source & work & sink);
+    tbb::parallel_pipeline(8192, source & work & sink);
     return sum;
 }
 

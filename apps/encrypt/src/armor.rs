@@ -31,9 +31,10 @@ pub fn without_armor<'a>(name: &str, mut plain: impl BufRead + 'a) -> Result<Una
         }
     };
     match first {
-        Some(b'-') => {
-            Ok(Unarmored { bytes: Box::new(BufReader::new(Armor(ArmoredReader::new(plain)))), armored: true })
-        }
+        Some(b'-') => Ok(Unarmored {
+            bytes: Box::new(BufReader::new(Armor(ArmoredReader::new(ShortLines { plain, line: 0, end: None })))),
+            armored: true,
+        }),
         Some(_) if !spaced => Ok(Unarmored { bytes: Box::new(plain), armored: false }),
         _ => Err(Error::NoEncryptedFile { name: name.to_owned() }),
     }
@@ -50,5 +51,46 @@ impl<R: BufRead> Read for Armor<R> {
             }
             _ => error,
         })
+    }
+}
+
+/// Lines of an armor have 64 columns. The library reads a line whole, however long it is, and then refuses it.
+const LINE_BYTES_MAX: usize = 1 << 10;
+
+/// Refuses lines that are longer than any of an armor.
+struct ShortLines<R> {
+    plain: R,
+    /// Bytes of the line that have been read.
+    line: usize,
+    /// Bytes that were shown last, if the line ends with them.
+    end: Option<usize>,
+}
+
+impl<R: BufRead> BufRead for ShortLines<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        let bytes = self.plain.fill_buf()?;
+        let room = LINE_BYTES_MAX - self.line;
+        if room == 0 && !bytes.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "it has a line of more than 64 columns"));
+        }
+        let bytes = &bytes[..bytes.len().min(room)];
+        self.end = bytes.iter().position(|&byte| byte == b'\n').map(|at| at + 1);
+        Ok(&bytes[..self.end.unwrap_or(bytes.len())])
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.plain.consume(bytes);
+        self.line = if self.end == Some(bytes) { 0 } else { self.line + bytes };
+        self.end = None;
+    }
+}
+
+impl<R: BufRead> Read for ShortLines<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.fill_buf()?;
+        let taken = bytes.len().min(into.len());
+        into[..taken].copy_from_slice(&bytes[..taken]);
+        self.consume(taken);
+        Ok(taken)
     }
 }

@@ -7,7 +7,7 @@
 use crate::cipher::{ContentKey, SALT_BYTES};
 use crate::error::Error;
 use crate::mode::{Mode, TAG_BYTES};
-use crate::pipeline::{MEMORY_BYTES, Pipeline};
+use crate::pipeline::Pipeline;
 use aws_lc_rs::aead::{AES_128_GCM, AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::cipher::{AES_128, EncryptingKey, EncryptionContext, UnboundCipherKey};
 use aws_lc_rs::iv::FixedLength;
@@ -23,7 +23,7 @@ use std::time::Instant;
 /// The memory or the threads cannot be had, or nobody reads any more.
 pub fn bench(mode: Mode, threads: Option<usize>, bytes: usize) -> Result<(), Failure> {
     let failure = crate::app::failure;
-    let pipeline = Pipeline::new(mode, threads, MEMORY_BYTES).map_err(failure)?;
+    let pipeline = Pipeline::new(mode, threads, None).map_err(failure)?;
     let content: Vec<u8> = (0..bytes).map(|i| (i.wrapping_mul(0x9E37_79B9) >> 13) as u8).collect();
     let mut sealed = vec![1; mode.sealed_bytes(bytes as u64) as usize];
     check(mode, &pipeline, &content, &mut sealed)?;
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn what_is_timed_is_right_in_every_mode() {
         for mode in Mode::ALL {
-            let pipeline = Pipeline::new(mode, Some(2), MEMORY_BYTES).unwrap();
+            let pipeline = Pipeline::new(mode, Some(2), None).unwrap();
             for bytes in [0, 1, 16 << 10, (64 << 10) + 1, 1_000_000] {
                 let content: Vec<u8> = (0..bytes).map(|i| ((i * 7) >> 3) as u8).collect();
                 let mut sealed = vec![1; mode.sealed_bytes(bytes as u64) as usize];

@@ -20,8 +20,8 @@ use std::os::unix::fs::FileExt;
 /// Content bytes of a block, where memory allows it: both buffers of two workers lie in caches of 1 MiB.
 const BLOCK_BYTES: usize = 256 << 10;
 
-/// What is used where nothing else is asked for.
-pub const MEMORY_BYTES: u64 = 64 << 20;
+/// What is used where nothing else is asked for, unless there are so many workers that they need more.
+const MEMORY_BYTES: u64 = 64 << 20;
 
 /// Which way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,12 +112,14 @@ impl Pipeline {
     ///
     /// # Errors
     /// Not even single chunks fit, or there are no threads to be had.
-    pub fn new(mode: Mode, threads: Option<usize>, memory_bytes: u64) -> Result<Pipeline, Error> {
+    pub fn new(mode: Mode, threads: Option<usize>, memory_bytes: Option<u64>) -> Result<Pipeline, Error> {
         let workers = threads.unwrap_or_else(|| TeamOptions::default().workers).max(1);
-        let (pair, memory) = (2 * mode.sealed_chunk_bytes(), usize::try_from(memory_bytes).unwrap_or(usize::MAX));
+        let pair = 2 * mode.sealed_chunk_bytes();
         // Two buffers for each worker and for each block in flight: one a worker and one that is being read, beside the
         // one that is held back until it is known whether it is the last.
         let blocks = |workers: usize| 2 * workers + 2;
+        let usual = MEMORY_BYTES.max((blocks(workers) * pair) as u64);
+        let memory = usize::try_from(memory_bytes.unwrap_or(usual)).unwrap_or(usize::MAX);
         if memory / pair < blocks(workers) {
             return Err(Error::Request(format!(
                 "{workers} threads need {} KiB of memory for single chunks of {} KiB, and --memory allows {} KiB; give more, \

@@ -71,7 +71,7 @@ proptest! {
         pairs in 0..30_u64,
     ) {
         let memory = (2 * threads as u64 + 2 + pairs) * 2 * mode.sealed_chunk_bytes() as u64;
-        let pipeline = Pipeline::new(mode, Some(threads), memory).unwrap();
+        let pipeline = Pipeline::new(mode, Some(threads), Some(memory)).unwrap();
         let content = content(length);
         let key = key(mode, 7);
         let message = sealed(&pipeline, &key, &content);
@@ -93,7 +93,7 @@ proptest! {
     /// Files of age, both ways against the crate that is the reference.
     #[test]
     fn age_files_are_those_of_the_crate(length in lengths(Mode::Age), threads in 1..=3_usize) {
-        let pipeline = Pipeline::new(Mode::Age, Some(threads), 16 << 20).unwrap();
+        let pipeline = Pipeline::new(Mode::Age, Some(threads), Some(16 << 20)).unwrap();
         let (content, identity) = (content(length), age::x25519::Identity::generate());
         let (mut file, key) = header::write(Mode::Age, &[Box::new(identity.to_public())]).unwrap();
         file.extend(sealed(&pipeline, &key, &content));
@@ -111,7 +111,7 @@ proptest! {
 
 /// A pipeline with blocks of one chunk.
 fn small(mode: Mode) -> Pipeline {
-    Pipeline::new(mode, Some(2), 12 * mode.sealed_chunk_bytes() as u64).unwrap()
+    Pipeline::new(mode, Some(2), Some(12 * mode.sealed_chunk_bytes() as u64)).unwrap()
 }
 
 fn refused(pipeline: &Pipeline, key: &ContentKey, content: &[u8], message: &[u8], what: &str) -> Kind {

@@ -68,6 +68,9 @@ fn armor_is_text_and_is_found_out() {
     place.refused(2, "decrypt -i key --range 0..5 text", &["without armor"]);
     place.write("cut", &text[..text.len() - 60]);
     place.refused(1, "decrypt -i key -o opened cut", &["cannot read cut", "armor is cut off", "get the file again"]);
+    // A line without an end takes no memory: as much again as the program may have.
+    let long = "ulimit -v 400000; (head -c 70 text; head -c 600000000 /dev/zero | tr '\\0' A) | decrypt -i key --threads 1 > /dev/null";
+    place.refused(1, long, &["64 columns", "get the file again"]);
     place.write("changed", text.replacen('\n', "\n*", 5));
     place.refused(1, "decrypt -i key -o opened changed", &["cannot read changed", "armor"]);
     for mode in &MODES[1..] {
@@ -85,6 +88,10 @@ fn keys_come_from_standard_input_too() {
     place.refused(2, "encrypt -R - -o other < recipients", &["standard input", "two things"]);
     place.refused(2, "decrypt -i - -o other < key", &["standard input", "two things"]);
     place.refused(2, "decrypt -i - -i - -o other sealed < key", &["standard input", "two things"]);
+    // Nor are the keys written over that the shell has opened.
+    place.refused(2, "decrypt -i - -o key sealed < key", &["key", "read for its keys"]);
+    place.refused(2, "encrypt -R - -o recipients content < recipients", &["recipients", "read for its keys"]);
+    assert!(String::from_utf8(place.read("key")).unwrap().contains("AGE-SECRET-KEY-1"));
     assert_eq!(place.names(), ["content", "key", "opened", "recipients", "sealed"]);
 }
 
@@ -250,31 +257,26 @@ fn a_signal_leaves_nothing_behind() {
 #[test]
 fn a_signal_ends_the_wait_for_a_pipe_that_nobody_feeds() {
     let (place, recipient) = place(10);
-    for command in [format!("exec encrypt -r {recipient}"), "exec decrypt -i key".to_owned()] {
-        let mut child = place.command(&command);
-        let mut child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut stdin = child.stdin.take().unwrap();
-        let mut stdout = child.stdout.take().unwrap();
-        let (begun, is_begun) = std::sync::mpsc::channel();
-        let drain = std::thread::spawn(move || {
-            stdout.read_exact(&mut [0; 16]).unwrap();
-            begun.send(()).unwrap();
-            std::io::copy(&mut stdout, &mut std::io::sink())
-        });
-        if command.contains("decrypt") {
-            // Some blocks and not the end, so that content comes out.
-            let sealed = place.done(&format!("head -c 5000000 /dev/zero | encrypt -r {recipient}"));
-            stdin.write_all(&sealed[..4_000_000]).unwrap();
+    // Some blocks and not the end.
+    let some = place.done(&format!("head -c 5000000 /dev/zero | encrypt -r {recipient}"));
+    for to in ["", " -o out"] {
+        for command in [format!("exec encrypt -r {recipient}{to}"), format!("exec decrypt -i key{to}")] {
+            let mut child = place.command(&command);
+            let mut child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            let mut stdin = child.stdin.take().unwrap();
+            let mut stdout = child.stdout.take().unwrap();
+            let drain = std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
+            // No pipe holds so much, so the run has begun.
+            stdin.write_all(&some[..4_000_000]).unwrap();
+            let kill = Command::new("kill").arg("-TERM").arg(child.id().to_string()).status().unwrap();
+            assert!(kill.success());
+            let ended = child.wait_with_output().unwrap();
+            drain.join().unwrap().unwrap();
+            assert_eq!(ended.status.code(), Some(1));
+            assert!(String::from_utf8(ended.stderr).unwrap().contains("interrupted"));
+            drop(stdin);
+            assert_eq!(place.names(), ["content", "key"]);
         }
-        // The run has begun.
-        is_begun.recv().unwrap();
-        let kill = Command::new("kill").arg("-TERM").arg(child.id().to_string()).status().unwrap();
-        assert!(kill.success());
-        let ended = child.wait_with_output().unwrap();
-        drain.join().unwrap().unwrap();
-        assert_eq!(ended.status.code(), Some(1));
-        assert!(String::from_utf8(ended.stderr).unwrap().contains("interrupted"));
-        drop(stdin);
     }
 }
 
@@ -306,6 +308,7 @@ fn json_says_what_was_done() {
     assert_eq!(object["bytes_out"], place.read("sealed").len());
     assert_eq!((&object["mode"], &object["threads"]), (&"aes-256-gcm".into(), &2.into()));
     assert!(object["seconds"].as_f64().unwrap() > 0.0);
+    place.refused(2, &format!("encrypt --json -r {recipient} -o - content"), &["--json", "-o"]);
     let line = place.done("decrypt --json -i key -o opened sealed");
     let object: serde_json::Value = serde_json::from_slice(&line).unwrap();
     assert_eq!(object["bytes_in"], place.read("sealed").len());

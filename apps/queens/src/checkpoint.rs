@@ -12,8 +12,12 @@
 
 use crate::Error;
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
+
+/// `count`, two numbers of up to twenty digits, blanks, line end.
+const LINE_BYTES_MAX: u64 = 48;
 
 const FIRST_LINE: &str = "multigrain queens checkpoint 1";
 
@@ -58,7 +62,15 @@ pub(crate) fn write(path: &Path, belongs: &Belongs, counts: &[Option<u64>]) -> R
 /// [`Error::Checkpoint`] where the file cannot be read, is damaged, or belongs to something else.
 pub(crate) fn read(path: &Path, belongs: &Belongs) -> Result<Option<Vec<Option<u64>>>, Error> {
     let refused = |why: String| Error::Checkpoint { path: path.to_owned(), why };
-    let bytes = match std::fs::read(path) {
+    let most = 200 + LINE_BYTES_MAX * belongs.parts as u64;
+    let read = File::open(path).and_then(|file| {
+        let mut bytes = Vec::new();
+        file.take(most + 1).read_to_end(&mut bytes).map(|_| bytes)
+    });
+    let bytes = match read {
+        Ok(bytes) if bytes.len() as u64 > most => {
+            return Err(refused("this is no checkpoint; name another file".into()));
+        }
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(refused(format!("{error}; check the path"))),

@@ -97,13 +97,15 @@ fn queens(args: &Args) -> Result<(), Failure> {
         resume: args.resume,
     };
     let interrupt = Interrupt::install()?;
-    interrupt.begin();
     let bar = Bar::new("queens", true);
     let mut begun = false;
     let watch = |progress| match std::mem::replace(&mut begun, true) {
         true => bar.set(progress),
-        // What the checkpoint held says nothing about how fast this run is.
-        false => bar.begin_at(progress),
+        // The board is divided. What the checkpoint held says nothing about how fast this run is.
+        false => {
+            interrupt.begin();
+            bar.begin_at(progress);
+        }
     };
     let finished = run(&request, &interrupt.abort, watch).map_err(failure)?;
     bar.clear();

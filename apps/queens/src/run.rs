@@ -4,7 +4,8 @@ use crate::checkpoint::{self, Belongs};
 use crate::kernel::{Counter, Kernel};
 use crate::ring::rings;
 use crate::subtree::{Forest, Subtree};
-use crate::{Counts, Error, symmetric};
+use crate::symmetric::{Symmetric, Symmetry};
+use crate::{Counts, Error};
 use multigrain::division::{Division, Grain, divide};
 use multigrain::jobs::{JobOptions, JobsError, Team, TeamOptions};
 use multigrain::{Abort, Progress, whole};
@@ -57,31 +58,24 @@ pub struct Finished {
     pub seconds: f64,
 }
 
-/// What a job counts.
+/// What a job counts: a part of the searches for symmetric solutions, which come first, or of all.
 #[derive(Clone, Copy)]
 enum Part<'a> {
-    /// Solutions that half a turn leaves as they are.
-    Point,
-    /// Solutions that a quarter turn leaves as they are.
-    Rotation,
+    Symmetric(Symmetric),
     Tree(&'a Subtree<'a>),
 }
 
-/// The searches for symmetric solutions are parts of their own, before all others.
-const SYMMETRIC: [Part<'static>; 2] = [Part::Point, Part::Rotation];
-
 impl Part<'_> {
-    fn count(self, n: u32, counter: &mut Counter, abort: &Abort) -> Option<u64> {
+    fn count(self, counter: &mut Counter, abort: &Abort) -> Option<u64> {
         match self {
-            Part::Point => symmetric::point(n, abort),
-            Part::Rotation => symmetric::rotation(n, abort),
+            Part::Symmetric(part) => part.count(abort),
             Part::Tree(tree) => counter.count(&tree.ring.board, &tree.node, abort),
         }
     }
 
     fn nodes(self) -> f64 {
         match self {
-            Part::Point | Part::Rotation => 0.0,
+            Part::Symmetric(_) => 0.0,
             Part::Tree(tree) => tree.nodes,
         }
     }
@@ -164,7 +158,8 @@ pub fn run(request: &Request, abort: &Abort, mut watch: impl FnMut(Progress)) ->
     }
     let forest = Forest::new(n, rings(n)?);
     let division = parts(&forest);
-    let all: Vec<Part<'_>> = SYMMETRIC.into_iter().chain(division.parts.iter().map(Part::Tree)).collect();
+    let symmetric = [Symmetry::Point, Symmetry::Rotation].into_iter().flat_map(|symmetry| symmetry.parts(n));
+    let all: Vec<Part<'_>> = symmetric.map(Part::Symmetric).chain(division.parts.iter().map(Part::Tree)).collect();
     let belongs = Belongs { n, parts: all.len(), split: fingerprint(&division.parts) };
     let counts = look(request, &belongs)?;
     let resumed = counts.iter().flatten().count();
@@ -181,37 +176,40 @@ pub fn run(request: &Request, abort: &Abort, mut watch: impl FnMut(Progress)) ->
     let todo: Vec<usize> = (0..all.len()).filter(|part| counts[*part].is_none()).collect();
     let mut kept = Kept { path: request.checkpoint.as_ref(), belongs, counts, written: begin, took: Duration::ZERO };
     let mut next = todo.into_iter();
-    let interrupted = || Error::Interrupted { kept: request.checkpoint.clone() };
+    // Whoever sees the abort hands over nothing, so the call ends in order and all that was counted is kept.
     let done = team.jobs(
         &JobOptions::default(),
-        || Ok(next.next()),
+        || Ok(next.next().filter(|_| !abort.is_raised())),
         |_worker| Counter::new(kernel),
-        |counter, part: usize| match all[part].count(n, counter, abort) {
-            Some(count) if !abort.is_raised() => Ok((part, count)),
-            _ => Err(interrupted()),
-        },
-        |(part, count)| {
-            progress.done += all[part].nodes();
-            watch(progress);
-            kept.add(part, count)
+        |counter, part: usize| Ok(all[part].count(counter, abort).map(|count| (part, count))),
+        |counted| match counted {
+            Some((part, count)) => {
+                progress.done += all[part].nodes();
+                watch(progress);
+                kept.add(part, count)
+            }
+            None => Ok(()),
         },
     );
     match done {
+        Ok(_) if resumed < all.len() => kept.write()?,
         Ok(_) => {}
-        Err(JobsError::Failed(error)) => {
-            if matches!(error, Error::Interrupted { .. }) {
-                kept.write()?;
-            }
-            return Err(error);
+        Err(JobsError::Failed(error)) => return Err(error),
+        Err(JobsError::Panic(panic)) => {
+            kept.write()?;
+            return Err(panic.into());
         }
-        Err(JobsError::Panic(panic)) => return Err(panic.into()),
     }
-    if resumed < all.len() {
-        kept.write()?;
+    let counted: Option<Vec<u128>> = kept.counts.iter().map(|count| count.map(u128::from)).collect();
+    let Some(counted) = counted else { return Err(Error::Interrupted { kept: request.checkpoint.clone() }) };
+    let (mut solutions, mut point, mut rotation) = (0, 0, 0);
+    for (part, count) in all.iter().zip(counted) {
+        match part {
+            Part::Symmetric(part) if part.symmetry() == Symmetry::Point => point += count,
+            Part::Symmetric(_) => rotation += count,
+            Part::Tree(tree) => solutions += count * u128::from(tree.ring.images),
+        }
     }
-    let counted: Vec<u128> = kept.counts.iter().flatten().map(|count| u128::from(*count)).collect();
-    let (symmetric, trees) = counted.split_at(SYMMETRIC.len());
-    let solutions = trees.iter().zip(&division.parts).map(|(count, tree)| count * u128::from(tree.ring.images)).sum();
-    let counts = Counts::new(n, solutions, symmetric[0], symmetric[1])?;
+    let counts = Counts::new(n, solutions, point, rotation)?;
     Ok(Finished { counts, parts: all.len(), resumed, threads, kernel, seconds: begin.elapsed().as_secs_f64() })
 }

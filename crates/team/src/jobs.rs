@@ -62,7 +62,7 @@ use crate::team::Team;
 use batch::Executor;
 use host::{Host, Line};
 
-/// Jobs in flight at most: each has a place of eight bytes in two queues.
+/// Jobs in flight at most: each has a place of sixteen bytes in two queues.
 pub const IN_FLIGHT_MAX: u32 = 1 << 20;
 
 /// How jobs are handed out and taken in.
@@ -131,8 +131,8 @@ pub struct JobStatistics {
 
 impl Team {
     /// Executes `work` for each job of `source` on the workers that the calling thread leads (all of the team, if it is
-    /// not in it), and gives the results to `sink`. Source and sink are called on this thread; `state(worker)` once on
-    /// each worker before its first job, for what it keeps from job to job.
+    /// not in it), and gives the results to `sink`. Source and sink are called on this thread; `state(worker)` on
+    /// each worker before its first job, for what it keeps from job to job, and again where it panicked.
     ///
     /// # Errors
     /// [`JobsError::Failed`] with the error of source, work or sink; [`JobsError::Panic`] if a job panicked. A panic of

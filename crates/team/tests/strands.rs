@@ -4,7 +4,8 @@
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use multigrain_team::SpinLimit;
 use multigrain_team::jobs::Dispatch;
@@ -108,6 +109,44 @@ fn thousands_of_strands_at_once_have_their_turns() {
     let last = &outcome.results[STRANDS - 1];
     assert_eq!(*last, STRANDS + 1);
     assert!(outcome.results.iter().filter(|&&seen| seen > STRANDS / 2).count() > STRANDS / 2);
+}
+
+/// While the host computes, a task that waits is taken by the worker that is done; by mailboxes nobody hands it over.
+#[test]
+fn a_host_that_computes_starves_mailboxes_only() {
+    for dispatch in [Dispatch::Queue, Dispatch::Mailbox] {
+        let [computes, done, begun] = [(); 3].map(|()| AtomicBool::new(false));
+        let wait_for = |flag: &AtomicBool| {
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while !flag.load(Ordering::Acquire) {
+                assert!(Instant::now() < deadline, "by the {dispatch}");
+                std::thread::yield_now();
+            }
+        };
+        let strand = |strand: &Strand<'_>| match strand.index() {
+            0 => strand.offload_call(CALL, || {
+                wait_for(&computes);
+                done.store(true, Ordering::Release);
+            }),
+            1 => strand.offload_call(CALL, || begun.store(true, Ordering::Release)),
+            _ => {
+                computes.store(true, Ordering::Release);
+                wait_for(&done);
+                match dispatch {
+                    Dispatch::Queue => wait_for(&begun),
+                    Dispatch::Mailbox => {
+                        // Far more than a worker takes from one task to the next, if it can.
+                        std::thread::sleep(Duration::from_millis(30));
+                        assert!(!begun.load(Ordering::Acquire), "nobody has looked into the mailbox");
+                    }
+                }
+            }
+        };
+        let own = options("edtlp", 1, Hosts::Own(1));
+        let options = SchedulerOptions { strands_max: Some(3), throttle: false, dispatch, ..own };
+        Scheduler::new(options).unwrap().run(vec![&strand; 3]).unwrap();
+        assert!(begun.load(Ordering::Acquire));
+    }
 }
 
 #[test]

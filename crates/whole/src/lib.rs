@@ -25,10 +25,10 @@ pub use target::{TargetError, check_protection, check_target, followed, is_same_
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, IntoInnerError, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -72,11 +72,14 @@ impl WholeFile {
         }
         let part = reserve(path);
         let (file, named) = match unnamed(directory_of(path)) {
-            Ok(file) => (Ok(file), false),
-            Err(_) => {
+            // Its name is given by way of this entry.
+            Ok(file) if entry_of(&file).exists() => (Ok(file), false),
+            _ => {
                 remove_left(&part);
+                // Nobody reads it meanwhile who could not read what it replaces.
+                let mode = std::fs::metadata(path).map_or(0o666, |there| there.mode() & 0o700);
                 // What has this name all the same is somebody else's, and a link could lead anywhere.
-                (File::options().write(true).create_new(true).open(&part), true)
+                (File::options().write(true).create_new(true).mode(mode).open(&part), true)
             }
         };
         match file {
@@ -112,8 +115,7 @@ impl WholeFile {
         }
         if !self.named {
             remove_left(&self.part);
-            let descriptor = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-            linkat(CWD, descriptor, CWD, &self.part, AtFlags::SYMLINK_FOLLOW)?;
+            linkat(CWD, entry_of(&self.file), CWD, &self.part, AtFlags::SYMLINK_FOLLOW)?;
         }
         // Opened before, so that an error afterwards is one of the disk. A directory that may be written but not read cannot
         // be flushed by those who write into it.
@@ -132,11 +134,18 @@ impl WholeFile {
     fn keep_access(&self) -> io::Result<()> {
         let Ok(there) = std::fs::metadata(&self.path) else { return Ok(()) };
         let own = self.file.metadata()?;
-        if (there.uid(), there.gid()) != (own.uid(), own.gid()) {
-            // Only some may give files away; for the others the file becomes their own, as every new one.
-            let _ = std::os::unix::fs::fchown(&self.file, Some(there.uid()), Some(there.gid()));
+        let mut mode = there.mode() & 0o7777;
+        let give = |uid, gid| fchown(&self.file, uid, Some(gid));
+        // Only some may give files away; for the others the file becomes their own, as every new one. One of another group
+        // is closed to the group.
+        if (there.uid(), there.gid()) != (own.uid(), own.gid())
+            && give(Some(there.uid()), there.gid()).is_err()
+            && there.gid() != own.gid()
+            && give(None, there.gid()).is_err()
+        {
+            mode &= !0o070;
         }
-        self.file.set_permissions(there.permissions())
+        self.file.set_permissions(Permissions::from_mode(mode))
     }
 }
 
@@ -185,6 +194,11 @@ pub fn discard_all() {
 /// The directory that a file lies in.
 fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The system's entry for an open file.
+fn entry_of(file: &File) -> PathBuf {
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }
 
 /// A file without a name (`O_TMPFILE`, open(2)).

@@ -64,7 +64,8 @@ pub struct Common {
     /// Where the result goes, whole or not at all [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// What buffers may use, such as 4MiB [default: 64 MiB]
+    /// What buffers may use, such as 4MiB [default: 64 MiB, or what all threads need]; a passphrase takes 256 MiB beside
+    /// them for a moment, or what the file asks for, up to 4 GiB
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub memory: Option<u64>,
     /// Number of threads, instead of one for each processor
@@ -104,18 +105,25 @@ impl Common {
     /// The output, unless it is standard output; `read` are the files with keys.
     ///
     /// # Errors
-    /// It is the input, or holds keys that are used, or is the file to which standard output goes and so the JSON object.
+    /// It is the input, or holds keys that are used, or standard output is also to have the JSON object, or it is the file to which standard output goes and so the JSON object.
     pub(super) fn output(&self, read: &[PathBuf]) -> Result<Option<&Path>, Error> {
         let output = self.output.as_deref().filter(|path| *path != Path::new("-"));
-        let Some(path) = output else { return Ok(None) };
+        let Some(path) = output else {
+            return match self.json {
+                true => {
+                    Err(Error::Request("--json goes to standard output; name a file for the result with -o".into()))
+                }
+                false => Ok(None),
+            };
+        };
         let is = |what: &str| Err(Error::Request(format!("{} is {what}; name another output", path.display())));
         if path.is_file() {
-            // Where no input is named it may still be that file which the shell has opened.
-            let input = self.input().unwrap_or(Path::new("/dev/stdin"));
-            if is_same_file(input, path) {
+            // Standard input may be a file, too, which the shell has opened.
+            let real = |path: &Path| if path == Path::new("-") { PathBuf::from("/dev/stdin") } else { path.to_owned() };
+            if is_same_file(&real(self.input().unwrap_or(Path::new("-"))), path) {
                 return is("input and output");
             }
-            if read.iter().any(|keys| is_same_file(keys, path)) {
+            if read.iter().any(|keys| is_same_file(&real(keys), path)) {
                 return is("also read for its keys");
             }
         }

@@ -9,7 +9,7 @@ use crate::cipher::{ContentKey, Damage, Kind};
 use crate::error::Error;
 use crate::header::Header;
 use crate::keys;
-use crate::pipeline::{Ends, Input, MEMORY_BYTES, Moved, Output, Part, Pipeline, WHOLE, Way};
+use crate::pipeline::{Ends, Input, Moved, Output, Part, Pipeline, WHOLE, Way};
 use multigrain::Progress;
 use multigrain_console::{Bar, Failure, Interrupt};
 use std::io::BufReader;
@@ -50,8 +50,9 @@ pub fn decrypt(args: &DecryptArgs) -> Result<(), Failure> {
         (false, false) => {}
     }
     let key = header.unlock(&identities).map_err(failure)?;
-    let memory_bytes = args.common.memory.unwrap_or(MEMORY_BYTES);
-    let pipeline = Pipeline::new(header.mode(), args.common.threads, memory_bytes).map_err(failure)?;
+    // Secrets are not kept longer than they are needed.
+    drop(identities);
+    let pipeline = Pipeline::new(header.mode(), args.common.threads, args.common.memory).map_err(failure)?;
     let sealed = input.bytes.filter(|_| !reader.armored).map(|bytes| bytes - header.bytes().min(bytes));
 
     to.told(&interrupt);

@@ -5,7 +5,7 @@ use super::ends::{Destination, Watched, destination, open};
 use super::{failure, report};
 use crate::error::Error;
 use crate::mode::Mode;
-use crate::pipeline::{Ends, Input, MEMORY_BYTES, Moved, Output, Pipeline, WHOLE, Way};
+use crate::pipeline::{Ends, Input, Moved, Output, Pipeline, WHOLE, Way};
 use crate::{header, keys};
 use age::armor::{ArmoredWriter, Format};
 use multigrain::Progress;
@@ -38,8 +38,7 @@ pub fn encrypt(args: &EncryptArgs) -> Result<(), Failure> {
         return Err(Failure::Request("encrypted bytes on a terminal are of no use; write to a file with -o".into()));
     }
     let mode = Mode::from(args.mode);
-    let memory_bytes = args.common.memory.unwrap_or(MEMORY_BYTES);
-    let pipeline = Pipeline::new(mode, args.common.threads, memory_bytes).map_err(failure)?;
+    let pipeline = Pipeline::new(mode, args.common.threads, args.common.memory).map_err(failure)?;
     let recipients = match args.passphrase {
         true => vec![keys::new_passphrase().map_err(failure)?],
         false => keys::recipients(&args.recipient, &args.recipients_file).map_err(failure)?,

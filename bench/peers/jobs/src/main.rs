@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// Jobs in flight, as in the bench.
-const ROOM: u64 = 1024;
+const ROOM: u64 = 8192;
 
 /// What every worker of a job needs.
 struct Work {

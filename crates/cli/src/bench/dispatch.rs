@@ -12,8 +12,10 @@ use super::row::{Bar, Figure, Row, Unit};
 use super::{Bench, Name};
 use crate::failure::Failure;
 use multigrain::jobs::{Batching, Dispatch, JobOptions, Team, TeamOptions};
+use multigrain::strands::{Hosts, Policy, Scheduler, SchedulerOptions, Strand, TaskKind};
 pub(super) use page::page;
-use std::time::Duration;
+use std::convert::Infallible;
+use std::time::{Duration, Instant};
 use work::{BYTES, Work};
 
 /// The ways to hand out.
@@ -25,7 +27,14 @@ fn team(workers: usize) -> Result<Team, Failure> {
 
 /// All rows.
 pub(crate) fn rows(bench: &Bench<'_>) -> Result<Vec<Row>, Failure> {
-    Ok(vec![empty(bench)?, one_at_a_time(bench)?, busy_host(bench)?, many_workers(bench)?, idle_workers(bench)?])
+    Ok(vec![
+        empty(bench)?,
+        one_at_a_time(bench)?,
+        busy_host(bench)?,
+        many_workers(bench)?,
+        idle_workers(bench)?,
+        policies(bench)?,
+    ])
 }
 
 /// A turn: nanoseconds a job of so many.
@@ -47,13 +56,13 @@ fn empty(bench: &Bench<'_>) -> Result<Row, Failure> {
     let peer = |label: &str, name: &str, work: &str| {
         let count = if name == "tbb" { "calls" } else { "jobs" };
         let mut options = vec![("work", work.to_owned()), (count, jobs.to_string())];
-        options.extend((work == "batches").then(|| ("batch", "1024".to_owned())));
+        options.extend((work == "batches").then(|| ("batch", "2048".to_owned())));
         Contender::start(bench, name, label, &options)
     };
     let mut peers = [
         peer("crossbeam-channel", "jobs", "channel"),
         peer("crossbeam-channel, one way", "jobs", "one-way"),
-        peer("crossbeam-channel, batches of 1024", "jobs", "batches"),
+        peer("crossbeam-channel, batches of 2048", "jobs", "batches"),
         peer("rayon par_bridge", "jobs", "bridge"),
         peer("rayon spawn", "jobs", "spawn"),
         peer("oneTBB parallel_pipeline", "tbb", "pipeline"),
@@ -70,6 +79,8 @@ fn empty(bench: &Bench<'_>) -> Result<Row, Failure> {
         peers: vec![channel],
         bar: Bar::RatioAtLeast(3.0),
         notes: vec![
+            "what the bar compares is the batching: whoever sends batches by a channel has it as well, see below"
+                .into(),
             format!(
                 "an empty job from the source to the sink by the queue, on {} workers; by mailboxes {mailbox:.1} ns",
                 bench.threads()
@@ -159,27 +170,57 @@ fn many_workers(bench: &Bench<'_>) -> Result<Row, Failure> {
     })
 }
 
-/// What workers cost that have nothing to do: the processor time of this process while it sleeps.
+/// What workers cost that have nothing to do: the processor time of this process in a second in which the source has no job,
+/// and in one between two calls.
 fn idle_workers(bench: &Bench<'_>) -> Result<Row, Failure> {
     let many = (4 * bench.threads()).max(8);
     let (team, work) = (team(many)?, Work::new(0));
-    let second = Duration::from_millis(bench.size(1_000, 20));
-    let turn: Turn<'_> = Box::new(|| {
-        // They have worked, and have gone to sleep.
+    let pause = Duration::from_millis(bench.size(1_000, 20));
+    let asleep = || {
+        let before = processor_seconds();
+        std::thread::sleep(pause);
+        (processor_seconds() - before) / pause.as_secs_f64() * 1e9
+    };
+    let within = |dispatch| -> Turn<'_> {
+        let (team, work) = (&team, &work);
+        Box::new(move || {
+            let options = JobOptions { dispatch, ..JobOptions::default() };
+            let (mut next, mut used_ns) = (0, f64::NAN);
+            let source = || {
+                next += 1;
+                if next == 10_000 {
+                    // They have worked, and have gone to sleep.
+                    std::thread::sleep(Duration::from_millis(20));
+                    used_ns = asleep();
+                }
+                Ok::<_, Infallible>((next < 20_000).then_some(next))
+            };
+            let done = team.jobs(&options, source, |_| (), |(), job: u64| Ok(work.alone(job % 2)), |_| Ok(()));
+            done.map_err(|e| Failure::Run(e.to_string()))?;
+            Ok(used_ns)
+        })
+    };
+    let between: Turn<'_> = Box::new(|| {
         work.check(&team, &JobOptions::default())?;
         std::thread::sleep(Duration::from_millis(20));
-        let before = processor_seconds();
-        std::thread::sleep(second);
-        Ok((processor_seconds() - before) / second.as_secs_f64() * 1e9)
+        Ok(asleep())
     });
-    let ours = alternate(bench, Name::Dispatch, bench.args.rounds, &mut [turn], &mut [])?.concat();
+    let mut turns = [within(Dispatch::Queue), within(Dispatch::Mailbox), between];
+    let samples = alternate(bench, Name::Dispatch, bench.args.rounds, &mut turns, &mut [])?;
+    let [ours, mailbox, between] = <[Vec<f64>; 3]>::try_from(samples).expect("one for each that takes a turn");
+    let median = |samples: &[f64]| super::row::median(samples).unwrap_or(f64::NAN);
     Ok(Row {
         name: format!("dispatch-idle-{many}"),
         unit: Unit::Nanoseconds,
         ours,
         peers: Vec::new(),
         bar: Bar::AtMost(1e6),
-        notes: vec![format!("processor time of {many} workers and their host in a second without jobs")],
+        notes: vec![format!(
+            "processor time of {many} threads in a second in which the source waits, by the queue; by mailboxes {:.0} ns, \
+             between two calls {:.0} ns",
+            median(&mailbox),
+            median(&between)
+        )],
         failed: None,
     })
 }
@@ -188,4 +229,52 @@ fn idle_workers(bench: &Bench<'_>) -> Result<Row, Failure> {
 fn processor_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// Searches that off-load to workers of their own, under a policy: a task that waits is taken by the worker that is done, or
+/// handed over by the host, which computes.
+fn policies(bench: &Bench<'_>) -> Result<Row, Failure> {
+    const TASK: TaskKind = TaskKind::new(0, "task");
+    let (searches, tasks) = (4 * bench.threads(), bench.size(500, 5));
+    let work = Work::new(BYTES);
+    let search = |strand: &Strand<'_>| {
+        // As much between tasks as in one of them.
+        (0..tasks).fold(0_u64, |sum, _| sum.wrapping_add(strand.offload_call(TASK, || work.alone(1)) ^ work.alone(1)))
+    };
+    let schedulers = BOTH.map(|dispatch| {
+        Scheduler::new(SchedulerOptions {
+            policy: Policy::Edtlp,
+            workers: (bench.threads() - 1).max(1),
+            hosts: Hosts::Own(1),
+            strands_max: Some(searches),
+            throttle: false,
+            dispatch,
+            ..SchedulerOptions::default()
+        })
+    });
+    let mut turns: Vec<Turn<'_>> = Vec::new();
+    for scheduler in schedulers {
+        let scheduler = scheduler.map_err(|e| Failure::Run(e.to_string()))?;
+        turns.push(Box::new(move || {
+            let begin = Instant::now();
+            let outcome = scheduler.run(vec![&search; searches]).map_err(|e| Failure::Run(e.to_string()))?;
+            let seconds = begin.elapsed().as_secs_f64();
+            match outcome.results.iter().all(|sum| *sum == outcome.results[0]) {
+                true => Ok(seconds * 1e9 / (searches as u64 * tasks) as f64),
+                false => Err(Failure::Run("searches of the same tasks found different sums".into())),
+            }
+        }));
+    }
+    let mut samples = alternate(bench, Name::Dispatch, bench.args.rounds, &mut turns, &mut [])?.into_iter();
+    Ok(Row {
+        name: "dispatch-policy".into(),
+        unit: Unit::Nanoseconds,
+        ours: samples.next().unwrap_or_default(),
+        peers: vec![figure("mailbox", samples.next().unwrap_or_default())],
+        bar: Bar::None,
+        notes: vec![format!(
+            "a task of 16 KiB of one of {searches} searches under edtlp, by the queue; one thread computes as much between tasks"
+        )],
+        failed: None,
+    })
 }

@@ -235,8 +235,8 @@ fn text(cells: &[Cell], peers: &[PeerCell]) -> String {
     }
     let mut text = format!(
         "a job in the stream of all, and from source to sink with as many in flight as executors; a host that is idle is a \
-         thread more, the peers' hosts work. oneTBB's jobs are another compiler's: compare its columns with its own of one \
-         executor\n{}",
+         thread more, the peers' hosts work. Times of jobs are medians of turns, latencies are those of one run. oneTBB gives \
+         results in order, and its jobs are another compiler's: compare its columns with its own of one executor\n{}",
         table::render(&lines, 0)
     );
     let mut missing: Vec<String> = peers

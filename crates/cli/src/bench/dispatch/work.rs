@@ -52,7 +52,7 @@ impl Work {
         black_box(&mut *output).iter().fold(0, |sum, word| sum.wrapping_add(*word))
     }
 
-    fn alone(&self, jobs: u64) -> u64 {
+    pub(super) fn alone(&self, jobs: u64) -> u64 {
         let mut output = Vec::new();
         (0..jobs).fold(0, |sum: u64, job| sum.wrapping_add(self.execute(&mut output, job)))
     }
