@@ -155,7 +155,7 @@ const GENERATED_MAX: (u64, u64) = (100_000, 10_000_000);
 impl Application for Args {
     fn prepare(&self, runtime: &Runtime) -> Result<AppJob, Error> {
         self.check()?;
-        let (profiles, database) = self.inputs(runtime)?;
+        let (profiles, mut database) = self.inputs(runtime)?;
         let sequences = database.len() as u64;
         let thresholds =
             profiles.iter().map(|p| self.thresholds(p, sequences + database.empty())).collect::<Result<Vec<_>, _>>()?;
@@ -170,7 +170,7 @@ impl Application for Args {
             false => (None, Some(program.task(filter))),
         };
         let residues = program.array::<u8, 1>("residues", [database.residues()], Role::Input)?;
-        let mut sources = vec![(residues.index(), database.source())];
+        let mut sources = vec![(residues.index(), database.take_source())];
         let mut results = Vec::new();
         for (i, profile) in profiles.iter().enumerate() {
             // One profile needs no number.
@@ -203,7 +203,8 @@ impl Application for Args {
             ("profiles", profiles.len() as u64),
             ("nodes", profiles.iter().map(|p| p.nodes() as u64).sum()),
         ];
-        let query = Arc::new(Query { profiles, database, results, thresholds, args: self.clone() });
+        let query =
+            Arc::new(Query { profiles, database, residues: residues.index(), results, thresholds, args: self.clone() });
         let for_check = query.clone();
         let check = Box::new(move |outcome: &Outcome, seed: u64| for_check.check(outcome, seed));
         let writes = self.outputs().next().is_some();

@@ -4,7 +4,7 @@ use crate::domain::{Bound, Finder};
 use crate::filter::Reference;
 use crate::kernel::{Scores, reference};
 use crate::query::Query;
-use crate::search::{for_scores, for_stages};
+use crate::search::{for_scores, for_stages, sequence};
 use crate::sequence::SequenceError;
 use multigrain::app::{Checked, Comparison, rounding_bound};
 use multigrain::generate;
@@ -39,7 +39,7 @@ impl Query {
                     return Ok(());
                 }
                 sequences += 1;
-                let residues = self.database.sequence(i).map_err(failed)?;
+                let residues = sequence(outcome, self.residues, &self.database, i)?;
                 let exact = reference(&nodes, &residues);
                 // Along an alignment, a residue's number is rounded eight times: two constants, products and sums.
                 let allowed = rounding_bound(8 * residues.len() as u64 + 8);
@@ -63,7 +63,7 @@ impl Query {
                             return Ok(());
                         }
                         sequences += 1;
-                        let expected = plain.passed(&self.database.sequence(i).map_err(failed)?);
+                        let expected = plain.passed(&sequence(outcome, self.residues, &self.database, i)?);
                         if stage != expected && wrong.is_none() {
                             let name = self.database.header(i).map_err(failed)?.0;
                             wrong = Some(format!("{name} passes {stage} filters of {}, not {expected}", profile.name));
@@ -79,7 +79,7 @@ impl Query {
             let each = candidates.len().div_ceil(CHECKED_HITS).max(1);
             let begin = (uniform(count + 1) * each as f64) as usize;
             for &i in candidates.iter().skip(begin).step_by(each) {
-                let residues = self.database.sequence(i).map_err(failed)?;
+                let residues = sequence(outcome, self.residues, &self.database, i)?;
                 let Some(hit) = finder.hit(&residues, !self.args.nonull2, &bound) else { continue };
                 for domain in &hit.domains {
                     domains += 1;

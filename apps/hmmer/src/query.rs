@@ -22,6 +22,8 @@ pub(crate) const DOMAINS: &str = "hmmer-domains";
 pub(crate) struct Query {
     pub(crate) profiles: Vec<Profile>,
     pub(crate) database: Database,
+    /// The array of its residues.
+    pub(crate) residues: usize,
     /// For each profile, the array of its scores, or of how many filters sequences pass.
     pub(crate) results: Vec<usize>,
     /// For each profile, what is reported.
@@ -89,6 +91,8 @@ impl Query {
         let hits_of = |number: usize| {
             let (profile, thresholds) = (&self.profiles[number], &self.thresholds[number]);
             let search = Search {
+                outcome,
+                residues: self.residues,
                 database: &self.database,
                 profile,
                 bound: Bound::new(profile.forward, thresholds),

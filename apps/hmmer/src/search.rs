@@ -9,7 +9,7 @@ use crate::domain::{Bound, Finder};
 use crate::filter::ForwardFilter;
 use crate::kernel::Scores;
 use crate::profile::Profile;
-use crate::sequence::{Database, SequenceError};
+use crate::sequence::Database;
 use crate::table::Named;
 use crate::task::SCORES;
 use multigrain::Afterwards;
@@ -63,8 +63,23 @@ pub fn for_stages(
     Ok(())
 }
 
+/// The residue codes of sequence `i`, from the array of all.
+///
+/// # Errors
+/// When they cannot be read.
+///
+/// # Panics
+/// When there is no sequence `i`, or the array is not that of the database's residues.
+pub fn sequence(outcome: &Outcome, residues: usize, database: &Database, i: usize) -> Result<Vec<u8>, Error> {
+    outcome.read(residues, &Region::new(&[database.offsets()[i]], &[database.length(i)]))
+}
+
 /// What hits are looked for with.
 pub struct Search<'a> {
+    /// The run.
+    pub outcome: &'a Outcome,
+    /// The array of the sequences' residues.
+    pub residues: usize,
     /// The sequences.
     pub database: &'a Database,
     /// The profile.
@@ -99,7 +114,7 @@ impl Search<'_> {
         while let [longest, ..] = rest {
             let workers = self.workers_for(*longest);
             let (these, others) = rest.split_at(rest.partition_point(|&i| self.workers_for(i) == workers));
-            hits.extend(self.hits_of(these, workers).map_err(|e| Error::After(e.to_string()))?);
+            hits.extend(self.hits_of(these, workers)?);
             rest = others;
         }
         hits.sort_by_key(|named| named.index);
@@ -113,7 +128,7 @@ impl Search<'_> {
     }
 
     /// The hits among some sequences, in no order.
-    fn hits_of(&self, sequences: &[usize], workers: usize) -> Result<Vec<Named>, SequenceError> {
+    fn hits_of(&self, sequences: &[usize], workers: usize) -> Result<Vec<Named>, Error> {
         let next = AtomicUsize::new(0);
         let work = |worker: usize| {
             let mut told = self.told.worker(worker);
@@ -138,10 +153,10 @@ impl Search<'_> {
         })
     }
 
-    fn hit(&self, finder: &mut Finder, i: usize) -> Result<Option<Named>, SequenceError> {
-        let residues = self.database.sequence(i)?;
+    fn hit(&self, finder: &mut Finder, i: usize) -> Result<Option<Named>, Error> {
+        let residues = sequence(self.outcome, self.residues, self.database, i)?;
         let Some(hit) = finder.hit(&residues, self.correct_bias, &self.bound) else { return Ok(None) };
-        let (name, description) = self.database.header(i)?;
+        let (name, description) = self.database.header(i).map_err(|e| Error::After(e.to_string()))?;
         Ok(Some(Named { name, description, index: i as u64, length: self.database.length(i), hit }))
     }
 }

@@ -159,6 +159,9 @@ fn prices(entry: i32, bias: i32, length: usize) -> Prices {
 /// distributions, composition.
 const HEAD: usize = 12;
 const NUMBERS: usize = HEAD + Composition::NUMBERS;
+/// Bytes that they take: tables begin at a multiple of the largest vector, as arrays do, so that none lies across two
+/// lines of the cache.
+const HEADER_BYTES: usize = (8 * NUMBERS).next_multiple_of(64);
 
 /// What the kernel knows of a profile beside its tables.
 #[derive(Clone, Debug, PartialEq)]
@@ -227,7 +230,7 @@ fn quads(isa: Isa, nodes: usize) -> (usize, usize) {
 fn layout(isa: Isa, nodes: usize) -> [usize; 4] {
     let (bytes, words) = quads(isa, nodes);
     let each = vector_bytes(isa);
-    let begin = 8 * NUMBERS;
+    let begin = HEADER_BYTES;
     let emissions = begin + CODES * bytes * each;
     let transitions = emissions + CODES * words * each;
     [begin, emissions, transitions, transitions + TRANSITIONS * words * each]
@@ -240,7 +243,7 @@ pub fn table_bytes(isa: Isa, nodes: usize) -> usize {
 
 /// The most nodes that a profile with so many bytes of tables has: rows are filled up to whole vectors.
 pub fn nodes_most(table_bytes: usize) -> usize {
-    table_bytes.saturating_sub(8 * NUMBERS) / (CODES + 2 * CODES + 2 * TRANSITIONS)
+    table_bytes.saturating_sub(HEADER_BYTES) / (CODES + 2 * CODES + 2 * TRANSITIONS)
 }
 
 /// The tables of a profile for an instruction set: what [`passed`] reads.
@@ -250,6 +253,7 @@ pub fn pack(isa: Isa, profile: &Profile, filters: &Filters) -> Vec<u8> {
     let header =
         Header { nodes, bias: q.bias, entry: q.entry, delete_gain: q.delete_gain, judge: Judge::new(profile, filters) };
     let mut tables = header.to_bytes();
+    tables.resize(HEADER_BYTES, 0);
     let (byte_quads, word_quads) = quads(isa, nodes);
     // Lane by lane: vector `quad` holds nodes `quad`, `quad + quads`, `quad + 2 quads` and so on.
     let lanes =
@@ -289,7 +293,7 @@ pub fn scratch_bytes(isa: Isa, nodes: usize) -> usize {
 /// is too short.
 pub fn passed(isa: Isa, tables: &[u8], residues: &[u8], offsets: &[u64], scratch: &mut [u8], stages: &mut [u8]) {
     assert!(isa.is_supported(), "{isa} is not supported here");
-    assert!(tables.len() >= 8 * NUMBERS, "{} bytes are no tables", tables.len());
+    assert!(tables.len() >= HEADER_BYTES, "{} bytes are no tables", tables.len());
     let header = Header::of_bytes(tables);
     assert!(header.nodes > 0 && tables.len() == table_bytes(isa, header.nodes), "{} bytes of tables", tables.len());
     assert!(scratch.len() >= scratch_bytes(isa, header.nodes), "{} bytes of scratch memory", scratch.len());

@@ -145,15 +145,16 @@ impl Database {
     /// [`SequenceError::Scratch`] when they cannot be read back.
     ///
     /// # Panics
-    /// When there is no sequence `i`.
+    /// When there is no sequence `i`, or a source has the residues.
     pub fn sequence(&self, i: usize) -> Result<Vec<u8>, SequenceError> {
         self.residues.read(self.offsets[i], self.offsets[i + 1])
     }
 
-    /// The array of residues as the source of a job's array. It can be used while this database lives.
-    pub fn source(&self) -> Source {
-        match &self.residues {
-            Stored::Memory(bytes) => Source::Bytes(bytes.clone()),
+    /// The array of residues as the source of a job's array, which can be used while this database lives. Those in memory
+    /// are the source's from now on, and no longer here.
+    pub fn take_source(&mut self) -> Source {
+        match &mut self.residues {
+            Stored::Memory(bytes) => Source::Bytes(std::mem::take(bytes)),
             file => Source::Raw(file.path().unwrap_or_default()),
         }
     }

@@ -42,13 +42,13 @@ fn content(database: &Database) -> Vec<(String, String, Vec<u8>)> {
 #[test]
 fn records_become_a_ragged_array() {
     let text = b"\n>one  two words \nMKV\nLL a\tE\n\n>sp|P1|X\r\ngs*\r\nbx\r\n> three\nUOJZ";
-    let database = parse(text).unwrap();
+    let mut database = parse(text).unwrap();
     let expected = [("one", "two words ", "MKVLLAE"), ("sp|P1|X", "", "GS*BX"), ("three", "", "UOJZ")];
     let expected = expected.map(|(n, d, r)| (n.to_owned(), d.to_owned(), codes(r)));
     assert_eq!(content(&database), expected);
     assert_eq!((database.len(), database.residues(), database.length(1)), (3, 16, 5));
     assert_eq!(database.offsets()[..], [0, 7, 12, 16]);
-    assert!(matches!(database.source(), Source::Bytes(bytes) if bytes == codes("MKVLLAEGS*BXUOJZ")));
+    assert!(matches!(database.take_source(), Source::Bytes(bytes) if bytes == codes("MKVLLAEGS*BXUOJZ")));
 }
 
 #[test]
@@ -122,10 +122,10 @@ fn a_database_beyond_the_limit_lies_in_scratch_files_that_nobody_sees() {
         .flat_map(|i| format!(">s{i} {}\n{}\n", "d".repeat(i % 700), "MKVLAGST".repeat(1 + i % 90)).into_bytes())
         .collect();
     let small = Limit { memory_bytes: 1000, directory: directory.path() };
-    let spilled = Database::parse(&text[..], false, Path::new("db.fa"), small).unwrap();
-    let kept = parse(&text).unwrap();
+    let mut spilled = Database::parse(&text[..], false, Path::new("db.fa"), small).unwrap();
+    let mut kept = parse(&text).unwrap();
     assert_eq!(content(&spilled), content(&kept));
-    let (Source::Raw(path), Source::Bytes(bytes)) = (spilled.source(), kept.source()) else {
+    let (Source::Raw(path), Source::Bytes(bytes)) = (spilled.take_source(), kept.take_source()) else {
         panic!("not as expected")
     };
     assert_eq!(std::fs::read(path).unwrap(), bytes);
