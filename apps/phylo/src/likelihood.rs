@@ -243,6 +243,15 @@ impl<'o> Likelihood<'o> {
         if self.tree.is_tip(half) { Source::Tip(half.0) } else { Source::Slot(self.tree.inner_node(half) as u32) }
     }
 
+    /// The half-edge around the node of `half` that leads to the focus.
+    ///
+    /// # Panics
+    /// Where the vector of the node is not valid.
+    pub(crate) fn towards_focus(&self, half: HalfEdge) -> HalfEdge {
+        let node = self.tree.inner_node(half);
+        self.oriented[node].unwrap_or_else(|| panic!("the vector of inner node {node} is not valid"))
+    }
+
     /// The first slot that no node owns.
     pub(crate) fn spare_slot(&self) -> u32 {
         self.oriented.len() as u32

@@ -101,6 +101,10 @@ impl Default for Options {
     }
 }
 
+/// At most so many vectors and tables besides those of inner nodes: two for each distance up to the largest radius, and
+/// those of the places that are fitted.
+pub(crate) const SPARE_VECTORS: usize = 2 * 15 + 1 + 2 * scan::FITS;
+
 /// Radius with which rounds of subtrees begin.
 const NEAR: usize = 5;
 

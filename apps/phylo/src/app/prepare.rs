@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::job::Job;
 use crate::model::ModelSpec;
 use crate::partition::{self, Branches, Partition, Scheme};
+use crate::search;
 use crate::tree::{Newick, Tree};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -78,14 +79,14 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// About how many bytes one job takes: conditional likelihood vectors of all inner nodes, and of the places that are
-    /// tried for a subtree, at most two for each taxon.
+    /// About how many bytes one job takes: conditional likelihood vectors of all inner nodes, and those with tables that are
+    /// needed while places for a subtree are tried.
     pub fn job_bytes(&self) -> u64 {
         let vector = |p: &Partition| {
             let entries = p.model.states * p.model.categories * size_of::<f64>() + size_of::<u32>();
             (p.patterns.len().next_multiple_of(8) * entries) as u64
         };
-        3 * self.kept_names.len() as u64 * self.partitions.iter().map(vector).sum::<u64>()
+        (self.kept_names.len() + search::SPARE_VECTORS) as u64 * self.partitions.iter().map(vector).sum::<u64>()
     }
 }
 

@@ -9,7 +9,7 @@ use crate::tree::HalfEdge;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Effort {
     /// Distances of places, in branches.
-    radius: std::ops::RangeInclusive<usize>,
+    radius: usize,
     /// So many of the best places of a subtree are fitted,
     fits: usize,
     /// but none whose score is further below the tree's log-likelihood.
@@ -26,12 +26,12 @@ pub(super) struct Effort {
 impl Effort {
     pub(super) fn fast(radius: usize) -> Effort {
         let precision = Precision { gain: 0.02, steps: 4 };
-        Effort { radius: 1..=radius, fits: 2, margin: 30.0, passes: 1, precision, kept: 0, kept_margin: 0.0 }
+        Effort { radius, fits: 2, margin: 30.0, passes: 1, precision, kept: 0, kept_margin: 0.0 }
     }
 
     pub(super) fn thorough(radius: usize) -> Effort {
         let precision = Precision { gain: 1e-3, steps: 8 };
-        Effort { radius: 1..=radius, fits: 6, margin: 60.0, passes: 2, precision, kept: 20, kept_margin: 5.0 }
+        Effort { radius, fits: 6, margin: 60.0, passes: 2, precision, kept: 20, kept_margin: 5.0 }
     }
 }
 
@@ -116,7 +116,7 @@ enum Tried {
 fn improve(likelihood: &mut Likelihood<'_>, root: HalfEdge, now: f64, effort: &Effort) -> Tried {
     likelihood.move_focus(root);
     let pruned = likelihood.prune(root);
-    let mut places = likelihood.scan(&pruned, effort.radius.clone());
+    let mut places = likelihood.scan(&pruned, effort.radius);
     places.sort_by(|a, b| b.score.total_cmp(&a.score));
     places.truncate(effort.fits.min(FITS));
     places.retain(|place| place.score > now - effort.margin);

@@ -12,8 +12,6 @@ pub(super) const FITS: usize = 8;
 pub(super) struct Place {
     /// The branch: this half-edge looks back to where the subtree came from.
     pub(super) far: HalfEdge,
-    /// The vector at the near end, looking over the branch.
-    pub(super) near: Source,
     /// The log-likelihood with the subtree in the middle of the branch, nothing optimised.
     pub(super) score: f64,
 }
@@ -31,13 +29,11 @@ pub(super) struct Fitted {
 
 impl Likelihood<'_> {
     /// All places within a radius of where the subtree was (the joined branch itself, at distance 0, is none of them),
-    /// with their scores. The focus is the joined branch, all vectors look at it; they stay as they are, and those of the
-    /// places lie in spare slots until the next scan.
-    pub(super) fn scan(&mut self, pruned: &Pruned, radius: std::ops::RangeInclusive<usize>) -> Vec<Place> {
+    /// with their scores. The focus is the joined branch, all vectors look at it and stay as they are. Vectors at places
+    /// are needed no longer than what lies behind them is walked through, so two for each distance are enough.
+    pub(super) fn scan(&mut self, pruned: &Pruned, radius: usize) -> Vec<Place> {
         let subtree = self.tree().back(pruned.root);
         let propagated = self.spare_slot();
-        // The slots that follow are for `fit`.
-        let mut next_slot = self.spare_slot() + 1 + FITS as u32;
         self.begin();
         let from = self.source(subtree);
         let lengths = self.tree().lengths(pruned.root).to_vec();
@@ -53,7 +49,7 @@ impl Likelihood<'_> {
             stack.push((to, operand, 1));
         }
         while let Some((half, above, distance)) = stack.pop() {
-            if self.tree().is_tip(half) || distance > *radius.end() {
+            if self.tree().is_tip(half) || distance > radius {
                 continue;
             }
             let sides = self.tree().others(half);
@@ -63,17 +59,15 @@ impl Likelihood<'_> {
             });
             for (i, side) in sides.into_iter().enumerate() {
                 let far = self.tree().back(side);
-                let near = Source::Slot(next_slot);
-                self.push(Step::Combine { left: above, right: behind[1 - i], to: next_slot });
-                next_slot += 1;
-                if distance >= *radius.start() {
-                    let lengths: Vec<f64> = self.tree().lengths(side).iter().map(|l| l / 2.0).collect();
-                    let far_operand = self.branch(behind[i].source, &lengths);
-                    let near = Operand { source: near, branch: far_operand.branch };
-                    let result = places.len() as u32;
-                    self.push(Step::Insert { near, far: far_operand, subtree: propagated, result });
-                    places.push(Place { far, near: near.source, score: 0.0 });
-                }
+                let slot = propagated + (2 * distance - 1 + i) as u32;
+                let near = Source::Slot(slot);
+                self.push(Step::Combine { left: above, right: behind[1 - i], to: slot });
+                let lengths: Vec<f64> = self.tree().lengths(side).iter().map(|l| l / 2.0).collect();
+                let far_operand = self.branch(behind[i].source, &lengths);
+                let half = Operand { source: near, branch: far_operand.branch };
+                let result = places.len() as u32;
+                self.push(Step::Insert { near: half, far: far_operand, subtree: propagated, result });
+                places.push(Place { far, score: 0.0 });
                 // Over the whole branch: needed where the walk goes on.
                 let on = Operand { source: near, branch: behind[i].branch };
                 stack.push((far, on, distance + 1));
@@ -101,7 +95,15 @@ impl Likelihood<'_> {
         }
         let subtree = self.source(self.tree().back(pruned.root));
         let length = self.tree().lengths(pruned.root).to_vec();
-        let ends: Vec<[Source; 3]> = places.iter().map(|p| [p.near, self.source(p.far), subtree]).collect();
+        let first = self.spare_slot();
+        self.begin();
+        for (place, slot) in places.iter().zip(first..) {
+            self.push_near(pruned, place.far, slot);
+        }
+        self.run();
+        let nears = (first..).map(Source::Slot);
+        let ends: Vec<[Source; 3]> =
+            places.iter().zip(nears).map(|(p, near)| [near, self.source(p.far), subtree]).collect();
         let start = |place: &Place| {
             let half: Vec<f64> = self.tree().lengths(place.far).iter().map(|l| l / 2.0).collect();
             [half.clone(), half, length.clone()]
@@ -113,7 +115,7 @@ impl Likelihood<'_> {
                 self.begin();
                 let mut branches = Vec::with_capacity(places.len());
                 for (i, (ends, lengths)) in ends.iter().zip(&lengths).enumerate() {
-                    let center = self.spare_slot() + 1 + i as u32;
+                    let center = first + (FITS + i) as u32;
                     let left = self.branch(ends[a], &lengths[a]);
                     let right = self.branch(ends[b], &lengths[b]);
                     self.push(Step::Combine { left, right, to: center });
@@ -127,6 +129,37 @@ impl Likelihood<'_> {
         let values = self.at_lengths(lengths.iter().map(|l| l[1].as_slice()));
         let fitted = places.iter().zip(lengths).zip(values);
         fitted.map(|((place, lengths), log_likelihood)| Fitted { log_likelihood, far: place.far, lengths }).collect()
+    }
+
+    /// Adds the steps after which a slot has the vector at the near end of `far`'s branch, looking over it.
+    fn push_near(&mut self, pruned: &Pruned, far: HalfEdge, slot: u32) {
+        // The branches between the joined one and this one, the nearest last.
+        let mut way = vec![far];
+        let joined = loop {
+            let towards = self.towards_focus(self.tree().back(way[way.len() - 1]));
+            if pruned.ends.contains(&towards) {
+                break towards;
+            }
+            way.push(towards);
+        };
+        let beyond = if joined == pruned.ends[0] { pruned.ends[1] } else { pruned.ends[0] };
+        let (source, lengths) = (self.source(beyond), self.tree().lengths(joined).to_vec());
+        let mut above = self.branch(source, &lengths);
+        let mut towards = joined;
+        // What one step reads the next may not write: the last one writes where it is asked to, those before it in turns.
+        let spare = self.spare_slot() + 2 * FITS as u32;
+        for (left, &far) in (0..way.len() as u32).rev().zip(way.iter().rev()) {
+            let side = self.tree().back(far);
+            let others = self.tree().others(side);
+            let sibling = if others[0] == towards { others[1] } else { others[0] };
+            let (source, lengths) = (self.source(self.tree().back(sibling)), self.tree().lengths(sibling).to_vec());
+            let right = self.branch(source, &lengths);
+            let to = if left == 0 { slot } else { spare + left % 2 };
+            self.push(Step::Combine { left: above, right, to });
+            let lengths = self.tree().lengths(far).to_vec();
+            above = self.branch(Source::Slot(to), &lengths);
+            towards = far;
+        }
     }
 
     /// Puts the subtree into a fitted place; the focus is the joined branch before, the subtree's branch after.
