@@ -18,8 +18,9 @@ const CHECKED_HITS: usize = 16;
 const DOMAIN_BITS: f64 = 2e-3;
 
 impl Query {
-    /// Compares the scores of random sequences with the recurrences in double precision, as odds: these are what is summed,
-    /// or how many filters they pass with what plain recurrences say; and the scores of the domains of random hits with those of their envelopes.
+    /// Compares the scores of random sequences with the recurrences in double precision, as odds: these are what is
+    /// summed; or how many filters they pass with what plain recurrences say. And the scores of the domains of random hits
+    /// with those of their envelopes.
     pub(crate) fn check(&self, outcome: &Outcome, seed: u64) -> Result<Checked, Error> {
         let count = self.database.len();
         let nodes: u64 = self.profiles.iter().map(|p| p.nodes() as u64).sum();

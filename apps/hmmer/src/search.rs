@@ -1,9 +1,9 @@
-//! From the scores of all sequences to the hits of a profile: which sequences can be reported, and their domains.
+//! From what a run tells of all sequences to the hits of a profile: which can be reported, and their domains.
 //!
-//! The rest of the work is that of few sequences, whose number is known only when all are scored, so it is no part of
-//! the program, nor of its plan and times: it has what memory the run leaves, and the command tells its time and its
-//! memory apart; a trace has it behind the run, a leaf for each sequence. Workers take sequences one at a time, the longest first; a hit depends on its sequence alone, and hits
-//! come back in the order of the database.
+//! The rest of the work is that of few sequences, whose number is known only when all were looked at, so it is no
+//! part of the program, nor of its plan and times: it has what memory the run leaves, and the command tells its time and
+//! its memory apart; a trace has it behind the run, a leaf for each sequence. Workers take sequences one at a time, the
+//! longest first; a hit depends on its sequence alone, and hits come back in the order of the database.
 
 use crate::domain::{Bound, Finder};
 use crate::filter::ForwardFilter;
