@@ -91,6 +91,30 @@ fn plan_has_the_edges_of_run_and_starts_nothing() {
 }
 
 #[test]
+fn a_plan_is_shown_also_where_the_disk_has_no_room_for_a_run() {
+    let place = Place::new();
+    // 4 TB: no disk that tests run on has them free.
+    let request = "sgemv --n 1000000 --memory 1GiB --machine disk";
+    let planned = place.run(&format!("plan {request} --json")).json();
+    assert!(planned["refused"].as_str().unwrap().contains("its new files take 3.64 TiB"), "{planned}");
+    assert!(planned["edges"][0]["bytes_down"].as_u64().unwrap() >= 4_000_000_000_000);
+    let text = place.run(&format!("plan {request}")).stdout;
+    assert!(text.contains("a run    would be refused: sgemv does not fit"), "{text}");
+    let refused = place.run(&format!("run {request}"));
+    assert_eq!(refused.status, Some(2));
+    assert!(refused.stderr.contains("its new files take 3.64 TiB"));
+    assert!(place.names().is_empty());
+}
+
+/// With less room for blocks a plan has more calls, and takes more itself.
+#[test]
+fn a_plan_that_takes_much_of_the_memory_itself_is_found() {
+    let planned = Place::new().run("plan sgemm --n 60000 --memory 128MiB --machine disk --json").json();
+    assert_eq!(planned["memory_budget_bytes"], 128 << 20);
+    assert!(planned["edges"][0]["transfers"].as_u64().unwrap() > 1000);
+}
+
+#[test]
 fn every_application_runs_and_checks_its_result() {
     let place = Place::new();
     for (app, sizes) in [

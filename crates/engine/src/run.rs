@@ -114,9 +114,17 @@ pub unsafe fn run(
         });
         places.push(place.map_err(|problem| EngineError::Home { array: decl.name.clone(), problem })?);
     }
+    let run = || run_placed(plan, machine, &levels, team, memories, &places, options);
+    if plan.seconds < BOUND_FROM_SECONDS && !wakes_workers(plan) {
+        return run();
+    }
     // Bound to its processor from here on: memory is touched first where it will be used.
-    team.run(|| run_placed(plan, machine, &levels, team, memories, &places, options))
+    team.run(run)
 }
+
+/// What is predicted to take less and wakes nobody is executed by a thread that is not bound: that takes four system calls, some
+/// microseconds, and no system moves a thread within a tick of its clock, a millisecond at least.
+const BOUND_FROM_SECONDS: f64 = 1e-3;
 
 /// What [`run`] does once everything is checked, on the team's first worker.
 fn run_placed(

@@ -80,6 +80,21 @@ pub(crate) fn part_path(result: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// Makes a file for an array: as that of its result is, where it has one.
+fn create(
+    disk: &Disk,
+    decl: &ArrayDecl,
+    result: Option<&Sink>,
+    path: &Path,
+    opening: Opening,
+) -> Result<ArrayFile, StoreError> {
+    let (element, dims) = (decl.element, decl.shape.dims());
+    match result {
+        Some(Sink::Npy(_)) => disk.create_npy(path, element, dims, opening.resumes()),
+        _ => disk.create_raw(path, element, dims, opening.resumes()),
+    }
+}
+
 impl Homes {
     /// For the engine, in the order of the arrays.
     pub(crate) fn homes(&self) -> Vec<Home> {
@@ -187,10 +202,7 @@ impl Homes {
                 (file.map_err(Error::File)?, Stay::Published)
             }
             (Role::Output | Role::InOut, _, Some(sink)) => {
-                let file = match sink {
-                    Sink::Npy(path) => disk.create_npy(path, element, dims, opening.resumes()),
-                    Sink::Raw(path) => disk.create_raw(path, element, dims, opening.resumes()),
-                };
+                let file = create(disk, decl, Some(sink), sink.path(), opening);
                 (file.map_err(Error::File)?, Stay::Result)
             }
             (Role::Temporary, ..) if opening == Opening::Complete => {
@@ -200,7 +212,7 @@ impl Homes {
             }
             (Role::Output | Role::InOut | Role::Temporary, ..) if folder.first.is_some() => {
                 let path = scratch_path(folder.path, folder.first.unwrap_or(Path::new("")), i);
-                let file = disk.create_raw(path, element, dims, opening.resumes());
+                let file = create(disk, decl, None, &path, opening);
                 (file.map_err(Error::File)?, Stay::Scratch)
             }
             _ => (disk.create_temporary(folder.path, element, dims).map_err(Error::File)?, Stay::No),
@@ -222,11 +234,8 @@ impl Homes {
         for i in sides.arrays() {
             let (path, decl) = (twin_path(job, folder.path, i), &arrays[i]);
             // As the first file, so that slots lie as both do.
-            let made = match job.sinks.get(i) {
-                Some(Some(Sink::Npy(_))) => disk.create_npy(path, decl.element, decl.shape.dims(), opening.resumes()),
-                _ => disk.create_raw(path, decl.element, decl.shape.dims(), opening.resumes()),
-            };
-            match made {
+            let sink = job.sinks.get(i).and_then(Option::as_ref);
+            match create(disk, decl, sink, &path, opening) {
                 Ok(file) => drop(self.twins.insert(i, file)),
                 Err(StoreError::NoSpace { .. }) if opening == Opening::Fresh => sides.forget(i),
                 Err(error) => return Err(Error::File(error)),

@@ -44,19 +44,37 @@ impl Asked {
         }
         let main = main_memory(&self.machine);
         let (name, capacity_bytes) = (main.name.clone(), main.capacity_bytes);
-        let mut machine = self.machine.clone();
-        for _ in 0..PLANNED_AGAIN_MAX {
-            let plan = Planner::new(&machine, self.mapping.clone(), self.options.clone())?.plan(&self.program)?;
-            let keeps = Keeps::of(&self.machine, &plan, job, self.options.disk_buffer_bytes)?;
-            let excess = keeps.bytes().saturating_sub(capacity_bytes);
-            if excess == 0 {
-                return Ok(plan);
+        let (mut machine, mut options) = (self.machine.clone(), self.options.clone());
+        // What is set aside for the plan, beyond what the process takes for itself, and for what else blocks do not count.
+        let (mut of_plan, mut beside) = (0_u64, 0_u64);
+        for attempt in 0..PLANNED_AGAIN_MAX {
+            let planned = Planner::new(&machine, self.mapping.clone(), options.clone())?.plan(&self.program);
+            let plan = match planned {
+                Err(PlanError::TooManyCalls { .. }) if of_plan > 0 && of_plan < capacity_bytes / PLAN_SHARE => {
+                    of_plan = (2 * of_plan).min(capacity_bytes / PLAN_SHARE);
+                    options.calls_max = self.options.calls_max.min((OWN_BYTES + of_plan) / PLAN_CALL_BYTES);
+                    None
+                }
+                planned => Some(planned?),
+            };
+            if let Some(plan) = plan {
+                let keeps = Keeps::of(&self.machine, &plan, job, self.options.disk_buffer_bytes)?;
+                if keeps.bytes() <= capacity_bytes {
+                    return Ok(plan);
+                }
+                of_plan = of_plan.max(keeps.own);
+                if attempt > 0 {
+                    // With less room for blocks there are more calls: some more is set aside, and no more may be used.
+                    of_plan += of_plan / 4;
+                    let calls_max = (OWN_BYTES + of_plan).saturating_sub(keeps.memories.local) / PLAN_CALL_BYTES;
+                    options.calls_max = self.options.calls_max.min(calls_max);
+                }
+                beside += (keeps.bytes() - keeps.own).saturating_sub(main_memory(&machine).capacity_bytes);
+                if plan.driver != Driver::Disk || of_plan.saturating_add(beside) >= capacity_bytes {
+                    return Err(Error::Request(keeps.does_not_fit(job, &name, capacity_bytes, plan.driver)));
+                }
             }
-            let left = main_memory(&machine).capacity_bytes.saturating_sub(excess);
-            if plan.driver != Driver::Disk || left == 0 {
-                return Err(Error::Request(keeps.does_not_fit(job, &name, capacity_bytes, plan.driver)));
-            }
-            machine = machine.with_capacity(&name, left)?;
+            machine = machine.with_capacity(&name, capacity_bytes - of_plan - beside)?;
         }
         let what = "its plan takes what its blocks leave, however it is planned";
         Err(Error::Request(format!("{} does not fit memory {name}: {what}; give {name} more", job.app)))
@@ -78,7 +96,7 @@ impl Asked {
 }
 
 /// So often a job is planned again with less room for blocks.
-const PLANNED_AGAIN_MAX: usize = 4;
+const PLANNED_AGAIN_MAX: usize = 6;
 
 /// What a plan takes while it is made and run, for each of its calls: its lists of steps and slots, and what the passes
 /// find on the way to them. Measured: 2.2 KiB.
