@@ -102,6 +102,7 @@ fn wrong_requests_end_with_two_and_one_line() {
         ("phylo b.phy", "b.phy:6:9"),
         ("phylo a.phy --policy fastest", "marginal"),
         ("phylo a.phy --policy llp:9 --threads 2", "llp:9"),
+        ("phylo a.phy --dispatch fifo", "queue or mailbox"),
         ("phylo a.phy --threads 0", "workers"),
         ("phylo a.phy --model GTR+X", "+X"),
         ("phylo a.phy --fixed", "--evaluate"),

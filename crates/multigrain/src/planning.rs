@@ -47,7 +47,7 @@ impl Asked {
         let (mut machine, mut options) = (self.machine.clone(), self.options.clone());
         // What is set aside for the plan, beyond what the process takes for itself, and for what else blocks do not count.
         let (mut of_plan, mut beside) = (0_u64, 0_u64);
-        for attempt in 0..PLANNED_AGAIN_MAX {
+        for _ in 0..PLANNED_AGAIN_MAX {
             let planned = Planner::new(&machine, self.mapping.clone(), options.clone())?.plan(&self.program);
             let plan = match planned {
                 Err(PlanError::TooManyCalls { .. }) if of_plan > 0 && of_plan < capacity_bytes / PLAN_SHARE => {
@@ -62,13 +62,10 @@ impl Asked {
                 if keeps.bytes() <= capacity_bytes {
                     return Ok(plan);
                 }
-                of_plan = of_plan.max(keeps.own);
-                if attempt > 0 {
-                    // With less room for blocks there are more calls: some more is set aside, and no more may be used.
-                    of_plan += of_plan / 4;
-                    let calls_max = (OWN_BYTES + of_plan).saturating_sub(keeps.memories.local) / PLAN_CALL_BYTES;
-                    options.calls_max = self.options.calls_max.min(calls_max);
-                }
+                // With less room for blocks there are more calls: some more is set aside, and no more may be used.
+                of_plan = of_plan.max(keeps.own + keeps.own.min(capacity_bytes.saturating_sub(keeps.own)) / 4);
+                let calls_max = (OWN_BYTES + of_plan).saturating_sub(keeps.memories.local) / PLAN_CALL_BYTES;
+                options.calls_max = self.options.calls_max.min(calls_max);
                 beside += (keeps.bytes() - keeps.own).saturating_sub(main_memory(&machine).capacity_bytes);
                 if plan.driver != Driver::Disk || of_plan.saturating_add(beside) >= capacity_bytes {
                     return Err(Error::Request(keeps.does_not_fit(job, &name, capacity_bytes, plan.driver)));

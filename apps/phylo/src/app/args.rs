@@ -2,6 +2,7 @@
 
 use crate::choose::Criterion;
 use crate::error::Error;
+use multigrain::jobs::Dispatch;
 use multigrain::rooms::team::strands::{Policy, Scheduler, SchedulerOptions};
 use std::path::PathBuf;
 
@@ -74,6 +75,10 @@ pub struct Args {
     /// Who computes what: static, edtlp, llp:K, hybrid:K, mgps or marginal; results do not depend on it
     #[arg(long, value_name = "POLICY", default_value_t = Policy::Marginal)]
     pub policy: Policy,
+    /// How a task that waits gets to a worker that is done: queue (the worker takes it) or mailbox (a host hands it over);
+    /// results do not depend on it
+    #[arg(long, value_name = "WAY", default_value_t = Dispatch::Queue)]
+    pub dispatch: Dispatch,
     /// Number of workers [default: one for each processor]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
@@ -104,8 +109,12 @@ impl Args {
     /// # Errors
     /// A policy that cannot be had on so many workers; threads that cannot be started.
     pub fn scheduler(&self) -> Result<Scheduler, Error> {
-        let mut options =
-            SchedulerOptions { policy: self.policy, trace: self.trace.is_some(), ..SchedulerOptions::default() };
+        let mut options = SchedulerOptions {
+            policy: self.policy,
+            dispatch: self.dispatch,
+            trace: self.trace.is_some(),
+            ..SchedulerOptions::default()
+        };
         options.workers = self.threads.unwrap_or(options.workers);
         Scheduler::new(options).map_err(|e| Error::request(format!("--policy, --threads: {e}")))
     }
