@@ -3,6 +3,7 @@
 
 use multigrain::Abort;
 use smallvec::{SmallVec, smallvec};
+use std::cell::Cell;
 
 /// Between two looks at the abort.
 const LOOK_NODES: u64 = 1 << 16;
@@ -24,7 +25,7 @@ struct Taken {
 struct Search<'a> {
     n: u32,
     abort: &'a Abort,
-    nodes: u64,
+    nodes: Cell<u64>,
 }
 
 impl Search<'_> {
@@ -51,13 +52,12 @@ impl Search<'_> {
         (row < self.n).then(|| (0..self.n).filter(free).filter_map(placed))
     }
 
-    fn count(&mut self, taken: Taken, symmetry: Symmetry) -> Option<u64> {
-        self.nodes += 1;
-        if self.nodes.is_multiple_of(LOOK_NODES) && self.abort.is_raised() {
+    fn count(&self, taken: Taken, symmetry: Symmetry) -> Option<u64> {
+        self.nodes.set(self.nodes.get() + 1);
+        if self.nodes.get().is_multiple_of(LOOK_NODES) && self.abort.is_raised() {
             return None;
         }
-        let next: Option<SmallVec<[Taken; 32]>> = self.next(taken, symmetry).map(Iterator::collect);
-        let Some(next) = next else { return Some(1) };
+        let Some(next) = self.next(taken, symmetry) else { return Some(1) };
         let mut found = 0;
         for placed in next {
             found += self.count(placed, symmetry)?;
@@ -88,7 +88,7 @@ impl Symmetry {
     /// The search for all such solutions of n x n, n from 1 to 32, in parts.
     #[must_use]
     pub fn parts(self, n: u32) -> Vec<Symmetric> {
-        let search = Search { n, abort: &Abort::new(), nodes: 0 };
+        let search = Search { n, abort: &Abort::new(), nodes: Cell::new(0) };
         let centre = match n % 2 {
             0 => Some(Taken::default()),
             // The middle row's queen is its own image: it stands in the centre.
@@ -124,6 +124,6 @@ impl Symmetric {
     /// Solutions of this part; `None` if `abort` was raised meanwhile.
     #[must_use]
     pub fn count(&self, abort: &Abort) -> Option<u64> {
-        Search { n: self.n, abort, nodes: 0 }.count(self.taken, self.symmetry)
+        Search { n: self.n, abort, nodes: Cell::new(0) }.count(self.taken, self.symmetry)
     }
 }
