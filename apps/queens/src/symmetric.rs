@@ -8,8 +8,8 @@ use std::cell::Cell;
 /// Between two looks at the abort.
 const LOOK_NODES: u64 = 1 << 16;
 
-/// For every so many rows of the board the queens of one more are placed in all ways before the search is handed out: what
-/// is below takes a second on a board of 32 x 32 and milliseconds on one of 24 x 24.
+/// For every so many rows of the board the queens of one more are placed in all ways before the search is handed out: the
+/// parts of larger boards are more, and not much longer.
 const ROWS_A_DIVISION: u32 = 8;
 
 /// Rows, columns and both directions of diagonals that are taken: bit `r`, `c`, `r + c`, `r + n - 1 - c`.
