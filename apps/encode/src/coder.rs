@@ -12,9 +12,9 @@ mod write;
 pub use write::RowBits;
 
 use crate::intra::Around;
-use crate::kernel::{Kernels, Samples};
+use crate::kernel::Kernels;
 use crate::motion::Reference;
-use crate::picture::{Macroblock, Picture, Source};
+use crate::picture::{Block, Macroblock, Picture, Source};
 use crate::quantiser::Quantiser;
 use crate::search::{Effort, Search};
 use crate::tables::{chroma_qp, lambda};
@@ -74,18 +74,6 @@ struct Here<'a> {
     above_right: Option<&'a Macroblock>,
 }
 
-/// The samples of a macroblock.
-#[derive(Clone, Copy, Debug)]
-struct Block {
-    luma: Samples,
-    /// Cb and Cr beside each other.
-    chroma: Samples,
-}
-
-impl Block {
-    const EMPTY: Block = Block { luma: Samples::of(0), chroma: Samples::of(0) };
-}
-
 /// A row that is being coded.
 #[derive(Debug)]
 pub struct RowCoder<'a> {
@@ -102,18 +90,8 @@ impl<'a> Shot<'a> {
     }
 
     /// The macroblock at (column, row) of the source.
-    fn block(&self, x: usize, y: usize) -> Block {
-        let mut block = Block::EMPTY;
-        let stride = 16 * self.columns();
-        for (row, to) in block.luma.0.as_chunks_mut::<16>().0.iter_mut().enumerate() {
-            to.copy_from_slice(&self.source.planes[0][(16 * y + row) * stride + 16 * x..][..16]);
-        }
-        for (row, to) in block.chroma.0.as_chunks_mut::<16>().0.iter_mut().take(8).enumerate() {
-            let from = (8 * y + row) * stride / 2 + 8 * x;
-            to[..8].copy_from_slice(&self.source.planes[1][from..from + 8]);
-            to[8..].copy_from_slice(&self.source.planes[2][from..from + 8]);
-        }
-        block
+    fn block(&self, x: usize, y: usize) -> &'a Block {
+        &self.source.blocks[y * self.columns() + x]
     }
 
     /// Searches motion for a row, if there is anything to be predicted from.
@@ -200,9 +178,9 @@ impl<'a> RowCoder<'a> {
         // SAFETY: by the caller.
         let is_coded = shot
             .reference
-            .is_some_and(|reference| unsafe { self.code_inter(&here, &source, reference, &mut now, &mut made) });
+            .is_some_and(|reference| unsafe { self.code_inter(&here, source, reference, &mut now, &mut made) });
         if !is_coded {
-            self.code_intra(&here, &source, &mut now, &mut made);
+            self.code_intra(&here, source, &mut now, &mut made);
         }
         self.keep(&here, now, &made);
     }

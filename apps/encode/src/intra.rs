@@ -1,6 +1,6 @@
 //! Prediction from the samples around a block (8.3 of the standard).
 
-use crate::kernel::Samples;
+use crate::kernel::{Ingredients, Samples};
 
 /// What lies around a macroblock: rows above and columns on the left, as they were before any smoothing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -156,57 +156,83 @@ impl Line {
         }
     }
 
-    /// The prediction of a block by a mode that is possible (8.3.1.2), row by row.
-    pub fn predict(&self, mode: u8) -> [[u8; 4]; 4] {
-        let s = &self.samples;
-        let at = |i: usize| u32::from(s[i]);
-        // Means of two and of three neighbours on the line.
-        let two = |i: usize| ((at(i) + at(i + 1) + 1) >> 1) as u8;
-        let three = |i: usize| ((at(i - 1) + 2 * at(i) + at(i + 1) + 2) >> 2) as u8;
-        let each = |value: &dyn Fn(usize, usize) -> u8| std::array::from_fn(|y| std::array::from_fn(|x| value(x, y)));
-        match mode {
-            0 => each(&|x, _| s[5 + x]),
-            1 => each(&|_, y| s[3 - y]),
-            2 => {
-                let (left, above) = (sum(&s[..4]), sum(&s[5..9]));
-                let value = match (self.has_above, self.has_left) {
-                    (true, true) => (left + above + 4) >> 3,
-                    (true, false) => (above + 2) >> 2,
-                    (false, true) => (left + 2) >> 2,
-                    (false, false) => 128,
-                };
-                [[value as u8; 4]; 4]
-            }
-            // Down to the left.
-            3 => each(&|x, y| match x + y {
-                6 => ((at(11) + 3 * at(12) + 2) >> 2) as u8,
-                i => three(6 + i),
-            }),
-            // Down to the right.
-            4 => each(&|x, y| three(4 + x - y)),
-            // More down than right.
-            5 => each(&|x, y| match 2 * x as i32 - y as i32 {
-                z @ (0 | 2 | 4 | 6) => two(4 + (z / 2) as usize),
-                z @ (1 | 3 | 5) => three(4 + (z as usize).div_ceil(2)),
-                -1 => three(4),
-                _ => three(5 - y),
-            }),
-            // More right than down.
-            6 => each(&|x, y| match 2 * y as i32 - x as i32 {
-                z @ (0 | 2 | 4 | 6) => two(3 - (z / 2) as usize),
-                z @ (1 | 3 | 5) => three(4 - (z as usize).div_ceil(2)),
-                -1 => three(4),
-                _ => three(3 + x),
-            }),
-            // More down than left.
-            7 => each(&|x, y| if y % 2 == 0 { two(5 + x + y / 2) } else { three(6 + x + y / 2) }),
-            // More right than up.
-            _ => each(&|x, y| match x + 2 * y {
-                z @ (0 | 2 | 4) => two(2 - z / 2),
-                z @ (1 | 3) => three(2 - z / 2),
-                5 => ((at(1) + 3 * at(0) + 2) >> 2) as u8,
-                _ => s[0],
-            }),
+    /// What all modes are made of.
+    pub fn ingredients(&self) -> Ingredients {
+        let s = self.samples.map(u16::from);
+        let mut parts = [[0; 16]; 3];
+        parts[0][..13].copy_from_slice(&self.samples);
+        for i in 0..12 {
+            parts[1][i] = ((s[i] + s[i + 1] + 1) >> 1) as u8;
         }
+        // At the ends, the last sample stands for what would be beyond.
+        for i in 0..13 {
+            parts[2][i] = ((s[i.saturating_sub(1)] + 2 * s[i] + s[(i + 1).min(12)] + 2) >> 2) as u8;
+        }
+        let (left, above) = (sum(&self.samples[..4]), sum(&self.samples[5..9]));
+        let mean = match (self.has_above, self.has_left) {
+            (true, true) => (left + above + 4) >> 3,
+            (true, false) => (above + 2) >> 2,
+            (false, true) => (left + 2) >> 2,
+            (false, false) => 128,
+        };
+        parts[0][MEAN as usize] = mean as u8;
+        Ingredients(parts)
     }
+}
+
+/// Where [`Ingredients`] have the mean, means of two, and means of three.
+const MEAN: u8 = 13;
+const TWO: u8 = 16;
+const THREE: u8 = 32;
+
+/// Where in [`Ingredients`] the samples of each place (8.3.1.2) are, mode by mode.
+pub const PICKS: [[u8; 16]; 16] = {
+    let mut picks = [[0; 16]; 16];
+    let mut place = 0;
+    while place < 16 {
+        let (x, y) = (place as i8 % 4, place as i8 / 4);
+        let by_mode = [
+            5 + x,
+            3 - y,
+            MEAN as i8,
+            // Down to the left, down to the right.
+            THREE as i8 + 6 + x + y,
+            THREE as i8 + 4 + x - y,
+            // More down than right.
+            match 2 * x - y {
+                z @ (0 | 2 | 4 | 6) => TWO as i8 + 4 + z / 2,
+                z @ (1 | 3 | 5) => THREE as i8 + 4 + (z + 1) / 2,
+                -1 => THREE as i8 + 4,
+                _ => THREE as i8 + 5 - y,
+            },
+            // More right than down.
+            match 2 * y - x {
+                z @ (0 | 2 | 4 | 6) => TWO as i8 + 3 - z / 2,
+                z @ (1 | 3 | 5) => THREE as i8 + 4 - (z + 1) / 2,
+                -1 => THREE as i8 + 4,
+                _ => THREE as i8 + 3 + x,
+            },
+            // More down than left.
+            if y % 2 == 0 { TWO as i8 + 5 + x + y / 2 } else { THREE as i8 + 6 + x + y / 2 },
+            // More right than up.
+            match x + 2 * y {
+                z @ (0 | 2 | 4) => TWO as i8 + 2 - z / 2,
+                z @ (1 | 3 | 5) => THREE as i8 + 2 - z / 2,
+                _ => 0,
+            },
+        ];
+        let mut mode = 0;
+        while mode < by_mode.len() {
+            picks[place][mode] = by_mode[mode] as u8;
+            mode += 1;
+        }
+        place += 1;
+    }
+    picks
+};
+
+/// The prediction of a block by a mode that is possible, row by row.
+pub fn block(mode: u8, from: &Ingredients) -> [[u8; 4]; 4] {
+    let from = from.0.as_flattened();
+    std::array::from_fn(|y| std::array::from_fn(|x| from[usize::from(PICKS[4 * y + x][usize::from(mode)])]))
 }

@@ -30,6 +30,26 @@ impl Samples {
 #[repr(C, align(32))]
 pub struct Lanes(pub [[i16; 16]; 16]);
 
+/// What search has found to be the least for each part of a macroblock: four quarters, halves above each other, halves beside
+/// each other, the whole, each a sum of absolute differences times [`KEY_UNIT`] with something added. The rest is not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(16))]
+pub struct Keys(pub [u32; 12]);
+
+impl Keys {
+    /// Nothing yet.
+    pub const NONE: Keys = Keys([u32::MAX; 12]);
+}
+
+/// What sums in [`Keys`] are multiplied by.
+pub const KEY_UNIT: u32 = 128;
+
+/// Sixteen samples around a block of 4 x 4 (thirteen are used, see [`crate::intra::Line`]), and of neighbours on this line the
+/// means of two and of three: what all modes are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(16))]
+pub struct Ingredients(pub [[u8; 16]; 3]);
+
 /// What coefficients are divided by: `level = ((|c| + bias) * factor) >> 16`, for each place of a block.
 #[derive(Clone, Copy, Debug)]
 pub struct Division {
@@ -61,8 +81,9 @@ pub struct Edge {
 pub struct Kernels {
     /// Which instruction set.
     pub isa: Isa,
-    /// Sums of absolute differences of the four quarters (8 x 8) of a macroblock and what lies at the pointer.
-    pub sad: unsafe fn(&Samples, *const u8, usize) -> [u32; 4],
+    /// Sums of absolute differences of a macroblock and what lies at the pointer: where those of a part, times [`KEY_UNIT`] and
+    /// with what is added, are less than its key, they become its key.
+    pub look: unsafe fn(&Samples, *const u8, usize, u32, &mut Keys),
     /// Half of the sums of absolute values of the Hadamard-transformed (4 x 4) differences, of the four quarters, to the means,
     /// rounded up, of what lies at two pointers with one stride (which may be one).
     pub satd: unsafe fn(&Samples, [*const u8; 2], usize) -> [u32; 4],
@@ -79,6 +100,9 @@ pub struct Kernels {
     pub transform: unsafe fn(&Samples, &Samples, &mut Lanes),
     /// Coefficients become levels; bit b is set where block b has one that is not zero.
     pub divide: unsafe fn(&mut Lanes, &Division) -> u16,
+    /// Differences of a block of 4 x 4, row by row, to predictions, one a lane, whose samples are picked from the ingredients: place
+    /// by place, each lane's.
+    pub pick: unsafe fn(&[u8; 16], &Ingredients, &[[u8; 16]; 16], &mut Lanes),
     /// Half of the sums of absolute values of Hadamard-transformed blocks, one block a lane.
     pub transformed_sums: unsafe fn(&mut Lanes) -> [u16; 16],
     /// Levels become coefficients, times a factor for each place.
@@ -90,8 +114,8 @@ pub struct Kernels {
     pub chroma: unsafe fn(*mut u8, *const u8, usize, [u8; 2], usize),
     /// Smooths an edge of 16 luma samples at the pointer: true if the edge is between rows.
     pub smooth_luma: unsafe fn(*mut u8, usize, &Edge, bool),
-    /// Smooths an edge of 8 chroma samples.
-    pub smooth_chroma: unsafe fn(*mut u8, usize, &Edge, bool),
+    /// Smooths an edge of 8 chroma samples of both planes.
+    pub smooth_chroma: unsafe fn([*mut u8; 2], usize, &Edge, bool),
 }
 
 impl std::fmt::Debug for Kernels {
@@ -110,7 +134,8 @@ impl Kernels {
         let _ = isa;
         Kernels {
             isa: Isa::Scalar,
-            sad: portable::sad,
+            look: portable::look,
+            pick: portable::pick,
             satd: portable::satd,
             satd_8: portable::satd_8,
             mean: portable::mean,

@@ -2,7 +2,7 @@
 //!
 //! With the three planes of half samples every place at quarters is a sample of a plane or the mean of two.
 
-use crate::kernel::{Kernels, Samples};
+use crate::kernel::{Kernels, Keys, Samples};
 use crate::picture::{Picture, Vector};
 
 /// How far down a vector may lead, in samples. It decides how many rows of a picture have to be complete before the next
@@ -95,6 +95,10 @@ pub struct Reference<'a> {
     /// The macroblock's first sample.
     x: isize,
     y: isize,
+    /// The macroblock's first sample in each plane of luma.
+    here: [*const u8; 4],
+    /// The vectors that search may look at: blocks touch the picture or its border.
+    near: [Vector; 2],
 }
 
 impl<'a> Reference<'a> {
@@ -103,7 +107,16 @@ impl<'a> Reference<'a> {
     /// # Safety
     /// While it lives nobody writes the first [`rows_needed`] rows of the picture, and they are complete.
     pub unsafe fn new(picture: &'a Picture, kernels: &'a Kernels, column: usize, row: usize) -> Reference<'a> {
-        Reference { picture, kernels, x: 16 * column as isize, y: 16 * row as isize }
+        let (x, y) = (16 * column as isize, 16 * row as isize);
+        let luma = &picture.luma[0];
+        let range = |at: isize, size: usize, limits: [i16; 2]| {
+            let (least, most) = (-OUTSIDE - at, size as isize + OUTSIDE - 17 - at);
+            [4 * least.max(limits[0].into()) as i16, 4 * most.min(limits[1].into()) as i16]
+        };
+        let (across, down) = (range(x, luma.width, [-SIDE_MAX, SIDE_MAX]), range(y, luma.height, [-UP_MAX, DOWN_MAX]));
+        let near = [0, 1].map(|end| Vector { x: across[end], y: down[end] });
+        let here = picture.luma.each_ref().map(|plane| plane.at(x, y).cast_const());
+        Reference { picture, kernels, x, y, here, near }
     }
 
     /// Whether a vector may be used here.
@@ -113,43 +126,38 @@ impl<'a> Reference<'a> {
 
     /// The nearest whole vector, in quarters, that search may look at: its block touches the picture or its border.
     pub fn clamped(&self, vector: Vector) -> Vector {
-        let whole = |value: i16| (isize::from(value) + 2) >> 2;
-        let luma = &self.picture.luma[0];
-        let within = |value: isize, at: isize, size: usize, range: [i16; 2]| {
-            let (least, most) = (-OUTSIDE - at, size as isize + OUTSIDE - 17 - at);
-            let value = value.clamp(least, most).clamp(range[0].into(), range[1].into());
-            4 * value as i16
-        };
-        Vector {
-            x: within(whole(vector.x), self.x, luma.width, [-SIDE_MAX, SIDE_MAX]),
-            y: within(whole(vector.y), self.y, luma.height, [-UP_MAX, DOWN_MAX]),
-        }
+        let [least, most] = self.near;
+        let whole = |value: i16| value.saturating_add(2) & !3;
+        Vector { x: whole(vector.x).clamp(least.x, most.x), y: whole(vector.y).clamp(least.y, most.y) }
     }
 
     /// Whether search may look at a vector: as [`clamped`](Self::clamped), for all fractions.
+    #[inline]
     pub fn is_near(&self, vector: Vector) -> bool {
-        let (x, y) = (self.x + isize::from(vector.x >> 2), self.y + isize::from(vector.y >> 2));
-        let luma = &self.picture.luma[0];
-        let inside = |at: isize, size: usize| (-OUTSIDE..size as isize + OUTSIDE - 16).contains(&at);
-        inside(x, luma.width) && inside(y, luma.height) && self.allows(vector)
+        let [least, most] = self.near;
+        (least.x..=most.x).contains(&vector.x) && (least.y..=most.y).contains(&vector.y)
     }
 
     /// One or two places whose mean the samples of a part are, and the distance of rows.
     #[inline]
     fn places(&self, part: Part, vector: Vector) -> (*const u8, Option<*const u8>, usize) {
-        let luma = &self.picture.luma;
-        let x = (self.x + part.x as isize + isize::from(vector.x >> 2))
-            .clamp(-OUTSIDE, luma[0].width as isize + OUTSIDE - 17);
-        let y = (self.y + part.y as isize + isize::from(vector.y >> 2))
-            .clamp(-OUTSIDE, luma[0].height as isize + OUTSIDE - 17);
+        let luma = &self.picture.luma[0];
+        let (mut x, mut y) = (isize::from(vector.x >> 2), isize::from(vector.y >> 2));
+        if !self.is_near(vector) {
+            let within =
+                |value: isize, at: isize, size: usize| value.clamp(-OUTSIDE, size as isize + OUTSIDE - 17) - at;
+            let (left, top) = (self.x + part.x as isize, self.y + part.y as isize);
+            (x, y) = (within(left + x, left, luma.width), within(top + y, top, luma.height));
+        }
         let (right, down) = (vector.x & 3, vector.y & 3);
         let between = BETWEEN[usize::from((down * 4 + right) as u16)];
-        let at = |plane: usize, right: bool, below: bool| {
-            luma[plane].at(x + isize::from(right), y + isize::from(below)).cast_const()
-        };
-        let a = at(between.0, false, down == 3);
-        let b = between.1.map(|plane| at(plane, right == 3, false));
-        (a, b, luma[0].stride)
+        let stride = luma.stride as isize;
+        let offset = (y + part.y as isize) * stride + x + part.x as isize;
+        // SAFETY: with near vectors or within these limits blocks lie in the planes with their borders.
+        let at = |plane: usize, offset: isize| unsafe { self.here[plane].offset(offset) };
+        let a = at(between.0, offset + if down == 3 { stride } else { 0 });
+        let b = between.1.map(|plane| at(plane, offset + isize::from(right == 3)));
+        (a, b, luma.stride)
     }
 
     /// The luma of a part, to rows 16 apart.
@@ -187,13 +195,16 @@ impl<'a> Reference<'a> {
         }
     }
 
-    /// Sums of absolute differences of the quarters of a macroblock, at a whole vector near the picture.
+    /// Weighs a vector near the picture, of whole or half samples, for the macroblock and its parts: sums of absolute
+    /// differences, and what is added to them.
     #[inline]
-    pub fn sad(&self, source: &Samples, vector: Vector) -> [u32; 4] {
-        let luma = &self.picture.luma[0];
-        let at = luma.at(self.x + isize::from(vector.x >> 2), self.y + isize::from(vector.y >> 2));
-        // SAFETY: as in `luma`.
-        unsafe { (self.kernels.sad)(source, at, luma.stride) }
+    pub fn look(&self, source: &Samples, vector: Vector, addend: u32, keys: &mut Keys) {
+        debug_assert!(self.is_near(vector) && (vector.x | vector.y) & 1 == 0, "{vector:?}");
+        let stride = self.picture.luma[0].stride;
+        let plane = usize::from(((vector.x >> 1 & 1) | (vector.y & 2)) as u16);
+        let offset = isize::from(vector.y >> 2) * stride as isize + isize::from(vector.x >> 2);
+        // SAFETY: as in `places` and `luma`.
+        unsafe { (self.kernels.look)(source, self.here[plane].offset(offset), stride, addend, keys) }
     }
 
     /// Sums of transformed differences of a part.

@@ -1,6 +1,6 @@
 //! Pictures: as they come, and as a decoder will have them.
 
-use crate::kernel::Kernels;
+use crate::kernel::{Kernels, Samples};
 use crate::plane::{Grid, PAD, Plane};
 
 /// How large pictures are.
@@ -34,31 +34,54 @@ impl Size {
     }
 }
 
+/// The samples of a macroblock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// 16 rows of 16.
+    pub luma: Samples,
+    /// Cb and Cr beside each other.
+    pub chroma: Samples,
+}
+
+impl Block {
+    /// Nothing but zeros.
+    pub const EMPTY: Block = Block { luma: Samples::of(0), chroma: Samples::of(0) };
+}
+
 /// A picture to be encoded: whole macroblocks, of which those at the right and the bottom repeat the last samples.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
-    /// Luma, Cb and Cr, row by row.
-    pub planes: [Vec<u8>; 3],
+    /// Row by row.
+    pub blocks: Vec<Block>,
 }
 
 impl Source {
     /// Takes a picture as it is stored: planes one after the other.
     pub fn fill(&mut self, size: Size, bytes: &[u8]) {
+        self.blocks.resize(size.macroblocks(), Block::EMPTY);
+        let columns = size.columns();
         let mut rest = bytes;
-        for (plane, out) in self.planes.iter_mut().enumerate() {
+        for plane in 0..3 {
             let part = if plane == 0 { 1 } else { 2 };
-            let (width, height) = (size.width / part, size.height / part);
-            let (wide, high) = (size.columns() * 16 / part, size.rows() * 16 / part);
+            let (width, height, side) = (size.width / part, size.height / part, 16 / part);
             let (now, later) = rest.split_at(width * height);
             rest = later;
-            out.clear();
-            out.reserve(wide * high);
-            for row in now.chunks_exact(width) {
-                out.extend_from_slice(row);
-                out.resize(out.len() + wide - width, row[width - 1]);
-            }
-            for _ in height..high {
-                out.extend_from_within(out.len() - wide..);
+            for y in 0..size.rows() * side {
+                let row = &now[y.min(height - 1) * width..][..width];
+                let blocks = &mut self.blocks[y / side * columns..][..columns];
+                for (block, from) in blocks.iter_mut().zip(row.chunks(side)) {
+                    let at = y % side * 16;
+                    let to = match plane {
+                        0 => &mut block.luma.0[at..at + 16],
+                        _ => &mut block.chroma.0[at + 8 * (plane - 1)..][..8],
+                    };
+                    if from.len() == side {
+                        to.copy_from_slice(from);
+                    } else {
+                        to[..from.len()].copy_from_slice(from);
+                        to[from.len()..].fill(row[width - 1]);
+                    }
+                }
             }
         }
     }

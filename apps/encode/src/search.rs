@@ -5,7 +5,7 @@
 //! row of its picture. The coder weighs again what was found, with the true predictors.
 
 use crate::bits::se_bits;
-use crate::kernel::Samples;
+use crate::kernel::{KEY_UNIT, Keys, Samples};
 use crate::motion::{Part, Reference};
 use crate::picture::Vector;
 
@@ -14,8 +14,8 @@ use crate::picture::Vector;
 pub struct Effort {
     /// Steps of the hexagon at most.
     pub steps: u32,
-    /// Steps of half and of quarter samples.
-    pub fine: [u32; 2],
+    /// Steps of quarter samples at most.
+    pub fine: u32,
     /// Bits that are worth as much as what may be left after a likely vector without any search.
     pub enough: u32,
     /// Whether halves and quarters of macroblocks have vectors of their own.
@@ -54,28 +54,45 @@ fn moved(vector: Vector, dx: i16, dy: i16) -> Vector {
     Vector { x: vector.x.saturating_add(dx), y: vector.y.saturating_add(dy) }
 }
 
-/// The best of what has been looked at, for the macroblock and for each of its parts: whole, wide, tall, quarters.
+/// Vectors that are looked at for one macroblock, at most: 6 likely ones, 6 of a hexagon and 3 more for each of its steps, and
+/// 6 around it twice.
+const LOOKS_MAX: usize = KEY_UNIT as usize;
+
+/// The best of what has been looked at, for the macroblock and for each of its parts.
 struct Best {
-    costs: [u32; 9],
-    vectors: [Vector; 9],
+    /// Cost and, in the low bits, which vector, so that the less of two is the better, or the earlier.
+    keys: Keys,
+    vectors: [Vector; LOOKS_MAX],
+    count: usize,
 }
 
+impl Best {
+    fn vector(&self, part: usize) -> Vector {
+        self.vectors[self.keys.0[part] as usize % LOOKS_MAX]
+    }
+
+    fn cost(&self, part: usize) -> u32 {
+        self.keys.0[part] / LOOKS_MAX as u32
+    }
+}
+
+/// In the order of their directions, so that those beside each other are neighbours.
 const HEXAGON: [(i16, i16); 6] = [(-8, 0), (-4, 8), (4, 8), (8, 0), (4, -8), (-4, -8)];
 const CROSS: [(i16, i16); 4] = [(0, -1), (-1, 0), (1, 0), (0, 1)];
-const SQUARE: [(i16, i16); 8] = [(0, -4), (-4, 0), (4, 0), (0, 4), (-4, -4), (4, -4), (-4, 4), (4, 4)];
 
-/// The parts in the order of [`Best`].
+/// The parts in the order of [`Keys`].
 const PARTS: [Part; 9] = [
-    Part::WHOLE,
-    Part::wide(0),
-    Part::wide(1),
-    Part::tall(0),
-    Part::tall(1),
     Part::quarter(0),
     Part::quarter(1),
     Part::quarter(2),
     Part::quarter(3),
+    Part::wide(0),
+    Part::wide(1),
+    Part::tall(0),
+    Part::tall(1),
+    Part::WHOLE,
 ];
+const WHOLE: usize = 8;
 
 /// Searches for one macroblock.
 pub struct Search<'a> {
@@ -90,59 +107,69 @@ pub struct Search<'a> {
 }
 
 impl Search<'_> {
+    /// Whether it is better for the whole.
+    #[inline]
     fn look(&self, vector: Vector, predicted: Vector, best: &mut Best) -> bool {
-        let [a, b, c, d] = self.reference.sad(self.source, vector);
         let bits = self.lambda * vector_bits(vector, predicted);
-        let sums = [a + b + c + d, a + b, c + d, a + c, b + d, a, b, c, d];
-        let better = sums[0] + bits < best.costs[0];
-        for (i, sum) in sums.into_iter().enumerate() {
-            if sum + bits < best.costs[i] {
-                (best.costs[i], best.vectors[i]) = (sum + bits, vector);
+        let before = best.keys.0[WHOLE];
+        best.vectors[best.count] = vector;
+        self.reference.look(self.source, vector, bits * KEY_UNIT + best.count as u32, &mut best.keys);
+        best.count += 1;
+        best.keys.0[WHOLE] < before
+    }
+
+    /// Looks at the neighbours of the best, and where one of them is better, on both of its sides.
+    fn around(&self, step: i16, predicted: Vector, best: &mut Best) {
+        let center = best.vector(WHOLE);
+        let mut to = None;
+        let mut look = |dx: i16, dy: i16| {
+            let vector = moved(center, step * dx, step * dy);
+            self.reference.is_near(vector) && self.look(vector, predicted, best)
+        };
+        for (dx, dy) in CROSS {
+            if look(dx, dy) {
+                to = Some((dx, dy));
             }
         }
-        better
+        if let Some((dx, dy)) = to {
+            look(dx + dy, dx + dy);
+            look(dx - dy, dy - dx);
+        }
     }
 
     /// From vectors that are likely, the first of which estimates the predictor.
     pub fn run(&self, likely: &[Vector]) -> Found {
         let predicted = likely.first().copied().unwrap_or_default();
-        let mut best = Best { costs: [u32::MAX; 9], vectors: [Vector::default(); 9] };
-        let mut seen = [Vector::default(); 8];
-        let mut count = 0;
+        let mut best = Best { keys: Keys::NONE, vectors: [Vector::default(); LOOKS_MAX], count: 0 };
         for &vector in likely.iter().chain(&[Vector::default()]) {
             let vector = self.reference.clamped(vector);
-            if !seen[..count].contains(&vector) && count < seen.len() {
-                seen[count] = vector;
-                count += 1;
+            if !best.vectors[..best.count].contains(&vector) {
                 self.look(vector, predicted, &mut best);
             }
         }
         // Where next to nothing is left, nothing better is worth its bits.
-        if best.costs[0] < self.effort.enough * self.lambda {
-            let whole = self.refine(Part::WHOLE, best.vectors[0], predicted, [0, 1]).0;
+        if best.cost(WHOLE) < self.effort.enough * self.lambda {
+            let whole = self.refine(Part::WHOLE, best.vector(WHOLE), predicted, 1).0;
             return Found { whole, ..Found::default() };
         }
+        let mut directions = 0..6;
         for _ in 0..self.effort.steps {
-            let center = best.vectors[0];
-            let mut moves = false;
-            for (dx, dy) in HEXAGON {
+            let center = best.vector(WHOLE);
+            let mut to = None;
+            for direction in directions {
+                let (dx, dy) = HEXAGON[direction % 6];
                 let vector = moved(center, dx, dy);
-                if self.reference.is_near(vector) {
-                    moves |= self.look(vector, predicted, &mut best);
+                if self.reference.is_near(vector) && self.look(vector, predicted, &mut best) {
+                    to = Some(direction % 6);
                 }
             }
-            if !moves {
-                break;
-            }
+            // What lies behind has been looked at.
+            let Some(to) = to else { break };
+            directions = to + 5..to + 8;
         }
-        let center = best.vectors[0];
-        for (dx, dy) in SQUARE {
-            let vector = moved(center, dx, dy);
-            if self.reference.is_near(vector) {
-                self.look(vector, predicted, &mut best);
-            }
-        }
-        let (whole, cost) = self.refine(Part::WHOLE, best.vectors[0], predicted, self.effort.fine);
+        self.around(4, predicted, &mut best);
+        self.around(2, predicted, &mut best);
+        let (whole, cost) = self.refine(Part::WHOLE, best.vector(WHOLE), predicted, self.effort.fine);
         let mut found = Found { whole, ..Found::default() };
         // What is nearly nothing does not become less in parts.
         if !self.effort.has_parts || cost < 24 * self.lambda {
@@ -150,43 +177,44 @@ impl Search<'_> {
         }
         // What more vectors cost is at least a few bits each.
         let gains = |parts: std::ops::Range<usize>, bits: u32| {
-            let differs = best.vectors[parts.clone()].iter().any(|vector| *vector != best.vectors[0]);
-            differs && best.costs[parts].iter().sum::<u32>() + self.lambda * bits < best.costs[0] + best.costs[0] / 16
+            let differs = parts.clone().any(|part| best.vector(part) != best.vector(WHOLE));
+            differs
+                && parts.map(|part| best.cost(part)).sum::<u32>() + self.lambda * bits
+                    < best.cost(WHOLE) + best.cost(WHOLE) / 16
         };
-        let refined = |i: usize| self.refine(PARTS[i], best.vectors[i], whole.vector, self.effort.fine).0;
-        found.wide = gains(1..3, 2).then(|| [refined(1), refined(2)]);
-        found.tall = gains(3..5, 2).then(|| [refined(3), refined(4)]);
-        found.quarters = gains(5..9, 6).then(|| [refined(5), refined(6), refined(7), refined(8)]);
+        let refined = |i: usize| self.refine(PARTS[i], best.vector(i), whole.vector, self.effort.fine).0;
+        found.wide = gains(4..6, 2).then(|| [4, 5].map(refined));
+        found.tall = gains(6..8, 2).then(|| [6, 7].map(refined));
+        found.quarters = gains(0..4, 6).then(|| [0, 1, 2, 3].map(refined));
         found
     }
 
-    /// From a whole vector to quarters; what is left after it, and that with its bits.
-    fn refine(&self, part: Part, from: Vector, predicted: Vector, rounds: [u32; 2]) -> (Match, u32) {
+    /// From a vector near the picture to quarters of samples; what is left after it, and that with its bits.
+    fn refine(&self, part: Part, from: Vector, predicted: Vector, rounds: u32) -> (Match, u32) {
         let cost = |vector: Vector| {
             let satd = self.reference.satd(self.source, part, vector);
             (Match { vector, satd }, satd + self.lambda * vector_bits(vector, predicted))
         };
         let mut best = cost(from);
-        for (step, rounds) in [2, 1].into_iter().zip(rounds) {
-            let mut came = None;
-            for _ in 0..rounds {
-                let center = best.0.vector;
-                for (i, (dx, dy)) in CROSS.into_iter().enumerate() {
-                    let vector = moved(center, step * dx, step * dy);
-                    // Not back to where it came from.
-                    if came == Some(3 - i) || !self.reference.is_near(vector) {
-                        continue;
-                    }
-                    let now = cost(vector);
-                    if now.1 < best.1 {
-                        best = now;
-                    }
+        let mut came = None;
+        for _ in 0..rounds {
+            let center = best.0.vector;
+            let mut to = None;
+            for (i, (dx, dy)) in CROSS.into_iter().enumerate() {
+                let vector = moved(center, dx, dy);
+                // Not back to where it came from.
+                if came == Some(3 - i) || !self.reference.is_near(vector) {
+                    continue;
                 }
-                if best.0.vector == center {
-                    break;
+                let now = cost(vector);
+                if now.1 < best.1 {
+                    (best, to) = (now, Some(i));
                 }
-                came = CROSS.iter().position(|&(dx, dy)| moved(center, step * dx, step * dy) == best.0.vector);
             }
+            if to.is_none() {
+                break;
+            }
+            came = to;
         }
         best
     }

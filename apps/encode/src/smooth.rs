@@ -121,11 +121,10 @@ pub unsafe fn smooth_row(picture: &Picture, row: usize, kernels: &Kernels) {
                     continue;
                 }
                 if let Some(edge) = edge((chroma_qp(before.qp) + chroma_qp(now.qp)).div_ceil(2), strengths) {
-                    for plane in &picture.chroma {
-                        let pointer = plane.at((8 * x + 2 * dx) as isize, (8 * row + 2 * dy) as isize);
-                        // SAFETY: as above.
-                        unsafe { (kernels.smooth_chroma)(pointer, plane.stride, &edge, between_rows) };
-                    }
+                    let pointers =
+                        picture.chroma.each_ref().map(|p| p.at((8 * x + 2 * dx) as isize, (8 * row + 2 * dy) as isize));
+                    // SAFETY: as above.
+                    unsafe { (kernels.smooth_chroma)(pointers, picture.chroma[0].stride, &edge, between_rows) };
                 }
             }
         }

@@ -8,7 +8,7 @@ use multigrain_encode::search::Effort;
 use multigrain_simd::Isa;
 use rusty_h264_decoder::Decoder;
 
-const THOROUGH: Effort = Effort { steps: 8, fine: [3, 3], enough: 8, has_parts: true };
+const THOROUGH: Effort = Effort { steps: 8, fine: 3, enough: 8, has_parts: true };
 
 /// Numbers that look random, the same every time.
 struct Noise(u64);

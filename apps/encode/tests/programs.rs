@@ -201,7 +201,7 @@ fn ffmpeg_decodes_to_the_pictures_of_the_encoder() {
     let path = folder.path().join("a.h264");
     let size = Size { width: 70, height: 54 };
     let properties = Properties { size, rate: Ratio { over: 25, under: 1 }, aspect: None, is_full_range: None };
-    let effort = Effort { steps: 8, fine: [2, 2], enough: 8, has_parts: true };
+    let effort = Effort { steps: 8, fine: 2, enough: 8, has_parts: true };
     for qp in 0..52 {
         let options = Options { qp, key_interval: 3, effort };
         let mut encoder = Encoder::new(properties, options, Kernels::new(Isa::detect()));

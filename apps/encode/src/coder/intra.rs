@@ -4,7 +4,7 @@ use super::residual::{Chroma, Residual, luma_pattern};
 use super::write::{BITS_MAX, Writer};
 use super::{Block, Here, RowCoder};
 use crate::bits::ue_bits;
-use crate::intra::{BLOCK_DC, BLOCK_MODES, Line, Mode, chroma, luma};
+use crate::intra::{BLOCK_DC, BLOCK_MODES, Line, Mode, PICKS, block as block_of, chroma, luma};
 use crate::kernel::Lanes;
 use crate::kernel::Samples;
 use crate::picture::{Kind, Macroblock};
@@ -149,30 +149,27 @@ impl RowCoder<'_> {
                 std::array::from_fn(|y| std::array::from_fn(|x| of_source[y][x] - i32::from(prediction[y][x])))
             };
             // All modes at once, one a lane.
-            let mut predictions = [[[0; 4]; 4]; BLOCK_MODES as usize];
+            let ingredients = line.ingredients();
+            let flat = std::array::from_fn(|place| of_source[place / 4][place % 4] as u8);
             let mut lanes = Lanes([[0; 16]; 16]);
-            for mode in (0..BLOCK_MODES).filter(|mode| line.allows(*mode)) {
-                let prediction = line.predict(mode);
-                for (place, sample) in prediction.as_flattened().iter().enumerate() {
-                    lanes.0[place][usize::from(mode)] = of_source[place / 4][place % 4] as i16 - i16::from(*sample);
-                }
-                predictions[usize::from(mode)] = prediction;
-            }
+            // SAFETY: `Kernels::new` has seen to the instruction set.
+            unsafe { (settings.kernels.pick)(&flat, &ingredients, &PICKS, &mut lanes) };
             // SAFETY: `Kernels::new` has seen to the instruction set.
             let sums = unsafe { (settings.kernels.transformed_sums)(&mut lanes) };
-            let mut best = (u32::MAX, BLOCK_DC, [[0; 4]; 4]);
+            let mut best = (u32::MAX, BLOCK_DC);
             for mode in (0..BLOCK_MODES).filter(|mode| line.allows(*mode)) {
                 let bits = if mode == likely { 1 } else { 4 };
                 let cost = u32::from(sums[usize::from(mode)]) + settings.lambda * bits;
                 if cost < best.0 {
-                    best = (cost, mode, predictions[usize::from(mode)]);
+                    best = (cost, mode);
                 }
             }
-            let (cost, mode, prediction) = best;
+            let (cost, mode) = best;
             found.cost += cost;
             if found.cost > most {
                 return None;
             }
+            let prediction = block_of(mode, &ingredients);
             let (levels, any) = levels_of(less(&prediction), &settings.luma.intra);
             let added = if any { difference_of(&levels, &settings.luma.scale) } else { [[0; 4]; 4] };
             for y in 0..4 {

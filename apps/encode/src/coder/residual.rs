@@ -35,7 +35,11 @@ pub(super) const QUARTERS: [u16; 4] = [0x0033, 0x00cc, 0x3300, 0xcc00];
 
 /// Levels of a block in scan order.
 pub(super) fn scanned(lanes: &Lanes, block: usize) -> [i16; 16] {
-    ZIGZAG.map(|place| lanes.0[place][block])
+    let mut levels = [0; 16];
+    for (level, place) in levels.iter_mut().zip(ZIGZAG) {
+        *level = lanes.0[place][block];
+    }
+    levels
 }
 
 fn clear(lanes: &mut Lanes, blocks: u16) {

@@ -1,7 +1,7 @@
 //! The kernels as the standard has them, for any processor. What works lane by lane is inlined into the functions of other
 //! instruction sets, too.
 
-use super::{Division, Edge, Lanes, Samples};
+use super::{Division, Edge, Ingredients, KEY_UNIT, Keys, Lanes, Samples};
 
 /// The samples from a pointer on.
 ///
@@ -24,7 +24,7 @@ unsafe fn samples_mut<'a>(from: *mut u8, count: usize) -> &'a mut [u8] {
 }
 
 /// See [`Kernels`](super::Kernels), as all others here.
-pub(super) unsafe fn sad(source: &Samples, with: *const u8, stride: usize) -> [u32; 4] {
+pub(super) unsafe fn look(source: &Samples, with: *const u8, stride: usize, addend: u32, keys: &mut Keys) {
     let mut sums = [0; 4];
     for (y, row) in source.0.as_chunks::<16>().0.iter().enumerate() {
         // SAFETY: the caller's pointer is valid for 16 rows of 16.
@@ -33,7 +33,19 @@ pub(super) unsafe fn sad(source: &Samples, with: *const u8, stride: usize) -> [u
             sums[y / 8 * 2 + x / 8] += u32::from(a.abs_diff(*b));
         }
     }
-    sums
+    let [a, b, c, d] = sums;
+    for (key, sum) in keys.0.iter_mut().zip([a, b, c, d, a + b, c + d, a + c, b + d, a + b + c + d]) {
+        *key = (*key).min(sum * KEY_UNIT + addend);
+    }
+}
+
+pub(super) unsafe fn pick(source: &[u8; 16], from: &Ingredients, places: &[[u8; 16]; 16], out: &mut Lanes) {
+    let from = from.0.as_flattened();
+    for ((values, places), sample) in out.0.iter_mut().zip(places).zip(source) {
+        for (value, place) in values.iter_mut().zip(places) {
+            *value = i16::from(*sample) - i16::from(from[usize::from(*place)]);
+        }
+    }
 }
 
 pub(super) unsafe fn satd_8(source: *const u8, with: [*const u8; 2], stride: usize) -> u32 {
@@ -133,13 +145,19 @@ pub(super) unsafe fn transform(source: &Samples, prediction: &Samples, out: &mut
     forward(out);
 }
 
+/// The values of a lane at four places. (Not `map`, which compilers do not always see through.)
+#[inline(always)]
+fn four(lanes: &Lanes, [a, b, c, d]: [usize; 4], lane: usize) -> [i16; 4] {
+    [lanes.0[a][lane], lanes.0[b][lane], lanes.0[c][lane], lanes.0[d][lane]]
+}
+
 /// The forward transform of differences, in place.
 #[inline(always)]
 pub(super) fn forward(lanes: &mut Lanes) {
     #[inline(always)]
     fn butterfly(lanes: &mut Lanes, places: [usize; 4]) {
         for lane in 0..16 {
-            let [a, b, c, d] = places.map(|place| lanes.0[place][lane]);
+            let [a, b, c, d] = four(lanes, places, lane);
             let (sum, near, less, far) = (a + d, b + c, a - d, b - c);
             lanes.0[places[0]][lane] = sum + near;
             lanes.0[places[1]][lane] = 2 * less + far;
@@ -181,7 +199,7 @@ pub(super) unsafe fn transformed_sums(lanes: &mut Lanes) -> [u16; 16] {
     #[inline(always)]
     fn step(lanes: &mut Lanes, places: [usize; 4]) {
         for lane in 0..16 {
-            let [a, b, c, d] = places.map(|place| lanes.0[place][lane]);
+            let [a, b, c, d] = four(lanes, places, lane);
             let (s, t, u, v) = (a + b, c + d, a - b, c - d);
             lanes.0[places[0]][lane] = s + t;
             lanes.0[places[1]][lane] = s - t;
@@ -199,7 +217,8 @@ pub(super) unsafe fn transformed_sums(lanes: &mut Lanes) -> [u16; 16] {
     for values in &lanes.0 {
         sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value.unsigned_abs());
     }
-    sums.map(|sum| sum / 2)
+    sums.iter_mut().for_each(|sum| *sum /= 2);
+    sums
 }
 
 /// The inverse transform, with its rounding: what is to be added to a prediction.
@@ -208,7 +227,7 @@ pub(super) fn inverse(lanes: &mut Lanes) {
     #[inline(always)]
     fn butterfly(lanes: &mut Lanes, places: [usize; 4], round: i16) {
         for lane in 0..16 {
-            let [a, b, c, d] = places.map(|place| lanes.0[place][lane]);
+            let [a, b, c, d] = four(lanes, places, lane);
             let (even, odd) = (a.wrapping_add(c), a.wrapping_sub(c));
             let (less, more) = ((b >> 1).wrapping_sub(d), b.wrapping_add(d >> 1));
             let (even, odd) = (even.wrapping_add(round), odd.wrapping_add(round));
@@ -257,86 +276,123 @@ pub(super) unsafe fn chroma(to: *mut u8, from: *const u8, stride: usize, eighths
     }
 }
 
-/// Three samples on both sides of an edge, outwards (p0, p1, p2, q0, q1, q2 of 8.7.2, and p3, q3), after it has been smoothed.
+/// A sample of each of sixteen places along an edge.
+type Along = [i16; 16];
+
+/// Whether the samples beside an edge differ by as little as those of a smooth picture would (8.7.2.2).
 #[inline(always)]
-fn smooth(p: [i16; 4], q: [i16; 4], edge: &Edge, limit: i16) -> ([i16; 3], [i16; 3]) {
+fn applies(p: [i16; 2], q: [i16; 2], edge: &Edge) -> bool {
     let (alpha, beta) = (i16::from(edge.alpha), i16::from(edge.beta));
-    let unchanged = ([p[0], p[1], p[2]], [q[0], q[1], q[2]]);
-    let applies = (p[0] - q[0]).abs() < alpha && (p[1] - p[0]).abs() < beta && (q[1] - q[0]).abs() < beta;
-    if !applies {
-        return unchanged;
+    ((p[0] - q[0]).abs() < alpha) & ((p[1] - p[0]).abs() < beta) & ((q[1] - q[0]).abs() < beta)
+}
+
+/// Four samples on both sides of an edge, outwards (p0 to p3 and q0 to q3 of 8.7.2); the first three are smoothed. Limits are those
+/// of each place, less than zero where nothing is to be done.
+#[inline(always)]
+fn smooth_lines(p: &mut [Along; 4], q: &mut [Along; 4], edge: &Edge, limits: &Along) {
+    let (alpha, beta) = (i16::from(edge.alpha), i16::from(edge.beta));
+    for i in 0..16 {
+        let (a, b) = (p.map(|line| line[i]), q.map(|line| line[i]));
+        let applies = applies([a[0], a[1]], [b[0], b[1]], edge) & (limits[i] >= 0);
+        let (flat_a, flat_b) = ((a[2] - a[0]).abs() < beta, (b[2] - b[0]).abs() < beta);
+        let (new_a, new_b);
+        if edge.is_strong {
+            let small = (a[0] - b[0]).abs() < (alpha >> 2) + 2;
+            let side = |p: [i16; 4], q: [i16; 4], is_flat: bool| {
+                let flat = [
+                    (p[2] + 2 * p[1] + 2 * p[0] + 2 * q[0] + q[1] + 4) >> 3,
+                    (p[2] + p[1] + p[0] + q[0] + 2) >> 2,
+                    (2 * p[3] + 3 * p[2] + p[1] + p[0] + q[0] + 4) >> 3,
+                ];
+                let other = (2 * p[1] + p[0] + q[1] + 2) >> 2;
+                let is_flat = is_flat & small;
+                [
+                    if is_flat { flat[0] } else { other },
+                    if is_flat { flat[1] } else { p[1] },
+                    if is_flat { flat[2] } else { p[2] },
+                ]
+            };
+            (new_a, new_b) = (side(a, b, flat_a), side(b, a, flat_b));
+        } else {
+            let limit = limits[i].max(0);
+            let most = limit + i16::from(flat_a) + i16::from(flat_b);
+            let delta = ((((b[0] - a[0]) << 2) + (a[1] - b[1]) + 4) >> 3).min(most).max(-most);
+            let inner = |a: [i16; 4], b: [i16; 4], flat: bool| {
+                let moved = a[1] + ((a[2] + ((a[0] + b[0] + 1) >> 1) - (a[1] << 1)) >> 1).min(limit).max(-limit);
+                if flat { moved } else { a[1] }
+            };
+            new_a = [(a[0] + delta).clamp(0, 255), inner(a, b, flat_a), a[2]];
+            new_b = [(b[0] - delta).clamp(0, 255), inner(b, a, flat_b), b[2]];
+        }
+        for k in 0..3 {
+            p[k][i] = if applies { new_a[k] } else { a[k] };
+            q[k][i] = if applies { new_b[k] } else { b[k] };
+        }
     }
-    let (flat_p, flat_q) = ((p[2] - p[0]).abs() < beta, (q[2] - q[0]).abs() < beta);
-    if edge.is_strong {
-        let small = (p[0] - q[0]).abs() < (alpha >> 2) + 2;
-        let side = |p: [i16; 4], q: [i16; 4], flat: bool| match flat && small {
-            true => [
-                (p[2] + 2 * p[1] + 2 * p[0] + 2 * q[0] + q[1] + 4) >> 3,
-                (p[2] + p[1] + p[0] + q[0] + 2) >> 2,
-                (2 * p[3] + 3 * p[2] + p[1] + p[0] + q[0] + 4) >> 3,
-            ],
-            false => [(2 * p[1] + p[0] + q[1] + 2) >> 2, p[1], p[2]],
+}
+
+/// The same for chroma, Cb's eight places and then Cr's, where one sample on each side moves.
+#[inline(always)]
+fn smooth_pairs(p: &mut [Along; 2], q: &mut [Along; 2], edge: &Edge, limits: &Along) {
+    for i in 0..16 {
+        let (a, b) = (p.map(|line| line[i]), q.map(|line| line[i]));
+        let applies = applies(a, b, edge) & (limits[i] >= 0);
+        let (new_a, new_b) = match edge.is_strong {
+            true => ((2 * a[1] + a[0] + b[1] + 2) >> 2, (2 * b[1] + b[0] + a[1] + 2) >> 2),
+            false => {
+                let most = limits[i].max(0) + 1;
+                let delta = ((((b[0] - a[0]) << 2) + (a[1] - b[1]) + 4) >> 3).min(most).max(-most);
+                ((a[0] + delta).clamp(0, 255), (b[0] - delta).clamp(0, 255))
+            }
         };
-        return (side(p, q, flat_p), side(q, p, flat_q));
+        p[0][i] = if applies { new_a } else { a[0] };
+        q[0][i] = if applies { new_b } else { b[0] };
     }
-    let most = limit + i16::from(flat_p) + i16::from(flat_q);
-    let delta = ((((q[0] - p[0]) << 2) + (p[1] - q[1]) + 4) >> 3).clamp(-most, most);
-    let inner = |a: [i16; 4], b: [i16; 4], flat: bool| match flat {
-        true => a[1] + ((a[2] + ((a[0] + b[0] + 1) >> 1) - (a[1] << 1)) >> 1).clamp(-limit, limit),
-        false => a[1],
-    };
-    let (p1, q1) = (inner(p, q, flat_p), inner(q, p, flat_q));
-    ([(p[0] + delta).clamp(0, 255), p1, p[2]], [(q[0] - delta).clamp(0, 255), q1, q[2]])
 }
 
-/// The same for chroma, where one sample on each side moves.
+/// The limit of each place along an edge, of which every quarter is so long; less than zero where nothing is done.
 #[inline(always)]
-fn smooth_pair(p: [i16; 2], q: [i16; 2], edge: &Edge, limit: i16) -> (i16, i16) {
-    let (alpha, beta) = (i16::from(edge.alpha), i16::from(edge.beta));
-    let applies = (p[0] - q[0]).abs() < alpha && (p[1] - p[0]).abs() < beta && (q[1] - q[0]).abs() < beta;
-    if !applies {
-        return (p[0], q[0]);
-    }
-    if edge.is_strong {
-        return ((2 * p[1] + p[0] + q[1] + 2) >> 2, (2 * q[1] + q[0] + p[1] + 2) >> 2);
-    }
-    let most = limit + 1;
-    let delta = ((((q[0] - p[0]) << 2) + (p[1] - q[1]) + 4) >> 3).clamp(-most, most);
-    ((p[0] + delta).clamp(0, 255), (q[0] - delta).clamp(0, 255))
+fn limits(edge: &Edge, quarter: usize) -> Along {
+    std::array::from_fn(|i| edge.limit[i / quarter % 4].map_or(-1, i16::from))
 }
 
-#[inline(always)]
 pub(super) unsafe fn smooth_luma(at: *mut u8, stride: usize, edge: &Edge, between_rows: bool) {
     let (along, across) = if between_rows { (1, stride as isize) } else { (stride, 1) };
-    for i in 0..16 {
-        let Some(limit) = edge.limit[i / 4] else { continue };
-        // SAFETY: the caller's pointer is valid for four samples on both sides of the edge.
-        unsafe {
-            let at = at.add(i * along);
-            let p = std::array::from_fn(|i| i16::from(at.offset(-(i as isize + 1) * across).read()));
-            let q = std::array::from_fn(|i| i16::from(at.offset(i as isize * across).read()));
-            let (p, q) = smooth(p, q, edge, limit.into());
-            for i in 0..3 {
-                at.offset(-(i as isize + 1) * across).write(p[i] as u8);
-                at.offset(i as isize * across).write(q[i] as u8);
+    // SAFETY: the caller's pointer is valid for four samples on both sides of the edge.
+    let sample = |i: usize, distance: isize| unsafe { at.add(i * along).offset(distance * across) };
+    let line = |distance: isize| -> Along {
+        // SAFETY: as above.
+        std::array::from_fn(|i| unsafe { sample(i, distance).read() }.into())
+    };
+    let mut p = [-1, -2, -3, -4].map(line);
+    let mut q = [0, 1, 2, 3].map(line);
+    smooth_lines(&mut p, &mut q, edge, &limits(edge, 4));
+    for (k, (p, q)) in p.iter().zip(&q).take(3).enumerate() {
+        for i in 0..16 {
+            // SAFETY: as above.
+            unsafe {
+                sample(i, -1 - k as isize).write(p[i] as u8);
+                sample(i, k as isize).write(q[i] as u8);
             }
         }
     }
 }
 
-#[inline(always)]
-pub(super) unsafe fn smooth_chroma(at: *mut u8, stride: usize, edge: &Edge, between_rows: bool) {
+pub(super) unsafe fn smooth_chroma(at: [*mut u8; 2], stride: usize, edge: &Edge, between_rows: bool) {
     let (along, across) = if between_rows { (1, stride as isize) } else { (stride, 1) };
-    for i in 0..8 {
-        let Some(limit) = edge.limit[i / 2] else { continue };
-        // SAFETY: the caller's pointer is valid for two samples on both sides of the edge.
+    // SAFETY: the caller's pointers are valid for two samples on both sides of the edge.
+    let sample = |i: usize, distance: isize| unsafe { at[i / 8].add(i % 8 * along).offset(distance * across) };
+    let line = |distance: isize| -> Along {
+        // SAFETY: as above.
+        std::array::from_fn(|i| unsafe { sample(i, distance).read() }.into())
+    };
+    let (mut p, mut q) = ([-1, -2].map(line), [0, 1].map(line));
+    smooth_pairs(&mut p, &mut q, edge, &limits(edge, 2));
+    for i in 0..16 {
+        // SAFETY: as above.
         unsafe {
-            let at = at.add(i * along);
-            let p = std::array::from_fn(|i| i16::from(at.offset(-(i as isize + 1) * across).read()));
-            let q = std::array::from_fn(|i| i16::from(at.offset(i as isize * across).read()));
-            let (p, q) = smooth_pair(p, q, edge, limit.into());
-            at.offset(-across).write(p as u8);
-            at.write(q as u8);
+            sample(i, -1).write(p[0][i] as u8);
+            sample(i, 0).write(q[0][i] as u8);
         }
     }
 }

@@ -35,7 +35,13 @@ proptest! {
         for other in others() {
             // SAFETY: 16 rows of 16 lie behind the pointer.
             unsafe {
-                prop_assert_eq!((plain.sad)(&source, with, STRIDE), (other.sad)(&source, with, STRIDE));
+                let mut keys = [Keys::NONE; 2];
+                for (keys, kernels) in keys.iter_mut().zip([&plain, &other]) {
+                    keys.0[..3].copy_from_slice(&[5 * KEY_UNIT, 7000 * KEY_UNIT, 9000 * KEY_UNIT + 77]);
+                    (kernels.look)(&source, with, STRIDE, 1000 * KEY_UNIT + 99, keys);
+                    keys.0[9..].fill(0);
+                }
+                prop_assert_eq!(keys[0], keys[1]);
                 let with = [with, b[(y / 2) * STRIDE + x / 3..].as_ptr()];
                 prop_assert_eq!((plain.satd)(&source, with, STRIDE), (other.satd)(&source, with, STRIDE));
                 let quarter = source.0[8..].as_ptr();
@@ -97,6 +103,23 @@ proptest! {
     }
 
     #[test]
+    fn predictions_are_picked_the_same(
+        a in picture(64), places in proptest::array::uniform16(proptest::array::uniform16(0..48_u8))
+    ) {
+        let from = Ingredients(std::array::from_fn(|i| a[16 * i..16 * i + 16].try_into().unwrap()));
+        let all = |k: &Kernels| {
+            let mut lanes = Lanes([[0; 16]; 16]);
+            // SAFETY: no pointers are passed.
+            unsafe { (k.pick)(a[48..].try_into().unwrap(), &from, &places, &mut lanes) };
+            lanes
+        };
+        let expected = all(&plain());
+        for other in others() {
+            prop_assert_eq!(&expected, &all(&other));
+        }
+    }
+
+    #[test]
     fn edges_are_smoothed_the_same(
         a in picture(24 * STRIDE), alpha: u8, beta in 0..19_u8, limits in any::<[Option<u8>; 4]>(), strong: bool, rows: bool
     ) {
@@ -107,7 +130,7 @@ proptest! {
             unsafe {
                 let at = out.as_mut_ptr().add(4 * STRIDE + 4);
                 (k.smooth_luma)(at, STRIDE, &edge, rows);
-                (k.smooth_chroma)(at.add(24), STRIDE, &edge, rows);
+                (k.smooth_chroma)([at.add(24), at.add(40)], STRIDE, &edge, rows);
             }
             out
         };

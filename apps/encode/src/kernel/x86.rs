@@ -1,6 +1,6 @@
 //! The kernels with AVX2. One of the modules of this crate with `unsafe` in it.
 
-use super::{Division, Edge, Kernels, Lanes, Samples, portable};
+use super::{Division, Edge, Ingredients, KEY_UNIT, Kernels, Keys, Lanes, Samples, portable};
 use multigrain_simd::Isa;
 use std::arch::x86_64::*;
 
@@ -8,7 +8,8 @@ use std::arch::x86_64::*;
 pub(super) fn kernels(isa: Isa) -> Kernels {
     Kernels {
         isa,
-        sad,
+        look,
+        pick,
         satd,
         satd_8,
         mean,
@@ -56,55 +57,99 @@ unsafe fn two_rows(from: *const u8, apart: usize) -> __m256i {
 }
 
 #[target_feature(enable = "avx2")]
-unsafe fn sad(source: &Samples, with: *const u8, stride: usize) -> [u32; 4] {
-    let mut halves = [_mm256_setzero_si256(); 2];
-    for (half, sum) in halves.iter_mut().enumerate() {
+unsafe fn look(source: &Samples, with: *const u8, stride: usize, addend: u32, keys: &mut Keys) {
+    let mut halves = [_mm_setzero_si128(); 2];
+    for (half, to) in halves.iter_mut().enumerate() {
+        let mut sum = _mm256_setzero_si256();
         for pair in 0..4 {
             let y = half * 8 + pair * 2;
             // SAFETY: rows y and y + 1 of both, for which the caller's pointer is valid.
-            let (a, b) =
-                unsafe { (two_rows(source.0.as_ptr().add(y * 16), 16), two_rows(with.add(y * stride), stride)) };
-            *sum = _mm256_add_epi64(*sum, _mm256_sad_epu8(a, b));
+            let (a, b) = unsafe {
+                (_mm256_load_si256(source.0.as_ptr().add(y * 16).cast()), two_rows(with.add(y * stride), stride))
+            };
+            sum = _mm256_add_epi64(sum, _mm256_sad_epu8(a, b));
+        }
+        *to = _mm_add_epi64(_mm256_castsi256_si128(sum), _mm256_extracti128_si256::<1>(sum));
+    }
+    // Sums are below 2^16 and have zeros beside them: those below go there.
+    let quarters = _mm_or_si128(halves[0], _mm_slli_epi64::<32>(halves[1]));
+    let quarters = _mm_shuffle_epi32::<0b11_01_10_00>(quarters);
+    let beside = _mm_add_epi32(quarters, _mm_shuffle_epi32::<0b10_11_00_01>(quarters));
+    let above = _mm_add_epi32(quarters, _mm_shuffle_epi32::<0b01_00_11_10>(quarters));
+    let halves = _mm_unpacklo_epi64(_mm_shuffle_epi32::<0b10_00_10_00>(beside), above);
+    let whole = _mm_add_epi32(beside, _mm_shuffle_epi32::<0b01_00_11_10>(beside));
+    let (unit, addend) = (KEY_UNIT.trailing_zeros() as i32, _mm_set1_epi32(addend as i32));
+    for (i, sums) in [quarters, halves, whole].into_iter().enumerate() {
+        let key = _mm_add_epi32(_mm_sll_epi32(sums, _mm_cvtsi32_si128(unit)), addend);
+        // SAFETY: four keys of twelve, aligned.
+        unsafe {
+            let to = keys.0.as_mut_ptr().add(4 * i).cast();
+            _mm_store_si128(to, _mm_min_epu32(_mm_load_si128(to), key));
         }
     }
-    let [top, bottom] =
-        halves.map(|sum| _mm_add_epi64(_mm256_castsi256_si128(sum), _mm256_extracti128_si256::<1>(sum)));
-    [
-        _mm_cvtsi128_si32(top) as u32,
-        _mm_extract_epi32::<2>(top) as u32,
-        _mm_cvtsi128_si32(bottom) as u32,
-        _mm_extract_epi32::<2>(bottom) as u32,
-    ]
 }
 
-/// Sums of the absolute values of the transforms of four rows of differences, block by block: pairs of lanes of 32 bits,
-/// four lanes of 16 differences, hold a block's.
+#[target_feature(enable = "avx2")]
+unsafe fn pick(source: &[u8; 16], from: &Ingredients, places: &[[u8; 16]; 16], out: &mut Lanes) {
+    for ((values, places), sample) in out.0.iter_mut().zip(places).zip(source) {
+        // SAFETY: sixteen bytes.
+        let places = unsafe { _mm_loadu_si128(places.as_ptr().cast()) };
+        // Places of another part are negative, or from 16 to 47, whose low bits would pick something.
+        let mut prediction = _mm_setzero_si128();
+        for (i, part) in from.0.iter().enumerate() {
+            // SAFETY: sixteen bytes.
+            let part = unsafe { _mm_load_si128(part.as_ptr().cast()) };
+            // Only places of this part are less than 16; more than that and 112 sets the bit that picks nothing.
+            let place = _mm_adds_epu8(_mm_sub_epi8(places, _mm_set1_epi8(16 * i as i8)), _mm_set1_epi8(112));
+            prediction = _mm_or_si128(prediction, _mm_shuffle_epi8(part, place));
+        }
+        let difference = _mm256_sub_epi16(_mm256_set1_epi16((*sample).into()), _mm256_cvtepu8_epi16(prediction));
+        // SAFETY: sixteen values, aligned.
+        unsafe { _mm256_store_si256(values.as_mut_ptr().cast(), difference) };
+    }
+}
+
+/// Sums of pairs of neighbours of 16 samples in the lower half, their differences in the upper half: the first step of
+/// Hadamard's transform along rows.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn pairs(samples: __m128i) -> __m256i {
+    let signs = _mm256_setr_epi64x(
+        0x0101_0101_0101_0101,
+        0x0101_0101_0101_0101,
+        0xff01_ff01_ff01_ff01_u64 as i64,
+        0xff01_ff01_ff01_ff01_u64 as i64,
+    );
+    _mm256_maddubs_epi16(_mm256_broadcastsi128_si256(samples), signs)
+}
+
+/// Sums of absolute values of the transforms of four rows of differences, of which [`pairs`] were made: in each half, two
+/// values of every block, each of which holds all that are added to it twice.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn hadamard(rows: [__m256i; 4]) -> __m256i {
     let [a, b, c, d] = rows;
     let (s, t, u, v) = (_mm256_add_epi16(a, b), _mm256_add_epi16(c, d), _mm256_sub_epi16(a, b), _mm256_sub_epi16(c, d));
     let columns = [_mm256_add_epi16(s, t), _mm256_sub_epi16(s, t), _mm256_add_epi16(u, v), _mm256_sub_epi16(u, v)];
-    let neighbours = _mm256_setr_epi16(1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1);
+    let neighbours = _mm256_broadcastsi128_si256(_mm_setr_epi8(2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
     let mut sum = _mm256_setzero_si256();
     for column in columns {
-        let swapped = _mm256_shufflehi_epi16::<0b10_11_00_01>(_mm256_shufflelo_epi16::<0b10_11_00_01>(column));
-        let first = _mm256_add_epi16(swapped, _mm256_sign_epi16(column, neighbours));
-        // |x + y| + |x - y| is twice the larger of |x| and |y|, so the last step needs no second half.
-        let size = _mm256_abs_epi16(first);
-        let other = _mm256_shuffle_epi32::<0b10_11_00_01>(size);
-        sum = _mm256_add_epi16(sum, _mm256_max_epi16(size, other));
+        let size = _mm256_abs_epi16(column);
+        // |x + y| + |x - y| is twice the larger of |x| and |y|, so the last step needs no sums.
+        sum = _mm256_add_epi16(sum, _mm256_max_epi16(size, _mm256_shuffle_epi8(size, neighbours)));
     }
-    // Every larger one is there twice, which is the factor of two; half of all is what is wanted.
-    _mm256_madd_epi16(sum, _mm256_set1_epi16(1))
+    sum
 }
 
+/// Half of the sums of the left and of the right 8 samples of what [`hadamard`] made.
 #[target_feature(enable = "avx2")]
 #[inline]
-fn lanes_sum(sums: __m128i) -> u32 {
-    let pairs = _mm_add_epi32(sums, _mm_shuffle_epi32::<0b01_00_11_10>(sums));
-    let all = _mm_add_epi32(pairs, _mm_shuffle_epi32::<0b10_11_00_01>(pairs));
-    (_mm_cvtsi128_si32(all) as u32) / 2
+fn halved(sums: __m256i) -> [u32; 2] {
+    // Each value is there twice: pairs add up to twice of what is half of a transform's sum.
+    let wide = _mm256_madd_epi16(sums, _mm256_set1_epi16(1));
+    let both = _mm_add_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256::<1>(wide));
+    let sides = _mm_add_epi32(both, _mm_shuffle_epi32::<0b10_11_00_01>(both));
+    [(_mm_cvtsi128_si32(sides) as u32) / 2, (_mm_extract_epi32::<2>(sides) as u32) / 2]
 }
 
 #[target_feature(enable = "avx2")]
@@ -113,41 +158,54 @@ unsafe fn satd(source: &Samples, with: [*const u8; 2], stride: usize) -> [u32; 4
     for half in 0..2 {
         let mut sum = _mm256_setzero_si256();
         for strip in 0..2 {
-            let y = half * 8 + strip * 4;
-            let difference = |row: usize| {
-                // SAFETY: row y + row of all, for which the caller's pointers are valid.
-                let (a, [b, c]) = unsafe {
+            let mut rows = [_mm256_setzero_si256(); 4];
+            for (i, row) in rows.iter_mut().enumerate() {
+                let y = half * 8 + strip * 4 + i;
+                // SAFETY: row y of all, for which the caller's pointers are valid.
+                let (a, b, c) = unsafe {
                     (
-                        _mm_load_si128(source.0.as_ptr().add((y + row) * 16).cast()),
-                        with.map(|with| _mm_loadu_si128(with.add((y + row) * stride).cast())),
+                        _mm_load_si128(source.0.as_ptr().add(y * 16).cast()),
+                        _mm_loadu_si128(with[0].add(y * stride).cast()),
+                        _mm_loadu_si128(with[1].add(y * stride).cast()),
                     )
                 };
-                let b = _mm_avg_epu8(b, c);
-                _mm256_sub_epi16(_mm256_cvtepu8_epi16(a), _mm256_cvtepu8_epi16(b))
-            };
-            sum = _mm256_add_epi32(sum, hadamard([difference(0), difference(1), difference(2), difference(3)]));
+                *row = _mm256_sub_epi16(pairs(a), pairs(_mm_avg_epu8(b, c)));
+            }
+            // Sums of two strips are below 2^15.
+            sum = _mm256_add_epi16(sum, hadamard(rows));
         }
-        sums[half * 2] = lanes_sum(_mm256_castsi256_si128(sum));
-        sums[half * 2 + 1] = lanes_sum(_mm256_extracti128_si256::<1>(sum));
+        [sums[half * 2], sums[half * 2 + 1]] = halved(sum);
     }
     sums
 }
 
+/// Eight samples, and eight from a pointer so many bytes behind.
+///
+/// # Safety
+/// The pointer is valid for both.
+#[target_feature(enable = "avx2")]
+#[inline]
+unsafe fn two_eights(from: *const u8, apart: usize) -> __m128i {
+    // SAFETY: by the caller.
+    unsafe { _mm_unpacklo_epi64(_mm_loadl_epi64(from.cast()), _mm_loadl_epi64(from.add(apart).cast())) }
+}
+
 #[target_feature(enable = "avx2")]
 unsafe fn satd_8(source: *const u8, with: [*const u8; 2], stride: usize) -> u32 {
-    let difference = |row: usize| {
-        // SAFETY: rows `row` and `row + 4`, 8 samples each, of all, for which the caller's pointers are valid.
-        let (a, [b, c]) = unsafe {
-            let load = |from: *const u8, apart: usize| {
-                _mm_unpacklo_epi64(_mm_loadl_epi64(from.cast()), _mm_loadl_epi64(from.add(4 * apart).cast()))
-            };
-            (load(source.add(row * 16), 16), with.map(|with| load(with.add(row * stride), stride)))
+    let mut rows = [_mm256_setzero_si256(); 4];
+    for (i, row) in rows.iter_mut().enumerate() {
+        // SAFETY: rows i and i + 4, 8 samples each, of all, for which the caller's pointers are valid.
+        let (a, b, c) = unsafe {
+            (
+                two_eights(source.add(i * 16), 4 * 16),
+                two_eights(with[0].add(i * stride), 4 * stride),
+                two_eights(with[1].add(i * stride), 4 * stride),
+            )
         };
-        let b = _mm_avg_epu8(b, c);
-        _mm256_sub_epi16(_mm256_cvtepu8_epi16(a), _mm256_cvtepu8_epi16(b))
-    };
-    let sum = hadamard([difference(0), difference(1), difference(2), difference(3)]);
-    lanes_sum(_mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256::<1>(sum)))
+        *row = _mm256_sub_epi16(pairs(a), pairs(_mm_avg_epu8(b, c)));
+    }
+    let [left, right] = halved(hadamard(rows));
+    left + right
 }
 
 /// Rows 4 b + `row` of a macroblock for b = 0..4 become, at each of four columns, that column of all blocks; and back, since it
@@ -173,17 +231,23 @@ fn quads() -> __m128i {
     _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)
 }
 
+/// Of rows 4 b + `row` of a macroblock, at each of four columns, that column of all blocks.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn columns_at(samples: &Samples, row: usize) -> [__m128i; 4] {
+    let mut rows = [_mm_setzero_si128(); 4];
+    for (block, to) in rows.iter_mut().enumerate() {
+        // SAFETY: row 4 block + row of 16.
+        let samples = unsafe { _mm_load_si128(samples.0.as_ptr().add((4 * block + row) * 16).cast()) };
+        *to = _mm_shuffle_epi8(samples, quads());
+    }
+    transposed(rows)
+}
+
 #[target_feature(enable = "avx2")]
 unsafe fn transform(source: &Samples, prediction: &Samples, out: &mut Lanes) {
-    let columns = |samples: &Samples, row: usize| {
-        transposed(std::array::from_fn(|block| {
-            // SAFETY: row 4 block + row of 16.
-            let samples = unsafe { _mm_load_si128(samples.0.as_ptr().add((4 * block + row) * 16).cast()) };
-            _mm_shuffle_epi8(samples, quads())
-        }))
-    };
     for row in 0..4 {
-        let (a, b) = (columns(source, row), columns(prediction, row));
+        let (a, b) = (columns_at(source, row), columns_at(prediction, row));
         for column in 0..4 {
             let difference = _mm256_sub_epi16(_mm256_cvtepu8_epi16(a[column]), _mm256_cvtepu8_epi16(b[column]));
             // SAFETY: sixteen values.
@@ -251,13 +315,7 @@ unsafe fn reconstruct(coefficients: &Lanes, prediction: &Samples, out: &mut Samp
     let mut lanes = *coefficients;
     portable::inverse(&mut lanes);
     for row in 0..4 {
-        let rows = |samples: *const u8| {
-            std::array::from_fn(|block| {
-                // SAFETY: row 4 block + row of 16.
-                unsafe { _mm_shuffle_epi8(_mm_load_si128(samples.add((4 * block + row) * 16).cast()), quads()) }
-            })
-        };
-        let mut columns = transposed(rows(prediction.0.as_ptr()));
+        let mut columns = columns_at(prediction, row);
         for (column, value) in columns.iter_mut().enumerate() {
             // SAFETY: sixteen values.
             let difference = unsafe { _mm256_load_si256(lanes.0[4 * row + column].as_ptr().cast()) };
@@ -274,14 +332,275 @@ unsafe fn reconstruct(coefficients: &Lanes, prediction: &Samples, out: &mut Samp
     }
 }
 
+/// Sixteen rows of 8 samples become 8 columns of 16.
 #[target_feature(enable = "avx2")]
-unsafe fn smooth_luma(at: *mut u8, stride: usize, edge: &Edge, between_rows: bool) {
-    // SAFETY: by the caller.
-    unsafe { portable::smooth_luma(at, stride, edge, between_rows) };
+#[inline]
+fn columns_of(rows: [__m128i; 16]) -> [__m128i; 8] {
+    // Row i beside row i + 8, and so on: after four steps each register has a column.
+    let mut values = [_mm_setzero_si128(); 8];
+    for i in 0..8 {
+        values[i] = _mm_unpacklo_epi8(rows[i], rows[i + 8]);
+    }
+    for _ in 0..3 {
+        let before = values;
+        for i in 0..4 {
+            values[2 * i] = _mm_unpacklo_epi8(before[i], before[i + 4]);
+            values[2 * i + 1] = _mm_unpackhi_epi8(before[i], before[i + 4]);
+        }
+    }
+    values
+}
+
+/// And back: eight columns of 16 become 16 rows of 8, two in a register.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn rows_of(columns: [__m128i; 8]) -> [__m128i; 8] {
+    let [a, b, c, d, e, f, g, h] = columns;
+    let pairs = |a, b| (_mm_unpacklo_epi8(a, b), _mm_unpackhi_epi8(a, b));
+    let ((ab, ab2), (cd, cd2), (ef, ef2), (gh, gh2)) = (pairs(a, b), pairs(c, d), pairs(e, f), pairs(g, h));
+    let eight = |ab, cd, ef, gh| {
+        let (left, left2) = (_mm_unpacklo_epi16(ab, cd), _mm_unpackhi_epi16(ab, cd));
+        let (right, right2) = (_mm_unpacklo_epi16(ef, gh), _mm_unpackhi_epi16(ef, gh));
+        [
+            _mm_unpacklo_epi32(left, right),
+            _mm_unpackhi_epi32(left, right),
+            _mm_unpacklo_epi32(left2, right2),
+            _mm_unpackhi_epi32(left2, right2),
+        ]
+    };
+    let (upper, lower) = (eight(ab, cd, ef, gh), eight(ab2, cd2, ef2, gh2));
+    [upper[0], upper[1], upper[2], upper[3], lower[0], lower[1], lower[2], lower[3]]
+}
+
+/// Samples become words, and back.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn narrowed(values: __m256i) -> __m128i {
+    _mm_packus_epi16(_mm256_castsi256_si128(values), _mm256_extracti128_si256::<1>(values))
+}
+
+/// The limit of each place along an edge, four or two places to a quarter; less than zero where nothing is done.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn limits(edge: &Edge, is_luma: bool) -> __m256i {
+    let mut four = 0;
+    for limit in edge.limit.iter().rev() {
+        four = four << 8 | i32::from(limit.map_or(0xff, |limit| limit));
+    }
+    let places = match is_luma {
+        true => _mm_setr_epi8(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3),
+        false => _mm_setr_epi8(0, 0, 1, 1, 2, 2, 3, 3, 0, 0, 1, 1, 2, 2, 3, 3),
+    };
+    _mm256_cvtepi8_epi16(_mm_shuffle_epi8(_mm_cvtsi32_si128(four), places))
 }
 
 #[target_feature(enable = "avx2")]
-unsafe fn smooth_chroma(at: *mut u8, stride: usize, edge: &Edge, between_rows: bool) {
-    // SAFETY: by the caller.
-    unsafe { portable::smooth_chroma(at, stride, edge, between_rows) };
+#[inline]
+fn words(value: i16) -> __m256i {
+    _mm256_set1_epi16(value)
+}
+
+/// Where the values differ by less than a limit.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn is_near(a: __m256i, b: __m256i, limit: __m256i) -> __m256i {
+    _mm256_cmpgt_epi16(limit, _mm256_abs_epi16(_mm256_sub_epi16(a, b)))
+}
+
+/// Where an edge is smoothed.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn applies(p: [__m256i; 2], q: [__m256i; 2], edge: &Edge, limits: __m256i) -> __m256i {
+    let (alpha, beta) = (words(edge.alpha.into()), words(edge.beta.into()));
+    let inner = _mm256_and_si256(is_near(p[1], p[0], beta), is_near(q[1], q[0], beta));
+    let all = _mm256_and_si256(inner, is_near(p[0], q[0], alpha));
+    _mm256_and_si256(all, _mm256_cmpgt_epi16(limits, words(-1)))
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn within(value: __m256i, most: __m256i) -> __m256i {
+    _mm256_max_epi16(_mm256_min_epi16(value, most), _mm256_sub_epi16(_mm256_setzero_si256(), most))
+}
+
+#[target_feature(enable = "avx2")]
+#[inline]
+fn step(p: [__m256i; 2], q: [__m256i; 2], most: __m256i) -> __m256i {
+    let far = _mm256_add_epi16(_mm256_sub_epi16(p[1], q[1]), words(4));
+    let sum = _mm256_add_epi16(_mm256_slli_epi16::<2>(_mm256_sub_epi16(q[0], p[0])), far);
+    within(_mm256_srai_epi16::<3>(sum), most)
+}
+
+/// What is added to p1 at an edge that is not strong.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn inner_step(p: [__m256i; 3], q0: __m256i, limits: __m256i) -> __m256i {
+    let mean = _mm256_avg_epu16(p[0], q0);
+    let sum = _mm256_sub_epi16(_mm256_add_epi16(p[2], mean), _mm256_slli_epi16::<1>(p[1]));
+    within(_mm256_srai_epi16::<1>(sum), limits)
+}
+
+/// The samples of one side of a strong edge.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn strong_side(p: [__m256i; 4], q: [__m256i; 2], is_flat: __m256i, applies: __m256i) -> [__m256i; 3] {
+    let middle = _mm256_add_epi16(_mm256_add_epi16(p[1], p[0]), q[0]);
+    let (two, four) = (words(2), words(4));
+    let far = _mm256_add_epi16(_mm256_add_epi16(p[2], q[1]), four);
+    let flat = [
+        _mm256_srai_epi16::<3>(_mm256_add_epi16(_mm256_slli_epi16::<1>(middle), far)),
+        _mm256_srai_epi16::<2>(_mm256_add_epi16(_mm256_add_epi16(p[2], middle), two)),
+        _mm256_srai_epi16::<3>(_mm256_add_epi16(
+            _mm256_add_epi16(_mm256_slli_epi16::<1>(_mm256_add_epi16(p[3], p[2])), p[2]),
+            _mm256_add_epi16(middle, four),
+        )),
+    ];
+    let other = _mm256_add_epi16(_mm256_add_epi16(_mm256_slli_epi16::<1>(p[1]), p[0]), _mm256_add_epi16(q[1], two));
+    let other = _mm256_blendv_epi8(_mm256_srai_epi16::<2>(other), flat[0], is_flat);
+    let is_flat = _mm256_and_si256(is_flat, applies);
+    [
+        _mm256_blendv_epi8(p[0], other, applies),
+        _mm256_blendv_epi8(p[1], flat[1], is_flat),
+        _mm256_blendv_epi8(p[2], flat[2], is_flat),
+    ]
+}
+
+/// Four samples on both sides, outwards, of which the first three are smoothed; false if none is.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn smooth_lines(p: &mut [__m256i; 4], q: &mut [__m256i; 4], edge: &Edge) -> bool {
+    let limits = limits(edge, true);
+    let applies = applies([p[0], p[1]], [q[0], q[1]], edge, limits);
+    if _mm256_testz_si256(applies, applies) == 1 {
+        return false;
+    }
+    let beta = words(edge.beta.into());
+    let (flat_p, flat_q) = (is_near(p[2], p[0], beta), is_near(q[2], q[0], beta));
+    if edge.is_strong {
+        let small = is_near(p[0], q[0], words(i16::from(edge.alpha >> 2) + 2));
+        let (flat_p, flat_q) = (_mm256_and_si256(flat_p, small), _mm256_and_si256(flat_q, small));
+        let (a, b) = (strong_side(*p, [q[0], q[1]], flat_p, applies), strong_side(*q, [p[0], p[1]], flat_q, applies));
+        p[..3].copy_from_slice(&a);
+        q[..3].copy_from_slice(&b);
+        return true;
+    }
+    let most = _mm256_sub_epi16(_mm256_sub_epi16(limits, flat_p), flat_q);
+    let delta = _mm256_and_si256(step([p[0], p[1]], [q[0], q[1]], most), applies);
+    let inner_p = inner_step([p[0], p[1], p[2]], q[0], limits);
+    let inner_q = inner_step([q[0], q[1], q[2]], p[0], limits);
+    p[0] = _mm256_add_epi16(p[0], delta);
+    q[0] = _mm256_sub_epi16(q[0], delta);
+    p[1] = _mm256_add_epi16(p[1], _mm256_and_si256(inner_p, _mm256_and_si256(flat_p, applies)));
+    q[1] = _mm256_add_epi16(q[1], _mm256_and_si256(inner_q, _mm256_and_si256(flat_q, applies)));
+    true
+}
+
+#[target_feature(enable = "avx2")]
+unsafe fn smooth_luma(at: *mut u8, stride: usize, edge: &Edge, between_rows: bool) {
+    let (mut p, mut q) = ([_mm256_setzero_si256(); 4], [_mm256_setzero_si256(); 4]);
+    if between_rows {
+        // SAFETY: 16 samples of each of four rows on both sides, for which the caller's pointer is valid.
+        let row = |distance: isize| unsafe { at.offset(distance * stride as isize).cast::<__m128i>() };
+        for i in 0..4 {
+            // SAFETY: as above.
+            let (a, b) = unsafe { (_mm_loadu_si128(row(-1 - i as isize)), _mm_loadu_si128(row(i as isize))) };
+            (p[i], q[i]) = (_mm256_cvtepu8_epi16(a), _mm256_cvtepu8_epi16(b));
+        }
+        if smooth_lines(&mut p, &mut q, edge) {
+            for i in 0..3 {
+                // SAFETY: as above.
+                unsafe {
+                    _mm_storeu_si128(row(-1 - i as isize), narrowed(p[i]));
+                    _mm_storeu_si128(row(i as isize), narrowed(q[i]));
+                }
+            }
+        }
+        return;
+    }
+    // SAFETY: 8 samples of each of sixteen rows around the edge, for which the caller's pointer is valid.
+    let row = |i: usize| unsafe { at.sub(4).add(i * stride) };
+    let mut rows = [_mm_setzero_si128(); 16];
+    for (i, to) in rows.iter_mut().enumerate() {
+        // SAFETY: as above.
+        *to = unsafe { _mm_loadl_epi64(row(i).cast()) };
+    }
+    let mut columns = columns_of(rows);
+    for i in 0..4 {
+        (p[i], q[i]) = (_mm256_cvtepu8_epi16(columns[3 - i]), _mm256_cvtepu8_epi16(columns[4 + i]));
+    }
+    if !smooth_lines(&mut p, &mut q, edge) {
+        return;
+    }
+    for i in 0..4 {
+        (columns[3 - i], columns[4 + i]) = (narrowed(p[i]), narrowed(q[i]));
+    }
+    for (i, two) in rows_of(columns).into_iter().enumerate() {
+        // SAFETY: as above.
+        unsafe {
+            _mm_storel_epi64(row(2 * i).cast(), two);
+            _mm_storel_epi64(row(2 * i + 1).cast(), _mm_unpackhi_epi64(two, two));
+        }
+    }
+}
+
+/// One sample on each side of an edge of chroma is smoothed.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn smooth_pairs(p: [__m256i; 2], q: [__m256i; 2], edge: &Edge) -> (__m256i, __m256i) {
+    let limits = limits(edge, false);
+    let applies = applies(p, q, edge, limits);
+    if edge.is_strong {
+        let side = |p: [__m256i; 2], q: [__m256i; 2]| {
+            let sum = _mm256_add_epi16(_mm256_slli_epi16::<1>(p[1]), _mm256_add_epi16(p[0], q[1]));
+            _mm256_blendv_epi8(p[0], _mm256_srai_epi16::<2>(_mm256_add_epi16(sum, words(2))), applies)
+        };
+        return (side(p, q), side(q, p));
+    }
+    let delta = _mm256_and_si256(step(p, q, _mm256_add_epi16(limits, words(1))), applies);
+    (_mm256_add_epi16(p[0], delta), _mm256_sub_epi16(q[0], delta))
+}
+
+#[target_feature(enable = "avx2")]
+unsafe fn smooth_chroma(at: [*mut u8; 2], stride: usize, edge: &Edge, between_rows: bool) {
+    if between_rows {
+        // SAFETY: 8 samples of each of two rows on both sides, for which the caller's pointers are valid.
+        let row =
+            |plane: usize, distance: isize| unsafe { at[plane].offset(distance * stride as isize).cast::<__m128i>() };
+        let line = |distance: isize| {
+            // SAFETY: as above.
+            let (cb, cr) = unsafe { (_mm_loadl_epi64(row(0, distance)), _mm_loadl_epi64(row(1, distance))) };
+            _mm256_cvtepu8_epi16(_mm_unpacklo_epi64(cb, cr))
+        };
+        let (p, q) = smooth_pairs([line(-1), line(-2)], [line(0), line(1)], edge);
+        for (distance, line) in [(-1, p), (0, q)] {
+            let samples = narrowed(line);
+            // SAFETY: as above.
+            unsafe {
+                _mm_storel_epi64(row(0, distance), samples);
+                _mm_storel_epi64(row(1, distance), _mm_unpackhi_epi64(samples, samples));
+            }
+        }
+        return;
+    }
+    // SAFETY: 4 samples of each of eight rows around the edge in both planes, for which the caller's pointers are valid.
+    let row = |i: usize| unsafe { at[i / 8].sub(2).add(i % 8 * stride) };
+    let mut rows = [_mm_setzero_si128(); 16];
+    for (i, to) in rows.iter_mut().enumerate() {
+        // SAFETY: as above.
+        *to = unsafe { _mm_loadu_si32(row(i).cast()) };
+    }
+    let columns = columns_of(rows);
+    let at = |column: usize| _mm256_cvtepu8_epi16(columns[column]);
+    let (p, q) = smooth_pairs([at(1), at(0)], [at(2), at(3)], edge);
+    let (p, q) = (narrowed(p), narrowed(q));
+    let mut pairs = [0_u16; 16];
+    // SAFETY: sixteen pairs.
+    unsafe {
+        _mm_storeu_si128(pairs.as_mut_ptr().cast(), _mm_unpacklo_epi8(p, q));
+        _mm_storeu_si128(pairs.as_mut_ptr().add(8).cast(), _mm_unpackhi_epi8(p, q));
+    }
+    for (i, pair) in pairs.into_iter().enumerate() {
+        // SAFETY: as above.
+        unsafe { row(i).add(1).cast::<u16>().write_unaligned(pair) };
+    }
 }
