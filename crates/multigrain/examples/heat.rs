@@ -1,4 +1,4 @@
-//! Heat spreads over a plate of any size: `heat [U.npy [OUT.npy [STEPS]]]`.
+//! Heat spreads over a plate of any size: `heat [U.npy [OUT.npy [STEPS [MEMORY]]]]`.
 use multigrain::prelude::*;
 
 /// Each point becomes the mean of its neighbours; beyond the edge of the plate it is as warm as at the edge.
@@ -14,7 +14,7 @@ fn heat(#[at(i +- 1, j +- 1)] u: Read<f32, 2>, #[at(i, j)] next: Write<f32, 2>) 
 
 fn main() -> Result<(), Error> {
     let given: Vec<String> = std::env::args().skip(1).collect();
-    let runtime = Runtime::with_memory("4MiB")?;
+    let runtime = Runtime::with_memory(given.get(3).map_or("4MiB", String::as_str))?;
     let plate = match given.first() {
         Some(path) => runtime.npy(path)?,
         None => runtime.generated([1000, 1200], 1),

@@ -1,12 +1,13 @@
 //! Random programs on random machines: the plan passes the independent checker, and the run gives the very bytes that
 //! sequential execution gives.
 
-use multigrain::rooms::plan::testing::{random_bytes, random_mapping, random_program};
+use multigrain::rooms::plan::testing::{random_bytes, random_mapping, random_program, random_steps};
 use multigrain::rooms::program::Role;
-use multigrain::{Job, Source, testing};
+use multigrain::{Job, Mapping, Source, testing};
 
 fn one(seed: u64) -> Result<bool, Box<dyn std::error::Error>> {
-    let program = random_program(seed);
+    let steps = seed.is_multiple_of(4);
+    let program = if steps { random_steps(seed) } else { random_program(seed) };
     let directory = tempfile::tempdir()?;
     let bytes = random_bytes(&program, seed);
     let mut job = Job::new("random", program);
@@ -16,7 +17,8 @@ fn one(seed: u64) -> Result<bool, Box<dyn std::error::Error>> {
         }
     }
     let machine = testing::machine(seed, 1, directory.path())?;
-    let runtime = testing::runtime_with(machine.clone(), random_mapping(seed, &machine))?;
+    let mapping = if steps { Mapping::default() } else { random_mapping(seed, &machine) };
+    let runtime = testing::runtime_with(machine.clone(), mapping)?;
     if testing::run_and_compare(&runtime, &job)?.is_some() {
         return Ok(true);
     }

@@ -50,6 +50,11 @@ pub(crate) fn price(seconds: f64, bytes: u64) -> f64 {
     seconds * (bytes.max(1) as f64).powf(BYTES_EXPONENT)
 }
 
+/// The price of doing so many times what has this price.
+pub(crate) fn repeated(price: f64, times: f64) -> f64 {
+    price * times.powf(1.0 + BYTES_EXPONENT)
+}
+
 /// Predicted time of a leaf in seconds, when `share_bytes_per_second` of the parent's bandwidth is its own. Computing
 /// and first touch of the arguments are added, not overlapped: packing and cache misses stand in a kernel's way.
 pub(crate) fn leaf_seconds(work: Work, processor: &Processor, share_bytes_per_second: f64) -> f64 {

@@ -28,6 +28,7 @@ mod scope;
 mod search;
 mod stages;
 mod staging;
+mod steps;
 pub mod testing;
 
 pub use error::PlanError;

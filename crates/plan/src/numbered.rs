@@ -8,6 +8,7 @@
 use crate::plan::SourceCall;
 use crate::scope::{Key, Scope, Split, identity, split};
 use crate::stages::take_apart;
+use crate::steps::together;
 use multigrain_program::{ArrayDecl, Call, CallShape, DynTask, Program, SplitError, Tunables};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,9 @@ use std::sync::Arc;
 pub struct Ways {
     /// For each task with stages: its name, and whether it was taken apart.
     apart: Vec<(String, bool)>,
+    /// For each chain of steps: the name of its task, and how many are taken together.
+    #[serde(default)]
+    together: Vec<(String, u64)>,
     /// For each task that was split: its name and its tunables, in their order.
     blocks: Vec<(String, Vec<(String, u64)>)>,
 }
@@ -40,6 +44,15 @@ impl From<SplitError> for OtherWays {
 impl Ways {
     pub(crate) fn note_apart(&mut self, task: &str, apart: bool) {
         self.apart.push((task.to_owned(), apart));
+    }
+
+    pub(crate) fn note_together(&mut self, task: &str, steps: u64) {
+        self.together.push((task.to_owned(), steps));
+    }
+
+    /// Every step is a call of its own.
+    pub(crate) fn note_single(&mut self) {
+        self.together.iter_mut().for_each(|(_, steps)| *steps = 1);
     }
 
     pub(crate) fn note_blocks(&mut self, task: &str, tunables: &Tunables) {
@@ -78,6 +91,14 @@ impl Numbered {
             Ok::<_, OtherWays>(apart.then(String::new))
         })?;
         let scope = taken.map_or(scope, |(apart, _)| apart);
+        let mut noted = ways.together.iter();
+        // What leaves do again is of no matter here.
+        let blocked = together(&scope, u64::MAX, |task, _, _, _| match noted.next() {
+            None => Ok(1),
+            Some((name, steps)) if name == task.name() => Ok(*steps),
+            Some(_) => Err(other(task.name())),
+        })?;
+        let scope = blocked.map_or(scope, |(blocked, _)| blocked);
         let mut chosen: FxHashMap<Key, Tunables> = FxHashMap::default();
         let mut noted = ways.blocks.iter();
         let split = split(&scope, |task, shape| {

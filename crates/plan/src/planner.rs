@@ -1,6 +1,6 @@
 //! The planner: runs the passes for every edge from the root down and caches plans by shape.
 
-use crate::edge::{Draft, EdgeFacts, TaskRef, draft, facts};
+use crate::edge::{Draft, EdgeFacts, TaskRef, draft, facts as edge_facts};
 use crate::error::PlanError;
 use crate::mapping::Mapping;
 use crate::numbered::Ways;
@@ -9,6 +9,7 @@ use crate::remaining::Left;
 use crate::scope::{Key, Scope, Split, identity, split};
 use crate::search::choose;
 use crate::stages::{reason, take_apart};
+use crate::steps::{count, together};
 use multigrain_machine::{Machine, MemoryId, approximate_bytes, readable_bytes};
 use multigrain_program::{ArrayDecl, Call, CallShape, Program, Role, Tunables};
 use rustc_hash::FxHashMap;
@@ -202,7 +203,7 @@ impl<'m> Planner<'m> {
         let machine = self.machine;
         let levels = self.levels.clone();
         let mut facts = (level + 1 < levels.len())
-            .then(|| facts(machine, &levels, level, self.options.disk_buffer_bytes))
+            .then(|| edge_facts(machine, &levels, level, self.options.disk_buffer_bytes))
             .flatten()
             .ok_or_else(|| self.no_edge())?;
         (facts.own_partials_bytes_max, facts.calls_max) = (own_bytes_max, self.options.calls_max);
@@ -234,35 +235,39 @@ impl<'m> Planner<'m> {
         left: Option<&Left>,
         below_bytes_max: u64,
     ) -> Result<Arc<Plan>, PlanError> {
-        let mut facts = *facts;
+        let (asked, mut facts, mut blocked) = (facts, *facts, true);
         loop {
-            match self.edge_once(&facts, scope, left, below_bytes_max) {
+            match self.edge_once(&facts, scope, left, below_bytes_max, &mut blocked) {
                 Ok(planned) => return Ok(planned),
                 Err(Refused { scratch_bytes, .. }) if scratch_bytes > facts.scratch_least_bytes => {
                     facts.scratch_least_bytes = scratch_bytes;
                 }
+                Err(_) if blocked => (facts, blocked) = (*asked, false),
                 Err(refused) => return Err(refused.error),
             }
         }
     }
 
+    /// `blocked` says whether steps may be taken together, and then whether they were.
     fn edge_once(
         &mut self,
         facts: &EdgeFacts<'_>,
         scope: &Scope,
         left: Option<&Left>,
         below_bytes_max: u64,
+        blocked: &mut bool,
     ) -> Result<Arc<Plan>, Refused> {
         let (machine, level) = (self.machine, facts.level);
         let mut ways = Ways::default();
-        let (mut stage_reports, mut report) = (Vec::new(), Report::default());
-        let apart: Option<Scope>;
+        let (mut stage_reports, mut step_reports, mut report) = (Vec::new(), Vec::new(), Report::default());
+        let (apart, in_steps): (Option<Scope>, Option<Scope>);
         let (mut parts, mut blocks, numbers);
-        let scope = match left {
+        let may_block = std::mem::replace(blocked, false) && facts.stages() && !facts.edge.rules.strict;
+        let (mut scope, single) = match left {
             Some(left) => {
                 left.sources.iter().for_each(|source| report.add(&source.task, &source.tunables));
                 (parts, blocks, numbers) = (left.split.clone(), FxHashMap::default(), left.numbers.clone());
-                scope
+                (scope, scope)
             }
             None => {
                 let mut known: FxHashMap<Key, Option<String>> = FxHashMap::default();
@@ -277,10 +282,19 @@ impl<'m> Planner<'m> {
                     Ok::<_, PlanError>(why)
                 })?;
                 (apart, stage_reports) = taken.map_or((None, Vec::new()), |(scope, reports)| (Some(scope), reports));
-                let scope = apart.as_ref().unwrap_or(scope);
+                let single = apart.as_ref().unwrap_or(scope);
+                let taken = together(single, facts.scratch_capacity_bytes, |task, shape, state, steps| {
+                    let may_block = may_block && !self.is_mapped(facts, task);
+                    let most = if may_block { count(&self.copying(facts), task, shape, state, steps) } else { 1 };
+                    ways.note_together(task.name(), most);
+                    Ok::<_, PlanError>(most)
+                })?;
+                *blocked = taken.is_some();
+                let (in_scope, reports) = taken.unzip();
+                (in_steps, step_reports, numbers) = (in_scope, reports.unwrap_or_default(), Vec::new());
+                let scope = in_steps.as_ref().unwrap_or(single);
                 (parts, blocks) = in_blocks(scope, |task, shape| self.tunables(facts, task, shape))?;
-                numbers = Vec::new();
-                scope
+                (scope, single)
             }
         };
         let offsets: &[u64] = if level == 0 { &self.options.file_offsets_bytes } else { &[] };
@@ -294,12 +308,14 @@ impl<'m> Planner<'m> {
             error: self.overflow(facts, &parts, overflow),
         })?;
         if left.is_none()
-            && self.may_keep_all(facts, scope)
-            && let Ok((whole, of_whole)) = in_blocks(scope, |task, shape| Ok(undivided(task, shape)))
+            && self.may_keep_all(facts, single)
+            && let Ok((whole, of_whole)) = in_blocks(single, |task, shape| Ok(undivided(task, shape)))
             && let Ok(kept) = drafted(&whole)
             && kept.price() < draft.price()
         {
-            (parts, blocks, draft) = (whole, of_whole, kept);
+            (parts, blocks, draft, scope, *blocked) = (whole, of_whole, kept, single, false);
+            ways.note_single();
+            step_reports.clear();
         }
         let sources = match left {
             Some(left) => left.sources.clone(),
@@ -330,6 +346,7 @@ impl<'m> Planner<'m> {
                 ),
             });
         }
+        stage_reports.append(&mut step_reports);
         stage_reports.append(&mut passes);
         let mut passes = stage_reports;
         passes.extend(parts.reduction_report(scope));
@@ -382,13 +399,23 @@ impl<'m> Planner<'m> {
     /// Whether all that the calls of a scope use could stay in a child from the first call to the last: then each is fetched
     /// once, whereas blocks of a call with a halo are stored for the next call's, which are cut otherwise.
     fn may_keep_all(&self, facts: &EdgeFacts<'_>, scope: &Scope) -> bool {
-        let child = &self.machine.memory(facts.child).name;
-        let is_mapped = |name: &str| self.mapping.get(name, child).next().is_some();
         let bytes = scope.arrays.iter().map(ArrayDecl::bytes).fold(0, u64::saturating_add);
         facts.stages()
             && scope.calls.len() > 1
             && bytes <= facts.total_bytes
-            && !scope.tasks.iter().any(|task| is_mapped(task.name()))
+            && !scope.tasks.iter().any(|task| self.is_mapped(facts, task))
+    }
+
+    /// An edge that copies, and those below it that do.
+    fn copying<'a>(&'a self, facts: &EdgeFacts<'a>) -> Vec<EdgeFacts<'a>> {
+        let below = (facts.level + 1..self.levels.len() - 1)
+            .filter_map(|level| edge_facts(self.machine, &self.levels, level, self.options.disk_buffer_bytes));
+        std::iter::once(*facts).chain(below.filter(EdgeFacts::stages)).collect()
+    }
+
+    /// Whether the mapping says how a task is split on an edge.
+    fn is_mapped(&self, facts: &EdgeFacts<'_>, task: &TaskRef) -> bool {
+        self.mapping.get(task.name(), &self.machine.memory(facts.child).name).next().is_some()
     }
 
     /// The plan of one call whose arguments lie in the memory at `level`, where its partial results may take

@@ -251,16 +251,16 @@ fn enough(bytes: u64) -> String {
 
 /// Loops and what the formula says of them.
 #[derive(Clone)]
-struct Looked {
+pub(crate) struct Looked {
     loops: SmallVec<[Loop; 6]>,
-    price: f64,
+    pub(crate) price: f64,
     calls: u64,
     calls_max: u64,
     fits: bool,
 }
 
 impl Looked {
-    fn at(nest: &Nest<'_>, loops: SmallVec<[Loop; 6]>) -> Looked {
+    pub(crate) fn at(nest: &Nest<'_>, loops: SmallVec<[Loop; 6]>) -> Looked {
         let found = nest.estimate(&loops);
         let facts = nest.facts();
         let blocks = !facts.stages() || found.footprint.saturating_add(found.reserved) <= facts.total_bytes;
@@ -268,13 +268,13 @@ impl Looked {
         Looked { loops, price: found.price, calls: found.calls, calls_max: facts.calls_max, fits }
     }
 
-    fn is_possible(&self) -> bool {
+    pub(crate) fn is_possible(&self) -> bool {
         self.fits && self.calls <= self.calls_max
     }
 }
 
 /// Better loops of the same order: one length after the other is changed as long as that helps.
-fn refine(nest: &Nest<'_>, specs: &[Tunable], start: &Looked, short: bool) -> Looked {
+pub(crate) fn refine(nest: &Nest<'_>, specs: &[Tunable], start: &Looked, short: bool) -> Looked {
     let mut best = start.clone();
     for _ in 0..REFINE_ROUNDS {
         let before = best.price;

@@ -18,6 +18,7 @@ mod naive;
 mod program;
 mod reductions;
 mod rng;
+mod steps;
 mod tasks;
 
 pub use machine::{random_machine, random_mapping};
@@ -26,4 +27,5 @@ pub use naive::{Naive, naive_plan};
 pub use program::{random_bytes, random_program};
 pub use reductions::{Dot, Mix, RankK};
 pub use rng::Rng;
+pub use steps::{Windows, mix, random_steps};
 pub use tasks::{Combine, Number, Product, ProductUpdate, Scale, Stencil, Transpose};

@@ -135,6 +135,14 @@ impl AnyArray {
         let arg = Arg { array: self.index, region: Region::whole(self.shape) };
         AnyBlock { declaration: self.declaration, arg }
     }
+
+    /// A block, by start and length along each dimension.
+    ///
+    /// # Panics
+    /// When these are not as many: ranks are fixed where a program is written, not by its input.
+    pub fn block(&self, start: &[u64], len: &[u64]) -> AnyBlock {
+        AnyBlock { declaration: self.declaration, arg: Arg { array: self.index, region: Region::new(start, len) } }
+    }
 }
 
 /// What tells an array of a program: a handle, or its number.

@@ -163,6 +163,18 @@ impl Notation {
         self.params.iter().map(|(_, dims)| dims.iter().map(&mut dimension).collect()).collect()
     }
 
+    /// Whether windows reach as far in every block of a call as in the call itself: not where that follows from a dimension
+    /// which is cut.
+    pub(crate) fn reaches_are_fixed(&self) -> bool {
+        self.params.iter().flat_map(|(_, dims)| dims).all(|index| match index.reach {
+            Some(Reach::HalfOf { param, dim }) => {
+                let other = self.params.iter().find(|(name, _)| *name == param);
+                other.and_then(|(_, dims)| dims.get(dim)).is_some_and(|index| index.axis.is_none())
+            }
+            _ => true,
+        })
+    }
+
     /// Axes along which parameter `param` is not cut.
     fn missing(&self, param: usize) -> impl Iterator<Item = usize> + '_ {
         let dims = &self.params[param].1;
