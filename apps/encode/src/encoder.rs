@@ -2,22 +2,20 @@
 
 use crate::bits::{Bits, Unit, unit};
 use crate::coder::{RowBits, Settings, Shot};
-use crate::headers::{Header, Properties, parameter_sets, slice_header};
+use crate::headers::{Header, Properties, Ratio, parameter_sets, slice_header};
 use crate::kernel::Kernels;
 use crate::picture::{Picture, Source};
+use crate::rate::{Control, Decision, Keys, Rate};
 use crate::search::Effort;
 use crate::wave::{PICTURES, Wave};
 
-/// Key pictures have a quantiser of so much less, since all that follows is predicted from them (x264's ratio of 1.4).
-const KEY_LESS: u8 = 3;
-
 /// What an encoder is to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// The quantiser of pictures that are predicted from others, 0 to 51.
-    pub qp: u8,
-    /// Pictures from one at which decoding can begin to the next, at most.
-    pub key_interval: u32,
+    /// What quantisers follow.
+    pub rate: Rate,
+    /// When decoding can begin.
+    pub keys: Keys,
     /// How thoroughly motion is searched.
     pub effort: Effort,
 }
@@ -42,13 +40,16 @@ pub struct Encoder {
     count: u64,
     since_key: u64,
     keys: u64,
+    control: Control,
 }
 
 impl Encoder {
     /// For pictures that have these properties.
     pub fn new(properties: Properties, options: Options, kernels: Kernels) -> Encoder {
         let pictures = (0..PICTURES).map(|_| Picture::new(properties.size)).collect();
-        Encoder { properties, options, kernels, pictures, count: 0, since_key: 0, keys: 0 }
+        let Ratio { over, under } = properties.rate;
+        let control = Control::new(options.rate, options.keys, properties.size, f64::from(over) / f64::from(under));
+        Encoder { properties, options, kernels, pictures, count: 0, since_key: 0, keys: 0, control }
     }
 
     /// The parameter sets: of the sequence, of pictures.
@@ -60,11 +61,8 @@ impl Encoder {
     /// many pictures are given at once.
     pub fn encode(&mut self, sources: &[Source], execute: impl FnOnce(&Wave<'_>)) -> Vec<Encoded> {
         let mut headers = Vec::new();
-        for _ in sources {
-            let is_key = self.count == 0 || self.since_key + 1 >= self.options.key_interval.into();
+        for Decision { is_key, qp } in self.control.decide(sources.iter().map(|source| &source.glance)) {
             (self.since_key, self.keys) = if is_key { (0, self.keys + 1) } else { (self.since_key + 1, self.keys) };
-            let less = if is_key { KEY_LESS } else { 0 };
-            let qp = self.options.qp.saturating_sub(less);
             headers.push(Header { is_key, since_key: self.since_key, key: self.keys, qp });
             self.count += 1;
         }
@@ -78,7 +76,11 @@ impl Encoder {
         };
         let wave = Wave::new(headers.iter().zip(sources).enumerate().map(shot).collect());
         execute(&wave);
-        headers.iter().zip(wave.finish()).map(|(header, rows)| self.joined(header, &rows)).collect()
+        let bits = wave.finish();
+        let encoded: Vec<Encoded> = headers.iter().zip(bits).map(|(header, rows)| self.joined(header, &rows)).collect();
+        let length = |picture: &Encoded| picture.units.iter().map(|unit| 8 * unit.len() as u64).sum();
+        self.control.learn(encoded.iter().map(length));
+        encoded
     }
 
     fn joined(&self, header: &Header, rows: &[RowBits]) -> Encoded {

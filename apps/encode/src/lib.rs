@@ -44,6 +44,7 @@ pub mod output;
 pub mod picture;
 pub mod plane;
 pub mod quantiser;
+pub mod rate;
 pub mod run;
 pub mod search;
 pub mod smooth;

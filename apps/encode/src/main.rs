@@ -11,6 +11,7 @@ use multigrain_encode::headers::Ratio;
 use multigrain_encode::input::{Input, Raw, checked_size};
 use multigrain_encode::output::{Container, Output};
 use multigrain_encode::picture::Size;
+use multigrain_encode::rate::{Keys, Rate};
 use multigrain_encode::run::{Execution, run};
 use multigrain_encode::search::Effort;
 use multigrain_simd::Isa;
@@ -34,12 +35,21 @@ struct Args {
     /// Where to: .mp4 or .h264, or - for a stream on standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Quantiser of all pictures; the first, and those at which decoding can begin, have 3 less
-    #[arg(long, value_name = "0-51", default_value_t = 26, value_parser = clap::value_parser!(u8).range(0..=51))]
-    qp: u8,
+    /// Quantiser of all pictures; the first, and those at which decoding can begin, have 3 less [default: 26]
+    #[arg(long, value_name = "0-51", value_parser = clap::value_parser!(u8).range(0..=51), group = "rate_by")]
+    qp: Option<u8>,
+    /// Quantiser of pictures of usual change; more where more changes, less where less does
+    #[arg(long, value_name = "0-51", value_parser = quality, group = "rate_by")]
+    crf: Option<f64>,
+    /// Bits a second that the video takes, such as 800k or 2.5M
+    #[arg(long, value_name = "BITS", value_parser = bits, group = "rate_by")]
+    bitrate: Option<f64>,
     /// Pictures from one at which decoding can begin to the next
     #[arg(long, value_name = "N", default_value_t = 250, value_parser = clap::value_parser!(u32).range(1..))]
     keyint: u32,
+    /// Decoding does not begin where another scene does
+    #[arg(long)]
+    no_scenecut: bool,
     /// How thoroughly motion is searched
     #[arg(long, default_value = "medium")]
     preset: Preset,
@@ -65,6 +75,9 @@ struct Args {
     #[arg(long, hide = true, value_parser = isa)]
     isa: Option<Isa>,
 }
+
+/// The quantiser if nothing is said of it.
+const QP: u8 = 26;
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Preset {
@@ -94,6 +107,20 @@ fn size(text: &str) -> Result<Size, String> {
     let sides = text.split_once('x').and_then(|(w, h)| Some((w.parse().ok()?, h.parse().ok()?)));
     let (width, height) = sides.ok_or("columns x rows, such as 640x480")?;
     checked_size(width, height).map_err(|why| format!("it {why}"))
+}
+
+fn quality(text: &str) -> Result<f64, String> {
+    let value = text.parse().ok().filter(|value| (0.0..=51.0).contains(value));
+    value.ok_or_else(|| "a number from 0 to 51".into())
+}
+
+fn bits(text: &str) -> Result<f64, String> {
+    let (number, unit) = match text.strip_suffix(['k', 'K']) {
+        Some(number) => (number, 1e3),
+        None => text.strip_suffix('M').map_or((text, 1.0), |number| (number, 1e6)),
+    };
+    let value = number.parse().ok().map(|number: f64| number * unit).filter(|value| (1e3..=1e12).contains(value));
+    value.ok_or_else(|| "bits a second, at least 1000, such as 800k or 2.5M".into())
 }
 
 fn rate(text: &str) -> Result<Ratio, String> {
@@ -178,12 +205,19 @@ fn encode(args: &Args) -> Result<(), Failure> {
         isa: args.isa.unwrap_or_else(Isa::detect),
         trace: args.trace.is_some(),
     };
-    let options = Options { qp: args.qp, key_interval: args.keyint, effort: args.preset.effort() };
+    let by = match (args.crf, args.bitrate) {
+        (Some(quality), _) => Rate::Quality(quality),
+        (None, Some(bits)) => Rate::Bits(bits),
+        (None, None) => Rate::Constant(args.qp.unwrap_or(QP)),
+    };
+    let keys = Keys { interval: args.keyint, at_cuts: !args.no_scenecut };
+    let options = Options { rate: by, keys, effort: args.preset.effort() };
     let bar = Bar::new("encode", true);
     let began = Instant::now();
     let watch = |pictures: u64| {
         let speed = pictures as f64 / began.elapsed().as_secs_f64();
-        bar.message(format!("encode {pictures} pictures, {speed:.1} a second"));
+        let left = expected.map(|all| format!(", {:.0} s left", all.saturating_sub(pictures) as f64 / speed));
+        bar.message(format!("encode {pictures} pictures, {speed:.1} a second{}", left.unwrap_or_default()));
         if let Some(expected) = expected {
             bar.set(Progress { done: pictures as f64, total: expected as f64 });
         }

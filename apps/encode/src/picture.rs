@@ -53,6 +53,8 @@ impl Block {
 pub struct Source {
     /// Row by row.
     pub blocks: Vec<Block>,
+    /// From afar.
+    pub glance: crate::rate::Glance,
 }
 
 impl Source {
@@ -84,6 +86,7 @@ impl Source {
                 }
             }
         }
+        self.glance = crate::rate::Glance::new(&self.blocks);
     }
 }
 

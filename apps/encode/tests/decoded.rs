@@ -4,6 +4,7 @@ use multigrain_encode::encoder::{Encoder, Options, with_start_codes};
 use multigrain_encode::headers::{Properties, Ratio};
 use multigrain_encode::kernel::Kernels;
 use multigrain_encode::picture::{Size, Source};
+use multigrain_encode::rate::{Keys, Rate};
 use multigrain_encode::search::Effort;
 use multigrain_simd::Isa;
 use rusty_h264_decoder::Decoder;
@@ -83,7 +84,8 @@ fn alone(wave: &multigrain_encode::wave::Wave<'_>) {
 
 /// Encodes, decodes, compares; returns the stream.
 fn check(content: Content, size: Size, count: usize, qp: u8, key_interval: u32) -> Vec<u8> {
-    let options = Options { qp, key_interval, effort: THOROUGH };
+    let options =
+        Options { rate: Rate::Constant(qp), keys: Keys { interval: key_interval, at_cuts: false }, effort: THOROUGH };
     let mut encoder = Encoder::new(properties(size), options, Kernels::new(Isa::detect()));
     let mut decoder = Decoder::new();
     let mut stream = Vec::new();
@@ -143,7 +145,7 @@ fn sizes_that_are_no_multiple_of_a_macroblock() {
 
 /// The stream of all pictures at once, executed by so many threads.
 fn stream(size: Size, qp: u8, isa: Isa, threads: usize, at_once: usize) -> Vec<u8> {
-    let options = Options { qp, key_interval: 7, effort: THOROUGH };
+    let options = Options { rate: Rate::Constant(qp), keys: Keys { interval: 7, at_cuts: true }, effort: THOROUGH };
     let mut encoder = Encoder::new(properties(size), options, Kernels::new(isa));
     let mut bytes = Vec::new();
     for some in sources(Content::Moving, size, 12).chunks(at_once) {

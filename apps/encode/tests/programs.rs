@@ -5,6 +5,7 @@ use multigrain_encode::encoder::{Encoder, Options, with_start_codes};
 use multigrain_encode::headers::{Properties, Ratio};
 use multigrain_encode::kernel::Kernels;
 use multigrain_encode::picture::{Size, Source};
+use multigrain_encode::rate::{Keys, Rate};
 use multigrain_encode::search::Effort;
 use multigrain_simd::Isa;
 use std::io::{Read, Write};
@@ -93,6 +94,35 @@ fn threads_policies_and_ways_in_do_not_change_the_stream() {
         stream[at..].to_vec()
     };
     assert!(slices(&found) == slices(&expected.stdout));
+}
+
+/// Whatever the quantisers follow, the stream is the same for all numbers of threads; a rate of bits is met, and a better
+/// quality takes more.
+#[test]
+fn rates_are_followed_by_any_number_of_threads() {
+    let input = video(96, 64, 150);
+    let mut bytes = Vec::new();
+    for rate in [["--crf", "20"], ["--crf", "30"], ["--bitrate", "300k"], ["--bitrate", "0.6M"]] {
+        let of = |threads: &str| {
+            let found = run(&[&["-", "-o", "-", "--threads", threads], &rate[..]].concat(), &input);
+            assert_eq!(found.status.code(), Some(0), "{rate:?}: {}", String::from_utf8_lossy(&found.stderr));
+            found.stdout
+        };
+        let stream = of("1");
+        assert!(stream == of("3"), "{rate:?}");
+        bytes.push(stream.len());
+    }
+    assert!(bytes[0] > bytes[1], "{bytes:?}");
+    // 150 pictures at 30000/1001 a second.
+    let seconds = 150.0 * 1001.0 / 30000.0;
+    for (bytes, wanted) in bytes[2..].iter().zip([300e3, 600e3]) {
+        let rate = *bytes as f64 * 8.0 / seconds;
+        assert!((rate / wanted - 1.0).abs() < 0.1, "{rate} instead of {wanted}");
+    }
+    for args in [["--crf", "52"], ["--bitrate", "12"], ["--bitrate", "much"]] {
+        assert_eq!(run(&[&["-", "-o", "-"], &args[..]].concat(), &input).status.code(), Some(2), "{args:?}");
+    }
+    assert_eq!(run(&["-", "-o", "-", "--crf", "20", "--qp", "20"], &input).status.code(), Some(2));
 }
 
 #[test]
@@ -203,7 +233,7 @@ fn ffmpeg_decodes_to_the_pictures_of_the_encoder() {
     let properties = Properties { size, rate: Ratio { over: 25, under: 1 }, aspect: None, is_full_range: None };
     let effort = Effort { steps: 8, fine: 2, enough: 8, has_parts: true };
     for qp in 0..52 {
-        let options = Options { qp, key_interval: 3, effort };
+        let options = Options { rate: Rate::Constant(qp), keys: Keys { interval: 3, at_cuts: true }, effort };
         let mut encoder = Encoder::new(properties, options, Kernels::new(Isa::detect()));
         let (mut stream, mut expected) = (Vec::new(), Vec::new());
         for number in 0..5 {

@@ -1,0 +1,292 @@
+//! Which quantiser pictures get, and at which of them decoding can begin: decided before they are encoded, from what they look
+//! like and from how many bits those before took. Neither knows of threads, so no bit depends on them.
+
+use crate::picture::Size;
+
+/// What the quantisers follow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rate {
+    /// The same for all pictures.
+    Constant(u8),
+    /// A quantiser for pictures of usual change, more where there is more change, since there less is seen (0 to 51).
+    Quality(f64),
+    /// So many bits a second, over some seconds.
+    Bits(f64),
+}
+
+/// Key pictures have a quantiser of so much less, since all that follows is predicted from them (x264's ratio of 1.4).
+const KEY_LESS: f64 = 3.0;
+
+/// How much of a difference in change between pictures their bits follow (x264's `qcomp`); the rest is taken by the quantiser.
+const FOLLOWED: f64 = 0.6;
+
+/// Change of a macroblock at which [`Rate::Quality`] is the quantiser itself: that of a film's usual scenes.
+const USUAL_CHANGE: f64 = 40.0;
+
+/// Seconds over which a deviation from the rate is made up for.
+const PATIENCE_SECONDS: f64 = 2.0;
+
+/// The quantiser may go so far from one decision to the next.
+const STEP_MAX: f64 = 4.0;
+
+/// Sixteenths of 16 values that a histogram counts.
+const BINS: usize = 32;
+
+/// What a picture looks like from afar: every sample is the mean of 4 x 4 of luma.
+#[derive(Clone, Debug, Default)]
+pub struct Glance {
+    /// Macroblock by macroblock, 16 samples each.
+    samples: Vec<[u8; 16]>,
+    histogram: [u32; BINS],
+}
+
+/// A picture beside the one before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Change {
+    /// Differences within macroblocks, a macroblock.
+    within: f64,
+    /// To the picture before, but not more than those within.
+    between: f64,
+    /// Whether it shows something else.
+    is_cut: bool,
+}
+
+impl Glance {
+    /// Of macroblocks of luma.
+    pub fn new(blocks: &[crate::picture::Block]) -> Glance {
+        let mut glance = Glance { samples: Vec::with_capacity(blocks.len()), histogram: [0; BINS] };
+        for block in blocks {
+            let mut sums = [0_u16; 16];
+            for (y, row) in block.luma.0.as_chunks::<16>().0.iter().enumerate() {
+                for (x, four) in row.as_chunks::<4>().0.iter().enumerate() {
+                    sums[y / 4 * 4 + x] += four.iter().map(|sample| u16::from(*sample)).sum::<u16>();
+                }
+            }
+            let samples = sums.map(|sum| (sum / 16) as u8);
+            samples.iter().for_each(|sample| glance.histogram[usize::from(*sample) * BINS / 256] += 1);
+            glance.samples.push(samples);
+        }
+        glance
+    }
+
+    /// Beside the one before.
+    pub fn change(&self, before: &Glance) -> Change {
+        let (mut within, mut between, mut least) = (0_u64, 0_u64, 0_u64);
+        for (i, now) in self.samples.iter().enumerate() {
+            let mean = now.iter().map(|sample| u32::from(*sample)).sum::<u32>() / 16;
+            let inner: u32 = now.iter().map(|sample| u32::from(*sample).abs_diff(mean)).sum();
+            let outer = before
+                .samples
+                .get(i)
+                .map_or(u32::MAX / 2, |before| now.iter().zip(before).map(|(a, b)| u32::from(a.abs_diff(*b))).sum());
+            within += u64::from(inner);
+            between += u64::from(outer);
+            least += u64::from(outer.min(inner + 16));
+        }
+        let moved: u32 = self.histogram.iter().zip(&before.histogram).map(|(a, b)| a.abs_diff(*b)).sum();
+        let count = self.samples.len().max(1) as f64;
+        Change {
+            within: within as f64 / count,
+            between: least as f64 / count,
+            // Something else has other shapes in other places, and other brightness: a quarter of all samples.
+            is_cut: between > within + 32 * self.samples.len() as u64
+                && u64::from(moved) > 8 * self.samples.len() as u64,
+        }
+    }
+}
+
+/// What is decided about a picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// Whether decoding can begin there.
+    pub is_key: bool,
+    /// Its quantiser.
+    pub qp: u8,
+}
+
+/// When decoding can begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keys {
+    /// Pictures from one at which decoding can begin to the next, at most.
+    pub interval: u32,
+    /// Whether it can begin where something else is shown.
+    pub at_cuts: bool,
+}
+
+/// Decides.
+#[derive(Debug)]
+pub struct Control {
+    rate: Rate,
+    keys: Keys,
+    macroblocks: f64,
+    pictures_per_second: f64,
+    before: Option<Glance>,
+    since_key: u64,
+    /// Change of late, a macroblock.
+    change: f64,
+    /// For a rate of bits: pictures and bits so far, and sums, of which older ones count less, of change and of bits times
+    /// step of the quantiser.
+    pictures: f64,
+    bits: f64,
+    seen: [f64; 2],
+    quantiser: Option<f64>,
+    /// What was decided about pictures that are being encoded: expected change, and step.
+    pending: Vec<(f64, f64)>,
+}
+
+/// The step of a quantiser, and back.
+fn step(qp: f64) -> f64 {
+    ((qp - 12.0) / 6.0).exp2()
+}
+
+fn qp_of(step: f64) -> f64 {
+    12.0 + 6.0 * step.log2()
+}
+
+impl Control {
+    /// For pictures of a size, so many a second.
+    pub fn new(rate: Rate, keys: Keys, size: Size, pictures_per_second: f64) -> Control {
+        Control {
+            rate,
+            keys,
+            macroblocks: size.macroblocks() as f64,
+            pictures_per_second,
+            before: None,
+            since_key: 0,
+            change: USUAL_CHANGE,
+            pictures: 0.0,
+            bits: 0.0,
+            seen: [0.0; 2],
+            quantiser: None,
+            pending: Vec::new(),
+        }
+    }
+
+    /// Decides about pictures that will be encoded next, all at once.
+    pub fn decide<'a>(&mut self, glances: impl Iterator<Item = &'a Glance>) -> Vec<Decision> {
+        let mut changes = Vec::new();
+        for glance in glances {
+            let change = match &self.before {
+                Some(before) => glance.change(before),
+                None => Change { is_cut: true, ..glance.change(glance) },
+            };
+            // Not twice in a row: what flashes is no other scene.
+            let is_cut =
+                change.is_cut && self.keys.at_cuts && self.since_key + 1 >= u64::from(self.keys.interval.min(8));
+            let is_key = self.before.is_none() || is_cut || self.since_key + 1 >= self.keys.interval.into();
+            self.since_key = if is_key { 0 } else { self.since_key + 1 };
+            self.before = Some(glance.clone());
+            changes.push((is_key, change));
+        }
+        // What a picture is expected to take, in proportion.
+        let expected =
+            |(is_key, change): &(bool, Change)| if *is_key { change.within + 4.0 } else { change.between + 1.0 };
+        let base = match self.rate {
+            Rate::Constant(qp) => f64::from(qp),
+            Rate::Quality(qp) => qp,
+            Rate::Bits(rate) => self.for_bits(rate, changes.iter().map(expected).sum(), changes.len()),
+        };
+        let decided = changes.iter().map(|picture| {
+            let (is_key, change) = (picture.0, picture.1.between + 1.0);
+            self.change += (change - self.change) / 8.0;
+            let more = match self.rate {
+                Rate::Quality(_) => 6.0 * (1.0 - FOLLOWED) * (self.change / USUAL_CHANGE).log2(),
+                _ => 0.0,
+            };
+            let qp = base + more.clamp(-6.0, 6.0) - if is_key { KEY_LESS } else { 0.0 };
+            let qp = qp.round().clamp(0.0, 51.0) as u8;
+            self.pending.push((expected(picture), step(qp.into())));
+            Decision { is_key, qp }
+        });
+        decided.collect()
+    }
+
+    /// The quantiser by which the next pictures meet a rate, by how many bits change has taken so far.
+    fn for_bits(&mut self, rate: f64, expected: f64, pictures: usize) -> f64 {
+        let a_picture = rate / self.pictures_per_second;
+        let late = a_picture * self.pictures - self.bits;
+        let wanted = a_picture * pictures as f64;
+        let share = pictures as f64 / (PATIENCE_SECONDS * self.pictures_per_second).max(pictures as f64);
+        let wanted = (wanted + late * share).max(wanted / 4.0);
+        // Before anything was seen: a bit for each unit of change at a step of one is what films take.
+        let bits_per_change = if self.seen[0] > 0.0 { self.seen[1] / self.seen[0] } else { 4.0 };
+        let found = qp_of((bits_per_change * expected * self.macroblocks / wanted).max(1e-3)).clamp(0.0, 51.0);
+        let found = self.quantiser.map_or(found, |before| found.clamp(before - STEP_MAX, before + STEP_MAX));
+        self.quantiser = Some(found);
+        found
+    }
+
+    /// Told what the pictures took that were decided about last.
+    pub fn learn(&mut self, bits: impl Iterator<Item = u64>) {
+        for (bits, (expected, step)) in bits.zip(std::mem::take(&mut self.pending)) {
+            let bits = bits as f64;
+            self.pictures += 1.0;
+            self.bits += bits;
+            // A second is forgotten to a third.
+            let kept = (-1.0 / self.pictures_per_second.max(1.0)).exp();
+            self.seen = [self.seen[0] * kept + expected * self.macroblocks, self.seen[1] * kept + bits * step];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::picture::Source;
+
+    const SIZE: Size = Size { width: 64, height: 64 };
+
+    fn glance(sample: impl Fn(usize, usize) -> u8) -> Glance {
+        let luma = (0..64 * 64).map(|at| sample(at % 64, at / 64));
+        let bytes: Vec<u8> = luma.chain(std::iter::repeat_n(128, 64 * 32)).collect();
+        let mut source = Source::default();
+        source.fill(SIZE, &bytes);
+        Glance::new(&source.blocks)
+    }
+
+    #[test]
+    fn another_scene_is_seen_and_movement_is_none() {
+        let one = |shift: usize| glance(move |x, y| ((x + shift) / 9 * 17 + y / 7 * 29) as u8 % 120);
+        let other = glance(|x, y| 140 + ((x * 5 + y * 3) % 97) as u8);
+        let keys = Keys { interval: 100, at_cuts: true };
+        let mut control = Control::new(Rate::Constant(20), keys, SIZE, 25.0);
+        let all: Vec<Glance> = (0..10).map(one).chain((0..10).map(|_| other.clone())).collect();
+        let decided = control.decide(all.iter());
+        let at: Vec<usize> = (0..20).filter(|i| decided[*i].is_key).collect();
+        assert_eq!(at, [0, 10]);
+        assert!(decided.iter().all(|decision| decision.qp == if decision.is_key { 17 } else { 20 }));
+        let mut control = Control::new(Rate::Constant(20), Keys { at_cuts: false, ..keys }, SIZE, 25.0);
+        assert_eq!(control.decide(all.iter()).iter().filter(|decision| decision.is_key).count(), 1);
+    }
+
+    /// Pictures that take bits in inverse proportion to the step, with a factor that nobody told: the rate is met.
+    #[test]
+    fn a_rate_of_bits_is_met() {
+        for (rate, factor) in [(1e4, 1.0), (1e5, 30.0), (3e5, 200.0)] {
+            let all: Vec<Glance> = (0..2).map(|i| glance(move |x, y| ((x + i) * 5 + y * 3) as u8)).collect();
+            let keys = Keys { interval: 250, at_cuts: true };
+            let mut control = Control::new(Rate::Bits(rate), keys, SIZE, 25.0);
+            let mut total = 0.0;
+            for _ in 0..125 {
+                let decided = control.decide(all.iter().chain(&all));
+                let bits = |d: &Decision| (factor * 1000.0 / step(d.qp.into())) as u64 * if d.is_key { 5 } else { 1 };
+                let bits: Vec<u64> = decided.iter().map(bits).collect();
+                total += bits.iter().sum::<u64>() as f64;
+                control.learn(bits.into_iter());
+            }
+            let found = total / 20.0;
+            assert!((found / rate - 1.0).abs() < 0.1, "{rate}: {found}");
+        }
+    }
+
+    #[test]
+    fn quality_spends_less_on_what_changes_much() {
+        let keys = Keys { interval: 250, at_cuts: false };
+        let last = |shift: usize| {
+            let mut control = Control::new(Rate::Quality(25.0), keys, SIZE, 25.0);
+            let all: Vec<Glance> = (0..40).map(|i| glance(move |x, y| ((x + i * shift) / 4 * 37 + y) as u8)).collect();
+            control.decide(all.iter()).last().map(|decision| decision.qp)
+        };
+        assert!(last(0) < last(4), "{:?} {:?}", last(0), last(4));
+    }
+}
