@@ -86,6 +86,12 @@ impl Bits {
         self.put((8 - self.held % 8) % 8, 0);
     }
 
+    /// Ones up to the next whole byte (`cabac_alignment_one_bit`).
+    pub fn align_with_ones(&mut self) {
+        let count = (8 - self.held % 8) % 8;
+        self.put(count, (1 << count) - 1);
+    }
+
     /// All bits of another.
     pub fn append(&mut self, other: &Bits) {
         let (words, rest) = other.bytes.as_chunks::<4>();
@@ -105,6 +111,11 @@ impl Bits {
     /// `rbsp_trailing_bits` (7.3.2.11), and the bytes.
     pub fn finish(mut self) -> Vec<u8> {
         self.put(1, 1);
+        self.finish_ended()
+    }
+
+    /// The bytes, where the last bit is that which ends them.
+    pub fn finish_ended(mut self) -> Vec<u8> {
         self.align();
         while self.held > 0 {
             self.held -= 8;

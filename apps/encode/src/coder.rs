@@ -4,20 +4,26 @@
 //! right. Bits of a row are gathered by themselves, since with variable-length codes nothing but the run of macroblocks
 //! that were skipped goes on from row to row; they are joined when the picture is complete.
 
+mod arithmetic;
 mod inter;
 mod intra;
 mod residual;
+mod syntax;
 mod write;
 
+pub use arithmetic::Slice;
+pub use syntax::Syntax;
 pub use write::RowBits;
 
 use crate::intra::Around;
 use crate::kernel::Kernels;
 use crate::motion::Reference;
-use crate::picture::{Block, Macroblock, Picture, Source};
+use crate::picture::{Block, Kind, Macroblock, Picture, Source};
 use crate::quantiser::Quantiser;
 use crate::search::{Effort, Search};
 use crate::tables::{chroma_qp, lambda};
+use syntax::Type;
+use write::BITS_MAX;
 
 /// One picture on its way: all that does not change from row to row.
 #[derive(Debug)]
@@ -47,11 +53,13 @@ pub struct Settings<'a> {
     pub chroma: Quantiser,
     /// How thoroughly motion is searched.
     pub effort: Effort,
+    /// Whether macroblocks are written by arithmetic codes, which go on through a picture.
+    pub is_arithmetic: bool,
 }
 
 impl<'a> Settings<'a> {
     /// For one quantiser.
-    pub fn new(kernels: &'a Kernels, qp: u8, effort: Effort) -> Settings<'a> {
+    pub fn new(kernels: &'a Kernels, qp: u8, effort: Effort, is_arithmetic: bool) -> Settings<'a> {
         Settings {
             kernels,
             qp,
@@ -59,6 +67,7 @@ impl<'a> Settings<'a> {
             luma: Quantiser::new(qp),
             chroma: Quantiser::new(chroma_qp(qp)),
             effort,
+            is_arithmetic,
         }
     }
 }
@@ -74,12 +83,37 @@ struct Here<'a> {
     above_right: Option<&'a Macroblock>,
 }
 
+/// A row of macroblocks that has been coded.
+#[derive(Debug)]
+pub enum Row {
+    /// As bits, to be joined to those of other rows.
+    Codes(RowBits),
+    /// As what is to be written by the picture's arithmetic coder.
+    Syntax(Vec<Syntax>),
+}
+
+impl Default for Row {
+    fn default() -> Row {
+        Row::Codes(RowBits::default())
+    }
+}
+
+impl Row {
+    fn skip(&mut self, now: &mut Macroblock) {
+        debug_assert!(now.counts == [0; 24], "it has no levels");
+        match self {
+            Row::Codes(bits) => bits.skip(),
+            Row::Syntax(all) => all.push(Syntax::empty(Type::Skip)),
+        }
+    }
+}
+
 /// A row that is being coded.
 #[derive(Debug)]
 pub struct RowCoder<'a> {
     shot: &'a Shot<'a>,
-    row: usize,
-    bits: RowBits,
+    y: usize,
+    row: Row,
     /// The last columns of the macroblock before, as they were before any smoothing: luma, Cb, Cr.
     left: ([u8; 16], [[u8; 8]; 2]),
 }
@@ -145,12 +179,47 @@ fn median(a: crate::picture::Vector, b: crate::picture::Vector, c: crate::pictur
 impl<'a> RowCoder<'a> {
     /// Begins a row.
     pub fn new(shot: &'a Shot<'a>, row: usize) -> RowCoder<'a> {
-        RowCoder { shot, row, bits: RowBits::default(), left: Default::default() }
+        let is_arithmetic = shot.settings.is_arithmetic;
+        let coded = if is_arithmetic { Row::Syntax(Vec::with_capacity(shot.columns())) } else { Row::default() };
+        RowCoder { shot, y: row, row: coded, left: Default::default() }
     }
 
-    /// The row's bits.
-    pub fn finish(self) -> RowBits {
-        self.bits
+    /// What was coded.
+    pub fn finish(self) -> Row {
+        self.row
+    }
+
+    /// Writes a macroblock; instead of one that takes more bits than it may, its samples.
+    fn write(&mut self, here: &Here<'_>, source: &Block, syntax: Syntax, now: &mut Macroblock, made: &mut Block) {
+        let may_skip = self.shot.reference.is_some();
+        let is_long = match &mut self.row {
+            Row::Codes(bits) => {
+                bits.write(here, &syntax, may_skip, false, now);
+                bits.len() > BITS_MAX
+            }
+            Row::Syntax(all) => {
+                syntax.count(now);
+                let is_long = syntax.bits_of_levels() > BITS_MAX;
+                all.push(syntax);
+                is_long
+            }
+        };
+        if !is_long {
+            return;
+        }
+        let stored = Syntax::empty(Type::Stored(Box::new(*source)));
+        match &mut self.row {
+            Row::Codes(bits) => {
+                bits.go_back();
+                bits.write(here, &stored, may_skip, true, now);
+            }
+            Row::Syntax(all) => {
+                all.pop();
+                all.push(stored);
+            }
+        }
+        *made = *source;
+        *now = Macroblock { kind: Kind::Stored, qp: 0, counts: [16; 24], ..Macroblock::default() };
     }
 
     /// Codes the macroblock of a column.
@@ -159,7 +228,7 @@ impl<'a> RowCoder<'a> {
     /// All before it in the row have been coded, and of the row above all up to the next column. The rows of the reference
     /// that it needs are complete. Nobody else uses this row's samples and macroblocks from this column on.
     pub unsafe fn code(&mut self, x: usize) {
-        let (shot, y, columns) = (self.shot, self.row, self.shot.columns());
+        let (shot, y, columns) = (self.shot, self.y, self.shot.columns());
         let at = |x: usize, y: usize| {
             // SAFETY: by the caller, these have been coded.
             unsafe { shot.picture.macroblocks.get(y * columns + x) }

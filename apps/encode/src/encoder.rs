@@ -1,8 +1,8 @@
 //! Pictures in, units of a stream out.
 
-use crate::bits::{Bits, Unit, unit};
-use crate::coder::{RowBits, Settings, Shot};
-use crate::headers::{Header, Properties, Ratio, parameter_sets, slice_header};
+use crate::bits::{Unit, unit};
+use crate::coder::{Settings, Shot};
+use crate::headers::{Header, Profile, Properties, Ratio, parameter_sets, slice_header};
 use crate::kernel::Kernels;
 use crate::picture::{Picture, Source};
 use crate::rate::{Control, Decision, Keys, Rate};
@@ -18,6 +18,8 @@ pub struct Options {
     pub keys: Keys,
     /// How thoroughly motion is searched.
     pub effort: Effort,
+    /// What a decoder has to be able to do.
+    pub profile: Profile,
 }
 
 /// A picture of the stream.
@@ -54,7 +56,7 @@ impl Encoder {
 
     /// The parameter sets: of the sequence, of pictures.
     pub fn parameter_sets(&self) -> [Vec<u8>; 2] {
-        parameter_sets(&self.properties)
+        parameter_sets(&self.properties, self.options.profile)
     }
 
     /// Encodes pictures. `execute` is given a wave of jobs and does them all. What it makes does not depend on how, nor on how
@@ -68,27 +70,27 @@ impl Encoder {
         }
         let first = self.count as usize - sources.len();
         let picture = |number: usize| &self.pictures[number % PICTURES];
+        let is_arithmetic = self.options.profile == Profile::Main;
         let shot = |(i, (header, source)): (usize, (&Header, _))| Shot {
             source,
             picture: picture(first + i),
             reference: (!header.is_key).then(|| picture(first + i - 1)),
-            settings: Settings::new(&self.kernels, header.qp, self.options.effort),
+            settings: Settings::new(&self.kernels, header.qp, self.options.effort, is_arithmetic),
         };
         let wave = Wave::new(headers.iter().zip(sources).enumerate().map(shot).collect());
         execute(&wave);
-        let bits = wave.finish();
-        let encoded: Vec<Encoded> = headers.iter().zip(bits).map(|(header, rows)| self.joined(header, &rows)).collect();
+        let slices = wave.finish(headers.iter().map(|header| slice_header(header, self.options.profile)).collect());
+        let encoded: Vec<Encoded> =
+            headers.iter().zip(slices).map(|(header, slice)| self.units(header, &slice)).collect();
         let length = |picture: &Encoded| picture.units.iter().map(|unit| 8 * unit.len() as u64).sum();
         self.control.learn(encoded.iter().map(length));
         encoded
     }
 
-    fn joined(&self, header: &Header, rows: &[RowBits]) -> Encoded {
-        let mut slice: Bits = slice_header(header);
-        RowBits::join(&mut slice, rows.iter(), !header.is_key);
+    fn units(&self, header: &Header, slice: &[u8]) -> Encoded {
         let kind = if header.is_key { Unit::IdrSlice } else { Unit::Slice };
         let mut units = if header.is_key { self.parameter_sets().to_vec() } else { Vec::new() };
-        units.push(unit(kind, &slice.finish()));
+        units.push(unit(kind, slice));
         Encoded { units, is_key: header.is_key }
     }
 

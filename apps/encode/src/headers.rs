@@ -25,6 +25,15 @@ pub struct Properties {
     pub is_full_range: Option<bool>,
 }
 
+/// What a decoder has to be able to do (A.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// Constrained baseline: variable-length codes.
+    Baseline,
+    /// Main: arithmetic codes, which take fewer bits.
+    Main,
+}
+
 /// Bits of `frame_num`.
 const NUMBER_BITS: u32 = 8;
 
@@ -58,12 +67,13 @@ fn level(properties: &Properties) -> u8 {
 }
 
 /// The parameter sets of a stream, as units: of the sequence and of its pictures.
-pub fn parameter_sets(properties: &Properties) -> [Vec<u8>; 2] {
+pub fn parameter_sets(properties: &Properties, profile: Profile) -> [Vec<u8>; 2] {
     let size = properties.size;
     let mut bits = Bits::default();
-    // Constrained baseline.
-    bits.put(8, 66);
-    bits.put(8, 0b1100_0000);
+    // `profile_idc` and constraints: constrained baseline is within main.
+    let (number, constraints) = if profile == Profile::Main { (77, 0b0100_0000) } else { (66, 0b1100_0000) };
+    bits.put(8, number);
+    bits.put(8, constraints);
     bits.put(8, level(properties).into());
     bits.ue(0); // seq_parameter_set_id
     bits.ue(NUMBER_BITS - 4); // log2_max_frame_num_minus4
@@ -110,7 +120,7 @@ pub fn parameter_sets(properties: &Properties) -> [Vec<u8>; 2] {
     let mut bits = Bits::default();
     bits.ue(0); // pic_parameter_set_id
     bits.ue(0); // seq_parameter_set_id
-    bits.flag(false); // entropy_coding_mode_flag: variable-length codes
+    bits.flag(profile == Profile::Main); // entropy_coding_mode_flag: arithmetic codes
     bits.flag(false); // bottom_field_pic_order_in_frame_present_flag
     bits.ue(0); // num_slice_groups_minus1
     bits.ue(0); // num_ref_idx_l0_default_active_minus1
@@ -172,7 +182,7 @@ pub struct Header {
 }
 
 /// The bits of a slice before its first macroblock.
-pub fn slice_header(header: &Header) -> Bits {
+pub fn slice_header(header: &Header, profile: Profile) -> Bits {
     let mut bits = Bits::default();
     bits.ue(0); // first_mb_in_slice
     bits.ue(if header.is_key { 7 } else { 5 }); // slice_type: all slices of the picture are I, P
@@ -186,6 +196,9 @@ pub fn slice_header(header: &Header) -> Bits {
         bits.flag(false); // num_ref_idx_active_override_flag
         bits.flag(false); // ref_pic_list_modification_flag_l0
         bits.flag(false); // adaptive_ref_pic_marking_mode_flag
+    }
+    if profile == Profile::Main && !header.is_key {
+        bits.ue(0); // cabac_init_idc
     }
     bits.se(i32::from(header.qp) - 26); // slice_qp_delta
     bits

@@ -1,4 +1,4 @@
-//! Video as H.264 (constrained baseline), its work cut at the grain at which a second worker pays.
+//! Video as H.264 (constrained baseline or main), its work cut at the grain at which a second worker pays.
 //!
 //! In come pictures (YUV4MPEG2, or samples without header); out goes a stream of bytes or an MP4 file, the same whatever the
 //! number of workers and the policy. Every stream decodes to exactly the pictures that the encoder predicted from.
@@ -13,7 +13,8 @@
 //!    estimates what vectors cost, so that it waits for no other row of its picture.
 //! 2. *code* ([`coder`]): each macroblock after the one before it and two behind the row above. What was found is weighed again
 //!    with the true predictors, beside prediction from the picture itself; what is left is transformed and written. Bits of a
-//!    row are joined later, since variable-length codes carry nothing but the run of skipped macroblocks from row to row.
+//!    row are joined later, since variable-length codes carry nothing but the run of skipped macroblocks from row to row;
+//!    arithmetic codes are written last of all, row behind row, beside the rows of other pictures.
 //! 3. *smooth* ([`smooth`]) and *half samples* ([`picture`]): what the next picture is predicted from, a row behind.
 //!
 //! Rows of several pictures are under way at once: those of the next begin when enough of this one is complete. All of it is
@@ -31,6 +32,7 @@
 //! - *interconnect*: the memory bus, and a signal a macroblock from row to row.
 
 pub mod bits;
+pub mod cabac;
 pub mod cavlc;
 pub mod coder;
 pub mod encoder;

@@ -7,7 +7,7 @@ use multigrain::whole;
 use multigrain_console::{Bar, Failure, Interrupt, print, say, usage};
 use multigrain_encode::encoder::Options;
 use multigrain_encode::error::Error;
-use multigrain_encode::headers::Ratio;
+use multigrain_encode::headers::{Profile, Ratio};
 use multigrain_encode::input::{Input, Raw, checked_size};
 use multigrain_encode::output::{Container, Output};
 use multigrain_encode::picture::Size;
@@ -53,6 +53,9 @@ struct Args {
     /// How thoroughly motion is searched
     #[arg(long, default_value = "medium")]
     preset: Preset,
+    /// What players have to be able to do: main takes fewer bits
+    #[arg(long, default_value = "baseline")]
+    profile: ProfileName,
     /// The input has no header: columns x rows of its pictures
     #[arg(long, value_name = "WxH", value_parser = size)]
     size: Option<Size>,
@@ -74,6 +77,23 @@ struct Args {
     /// Instruction set of the kernels, for tests
     #[arg(long, hide = true, value_parser = isa)]
     isa: Option<Isa>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ProfileName {
+    /// Constrained baseline: what everything plays
+    Baseline,
+    /// Arithmetic codes
+    Main,
+}
+
+impl From<ProfileName> for Profile {
+    fn from(name: ProfileName) -> Profile {
+        match name {
+            ProfileName::Baseline => Profile::Baseline,
+            ProfileName::Main => Profile::Main,
+        }
+    }
 }
 
 /// The quantiser if nothing is said of it.
@@ -211,7 +231,7 @@ fn encode(args: &Args) -> Result<(), Failure> {
         (None, None) => Rate::Constant(args.qp.unwrap_or(QP)),
     };
     let keys = Keys { interval: args.keyint, at_cuts: !args.no_scenecut };
-    let options = Options { rate: by, keys, effort: args.preset.effort() };
+    let options = Options { rate: by, keys, effort: args.preset.effort(), profile: args.profile.into() };
     let bar = Bar::new("encode", true);
     let began = Instant::now();
     let watch = |pictures: u64| {

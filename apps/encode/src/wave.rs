@@ -12,13 +12,15 @@
 //! - search of row r: rows of the picture before, as far down as vectors lead ([`rows_needed`]) and as far as the memory that
 //!   the picture is written to was read by another;
 //! - code at column x: the row above up to column x + 1;
-//! - smooth and halves: the row above, complete.
+//! - smooth and halves: the row above, complete;
+//! - write, by arithmetic codes: the row above, written. (Variable-length codes are written as macroblocks are coded.)
 //!
 //! Whoever claims a job is executing it, so what a job waits for is either done or under way on another worker, whatever
 //! worker claims what, and however few there are: nothing can wait for itself. A worker that panics raises the wave's
 //! abort, which ends all waits.
 
-use crate::coder::{RowBits, RowCoder, Shot};
+use crate::bits::Bits;
+use crate::coder::{Row, RowBits, RowCoder, Shot, Slice};
 use crate::motion::rows_needed;
 use crate::plane::Grid;
 use multigrain::Abort;
@@ -38,7 +40,10 @@ pub struct Wave<'a> {
     coded: Vec<Progress>,
     /// By picture: rows complete.
     complete: Vec<Progress>,
-    bits: Grid<RowBits>,
+    /// By picture: rows written.
+    written: Vec<Progress>,
+    coded_rows: Grid<Row>,
+    slices: Grid<Option<Slice>>,
     abort: Abort,
 }
 
@@ -53,7 +58,9 @@ impl<'a> Wave<'a> {
             next: AtomicUsize::new(0),
             coded: progress(rows * shots.len()),
             complete: progress(shots.len()),
-            bits: Grid::new(rows * shots.len()),
+            written: progress(shots.len()),
+            coded_rows: Grid::new(rows * shots.len()),
+            slices: Grid::new(shots.len()),
             abort: Abort::new(),
             shots,
         }
@@ -97,8 +104,7 @@ impl<'a> Wave<'a> {
             unsafe { coder.code(x) };
             self.coded[picture * self.rows + row].signal();
         }
-        // SAFETY: as above; this row's alone.
-        unsafe { *self.bits.get_mut(picture * self.rows + row) = coder.finish() };
+        let coded = coder.finish();
         self.complete[picture].wait_for(row as u64, &self.abort)?;
         let kernels = shot.settings.kernels;
         // SAFETY: as above.
@@ -107,13 +113,42 @@ impl<'a> Wave<'a> {
             shot.picture.complete_row(row, kernels, &mut Vec::new());
         }
         self.complete[picture].signal();
+        match coded {
+            // SAFETY: as above; this row's alone.
+            Row::Codes(_) => unsafe { *self.coded_rows.get_mut(picture * self.rows + row) = coded },
+            Row::Syntax(syntax) => {
+                self.written[picture].wait_for(row as u64, &self.abort)?;
+                // SAFETY: used by one row after the other.
+                let slice = unsafe { self.slices.get_mut(picture) };
+                let begin = || Slice::new(shot.picture.size, shot.settings.qp, shot.reference.is_some());
+                slice.get_or_insert_with(begin).row(&syntax);
+                self.written[picture].signal();
+            }
+        }
         Ok(())
     }
 
-    /// The bits of all rows of a picture, when all jobs are done.
-    pub fn finish(self) -> impl Iterator<Item = Vec<RowBits>> {
-        let (rows, mut bits) = (self.rows, self.bits.into_values());
-        (0..self.shots.len()).map(move |_| bits.by_ref().take(rows).collect())
+    /// All macroblocks of each picture, behind what `headers` has before them, when all jobs are done.
+    pub fn finish(self, headers: Vec<Bits>) -> Vec<Vec<u8>> {
+        let may_skip: Vec<bool> = self.shots.iter().map(|shot| shot.reference.is_some()).collect();
+        let (mut rows, slices) = (self.coded_rows.into_values(), self.slices.into_values());
+        let joined = |((mut bits, may_skip), slice): ((Bits, bool), Option<Slice>)| {
+            let rows: Vec<Row> = rows.by_ref().take(self.rows).collect();
+            match slice {
+                Some(slice) => {
+                    bits.align_with_ones();
+                    bits.append(&slice.into_bits());
+                    bits.finish_ended()
+                }
+                None => {
+                    let codes =
+                        rows.iter().filter_map(|row| if let Row::Codes(bits) = row { Some(bits) } else { None });
+                    RowBits::join(&mut bits, codes, may_skip);
+                    bits.finish()
+                }
+            }
+        };
+        headers.into_iter().zip(may_skip).zip(slices).map(joined).collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a decoder makes of the stream is what the encoder says it makes, sample by sample.
 
 use multigrain_encode::encoder::{Encoder, Options, with_start_codes};
-use multigrain_encode::headers::{Properties, Ratio};
+use multigrain_encode::headers::{Profile, Properties, Ratio};
 use multigrain_encode::kernel::Kernels;
 use multigrain_encode::picture::{Size, Source};
 use multigrain_encode::rate::{Keys, Rate};
@@ -83,16 +83,25 @@ fn alone(wave: &multigrain_encode::wave::Wave<'_>) {
 }
 
 /// Encodes, decodes, compares; returns the stream.
-fn check(content: Content, size: Size, count: usize, qp: u8, key_interval: u32) -> Vec<u8> {
-    let options =
-        Options { rate: Rate::Constant(qp), keys: Keys { interval: key_interval, at_cuts: false }, effort: THOROUGH };
+fn check(content: Content, size: Size, count: usize, qp: u8, key_interval: u32) {
+    for profile in [Profile::Baseline, Profile::Main] {
+        check_one(content, size, count, qp, key_interval, profile);
+    }
+}
+
+fn check_one(content: Content, size: Size, count: usize, qp: u8, key_interval: u32, profile: Profile) {
+    let options = Options {
+        rate: Rate::Constant(qp),
+        keys: Keys { interval: key_interval, at_cuts: false },
+        effort: THOROUGH,
+        profile,
+    };
     let mut encoder = Encoder::new(properties(size), options, Kernels::new(Isa::detect()));
     let mut decoder = Decoder::new();
-    let mut stream = Vec::new();
     for (number, source) in sources(content, size, count).iter().enumerate() {
         let encoded = encoder.encode(std::slice::from_ref(source), alone);
         let bytes = with_start_codes(&encoded[0].units);
-        let context = || format!("{content:?} {size:?} qp {qp} picture {number}");
+        let context = || format!("{content:?} {size:?} qp {qp} {profile:?} picture {number}");
         let shown = decoder.decode(&bytes).unwrap_or_else(|e| panic!("{}: {e:?}", context()));
         let shown = shown.unwrap_or_else(|| panic!("{}: nothing is shown", context()));
         assert_eq!((shown.width, shown.height), (size.width, size.height), "{}", context());
@@ -102,9 +111,7 @@ fn check(content: Content, size: Size, count: usize, qp: u8, key_interval: u32) 
             let (x, y) = (at % size.width, at / size.width);
             panic!("{}: sample {at} (of luma: column {x}, row {y}) is {}, not {}", context(), found[at], expected[at]);
         }
-        stream.extend(bytes);
     }
-    stream
 }
 
 #[test]
@@ -144,8 +151,9 @@ fn sizes_that_are_no_multiple_of_a_macroblock() {
 }
 
 /// The stream of all pictures at once, executed by so many threads.
-fn stream(size: Size, qp: u8, isa: Isa, threads: usize, at_once: usize) -> Vec<u8> {
-    let options = Options { rate: Rate::Constant(qp), keys: Keys { interval: 7, at_cuts: true }, effort: THOROUGH };
+fn stream(size: Size, qp: u8, isa: Isa, threads: usize, at_once: usize, profile: Profile) -> Vec<u8> {
+    let options =
+        Options { rate: Rate::Constant(qp), keys: Keys { interval: 7, at_cuts: true }, effort: THOROUGH, profile };
     let mut encoder = Encoder::new(properties(size), options, Kernels::new(isa));
     let mut bytes = Vec::new();
     for some in sources(Content::Moving, size, 12).chunks(at_once) {
@@ -170,10 +178,13 @@ fn stream(size: Size, qp: u8, isa: Isa, threads: usize, at_once: usize) -> Vec<u
 #[test]
 fn the_stream_depends_on_nothing_but_the_pictures() {
     let size = Size { width: 100, height: 180 };
-    let expected = stream(size, 26, Isa::Scalar, 1, 1);
-    for isa in Isa::ALL.into_iter().filter(|isa| isa.is_supported()) {
-        for (threads, at_once) in [(1, 12), (2, 3), (3, 12), (7, 12)] {
-            assert!(stream(size, 26, isa, threads, at_once) == expected, "{isa}, {threads} threads, {at_once} at once");
+    for profile in [Profile::Baseline, Profile::Main] {
+        let expected = stream(size, 26, Isa::Scalar, 1, 1, profile);
+        for isa in Isa::ALL.into_iter().filter(|isa| isa.is_supported()) {
+            for (threads, at_once) in [(1, 12), (2, 3), (3, 12), (7, 12)] {
+                let found = stream(size, 26, isa, threads, at_once, profile);
+                assert!(found == expected, "{isa}, {threads} threads, {at_once} at once, {profile:?}");
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 //! decoder beside the encoder's own pictures.
 
 use multigrain_encode::encoder::{Encoder, Options, with_start_codes};
-use multigrain_encode::headers::{Properties, Ratio};
+use multigrain_encode::headers::{Profile, Properties, Ratio};
 use multigrain_encode::kernel::Kernels;
 use multigrain_encode::picture::{Size, Source};
 use multigrain_encode::rate::{Keys, Rate};
@@ -232,8 +232,8 @@ fn ffmpeg_decodes_to_the_pictures_of_the_encoder() {
     let size = Size { width: 70, height: 54 };
     let properties = Properties { size, rate: Ratio { over: 25, under: 1 }, aspect: None, is_full_range: None };
     let effort = Effort { steps: 8, fine: 2, enough: 8, has_parts: true };
-    for qp in 0..52 {
-        let options = Options { rate: Rate::Constant(qp), keys: Keys { interval: 3, at_cuts: true }, effort };
+    for (qp, profile) in (0..52).flat_map(|qp| [(qp, Profile::Baseline), (qp, Profile::Main)]) {
+        let options = Options { rate: Rate::Constant(qp), keys: Keys { interval: 3, at_cuts: true }, effort, profile };
         let mut encoder = Encoder::new(properties, options, Kernels::new(Isa::detect()));
         let (mut stream, mut expected) = (Vec::new(), Vec::new());
         for number in 0..5 {
@@ -251,7 +251,7 @@ fn ffmpeg_decodes_to_the_pictures_of_the_encoder() {
             expected.extend(encoder.shown());
         }
         std::fs::write(&path, &stream).unwrap();
-        assert!(shown(&path) == expected, "qp {qp}");
+        assert!(shown(&path) == expected, "qp {qp}, {profile:?}");
     }
 }
 

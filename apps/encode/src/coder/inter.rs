@@ -4,12 +4,11 @@
 //! true predictors (8.4.1.3 of the standard), beside the vector that comes for nothing and what the picture itself predicts.
 
 use super::residual::{Residual, luma_pattern};
-use super::write::Writer;
-use super::{Block, Here, RowCoder, median};
+use super::syntax::{Luma, Syntax, Type};
+use super::{Here, RowCoder, median};
 use crate::motion::{Part, Reference};
-use crate::picture::{Kind, Macroblock, Picture, Vector};
+use crate::picture::{Block, Kind, Macroblock, Picture, Vector};
 use crate::search::{Match, vector_bits};
-use crate::tables::CBP_INTER;
 
 /// A quarter of a macroblock beside the one that is predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +100,7 @@ impl Vectors {
 
 /// How a macroblock is cut, with the number of its type (Table 7-13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cut {
+pub(super) enum Cut {
     Whole = 0,
     Wide = 1,
     Tall = 2,
@@ -109,7 +108,7 @@ enum Cut {
 }
 
 impl Cut {
-    fn parts(self) -> &'static [Part] {
+    pub(super) fn parts(self) -> &'static [Part] {
         const WHOLE: [Part; 1] = [Part::WHOLE];
         const WIDE: [Part; 2] = [Part::wide(0), Part::wide(1)];
         const TALL: [Part; 2] = [Part::tall(0), Part::tall(1)];
@@ -265,7 +264,7 @@ impl RowCoder<'_> {
     fn skip(&mut self, vector: Vector, now: &mut Macroblock) {
         now.kind = Kind::Skip;
         now.vectors = [vector; 4];
-        self.bits.skip();
+        self.row.skip(now);
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -292,24 +291,16 @@ impl RowCoder<'_> {
         }
         now.kind = Kind::Inter;
         now.vectors = decision.vectors;
-        let mut writer = Writer::begin(&mut self.bits, true);
-        writer.bits().ue(decision.cut as u32);
-        if decision.cut == Cut::Quarters {
-            // None is cut further.
-            writer.bits().put(4, 0b1111);
-        }
-        for part in decision.cut.parts() {
+        let mut moved = [[0; 2]; 4];
+        for (part, moved) in decision.cut.parts().iter().zip(&mut moved) {
             let vector = decision.vectors[part.y / 8 * 2 + part.x / 8];
             let predicted = vectors.predicted(*part);
-            writer.bits().se(i32::from(vector.x) - i32::from(predicted.x));
-            writer.bits().se(i32::from(vector.y) - i32::from(predicted.y));
+            *moved = [i32::from(vector.x) - i32::from(predicted.x), i32::from(vector.y) - i32::from(predicted.y)];
             vectors.set(*part, vector);
         }
-        writer.bits().ue(CBP_INTER[pattern as usize].into());
-        if pattern != 0 {
-            writer.bits().se(0);
-            writer.residual(here, &residual, now);
-        }
-        self.store_if_long(source, now, made);
+        let Residual { luma, chroma, .. } = residual;
+        let kind = Type::Inter(decision.cut, moved);
+        let syntax = Syntax { kind, chroma_mode: 0, pattern, luma: Luma::Lanes(luma), luma_dc: None, chroma };
+        self.write(here, source, syntax, now, made);
     }
 }

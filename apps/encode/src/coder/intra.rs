@@ -1,14 +1,14 @@
 //! Macroblocks that are predicted from their own picture.
 
 use super::residual::{Chroma, Residual, luma_pattern};
-use super::write::{BITS_MAX, Writer};
-use super::{Block, Here, RowCoder};
+use super::syntax::{Luma, Syntax, Type};
+use super::{Here, RowCoder};
 use crate::bits::ue_bits;
 use crate::intra::{BLOCK_DC, BLOCK_MODES, Line, Mode, PICKS, block as block_of, chroma, luma};
 use crate::kernel::Lanes;
 use crate::kernel::Samples;
-use crate::picture::{Kind, Macroblock};
-use crate::tables::{BLOCK_ORDER, CBP_INTRA, ZIGZAG};
+use crate::picture::{Block, Kind, Macroblock};
+use crate::tables::{BLOCK_ORDER, ZIGZAG};
 
 /// A macroblock predicted block by block.
 pub(super) struct Blocks {
@@ -219,56 +219,40 @@ impl RowCoder<'_> {
         let settings = &self.shot.settings;
         let (chroma_mode, chroma_prediction) = self.best_chroma(here, &source.chroma);
         let chroma = settings.chroma_levels(&source.chroma, &chroma_prediction, true);
-        let may_skip = self.shot.reference.is_some();
-        let number = chroma_mode.chroma_number();
-        match blocks {
+        let syntax = match blocks {
             Some(blocks) => {
                 now.kind = Kind::Intra4;
-                let likely = BLOCK_ORDER.map(|block| self.likely_mode(here, &blocks.modes, block));
+                let modes = BLOCK_ORDER.map(|block| {
+                    let (mode, likely) = (blocks.modes[block], self.likely_mode(here, &blocks.modes, block));
+                    (mode != likely).then(|| mode - u8::from(mode > likely))
+                });
                 let prediction = Block { luma: blocks.made, chroma: chroma_prediction };
                 *made = settings.made(&chroma_only(&chroma), &prediction);
-                let mut writer = Writer::begin(&mut self.bits, may_skip);
-                writer.intra_type(0);
-                for (block, likely) in BLOCK_ORDER.into_iter().zip(likely) {
-                    let mode = blocks.modes[block];
-                    match mode == likely {
-                        true => writer.bits().put(1, 1),
-                        false => writer.bits().put(4, u32::from(mode) - u32::from(mode > likely)),
-                    }
-                }
                 now.modes = blocks.modes;
-                writer.bits().ue(number);
                 let pattern = luma_pattern(blocks.coded) | chroma.pattern() << 4;
-                writer.bits().ue(CBP_INTRA[pattern as usize].into());
-                if pattern != 0 {
-                    writer.bits().se(0);
-                    writer.blocks(here, &blocks.levels, blocks.coded, &chroma, now);
-                }
+                let (kind, luma) = (Type::Intra4(modes), Luma::Scanned(blocks.levels));
+                Syntax { kind, chroma_mode: chroma_mode.chroma_number(), pattern, luma, luma_dc: None, chroma }
             }
             None => {
                 now.kind = Kind::Intra16;
                 let (mode, _, prediction) = whole;
                 let (luma, coded, dc) = settings.luma_whole(&source.luma, &prediction);
+                let pattern = if coded != 0 { 15 } else { 0 } | chroma.pattern() << 4;
                 let residual = Residual { luma, coded, luma_dc: Some(dc), chroma };
                 *made = settings.made(&residual, &Block { luma: prediction, chroma: chroma_prediction });
-                let mut writer = Writer::begin(&mut self.bits, may_skip);
-                let all = if coded != 0 { 12 } else { 0 };
-                writer.intra_type(1 + mode.luma_number() + 4 * residual.chroma.pattern() + all);
-                writer.bits().ue(number);
-                writer.bits().se(0);
-                writer.residual(here, &residual, now);
+                let mut scanned = [0; 16];
+                scanned.iter_mut().zip(ZIGZAG).for_each(|(level, place)| *level = dc[place]);
+                Syntax {
+                    kind: Type::Intra16(mode.luma_number()),
+                    chroma_mode: chroma_mode.chroma_number(),
+                    pattern,
+                    luma: Luma::Lanes(residual.luma),
+                    luma_dc: Some(scanned),
+                    chroma: residual.chroma,
+                }
             }
-        }
-        self.store_if_long(source, now, made);
-    }
-
-    /// Stores the samples of a macroblock that took more bits than it may have.
-    pub(super) fn store_if_long(&mut self, source: &Block, now: &mut Macroblock, made: &mut Block) {
-        if self.bits.len() > BITS_MAX {
-            self.bits.store(source, self.shot.reference.is_some());
-            *made = *source;
-            *now = Macroblock { kind: Kind::Stored, qp: 0, counts: [16; 24], ..Macroblock::default() };
-        }
+        };
+        self.write(here, source, syntax, now, made);
     }
 }
 

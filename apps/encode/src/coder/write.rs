@@ -1,10 +1,13 @@
-//! What was decided becomes bits (7.3.5 of the standard).
+//! Macroblocks by variable-length codes (7.3.5 and 9.2 of the standard).
 
-use super::residual::{CHROMA_BLOCKS, Chroma, Residual, blocks_of, luma_pattern, scanned};
-use super::{Block, Here};
+use super::Here;
+use super::inter::Cut;
+use super::residual::{CHROMA_BLOCKS, blocks_of, scanned};
+use super::syntax::{Syntax, Type};
 use crate::bits::{Bits, Mark};
 use crate::cavlc::{Around, write_block};
-use crate::picture::Macroblock;
+use crate::picture::{Block, Macroblock};
+use crate::tables::{CBP_INTER, CBP_INTRA};
 
 /// More bits than these no macroblock may have (A.3.1, item about `macroblock_layer`): then its samples are stored.
 pub(super) const BITS_MAX: usize = 3200;
@@ -51,16 +54,113 @@ impl RowBits {
         self.bits.len_since(self.mark)
     }
 
-    /// Instead of what was written of the last macroblock: its samples.
-    pub(super) fn store(&mut self, block: &Block, may_skip: bool) {
+    /// Forgets the last macroblock that is coded, which is followed by another instead.
+    pub(super) fn go_back(&mut self) {
         self.bits.go_back(self.mark);
-        Writer { row: self, may_skip }.intra_type(25);
+    }
+
+    fn store(&mut self, block: &Block, may_skip: bool) {
+        self.intra_type(25, may_skip);
         let (luma, chroma) = (&block.luma.0, block.chroma.0.as_chunks::<8>().0);
         let mut samples = luma.to_vec();
         for plane in 0..2 {
             chroma.iter().skip(plane).step_by(2).take(8).for_each(|row| samples.extend_from_slice(row));
         }
         self.pieces.push((std::mem::take(&mut self.bits), samples));
+    }
+
+    /// Writes a macroblock; how many levels its blocks have is entered. `is_again` if it takes the place of one that was
+    /// forgotten.
+    pub(super) fn write(
+        &mut self,
+        here: &Here<'_>,
+        syntax: &Syntax,
+        may_skip: bool,
+        is_again: bool,
+        now: &mut Macroblock,
+    ) {
+        if let Type::Skip = syntax.kind {
+            return self.skip();
+        }
+        if !is_again {
+            self.begin(may_skip);
+        }
+        match &syntax.kind {
+            Type::Skip => {}
+            Type::Stored(block) => return self.store(block, may_skip),
+            Type::Inter(cut, moved) => {
+                self.bits.ue(*cut as u32);
+                if *cut == Cut::Quarters {
+                    // None is cut further.
+                    self.bits.put(4, 0b1111);
+                }
+                for value in moved[..cut.parts().len()].as_flattened() {
+                    self.bits.se(*value);
+                }
+                self.bits.ue(CBP_INTER[syntax.pattern as usize].into());
+            }
+            Type::Intra4(modes) => {
+                self.intra_type(0, may_skip);
+                for mode in modes {
+                    match mode {
+                        None => self.bits.put(1, 1),
+                        Some(mode) => self.bits.put(4, u32::from(*mode)),
+                    }
+                }
+                self.bits.ue(syntax.chroma_mode);
+                self.bits.ue(CBP_INTRA[syntax.pattern as usize].into());
+            }
+            Type::Intra16(mode) => {
+                let all = if syntax.pattern & 15 != 0 { 12 } else { 0 };
+                self.intra_type(1 + mode + 4 * (syntax.pattern >> 4) + all, may_skip);
+                self.bits.ue(syntax.chroma_mode);
+            }
+        }
+        if syntax.pattern != 0 || syntax.luma_dc.is_some() {
+            // The quantiser is that of the picture, always.
+            self.bits.se(0);
+            self.residual(here, syntax, now);
+        }
+    }
+
+    /// The type of an intra macroblock (Table 7-11), whose numbers follow others where macroblocks may be predicted from
+    /// other pictures.
+    fn intra_type(&mut self, number: u32, may_skip: bool) {
+        self.bits.ue(number + if may_skip { 5 } else { 0 });
+    }
+
+    fn residual(&mut self, here: &Here<'_>, syntax: &Syntax, now: &mut Macroblock) {
+        let mut counts = Counts::new(here);
+        if let Some(dc) = &syntax.luma_dc {
+            write_block(&mut self.bits, dc, counts.luma(0));
+        }
+        let begin = usize::from(syntax.luma_dc.is_some());
+        for quarter in 0..4 {
+            for &block in blocks_of(quarter) {
+                let count = match syntax.pattern >> quarter & 1 {
+                    0 => 0,
+                    _ => write_block(&mut self.bits, &syntax.levels(block)[begin..], counts.luma(block)),
+                };
+                counts.set_luma(block, count, now);
+            }
+        }
+        let pattern = syntax.pattern >> 4;
+        if pattern > 0 {
+            for dc in &syntax.chroma.dc {
+                write_block(&mut self.bits, dc, Around::ChromaDc);
+            }
+        }
+        if pattern < 2 {
+            return;
+        }
+        for (plane, blocks) in CHROMA_BLOCKS.iter().enumerate() {
+            for (i, &block) in blocks.iter().enumerate() {
+                let around = counts.chroma(plane, i);
+                let count = write_block(&mut self.bits, &scanned(&syntax.chroma.lanes, block)[1..], around);
+                counts.chroma[plane][(i / 2 + 1) * 3 + i % 2 + 1] = count;
+                now.counts[16 + 4 * plane + i] = count;
+            }
+        }
     }
 
     /// Joins rows to what comes before the first macroblock of a slice.
@@ -136,104 +236,5 @@ impl Counts {
     fn set_luma(&mut self, block: usize, count: u8, now: &mut Macroblock) {
         self.luma[(block / 4 + 1) * 5 + block % 4 + 1] = count;
         now.counts[block] = count;
-    }
-}
-
-/// Writes macroblocks of a row.
-pub(super) struct Writer<'a> {
-    row: &'a mut RowBits,
-    may_skip: bool,
-}
-
-impl<'a> Writer<'a> {
-    pub(super) fn begin(row: &'a mut RowBits, may_skip: bool) -> Writer<'a> {
-        row.begin(may_skip);
-        Writer { row, may_skip }
-    }
-
-    pub(super) fn bits(&mut self) -> &mut Bits {
-        &mut self.row.bits
-    }
-
-    /// The type of an intra macroblock (Table 7-11), whose numbers follow others where macroblocks may be predicted from
-    /// other pictures.
-    pub(super) fn intra_type(&mut self, number: u32) {
-        let first = if self.may_skip { 5 } else { 0 };
-        self.bits().ue(first + number);
-    }
-
-    /// Levels of a macroblock that was predicted as a whole or from another picture.
-    pub(super) fn residual(&mut self, here: &Here<'_>, residual: &Residual, now: &mut Macroblock) {
-        let mut counts = Counts::new(here);
-        let whole = residual.luma_dc;
-        if let Some(dc) = &whole {
-            let levels = crate::tables::ZIGZAG.map(|place| dc[place]);
-            write_block(self.bits(), &levels, counts.luma(0));
-        }
-        let pattern = match whole {
-            Some(_) if residual.coded != 0 => 15,
-            _ => luma_pattern(residual.coded),
-        };
-        for quarter in 0..4 {
-            for &block in blocks_of(quarter) {
-                let count = match pattern >> quarter & 1 {
-                    0 => 0,
-                    _ => {
-                        let levels = scanned(&residual.luma, block);
-                        let around = counts.luma(block);
-                        write_block(self.bits(), if whole.is_some() { &levels[1..] } else { &levels }, around)
-                    }
-                };
-                counts.set_luma(block, count, now);
-            }
-        }
-        self.chroma(&residual.chroma, &mut counts, now);
-    }
-
-    /// Levels of one whose blocks were predicted one after the other, in scan order.
-    pub(super) fn blocks(
-        &mut self,
-        here: &Here<'_>,
-        levels: &[[i16; 16]; 16],
-        coded: u16,
-        chroma: &Chroma,
-        now: &mut Macroblock,
-    ) {
-        let mut counts = Counts::new(here);
-        let pattern = luma_pattern(coded);
-        for quarter in 0..4 {
-            for &block in blocks_of(quarter) {
-                let count = match pattern >> quarter & 1 {
-                    0 => 0,
-                    _ => {
-                        let around = counts.luma(block);
-                        write_block(self.bits(), &levels[block], around)
-                    }
-                };
-                counts.set_luma(block, count, now);
-            }
-        }
-        self.chroma(chroma, &mut counts, now);
-    }
-
-    fn chroma(&mut self, chroma: &Chroma, counts: &mut Counts, now: &mut Macroblock) {
-        let pattern = chroma.pattern();
-        if pattern > 0 {
-            chroma.dc.iter().for_each(|dc| {
-                write_block(self.bits(), dc, Around::ChromaDc);
-            });
-        }
-        now.counts[16..].fill(0);
-        if pattern < 2 {
-            return;
-        }
-        for (plane, blocks) in CHROMA_BLOCKS.iter().enumerate() {
-            for (i, &block) in blocks.iter().enumerate() {
-                let around = counts.chroma(plane, i);
-                let count = write_block(self.bits(), &scanned(&chroma.lanes, block)[1..], around);
-                counts.chroma[plane][(i / 2 + 1) * 3 + i % 2 + 1] = count;
-                now.counts[16 + 4 * plane + i] = count;
-            }
-        }
     }
 }

@@ -1,0 +1,85 @@
+//! What is written of a macroblock (7.3.5 of the standard), whichever code it is written in.
+
+use super::inter::Cut;
+use super::residual::{Chroma, scanned};
+use crate::kernel::Lanes;
+use crate::picture::{Block, Macroblock};
+
+/// How it is predicted.
+#[derive(Clone, Debug)]
+pub(super) enum Type {
+    /// As nothing says otherwise.
+    Skip,
+    /// From another picture: by how much vectors differ from what they are predicted to be, for each part.
+    Inter(Cut, [[i32; 2]; 4]),
+    /// As a whole, by this mode.
+    Intra16(u32),
+    /// Block by block; in their order, what is written of a mode that is not the likely one.
+    Intra4([Option<u8>; 16]),
+    /// Its samples are stored.
+    Stored(Box<Block>),
+}
+
+/// Levels of luma.
+#[derive(Clone, Debug)]
+pub(super) enum Luma {
+    /// Of all blocks beside each other.
+    Lanes(Lanes),
+    /// Block by block (counted row by row), in scan order.
+    Scanned([[i16; 16]; 16]),
+}
+
+/// A macroblock.
+#[derive(Clone, Debug)]
+pub struct Syntax {
+    pub(super) kind: Type,
+    /// The mode of chroma, if it is predicted from its own picture.
+    pub(super) chroma_mode: u32,
+    /// The coded block pattern: four bits of luma, and chroma's above.
+    pub(super) pattern: u32,
+    pub(super) luma: Luma,
+    /// Constant parts, in scan order, if they are coded by themselves.
+    pub(super) luma_dc: Option<[i16; 16]>,
+    pub(super) chroma: Chroma,
+}
+
+impl Syntax {
+    /// One without levels.
+    pub(super) fn empty(kind: Type) -> Syntax {
+        let none = Lanes([[0; 16]; 16]);
+        let chroma = Chroma { lanes: none, coded: 0, dc: [[0; 4]; 2] };
+        Syntax { kind, chroma_mode: 0, pattern: 0, luma: Luma::Lanes(none), luma_dc: None, chroma }
+    }
+
+    /// Levels of a block of luma, in scan order.
+    pub(super) fn levels(&self, block: usize) -> [i16; 16] {
+        match &self.luma {
+            Luma::Lanes(lanes) => scanned(lanes, block),
+            Luma::Scanned(blocks) => blocks[block],
+        }
+    }
+
+    /// Whether the quarter that a block of luma belongs to has levels.
+    pub(super) fn has_levels(&self, block: usize) -> bool {
+        self.pattern >> (block / 8 * 2 + block % 4 / 2) & 1 == 1
+    }
+
+    /// Enters how many levels blocks have.
+    pub(super) fn count(&self, now: &mut Macroblock) {
+        let of = |levels: &[i16]| levels.iter().filter(|level| **level != 0).count() as u8;
+        let begin = usize::from(self.luma_dc.is_some());
+        for block in (0..16).filter(|block| self.has_levels(*block)) {
+            now.counts[block] = of(&self.levels(block)[begin..]);
+        }
+    }
+
+    /// About as many bits as its levels take, at least in pictures where that matters.
+    pub(super) fn bits_of_levels(&self) -> usize {
+        let of = |levels: &[i16]| -> usize {
+            let level = |level: &i16| 3 + 2 * level.unsigned_abs().checked_ilog2().unwrap_or(0) as usize;
+            levels.iter().filter(|level| **level != 0).map(level).sum()
+        };
+        let luma: usize = (0..16).filter(|block| self.has_levels(*block)).map(|block| of(&self.levels(block))).sum();
+        luma + of(self.chroma.lanes.0.as_flattened()) + self.luma_dc.map_or(0, |dc| of(&dc))
+    }
+}
