@@ -168,6 +168,28 @@ impl<'a> Nest<'a> {
         CallShape { shapes: self.params.iter().map(of).collect(), scalars: self.call.scalars.clone() }
     }
 
+    /// A call on blocks of these lengths from the middle of the array, where all of their halos is there.
+    fn middle(&self, lengths: &[u64]) -> CallShape {
+        let mut before: SmallVec<[u64; 4]> = SmallVec::new();
+        let mut of = |p: &Parameter| {
+            let mut length = |(dimension, &len): (&Dimension, &u64)| match *dimension {
+                Dimension::Whole => len,
+                Dimension::Axis(axis) => lengths[axis].min(len),
+                Dimension::Window { axis, window, reach } => {
+                    let (extent, there) = (self.extents[axis], self.call.scalars.before(window));
+                    let inner = lengths[axis].min(extent);
+                    let first = (extent - inner) / 2;
+                    before.push(reach.0.min(there + first));
+                    reach.0.min(there + first) + inner + reach.1.min(len - there - first - inner)
+                }
+            };
+            let dims: SmallVec<[u64; 4]> = p.dims.iter().zip(p.shape.dims()).map(&mut length).collect();
+            Shape::new(&dims)
+        };
+        let shapes = self.params.iter().map(&mut of).collect();
+        CallShape { shapes, scalars: self.call.scalars.clone().with_before(&before) }
+    }
+
     fn block_bytes(&self, block: &CallShape, param: usize) -> u64 {
         let bytes = block.shapes[param].elements().saturating_mul(self.params[param].size_bytes);
         bytes.checked_next_multiple_of(self.facts.align_bytes()).unwrap_or(u64::MAX)
@@ -177,7 +199,7 @@ impl<'a> Nest<'a> {
     pub(crate) fn least(&self, lengths: &[u64]) -> (u64, u64) {
         let block = self.block(lengths);
         let footprint = (0..self.params.len()).fold(0u64, |sum, p| sum.saturating_add(self.block_bytes(&block, p)));
-        let scratch = self.facts.scratch_bytes(&**self.task, &block).max(self.facts.scratch_least_bytes);
+        let scratch = self.facts.scratch_bytes(&**self.task, &self.middle(lengths)).max(self.facts.scratch_least_bytes);
         (footprint, self.facts.fixed_bytes + self.facts.partials_bytes + scratch)
     }
 
@@ -214,7 +236,7 @@ impl<'a> Nest<'a> {
         let (footprint, reserved) = self.least(&lengths);
         let turns = self.turns(loops);
         let calls = turns.iter().map(|&(average, _)| average).product::<f64>().max(1.0);
-        let run = facts.run_seconds(&**self.task, &block);
+        let run = facts.run_seconds(&**self.task, &self.middle(&lengths));
         let points = |lengths: &[u64]| lengths.iter().map(|&l| l as f64).product::<f64>();
         // Blocks at the ends are smaller; what a call costs besides its work they cost as well.
         let overhead = facts.call_overhead_ns * 1e-9;

@@ -262,7 +262,9 @@ impl<'m> Planner<'m> {
         let (mut stage_reports, mut step_reports, mut report) = (Vec::new(), Vec::new(), Report::default());
         let (apart, in_steps): (Option<Scope>, Option<Scope>);
         let (mut parts, mut blocks, numbers);
-        let may_block = std::mem::replace(blocked, false) && facts.stages() && !facts.edge.rules.strict;
+        let is_strict = |edge: &EdgeFacts<'_>| edge.edge.rules.strict;
+        let may_block =
+            std::mem::replace(blocked, false) && facts.stages() && !self.copying(facts).iter().any(is_strict);
         let (mut scope, single) = match left {
             Some(left) => {
                 left.sources.iter().for_each(|source| report.add(&source.task, &source.tunables));

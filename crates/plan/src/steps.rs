@@ -248,7 +248,7 @@ fn pass_price(facts: &EdgeFacts<'_>, task: &TaskRef, shape: &CallShape) -> Optio
             if is_least {
                 return None;
             }
-            count *= 2;
+            count += 1 + count / 4;
         }
     });
     starts.map(|start| refine(&nest, &specs, &start, false).price).min_by(f64::total_cmp)

@@ -202,7 +202,7 @@ impl Steps {
                 };
                 let behind = extent - there - spans[axis].extent;
                 let own = reach.0.min(there + first - before);
-                let rest = reach.1.min(behind + (spans[axis].extent - first - many) - after);
+                let rest = reach.1.min((behind + (spans[axis].extent - first - many)).saturating_sub(after));
                 start.push(there + first - before - own);
                 len.push(own + before + many + after + rest);
                 if let Some(window) = window {
