@@ -10,6 +10,7 @@ use multigrain::prelude::{
     CallShape, LeafContext, Read, Region, Scalars, SubCall, Task, Tunable, Tunables, View, ViewMut, Work, Write,
 };
 use multigrain_simd::Isa;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// Scores of a sequence in the array of results: Viterbi and Forward, in nats.
@@ -34,6 +35,13 @@ struct Ragged {
 }
 
 impl Ragged {
+    /// For [`Task::version`]: databases that are cut otherwise may have the same residues.
+    fn version(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.offsets.hash(&mut hasher);
+        hasher.finish()
+    }
+
     fn new(offsets: Arc<[u64]>) -> Ragged {
         let lengths: Vec<u64> = offsets.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let longest = lengths.chunks(GROUP).map(|group| group.iter().copied().max().unwrap_or(0)).collect();
@@ -126,6 +134,10 @@ impl Task for Score {
         "hmmer"
     }
 
+    fn version(&self) -> u64 {
+        self.ragged.version()
+    }
+
     fn param_names(&self) -> &'static [&'static str] {
         &["residues", "profile", "scores"]
     }
@@ -196,6 +208,10 @@ impl Task for Filter {
         "hmmer-filter"
     }
 
+    fn version(&self) -> u64 {
+        self.ragged.version()
+    }
+
     fn param_names(&self) -> &'static [&'static str] {
         &["residues", "profile", "stages"]
     }
@@ -229,5 +245,22 @@ impl Task for Filter {
             flops: FILTER_FLOPS * residues as f64 * nodes as f64,
             bytes: (residues + table_bytes + sequences) as f64,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_that_is_cut_otherwise_is_another_task() {
+        let version = |offsets: [u64; 3]| {
+            let tasks =
+                [Score::new(Isa::Scalar, offsets.into()).version(), Filter::new(Isa::Scalar, offsets.into()).version()];
+            assert_eq!(tasks[0], tasks[1]);
+            tasks[0]
+        };
+        assert_eq!(version([0, 5, 9]), version([0, 5, 9]));
+        assert_ne!(version([0, 5, 9]), version([0, 4, 9]));
     }
 }

@@ -207,6 +207,39 @@ fn a_step_that_is_saved_is_there_whatever_is_taken_together() {
 }
 
 #[test]
+fn steps_that_were_killed_are_continued_and_values_of_functions_are_not_guessed() {
+    use multigrain::rooms::store::faults::{Count, DieAt, Faults};
+    use std::sync::Arc;
+    use std::time::Duration;
+    let shape = [83u64, 4001];
+    let u: Vec<f64> = (0..shape[0] * shape[1]).map(|i| generate::f64_at(9, i)).collect();
+    let directory = tempfile::tempdir().unwrap();
+    let (from, out) = (file(directory.path(), "u.npy", &shape, &u), directory.path().join("out.npy"));
+    let run = |faults: Option<Arc<dyn Faults>>, resume: bool, factor: Option<f64>| {
+        let options = Options { memory_bytes: Some(900 * KIB), faults, ..Options::default() };
+        let runtime = Runtime::new(options).unwrap();
+        let mut lazy = runtime.npy::<f64, 2>(&from).unwrap().iterate(20, smooth);
+        if let Some(factor) = factor {
+            lazy = lazy.map(move |x| factor * x);
+        }
+        let settings = Settings { resume, journal_interval: Some(Duration::ZERO), ..Settings::default() };
+        runtime.compute_with(lazy.save(&out), settings)
+    };
+    let count = Arc::new(Count::new());
+    let whole = run(Some(count.clone()), false, None).unwrap();
+    assert!(whole.plan.passes.iter().any(|report| report.pass == "steps"), "{}", whole.plan);
+    let (calls, expected) = (whole.plan.calls.len(), std::fs::read(&out).unwrap());
+    std::fs::remove_file(&out).unwrap();
+    assert!(run(Some(Arc::new(DieAt { n: count.operations() * 2 / 3 })), false, None).is_err());
+    // Neither in silence over what is kept, nor on with a function that may be another one.
+    assert!(run(None, false, None).is_err_and(|error| error.to_string().contains("--resume")));
+    assert!(run(None, true, Some(2.0)).is_err_and(|error| error.to_string().contains("values of its own")));
+    let rest = run(None, true, None).unwrap();
+    assert!(rest.resumed && rest.plan.calls.len() < calls, "{} of {calls} calls", rest.plan.calls.len());
+    assert!(std::fs::read(&out).unwrap() == expected);
+}
+
+#[test]
 fn requests_that_make_no_sense_are_told_so() {
     let directory = tempfile::tempdir().unwrap();
     let runtime = runtime(1 << 20);

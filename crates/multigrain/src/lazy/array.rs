@@ -1,6 +1,6 @@
 //! Arrays that are described and not yet computed.
 
-use super::build::{self, Base, Made};
+use super::build::{self, Base, Built, Made};
 use super::expression::Expression;
 use super::pass::{Folded, Histogram, Output, Pass, Stored};
 use crate::app::{input, output};
@@ -146,6 +146,14 @@ impl<T: Element, const R: usize> Lazy<T, R> {
         Ok(self.with(zipped))
     }
 
+    /// Divided by a count that follows from shapes.
+    fn over(&self, count: f64) -> Lazy<f64, R>
+    where
+        T: Into<f64>,
+    {
+        self.with(self.expression.map_told(move |sum| sum.into() / count, Some(count.to_bits())))
+    }
+
     fn all<U: Element, O: Operator<U>>(mut expression: Expression<U>, mut shape: Shape) -> Lazy<U, 1> {
         for axis in (0..R).rev() {
             (expression, shape) = fold::<U, O>(&expression, shape, axis);
@@ -170,7 +178,7 @@ impl<T: Element, const R: usize> Lazy<T, R> {
         T: Into<f64>,
     {
         let count = self.shape.elements() as f64;
-        self.sum::<f64>().map(move |sum| sum / count)
+        self.sum::<f64>().over(count)
     }
 
     /// The smallest element, in one element; a NaN wins.
@@ -265,7 +273,7 @@ macro_rules! along_axes {
             {
                 let sums = self.sum_axis::<f64>(axis);
                 let count = self.shape.dims()[axis] as f64;
-                sums.map(move |sum| sum / count)
+                sums.over(count)
             }
 
             /// The smallest elements along one dimension; a NaN wins.
@@ -332,10 +340,26 @@ impl Runtime {
     /// # Errors
     /// As [`Runtime::run`].
     pub fn compute(&self, results: impl Saves) -> Result<Outcome, Error> {
+        self.compute_with(results, Settings::default())
+    }
+
+    /// The same, with settings: a run that was interrupted is continued or thrown away, for example.
+    ///
+    /// # Errors
+    /// As [`Runtime::run`]; and [`Error::Request`] when a run is to be continued in which a function holds values of its own:
+    /// nobody could tell whether these are the same.
+    pub fn compute_with(&self, results: impl Saves, settings: Settings<'_>) -> Result<Outcome, Error> {
         let sink = |save: Save| Ok((save.base, Some(output(&save.path)?)));
         let results = results.saves().into_iter().map(sink).collect::<Result<Vec<_>, Error>>()?;
-        let (job, _) = build::job(&results)?;
-        self.run(&job, Settings::default())
+        let Built { job, told, .. } = build::job(&results)?;
+        if settings.resume && !told {
+            let what = "a function of these results holds values of its own, so that nobody can tell whether they are \
+                        those of the interrupted run";
+            return Err(Error::Request(format!(
+                "cannot continue: {what}; let it use constants only, or throw the work away (discard)"
+            )));
+        }
+        self.run(&job, settings)
     }
 
     /// Computes an array, row-major, for small ones: all of it is in memory then.
@@ -345,7 +369,7 @@ impl Runtime {
     pub fn values<T: Element, const R: usize>(&self, array: &Lazy<T, R>) -> Result<Vec<T>, Error> {
         let base = array.stored();
         let base = if let Made::Given(_) = base.made { array.copied() } else { base };
-        let (job, arrays) = build::job(&[(base, None)])?;
+        let Built { job, arrays, .. } = build::job(&[(base, None)])?;
         let outcome = self.run(&job, Settings::default())?;
         Ok(T::from_bytes(&outcome.read(arrays[0].index(), &Region::whole(array.shape))?))
     }

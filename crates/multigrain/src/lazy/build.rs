@@ -55,13 +55,24 @@ pub(super) struct Builder<'a> {
     /// For each array of the program.
     sources: Vec<Option<Source>>,
     sinks: Vec<Option<Sink>>,
+    /// Whether every function is told from others.
+    told: bool,
 }
 
-/// The job that makes these arrays, and their numbers.
+/// What is to be run.
+pub(super) struct Built {
+    pub(super) job: Job,
+    /// The arrays that were wanted.
+    pub(super) arrays: Vec<AnyArray>,
+    /// Whether another run can know it: no function holds values of its own.
+    pub(super) told: bool,
+}
+
+/// The job that makes these arrays.
 ///
 /// # Errors
 /// An array that is wanted twice, or has more bytes than can be addressed.
-pub(super) fn job(wanted: &[(Arc<Base>, Option<Sink>)]) -> Result<(Job, Vec<AnyArray>), Error> {
+pub(super) fn job(wanted: &[(Arc<Base>, Option<Sink>)]) -> Result<Built, Error> {
     let mut builder = Builder {
         program: Program::new(),
         wanted: HashMap::new(),
@@ -69,6 +80,7 @@ pub(super) fn job(wanted: &[(Arc<Base>, Option<Sink>)]) -> Result<(Job, Vec<AnyA
         order: Vec::new(),
         sources: Vec::new(),
         sinks: Vec::new(),
+        told: true,
     };
     for (base, sink) in wanted {
         if builder.wanted.insert(Arc::as_ptr(base), sink.clone()).is_some() {
@@ -81,11 +93,11 @@ pub(super) fn job(wanted: &[(Arc<Base>, Option<Sink>)]) -> Result<(Job, Vec<AnyA
     }
     builder.declare()?;
     builder.calls()?;
-    let Builder { program, arrays, sources, sinks, .. } = builder;
-    let numbers = wanted.iter().map(|(base, _)| arrays[&Arc::as_ptr(base)]).collect();
+    let Builder { program, arrays, sources, sinks, told, .. } = builder;
+    let arrays = wanted.iter().map(|(base, _)| arrays[&Arc::as_ptr(base)]).collect();
     let mut job = Job::new("compute", program);
     (job.sources, job.sinks) = (sources, sinks);
-    Ok((job, numbers))
+    Ok(Built { job, arrays, told })
 }
 
 impl<'a> Builder<'a> {
@@ -160,6 +172,7 @@ impl<'a> Builder<'a> {
     }
 
     fn pass(&mut self, group: Group<'a>) -> Result<(), Error> {
+        self.told &= group.outputs.iter().all(|(output, ..)| output.told().is_some());
         let targets = group.outputs.iter().map(|(_, _, base)| *base);
         let blocks: Vec<_> =
             group.from.iter().copied().chain(targets).map(|base| self.arrays[&Arc::as_ptr(base)].all()).collect();

@@ -2,6 +2,8 @@
 
 use super::build::Base;
 use multigrain_program::{AnyView, Element};
+use std::any::TypeId;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -22,6 +24,18 @@ pub(super) struct Rows<'a> {
 /// Computes a range of a row.
 type Evaluate<T> = Arc<dyn Fn(Rows<'_>, Range<usize>, &mut [T]) + Send + Sync>;
 
+/// What tells a function from others of this program; `None` where it holds values of its own, which nobody can look at.
+fn function<F: 'static>(_: &F) -> Option<u64> {
+    (size_of::<F>() == 0).then(|| hashed(TypeId::of::<F>()))
+}
+
+/// A hash, the same in every run of a program.
+pub(super) fn hashed(value: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
 /// An array that need not be stored: each element depends on the same element of some arrays of its shape.
 #[derive(Clone)]
 pub(super) struct Expression<T> {
@@ -29,6 +43,8 @@ pub(super) struct Expression<T> {
     evaluate: Evaluate<T>,
     /// Whether it is its array as it is.
     pub(super) plain: bool,
+    /// What tells its functions from others; `None` where one holds values of its own.
+    pub(super) functions: Option<u64>,
 }
 
 impl<T: Element> Expression<T> {
@@ -37,10 +53,20 @@ impl<T: Element> Expression<T> {
         let evaluate = |rows: Rows<'_>, range: Range<usize>, out: &mut [T]| {
             out.copy_from_slice(&rows.views[rows.of[0]].row::<T>(rows.index)[range]);
         };
-        Expression { bases: vec![base], evaluate: Arc::new(evaluate), plain: true }
+        Expression { bases: vec![base], evaluate: Arc::new(evaluate), plain: true, functions: Some(0) }
     }
 
     pub(super) fn map<U: Element>(&self, f: impl Fn(T) -> U + Send + Sync + 'static) -> Expression<U> {
+        let told = function(&f);
+        self.map_told(f, told)
+    }
+
+    /// A function of each element, and what tells it from others.
+    pub(super) fn map_told<U: Element>(
+        &self,
+        f: impl Fn(T) -> U + Send + Sync + 'static,
+        told: Option<u64>,
+    ) -> Expression<U> {
         let inner = self.evaluate.clone();
         let evaluate = move |rows: Rows<'_>, range: Range<usize>, out: &mut [U]| {
             let mut values = [T::default(); CHUNK];
@@ -51,7 +77,8 @@ impl<T: Element> Expression<T> {
                 out.iter_mut().zip(values).for_each(|(out, &mut value)| *out = f(value));
             }
         };
-        Expression { bases: self.bases.clone(), evaluate: Arc::new(evaluate), plain: false }
+        let functions = self.functions.zip(told).map(hashed);
+        Expression { bases: self.bases.clone(), evaluate: Arc::new(evaluate), plain: false, functions }
     }
 
     pub(super) fn zip<U: Element, V: Element>(
@@ -59,6 +86,7 @@ impl<T: Element> Expression<T> {
         other: &Expression<U>,
         f: impl Fn(T, U) -> V + Send + Sync + 'static,
     ) -> Expression<V> {
+        let functions = self.functions.zip(other.functions).zip(function(&f)).map(hashed);
         let mut bases = self.bases.clone();
         let number = |base: &Arc<Base>| {
             bases.iter().position(|known| Arc::ptr_eq(known, base)).unwrap_or_else(|| {
@@ -80,7 +108,7 @@ impl<T: Element> Expression<T> {
                 out.iter_mut().zip(first.iter().zip(&second)).for_each(|(out, (&a, &b))| *out = f(a, b));
             }
         };
-        Expression { bases, evaluate: Arc::new(evaluate), plain: false }
+        Expression { bases, evaluate: Arc::new(evaluate), plain: false, functions }
     }
 
     /// Computes a whole row.

@@ -1,6 +1,6 @@
 //! One pass over arrays of one shape, for all results that come from it: a task that is put together at run time.
 
-use super::expression::{Expression, Rows};
+use super::expression::{Expression, Rows, hashed};
 use multigrain_program::notation::{Index, along, whole};
 use multigrain_program::{
     Access, AnyParams, AnyView, AnyViewMut, AnyViews, Element, LeafContext, Notation, Operator, Sum, Task,
@@ -55,6 +55,8 @@ pub(super) trait Output: Send + Sync {
     fn reduced(&self) -> Reduced {
         Reduced::No
     }
+    /// What tells it from others that have its type and shape; `None` where a function in it holds values of its own.
+    fn told(&self) -> Option<u64>;
     /// Begins a block; `of` says which blocks are those of its expression.
     fn open<'a>(&'a self, block: AnyViewMut<'a>, of: &'a [usize]) -> Sink<'a>;
 }
@@ -72,6 +74,10 @@ impl<T: Element> Output for Stored<T> {
 
     fn index(&self, axes: &[&'static str]) -> Vec<Index> {
         axes.iter().map(|&axis| along(axis)).collect()
+    }
+
+    fn told(&self) -> Option<u64> {
+        self.expression.functions
     }
 
     fn open<'a>(&'a self, mut block: AnyViewMut<'a>, of: &'a [usize]) -> Sink<'a> {
@@ -100,6 +106,10 @@ impl<T: Element, O: Operator<T>> Output for Folded<T, O> {
 
     fn reduced(&self) -> Reduced {
         Reduced::Along(self.axis)
+    }
+
+    fn told(&self) -> Option<u64> {
+        self.expression.functions.map(|functions| hashed((functions, self.axis, std::any::type_name::<O>())))
     }
 
     fn open<'a>(&'a self, mut block: AnyViewMut<'a>, of: &'a [usize]) -> Sink<'a> {
@@ -166,6 +176,11 @@ impl<T: Element + Into<f64>> Output for Histogram<T> {
         Reduced::All
     }
 
+    fn told(&self) -> Option<u64> {
+        let Range { start, end } = self.range;
+        self.expression.functions.map(|functions| hashed((functions, self.bins, start.to_bits(), end.to_bits())))
+    }
+
     fn open<'a>(&'a self, mut block: AnyViewMut<'a>, of: &'a [usize]) -> Sink<'a> {
         let (Range { start, end }, bins) = (self.range.clone(), self.bins);
         let step = (end - start) / bins as f64;
@@ -216,6 +231,11 @@ impl Task for Pass {
 
     fn name(&self) -> &'static str {
         "pass"
+    }
+
+    fn version(&self) -> u64 {
+        let outputs: Vec<_> = self.outputs.iter().map(|(output, of)| (output.told(), of)).collect();
+        hashed(outputs)
     }
 
     fn parameters(&self) -> AnyParams {
