@@ -128,15 +128,15 @@ impl<'a> Shot<'a> {
         &self.source.blocks[y * self.columns() + x]
     }
 
-    /// Searches motion for a row, if there is anything to be predicted from.
+    /// Searches motion for macroblocks of a row, if there is anything to be predicted from.
     ///
     /// # Safety
-    /// The rows of the reference that this row needs ([`crate::motion::rows_needed`]) are complete, and nobody else uses this
-    /// row's field.
-    pub unsafe fn search_row(&self, row: usize) {
+    /// The rows of the reference that this row needs ([`crate::motion::rows_needed`]) are complete, those before in the row
+    /// have been searched, and nobody else uses the field of these.
+    pub unsafe fn search(&self, row: usize, range: std::ops::Range<usize>) {
         let columns = self.columns();
         let field = &self.picture.field;
-        for x in 0..columns {
+        for x in range {
             let index = row * columns + x;
             let Some(reference) = self.reference else {
                 // SAFETY: by the caller.

@@ -12,7 +12,7 @@ use multigrain_encode::input::{Input, Raw, checked_size};
 use multigrain_encode::output::{Container, Output};
 use multigrain_encode::picture::Size;
 use multigrain_encode::rate::{Keys, Rate};
-use multigrain_encode::run::{Execution, run};
+use multigrain_encode::run::{Cut, Execution, run};
 use multigrain_encode::search::Effort;
 use multigrain_simd::Isa;
 use serde_json::json;
@@ -74,6 +74,9 @@ struct Args {
     /// Prints one JSON object
     #[arg(long)]
     json: bool,
+    /// What is off-loaded, for comparison: rows, or the search of so many macroblocks
+    #[arg(long, hide = true, value_name = "rows|N", value_parser = cut, default_value = "rows")]
+    cut: Cut,
     /// Instruction set of the kernels, for tests
     #[arg(long, hide = true, value_parser = isa)]
     isa: Option<Isa>,
@@ -121,6 +124,11 @@ impl Preset {
 
 fn isa(name: &str) -> Result<Isa, String> {
     Isa::ALL.into_iter().find(|isa| isa.name() == name).ok_or_else(|| "scalar, avx2 or avx512".into())
+}
+
+fn cut(text: &str) -> Result<Cut, String> {
+    let count = text.parse().ok().filter(|count| *count > 0).map(Cut::Macroblocks);
+    count.or_else(|| (text == "rows").then_some(Cut::Rows)).ok_or_else(|| "rows, or a number of macroblocks".into())
 }
 
 fn size(text: &str) -> Result<Size, String> {
@@ -224,6 +232,7 @@ fn encode(args: &Args) -> Result<(), Failure> {
         policy: args.policy,
         isa: args.isa.unwrap_or_else(Isa::detect),
         trace: args.trace.is_some(),
+        cut: args.cut,
     };
     let by = match (args.crf, args.bitrate) {
         (Some(quality), _) => Rate::Quality(quality),
@@ -266,6 +275,9 @@ fn encode(args: &Args) -> Result<(), Failure> {
             "kernel": execution.isa.name(),
             "seconds": seconds,
             "pictures_per_second": speed,
+            "calls": finished.calls.count,
+            "call_nanoseconds": finished.calls.took_ns,
+            "wait_nanoseconds": finished.calls.waited_ns,
         });
         return print(&format!("{object}\n"));
     }

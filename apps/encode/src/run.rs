@@ -10,21 +10,36 @@ use crate::input::Input;
 use crate::kernel::Kernels;
 use crate::output::Output;
 use crate::picture::Source;
+use crate::wave::Calls;
 use multigrain::Abort;
 use multigrain::rooms::trace::Trace;
-use multigrain::strands::{Policy, Scheduler, SchedulerOptions, TaskKind};
+use multigrain::strands::{Hosts, Policy, Scheduler, SchedulerOptions, Strand, TaskKind};
 use multigrain_simd::Isa;
+use std::cell::Cell;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 /// Rows of pictures under way and the reading of others.
 const ROWS: TaskKind = TaskKind::new(0, "rows");
+
+/// A part of a row, for comparison.
+const CALL: TaskKind = TaskKind::new(1, "call");
 
 /// Samples of luma that are read ahead, at most: some pictures, but not more memory than this times 1.5.
 const AHEAD_SAMPLES: usize = 16 << 20;
 
 /// Pictures that are encoded in one loop, at most. More would gain nothing: a loop ends with a row that nobody shares.
 const TOGETHER: usize = 8;
+
+/// What is off-loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// Rows of several pictures.
+    Rows,
+    /// For comparison: the search for so many macroblocks, and half samples of a row. One is call by call.
+    Macroblocks(usize),
+}
 
 /// How a run is executed.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +52,8 @@ pub struct Execution {
     pub isa: Isa,
     /// Whether it is written down who computed what when.
     pub trace: bool,
+    /// What is off-loaded.
+    pub cut: Cut,
 }
 
 /// What was done.
@@ -46,8 +63,51 @@ pub struct Finished {
     pub pictures: u64,
     /// Bytes of the output.
     pub bytes: u64,
+    /// Calls that were off-loaded by themselves.
+    pub calls: CallTimes,
     /// Who computed what when, if it was asked for.
     pub trace: Option<Trace>,
+}
+
+/// Calls that were off-loaded by themselves, instead of rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallTimes {
+    /// How many.
+    pub count: u64,
+    /// Nanoseconds in which whoever made them waited.
+    pub waited_ns: u64,
+    /// Nanoseconds that they took themselves.
+    pub took_ns: u64,
+}
+
+/// Off-loads calls from a strand.
+struct FromStrand<'a, 's> {
+    strand: &'a Strand<'s>,
+    macroblocks: usize,
+    times: Cell<CallTimes>,
+}
+
+impl Calls for FromStrand<'_, '_> {
+    fn call(&self, body: &(dyn Fn() + Sync)) {
+        let began = Instant::now();
+        let took = self.strand.offload_call(CALL, || {
+            let began = Instant::now();
+            body();
+            began.elapsed()
+        });
+        let CallTimes { count, waited_ns, took_ns } = self.times.get();
+        let (waited, took) = (began.elapsed().as_nanos() as u64, took.as_nanos() as u64);
+        self.times.set(CallTimes { count: count + 1, waited_ns: waited_ns + waited, took_ns: took_ns + took });
+    }
+
+    fn pair(&self, first: &(dyn Fn() + Sync), second: &(dyn Fn() + Sync)) {
+        let both = |range: std::ops::Range<usize>, ()| range.for_each(|i| if i == 0 { first() } else { second() });
+        self.strand.offload(CALL, 2, 1, (), both, |(), ()| ());
+    }
+
+    fn macroblocks(&self) -> usize {
+        self.macroblocks
+    }
 }
 
 /// Pictures that are read by one of the workers while the others encode.
@@ -94,9 +154,12 @@ pub fn run(
     let properties = input.properties();
     let mut encoder = Encoder::new(properties, options, Kernels::new(execution.isa));
     let sets = encoder.parameter_sets();
+    let is_by_call = execution.cut == Cut::Macroblocks(1);
     let scheduler = Scheduler::new(SchedulerOptions {
-        policy: execution.policy,
-        workers: execution.threads,
+        policy: if is_by_call { Policy::Edtlp } else { execution.policy },
+        workers: if is_by_call { 1 } else { execution.threads },
+        // Whoever is called works on another processor, as the synergistic processors of the thesis did.
+        hosts: if is_by_call { Hosts::Own(1) } else { Hosts::Workers },
         trace: execution.trace,
         // A loop takes milliseconds: whether sharing it pays needs no trials.
         throttle: false,
@@ -113,9 +176,9 @@ pub fn run(
         error: None,
     });
     let lock = || reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let strand = |strand: &multigrain::strands::Strand<'_>| -> Result<Finished, Error> {
+    let strand = |strand: &Strand<'_>| -> Result<Finished, Error> {
         lock().read(together);
-        let mut pictures = 0;
+        let (mut pictures, mut calls) = (0, CallTimes::default());
         loop {
             let sources = std::mem::take(&mut lock().ready);
             if sources.is_empty() {
@@ -125,6 +188,13 @@ pub fn run(
                 return Err(Error::Interrupted);
             }
             let encoded: Vec<Encoded> = encoder.encode(&sources, |wave| {
+                if let Cut::Macroblocks(macroblocks) = execution.cut {
+                    let by = FromStrand { strand, macroblocks, times: Cell::new(calls) };
+                    lock().read(together);
+                    (0..wave.jobs()).for_each(|_| wave.step_by(Some(&by)));
+                    calls = by.times.get();
+                    return;
+                }
                 let is_read = AtomicBool::new(false);
                 let body = |iterations: std::ops::Range<usize>, ()| {
                     for _ in iterations {
@@ -150,7 +220,7 @@ pub fn run(
                 why: "has no pictures; give one that has".to_owned(),
             });
         }
-        Ok(Finished { pictures, bytes: output.finish(&properties, &sets)?, trace: None })
+        Ok(Finished { pictures, bytes: output.finish(&properties, &sets)?, calls, trace: None })
     };
     let mut outcome = scheduler.run(vec![strand])?;
     let finished = outcome.results.pop().unwrap_or(Err(Error::Interrupted))?;

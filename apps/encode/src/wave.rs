@@ -25,10 +25,25 @@ use crate::motion::rows_needed;
 use crate::plane::Grid;
 use multigrain::Abort;
 use multigrain::rooms::team::{Aborted, Progress};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Pictures that are kept: those under way and the one that the first of them is predicted from.
 pub const PICTURES: usize = 4;
+
+/// Off-loads parts of rows, for comparison: as long as what was off-loaded before wavefronts of rows were.
+pub trait Calls {
+    /// Has something done by another worker.
+    fn call(&self, body: &(dyn Fn() + Sync));
+
+    /// Has one thing done, and another beside it, if anybody is free for that.
+    fn pair(&self, first: &(dyn Fn() + Sync), second: &(dyn Fn() + Sync));
+
+    /// Macroblocks that are searched in a call. One: whoever codes waits for the search. More: they are coded while the next are
+    /// searched.
+    fn macroblocks(&self) -> usize;
+}
 
 /// Pictures to be encoded, one after the other.
 #[derive(Debug)]
@@ -73,17 +88,22 @@ impl<'a> Wave<'a> {
 
     /// Claims the next job and does it.
     pub fn step(&self) {
+        self.step_by(None);
+    }
+
+    /// The same; parts of it may be off-loaded.
+    pub fn step_by(&self, calls: Option<&dyn Calls>) {
         let job = self.next.fetch_add(1, Ordering::Relaxed);
         if job >= self.jobs() {
             return;
         }
         let guard = RaisedOnPanic(&self.abort);
         // An abort is a panic elsewhere, which is told there.
-        let _ = self.row(job / self.rows, job % self.rows);
+        let _ = self.row(job / self.rows, job % self.rows, calls);
         std::mem::forget(guard);
     }
 
-    fn row(&self, picture: usize, row: usize) -> Result<(), Aborted> {
+    fn row(&self, picture: usize, row: usize, calls: Option<&dyn Calls>) -> Result<(), Aborted> {
         let shot = &self.shots[picture];
         if picture > 0 && shot.reference.is_some() {
             self.complete[picture - 1].wait_for(rows_needed(row, self.rows) as u64, &self.abort)?;
@@ -93,16 +113,24 @@ impl<'a> Wave<'a> {
             self.complete[reader].wait_for(self.rows as u64, &self.abort)?;
         }
         let columns = shot.picture.size.columns();
-        // SAFETY: of this and the following: the job is claimed once, and what it reads of others is waited for.
-        unsafe { shot.search_row(row) };
         let mut coder = RowCoder::new(shot, row);
-        for x in 0..columns {
+        // SAFETY: of this and the following: the job is claimed once, and what it reads of others is waited for.
+        let search = |range: Range<usize>| unsafe { shot.search(row, range) };
+        let mut code = |x: usize| -> Result<(), Aborted> {
             if row > 0 {
                 self.coded[picture * self.rows + row - 1].wait_for((x + 2).min(columns) as u64, &self.abort)?;
             }
             // SAFETY: as above.
             unsafe { coder.code(x) };
             self.coded[picture * self.rows + row].signal();
+            Ok(())
+        };
+        match calls {
+            None => {
+                search(0..columns);
+                (0..columns).try_for_each(&mut code)?;
+            }
+            Some(calls) => in_parts(calls, columns, &search, &mut code)?,
         }
         let coded = coder.finish();
         self.complete[picture].wait_for(row as u64, &self.abort)?;
@@ -110,7 +138,11 @@ impl<'a> Wave<'a> {
         // SAFETY: as above.
         unsafe {
             crate::smooth::smooth_row(shot.picture, row, kernels);
-            shot.picture.complete_row(row, kernels, &mut Vec::new());
+            let complete = || shot.picture.complete_row(row, kernels, &mut Vec::new());
+            match calls {
+                None => complete(),
+                Some(calls) => calls.call(&complete),
+            }
         }
         self.complete[picture].signal();
         match coded {
@@ -150,6 +182,40 @@ impl<'a> Wave<'a> {
         };
         headers.into_iter().zip(may_skip).zip(slices).map(joined).collect()
     }
+}
+
+/// Searches and codes so many macroblocks, the former off-loaded.
+fn in_parts(
+    calls: &dyn Calls,
+    columns: usize,
+    search: &(dyn Fn(Range<usize>) + Sync),
+    code: &mut (dyn FnMut(usize) -> Result<(), Aborted> + Send),
+) -> Result<(), Aborted> {
+    let count = calls.macroblocks();
+    if count == 1 {
+        return (0..columns).try_for_each(|x| {
+            calls.call(&|| search(x..x + 1));
+            code(x)
+        });
+    }
+    let part = |i: usize| i * count..((i + 1) * count).min(columns);
+    let parts = columns.div_ceil(count);
+    search(part(0));
+    let code = Mutex::new(code);
+    let aborted = AtomicBool::new(false);
+    for i in 0..parts {
+        let coding = || {
+            let mut code = code.lock().unwrap_or_else(PoisonError::into_inner);
+            if part(i).try_for_each(&mut **code).is_err() {
+                aborted.store(true, Ordering::Relaxed);
+            }
+        };
+        match i + 1 < parts {
+            true => calls.pair(&coding, &|| search(part(i + 1))),
+            false => coding(),
+        }
+    }
+    if aborted.into_inner() { Err(Aborted) } else { Ok(()) }
 }
 
 /// Raises an abort unless it is forgotten.

@@ -86,6 +86,11 @@ fn threads_policies_and_ways_in_do_not_change_the_stream() {
             assert!(found.stdout == expected.stdout, "{policy}, {threads}: {}", String::from_utf8_lossy(&found.stderr));
         }
     }
+    // Nor does what is off-loaded.
+    for cut in ["1", "3", "1000"] {
+        let found = run(&[file, "-o", "-", "--qp", "30", "--threads", "2", "--cut", cut], &[]);
+        assert!(found.stdout == expected.stdout, "{cut}: {}", String::from_utf8_lossy(&found.stderr));
+    }
     // The same without header has other properties, but the same pictures: all units but the parameter sets.
     let raw: Vec<u8> = (0..20).flat_map(|number| planes(size.0, size.1, number)).collect();
     let found = run(&["-", "-o", "-", "--qp", "30", "--size", "98x66"], &raw).stdout;

@@ -8,6 +8,7 @@ mod call;
 mod collectives;
 mod dispatch;
 mod driver;
+mod encode;
 mod encrypt;
 mod fft3d;
 mod files;
@@ -96,6 +97,8 @@ pub(crate) enum Name {
     PhyloBootstraps,
     /// Encryption in memory and of files; one core of aws-lc, a copy of the memory, age; only when it is named
     Encrypt,
+    /// Video as H.264; x264, one worker, the same kernels off-loaded call by call; only when it is named
+    Encode,
     /// All solutions of 16 queens on one core, of 17 on all threads; a look-ahead search with bit vectors, one worker
     Queens,
     /// Published figures beside simulated ones, and their figures drawn; only when it is named
@@ -154,6 +157,9 @@ pub(crate) struct BenchArgs {
     /// Keeps what `multigrain` measures in this file and counts what is there already, so that it can be run in parts
     #[arg(long, value_name = "FILE")]
     samples: Option<PathBuf>,
+    /// Video (YUV4MPEG2) of the rows encode, instead of a generated one
+    #[arg(long, value_name = "FILE")]
+    video: Option<PathBuf>,
     /// Database of the row hmmer, instead of a generated one
     #[arg(long, value_name = "FILE")]
     database: Option<PathBuf>,
@@ -220,6 +226,7 @@ impl Bench<'_> {
             Name::PhyloSearch => trees::search(self),
             Name::PhyloBootstraps => trees::bootstraps(self),
             Name::Encrypt => encrypt::encrypt(self),
+            Name::Encode => encode::encode(self),
             Name::Queens => queens::queens(self),
         }
     }
@@ -274,8 +281,11 @@ pub(crate) fn bench(args: &BenchArgs) -> Result<(), Failure> {
         let (text, value) = grains::grains(&bench, args.figures.as_deref().unwrap_or(Path::new(".")))?;
         return print(&if args.json { crate::json::line(&value) } else { text });
     }
-    let everything: Vec<Name> =
-        Name::value_variants().iter().copied().filter(|n| !n.is_alone() && *n != Name::Encrypt).collect();
+    let everything: Vec<Name> = Name::value_variants()
+        .iter()
+        .copied()
+        .filter(|n| !n.is_alone() && !matches!(n, Name::Encode | Name::Encrypt))
+        .collect();
     let names = if args.rows.is_empty() { &everything[..] } else { &args.rows[..] };
     let (mut rows, mut failed) = (Vec::new(), 0);
     for &name in names {
