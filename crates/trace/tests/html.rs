@@ -64,7 +64,15 @@ fn trace(leaves: u64) -> Trace {
 
 /// Does what a person would do, and puts what it saw into the document.
 const VISIT: &str = r##"<script>
-window.seen = { errors: [] };
+window.seen = { errors: [], cut: [], labels: 0 };
+// Labels of the axis that would lie beyond the picture.
+const drawText = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...rest) {
+  const right = x + (this.textAlign === "left" ? this.measureText(text).width : 0);
+  if (y < 20) seen.labels += 1;
+  if (y < 20 && right > this.canvas.clientWidth) seen.cut.push(`${text} ends at ${right}`);
+  drawText.call(this, text, x, y, ...rest);
+};
 window.addEventListener("error", (e) => seen.errors.push(String(e.message)));
 window.addEventListener("unhandledrejection", (e) => seen.errors.push(String(e.reason)));
 for (const level of ["error", "warn"]) console[level] = (...args) => seen.errors.push(args.join(" "));
@@ -101,6 +109,11 @@ window.addEventListener("load", async () => {
     seen.many = page.data.lanes.reduce((sum, lane) => sum + lane.g.reduce((n, g) => n + g[0], 0), 0);
     seen.stalls = document.querySelectorAll("#stalls button").length;
     seen.rows = document.querySelectorAll("#bars .row").length;
+    seen.tops = ["kinds", "out", "in", "all"].map((id) => {
+      const place = document.getElementById(id).getBoundingClientRect();
+      return Math.round(place.top + place.height / 2);
+    });
+    seen.beyond = document.documentElement.scrollWidth - window.innerWidth;
     await step("wheel", () => canvas.dispatchEvent(new WheelEvent("wheel", { deltaY: -600, clientX: 700, bubbles: true, cancelable: true })), (b) => span() < b.span);
     await step("plus", () => key("+"), (b) => span() < b.span);
     await step("right", () => key("ArrowRight"), (b) => page.view.from > b.from && Math.abs(span() - b.span) < 1);
@@ -196,7 +209,7 @@ fn visit(chromium: &Path, trace: &Trace) -> serde_json::Value {
     std::thread::spawn(move || sender.send(serve(&listener, &visited)));
     let log = folder.path().join("log");
     let browser = Command::new(chromium)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1200,900"])
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1400,900"])
         .args(["--no-first-run", "--disable-background-networking", "--remote-debugging-port=0"])
         .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
         .arg(format!("http://{address}/"))
@@ -244,6 +257,11 @@ fn the_page_loads_zooms_filters_and_jumps() {
         assert_eq!(seen[step], serde_json::json!({ "drawn": true, "holds": true }), "{step} in {seen}");
     }
     assert_eq!(seen["leaf"], true);
+    // At 1400 pixels what is chosen stands in one line, and nothing is cut.
+    let tops: Vec<i64> = seen["tops"].as_array().unwrap().iter().filter_map(serde_json::Value::as_i64).collect();
+    assert!(tops.len() == 4 && tops.iter().all(|top| top.abs_diff(tops[0]) <= 2), "{seen}");
+    assert!(seen["beyond"].as_i64() <= Some(0) && seen["labels"].as_u64() > Some(20), "{seen}");
+    assert_eq!(seen["cut"], serde_json::json!([]), "{seen}");
 }
 
 #[test]

@@ -79,14 +79,16 @@
     context.fillStyle = colours.faint;
     context.strokeStyle = colours.line;
     context.lineWidth = 1;
-    context.textAlign = "left";
     for (let k = Math.ceil(view.from / step); k * step <= view.to; k += 1) {
       const x = Math.round(NAMES + (k * step - view.from) / span * plot) + 0.5;
       context.beginPath();
       context.moveTo(x, AXIS - 7);
       context.lineTo(x, canvas.clientHeight);
       context.stroke();
-      context.fillText(time(k * step), x + 4, 13);
+      // The last one may have no room behind its line.
+      const text = time(k * step), fits = x + 4 + context.measureText(text).width <= width;
+      context.textAlign = fits ? "left" : "right";
+      context.fillText(text, fits ? x + 4 : x - 4, 13);
     }
   };
   /** Draws parts of one column or rectangle on top of each other, each as high as its share. */
