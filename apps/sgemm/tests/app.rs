@@ -3,6 +3,7 @@
 use multigrain::app::Application;
 use multigrain::prelude::*;
 use multigrain::rooms::plan::testing::Rng;
+use multigrain::rooms::plan::{Body, Plan};
 use multigrain::testing;
 use multigrain_sgemm::app::Args;
 use multigrain_sgemm::task::Product;
@@ -33,6 +34,58 @@ fn every_machine_gives_the_bytes_of_sequential_execution() {
         assert!(checked.holds() && checked.elements == elements, "seed {seed}: {checked:?}");
     });
     assert!(ran > 30, "only {ran} of 60 cases fit");
+}
+
+/// Calls of a plan and of those in it, each plan counted once.
+fn listed(plan: &Plan, seen: &mut Vec<*const Plan>) -> usize {
+    if seen.contains(&std::ptr::from_ref(plan)) {
+        return 0;
+    }
+    seen.push(plan);
+    let inner = plan.classes.iter().map(|class| match &class.body {
+        Body::Inner(inner) => listed(inner, seen),
+        Body::Leaf { .. } => 0,
+    });
+    plan.calls.len() + inner.sum::<usize>()
+}
+
+#[test]
+fn plans_of_any_size_are_short() {
+    // n, the memory, and how many times the bound's bytes may cross: from what fits many times to what hardly does.
+    for (n, memory, times) in [(60_000, 16 << 20, 2.0), (60_000, 128 << 20, 1.5), (1_000_000, 16 << 30, 1.2)] {
+        let options = Options { memory_bytes: Some(memory), ..Options::default() };
+        let runtime = Runtime::new(options).unwrap();
+        let app = Args { n: Some(n), ..Args::default() }.prepare(&runtime).unwrap();
+        let planned = runtime.plan(&app.job).unwrap();
+        let calls = listed(&planned.plan, &mut Vec::new());
+        assert!(calls < 40_000, "{n} in {memory} bytes: {calls} calls");
+        let edge = &planned.edges[0];
+        let moved = (edge.traffic.bytes_down + edge.traffic.bytes_up) as f64;
+        assert!(moved < times * edge.lower_bound_bytes as f64, "{n} in {memory} bytes: {moved} {edge:?}");
+        assert!(planned.plan.is_in_parts(), "{n} in {memory} bytes: {}", planned.plan);
+    }
+}
+
+#[test]
+fn a_product_in_parts_has_the_bytes_of_the_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let (m, n, k) = (150, 131, 700);
+    let mut results = Vec::new();
+    for (number, listed_max) in [None, Some(16), Some(3)].into_iter().enumerate() {
+        let disk = testing::machine(1, 16, directory.path()).unwrap();
+        let machine = multigrain::MachineChoice::Given(Box::new(disk));
+        let options =
+            Options { machine, disk_buffer_bytes: Some(testing::TEST_BUFFER_BYTES), listed_max, ..Options::default() };
+        let runtime = Runtime::new(options).unwrap();
+        let output = Some(directory.path().join(format!("{number}.npy")));
+        let args = Args { m: Some(m), n: Some(n), k: Some(k), output: output.clone(), ..Args::default() };
+        let app = args.prepare(&runtime).unwrap();
+        let outcome = runtime.run(&app.job, Settings::default()).unwrap();
+        assert_eq!(outcome.plan.is_in_parts(), listed_max.is_some(), "{}", outcome.plan);
+        assert!((app.check)(&outcome, 1).unwrap().holds());
+        results.push(std::fs::read(output.unwrap()).unwrap());
+    }
+    assert!(results.iter().all(|result| *result == results[0]));
 }
 
 #[test]

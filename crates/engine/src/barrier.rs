@@ -109,7 +109,9 @@ fn collect(plan: &Plan, levels: &mut Vec<Meets>) {
         levels.resize(plan.level + 1, Meets { children: 1, ..Meets::default() });
     }
     let level = &mut levels[plan.level];
-    level.children = plan.children.len();
+    if !plan.is_in_parts() {
+        level.children = plan.children.len();
+    }
     for op in plan.children.iter().flat_map(|child| &child.ops) {
         level.barriers |= matches!(op, Op::Barrier);
         level.broadcasts |= matches!(op, Op::Broadcast { .. });

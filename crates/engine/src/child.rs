@@ -29,6 +29,8 @@ pub(crate) type Log<'a> = Mutex<&'a mut (dyn StoreLog + 'a)>;
 /// Executes plans of all depths.
 pub(crate) struct Interpreter<'a, 'l> {
     pub(crate) team: &'a Team,
+    /// The plan of the run: stores of its calls are what the log is told of.
+    pub(crate) root: &'a Plan,
     pub(crate) memories: &'a Memories,
     /// Where children meet at barriers and broadcasts.
     pub(crate) meetings: &'a Meetings,
@@ -118,6 +120,9 @@ impl Interpreter<'_, '_> {
         worker: usize,
         places: &[Place<'_>],
     ) -> Result<(), Ended> {
+        if plan.is_in_parts() {
+            return self.parts(plan, instance, worker, places);
+        }
         let children = plan.children.len();
         let signals = plan.children.iter().any(|c| c.ops.iter().any(|op| matches!(op, Op::Signal)));
         let batches: usize = plan.children.iter().map(|c| c.batches.len()).sum();
@@ -198,7 +203,7 @@ impl Interpreter<'_, '_> {
             worker: at.worker,
             tickets: Vec::new(),
             writers: if self.logs(shared.plan) { vec![(0, 0); steps.slots.len()] } else { Vec::new() },
-            readers: if self.sides.is_some() && shared.plan.level == 0 {
+            readers: if self.sides.is_some() && self.is_root(shared.plan) {
                 first_uses(shared.plan, steps)
             } else {
                 Vec::new()
@@ -339,7 +344,7 @@ impl Interpreter<'_, '_> {
                 state.current.set(number);
                 let t = self.moment();
                 let executed = self.execute(inner, state.instance, state.worker, &inner_places);
-                self.record_call(state, number, t);
+                self.record_call(plan, state.worker, number, t);
                 executed?;
             }
             Body::Leaf { scratch_bytes } => {
@@ -388,7 +393,7 @@ impl Interpreter<'_, '_> {
     }
 
     /// The fault of a plan whose call or block does not lie where it should.
-    fn misplaced(&self, plan: &Plan, call: u32) -> Ended {
+    pub(crate) fn misplaced(&self, plan: &Plan, call: u32) -> Ended {
         self.fail(EngineError::Misplaced { what: CallName::of(plan, call).to_string() })
     }
 
@@ -414,6 +419,11 @@ impl Interpreter<'_, '_> {
             }
             (Place::Twins(files), Staging::Buffer(_)) => {
                 let file = &files[self.side(state, index, direction)];
+                self.submit(state, file, view.pointer(), index, &slot, direction)?
+            }
+            (Place::Part(file, outer), Staging::Buffer(_)) => {
+                let region = slot.block.region.within(outer);
+                let slot = Slot { block: Arg { region, ..slot.block }, ..slot };
                 self.submit(state, file, view.pointer(), index, &slot, direction)?
             }
             (Place::Memory(home), Staging::Local(store)) => {
@@ -444,7 +454,11 @@ impl Interpreter<'_, '_> {
 
     /// Whether somebody wants to know who wrote what a slot of the plan holds.
     fn logs(&self, plan: &Plan) -> bool {
-        plan.level == 0 && (self.log.is_some() || self.sides.is_some())
+        self.is_root(plan) && (self.log.is_some() || self.sides.is_some())
+    }
+
+    pub(crate) fn is_root(&self, plan: &Plan) -> bool {
+        std::ptr::eq(plan, self.root)
     }
 
     /// In which of an array's two files a slot's block lies, or into which it goes.
@@ -483,13 +497,13 @@ impl Interpreter<'_, '_> {
         let begun = self.moment();
         let mut logged = None;
         if direction == Direction::Write
-            && let Some(log) = &self.log
+            && let Some(log) = self.log.as_ref().filter(|_| self.logs(plan))
         {
             let (call, argument) = state.writers[index as usize];
             let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
             log.begin(call, argument).map_err(|e| self.store_fault(plan, slot, e))?;
             logged = Some(Logged { call, argument, file: file.clone() });
-            self.record_overhead(state, Activity::Journal, begun);
+            self.record_overhead(plan, state.worker, Activity::Journal, begun);
         }
         let label = block_name(plan, slot).into();
         let list = TransferList::block(file, direction, region.start(), region.len(), memory, row, label)
@@ -525,7 +539,7 @@ impl Interpreter<'_, '_> {
         if let (Some(Logged { call, argument, file }), Some(log)) = (logged, &self.log) {
             let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
             log.done(call, argument, &file).map_err(|e| self.store_fault(state.plan, &slot, e))?;
-            self.record_overhead(state, Activity::Journal, end);
+            self.record_overhead(state.plan, state.worker, Activity::Journal, end);
         }
         if self.abort.is_raised() { Err(Ended) } else { Ok(()) }
     }
@@ -536,7 +550,7 @@ impl Interpreter<'_, '_> {
 }
 
 /// A call's number in the whole program.
-fn in_program(plan: &Plan, call: u32) -> u32 {
+pub(crate) fn in_program(plan: &Plan, call: u32) -> u32 {
     plan.numbers.get(call as usize).copied().unwrap_or(call)
 }
 

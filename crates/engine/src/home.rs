@@ -1,6 +1,6 @@
 //! Where the arrays of a scope lie.
 
-use multigrain_program::{ArrayDecl, Lengths, RawView};
+use multigrain_program::{ArrayDecl, Lengths, RawView, Region, Shape};
 use multigrain_store::{ArrayFile, StoreError};
 
 /// Where one array of the program lies in the root memory.
@@ -54,6 +54,22 @@ pub(crate) enum Place<'a> {
     Memory(RawView),
     File(&'a ArrayFile),
     Twins(&'a [ArrayFile; 2]),
+    /// A region of an array in a file.
+    Part(&'a ArrayFile, Region),
+}
+
+impl<'a> Place<'a> {
+    /// Where a region of what lies here lies; `None` where it is not inside of it. Of two files, the one on `side`.
+    pub(crate) fn part(&self, region: &Region, side: usize) -> Option<Place<'a>> {
+        let inside = |lengths: &[u64]| Region::whole(Shape::new(lengths)).contains(region);
+        let of = |file: &'a ArrayFile| inside(file.shape()).then_some(Place::Part(file, *region));
+        match *self {
+            Place::Memory(ref view) => view.part(region).map(Place::Memory),
+            Place::File(file) => of(file),
+            Place::Twins(files) => of(&files[side]),
+            Place::Part(file, outer) => inside(outer.len()).then(|| Place::Part(file, region.within(&outer))),
+        }
+    }
 }
 
 // SAFETY: as for `Home`: the interpreter hands disjoint or read-only regions to different threads, as the plan says.

@@ -12,6 +12,7 @@ mod copy;
 mod error;
 mod home;
 mod memory;
+mod parts;
 mod phase;
 mod run;
 mod tracing;

@@ -107,7 +107,7 @@ pub unsafe fn run(
             (Place::File(_) | Place::Twins(_), Driver::Disk) | (Place::Memory(_), Driver::Shared | Driver::Local) => {
                 Ok(place)
             }
-            (Place::File(_) | Place::Twins(_), _) => {
+            (Place::File(_) | Place::Twins(_) | Place::Part(..), _) => {
                 Err("it lies in a file, but the machine's root is no disk".to_owned())
             }
             (Place::Memory(_), _) => Err("it lies in memory, but the machine's root is a disk".to_owned()),
@@ -150,6 +150,7 @@ fn run_placed(
     let log = options.log.map(Mutex::new);
     let interpreter = Interpreter {
         team,
+        root: plan,
         memories,
         meetings: &meetings,
         abort: options.abort,

@@ -116,11 +116,11 @@ impl Interpreter<'_, '_> {
     }
 
     /// The inner variant of a call is over.
-    pub(crate) fn record_call(&self, state: &ChildState<'_>, call: u32, since: Tick) {
-        let Some(numbers) = state.numbers else { return };
+    pub(crate) fn record_call(&self, plan: &Plan, worker: usize, call: u32, since: Tick) {
+        let Some(numbers) = self.names.as_ref().and_then(|names| names.of_plan(plan)) else { return };
         let now = self.moment();
-        let task = numbers.task(state.plan.calls[call as usize].task);
-        for worker in state.worker..state.worker + self.led(state.plan) {
+        let task = numbers.task(plan.calls[call as usize].task);
+        for worker in worker..worker + self.led(plan) {
             self.recorder(worker).interval(Kind::Call, since, now, task, numbers.plan, call, 0);
         }
     }
@@ -154,11 +154,11 @@ impl Interpreter<'_, '_> {
     }
 
     /// What was done since `since` besides what has a record of its own.
-    pub(crate) fn record_overhead(&self, state: &ChildState<'_>, activity: Activity, since: Tick) {
+    pub(crate) fn record_overhead(&self, plan: &Plan, worker: usize, activity: Activity, since: Tick) {
         if self.traces() {
             let now = self.moment();
-            let (edge, none) = (state.plan.level as u16, multigrain_trace::NO_SUBJECT);
-            self.recorder(state.worker).interval(Kind::Overhead, since, now, edge, none, 0, activity as u8);
+            let (edge, none) = (plan.level as u16, multigrain_trace::NO_SUBJECT);
+            self.recorder(worker).interval(Kind::Overhead, since, now, edge, none, 0, activity as u8);
         }
     }
 }

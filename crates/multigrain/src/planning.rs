@@ -38,9 +38,17 @@ impl Asked {
     /// What a plan takes itself is known only when it is made; where it is more than its share, the job is planned again
     /// for as much less.
     pub(crate) fn plan(&self, job: &Job) -> Result<Arc<Plan>, Error> {
+        self.within(job, |planner| planner.plan(&self.program))
+    }
+
+    /// What `plan` makes within the memory.
+    fn within(
+        &self,
+        job: &Job,
+        mut plan: impl FnMut(&mut Planner<'_>) -> Result<Arc<Plan>, PlanError>,
+    ) -> Result<Arc<Plan>, Error> {
         if self.options.simulated {
-            let plan = Planner::new(&self.machine, self.mapping.clone(), self.options.clone())?.plan(&self.program)?;
-            return Ok(plan);
+            return Ok(plan(&mut Planner::new(&self.machine, self.mapping.clone(), self.options.clone())?)?);
         }
         let main = main_memory(&self.machine);
         let (name, capacity_bytes) = (main.name.clone(), main.capacity_bytes);
@@ -48,8 +56,8 @@ impl Asked {
         // What is set aside for the plan, beyond what the process takes for itself, and for what else blocks do not count.
         let (mut of_plan, mut beside) = (0_u64, 0_u64);
         for _ in 0..PLANNED_AGAIN_MAX {
-            let planned = Planner::new(&machine, self.mapping.clone(), options.clone())?.plan(&self.program);
-            let plan = match planned {
+            let planned = plan(&mut Planner::new(&machine, self.mapping.clone(), options.clone())?);
+            let planned = match planned {
                 Err(PlanError::TooManyCalls { .. }) if of_plan > 0 && of_plan < capacity_bytes / PLAN_SHARE => {
                     of_plan = (2 * of_plan).min(capacity_bytes / PLAN_SHARE);
                     options.calls_max = self.options.calls_max.min((OWN_BYTES + of_plan) / PLAN_CALL_BYTES);
@@ -57,10 +65,14 @@ impl Asked {
                 }
                 planned => Some(planned?),
             };
-            if let Some(plan) = plan {
+            if let Some(plan) = planned {
                 let keeps = Keeps::of(&self.machine, &plan, job, self.options.disk_buffer_bytes)?;
                 if keeps.bytes() <= capacity_bytes {
                     return Ok(plan);
+                }
+                if keeps.own > 0 && plan.is_in_parts() && options.listed_max > LISTED_MIN {
+                    options.listed_max = (options.listed_max / 2).max(LISTED_MIN);
+                    continue;
                 }
                 // With less room for blocks there are more calls: some more is set aside, and no more may be used.
                 of_plan = of_plan.max(keeps.own + keeps.own.min(capacity_bytes.saturating_sub(keeps.own)) / 4);
@@ -93,11 +105,14 @@ impl Asked {
 }
 
 /// So often a job is planned again with less room for blocks.
-const PLANNED_AGAIN_MAX: usize = 6;
+const PLANNED_AGAIN_MAX: usize = 8;
 
 /// What a plan takes while it is made and run, for each of its calls: its lists of steps and slots, and what the passes
 /// find on the way to them. Measured: 2.2 KiB.
 const PLAN_CALL_BYTES: u64 = 2304;
+
+/// So many parts take as much of a plan as one call with its steps: shapes and places of the arguments alone.
+const PARTS_A_CALL: u64 = 4;
 
 /// So much of the plan, and of local stores beside a disk, is part of what the process takes for itself, as its code and its
 /// stacks are.
@@ -106,9 +121,24 @@ const OWN_BYTES: u64 = 8 << 20;
 /// The part of the main memory that a plan may take beyond that.
 const PLAN_SHARE: u64 = 2;
 
+/// The part of the main memory that lists of calls may take beyond that.
+const LISTED_SHARE: u64 = 64;
+/// So many plans of such lists are expected: of parts of full size, and of those at the ends of axes.
+const PLANS_LISTED: u64 = 2;
+/// Shorter ones are no list.
+const LISTED_MIN: u64 = 64;
+/// Longer lists gain nothing.
+const LISTED_MAX: u64 = 1 << 13;
+
 /// How many calls a plan may have beside so much memory.
 fn calls_max(capacity_bytes: u64) -> u64 {
     ((OWN_BYTES + capacity_bytes / PLAN_SHARE) / PLAN_CALL_BYTES).min(1 << 20)
+}
+
+/// How long lists of calls are beside so much memory, where calls can be parts instead: so that plans of several shapes
+/// take no more than the process takes for itself.
+fn listed_max(capacity_bytes: u64) -> u64 {
+    ((OWN_BYTES + capacity_bytes / LISTED_SHARE) / PLANS_LISTED / PLAN_CALL_BYTES).min(LISTED_MAX)
 }
 
 /// What a run keeps in the main memory, in bytes.
@@ -169,9 +199,10 @@ impl Keeps {
     }
 }
 
-/// Calls of a plan and of all that it holds, each counted once.
+/// Calls of a plan and of all that it holds, each counted once; parts have no steps, slots or hazards.
 fn calls_in_all(plan: &Plan, seen: &mut Vec<*const Plan>) -> u64 {
-    let mut calls = plan.calls.len() as u64;
+    let calls = plan.calls.len() as u64;
+    let mut calls = if plan.is_in_parts() { calls.div_ceil(PARTS_A_CALL) } else { calls };
     for class in &plan.classes {
         if let Body::Inner(inner) = &class.body
             && !seen.contains(&Arc::as_ptr(inner))
@@ -250,16 +281,14 @@ impl Runtime {
         .and_then(|machine| choose::check_disk_room(&machine, job).map(|()| machine))
         .map_err(cannot)?;
         let asked = Asked { program: job.program.clone(), machine, mapping: self.options.mapping.clone(), options };
-        let planned = Planner::new(&asked.machine, asked.mapping.clone(), asked.options.clone())
-            .and_then(|mut planner| planner.plan_left(&going_on.left));
-        match planned {
+        match asked.within(job, |planner| planner.plan_left(&going_on.left)) {
             Ok(plan) => Ok(Ready { asked, plan, memories: None }),
-            Err(
+            Err(Error::Plan(
                 error @ (PlanError::MappingDoesNotFit { .. }
                 | PlanError::DoesNotFit { .. }
                 | PlanError::OneMemory { .. }),
-            ) => Err(cannot(error.into())),
-            Err(error) => Err(error.into()),
+            )) => Err(cannot(error.into())),
+            Err(error) => Err(error),
         }
     }
 
@@ -267,6 +296,7 @@ impl Runtime {
         Ok(PlanOptions {
             disk_buffer_bytes: self.disk.staging_bytes(),
             calls_max: self.options.memory_bytes.map_or(1 << 20, calls_max),
+            listed_max: self.options.listed_max.unwrap_or(self.options.memory_bytes.map_or(LISTED_MAX, listed_max)),
             file_offsets_bytes: self.file_offsets_bytes(job)?,
             ..PlanOptions::default()
         })

@@ -371,7 +371,9 @@ fn overwrites(plan: &Plan, mut stored: Vec<Arg>) -> bool {
     let reads_again = |child: &ChildPlan| {
         child.ops.iter().any(|op| matches!(*op, Op::Fetch { slot, .. } if role(child, slot) != Role::Input))
     };
-    if plan.arrays.iter().any(|a| a.role == Role::InOut) || plan.children.iter().any(reads_again) {
+    let in_out = plan.arrays.iter().any(|a| a.role == Role::InOut);
+    // What a part does to its blocks is known of it alone.
+    if plan.is_in_parts() || in_out || plan.children.iter().any(reads_again) {
         return true;
     }
     stored.extend(stored_blocks(plan));

@@ -50,6 +50,8 @@ pub struct Options {
     /// Bytes of transfer buffers for files, counted in the memory budget. `None`: 8 MiB, or 1/128
     /// of the budget, at least 1 MiB.
     pub disk_buffer_bytes: Option<u64>,
+    /// How long a plan's lists of calls are, where calls can be parts instead. `None`: as long as fits beside the memory.
+    pub listed_max: Option<u64>,
     /// Asked before every file operation; for tests.
     pub faults: Option<Arc<dyn Faults>>,
 }

@@ -15,7 +15,7 @@ use crate::rules;
 use crate::scope::Split;
 use crate::staging::{Counts, DoesNotFit, Problem, stage};
 use multigrain_machine::{Driver, Edge, Machine, MemoryId, readable_bytes};
-use multigrain_program::{Access, Arg, ArrayDecl, CallShape, DynTask, Region};
+use multigrain_program::{Access, Arg, ArrayDecl, CallShape, DynTask, Region, Shape};
 use multigrain_schedule::Kind;
 use multigrain_schedule::choice::Table;
 use std::sync::Arc;
@@ -50,11 +50,29 @@ pub(crate) struct EdgeFacts<'m> {
     pub(crate) partials_bytes: u64,
     /// The most calls that one call is split into here.
     pub(crate) calls_max: u64,
+    /// The longest list of calls where they can be parts instead.
+    pub(crate) listed_max: u64,
+    /// Whether the call that is planned is a part, of which nobody makes parts again.
+    pub(crate) is_part: bool,
+    /// Where the call that is planned is a part, the shapes of the arrays in which its arguments lie.
+    pub(crate) hosts: &'m [Shape],
     /// What the partial results of a call that is split here may take in the parent memory.
     pub(crate) own_partials_bytes_max: u64,
 }
 
 impl EdgeFacts<'_> {
+    /// Whether calls of the task may be parts, each planned by itself: what it keeps of a reduction it keeps in the parent
+    /// memory, where a part has no room of its own; and an edge with strict rules knows where whole arrays lie.
+    pub(crate) fn may_be_parts(&self, task: &TaskRef) -> bool {
+        self.stages() && !self.edge.rules.strict && task.reduced_axis().is_none()
+    }
+
+    /// The arrays of a scope as they lie in the parent memory, as far as the cost of moving blocks of them goes.
+    fn lying(&self, arrays: &[ArrayDecl]) -> Vec<ArrayDecl> {
+        let hosts = self.hosts.iter().copied().map(Some).chain(std::iter::repeat(None));
+        arrays.iter().zip(hosts).map(|(a, host)| ArrayDecl { shape: host.unwrap_or(a.shape), ..a.clone() }).collect()
+    }
+
     pub(crate) fn stages(&self) -> bool {
         self.edge.driver != Driver::Shared
     }
@@ -156,6 +174,9 @@ pub(crate) fn facts<'m>(
         below_disk: levels[1..=level].iter().any(|&m| machine.memory(m).edge.is_some_and(|e| e.driver == Driver::Disk)),
         partials_bytes: 0,
         calls_max: u64::MAX,
+        listed_max: u64::MAX,
+        is_part: false,
+        hosts: &[],
         own_partials_bytes_max: u64::MAX,
     })
 }
@@ -221,7 +242,8 @@ pub(crate) fn draft(
     thorough: bool,
     file_offsets_bytes: &[u64],
 ) -> Result<Draft, Overflow> {
-    let (children, arrays) = (facts.children, &split.arrays[..]);
+    let (children, lying) = (facts.children, facts.lying(&split.arrays));
+    let arrays = &lying[..];
     let class_seconds: Vec<f64> =
         split.classes.iter().map(|(task, shape)| facts.run_seconds(&*split.tasks[*task as usize], shape)).collect();
     let seconds: Vec<f64> = split.class_of.iter().map(|&c| class_seconds[c as usize]).collect();

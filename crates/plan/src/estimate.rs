@@ -24,6 +24,8 @@ pub(crate) type Loop = (usize, u64);
 struct Parameter {
     dims: SmallVec<[Dimension; 4]>,
     shape: Shape,
+    /// Of the array in which it lies.
+    host: Shape,
     size_bytes: u64,
     access: Access,
 }
@@ -76,9 +78,16 @@ impl<'a> Nest<'a> {
         let notation = task.notation()?;
         let extents = notation.extents(call).ok()?;
         let dims = notation.dimensions(call);
-        let params = dims.into_iter().zip(&call.shapes).zip(task.params()).map(|((dims, &shape), param)| Parameter {
+        let is_host = |(host, shape): (&Shape, &Shape)| host.rank() == shape.rank();
+        let hosts = match facts.hosts.len() == call.shapes.len() && facts.hosts.iter().zip(&call.shapes).all(is_host) {
+            true => facts.hosts,
+            false => &call.shapes,
+        };
+        let params = dims.into_iter().zip(call.shapes.iter().zip(hosts)).zip(task.params());
+        let params = params.map(|((dims, (&shape, &host)), param)| Parameter {
             dims,
             shape,
+            host,
             size_bytes: param.element.size_bytes(),
             access: param.access,
         });
@@ -97,6 +106,11 @@ impl<'a> Nest<'a> {
 
     pub(crate) fn facts(&self) -> &'a EdgeFacts<'a> {
         self.facts
+    }
+
+    /// Whether a list of calls may be longer than is planned at once, because parts can be made of it.
+    pub(crate) fn may_be_long(&self) -> bool {
+        !self.facts.is_part && self.facts.may_be_parts(self.task)
     }
 
     /// Whether contributions along the axis are combined by a tree, so that its blocks are powers of two of spans.
@@ -402,7 +416,7 @@ impl<'a> Nest<'a> {
             if !is_dense {
                 fragments *= covered / blocks;
             }
-            is_dense &= len == extent;
+            is_dense &= len == p.host.dims()[d];
         }
         Moved { bytes: elements / distinct * p.size_bytes as f64, fragments, distinct }
     }

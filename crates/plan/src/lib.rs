@@ -18,6 +18,7 @@ mod mapping;
 pub mod names;
 mod numbered;
 pub mod order;
+mod parts;
 pub mod placement;
 mod plan;
 mod planner;

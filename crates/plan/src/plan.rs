@@ -143,7 +143,7 @@ pub enum Body {
         /// Scratch memory it is given, in bytes.
         scratch_bytes: u64,
     },
-    /// The plan of the child's own edge.
+    /// The plan of the child's own edge; in a plan in parts, one of the same edge.
     Inner(Arc<Plan>),
 }
 
@@ -169,6 +169,18 @@ pub struct Traffic {
     pub bytes_across: u64,
     /// Transfers between parent and children, each a list of fragments.
     pub transfers: u64,
+}
+
+impl Traffic {
+    /// The same so many times.
+    pub fn times(self, count: u64) -> Traffic {
+        Traffic {
+            bytes_down: self.bytes_down.saturating_mul(count),
+            bytes_up: self.bytes_up.saturating_mul(count),
+            bytes_across: self.bytes_across.saturating_mul(count),
+            transfers: self.transfers.saturating_mul(count),
+        }
+    }
 }
 
 impl std::ops::AddAssign for Traffic {
@@ -273,7 +285,7 @@ pub struct Plan {
     pub class_of: Vec<u32>,
     /// Classes of calls.
     pub classes: Vec<CallClass>,
-    /// What each child does.
+    /// What each child does; nothing where the calls are parts ([`Plan::is_in_parts`]).
     pub children: Vec<ChildPlan>,
     /// Whether the batches of one phase are independent of each other, so that a child that is done may take over
     /// batches of others (in a shared address space only). A phase begins when all batches of the one before are done.

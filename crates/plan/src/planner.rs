@@ -1,13 +1,14 @@
 //! The planner: runs the passes for every edge from the root down and caches plans by shape.
 
-use crate::edge::{Draft, EdgeFacts, TaskRef, draft, facts as edge_facts};
+use crate::edge::{Draft, EdgeFacts, Overflow, TaskRef, draft, facts as edge_facts};
 use crate::error::PlanError;
 use crate::mapping::Mapping;
 use crate::numbered::Ways;
+use crate::parts::{Hint, turns};
 use crate::plan::{Body, CallClass, PassReport, Plan, SourceCall};
 use crate::remaining::Left;
 use crate::scope::{Key, Scope, Split, identity, split};
-use crate::search::choose;
+use crate::search::{CALLS_LISTED, choose};
 use crate::stages::{reason, take_apart};
 use crate::steps::{count, together};
 use multigrain_machine::{Machine, MemoryId, approximate_bytes, readable_bytes};
@@ -25,6 +26,8 @@ pub struct PlanOptions {
     pub depth_max: usize,
     /// Largest number of calls that one call is split into at an edge: a plan names each, so they take memory.
     pub calls_max: u64,
+    /// The longest list of calls where calls can be parts, each with a plan of its own: so much room a plan is meant to take.
+    pub listed_max: u64,
     /// For each array of the program, at which byte of its file its data begins; empty when they lie in no files.
     pub file_offsets_bytes: Vec<u64>,
     /// Whether the plan is to be simulated: then edges may have drivers that this build cannot execute.
@@ -37,6 +40,7 @@ impl Default for PlanOptions {
             disk_buffer_bytes: 8 << 20,
             depth_max: 2,
             calls_max: 1 << 20,
+            listed_max: CALLS_LISTED,
             file_offsets_bytes: Vec::new(),
             simulated: false,
         }
@@ -92,7 +96,7 @@ fn undivided(task: &TaskRef, shape: &CallShape) -> Tunables {
 }
 
 /// The calls of the root's scope with their tunables, as the checker wants them.
-fn sources(scope: &Scope, blocks: &Blocks) -> Vec<SourceCall> {
+pub(crate) fn sources(scope: &Scope, blocks: &Blocks) -> Vec<SourceCall> {
     let source = |call: &Call| {
         let task = scope.tasks[call.task as usize].clone();
         let tunables = blocks.get(&(identity(&task), call.shape())).cloned().unwrap_or_default();
@@ -103,10 +107,10 @@ fn sources(scope: &Scope, blocks: &Blocks) -> Vec<SourceCall> {
 
 /// Tunables chosen for the calls of a scope, each way once: task, values.
 #[derive(Default)]
-struct Report(Vec<(String, Vec<(&'static str, u64)>)>);
+pub(crate) struct Report(pub(crate) Vec<(String, Vec<(&'static str, u64)>)>);
 
 impl Report {
-    fn add(&mut self, task: &TaskRef, tunables: &Tunables) {
+    pub(crate) fn add(&mut self, task: &TaskRef, tunables: &Tunables) {
         let entry = (task.name().to_owned(), tunables.iter().collect());
         if self.0.len() < REPORTED_MAX && !self.0.contains(&entry) {
             self.0.push(entry);
@@ -127,6 +131,8 @@ pub struct Planner<'m> {
     plans: FxHashMap<(usize, u64, Key), Arc<Plan>>,
     /// By level, bytes for partial results below and of its own.
     chosen: FxHashMap<ChoiceKey, Tunables>,
+    /// By level: what is known of calls that are parts.
+    pub(crate) hints: FxHashMap<(usize, Key), Hint>,
     /// Names of the tasks that were split, with the memory into whose blocks.
     split: BTreeSet<(String, String)>,
     /// Tasks are identified by address; this keeps them alive as long as the addresses are used.
@@ -147,6 +153,7 @@ impl<'m> Planner<'m> {
             options,
             plans: FxHashMap::default(),
             chosen: FxHashMap::default(),
+            hints: FxHashMap::default(),
             split: BTreeSet::new(),
             tasks: Vec::new(),
         })
@@ -179,7 +186,8 @@ impl<'m> Planner<'m> {
     /// # Errors
     /// [`PlanError::DoesNotFit`] when blocks of the size that was chosen then do not fit now.
     pub fn plan_left(&mut self, left: &Left) -> Result<Arc<Plan>, PlanError> {
-        let scope = Scope { arrays: left.split.arrays.clone(), tasks: Vec::new(), calls: Vec::new() };
+        let arrays = left.split.arrays.clone();
+        let scope = Scope { arrays, tasks: Vec::new(), calls: Vec::new(), hosts: Vec::new() };
         self.edge(0, &scope, Some(left), u64::MAX)
     }
 
@@ -207,6 +215,7 @@ impl<'m> Planner<'m> {
             .flatten()
             .ok_or_else(|| self.no_edge())?;
         (facts.own_partials_bytes_max, facts.calls_max) = (own_bytes_max, self.options.calls_max);
+        (facts.listed_max, facts.hosts) = (self.options.listed_max.clamp(2, facts.calls_max.max(2)), &scope.hosts);
         if !facts.stages() {
             return self.edge_with(&facts, scope, left, own_bytes_max / facts.children as u64);
         }
@@ -295,6 +304,15 @@ impl<'m> Planner<'m> {
                 let (in_scope, reports) = taken.unzip();
                 (in_steps, step_reports, numbers) = (in_scope, reports.unwrap_or_default(), Vec::new());
                 let scope = in_steps.as_ref().unwrap_or(single);
+                let turns = self.turns(facts, scope)?;
+                if turns.longest > facts.listed_max {
+                    let reports = stage_reports.iter().chain(&step_reports).cloned().collect();
+                    match self.in_parts(facts, scope, ways.clone(), reports) {
+                        // Where a part does not fit by itself, a long list may.
+                        Err(_) if turns.all <= facts.calls_max => {}
+                        planned => return Ok(planned?),
+                    }
+                }
                 (parts, blocks) = in_blocks(scope, |task, shape| self.tunables(facts, task, shape))?;
                 (scope, single)
             }
@@ -305,10 +323,21 @@ impl<'m> Planner<'m> {
         let drafted = |parts: &Split| {
             draft(facts, parts, depth_max, true, offsets).or_else(|_| draft(facts, parts, depth_max, true, &[]))
         };
-        let mut draft = drafted(&parts).map_err(|overflow| Refused {
+        let refused = |overflow: Overflow, parts: &Split| Refused {
             scratch_bytes: overflow.scratch_bytes,
-            error: self.overflow(facts, &parts, overflow),
-        })?;
+            error: self.overflow(facts, parts, overflow),
+        };
+        let mut draft = match (drafted(&parts), left) {
+            (Ok(draft), _) => draft,
+            (Err(overflow), None) => return Err(refused(overflow, &parts)),
+            // The blocks of a run in a larger memory: each is a part.
+            (Err(overflow), Some(left)) => {
+                let refused = refused(overflow, &parts);
+                let within =
+                    self.of_parts(facts, parts, &FxHashMap::default(), numbers, left.sources.clone(), stage_reports);
+                return within.map(|plan| Arc::new(Plan { tunables: report.0, ..plan })).map_err(|_| refused);
+            }
+        };
         if left.is_none()
             && self.may_keep_all(facts, single)
             && let Ok((whole, of_whole)) = in_blocks(single, |task, shape| Ok(undivided(task, shape)))
@@ -422,7 +451,7 @@ impl<'m> Planner<'m> {
 
     /// The plan of one call whose arguments lie in the memory at `level`, where its partial results may take
     /// `own_bytes_max`.
-    fn call(
+    pub(crate) fn call(
         &mut self,
         level: usize,
         task: &TaskRef,
@@ -433,10 +462,18 @@ impl<'m> Planner<'m> {
         if let Some(plan) = self.plans.get(&key) {
             return Ok(plan.clone());
         }
-        let plan = self.whole(level, &Scope::of_call(task, shape), own_bytes_max)?;
+        let mut scope = Scope::of_call(task, shape);
+        let hint = self.hints.get(&(level, (identity(task), shape.clone())));
+        scope.hosts = hint.map(|hint| hint.hosts.clone()).unwrap_or_default();
+        let plan = self.whole(level, &scope, own_bytes_max)?;
         self.tasks.push(task.clone());
         self.plans.insert(key, plan.clone());
         Ok(plan)
+    }
+
+    /// The names of the memories above and below an edge.
+    pub(crate) fn edge_names(&self, facts: &EdgeFacts<'_>) -> (String, String) {
+        (self.memory_name(self.levels[facts.level]), self.memory_name(facts.child))
     }
 
     pub(crate) fn memory_name(&self, memory: MemoryId) -> String {
@@ -462,7 +499,16 @@ impl<'m> Planner<'m> {
             });
         }
         self.split.insert((task.name().to_owned(), self.machine.memory(facts.child).name.clone()));
-        let tunables = choose(self.machine, facts, &self.mapping, task, shape, self.options.depth_max)?;
+        let hint = self.hints.get(&(facts.level, (identity(task), shape.clone())));
+        let facts = &match hint {
+            Some(hint) if !hint.leads || turns(task, shape, &hint.loops) > facts.listed_max => {
+                return Ok(hint.loops.clone());
+            }
+            Some(_) => EdgeFacts { calls_max: facts.listed_max, is_part: true, ..*facts },
+            None => *facts,
+        };
+        let known = hint.map(|hint| &hint.loops);
+        let tunables = choose(self.machine, facts, &self.mapping, task, shape, self.options.depth_max, known)?;
         self.tasks.push(task.clone());
         self.chosen.insert(key, tunables.clone());
         Ok(tunables)

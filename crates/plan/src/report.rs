@@ -61,13 +61,11 @@ impl Plan {
                 if below.len() <= i {
                     below.push(EdgeTraffic { traffic: Traffic::default(), lower_bound_bytes: 0, ..edge.clone() });
                 }
-                below[i].traffic += Traffic {
-                    bytes_down: edge.traffic.bytes_down * count,
-                    bytes_up: edge.traffic.bytes_up * count,
-                    bytes_across: edge.traffic.bytes_across * count,
-                    transfers: edge.traffic.transfers * count,
-                };
+                below[i].traffic += edge.traffic.times(count);
             }
+        }
+        if self.is_in_parts() {
+            return below;
         }
         let here = EdgeTraffic {
             name: format!("{} - {}", self.parent, self.child),
@@ -98,6 +96,9 @@ impl Plan {
                     Some(_) => {}
                 }
             }
+        }
+        if self.is_in_parts() {
+            return below;
         }
         uses.extend(below);
         uses

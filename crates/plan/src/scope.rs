@@ -3,7 +3,8 @@
 use crate::plan::{PassReport, temporary_bytes};
 use multigrain_machine::readable_bytes;
 use multigrain_program::{
-    Access, Arg, ArrayDecl, Call, CallShape, DynTask, Parts, Program, Region, Role, SplitError, SubCall, Tunables,
+    Access, Arg, ArrayDecl, Call, CallShape, DynTask, Parts, Program, Region, Role, Shape, SplitError, SubCall,
+    Tunables,
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -14,6 +15,8 @@ pub(crate) struct Scope {
     pub(crate) arrays: Vec<ArrayDecl>,
     pub(crate) tasks: Vec<Arc<dyn DynTask>>,
     pub(crate) calls: Vec<Call>,
+    /// For a part: the shapes of the arrays in which these lie.
+    pub(crate) hosts: Vec<Shape>,
 }
 
 /// A task and the shape it is called with.
@@ -26,7 +29,12 @@ pub(crate) fn identity(task: &Arc<dyn DynTask>) -> usize {
 
 impl Scope {
     pub(crate) fn of_program(program: &Program) -> Scope {
-        Scope { arrays: program.arrays().to_vec(), tasks: program.tasks().to_vec(), calls: program.calls().to_vec() }
+        Scope {
+            arrays: program.arrays().to_vec(),
+            tasks: program.tasks().to_vec(),
+            calls: program.calls().to_vec(),
+            hosts: Vec::new(),
+        }
     }
 
     /// The scope of one call: its arguments are the arrays.
@@ -48,7 +56,7 @@ impl Scope {
             .collect();
         let args = arrays.iter().zip(0..).map(|(a, array)| Arg { array, region: Region::whole(a.shape) }).collect();
         let call = Call { task: 0, args, scalars: shape.scalars.clone() };
-        Scope { arrays, tasks: vec![task.clone()], calls: vec![call] }
+        Scope { arrays, tasks: vec![task.clone()], calls: vec![call], hosts: Vec::new() }
     }
 }
 

@@ -10,6 +10,7 @@ use crate::edge::{Draft, EdgeFacts, TaskRef, draft};
 use crate::error::PlanError;
 use crate::estimate::{Loop, Nest};
 use crate::mapping::Mapping;
+use crate::parts::turns;
 use crate::rules::{Movable, movable, quantum};
 use crate::scope::{Scope, Split, split};
 use multigrain_machine::{Driver, Machine, readable_bytes};
@@ -45,7 +46,7 @@ const LEANEST: usize = 4;
 const USUAL_QUEUE: f64 = 3.0;
 
 /// So many sub-calls a call has at most where more gain little.
-const CALLS_LISTED: u64 = 1 << 14;
+pub(crate) const CALLS_LISTED: u64 = 1 << 14;
 /// What more must gain: the price of a short list as a multiple of the best one's.
 const LONG_LIST_GAIN: f64 = 1.05;
 /// How many candidates are refined, how often each of their lengths is changed, and what a round must gain.
@@ -80,7 +81,7 @@ struct Candidate {
     movable: Movable,
 }
 
-/// Chooses the tunables of a call at an edge.
+/// Chooses the tunables of a call at an edge; `known` are some that fit.
 pub(crate) fn choose(
     machine: &Machine,
     facts: &EdgeFacts<'_>,
@@ -88,6 +89,7 @@ pub(crate) fn choose(
     task: &TaskRef,
     shape: &CallShape,
     depth_max: usize,
+    known: Option<&Tunables>,
 ) -> Result<Tunables, PlanError> {
     let specs = task.tunables(shape);
     let memory = machine.memory(facts.child).name.clone();
@@ -103,7 +105,7 @@ pub(crate) fn choose(
         .collect();
     let scope = Scope::of_call(task, shape);
     if let Some(nest) = Nest::of(facts, task, shape).filter(|_| !strict) {
-        return by_formula(machine, facts, &nest, &specs, &fixed, &lists, &scope, depth_max);
+        return by_formula(machine, facts, &nest, &specs, &fixed, &lists, &scope, depth_max, known);
     }
     let mut smallest: Option<Candidate> = None;
     let children = facts.children as u64;
@@ -115,6 +117,9 @@ pub(crate) fn choose(
             (pieces.fold(1, |a: u64, b| a.saturating_mul(b)), tunables)
         })
         .collect();
+    if let Some(known) = known {
+        numbered.push((turns(task, shape, known), known.clone()));
+    }
     let fewest = numbered.iter().map(|(calls, _)| *calls).min();
     numbered.retain(|(calls, _)| *calls <= facts.calls_max);
     if let (Some(calls), true) = (fewest, numbered.is_empty()) {
@@ -228,7 +233,7 @@ fn refusal(
             enough: enough(smallest.footprint.saturating_add(smallest.reserved).saturating_add(slack)),
         };
     }
-    match choose(machine, facts, &Mapping::default(), task, shape, depth_max) {
+    match choose(machine, facts, &Mapping::default(), task, shape, depth_max, None) {
         Ok(largest) => PlanError::MappingDoesNotFit {
             memory,
             task: task.name().to_owned(),
@@ -265,7 +270,8 @@ impl Looked {
         let facts = nest.facts();
         let blocks = !facts.stages() || found.footprint.saturating_add(found.reserved) <= facts.total_bytes;
         let fits = blocks && found.partials <= facts.own_partials_bytes_max;
-        Looked { loops, price: found.price, calls: found.calls, calls_max: facts.calls_max, fits }
+        let calls_max = if nest.may_be_long() { u64::MAX } else { facts.calls_max };
+        Looked { loops, price: found.price, calls: found.calls, calls_max, fits }
     }
 
     pub(crate) fn is_possible(&self) -> bool {
@@ -274,7 +280,7 @@ impl Looked {
 }
 
 /// Better loops of the same order: one length after the other is changed as long as that helps.
-pub(crate) fn refine(nest: &Nest<'_>, specs: &[Tunable], start: &Looked, short: bool) -> Looked {
+pub(crate) fn refine(nest: &Nest<'_>, specs: &[Tunable], start: &Looked, calls_max: Option<u64>) -> Looked {
     let mut best = start.clone();
     for _ in 0..REFINE_ROUNDS {
         let before = best.price;
@@ -298,7 +304,7 @@ pub(crate) fn refine(nest: &Nest<'_>, specs: &[Tunable], start: &Looked, short: 
                     continue;
                 }
                 let found = Looked::at(nest, loops);
-                if found.is_possible() && found.price < best.price && !(short && found.calls > CALLS_LISTED) {
+                if found.is_possible() && found.price < best.price && calls_max.is_none_or(|most| found.calls <= most) {
                     best = found;
                 }
             }
@@ -321,6 +327,7 @@ fn by_formula(
     lists: &[Vec<u64>],
     scope: &Scope,
     depth_max: usize,
+    known: Option<&Tunables>,
 ) -> Result<Tunables, PlanError> {
     let (task, shape) = (&scope.tasks[0], nest.call());
     let named = |loops: &[Loop]| loops.iter().map(|&(axis, length)| (specs[axis].name, length)).collect::<Tunables>();
@@ -368,6 +375,9 @@ fn by_formula(
         found
     });
     let mut looked: Vec<Looked> = looked.into_iter().flatten().collect();
+    let number = |name: &str| specs.iter().position(|spec| spec.name == name);
+    let known = known.map(|known| known.iter().filter_map(|(name, length)| Some((number(name)?, length))).collect());
+    looked.extend(known.map(|loops| Looked::at(nest, loops)).filter(Looked::is_possible));
     if looked.is_empty() {
         let fit = combinations.iter().filter(|lengths| {
             let (footprint, reserved) = nest.least(lengths);
@@ -384,16 +394,24 @@ fn by_formula(
     let by_price = |a: &Looked, b: &Looked| a.price.total_cmp(&b.price).then(a.calls.cmp(&b.calls));
     looked.sort_by(by_price);
     // Long lists of calls only where there is no good short one.
-    let few = looked.iter().position(|found| found.calls <= CALLS_LISTED).filter(|_| facts.stages());
+    let listed = facts.listed_max.min(CALLS_LISTED);
+    let few = looked.iter().position(|found| found.calls <= listed).filter(|_| facts.stages());
     let short = few.is_some_and(|at| looked[at].price <= looked[0].price * LONG_LIST_GAIN);
-    looked.retain(|found| !short || found.calls <= CALLS_LISTED);
+    looked.retain(|found| !short || found.calls <= listed);
     looked.truncate(2 * FINALISTS);
     if fixed.is_empty() && facts.stages() {
         let promising = &looked[..looked.len().min(REFINED)];
-        let mut refined = in_parallel(promising, |found| refine(nest, specs, found, short));
+        let mut refined = in_parallel(promising, |found| refine(nest, specs, found, short.then_some(listed)));
         looked.append(&mut refined);
         looked.sort_by(by_price);
         looked.dedup_by(|a, b| a.loops == b.loops);
+    }
+    // What would be a long list is not planned as one: the formula decides, and so many calls of it are planned as parts.
+    if nest.may_be_long() {
+        if let Some(best) = looked.first().filter(|best| best.calls > listed) {
+            return Ok(named(&best.loops));
+        }
+        looked.retain(|found| found.calls <= listed);
     }
     let fitting: Vec<Candidate> = looked.iter().map(|found| candidate(&found.loops)).filter(fits).collect();
     match finals(facts, scope, fitting, depth_max) {

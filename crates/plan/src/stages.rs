@@ -6,6 +6,7 @@
 
 use crate::edge::{EdgeFacts, TaskRef};
 use crate::error::PlanError;
+use crate::parts::turns;
 use crate::plan::PassReport;
 use crate::planner::Planner;
 use crate::scope::{Scope, identity};
@@ -33,6 +34,7 @@ pub(crate) fn take_apart<E: From<SplitError>>(
         arrays: scope.arrays.clone(),
         tasks: scope.tasks.clone(),
         calls: Vec::with_capacity(scope.calls.len()),
+        hosts: scope.hosts.clone(),
     };
     let mut reports = Vec::new();
     for call in &scope.calls {
@@ -92,6 +94,9 @@ pub(crate) fn reason(
     let child = planner.memory_name(facts.child);
     match planner.tunables(facts, task, shape) {
         Ok(tunables) => {
+            if turns(task, shape, &tunables) > facts.listed_max {
+                return Ok(None);
+            }
             let calls = task.split(shape, &tunables)?.len();
             let idle = calls < facts.children;
             Ok(idle

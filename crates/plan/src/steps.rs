@@ -137,6 +137,7 @@ pub(crate) fn together<E>(
         arrays: scope.arrays.clone(),
         tasks: scope.tasks.clone(),
         calls: Vec::with_capacity(scope.calls.len()),
+        hosts: scope.hosts.clone(),
     };
     let (mut reports, mut at) = (Vec::new(), 0);
     for chain in &chains {
@@ -251,5 +252,5 @@ fn pass_price(facts: &EdgeFacts<'_>, task: &TaskRef, shape: &CallShape) -> Optio
             count += 1 + count / 4;
         }
     });
-    starts.map(|start| refine(&nest, &specs, &start, false).price).min_by(f64::total_cmp)
+    starts.map(|start| refine(&nest, &specs, &start, None).price).min_by(f64::total_cmp)
 }

@@ -13,7 +13,9 @@ const PROGRAMS: u64 = 300;
 /// The plan that the passes make, if the program fits the machine.
 fn planned(seed: u64, program: &Program) -> Option<(Plan, Vec<TransferRules>)> {
     let machine = random_machine(seed);
-    let options = PlanOptions { disk_buffer_bytes: 0, ..PlanOptions::default() };
+    // Most plans have short lists of calls, so that there are parts, and parts of parts.
+    let listed_max = if seed.is_multiple_of(4) { 1 << 14 } else { 2 };
+    let options = PlanOptions { disk_buffer_bytes: 0, listed_max, ..PlanOptions::default() };
     let with = |mapping: Mapping| {
         let planner = Planner::new(&machine, mapping, options.clone());
         planner.unwrap_or_else(|e| panic!("seed {seed}: {e}")).plan(program)
@@ -32,17 +34,36 @@ fn planned(seed: u64, program: &Program) -> Option<(Plan, Vec<TransferRules>)> {
     }
 }
 
+/// The plans of the parts of a plan in parts.
+fn parts(plan: &Plan) -> impl Iterator<Item = &Plan> {
+    let inner = |body| if let &Body::Inner(ref inner) = body { Some(&**inner) } else { None };
+    plan.classes.iter().filter(|_| plan.is_in_parts()).filter_map(move |class| inner(&class.body))
+}
+
+/// Calls of the plans of the root edge, each plan counted once.
+fn calls_of_edge(plan: &Plan, seen: &mut Vec<*const Plan>) -> u64 {
+    if seen.contains(&std::ptr::from_ref(plan)) {
+        return 0;
+    }
+    seen.push(plan);
+    plan.calls.len() as u64 + parts(plan).map(|part| calls_of_edge(part, seen)).sum::<u64>()
+}
+
 #[test]
 fn what_the_passes_make_is_right() {
     let (mut fitting, mut sharing) = (0, 0);
+    let (mut in_parts, mut twice) = (0, 0);
     for seed in 0..PROGRAMS {
         let program = random_program(seed);
         let Some((plan, rules)) = planned(seed, &program) else { continue };
         fitting += 1;
         sharing += u32::from(plan.edges().iter().any(|edge| edge.traffic.bytes_across > 0));
         let report = check(&plan, &rules).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
-        assert_eq!(report.edges[0].calls, plan.calls.len() as u64);
+        assert_eq!(report.edges[0].calls, calls_of_edge(&plan, &mut Vec::new()), "seed {seed}");
+        in_parts += u32::from(plan.is_in_parts());
+        twice += u32::from(parts(&plan).any(|part| part.is_in_parts()));
     }
+    assert!(in_parts > 12 && twice > 8, "{in_parts} plans in parts, {twice} of them of parts in parts");
     assert!(fitting * 2 > PROGRAMS, "{fitting} of {PROGRAMS} programs fit");
     assert!(sharing > 0, "no plan of {fitting} has a broadcast");
 }

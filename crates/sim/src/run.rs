@@ -158,7 +158,7 @@ fn same_machine(plan: &Plan, machine: &Machine, levels: &[MemoryId]) -> Result<(
             continue;
         }
         let found = levels.get(plan.level + 1).map_or(0, |&id| machine.memory(id).count);
-        if found != plan.children.len() {
+        if found != plan.children.len() && !plan.is_in_parts() {
             let (memory, planned) = (plan.parent.clone(), plan.children.len());
             return Err(RunError::OtherMachine { memory, planned, found });
         }

@@ -11,7 +11,12 @@ use std::sync::Arc;
 const FULL: RunOptions<'_> = RunOptions { mode: Mode::Full, spill: None, program: "test", go_on: None };
 
 fn plan(machine: &Machine, program: &Program) -> Result<Arc<Plan>, PlanError> {
-    let options = PlanOptions { disk_buffer_bytes: 0, simulated: true, ..PlanOptions::default() };
+    listing(machine, program, PlanOptions::default().listed_max)
+}
+
+/// The same with lists of so many calls.
+fn listing(machine: &Machine, program: &Program, listed_max: u64) -> Result<Arc<Plan>, PlanError> {
+    let options = PlanOptions { disk_buffer_bytes: 0, simulated: true, listed_max, ..PlanOptions::default() };
     Planner::new(machine, Mapping::default(), options).unwrap().plan(program)
 }
 
@@ -46,11 +51,13 @@ fn leaves(plan: &Plan) -> u64 {
 
 #[test]
 fn random_plans_end_with_every_call_executed_and_twice_the_same_bits() {
-    let mut simulated = 0;
+    let (mut simulated, mut in_parts) = (0, 0);
     for seed in 0..120 {
         let machine = random_machine(seed);
-        let Ok(plan) = plan(&machine, &random_program(seed)) else { continue };
+        let listed_max = if seed % 4 == 0 { 1 << 14 } else { 2 };
+        let Ok(plan) = listing(&machine, &random_program(seed), listed_max) else { continue };
         simulated += 1;
+        in_parts += u32::from(plan.is_in_parts());
         let report = run(&plan, &machine, FULL).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         let trace = report.trace.as_ref().unwrap();
         let executed = trace.records.iter().filter(|r| r.kind == Kind::Leaf).count() as u64;
@@ -75,7 +82,7 @@ fn random_plans_end_with_every_call_executed_and_twice_the_same_bits() {
         run(&plan, &machine, FULL).unwrap().trace.unwrap().write(&mut second).unwrap();
         assert!(first == second, "seed {seed}: the traces differ");
     }
-    assert!(simulated > 60, "{simulated}");
+    assert!(simulated > 60 && in_parts > 5, "{simulated}, {in_parts} in parts");
 }
 
 fn seconds(machine: &Machine, program: &Program) -> Report {

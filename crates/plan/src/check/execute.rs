@@ -63,6 +63,7 @@ struct Execution<'a> {
 }
 
 /// What an execution counts.
+#[derive(Default)]
 pub(super) struct Counts {
     pub(super) waits: u64,
     pub(super) unread_stores: u64,

@@ -30,7 +30,7 @@ pub use problem::{BlockedWait, Direction, Problem, Version};
 pub use report::{CheckReport, EdgeReport};
 
 use self::splits::splits;
-use crate::plan::{Body, CallClass, Plan, SourceCall};
+use crate::plan::{Body, CallClass, Plan, SourceCall, Traffic};
 use multigrain_machine::{Machine, MachineError, TransferRules};
 use multigrain_program::{Access, Arg, Args, CallShape, Callee, DynTask, Region, Role, Scalars, Tunables};
 use rustc_hash::FxHashSet;
@@ -73,14 +73,23 @@ fn check_one(
         let given = plan.sources.iter().flat_map(|s| &s.args).map(|arg| arg.array as usize + 1).max().unwrap_or(0);
         splits(plan, &plan.sources, given).map_err(|problem| CheckError::new(plan, problem))?;
     }
-    staging::capacity(plan)?;
-    staging::slots(plan, edge)?;
-    let transfers = staging::steps(plan, edge)?;
     let scope = scope::Scope::new(plan);
     if is_inner {
         scope.check_defined()?;
     }
-    let counts = execute::execute(&scope, &transfers, edge)?;
+    // Parts are executed in the order of the calls, each where the arrays lie: what they mean is what is done.
+    let counts = match plan.is_in_parts() {
+        true => {
+            parts_traffic(plan).map_err(|problem| CheckError::new(plan, problem))?;
+            execute::Counts::default()
+        }
+        false => {
+            staging::capacity(plan)?;
+            staging::slots(plan, edge)?;
+            let transfers = staging::steps(plan, edge)?;
+            execute::execute(&scope, &transfers, edge)?
+        }
+    };
     report.add(EdgeReport {
         level: plan.level,
         parent: plan.parent.clone(),
@@ -90,7 +99,7 @@ fn check_one(
         ops: plan.children.iter().map(|c| c.ops.len() as u64).sum(),
         cells: scope.cells.len() as u64,
         waits: counts.waits,
-        transfers: plan.traffic.transfers,
+        transfers: if plan.is_in_parts() { 0 } else { plan.traffic.transfers },
         unread_stores: counts.unread_stores,
         staging_bytes: plan.children.iter().map(|c| c.staging_bytes).max().unwrap_or(0),
     });
@@ -98,7 +107,13 @@ fn check_one(
     let mut used = vec![false; plan.classes.len()];
     plan.class_of.iter().for_each(|&class| used[class as usize] = true);
     for (class, _) in plan.classes.iter().zip(used).filter(|(_, used)| *used) {
-        let Body::Inner(inner) = &class.body else { continue };
+        let Body::Inner(inner) = &class.body else {
+            if plan.is_in_parts() {
+                let (expected, found) = ("a plan of the same edge".to_owned(), "a leaf".to_owned());
+                return Err(CheckError::new(plan, Problem::Differs { what: "a part", expected, found }));
+            }
+            continue;
+        };
         interface(plan, class, inner).map_err(|problem| CheckError::new(inner, problem))?;
         if seen.insert(Arc::as_ptr(inner)) {
             check_one(inner, true, rules, seen, report)?;
@@ -107,15 +122,37 @@ fn check_one(
     Ok(())
 }
 
+/// Whether a plan in parts tells the traffic that its parts have.
+fn parts_traffic(plan: &Plan) -> Result<(), Problem> {
+    let mut expected = Traffic::default();
+    for &class in &plan.class_of {
+        if let Body::Inner(part) = &plan.classes[class as usize].body {
+            expected += part.traffic;
+        }
+    }
+    match expected == plan.traffic {
+        true => Ok(()),
+        false => Err(Problem::Traffic { stated: plan.traffic, counted: expected }),
+    }
+}
+
 /// Whether an inner plan is one of the calls of this class: on arrays that are the call's arguments, it makes the calls
 /// that the task's split makes, or the one call itself.
 fn interface(plan: &Plan, class: &CallClass, inner: &Plan) -> Result<(), Problem> {
     let differs = |what, expected: String, found: String| Err(Problem::Differs { what, expected, found });
-    if inner.level <= plan.level {
-        return differs("level", format!("more than {}", plan.level), inner.level.to_string());
-    }
     let task = &plan.tasks[class.task as usize];
     let params = task.params();
+    if plan.is_in_parts() {
+        // Of the same edge, with nothing beside the arguments: there is no place for it.
+        if inner.level != plan.level {
+            return differs("level of a part", plan.level.to_string(), inner.level.to_string());
+        }
+        if inner.arrays.len() != params.len() {
+            return differs("number of arrays of a part", params.len().to_string(), inner.arrays.len().to_string());
+        }
+    } else if inner.level <= plan.level {
+        return differs("level", format!("more than {}", plan.level), inner.level.to_string());
+    }
     if inner.arrays.len() < params.len() || class.shape.shapes.len() != params.len() {
         return differs("number of arrays", params.len().to_string(), inner.arrays.len().to_string());
     }

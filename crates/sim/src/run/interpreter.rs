@@ -14,7 +14,7 @@ use crate::network::LinkId;
 use crate::simulation::Simulation;
 use crate::time::Time;
 use broadcast::Messages;
-use execution::{Execution, Frame};
+use execution::{Execution, Frame, Parent, Parts};
 use facts::Facts;
 use multigrain_plan::names::Names;
 use multigrain_plan::{Op, Plan};
@@ -69,6 +69,8 @@ pub(super) struct Interpreter<'p> {
     free_frames: Vec<u32>,
     executions: Vec<Option<Execution<'p>>>,
     free_executions: Vec<u32>,
+    parts: Vec<Option<Parts<'p>>>,
+    free_parts: Vec<u32>,
     done: bool,
 }
 
@@ -95,12 +97,14 @@ impl<'p> Interpreter<'p> {
             free_frames: Vec::new(),
             executions: Vec::new(),
             free_executions: Vec::new(),
+            parts: Vec::new(),
+            free_parts: Vec::new(),
             done: false,
         }
     }
 
     pub(super) fn run(&mut self, plan: &'p Plan, go_on: Option<&dyn Fn() -> bool>) -> Result<(), RunError> {
-        let first = self.execute(plan, None, 0, 0);
+        let first = self.execute(plan, Parent::Nobody, 0, 0);
         self.steps(first);
         let mut look = EVENTS_BETWEEN_LOOKS;
         while let Some(event) = self.sim.next() {

@@ -5,17 +5,39 @@ use super::broadcast::Exchange;
 use super::facts::Facts;
 use super::{Event, Interpreter, tick};
 use crate::time::Time;
-use multigrain_plan::{ChildPlan, Plan};
+use multigrain_plan::{Body, ChildPlan, Plan};
 use multigrain_trace::{Idleness, Kind, NO_INDEX};
 use std::ops::Range;
 use std::rc::Rc;
+
+/// Whose call an execution is.
+#[derive(Clone, Copy)]
+pub(super) enum Parent {
+    /// Nobody's: it is the whole program.
+    Nobody,
+    /// That of the child in a frame.
+    Frame(u32),
+    /// One of the calls of a plan in parts.
+    Parts(u32),
+}
+
+/// A plan in parts that is executed.
+pub(super) struct Parts<'p> {
+    plan: &'p Plan,
+    parent: Parent,
+    instance: usize,
+    worker: usize,
+    /// The call that is executed, and since when.
+    call: u32,
+    since: Time,
+}
 
 /// One execution of a plan.
 pub(super) struct Execution<'p> {
     pub(super) plan: &'p Plan,
     pub(super) facts: Rc<Facts>,
-    /// The child whose call this is; none for the whole program.
-    pub(super) parent: Option<u32>,
+    /// Whose call this is.
+    pub(super) parent: Parent,
     pub(super) worker: usize,
     pub(super) since: Time,
     /// Children that are not done.
@@ -90,7 +112,16 @@ pub(super) struct Issued {
 
 impl<'p> Interpreter<'p> {
     /// Begins an execution of a plan in a memory; gives the child that the leading worker goes on with.
-    pub(super) fn execute(&mut self, plan: &'p Plan, parent: Option<u32>, instance: usize, worker: usize) -> u32 {
+    pub(super) fn execute(&mut self, plan: &'p Plan, parent: Parent, instance: usize, worker: usize) -> u32 {
+        if plan.is_in_parts() {
+            let begun = Parts { plan, parent, instance, worker, call: 0, since: self.now() };
+            let id = self.free_parts.pop().unwrap_or_else(|| {
+                self.parts.push(None);
+                (self.parts.len() - 1) as u32
+            });
+            self.parts[id as usize] = Some(begun);
+            return self.part(id).expect("a plan in parts has a part");
+        }
         let address = std::ptr::from_ref(plan).addr();
         let leaves = &self.leaves;
         let facts = self.facts.entry(address).or_insert_with(|| Rc::new(Facts::of(plan, leaves))).clone();
@@ -258,20 +289,53 @@ impl<'p> Interpreter<'p> {
             }
             Some(_) => {}
         }
-        let Some(parent) = parent else {
-            self.done = true;
-            return None;
+        self.returned(parent)
+    }
+
+    /// A call is over; gives the child that goes on.
+    fn returned(&mut self, parent: Parent) -> Option<u32> {
+        match parent {
+            Parent::Nobody => {
+                self.done = true;
+                None
+            }
+            Parent::Frame(id) => {
+                let frame = self.frames[id as usize].as_ref().expect("its call was executed");
+                let (plan, call, since, led) = (frame.plan, frame.call, frame.since, self.led(frame));
+                self.record_call(plan, call, since, led);
+                Some(id)
+            }
+            Parent::Parts(id) => {
+                let now = self.now();
+                let parts = self.parts[id as usize].as_mut().expect("its call was executed");
+                let (plan, call, since, worker) = (parts.plan, parts.call, parts.since, parts.worker);
+                (parts.call, parts.since) = (call + 1, now);
+                self.record_call(plan, call, since, worker..worker + self.each[plan.level + 1]);
+                self.part(id)
+            }
+        }
+    }
+
+    /// Begins the next part, or returns behind the last; gives the child that goes on.
+    fn part(&mut self, id: u32) -> Option<u32> {
+        let &Parts { plan, parent, instance, worker, call, .. } = self.parts[id as usize].as_ref().expect("it goes on");
+        let Some(&class) = plan.class_of.get(call as usize) else {
+            self.parts[id as usize] = None;
+            self.free_parts.push(id);
+            return self.returned(parent);
         };
+        let Body::Inner(inner) = &plan.classes[class as usize].body else { return None };
+        Some(self.execute(inner, Parent::Parts(id), instance, worker))
+    }
+
+    fn record_call(&mut self, plan: &Plan, call: u32, since: Time, led: Range<usize>) {
         if self.traces() {
-            let frame = self.frames[parent as usize].as_ref().expect("its call was executed");
-            let (plan, task) = self.numbers(frame.plan, frame.call);
-            let (since, call, led) = (tick(frame.since), frame.call, self.led(frame));
+            let (plan, task) = self.numbers(plan, call);
             let now = tick(self.now());
             debug_assert_ne!(task, NO_INDEX);
             for worker in led {
-                self.recorders[worker].interval(Kind::Call, since, now, task, plan, call, 0);
+                self.recorders[worker].interval(Kind::Call, tick(since), now, task, plan, call, 0);
             }
         }
-        Some(parent)
     }
 }

@@ -1,7 +1,7 @@
 //! The steps of one child.
 
 use super::super::hardware::Direction;
-use super::execution::Issued;
+use super::execution::{Issued, Parent};
 use super::{Event, Interpreter, tick};
 use crate::dma::Transfer;
 use crate::time::Time;
@@ -135,7 +135,7 @@ impl Interpreter<'_> {
         let class = frame.plan.class_of[call as usize] as usize;
         if let Body::Inner(inner) = &frame.plan.classes[class].body {
             let (instance, worker) = (frame.instance, frame.worker);
-            return Some(self.execute(inner, Some(id), instance, worker));
+            return Some(self.execute(inner, Parent::Frame(id), instance, worker));
         }
         let Some(cost) = frame.facts.costs[class] else { return Some(id) };
         let path = &self.buses[frame.worker];

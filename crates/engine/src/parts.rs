@@ -1,0 +1,117 @@
+//! Plans in parts: calls that are executed one after the other where their arrays lie, each by a plan of the same edge.
+
+use crate::child::{Ended, Interpreter, in_program};
+use crate::error::{CallName, EngineError};
+use crate::home::Place;
+use crate::memory::Staging;
+use multigrain_plan::{Body, Plan};
+use multigrain_program::Region;
+use multigrain_store::{ArrayFile, Direction, StoreError, TransferList};
+use multigrain_trace::Activity;
+use smallvec::SmallVec;
+use std::sync::PoisonError;
+
+impl Interpreter<'_, '_> {
+    /// Executes a plan in parts. To whoever keeps a log a part is one call: it begins before any of its blocks is stored,
+    /// and is done with the last.
+    pub(crate) fn parts(&self, plan: &Plan, instance: usize, worker: usize, places: &[Place<'_>]) -> Result<(), Ended> {
+        for number in 0..plan.calls.len() as u32 {
+            if self.abort.is_raised() {
+                return Err(Ended);
+            }
+            let call = &plan.calls[number as usize];
+            let params = plan.tasks[call.task as usize].params();
+            let class = &plan.classes[plan.class_of[number as usize] as usize];
+            let misplaced = || self.misplaced(plan, number);
+            let Body::Inner(inner) = &class.body else { return Err(misplaced()) };
+            let numbered = in_program(plan, number);
+            // What is updated and lies in two files: which file it is read from.
+            let mut carried: SmallVec<[(&ArrayFile, u32); 1]> = SmallVec::new();
+            let mut here: SmallVec<[Place<'_>; 4]> = SmallVec::new();
+            for (argument, (arg, param)) in (0..).zip(call.args.iter().zip(params)) {
+                let place = places.get(arg.array as usize);
+                let side = match self.sides.filter(|_| self.is_root(plan)) {
+                    None => 0,
+                    Some(sides) if !param.access.writes() => sides.reads(numbered, argument),
+                    Some(sides) => {
+                        let (from, to) = (sides.reads(numbered, argument), sides.writes(numbered, argument));
+                        if let Some(Place::Twins(files)) = place
+                            && param.access.reads()
+                            && from != to
+                        {
+                            carried.push((&files[from], argument));
+                        }
+                        to
+                    }
+                };
+                let place = place.and_then(|place| place.part(&arg.region, side));
+                here.push(place.ok_or_else(misplaced)?);
+            }
+            let log = self.log.as_ref().filter(|_| self.is_root(plan));
+            let written = || (0..).zip(params).zip(&here).filter(|((_, param), _)| param.access.writes());
+            let since = self.moment();
+            if let Some(log) = log {
+                let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+                for ((argument, _), _) in written() {
+                    log.begin(numbered, argument).map_err(|e| self.part_fault(plan, number, e))?;
+                }
+                self.record_overhead(plan, worker, Activity::Journal, since);
+            }
+            for (from, argument) in carried {
+                if let Some(Place::Part(to, region)) = here.get(argument as usize) {
+                    self.carry_over(plan, number, instance, from, to, region)?;
+                }
+            }
+            let since = self.moment();
+            let executed = self.execute(inner, instance, worker, &here);
+            self.record_call(plan, worker, number, since);
+            executed?;
+            let since = self.moment();
+            if let Some(log) = log {
+                let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+                for ((argument, _), place) in written() {
+                    if let Place::Part(file, _) = place {
+                        log.done(numbered, argument, file).map_err(|e| self.part_fault(plan, number, e))?;
+                    }
+                }
+                self.record_overhead(plan, worker, Activity::Journal, since);
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies a region from one of an array's two files to the other, where a part then updates it.
+    fn carry_over(
+        &self,
+        plan: &Plan,
+        number: u32,
+        instance: usize,
+        from: &ArrayFile,
+        to: &ArrayFile,
+        region: &Region,
+    ) -> Result<(), Ended> {
+        // A disk has one child.
+        let Some(Staging::Buffer(buffer)) = self.memories.levels[plan.level + 1].instances.get(instance) else {
+            return Err(self.misplaced(plan, number));
+        };
+        let Some(disk) = self.disk else { return Err(self.misplaced(plan, number)) };
+        let size = from.element().size_bytes();
+        for piece in region.pieces(buffer.len() as u64 / size) {
+            for (file, direction) in [(from, Direction::Read), (to, Direction::Write)] {
+                let row = piece.len().last().copied().unwrap_or(1) * size;
+                let label = CallName::of(plan, number).to_string().into();
+                let list =
+                    TransferList::block(file, direction, piece.start(), piece.len(), buffer.as_mut_ptr(), row, label)
+                        .map_err(|e| self.part_fault(plan, number, e))?;
+                // SAFETY: the piece fits the staging memory, which is nobody's between two parts and outlives the transfer.
+                let ticket = unsafe { disk.submit(list) };
+                ticket.wait().map_err(|e| self.part_fault(plan, number, e))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn part_fault(&self, plan: &Plan, call: u32, source: impl Into<StoreError>) -> Ended {
+        self.fail(EngineError::Store { what: CallName::of(plan, call).to_string(), source: source.into() })
+    }
+}
