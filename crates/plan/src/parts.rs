@@ -7,6 +7,8 @@
 //! of the loops, where the arrays lie; all parts of one shape share one plan. So a plan takes room in proportion to the
 //! shapes that there are, not to the turns of the loops, whatever the size of the arrays.
 //!
+//! A program of many steps that are calls of few shapes is in parts as well: each call one, if lists are long even so.
+//!
 //! The price is that nothing stays in the child from one part to the next and nothing is fetched ahead across. Parts are as
 //! large as lists may be long, so that is once in thousands of calls.
 
@@ -14,10 +16,11 @@ use crate::edge::{EdgeFacts, TaskRef};
 use crate::error::PlanError;
 use crate::numbered::Ways;
 use crate::plan::{Body, CallClass, PassReport, Plan, SourceCall, Traffic};
-use crate::planner::{Planner, Report};
+use crate::planner::{Planner, Report, in_blocks, sources, undivided};
 use crate::scope::{Key, Scope, Split, identity, split};
+use crate::stages::take_apart;
 use multigrain_program::{Call, CallShape, Shape, Tunables};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// What is known of a call that is a part before it is planned.
@@ -75,6 +78,9 @@ fn clipped(task: &TaskRef, shape: &CallShape, loops: &Tunables) -> Tunables {
     counts(task, shape, loops).into_iter().map(|(name, length, _)| (name, length)).collect()
 }
 
+/// Calls with shorter lists are no parts: what stays from one to the next is worth more.
+pub(crate) const PART_LISTED_MIN: u64 = 32;
+
 /// How many calls those of a scope would be, listed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turns {
@@ -96,9 +102,6 @@ impl Planner<'_> {
     /// How many calls a scope's would be, listed.
     pub(crate) fn turns(&mut self, facts: &EdgeFacts<'_>, scope: &Scope) -> Result<Turns, PlanError> {
         let mut found = Turns { longest: 0, all: 0 };
-        if !facts.stages() {
-            return Ok(found);
-        }
         let mut known: FxHashMap<Key, u64> = FxHashMap::default();
         for call in &scope.calls {
             let task = &scope.tasks[call.task as usize];
@@ -107,9 +110,13 @@ impl Planner<'_> {
                 Some(&count) => count,
                 None => {
                     let loops = self.tunables(facts, task, &key.1)?;
-                    let count = turns(task, &key.1, &loops);
+                    let mut count = turns(task, &key.1, &loops);
                     if facts.may_be_parts(task) {
                         found.longest = found.longest.max(count);
+                    }
+                    // A task that makes its split itself may make more of it than its axes say.
+                    if task.notation().is_none() && count <= facts.listed_max {
+                        count = count.max(task.split(&key.1, &loops)?.len() as u64);
                     }
                     *known.entry(key).or_insert(count)
                 }
@@ -117,6 +124,34 @@ impl Planner<'_> {
             found.all = found.all.saturating_add(count);
         }
         Ok(found)
+    }
+
+    /// Each of several calls as a part, where there are more of them than shapes: a program of many steps. `None` where that
+    /// cannot be, or some call does not fit by itself.
+    pub(crate) fn of_calls(&mut self, facts: &EdgeFacts<'_>, scope: &Scope) -> Option<Arc<Plan>> {
+        let (mut ways, mut report) = (Ways::default(), Report::default());
+        let mut seen: FxHashSet<Key> = FxHashSet::default();
+        take_apart(scope, |task, shape| {
+            if seen.insert((identity(task), shape.clone())) {
+                ways.note_apart(task.name(), false);
+            }
+            Ok::<_, PlanError>(None)
+        })
+        .ok()?;
+        let (parts, blocks) = in_blocks(scope, |task, shape| {
+            let whole = undivided(task, shape);
+            ways.note_blocks(task.name(), &whole);
+            report.add(task, &whole);
+            Ok(whole)
+        })
+        .ok()?;
+        let is_one_each = parts.calls.len() == scope.calls.len() && parts.arrays.len() == scope.arrays.len();
+        if !is_one_each || parts.classes.len() * 2 > parts.calls.len() {
+            return None;
+        }
+        let sources = if facts.level == 0 { sources(scope, &blocks) } else { Vec::new() };
+        let plan = self.of_parts(facts, parts, &FxHashMap::default(), Vec::new(), sources, Vec::new()).ok()?;
+        Some(Arc::new(Plan { tunables: report.0, ways, ..plan }))
     }
 
     /// The calls of a scope in parts: those that would be a long list split into such as are not, the others as they are.
@@ -147,7 +182,7 @@ impl Planner<'_> {
             Ok::<_, PlanError>(loops)
         })?;
         let sources = match facts.level {
-            0 => crate::planner::sources(scope, &blocks),
+            0 => sources(scope, &blocks),
             _ => Vec::new(),
         };
         // The loops inside of a part are those of the call that it is a part of.

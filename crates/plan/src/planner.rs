@@ -4,7 +4,7 @@ use crate::edge::{Draft, EdgeFacts, Overflow, TaskRef, draft, facts as edge_fact
 use crate::error::PlanError;
 use crate::mapping::Mapping;
 use crate::numbered::Ways;
-use crate::parts::{Hint, turns};
+use crate::parts::{Hint, PART_LISTED_MIN, turns};
 use crate::plan::{Body, CallClass, PassReport, Plan, SourceCall};
 use crate::remaining::Left;
 use crate::scope::{Key, Scope, Split, identity, split};
@@ -74,10 +74,10 @@ impl From<PlanError> for Refused {
 }
 
 /// How the calls of each task and shape are split.
-type Blocks = FxHashMap<Key, Tunables>;
+pub(crate) type Blocks = FxHashMap<Key, Tunables>;
 
 /// The calls of a scope split by these tunables.
-fn in_blocks(
+pub(crate) fn in_blocks(
     scope: &Scope,
     mut tunables: impl FnMut(&TaskRef, &CallShape) -> Result<Tunables, PlanError>,
 ) -> Result<(Split, Blocks), PlanError> {
@@ -91,7 +91,7 @@ fn in_blocks(
 }
 
 /// The tunables of a call that is left as it is.
-fn undivided(task: &TaskRef, shape: &CallShape) -> Tunables {
+pub(crate) fn undivided(task: &TaskRef, shape: &CallShape) -> Tunables {
     task.tunables(shape).iter().map(|axis| (axis.name, axis.extent)).collect()
 }
 
@@ -293,6 +293,7 @@ impl<'m> Planner<'m> {
                     Ok::<_, PlanError>(why)
                 })?;
                 (apart, stage_reports) = taken.map_or((None, Vec::new()), |(scope, reports)| (Some(scope), reports));
+                let calls = scope;
                 let single = apart.as_ref().unwrap_or(scope);
                 let taken = together(single, facts.scratch_capacity_bytes, |task, shape, state, steps| {
                     let may_block = may_block && !self.is_mapped(facts, task);
@@ -312,6 +313,13 @@ impl<'m> Planner<'m> {
                         Err(_) if turns.all <= facts.calls_max => {}
                         planned => return Ok(planned?),
                     }
+                }
+                if turns.all > facts.listed_max
+                    && !*blocked
+                    && turns.all / calls.calls.len() as u64 >= PART_LISTED_MIN
+                    && let Some(plan) = self.of_calls(facts, calls)
+                {
+                    return Ok(plan);
                 }
                 (parts, blocks) = in_blocks(scope, |task, shape| self.tunables(facts, task, shape))?;
                 (scope, single)
