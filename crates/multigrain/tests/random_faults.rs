@@ -181,7 +181,7 @@ fn runs_that_failed_continue_to_the_same_bytes() {
         ran < 50
             || continued > ran
                 && elsewhere * 4 > ran
-                && in_parts * 20 > ran
+                && in_parts > 0
                 && in_two * 4 > ran
                 && spared > 3 * ran
                 && spared > 4 * again,
