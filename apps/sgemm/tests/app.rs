@@ -77,13 +77,13 @@ fn a_product_in_parts_has_the_bytes_of_the_whole() {
         let options =
             Options { machine, disk_buffer_bytes: Some(testing::TEST_BUFFER_BYTES), listed_max, ..Options::default() };
         let runtime = Runtime::new(options).unwrap();
-        let output = Some(directory.path().join(format!("{number}.npy")));
-        let args = Args { m: Some(m), n: Some(n), k: Some(k), output: output.clone(), ..Args::default() };
+        let output = directory.path().join(format!("{number}.npy"));
+        let args = Args { m: Some(m), n: Some(n), k: Some(k), output: Some(output.clone()), ..Args::default() };
         let app = args.prepare(&runtime).unwrap();
         let outcome = runtime.run(&app.job, Settings::default()).unwrap();
         assert_eq!(outcome.plan.is_in_parts(), listed_max.is_some(), "{}", outcome.plan);
         assert!((app.check)(&outcome, 1).unwrap().holds());
-        results.push(std::fs::read(output.unwrap()).unwrap());
+        results.push(std::fs::read(output).unwrap());
     }
     assert!(results.iter().all(|result| *result == results[0]));
 }
