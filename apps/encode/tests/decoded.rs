@@ -150,6 +150,24 @@ fn sizes_that_are_no_multiple_of_a_macroblock() {
     }
 }
 
+#[test]
+fn a_large_picture_and_one_that_follows() {
+    check_one(Content::Moving, Size { width: 3840, height: 2160 }, 2, 30, 250, Profile::Main);
+}
+
+/// Numbers of pictures, which have eight bits, begin again.
+#[test]
+fn many_pictures_without_one_at_which_decoding_can_begin() {
+    check(Content::Moving, Size { width: 16, height: 16 }, 300, 34, 1000);
+}
+
+#[test]
+fn pictures_that_are_predicted_from_none_but_themselves() {
+    for qp in [3, 21, 39] {
+        check(Content::Moving, Size { width: 50, height: 38 }, 4, qp, 1);
+    }
+}
+
 /// The stream of all pictures at once, executed by so many threads.
 fn stream(size: Size, qp: u8, isa: Isa, threads: usize, at_once: usize, profile: Profile) -> Vec<u8> {
     let options =
