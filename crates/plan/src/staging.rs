@@ -338,7 +338,7 @@ impl Walk<'_> {
         true
     }
 
-    /// Makes all blocks leave, before the call at `now` is prepared.
+    /// Makes all blocks leave, before the call at `now` is prepared, so that what is free is one piece.
     fn clear(&mut self, now: usize) {
         let mut blocks: Vec<(u32, usize)> = self.resident.iter().map(|(&block, r)| (block, r.pinned_to)).collect();
         blocks.sort_unstable();
@@ -346,6 +346,8 @@ impl Walk<'_> {
             let next = if pinned_to < now { self.use_after(block, pinned_to) } else { now };
             self.leave(block, next != NEVER && self.reads_at(next, block));
         }
+        // Stores that are under way would leave it in pieces, of which a block may take the middle.
+        (0..self.transfers).for_each(|transfer| self.wait_for(transfer));
     }
 
     /// Next use of a block after a position at which it was used.
