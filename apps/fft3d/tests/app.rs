@@ -209,6 +209,18 @@ fn the_check_of_right_transforms_holds_whatever_they_are_of() {
     }
 }
 
+#[test]
+fn what_fits_in_little_fits_in_more() {
+    // Refused once: short lists that all failed in the end, and lists that are long only together.
+    for (n, kib) in [(512, 350), (512, 360), (512, 400), (512, 405), (200, 380), (200, 400), (200, 420)] {
+        let options = Options { memory_bytes: Some(kib << 10), threads: Some(2), ..Options::default() };
+        let runtime = Runtime::new(options).unwrap();
+        let app = generated([n; 3], 1, false).prepare(&runtime).unwrap();
+        let planned = runtime.plan(&app.job);
+        assert!(planned.is_ok(), "{n} in {kib} KiB: {}", planned.err().unwrap());
+    }
+}
+
 fn refusal(args: Args) -> String {
     let runtime = Runtime::new(Options::default()).unwrap();
     testing::refusal(&runtime, &args)

@@ -97,6 +97,9 @@ impl Interpreter<'_, '_> {
         let Some(disk) = self.disk else { return Err(self.misplaced(plan, number)) };
         let size = from.element().size_bytes();
         for piece in region.pieces(buffer.len() as u64 / size) {
+            if self.abort.is_raised() {
+                return Err(Ended);
+            }
             for (file, direction) in [(from, Direction::Read), (to, Direction::Write)] {
                 let row = piece.len().last().copied().unwrap_or(1) * size;
                 let label = CallName::of(plan, number).to_string().into();

@@ -54,7 +54,7 @@ impl Asked {
         let (name, capacity_bytes) = (main.name.clone(), main.capacity_bytes);
         let (mut machine, mut options) = (self.machine.clone(), self.options.clone());
         // What is set aside for the plan, beyond what the process takes for itself, and for what else blocks do not count.
-        let (mut of_plan, mut beside) = (0_u64, 0_u64);
+        let (mut of_plan, mut beside, mut shorter) = (0_u64, 0_u64, 0);
         for _ in 0..PLANNED_AGAIN_MAX {
             let planned = plan(&mut Planner::new(&machine, self.mapping.clone(), options.clone())?);
             let planned = match planned {
@@ -63,15 +63,22 @@ impl Asked {
                     options.calls_max = self.options.calls_max.min((OWN_BYTES + of_plan) / PLAN_CALL_BYTES);
                     None
                 }
+                // Where nothing fits into lists that short, longer ones have to do.
+                Err(PlanError::DoesNotFit { .. }) if options.listed_max < self.options.listed_max => {
+                    (options.listed_max, shorter) = (self.options.listed_max, u32::MAX);
+                    continue;
+                }
                 planned => Some(planned?),
             };
             if let Some(plan) = planned {
                 let keeps = Keeps::of(&self.machine, &plan, job, self.options.disk_buffer_bytes)?;
-                if keeps.bytes() <= capacity_bytes {
+                // Of a run of which nothing is left but names, nothing is kept.
+                if keeps.bytes() <= capacity_bytes || plan.calls.is_empty() {
                     return Ok(plan);
                 }
-                if keeps.own > 0 && plan.is_in_parts() && options.listed_max > LISTED_MIN {
-                    options.listed_max = (options.listed_max / 2).max(LISTED_MIN);
+                let may_be_shorter = shorter < if plan.is_in_parts() { u32::MAX } else { SHORTER_MAX };
+                if keeps.own > 0 && options.listed_max > LISTED_MIN && may_be_shorter {
+                    (options.listed_max, shorter) = ((options.listed_max / 2).max(LISTED_MIN), shorter + 1);
                     continue;
                 }
                 // With less room for blocks there are more calls: some more is set aside, and no more may be used.
@@ -105,7 +112,10 @@ impl Asked {
 }
 
 /// So often a job is planned again with less room for blocks.
-const PLANNED_AGAIN_MAX: usize = 8;
+const PLANNED_AGAIN_MAX: usize = 10;
+
+/// So often shorter lists are tried where they have not led to parts yet.
+const SHORTER_MAX: u32 = 2;
 
 /// What a plan takes while it is made and run, for each of its calls: its lists of steps and slots, and what the passes
 /// find on the way to them. Measured: 2.2 KiB.
@@ -288,6 +298,7 @@ impl Runtime {
                 | PlanError::DoesNotFit { .. }
                 | PlanError::OneMemory { .. }),
             )) => Err(cannot(error.into())),
+            Err(error @ Error::Request(_)) => Err(cannot(error)),
             Err(error) => Err(error),
         }
     }

@@ -213,7 +213,19 @@ impl<'a> Nest<'a> {
     pub(crate) fn least(&self, lengths: &[u64]) -> (u64, u64) {
         let block = self.block(lengths);
         let footprint = (0..self.params.len()).fold(0u64, |sum, p| sum.saturating_add(self.block_bytes(&block, p)));
-        let scratch = self.facts.scratch_bytes(&**self.task, &self.middle(lengths)).max(self.facts.scratch_least_bytes);
+        let of = |lengths: &[u64]| self.facts.scratch_bytes(&**self.task, &self.middle(lengths));
+        let mut scratch = of(lengths).max(self.facts.scratch_least_bytes);
+        // Short blocks at the end of an axis may need more than the others.
+        if self.facts.scratch_users > 0 {
+            for axis in 0..lengths.len() {
+                let rest = self.extents[axis] % lengths[axis].max(1);
+                if rest > 0 {
+                    let mut last: SmallVec<[u64; 4]> = SmallVec::from_slice(lengths);
+                    last[axis] = rest;
+                    scratch = scratch.max(of(&last));
+                }
+            }
+        }
         (footprint, self.facts.fixed_bytes + self.facts.partials_bytes + scratch)
     }
 

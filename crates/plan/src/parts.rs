@@ -126,9 +126,9 @@ impl Planner<'_> {
         Ok(found)
     }
 
-    /// Each of several calls as a part, where there are more of them than shapes: a program of many steps. `None` where that
+    /// Each of several calls as a part; if that `repeats`, only where there are more of them than shapes. `None` where that
     /// cannot be, or some call does not fit by itself.
-    pub(crate) fn of_calls(&mut self, facts: &EdgeFacts<'_>, scope: &Scope) -> Option<Arc<Plan>> {
+    pub(crate) fn of_calls(&mut self, facts: &EdgeFacts<'_>, scope: &Scope, repeats: bool) -> Option<Arc<Plan>> {
         let (mut ways, mut report) = (Ways::default(), Report::default());
         let mut seen: FxHashSet<Key> = FxHashSet::default();
         take_apart(scope, |task, shape| {
@@ -146,7 +146,7 @@ impl Planner<'_> {
         })
         .ok()?;
         let is_one_each = parts.calls.len() == scope.calls.len() && parts.arrays.len() == scope.arrays.len();
-        if !is_one_each || parts.classes.len() * 2 > parts.calls.len() {
+        if !is_one_each || (repeats && parts.classes.len() * 2 > parts.calls.len()) {
             return None;
         }
         let sources = if facts.level == 0 { sources(scope, &blocks) } else { Vec::new() };
@@ -208,6 +208,7 @@ impl Planner<'_> {
         sources: Vec<SourceCall>,
         mut passes: Vec<PassReport>,
     ) -> Result<Plan, PlanError> {
+        let parts = parts.of_used_classes();
         let mut hosts: Vec<Option<&Call>> = vec![None; parts.classes.len()];
         for (call, &class) in parts.calls.iter().zip(&parts.class_of) {
             hosts[class as usize].get_or_insert(call);

@@ -252,7 +252,11 @@ impl<'m> Planner<'m> {
                     facts.scratch_least_bytes = scratch_bytes;
                 }
                 Err(_) if blocked => (facts, blocked) = (*asked, false),
-                Err(refused) => return Err(refused.error),
+                // By itself a call may fit: without what others need, and in smaller blocks.
+                Err(refused) => {
+                    let apart = left.is_none() && scope.calls.len() > 1;
+                    return apart.then(|| self.of_calls(asked, scope, false)).flatten().ok_or(refused.error);
+                }
             }
         }
     }
@@ -317,7 +321,7 @@ impl<'m> Planner<'m> {
                 if turns.all > facts.listed_max
                     && !*blocked
                     && turns.all / calls.calls.len() as u64 >= PART_LISTED_MIN
-                    && let Some(plan) = self.of_calls(facts, calls)
+                    && let Some(plan) = self.of_calls(facts, calls, true)
                 {
                     return Ok(plan);
                 }

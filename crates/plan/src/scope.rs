@@ -77,6 +77,21 @@ pub(crate) struct Split {
 }
 
 impl Split {
+    /// Without the classes of which no call is left.
+    pub(crate) fn of_used_classes(mut self) -> Split {
+        let mut numbers: Vec<Option<u32>> = vec![None; self.classes.len()];
+        let mut used = Vec::new();
+        for class in &mut self.class_of {
+            let known = &mut numbers[*class as usize];
+            let number = *known.get_or_insert(used.len() as u32);
+            if number as usize == used.len() {
+                used.push(self.classes[*class as usize].clone());
+            }
+            *class = number;
+        }
+        Split { classes: used, ..self }
+    }
+
     /// Bytes of the temporary arrays of reductions, each beginning at a cache line.
     pub(crate) fn temporary_bytes(&self, scope: &Scope) -> u64 {
         temporary_bytes(&self.arrays[scope.arrays.len()..])

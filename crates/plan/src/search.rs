@@ -397,6 +397,7 @@ fn by_formula(
     let listed = facts.listed_max.min(CALLS_LISTED);
     let few = looked.iter().position(|found| found.calls <= listed).filter(|_| facts.stages());
     let short = few.is_some_and(|at| looked[at].price <= looked[0].price * LONG_LIST_GAIN);
+    let long = looked.iter().find(|found| found.calls > listed).filter(|_| nest.may_be_long()).cloned();
     looked.retain(|found| !short || found.calls <= listed);
     looked.truncate(2 * FINALISTS);
     if fixed.is_empty() && facts.stages() {
@@ -414,11 +415,12 @@ fn by_formula(
         looked.retain(|found| found.calls <= listed);
     }
     let fitting: Vec<Candidate> = looked.iter().map(|found| candidate(&found.loops)).filter(fits).collect();
-    match finals(facts, scope, fitting, depth_max) {
-        Some(best) => Ok(best),
+    match (finals(facts, scope, fitting, depth_max), long) {
+        (Some(best), _) => Ok(best),
+        (None, Some(long)) => Ok(named(&long.loops)),
         // Blocks of the smallest tile fit beside each other, but not as their addresses must lie, or not with what a
         // reduction keeps.
-        None => refuse(&candidate(&leanest)),
+        (None, None) => refuse(&candidate(&leanest)),
     }
 }
 
