@@ -36,8 +36,10 @@ fn planned(seed: u64, program: &Program) -> Option<(Plan, Vec<TransferRules>)> {
 
 /// The plans of the parts of a plan in parts.
 fn parts(plan: &Plan) -> impl Iterator<Item = &Plan> {
-    let inner = |body| if let &Body::Inner(ref inner) = body { Some(&**inner) } else { None };
-    plan.classes.iter().filter(|_| plan.is_in_parts()).filter_map(move |class| inner(&class.body))
+    plan.classes.iter().filter(|_| plan.is_in_parts()).filter_map(|class| match &class.body {
+        Body::Inner(inner) => Some(&**inner),
+        Body::Leaf { .. } => None,
+    })
 }
 
 /// Calls of the plans of the root edge, each plan counted once.
