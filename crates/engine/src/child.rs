@@ -100,7 +100,8 @@ enum Pending {
     Disk {
         ticket: Ticket,
         issued: Issued,
-        slot: u32,
+        /// With its block where the array in the file has it.
+        slot: Slot,
         logged: Option<Logged>,
     },
 }
@@ -517,7 +518,7 @@ impl Interpreter<'_, '_> {
         // SAFETY: what the slot owns lies in the staging buffer (`slot`), which outlives the run's transfers (`child` waits
         // for them); the plan says that nobody uses that, or the block in the file, until the transfer is awaited.
         let ticket = unsafe { if self.traces() { disk.submit_timed(list) } else { disk.submit(list) } };
-        Ok(Pending::Disk { ticket, issued, slot: index, logged })
+        Ok(Pending::Disk { ticket, issued, slot: *slot, logged })
     }
 
     fn wait_for(&self, state: &mut ChildState<'_>, transfer: u32) -> Result<(), Ended> {
@@ -534,7 +535,6 @@ impl Interpreter<'_, '_> {
             self.recorder(worker).interval(Kind::Wait, t, end, level as u16, issuer, number, 0);
         }
         self.record_transfer(state, issued, &ticket);
-        let slot = state.steps.slots[slot as usize];
         result.map_err(|e| self.store_fault(state.plan, &slot, e))?;
         if let (Some(Logged { call, argument, file }), Some(log)) = (logged, &self.log) {
             let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);

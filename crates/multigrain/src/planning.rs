@@ -137,8 +137,6 @@ const LISTED_SHARE: u64 = 64;
 const PLANS_LISTED: u64 = 2;
 /// Shorter ones are no list.
 const LISTED_MIN: u64 = 64;
-/// Longer lists gain nothing.
-const LISTED_MAX: u64 = 1 << 13;
 
 /// How many calls a plan may have beside so much memory.
 fn calls_max(capacity_bytes: u64) -> u64 {
@@ -148,7 +146,8 @@ fn calls_max(capacity_bytes: u64) -> u64 {
 /// How long lists of calls are beside so much memory, where calls can be parts instead: so that plans of several shapes
 /// take no more than the process takes for itself.
 fn listed_max(capacity_bytes: u64) -> u64 {
-    ((OWN_BYTES + capacity_bytes / LISTED_SHARE) / PLANS_LISTED / PLAN_CALL_BYTES).min(LISTED_MAX)
+    ((OWN_BYTES + capacity_bytes / LISTED_SHARE) / PLANS_LISTED / PLAN_CALL_BYTES)
+        .min(PlanOptions::default().listed_max)
 }
 
 /// What a run keeps in the main memory, in bytes.
@@ -307,7 +306,11 @@ impl Runtime {
         Ok(PlanOptions {
             disk_buffer_bytes: self.disk.staging_bytes(),
             calls_max: self.options.memory_bytes.map_or(1 << 20, calls_max),
-            listed_max: self.options.listed_max.unwrap_or(self.options.memory_bytes.map_or(LISTED_MAX, listed_max)),
+            listed_max: self
+                .options
+                .listed_max
+                .or(self.options.memory_bytes.map(listed_max))
+                .unwrap_or(PlanOptions::default().listed_max),
             file_offsets_bytes: self.file_offsets_bytes(job)?,
             ..PlanOptions::default()
         })

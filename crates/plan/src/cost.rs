@@ -55,6 +55,17 @@ pub(crate) fn repeated(price: f64, times: f64) -> f64 {
     price * times.powf(1.0 + BYTES_EXPONENT)
 }
 
+/// How many times longer the busiest child works than if all children had the same to do, of so many chains of calls: with
+/// `whole`, children take so many each, rounded up, else idle children alone count.
+pub(crate) fn unevenness(chains: f64, children: usize, whole: bool) -> f64 {
+    let children = children as f64;
+    if children <= 1.0 {
+        return 1.0;
+    }
+    let most = if whole || chains < children { (chains / children).ceil() } else { chains / children };
+    most * children / chains
+}
+
 /// Predicted time of a leaf in seconds, when `share_bytes_per_second` of the parent's bandwidth is its own. Computing
 /// and first touch of the arguments are added, not overlapped: packing and cache misses stand in a kernel's way.
 pub(crate) fn leaf_seconds(work: Work, processor: &Processor, share_bytes_per_second: f64) -> f64 {

@@ -56,6 +56,8 @@ pub(crate) struct EdgeFacts<'m> {
     pub(crate) is_part: bool,
     /// Where the call that is planned is a part, the shapes of the arrays in which its arguments lie.
     pub(crate) hosts: &'m [Shape],
+    /// At which byte of its file each array of the scope begins; empty where they lie in no files.
+    pub(crate) offsets_bytes: &'m [u64],
     /// What the partial results of a call that is split here may take in the parent memory.
     pub(crate) own_partials_bytes_max: u64,
 }
@@ -68,7 +70,7 @@ impl EdgeFacts<'_> {
     }
 
     /// The arrays of a scope as they lie in the parent memory, as far as the cost of moving blocks of them goes.
-    fn lying(&self, arrays: &[ArrayDecl]) -> Vec<ArrayDecl> {
+    pub(crate) fn lying(&self, arrays: &[ArrayDecl]) -> Vec<ArrayDecl> {
         let hosts = self.hosts.iter().copied().map(Some).chain(std::iter::repeat(None));
         arrays.iter().zip(hosts).map(|(a, host)| ArrayDecl { shape: host.unwrap_or(a.shape), ..a.clone() }).collect()
     }
@@ -97,8 +99,7 @@ impl EdgeFacts<'_> {
         if self.edge.driver != Driver::Disk || self.edge.rules.alignment_bytes > 1 || run * size < LONG_FRAGMENT_BYTES {
             return 0;
         }
-        let first = region.start().iter().zip(array.shape.dims()).fold(0, |at, (start, len)| at * len + start);
-        let skew = (offset_bytes + first * size) % PAGE_BYTES;
+        let skew = (offset_bytes + region.element(0, array.shape) * size) % PAGE_BYTES;
         if skew.is_multiple_of(size) { skew } else { 0 }
     }
 
@@ -177,6 +178,7 @@ pub(crate) fn facts<'m>(
         listed_max: u64::MAX,
         is_part: false,
         hosts: &[],
+        offsets_bytes: &[],
         own_partials_bytes_max: u64::MAX,
     })
 }

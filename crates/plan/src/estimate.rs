@@ -8,7 +8,9 @@
 //! 2019, arXiv 1908.09606). Among the choices that fit the one that takes least time counts; the walk that plans an edge
 //! (see [`crate::staging`]) knows the future and does at least as well.
 
-use crate::cost::{disk_transfer_seconds, fragment_seconds, price, staging_seconds, stolen_fragment_seconds};
+use crate::cost::{
+    disk_transfer_seconds, fragment_seconds, price, staging_seconds, stolen_fragment_seconds, unevenness,
+};
 use crate::edge::{EdgeFacts, TaskRef};
 use multigrain_machine::Driver;
 use multigrain_program::notation::Dimension;
@@ -269,7 +271,7 @@ impl<'a> Nest<'a> {
         let full_calls = points(&self.extents) / points(&lengths).max(1.0);
         let busy = (full_calls * (run - overhead).max(0.0) + calls * overhead) / facts.children as f64;
         let chains = self.chains(loops, &turns);
-        let uneven = crate::search::unevenness_of(chains, facts.children, facts.stages());
+        let uneven = unevenness(chains, facts.children, facts.stages());
         let busy = busy * uneven;
         let estimate = |seconds: f64, bytes: f64| Estimate {
             calls: calls.round() as u64,

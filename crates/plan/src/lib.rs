@@ -7,13 +7,16 @@
 mod arena;
 mod barriers;
 mod broadcasts;
+mod candidates;
 pub mod check;
 pub mod cost;
 pub mod dependence;
 mod edge;
 mod error;
 mod estimate;
+mod formula;
 mod grouping;
+mod loops;
 mod mapping;
 pub mod names;
 mod numbered;

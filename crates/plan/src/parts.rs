@@ -12,74 +12,17 @@
 //! The price is that nothing stays in the child from one part to the next and nothing is fetched ahead across. Parts are as
 //! large as lists may be long, so that is once in thousands of calls.
 
-use crate::edge::{EdgeFacts, TaskRef};
+use crate::edge::EdgeFacts;
 use crate::error::PlanError;
+use crate::loops::{Hint, clipped, outer, turns};
 use crate::numbered::Ways;
-use crate::plan::{Body, CallClass, PassReport, Plan, SourceCall, Traffic};
+use crate::plan::{Body, CallClass, PassReport, Plan, SourceCall};
 use crate::planner::{Planner, Report, in_blocks, sources, undivided};
-use crate::scope::{Key, Scope, Split, identity, split};
+use crate::scope::{Key, Lying, Scope, Split, identity, split};
 use crate::stages::take_apart;
-use multigrain_program::{Call, CallShape, Shape, Tunables};
+use multigrain_program::{Arg, Call, Tunables};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
-
-/// What is known of a call that is a part before it is planned.
-#[derive(Clone, Debug)]
-pub(crate) struct Hint {
-    /// The loops inside of the part.
-    pub(crate) loops: Tunables,
-    /// Whether it is a part of full size, for which better blocks are looked for; the others take its.
-    pub(crate) leads: bool,
-    /// The shapes of the arrays in which its arguments lie.
-    pub(crate) hosts: Vec<Shape>,
-}
-
-/// So many calls a list of these loops has: as many as the loops turn.
-pub(crate) fn turns(task: &TaskRef, shape: &CallShape, loops: &Tunables) -> u64 {
-    counts(task, shape, loops).iter().fold(1, |all, (_, _, count)| all.saturating_mul(*count))
-}
-
-/// For each loop, from the outermost: its axis, the length of its blocks, and how often it turns.
-fn counts(task: &TaskRef, shape: &CallShape, loops: &Tunables) -> Vec<(&'static str, u64, u64)> {
-    let mut left: Vec<(&'static str, u64)> = task.tunables(shape).iter().map(|axis| (axis.name, axis.extent)).collect();
-    let one = |(name, length): (&'static str, u64)| {
-        let (_, outer) = left.iter_mut().find(|(axis, _)| *axis == name)?;
-        let length = length.clamp(1, (*outer).max(1));
-        let count = outer.div_ceil(length).max(1);
-        *outer = length;
-        Some((name, length, count))
-    };
-    loops.iter().filter_map(one).collect()
-}
-
-/// The loops of the parts of a call: the outermost of its loops, of which the last takes several turns at once, so that a
-/// part has at most `listed` calls; more where there would be more parts than that.
-fn outer(task: &TaskRef, shape: &CallShape, loops: &Tunables, listed: u64) -> Tunables {
-    let loops = counts(task, shape, loops);
-    let all = loops.iter().fold(1u64, |all, (_, _, count)| all.saturating_mul(*count));
-    let most = all.div_ceil(listed).max(listed);
-    let mut inside = 1u64;
-    for (at, &(name, length, count)) in loops.iter().enumerate().rev() {
-        if inside.saturating_mul(count) <= most {
-            inside *= count;
-            continue;
-        }
-        // Parts of one size rather than a short one at the end.
-        let pieces = count.div_ceil((most / inside).max(1));
-        let mut parts: Tunables = loops[..at].iter().map(|&(name, length, _)| (name, length)).collect();
-        parts.push(name, length.saturating_mul(count.div_ceil(pieces)));
-        return parts;
-    }
-    Tunables::new()
-}
-
-/// The same loops over the axes of a call that has shorter ones.
-fn clipped(task: &TaskRef, shape: &CallShape, loops: &Tunables) -> Tunables {
-    counts(task, shape, loops).into_iter().map(|(name, length, _)| (name, length)).collect()
-}
-
-/// Calls with shorter lists are no parts: what stays from one to the next is worth more.
-pub(crate) const PART_LISTED_MIN: u64 = 32;
 
 /// How many calls those of a scope would be, listed.
 #[derive(Clone, Copy, Debug)]
@@ -115,7 +58,7 @@ impl Planner<'_> {
                         found.longest = found.longest.max(count);
                     }
                     // A task that makes its split itself may make more of it than its axes say.
-                    if task.notation().is_none() && count <= facts.listed_max {
+                    if scope.calls.len() > 1 && task.notation().is_none() && count <= facts.listed_max {
                         count = count.max(task.split(&key.1, &loops)?.len() as u64);
                     }
                     *known.entry(key).or_insert(count)
@@ -209,20 +152,29 @@ impl Planner<'_> {
         mut passes: Vec<PassReport>,
     ) -> Result<Plan, PlanError> {
         let parts = parts.of_used_classes();
-        let mut hosts: Vec<Option<&Call>> = vec![None; parts.classes.len()];
+        let mut firsts: Vec<Option<&Call>> = vec![None; parts.classes.len()];
         for (call, &class) in parts.calls.iter().zip(&parts.class_of) {
-            hosts[class as usize].get_or_insert(call);
+            firsts[class as usize].get_or_insert(call);
         }
+        let arrays = facts.lying(&parts.arrays);
         let mut lead: FxHashMap<usize, Tunables> = FxHashMap::default();
         let mut classes = Vec::with_capacity(parts.classes.len());
-        for ((task_number, shape), call) in parts.classes.iter().zip(hosts) {
+        for ((task_number, shape), call) in parts.classes.iter().zip(firsts) {
             let task = parts.tasks[*task_number as usize].clone();
-            let arrays = call.into_iter().flat_map(|call| &call.args).map(|arg| parts.arrays[arg.array as usize].shape);
-            let hosts: Vec<Shape> = arrays.collect();
+            let args = || call.into_iter().flat_map(|call| &call.args);
+            let begins = |arg: &Arg| {
+                let array = &arrays[arg.array as usize];
+                let before = arg.region.element(0, array.shape) * array.element.size_bytes();
+                Some(facts.offsets_bytes.get(arg.array as usize)? + before)
+            };
+            let lying = Lying {
+                hosts: args().map(|arg| arrays[arg.array as usize].shape).collect(),
+                offsets_bytes: args().map(begins).collect::<Option<_>>().unwrap_or_default(),
+            };
             let key = (facts.level, (identity(&task), shape.clone()));
             let better = lead.get(&identity(&task));
             if let Some(loops) = better.or_else(|| inside.get(&identity(&task))) {
-                let hint = Hint { loops: clipped(&task, shape, loops), leads: better.is_none(), hosts };
+                let hint = Hint { loops: clipped(&task, shape, loops), leads: better.is_none(), lying };
                 self.hints.insert(key.clone(), hint);
             }
             let mut planned = self.call(facts.level, &task, shape, 0);
@@ -240,46 +192,17 @@ impl Planner<'_> {
             }
             classes.push(CallClass { task: *task_number, shape: shape.clone(), body: Body::Inner(planned) });
         }
-        let mut counts = vec![0u64; classes.len()];
-        parts.class_of.iter().for_each(|&class| counts[class as usize] += 1);
-        let (mut traffic, mut seconds, mut calls) = (Traffic::default(), 0.0, 0u64);
-        for (class, &count) in classes.iter().zip(&counts) {
-            let Body::Inner(plan) = &class.body else { continue };
-            traffic += plan.traffic.times(count);
-            seconds += plan.seconds * count as f64;
-            calls = calls.max(plan.calls.len() as u64);
+        let mut plan = Plan { numbers, sources, ..self.outline(facts, parts, classes) };
+        let mut calls = 0;
+        for (class, count) in plan.classes.iter().zip(plan.calls_of_class()) {
+            let Body::Inner(part) = &class.body else { continue };
+            plan.traffic += part.traffic.times(count);
+            plan.seconds += part.seconds * count as f64;
+            calls = calls.max(part.calls.len());
         }
-        let summary = format!(
-            "{} one after the other, in {} plans of up to {calls} calls each",
-            parts.calls.len(),
-            classes.len()
-        );
+        let (parts, plans) = (plan.calls.len(), plan.classes.len());
+        let summary = format!("{parts} one after the other, in {plans} plans of up to {calls} calls each");
         passes.push(PassReport { pass: "parts", summary });
-        let (parent, child) = self.edge_names(facts);
-        Ok(Plan {
-            level: facts.level,
-            parent,
-            child,
-            driver: facts.edge.driver,
-            capacity_bytes: 0,
-            slot_unit_bytes: 1,
-            scratch_bytes: 0,
-            fixed_bytes: facts.fixed_bytes,
-            total_bytes: facts.total_bytes,
-            arrays: parts.arrays,
-            tasks: parts.tasks,
-            calls: parts.calls,
-            numbers,
-            sources,
-            class_of: parts.class_of,
-            classes,
-            children: Vec::new(),
-            balanced: false,
-            passes,
-            traffic,
-            tunables: Vec::new(),
-            ways: Ways::default(),
-            seconds,
-        })
+        Ok(Plan { passes, ..plan })
     }
 }

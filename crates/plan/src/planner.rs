@@ -2,13 +2,13 @@
 
 use crate::edge::{Draft, EdgeFacts, Overflow, TaskRef, draft, facts as edge_facts};
 use crate::error::PlanError;
+use crate::loops::{Hint, PART_LISTED_MIN, turns};
 use crate::mapping::Mapping;
 use crate::numbered::Ways;
-use crate::parts::{Hint, PART_LISTED_MIN, turns};
-use crate::plan::{Body, CallClass, PassReport, Plan, SourceCall};
+use crate::plan::{Body, CallClass, PassReport, Plan, SourceCall, Traffic};
 use crate::remaining::Left;
-use crate::scope::{Key, Scope, Split, identity, split};
-use crate::search::{CALLS_LISTED, choose};
+use crate::scope::{Key, Lying, Scope, Split, identity, split};
+use crate::search::choose;
 use crate::stages::{reason, take_apart};
 use crate::steps::{count, together};
 use multigrain_machine::{Machine, MemoryId, approximate_bytes, readable_bytes};
@@ -27,6 +27,7 @@ pub struct PlanOptions {
     /// Largest number of calls that one call is split into at an edge: a plan names each, so they take memory.
     pub calls_max: u64,
     /// The longest list of calls where calls can be parts, each with a plan of its own: so much room a plan is meant to take.
+    /// Longer ones than the usual gain nothing.
     pub listed_max: u64,
     /// For each array of the program, at which byte of its file its data begins; empty when they lie in no files.
     pub file_offsets_bytes: Vec<u64>,
@@ -40,7 +41,7 @@ impl Default for PlanOptions {
             disk_buffer_bytes: 8 << 20,
             depth_max: 2,
             calls_max: 1 << 20,
-            listed_max: CALLS_LISTED,
+            listed_max: 1 << 13,
             file_offsets_bytes: Vec::new(),
             simulated: false,
         }
@@ -167,7 +168,8 @@ impl<'m> Planner<'m> {
         if program.calls().is_empty() {
             return Err(PlanError::Empty);
         }
-        let plan = self.whole(0, &Scope::of_program(program), u64::MAX)?;
+        let scope = Scope { lying: self.in_files(), ..Scope::of_program(program) };
+        let plan = self.whole(0, &scope, u64::MAX)?;
         let is_task = |name: &str| {
             program.tasks().iter().any(|t| t.name() == name) || self.split.iter().any(|(task, _)| task == name)
         };
@@ -187,8 +189,13 @@ impl<'m> Planner<'m> {
     /// [`PlanError::DoesNotFit`] when blocks of the size that was chosen then do not fit now.
     pub fn plan_left(&mut self, left: &Left) -> Result<Arc<Plan>, PlanError> {
         let arrays = left.split.arrays.clone();
-        let scope = Scope { arrays, tasks: Vec::new(), calls: Vec::new(), hosts: Vec::new() };
+        let scope = Scope { arrays, tasks: Vec::new(), calls: Vec::new(), lying: self.in_files() };
         self.edge(0, &scope, Some(left), u64::MAX)
+    }
+
+    /// Where the arrays of the program lie.
+    fn in_files(&self) -> Lying {
+        Lying { hosts: Vec::new(), offsets_bytes: self.options.file_offsets_bytes.clone() }
     }
 
     fn whole(&mut self, level: usize, scope: &Scope, own_bytes_max: u64) -> Result<Arc<Plan>, PlanError> {
@@ -215,7 +222,8 @@ impl<'m> Planner<'m> {
             .flatten()
             .ok_or_else(|| self.no_edge())?;
         (facts.own_partials_bytes_max, facts.calls_max) = (own_bytes_max, self.options.calls_max);
-        (facts.listed_max, facts.hosts) = (self.options.listed_max.clamp(2, facts.calls_max.max(2)), &scope.hosts);
+        facts.listed_max = self.options.listed_max.clamp(2, facts.calls_max.max(2));
+        (facts.hosts, facts.offsets_bytes) = (&scope.lying.hosts, &scope.lying.offsets_bytes);
         if !facts.stages() {
             return self.edge_with(&facts, scope, left, own_bytes_max / facts.children as u64);
         }
@@ -270,7 +278,7 @@ impl<'m> Planner<'m> {
         below_bytes_max: u64,
         blocked: &mut bool,
     ) -> Result<Arc<Plan>, Refused> {
-        let (machine, level) = (self.machine, facts.level);
+        let level = facts.level;
         let mut ways = Ways::default();
         let (mut stage_reports, mut step_reports, mut report) = (Vec::new(), Vec::new(), Report::default());
         let (apart, in_steps): (Option<Scope>, Option<Scope>);
@@ -329,11 +337,11 @@ impl<'m> Planner<'m> {
                 (scope, single)
             }
         };
-        let offsets: &[u64] = if level == 0 { &self.options.file_offsets_bytes } else { &[] };
         let depth_max = self.options.depth_max;
         // Slots that lie as their files do take up to a page more each; what fits only without is moved with copies.
         let drafted = |parts: &Split| {
-            draft(facts, parts, depth_max, true, offsets).or_else(|_| draft(facts, parts, depth_max, true, &[]))
+            draft(facts, parts, depth_max, true, facts.offsets_bytes)
+                .or_else(|_| draft(facts, parts, depth_max, true, &[]))
         };
         let refused = |overflow: Overflow, parts: &Split| Refused {
             scratch_bytes: overflow.scratch_bytes,
@@ -410,24 +418,12 @@ impl<'m> Planner<'m> {
             };
             classes.push(CallClass { task: *task, shape: shape.clone(), body });
         }
-        let child = machine.memory(facts.child);
         let plan = Plan {
-            level,
-            parent: machine.memory(self.levels[level]).name.clone(),
-            child: child.name.clone(),
-            driver: facts.edge.driver,
             capacity_bytes,
             slot_unit_bytes: if facts.stages() { facts.align_bytes() } else { 1 },
             scratch_bytes,
-            fixed_bytes: facts.fixed_bytes,
-            total_bytes: facts.total_bytes,
-            arrays: parts.arrays,
-            tasks: parts.tasks,
-            calls: parts.calls,
             numbers,
             sources,
-            class_of: parts.class_of,
-            classes,
             children,
             balanced,
             passes,
@@ -435,6 +431,7 @@ impl<'m> Planner<'m> {
             tunables: report.0,
             ways,
             seconds,
+            ..self.outline(facts, parts, classes)
         };
         Ok(Arc::new(plan))
     }
@@ -476,16 +473,40 @@ impl<'m> Planner<'m> {
         }
         let mut scope = Scope::of_call(task, shape);
         let hint = self.hints.get(&(level, (identity(task), shape.clone())));
-        scope.hosts = hint.map(|hint| hint.hosts.clone()).unwrap_or_default();
+        scope.lying = hint.map(|hint| hint.lying.clone()).unwrap_or_default();
         let plan = self.whole(level, &scope, own_bytes_max)?;
         self.tasks.push(task.clone());
         self.plans.insert(key, plan.clone());
         Ok(plan)
     }
 
-    /// The names of the memories above and below an edge.
-    pub(crate) fn edge_names(&self, facts: &EdgeFacts<'_>) -> (String, String) {
-        (self.memory_name(self.levels[facts.level]), self.memory_name(facts.child))
+    /// A plan of these calls in which no child does anything yet.
+    pub(crate) fn outline(&self, facts: &EdgeFacts<'_>, split: Split, classes: Vec<CallClass>) -> Plan {
+        Plan {
+            level: facts.level,
+            parent: self.memory_name(self.levels[facts.level]),
+            child: self.memory_name(facts.child),
+            driver: facts.edge.driver,
+            capacity_bytes: 0,
+            slot_unit_bytes: 1,
+            scratch_bytes: 0,
+            fixed_bytes: facts.fixed_bytes,
+            total_bytes: facts.total_bytes,
+            arrays: split.arrays,
+            tasks: split.tasks,
+            calls: split.calls,
+            numbers: Vec::new(),
+            sources: Vec::new(),
+            class_of: split.class_of,
+            classes,
+            children: Vec::new(),
+            balanced: false,
+            passes: Vec::new(),
+            traffic: Traffic::default(),
+            tunables: Vec::new(),
+            ways: Ways::default(),
+            seconds: 0.0,
+        }
     }
 
     pub(crate) fn memory_name(&self, memory: MemoryId) -> String {

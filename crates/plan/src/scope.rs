@@ -15,8 +15,16 @@ pub(crate) struct Scope {
     pub(crate) arrays: Vec<ArrayDecl>,
     pub(crate) tasks: Vec<Arc<dyn DynTask>>,
     pub(crate) calls: Vec<Call>,
-    /// For a part: the shapes of the arrays in which these lie.
+    pub(crate) lying: Lying,
+}
+
+/// Where the arrays of a scope lie, as far as the cost of moving blocks of them goes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lying {
+    /// For a part: the shapes of the arrays of which these are regions.
     pub(crate) hosts: Vec<Shape>,
+    /// At which byte of its file each begins; empty where they lie in no files.
+    pub(crate) offsets_bytes: Vec<u64>,
 }
 
 /// A task and the shape it is called with.
@@ -33,7 +41,7 @@ impl Scope {
             arrays: program.arrays().to_vec(),
             tasks: program.tasks().to_vec(),
             calls: program.calls().to_vec(),
-            hosts: Vec::new(),
+            lying: Lying::default(),
         }
     }
 
@@ -56,7 +64,7 @@ impl Scope {
             .collect();
         let args = arrays.iter().zip(0..).map(|(a, array)| Arg { array, region: Region::whole(a.shape) }).collect();
         let call = Call { task: 0, args, scalars: shape.scalars.clone() };
-        Scope { arrays, tasks: vec![task.clone()], calls: vec![call], hosts: Vec::new() }
+        Scope { arrays, tasks: vec![task.clone()], calls: vec![call], lying: Lying::default() }
     }
 }
 

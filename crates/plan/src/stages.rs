@@ -6,7 +6,7 @@
 
 use crate::edge::{EdgeFacts, TaskRef};
 use crate::error::PlanError;
-use crate::parts::turns;
+use crate::loops::turns;
 use crate::plan::PassReport;
 use crate::planner::Planner;
 use crate::scope::{Scope, identity};
@@ -34,7 +34,7 @@ pub(crate) fn take_apart<E: From<SplitError>>(
         arrays: scope.arrays.clone(),
         tasks: scope.tasks.clone(),
         calls: Vec::with_capacity(scope.calls.len()),
-        hosts: scope.hosts.clone(),
+        lying: scope.lying.clone(),
     };
     let mut reports = Vec::new();
     for call in &scope.calls {

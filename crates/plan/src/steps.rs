@@ -12,9 +12,9 @@
 use crate::cost::repeated;
 use crate::edge::{EdgeFacts, TaskRef};
 use crate::estimate::{Loop, Nest};
+use crate::formula::{Looked, refine};
 use crate::plan::PassReport;
 use crate::scope::{Scope, identity};
-use crate::search::{Looked, refine};
 use multigrain_program::{Access, Arg, Args, Call, CallShape, Region, Role, Steps};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -137,7 +137,7 @@ pub(crate) fn together<E>(
         arrays: scope.arrays.clone(),
         tasks: scope.tasks.clone(),
         calls: Vec::with_capacity(scope.calls.len()),
-        hosts: scope.hosts.clone(),
+        lying: scope.lying.clone(),
     };
     let (mut reports, mut at) = (Vec::new(), 0);
     for chain in &chains {

@@ -1,0 +1,194 @@
+//! The choice of tunables where the cost of a nest of loops is a formula ([`crate::estimate`]): all nests of some orders are
+//! looked at, the best are refined, the most promising planned.
+
+use crate::candidates::{Candidate, FINALISTS, combinations, finals, in_parallel};
+use crate::estimate::{Loop, Nest};
+use crate::rules::Movable;
+use crate::scope::Scope;
+use multigrain_program::{Tunable, Tunables};
+use smallvec::SmallVec;
+
+/// What lists of more calls than are meant to stand in a plan must gain: the price of a short list as a multiple of the best one's.
+const LONG_LIST_GAIN: f64 = 1.05;
+/// How many candidates are refined, how often each of their lengths is changed, and what a round must gain.
+const REFINED: usize = 24;
+const REFINE_ROUNDS: usize = 8;
+const REFINE_GAIN: f64 = 0.9995;
+/// Elements of which lengths of blocks are multiples: cache lines of the smallest usual elements.
+const FRIENDLY: u64 = 16;
+
+/// Why no tunables can be chosen.
+pub(crate) enum Unfit {
+    /// Whatever fits has so many calls or more, which no plan has room for.
+    TooMany(u64),
+    /// Not even this, which needs least, can be planned.
+    Smallest(Box<Candidate>),
+}
+
+/// Loops and what the formula says of them.
+#[derive(Clone)]
+pub(crate) struct Looked {
+    loops: SmallVec<[Loop; 6]>,
+    pub(crate) price: f64,
+    calls: u64,
+    calls_max: u64,
+    fits: bool,
+}
+
+impl Looked {
+    pub(crate) fn at(nest: &Nest<'_>, loops: SmallVec<[Loop; 6]>) -> Looked {
+        let found = nest.estimate(&loops);
+        let facts = nest.facts();
+        let blocks = !facts.stages() || found.footprint.saturating_add(found.reserved) <= facts.total_bytes;
+        let fits = blocks && found.partials <= facts.own_partials_bytes_max;
+        let calls_max = if nest.may_be_long() { u64::MAX } else { facts.calls_max };
+        Looked { loops, price: found.price, calls: found.calls, calls_max, fits }
+    }
+
+    pub(crate) fn is_possible(&self) -> bool {
+        self.fits && self.calls <= self.calls_max
+    }
+}
+
+/// Better loops of the same order: one length after the other is changed as long as that helps.
+pub(crate) fn refine(nest: &Nest<'_>, specs: &[Tunable], start: &Looked, calls_max: Option<u64>) -> Looked {
+    let mut best = start.clone();
+    for _ in 0..REFINE_ROUNDS {
+        let before = best.price;
+        for at in 0..best.loops.len() {
+            let (axis, length) = best.loops[at];
+            let (extent, every) = (specs[axis].extent, specs[axis].multiple.max(1));
+            let inner = best.loops[at + 1..].iter().find(|(a, _)| *a == axis).map(|&(_, inner)| inner);
+            let outer = best.loops[..at].iter().rfind(|(a, _)| *a == axis).map_or(extent, |&(_, outer)| outer);
+            let unit = inner.unwrap_or(every);
+            let count = outer.div_ceil(length);
+            let counts = (count.saturating_sub(3)..=count + 3).chain([count / 2, count * 2]);
+            for count in counts.filter(|&count| count > 0) {
+                // Blocks of one size, that begin where cache lines do unless they are short.
+                let even = outer.div_ceil(count);
+                let friendly = if inner.is_none() && even >= 8 * FRIENDLY { FRIENDLY } else { 1 };
+                let even = even.next_multiple_of(friendly).next_multiple_of(unit).min(outer);
+                let mut loops = best.loops.clone();
+                loops[at].1 = even;
+                let reduced = nest.is_reduced(axis);
+                if even == length || reduced || (inner.is_none() && outer < extent && !outer.is_multiple_of(even)) {
+                    continue;
+                }
+                let found = Looked::at(nest, loops);
+                if found.is_possible() && found.price < best.price && calls_max.is_none_or(|most| found.calls <= most) {
+                    best = found;
+                }
+            }
+        }
+        if best.price >= before * REFINE_GAIN {
+            break;
+        }
+    }
+    best
+}
+
+/// The choice among nests of loops whose cost is a formula: all of them are looked at, and the most promising planned.
+///
+/// # Errors
+/// [`Unfit`] where nothing can be planned.
+pub(crate) fn by_formula(
+    nest: &Nest<'_>,
+    scope: &Scope,
+    lists: &[Vec<u64>],
+    is_mapped: bool,
+    depth_max: usize,
+    known: Option<&Tunables>,
+) -> Result<Tunables, Unfit> {
+    let (facts, task) = (nest.facts(), &scope.tasks[0]);
+    let specs = &task.tunables(nest.call())[..];
+    let named = |loops: &[Loop]| loops.iter().map(|&(axis, length)| (specs[axis].name, length)).collect::<Tunables>();
+    let candidate = |loops: &[Loop]| {
+        let found = nest.estimate(loops);
+        Candidate {
+            tunables: named(loops),
+            calls: found.calls,
+            footprint: found.footprint,
+            reserved: found.reserved,
+            partials: found.partials,
+            guess: found.seconds,
+            price: found.price,
+            movable: Movable::Aligned,
+        }
+    };
+    let fits = |c: &Candidate| {
+        (c.footprint.saturating_add(c.reserved) <= facts.total_bytes || !facts.stages())
+            && c.partials <= facts.own_partials_bytes_max
+    };
+    // The smallest tile decides whether anything fits: blocks grow with each of their lengths.
+    let least: Vec<Loop> = lists.iter().map(|list| list.last().copied().unwrap_or(1)).enumerate().collect();
+    // Along the reduced axis it is the other way round: more contributions are more partial results.
+    let mut leanest = least.clone();
+    if let Some(reduced) = task.reduced_axis().and_then(|name| specs.iter().position(|spec| spec.name == name)) {
+        leanest[reduced].1 = lists[reduced].first().copied().unwrap_or(1);
+    }
+    let smallest = candidate(&least);
+    if facts.stages() && smallest.footprint.saturating_add(smallest.reserved) > facts.total_bytes {
+        return Err(Unfit::Smallest(Box::new(smallest)));
+    }
+    let combinations: Vec<Vec<u64>> = combinations(lists).collect();
+    let looked = in_parallel(&combinations, |lengths| {
+        let (footprint, reserved) = nest.least(lengths);
+        if facts.stages() && footprint.saturating_add(reserved) > facts.total_bytes {
+            return Vec::new();
+        }
+        let room = facts.total_bytes.saturating_sub(reserved);
+        let nests = nest.orders(lengths, room).into_iter();
+        let mut found: Vec<Looked> = nests.map(|loops| Looked::at(nest, loops)).filter(Looked::is_possible).collect();
+        found.sort_by(|a, b| a.price.total_cmp(&b.price));
+        found.truncate(2);
+        found
+    });
+    let mut looked: Vec<Looked> = looked.into_iter().flatten().collect();
+    let number = |name: &str| specs.iter().position(|spec| spec.name == name);
+    let known = known.map(|known| known.iter().filter_map(|(name, length)| Some((number(name)?, length))).collect());
+    looked.extend(known.map(|loops| Looked::at(nest, loops)).filter(Looked::is_possible));
+    if looked.is_empty() {
+        let fit = combinations.iter().filter(|lengths| {
+            let (footprint, reserved) = nest.least(lengths);
+            !facts.stages() || footprint.saturating_add(reserved) <= facts.total_bytes
+        });
+        let pieces = |lengths: &Vec<u64>| {
+            let counts = specs.iter().zip(lengths).map(|(spec, &length)| spec.extent.div_ceil(length.max(1)));
+            counts.fold(1, u64::saturating_mul)
+        };
+        if let Some(calls) = fit.map(pieces).min().filter(|&calls| calls > facts.calls_max) {
+            return Err(Unfit::TooMany(calls));
+        }
+    }
+    let by_price = |a: &Looked, b: &Looked| a.price.total_cmp(&b.price).then(a.calls.cmp(&b.calls));
+    looked.sort_by(by_price);
+    // Long lists of calls only where there is no good short one.
+    let listed = facts.listed_max;
+    let few = looked.iter().position(|found| found.calls <= listed).filter(|_| facts.stages());
+    let short = few.is_some_and(|at| looked[at].price <= looked[0].price * LONG_LIST_GAIN);
+    let long = looked.iter().find(|found| found.calls > listed).filter(|_| nest.may_be_long()).cloned();
+    looked.retain(|found| !short || found.calls <= listed);
+    looked.truncate(2 * FINALISTS);
+    if !is_mapped && facts.stages() {
+        let promising = &looked[..looked.len().min(REFINED)];
+        let mut refined = in_parallel(promising, |found| refine(nest, specs, found, short.then_some(listed)));
+        looked.append(&mut refined);
+        looked.sort_by(by_price);
+        looked.dedup_by(|a, b| a.loops == b.loops);
+    }
+    // What would be a long list is not planned as one: the formula decides, and so many calls of it are planned as parts.
+    if nest.may_be_long() {
+        if let Some(best) = looked.first().filter(|best| best.calls > listed) {
+            return Ok(named(&best.loops));
+        }
+        looked.retain(|found| found.calls <= listed);
+    }
+    let fitting: Vec<Candidate> = looked.iter().map(|found| candidate(&found.loops)).filter(fits).collect();
+    match (finals(facts, scope, fitting, depth_max), long) {
+        (Some(best), _) => Ok(best),
+        (None, Some(long)) => Ok(named(&long.loops)),
+        // Blocks of the smallest tile fit beside each other, but not as their addresses must lie, or not with what a
+        // reduction keeps.
+        (None, None) => Err(Unfit::Smallest(Box::new(candidate(&leanest)))),
+    }
+}

@@ -1,0 +1,63 @@
+//! Loops of a list of calls: how often they turn, and how they are taken apart into those of parts and those inside of one.
+
+use crate::edge::TaskRef;
+use crate::scope::Lying;
+use multigrain_program::{CallShape, Tunables};
+
+/// What is known of a call that is a part before it is planned.
+#[derive(Clone, Debug)]
+pub(crate) struct Hint {
+    /// The loops inside of the part.
+    pub(crate) loops: Tunables,
+    /// Whether it is a part of full size, for which better blocks are looked for; the others take its.
+    pub(crate) leads: bool,
+    /// Where its arguments lie: those of the first of its shape.
+    pub(crate) lying: Lying,
+}
+
+/// So many calls a list of these loops has: as many as the loops turn.
+pub(crate) fn turns(task: &TaskRef, shape: &CallShape, loops: &Tunables) -> u64 {
+    counts(task, shape, loops).iter().fold(1, |all, (_, _, count)| all.saturating_mul(*count))
+}
+
+/// For each loop, from the outermost: its axis, the length of its blocks, and how often it turns.
+fn counts(task: &TaskRef, shape: &CallShape, loops: &Tunables) -> Vec<(&'static str, u64, u64)> {
+    let mut left: Vec<(&'static str, u64)> = task.tunables(shape).iter().map(|axis| (axis.name, axis.extent)).collect();
+    let one = |(name, length): (&'static str, u64)| {
+        let (_, outer) = left.iter_mut().find(|(axis, _)| *axis == name)?;
+        let length = length.clamp(1, (*outer).max(1));
+        let count = outer.div_ceil(length).max(1);
+        *outer = length;
+        Some((name, length, count))
+    };
+    loops.iter().filter_map(one).collect()
+}
+
+/// The loops of the parts of a call: the outermost of its loops, of which the last takes several turns at once, so that a
+/// part has at most `listed` calls; more where there would be more parts than that.
+pub(crate) fn outer(task: &TaskRef, shape: &CallShape, loops: &Tunables, listed: u64) -> Tunables {
+    let loops = counts(task, shape, loops);
+    let all = loops.iter().fold(1u64, |all, (_, _, count)| all.saturating_mul(*count));
+    let most = all.div_ceil(listed).max(listed);
+    let mut inside = 1u64;
+    for (at, &(name, length, count)) in loops.iter().enumerate().rev() {
+        if inside.saturating_mul(count) <= most {
+            inside *= count;
+            continue;
+        }
+        // Parts of one size rather than a short one at the end.
+        let pieces = count.div_ceil((most / inside).max(1));
+        let mut parts: Tunables = loops[..at].iter().map(|&(name, length, _)| (name, length)).collect();
+        parts.push(name, length.saturating_mul(count.div_ceil(pieces)));
+        return parts;
+    }
+    Tunables::new()
+}
+
+/// The same loops over the axes of a call that has shorter ones.
+pub(crate) fn clipped(task: &TaskRef, shape: &CallShape, loops: &Tunables) -> Tunables {
+    counts(task, shape, loops).into_iter().map(|(name, length, _)| (name, length)).collect()
+}
+
+/// Calls with shorter lists are no parts: what stays from one to the next is worth more.
+pub(crate) const PART_LISTED_MIN: u64 = 32;

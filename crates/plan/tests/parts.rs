@@ -1,0 +1,55 @@
+//! Plans in parts: where blocks of a part lie in the arrays that it is a part of.
+
+use multigrain_machine::{Driver, Edge, Machine, Memory, MemoryId, Processor, ProcessorKind};
+use multigrain_plan::testing::Scale;
+use multigrain_plan::{Body, Mapping, Plan, PlanOptions, Planner};
+use multigrain_program::{Program, Role, Scalars};
+
+const PAGE_BYTES: u64 = 4096;
+
+/// The plans of the parts of a plan in parts, with the first call of each.
+fn parts(plan: &Plan) -> impl Iterator<Item = (&Plan, usize)> {
+    plan.classes.iter().zip(0..).filter_map(|(class, number)| {
+        let Body::Inner(part) = &class.body else { return None };
+        Some((&**part, plan.class_of.iter().position(|&class| class == number)?))
+    })
+}
+
+/// Slots lie as the files do, counted from where the part begins in its file, and for the arrays that it is called with.
+#[test]
+fn slots_of_a_part_lie_as_its_place_in_the_file() {
+    // Parts of three blocks, three, and one, which begins within a page.
+    let (n, block) = (7 * 40_123, 40_123);
+    let processor = Processor { kind: ProcessorKind::Cpu, flops_per_second: 1e9, call_overhead_ns: 0.0, code_bytes: 0 };
+    let edge = Edge::new(Driver::Disk, 1e9, 1000.0);
+    let dram = Memory::child("dram", MemoryId(0), 1, 2 << 20, edge).with_processor(processor);
+    let machine = Machine::new("disk", "", vec![Memory::root("disk", 1 << 40), dram]).unwrap();
+    let mut program = Program::new();
+    let scale = program.task(Scale::<f32, 1>::default());
+    program.array::<f32, 1>("unused", [1], Role::Input).unwrap();
+    let x = program.array::<f32, 1>("x", [n], Role::InOut).unwrap();
+    let a = program.array::<f32, 1>("a", [n], Role::Input).unwrap();
+    program.call(scale, (x.all(), a.all()), Scalars::new()).unwrap();
+    let mut mapping = Mapping::default();
+    mapping.set("scale", "dram", "d0", block);
+    let file_offsets_bytes = vec![64, 128, 256];
+    let options = PlanOptions {
+        disk_buffer_bytes: 0,
+        listed_max: 3,
+        file_offsets_bytes: file_offsets_bytes.clone(),
+        ..PlanOptions::default()
+    };
+    let plan = Planner::new(&machine, mapping, options).unwrap().plan(&program).unwrap();
+    let mut begun = Vec::new();
+    for (part, first) in parts(&plan) {
+        let args = &plan.calls[first].args;
+        begun.push(args[0].region.start()[0]);
+        for slot in part.children.iter().flat_map(|child| &child.slots) {
+            let outer = &args[slot.block.array as usize];
+            let element = outer.region.start()[0] + slot.block.region.start()[0];
+            let in_file = file_offsets_bytes[outer.array as usize] + 4 * element;
+            assert_eq!(slot.offset_bytes % PAGE_BYTES, in_file % PAGE_BYTES, "{:?} in {part}", slot.block);
+        }
+    }
+    assert_eq!(begun, [0, 6 * block], "{plan}");
+}
