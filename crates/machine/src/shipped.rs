@@ -6,7 +6,7 @@ use std::path::Path;
 
 macro_rules! shipped {
     ($($name:literal),+ $(,)?) => {
-        [$(($name, include_str!(concat!("../../../machines/", $name, ".toml")))),+]
+        [$(($name, include_str!(concat!("../machines/", $name, ".toml")))),+]
     };
 }
 

@@ -68,7 +68,7 @@ pub mod jobs {
 
 /// The code of the guide.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/guide.md")]
+#[doc = include_str!("../docs/guide.md")]
 struct Guide;
 
 /// The rooms below, for those who need more than the facade.
