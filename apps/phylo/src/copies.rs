@@ -37,6 +37,45 @@ pub fn with_copies(tree: &Newick, kept_names: &[String], names: &[String], repre
     Newick { nodes }
 }
 
+/// The tree of the taxa that are kept alone: what [`with_copies`] has put back is taken out again, and with it whatever other
+/// taxa there are. Nodes with a single branch below them are dissolved, their lengths added up.
+pub fn only(tree: &Newick, is_kept: &dyn Fn(&str) -> bool) -> Newick {
+    // From the tips upwards: what stands for each node, if anything does, with the length above it.
+    let mut kept: Vec<Option<usize>> = vec![None; tree.nodes.len()];
+    let mut lengths: Vec<Option<f64>> = tree.nodes.iter().map(|node| node.length).collect();
+    for (i, node) in tree.nodes.iter().enumerate().rev() {
+        let mut below = node.children.iter().filter_map(|&child| kept[child]);
+        kept[i] = match (node.children.is_empty(), below.next(), below.next()) {
+            (true, ..) => node.label.as_deref().is_some_and(is_kept).then_some(i),
+            (_, None, _) => None,
+            (_, Some(single), None) => {
+                lengths[single] = match (lengths[single], node.length) {
+                    (Some(a), Some(b)) => Some(a + b),
+                    (a, b) => a.or(b),
+                };
+                Some(single)
+            }
+            _ => Some(i),
+        };
+    }
+    let mut nodes = Vec::new();
+    let mut todo: Vec<(usize, Option<usize>)> =
+        kept.first().copied().flatten().map(|root| (root, None)).into_iter().collect();
+    while let Some((from, parent)) = todo.pop() {
+        let node = nodes.len();
+        let NewickNode { label, place, .. } = tree.nodes[from].clone();
+        let length = parent.and(lengths[from]);
+        nodes.push(NewickNode { parent, children: vec![], label, length, place });
+        if let Some(parent) = parent {
+            nodes[parent].children.push(node);
+        }
+        todo.extend(
+            tree.nodes[from].children.iter().rev().filter_map(|&child| kept[child]).map(|child| (child, Some(node))),
+        );
+    }
+    Newick { nodes }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,5 +90,15 @@ mod tests {
         assert_eq!(Newick::parse(&full.to_text()).unwrap().to_text(), full.to_text());
         let same = with_copies(&tree, &strings(&["a", "b", "c", "d"]), &strings(&["a", "b", "c", "d"]), &[0, 1, 2, 3]);
         assert_eq!(same, tree);
+        assert_eq!(only(&full, &|name| ["a", "b", "c", "d"].contains(&name)).to_text(), tree.to_text());
+    }
+
+    #[test]
+    fn other_taxa_are_left_out() {
+        let of =
+            |text: &str, kept: &[&str]| only(&Newick::parse(text).unwrap(), &|name| kept.contains(&name)).to_text();
+        assert_eq!(of("((a:1,b:2)9:0.5,(c:3,(d:4,e:5)8:6)7:0.5);", &["a", "c", "e"]), "(a:1.5,(c:3,e:11)7:0.5);");
+        assert_eq!(of("((a:1,b:2)9:0.5,(c:3,(d:4,e:5)8:6)7:0.5);", &["c", "d", "e"]), "(c:3,(d:4,e:5)8:6)7;");
+        assert_eq!(of("((a,b),c,d);", &["a", "c", "d"]), "(a,c,d);");
     }
 }

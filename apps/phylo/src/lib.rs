@@ -15,10 +15,12 @@
 //!   decomposition, P(t) = right diag(exp(values t)) left.
 
 pub mod alignment;
+pub mod alrt;
 pub mod app;
 mod bootstrap;
 pub mod checkpoint;
 pub mod choose;
+pub mod convergence;
 pub mod copies;
 pub mod draw;
 pub mod error;

@@ -5,6 +5,7 @@
 //! at another branch, only the vectors between the two must be turned. The length of the focus branch itself is in no
 //! valid vector, so it may change freely; everything else that changes goes through here and invalidates what it must.
 
+mod alternatives;
 mod newton;
 mod offload;
 
@@ -194,14 +195,30 @@ impl<'o> Likelihood<'o> {
         self.sums.iter().map(|s| s[0]).collect()
     }
 
+    /// The log-likelihood of each pattern of each partition, a single site's, at the focus.
+    pub fn of_patterns(&mut self) -> Vec<Vec<f64>> {
+        self.push_evaluation(true);
+        self.run();
+        let mut logs = vec![Vec::new(); self.models.len()];
+        for chunk in &mut self.chunks {
+            let chunk = chunk.get_mut().unwrap_or_else(PoisonError::into_inner);
+            logs[chunk.partition()].extend_from_slice(chunk.logs());
+        }
+        logs
+    }
+
     fn push_log_likelihood(&mut self) {
+        self.push_evaluation(false);
+    }
+
+    fn push_evaluation(&mut self, each: bool) {
         let (near, far) = (self.focus, self.tree.back(self.focus));
         self.begin();
         self.push_turned(near);
         self.push_turned(far);
         let far = self.operand(near);
         let near = self.source(near);
-        self.batch.push(Step::Evaluate { near, far, result: 0 });
+        self.batch.push(Step::Evaluate { near, far, result: 0, each });
     }
 
     /// The branch towards which all valid vectors look.

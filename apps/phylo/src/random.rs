@@ -14,6 +14,10 @@ pub enum Purpose {
     Resample = 3,
     /// The starting tree and the search of a bootstrap replicate.
     Replicate = 4,
+    /// Sites whose log-likelihoods are added up anew.
+    Likelihoods = 5,
+    /// Halves of the replicates, which are compared.
+    Halves = 6,
 }
 
 /// A stream of random numbers.

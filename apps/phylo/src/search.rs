@@ -19,6 +19,7 @@
 //!
 //! Stamatakis, Ludwig and Meier, RAxML-III (2005); Stamatakis, RAxML-VI-HPC (2006).
 
+mod again;
 mod exchange;
 mod fuse;
 mod moves;
@@ -52,6 +53,8 @@ pub struct Options {
     pub shakes: usize,
     /// As `shakes`, for each hundred taxa of weak signals, where the tree is disturbed in one place at a time.
     pub local_shakes: usize,
+    /// Instead of being disturbed, climbs are begun from other starting trees until the best end is met twice; at most so many.
+    pub climbs: usize,
     /// Of weak signals: so many more trees by stepwise addition are begun with.
     pub starts: usize,
     /// The tree from distances is the same in all searches of an alignment: in this one it is disturbed before it is begun
@@ -71,6 +74,7 @@ impl Options {
             thorough_radius: 5,
             shakes: 0,
             local_shakes: 0,
+            climbs: CLIMBS,
             starts: 0,
             is_varied: false,
             is_fast: false,
@@ -80,7 +84,7 @@ impl Options {
 
     /// For thousands of taxa.
     pub fn fast() -> Options {
-        Options { fast_radius: NEAR, is_fast: true, ..Options::replicate() }
+        Options { fast_radius: NEAR, is_fast: true, climbs: 0, ..Options::replicate() }
     }
 }
 
@@ -94,6 +98,7 @@ impl Default for Options {
             thorough_radius: 15,
             shakes: 8,
             local_shakes: 50,
+            climbs: 0,
             starts: 3,
             is_varied: false,
             is_fast: false,
@@ -105,6 +110,10 @@ impl Default for Options {
 /// At most so many vectors and tables besides those of inner nodes: two for each distance up to the largest radius, and
 /// those of the places that are fitted.
 pub(crate) const SPARE_VECTORS: usize = 2 * 15 + 1 + 2 * scan::FITS;
+
+/// A replicate is climbed at most so many times more. Measured on 50 replicates each of 42 and of 38 taxa of DNA and of 31
+/// proteins, beside full searches from two starting trees each, by how far they end below the best of all.
+const CLIMBS: usize = 4;
 
 /// Radius with which rounds of subtrees begin.
 const NEAR: usize = 5;
@@ -162,6 +171,8 @@ pub struct Search<'o> {
     likelihood: Likelihood<'o>,
     options: Options,
     signal: Signal,
+    /// Where other starting trees come from, if there will be any.
+    parsimony: Option<Parsimony>,
     /// Other trees with which it will begin, too.
     starts: Vec<Tree>,
     state: State,
@@ -220,7 +231,8 @@ impl<'o> Search<'o> {
             _ => vec![],
         };
         let likelihood = Likelihood::new(&data, branches, state.tree.clone(), isa, offload);
-        Search { likelihood, options, signal, starts, state }
+        let parsimony = (options.climbs > 0).then(|| Parsimony::new(&patterns));
+        Search { likelihood, options, signal, parsimony, starts, state }
     }
 
     /// Runs to the end, or until `progress` breaks it off; then gives `None`.
@@ -345,8 +357,19 @@ impl<'o> Search<'o> {
                     self.state.radius += 5;
                     if self.state.radius > thorough_radius {
                         // Of four taxa there are three trees; they have been tried.
-                        self.state.stage = if shakes == 0 || n < 5 { Stage::Final } else { Stage::Shake };
+                        self.state.stage = match (self.options.climbs, shakes) {
+                            _ if n < 5 => Stage::Final,
+                            (1.., _) => Stage::Again,
+                            (_, 1..) => Stage::Shake,
+                            _ => Stage::Final,
+                        };
+                        self.state.shakes = 0;
                     }
+                }
+            }
+            Stage::Again => {
+                if self.climb_again() || self.state.shakes >= self.options.climbs {
+                    self.state.stage = Stage::Final;
                 }
             }
             Stage::Shake => {

@@ -7,7 +7,7 @@ use multigrain_phylo::likelihood::{Host, Likelihood, MAX_LENGTH, MIN_LENGTH, Pre
 use multigrain_phylo::model::{Model, ModelSpec};
 use multigrain_phylo::partition::Branches;
 use multigrain_phylo::random::{Purpose, Random};
-use multigrain_phylo::tree::{HalfEdge, Newick, Tree};
+use multigrain_phylo::tree::{HalfEdge, Newick, Splits, Tree};
 use multigrain_simd::Isa;
 use proptest::prelude::*;
 
@@ -106,6 +106,8 @@ proptest! {
             let mut likelihood = Likelihood::new(&data, Branches::Linked, tree.clone(), isa, Box::new(Host));
             let found = likelihood.log_likelihood();
             prop_assert!(near(found, expected), "{} {}: {} not {}", isa, spec, found, expected);
+            let each: f64 = likelihood.of_patterns()[0].iter().zip(&patterns.weights).map(|(l, &w)| l * f64::from(w)).sum();
+            prop_assert!(near(each, expected), "{} {}: {} by patterns, not {}", isa, spec, each, expected);
             // A move of the focus keeps the value, up to rounding; optimised lengths are the same in bits.
             for half in tree.branches() {
                 likelihood.move_focus(half);
@@ -203,6 +205,69 @@ fn fixed_trees_of_real_alignments() {
             let found = likelihood.log_likelihood();
             let expected = support::number(&json, "lnL_reference");
             assert!((found - expected).abs() < 1e-6, "{name} {isa}: {found}, not {expected}");
+        }
+    }
+}
+
+/// The log-likelihood of each pattern is that of an alignment of it alone, however deep the tree (so that vectors are
+/// scaled) and however many sites may be invariant.
+#[test]
+fn every_pattern_by_itself() {
+    let mut random = Random::new(5, Purpose::Search, 9);
+    for (model, taxa, scale) in
+        [(MODELS[4], 12, 0.1), (MODELS[3], 300, 1.0), (MODELS[4], 300, 1.0), (MODELS[5], 9, 0.2)]
+    {
+        let spec = ModelSpec::parse(model).unwrap();
+        let alignment = random_alignment(&mut random, taxa, 20, spec.data_type);
+        let all = Patterns::new(&alignment, 0..20, spec.data_type);
+        let model = spec.model(&all);
+        let tree = random_tree(&mut random, taxa, 1, scale);
+        let place = || Box::new(Host);
+        let mut likelihood = Likelihood::new(&[(&all, &model)], Branches::Linked, tree.clone(), Isa::detect(), place());
+        let logs = likelihood.of_patterns().concat();
+        assert_eq!(logs.len(), all.len());
+        for site in 0..20 {
+            let one = Patterns::new(&alignment, [site], spec.data_type);
+            let expected = if one.is_empty() { 0.0 } else { reference(&tree, 0, &one, &model) };
+            let found = all.pattern_of_site[site].map_or(0.0, |p| logs[p as usize]);
+            assert!((found - expected).abs() < 1e-8 * expected.abs().max(1.0), "{spec} {site}: {found} not {expected}");
+        }
+    }
+}
+
+/// What an exchange makes of the patterns is what a likelihood of the exchanged tree says of them; and nothing has changed
+/// when it was looked at.
+#[test]
+fn exchanges_are_looked_at_without_a_trace() {
+    let mut random = Random::new(6, Purpose::Search, 9);
+    for unlinked in [false, true] {
+        let specs = [MODELS[2], MODELS[4]].map(|m| ModelSpec::parse(m).unwrap());
+        let parts: Vec<Patterns> = specs.iter().map(|s| patterns(&mut random, 9, 40, s.data_type)).collect();
+        let models: Vec<Model> = specs.iter().zip(&parts).map(|(s, p)| s.model(p)).collect();
+        let data: Vec<_> = parts.iter().zip(&models).collect();
+        let branches = if unlinked { Branches::Unlinked } else { Branches::Linked };
+        let tree = random_tree(&mut random, 9, if unlinked { 2 } else { 1 }, 0.1);
+        let mut likelihood = Likelihood::new(&data, branches, tree, Isa::detect(), Box::new(Host));
+        let before = likelihood.smooth(20, 1e-6, Precision::FINE);
+        let tree = likelihood.tree().clone();
+        let weights: Vec<f64> = parts.iter().flat_map(|p| p.weights.iter().map(|&w| f64::from(w))).collect();
+        for half in Splits::new(&tree).branches {
+            let found = likelihood.of_exchanges(half);
+            assert_eq!(likelihood.tree(), &tree);
+            assert!(near(likelihood.log_likelihood(), before));
+            let [near_ends, far] = [half, tree.back(half)].map(|end| tree.others(end));
+            for (logs, other) in found.iter().zip(far) {
+                let mut exchanged = tree.clone();
+                let [a, b] = [near_ends[1], other].map(|side| (tree.back(side), tree.lengths(side).to_vec()));
+                exchanged.join(near_ends[1], b.0, &b.1);
+                exchanged.join(other, a.0, &a.1);
+                let mut fresh = Likelihood::new(&data, branches, exchanged, Isa::detect(), Box::new(Host));
+                let start = fresh.log_likelihood();
+                let all = fresh.smooth(30, 1e-6, Precision::FINE);
+                let value: f64 = logs.iter().zip(&weights).map(|(l, w)| l * w).sum();
+                // Five optimised branches are better than none and not better than all.
+                assert!(start <= value + 1e-6 && value <= all + 1e-2, "{start} {value} {all}");
+            }
         }
     }
 }

@@ -9,12 +9,11 @@ use multigrain_phylo::Error;
 use multigrain_phylo::alignment::{Format, read_alignment};
 use multigrain_phylo::app::{Args, Progress, Watcher, prepare, run};
 use multigrain_phylo::partition::read_schemes;
-use multigrain_phylo::random::{Purpose, Random};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use support::program::{Silent, args, folder, path, phylo, scheduler};
+use support::program::{Silent, args, evolved, folder, path, phylo, scheduler};
 
 const SMALL: &str = "5 12\na ACGTACGTACGT\nb ACGTACGTACGA\nc ACGAACGTTCGA\nd AGGAACGTTCGA\ne AGGAACCTTCGC\n";
 const TREE: &str = "((a:0.1,b:0.1):0.05,c:0.1,(d:0.1,e:0.2):0.1);";
@@ -105,24 +104,6 @@ fn wrong_requests_are_refused_with_a_message() {
     let tree = at("good.nwk");
     phylo(&[&good, "-m", fixed, "--evaluate", &tree, "--fixed"]).unwrap();
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), before, "nothing is written");
-}
-
-/// Random sequences that evolved along a random tree, the last one a copy of the first.
-fn evolved(taxa: usize, sites: usize) -> String {
-    let mut random = Random::new(7, Purpose::Search, 0);
-    let mut rows: Vec<Vec<u8>> = vec![(0..sites).map(|_| b"ACGT"[random.below(4) as usize]).collect()];
-    while rows.len() + 1 < taxa {
-        let mut row = rows[random.below(rows.len() as u64) as usize].clone();
-        for letter in &mut row {
-            if random.below(10) == 0 {
-                *letter = b"ACGT"[random.below(4) as usize];
-            }
-        }
-        rows.push(row);
-    }
-    rows.push(rows[0].clone());
-    let lines = rows.iter().enumerate().map(|(i, row)| format!("t{i} {}\n", std::str::from_utf8(row).unwrap()));
-    format!("{taxa} {sites}\n{}", lines.collect::<String>())
 }
 
 /// Everything that a run has written, but the log, which has times.

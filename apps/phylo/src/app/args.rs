@@ -1,5 +1,6 @@
 //! What can be typed.
 
+use super::bootstraps::Bootstraps;
 use crate::choose::Criterion;
 use crate::error::Error;
 use multigrain::jobs::Dispatch;
@@ -57,9 +58,17 @@ pub struct Args {
     /// Searches that end early, for thousands of taxa: each from one tree, by exchanges of neighbours and short moves
     #[arg(long, conflicts_with = "evaluate")]
     pub fast: bool,
-    /// Bootstrap replicates, whose supports are put on the best tree
-    #[arg(short, long, value_name = "N", default_value_t = 0, conflicts_with = "evaluate")]
-    pub bootstraps: usize,
+    /// Bootstrap replicates, whose supports are put on the best tree: a number; autoMRE: until they are enough (Pattengale
+    /// and others 2010), but no more than 1000, or than N with autoMRE{N}
+    #[arg(short, long, value_name = "N", default_value_t = Bootstraps::Number(0), conflicts_with = "evaluate")]
+    pub bootstraps: Bootstraps,
+    /// Supports of the best tree's branches by the SH-like approximate likelihood-ratio test (Guindon and others 2010) with so
+    /// many replicates; 1000 are usual
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "fixed")]
+    pub alrt: usize,
+    /// Writes the best tree's log-likelihood of every site
+    #[arg(long)]
+    pub site_likelihoods: bool,
     /// Evaluates this tree (Newick) instead of searching: branch lengths and parameters are fitted
     #[arg(short, long, value_name = "TREE")]
     pub evaluate: Option<PathBuf>,

@@ -29,6 +29,10 @@ pub(crate) const SUPPORT: &str = "support";
 pub(crate) const TRANSFER: &str = "supportTBE";
 /// The majority-rule consensus of the replicates.
 pub(crate) const CONSENSUS: &str = "consensus";
+/// The best tree with SH-aLRT supports in per cent.
+pub(crate) const ALRT: &str = "supportSHaLRT";
+/// The best tree's log-likelihood of every site.
+pub(crate) const SITES: &str = "siteLogLikelihoods";
 /// The best tree as a picture.
 pub(crate) const PICTURE: &str = "svg";
 /// What was said.

@@ -1,10 +1,12 @@
 //! Everything that is read, checked and refused before any work.
 
 use super::args::{Args, BranchesChoice, FormatChoice};
+use super::bootstraps::Bootstraps;
 use super::files::{self, Outputs};
 use crate::alignment::{Alignment, DataType, Format, Source, read_alignment};
 use crate::checkpoint::{self, Hash, Request, Saved};
 use crate::choose::Criterion;
+use crate::convergence;
 use crate::error::Error;
 use crate::job::Job;
 use crate::model::ModelSpec;
@@ -54,8 +56,15 @@ pub struct Prepared {
     pub criterion: Option<Criterion>,
     /// What is to be done.
     pub task: Task,
-    /// The jobs that are still to be done, searches first.
+    /// The jobs that are still to be done, searches first; where replicates are made until they are enough, with the first of
+    /// them alone.
     pub jobs: Vec<Job>,
+    /// How many replicates are wanted.
+    pub bootstraps: Bootstraps,
+    /// Replicates of the SH-aLRT test of the best tree.
+    pub alrt: usize,
+    /// Whether the best tree's log-likelihood of every site is written.
+    pub site_likelihoods: bool,
     /// What earlier runs found, and where they were, from the checkpoint.
     pub saved: Saved,
     /// What checkpoints of this run belong to.
@@ -141,6 +150,11 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
         let tips = kept.iter().map(|&t| std::mem::take(&mut partition.patterns.tips[t])).collect();
         partition.patterns.tips = tips;
     }
+    if args.trace.is_some() && matches!(args.bootstraps, Bootstraps::Auto { .. }) {
+        let what =
+            "--trace records one turn of replicates, --bootstraps autoMRE may make many: give a number of --bootstraps";
+        return Err(Error::request(what));
+    }
     let outputs = Outputs::new(args.prefix.as_deref().unwrap_or(&args.alignment));
     if let Some(path) = &args.trace {
         files::check(path, args.force, "--trace")?;
@@ -153,15 +167,22 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
         true => Saved::default(),
         false => outputs_and_checkpoint(args, &outputs, &task, words, &request)?,
     };
-    let jobs = (0..args.searches).map(Job::Search).chain((0..args.bootstraps).map(Job::Replicate));
+    let jobs = (0..args.searches).map(Job::Search).chain((0..args.bootstraps.most()).map(Job::Replicate));
     let wanted: HashSet<Job> = jobs.clone().collect();
     saved.found.retain(|f| wanted.contains(&f.job));
     saved.begun.retain(|job, _| wanted.contains(job));
     let jobs = match &task {
-        Task::Search if args.searches + args.bootstraps == 0 => {
+        Task::Search if args.searches + args.bootstraps.most() == 0 => {
             return Err(Error::request("--searches 0 and --bootstraps 0: there is nothing to do"));
         }
-        Task::Search => jobs.filter(|j| !saved.found.iter().any(|f| f.job == *j)).collect(),
+        Task::Search => {
+            let first = match args.bootstraps {
+                Bootstraps::Number(number) => number,
+                Bootstraps::Auto { most } => most.min(convergence::STEP),
+            };
+            let is_first = |job: &Job| !matches!(job, Job::Replicate(number) if *number >= first);
+            jobs.filter(|j| is_first(j) && !saved.found.iter().any(|f| f.job == *j)).collect()
+        }
         Task::Evaluate { .. } => Vec::new(),
     };
     let gap_columns = partitions.iter().flat_map(|p| &p.patterns.pattern_of_site).filter(|p| p.is_none()).count();
@@ -177,6 +198,9 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
         criterion: args.is_auto().then_some(args.criterion),
         task,
         jobs,
+        bootstraps: args.bootstraps,
+        alrt: args.alrt,
+        site_likelihoods: args.site_likelihoods,
         saved,
         request,
         mark,
@@ -309,7 +333,9 @@ fn mark(args: &Args, request: &Request) -> String {
         hash.add(name.as_bytes());
         hash.add(value.as_bytes());
     }
-    [args.searches, args.bootstraps].iter().for_each(|count| hash.add(&count.to_le_bytes()));
+    [args.searches, args.alrt].iter().for_each(|count| hash.add(&count.to_le_bytes()));
+    hash.add(args.bootstraps.to_string().as_bytes());
+    hash.add(&[u8::from(args.site_likelihoods)]);
     format!("finished: request {:016x}", hash.value())
 }
 
@@ -325,7 +351,7 @@ fn words(args: &Args, task: &Task, branches: Branches) -> Vec<&'static str> {
     if branches == Branches::Unlinked && args.searches > 0 {
         words.push(files::PARTITION_TREES);
     }
-    if args.bootstraps > 0 {
+    if args.bootstraps.most() > 0 {
         words.extend([files::BOOTSTRAPS, files::CONSENSUS]);
         if args.searches > 0 {
             words.extend([files::SUPPORT, files::TRANSFER]);
@@ -334,8 +360,15 @@ fn words(args: &Args, task: &Task, branches: Branches) -> Vec<&'static str> {
     if args.is_auto() {
         words.push(files::MODELS);
     }
+    let has_tree = args.searches > 0 || *task != Task::Search;
+    if args.alrt > 0 && has_tree {
+        words.push(files::ALRT);
+    }
     if matches!(task, Task::Evaluate { fixed: true, .. }) {
         words.clear();
+    }
+    if args.site_likelihoods && has_tree {
+        words.push(files::SITES);
     }
     words
 }

@@ -1,9 +1,10 @@
 //! Texts and files of what was found.
 
+use super::details::Details;
 use super::files::{self, Outputs};
 use super::prepare::Prepared;
 use super::report::Report;
-use super::run::Log;
+use super::run::{self, Log};
 use crate::checkpoint::Saved;
 use crate::draw;
 use crate::error::Error;
@@ -74,7 +75,7 @@ pub(crate) fn account(s: &Statistics, log: &Log<'_>) {
 }
 
 /// A tree that this program has written.
-fn read(text: &str, names: &[String]) -> Result<Tree, Error> {
+pub(super) fn read(text: &str, names: &[String]) -> Result<Tree, Error> {
     let newick = Newick::parse(text).map_err(|e| Error::run(format!("a tree of this run: {e}")))?;
     Tree::from_newick(&newick, names, None).map_err(|e| Error::run(format!("a tree of this run: {e}")))
 }
@@ -95,11 +96,25 @@ impl Written<'_> {
 
     /// The last file: it names all others.
     fn finish(mut self, log: &Log<'_>) -> Result<Vec<(String, PathBuf)>, Error> {
+        self.tell(log);
+        log.timed("done");
+        self.write(files::LOG, &format!("{}{}\n", log.text(), self.mark))?;
+        self.name()
+    }
+
+    /// Without a log.
+    fn publish(self, log: &Log<'_>) -> Result<Vec<(String, PathBuf)>, Error> {
+        self.tell(log);
+        self.name()
+    }
+
+    fn tell(&self, log: &Log<'_>) {
         for (word, file) in &self.files {
             log.line(&format!("{word}: {}", file.path().display()));
         }
-        log.timed("done");
-        self.write(files::LOG, &format!("{}{}\n", log.text(), self.mark))?;
+    }
+
+    fn name(self) -> Result<Vec<(String, PathBuf)>, Error> {
         self.files.into_iter().map(|(word, file)| Ok((word, files::publish(file)?))).collect()
     }
 }
@@ -177,7 +192,13 @@ fn named_models(prepared: &Prepared, models: &[String]) -> Vec<(String, String)>
 }
 
 /// Results of an evaluation.
-pub(crate) fn evaluated(prepared: &Prepared, found: &Found, fixed: bool, log: &Log<'_>) -> Result<Report, Error> {
+pub(crate) fn evaluated(
+    prepared: &Prepared,
+    found: &Found,
+    details: &Details,
+    fixed: bool,
+    log: &Log<'_>,
+) -> Result<Report, Error> {
     let mut report = Report {
         log_likelihood: Some(found.log_likelihood),
         searches: vec![],
@@ -190,11 +211,16 @@ pub(crate) fn evaluated(prepared: &Prepared, found: &Found, fixed: bool, log: &L
         seconds: 0.0,
     };
     summarize(&report, prepared, log);
-    if !fixed {
-        let mut written = Written { outputs: &prepared.outputs, mark: &prepared.mark, files: vec![] };
-        write_best(prepared, found, &mut written)?;
-        report.files = written.finish(log)?;
-    }
+    let mut written = Written { outputs: &prepared.outputs, mark: &prepared.mark, files: vec![] };
+    let tree = read(&found.trees[0], &prepared.names)?;
+    write_details(prepared, &tree, details, &mut written)?;
+    report.files = match fixed {
+        true => written.publish(log)?,
+        false => {
+            write_best(prepared, found, &mut written)?;
+            written.finish(log)?
+        }
+    };
     report.seconds = log.seconds();
     Ok(report)
 }
@@ -208,6 +234,15 @@ fn write_best(prepared: &Prepared, best: &Found, written: &mut Written<'_>) -> R
         written.write(files::PARTITION_TREES, &trees)?;
     }
     written.write(files::BEST_MODEL, &best_model(prepared, &best.models))
+}
+
+/// What is known of the best tree besides.
+fn write_details(prepared: &Prepared, tree: &Tree, details: &Details, written: &mut Written<'_>) -> Result<(), Error> {
+    let labels = details.labels(prepared, tree);
+    if prepared.alrt > 0 {
+        written.write(files::ALRT, &labelled(tree, &prepared.names, &labels))?;
+    }
+    details.sites(prepared).map_or(Ok(()), |sites| written.write(files::SITES, &sites))
 }
 
 fn lines<'a>(found: impl Iterator<Item = &'a Found>) -> String {
@@ -233,13 +268,17 @@ fn counted(count: usize, one: &str, many: &str) -> String {
 }
 
 /// Results of searches and replicates.
-pub(crate) fn searched(prepared: &Prepared, found: &[Found], log: &Log<'_>) -> Result<Report, Error> {
+pub(crate) fn searched(
+    prepared: &Prepared,
+    found: &[Found],
+    details: &Details,
+    log: &Log<'_>,
+) -> Result<Report, Error> {
     let names = &prepared.names;
     let is_search = |f: &&Found| matches!(f.job, Job::Search(_));
     let searches: Vec<&Found> = found.iter().filter(is_search).collect();
     let replicates: Vec<&Found> = found.iter().filter(|f| !is_search(f)).collect();
-    // The first of equals, whichever was ready first.
-    let best = searches.iter().copied().reduce(|a, b| if b.log_likelihood > a.log_likelihood { b } else { a });
+    let best = run::best(found);
     let mut written = Written { outputs: &prepared.outputs, mark: &prepared.mark, files: vec![] };
     let mut collected = Replicates::default();
     for f in &replicates {
@@ -267,14 +306,19 @@ pub(crate) fn searched(prepared: &Prepared, found: &[Found], log: &Log<'_>) -> R
         write_best(prepared, best, &mut written)?;
         written.write(files::ML_TREES, &lines(searches.iter().copied()))?;
         let tree = read(&best.trees[0], names)?;
+        let percent = |s: &Support| format!("{}", (100.0 * s.felsenstein).round());
         let supports = collected.supports(&Splits::new(&tree), names.len());
         if !supports.is_empty() {
-            let percent = |s: &Support| format!("{}", (100.0 * s.felsenstein).round());
-            written.write(files::SUPPORT, &labelled(&tree, names, &supports, &percent))?;
+            written.write(files::SUPPORT, &labelled(&tree, names, &labels(&tree, &supports, &percent)))?;
             let share = |s: &Support| format!("{:.4}", s.transfer);
-            written.write(files::TRANSFER, &labelled(&tree, names, &supports, &share))?;
+            written.write(files::TRANSFER, &labelled(&tree, names, &labels(&tree, &supports, &share)))?;
         }
-        written.write(files::PICTURE, &picture(prepared, &tree, &supports, best))?;
+        write_details(prepared, &tree, details, &mut written)?;
+        let labels = match supports.is_empty() {
+            true => details.labels(prepared, &tree),
+            false => labels(&tree, &supports, &percent),
+        };
+        written.write(files::PICTURE, &picture(prepared, &tree, &labels, best))?;
     }
     if !replicates.is_empty() {
         written.write(files::BOOTSTRAPS, &lines(replicates.iter().copied()))?;
@@ -291,13 +335,11 @@ fn labels(tree: &Tree, supports: &[Support], text: &dyn Fn(&Support) -> String) 
     supports.iter().flat_map(both).collect()
 }
 
-fn labelled(tree: &Tree, names: &[String], supports: &[Support], text: &dyn Fn(&Support) -> String) -> String {
-    let labels = labels(tree, supports, text);
+fn labelled(tree: &Tree, names: &[String], labels: &BTreeMap<HalfEdge, String>) -> String {
     format!("{}\n", tree.to_newick(names, 0, &|half| labels.get(&half).cloned()).to_text())
 }
 
-fn picture(prepared: &Prepared, tree: &Tree, supports: &[Support], best: &Found) -> String {
-    let labels = labels(tree, supports, &|s| format!("{}", (100.0 * s.felsenstein).round()));
+fn picture(prepared: &Prepared, tree: &Tree, labels: &BTreeMap<HalfEdge, String>, best: &Found) -> String {
     let rooted = draw::rooted_at_midpoint(tree, &prepared.names, 0, &|half| labels.get(&half).cloned());
     let mut models: Vec<String> = prepared.schemes.iter().map(|s| s.model.to_string()).collect();
     models.dedup();

@@ -1,17 +1,21 @@
 //! Executing what was prepared: every job is a strand, whose kernels are off-loaded under a policy; checkpoints, results.
 
+use super::bootstraps::Bootstraps;
 use super::chosen;
+use super::details::{self, Details};
 use super::files::{self, Outputs};
 use super::prepare::{Prepared, Task};
 use super::report::Report;
 use super::results;
 use crate::checkpoint;
 use crate::checkpoint::Saved;
+use crate::convergence;
 use crate::error::Error;
 use crate::infer::{self, Place};
 use crate::job::{Found, Job};
 use crate::likelihood::OnStrand;
 use crate::search::State as SearchState;
+use crate::tree::Splits;
 use multigrain::rooms::team::strands::{Scheduler, Statistics, Strand};
 use multigrain::rooms::trace::Trace;
 use multigrain::whole::WholeFile;
@@ -120,24 +124,79 @@ pub fn run(
     let prepared = chosen.as_ref().unwrap_or(prepared);
     if let Task::Evaluate { tree, fixed } = &prepared.task {
         let evaluate = |strand: &Strand<'_>| {
-            let place = Place { offload: Box::new(OnStrand(strand)), abort };
+            let place = Place { offload: Box::new(OnStrand(strand)), abort: abort.clone() };
             infer::evaluate(prepared, tree, *fixed, place)
+        };
+        let early = |error| match error {
+            Error::Interrupted => Error::run("interrupted; nothing is left behind"),
+            other => other,
         };
         let outcome = scheduler.run(vec![evaluate]).map_err(|e| Error::run(e.to_string()))?;
         keep_trace(prepared, outcome.trace.as_ref(), &log)?;
         let found = outcome.results.into_iter().next().unwrap_or(Err(Error::Interrupted));
-        let found = found.map_err(|error| match error {
-            Error::Interrupted => Error::run("interrupted; nothing is left behind"),
-            other => other,
-        })?;
-        return results::evaluated(prepared, &found, *fixed, &log);
+        let found = found.map_err(early)?;
+        let details = details::look(prepared, &found, scheduler, &abort, &log).map_err(early)?;
+        return results::evaluated(prepared, &found, &details, *fixed, &log);
     }
-    let done = jobs(prepared, scheduler, abort, Some(CHECKPOINT_INTERVAL), &log)?;
+    let done = all_jobs(prepared, scheduler, &abort, &log)?;
     results::account(&done.statistics, &log);
     keep_trace(prepared, done.trace.as_ref(), &log)?;
-    let report = results::searched(prepared, &done.found, &log)?;
+    let details = match best(&done.found) {
+        Some(best) => details::look(prepared, best, scheduler, &abort, &log),
+        None => Ok(Details::default()),
+    };
+    let details = details.or_else(|error| {
+        let mut saved = Saved { found: done.found.clone(), ..prepared.saved.clone() };
+        save(prepared, &mut saved, &log)?;
+        Err(error)
+    })?;
+    let report = results::searched(prepared, &done.found, &details, &log)?;
     remove_checkpoint(&prepared.outputs)?;
     Ok(report)
+}
+
+/// The best of the searches; the first of equals, whichever was ready first.
+pub(super) fn best(found: &[Found]) -> Option<&Found> {
+    let searches = found.iter().filter(|f| matches!(f.job, Job::Search(_)));
+    searches.reduce(|a, b| if b.log_likelihood > a.log_likelihood { b } else { a })
+}
+
+/// Does the jobs, and where replicates are made until they are enough, more of them until they are.
+fn all_jobs(prepared: &Prepared, scheduler: &Scheduler, abort: &Arc<Abort>, log: &Log<'_>) -> Result<Executed, Error> {
+    let first = |prepared: &Prepared| jobs(prepared, scheduler, abort.clone(), Some(CHECKPOINT_INTERVAL), log);
+    let mut done = first(prepared)?;
+    let Bootstraps::Auto { most } = prepared.bootstraps else { return Ok(done) };
+    let mut count = most.min(convergence::STEP);
+    loop {
+        let is_wanted = |job: Job| !matches!(job, Job::Replicate(number) if number >= count);
+        let found: Vec<Found> = done.found.iter().filter(|f| is_wanted(f.job)).cloned().collect();
+        let replicates = found.iter().filter(|f| matches!(f.job, Job::Replicate(_)));
+        let trees: Result<Vec<Splits>, Error> =
+            replicates.map(|f| results::read(&f.trees[0], &prepared.names).map(|tree| Splits::new(&tree))).collect();
+        let verdict = convergence::look(&trees?, prepared.seed);
+        log.timed(&format!(
+            "autoMRE after {count} replicates: halves are {:.2} % apart, {:.1} % of divisions at most {:.0} %{}",
+            100.0 * verdict.distance,
+            100.0 * verdict.passing,
+            100.0 * convergence::CUTOFF,
+            if verdict.is_enough { ": enough" } else { "" }
+        ));
+        if verdict.is_enough || count == most {
+            if !verdict.is_enough {
+                log.line(&format!("note: {most} replicates are not enough by autoMRE: supports may still change"));
+            }
+            return Ok(Executed { found, ..done });
+        }
+        count = most.min(count + convergence::STEP);
+        let open = |number: &usize| !done.found.iter().any(|f| f.job == Job::Replicate(*number));
+        let next = Prepared {
+            jobs: (0..count).filter(open).map(Job::Replicate).collect(),
+            saved: Saved { found: done.found.clone(), ..prepared.saved.clone() },
+            ..prepared.clone()
+        };
+        let more = first(&next)?;
+        done = Executed { found: more.found, statistics: done.statistics, trace: None };
+    }
 }
 
 /// What the jobs of a run found, and how they were executed.

@@ -48,6 +48,8 @@ pub enum Step {
         far: Operand,
         /// Which result is written: `[log-likelihood, 0, 0]`.
         result: u32,
+        /// Whether the log-likelihood of each pattern is kept as well.
+        each: bool,
     },
     /// The log-likelihood of a tree from three vectors around a node, none of which need be stored at it: that of a
     /// subtree inserted into a branch.

@@ -37,6 +37,8 @@ pub struct Chunk {
     partition: usize,
     pub(super) states: usize,
     pub(super) categories: usize,
+    /// How many patterns there are.
+    patterns: usize,
     /// Blocks of eight patterns.
     pub(super) blocks: usize,
     /// `[taxon][pattern]`: codes times states, where a code's row begins in a table; gaps fill the last block.
@@ -58,6 +60,8 @@ pub struct Chunk {
     /// `[table]`.
     pub(super) tables: Vec<Table>,
     pub(super) results: Vec<[f64; 3]>,
+    /// `[pattern]`: log-likelihoods, where they were asked for last; those in the rest of the last block mean nothing.
+    pub(super) logs: Vec<f64>,
 }
 
 impl Chunk {
@@ -81,6 +85,7 @@ impl Chunk {
                 partition,
                 states,
                 categories,
+                patterns: range.len(),
                 blocks,
                 rows_end: patterns.data_type.masks().len() * states,
                 tips: tips.map(|code| u16::from(code) * states as u16).collect(),
@@ -92,6 +97,7 @@ impl Chunk {
                 scaled: vec![],
                 tables: vec![],
                 results: vec![],
+                logs: vec![],
             }
         };
         starts.map(chunk).collect()
@@ -105,6 +111,11 @@ impl Chunk {
     /// Results of the last batch.
     pub fn results(&self) -> &[[f64; 3]] {
         &self.results
+    }
+
+    /// The log-likelihood of each pattern, as it was when it was asked for last.
+    pub fn logs(&self) -> &[f64] {
+        &self.logs[..self.patterns]
     }
 
     /// Takes over what depends on the model and on patterns: the likelihoods of the invariant class.

@@ -88,8 +88,8 @@ impl Run<'_> {
                 match *step {
                     Step::Combine { left, right, to } => self.combine::<V, N>(chunk, left, right, to),
                     Step::Propagate { from, to } => self.propagate::<V, N>(chunk, from, to),
-                    Step::Evaluate { near, far, result } => {
-                        chunk.results[result as usize] = [self.evaluate::<V, N>(chunk, near, far), 0.0, 0.0];
+                    Step::Evaluate { near, far, result, each } => {
+                        chunk.results[result as usize] = [self.evaluate::<V, N>(chunk, near, far, each), 0.0, 0.0];
                     }
                     Step::Insert { near, far, subtree, result } => {
                         chunk.results[result as usize] = [self.insert::<V, N>(chunk, near, far, subtree), 0.0, 0.0];
@@ -180,7 +180,13 @@ impl Run<'_> {
     /// # Safety
     /// As the others.
     #[inline(always)]
-    unsafe fn evaluate<V: Doubles, const N: usize>(&self, chunk: &Chunk, near: Source, far: Operand) -> f64 {
+    unsafe fn evaluate<V: Doubles, const N: usize>(
+        &self,
+        chunk: &mut Chunk,
+        near: Source,
+        far: Operand,
+        each: bool,
+    ) -> f64 {
         let weights = &self.constants.weights;
         let from = [slot(near), slot(far.source)];
         // SAFETY: the caller's promise.
@@ -188,19 +194,23 @@ impl Run<'_> {
             match (near, far.source) {
                 (Source::Tip(a), Source::Tip(b)) => {
                     let a = Tip::new(chunk, a, &self.constants.plain_table, 0);
-                    reduce::evaluate::<V, N>(chunk, &a, &self.tip(chunk, b, far.branch), from, weights)
+                    let b = self.tip(chunk, b, far.branch);
+                    reduce::evaluate::<V, N>(chunk, &a, &b, from, weights, each)
                 }
                 (Source::Tip(a), Source::Slot(b)) => {
                     let a = Tip::new(chunk, a, &self.constants.plain_table, 0);
-                    reduce::evaluate::<V, N>(chunk, &a, &self.inner(chunk, b, far.branch), from, weights)
+                    let b = self.inner(chunk, b, far.branch);
+                    reduce::evaluate::<V, N>(chunk, &a, &b, from, weights, each)
                 }
                 (Source::Slot(a), Source::Tip(b)) => {
                     let b = self.tip(chunk, b, far.branch);
-                    reduce::evaluate::<V, N>(chunk, &Plain::new(chunk, a), &b, from, weights)
+                    let a = Plain::new(chunk, a);
+                    reduce::evaluate::<V, N>(chunk, &a, &b, from, weights, each)
                 }
                 (Source::Slot(a), Source::Slot(b)) => {
                     let b = self.inner(chunk, b, far.branch);
-                    reduce::evaluate::<V, N>(chunk, &Plain::new(chunk, a), &b, from, weights)
+                    let a = Plain::new(chunk, a);
+                    reduce::evaluate::<V, N>(chunk, &a, &b, from, weights, each)
                 }
             }
         }

@@ -1,9 +1,9 @@
 //! Kernels that end in sums over the patterns of a chunk: log-likelihoods and derivatives.
 
-use super::Chunk;
 use super::chunk::{CHUNK_PATTERNS, Line, Table};
 use super::combine::scaling;
 use super::operand::{Same, Side, TILE};
+use super::{Chunk, SCALE_LN};
 use multigrain_simd::{DOUBLES, Doubles};
 
 const BLOCKS: usize = CHUNK_PATTERNS / DOUBLES;
@@ -38,21 +38,45 @@ unsafe fn log_sum<V: Doubles>(chunk: &Chunk, likelihoods: &[Line; BLOCKS], offse
 }
 
 /// The log-likelihood from the vectors at both ends of a branch; `weights` are frequencies times the probabilities of
-/// categories.
+/// categories. Where `each` is set, the chunk keeps that of each pattern.
 ///
 /// # Safety
 /// The processor supports the instruction set of `V`.
 #[inline(always)]
 pub(super) unsafe fn evaluate<V: Doubles, const N: usize>(
-    chunk: &Chunk,
+    chunk: &mut Chunk,
     near: &impl Side<V, N>,
     far: &impl Side<V, N>,
     from: [Option<u32>; 2],
     weights: &[f64],
+    each: bool,
 ) -> f64 {
     // The weights stand where a third vector would.
     // SAFETY: the caller's promise.
-    unsafe { insert::<V, N>(chunk, near, &Same::new::<N>(weights, chunk.categories), far, [from[0], from[1], None]) }
+    unsafe {
+        let likelihoods = likelihoods::<V, N>(chunk, near, &Same::new::<N>(weights, chunk.categories), far);
+        let (offset, factors) = scaling(chunk, from);
+        if each {
+            keep(chunk, &likelihoods, &factors, from);
+        }
+        log_sum::<V>(chunk, &likelihoods, offset, &factors)
+    }
+}
+
+/// Keeps the log-likelihood of each pattern.
+fn keep(chunk: &mut Chunk, likelihoods: &[Line; BLOCKS], factors: &[f64], from: [Option<u32>; 2]) {
+    let patterns = chunk.blocks * DOUBLES;
+    let logs = (0..patterns).map(|pattern| {
+        let mut likelihood = likelihoods[pattern / DOUBLES].0[pattern % DOUBLES];
+        let invariant = chunk.invariant.get(pattern).copied().unwrap_or(0.0);
+        likelihood = likelihood * factors.get(pattern).copied().unwrap_or(1.0) + invariant;
+        // What a factor has undone is not undone again.
+        let scaled = from.into_iter().flatten().filter(|&slot| invariant == 0.0 && chunk.scaled[slot as usize]);
+        let counts = scaled.map(|slot| chunk.counts[slot as usize * patterns + pattern]);
+        libm::log(likelihood.max(f64::MIN_POSITIVE)) + f64::from(counts.sum::<u32>()) * SCALE_LN
+    });
+    let logs = logs.collect();
+    chunk.logs = logs;
 }
 
 /// The log-likelihood from three vectors around a node; `subtree` carries frequencies and probabilities of categories.
@@ -67,6 +91,25 @@ pub(super) unsafe fn insert<V: Doubles, const N: usize>(
     subtree: &impl Side<V, N>,
     from: [Option<u32>; 3],
 ) -> f64 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let likelihoods = likelihoods::<V, N>(chunk, near, far, subtree);
+        let (offset, factors) = scaling(chunk, from);
+        log_sum::<V>(chunk, &likelihoods, offset, &factors)
+    }
+}
+
+/// The likelihoods of the patterns, but for scaling and invariant sites: sums of products of three vectors.
+///
+/// # Safety
+/// The processor supports the instruction set of `V`.
+#[inline(always)]
+unsafe fn likelihoods<V: Doubles, const N: usize>(
+    chunk: &Chunk,
+    near: &impl Side<V, N>,
+    far: &impl Side<V, N>,
+    subtree: &impl Side<V, N>,
+) -> [Line; BLOCKS] {
     let mut likelihoods = [Line([0.0; DOUBLES]); BLOCKS];
     // SAFETY: blocks and categories are the chunk's; there are BLOCKS lines.
     unsafe {
@@ -85,9 +128,8 @@ pub(super) unsafe fn insert<V: Doubles, const N: usize>(
                 sum.store(seen);
             }
         }
-        let (offset, factors) = scaling(chunk, from);
-        log_sum::<V>(chunk, &likelihoods, offset, &factors)
     }
+    likelihoods
 }
 
 /// From a table: log-likelihood (where `log` is set), first and second derivative. `coefficients` are three lists, each

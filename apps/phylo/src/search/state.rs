@@ -15,6 +15,8 @@ pub enum Stage {
     Fast,
     /// Rounds with many.
     Thorough,
+    /// Climbs from other starting trees.
+    Again,
     /// Random moves and climbing.
     Shake,
     /// Only parameters and branch lengths are left.
@@ -23,11 +25,12 @@ pub enum Stage {
     Done,
 }
 
-const STAGES: [(Stage, &str); 7] = [
+const STAGES: [(Stage, &str); 8] = [
     (Stage::Start, "start"),
     (Stage::Join, "join"),
     (Stage::Fast, "fast"),
     (Stage::Thorough, "thorough"),
+    (Stage::Again, "again"),
     (Stage::Shake, "shake"),
     (Stage::Final, "final"),
     (Stage::Done, "done"),

@@ -5,6 +5,7 @@ use multigrain::Abort;
 use multigrain::rooms::team::strands::{Policy, Scheduler, SchedulerOptions};
 use multigrain_phylo::Error;
 use multigrain_phylo::app::{Args, Progress, Report, Watcher, prepare, run};
+use multigrain_phylo::random::{Purpose, Random};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -46,4 +47,22 @@ pub(crate) fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
 
 pub(crate) fn path(folder: &Path, name: &str) -> String {
     folder.join(name).display().to_string()
+}
+
+/// Random sequences that evolved along a random tree, the last one a copy of the first.
+pub(crate) fn evolved(taxa: usize, sites: usize) -> String {
+    let mut random = Random::new(7, Purpose::Search, 0);
+    let mut rows: Vec<Vec<u8>> = vec![(0..sites).map(|_| b"ACGT"[random.below(4) as usize]).collect()];
+    while rows.len() + 1 < taxa {
+        let mut row = rows[random.below(rows.len() as u64) as usize].clone();
+        for letter in &mut row {
+            if random.below(10) == 0 {
+                *letter = b"ACGT"[random.below(4) as usize];
+            }
+        }
+        rows.push(row);
+    }
+    rows.push(rows[0].clone());
+    let lines = rows.iter().enumerate().map(|(i, row)| format!("t{i} {}\n", std::str::from_utf8(row).unwrap()));
+    format!("{taxa} {sites}\n{}", lines.collect::<String>())
 }
