@@ -55,6 +55,16 @@ impl Bits {
         self.ue(if value > 0 { 2 * value as u32 - 1 } else { 2 * value.unsigned_abs() });
     }
 
+    /// A truncated Exp-Golomb code (9.1): `te(v)` of a value from 0 to `most`.
+    #[inline]
+    pub fn te(&mut self, value: u32, most: u32) {
+        match most {
+            0 => {}
+            1 => self.flag(value == 0),
+            _ => self.ue(value),
+        }
+    }
+
     /// How many bits there are.
     pub fn len(&self) -> usize {
         8 * self.bytes.len() + self.held as usize
@@ -131,6 +141,12 @@ pub fn ue_bits(value: u32) -> u32 {
     2 * (32 - (value + 1).leading_zeros()) - 1
 }
 
+/// Bits of `te(value)`.
+#[inline]
+pub fn te_bits(value: u32, most: u32) -> u32 {
+    if most < 2 { most } else { ue_bits(value) }
+}
+
 /// Bits of `se(value)`.
 #[inline]
 pub fn se_bits(value: i32) -> u32 {
@@ -142,6 +158,8 @@ pub fn se_bits(value: i32) -> u32 {
 pub enum Unit {
     /// A slice of a picture that others are predicted from.
     Slice,
+    /// A slice of a picture that no other is predicted from.
+    DisposableSlice,
     /// A slice of a picture at which decoding can begin.
     IdrSlice,
     /// Sequence parameter set.
@@ -154,6 +172,7 @@ pub enum Unit {
 pub fn unit(kind: Unit, payload: &[u8]) -> Vec<u8> {
     let header = match kind {
         Unit::Slice => 2 << 5 | 1,
+        Unit::DisposableSlice => 1,
         Unit::IdrSlice => 3 << 5 | 5,
         Unit::Sequence => 3 << 5 | 7,
         Unit::Picture => 3 << 5 | 8,

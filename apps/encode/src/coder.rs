@@ -5,20 +5,23 @@
 //! that were skipped goes on from row to row; they are joined when the picture is complete.
 
 mod arithmetic;
+mod bidirectional;
 mod inter;
 mod intra;
 mod residual;
 mod syntax;
+mod vectors;
 mod write;
 
 pub use arithmetic::Slice;
 pub use syntax::Syntax;
 pub use write::RowBits;
 
+use crate::headers::SliceType;
 use crate::intra::Around;
 use crate::kernel::Kernels;
 use crate::motion::Reference;
-use crate::picture::{Block, Kind, Macroblock, Picture, Source};
+use crate::picture::{Block, Kind, Macroblock, Picture, Source, Vector};
 use crate::quantiser::Quantiser;
 use crate::search::{Effort, Search};
 use crate::tables::{chroma_qp, lambda};
@@ -32,10 +35,35 @@ pub struct Shot<'a> {
     pub source: &'a Source,
     /// What becomes of it.
     pub picture: &'a Picture,
-    /// What it may be predicted from.
-    pub reference: Option<&'a Picture>,
+    /// What it may be predicted from: two lists.
+    pub lists: [Vec<Link<'a>>; 2],
+    /// Whether others are predicted from it.
+    pub is_reference: bool,
     /// How.
     pub settings: Settings<'a>,
+}
+
+/// A picture that another may be predicted from.
+#[derive(Clone, Copy, Debug)]
+pub struct Link<'a> {
+    /// The picture.
+    pub picture: &'a Picture,
+    /// Whose field of vectors tells where to look: those of the nearest picture of its first list.
+    pub likely: &'a Picture,
+    /// What these vectors are multiplied by, in 256ths.
+    pub scale: i32,
+}
+
+impl Link<'_> {
+    fn scaled(&self, vector: Vector) -> Vector {
+        scaled(vector, self.scale)
+    }
+}
+
+/// A vector times 256ths.
+fn scaled(vector: Vector, scale: i32) -> Vector {
+    let times = |value: i16| ((i32::from(value) * scale + 128) >> 8).clamp(-8000, 8000) as i16;
+    if scale == 256 { vector } else { Vector { x: times(vector.x), y: times(vector.y) } }
 }
 
 /// How a picture is encoded.
@@ -128,52 +156,85 @@ impl<'a> Shot<'a> {
         &self.source.blocks[y * self.columns() + x]
     }
 
-    /// Searches motion for macroblocks of a row, if there is anything to be predicted from.
+    /// What it is predicted from.
+    pub fn slice_type(&self) -> SliceType {
+        match self.lists.each_ref().map(Vec::is_empty) {
+            [true, _] => SliceType::I,
+            [_, true] => SliceType::P,
+            _ => SliceType::B,
+        }
+    }
+
+    /// All that it may be predicted from.
+    pub fn links(&self) -> impl Iterator<Item = &Link<'a>> {
+        self.lists.iter().flatten()
+    }
+
+    /// What a macroblock may be predicted from: a picture of a list.
     ///
     /// # Safety
-    /// The rows of the reference that this row needs ([`crate::motion::rows_needed`]) are complete, those before in the row
-    /// have been searched, and nobody else uses the field of these.
+    /// While it lives nobody writes the rows that vectors lead to, and they are complete.
+    unsafe fn reference(&self, list: usize, index: usize, x: usize, y: usize) -> Reference<'a> {
+        // SAFETY: by the caller.
+        unsafe { Reference::new(self.lists[list][index].picture, self.settings.kernels, x, y) }
+    }
+
+    /// Searches motion for macroblocks of a row, in each picture that it may be predicted from.
+    ///
+    /// # Safety
+    /// The rows of these pictures that this row needs ([`crate::motion::rows_needed`]) are complete, those before in the row
+    /// have been searched, and nobody else uses the fields of these.
     pub unsafe fn search(&self, row: usize, range: std::ops::Range<usize>) {
         let columns = self.columns();
-        let field = &self.picture.field;
+        let fields = &self.picture.fields;
         for x in range {
             let index = row * columns + x;
-            let Some(reference) = self.reference else {
+            if self.lists[0].is_empty() {
                 // SAFETY: by the caller.
-                unsafe { *field.get_mut(index) = Default::default() };
-                continue;
-            };
-            // What the neighbour found, and what the picture before found here and beyond, where nothing has been
-            // searched yet.
-            let mut likely = [crate::picture::Vector::default(); 5];
-            // SAFETY: by the caller; the reference's field is complete as its rows are.
-            unsafe {
-                let before = |x: usize, y: usize| reference.field.get(y * columns + x).whole.vector;
-                let (right, below) = ((x + 1).min(columns - 1), (row + 1).min(self.picture.size.rows() - 1));
-                likely[1] = before(x, row);
-                likely[2] = before(right, row);
-                likely[3] = before(x, below);
-                likely[4] = if x > 0 { field.get(index - 1).whole.vector } else { likely[1] };
-                likely[0] = median(likely[4], likely[1], likely[2]);
+                unsafe { *fields[0].get_mut(index) = Default::default() };
             }
-            let search = Search {
-                source: &self.block(x, row).luma,
+            let mut nearest = Vector::default();
+            for (number, link) in self.links().enumerate() {
+                // What the neighbour found, and what another picture found here and beyond, where nothing has been
+                // searched yet.
+                let mut likely = [Vector::default(); 5];
+                // SAFETY: by the caller; the field of what it may be predicted from is complete as its rows are.
+                unsafe {
+                    let before =
+                        |x: usize, y: usize| link.scaled(link.likely.fields[0].get(y * columns + x).whole.vector);
+                    let (right, below) = ((x + 1).min(columns - 1), (row + 1).min(self.picture.size.rows() - 1));
+                    likely[1] = if number > 0 && number < self.lists[0].len() {
+                        scaled(nearest, link.scale)
+                    } else {
+                        before(x, row)
+                    };
+                    likely[2] = before(right, row);
+                    likely[3] = before(x, below);
+                    likely[4] = if x > 0 { fields[number].get(index - 1).whole.vector } else { likely[1] };
+                    likely[0] = median(likely[4], likely[1], likely[2]);
+                }
+                let search = Search {
+                    source: &self.block(x, row).luma,
+                    // SAFETY: by the caller.
+                    reference: unsafe { Reference::new(link.picture, self.settings.kernels, x, row) },
+                    lambda: self.settings.lambda,
+                    effort: self.settings.effort,
+                };
+                let found = search.run(&likely);
+                if number == 0 {
+                    nearest = found.whole.vector;
+                }
                 // SAFETY: by the caller.
-                reference: unsafe { Reference::new(reference, self.settings.kernels, x, row) },
-                lambda: self.settings.lambda,
-                effort: self.settings.effort,
-            };
-            let found = search.run(&likely);
-            // SAFETY: by the caller.
-            unsafe { *field.get_mut(index) = found };
+                unsafe { *fields[number].get_mut(index) = found };
+            }
         }
     }
 }
 
 /// The middle of three vectors, each direction by itself.
-fn median(a: crate::picture::Vector, b: crate::picture::Vector, c: crate::picture::Vector) -> crate::picture::Vector {
+fn median(a: Vector, b: Vector, c: Vector) -> Vector {
     let middle = |a: i16, b: i16, c: i16| a.min(b).max(a.max(b).min(c));
-    crate::picture::Vector { x: middle(a.x, b.x, c.x), y: middle(a.y, b.y, c.y) }
+    Vector { x: middle(a.x, b.x, c.x), y: middle(a.y, b.y, c.y) }
 }
 
 impl<'a> RowCoder<'a> {
@@ -191,10 +252,10 @@ impl<'a> RowCoder<'a> {
 
     /// Writes a macroblock; instead of one that takes more bits than it may, its samples.
     fn write(&mut self, here: &Here<'_>, source: &Block, syntax: Syntax, now: &mut Macroblock, made: &mut Block) {
-        let may_skip = self.shot.reference.is_some();
+        let references = self.shot.lists[0].len();
         let is_long = match &mut self.row {
             Row::Codes(bits) => {
-                bits.write(here, &syntax, may_skip, false, now);
+                bits.write(here, &syntax, references, false, now);
                 bits.len() > BITS_MAX
             }
             Row::Syntax(all) => {
@@ -211,7 +272,7 @@ impl<'a> RowCoder<'a> {
         match &mut self.row {
             Row::Codes(bits) => {
                 bits.go_back();
-                bits.write(here, &stored, may_skip, true, now);
+                bits.write(here, &stored, references, true, now);
             }
             Row::Syntax(all) => {
                 all.pop();
@@ -244,12 +305,12 @@ impl<'a> RowCoder<'a> {
         let source = shot.block(x, y);
         let mut now = Macroblock { qp: shot.settings.qp, ..Macroblock::default() };
         let mut made = Block::EMPTY;
-        // SAFETY: by the caller.
-        let is_coded = shot
-            .reference
-            .is_some_and(|reference| unsafe { self.code_inter(&here, source, reference, &mut now, &mut made) });
-        if !is_coded {
-            self.code_intra(&here, source, &mut now, &mut made);
+        match shot.slice_type() {
+            SliceType::I => self.code_intra(&here, source, &mut now, &mut made),
+            // SAFETY: by the caller.
+            SliceType::P => unsafe { self.code_inter(&here, source, &mut now, &mut made) },
+            // SAFETY: by the caller.
+            SliceType::B => unsafe { self.code_bidirectional(&here, source, &mut now, &mut made) },
         }
         self.keep(&here, now, &made);
     }

@@ -34,51 +34,88 @@ pub enum Profile {
     Main,
 }
 
+/// What pictures may be predicted from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Structure {
+    /// So many pictures before one, at most.
+    pub references: usize,
+    /// So many pictures in a row that are predicted from one before and one behind them, and that none is predicted from.
+    pub bidirectional: usize,
+}
+
+impl Structure {
+    /// Each picture from the one before it.
+    pub const PLAIN: Structure = Structure { references: 1, bidirectional: 0 };
+
+    /// Pictures that a decoder keeps.
+    pub fn kept(&self) -> usize {
+        self.references.max(if self.bidirectional > 0 { 2 } else { 1 })
+    }
+}
+
 /// Bits of `frame_num`.
 const NUMBER_BITS: u32 = 8;
 
-/// The least level (Table A-1) that allows so many macroblocks in a picture and a second; the last, where none does.
-fn level(properties: &Properties) -> u8 {
-    // Macroblocks a second, in a picture, level. Vectors lead up to 128 samples up or down from level 1.1 on.
-    const LEVELS: [(u64, u64, u8); 15] = [
-        (3000, 396, 11),
-        (6000, 396, 12),
-        (11880, 396, 13),
-        (19800, 792, 21),
-        (20250, 1620, 22),
-        (40500, 1620, 30),
-        (108_000, 3600, 31),
-        (216_000, 5120, 32),
-        (245_760, 8192, 40),
-        (522_240, 8704, 42),
-        (589_824, 22080, 50),
-        (983_040, 36864, 51),
-        (2_073_600, 36864, 52),
-        (4_177_920, 139_264, 60),
-        (16_711_680, 139_264, 62),
-    ];
+/// Bits of `pic_order_cnt_lsb`, which counts fields.
+const ORDER_BITS: u32 = 10;
+
+/// Levels (Table A-1): macroblocks a second, in a picture, in those that are kept, number. Vectors lead up to 128 samples up or
+/// down from level 1.1 on.
+const LEVELS: [(u64, u64, u64, u8); 15] = [
+    (3000, 396, 900, 11),
+    (6000, 396, 2376, 12),
+    (11880, 396, 2376, 13),
+    (19800, 792, 4752, 21),
+    (20250, 1620, 8100, 22),
+    (40500, 1620, 8100, 30),
+    (108_000, 3600, 18000, 31),
+    (216_000, 5120, 20480, 32),
+    (245_760, 8192, 32768, 40),
+    (522_240, 8704, 34816, 42),
+    (589_824, 22080, 110_400, 50),
+    (983_040, 36864, 184_320, 51),
+    (2_073_600, 36864, 184_320, 52),
+    (4_177_920, 139_264, 696_320, 60),
+    (16_711_680, 139_264, 696_320, 62),
+];
+
+/// How many pictures of a size are kept at most.
+pub fn kept_max(size: Size) -> usize {
+    (LEVELS[LEVELS.len() - 1].2 as usize / size.macroblocks()).clamp(1, 16)
+}
+
+/// The least level that allows so many macroblocks in a picture, a second, and in pictures that are kept; the last,
+/// where none does.
+fn level(properties: &Properties, kept: usize) -> u8 {
     let Properties { size, rate, .. } = properties;
     let macroblocks = size.macroblocks() as u64;
     let second = macroblocks * u64::from(rate.over) / u64::from(rate.under.max(1));
     // Neither side may be longer than the root of eight times the picture (A.3.1).
     let long = size.columns().max(size.rows()) as u64;
-    let fits = |&(speed, area, _): &(u64, u64, u8)| second <= speed && macroblocks <= area && long * long <= 8 * area;
-    LEVELS.iter().find(|level| fits(level)).map_or(62, |level| level.2)
+    let fits = |&&(speed, area, memory, _): &&(u64, u64, u64, u8)| {
+        second <= speed && macroblocks <= area && long * long <= 8 * area && macroblocks * kept as u64 <= memory
+    };
+    LEVELS.iter().find(fits).map_or(62, |level| level.3)
 }
 
 /// The parameter sets of a stream, as units: of the sequence and of its pictures.
-pub fn parameter_sets(properties: &Properties, profile: Profile) -> [Vec<u8>; 2] {
-    let size = properties.size;
+pub fn parameter_sets(properties: &Properties, profile: Profile, structure: Structure) -> [Vec<u8>; 2] {
+    let (size, kept) = (properties.size, structure.kept());
     let mut bits = Bits::default();
     // `profile_idc` and constraints: constrained baseline is within main.
     let (number, constraints) = if profile == Profile::Main { (77, 0b0100_0000) } else { (66, 0b1100_0000) };
     bits.put(8, number);
     bits.put(8, constraints);
-    bits.put(8, level(properties).into());
+    bits.put(8, level(properties, kept).into());
     bits.ue(0); // seq_parameter_set_id
     bits.ue(NUMBER_BITS - 4); // log2_max_frame_num_minus4
-    bits.ue(2); // pic_order_cnt_type: pictures are shown in the order in which they come
-    bits.ue(1); // max_num_ref_frames
+    if structure.bidirectional > 0 {
+        bits.ue(0); // pic_order_cnt_type: each picture says when it is shown
+        bits.ue(ORDER_BITS - 4); // log2_max_pic_order_cnt_lsb_minus4
+    } else {
+        bits.ue(2); // pic_order_cnt_type: pictures are shown in the order in which they come
+    }
+    bits.ue(kept as u32); // max_num_ref_frames
     bits.flag(false); // gaps_in_frame_num_value_allowed_flag
     bits.ue(size.columns() as u32 - 1);
     bits.ue(size.rows() as u32 - 1);
@@ -113,8 +150,8 @@ pub fn parameter_sets(properties: &Properties, profile: Profile) -> [Vec<u8>; 2]
     bits.ue(0); // max_bits_per_mb_denom: no limit
     bits.ue(13); // log2_max_mv_length_horizontal
     bits.ue(9); // log2_max_mv_length_vertical
-    bits.ue(0); // max_num_reorder_frames
-    bits.ue(1); // max_dec_frame_buffering
+    bits.ue((structure.bidirectional > 0).into()); // max_num_reorder_frames
+    bits.ue(kept as u32); // max_dec_frame_buffering
     let sequence = unit(Unit::Sequence, &bits.finish());
 
     let mut bits = Bits::default();
@@ -168,36 +205,74 @@ fn aspect(bits: &mut Bits, ratio: Option<Ratio>) {
     }
 }
 
+/// What a slice, here a picture, may be predicted from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SliceType {
+    /// Itself alone; decoding can begin there.
+    I,
+    /// Pictures before it.
+    P,
+    /// One before it and one behind it.
+    B,
+}
+
 /// What differs between the headers of pictures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Whether it is predicted from nothing and decoding can begin there.
-    pub is_key: bool,
-    /// Pictures since the last one at which decoding can begin.
-    pub since_key: u64,
+    /// What it is predicted from.
+    pub slice_type: SliceType,
+    /// Pictures since the last one at which decoding can begin that others are predicted from, in the order of coding.
+    pub number: u64,
+    /// Pictures since the last one at which decoding can begin, in the order in which they are shown.
+    pub order: u64,
     /// Which key picture the last one was: those that follow one another have different numbers.
     pub key: u64,
+    /// From how many pictures before it it may be predicted.
+    pub references: usize,
     /// The quantiser.
     pub qp: u8,
 }
 
 /// The bits of a slice before its first macroblock.
-pub fn slice_header(header: &Header, profile: Profile) -> Bits {
+pub fn slice_header(header: &Header, profile: Profile, structure: Structure) -> Bits {
     let mut bits = Bits::default();
+    let slice_type = header.slice_type;
     bits.ue(0); // first_mb_in_slice
-    bits.ue(if header.is_key { 7 } else { 5 }); // slice_type: all slices of the picture are I, P
+    // slice_type: all slices of the picture are such
+    bits.ue(match slice_type {
+        SliceType::P => 5,
+        SliceType::B => 6,
+        SliceType::I => 7,
+    });
     bits.ue(0); // pic_parameter_set_id
-    bits.put(NUMBER_BITS, (header.since_key % (1 << NUMBER_BITS)) as u32); // frame_num
-    if header.is_key {
+    bits.put(NUMBER_BITS, (header.number % (1 << NUMBER_BITS)) as u32); // frame_num
+    if slice_type == SliceType::I {
         bits.ue((header.key % 2) as u32); // idr_pic_id
-        bits.flag(false); // no_output_of_prior_pics_flag
-        bits.flag(false); // long_term_reference_flag
-    } else {
-        bits.flag(false); // num_ref_idx_active_override_flag
-        bits.flag(false); // ref_pic_list_modification_flag_l0
-        bits.flag(false); // adaptive_ref_pic_marking_mode_flag
     }
-    if profile == Profile::Main && !header.is_key {
+    if structure.bidirectional > 0 {
+        bits.put(ORDER_BITS, (2 * header.order % (1 << ORDER_BITS)) as u32); // pic_order_cnt_lsb
+    }
+    match slice_type {
+        SliceType::I => {
+            bits.flag(false); // no_output_of_prior_pics_flag
+            bits.flag(false); // long_term_reference_flag
+        }
+        SliceType::P => {
+            bits.flag(header.references > 1); // num_ref_idx_active_override_flag
+            if header.references > 1 {
+                bits.ue(header.references as u32 - 1); // num_ref_idx_l0_active_minus1
+            }
+            bits.flag(false); // ref_pic_list_modification_flag_l0
+            bits.flag(false); // adaptive_ref_pic_marking_mode_flag
+        }
+        SliceType::B => {
+            bits.flag(true); // direct_spatial_mv_pred_flag
+            bits.flag(false); // num_ref_idx_active_override_flag
+            bits.flag(false); // ref_pic_list_modification_flag_l0
+            bits.flag(false); // ref_pic_list_modification_flag_l1
+        }
+    }
+    if profile == Profile::Main && slice_type != SliceType::I {
         bits.ue(0); // cabac_init_idc
     }
     bits.se(i32::from(header.qp) - 26); // slice_qp_delta

@@ -91,6 +91,8 @@ pub struct Kernels {
     pub satd_8: unsafe fn(*const u8, [*const u8; 2], usize) -> u32,
     /// Means of the samples at two pointers with one stride, rounded up: so many rows of 16 (or 8, if false) to rows 16 apart.
     pub mean: unsafe fn(*mut u8, *const u8, *const u8, usize, usize, bool),
+    /// Samples at the first pointer become their means with those at the second, rounded up: so many rows of 16, 16 apart.
+    pub average: unsafe fn(*mut u8, *const u8, usize),
     /// Copies so many rows of 16 (or 8, if false) to rows 16 apart.
     pub copy: unsafe fn(*mut u8, *const u8, usize, usize, bool),
     /// A row of the three half-sample planes (8.4.2.2.1): halves to the right, below, and both, of so many samples. Reads
@@ -139,6 +141,7 @@ impl Kernels {
             satd: portable::satd,
             satd_8: portable::satd_8,
             mean: portable::mean,
+            average: portable::average,
             copy: portable::copy,
             halves: portable::halves,
             transform: portable::transform,

@@ -17,7 +17,9 @@
 //!    arithmetic codes are written last of all, row behind row, beside the rows of other pictures.
 //! 3. *smooth* ([`smooth`]) and *half samples* ([`picture`]): what the next picture is predicted from, a row behind.
 //!
-//! Rows of several pictures are under way at once: those of the next begin when enough of this one is complete. All of it is
+//! Rows of several pictures are under way at once: those of the next begin when enough of this one is complete. Pictures that
+//! are predicted from two sides come behind the later of these; none is predicted from them, so nothing waits for them
+//! ([`encoder`]). All of it is
 //! one off-loaded loop of a strand, a few pictures long, with the reading of the next pictures as its first iteration
 //! ([`run`]); the policy says how many workers share it.
 //!
@@ -26,8 +28,8 @@
 //! - *processor*: nearly all of it; some 3 us a macroblock, most of them search and transforms, by kernels for each
 //!   instruction set ([`kernel`]).
 //! - *memory*: a picture is four planes of luma (whole samples and three of halves) and two of chroma, 4.5 bytes a sample, of
-//!   which [`wave::PICTURES`] are kept beside the pictures read ahead. A row reads those rows of the picture before that its
-//!   vectors lead to, which its neighbours have brought into the caches.
+//!   which those under way and those that they are predicted from are kept, beside the pictures read ahead. A row reads those
+//!   rows of other pictures that its vectors lead to, which its neighbours have brought into the caches.
 //! - *disk*: the input is read, ahead of the work, once, at 1.5 bytes a sample; the output is small.
 //! - *interconnect*: the memory bus, and a signal a macroblock from row to row.
 

@@ -7,7 +7,7 @@ use multigrain::whole;
 use multigrain_console::{Bar, Failure, Interrupt, print, say, usage};
 use multigrain_encode::encoder::Options;
 use multigrain_encode::error::Error;
-use multigrain_encode::headers::{Profile, Ratio};
+use multigrain_encode::headers::{self, Profile, Ratio, Structure};
 use multigrain_encode::input::{Input, Raw, checked_size};
 use multigrain_encode::output::{Container, Output};
 use multigrain_encode::picture::Size;
@@ -56,6 +56,12 @@ struct Args {
     /// What players have to be able to do: main takes fewer bits
     #[arg(long, default_value = "baseline")]
     profile: ProfileName,
+    /// Pictures in a row that are predicted from one before and one behind them; more than 0 needs main [default: by preset]
+    #[arg(long, value_name = "0-16", value_parser = clap::value_parser!(u8).range(0..=16))]
+    bframes: Option<u8>,
+    /// Pictures that one may be predicted from [default: by preset]
+    #[arg(long, value_name = "1-16", value_parser = clap::value_parser!(u8).range(1..=16))]
+    refs: Option<u8>,
     /// The input has no header: columns x rows of its pictures
     #[arg(long, value_name = "WxH", value_parser = size)]
     size: Option<Size>,
@@ -120,6 +126,33 @@ impl Preset {
             Preset::Slow => Effort { steps: 16, fine: 3, has_parts: true, enough: 16 },
         }
     }
+}
+
+/// What pictures may be predicted from: what is asked for, else what the preset has.
+fn structure(args: &Args, size: Size) -> Result<Structure, Failure> {
+    let most = headers::kept_max(size);
+    let (bidirectional, references) = match (args.profile, args.preset) {
+        (ProfileName::Main, Preset::Medium) if most > 1 => (2, 1),
+        (ProfileName::Main, Preset::Slow) if most > 1 => (2, 2),
+        (ProfileName::Baseline, Preset::Slow) => (0, most.min(2)),
+        _ => (0, 1),
+    };
+    let bidirectional = args.bframes.map_or(bidirectional, usize::from);
+    if bidirectional > 0 && matches!(args.profile, ProfileName::Baseline) {
+        return Err(Failure::Request(format!(
+            "--bframes {bidirectional} is more than players of the baseline profile can do; add --profile main"
+        )));
+    }
+    let structure = Structure { references: args.refs.map_or(references, usize::from), bidirectional };
+    if structure.kept() > most {
+        return Err(Failure::Request(format!(
+            "players keep {most} pictures of {} x {} at most, and {} were to be kept; give smaller --refs and --bframes",
+            size.width,
+            size.height,
+            structure.kept()
+        )));
+    }
+    Ok(structure)
 }
 
 fn isa(name: &str) -> Result<Isa, String> {
@@ -221,6 +254,7 @@ fn encode(args: &Args) -> Result<(), Failure> {
     let interrupt = Interrupt::install()?;
     let (mut input, expected) = open(args)?;
     let size = input.properties().size;
+    let structure = structure(args, size)?;
     let output = match is_stream {
         true => Output::standard(),
         false => Output::file(&args.output, container).map_err(failure)?,
@@ -240,7 +274,7 @@ fn encode(args: &Args) -> Result<(), Failure> {
         (None, None) => Rate::Constant(args.qp.unwrap_or(QP)),
     };
     let keys = Keys { interval: args.keyint, at_cuts: !args.no_scenecut };
-    let options = Options { rate: by, keys, effort: args.preset.effort(), profile: args.profile.into() };
+    let options = Options { rate: by, keys, effort: args.preset.effort(), profile: args.profile.into(), structure };
     let bar = Bar::new("encode", true);
     let began = Instant::now();
     let watch = |pictures: u64| {

@@ -4,8 +4,9 @@ use crate::encoder::{Encoded, with_start_codes};
 use crate::error::Error;
 use crate::headers::Properties;
 use mp4_atom::{
-    Avc1, Avcc, Co64, Codec, Colr, Dinf, Dref, DrefEntry, Encode, FixedPoint, Ftyp, Hdlr, Mdhd, Mdia, Minf, Moov, Mvhd,
-    Pasp, Stbl, Stsc, StscEntry, Stsd, Stss, Stsz, StszSamples, Stts, SttsEntry, Tkhd, Trak, Url, Visual, Vmhd,
+    Avc1, Avcc, Co64, Codec, Colr, Ctts, CttsEntry, Dinf, Dref, DrefEntry, Edts, Elst, ElstEntry, Encode, FixedPoint,
+    Ftyp, Hdlr, Mdhd, Mdia, Minf, Moov, Mvhd, Pasp, Stbl, Stsc, StscEntry, Stsd, Stss, Stsz, StszSamples, Stts,
+    SttsEntry, Tkhd, Trak, Url, Visual, Vmhd,
 };
 use multigrain::whole::WholeFile;
 use std::io::{BufWriter, ErrorKind, Seek, SeekFrom, Write};
@@ -39,6 +40,8 @@ pub struct Output {
     /// Bytes of each picture, and which can be decoded without others, counted from 1.
     sizes: Vec<u32>,
     keys: Vec<u32>,
+    /// When each is shown, counted from 0.
+    numbers: Vec<u64>,
     bytes: u64,
 }
 
@@ -91,7 +94,7 @@ impl Output {
     }
 
     fn new(to: To, name: String, container: Container) -> Output {
-        Output { to, name, container, sizes: Vec::new(), keys: Vec::new(), bytes: 0 }
+        Output { to, name, container, sizes: Vec::new(), keys: Vec::new(), numbers: Vec::new(), bytes: 0 }
     }
 
     fn refused(&self, source: std::io::Error) -> Error {
@@ -119,6 +122,7 @@ impl Output {
         if picture.is_key {
             self.keys.push(self.sizes.len() as u32 + 1);
         }
+        self.numbers.push(picture.number);
         let bytes = match self.container {
             Container::Bytes => with_start_codes(&picture.units),
             // Parameter sets lie in the header of the file.
@@ -140,7 +144,7 @@ impl Output {
         let begin = file_type().len();
         if self.container == Container::Mp4 {
             let length = self.bytes - begin as u64;
-            let movie = encoded(&movie(properties, sets, &self.sizes, &self.keys, (begin + BOX_BYTES) as u64));
+            let movie = encoded(&movie(properties, sets, &self, (begin + BOX_BYTES) as u64));
             self.put(&movie)?;
             if let To::File(file) = &mut self.to {
                 let mut head = [1_u32.to_be_bytes(), *b"mdat"].concat();
@@ -169,7 +173,8 @@ impl Output {
 }
 
 /// The header of an MP4 file whose pictures lie one after the other from `offset` on.
-fn movie(properties: &Properties, sets: &[Vec<u8>; 2], sizes: &[u32], keys: &[u32], offset: u64) -> Moov {
+fn movie(properties: &Properties, sets: &[Vec<u8>; 2], output: &Output, offset: u64) -> Moov {
+    let Output { sizes, keys, numbers, .. } = output;
     let Properties { size, rate, aspect, is_full_range } = *properties;
     let count = sizes.len() as u32;
     // A picture lasts `under` ticks of which there are `over` in a second.
@@ -207,7 +212,23 @@ fn movie(properties: &Properties, sets: &[Vec<u8>; 2], sizes: &[u32], keys: &[u3
         }),
         ..Avc1::default()
     };
+    // Pictures that are not shown in the order of decoding are shown later than they are decoded, all by as much as the latest
+    // needs; what is shown begins there.
+    let early = |(i, number): (usize, &u64)| (i as u64).saturating_sub(*number);
+    let delay = numbers.iter().enumerate().map(early).max().unwrap_or(0);
+    let mut offsets: Vec<CttsEntry> = Vec::new();
+    for (i, number) in numbers.iter().enumerate() {
+        let sample_offset = (number + delay - i as u64) as i64 * i64::from(rate.under);
+        match offsets.last_mut() {
+            Some(last) if last.sample_offset == sample_offset => last.sample_count += 1,
+            _ => offsets.push(CttsEntry { sample_count: 1, sample_offset }),
+        }
+    }
+    let edit =
+        ElstEntry { segment_duration: duration, media_time: Some(delay * u64::from(rate.under)), media_rate: 1.into() };
+    let edits = Edts { elst: Some(Elst { entries: vec![edit] }) };
     let table = Stbl {
+        ctts: (delay > 0).then_some(Ctts { entries: offsets }),
         stsd: Stsd { codecs: vec![Codec::Avc1(entry)] },
         stts: Stts { entries: vec![SttsEntry { sample_count: count, sample_delta: rate.under }] },
         stss: Some(Stss { entries: keys.to_vec() }),
@@ -234,6 +255,7 @@ fn movie(properties: &Properties, sets: &[Vec<u8>; 2], sizes: &[u32], keys: &[u3
             height: FixedPoint::from(size.height as u16),
             ..Tkhd::default()
         },
+        edts: (delay > 0).then_some(edits),
         mdia: Mdia {
             mdhd: Mdhd { timescale: rate.over, duration, language: "und".into(), ..Mdhd::default() },
             hdlr: Hdlr { handler: mp4_atom::FourCC::new(b"vide"), name: "video".into() },

@@ -99,6 +99,32 @@ pub struct Vector {
     pub y: i16,
 }
 
+/// What a part is predicted from: of each of two lists of pictures one, or none, and by which vector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Motion {
+    /// Zero where the list is not used.
+    pub vectors: [Vector; 2],
+    /// Which picture of each list; less than zero where the list is not used.
+    pub references: [i8; 2],
+}
+
+impl Motion {
+    /// From its own picture.
+    pub const NONE: Motion = Motion { vectors: [Vector { x: 0, y: 0 }; 2], references: [-1; 2] };
+
+    /// From one picture.
+    pub fn of(list: usize, vector: Vector, reference: i8) -> Motion {
+        let mut motion = Motion::NONE;
+        (motion.vectors[list], motion.references[list]) = (vector, reference);
+        motion
+    }
+
+    /// Whether a picture of the list is used.
+    pub fn uses(&self, list: usize) -> bool {
+        self.references[list] >= 0
+    }
+}
+
 /// How a macroblock is predicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
@@ -133,8 +159,8 @@ pub struct Macroblock {
     pub counts: [u8; 24],
     /// Modes of its blocks of 4 x 4, row by row, if it is predicted so.
     pub modes: [u8; 16],
-    /// Vectors of its quarters, row by row.
-    pub vectors: [Vector; 4],
+    /// What its quarters, row by row, are predicted from.
+    pub motion: [Motion; 4],
     /// Its last row before edges were smoothed: luma, Cb, Cr.
     pub bottom: ([u8; 16], [u8; 8], [u8; 8]),
 }
@@ -146,7 +172,7 @@ impl Default for Macroblock {
             qp: 0,
             counts: [0; 24],
             modes: [crate::intra::BLOCK_DC; 16],
-            vectors: [Vector::default(); 4],
+            motion: [Motion::NONE; 4],
             bottom: ([0; 16], [0; 8], [0; 8]),
         }
     }
@@ -166,20 +192,21 @@ pub struct Picture {
     pub chroma: [Plane; 2],
     /// Row by row.
     pub macroblocks: Grid<Macroblock>,
-    /// What motion search found, row by row.
-    pub field: Grid<crate::search::Found>,
+    /// What motion search found, row by row: in each picture that this one may be predicted from, the nearest of the first
+    /// list first.
+    pub fields: Vec<Grid<crate::search::Found>>,
 }
 
 impl Picture {
-    /// Memory for a picture.
-    pub fn new(size: Size) -> Picture {
+    /// Memory for a picture that may be predicted from so many others.
+    pub fn new(size: Size, references: usize) -> Picture {
         let (width, height) = (16 * size.columns(), 16 * size.rows());
         Picture {
             size,
             luma: std::array::from_fn(|_| Plane::new(width, height)),
             chroma: std::array::from_fn(|_| Plane::new(width / 2, height / 2)),
             macroblocks: Grid::new(size.macroblocks()),
-            field: Grid::new(size.macroblocks()),
+            fields: std::iter::repeat_with(|| Grid::new(size.macroblocks())).take(references).collect(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Which quantiser pictures get, and at which of them decoding can begin: decided before they are encoded, from what they look
 //! like and from how many bits those before took. Neither knows of threads, so no bit depends on them.
 
+use crate::headers::SliceType;
 use crate::picture::Size;
 
 /// What the quantisers follow.
@@ -16,6 +17,9 @@ pub enum Rate {
 
 /// Key pictures have a quantiser of so much less, since all that follows is predicted from them (x264's ratio of 1.4).
 const KEY_LESS: f64 = 3.0;
+
+/// Pictures that none is predicted from have so much more (x264's ratio of 1.3).
+const DISPOSABLE_MORE: f64 = 2.0;
 
 /// How much of a difference in change between pictures their bits follow (x264's `qcomp`); the rest is taken by the quantiser.
 const FOLLOWED: f64 = 0.6;
@@ -95,13 +99,12 @@ impl Glance {
     }
 }
 
-/// What is decided about a picture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Decision {
+/// A picture in the order in which pictures are shown.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Look {
     /// Whether decoding can begin there.
     pub is_key: bool,
-    /// Its quantiser.
-    pub qp: u8,
+    change: Change,
 }
 
 /// When decoding can begin.
@@ -162,41 +165,48 @@ impl Control {
         }
     }
 
-    /// Decides about pictures that will be encoded next, all at once.
-    pub fn decide<'a>(&mut self, glances: impl Iterator<Item = &'a Glance>) -> Vec<Decision> {
-        let mut changes = Vec::new();
-        for glance in glances {
-            let change = match &self.before {
-                Some(before) => glance.change(before),
-                None => Change { is_cut: true, ..glance.change(glance) },
-            };
-            // Not twice in a row: what flashes is no other scene.
-            let is_cut =
-                change.is_cut && self.keys.at_cuts && self.since_key + 1 >= u64::from(self.keys.interval.min(8));
-            let is_key = self.before.is_none() || is_cut || self.since_key + 1 >= self.keys.interval.into();
-            self.since_key = if is_key { 0 } else { self.since_key + 1 };
-            self.before = Some(glance.clone());
-            changes.push((is_key, change));
-        }
+    /// Looks at the next picture that is shown.
+    pub fn look(&mut self, glance: &Glance) -> Look {
+        let change = match &self.before {
+            Some(before) => glance.change(before),
+            None => Change { is_cut: true, ..glance.change(glance) },
+        };
+        // Not twice in a row: what flashes is no other scene.
+        let is_cut = change.is_cut && self.keys.at_cuts && self.since_key + 1 >= u64::from(self.keys.interval.min(8));
+        let is_key = self.before.is_none() || is_cut || self.since_key + 1 >= self.keys.interval.into();
+        self.since_key = if is_key { 0 } else { self.since_key + 1 };
+        self.before = Some(glance.clone());
+        Look { is_key, change }
+    }
+
+    /// The quantisers of pictures that will be encoded next, in this order, all at once.
+    pub fn decide(&mut self, pictures: &[(Look, SliceType)]) -> Vec<u8> {
         // What a picture is expected to take, in proportion.
-        let expected =
-            |(is_key, change): &(bool, Change)| if *is_key { change.within + 4.0 } else { change.between + 1.0 };
+        let expected = |(look, slice_type): &(Look, SliceType)| match slice_type {
+            SliceType::I => look.change.within + 4.0,
+            SliceType::P => look.change.between + 1.0,
+            SliceType::B => (look.change.between + 1.0) / 2.0,
+        };
         let base = match self.rate {
             Rate::Constant(qp) => f64::from(qp),
             Rate::Quality(qp) => qp,
-            Rate::Bits(rate) => self.for_bits(rate, changes.iter().map(expected).sum(), changes.len()),
+            Rate::Bits(rate) => self.for_bits(rate, pictures.iter().map(expected).sum(), pictures.len()),
         };
-        let decided = changes.iter().map(|picture| {
-            let (is_key, change) = (picture.0, picture.1.between + 1.0);
-            self.change += (change - self.change) / 8.0;
+        let decided = pictures.iter().map(|picture| {
+            self.change += (picture.0.change.between + 1.0 - self.change) / 8.0;
             let more = match self.rate {
                 Rate::Quality(_) => 6.0 * (1.0 - FOLLOWED) * (self.change / USUAL_CHANGE).log2(),
                 _ => 0.0,
             };
-            let qp = base + more.clamp(-6.0, 6.0) - if is_key { KEY_LESS } else { 0.0 };
-            let qp = qp.round().clamp(0.0, 51.0) as u8;
+            let more = more.clamp(-6.0, 6.0)
+                + match picture.1 {
+                    SliceType::I => -KEY_LESS,
+                    SliceType::P => 0.0,
+                    SliceType::B => DISPOSABLE_MORE,
+                };
+            let qp = (base + more).round().clamp(0.0, 51.0) as u8;
             self.pending.push((expected(picture), step(qp.into())));
-            Decision { is_key, qp }
+            qp
         });
         decided.collect()
     }
@@ -244,6 +254,14 @@ mod tests {
         Glance::new(&source.blocks)
     }
 
+    /// Whether each is a key, and its quantiser; those that are none are predicted from the one before.
+    fn decided<'a>(control: &mut Control, glances: impl Iterator<Item = &'a Glance>) -> Vec<(bool, u8)> {
+        let typed = |look: Look| (look, if look.is_key { SliceType::I } else { SliceType::P });
+        let pictures: Vec<_> = glances.map(|glance| typed(control.look(glance))).collect();
+        let quantisers = control.decide(&pictures);
+        pictures.iter().map(|(look, _)| look.is_key).zip(quantisers).collect()
+    }
+
     #[test]
     fn another_scene_is_seen_and_movement_is_none() {
         let one = |shift: usize| glance(move |x, y| ((x + shift) / 9 * 17 + y / 7 * 29) as u8 % 120);
@@ -251,12 +269,12 @@ mod tests {
         let keys = Keys { interval: 100, at_cuts: true };
         let mut control = Control::new(Rate::Constant(20), keys, SIZE, 25.0);
         let all: Vec<Glance> = (0..10).map(one).chain((0..10).map(|_| other.clone())).collect();
-        let decided = control.decide(all.iter());
-        let at: Vec<usize> = (0..20).filter(|i| decided[*i].is_key).collect();
+        let found = decided(&mut control, all.iter());
+        let at: Vec<usize> = (0..20).filter(|i| found[*i].0).collect();
         assert_eq!(at, [0, 10]);
-        assert!(decided.iter().all(|decision| decision.qp == if decision.is_key { 17 } else { 20 }));
+        assert!(found.iter().all(|(is_key, qp)| *qp == if *is_key { 17 } else { 20 }));
         let mut control = Control::new(Rate::Constant(20), Keys { at_cuts: false, ..keys }, SIZE, 25.0);
-        assert_eq!(control.decide(all.iter()).iter().filter(|decision| decision.is_key).count(), 1);
+        assert_eq!(decided(&mut control, all.iter()).iter().filter(|(is_key, _)| *is_key).count(), 1);
     }
 
     /// Pictures that take bits in inverse proportion to the step, with a factor that nobody told: the rate is met.
@@ -268,9 +286,10 @@ mod tests {
             let mut control = Control::new(Rate::Bits(rate), keys, SIZE, 25.0);
             let mut total = 0.0;
             for _ in 0..125 {
-                let decided = control.decide(all.iter().chain(&all));
-                let bits = |d: &Decision| (factor * 1000.0 / step(d.qp.into())) as u64 * if d.is_key { 5 } else { 1 };
-                let bits: Vec<u64> = decided.iter().map(bits).collect();
+                let found = decided(&mut control, all.iter().chain(&all));
+                let bits =
+                    |(is_key, qp): (bool, u8)| (factor * 1000.0 / step(qp.into())) as u64 * if is_key { 5 } else { 1 };
+                let bits: Vec<u64> = found.into_iter().map(bits).collect();
                 total += bits.iter().sum::<u64>() as f64;
                 control.learn(bits.into_iter());
             }
@@ -285,7 +304,7 @@ mod tests {
         let last = |shift: usize| {
             let mut control = Control::new(Rate::Quality(25.0), keys, SIZE, 25.0);
             let all: Vec<Glance> = (0..40).map(|i| glance(move |x, y| ((x + i * shift) / 4 * 37 + y) as u8)).collect();
-            control.decide(all.iter()).last().map(|decision| decision.qp)
+            decided(&mut control, all.iter()).last().map(|(_, qp)| *qp)
         };
         assert!(last(0) < last(4), "{:?} {:?}", last(0), last(4));
     }

@@ -181,13 +181,12 @@ pub fn run(
         let (mut pictures, mut calls) = (0, CallTimes::default());
         loop {
             let sources = std::mem::take(&mut lock().ready);
-            if sources.is_empty() {
-                break;
-            }
+            // Those that wait for others are encoded when none come.
+            let is_end = sources.is_empty();
             if abort.is_raised() {
                 return Err(Error::Interrupted);
             }
-            let encoded: Vec<Encoded> = encoder.encode(&sources, |wave| {
+            let encoded: Vec<Encoded> = encoder.encode(sources, is_end, |wave| {
                 if let Cut::Macroblocks(macroblocks) = execution.cut {
                     let by = FromStrand { strand, macroblocks, times: Cell::new(calls) };
                     lock().read(together);
@@ -207,9 +206,12 @@ pub fn run(
                 strand.offload(ROWS, wave.jobs() + 1, 1, (), body, |(), ()| ());
             });
             encoded.iter().try_for_each(|picture| output.write(picture))?;
-            pictures += sources.len() as u64;
+            pictures += encoded.len() as u64;
             watch(pictures);
-            lock().spare.extend(sources);
+            if is_end {
+                break;
+            }
+            lock().spare.extend(encoder.spare());
         }
         if let Some(error) = lock().error.take() {
             return Err(error);

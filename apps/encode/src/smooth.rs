@@ -80,8 +80,13 @@ fn strengths(before: &Macroblock, now: &Macroblock, line: usize, between_rows: b
         if now.counts[y * 4 + x] > 0 || before.counts[by * 4 + bx] > 0 {
             return 2;
         }
-        let (a, b) = (now.vectors[y / 2 * 2 + x / 2], before.vectors[by / 2 * 2 + bx / 2]);
-        u8::from(a.x.abs_diff(b.x) >= 4 || a.y.abs_diff(b.y) >= 4)
+        // No picture is in both lists, so other places in these are other pictures; what is not used has no vector.
+        let (a, b) = (now.motion[y / 2 * 2 + x / 2], before.motion[by / 2 * 2 + bx / 2]);
+        let is_far = |list: usize| {
+            let (a, b) = (a.vectors[list], b.vectors[list]);
+            (a.x.abs_diff(b.x) >= 4) | (a.y.abs_diff(b.y) >= 4)
+        };
+        u8::from(a.references != b.references || is_far(0) || is_far(1))
     })
 }
 
@@ -96,8 +101,9 @@ pub unsafe fn smooth_row(picture: &Picture, row: usize, kernels: &Kernels) {
         let at = |x: usize, y: usize| unsafe { picture.macroblocks.get(y * columns + x) };
         let now = at(x, row);
         // One vector and no levels: there is nothing to smooth inside.
-        let is_plain = now.kind == Kind::Skip
-            || now.kind == Kind::Inter && now.counts[..16] == [0; 16] && now.vectors == [now.vectors[0]; 4];
+        let is_plain = matches!(now.kind, Kind::Skip | Kind::Inter)
+            && now.counts[..16] == [0; 16]
+            && now.motion == [now.motion[0]; 4];
         let lines = if is_plain { 1 } else { 4 };
         for between_rows in [false, true] {
             let before = match between_rows {

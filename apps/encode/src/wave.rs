@@ -9,8 +9,8 @@
 //! A job is a row of a picture, from motion search to half samples. Jobs are claimed in one order, picture by picture and row
 //! by row, and wait only for jobs before them:
 //!
-//! - search of row r: rows of the picture before, as far down as vectors lead ([`rows_needed`]) and as far as the memory that
-//!   the picture is written to was read by another;
+//! - search of row r: rows of the pictures that it may be predicted from, as far down as vectors lead ([`rows_needed`]), and all
+//!   that use the memory that the picture is written to;
 //! - code at column x: the row above up to column x + 1;
 //! - smooth and halves: the row above, complete;
 //! - write, by arithmetic codes: the row above, written. (Variable-length codes are written as macroblocks are coded.)
@@ -20,17 +20,16 @@
 //! abort, which ends all waits.
 
 use crate::bits::Bits;
-use crate::coder::{Row, RowBits, RowCoder, Shot, Slice};
+use crate::coder::{Link, Row, RowBits, RowCoder, Shot, Slice};
+use crate::headers::SliceType;
 use crate::motion::rows_needed;
+use crate::picture::Picture;
 use crate::plane::Grid;
 use multigrain::Abort;
 use multigrain::rooms::team::{Aborted, Progress};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-
-/// Pictures that are kept: those under way and the one that the first of them is predicted from.
-pub const PICTURES: usize = 4;
 
 /// Off-loads parts of rows, for comparison: as long as what was off-loaded before wavefronts of rows were.
 pub trait Calls {
@@ -45,10 +44,36 @@ pub trait Calls {
     fn macroblocks(&self) -> usize;
 }
 
-/// Pictures to be encoded, one after the other.
+/// What a picture waits for.
+#[derive(Clone, Debug, Default)]
+struct Waits {
+    /// Pictures under way from which it is predicted.
+    references: Vec<usize>,
+    /// Pictures that use the memory to which it is written, as theirs or as what they are predicted from.
+    memory: Vec<usize>,
+}
+
+impl Waits {
+    /// Of a picture behind these.
+    fn of(shot: &Shot<'_>, before: &[Shot<'_>]) -> Waits {
+        let is_same = |a: &Picture, b: &Picture| std::ptr::eq(a, b);
+        let made = |link: &Link<'_>| before.iter().rposition(|other| is_same(other.picture, link.picture));
+        let uses = |other: &Shot<'_>| {
+            is_same(other.picture, shot.picture) || other.links().any(|link| is_same(link.picture, shot.picture))
+        };
+        Waits {
+            references: shot.links().filter_map(made).collect(),
+            memory: (0..before.len()).filter(|i| uses(&before[*i])).collect(),
+        }
+    }
+}
+
+/// Pictures to be encoded, in this order.
 #[derive(Debug)]
 pub struct Wave<'a> {
     shots: Vec<Shot<'a>>,
+    /// By picture.
+    waits: Vec<Waits>,
     rows: usize,
     next: AtomicUsize,
     /// By row of each picture: macroblocks coded.
@@ -63,8 +88,8 @@ pub struct Wave<'a> {
 }
 
 impl<'a> Wave<'a> {
-    /// Each picture is predicted from the one before it, if at all, the first from one that is complete. A picture is written
-    /// to the memory of the one [`PICTURES`] before it.
+    /// What pictures are predicted from comes before them or is complete. Several may be written to the same memory, one after
+    /// the other.
     pub fn new(shots: Vec<Shot<'a>>) -> Wave<'a> {
         let rows = shots.first().map_or(0, |shot| shot.picture.size.rows());
         let progress = |count: usize| std::iter::repeat_with(Progress::default).take(count).collect();
@@ -77,6 +102,7 @@ impl<'a> Wave<'a> {
             coded_rows: Grid::new(rows * shots.len()),
             slices: Grid::new(shots.len()),
             abort: Abort::new(),
+            waits: (0..shots.len()).map(|i| Waits::of(&shots[i], &shots[..i])).collect(),
             shots,
         }
     }
@@ -105,12 +131,11 @@ impl<'a> Wave<'a> {
 
     fn row(&self, picture: usize, row: usize, calls: Option<&dyn Calls>) -> Result<(), Aborted> {
         let shot = &self.shots[picture];
-        if picture > 0 && shot.reference.is_some() {
-            self.complete[picture - 1].wait_for(rows_needed(row, self.rows) as u64, &self.abort)?;
+        for reference in &self.waits[picture].references {
+            self.complete[*reference].wait_for(rows_needed(row, self.rows) as u64, &self.abort)?;
         }
-        // The picture that was in this memory is read by the one behind it.
-        if let Some(reader) = (picture + 1).checked_sub(PICTURES) {
-            self.complete[reader].wait_for(self.rows as u64, &self.abort)?;
+        for user in &self.waits[picture].memory {
+            self.complete[*user].wait_for(self.rows as u64, &self.abort)?;
         }
         let columns = shot.picture.size.columns();
         let mut coder = RowCoder::new(shot, row);
@@ -140,6 +165,7 @@ impl<'a> Wave<'a> {
             crate::smooth::smooth_row(shot.picture, row, kernels);
             let complete = || shot.picture.complete_row(row, kernels, &mut Vec::new());
             match calls {
+                _ if !shot.is_reference => {}
                 None => complete(),
                 Some(calls) => calls.call(&complete),
             }
@@ -152,7 +178,7 @@ impl<'a> Wave<'a> {
                 self.written[picture].wait_for(row as u64, &self.abort)?;
                 // SAFETY: used by one row after the other.
                 let slice = unsafe { self.slices.get_mut(picture) };
-                let begin = || Slice::new(shot.picture.size, shot.settings.qp, shot.reference.is_some());
+                let begin = || Slice::new(shot.picture.size, shot.settings.qp, shot.slice_type(), shot.lists[0].len());
                 slice.get_or_insert_with(begin).row(&syntax);
                 self.written[picture].signal();
             }
@@ -162,7 +188,7 @@ impl<'a> Wave<'a> {
 
     /// All macroblocks of each picture, behind what `headers` has before them, when all jobs are done.
     pub fn finish(self, headers: Vec<Bits>) -> Vec<Vec<u8>> {
-        let may_skip: Vec<bool> = self.shots.iter().map(|shot| shot.reference.is_some()).collect();
+        let may_skip: Vec<bool> = self.shots.iter().map(|shot| shot.slice_type() != SliceType::I).collect();
         let (mut rows, slices) = (self.coded_rows.into_values(), self.slices.into_values());
         let joined = |((mut bits, may_skip), slice): ((Bits, bool), Option<Slice>)| {
             let rows: Vec<Row> = rows.by_ref().take(self.rows).collect();

@@ -1,7 +1,7 @@
 //! What a decoder makes of the stream is what the encoder says it makes, sample by sample.
 
 use multigrain_encode::encoder::{Encoder, Options, with_start_codes};
-use multigrain_encode::headers::{Profile, Properties, Ratio};
+use multigrain_encode::headers::{Profile, Properties, Ratio, Structure};
 use multigrain_encode::kernel::Kernels;
 use multigrain_encode::picture::{Size, Source};
 use multigrain_encode::rate::{Keys, Rate};
@@ -82,36 +82,57 @@ fn alone(wave: &multigrain_encode::wave::Wave<'_>) {
     (0..wave.jobs()).for_each(|_| wave.step());
 }
 
-/// Encodes, decodes, compares; returns the stream.
+/// Encodes, decodes, compares, for some of what pictures may be predicted from.
 fn check(content: Content, size: Size, count: usize, qp: u8, key_interval: u32) {
-    for profile in [Profile::Baseline, Profile::Main] {
-        check_one(content, size, count, qp, key_interval, profile);
+    for (profile, references, bidirectional) in
+        [(Profile::Baseline, 1, 0), (Profile::Main, 1, 0), (Profile::Baseline, 2, 0), (Profile::Main, 2, 2)]
+    {
+        // One picture is predicted from none.
+        if count > 1 || references == 1 {
+            check_one(content, size, count, qp, key_interval, (profile, Structure { references, bidirectional }));
+        }
     }
 }
 
-fn check_one(content: Content, size: Size, count: usize, qp: u8, key_interval: u32, profile: Profile) {
+fn check_one(
+    content: Content,
+    size: Size,
+    count: usize,
+    qp: u8,
+    key_interval: u32,
+    (profile, structure): (Profile, Structure),
+) {
     let options = Options {
         rate: Rate::Constant(qp),
         keys: Keys { interval: key_interval, at_cuts: false },
         effort: THOROUGH,
         profile,
+        structure,
     };
+    let context = |number: u64| format!("{content:?} {size:?} qp {qp} {profile:?} {structure:?} picture {number}");
     let mut encoder = Encoder::new(properties(size), options, Kernels::new(Isa::detect()));
-    let mut decoder = Decoder::new();
-    for (number, source) in sources(content, size, count).iter().enumerate() {
-        let encoded = encoder.encode(std::slice::from_ref(source), alone);
-        let bytes = with_start_codes(&encoded[0].units);
-        let context = || format!("{content:?} {size:?} qp {qp} {profile:?} picture {number}");
-        let shown = decoder.decode(&bytes).unwrap_or_else(|e| panic!("{}: {e:?}", context()));
-        let shown = shown.unwrap_or_else(|| panic!("{}: nothing is shown", context()));
-        assert_eq!((shown.width, shown.height), (size.width, size.height), "{}", context());
-        let expected = encoder.shown();
-        let found = [shown.y, shown.u, shown.v].concat();
-        if let Some(at) = (0..expected.len()).find(|&at| expected[at] != found[at]) {
-            let (x, y) = (at % size.width, at / size.width);
-            panic!("{}: sample {at} (of luma: column {x}, row {y}) is {}, not {}", context(), found[at], expected[at]);
+    let (mut decoder, mut numbers) = (Decoder::new(), Vec::new());
+    let inputs = sources(content, size, count).into_iter().map(Some).chain([None]);
+    for source in inputs {
+        let is_end = source.is_none();
+        // Both have the order of decoding.
+        for picture in encoder.encode(source.into_iter().collect(), is_end, alone) {
+            let (number, bytes) = (picture.number, with_start_codes(&picture.units));
+            let shown = decoder.decode(&bytes).unwrap_or_else(|e| panic!("{}: {e:?}", context(number)));
+            let shown = shown.unwrap_or_else(|| panic!("{}: nothing is shown", context(number)));
+            assert_eq!((shown.width, shown.height), (size.width, size.height), "{}", context(number));
+            let expected = encoder.shown(number).unwrap();
+            let found = [shown.y, shown.u, shown.v].concat();
+            if let Some(at) = (0..expected.len()).find(|&at| expected[at] != found[at]) {
+                let (x, y) = (at % size.width, at / size.width);
+                let place = format!("sample {at} (of luma: column {x}, row {y})");
+                panic!("{}: {place} is {}, not {}", context(number), found[at], expected[at]);
+            }
+            numbers.push(number);
         }
     }
+    numbers.sort_unstable();
+    assert!(numbers.into_iter().eq(0..count as u64), "{}", context(count as u64));
 }
 
 #[test]
@@ -152,7 +173,7 @@ fn sizes_that_are_no_multiple_of_a_macroblock() {
 
 #[test]
 fn a_large_picture_and_one_that_follows() {
-    check_one(Content::Moving, Size { width: 3840, height: 2160 }, 2, 30, 250, Profile::Main);
+    check_one(Content::Moving, Size { width: 3840, height: 2160 }, 2, 30, 250, (Profile::Main, Structure::PLAIN));
 }
 
 /// Numbers of pictures, which have eight bits, begin again.
@@ -168,14 +189,16 @@ fn pictures_that_are_predicted_from_none_but_themselves() {
     }
 }
 
-/// The stream of all pictures at once, executed by so many threads.
-fn stream(size: Size, qp: u8, isa: Isa, threads: usize, at_once: usize, profile: Profile) -> Vec<u8> {
-    let options =
-        Options { rate: Rate::Constant(qp), keys: Keys { interval: 7, at_cuts: true }, effort: THOROUGH, profile };
+/// The stream, so many pictures at once, executed by so many threads.
+fn stream(isa: Isa, threads: usize, at_once: usize, (profile, structure): (Profile, Structure)) -> Vec<u8> {
+    let size = Size { width: 100, height: 180 };
+    let keys = Keys { interval: 7, at_cuts: true };
+    let options = Options { rate: Rate::Constant(26), keys, effort: THOROUGH, profile, structure };
     let mut encoder = Encoder::new(properties(size), options, Kernels::new(isa));
     let mut bytes = Vec::new();
-    for some in sources(Content::Moving, size, 12).chunks(at_once) {
-        let encoded = encoder.encode(some, |wave| {
+    let all = sources(Content::Moving, size, 12);
+    for some in all.chunks(at_once).chain([&[][..]]) {
+        let encoded = encoder.encode(some.to_vec(), some.is_empty(), |wave| {
             let next = std::sync::atomic::AtomicUsize::new(0);
             std::thread::scope(|scope| {
                 for _ in 0..threads {
@@ -195,13 +218,13 @@ fn stream(size: Size, qp: u8, isa: Isa, threads: usize, at_once: usize, profile:
 /// Neither threads nor pictures at once nor the instruction set change a bit.
 #[test]
 fn the_stream_depends_on_nothing_but_the_pictures() {
-    let size = Size { width: 100, height: 180 };
-    for profile in [Profile::Baseline, Profile::Main] {
-        let expected = stream(size, 26, Isa::Scalar, 1, 1, profile);
+    let both = Structure { references: 2, bidirectional: 2 };
+    for of in [(Profile::Baseline, Structure::PLAIN), (Profile::Main, Structure::PLAIN), (Profile::Main, both)] {
+        let expected = stream(Isa::Scalar, 1, 1, of);
         for isa in Isa::ALL.into_iter().filter(|isa| isa.is_supported()) {
             for (threads, at_once) in [(1, 12), (2, 3), (3, 12), (7, 12)] {
-                let found = stream(size, 26, isa, threads, at_once, profile);
-                assert!(found == expected, "{isa}, {threads} threads, {at_once} at once, {profile:?}");
+                let found = stream(isa, threads, at_once, of);
+                assert!(found == expected, "{isa}, {threads} threads, {at_once} at once, {of:?}");
             }
         }
     }

@@ -2,7 +2,7 @@
 //! decoder beside the encoder's own pictures.
 
 use multigrain_encode::encoder::{Encoder, Options, with_start_codes};
-use multigrain_encode::headers::{Profile, Properties, Ratio};
+use multigrain_encode::headers::{Profile, Properties, Ratio, Structure};
 use multigrain_encode::kernel::Kernels;
 use multigrain_encode::picture::{Size, Source};
 use multigrain_encode::rate::{Keys, Rate};
@@ -107,9 +107,11 @@ fn threads_policies_and_ways_in_do_not_change_the_stream() {
 fn rates_are_followed_by_any_number_of_threads() {
     let input = video(96, 64, 150);
     let mut bytes = Vec::new();
-    for rate in [["--crf", "20"], ["--crf", "30"], ["--bitrate", "300k"], ["--bitrate", "0.6M"]] {
+    let (one, both) = (["--profile", "baseline"], ["--profile", "main"]);
+    let asked = [["--crf", "20"], ["--crf", "30"], ["--bitrate", "300k"], ["--bitrate", "0.6M"], ["--bitrate", "300k"]];
+    for (rate, profile) in asked.into_iter().zip([one, one, one, one, both]) {
         let of = |threads: &str| {
-            let found = run(&[&["-", "-o", "-", "--threads", threads], &rate[..]].concat(), &input);
+            let found = run(&[&["-", "-o", "-", "--threads", threads], &rate[..], &profile].concat(), &input);
             assert_eq!(found.status.code(), Some(0), "{rate:?}: {}", String::from_utf8_lossy(&found.stderr));
             found.stdout
         };
@@ -120,7 +122,7 @@ fn rates_are_followed_by_any_number_of_threads() {
     assert!(bytes[0] > bytes[1], "{bytes:?}");
     // 150 pictures at 30000/1001 a second.
     let seconds = 150.0 * 1001.0 / 30000.0;
-    for (bytes, wanted) in bytes[2..].iter().zip([300e3, 600e3]) {
+    for (bytes, wanted) in bytes[2..].iter().zip([300e3, 600e3, 300e3]) {
         let rate = *bytes as f64 * 8.0 / seconds;
         assert!((rate / wanted - 1.0).abs() < 0.1, "{rate} instead of {wanted}");
     }
@@ -169,6 +171,7 @@ fn what_is_wrong_is_told_in_one_line_and_leaves_nothing() {
     damaged[place] = b'x';
     told(&run(&["-", "-o", out], &damaged), 2, &["picture 12", "damaged"]);
     told(&run(&["no such.y4m", "-o", out], b""), 2, &["no such.y4m"]);
+    told(&run(&["-", "-o", out, "--bframes", "2"], &whole), 2, &["--bframes 2", "--profile main"]);
     told(&run(&["-", "-o", "out.avi"], &whole), 2, &["out.avi", ".mp4"]);
     assert_eq!(run(&["-", "-o", out, "--size", "3x4"], &whole).status.code(), Some(2));
     told(&run(&["-", "-o", "/no such folder/out.mp4"], &whole), 2, &["no such folder"]);
@@ -226,7 +229,8 @@ fn shown(path: &Path) -> Vec<u8> {
     output.stdout
 }
 
-/// Another decoder, for all quantisers, with macroblocks whose samples are stored.
+/// Another decoder, for all quantisers, with macroblocks whose samples are stored; and for all that pictures may be predicted
+/// from.
 #[test]
 fn ffmpeg_decodes_to_the_pictures_of_the_encoder() {
     if !has_ffmpeg() {
@@ -237,26 +241,48 @@ fn ffmpeg_decodes_to_the_pictures_of_the_encoder() {
     let size = Size { width: 70, height: 54 };
     let properties = Properties { size, rate: Ratio { over: 25, under: 1 }, aspect: None, is_full_range: None };
     let effort = Effort { steps: 8, fine: 2, enough: 8, has_parts: true };
-    for (qp, profile) in (0..52).flat_map(|qp| [(qp, Profile::Baseline), (qp, Profile::Main)]) {
-        let options = Options { rate: Rate::Constant(qp), keys: Keys { interval: 3, at_cuts: true }, effort, profile };
-        let mut encoder = Encoder::new(properties, options, Kernels::new(Isa::detect()));
+    let structures: [(Profile, usize, usize); 5] = [
+        (Profile::Baseline, 1, 0),
+        (Profile::Baseline, 4, 0),
+        (Profile::Main, 1, 0),
+        (Profile::Main, 1, 2),
+        (Profile::Main, 3, 3),
+    ];
+    for (profile, references, bidirectional) in structures {
+        let structure = Structure { references, bidirectional };
+        // One stream behind the other. (Key pictures beside each other have different numbers, for each has two.)
         let (mut stream, mut expected) = (Vec::new(), Vec::new());
-        for number in 0..5 {
-            let mut bytes = planes(size.width, size.height, number);
-            // Black and white noise in a part of the picture cannot be coded in as few bits as a macroblock may have.
-            let mut noise = 12345_u32 + number as u32;
-            for sample in &mut bytes[..size.width * size.height / 2] {
-                noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                *sample = if noise >> 30 == 0 { 255 } else { 0 };
+        for qp in 0..52 {
+            let keys = Keys { interval: if references > 1 { 11 } else { 6 }, at_cuts: false };
+            let options = Options { rate: Rate::Constant(qp), keys, effort, profile, structure };
+            let mut encoder = Encoder::new(properties, options, Kernels::new(Isa::detect()));
+            let mut pictures = vec![Vec::new(); 12];
+            for number in 0..=12 {
+                let mut bytes = planes(size.width, size.height, number);
+                // Black and white noise in a part of the picture cannot be coded in as few bits as a macroblock may have.
+                let mut noise = 12345_u32 + number as u32;
+                for sample in &mut bytes[..size.width * size.height / 2] {
+                    noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    *sample = if noise >> 30 == 0 { 255 } else { 0 };
+                }
+                let mut source = Source::default();
+                source.fill(size, &bytes);
+                let sources = if number < 12 { vec![source] } else { Vec::new() };
+                let encoded = encoder.encode(sources, number == 12, |wave| (0..wave.jobs()).for_each(|_| wave.step()));
+                for picture in encoded {
+                    stream.extend(with_start_codes(&picture.units));
+                    pictures[picture.number as usize] = encoder.shown(picture.number).unwrap();
+                }
             }
-            let mut source = Source::default();
-            source.fill(size, &bytes);
-            let encoded = encoder.encode(&[source], |wave| (0..wave.jobs()).for_each(|_| wave.step()));
-            stream.extend(with_start_codes(&encoded[0].units));
-            expected.extend(encoder.shown());
+            expected.extend(pictures);
         }
         std::fs::write(&path, &stream).unwrap();
-        assert!(shown(&path) == expected, "qp {qp}, {profile:?}");
+        let shown = shown(&path);
+        assert_eq!(shown.len(), expected.len() * properties.size.bytes(), "{profile:?}, {structure:?}");
+        for (number, (shown, expected)) in shown.chunks(properties.size.bytes()).zip(&expected).enumerate() {
+            let differs = (0..expected.len()).find(|at| shown[*at] != expected[*at]);
+            assert_eq!(differs, None, "qp {}, picture {}, {profile:?}, {structure:?}", number / 12, number % 12);
+        }
     }
 }
 
@@ -280,5 +306,28 @@ fn ffmpeg_reads_the_file_and_what_it_says() {
     let text = String::from_utf8_lossy(&probe.stderr).into_owned();
     for word in ["98x66", "SAR 128:117", "29.97 fps", "Constrained Baseline", "tv"] {
         assert!(text.contains(word), "{word}: {text}");
+    }
+}
+
+/// A file whose pictures are decoded in another order than shown says when they are shown: one after the other, from zero on.
+#[test]
+fn a_file_says_when_pictures_are_shown() {
+    if !has_ffmpeg() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let film = folder.path().join("a.mp4");
+    for (bidirectional, count) in [("0", 9), ("1", 8), ("3", 11), ("16", 5)] {
+        let args =
+            ["-", "-o", film.to_str().unwrap(), "--keyint", "7", "--profile", "main", "--bframes", bidirectional];
+        let output = run(&args, &video(98, 66, count));
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        let args = ["-nostdin", "-v", "error", "-copyts", "-i", film.to_str().unwrap(), "-f", "framecrc", "-"];
+        let output = Command::new("ffmpeg").args(args).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let field = |line: &str, i: usize| line.split(',').nth(i).unwrap().trim().parse::<usize>().unwrap();
+        let times: Vec<usize> = lines.map(|line| field(line, 2)).collect();
+        assert!(times.iter().copied().eq(0..count), "--bframes {bidirectional}: {text}");
     }
 }

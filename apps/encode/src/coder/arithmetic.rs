@@ -3,11 +3,12 @@
 //! A slice's coder has seen all that came before, so pictures are written row by row, behind the rows' coding and beside that
 //! of other pictures.
 
-use super::inter::Cut;
+use super::inter::{Cut, first_quarter};
 use super::residual::{CHROMA_BLOCKS, scanned};
-use super::syntax::{Syntax, Type};
+use super::syntax::{From, Moved, Syntax, Type};
 use crate::bits::Bits;
 use crate::cabac::Engine;
+use crate::headers::SliceType;
 use crate::picture::Size;
 use crate::tables::BLOCK_ORDER;
 
@@ -27,8 +28,12 @@ struct Seen {
     chroma: u8,
     /// Constant parts coded by themselves: luma, Cb, Cr.
     constant: [bool; 3],
-    /// Sizes of differences of vectors, by quarter.
-    moved: [[u8; 2]; 4],
+    /// Whether all of it is predicted as its neighbours are.
+    is_direct: bool,
+    /// Bit q: quarter q is predicted from another picture of the first list than the nearest.
+    far: u8,
+    /// Sizes of differences of vectors, by list and quarter.
+    moved: [[[u8; 2]; 4]; 2],
 }
 
 /// Kinds of blocks (Table 9-42), and where their contexts begin beyond those of the first.
@@ -47,11 +52,16 @@ const CHROMA_AC: Category = Category { flag: 16, map: 47, level: 39 };
 
 /// Where contexts begin (Table 9-34).
 const SKIP: usize = 11;
+const SKIP_BIDIRECTIONAL: usize = 24;
 const TYPE_INTRA: usize = 3;
 const TYPE_INTER: usize = 14;
+const TYPE_BIDIRECTIONAL: usize = 27;
 const TYPE_INTRA_AMONG_INTER: usize = 17;
+const TYPE_INTRA_AMONG_BIDIRECTIONAL: usize = 32;
 const TYPE_QUARTER: usize = 21;
+const TYPE_QUARTER_BIDIRECTIONAL: usize = 36;
 const MOVED: [usize; 2] = [40, 47];
+const REFERENCE: usize = 54;
 const QUANTISER: usize = 60;
 const CHROMA_MODE: usize = 64;
 const MODE_IS_LIKELY: usize = 68;
@@ -67,17 +77,20 @@ const LEVEL: usize = 227;
 #[derive(Debug)]
 pub struct Slice {
     engine: Engine,
-    is_inter: bool,
+    slice_type: SliceType,
+    /// How many pictures the first list has.
+    references: usize,
     /// The row above, column by column.
     above: Vec<Seen>,
     rows_left: usize,
 }
 
 impl Slice {
-    /// For a picture with a quantiser, whose macroblocks may be predicted from others.
-    pub fn new(size: Size, qp: u8, is_inter: bool) -> Slice {
+    /// For a picture with a quantiser, whose macroblocks may be predicted from so many others before it.
+    pub fn new(size: Size, qp: u8, slice_type: SliceType, references: usize) -> Slice {
         let above = vec![Seen::default(); size.columns()];
-        Slice { engine: Engine::new(qp, is_inter), is_inter, above, rows_left: size.rows() }
+        let engine = Engine::new(qp, slice_type != SliceType::I);
+        Slice { engine, slice_type, references, above, rows_left: size.rows() }
     }
 
     /// The next row.
@@ -87,11 +100,13 @@ impl Slice {
         for (x, syntax) in row.iter().enumerate() {
             let mut writer = Writer {
                 engine: &mut self.engine,
+                slice_type: self.slice_type,
+                references: self.references,
                 left,
                 above: self.above[x],
                 now: Seen { is_there: true, ..Seen::default() },
             };
-            writer.macroblock(syntax, self.is_inter);
+            writer.macroblock(syntax);
             left = writer.now;
             self.above[x] = left;
             self.engine.end(self.rows_left == 0 && x + 1 == row.len());
@@ -106,6 +121,8 @@ impl Slice {
 
 struct Writer<'a> {
     engine: &'a mut Engine,
+    slice_type: SliceType,
+    references: usize,
     left: Seen,
     above: Seen,
     now: Seen,
@@ -117,36 +134,28 @@ impl Writer<'_> {
         usize::from(holds(&self.left)) + above * usize::from(holds(&self.above))
     }
 
-    fn macroblock(&mut self, syntax: &Syntax, is_inter: bool) {
+    fn macroblock(&mut self, syntax: &Syntax) {
         self.now.pattern = syntax.pattern;
-        if is_inter {
-            let context = SKIP + self.count(|seen| seen.is_there && !seen.is_skipped, 1);
+        if self.slice_type != SliceType::I {
+            let first = if self.slice_type == SliceType::B { SKIP_BIDIRECTIONAL } else { SKIP };
+            let context = first + self.count(|seen| seen.is_there && !seen.is_skipped, 1);
             let is_skipped = matches!(syntax.kind, Type::Skip);
             self.engine.bin(context, is_skipped);
             if is_skipped {
                 self.now.is_skipped = true;
+                self.now.is_direct = self.slice_type == SliceType::B;
                 return;
             }
         }
         match &syntax.kind {
             Type::Skip => {}
-            Type::Inter(cut, moved) => {
-                self.cut(*cut);
-                for (part, moved) in cut.parts().iter().zip(moved) {
-                    let first = part.y / 8 * 2 + part.x / 8;
-                    let sizes = [0, 1].map(|axis| {
-                        self.moved(first, axis, moved[axis]);
-                        moved[axis].unsigned_abs().min(255) as u8
-                    });
-                    part.quarters().for_each(|quarter| self.now.moved[quarter] = sizes);
-                }
-            }
+            Type::Inter(moved) => self.inter(moved),
             Type::Intra16(mode) => {
-                self.intra_type(is_inter, Some((*mode, syntax.pattern)));
+                self.intra_type(Some((*mode, syntax.pattern)));
                 self.chroma_mode(syntax.chroma_mode);
             }
             Type::Intra4(modes) => {
-                self.intra_type(is_inter, None);
+                self.intra_type(None);
                 self.now.is_by_block = true;
                 for mode in modes {
                     self.engine.bin(MODE_IS_LIKELY, mode.is_none());
@@ -157,7 +166,7 @@ impl Writer<'_> {
                 self.chroma_mode(syntax.chroma_mode);
             }
             Type::Stored(block) => {
-                self.intra_begin(is_inter, true);
+                self.intra_begin(true);
                 self.engine.end(true);
                 let mut bytes = block.luma.0.to_vec();
                 let chroma = block.chroma.0.as_chunks::<8>().0;
@@ -181,6 +190,34 @@ impl Writer<'_> {
         }
     }
 
+    fn inter(&mut self, moved: &Moved) {
+        match self.slice_type {
+            SliceType::B => self.cut_bidirectional(moved),
+            _ => self.cut(moved.cut),
+        }
+        self.now.is_direct = moved.is_direct();
+        if moved.is_direct() {
+            return;
+        }
+        let parts = moved.cut.parts();
+        if self.references > 1 {
+            for (i, part) in parts.iter().enumerate().filter(|(i, _)| moved.from[*i].writes(0)) {
+                self.reference(first_quarter(part), moved.references[i].into());
+                if moved.references[i] > 0 {
+                    part.quarters().for_each(|quarter| self.now.far |= 1 << quarter);
+                }
+            }
+        }
+        for list in 0..2 {
+            for (i, part) in parts.iter().enumerate().filter(|(i, _)| moved.from[*i].writes(list)) {
+                let difference = moved.differences[list][i];
+                [0, 1].into_iter().for_each(|axis| self.moved(list, first_quarter(part), axis, difference[axis]));
+                let sizes = difference.map(|value| value.unsigned_abs().min(255) as u8);
+                part.quarters().for_each(|quarter| self.now.moved[list][quarter] = sizes);
+            }
+        }
+    }
+
     fn cut(&mut self, cut: Cut) {
         let (second, third) = match cut {
             Cut::Whole => (false, false),
@@ -197,25 +234,117 @@ impl Writer<'_> {
         }
     }
 
+    /// The type of a macroblock of a picture with two lists (Tables 7-14 and 9-37).
+    fn cut_bidirectional(&mut self, moved: &Moved) {
+        let Moved { cut, from, .. } = *moved;
+        // By what the first and the second part are predicted from, in the order of their numbers.
+        const PAIRS: [(From, From); 9] = [
+            (From::First, From::First),
+            (From::Second, From::Second),
+            (From::First, From::Second),
+            (From::Second, From::First),
+            (From::First, From::Both),
+            (From::Second, From::Both),
+            (From::Both, From::First),
+            (From::Both, From::Second),
+            (From::Both, From::Both),
+        ];
+        let number = match cut {
+            Cut::Whole => from[0].number(),
+            Cut::Wide | Cut::Tall => {
+                let pair = PAIRS.iter().position(|pair| *pair == (from[0], from[1]));
+                4 + 2 * pair.unwrap_or(0) as u32 + u32::from(cut == Cut::Tall)
+            }
+            Cut::Quarters => 22,
+        };
+        let context = TYPE_BIDIRECTIONAL + self.count(|seen| seen.is_there && !seen.is_direct, 1);
+        self.engine.bin(context, number > 0);
+        match number {
+            0 => {}
+            1 | 2 => self.type_bins(false, &[number == 2]),
+            11 => self.type_number(0b1110, 4),
+            22 => self.type_number(0b1111, 4),
+            3..11 => self.type_number(number - 3, 4),
+            _ => self.type_number(number + 4, 5),
+        }
+        if cut == Cut::Quarters {
+            from.into_iter().for_each(|from| self.quarter(from));
+        }
+    }
+
+    /// Bins behind the first of a type: the second, and so many more.
+    fn type_bins(&mut self, is_other: bool, bins: &[bool]) {
+        self.engine.bin(TYPE_BIDIRECTIONAL + 3, is_other);
+        for (i, bin) in bins.iter().enumerate() {
+            let context = if is_other && i == 0 { 4 } else { 5 };
+            self.engine.bin(TYPE_BIDIRECTIONAL + context, *bin);
+        }
+    }
+
+    fn type_number(&mut self, number: u32, bits: usize) {
+        let bins: [bool; 5] = std::array::from_fn(|i| i < bits && number >> (bits - 1 - i) & 1 == 1);
+        self.type_bins(true, &bins[..bits]);
+    }
+
+    /// The type of a quarter in a picture with two lists (Tables 7-18 and 9-38).
+    fn quarter(&mut self, from: From) {
+        let first = TYPE_QUARTER_BIDIRECTIONAL;
+        self.engine.bin(first, from != From::Direct);
+        match from {
+            From::Direct => {}
+            From::First | From::Second => {
+                self.engine.bin(first + 1, false);
+                self.engine.bin(first + 3, from == From::Second);
+            }
+            From::Both => {
+                self.engine.bin(first + 1, true);
+                (0..3).for_each(|i| self.engine.bin(first + [2, 3, 3][i], false));
+            }
+        }
+    }
+
+    /// Which picture of the first list.
+    fn reference(&mut self, quarter: usize, value: u32) {
+        let is_far = |seen: &Seen, quarter: usize| usize::from(seen.far >> quarter & 1);
+        let left = is_far(if quarter % 2 == 1 { &self.now } else { &self.left }, quarter ^ 1);
+        let above = is_far(if quarter >= 2 { &self.now } else { &self.above }, quarter ^ 2);
+        let mut context = REFERENCE + left + 2 * above;
+        for i in 0..value {
+            self.engine.bin(context, true);
+            context = REFERENCE + if i == 0 { 4 } else { 5 };
+        }
+        self.engine.bin(context, false);
+    }
+
     /// Up to whether it is predicted block by block.
-    fn intra_begin(&mut self, is_inter: bool, is_other: bool) {
-        if is_inter {
-            self.engine.bin(TYPE_INTER, true);
-            self.engine.bin(TYPE_INTRA_AMONG_INTER, is_other);
-        } else {
-            let context = TYPE_INTRA + self.count(|seen| seen.is_there && !seen.is_by_block, 1);
-            self.engine.bin(context, is_other);
+    fn intra_begin(&mut self, is_other: bool) {
+        match self.slice_type {
+            SliceType::I => {
+                let context = TYPE_INTRA + self.count(|seen| seen.is_there && !seen.is_by_block, 1);
+                self.engine.bin(context, is_other);
+            }
+            SliceType::P => {
+                self.engine.bin(TYPE_INTER, true);
+                self.engine.bin(TYPE_INTRA_AMONG_INTER, is_other);
+            }
+            SliceType::B => {
+                let context = TYPE_BIDIRECTIONAL + self.count(|seen| seen.is_there && !seen.is_direct, 1);
+                self.engine.bin(context, true);
+                self.type_number(0b1101, 4);
+                self.engine.bin(TYPE_INTRA_AMONG_BIDIRECTIONAL, is_other);
+            }
         }
     }
 
     /// One that is predicted as a whole has a mode and a pattern.
-    fn intra_type(&mut self, is_inter: bool, whole: Option<(u32, u32)>) {
-        self.intra_begin(is_inter, whole.is_some());
+    fn intra_type(&mut self, whole: Option<(u32, u32)>) {
+        self.intra_begin(whole.is_some());
         let Some((mode, pattern)) = whole else { return };
         self.engine.end(false);
-        let contexts = match is_inter {
-            true => [1, 2, 2, 3, 3].map(|context| TYPE_INTRA_AMONG_INTER + context),
-            false => [3, 4, 5, 6, 7].map(|context| TYPE_INTRA + context),
+        let contexts = match self.slice_type {
+            SliceType::I => [3, 4, 5, 6, 7].map(|context| TYPE_INTRA + context),
+            SliceType::P => [1, 2, 2, 3, 3].map(|context| TYPE_INTRA_AMONG_INTER + context),
+            SliceType::B => [1, 2, 2, 3, 3].map(|context| TYPE_INTRA_AMONG_BIDIRECTIONAL + context),
         };
         self.engine.bin(contexts[0], pattern & 15 != 0);
         self.engine.bin(contexts[1], pattern >> 4 != 0);
@@ -235,9 +364,9 @@ impl Writer<'_> {
         }
     }
 
-    fn moved(&mut self, quarter: usize, axis: usize, value: i32) {
-        let before = if quarter % 2 == 1 { self.now.moved[quarter - 1] } else { self.left.moved[quarter + 1] };
-        let above = if quarter >= 2 { self.now.moved[quarter - 2] } else { self.above.moved[quarter + 2] };
+    fn moved(&mut self, list: usize, quarter: usize, axis: usize, value: i32) {
+        let before = if quarter % 2 == 1 { &self.now } else { &self.left }.moved[list][quarter ^ 1];
+        let above = if quarter >= 2 { &self.now } else { &self.above }.moved[list][quarter ^ 2];
         let sum = u32::from(before[axis]) + u32::from(above[axis]);
         let first = usize::from(sum > 2) + usize::from(sum > 32);
         let size = value.unsigned_abs();

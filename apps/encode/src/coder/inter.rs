@@ -4,99 +4,14 @@
 //! true predictors (8.4.1.3 of the standard), beside the vector that comes for nothing and what the picture itself predicts.
 
 use super::residual::{Residual, luma_pattern};
-use super::syntax::{Luma, Syntax, Type};
-use super::{Here, RowCoder, median};
+use super::syntax::{From, Luma, Moved, Syntax, Type};
+use super::vectors::Vectors;
+use super::{Here, RowCoder};
+use crate::bits::te_bits;
+use crate::kernel::Samples;
 use crate::motion::{Part, Reference};
-use crate::picture::{Block, Kind, Macroblock, Picture, Vector};
-use crate::search::{Match, vector_bits};
-
-/// A quarter of a macroblock beside the one that is predicted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Neighbour {
-    /// Outside, or not coded yet.
-    Missing,
-    /// Predicted from its own picture.
-    Intra,
-    /// With a vector.
-    Moved(Vector),
-}
-
-/// Quarters of this macroblock and those around: two rows of quarters below one of others, one column on each side.
-#[derive(Clone, Copy, Debug)]
-struct Vectors([Neighbour; 12]);
-
-impl Vectors {
-    fn new(here: &Here<'_>) -> Vectors {
-        let of = |other: Option<&Macroblock>, quarter: usize| match other {
-            None => Neighbour::Missing,
-            Some(other) if other.kind.is_intra() => Neighbour::Intra,
-            Some(other) => Neighbour::Moved(other.vectors[quarter]),
-        };
-        let mut all = [Neighbour::Missing; 12];
-        all[0] = of(here.above_left, 3);
-        all[1] = of(here.above, 2);
-        all[2] = of(here.above, 3);
-        all[3] = of(here.above_right, 2);
-        all[4] = of(here.left, 1);
-        all[8] = of(here.left, 3);
-        Vectors(all)
-    }
-
-    /// Enters the vector of a part.
-    fn set(&mut self, part: Part, vector: Vector) {
-        for quarter in part.quarters() {
-            self.0[5 + quarter % 2 + 4 * (quarter / 2)] = Neighbour::Moved(vector);
-        }
-    }
-
-    /// On the left, above, and above on the right (else on the left) of a part.
-    fn around(&self, part: Part) -> [Neighbour; 3] {
-        let at = 5 + part.x / 8 + 4 * (part.y / 8);
-        let right = match self.0[at - 4 + part.width / 8] {
-            Neighbour::Missing => self.0[at - 5],
-            other => other,
-        };
-        [self.0[at - 1], self.0[at - 4], right]
-    }
-
-    /// What a part's vector is predicted to be.
-    fn predicted(&self, part: Part) -> Vector {
-        let [left, above, right] = self.around(part);
-        let preferred = match (part.width, part.height) {
-            (16, 8) => Some(if part.y == 0 { above } else { left }),
-            (8, 16) => Some(if part.x == 0 { left } else { right }),
-            _ => None,
-        };
-        if let Some(Neighbour::Moved(vector)) = preferred {
-            return vector;
-        }
-        if above == Neighbour::Missing
-            && right == Neighbour::Missing
-            && let Neighbour::Moved(vector) = left
-        {
-            return vector;
-        }
-        let vector = |neighbour| match neighbour {
-            Neighbour::Moved(vector) => vector,
-            _ => Vector::default(),
-        };
-        let mut moved = [left, above, right].into_iter().filter(|n| matches!(n, Neighbour::Moved(_)));
-        if let (Some(only), None) = (moved.next(), moved.next()) {
-            return vector(only);
-        }
-        median(vector(left), vector(above), vector(right))
-    }
-
-    /// The vector of a macroblock that is skipped (8.4.1.1).
-    fn skipped(&self) -> Vector {
-        let [left, above, _] = self.around(Part::WHOLE);
-        let still = Neighbour::Moved(Vector::default());
-        match left == Neighbour::Missing || above == Neighbour::Missing || left == still || above == still {
-            true => Vector::default(),
-            false => self.predicted(Part::WHOLE),
-        }
-    }
-}
+use crate::picture::{Block, Kind, Macroblock, Motion, Vector};
+use crate::search::{Found, Match, vector_bits};
 
 /// How a macroblock is cut, with the number of its type (Table 7-13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +37,7 @@ impl Cut {
     }
 
     /// Bits of its type, and of those of its quarters.
-    fn bits(self) -> u32 {
+    pub(super) fn bits(self) -> u32 {
         match self {
             Cut::Whole => 1,
             Cut::Wide | Cut::Tall => 3,
@@ -131,12 +46,19 @@ impl Cut {
     }
 }
 
-/// A cut with its vectors, by quarter.
+/// A cut with what its quarters are predicted from.
 #[derive(Clone, Copy, Debug)]
-struct Decision {
-    cut: Cut,
-    vectors: [Vector; 4],
-    cost: u32,
+pub(super) struct Decision {
+    pub(super) cut: Cut,
+    /// By part.
+    pub(super) from: [From; 4],
+    pub(super) motion: [Motion; 4],
+    pub(super) cost: u32,
+}
+
+/// The quarter that a part begins with.
+pub(super) fn first_quarter(part: &Part) -> usize {
+    part.y / 8 * 2 + part.x / 8
 }
 
 impl RowCoder<'_> {
@@ -148,159 +70,251 @@ impl RowCoder<'_> {
         &mut self,
         here: &Here<'_>,
         source: &Block,
-        reference: &Picture,
         now: &mut Macroblock,
         made: &mut Block,
-    ) -> bool {
+    ) {
         let (shot, settings) = (self.shot, &self.shot.settings);
         // SAFETY: by the caller.
-        let (reference, found) = unsafe {
-            let found = shot.picture.field.get(here.y * shot.columns() + here.x);
-            (Reference::new(reference, settings.kernels, here.x, here.y), found)
+        let reference = |index: usize| unsafe { shot.reference(0, index, here.x, here.y) };
+        // SAFETY: by the caller.
+        let found = |index: usize| -> &Found {
+            // SAFETY: by the caller.
+            unsafe { shot.picture.fields[index].get(here.y * shot.columns() + here.x) }
         };
-        let vectors = Vectors::new(here);
+        let (nearest, best_found) = (reference(0), found(0));
+        let count = shot.lists[0].len();
+        let vectors = Vectors::new(here, 0);
         let lambda = settings.lambda;
 
         // Nothing at all, if nothing is left.
         let skipped = vectors.skipped();
-        let may_be_skipped = reference.allows(skipped);
+        let may_be_skipped = nearest.allows(skipped);
+        let skip = [Motion::of(0, skipped, 0); 4];
         if may_be_skipped {
-            let satd = match skipped == found.whole.vector {
-                true => found.whole.satd,
-                false => reference.satd(&source.luma, Part::WHOLE, skipped),
+            let satd = match skipped == best_found.whole.vector {
+                true => best_found.whole.satd,
+                false => nearest.satd(&source.luma, Part::WHOLE, skipped),
             };
-            if satd <= found.whole.satd + 8 * lambda && self.skip_if_empty(&reference, source, skipped, now, made) {
-                return true;
+            // SAFETY: by the caller.
+            let is_empty = || unsafe { self.prediction_if_empty(here, source, &skip) };
+            if satd <= best_found.whole.satd + 8 * lambda
+                && let Some(prediction) = is_empty()
+            {
+                *made = prediction;
+                return self.skip(skip, now);
             }
         }
 
-        let weighed = |cut: Cut, matches: &[Match]| {
+        // The best picture for each part.
+        let weighed = |cut: Cut, matches: &dyn Fn(usize, usize) -> Option<Match>| {
             let mut vectors = vectors;
-            let mut decision = Decision { cut, vectors: [Vector::default(); 4], cost: lambda * cut.bits() };
-            for (part, found) in cut.parts().iter().zip(matches) {
-                let bits = vector_bits(found.vector, vectors.predicted(*part));
-                decision.cost += found.satd + lambda * bits;
-                vectors.set(*part, found.vector);
-                part.quarters().for_each(|quarter| decision.vectors[quarter] = found.vector);
+            let mut decision =
+                Decision { cut, from: [From::First; 4], motion: [Motion::NONE; 4], cost: lambda * cut.bits() };
+            for (i, part) in cut.parts().iter().enumerate() {
+                let costs = (0..count).filter_map(|index| {
+                    let found = matches(index, i)?;
+                    let bits = vector_bits(found.vector, vectors.predicted(*part, index as i8))
+                        + te_bits(index as u32, count as u32 - 1);
+                    Some((found.satd + lambda * bits, Motion::of(0, found.vector, index as i8)))
+                });
+                let (cost, motion) = costs.min_by_key(|cost| cost.0)?;
+                decision.cost += cost;
+                vectors.set(*part, &motion);
+                part.quarters().for_each(|quarter| decision.motion[quarter] = motion);
             }
-            decision
+            Some(decision)
         };
-        let mut best = weighed(Cut::Whole, &[found.whole]);
-        let mut consider = |other: Decision| {
-            if other.cost < best.cost {
-                best = other;
+        let mut best: Option<Decision> = None;
+        let mut consider = |other: Option<Decision>| {
+            if let Some(other) = other
+                && best.is_none_or(|best| other.cost < best.cost)
+            {
+                best = Some(other);
             }
         };
-        let predicted = vectors.predicted(Part::WHOLE);
+        consider(weighed(Cut::Whole, &|index, _| Some(found(index).whole)));
+        let predicted = vectors.predicted(Part::WHOLE, 0);
         for vector in [predicted, skipped] {
-            if vector != found.whole.vector && reference.allows(vector) {
-                let satd = reference.satd(&source.luma, Part::WHOLE, vector);
-                consider(weighed(Cut::Whole, &[Match { vector, satd }]));
+            if vector != best_found.whole.vector && nearest.allows(vector) {
+                let satd = nearest.satd(&source.luma, Part::WHOLE, vector);
+                consider(weighed(Cut::Whole, &|index, _| (index == 0).then_some(Match { vector, satd })));
             }
         }
-        if let Some(matches) = &found.wide {
-            consider(weighed(Cut::Wide, matches));
-        }
-        if let Some(matches) = &found.tall {
-            consider(weighed(Cut::Tall, matches));
-        }
-        if let Some(matches) = &found.quarters {
-            consider(weighed(Cut::Quarters, matches));
-        }
+        consider(weighed(Cut::Wide, &|index, part| Some(found(index).wide?[part])));
+        consider(weighed(Cut::Tall, &|index, part| Some(found(index).tall?[part])));
+        consider(weighed(Cut::Quarters, &|index, part| Some(found(index).quarters?[part])));
+        let best = best.expect("the whole has been weighed");
 
-        // What its own picture predicts, where the other does not do well.
-        if best.cost > 32 * lambda {
-            let whole = self.best_whole(here, &source.luma);
-            // Longer types, and modes of chroma.
-            let extra = 6 * lambda;
-            let blocks = match whole.1 < 2 * best.cost {
-                true => self.blocks(here, &source.luma, whole.1.min(best.cost.saturating_sub(extra))),
-                false => None,
-            };
-            let cost = blocks.as_ref().map_or(whole.1, |blocks| blocks.cost) + extra;
-            if cost < best.cost {
-                self.write_intra(here, source, whole, blocks, now, made);
-                return true;
-            }
+        if !self.is_better_intra(here, source, best.cost, now, made) {
+            // SAFETY: by the caller.
+            unsafe { self.write_inter(here, source, best, may_be_skipped.then_some(skip), now, made) };
         }
-        self.write_inter(here, &reference, source, vectors, best, may_be_skipped.then_some(skipped), now, made);
-        true
     }
 
-    fn predict(&self, reference: &Reference<'_>, cut: Cut, vectors: &[Vector; 4]) -> Block {
-        let mut block = Block::EMPTY;
-        for part in cut.parts() {
-            let vector = vectors[part.y / 8 * 2 + part.x / 8];
-            reference.luma(*part, vector, &mut block.luma);
-            reference.chroma(*part, vector, &mut block.chroma);
-        }
-        block
-    }
-
-    /// Skips the macroblock if nothing worth coding is left after the vector that comes for nothing.
-    fn skip_if_empty(
+    /// Codes what its own picture predicts, where other pictures do not do well: whether that was better.
+    pub(super) fn is_better_intra(
         &mut self,
-        reference: &Reference<'_>,
+        here: &Here<'_>,
         source: &Block,
-        skipped: Vector,
+        cost: u32,
         now: &mut Macroblock,
         made: &mut Block,
     ) -> bool {
-        let settings = &self.shot.settings;
-        let mut prediction = Block::EMPTY;
-        reference.luma(Part::WHOLE, skipped, &mut prediction.luma);
-        if settings.luma_inter(&source.luma, &prediction.luma).1 != 0 {
+        let lambda = self.shot.settings.lambda;
+        if cost <= 32 * lambda {
             return false;
         }
-        reference.chroma(Part::WHOLE, skipped, &mut prediction.chroma);
-        if settings.chroma_levels(&source.chroma, &prediction.chroma, false).pattern() != 0 {
-            return false;
+        let whole = self.best_whole(here, &source.luma);
+        // Longer types, and modes of chroma.
+        let extra = 6 * lambda;
+        let blocks = match whole.1 < 2 * cost {
+            true => self.blocks(here, &source.luma, whole.1.min(cost.saturating_sub(extra))),
+            false => None,
+        };
+        let is_better = blocks.as_ref().map_or(whole.1, |blocks| blocks.cost) + extra < cost;
+        if is_better {
+            self.write_intra(here, source, whole, blocks, now, made);
         }
-        *made = prediction;
-        self.skip(skipped, now);
-        true
+        is_better
     }
 
-    fn skip(&mut self, vector: Vector, now: &mut Macroblock) {
+    /// What other pictures predict, plane by plane: `sample` takes a part from a picture, and there are so many rows.
+    ///
+    /// # Safety
+    /// As [`RowCoder::code`].
+    unsafe fn predict(
+        &self,
+        here: &Here<'_>,
+        parts: &[Part],
+        motion: &[Motion; 4],
+        sample: impl Fn(&Reference<'_>, Part, Vector, &mut Samples),
+        rows: usize,
+    ) -> Samples {
+        // Where two are to be weighed, all parts are predicted twice.
+        let is_both = motion.iter().any(|motion| motion.uses(0) && motion.uses(1));
+        let mut samples = [Samples::of(0); 2];
+        for part in parts {
+            let motion = motion[first_quarter(part)];
+            for (i, to) in samples.iter_mut().enumerate().take(1 + usize::from(is_both)) {
+                let list = if motion.uses(i) { i } else { 1 - i };
+                // SAFETY: by the caller.
+                let reference = unsafe { self.shot.reference(list, motion.references[list] as usize, here.x, here.y) };
+                sample(&reference, *part, motion.vectors[list], to);
+            }
+        }
+        let [mut first, second] = samples;
+        if is_both {
+            let (to, other) = (first.0.as_mut_ptr(), second.0.as_ptr());
+            // SAFETY: so many rows of 16; `Kernels::new` has seen to the instruction set.
+            unsafe { (self.shot.settings.kernels.average)(to, other, rows) };
+        }
+        first
+    }
+
+    /// The luma that other pictures predict.
+    ///
+    /// # Safety
+    /// As [`RowCoder::code`].
+    pub(super) unsafe fn predict_luma(&self, here: &Here<'_>, parts: &[Part], motion: &[Motion; 4]) -> Samples {
+        // SAFETY: by the caller.
+        unsafe { self.predict(here, parts, motion, |from, part, vector, to| from.luma(part, vector, to), 16) }
+    }
+
+    /// And the chroma.
+    ///
+    /// # Safety
+    /// As [`RowCoder::code`].
+    pub(super) unsafe fn predict_chroma(&self, here: &Here<'_>, parts: &[Part], motion: &[Motion; 4]) -> Samples {
+        // SAFETY: by the caller.
+        unsafe { self.predict(here, parts, motion, |from, part, vector, to| from.chroma(part, vector, to), 8) }
+    }
+
+    /// What is predicted, if nothing worth coding is left.
+    ///
+    /// # Safety
+    /// As [`RowCoder::code`].
+    pub(super) unsafe fn prediction_if_empty(
+        &self,
+        here: &Here<'_>,
+        source: &Block,
+        motion: &[Motion; 4],
+    ) -> Option<Block> {
+        let settings = &self.shot.settings;
+        let parts = parts_of(motion);
+        // SAFETY: by the caller.
+        let luma = unsafe { self.predict_luma(here, parts, motion) };
+        if settings.luma_inter(&source.luma, &luma).1 != 0 {
+            return None;
+        }
+        // SAFETY: by the caller.
+        let chroma = unsafe { self.predict_chroma(here, parts, motion) };
+        let is_empty = settings.chroma_levels(&source.chroma, &chroma, false).pattern() == 0;
+        is_empty.then_some(Block { luma, chroma })
+    }
+
+    pub(super) fn skip(&mut self, motion: [Motion; 4], now: &mut Macroblock) {
         now.kind = Kind::Skip;
-        now.vectors = [vector; 4];
+        now.motion = motion;
         self.row.skip(now);
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn write_inter(
+    /// Writes it as it was decided to be; if nothing is left of it, as skipped, where it is what is predicted then.
+    ///
+    /// # Safety
+    /// As [`RowCoder::code`].
+    pub(super) unsafe fn write_inter(
         &mut self,
         here: &Here<'_>,
-        reference: &Reference<'_>,
         source: &Block,
-        mut vectors: Vectors,
         decision: Decision,
-        skipped: Option<Vector>,
+        skipped: Option<[Motion; 4]>,
         now: &mut Macroblock,
         made: &mut Block,
     ) {
         let settings = &self.shot.settings;
-        let prediction = self.predict(reference, decision.cut, &decision.vectors);
+        let is_direct = decision.from.contains(&From::Direct);
+        let parts = if is_direct { parts_of(&decision.motion) } else { decision.cut.parts() };
+        // SAFETY: of both, by the caller.
+        let prediction = unsafe {
+            Block {
+                luma: self.predict_luma(here, parts, &decision.motion),
+                chroma: self.predict_chroma(here, parts, &decision.motion),
+            }
+        };
         let (luma, coded) = settings.luma_inter(&source.luma, &prediction.luma);
         let chroma = settings.chroma_levels(&source.chroma, &prediction.chroma, false);
         let pattern = luma_pattern(coded) | chroma.pattern() << 4;
         let residual = Residual { luma, coded, luma_dc: None, chroma };
         *made = settings.made(&residual, &prediction);
-        if pattern == 0 && decision.cut == Cut::Whole && skipped == Some(decision.vectors[0]) {
-            return self.skip(decision.vectors[0], now);
+        if pattern == 0 && decision.cut == Cut::Whole && skipped == Some(decision.motion) {
+            return self.skip(decision.motion, now);
         }
         now.kind = Kind::Inter;
-        now.vectors = decision.vectors;
-        let mut moved = [[0; 2]; 4];
-        for (part, moved) in decision.cut.parts().iter().zip(&mut moved) {
-            let vector = decision.vectors[part.y / 8 * 2 + part.x / 8];
-            let predicted = vectors.predicted(*part);
-            *moved = [i32::from(vector.x) - i32::from(predicted.x), i32::from(vector.y) - i32::from(predicted.y)];
-            vectors.set(*part, vector);
+        now.motion = decision.motion;
+        let mut moved = Moved { cut: decision.cut, from: decision.from, ..Moved::DIRECT };
+        for list in 0..2 {
+            let mut vectors = Vectors::new(here, list);
+            for (i, part) in decision.cut.parts().iter().enumerate() {
+                let motion = decision.motion[first_quarter(part)];
+                if decision.from[i].writes(list) {
+                    let vector = motion.vectors[list];
+                    let predicted = vectors.predicted(*part, motion.references[list]);
+                    moved.differences[list][i] = [vector.x - predicted.x, vector.y - predicted.y].map(i32::from);
+                    if list == 0 {
+                        moved.references[i] = motion.references[0] as u8;
+                    }
+                }
+                vectors.set(*part, &motion);
+            }
         }
         let Residual { luma, chroma, .. } = residual;
-        let kind = Type::Inter(decision.cut, moved);
+        let kind = Type::Inter(moved);
         let syntax = Syntax { kind, chroma_mode: 0, pattern, luma: Luma::Lanes(luma), luma_dc: None, chroma };
         self.write(here, source, syntax, now, made);
     }
+}
+
+/// As few parts as these quarters are.
+pub(super) fn parts_of(motion: &[Motion; 4]) -> &'static [Part] {
+    if *motion == [motion[0]; 4] { Cut::Whole.parts() } else { Cut::Quarters.parts() }
 }

@@ -10,14 +10,67 @@ use crate::picture::{Block, Macroblock};
 pub(super) enum Type {
     /// As nothing says otherwise.
     Skip,
-    /// From another picture: by how much vectors differ from what they are predicted to be, for each part.
-    Inter(Cut, [[i32; 2]; 4]),
+    /// From other pictures.
+    Inter(Moved),
     /// As a whole, by this mode.
     Intra16(u32),
     /// Block by block; in their order, what is written of a mode that is not the likely one.
     Intra4([Option<u8>; 16]),
     /// Its samples are stored.
     Stored(Box<Block>),
+}
+
+/// What a part is predicted from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum From {
+    /// A picture of the first list.
+    First,
+    /// Of the second.
+    Second,
+    /// The mean of both.
+    Both,
+    /// As its neighbours are, in a picture with two lists.
+    Direct,
+}
+
+impl From {
+    /// The number of the type of a macroblock that is one part (Table 7-14).
+    pub(super) fn number(self) -> u32 {
+        match self {
+            From::Direct => 0,
+            From::First => 1,
+            From::Second => 2,
+            From::Both => 3,
+        }
+    }
+
+    /// Whether a vector of the list is written.
+    pub(super) fn writes(self, list: usize) -> bool {
+        matches!((self, list), (From::Both, _) | (From::First, 0) | (From::Second, 1))
+    }
+}
+
+/// How parts are predicted from other pictures.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moved {
+    pub(super) cut: Cut,
+    /// By part.
+    pub(super) from: [From; 4],
+    /// Which picture of the first list, by part. (Of the second, there is one.)
+    pub(super) references: [u8; 4],
+    /// By how much vectors differ from what they are predicted to be, by list and part.
+    pub(super) differences: [[[i32; 2]; 4]; 2],
+}
+
+impl Moved {
+    /// All that nothing needs to be said of.
+    pub(super) const DIRECT: Moved =
+        Moved { cut: Cut::Whole, from: [From::Direct; 4], references: [0; 4], differences: [[[0; 2]; 4]; 2] };
+
+    /// Whether the whole macroblock is predicted as its neighbours are.
+    pub(super) fn is_direct(&self) -> bool {
+        self.cut == Cut::Whole && self.from[0] == From::Direct
+    }
 }
 
 /// Levels of luma.

@@ -3,7 +3,7 @@
 use super::Here;
 use super::inter::Cut;
 use super::residual::{CHROMA_BLOCKS, blocks_of, scanned};
-use super::syntax::{Syntax, Type};
+use super::syntax::{Moved, Syntax, Type};
 use crate::bits::{Bits, Mark};
 use crate::cavlc::{Around, write_block};
 use crate::picture::{Block, Macroblock};
@@ -69,32 +69,35 @@ impl RowBits {
         self.pieces.push((std::mem::take(&mut self.bits), samples));
     }
 
-    /// Writes a macroblock; how many levels its blocks have is entered. `is_again` if it takes the place of one that was
+    /// Writes a macroblock of a picture with so many references; how many levels its blocks have is entered. `is_again` if it takes the place of one that was
     /// forgotten.
     pub(super) fn write(
         &mut self,
         here: &Here<'_>,
         syntax: &Syntax,
-        may_skip: bool,
+        references: usize,
         is_again: bool,
         now: &mut Macroblock,
     ) {
         if let Type::Skip = syntax.kind {
             return self.skip();
         }
+        let may_skip = references > 0;
         if !is_again {
             self.begin(may_skip);
         }
         match &syntax.kind {
             Type::Skip => {}
             Type::Stored(block) => return self.store(block, may_skip),
-            Type::Inter(cut, moved) => {
+            Type::Inter(Moved { cut, references: which, differences, .. }) => {
                 self.bits.ue(*cut as u32);
                 if *cut == Cut::Quarters {
                     // None is cut further.
                     self.bits.put(4, 0b1111);
                 }
-                for value in moved[..cut.parts().len()].as_flattened() {
+                let parts = cut.parts().len();
+                which[..parts].iter().for_each(|which| self.bits.te(u32::from(*which), references as u32 - 1));
+                for value in differences[0][..parts].as_flattened() {
                     self.bits.se(*value);
                 }
                 self.bits.ue(CBP_INTER[syntax.pattern as usize].into());

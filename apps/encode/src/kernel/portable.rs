@@ -90,6 +90,15 @@ pub(super) unsafe fn mean(to: *mut u8, a: *const u8, b: *const u8, stride: usize
 }
 
 #[inline(always)]
+pub(super) unsafe fn average(to: *mut u8, other: *const u8, rows: usize) {
+    // SAFETY: the caller's pointers are valid for the rows.
+    let (to, other) = unsafe { (samples_mut(to, 16 * rows), samples(other, 16 * rows)) };
+    for (to, other) in to.iter_mut().zip(other) {
+        *to = ((u16::from(*to) + u16::from(*other) + 1) >> 1) as u8;
+    }
+}
+
+#[inline(always)]
 pub(super) unsafe fn copy(to: *mut u8, from: *const u8, stride: usize, rows: usize, wide: bool) {
     for y in 0..rows {
         // SAFETY: the caller's pointers are valid for the rows.

@@ -13,6 +13,7 @@ pub(super) fn kernels(isa: Isa) -> Kernels {
         satd,
         satd_8,
         mean,
+        average,
         copy,
         halves,
         transform,
@@ -39,6 +40,7 @@ macro_rules! compiled_with_avx2 {
 
 compiled_with_avx2! {
     mean(to: *mut u8, a: *const u8, b: *const u8, stride: usize, rows: usize, wide: bool);
+    average(to: *mut u8, other: *const u8, rows: usize);
     copy(to: *mut u8, from: *const u8, stride: usize, rows: usize, wide: bool);
     halves(to: [*mut u8; 3], from: *const u8, stride: usize, width: usize, scratch: &mut [i16]);
     scale(lanes: &mut Lanes, factors: &[i16; 16]);
