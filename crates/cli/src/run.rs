@@ -96,7 +96,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let after = match &app.after {
         Some(after) => {
             let begin = Instant::now();
-            let found = after(&outcome).map_err(|e| Failure::Run(e.to_string()))?;
+            let found = match after(&outcome) {
+                Ok(found) => found,
+                Err(error) => return Err(Failure::Run(outcome.keep(error).to_string())),
+            };
             Some(Afterwards { seconds: begin.elapsed().as_secs_f64(), peak_rss_bytes: read_peak_rss_bytes()?, found })
         }
         None => None,

@@ -52,7 +52,7 @@ enum Stay {
 pub(crate) struct Folder<'a> {
     /// The folder.
     pub(crate) path: &'a Path,
-    /// The first result that goes to a file, if there is one: then nothing is lost when the run is interrupted.
+    /// The first file that the job writes, if there is one: then nothing is lost when the run is interrupted.
     pub(crate) first: Option<&'a Path>,
 }
 
@@ -312,10 +312,14 @@ impl Homes {
         Homes { places: Vec::new(), stays: Vec::new(), twins: FxHashMap::default() }
     }
 
-    /// Removes what was kept of arrays without a file of their own, and second files: the run is over.
-    pub(crate) fn remove_scratch(&mut self, disk: &Disk) {
-        self.files(|stay| stay == Stay::Scratch).for_each(|file| disk.discard(file));
+    /// Removes second files: the run is over.
+    pub(crate) fn remove_twins(&mut self, disk: &Disk) {
         self.twins.drain().for_each(|(_, file)| disk.discard(&file));
+    }
+
+    /// The files of arrays that have none of their own.
+    pub(crate) fn scratch(&self) -> impl Iterator<Item = &ArrayFile> {
+        self.files(|stay| stay == Stay::Scratch)
     }
 
     /// Puts the initial content of blocks back.

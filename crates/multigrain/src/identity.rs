@@ -14,7 +14,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3Default;
 
 /// Version of the protocol that the records follow.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// The text of a journal.
 #[derive(Serialize, Deserialize)]
@@ -40,6 +40,8 @@ pub(crate) struct Identity {
     inputs: Vec<Input>,
     /// Results, in the order of the arrays.
     pub(crate) results: Vec<Output>,
+    /// Files that are made from results when the run is over.
+    made: Vec<PathBuf>,
     /// Where arrays without a file of their own are kept, and which these are.
     pub(crate) scratch: PathBuf,
     pub(crate) kept: Vec<usize>,
@@ -56,8 +58,8 @@ struct Input {
     /// The file, or what else.
     from: String,
     bytes: u64,
-    /// Seconds and nanoseconds since 1970.
-    modified: (i64, i64),
+    /// Seconds and nanoseconds since 1970, of a file with a name.
+    modified: Option<(i64, i64)>,
     /// Hash of the sample that [`FileState`] describes, or of all bytes.
     content: String,
 }
@@ -73,7 +75,7 @@ pub(crate) struct Twin {
 /// Where an array goes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Output {
-    pub(crate) array: String,
+    array: String,
     /// The file.
     pub(crate) to: PathBuf,
     /// Whether it is a .npy file.
@@ -127,12 +129,15 @@ impl Identity {
     ) -> Identity {
         let input = |((decl, source), state): ((&ArrayDecl, &Option<Source>), &Option<FileState>)| {
             let made = |from: String, bytes: u64, content: String| {
-                Some(Input { array: decl.name.clone(), from, bytes, modified: (0, 0), content })
+                Some(Input { array: decl.name.clone(), from, bytes, modified: None, content })
             };
             match (source, state) {
                 (Some(Source::Npy(path) | Source::Raw(path)), Some(state)) => Some(Input {
                     array: decl.name.clone(),
-                    from: absolute(path).display().to_string(),
+                    from: match state.modified {
+                        Some(_) => absolute(path).display().to_string(),
+                        None => "a copy".to_owned(),
+                    },
                     bytes: state.bytes,
                     modified: state.modified,
                     content: format!("{:016x}", state.sample),
@@ -152,6 +157,7 @@ impl Identity {
             calls: hash(|h| hash_calls(arrays, tasks, calls, h)),
             inputs: job.arrays().iter().zip(&job.sources).zip(inputs).filter_map(input).collect(),
             results: results(job).collect(),
+            made: job.files_written.iter().map(|path| absolute(path)).collect(),
             scratch: absolute(scratch),
             kept: (0..arrays.len())
                 .filter(|&i| arrays[i].role != Role::Input && job.sinks.get(i).is_none_or(Option::is_none))
@@ -159,6 +165,17 @@ impl Identity {
             twins: twins.iter().map(|&array| Twin { array, to: twin_path(job, scratch, array) }).collect(),
             ways: ways.clone(),
         }
+    }
+
+    /// The files beside which the run has journals: results, and what is made from them. The first one's is the run's.
+    pub(crate) fn written(&self) -> impl Iterator<Item = &PathBuf> {
+        self.results.iter().map(|result| &result.to).chain(&self.made)
+    }
+
+    /// Arrays without a file of their own that are still needed when the run is over.
+    pub(crate) fn needed_afterwards<'a>(&'a self, arrays: &'a [ArrayDecl]) -> impl Iterator<Item = usize> + 'a {
+        let is_result = |&i: &usize| arrays.get(i).is_some_and(|array| array.role != Role::Temporary);
+        self.kept.iter().copied().filter(is_result)
     }
 
     /// The first thing in which a run differs from this one, of which the journal is, in words.
@@ -176,6 +193,13 @@ impl Identity {
         if let Some((then, now)) = self.results.iter().zip(&now.results).find(|(then, now)| then != now) {
             let (array, to, went) = (&now.array, now.to.display(), then.to.display());
             return Some(format!("its result {} went to {went}, that of this run, {array}, goes to {to}", then.array));
+        }
+        if self.made != now.made {
+            let names = |run: &Identity| match &run.made[..] {
+                [] => "nothing".to_owned(),
+                made => made.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" and "),
+            };
+            return Some(format!("{} was to be made from its results, now {}", names(self), names(now)));
         }
         if self.inputs.len() != now.inputs.len() {
             return Some(format!("it had {} inputs, this one has {}", self.inputs.len(), now.inputs.len()));
@@ -200,7 +224,7 @@ impl Identity {
 }
 
 /// The results of a job that go to files.
-pub(crate) fn results(job: &Job) -> impl Iterator<Item = Output> + '_ {
+fn results(job: &Job) -> impl Iterator<Item = Output> + '_ {
     job.arrays().iter().zip(&job.sinks).filter_map(|(decl, sink)| {
         let sink = sink.as_ref()?;
         let npy = matches!(sink, Sink::Npy(_));
@@ -208,7 +232,7 @@ pub(crate) fn results(job: &Job) -> impl Iterator<Item = Output> + '_ {
     })
 }
 
-fn absolute(path: &Path) -> PathBuf {
+pub(crate) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
@@ -233,7 +257,7 @@ pub(crate) fn scratch_path(folder: &Path, first: &Path, array: usize) -> PathBuf
 /// result's.
 pub(crate) fn twin_path(job: &Job, folder: &Path, array: usize) -> PathBuf {
     let sink = |array: usize| job.sinks.get(array).and_then(Option::as_ref).map(|sink| absolute(sink.path()));
-    let first = || (0..job.sinks.len()).find_map(sink).unwrap_or_default();
+    let first = || job.files_written().next().map(absolute).unwrap_or_default();
     let mut name = sink(array).unwrap_or_else(|| scratch_path(&absolute(folder), &first(), array)).into_os_string();
     name.push(".twin");
     name.into()

@@ -95,7 +95,8 @@ impl Job {
     }
 
     /// Names a file that will be made from the results, other than a sink: it may not replace what the job reads, nor
-    /// another result.
+    /// another result. Until the [`Outcome`](crate::Outcome) is dropped, what it is made from is kept beside it, for a
+    /// run that is killed before or fails ([`Outcome::keep`](crate::Outcome::keep)).
     #[must_use]
     pub fn with_file_written(mut self, path: &Path) -> Job {
         self.files_written.push(path.to_owned());

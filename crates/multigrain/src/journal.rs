@@ -131,6 +131,11 @@ impl<'a> RunJournal<'a> {
         self.journals.main.sync(self.disk)
     }
 
+    /// What is left to be removed.
+    pub(crate) fn into_journals(self) -> Journals {
+        self.journals
+    }
+
     /// Ends the journal: the run is complete and published, or given up.
     pub(crate) fn remove(self) {
         self.journals.remove(self.disk);

@@ -25,6 +25,7 @@ pub mod app;
 mod blocks;
 mod choose;
 mod declared;
+mod ending;
 mod error;
 pub mod generate;
 mod guard;

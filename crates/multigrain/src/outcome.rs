@@ -2,6 +2,7 @@
 
 use crate::afterwards::Afterwards;
 use crate::choose::main_memory;
+use crate::ending::Ending;
 use crate::error::Error;
 use crate::homes::{Homes, Place, transfer_block};
 use crate::ledger::Lease;
@@ -34,6 +35,8 @@ pub struct Outcome {
     pub resumed: bool,
     pub(crate) spill: Option<Arc<Spill>>,
     pub(crate) homes: Homes,
+    /// What is left to be removed of a run from whose results files are made.
+    pub(crate) ending: Option<Ending>,
     pub(crate) disk: Arc<Disk>,
     /// What the arrays take of the main memory.
     pub(crate) _lease: Lease,
@@ -60,6 +63,19 @@ impl Outcome {
     pub fn afterwards(&self, task: &str) -> Afterwards {
         let spill = self.spill.clone();
         Afterwards::new(spill.and_then(|spill| spill.task(task).map(|number| (spill, number))))
+    }
+
+    /// Ends a run from whose results some file could not be made ([`Job::with_file_written`](crate::Job::with_file_written))
+    /// and says so: where its arrays lie on a disk, they are kept, and a run with
+    /// [`Settings::resume`](crate::Settings::resume) computes nothing.
+    pub fn keep(mut self, why: Error) -> Error {
+        match self.ending.take() {
+            Some(mut ending) => {
+                ending.journals = None;
+                Error::Kept { source: Box::new(why), result: ending.result.clone() }
+            }
+            None => why,
+        }
     }
 
     /// A block of an array after the run, row-major, as bytes.

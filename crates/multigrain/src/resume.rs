@@ -4,7 +4,7 @@
 use crate::error::Error;
 use crate::guard::Guard;
 use crate::homes::{Folder, Homes, Opening, part_path};
-use crate::identity::{Identity, InputStates, Text, changed_input, results, scratch_path, twin_path};
+use crate::identity::{Identity, InputStates, Text, absolute, changed_input, scratch_path, twin_path};
 use crate::job::Job;
 use crate::journal::{Found, RunJournal};
 use crate::sides::{Sides, overlapping, stored_blocks};
@@ -35,7 +35,7 @@ pub(crate) struct Begun<'a> {
 
 impl<'a> Begin<'a> {
     fn folder<'p>(&'p self, path: &'p Path) -> Folder<'p> {
-        Folder { path, first: self.job.sinks.iter().flatten().next().map(|sink| sink.path().as_path()) }
+        Folder { path, first: self.job.files_written().next() }
     }
 
     /// Begins from the inputs, which were in these states before. When it fails, no file is left.
@@ -50,7 +50,7 @@ impl<'a> Begin<'a> {
         // A journal of an earlier run must not be believed about the files that are made now: it is emptied first.
         let early = match journal_paths(job).any(|path| path.exists()) {
             true => {
-                refuse_if_busy(job, disk)?;
+                refuse_if_busy(disk, written_under(job, self.directory))?;
                 Some(create(&sides.arrays())?)
             }
             false => None,
@@ -100,7 +100,7 @@ impl<'a> Begin<'a> {
         let GoingOn { unfinished, numbered, left, .. } = going_on;
         let found = &unfinished.found;
         let opening = if found.complete { Opening::Complete } else { Opening::Continued };
-        if let Some(missing) = unfinished.missing() {
+        if let Some(missing) = unfinished.missing(job) {
             return Err(self.refused(unfinished, format!("{} is missing", missing.display())));
         }
         let folder = self.folder(&unfinished.identity.scratch);
@@ -198,11 +198,10 @@ impl Unfinished {
     pub(crate) fn find(job: &Job, disk: &Disk, resume: bool) -> Result<Vec<Unfinished>, Error> {
         let mut found: Vec<Unfinished> = Vec::new();
         for path in journal_paths(job).filter(|path| path.exists()) {
-            refuse_if_busy(job, disk)?;
             let one = match read(disk, &path)? {
                 Some((Text::Journal(main), _)) => match read(disk, &main)? {
                     // A journal may have been ended and what points to it not.
-                    Some((Text::Run(identity), found)) if identity.results.iter().any(|r| names(&r.to, &path)) => {
+                    Some((Text::Run(identity), found)) if identity.written().any(|to| names(to, &path)) => {
                         Unfinished { journal: main, identity: *identity, found }
                     }
                     _ => continue,
@@ -210,8 +209,10 @@ impl Unfinished {
                 Some((Text::Run(identity), found)) => Unfinished { journal: path, identity: *identity, found },
                 None => continue,
             };
-            let over =
-                one.found.complete && one.parts().all(|part| !part.exists()) && !(resume && one.is_all_there(job));
+            refuse_if_busy(disk, one.identity.results.iter().map(|result| result.to.clone()).chain(one.lies_in()))?;
+            let over = one.found.complete
+                && one.parts().all(|part| !part.exists())
+                && !((resume || one.is_to_be_made()) && one.is_all_there(job));
             if one.found.has_work() && !over && found.iter().all(|other| other.journal != one.journal) {
                 found.push(one);
             }
@@ -221,9 +222,12 @@ impl Unfinished {
 
     /// Of a complete run: whether all results have their names, and those that go nowhere are still kept.
     fn is_all_there(&self, job: &Job) -> bool {
-        let is_result = |&&i: &&usize| job.arrays().get(i).is_some_and(|array| array.role != Role::Temporary);
-        let mut kept = self.identity.kept.iter().filter(is_result).filter_map(|&array| self.scratch_of(array));
-        self.identity.results.iter().all(|result| result.to.exists()) && kept.all(|path| path.exists())
+        self.identity.results.iter().all(|result| result.to.exists()) && self.not_kept(job).is_none()
+    }
+
+    /// Of a complete run: whether files are made from its results, so that it is over only when these are there.
+    fn is_to_be_made(&self) -> bool {
+        self.identity.written().count() > self.identity.results.len()
     }
 
     /// Results while they are written.
@@ -231,28 +235,36 @@ impl Unfinished {
         self.identity.results.iter().map(|result| part_path(&result.to))
     }
 
-    /// Removes what was kept of arrays without a file of their own.
-    pub(crate) fn remove_scratch(&self, disk: &Disk) {
-        self.scratch().filter(|path| path.exists()).for_each(|path| disk.remove(&path));
+    /// Of a complete run: a file of a result that goes nowhere, but is not there.
+    fn not_kept(&self, job: &Job) -> Option<PathBuf> {
+        let needed = self.identity.needed_afterwards(job.arrays()).filter_map(|array| self.scratch_of(array));
+        needed.map(|path| part_path(&path)).find(|part| !part.exists())
     }
 
-    /// The file of an array that has none of its own.
+    /// The file of an array that has none of its own, which is written under its `.part` name.
     fn scratch_of(&self, array: usize) -> Option<PathBuf> {
-        let first = self.identity.results.first()?;
-        Some(part_path(&scratch_path(&self.identity.scratch, &first.to, array)))
+        let first = self.identity.written().next()?;
+        Some(scratch_path(&self.identity.scratch, first, array))
     }
 
-    /// The files of all such arrays, and second files.
-    fn scratch(&self) -> impl Iterator<Item = PathBuf> + '_ {
-        let twins = self.identity.twins.iter().map(|twin| part_path(&twin.to));
+    /// The files of all such arrays, and second files, likewise.
+    fn lies_in(&self) -> impl Iterator<Item = PathBuf> + '_ {
+        let twins = self.identity.twins.iter().map(|twin| twin.to.clone());
         self.identity.kept.iter().filter_map(|&array| self.scratch_of(array)).chain(twins)
     }
 
+    /// What these are while the run is not over.
+    pub(crate) fn scratch(&self) -> impl Iterator<Item = PathBuf> + '_ {
+        self.lies_in().map(|path| part_path(&path))
+    }
+
     /// A file without which there is no going on.
-    fn missing(&self) -> Option<PathBuf> {
+    fn missing(&self, job: &Job) -> Option<PathBuf> {
         match self.found.complete {
             true => {
-                self.identity.results.iter().map(|r| &r.to).find(|to| !to.exists() && !part_path(to).exists()).cloned()
+                let is_missing = |to: &&PathBuf| !to.exists() && !part_path(to).exists();
+                let missing = self.identity.results.iter().map(|r| &r.to).find(is_missing).cloned();
+                missing.or_else(|| self.not_kept(job).filter(|_| self.is_to_be_made()))
             }
             false => self.parts().chain(self.scratch()).find(|part| !part.exists()),
         }
@@ -261,14 +273,14 @@ impl Unfinished {
     /// How many of its stores are recorded, and the first result.
     pub(crate) fn in_words(&self) -> (u64, PathBuf) {
         let stores = self.found.events.iter().filter(|event| event.durable).count() as u64;
-        (stores, self.identity.results.first().map_or(self.journal.clone(), |first| first.to.clone()))
+        (stores, self.identity.written().next().unwrap_or(&self.journal).clone())
     }
 
     /// Throws the work away.
     pub(crate) fn discard(&self, disk: &Disk) {
         // The journal goes first: without it nobody believes the rest.
         disk.remove(&self.journal);
-        let pointing = self.identity.results.iter().skip(1).map(|result| Journal::path_for(&result.to));
+        let pointing = self.identity.written().skip(1).map(|to| Journal::path_for(to));
         let rest = pointing.chain(self.parts()).chain(self.scratch());
         rest.filter(|path| path.exists()).for_each(|path| disk.remove(&path));
     }
@@ -331,11 +343,20 @@ impl Journals {
 }
 
 /// Whoever runs holds the locks of the files that it writes; its journal must not be touched.
-fn refuse_if_busy(job: &Job, disk: &Disk) -> Result<(), Error> {
-    match job.sinks.iter().flatten().find(|sink| disk.is_busy(sink.path())) {
-        Some(sink) => Err(Error::File(StoreError::Busy { path: part_path(sink.path()) })),
+fn refuse_if_busy(disk: &Disk, mut written: impl Iterator<Item = PathBuf>) -> Result<(), Error> {
+    match written.find(|path| disk.is_busy(path)) {
+        Some(path) => Err(Error::File(StoreError::Busy { path: part_path(&path) })),
         None => Ok(()),
     }
+}
+
+/// The files that a job writes its arrays to, of which those without one of their own lie in a folder.
+fn written_under<'a>(job: &'a Job, folder: &'a Path) -> impl Iterator<Item = PathBuf> + 'a {
+    let scratch = job.files_written().next().into_iter().flat_map(move |first| {
+        let nowhere = job.sinks.iter().enumerate().filter(|(_, sink)| sink.is_none());
+        nowhere.map(move |(array, _)| scratch_path(folder, first, array))
+    });
+    job.sinks.iter().flatten().map(|sink| sink.path().clone()).chain(scratch)
 }
 
 /// Before a run that keeps no journal makes the files of its results: a journal of an earlier run, of which nothing is to
@@ -348,19 +369,19 @@ pub(crate) fn forget(job: &Job, disk: &Disk) -> Result<(), Error> {
 /// Removes what a run that was killed before there was anything to be continued has left beside results and in the folder
 /// for scratch files, where a run that is planned otherwise would not use it.
 fn remove_left(job: &Job, disk: &Disk, folder: &Path, arrays: usize) -> Result<(), Error> {
-    let Some(first) = job.sinks.iter().flatten().next() else { return Ok(()) };
-    let of = |i: usize| [twin_path(job, folder, i), scratch_path(folder, first.path(), i)];
+    let Some(first) = job.files_written().next() else { return Ok(()) };
+    let of = |i: usize| [twin_path(job, folder, i), scratch_path(folder, first, i)];
     let left: Vec<PathBuf> = (0..arrays).flat_map(of).map(|path| part_path(&path)).filter(|p| p.exists()).collect();
     if !left.is_empty() {
-        refuse_if_busy(job, disk)?;
+        refuse_if_busy(disk, written_under(job, folder))?;
         left.iter().for_each(|path| disk.remove(path));
     }
     Ok(())
 }
 
-/// The names of journals beside the results of a job.
+/// The names of journals beside the files that a job writes.
 fn journal_paths(job: &Job) -> impl Iterator<Item = PathBuf> + '_ {
-    results(job).map(|result| Journal::path_for(&result.to))
+    job.files_written().map(|path| Journal::path_for(&absolute(path)))
 }
 
 /// Whether a plan may overwrite blocks that a later resumed run would have to read: blocks that it has read before or

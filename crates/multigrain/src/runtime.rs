@@ -1,6 +1,7 @@
 //! Planning and running jobs.
 
 use crate::choose;
+use crate::ending::Ending;
 use crate::error::Error;
 use crate::homes::{Folder, Homes, Opening, Place, transfer_all};
 use crate::identity::{InputStates, changed_input, input_states};
@@ -223,7 +224,7 @@ impl Runtime {
             inputs,
         };
         let resumed = going_on.is_some();
-        let (homes, report) = match (plan.driver, &going_on) {
+        let (homes, report, ending) = match (plan.driver, &going_on) {
             (Driver::Disk, _) | (_, Some(_)) => run.on_disk(&plan, going_on.as_ref())?,
             _ => run.in_memory(&plan)?,
         };
@@ -252,6 +253,7 @@ impl Runtime {
             backend: self.disk.backend_name().to_owned(),
             resumed,
             homes,
+            ending,
             disk: self.disk.clone(),
             _lease: self.ledger.lease(keeps.arrays),
         })
@@ -362,7 +364,7 @@ struct Run<'a> {
     inputs: InputStates,
 }
 
-type Done = (Homes, Report);
+type Done = (Homes, Report, Option<Ending>);
 
 impl Run<'_> {
     fn engine<'l>(
@@ -453,7 +455,7 @@ impl Run<'_> {
         if let Some(log) = log {
             log.remove();
         }
-        Ok((homes, report))
+        Ok((homes, report, None))
     }
 
     /// Gives results their names.
@@ -470,12 +472,12 @@ impl Run<'_> {
         let disk = &self.runtime.disk;
         let root = self.machine.memory(self.machine.root());
         let directory = root.path.clone().unwrap_or_else(|| PathBuf::from("."));
-        let Some(first) = self.job.sinks.iter().flatten().next() else {
+        let Some(first) = self.job.files_written().next() else {
             let folder = Folder { path: &directory, first: None };
             let mut sides = Sides::default();
             let homes = Homes::on_disk(self.job, &plan.arrays, disk, folder, Opening::Fresh, &mut sides, self.abort)?;
             let report = self.engine(plan, &homes, None, None).map_err(|e| ended(e, false))?;
-            return Ok((homes, report));
+            return Ok((homes, report, None));
         };
         let begin = Begin {
             job: self.job,
@@ -519,14 +521,21 @@ impl Run<'_> {
                 self.publish(&homes.unpublished().collect::<Vec<_>>())?;
                 // The run before may have ended between a name and its way to the disk.
                 homes.published().try_for_each(|file| disk.sync_directory(file.path())).map_err(Error::Store)?;
-                homes.remove_scratch(disk);
-                going_on.iter().for_each(|going_on| going_on.unfinished.remove_scratch(disk));
-                log.remove();
-                Ok((homes, report))
+                homes.remove_twins(disk);
+                let scratch = homes.scratch().map(|file| file.path().to_owned());
+                let ending = Ending {
+                    disk: disk.clone(),
+                    scratch: scratch
+                        .chain(going_on.iter().flat_map(|going_on| going_on.unfinished.scratch()))
+                        .collect(),
+                    journals: Some(log.into_journals()),
+                    result: first.to_owned(),
+                };
+                Ok((homes, report, Some(ending).filter(|_| !self.job.files_written.is_empty())))
             }
             Err(error @ Error::Interrupted { .. }) if log.has_work() => Err(error),
             Err(source) if log.has_work() => {
-                let (source, result) = (Box::new(source), first.path().clone());
+                let (source, result) = (Box::new(source), first.to_owned());
                 Err(Error::Kept { source, result })
             }
             Err(error) => {

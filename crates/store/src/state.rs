@@ -23,11 +23,12 @@ const PIECE_BYTES: u64 = 4096;
 pub struct FileState {
     /// Length.
     pub bytes: u64,
-    /// When the content was last modified: seconds and nanoseconds since 1970.
-    pub modified: (i64, i64),
+    /// When the content was last modified: seconds and nanoseconds since 1970. `None` of a file without a name, which is
+    /// somebody's copy: when that was made says nothing.
+    pub modified: Option<(i64, i64)>,
     /// Hash (XXH3) of a sample: all of a file of up to 1 MiB; of a longer one its first 4 KiB, its last, and 4 KiB at a
     /// fixed place in each of 62 equal parts between. So content that was made anew is noticed; of one altered byte in a
-    /// long file, the time has to tell.
+    /// long file, the time has to tell; so of a file without a name it is all.
     pub sample: u64,
 }
 
@@ -54,17 +55,31 @@ impl Disk {
 fn state(file: &File) -> std::io::Result<FileState> {
     let found = file.metadata()?;
     let bytes = found.len();
-    Ok(FileState { bytes, modified: (found.mtime(), found.mtime_nsec()), sample: sample(file, bytes)? })
+    Ok(match found.nlink() {
+        0 => FileState { bytes, modified: None, sample: whole(file, bytes)? },
+        _ => FileState { bytes, modified: Some((found.mtime(), found.mtime_nsec())), sample: sample(file, bytes)? },
+    })
+}
+
+/// Hashes a file as a whole.
+fn whole(file: &File, bytes: u64) -> std::io::Result<u64> {
+    let mut hash = Xxh3Default::new();
+    let mut buffer = vec![0; WHOLE_BYTES_MAX.min(bytes) as usize];
+    let mut at = 0;
+    while at < bytes {
+        let len = buffer.len().min((bytes - at) as usize);
+        read(file, &mut buffer[..len], at, &mut hash)?;
+        at += len as u64;
+    }
+    Ok(hash.digest())
 }
 
 fn sample(file: &File, bytes: u64) -> std::io::Result<u64> {
-    let mut hash = Xxh3Default::new();
-    let mut buffer = vec![0; WHOLE_BYTES_MAX.min(bytes) as usize];
     if bytes <= WHOLE_BYTES_MAX {
-        read(file, &mut buffer, 0, &mut hash)?;
-        return Ok(hash.digest());
+        return whole(file, bytes);
     }
-    let piece = &mut buffer[..PIECE_BYTES as usize];
+    let mut hash = Xxh3Default::new();
+    let mut piece = [0; PIECE_BYTES as usize];
     let each = (bytes - 2 * PIECE_BYTES) / (PIECES - 2);
     for number in 0..PIECES {
         let at = match number {
@@ -73,7 +88,7 @@ fn sample(file: &File, bytes: u64) -> std::io::Result<u64> {
             // Somewhere in its part, so that what repeats at regular distances is not missed every time.
             n => PIECE_BYTES + (n - 1) * each + n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (each - PIECE_BYTES),
         };
-        read(file, piece, at, &mut hash)?;
+        read(file, &mut piece, at, &mut hash)?;
     }
     Ok(hash.digest())
 }
@@ -98,15 +113,6 @@ pub fn program_hash() -> Option<u64> {
     static HASH: std::sync::OnceLock<Option<u64>> = std::sync::OnceLock::new();
     *HASH.get_or_init(|| {
         let file = File::open("/proc/self/exe").ok()?;
-        let bytes = file.metadata().ok()?.len();
-        let mut hash = Xxh3Default::new();
-        let mut buffer = vec![0; WHOLE_BYTES_MAX as usize];
-        let mut at = 0;
-        while at < bytes {
-            let len = buffer.len().min((bytes - at) as usize);
-            read(&file, &mut buffer[..len], at, &mut hash).ok()?;
-            at += len as u64;
-        }
-        Some(hash.digest())
+        whole(&file, file.metadata().ok()?.len()).ok()
     })
 }
