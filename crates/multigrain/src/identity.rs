@@ -105,12 +105,12 @@ pub(crate) fn changed_input(
 ) -> Result<Option<PathBuf>, Error> {
     for (i, (source, before)) in job.sources.iter().zip(before).enumerate() {
         let (Some(Source::Npy(path) | Source::Raw(path)), Some(before)) = (source, before) else { continue };
-        let now = match homes.input(i) {
-            Some(file) if !copied => disk.state_of_open(file),
-            None if copied => disk.state_of(path),
+        let is_still = match homes.input(i) {
+            Some(file) if !copied => disk.is_still(file, before),
+            None if copied => disk.state_of(path).map(|now| now == *before),
             _ => continue,
         };
-        if now.map_err(Error::Store)? != *before {
+        if !is_still.map_err(Error::Store)? {
             return Ok(Some(path.clone()));
         }
     }

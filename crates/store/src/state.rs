@@ -38,26 +38,31 @@ impl Disk {
     /// # Errors
     /// [`StoreError::File`].
     pub fn state_of(&self, path: &Path) -> Result<FileState, StoreError> {
-        self.context().attempt(OperationKind::Read, path, || state(&File::open(path)?))
+        self.context().attempt(OperationKind::Read, path, || {
+            let file = File::open(path)?;
+            let is_named = file.metadata()?.nlink() > 0;
+            state(&file, is_named)
+        })
     }
 
-    /// The state of a file that is open, whatever has its name by now.
+    /// Whether a file that is open is as it was, whatever has its name by now.
     ///
     /// # Errors
     /// [`StoreError::File`].
-    pub fn state_of_open(&self, file: &ArrayFile) -> Result<FileState, StoreError> {
+    pub fn is_still(&self, file: &ArrayFile, before: &FileState) -> Result<bool, StoreError> {
         // A description of its own: that of the array may demand aligned reads.
         let same = format!("/proc/self/fd/{}", file.0.fd.as_raw_fd());
-        self.context().attempt(OperationKind::Read, file.path(), || state(&File::open(same)?))
+        let now = || state(&File::open(&same)?, before.modified.is_some());
+        Ok(self.context().attempt(OperationKind::Read, file.path(), now)? == *before)
     }
 }
 
-fn state(file: &File) -> std::io::Result<FileState> {
+fn state(file: &File, is_named: bool) -> std::io::Result<FileState> {
     let found = file.metadata()?;
     let bytes = found.len();
-    Ok(match found.nlink() {
-        0 => FileState { bytes, modified: None, sample: whole(file, bytes)? },
-        _ => FileState { bytes, modified: Some((found.mtime(), found.mtime_nsec())), sample: sample(file, bytes)? },
+    Ok(match is_named {
+        true => FileState { bytes, modified: Some((found.mtime(), found.mtime_nsec())), sample: sample(file, bytes)? },
+        false => FileState { bytes, modified: None, sample: whole(file, bytes)? },
     })
 }
 

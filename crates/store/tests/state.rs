@@ -58,10 +58,32 @@ fn an_open_file_is_looked_at_whatever_has_its_name() {
         std::fs::write(&path, vec![7; 9000]).unwrap();
         let before = disk.state_of(&path).unwrap();
         let file = disk.open_raw(&path, ElementType::U8, &[9000]).unwrap();
-        assert_eq!(disk.state_of_open(&file).unwrap(), before);
+        assert!(disk.is_still(&file, &before).unwrap());
         std::fs::write(scratch.path("new"), vec![8; 9000]).unwrap();
         std::fs::rename(scratch.path("new"), &path).unwrap();
-        assert_eq!(disk.state_of_open(&file).unwrap(), before);
+        assert!(disk.is_still(&file, &before).unwrap());
         assert!(disk.state_of(&path).unwrap() != before);
+    }
+}
+
+/// Two copies of one content are the same, whenever they were made; one byte more, and they are not.
+#[test]
+fn of_a_file_without_a_name_all_bytes_count_and_no_time() {
+    use std::os::fd::AsRawFd;
+    let (scratch, disk) = (Scratch::new(), disk(BackendChoice::Pool));
+    let content = Random::new(3).bytes(3_000_001);
+    let state = |content: &[u8], time: u64| {
+        let path = scratch.path("copy");
+        let file = std::fs::File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        file.write_all_at(content, 0).unwrap();
+        file.set_modified(std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(time)).unwrap();
+        disk.state_of(format!("/proc/self/fd/{}", file.as_raw_fd()).as_ref()).unwrap()
+    };
+    assert_eq!(state(&content, 1), state(&content, 2));
+    for at in [0, 777_777, 3_000_000] {
+        let mut other = content.clone();
+        other[at] ^= 1;
+        assert_ne!(state(&content, 1), state(&other, 1), "byte {at}");
     }
 }
