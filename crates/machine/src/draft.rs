@@ -1,6 +1,7 @@
 //! A machine file half read: memories by name, each value still optional, with the lines they stand in. Drafts are
 //! laid over a base, cut at a root, ordered, and turned into a checked [`Machine`].
 
+use crate::costs::{self, Costs};
 use crate::error::{MachineError, Problem};
 use crate::tree::{Driver, Edge, LeafRate, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
 use std::collections::{BTreeMap, HashMap};
@@ -29,7 +30,8 @@ pub(crate) struct DraftEdge {
     pub(crate) read: Option<f64>,
     pub(crate) write: Option<f64>,
     pub(crate) latency_ns: Option<f64>,
-    pub(crate) fragment_ns: Option<f64>,
+    /// In the order of [`costs::KEYS`].
+    pub(crate) costs: [Option<f64>; costs::KEYS.len()],
     pub(crate) sibling: Option<f64>,
     pub(crate) alignment: Option<u64>,
     pub(crate) transfer_max: Option<u64>,
@@ -70,7 +72,7 @@ impl DraftMemory {
                 read: Some(edge.read_bytes_per_second),
                 write: Some(edge.write_bytes_per_second),
                 latency_ns: Some(edge.latency_ns),
-                fragment_ns: edge.fragment_ns,
+                costs: edge.costs.values().map(Some),
                 sibling: edge.sibling_bytes_per_second,
                 alignment: Some(edge.rules.alignment_bytes),
                 transfer_max: edge.rules.transfer_bytes_max,
@@ -97,7 +99,10 @@ impl DraftMemory {
         overlay!(self, over, parent, count, capacity_bytes, path, source);
         if let Some(over) = over.edge {
             let edge = self.edge.get_or_insert_default();
-            overlay!(edge, over, driver, read, write, latency_ns, fragment_ns, sibling, alignment);
+            overlay!(edge, over, driver, read, write, latency_ns, sibling, alignment);
+            for (under, over) in edge.costs.iter_mut().zip(over.costs) {
+                *under = over.or(*under);
+            }
             overlay!(edge, over, transfer_max, list_max, in_flight_max, strict, source);
         }
         if let Some(over) = over.processor {
@@ -140,12 +145,15 @@ impl DraftMemory {
         memory.source.clone_from(&self.source);
         if let Some(edge) = &self.edge {
             let read = edge.read.ok_or_else(|| missing("edge.read", "read = \"10 GB/s\""))?;
+            let driver = edge.driver.ok_or_else(|| missing("edge.driver", "driver = \"shared\""))?;
+            let mut costs = Costs::of(driver).values();
+            costs.iter_mut().zip(edge.costs).for_each(|(cost, given)| *cost = given.unwrap_or(*cost));
             memory.edge = Some(Edge {
-                driver: edge.driver.ok_or_else(|| missing("edge.driver", "driver = \"shared\""))?,
+                driver,
                 read_bytes_per_second: read,
                 write_bytes_per_second: edge.write.unwrap_or(read),
                 latency_ns: edge.latency_ns.ok_or_else(|| missing("edge.latency", "latency = \"100 ns\""))?,
-                fragment_ns: edge.fragment_ns,
+                costs: Costs::from_values(costs),
                 sibling_bytes_per_second: edge.sibling,
                 rules: TransferRules {
                     alignment_bytes: edge.alignment.unwrap_or(1),

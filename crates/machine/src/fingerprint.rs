@@ -1,5 +1,6 @@
 //! A number that tells two machines apart, equal on every computer and in every release that keeps the fields.
 
+use crate::costs::Costs;
 use crate::tree::{Edge, Machine, Memory};
 
 /// FNV-1a, 64 bits (Fowler, Noll and Vo): short, and unlike the standard library's hasher fixed for all time.
@@ -56,6 +57,9 @@ impl Fnv {
             // Files from before there was such a constant keep their fingerprints.
             if let Some(rate) = edge.sibling_bytes_per_second {
                 self.float(rate);
+            }
+            if edge.costs != Costs::of(edge.driver) {
+                edge.costs.values().into_iter().for_each(|cost| self.float(cost));
             }
         }
         if let Some(processor) = memory.processor {

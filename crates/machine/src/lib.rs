@@ -7,6 +7,7 @@
 //! printed, written back, hashed and planned for. This room never moves a program's data and never starts its work.
 
 mod check;
+mod costs;
 pub mod detect;
 mod draft;
 mod error;
@@ -19,6 +20,7 @@ mod tree;
 mod units;
 mod write;
 
+pub use costs::Costs;
 pub use error::{MachineError, Place, Problem};
 pub use read::THIS_COMPUTER;
 pub use tree::{Driver, Edge, LeafRate, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};

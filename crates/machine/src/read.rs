@@ -1,6 +1,7 @@
 //! From the text of a machine file to a draft. The parser keeps the span of every key and value, so that each message
 //! has its line.
 
+use crate::costs;
 use crate::detect::DISK;
 use crate::draft::{self, DraftEdge, DraftMemory, DraftProcessor};
 use crate::error::{MachineError, Place, Problem};
@@ -15,8 +16,8 @@ pub const THIS_COMPUTER: &str = "this computer";
 
 const TOP_KEYS: &str = "name, description, base, root, memory";
 const MEMORY_KEYS: &str = "name, replaces, parent, count, capacity, path, source, edge, processor, leaf";
-const EDGE_KEYS: &str =
-    "driver, read, write, latency, fragment, sibling, alignment, transfer_max, list_max, in_flight_max, strict, source";
+const EDGE_KEYS: &str = "driver, read, write, latency, fragment, fragment_cpu, transfer, queue, wake, cached, uncached, \
+                         first_touch, sibling, alignment, transfer_max, list_max, in_flight_max, strict, source";
 const PROCESSOR_KEYS: &str = "kind, rate, call_overhead, code, source";
 const LEAF_KEYS: &str = "rate, bytes, call_overhead, source";
 
@@ -202,7 +203,6 @@ impl Reader<'_> {
                 "write" => edge.write = Some(at.quantity(bandwidth, parse_bandwidth)?),
                 "sibling" => edge.sibling = Some(at.quantity(bandwidth, parse_bandwidth)?),
                 "latency" => edge.latency_ns = Some(at.quantity("a time such as \"160 ns\"", parse_time)?),
-                "fragment" => edge.fragment_ns = Some(at.quantity("a time such as \"12 us\"", parse_time)?),
                 "alignment" => edge.alignment = Some(at.quantity("a size such as \"16 B\"", parse_bytes)?),
                 "transfer_max" => edge.transfer_max = Some(at.quantity("a size such as \"16 KiB\"", parse_bytes)?),
                 "list_max" => edge.list_max = Some(at.whole("a whole number such as 2048")?),
@@ -212,7 +212,13 @@ impl Reader<'_> {
                     edge.strict = Some(strict.ok_or_else(|| at.wrong_type("true or false"))?);
                 }
                 "source" => edge.source = Some(at.text("a text")?.to_string()),
-                _ => return Err(self.unknown(key, Some(name), "edge", EDGE_KEYS)),
+                other => match costs::KEYS.iter().zip(&mut edge.costs).find(|((key, _), _)| *key == other) {
+                    Some(((_, unit), cost)) => {
+                        let text = at.text(unit.example())?;
+                        *cost = Some(unit.parse(text).map_err(|error| at.error(Problem::Unit(error)))?);
+                    }
+                    None => return Err(self.unknown(key, Some(name), "edge", EDGE_KEYS)),
+                },
             }
         }
         Ok(edge)

@@ -1,5 +1,6 @@
 //! The tree of memories and what can be asked of it.
 
+use crate::costs::Costs;
 use crate::error::{MachineError, Problem};
 use serde::Serialize;
 use std::fmt;
@@ -171,10 +172,8 @@ pub struct Edge {
     pub write_bytes_per_second: f64,
     /// From issue to the first byte, nanoseconds; finite, at least 0.
     pub latency_ns: f64,
-    /// What each fragment of a transfer costs the edge besides its bytes, nanoseconds: the seek of a disk with heads, the
-    /// command of an entry of a list; finite, at least 0. `None` where the machine file does not say. Plans do not
-    /// depend on it.
-    pub fragment_ns: Option<f64>,
+    /// What moving costs besides bytes and latency.
+    pub costs: Costs,
     /// What one child can read out of the memory of another of the same parent, bytes per second, while it is read out of
     /// itself as fast, and each other pair too; finite and above 0. `None` where children do not reach each other.
     pub sibling_bytes_per_second: Option<f64>,
@@ -183,14 +182,14 @@ pub struct Edge {
 }
 
 impl Edge {
-    /// An edge with equal bandwidth both ways and no rules.
+    /// An edge with equal bandwidth both ways, its driver's costs and no rules.
     pub fn new(driver: Driver, bytes_per_second: f64, latency_ns: f64) -> Edge {
         Edge {
             driver,
             read_bytes_per_second: bytes_per_second,
             write_bytes_per_second: bytes_per_second,
             latency_ns,
-            fragment_ns: None,
+            costs: Costs::of(driver),
             sibling_bytes_per_second: None,
             rules: TransferRules::default(),
         }

@@ -1,5 +1,6 @@
 //! From a machine to the text of a machine file.
 
+use crate::costs::{self, Costs};
 use crate::tree::{Edge, LeafRate, Machine, Memory, Processor};
 use crate::units::{format_bandwidth, format_bytes, format_flops, format_time};
 use std::fmt::Write;
@@ -51,8 +52,14 @@ fn write_edge(text: &mut String, edge: &Edge) {
     line(text, "read", &quoted(&format_bandwidth(edge.read_bytes_per_second)));
     line(text, "write", &quoted(&format_bandwidth(edge.write_bytes_per_second)));
     line(text, "latency", &quoted(&format_time(edge.latency_ns)));
-    if let Some(ns) = edge.fragment_ns {
-        line(text, "fragment", &quoted(&format_time(ns)));
+    // What the driver does without is told where the edge has it.
+    let usual = Costs::of(edge.driver).values();
+    for (((key, unit), cost), (usual, none)) in
+        costs::KEYS.iter().zip(edge.costs.values()).zip(usual.into_iter().zip(Costs::NONE.values()))
+    {
+        if cost != usual || usual != none {
+            line(text, key, &quoted(&unit.format(cost)));
+        }
     }
     if let Some(rate) = edge.sibling_bytes_per_second {
         line(text, "sibling", &quoted(&format_bandwidth(rate)));

@@ -1,7 +1,8 @@
 //! Random machines survive being written and read; no text makes the reader panic.
 
 use multigrain_machine::{
-    Driver, Edge, LeafRate, Machine, MachineError, Memory, MemoryId, Problem, Processor, ProcessorKind, TransferRules,
+    Costs, Driver, Edge, LeafRate, Machine, MachineError, Memory, MemoryId, Problem, Processor, ProcessorKind,
+    TransferRules,
 };
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
@@ -25,16 +26,33 @@ fn rules() -> impl Strategy<Value = TransferRules> {
     )
 }
 
+fn costs() -> impl Strategy<Value = Option<Costs>> {
+    let time = || 0.0f64..1e9;
+    let times = (time(), time(), time(), time(), time());
+    let given =
+        (times, 0u64..1 << 50, positive(), positive()).prop_map(|(times, cached, uncached, first_touch)| Costs {
+            fragment_ns: times.0,
+            fragment_processor_ns: times.1,
+            transfer_ns: times.2,
+            queue_ns: times.3,
+            wake_ns: times.4,
+            cached_bytes: cached as f64,
+            uncached_bytes_per_second: uncached,
+            first_touch_bytes_per_second: first_touch,
+        });
+    proptest::option::of(given)
+}
+
 fn edge() -> impl Strategy<Value = Edge> {
     let driver = proptest::sample::select(Driver::ALL.to_vec());
     let optional = || proptest::option::of(positive());
-    (driver, positive(), positive(), positive(), optional(), optional(), rules()).prop_map(
-        |(driver, read, write, latency_ns, fragment_ns, sibling_bytes_per_second, rules)| Edge {
+    (driver, positive(), positive(), positive(), costs(), optional(), rules()).prop_map(
+        |(driver, read, write, latency_ns, costs, sibling_bytes_per_second, rules)| Edge {
             driver,
             read_bytes_per_second: read,
             write_bytes_per_second: write,
             latency_ns,
-            fragment_ns,
+            costs: costs.unwrap_or(Costs::of(driver)),
             sibling_bytes_per_second,
             rules,
         },

@@ -8,29 +8,6 @@ use multigrain_schedule::choice::Table;
 use multigrain_schedule::{Algorithm, Kind, Shape};
 use rustc_hash::FxHashSet;
 
-/// Time that one more fragment costs a disk, in seconds: 40 000 to 60 000 a second were measured for rows of 4 to 32 KiB.
-pub const DISK_FRAGMENT_SECONDS: f64 = 12e-6;
-/// Processor time that one more fragment costs, in seconds, taken from the workers: 3.3 to 6.3 us were measured.
-const DISK_FRAGMENT_PROCESSOR_SECONDS: f64 = 5e-6;
-/// What a transfer costs a disk besides bytes and fragments, in seconds, however many are in flight. Measured with blocks of
-/// 2 to 8 MiB that stream through a virtual disk, as the time that fewer and larger transfers save: 70 to 190 us.
-const DISK_TRANSFER_SECONDS: f64 = 1e-4;
-/// What it costs a disk besides the bytes that its queue runs empty, in seconds: from the last completion to the next
-/// operation. Measured on a virtual disk: 30 us from one thread to the device, 70 to 120 us with a worker woken in between.
-/// A disk may answer everything in flight at once, so this is shared by the transfers that are.
-const DISK_QUEUE_SECONDS: f64 = 1e-4;
-/// What it costs to hand work to workers that sleep because all wait for a disk, in seconds, until the last of them is
-/// done: a message between processors there, and one back, while nobody starts the disk's next operation. Measured with
-/// calls on 3 MiB: 300 to 390 us more than on one worker.
-pub(crate) const WAKE_SECONDS: f64 = 3e-4;
-/// Slots of this many bytes in all stay in the last cache between the disk and the processors: each then overwrites what
-/// is cached.
-const CACHED_STAGING_BYTES: f64 = 4.0 * 1048576.0;
-/// What a byte costs whose slot has left the cache when the disk overwrites it, in seconds. Measured with direct reads
-/// into 4, 16 and 32 MiB of buffers: 2.72, 2.54 and 2.38 GB/s where the disk gave its best, no difference where not.
-const UNCACHED_BYTE_SECONDS: f64 = 1.0 / 40e9;
-/// How fast untouched memory becomes usable: the system clears every page.
-const FIRST_TOUCH_BYTES_PER_SECOND: f64 = 2e9;
 /// A copy moves whole cache lines, and one more where a fragment does not begin with one.
 const LINE_BYTES: u64 = 64;
 /// What a byte is worth: a plan that moves 20 % less may be 5 % slower. Predictions are no better than this, and every
@@ -72,62 +49,58 @@ pub(crate) fn leaf_seconds(work: Work, processor: &Processor, share_bytes_per_se
     work.flops / processor.flops_per_second + work.bytes / share_bytes_per_second + processor.call_overhead_ns * 1e-9
 }
 
-/// What a transfer costs a disk besides bytes and fragments, in seconds, when so many are in flight.
-pub fn disk_transfer_seconds(in_flight: f64) -> f64 {
-    DISK_TRANSFER_SECONDS + DISK_QUEUE_SECONDS / in_flight
+/// What a transfer costs an edge besides bytes and fragments, in seconds, when so many are in flight.
+pub fn transfer_seconds(edge: &Edge, in_flight: f64) -> f64 {
+    (edge.costs.transfer_ns + edge.costs.queue_ns / in_flight) * 1e-9
 }
 
 /// Predicted time in seconds to move a region of an array of shape `array` at `bytes_per_second`, when the edge's queue
 /// does not run empty.
-pub fn moving_seconds(driver: Driver, region: &Region, array: &ArrayDecl, bytes_per_second: f64) -> f64 {
+pub fn moving_seconds(edge: &Edge, region: &Region, array: &ArrayDecl, bytes_per_second: f64) -> f64 {
     let (fragments, elements) = region.fragments(array.shape);
     let run_bytes = elements * array.element.size_bytes();
-    match driver {
-        Driver::Disk => (fragments * run_bytes) as f64 / bytes_per_second + fragments as f64 * DISK_FRAGMENT_SECONDS,
+    match edge.driver {
+        Driver::Disk => {
+            (fragments * run_bytes) as f64 / bytes_per_second + fragments as f64 * edge.costs.fragment_ns * 1e-9
+        }
         _ => (fragments * (run_bytes.div_ceil(LINE_BYTES) + 1) * LINE_BYTES) as f64 / bytes_per_second,
     }
 }
 
 /// Processor time in seconds that moving a region takes from each of `workers`.
-pub fn stolen_seconds(driver: Driver, region: &Region, array: &ArrayDecl, workers: usize) -> f64 {
-    match driver {
-        Driver::Disk => region.fragments(array.shape).0 as f64 * DISK_FRAGMENT_PROCESSOR_SECONDS / workers as f64,
-        _ => 0.0,
-    }
+pub fn stolen_seconds(edge: &Edge, region: &Region, array: &ArrayDecl, workers: usize) -> f64 {
+    stolen_fragment_seconds(edge, region.fragments(array.shape).0 as f64, workers)
 }
 
 /// What so many fragments cost an edge besides their bytes, in seconds; see [`moving_seconds`].
 pub(crate) fn fragment_seconds(facts: &EdgeFacts<'_>, fragments: f64) -> f64 {
     match facts.edge.driver {
-        Driver::Disk => fragments * DISK_FRAGMENT_SECONDS,
+        Driver::Disk => fragments * facts.edge.costs.fragment_ns * 1e-9,
         _ => fragments * LINE_BYTES as f64 / facts.edge.read_bytes_per_second,
     }
 }
 
-/// What so many fragments take from each worker, in seconds; see [`stolen_seconds`].
-pub(crate) fn stolen_fragment_seconds(facts: &EdgeFacts<'_>, fragments: f64) -> f64 {
-    match facts.edge.driver {
-        Driver::Disk => fragments * DISK_FRAGMENT_PROCESSOR_SECONDS / facts.workers as f64,
-        _ => 0.0,
-    }
+/// What so many fragments take from each of `workers`, in seconds; see [`stolen_seconds`].
+pub(crate) fn stolen_fragment_seconds(edge: &Edge, fragments: f64, workers: usize) -> f64 {
+    fragments * edge.costs.fragment_processor_ns * 1e-9 / workers as f64
 }
 
-/// Additional time in seconds that a disk's edge takes when `bytes` pass through `staging_bytes` of slots: the first
-/// touch of the slots, and the cache that they do not fit into.
-pub(crate) fn staging_seconds(bytes: u64, staging_bytes: u64) -> f64 {
-    first_touch_seconds(staging_bytes) + uncached_seconds(bytes, staging_bytes)
+/// Additional time in seconds that an edge takes when `bytes` pass through `staging_bytes` of slots: the first touch of the
+/// slots, and the cache that they do not fit into.
+pub(crate) fn staging_seconds(edge: &Edge, bytes: u64, staging_bytes: u64) -> f64 {
+    first_touch_seconds(edge, staging_bytes) + uncached_seconds(edge, bytes, staging_bytes)
 }
 
 /// Time in seconds until untouched memory is usable.
-pub fn first_touch_seconds(bytes: u64) -> f64 {
-    bytes as f64 / FIRST_TOUCH_BYTES_PER_SECOND
+pub fn first_touch_seconds(edge: &Edge, bytes: u64) -> f64 {
+    bytes as f64 / edge.costs.first_touch_bytes_per_second
 }
 
 /// Additional time in seconds that `bytes` take which pass through `staging_bytes` of slots, because these do not stay in
 /// the cache.
-pub fn uncached_seconds(bytes: u64, staging_bytes: u64) -> f64 {
-    let uncached = (1.0 - CACHED_STAGING_BYTES / staging_bytes.max(1) as f64).max(0.0);
-    uncached * bytes as f64 * UNCACHED_BYTE_SECONDS
+pub fn uncached_seconds(edge: &Edge, bytes: u64, staging_bytes: u64) -> f64 {
+    let uncached = (1.0 - edge.costs.cached_bytes / staging_bytes.max(1) as f64).max(0.0);
+    uncached * bytes as f64 / edge.costs.uncached_bytes_per_second
 }
 
 /// Bytes of the buffer of a participant in a broadcast: each round of it moves an eighth. Both sides of a round then stay in
@@ -212,7 +185,7 @@ impl Facts<'_> {
     }
 
     fn moving_seconds(&self, slot: &Slot, rate: f64) -> f64 {
-        moving_seconds(self.edge.driver, &slot.block.region, &self.arrays[slot.block.array as usize], rate)
+        moving_seconds(self.edge, &slot.block.region, &self.arrays[slot.block.array as usize], rate)
     }
 
     /// All children have come to a broadcast.
@@ -297,9 +270,9 @@ impl<'a> Walk<'a> {
                         let now = self.now;
                         self.in_flight_from +=
                             self.done[self.in_flight_from..].iter().take_while(|&&end| end <= now).count();
-                        busy += disk_transfer_seconds((self.done.len() - self.in_flight_from + 1) as f64);
+                        busy += transfer_seconds(edge, (self.done.len() - self.in_flight_from + 1) as f64);
                     }
-                    self.now += stolen_seconds(edge.driver, &slot.block.region, array, facts.workers);
+                    self.now += stolen_seconds(edge, &slot.block.region, array, facts.workers);
                     self.channel = self.channel.max(self.now) + busy;
                     if synchronous {
                         self.channel += latency;

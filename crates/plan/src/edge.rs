@@ -3,7 +3,7 @@
 use crate::barriers::barriers;
 use crate::broadcasts::{Meaning, broadcasts};
 use crate::cost::{
-    LOCAL_READS_PER_COPY, UNEVEN, WAKE_SECONDS, broadcast_algorithm, broadcast_seconds, children_seconds, leaf_seconds,
+    LOCAL_READS_PER_COPY, UNEVEN, broadcast_algorithm, broadcast_seconds, children_seconds, leaf_seconds,
     moving_seconds, price, staging_seconds,
 };
 use crate::dependence::{Dependence, dependence};
@@ -44,8 +44,8 @@ pub(crate) struct EdgeFacts<'m> {
     /// Bandwidth with which one child's processors read its arguments.
     pub(crate) touch_bytes_per_second: f64,
     pub(crate) call_overhead_ns: f64,
-    /// Whether all workers wait for a disk between the calls of an edge above, and sleep meanwhile.
-    pub(crate) below_disk: bool,
+    /// What it costs to wake the workers where they all wait for an edge above between its calls, and sleep meanwhile.
+    pub(crate) wake_above_ns: f64,
     /// Bytes of each child that are for the partial results of reductions in plans below.
     pub(crate) partials_bytes: u64,
     /// The most calls that one call is split into here.
@@ -124,12 +124,13 @@ impl EdgeFacts<'_> {
             leaf_seconds(work, &processor, self.touch_bytes_per_second * workers / self.workers as f64)
         };
         let all = by(self.workers as f64);
-        if self.workers > 1 && self.edge.driver == Driver::Disk { by(1.0).min(all + WAKE_SECONDS) } else { all }
+        let wake = self.edge.costs.wake_ns * 1e-9;
+        if self.workers > 1 && wake > 0.0 { by(1.0).min(all + wake) } else { all }
     }
 
     /// Time in seconds that it takes to begin and end work which more than one child does.
     pub(crate) fn fork_seconds(&self) -> f64 {
-        if self.below_disk { WAKE_SECONDS } else { 0.0 }
+        self.wake_above_ns * 1e-9
     }
 }
 
@@ -158,6 +159,7 @@ pub(crate) fn facts<'m>(
     };
     let fixed = if edge.driver == Driver::Disk { disk_buffer_bytes } else { 0 }
         + if below.is_empty() && edge.driver == Driver::Local { processor.code_bytes } else { 0 };
+    let above = levels[1..=level].iter().filter_map(|&m| machine.memory(m).edge);
     Some(EdgeFacts {
         level,
         edge,
@@ -172,7 +174,7 @@ pub(crate) fn facts<'m>(
         flops_per_second: processor.flops_per_second * workers as f64,
         touch_bytes_per_second: touch,
         call_overhead_ns: processor.call_overhead_ns,
-        below_disk: levels[1..=level].iter().any(|&m| machine.memory(m).edge.is_some_and(|e| e.driver == Driver::Disk)),
+        wake_above_ns: above.map(|edge| edge.costs.wake_ns).fold(0.0, f64::max),
         partials_bytes: 0,
         calls_max: u64::MAX,
         listed_max: u64::MAX,
@@ -437,9 +439,7 @@ fn staged_draft(
     let mut children: Vec<ChildPlan> = staged.into_iter().map(|(plan, _)| plan).collect();
     let met = barriers(&mut children);
     let mut seconds = children_seconds(&children, arrays, call_seconds, facts.edge, facts.workers);
-    if facts.edge.driver == Driver::Disk {
-        seconds += staging_seconds(traffic.bytes_down + traffic.bytes_up, peak);
-    }
+    seconds += staging_seconds(facts.edge, traffic.bytes_down + traffic.bytes_up, peak);
     let report = |pass, summary| PassReport { pass, summary };
     let mut passes = vec![
         report("order", order.to_owned()),
@@ -507,7 +507,7 @@ impl Meaning for Sharing<'_> {
     fn is_worth(&self, slot: &Slot) -> bool {
         let (edge, children) = (self.edge, self.children);
         let array = &self.split.arrays[slot.block.array as usize];
-        let fetching = moving_seconds(edge.driver, &slot.block.region, array, edge.read_bytes_per_second);
+        let fetching = moving_seconds(edge, &slot.block.region, array, edge.read_bytes_per_second);
         broadcast_algorithm(&self.table, children, slot.bytes).is_some_and(|algorithm| {
             let latency = edge.latency_ns * 1e-9;
             let seconds = broadcast_seconds(algorithm, children, slot.bytes, self.bytes_per_second, latency);

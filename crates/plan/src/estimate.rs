@@ -8,9 +8,7 @@
 //! 2019, arXiv 1908.09606). Among the choices that fit the one that takes least time counts; the walk that plans an edge
 //! (see [`crate::staging`]) knows the future and does at least as well.
 
-use crate::cost::{
-    disk_transfer_seconds, fragment_seconds, price, staging_seconds, stolen_fragment_seconds, unevenness,
-};
+use crate::cost::{fragment_seconds, price, staging_seconds, stolen_fragment_seconds, transfer_seconds, unevenness};
 use crate::edge::{EdgeFacts, TaskRef};
 use multigrain_machine::Driver;
 use multigrain_program::notation::Dimension;
@@ -362,7 +360,7 @@ impl<'a> Nest<'a> {
                     seconds += down * one + up * back;
                     total += (down + up) * moved.bytes;
                     steps += down + up;
-                    stolen += (down + up) * stolen_fragment_seconds(facts, moved.fragments);
+                    stolen += (down + up) * stolen_fragment_seconds(facts.edge, moved.fragments, facts.workers);
                     first += if down > 0.0 { one } else { 0.0 };
                     if stay.loads > 1.0 {
                         match stay.streams {
@@ -375,15 +373,12 @@ impl<'a> Nest<'a> {
                     }
                 }
                 let latency = facts.edge.latency_ns * 1e-9;
-                let transfer = if facts.edge.driver == Driver::Disk { disk_transfer_seconds(USUAL_QUEUE) } else { 0.0 };
+                let transfer = transfer_seconds(facts.edge, USUAL_QUEUE);
                 let moving = (seconds + steps * (latency + transfer)) * uneven;
                 let busy = busy + stolen;
                 let free = capacity - kept;
                 let staging = (kept + streams.min(free.max(0.0))).min(capacity.max(kept)) as u64;
-                let around = match facts.edge.driver {
-                    Driver::Disk => staging_seconds(total as u64, staging),
-                    _ => 0.0,
-                };
+                let around = staging_seconds(facts.edge, total as u64, staging);
                 // What is fetched ahead needs room beside what is in use; a panel without such room is waited for.
                 let together = match facts.edge.driver {
                     Driver::Local => busy + moving,

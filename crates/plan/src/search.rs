@@ -6,7 +6,7 @@
 //! refined; the most promising are then planned in earnest, and the cheapest plan decides.
 
 use crate::candidates::{Candidate, combinations, finals, in_parallel, spans, split_with, values};
-use crate::cost::{UNEVEN, disk_transfer_seconds, moving_seconds, staging_seconds, stolen_seconds, unevenness};
+use crate::cost::{UNEVEN, moving_seconds, staging_seconds, stolen_seconds, transfer_seconds, unevenness};
 use crate::edge::{EdgeFacts, TaskRef};
 use crate::error::PlanError;
 use crate::estimate::Nest;
@@ -288,13 +288,10 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
                 let array = &split.arrays[arg.array as usize];
                 let bytes = (arg.region.elements() * params[j].element.size_bytes()) as f64;
                 let rate = facts.edge.read_bytes_per_second;
-                let seconds = moving_seconds(facts.edge.driver, &arg.region, array, rate);
+                let seconds = moving_seconds(facts.edge, &arg.region, array, rate);
                 streaming += bytes / rate;
-                stolen += stolen_seconds(facts.edge.driver, &arg.region, array, facts.workers);
-                moving += seconds + facts.edge.latency_ns * 1e-9;
-                if facts.edge.driver == Driver::Disk {
-                    moving += disk_transfer_seconds(USUAL_QUEUE);
-                }
+                stolen += stolen_seconds(facts.edge, &arg.region, array, facts.workers);
+                moving += seconds + facts.edge.latency_ns * 1e-9 + transfer_seconds(facts.edge, USUAL_QUEUE);
                 if i == 0 {
                     first += seconds;
                 }
@@ -306,10 +303,8 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
         }
         let overlaps = facts.edge.driver != Driver::Local && footprint + stream + reserved <= facts.total_bytes;
         let busy = busy + stolen;
-        if facts.edge.driver == Driver::Disk {
-            let staging = footprint + if overlaps { stream } else { 0 };
-            moving += staging_seconds((streaming * facts.edge.read_bytes_per_second) as u64, staging);
-        }
+        let staging = footprint + if overlaps { stream } else { 0 };
+        moving += staging_seconds(facts.edge, (streaming * facts.edge.read_bytes_per_second) as u64, staging);
         // A child that has nothing to do leaves its share of the edge unused.
         moving *= uneven;
         if overlaps { busy.max(moving) + STREAMING_SHARE * streaming + first } else { busy + moving }

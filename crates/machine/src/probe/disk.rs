@@ -53,9 +53,12 @@ pub(crate) fn measure(dir: &Path, limits: &Limits) -> Result<DiskFigures, Machin
     let (_, read_bytes_per_second) =
         stream(u64::MAX, written, time, |buffer, offset| file.read_exact_at(buffer, offset))
             .map_err(failed("reading from the disk"))?;
-    let latency_ns =
-        latency_ns(&file, written * BLOCK_BYTES, limits.disk_time / 5).map_err(failed("the latency of the disk"))?;
-    Ok(DiskFigures { figures: EdgeFigures { read_bytes_per_second, write_bytes_per_second, latency_ns }, direct })
+    let (bytes, time) = (written * BLOCK_BYTES, limits.disk_time / 10);
+    let latency_ns = latency_ns(&file, bytes, time).map_err(failed("the latency of the disk"))?;
+    let page_ns = page_ns(&file, bytes, time).map_err(failed("the fragments of the disk"))?;
+    let fragment_ns = Some((page_ns - PAGE_BYTES as f64 / read_bytes_per_second * 1e9).max(0.0));
+    let figures = EdgeFigures { read_bytes_per_second, write_bytes_per_second, latency_ns, fragment_ns };
+    Ok(DiskFigures { figures, direct })
 }
 
 /// A file without a name in `dir`, and whether its transfers pass the page cache by.
@@ -159,19 +162,49 @@ fn stream(
     Ok((moved.min(span), bytes_per_second))
 }
 
-/// The median of single reads of a page at irregular places.
+/// Offsets of pages at irregular places among the first `bytes` of a file.
+fn pages(seed: u64, bytes: u64) -> impl Iterator<Item = u64> {
+    // The multiplier of Knuth's linear congruential generator: far steps, never in sequence.
+    let next = |page: &u64| Some(page.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
+    std::iter::successors(next(&seed), next).map(move |page| (page >> 16) % (bytes / PAGE_BYTES) * PAGE_BYTES)
+}
+
+/// The median of single reads of a page.
 fn latency_ns(file: &File, bytes: u64, time: Duration) -> io::Result<f64> {
-    let pages = bytes / PAGE_BYTES;
     let mut buffer = Aligned::new(PAGE_BYTES, 1);
     let mut times_ns = Vec::new();
     let start = Instant::now();
-    let mut page = 0u64;
-    while times_ns.is_empty() || (times_ns.len() < LATENCY_READS_MAX && start.elapsed() < time) {
-        // The multiplier of Knuth's linear congruential generator: far steps, never in sequence.
-        page = page.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    for offset in pages(0, bytes).take(LATENCY_READS_MAX) {
         let before = Instant::now();
-        file.read_exact_at(buffer.get(), (page >> 16) % pages * PAGE_BYTES)?;
+        file.read_exact_at(buffer.get(), offset)?;
         times_ns.push(before.elapsed().as_secs_f64() * 1e9);
+        if start.elapsed() >= time {
+            break;
+        }
     }
     Ok(median(&mut times_ns))
+}
+
+/// How long a page takes when several are in flight.
+fn page_ns(file: &File, bytes: u64, time: Duration) -> io::Result<f64> {
+    let start = Instant::now();
+    let read = |seed: u64| -> io::Result<u64> {
+        let mut buffer = Aligned::new(PAGE_BYTES, seed);
+        for (offset, done) in pages(seed, bytes).zip(1..) {
+            file.read_exact_at(buffer.get(), offset)?;
+            if start.elapsed() >= time {
+                return Ok(done);
+            }
+        }
+        Ok(0)
+    };
+    let read = &read;
+    let done: io::Result<u64> = std::thread::scope(|scope| {
+        let spawn = |seed| std::thread::Builder::new().spawn_scoped(scope, move || read(seed));
+        let threads: Vec<_> = (1..=IN_FLIGHT as u64).map(spawn).collect();
+        threads.into_iter().try_fold(0, |done, thread| {
+            Ok(done + thread?.join().map_err(|_| io::Error::other("a measuring thread failed"))??)
+        })
+    });
+    Ok(start.elapsed().as_secs_f64() * 1e9 / done?.max(1) as f64)
 }

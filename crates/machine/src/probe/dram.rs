@@ -64,6 +64,7 @@ fn figures(per_worker: &[(f64, f64)], latency_ns: f64) -> EdgeFigures {
         read_bytes_per_second: per_worker.iter().map(|(read, _)| read).sum(),
         write_bytes_per_second: per_worker.iter().map(|(_, write)| write).sum(),
         latency_ns,
+        fragment_ns: None,
     }
 }
 

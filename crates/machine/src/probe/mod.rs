@@ -46,6 +46,8 @@ pub(crate) struct EdgeFigures {
     pub(crate) read_bytes_per_second: f64,
     pub(crate) write_bytes_per_second: f64,
     pub(crate) latency_ns: f64,
+    /// What a fragment costs besides its bytes, nanoseconds, where that is measured.
+    pub(crate) fragment_ns: Option<f64>,
 }
 
 impl Machine {
@@ -72,6 +74,9 @@ impl Machine {
                         edge.read_bytes_per_second = found.figures.read_bytes_per_second;
                         edge.write_bytes_per_second = found.figures.write_bytes_per_second;
                         edge.latency_ns = found.figures.latency_ns;
+                        if let Some(ns) = found.figures.fragment_ns {
+                            edge.costs.fragment_ns = ns;
+                        }
                         memory.edge_source = Some(found.source.into());
                     }
                 })?;

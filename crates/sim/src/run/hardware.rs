@@ -174,16 +174,15 @@ impl EdgeHardware {
             Some(max) => fragments * run_bytes.div_ceil(max),
             None => fragments,
         };
-        let fragment_seconds = edge.fragment_ns.map(|ns| ns * 1e-9);
+        let fragments_seconds = pieces as f64 * edge.costs.fragment_ns * 1e-9;
         match &self.wire {
             Wire::Disk(_) => {
-                let each = fragment_seconds.unwrap_or(cost::DISK_FRAGMENT_SECONDS);
                 let seconds = bytes as f64 / rate
-                    + pieces as f64 * each
+                    + fragments_seconds
                     // A queue of two, shared by both.
-                    + cost::disk_transfer_seconds(2.0)
-                    + cost::uncached_seconds(bytes, staging);
-                let stolen = cost::stolen_seconds(edge.driver, region, array, workers);
+                    + cost::transfer_seconds(edge, 2.0)
+                    + cost::uncached_seconds(edge, bytes, staging);
+                let stolen = cost::stolen_seconds(edge, region, array, workers);
                 let (time, stolen) = (Time::from_seconds(seconds), Time::from_seconds(stolen));
                 Load { bytes, crossing_bytes: bytes as f64, time, stolen, here: false }
             }
@@ -191,11 +190,10 @@ impl EdgeHardware {
                 // The bus counts in bytes of fetches.
                 let scale = edge.read_bytes_per_second / rate;
                 let seconds = match self.is_synchronous() {
-                    true => cost::moving_seconds(edge.driver, region, array, rate),
+                    true => cost::moving_seconds(edge, region, array, rate),
                     false => bytes as f64 / rate,
                 };
-                let more = pieces as f64 * fragment_seconds.unwrap_or(0.0);
-                let carried = ((seconds + more) * rate * scale).ceil() as u64;
+                let carried = ((seconds + fragments_seconds) * rate * scale).ceil() as u64;
                 let crossing_bytes = bytes as f64;
                 Load { bytes: carried, crossing_bytes, time: Time::ZERO, stolen: Time::ZERO, here: false }
             }
@@ -207,7 +205,7 @@ impl EdgeHardware {
                     Driver::Mpi => 1.0 - 1.0 / self.count as f64,
                     _ => 1.0,
                 };
-                let more = pieces as f64 * fragment_seconds.unwrap_or(0.0) * rate / self.count as f64;
+                let more = fragments_seconds * rate / self.count as f64;
                 let carried = ((bytes as f64 + more) * share).ceil() as u64;
                 let here = edge.driver == Driver::Mpi && divided;
                 let crossing_bytes = bytes as f64 * share;
@@ -245,7 +243,7 @@ impl EdgeHardware {
             Wire::Disk(disks) => {
                 let fresh = slot_end.saturating_sub(self.touched_bytes[child]);
                 self.touched_bytes[child] = self.touched_bytes[child].max(slot_end);
-                let time = load.time + Time::from_seconds(cost::first_touch_seconds(fresh));
+                let time = load.time + Time::from_seconds(cost::first_touch_seconds(&self.edge, fresh));
                 return Some(sim.request(disks[child / self.count], time, self.latency, done));
             }
             Wire::Bus(buses) => buses[child / self.count],
