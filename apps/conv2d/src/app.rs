@@ -88,6 +88,9 @@ struct Image {
 }
 
 impl Application for Args {
+    const NAME: &'static str = "conv2d";
+    const LEAF_JOBS: &'static [&'static str] = &["--n 1024", "--n 4096"];
+
     fn prepare(&self, runtime: &Runtime) -> Result<AppJob, Error> {
         let mut filter = weights(&self.kernel, self.border)?;
         if !self.correlate {
@@ -117,7 +120,7 @@ impl Application for Args {
             }
             planes.push(Plane { input: from.index(), output: to.index() });
         }
-        let mut job = Job::new("conv2d", program).with_source(taps.index(), Source::Bytes(bytes(&filter.values)));
+        let mut job = Job::new(Self::NAME, program).with_source(taps.index(), Source::Bytes(bytes(&filter.values)));
         for (plane, source) in planes.iter().zip(image.planes) {
             job = job.with_source(plane.input, source);
         }

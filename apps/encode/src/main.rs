@@ -4,7 +4,7 @@ use clap::{Parser, ValueEnum};
 use multigrain::Progress;
 use multigrain::strands::Policy;
 use multigrain::whole;
-use multigrain_console::{Bar, Failure, Interrupt, print, say, usage};
+use multigrain_console::{Bar, Failure, Interrupt, print, say};
 use multigrain_encode::encoder::Options;
 use multigrain_encode::error::Error;
 use multigrain_encode::headers::{self, Profile, Ratio, Structure};
@@ -327,9 +327,5 @@ fn encode(args: &Args) -> Result<(), Failure> {
 }
 
 fn main() -> ExitCode {
-    multigrain_console::begin();
-    match Args::try_parse() {
-        Ok(args) => multigrain_console::finish(|| encode(&args)),
-        Err(error) => usage(&error),
-    }
+    multigrain_console::program(encode)
 }

@@ -40,6 +40,9 @@ pub struct Args {
 }
 
 impl Application for Args {
+    const NAME: &'static str = "fft3d";
+    const LEAF_JOBS: &'static [&'static str] = &["--n 192", "--n 256", "--n 320"];
+
     fn prepare(&self, runtime: &Runtime) -> Result<AppJob, Error> {
         let given = match &self.shape[..] {
             [] => self.n.map(|n| [n; 3]),
@@ -75,7 +78,7 @@ impl Application for Args {
                 let setup = setup(&name, shape)?;
                 let task = program.task(Into::new(&setup));
                 program.call(task, (from.all(), to.all()), direction(self.inverse))?;
-                let job = Job::new("fft3d", program).with_source(from.index(), source);
+                let job = Job::new(Self::NAME, program).with_source(from.index(), source);
                 (check::Initial::Array(from.index()), to.index(), job)
             }
             None => {
@@ -83,7 +86,7 @@ impl Application for Args {
                 let setup = setup(&name, shape)?;
                 let task = program.task(InPlace::new(&setup));
                 program.call(task, (data.all(),), direction(self.inverse))?;
-                let job = Job::new("fft3d", program).with_source(data.index(), generated);
+                let job = Job::new(Self::NAME, program).with_source(data.index(), generated);
                 (check::Initial::Generated(self.seed), data.index(), job)
             }
         };

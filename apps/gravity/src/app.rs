@@ -81,6 +81,9 @@ impl Default for Args {
 }
 
 impl Application for Args {
+    const NAME: &'static str = "gravity";
+    const LEAF_JOBS: &'static [&'static str] = &["--n 2048 --steps 5", "--n 8192 --steps 5", "--n 20000 --steps 2"];
+
     fn prepare(&self, _: &Runtime) -> Result<AppJob, Error> {
         let step = self.step()?;
         let particles = self.particles(f64::from(step.softening2).sqrt())?;
@@ -104,7 +107,7 @@ impl Application for Args {
         }
         let built = simulation.build(Isa::detect())?;
         let (initial, array, sums) = (built.initial, built.snapshots, built.sums);
-        let mut job = Job::new("gravity", built.program).with_source(built.initial, Source::Bytes(particles.bytes()));
+        let mut job = Job::new(Self::NAME, built.program).with_source(built.initial, Source::Bytes(particles.bytes()));
         if let Some(path) = &self.particles {
             job = job.with_file_read(path);
         }

@@ -153,6 +153,8 @@ const MEMORY_SHARE: u64 = 8;
 /// The most nodes and sequences that are generated.
 const GENERATED_MAX: (u64, u64) = (100_000, 10_000_000);
 impl Application for Args {
+    const NAME: &'static str = "hmmer";
+
     fn prepare(&self, runtime: &Runtime) -> Result<AppJob, Error> {
         self.check()?;
         let (profiles, mut database) = self.inputs(runtime)?;
@@ -192,7 +194,7 @@ impl Application for Args {
                 results.push(stages.index());
             }
         }
-        let job = Job::new("hmmer", program).with_afterwards(DOMAINS);
+        let job = Job::new(Self::NAME, program).with_afterwards(DOMAINS);
         let files = [&self.profile, &self.database].into_iter().flatten().filter(|p| p.as_os_str() != STANDARD_INPUT);
         let job = files.fold(job, |job, path| job.with_file_read(path));
         let job = self.outputs().fold(job, |job, path| job.with_file_written(path));

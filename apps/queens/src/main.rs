@@ -1,7 +1,7 @@
 //! `multigrain-queens`, which `multigrain queens` starts: arguments and signals in, a line or one JSON object out.
 
 use clap::Parser;
-use multigrain_console::{Bar, Failure, Interrupt, print, usage};
+use multigrain_console::{Bar, Failure, Interrupt, print};
 use multigrain_queens::{Error, Finished, Request, run};
 use multigrain_simd::Isa;
 use serde::Serialize;
@@ -118,9 +118,5 @@ fn queens(args: &Args) -> Result<(), Failure> {
 }
 
 fn main() -> ExitCode {
-    multigrain_console::begin();
-    match Args::try_parse() {
-        Ok(args) => multigrain_console::finish(|| queens(&args)),
-        Err(error) => usage(&error),
-    }
+    multigrain_console::program(queens)
 }

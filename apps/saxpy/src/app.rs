@@ -37,6 +37,9 @@ impl Default for Args {
 }
 
 impl Application for Args {
+    const NAME: &'static str = "saxpy";
+    const LEAF_JOBS: &'static [&'static str] = &["--n 24000000", "--n 64000000"];
+
     fn prepare(&self, runtime: &Runtime) -> Result<AppJob, Error> {
         let mut program = Program::new();
         let scalars = Scalars::new().with_f32(self.alpha);
@@ -73,7 +76,7 @@ impl Application for Args {
             }
             _ => return Err(Error::Request("saxpy takes the files of x and of y, or neither".into())),
         };
-        let mut job = Job::new("saxpy", program).with_source(0, x).with_source(1, y);
+        let mut job = Job::new(Self::NAME, program).with_source(0, x).with_source(1, y);
         if let Some(path) = &self.output {
             job = job.with_sink(result, output(path)?);
         }

@@ -34,6 +34,9 @@ pub struct Args {
 }
 
 impl Application for Args {
+    const NAME: &'static str = "sgemm";
+    const LEAF_JOBS: &'static [&'static str] = &["--n 512", "--n 1024", "--n 2048", "--n 3000"];
+
     fn prepare(&self, runtime: &Runtime) -> Result<AppJob, Error> {
         let n = self.n.unwrap_or(1024);
         let (m, k) = (self.m.unwrap_or(n), self.k.unwrap_or(n));
@@ -66,7 +69,7 @@ impl Application for Args {
             program.array::<f32, 2>("C", [m, n], Role::Output)?,
         );
         program.call(product, (arrays.0.all(), arrays.1.all(), arrays.2.all()), Scalars::new())?;
-        let mut job = Job::new("sgemm", program).with_source(0, a).with_source(1, b);
+        let mut job = Job::new(Self::NAME, program).with_source(0, a).with_source(1, b);
         if let Some(path) = &self.output {
             job = job.with_sink(2, output(path)?);
         }

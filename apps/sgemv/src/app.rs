@@ -37,6 +37,9 @@ impl Default for Args {
 }
 
 impl Application for Args {
+    const NAME: &'static str = "sgemv";
+    const LEAF_JOBS: &'static [&'static str] = &["--n 2048", "--n 8192"];
+
     fn prepare(&self, runtime: &Runtime) -> Result<AppJob, Error> {
         let (m, n, n_x, a, x) = match (&self.a, &self.x) {
             (Some(a_path), Some(x)) => {
@@ -68,7 +71,7 @@ impl Application for Args {
         let x_array = program.array::<f32, 1>("x", [n], Role::Input)?;
         let y_array = program.array::<f32, 1>("y", [m], Role::Output)?;
         program.call(product, (a_array.all(), x_array.all(), y_array.all()), Scalars::new())?;
-        let mut job = Job::new("sgemv", program).with_source(0, a).with_source(1, x);
+        let mut job = Job::new(Self::NAME, program).with_source(0, a).with_source(1, x);
         if let Some(path) = &self.output {
             job = job.with_sink(2, output(path)?);
         }

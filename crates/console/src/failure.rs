@@ -4,7 +4,7 @@ use clap::error::ErrorKind;
 use multigrain::Error;
 use std::fmt::Write as _;
 use std::process::ExitCode;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Why the command ends before its time.
 #[derive(Debug)]
@@ -47,10 +47,19 @@ impl Failure {
     }
 }
 
+/// What messages begin with.
+static NAME: OnceLock<&str> = OnceLock::new();
+
+/// Says what this command is called in its messages, instead of `multigrain`; the first who says it counts.
+pub fn called(name: &'static str) {
+    let _ = NAME.set(name);
+}
+
 /// One message on standard error. Where even that is gone, there is nobody to tell.
 pub fn say(message: &str) {
     use std::io::Write as _;
-    let _ = writeln!(std::io::stderr(), "multigrain: {message}");
+    let name = NAME.get().copied().unwrap_or("multigrain");
+    let _ = writeln!(std::io::stderr(), "{name}: {message}");
 }
 
 /// Help and version on standard output with status 0; a usage error with status 2.

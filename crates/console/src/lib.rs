@@ -5,12 +5,14 @@
 //! wrong. The command `multigrain` and the programs that it finds beside itself are written on it, so they end alike. This
 //! room knows no application and computes nothing.
 
+pub mod definition;
 pub mod failure;
 pub mod interrupt;
 pub mod output;
 pub mod progress;
+pub mod table;
 
-pub use failure::{Failure, say, usage};
+pub use failure::{Failure, called, say, usage};
 pub use interrupt::{Interrupt, Undone, undone_by_signals};
 pub use output::{print, write_whole};
 pub use progress::Bar;
@@ -23,6 +25,20 @@ use std::process::ExitCode;
 pub fn begin() {
     failure::install_panic_hook();
     interrupt::ignore_file_size_signal();
+}
+
+/// The whole `main` of a program of its own: reads the arguments, does the work, and ends as [`finish`] does. Asked for its
+/// [`definition`], it tells that.
+pub fn program<A: clap::Parser>(work: impl FnOnce(&A) -> Result<(), Failure>) -> ExitCode {
+    begin();
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == definition::ASK) && arguments.next().is_none() {
+        return finish(|| print(&definition::told(A::command())));
+    }
+    match A::try_parse() {
+        Ok(args) => finish(|| work(&args)),
+        Err(error) => usage(&error),
+    }
 }
 
 /// Does the work, tells what went wrong, and gives the exit status. No panic leaves it.

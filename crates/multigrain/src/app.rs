@@ -28,6 +28,13 @@ pub struct AppJob {
 
 /// Arguments of an application that can be turned into a job.
 pub trait Application {
+    /// What the application is called, in one word, by those who type and in reports.
+    const NAME: &'static str;
+    /// Arguments of jobs by which the rates of its leaves are measured, words apart by spaces: sizes that take some tenths of
+    /// a second, apart enough to tell starting, arithmetic and bytes from each other, with arrays in memory that, where a
+    /// task streams, are larger than caches. None where that needs files.
+    const LEAF_JOBS: &'static [&'static str] = &[];
+
     /// Looks at the inputs and makes the job. Nothing is written.
     ///
     /// # Errors

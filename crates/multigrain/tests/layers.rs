@@ -1,6 +1,7 @@
-//! The rooms and their order: a room uses only rooms below it.
+//! The rooms and their order: a room uses only rooms below it. And their picture, which README shows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Rooms from the bottom up; those of one layer do not use each other.
@@ -11,8 +12,10 @@ const LAYERS: &[&[&str]] = &[
     &["engine", "sim"],
     &["multigrain"],
     &["console"],
+    &["front"],
     &["saxpy", "sgemv", "sgemm", "conv2d", "fft3d", "gravity", "hmmer", "phylo", "encrypt", "queens", "encode"],
     &["cli"],
+    &["bench"],
 ];
 
 fn layer(room: &str) -> usize {
@@ -89,4 +92,93 @@ fn every_room_says_what_it_is_for() {
         let doc: String = text.lines().map_while(|line| line.strip_prefix("//!")).collect();
         assert!(doc.len() > 200, "{room} opens with {doc:?}: say what comes in, what goes out, what it never does");
     }
+}
+
+/// A box of the picture: its title, the rooms in it, and its middle and width.
+struct Drawn {
+    rooms: Vec<String>,
+    title: String,
+    x: usize,
+    y: usize,
+    width: usize,
+}
+
+const ROW: usize = 64;
+const BOX: usize = 34;
+const GAP: usize = 28;
+const WIDTH: usize = 860;
+
+/// Rooms from the top down, applications in one box. An arrow leads from a room to one that it uses, unless it gets there by
+/// way of another.
+fn picture(rooms: &BTreeMap<String, PathBuf>) -> String {
+    let mut boxes: Vec<Drawn> = Vec::new();
+    for (row, names) in LAYERS.iter().rev().enumerate() {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let together = names.iter().any(|name| name == "hmmer");
+        let groups = if together { vec![names] } else { names.into_iter().map(|name| vec![name]).collect() };
+        let title = |group: &[String]| group.join("  ");
+        let widths: Vec<usize> = groups.iter().map(|group| 8 * title(group).len() + 24).collect();
+        let mut left = (WIDTH - widths.iter().sum::<usize>() - GAP * (widths.len() - 1)) / 2;
+        for (group, width) in groups.into_iter().zip(widths) {
+            let title = title(&group);
+            boxes.push(Drawn { rooms: group, title, x: left + width / 2, y: 20 + ROW * row, width });
+            left += width + GAP;
+        }
+    }
+    let of = |room: &str| boxes.iter().position(|b| b.rooms.iter().any(|r| r == room)).unwrap();
+    let mut arrows: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); boxes.len()];
+    for (room, path) in rooms {
+        arrows[of(room)].extend(uses(path).iter().map(|used| of(used)));
+    }
+    // Boxes are numbered from the top, so what lies below is complete from the end on.
+    let mut reached: Vec<BTreeSet<usize>> = arrows.clone();
+    for i in (0..boxes.len()).rev() {
+        let further: Vec<usize> = reached[i].iter().flat_map(|&j| reached[j].iter().copied()).collect();
+        reached[i].extend(further);
+    }
+    let height = 20 + ROW * LAYERS.len();
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" font-family=\"sans-serif\" \
+         font-size=\"14\">\n<title>Rooms, and which uses which</title>\n\
+         <rect width=\"{WIDTH}\" height=\"{height}\" fill=\"#ffffff\"/>\n"
+    );
+    for (from, drawn) in boxes.iter().enumerate() {
+        for &to in &arrows[from] {
+            if arrows[from].iter().any(|&by| by != to && reached[by].contains(&to)) {
+                continue;
+            }
+            let (below, up) = (&boxes[to], drawn.y + BOX);
+            let (x, y, down) = (drawn.x, below.x, below.y);
+            // Down first, so that lines do not hide behind the boxes between.
+            let _ = writeln!(
+                svg,
+                "<path d=\"M{x} {up}C{x} {} {y} {} {y} {down}\" fill=\"none\" stroke=\"#8a94a6\"/>",
+                up + (down - up) / 2,
+                down - (down - up) / 2
+            );
+        }
+    }
+    for Drawn { title, x, y, width, .. } in &boxes {
+        let left = x - width / 2;
+        let _ = writeln!(
+            svg,
+            "<rect x=\"{left}\" y=\"{y}\" width=\"{width}\" height=\"{BOX}\" rx=\"5\" fill=\"#eef2f8\" stroke=\"#5b6b85\"/>\n\
+             <text x=\"{x}\" y=\"{}\" text-anchor=\"middle\">{title}</text>",
+            y + 22
+        );
+    }
+    svg + "</svg>\n"
+}
+
+/// The picture in the tree is the one of the manifests; `MULTIGRAIN_WRITE=1` writes it anew.
+#[test]
+fn the_picture_shows_the_rooms_as_they_are() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let (file, drawn) = (root.join("docs/rooms.svg"), picture(&rooms()));
+    if std::env::var_os("MULTIGRAIN_WRITE").is_some() {
+        std::fs::write(&file, &drawn).unwrap();
+    }
+    let shown = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(shown == drawn, "docs/rooms.svg is out of date: MULTIGRAIN_WRITE=1 cargo test -p multigrain --test layers");
+    assert!(std::fs::read_to_string(root.join("README.md")).unwrap().contains("(docs/rooms.svg)"));
 }

@@ -1,0 +1,30 @@
+//! What prints something else than rows beside peers: tables and figures of their own. Each is asked for alone.
+
+use crate::rows::Entry;
+
+mod grains;
+mod levels;
+mod papers;
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::study(
+        "levels",
+        "Every application on every machine that this computer can be, and where its time goes, as a table and figures; only when it is named",
+        levels::levels,
+    ),
+    Entry::study(
+        "multigrain",
+        "1 to 16 searches for trees under every policy, as a table and figures; only when it is named",
+        grains::grains,
+    ),
+    Entry::simulated(
+        "papers",
+        "Published figures beside simulated ones, and their figures drawn; only when it is named",
+        papers::papers,
+    ),
+    Entry::simulated(
+        "scaling",
+        "How two applications and a thousand bootstraps scale on larger machines, in virtual time; only when it is named",
+        papers::scaling,
+    ),
+];

@@ -1,0 +1,42 @@
+//! Applications by their names, and the words that were typed behind them.
+
+use clap::{ArgMatches, Command};
+use multigrain::app::{AppJob, Application};
+use multigrain::{Error, Runtime};
+
+/// An application that can be named.
+pub(crate) struct Entry {
+    pub(crate) name: &'static str,
+    /// Jobs by which its leaves are measured, as they would be typed behind its name.
+    pub(crate) leaf_jobs: &'static [&'static str],
+    /// Its arguments.
+    pub(crate) command: fn() -> Command,
+    pub(crate) request: fn(&ArgMatches) -> Result<Request, clap::Error>,
+}
+
+impl Entry {
+    pub(crate) fn of<A: Application + clap::Args + 'static>() -> Entry {
+        Entry {
+            name: A::NAME,
+            leaf_jobs: A::LEAF_JOBS,
+            command: || A::augment_args(Command::new(A::NAME)),
+            request: |found| {
+                let args = A::from_arg_matches(found)?;
+                Ok(Request(Box::new(move |runtime| args.prepare(runtime))))
+            },
+        }
+    }
+}
+
+/// An application with the arguments that were typed.
+pub struct Request(Box<dyn Fn(&Runtime) -> Result<AppJob, Error>>);
+
+impl Request {
+    /// Looks at the inputs and makes the job. Nothing is written.
+    ///
+    /// # Errors
+    /// Those of [`Application::prepare`].
+    pub fn prepare(&self, runtime: &Runtime) -> Result<AppJob, Error> {
+        (self.0)(runtime)
+    }
+}

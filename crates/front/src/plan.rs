@@ -1,0 +1,41 @@
+//! The command `plan`.
+
+use crate::application::Request;
+use crate::args::PlanArgs;
+use crate::{json, report};
+use multigrain::app::AppJob;
+use multigrain::rooms::plan::check::{CheckReport, check, edge_rules};
+use multigrain::{Planned, Runtime};
+use multigrain_console::Failure;
+use multigrain_console::print;
+
+/// A plan with what the reports need besides.
+pub(crate) struct Prepared<'a> {
+    /// What was planned.
+    pub(crate) app: &'a AppJob,
+    /// Its plan.
+    pub(crate) planned: &'a Planned,
+    /// What the checker looked at, if it was asked.
+    pub(crate) verified: Option<CheckReport>,
+}
+
+/// Plans an application and reports; starts nothing.
+pub(crate) fn plan(args: &PlanArgs, request: &Request) -> Result<(), Failure> {
+    let runtime = Runtime::new(args.common.options()?)?;
+    let app = request.prepare(&runtime)?;
+    let planned = runtime.plan(&app.job)?;
+    let verified = match args.verify {
+        true => {
+            let rules = edge_rules(&planned.machine)?;
+            // Every plan is made to pass: one that does not is a fault of the planner.
+            let proof = check(&planned.plan, &rules);
+            Some(proof.map_err(|e| Failure::Run(format!("internal error: the plan is wrong: {e}")))?)
+        }
+        false => None,
+    };
+    let prepared = Prepared { app: &app, planned: &planned, verified };
+    print(&match args.common.json {
+        true => json::line(&json::plan(&prepared)),
+        false => report::plan(&prepared),
+    })
+}

@@ -1,0 +1,185 @@
+//! Reports for people: short, aligned, the most important first.
+
+use crate::plan::Prepared;
+use crate::run::Finished;
+use multigrain::rooms::machine::{Driver, approximate_bytes, approximate_time};
+use multigrain::rooms::plan::check::CheckReport;
+use multigrain::{Breakdown, EdgeTraffic, Job, Machine, main_memory};
+use multigrain_console::table;
+use std::fmt::Write as _;
+
+/// What a run was.
+pub(crate) fn run(finished: &Finished<'_>) -> String {
+    let Finished { app, machine, edges: traffic, .. } = finished;
+    let mut text = head(&app.job, &app.shape, machine);
+    let _ = writeln!(text, "{:<9}{}", "time", rates(&app.job, finished));
+    if finished.resumed {
+        let _ = writeln!(text, "{:<9}an interrupted run was continued; time and rates are of the rest", "resumed");
+    } else if finished.resume_asked {
+        let _ = writeln!(text, "{:<9}nothing was there to be continued; the run started from the beginning", "resumed");
+    }
+    let budget = main_memory(machine).capacity_bytes;
+    let _ = writeln!(
+        text,
+        "{:<9}{} at the peak, the budget is {}",
+        "memory",
+        approximate_bytes(finished.peak_rss_bytes),
+        approximate_bytes(budget)
+    );
+    if let Some(after) = &finished.after {
+        if let Some(found) = &after.found {
+            let _ = writeln!(text, "{:<9}{found}", "found");
+        }
+        let _ = writeln!(
+            text,
+            "{:<9}{} for work on the results, not in the times below; {} at the peak of memory then",
+            "after",
+            seconds(after.seconds),
+            approximate_bytes(after.peak_rss_bytes)
+        );
+    }
+    if disk_edge(traffic).is_some() && !finished.simulated {
+        let _ = writeln!(text, "{:<9}{}", "files", finished.io);
+    }
+    if let Some(checked) = &finished.checked {
+        let verdict = if checked.holds() { "right" } else { "WRONG" };
+        let _ = writeln!(
+            text,
+            "{:<9}{verdict}: largest error {:.2e} of {:.2e} allowed, {} elements",
+            "check", checked.max_relative_error, checked.tolerance, checked.elements
+        );
+        let _ = writeln!(text, "{:<9}{}", "", checked.covered);
+        for (name, value) in &checked.figures {
+            let _ = writeln!(text, "{:<9}{name} {value:.2e}", "");
+        }
+    }
+    text += if finished.simulated { "\nwhere the time would go\n" } else { "\nwhere the time went\n" };
+    text += &breakdown(finished.breakdown);
+    text.push('\n');
+    text += &edges(traffic);
+    text
+}
+
+/// What a run would be.
+pub(crate) fn plan(prepared: &Prepared<'_>) -> String {
+    let Prepared { app, planned, verified } = prepared;
+    let plan = &planned.plan;
+    let mut text = head(&app.job, &app.shape, &planned.machine);
+    let _ = writeln!(text, "{:<9}{} predicted", "time", seconds(plan.seconds));
+    if let Some(why) = &planned.refused {
+        let _ = writeln!(text, "{:<9}would be refused: {why}", "a run");
+    }
+    text.push('\n');
+    text += &planned.machine.render();
+    text.push('\n');
+    text += &plan.to_string();
+    text.push('\n');
+    text += &edges(&planned.edges);
+    if let Some(report) = verified {
+        text.push('\n');
+        text += &proof(report);
+    }
+    text
+}
+
+fn head(job: &Job, shape: &[(&'static str, u64)], machine: &Machine) -> String {
+    let sizes: Vec<String> = shape.iter().map(|(name, size)| format!("{name} = {size}")).collect();
+    let chain: Vec<String> = machine
+        .memories()
+        .iter()
+        .map(|m| if m.count > 1 { format!("{} x {}", m.name, m.count) } else { m.name.clone() })
+        .collect();
+    let workers = machine.workers();
+    let plural = if workers == 1 { "" } else { "s" };
+    let mut text = format!("{:<9}{}\n", job.app, sizes.join(", "));
+    let _ = writeln!(text, "{:<9}{}: {}; {workers} thread{plural}", "machine", machine.name, chain.join(" > "));
+    text
+}
+
+/// Seconds, and what was done in each: arithmetic, and the bytes that went over the edge of a disk or, where there is
+/// none, the bytes of the blocks that the calls of the program name.
+fn rates(job: &Job, finished: &Finished<'_>) -> String {
+    let mut text = seconds(finished.seconds);
+    if finished.simulated {
+        text += " predicted";
+    }
+    let each_second = |amount: f64| amount / finished.seconds.max(f64::MIN_POSITIVE) / 1e9;
+    if finished.flops > 0.0 {
+        let _ = write!(text, ", {:.2} GFLOP/s", each_second(finished.flops));
+    }
+    match disk_edge(finished.edges) {
+        Some(edge) => {
+            let moved = edge.traffic.bytes_down + edge.traffic.bytes_up;
+            let _ = write!(text, ", {:.2} GB/s over {}", each_second(moved as f64), edge.name);
+        }
+        None => {
+            let calls = job.program.calls().iter();
+            let bytes: f64 = calls.map(|c| job.program.tasks()[c.task as usize].work(&c.shape()).bytes).sum();
+            let _ = write!(text, ", {:.2} GB/s of what its calls read and write", each_second(bytes));
+        }
+    }
+    text
+}
+
+fn disk_edge(edges: &[EdgeTraffic]) -> Option<&EdgeTraffic> {
+    edges.iter().find(|e| e.driver == Driver::Disk)
+}
+
+/// A duration with three significant digits, so that neither a microsecond nor an hour is unreadable.
+fn seconds(seconds: f64) -> String {
+    approximate_time(seconds * 1e9)
+}
+
+fn breakdown(breakdown: &Breakdown) -> String {
+    let all = breakdown.worker_seconds().max(f64::MIN_POSITIVE);
+    let row = |name: String, part: f64| vec![name, format!("{:.1} %", 100.0 * part / all), seconds(part)];
+    let mut rows = vec![row("leaf work".into(), breakdown.leaf_seconds)];
+    // An edge whose memories share one address space moves nothing, so nobody can have waited for it.
+    let waits = breakdown.wait_seconds.iter().filter(|(_, waited)| *waited > 0.0);
+    rows.extend(waits.map(|(edge, waited)| row(format!("wait on {edge}"), *waited)));
+    rows.push(row("overhead".into(), breakdown.overhead_seconds));
+    table::render(&rows, 2)
+}
+
+fn edges(edges: &[EdgeTraffic]) -> String {
+    let mut title = vec!["edge", "down", "up", "bound", "moved / bound", "transfers"];
+    // Few machines have children that reach each other, and few plans use it.
+    let across = edges.iter().any(|edge| edge.traffic.bytes_across > 0);
+    title.extend(across.then_some("between siblings"));
+    let mut rows = vec![title.into_iter().map(str::to_owned).collect::<Vec<_>>()];
+    for edge in edges {
+        if edge.driver == Driver::Shared {
+            rows.push(vec![edge.name.clone(), "views".into()]);
+            continue;
+        }
+        let moved = edge.traffic.bytes_down + edge.traffic.bytes_up;
+        let (bound, ratio) = match edge.lower_bound_bytes {
+            0 => ("-".to_owned(), "-".to_owned()),
+            bound => (approximate_bytes(bound), format!("{:.3}", moved as f64 / bound as f64)),
+        };
+        rows.push(vec![
+            edge.name.clone(),
+            approximate_bytes(edge.traffic.bytes_down),
+            approximate_bytes(edge.traffic.bytes_up),
+            bound,
+            ratio,
+            edge.traffic.transfers.to_string(),
+        ]);
+        if let (true, Some(row)) = (across, rows.last_mut()) {
+            row.push(approximate_bytes(edge.traffic.bytes_across));
+        }
+    }
+    table::render(&rows, 0)
+}
+
+fn proof(report: &CheckReport) -> String {
+    let mut text = "verified: the plan does what its calls mean\n".to_owned();
+    for e in &report.edges {
+        let _ = writeln!(
+            text,
+            "  {} - {}: {} plans, {} calls, {} steps, {} transfers, {} parts of arrays",
+            e.parent, e.child, e.plans, e.calls, e.ops, e.transfers, e.cells
+        );
+    }
+    text
+}

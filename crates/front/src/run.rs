@@ -1,0 +1,214 @@
+//! The command `run`.
+
+use crate::application::Request;
+use crate::args::RunArgs;
+use crate::{json, report};
+use multigrain::app::{AppJob, Checked};
+use multigrain::rooms::trace::Spill;
+use multigrain::{Breakdown, EdgeTraffic, Job, Machine, Progress, Runtime, Settings, whole};
+use multigrain_console::Bar;
+use multigrain_console::Interrupt;
+use multigrain_console::print;
+use multigrain_console::{Failure, say};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// What the reports need of a run, measured or simulated.
+pub(crate) struct Finished<'a> {
+    /// What was run.
+    pub(crate) app: &'a AppJob,
+    /// The machine, from the memory down in which the arrays lay.
+    pub(crate) machine: &'a Machine,
+    /// Seconds from the first step to the last.
+    pub(crate) seconds: f64,
+    /// Where the time went.
+    pub(crate) breakdown: &'a Breakdown,
+    /// Bytes over every edge.
+    pub(crate) edges: &'a [EdgeTraffic],
+    /// Floating-point operations.
+    pub(crate) flops: f64,
+    /// How files were reached; `simulated` if there were none.
+    pub(crate) io: &'a str,
+    /// Whether an interrupted run was continued.
+    pub(crate) resumed: bool,
+    /// Whether times are predicted.
+    pub(crate) simulated: bool,
+    /// Peak resident size of the process when the run ended, in bytes; for a simulation what it would be of the arrays
+    /// and the plan.
+    pub(crate) peak_rss_bytes: u64,
+    /// What the application did with the results, if anything.
+    pub(crate) after: Option<Afterwards>,
+    /// The comparison with the reference, if it was asked for.
+    pub(crate) checked: Option<Checked>,
+    /// Whether an interrupted run was to be continued.
+    pub(crate) resume_asked: bool,
+}
+
+/// Work on the results of a run, such as drawing a picture: no part of the program, so of neither its time nor its plan.
+pub(crate) struct Afterwards {
+    /// How long it took, in seconds.
+    pub(crate) seconds: f64,
+    /// Peak resident size of the process when it ended, in bytes.
+    pub(crate) peak_rss_bytes: u64,
+    /// What was found, in words.
+    pub(crate) found: Option<String>,
+}
+
+/// Runs an application and reports.
+pub(crate) fn run(args: &RunArgs, request: &Request) -> Result<(), Failure> {
+    let runtime = Runtime::new(args.common.options()?)?;
+    args.trace.as_deref().map(whole::check_target).transpose()?;
+    let interrupt = Interrupt::install()?;
+    let app = request.prepare(&runtime)?;
+    args.trace.as_deref().map(|path| check_trace(path, &app.job)).transpose()?;
+    let spill = args.trace.as_deref().map(Spill::create).transpose().map_err(|e| Failure::Request(e.to_string()))?;
+    let bar = Bar::new(&app.job.app, !args.common.json);
+    let moved = |progress: Progress| bar.set(progress);
+    let begin = || interrupt.begin();
+    let settings = Settings {
+        resume: args.resume,
+        discard: args.discard,
+        full_trace: false,
+        trace: spill.clone(),
+        abort: Some(&interrupt.abort),
+        on_start: Some(&begin),
+        journal_interval: args.journal_interval,
+        progress: bar.is_shown().then_some(&moved as &(dyn Fn(Progress) + Sync)),
+    };
+    let inputs = Inputs::of(&app.job);
+    let ran = runtime.run(&app.job, settings);
+    bar.clear();
+    let outcome = match (ran, &spill) {
+        (Ok(outcome), _) => outcome,
+        (Err(error), Some(spill)) => {
+            // Of a run that has not begun there is no trace.
+            if spill.publish().is_ok() {
+                say(&format!("the trace up to here is in {}", spill.path().display()));
+            }
+            return Err(error.into());
+        }
+        (Err(error), None) => return Err(error.into()),
+    };
+    let peak_rss_bytes = read_peak_rss_bytes()?;
+    interrupt.run_is_over();
+    inputs.are_as_they_were(&app.job)?;
+    let after = match &app.after {
+        Some(after) => {
+            let begin = Instant::now();
+            let found = match after(&outcome) {
+                Ok(found) => found,
+                Err(error) => return Err(Failure::Run(outcome.keep(error).to_string())),
+            };
+            Some(Afterwards { seconds: begin.elapsed().as_secs_f64(), peak_rss_bytes: read_peak_rss_bytes()?, found })
+        }
+        None => None,
+    };
+    if let Some(spill) = &spill {
+        spill.publish().map_err(|e| {
+            say("the run is done and its results are complete");
+            Failure::Run(e.to_string())
+        })?;
+    }
+    let checked = match args.check {
+        true => {
+            let checked = (app.check)(&outcome, fresh_seed());
+            Some(checked.map_err(|e| Failure::Run(format!("the check could not be made: {e}")))?)
+        }
+        false => None,
+    };
+    let finished = Finished {
+        app: &app,
+        machine: &outcome.machine,
+        seconds: outcome.seconds,
+        breakdown: &outcome.breakdown,
+        edges: &outcome.edges,
+        flops: outcome.flops,
+        io: &outcome.backend,
+        resumed: outcome.resumed,
+        simulated: false,
+        peak_rss_bytes,
+        after,
+        checked,
+        resume_asked: args.resume,
+    };
+    let printed = print(&match args.common.json {
+        true => json::line(&json::run(&finished)),
+        false => report::run(&finished),
+    });
+    match &finished.checked {
+        Some(checked) if !checked.holds() => Err(Failure::Run(format!(
+            "the check failed: {}the largest error is {:.2e} of {:.2e} allowed; the result is not to be used",
+            checked.wrong.as_ref().map(|wrong| format!("{wrong}; ")).unwrap_or_default(),
+            checked.max_relative_error,
+            checked.tolerance
+        ))),
+        _ => printed,
+    }
+}
+
+/// The files that a job reads, as they were before it began.
+struct Inputs(Vec<(PathBuf, Option<State>)>);
+
+/// Size, times of the last change of content and of anything, and number of a file.
+type State = (u64, (i64, i64), (i64, i64), u64);
+
+impl Inputs {
+    fn of(job: &Job) -> Inputs {
+        Inputs(job.files_read().map(|path| (path.to_owned(), Inputs::state(path))).collect())
+    }
+
+    fn state(path: &Path) -> Option<State> {
+        let found = std::fs::metadata(path).ok()?;
+        Some((found.size(), (found.mtime(), found.mtime_nsec()), (found.ctime(), found.ctime_nsec()), found.ino()))
+    }
+
+    /// Refuses what was computed from an input that somebody changed meanwhile: it may hold some of both. Arrays have their
+    /// names by then, and are named; what is still to be made of them is not.
+    fn are_as_they_were(&self, job: &Job) -> Result<(), Failure> {
+        let Some((path, _)) = self.0.iter().find(|(path, state)| Inputs::state(path) != *state) else { return Ok(()) };
+        let results: Vec<String> =
+            job.files_written().filter(|p| p.exists()).map(|p| p.display().to_string()).collect();
+        Err(Failure::Run(format!(
+            "{} was changed while it was read: what was computed may be of both its contents{}; run again",
+            path.display(),
+            if results.is_empty() { String::new() } else { format!(", do not use {}", results.join(" and ")) }
+        )))
+    }
+}
+
+/// Refuses a trace under the name of a file that the run reads or writes.
+pub(crate) fn check_trace(path: &Path, job: &Job) -> Result<(), Failure> {
+    // A result is written, and an interrupted run kept, under names beside its own.
+    let beside = job.files_written().flat_map(|path| {
+        [".part", ".journal"].map(|ending| {
+            let mut name = whole::followed(path).into_os_string();
+            name.push(ending);
+            PathBuf::from(name)
+        })
+    });
+    let taken = job.files_read().chain(job.files_written()).any(|other| whole::is_same_file(path, other))
+        || beside.into_iter().any(|other| whole::is_same_file(path, &other));
+    match taken {
+        true => Err(Failure::Request(format!(
+            "the trace would replace {}, which the run itself reads or writes; give it another name",
+            path.display()
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// Another seed every time: what is random in a check must not depend on what is checked.
+pub fn fresh_seed() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// Peak resident size of this process so far (`VmHWM`, proc_pid_status(5)).
+fn read_peak_rss_bytes() -> Result<u64, Failure> {
+    let failed = |why: String| Failure::Run(format!("cannot read the peak memory from /proc/self/status: {why}"));
+    let status = std::fs::read_to_string("/proc/self/status").map_err(|e| failed(e.to_string()))?;
+    let kib =
+        status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix("kB")?.trim().parse().ok());
+    kib.map(|kib: u64| kib * 1024).ok_or_else(|| failed("it has no VmHWM".to_owned()))
+}
