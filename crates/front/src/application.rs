@@ -29,7 +29,9 @@ impl Entry {
 }
 
 /// An application with the arguments that were typed.
-pub struct Request(Box<dyn Fn(&Runtime) -> Result<AppJob, Error>>);
+pub struct Request(Box<Prepare>);
+
+type Prepare = dyn Fn(&Runtime) -> Result<AppJob, Error>;
 
 impl Request {
     /// Looks at the inputs and makes the job. Nothing is written.

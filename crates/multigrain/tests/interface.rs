@@ -152,7 +152,7 @@ impl List<'_> {
                     UseTree::Name(named) => (named.ident.to_string(), named.ident.to_string()),
                     _ => return,
                 };
-                let whole = [&before[..], &[name.clone()]].concat();
+                let whole = [&before[..], std::slice::from_ref(&name)].concat();
                 if let Some(module) = self.sources.module(path, &whole) {
                     self.lines.insert(format!("mod {}", joined(shown, &new)));
                     return self.module(&module, &joined(shown, &new));
@@ -216,12 +216,9 @@ impl List<'_> {
             }
             Item::Trait(t) if is_public(&t.vis) && named(&t.ident) => {
                 let safety = t.unsafety.map_or("", |_| "unsafe ");
-                self.lines.insert(format!(
-                    "{safety}trait {}{}: {}",
-                    at(&t.ident),
-                    text(&t.generics),
-                    text(&t.supertraits)
-                ));
+                let above =
+                    if t.supertraits.is_empty() { String::new() } else { format!(": {}", text(&t.supertraits)) };
+                self.lines.insert(format!("{safety}trait {}{}{above}", at(&t.ident), text(&t.generics)));
                 for item in &t.items {
                     let line = match item {
                         TraitItem::Fn(f) => {

@@ -12,8 +12,10 @@ const LAYERS: &[&[&str]] = &[
     &["engine", "sim"],
     &["multigrain"],
     &["console"],
-    &["front"],
-    &["saxpy", "sgemv", "sgemm", "conv2d", "fft3d", "gravity", "hmmer", "phylo", "encrypt", "queens", "encode"],
+    &[
+        "saxpy", "sgemv", "sgemm", "conv2d", "fft3d", "gravity", "hmmer", "phylo", "encrypt", "queens", "encode",
+        "front",
+    ],
     &["cli"],
     &["bench"],
 ];
@@ -73,10 +75,7 @@ fn rooms_use_only_rooms_below() {
             assert!(rooms.contains_key(&used), "{room} uses {used}, which is no room");
             assert!(layer(&used) < layer(room), "{room} uses {used}, which does not lie below it");
             if layer(room) == layer("hmmer") {
-                assert!(
-                    matches!(&*used, "multigrain" | "console" | "simd"),
-                    "application {room} uses {used} past the facade"
-                );
+                assert!(matches!(&*used, "multigrain" | "console" | "simd"), "{room} uses {used} past the facade");
             }
             arrows += 1;
         }
@@ -114,8 +113,10 @@ fn picture(rooms: &BTreeMap<String, PathBuf>) -> String {
     let mut boxes: Vec<Drawn> = Vec::new();
     for (row, names) in LAYERS.iter().rev().enumerate() {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        let together = names.iter().any(|name| name == "hmmer");
-        let groups = if together { vec![names] } else { names.into_iter().map(|name| vec![name]).collect() };
+        let (apps, others): (Vec<_>, Vec<_>) =
+            names.into_iter().partition(|name| rooms[name].ends_with(format!("apps/{name}")));
+        let apps = Some(apps).filter(|apps| !apps.is_empty());
+        let groups: Vec<Vec<String>> = apps.into_iter().chain(others.into_iter().map(|name| vec![name])).collect();
         let title = |group: &[String]| group.join("  ");
         let widths: Vec<usize> = groups.iter().map(|group| 8 * title(group).len() + 24).collect();
         let mut left = (WIDTH - widths.iter().sum::<usize>() - GAP * (widths.len() - 1)) / 2;
