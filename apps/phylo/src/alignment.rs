@@ -2,6 +2,7 @@
 
 mod alphabet;
 mod fasta;
+pub(crate) mod nexus;
 mod patterns;
 mod phylip;
 mod read;

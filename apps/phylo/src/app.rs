@@ -13,6 +13,6 @@ mod run;
 pub use args::{Args, BranchesChoice, FormatChoice};
 pub use bootstraps::Bootstraps;
 pub use files::Outputs;
-pub use prepare::{Prepared, Task, prepare};
+pub use prepare::{Prepared, Start, Task, prepare};
 pub use report::Report;
 pub use run::{Executed, Progress, Watcher, execute, run};

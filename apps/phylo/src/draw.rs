@@ -2,7 +2,7 @@
 
 mod midpoint;
 
-pub use midpoint::rooted_at_midpoint;
+pub use midpoint::{rooted_at, rooted_at_midpoint};
 
 use crate::tree::Newick;
 use std::fmt::Write as _;

@@ -1,8 +1,9 @@
 //! From what was prepared to likelihoods: evaluations, searches, replicates.
 
-use crate::app::Prepared;
+use crate::app::{Prepared, Start};
 use crate::copies::with_copies;
 use crate::error::Error;
+use crate::generate::random_tree;
 use crate::job::{Found, Job};
 use crate::likelihood::{Likelihood, Offload, Precision};
 use crate::model::Model;
@@ -133,7 +134,18 @@ pub fn search(
     let begun = match state {
         None => {
             let mut random = Random::new(prepared.seed, purpose, job.number() as u64);
-            Search::new(&data, branches, options, isa, &mut random, place.stoppable())
+            let tree = match (&prepared.start, job) {
+                (Start::Parsimony, _) | (_, Job::Replicate(_)) => None,
+                (Start::Random, _) => Some(random_tree(prepared.kept_names.len(), &mut random)),
+                (Start::Given(trees), Job::Search(number)) => Some(trees[number % trees.len()].clone()),
+            };
+            match tree {
+                None => Search::new(&data, branches, options, isa, &mut random, place.stoppable()),
+                Some(tree) => {
+                    let tree = tree.with_sets(&vec![0; sets(prepared)]);
+                    Search::from_tree(&data, branches, options, isa, tree, random.bits(), place.stoppable())
+                }
+            }
         }
         Some(text) => {
             let models = partitions.iter().map(|p| p.model.clone()).collect();

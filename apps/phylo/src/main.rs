@@ -39,7 +39,7 @@ impl Watcher for Shown {
     fn progress(&self, progress: Progress) {
         let (searches, replicates) = (progress.searches, progress.replicates);
         self.bar.set(multigrain::Progress {
-            done: (searches.0 + replicates.0) as f64,
+            done: (searches.0 + replicates.0) as f64 + progress.begun,
             total: (searches.1 + replicates.1) as f64,
         });
         let mut parts = Vec::new();

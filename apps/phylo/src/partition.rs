@@ -8,8 +8,12 @@
 //! LG+G4, protein = 501-800
 //! ```
 //!
-//! `DNA` stands for the model given on the command line, and so does `AA` (or `PROT`) for a protein. Every site of the alignment must be in exactly one partition.
+//! `DNA` stands for the model given on the command line, and so does `AA` (or `PROT`) for a protein. RAxML's `WAGF` and `WAGX`
+//! are `WAG+F+G4` and `WAG+FO+G4`. Every site of the alignment must be in exactly one partition. Those in NEXUS are IQ-TREE's.
 
+mod nexus;
+
+use crate::alignment::nexus::{BEGINS, without_comments};
 use crate::alignment::{Alignment, DataType, Patterns, Source};
 use crate::error::{Error, Place};
 use crate::model::{Model, ModelSpec};
@@ -94,42 +98,67 @@ impl Scheme {
     }
 }
 
-/// Reads a partition file for an alignment of `sites` sites. `default` is the model of lines that only say `DNA`.
-pub fn read_schemes(path: &Path, sites: usize, default: Option<&ModelSpec>) -> Result<Vec<Scheme>, Error> {
+/// What partitions are of that name no model.
+#[derive(Debug, Clone, Copy)]
+pub struct Unnamed<'a> {
+    /// The model of the command line.
+    pub model: Option<&'a ModelSpec>,
+    /// Of what the letters are, where nothing says it.
+    pub data_type: DataType,
+}
+
+/// Reads a partition file for an alignment of `sites` sites. `unnamed` is for lines that only say `DNA`, and less.
+pub fn read_schemes(path: &Path, sites: usize, unnamed: Unnamed<'_>) -> Result<Vec<Scheme>, Error> {
     let text = std::fs::read_to_string(path)
         .map_err(|e| Error::request(format!("cannot read partition file {}: {e}", path.display())))?;
-    parse_schemes(path, &text, sites, default)
+    parse_schemes(path, &text, sites, unnamed)
+}
+
+/// A partition as slices of the file's text.
+struct Entry<'t> {
+    model: Option<&'t str>,
+    name: &'t str,
+    ranges: Vec<&'t str>,
+    /// The line, or the statement.
+    at: &'t str,
+}
+
+/// The line of a slice of the text, from 1, and its column.
+fn place_of(text: &str, part: &str) -> (usize, usize) {
+    let before = &text[..part.as_ptr() as usize - text.as_ptr() as usize];
+    let line = before.rsplit_once('\n').map_or(before, |(_, line)| line);
+    (before.matches('\n').count() + 1, line.chars().count() + 1)
 }
 
 /// Parses the content of a partition file; `file` is only named in messages.
-pub fn parse_schemes(file: &Path, text: &str, sites: usize, default: Option<&ModelSpec>) -> Result<Vec<Scheme>, Error> {
+pub fn parse_schemes(file: &Path, text: &str, sites: usize, unnamed: Unnamed<'_>) -> Result<Vec<Scheme>, Error> {
+    let is_nexus = text.trim_start().get(..BEGINS.len()).is_some_and(|t| t.as_bytes().eq_ignore_ascii_case(BEGINS));
+    let blanked;
+    let (text, entries) = match is_nexus {
+        true => {
+            blanked = without_comments(text);
+            (&*blanked, nexus::entries(&blanked))
+        }
+        false => (text, text.lines().filter(|line| !is_remark(line)).map(entry).collect()),
+    };
+    let fail = |part: &str, what: String| {
+        let (line, column) = place_of(text, part);
+        Error::request(format!("{}: {what}", Place::new(file, line, column)))
+    };
     let mut schemes: Vec<Scheme> = Vec::new();
     // For each site the line of its partition, from 1; 0: none yet.
     let mut owners = vec![0usize; sites];
-    for (index, line) in text.lines().enumerate() {
-        let number = index + 1;
-        if line.trim().is_empty() || line.trim_start().starts_with('#') {
-            continue;
-        }
-        let fail = |part: &str, what: String| {
-            // `part` is a slice of the line.
-            let column = line[..part.as_ptr() as usize - line.as_ptr() as usize].chars().count() + 1;
-            Error::request(format!("{}: {what}", Place::new(file, number, column)))
-        };
-        let usage = "a partition is MODEL, NAME = SITES, such as GTR+G4, gene = 1-300\\3";
-        let comma = outer_comma(line).ok_or_else(|| fail(line, usage.to_owned()))?;
-        let (model, rest) = (line[..comma].trim(), &line[comma + 1..]);
-        let (name, ranges) = rest.split_once('=').ok_or_else(|| fail(rest, usage.to_owned()))?;
-        let name = name.trim();
+    for Entry { model, name, ranges, at } in entries.map_err(|(what, part)| fail(part, what))? {
+        let number = place_of(text, at).0;
         if name.is_empty() {
-            return Err(fail(rest, "the partition has no name".to_owned()));
+            return Err(fail(name, "the partition has no name".to_owned()));
         }
         if schemes.iter().any(|s| s.name == name) {
-            return Err(fail(rest, format!("a second partition {name}: names must be distinct")));
+            return Err(fail(name, format!("a second partition {name}: names must be distinct")));
         }
-        let (model, is_open) = line_model(model, default).map_err(|what| fail(line, what))?;
+        let (model, is_open) = entry_model(model, unnamed).map_err(|what| fail(model.unwrap_or(at), what))?;
         let mut own = Vec::new();
-        for range in ranges.split(',') {
+        for range in ranges {
             let range_sites = parse_range(range, sites).map_err(|what| fail(range, what))?;
             for site in range_sites {
                 match std::mem::replace(&mut owners[site], number) {
@@ -165,6 +194,23 @@ pub fn parse_schemes(file: &Path, text: &str, sites: usize, default: Option<&Mod
     Ok(schemes)
 }
 
+fn is_remark(line: &str) -> bool {
+    line.trim().is_empty() || line.trim_start().starts_with('#')
+}
+
+/// A line in the style of RAxML; the error is what is wrong and where.
+fn entry(line: &str) -> Result<Entry<'_>, (String, &str)> {
+    let usage = || "a partition is MODEL, NAME = SITES, such as GTR+G4, gene = 1-300\\3".to_owned();
+    let comma = outer_comma(line).ok_or_else(|| (usage(), line))?;
+    let (model, rest) = (line[..comma].trim(), &line[comma + 1..]);
+    let (name, ranges) = rest.split_once('=').ok_or_else(|| (usage(), rest))?;
+    let name = match name.trim() {
+        "" => return Err(("the partition has no name".to_owned(), rest)),
+        name => name,
+    };
+    Ok(Entry { model: Some(model), name, ranges: ranges.split(',').collect(), at: line })
+}
+
 /// The comma after the model: the first one outside of braces.
 fn outer_comma(line: &str) -> Option<usize> {
     let mut depth = 0i32;
@@ -174,22 +220,38 @@ fn outer_comma(line: &str) -> Option<usize> {
     })
 }
 
-/// The model of a line, and whether the line names a kind of data alone.
-fn line_model(text: &str, default: Option<&ModelSpec>) -> Result<(ModelSpec, bool), String> {
-    let is = |names: &[&str]| names.iter().any(|name| text.eq_ignore_ascii_case(name));
+/// The model of a partition, and whether it is the command line that says which.
+fn entry_model(text: Option<&str>, unnamed: Unnamed<'_>) -> Result<(ModelSpec, bool), String> {
+    let is = |names: &[&str]| text.is_some_and(|text| names.iter().any(|name| text.eq_ignore_ascii_case(name)));
+    let parsed = |text: &str| ModelSpec::parse(text).map_err(|e| e.to_string());
     let data_type = match text {
-        _ if is(&["DNA"]) => DataType::Dna,
-        _ if is(&["AA", "PROT", "PROTEIN"]) => DataType::Protein,
-        _ => return ModelSpec::parse(text).map(|model| (model, false)).map_err(|e| e.to_string()),
+        None => unnamed.model.map_or(unnamed.data_type, |model| model.data_type),
+        Some(_) if is(&["DNA"]) => DataType::Dna,
+        Some(_) if is(&["AA", "PROT", "PROTEIN"]) => DataType::Protein,
+        Some(text) => return parsed(of_raxml(text).as_deref().unwrap_or(text)).map(|model| (model, false)),
     };
-    match default {
+    match unnamed.model {
         Some(model) if model.data_type == data_type => Ok((model.clone(), true)),
         Some(model) => Err(format!(
-            "{text} stands for the model of the command line, but {model} is one of {} data",
+            "{} stands for the model of the command line, but {model} is one of {} data",
+            text.unwrap_or("this"),
             model.data_type
         )),
-        None => ModelSpec::parse(default_model(data_type)).map(|model| (model, true)).map_err(|e| e.to_string()),
+        None => parsed(default_model(data_type)).map(|model| (model, true)),
     }
+}
+
+/// What RAxML means by the name of a protein matrix with `F` (frequencies counted) or `X` (fitted) behind it; its rates over
+/// sites are those of the whole run, of which there is no word in the file.
+fn of_raxml(text: &str) -> Option<String> {
+    let (name, frequencies) = match text.as_bytes().last()?.to_ascii_uppercase() {
+        b'F' => (&text[..text.len() - 1], "+F"),
+        b'X' => (&text[..text.len() - 1], "+FO"),
+        _ => return None,
+    };
+    let known = ModelSpec::names(DataType::Protein);
+    let (name, _) = known.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name))?;
+    Some(format!("{name}{frequencies}+G4"))
 }
 
 /// The model where none is named.

@@ -7,7 +7,8 @@
 //! themselves gained nothing are tried with all branches optimised; the radius grows on failure. Between rounds branch
 //! lengths and model parameters are optimised anew. What is reached then is a local optimum; in the **shake** stage some
 //! random moves disturb the tree, it is climbed again from there, and what is better is kept, until that has failed a
-//! number of times in a row.
+//! number of times in a row. In a bootstrap replicate it is climbed **again** from other starting trees instead, until the best
+//! end is met a second time.
 //!
 //! How much there is to be found depends on the data ([`Signal`]). Of many taxa with few patterns there are many good trees
 //! far apart, and the first tree decides which are seen: there a search begins with several trees (the best that

@@ -171,3 +171,46 @@ fn real_alignments() {
         assert_eq!((a.taxa(), a.sites(), p.len() + gaps), (taxa, sites, patterns), "{name}");
     }
 }
+
+/// NEXUS in both its forms, with comments, names in quotes, letters of the first sequence left out.
+#[test]
+fn nexus_reads_as_the_same_alignment() {
+    let sequential = "#nexus\n[a [nested] remark; with a semicolon]\nBegin data;\n dimensions ntax=3 nchar = 8;\n \
+                      format datatype=DNA missing=? gap=- matchchar=.;\n matrix\n 'it''s a' ACGT\n  ACG-\n b [x] ....?CGT\n c \
+                      AC*TACGT\n;\nend;\nbegin trees; tree t = (a,b); end;\n";
+    let interleaved = "#NEXUS\r\nBEGIN CHARACTERS;\r\nDIMENSIONS NCHAR=8;\r\nFORMAT DATATYPE=DNA INTERLEAVE GAP=*;\r\n\
+                       MATRIX\r\n'it''s a' ACGT\r\nb ACGT\r\nc AC*T\r\n\r\n'it''s a' ACG-\r\nb ?CGT\r\nc ACGT\r\n;\r\nEND;";
+    let rows = ["ACGTACG-", "ACGT?CGT"].map(|row| row.as_bytes().to_vec());
+    for (text, last) in [(sequential, "AC*TACGT"), (interleaved, "AC-TACGT")] {
+        let found = parse(text).unwrap();
+        assert_eq!(found.names, ["it's a", "b", "c"]);
+        assert_eq!(found.rows[..2], rows);
+        assert_eq!(found.rows[2], last.as_bytes());
+    }
+    let of = |body: &str| {
+        format!("#NEXUS\nbegin data;\ndimensions ntax=2 nchar=4;\nformat datatype=dna;\nmatrix\n{body};\nend;")
+    };
+    for (text, expected) in [
+        (of("a ACGT\nb ACG\n"), "a.phy:7:1: sequence b has 3 letters, not 4"),
+        (of("a ACGT\n"), "the matrix has 1 sequences, but NTAX promises 2"),
+        (of("a ACGT\na ACGT\n"), "a.phy:7:1: a second sequence a"),
+        (of("a ACGT\nb AC\x07T\n"), "a.phy:7:5: a character that is no letter"),
+        (
+            "#NEXUS\nbegin data;\nformat datatype=standard;\nmatrix a 0101;\nend;".to_owned(),
+            "a.phy:3:1: characters of type standard",
+        ),
+        ("#NEXUS\nbegin trees; tree t = (a,b); end;".to_owned(), "no matrix"),
+        ("#NEXUS".to_owned(), "no matrix"),
+        ("CLUSTAL W (1.83)\n\na ACGT\n".to_owned(), "Clustal's format"),
+        ("# STOCKHOLM 1.0\na ACGT\n//\n".to_owned(), "Stockholm format"),
+    ] {
+        assert!(refused(&text).contains(expected), "{text}: {}", refused(&text));
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_nexus_panics(text in "(#NEXUS|begin data;|matrix|format|=|gap|nchar=4|ntax=2|[a-c' ;\n\\[\\]ACGT-]){0,40}") {
+        let _ = parse(&format!("#NEXUS {text}"));
+    }
+}

@@ -6,9 +6,9 @@ use multigrain::Abort;
 use multigrain::rooms::team::strands::Policy;
 use multigrain::rooms::trace::{Kind, Trace};
 use multigrain_phylo::Error;
-use multigrain_phylo::alignment::{Format, read_alignment};
+use multigrain_phylo::alignment::{DataType, Format, read_alignment};
 use multigrain_phylo::app::{Args, Progress, Watcher, prepare, run};
-use multigrain_phylo::partition::read_schemes;
+use multigrain_phylo::partition::{Unnamed, read_schemes};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -260,6 +260,87 @@ fn what_others_read_is_read() {
     assert_eq!((report.topologies, report.replicates), (1, 2));
 }
 
+/// Searches begin with what is asked for, and are others where that is; a tree of all taxa, copies among them, with nodes of
+/// many branches and without lengths may be begun with.
+#[test]
+fn searches_begin_with_given_trees() {
+    let folder = folder(&[
+        ("a.phy", &evolved(8, 60)),
+        ("start.nwk", "((t0,t1),t2,(t3,t4,t5,t6,t7));"),
+        ("few.nwk", "(t0,t1,t2);"),
+    ]);
+    let at = |name: &str| path(folder.path(), name);
+    let alignment = at("a.phy");
+    let search = |start: &str, prefix: &str| {
+        phylo(&[&alignment, "-m", "JC", "-s", "2", "--tree", start, "--prefix", &at(prefix)])
+    };
+    let found = [("parsimony", "p"), ("random", "r"), (&*at("start.nwk"), "g")].map(|(s, p)| search(s, p).unwrap());
+    let best: Vec<f64> = found.iter().map(|report| report.log_likelihood.unwrap()).collect();
+    assert!(best.iter().all(|value| (value - best[0]).abs() < 0.5), "{best:?}");
+    // Both searches of one given tree begin with it, but go on by random moves of their own.
+    let request = |start: &str| prepare(&args(&[&alignment, "--tree", start, "--force"])).unwrap().request;
+    assert_ne!(request("parsimony"), request("random"));
+    assert_ne!(request(&at("start.nwk")), request("parsimony"));
+    for (start, expected) in
+        [("few.nwk", "'t3' of the alignment is not in the tree"), ("none.nwk", "parsimony, random or a file")]
+    {
+        let error = search(&at(start), "x").unwrap_err();
+        assert!(error.exit_status() == 2 && error.to_string().contains(expected), "{error}");
+    }
+}
+
+/// A tree with nodes of many branches is evaluated as it is: branches of no length that resolve it change nothing.
+#[test]
+fn nodes_of_many_branches_are_evaluated() {
+    let star = "(a:0.1,b:0.2,c:0.1,(d:0.1,e:0.2):0.1);";
+    let folder = folder(&[("a.phy", SMALL), ("star.nwk", star)]);
+    let (alignment, tree) = (path(folder.path(), "a.phy"), path(folder.path(), "star.nwk"));
+    let typed = args(&[&alignment, "-m", "JC", "--evaluate", &tree, "--fixed"]);
+    let prepared = prepare(&typed).unwrap();
+    assert!(prepared.notes.iter().any(|note| note.contains("1 branches of no length")), "{:?}", prepared.notes);
+    let report = run(&prepared, &scheduler(1, Policy::Edtlp), Arc::new(Abort::new()), &Silent).unwrap();
+    let partition = &prepared.partitions[0];
+    let plain = support::log_likelihood(&support::newick(star), &prepared.names, &partition.patterns, &partition.model);
+    assert!((report.log_likelihood.unwrap() - plain).abs() < 1e-4, "{:?} {plain}", report.log_likelihood);
+}
+
+/// Trees and picture are rooted at the branch of the outgroup, where there is one; supports stay with their branches.
+#[test]
+fn an_outgroup_roots_what_is_written() {
+    let folder = folder(&[("a.phy", &evolved(9, 300))]);
+    let at = |name: &str| path(folder.path(), name);
+    let (alignment, prefix) = (at("a.phy"), at("out"));
+    let common = ["-m", "JC", "-s", "1", "-b", "3", "--force", "--prefix", &prefix];
+    phylo(&[&[&*alignment], &common[..]].concat()).unwrap();
+    let supports = |text: String| {
+        let newick = multigrain_phylo::tree::Newick::parse(&text).unwrap();
+        let mut labels: Vec<String> =
+            newick.nodes.iter().filter(|n| !n.children.is_empty()).filter_map(|n| n.label.clone()).collect();
+        labels.sort();
+        (labels, newick.nodes[0].children.len())
+    };
+    let read = |word: &str| std::fs::read_to_string(format!("{prefix}.{word}")).unwrap();
+    let (before, branches) = supports(read("support"));
+    assert_eq!(branches, 3);
+    assert!(read("svg").contains("rooted at the middle of the longest path"));
+    for outgroup in ["t3", "t0,t8"] {
+        phylo(&[&[&*alignment], &common[..], &["--outgroup", outgroup]].concat()).unwrap();
+        let (after, branches) = supports(read("support"));
+        assert_eq!((after, branches), (before.clone(), 2), "{outgroup}");
+        assert!(read("svg").contains("rooted at the outgroup"));
+        let evaluated =
+            phylo(&[&alignment, "-m", "JC", "--evaluate", &format!("{prefix}.bestTree"), "--fixed"]).unwrap();
+        let searched: f64 =
+            read("log").split_once("Final LogLikelihood: ").unwrap().1.lines().next().unwrap().parse().unwrap();
+        assert!((evaluated.log_likelihood.unwrap() - searched).abs() < 1e-3);
+    }
+    phylo(&[&[&*alignment], &common[..], &["--outgroup", "t1,t3,t0,t6"]].concat()).unwrap();
+    let apart = read("log").contains("no branch of the best tree divides the outgroup");
+    assert_eq!(apart, supports(read("support")).1 == 3);
+    let error = phylo(&[&[&*alignment], &common[..], &["--outgroup", "tx"]].concat()).unwrap_err();
+    assert!(error.exit_status() == 2 && error.to_string().contains("\"tx\""), "{error}");
+}
+
 /// What is written is read by the program itself: the best tree under the best model has the best log-likelihood.
 #[test]
 fn the_best_tree_evaluates_to_its_log_likelihood() {
@@ -330,7 +411,12 @@ fn partitions_of_beetles() {
     assert!((at_theirs + 13522.404134).abs() < 1e-3, "{at_theirs}");
 
     let (a, source) = read_alignment(Path::new(&alignment), Format::Auto).unwrap();
-    let schemes = read_schemes(&folder.path().join("out.bestModel"), a.sites(), None).unwrap();
+    let schemes = read_schemes(
+        &folder.path().join("out.bestModel"),
+        a.sites(),
+        Unnamed { model: None, data_type: DataType::Dna },
+    )
+    .unwrap();
     let tree = support::newick(&std::fs::read_to_string(folder.path().join("out.bestTree")).unwrap());
     let plain = schemes.iter().map(|scheme| {
         let partition = scheme.partition(&a, &source).unwrap();

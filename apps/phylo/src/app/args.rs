@@ -16,6 +16,8 @@ pub enum FormatChoice {
     Fasta,
     /// PHYLIP: strict or relaxed, sequential or interleaved
     Phylip,
+    /// NEXUS: the matrix of a block DATA or CHARACTERS
+    Nexus,
 }
 
 /// How branch lengths of partitions hang together.
@@ -32,7 +34,7 @@ pub enum BranchesChoice {
 /// Maximum-likelihood trees from an alignment of DNA or proteins
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// Alignment in PHYLIP (strict or relaxed, sequential or interleaved) or FASTA, which may be gzipped
+    /// Alignment in PHYLIP (strict or relaxed, sequential or interleaved), FASTA or NEXUS, which may be gzipped
     #[arg(value_name = "ALIGNMENT")]
     pub alignment: PathBuf,
     /// Model in RAxML-NG's syntax, such as GTR+F+G4, HKY+FO+I, LG+F+R4, GTR{1/2/1/1/2/1}+FU{.3/.2/.2/.3}+G4m{0.5}; or auto:
@@ -42,7 +44,8 @@ pub struct Args {
     /// What --model auto chooses by
     #[arg(long, value_enum, default_value_t = Criterion::Bic)]
     pub criterion: Criterion,
-    /// Partition file in the style of RAxML: lines such as "DNA, gene = 1-300\3" or "LG+G4, other = 301-500"
+    /// Partition file in the style of RAxML, lines such as "DNA, gene = 1-300\3" or "LG+G4, other = 301-500", or of IQ-TREE:
+    /// charsets and a charpartition in NEXUS
     #[arg(short = 'q', long, value_name = "FILE")]
     pub partitions: Option<PathBuf>,
     /// Branch lengths of partitions [default: scaled; linked with --fixed]
@@ -58,6 +61,12 @@ pub struct Args {
     /// Searches that end early, for thousands of taxa: each from one tree, by exchanges of neighbours and short moves
     #[arg(long, conflicts_with = "evaluate")]
     pub fast: bool,
+    /// Trees that searches begin with: parsimony, random, or a file of trees in Newick, which are taken in turns
+    #[arg(short, long, value_name = "START", default_value = "parsimony", conflicts_with = "evaluate")]
+    pub tree: String,
+    /// Taxa, separated by commas, at whose branch the trees and the picture are rooted
+    #[arg(long, value_name = "TAXA", value_delimiter = ',')]
+    pub outgroup: Vec<String>,
     /// Bootstrap replicates, whose supports are put on the best tree: a number; autoMRE: until they are enough (Pattengale
     /// and others 2010), but no more than 1000, or than N with autoMRE{N}
     #[arg(short, long, value_name = "N", default_value_t = Bootstraps::Number(0), conflicts_with = "evaluate")]

@@ -7,10 +7,12 @@ use crate::alignment::{Alignment, DataType, Format, Source, read_alignment};
 use crate::checkpoint::{self, Hash, Request, Saved};
 use crate::choose::Criterion;
 use crate::convergence;
+use crate::copies::only;
 use crate::error::Error;
 use crate::job::Job;
 use crate::model::ModelSpec;
-use crate::partition::{self, Branches, Partition, Scheme};
+use crate::parsimony::START_LENGTH;
+use crate::partition::{self, Branches, Partition, Scheme, Unnamed};
 use crate::search;
 use crate::tree::{Newick, Tree};
 use std::collections::HashSet;
@@ -31,6 +33,17 @@ pub enum Task {
         /// Whether nothing is fitted.
         fixed: bool,
     },
+}
+
+/// What searches begin with.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Start {
+    /// Trees of parsimony, each of its own order of taxa.
+    Parsimony,
+    /// Random trees.
+    Random,
+    /// These, in turns; of the taxa that take part, with one set of lengths.
+    Given(Vec<Tree>),
 }
 
 /// A request that makes sense, with all its data.
@@ -59,6 +72,10 @@ pub struct Prepared {
     /// The jobs that are still to be done, searches first; where replicates are made until they are enough, with the first of
     /// them alone.
     pub jobs: Vec<Job>,
+    /// What searches begin with.
+    pub start: Start,
+    /// The taxa at whose branch trees are rooted; none: at none.
+    pub outgroup: Vec<usize>,
     /// How many replicates are wanted.
     pub bootstraps: Bootstraps,
     /// Replicates of the SH-aLRT test of the best tree.
@@ -105,6 +122,7 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
         FormatChoice::Auto => Format::Auto,
         FormatChoice::Fasta => Format::Fasta,
         FormatChoice::Phylip => Format::Phylip,
+        FormatChoice::Nexus => Format::Nexus,
     };
     let (alignment, source) = read_alignment(&args.alignment, format)?;
     source.check_size(&alignment)?;
@@ -125,10 +143,21 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
             return Err(Error::request(what));
         }
     };
+    let mut resolved = Vec::new();
     let task = match &args.evaluate {
         None => Task::Search,
-        Some(path) => Task::Evaluate { tree: Box::new(read_tree(path, &alignment.names)?), fixed: args.fixed },
+        Some(path) => {
+            let (tree, added) = read_tree(path, &alignment.names)?;
+            if added > 0 {
+                resolved.push(format!(
+                    "{} has nodes with more than three branches: {added} branches of no length resolve them",
+                    path.display()
+                ));
+            }
+            Task::Evaluate { tree: Box::new(tree), fixed: args.fixed }
+        }
     };
+    let outgroup = outgroup(&args.outgroup, &alignment.names)?;
     if args.fixed && args.is_auto() {
         return Err(Error::request("--model auto fits candidates, --fixed fits nothing: name a model with its values"));
     }
@@ -136,6 +165,7 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
         refuse_missing(&schemes)?;
     }
     let mut notes = notes(&alignment, &source, &partitions);
+    notes.append(&mut resolved);
     let everybody: Vec<usize> = (0..alignment.taxa()).collect();
     let (mut kept, mut representatives) = distinct(&partitions, alignment.taxa());
     if kept.len() < TAXA_MIN || task != Task::Search {
@@ -159,7 +189,9 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
     if let Some(path) = &args.trace {
         files::check(path, args.force, "--trace")?;
     }
-    let request = request(args, &alignment, &schemes);
+    let kept_names: Vec<String> = kept.iter().map(|&t| alignment.names[t].clone()).collect();
+    let (start, start_name) = start(&args.tree, &alignment.names, &kept_names)?;
+    let request = request(args, &alignment, &schemes, start_name);
     let mark = mark(args, &request);
     let words = words(args, &task, branches);
     let is_finished = args.resume && task == Task::Search && was_finished(&outputs, &words, &mark);
@@ -189,7 +221,7 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
     Ok(Prepared {
         sites: alignment.sites(),
         gap_columns,
-        kept_names: kept.iter().map(|&t| alignment.names[t].clone()).collect(),
+        kept_names,
         names: alignment.names,
         representatives,
         schemes,
@@ -198,6 +230,8 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
         criterion: args.is_auto().then_some(args.criterion),
         task,
         jobs,
+        start,
+        outgroup,
         bootstraps: args.bootstraps,
         alrt: args.alrt,
         site_likelihoods: args.site_likelihoods,
@@ -223,7 +257,10 @@ fn branches_choice(args: &Args, partitions: usize) -> BranchesChoice {
 fn schemes(args: &Args, alignment: &Alignment) -> Result<Vec<Scheme>, Error> {
     let given = args.model.as_deref().filter(|_| !args.is_auto()).map(ModelSpec::parse).transpose()?;
     match &args.partitions {
-        Some(path) => partition::read_schemes(path, alignment.sites(), given.as_ref()),
+        Some(path) => {
+            let unnamed = Unnamed { model: given.as_ref(), data_type: alignment.guess() };
+            partition::read_schemes(path, alignment.sites(), unnamed)
+        }
         None => {
             let default = || ModelSpec::parse(partition::default_model(alignment.guess()));
             let model = given.map_or_else(default, Ok)?;
@@ -277,11 +314,56 @@ fn notes(alignment: &Alignment, source: &Source, partitions: &[Partition]) -> Ve
     notes
 }
 
-fn read_tree(path: &Path, names: &[String]) -> Result<Tree, Error> {
+/// The tree of a file, with the number of branches of no length that its nodes of more branches needed.
+fn read_tree(path: &Path, names: &[String]) -> Result<(Tree, usize), Error> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).map_err(|e| Error::request(format!("cannot read tree {shown}: {e}")))?;
     let newick = Newick::parse(&text).map_err(|e| Error::request(format!("{shown}, {e}")))?;
-    Tree::from_newick(&newick, names, None).map_err(|e| Error::request(format!("{shown}, {e}")))
+    let (newick, added) = newick.resolved();
+    let tree = Tree::from_newick(&newick, names, None).map_err(|e| Error::request(format!("{shown}, {e}")))?;
+    Ok((tree, added))
+}
+
+/// What searches begin with, and how that is named in checkpoints.
+fn start(typed: &str, names: &[String], kept_names: &[String]) -> Result<(Start, String), Error> {
+    match typed {
+        "parsimony" => return Ok((Start::Parsimony, typed.to_owned())),
+        "random" => return Ok((Start::Random, typed.to_owned())),
+        _ => {}
+    }
+    let refused = |what: &dyn std::fmt::Display| {
+        Error::request(format!("--tree {typed}: {what}; parsimony, random or a file of trees can be begun with"))
+    };
+    let text = std::fs::read_to_string(typed).map_err(|e| refused(&e))?;
+    let mut trees = Vec::new();
+    for newick in Newick::parse_all(&text).map_err(|e| refused(&e))? {
+        let (full, _) = newick.resolved();
+        // What it has too many or too few is told of the whole tree.
+        Tree::from_newick(&full, names, Some(START_LENGTH)).map_err(|e| refused(&e))?;
+        let own = only(&full, &|name| kept_names.iter().any(|kept| kept == name));
+        trees.push(Tree::from_newick(&own, kept_names, Some(START_LENGTH)).map_err(|e| refused(&e))?);
+    }
+    if trees.is_empty() {
+        return Err(refused(&"there is no tree in this file"));
+    }
+    let mut hash = Hash::default();
+    hash.add(text.as_bytes());
+    Ok((Start::Given(trees), format!("given {:016x}", hash.value())))
+}
+
+/// The taxa of an outgroup, by number.
+fn outgroup(typed: &[String], names: &[String]) -> Result<Vec<usize>, Error> {
+    let find = |name: &String| {
+        let taxon = names.iter().position(|known| known == name.trim());
+        taxon.ok_or_else(|| Error::request(format!("--outgroup: there is no taxon {name:?} in the alignment")))
+    };
+    let mut taxa = typed.iter().map(find).collect::<Result<Vec<usize>, Error>>()?;
+    taxa.sort_unstable();
+    taxa.dedup();
+    match taxa.len() >= names.len() {
+        true => Err(Error::request("--outgroup: all taxa cannot be the outgroup")),
+        false => Ok(taxa),
+    }
 }
 
 fn refuse_missing(schemes: &[Scheme]) -> Result<(), Error> {
@@ -300,7 +382,7 @@ fn refuse_missing(schemes: &[Scheme]) -> Result<(), Error> {
 }
 
 /// What results depend on. Numbers of searches and replicates are not among it: a run may be resumed with more.
-fn request(args: &Args, alignment: &Alignment, schemes: &[Scheme]) -> Request {
+fn request(args: &Args, alignment: &Alignment, schemes: &[Scheme], start: String) -> Request {
     let mut hash = Hash::default();
     for (name, row) in alignment.names.iter().zip(&alignment.rows) {
         hash.add(name.as_bytes());
@@ -321,6 +403,8 @@ fn request(args: &Args, alignment: &Alignment, schemes: &[Scheme]) -> Request {
         ("branches", format!("{:?}", branches_choice(args, schemes.len())).to_lowercase()),
         ("seed", args.seed.to_string()),
         ("fast", args.fast.to_string()),
+        ("tree", start),
+        ("outgroup", args.outgroup.join(",")),
     ];
     Request { alignment: hash.value(), settings: settings.map(|(n, v)| (n.to_owned(), v)).to_vec() }
 }

@@ -213,6 +213,7 @@ pub(crate) fn evaluated(
     summarize(&report, prepared, log);
     let mut written = Written { outputs: &prepared.outputs, mark: &prepared.mark, files: vec![] };
     let tree = read(&found.trees[0], &prepared.names)?;
+    tell_root(prepared, &tree, log);
     write_details(prepared, &tree, details, &mut written)?;
     report.files = match fixed {
         true => written.publish(log)?,
@@ -226,8 +227,12 @@ pub(crate) fn evaluated(
 }
 
 fn write_best(prepared: &Prepared, best: &Found, written: &mut Written<'_>) -> Result<(), Error> {
-    if let Some(tree) = best.trees.first() {
-        written.write(files::BEST_TREE, &format!("{tree}\n"))?;
+    if let Some(text) = best.trees.first() {
+        let tree = match prepared.outgroup.is_empty() {
+            true => format!("{text}\n"),
+            false => labelled(prepared, &read(text, &prepared.names)?, &BTreeMap::new()),
+        };
+        written.write(files::BEST_TREE, &tree)?;
     }
     if best.trees.len() > 1 {
         let trees: String = best.trees[1..].iter().map(|t| format!("{t}\n")).collect();
@@ -240,7 +245,7 @@ fn write_best(prepared: &Prepared, best: &Found, written: &mut Written<'_>) -> R
 fn write_details(prepared: &Prepared, tree: &Tree, details: &Details, written: &mut Written<'_>) -> Result<(), Error> {
     let labels = details.labels(prepared, tree);
     if prepared.alrt > 0 {
-        written.write(files::ALRT, &labelled(tree, &prepared.names, &labels))?;
+        written.write(files::ALRT, &labelled(prepared, tree, &labels))?;
     }
     details.sites(prepared).map_or(Ok(()), |sites| written.write(files::SITES, &sites))
 }
@@ -306,12 +311,13 @@ pub(crate) fn searched(
         write_best(prepared, best, &mut written)?;
         written.write(files::ML_TREES, &lines(searches.iter().copied()))?;
         let tree = read(&best.trees[0], names)?;
+        tell_root(prepared, &tree, log);
         let percent = |s: &Support| format!("{}", (100.0 * s.felsenstein).round());
         let supports = collected.supports(&Splits::new(&tree), names.len());
         if !supports.is_empty() {
-            written.write(files::SUPPORT, &labelled(&tree, names, &labels(&tree, &supports, &percent)))?;
+            written.write(files::SUPPORT, &labelled(prepared, &tree, &labels(&tree, &supports, &percent)))?;
             let share = |s: &Support| format!("{:.4}", s.transfer);
-            written.write(files::TRANSFER, &labelled(&tree, names, &labels(&tree, &supports, &share)))?;
+            written.write(files::TRANSFER, &labelled(prepared, &tree, &labels(&tree, &supports, &share)))?;
         }
         write_details(prepared, &tree, details, &mut written)?;
         let labels = match supports.is_empty() {
@@ -335,16 +341,52 @@ fn labels(tree: &Tree, supports: &[Support], text: &dyn Fn(&Support) -> String) 
     supports.iter().flat_map(both).collect()
 }
 
-fn labelled(tree: &Tree, names: &[String], labels: &BTreeMap<HalfEdge, String>) -> String {
-    format!("{}\n", tree.to_newick(names, 0, &|half| labels.get(&half).cloned()).to_text())
+fn labelled(prepared: &Prepared, tree: &Tree, labels: &BTreeMap<HalfEdge, String>) -> String {
+    let label = |half: HalfEdge| labels.get(&half).cloned();
+    let newick = match root(prepared, tree) {
+        Some(half) => draw::rooted_at(tree, &prepared.names, 0, &label, half, 0.5 * tree.length(half, 0)),
+        None => tree.to_newick(&prepared.names, 0, &label),
+    };
+    format!("{}\n", newick.to_text())
+}
+
+/// The branch on one side of which the outgroup is, and nothing else; `None` where there is no such branch, or no outgroup.
+fn root(prepared: &Prepared, tree: &Tree) -> Option<HalfEdge> {
+    let outgroup = &prepared.outgroup;
+    let has = |taxon: usize| outgroup.binary_search(&taxon).is_ok();
+    let taxa = tree.taxa();
+    match outgroup.len() {
+        0 => return None,
+        1 => return Some(tree.tip(outgroup[0])),
+        n if n + 1 == taxa => return (0..taxa).find(|&taxon| !has(taxon)).map(|taxon| tree.tip(taxon)),
+        _ => {}
+    }
+    let Splits { branches, sets } = Splits::new(tree);
+    // Sets do not have the first taxon.
+    let is_side = |set: &Vec<u64>| (0..taxa).all(|t| (set[t / 64] >> (t % 64) & 1 == 1) == (has(t) != has(0)));
+    branches.into_iter().zip(&sets).find(|(_, set)| is_side(set)).map(|(half, _)| half)
+}
+
+/// Says where the trees are rooted.
+fn tell_root(prepared: &Prepared, tree: &Tree, log: &Log<'_>) {
+    if !prepared.outgroup.is_empty() && root(prepared, tree).is_none() {
+        log.line("note: no branch of the best tree divides the outgroup from the others: trees are not rooted there");
+    }
 }
 
 fn picture(prepared: &Prepared, tree: &Tree, labels: &BTreeMap<HalfEdge, String>, best: &Found) -> String {
-    let rooted = draw::rooted_at_midpoint(tree, &prepared.names, 0, &|half| labels.get(&half).cloned());
+    let label = |half: HalfEdge| labels.get(&half).cloned();
+    let (rooted, place) = match root(prepared, tree) {
+        Some(half) => {
+            let below = 0.5 * tree.length(half, 0);
+            (draw::rooted_at(tree, &prepared.names, 0, &label, half, below), "the outgroup")
+        }
+        None => (draw::rooted_at_midpoint(tree, &prepared.names, 0, &label), "the middle of the longest path"),
+    };
     let mut models: Vec<String> = prepared.schemes.iter().map(|s| s.model.to_string()).collect();
     models.dedup();
     let model = models.join(", ");
-    draw::svg(&rooted, &format!("{model}, log-likelihood {:.3}", best.log_likelihood))
+    draw::svg(&rooted, &format!("{model}, log-likelihood {:.3}, rooted at {place}", best.log_likelihood))
 }
 
 #[cfg(test)]

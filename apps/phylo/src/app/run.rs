@@ -42,6 +42,8 @@ pub struct Progress {
     pub log_likelihood: Option<f64>,
     /// Which job that was, and how many rounds it has made in this run.
     pub round: Option<(Job, usize)>,
+    /// How far jobs are that have not ended, added up; an ended one would be 1.
+    pub begun: f64,
 }
 
 /// Who is told what happens during a run, from any thread.
@@ -284,6 +286,8 @@ struct State {
     progress: Progress,
     /// How many rounds jobs have made in this run.
     rounds: BTreeMap<Job, usize>,
+    /// How far jobs are that have not ended, 0 to 1.
+    shares: BTreeMap<Job, f64>,
 }
 
 /// Does the jobs that are left and returns what all jobs found, in their order.
@@ -303,6 +307,7 @@ fn jobs(
         replicates: count(|j| matches!(j, Job::Replicate(_))),
         log_likelihood: None,
         round: None,
+        begun: 0.0,
     };
     let state = State {
         saved: prepared.saved.clone(),
@@ -310,6 +315,7 @@ fn jobs(
         written: Instant::now(),
         progress,
         rounds: BTreeMap::new(),
+        shares: BTreeMap::new(),
     };
     let shared = Shared { prepared, abort, log, interval, state: Mutex::new(state) };
     log.watcher.progress(progress);
@@ -378,6 +384,9 @@ fn round(shared: &Shared<'_>, job: Job, now: &SearchState) {
     *rounds += 1;
     let rounds = *rounds;
     state.progress.round = Some((job, rounds));
+    let share = state.shares.entry(job).or_default();
+    *share = share.max(now.share());
+    state.progress.begun = state.shares.values().sum();
     if shared.log.silence() > LOG_INTERVAL {
         let what = format!("{}, round {rounds}", results::named(job));
         shared.log.timed(&format!("{what}, logLikelihood: {:.4}", now.log_likelihood));
@@ -407,6 +416,8 @@ fn done(shared: &Shared<'_>, found: Found) {
         Job::Search(_) => state.progress.searches.0 += 1,
         Job::Replicate(_) => state.progress.replicates.0 += 1,
     }
+    state.shares.remove(&found.job);
+    state.progress.begun = state.shares.values().sum();
     state.saved.begun.remove(&found.job);
     state.saved.found.push(found);
     end(shared, state);

@@ -1,4 +1,4 @@
-//! Roots for drawings: in the middle of the longest path between two tips.
+//! Roots: in the middle of the longest path between two tips, or of a branch that is given.
 
 use crate::tree::{HalfEdge, Newick, NewickNode, Tree};
 
@@ -54,8 +54,20 @@ pub fn rooted_at_midpoint(
     while above(half) != start && from_start.distance[above(half).index()] > middle {
         half = above(half);
     }
+    let below = (from_start.distance[half.index()] - middle).clamp(0.0, tree.length(half, set));
+    rooted_at(tree, names, set, label, half, below)
+}
+
+/// As [`rooted_at_midpoint`], in the branch of `half`, whose node is so far `below` the root.
+pub fn rooted_at(
+    tree: &Tree,
+    names: &[String],
+    set: usize,
+    label: &dyn Fn(HalfEdge) -> Option<String>,
+    half: HalfEdge,
+    below: f64,
+) -> Newick {
     let length = tree.length(half, set);
-    let below = (from_start.distance[half.index()] - middle).clamp(0.0, length);
     let mut nodes = vec![NewickNode { place: (1, 1), ..NewickNode::default() }];
     let mut todo = vec![(tree.back(half), 0, length - below), (half, 0, below)];
     let mut root_label = (!tree.is_tip(half) && !tree.is_tip(tree.back(half))).then(|| label(half)).flatten();

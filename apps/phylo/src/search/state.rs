@@ -85,6 +85,19 @@ impl State {
         State { stage, radius: 0, seed, shakes: 0, failures: 0, log_likelihood, tree, models }
     }
 
+    /// About how far the search is, 0 to 1: what its stages take of its time. For people who wait.
+    pub fn share(&self) -> f64 {
+        match self.stage {
+            Stage::Start => 0.0,
+            Stage::Join => 0.1,
+            Stage::Fast => 0.15 + 0.01 * self.radius as f64,
+            Stage::Thorough => 0.3 + 0.01 * self.radius as f64,
+            Stage::Again | Stage::Shake => 0.95 - 0.45 / (1.0 + 0.25 * self.shakes as f64),
+            Stage::Final => 0.97,
+            Stage::Done => 1.0,
+        }
+    }
+
     /// As lines of text; numbers are written with all their bits.
     pub fn to_text(&self) -> String {
         let State { radius, seed, shakes, failures, .. } = self;

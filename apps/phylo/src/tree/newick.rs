@@ -219,6 +219,43 @@ impl Newick {
         }
     }
 
+    /// The tree with two branches below each node, three below the root at most: where there are more, nodes at branches of no
+    /// length are put in. Gives the number of such nodes as well.
+    pub fn resolved(&self) -> (Newick, usize) {
+        let has_lengths = self.nodes.iter().any(|node| node.length.is_some());
+        let mut nodes: Vec<NewickNode> = Vec::new();
+        let mut added = 0;
+        // (node of this tree, its branches from which one on, the node above)
+        let mut todo = vec![(0, 0, None)];
+        while let Some((of, from, parent)) = todo.pop() {
+            let here = nodes.len();
+            let mut node = match from {
+                0 => self.nodes[of].clone(),
+                _ => NewickNode {
+                    length: has_lengths.then_some(0.0),
+                    place: self.nodes[of].place,
+                    ..NewickNode::default()
+                },
+            };
+            added += usize::from(from > 0);
+            node.parent = parent;
+            node.children.clear();
+            nodes.push(node);
+            if let Some(parent) = parent {
+                let parent: &mut NewickNode = &mut nodes[parent];
+                parent.children.push(here);
+            }
+            let below = &self.nodes[of].children[from..];
+            let most = if parent.is_none() { 3 } else { 2 };
+            let direct = if below.len() <= most { below.len() } else { most - 1 };
+            if direct < below.len() {
+                todo.push((of, from + direct, Some(here)));
+            }
+            todo.extend(below[..direct].iter().rev().map(|&child| (child, 0, Some(here))));
+        }
+        (Newick { nodes }, added)
+    }
+
     /// The tree as text, on one line with a semicolon. Lengths have as many digits as give the same number again; names
     /// are quoted where they need it.
     pub fn to_text(&self) -> String {

@@ -129,3 +129,17 @@ fn trees_that_do_not_fit_are_refused() {
     assert!(matches!(read("(t0:1,t1:-1,(t2:1,t3:1):1);"), TreeError::Negative { .. }));
     assert!(matches!(read("(t0:1,t1:1,((t2:1,t3:1):1):1);"), TreeError::Degree { .. }));
 }
+
+#[test]
+fn nodes_of_many_branches_are_resolved() {
+    let of = |text: &str| {
+        let (newick, added) = Newick::parse(text).unwrap().resolved();
+        (newick.to_text(), added)
+    };
+    assert_eq!(of("(a:1,b:2,(c:1,d:1,e:1,f:1)95:2);"), ("(a:1,b:2,(c:1,(d:1,(e:1,f:1):0):0)95:2);".to_owned(), 2));
+    assert_eq!(of("(a,b,c,d,e);"), ("(a,b,(c,(d,e)));".to_owned(), 2));
+    assert_eq!(of("((a:1,b:2):1,(c:3,d:4):5);"), ("((a:1,b:2):1,(c:3,d:4):5);".to_owned(), 0));
+    let names = names(6);
+    let (star, _) = Newick::parse("(t0:1,t1:1,t2:1,t3:1,t4:1,t5:1);").unwrap().resolved();
+    assert!(Tree::from_newick(&star, &names, None).unwrap().is_valid());
+}
