@@ -49,13 +49,16 @@ impl Alignment {
         (kept, positions)
     }
 
-    /// What the letters most likely stand for: nucleotides where at least four in five of those that are no gaps are A,
+    /// What the letters most likely stand for: binary data where most are 0 or 1; nucleotides where at least four in five of those that are no gaps are A,
     /// C, G, T, U or N, which no family of proteins comes near.
     pub fn guess(&self) -> DataType {
         let mut counts = [0u64; 256];
         self.rows.iter().flatten().for_each(|&letter| counts[letter as usize] += 1);
         let letters: u64 = (b'A'..=b'Z').map(|l| counts[l as usize]).sum();
         let bases: u64 = b"ACGTUN".iter().map(|&l| counts[l as usize]).sum();
+        if counts[b'0' as usize] + counts[b'1' as usize] > letters {
+            return DataType::Binary;
+        }
         if bases * 5 >= letters * 4 { DataType::Dna } else { DataType::Protein }
     }
 

@@ -92,7 +92,7 @@ const FREE_RATES: usize = 10;
 fn matrices(data_type: DataType) -> Vec<String> {
     let names = ModelSpec::names(data_type);
     match data_type {
-        DataType::Dna => {
+        DataType::Dna | DataType::Binary => {
             names.into_iter().map(|(name, equal)| if equal { name.to_owned() } else { format!("{name}+F") }).collect()
         }
         DataType::Protein => names.into_iter().flat_map(|(name, _)| [name.to_owned(), format!("{name}+F")]).collect(),
@@ -102,6 +102,7 @@ fn matrices(data_type: DataType) -> Vec<String> {
 /// The matrix that ways of rates are tried with first.
 fn first(data_type: DataType) -> &'static str {
     match data_type {
+        DataType::Binary => "BIN+F",
         DataType::Dna => "GTR+F",
         DataType::Protein => "LG",
     }
@@ -281,7 +282,7 @@ mod tests {
         assert_eq!(parts("GTR+F+I+G4"), ("GTR+F".to_owned(), "+I+G4".to_owned()));
         assert_eq!(parts("JC"), ("JC".to_owned(), String::new()));
         assert_eq!(parts("LG+R5"), ("LG".to_owned(), "+R5".to_owned()));
-        for data_type in [DataType::Dna, DataType::Protein] {
+        for data_type in [DataType::Binary, DataType::Dna, DataType::Protein] {
             for matrix in matrices(data_type) {
                 assert_eq!(ModelSpec::parse(&format!("{matrix}+I+G4")).unwrap().data_type, data_type, "{matrix}");
                 assert_eq!(parts(&format!("{matrix}+R3")), (matrix, "+R3".to_owned()));

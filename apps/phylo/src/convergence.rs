@@ -3,7 +3,7 @@
 //! The replicates are divided into halves at random, many times. Two halves that say the same have nearly the same extended
 //! majority-rule consensus: the weighted Robinson-Foulds distance of the two consensus trees, over the greatest possible, is
 //! what is looked at. A branch that one of the two has weighs as many replicates as support it there, one that both have as
-//! many as the two numbers differ by. There are enough where the distance is at most [`CUTOFF`] in [`PASSING`] of the
+//! many as the two numbers differ by. There are enough where the distance is at most [`CUTOFF`] in 99 in 100 of the
 //! divisions and in the mean.
 //!
 //! Pattengale, Alipour, Bininda-Emonds, Moret and Stamatakis, Journal of Computational Biology 17:337 (2010); the constants

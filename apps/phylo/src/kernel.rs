@@ -23,6 +23,11 @@ pub use chunk::{Chunk, chunk_patterns};
 pub use dispatch::execute;
 pub use matrices::Constants;
 
+/// States that kernels compute with: they take four at a time, and binary data has two that nothing ever reaches.
+pub fn kernel_states(states: usize) -> usize {
+    states.max(4)
+}
+
 /// The threshold of scaling, 2^-256: where all entries of a pattern are below it they are multiplied by its inverse, and
 /// the pattern's count rises by one.
 pub const SCALE_THRESHOLD: f64 = f64::from_bits((1023 - 256) << 52);

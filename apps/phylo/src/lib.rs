@@ -1,6 +1,6 @@
 //! Maximum-likelihood phylogenies: alignments, models of substitution, trees, likelihood kernels, search, support.
 //!
-//! In come an alignment of DNA or proteins (PHYLIP, FASTA, NEXUS), a model, perhaps a partition file and trees in Newick; out
+//! In come an alignment of DNA, proteins or binary data (PHYLIP, FASTA, NEXUS), a model, perhaps a partition file and trees in Newick; out
 //! go the best tree, its log-likelihood and parameters, bootstraps and supports, the same to the last bit on one worker
 //! or many and with whichever instruction set. This room never decides which grain runs in parallel (the policies do),
 //! owns no threads, and writes no file that is not whole.

@@ -33,7 +33,7 @@ pub struct Likelihood<'o> {
     /// Sites of each partition.
     sites: Vec<f64>,
     chunks: Vec<Mutex<Chunk>>,
-    /// The chunks of each partition.
+    /// The chunks of each partition; the last one is that of the constant patterns where sites were taken because they vary.
     ranges: Vec<Range<usize>>,
     /// For each inner node the half-edge that its vector looks along.
     oriented: Vec<Option<HalfEdge>>,
@@ -42,6 +42,11 @@ pub struct Likelihood<'o> {
     /// `[result][partition]` of the last batch.
     sums: Vec<[f64; 3]>,
     scratch: Vec<f64>,
+}
+
+/// The probability that a site varies, from that of the constant patterns.
+fn varying(constant: f64) -> f64 {
+    (1.0 - constant).max(f64::EPSILON)
 }
 
 impl<'o> Likelihood<'o> {
@@ -69,6 +74,9 @@ impl<'o> Likelihood<'o> {
             assert_eq!(patterns.taxa(), tree.taxa(), "taxa of tree and alignment");
             let first = chunks.len();
             chunks.extend(Chunk::of(patterns, i, model.categories).into_iter().map(Mutex::new));
+            if model.is_ascertained {
+                chunks.push(Mutex::new(Chunk::of_constant(patterns, i, model.categories)));
+            }
             ranges.push(first..chunks.len());
         }
         let inner = tree.taxa() - 2;
@@ -200,9 +208,12 @@ impl<'o> Likelihood<'o> {
         self.push_evaluation(true);
         self.run();
         let mut logs = vec![Vec::new(); self.models.len()];
-        for chunk in &mut self.chunks {
-            let chunk = chunk.get_mut().unwrap_or_else(PoisonError::into_inner);
-            logs[chunk.partition()].extend_from_slice(chunk.logs());
+        for ((range, model), logs) in self.ranges.iter().zip(&self.models).zip(&mut logs) {
+            let chunks = &mut self.chunks[range.clone()];
+            let mut chunks = chunks.iter_mut().map(|c| &*c.get_mut().unwrap_or_else(PoisonError::into_inner));
+            let constant = if model.is_ascertained { chunks.next_back() } else { None };
+            let given = constant.map_or(0.0, |chunk| varying(chunk.results()[0][0]).ln());
+            logs.extend(chunks.flat_map(Chunk::logs).map(|log| log - given));
         }
         logs
     }
@@ -335,10 +346,21 @@ impl<'o> Likelihood<'o> {
         for (partition, range) in self.ranges.iter().enumerate().filter(|(p, _)| partitions.contains(p)) {
             for result in 0..results {
                 let sum = &mut self.sums[result * self.ranges.len() + partition];
+                let is_ascertained = self.models[partition].is_ascertained;
+                let variable = range.start..range.end - usize::from(is_ascertained);
                 for (component, sum) in sum.iter_mut().enumerate() {
                     self.scratch.clear();
-                    self.scratch.extend(of[range.clone()].iter().map(|chunk| chunk.results()[result][component]));
+                    self.scratch.extend(of[variable.clone()].iter().map(|chunk| chunk.results()[result][component]));
                     *sum = tree_sum(&mut self.scratch);
+                }
+                if is_ascertained {
+                    // Of the logarithm of the probability that a site varies, which all of them do, and its derivatives.
+                    let [constant, first, second] = of[range.end - 1].results()[result];
+                    let (sites, varying) = (self.sites[partition], varying(constant));
+                    let (first, second) = (first / varying, second / varying);
+                    sum[0] -= sites * varying.ln();
+                    sum[1] += sites * first;
+                    sum[2] += sites * (second + first * first);
                 }
             }
         }

@@ -61,7 +61,7 @@ pub struct Free {
 pub struct Model {
     /// Its name, such as `GTR` or `LG`.
     pub name: String,
-    /// 4 or 20.
+    /// 2, 4 or 20.
     pub states: usize,
     /// r_ij for i < j, the upper triangle by rows: AC AG AT CG CT GT for nucleotides. `states (states - 1) / 2` numbers.
     pub exchangeabilities: Vec<f64>,
@@ -77,6 +77,9 @@ pub struct Model {
     pub pinv: Option<f64>,
     /// How fast these sites change, relative to the lengths of the branches; `None`: as fast as they say. RAxML-NG's `+B`.
     pub speed: Option<f64>,
+    /// Sites were taken because they vary: likelihoods are those of a site given that it does (Lewis 2001, Systematic Biology
+    /// 50:913). `+ASC`.
+    pub is_ascertained: bool,
     /// What is fitted.
     pub free: Free,
 }

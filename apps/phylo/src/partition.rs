@@ -82,6 +82,22 @@ impl Scheme {
         ranges.join(", ")
     }
 
+    /// Where sites are there because they vary, none may be one that need not.
+    fn refuse_constant(&self, patterns: &Patterns, source: &Source) -> Result<(), Error> {
+        let masks = patterns.invariant_masks();
+        let is_constant = |pattern: &Option<u32>| pattern.is_some_and(|p| masks[p as usize] != 0);
+        let constant: Vec<usize> =
+            (0..self.sites.len()).filter(|&i| is_constant(&patterns.pattern_of_site[i])).collect();
+        let Some(&first) = constant.first() else { return Ok(()) };
+        let (file, model, name) = (source.file.display(), &self.model, &self.name);
+        Err(Error::request(format!(
+            "{file}: {model} is for sites that were taken because they vary, but {} of partition {name} need not (the first is \
+             site {}): take them out of the alignment, or leave +ASC out of the model",
+            constant.len(),
+            self.sites[first] + 1
+        )))
+    }
+
     /// Checks the letters of its sites and makes the partition.
     pub fn partition(&self, alignment: &Alignment, source: &Source) -> Result<Partition, Error> {
         source.check_letters(alignment, &self.sites, self.model.data_type)?;
@@ -92,6 +108,9 @@ impl Scheme {
                 source.file.display(),
                 self.name
             )));
+        }
+        if self.model.is_ascertained {
+            self.refuse_constant(&patterns, source)?;
         }
         let model = self.model.model(&patterns);
         Ok(Partition { name: self.name.clone(), patterns, model })
@@ -226,6 +245,10 @@ fn entry_model(text: Option<&str>, unnamed: Unnamed<'_>) -> Result<(ModelSpec, b
     let parsed = |text: &str| ModelSpec::parse(text).map_err(|e| e.to_string());
     let data_type = match text {
         None => unnamed.model.map_or(unnamed.data_type, |model| model.data_type),
+        // The name of a model as well, beside others of other data.
+        Some(_) if is(&["BIN", "BINARY"]) && unnamed.model.is_none_or(|m| m.data_type == DataType::Binary) => {
+            DataType::Binary
+        }
         Some(_) if is(&["DNA"]) => DataType::Dna,
         Some(_) if is(&["AA", "PROT", "PROTEIN"]) => DataType::Protein,
         Some(text) => return parsed(of_raxml(text).as_deref().unwrap_or(text)).map(|model| (model, false)),
@@ -257,11 +280,14 @@ fn of_raxml(text: &str) -> Option<String> {
 /// The model where none is named.
 pub fn default_model(data_type: DataType) -> &'static str {
     match data_type {
+        DataType::Binary => DEFAULT_BINARY,
         DataType::Dna => DEFAULT_DNA,
         DataType::Protein => DEFAULT_PROTEIN,
     }
 }
 
+/// The model of binary data where none is named.
+pub const DEFAULT_BINARY: &str = "BIN+F+G4";
 /// The model of nucleotides where none is named.
 pub const DEFAULT_DNA: &str = "GTR+F+G4";
 /// The model of proteins where none is named.

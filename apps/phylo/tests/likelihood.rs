@@ -46,7 +46,11 @@ fn random_tree(random: &mut Random, taxa: usize, sets: usize, scale: f64) -> Tre
 
 /// Random letters, similar within a column, with some gaps and ambiguity.
 fn random_alignment(random: &mut Random, taxa: usize, sites: usize, data: DataType) -> Alignment {
-    let other: &[u8] = if data == DataType::Dna { b"RYN-" } else { b"BZX-" };
+    let other: &[u8] = match data {
+        DataType::Binary => b"??--",
+        DataType::Dna => b"RYN-",
+        DataType::Protein => b"BZX-",
+    };
     let mut rows = vec![Vec::new(); taxa];
     for _ in 0..sites {
         let common = data.letters()[random.below(data.states() as u64) as usize];
@@ -68,10 +72,21 @@ fn patterns(random: &mut Random, taxa: usize, sites: usize, data: DataType) -> P
 fn reference(tree: &Tree, set: usize, patterns: &Patterns, model: &Model) -> f64 {
     let names = names(tree.taxa());
     let newick = support::newick(&tree.to_newick(&names, set, &|_| None).to_text());
-    support::log_likelihood(&newick, &names, patterns, model)
+    let plain = support::log_likelihood(&newick, &names, patterns, model);
+    if !model.is_ascertained {
+        return plain;
+    }
+    // Less the logarithm of the probability that a site varies, by the constant patterns one by one.
+    let letters = patterns.data_type.letters();
+    let constant = letters.iter().map(|&letter| {
+        let alignment = Alignment { names: names.clone(), rows: vec![vec![letter]; tree.taxa()] };
+        let one = Patterns::new(&alignment, [0], patterns.data_type);
+        support::log_likelihood(&newick, &names, &one, model).exp()
+    });
+    plain - patterns.sites() as f64 * (1.0 - constant.sum::<f64>()).ln()
 }
 
-const MODELS: [&str; 8] = [
+const MODELS: [&str; 12] = [
     "JC",
     "K80{3}+G4{0.4}",
     "K80{3}+IU{0.1}+R3{0.1/0.9/2.5}{0.5/0.3/0.2}",
@@ -80,6 +95,10 @@ const MODELS: [&str; 8] = [
     "LG+G4{0.5}",
     "WAG+FE",
     "JTT+I{0.2}+G3{0.7}",
+    "BIN+FU{0.3/0.7}+I{0.2}+G4{0.5}",
+    "BIN+FU{0.4/0.6}+G4{0.9}+ASC",
+    "GTR{1/4/0.5/0.7/6/1}+FU{0.3/0.15/0.2/0.35}+G4{0.5}+ASC",
+    "LG+G4{0.5}+ASC",
 ];
 
 fn near(a: f64, b: f64) -> bool {
@@ -269,5 +288,29 @@ fn exchanges_are_looked_at_without_a_trace() {
                 assert!(start <= value + 1e-6 && value <= all + 1e-2, "{start} {value} {all}");
             }
         }
+    }
+}
+
+/// Where sites were taken because they vary, the probabilities of all sites that vary add up to 1.
+#[test]
+fn sites_that_vary_have_probability_one() {
+    let mut random = Random::new(8, Purpose::Search, 9);
+    for (text, taxa) in [(MODELS[9], 7), (MODELS[10], 4), (MODELS[11], 3)] {
+        let spec = ModelSpec::parse(text).unwrap();
+        let letters = spec.data_type.letters();
+        let columns = letters.len().pow(taxa as u32);
+        let letter = |column: usize, taxon: usize| letters[column / letters.len().pow(taxon as u32) % letters.len()];
+        let varies = |column: &usize| (1..taxa).any(|taxon| letter(*column, taxon) != letter(*column, 0));
+        let chosen: Vec<usize> = (0..columns).filter(varies).collect();
+        let rows = (0..taxa).map(|taxon| chosen.iter().map(|&column| letter(column, taxon)).collect()).collect();
+        let alignment = Alignment { names: names(taxa), rows };
+        let patterns = Patterns::new(&alignment, 0..chosen.len(), spec.data_type);
+        assert_eq!(patterns.len(), columns - letters.len());
+        let model = spec.model(&patterns);
+        let tree = random_tree(&mut random, taxa, 1, 0.3);
+        let mut likelihood =
+            Likelihood::new(&[(&patterns, &model)], Branches::Linked, tree, Isa::detect(), Box::new(Host));
+        let sum: f64 = likelihood.of_patterns()[0].iter().map(|log| log.exp()).sum();
+        assert!((sum - 1.0).abs() < 1e-9, "{text}: {sum}");
     }
 }

@@ -3,7 +3,7 @@
 mod support;
 
 use multigrain_phylo::alignment::{Alignment, DataType, Format, Patterns, read_alignment};
-use multigrain_phylo::model::ModelSpec;
+use multigrain_phylo::model::{Model, ModelSpec};
 use proptest::prelude::*;
 
 fn patterns(rows: &[&str], data_type: DataType) -> Patterns {
@@ -78,7 +78,7 @@ fn messages_say_what_is_wrong() {
         ("GTR+R2{0.5/1.5}{0.5/0.6}", "sum to"),
         ("GTR+R2{0.5/1.5/2}{0.5/0.5}", "2 positive rates"),
         ("GTR+G4{1}{2}", "two pairs"),
-        ("LG{1/2}", "published"),
+        ("LG{1/2}", "no exchangeabilities"),
         ("GTR++G", "missing"),
         ("GTR+", "missing"),
         ("GTR+FO{1}", "no values"),
@@ -101,6 +101,7 @@ proptest! {
         let patterns = match spec.data_type {
             DataType::Dna => dna(),
             DataType::Protein => patterns(&["ARND", "ARNE", "AKND", "ARN-"], DataType::Protein),
+            DataType::Binary => patterns(&["0101", "0011", "0110", "01?-"], DataType::Binary),
         };
         let model = spec.model(&patterns);
         let again = ModelSpec::parse(&model.to_string()).unwrap().model(&patterns);
@@ -149,4 +150,30 @@ fn log_likelihoods_of_fixed_trees() {
         let expected = support::number(&json, "lnL_reference");
         assert!((found - expected).abs() < 1e-6, "{name}: {found}, not {expected}");
     }
+}
+
+/// Sites that were taken because they vary, and none else.
+#[test]
+fn ascertained_models_and_binary_data() {
+    for text in ["BIN+FC+G4m+ASC", "JC2+ASC", "GTR+FC+ASC+B", "LG+R3+ASC"] {
+        assert_eq!(ModelSpec::parse(text).unwrap().to_string(), text);
+    }
+    assert_eq!(ModelSpec::parse("GTR2+F+ASC_LEWIS").unwrap().to_string(), "BIN+FC+ASC");
+    for (text, expected) in
+        [("JC+I+ASC", "+ASC and +I"), ("JC+ASC+ASC", "a second +ASC"), ("BIN{2}", "no exchangeabilities")]
+    {
+        let error = ModelSpec::parse(text).unwrap_err().to_string();
+        assert!(error.contains(expected), "{text}: {error}");
+    }
+    let rows = ["0101?-", "011011", "000111"].map(|row| row.as_bytes().to_vec());
+    let alignment = Alignment { names: (0..3).map(|i| format!("t{i}")).collect(), rows: rows.to_vec() };
+    assert_eq!(alignment.guess(), DataType::Binary);
+    let patterns = Patterns::new(&alignment, 0..6, DataType::Binary);
+    let model = ModelSpec::parse("BIN+F+G4+ASC").unwrap().model(&patterns);
+    assert!((model.frequencies[1] - 9.0 / 16.0).abs() < 1e-9 && model.is_ascertained);
+    assert_eq!(model.free_parameters(), 2);
+    assert_eq!(
+        ModelSpec::parse(&model.to_string()).unwrap().model(&patterns),
+        Model { free: Default::default(), ..model }
+    );
 }

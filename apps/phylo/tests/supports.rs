@@ -160,3 +160,49 @@ fn copies_take_no_part_in_tests() {
         |half: HalfEdge| tree.is_tip(tree.back(tree.others(half)[0])) && tree.is_tip(tree.back(tree.others(half)[1]));
     assert!(Splits::new(&tree).branches.iter().any(|&half| pair(half)));
 }
+
+/// A binary alignment of sites that vary, on the same tree: the log-likelihood is IQ-TREE's. Sites that need not vary are
+/// refused.
+#[test]
+fn binary_data_that_varies_is_iq_trees() {
+    let mut text = String::from("9 60\n");
+    let dna = evolved(9, 400);
+    let rows: Vec<&str> = dna.lines().skip(1).map(|line| line.split_once(' ').unwrap().1).collect();
+    let bit = |row: &str, site: usize| if b"AG".contains(&row.as_bytes()[site]) { '0' } else { '1' };
+    let varies = |site: &usize| rows.iter().any(|row| bit(row, *site) != bit(rows[0], *site));
+    let sites: Vec<usize> = (0..400).filter(varies).take(60).collect();
+    assert_eq!(sites.len(), 60);
+    for (taxon, row) in rows.iter().enumerate() {
+        text += &format!("t{taxon} {}\n", sites.iter().map(|&site| bit(row, site)).collect::<String>());
+    }
+    let constant = text.replace("9 60", "9 61").replace('\n', "0\n").replacen("9 610", "9 61", 1);
+    let folder = folder(&[("a.phy", &text), ("c.phy", &constant)]);
+    let at = |name: &str| path(folder.path(), name);
+    let (alignment, prefix) = (at("a.phy"), at("ours"));
+    let report = phylo(&[&alignment, "-m", "BIN+FO+G4+ASC", "-s", "1", "-b", "2", "--prefix", &prefix]).unwrap();
+    let error = phylo(&[&at("c.phy"), "-m", "BIN+ASC"]).unwrap_err();
+    assert!(error.exit_status() == 2 && error.to_string().contains("site 61"), "{error}");
+    let typed = [
+        "-s",
+        "a.phy",
+        "-st",
+        "BIN",
+        "-m",
+        "GTR2+FO+G4+ASC",
+        "-te",
+        "ours.bestTree",
+        "-T",
+        "1",
+        "-pre",
+        "iq",
+        "-keep-ident",
+    ];
+    if peer("iqtree2", folder.path(), &typed).is_none() {
+        return;
+    }
+    let said = std::fs::read_to_string(at("iq.iqtree")).unwrap();
+    let line = said.lines().find_map(|line| line.strip_prefix("Log-likelihood of the tree: ")).unwrap();
+    let theirs: f64 = line.split_whitespace().next().unwrap().parse().unwrap();
+    let ours = report.log_likelihood.unwrap();
+    assert!(ours > theirs - 0.1 && ours < theirs + 1.0, "{ours}, not {theirs}");
+}

@@ -3,6 +3,8 @@
 /// What the letters of an alignment stand for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DataType {
+    /// Characters that are absent or present, states in the order 0 1.
+    Binary,
     /// Nucleotides, states in the order A C G T.
     Dna,
     /// Amino acids, states in the order A R N D C Q E G H I L K M F P S T W Y V (the order of published matrices).
@@ -11,6 +13,9 @@ pub enum DataType {
 
 /// Amino acids by state.
 const AMINO_ACIDS: &[u8; 20] = b"ARNDCQEGHILKMFPSTWYV";
+
+/// Masks of binary codes: the code is the mask.
+const BINARY_MASKS: [u32; 4] = [0, 1, 2, 3];
 
 /// Masks of nucleotide codes: the code is the mask.
 const DNA_MASKS: [u32; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
@@ -37,19 +42,21 @@ const PROTEIN_MASKS: [u32; 24] = {
 };
 
 impl DataType {
-    /// Number of states: 4 or 20.
+    /// Number of states: 2, 4 or 20.
     pub fn states(self) -> usize {
         match self {
+            DataType::Binary => 2,
             DataType::Dna => 4,
             DataType::Protein => 20,
         }
     }
 
     /// The table that codes index: for each code the set of states that a letter allows, state `s` being bit `s`.
-    /// Nucleotides: 16 codes, the code is the mask (0 never occurs). Proteins: codes 0 to 19 are the states, 20 to 22
+    /// Binary data: 4, nucleotides: 16 codes, the code is the mask (0 never occurs). Proteins: codes 0 to 19 are the states, 20 to 22
     /// are B, Z and J, 23 is everything.
     pub fn masks(self) -> &'static [u32] {
         match self {
+            DataType::Binary => &BINARY_MASKS,
             DataType::Dna => &DNA_MASKS,
             DataType::Protein => &PROTEIN_MASKS,
         }
@@ -58,6 +65,7 @@ impl DataType {
     /// The code of gaps and unknown letters, which allow every state.
     pub fn gap(self) -> u8 {
         match self {
+            DataType::Binary => 3,
             DataType::Dna => 15,
             DataType::Protein => ANY,
         }
@@ -66,6 +74,7 @@ impl DataType {
     /// The letters of the states, in their order.
     pub fn letters(self) -> &'static [u8] {
         match self {
+            DataType::Binary => b"01",
             DataType::Dna => b"ACGT",
             DataType::Protein => AMINO_ACIDS,
         }
@@ -77,6 +86,12 @@ impl DataType {
     pub fn code(self, letter: u8) -> Option<u8> {
         let letter = letter.to_ascii_uppercase();
         match self {
+            DataType::Binary => match letter {
+                b'0' => Some(1),
+                b'1' => Some(2),
+                b'?' | b'-' | b'.' | b'~' => Some(3),
+                _ => None,
+            },
             DataType::Dna => Some(match letter {
                 b'A' => 1,
                 b'C' => 2,
@@ -109,6 +124,7 @@ impl DataType {
 impl std::fmt::Display for DataType {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
+            DataType::Binary => "binary",
             DataType::Dna => "DNA",
             DataType::Protein => "protein",
         })
@@ -121,7 +137,7 @@ mod tests {
 
     #[test]
     fn letters_of_states_allow_exactly_their_state() {
-        for data in [DataType::Dna, DataType::Protein] {
+        for data in [DataType::Binary, DataType::Dna, DataType::Protein] {
             for (state, &letter) in data.letters().iter().enumerate() {
                 let code = data.code(letter).unwrap();
                 assert_eq!(data.masks()[code as usize], 1 << state);

@@ -37,8 +37,9 @@ pub struct Args {
     /// Alignment in PHYLIP (strict or relaxed, sequential or interleaved), FASTA or NEXUS, which may be gzipped
     #[arg(value_name = "ALIGNMENT")]
     pub alignment: PathBuf,
-    /// Model in RAxML-NG's syntax, such as GTR+F+G4, HKY+FO+I, LG+F+R4, GTR{1/2/1/1/2/1}+FU{.3/.2/.2/.3}+G4m{0.5}; or auto:
-    /// the best by --criterion, for each partition that names none [default: GTR+F+G4 for DNA, LG+G4 for proteins]
+    /// Model in RAxML-NG's syntax, such as GTR+F+G4, HKY+FO+I, LG+F+R4, BIN+F+G4+ASC, GTR{1/2/1/1/2/1}+FU{.3/.2/.2/.3}+G4m{0.5};
+    /// or auto: the best by --criterion, for each partition that names none [default: GTR+F+G4 for DNA, LG+G4 for proteins,
+    /// BIN+F+G4 for binary data]
     #[arg(short, long, value_name = "MODEL")]
     pub model: Option<String>,
     /// What --model auto chooses by
@@ -64,7 +65,7 @@ pub struct Args {
     /// Trees that searches begin with: parsimony, random, or a file of trees in Newick, which are taken in turns
     #[arg(short, long, value_name = "START", default_value = "parsimony", conflicts_with = "evaluate")]
     pub tree: String,
-    /// Taxa, separated by commas, at whose branch the trees and the picture are rooted
+    /// Taxa, separated by commas, at whose branch the best tree, the trees with supports and the picture are rooted
     #[arg(long, value_name = "TAXA", value_delimiter = ',')]
     pub outgroup: Vec<String>,
     /// Bootstrap replicates, whose supports are put on the best tree: a number; autoMRE: until they are enough (Pattengale

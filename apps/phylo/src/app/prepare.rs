@@ -10,6 +10,7 @@ use crate::convergence;
 use crate::copies::only;
 use crate::error::Error;
 use crate::job::Job;
+use crate::kernel::kernel_states;
 use crate::model::ModelSpec;
 use crate::parsimony::START_LENGTH;
 use crate::partition::{self, Branches, Partition, Scheme, Unnamed};
@@ -109,7 +110,7 @@ impl Prepared {
     /// needed while places for a subtree are tried.
     pub fn job_bytes(&self) -> u64 {
         let vector = |p: &Partition| {
-            let entries = p.model.states * p.model.categories * size_of::<f64>() + size_of::<u32>();
+            let entries = kernel_states(p.model.states) * p.model.categories * size_of::<f64>() + size_of::<u32>();
             (p.patterns.len().next_multiple_of(8) * entries) as u64
         };
         (self.kept_names.len() + search::SPARE_VECTORS) as u64 * self.partitions.iter().map(vector).sum::<u64>()

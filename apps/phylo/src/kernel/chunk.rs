@@ -1,6 +1,6 @@
 //! The memory of one chunk of patterns.
 
-use super::Constants;
+use super::{Constants, kernel_states};
 use crate::alignment::Patterns;
 use multigrain_simd::DOUBLES;
 
@@ -62,13 +62,18 @@ pub struct Chunk {
     pub(super) results: Vec<[f64; 3]>,
     /// `[pattern]`: log-likelihoods, where they were asked for last; those in the rest of the last block mean nothing.
     pub(super) logs: Vec<f64>,
+    /// Whether results add up likelihoods instead of their logarithms.
+    pub(super) is_plain: bool,
 }
 
 impl Chunk {
     /// The chunks of a partition, in order.
     pub fn of(patterns: &Patterns, partition: usize, categories: usize) -> Vec<Chunk> {
+        Chunk::of_at_most(chunk_patterns(patterns.data_type.states()), patterns, partition, categories)
+    }
+
+    fn of_at_most(most: usize, patterns: &Patterns, partition: usize, categories: usize) -> Vec<Chunk> {
         let masks = patterns.invariant_masks();
-        let most = chunk_patterns(patterns.data_type.states());
         let starts = (0..patterns.len()).step_by(most);
         let chunk = |start: usize| {
             let range = start..(start + most).min(patterns.len());
@@ -79,7 +84,7 @@ impl Chunk {
                 .tips
                 .iter()
                 .flat_map(|tip| tip[range.clone()].iter().copied().chain(std::iter::repeat_n(gap, padding)));
-            let states = patterns.data_type.states();
+            let states = kernel_states(patterns.data_type.states());
             let zeros = std::iter::repeat_n(0, padding);
             Chunk {
                 partition,
@@ -98,9 +103,26 @@ impl Chunk {
                 tables: vec![],
                 results: vec![],
                 logs: vec![],
+                is_plain: false,
             }
         };
         starts.map(chunk).collect()
+    }
+
+    /// A chunk of the patterns in which all taxa have one state, each once: what its results add up are likelihoods.
+    pub fn of_constant(patterns: &Patterns, partition: usize, categories: usize) -> Chunk {
+        let data_type = patterns.data_type;
+        let code = |state: usize| data_type.masks().iter().position(|&mask| mask == 1 << state).unwrap_or(0) as u8;
+        let codes: Vec<u8> = (0..data_type.states()).map(code).collect();
+        let constant = Patterns {
+            data_type,
+            tips: vec![codes; patterns.taxa()],
+            weights: vec![1; data_type.states()],
+            pattern_of_site: vec![],
+        };
+        let mut chunks = Chunk::of_at_most(CHUNK_PATTERNS, &constant, partition, categories);
+        assert!(chunks.len() == 1, "{} constant patterns are more than a chunk holds", data_type.states());
+        Chunk { is_plain: true, ..chunks.remove(0) }
     }
 
     /// The partition that the patterns belong to.

@@ -176,19 +176,19 @@ pub(super) unsafe fn table<V: Doubles, const N: usize>(
 }
 
 /// What the scaling of vectors adds to the log-likelihood; and for each pattern the factor that undoes it, where there is
-/// an invariant class of sites and something was scaled. Patterns that may be invariant are undone by the factor alone:
+/// an invariant class of sites, or likelihoods are added up, and something was scaled. Patterns that may be invariant are undone by the factor alone:
 /// beside the invariant class the rest is negligible.
 pub(super) fn scaling<const K: usize>(chunk: &Chunk, from: [Option<u32>; K]) -> (f64, Vec<f64>) {
     let patterns = chunk.blocks * DOUBLES;
     if !from.iter().flatten().any(|&slot| chunk.scaled[slot as usize]) {
         return (0.0, vec![]);
     }
-    let mut factors = vec![1.0; if chunk.invariant.is_empty() { 0 } else { patterns }];
+    let mut factors = vec![1.0; if chunk.invariant.is_empty() && !chunk.is_plain { 0 } else { patterns }];
     let mut sum = 0.0;
     for slot in from.into_iter().flatten().filter(|&slot| chunk.scaled[slot as usize]) {
         let counts = &chunk.counts[slot as usize * patterns..][..patterns];
         for (pattern, (&count, &weight)) in counts.iter().zip(&chunk.weights).enumerate() {
-            if chunk.invariant.get(pattern).is_some_and(|&likelihood| likelihood > 0.0) {
+            if chunk.is_plain || chunk.invariant.get(pattern).is_some_and(|&likelihood| likelihood > 0.0) {
                 (0..count).for_each(|_| factors[pattern] *= SCALE_THRESHOLD);
             } else {
                 sum += weight * f64::from(count);

@@ -1,6 +1,7 @@
 //! What kernels need of a model: transition matrices, tables of tips, coefficients of slopes, laid out as they read them.
 
 use super::chunk::Line;
+use super::kernel_states;
 use super::operand::{TILE, matrix_index};
 use crate::alignment::DataType;
 use crate::model::Model;
@@ -42,8 +43,10 @@ pub struct Constants {
 impl Constants {
     /// Decomposes the model's rate matrix.
     pub fn new(model: &Model, data_type: DataType, isa: Isa) -> Constants {
-        let (n, categories) = (model.states, model.categories);
-        let eigen = model.eigen();
+        let (n, categories) = (kernel_states(model.states), model.categories);
+        let eigen = model.eigen().padded(n);
+        let mut frequencies = model.frequencies.clone();
+        frequencies.resize(n, 0.0);
         let mut exponents: Vec<f64> =
             model.rates().iter().flat_map(|rate| eigen.values.iter().map(move |value| value * rate)).collect();
         exponents.resize(exponents.len().next_multiple_of(DOUBLES), 0.0);
@@ -77,13 +80,13 @@ impl Constants {
                 .collect(),
             masks,
             pinv: model.pinv.unwrap_or(0.0),
-            frequencies: model.frequencies.clone(),
             exponents,
             outer,
             eigen_table: table(&|k, s| eigen.left[k * n + s]),
             plain_table: table(&|k, s| f64::from(k == s)),
             eigen_matrix,
-            weights: category_weights.iter().flat_map(|w| model.frequencies.iter().map(move |f| f * w)).collect(),
+            weights: category_weights.iter().flat_map(|w| frequencies.iter().map(move |f| f * w)).collect(),
+            frequencies,
             category_weights,
         }
     }
@@ -98,7 +101,7 @@ impl Constants {
         self.pinv
     }
 
-    /// Number of states.
+    /// Number of states that kernels compute with.
     pub fn states(&self) -> usize {
         self.states
     }

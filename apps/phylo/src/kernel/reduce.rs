@@ -8,7 +8,7 @@ use multigrain_simd::{DOUBLES, Doubles};
 
 const BLOCKS: usize = CHUNK_PATTERNS / DOUBLES;
 
-/// The weighted sum of the logarithms of the patterns' likelihoods.
+/// The weighted sum of the logarithms of the patterns' likelihoods; of the likelihoods themselves in a plain chunk.
 ///
 /// # Safety
 /// The processor supports the instruction set of `V`.
@@ -23,11 +23,15 @@ unsafe fn log_sum<V: Doubles>(chunk: &Chunk, likelihoods: &[Line; BLOCKS], offse
         for block in 0..chunk.blocks {
             let at = block * DOUBLES;
             let mut l = V::load(likelihoods.as_ptr().add(block).cast());
+            if !factors.is_empty() {
+                l = l.mul(V::load(factors.as_ptr().add(at)));
+            }
             if !chunk.invariant.is_empty() {
-                if !factors.is_empty() {
-                    l = l.mul(V::load(factors.as_ptr().add(at)));
-                }
                 l = l.add(V::load(chunk.invariant.as_ptr().add(at)));
+            }
+            if chunk.is_plain {
+                sum = sum.fma(V::load(chunk.weights.as_ptr().add(at)), l);
+                continue;
             }
             // A likelihood of 0 (impossible data under the model) counts as the smallest normal number.
             let l = l.max(V::splat(f64::MIN_POSITIVE));
@@ -132,7 +136,7 @@ unsafe fn likelihoods<V: Doubles, const N: usize>(
     likelihoods
 }
 
-/// From a table: log-likelihood (where `log` is set), first and second derivative. `coefficients` are three lists, each
+/// From a table: log-likelihood (where `log` is set), first and second derivative; of a plain chunk those of the likelihood. `coefficients` are three lists, each
 /// `[category][eigenvalue]` and filled up to a multiple of eight.
 ///
 /// # Safety
@@ -153,7 +157,7 @@ pub(super) unsafe fn slope<V: Doubles, const N: usize>(
     // SAFETY: the lengths were compared.
     unsafe {
         let c = coefficients.as_ptr();
-        let (mut first, mut second) = (V::splat(0.0), V::splat(0.0));
+        let (mut plain, mut first, mut second) = (V::splat(0.0), V::splat(0.0), V::splat(0.0));
         for block in 0..chunk.blocks {
             let products = table.lines.as_ptr().add(block * terms).cast::<f64>();
             let zero = V::splat(0.0);
@@ -172,11 +176,16 @@ pub(super) unsafe fn slope<V: Doubles, const N: usize>(
                 l.store(likelihoods.as_mut_ptr().add(block).cast());
             }
             let at = block * DOUBLES;
+            if !table.factors.is_empty() {
+                let factor = V::load(table.factors.as_ptr().add(at));
+                (l, d1, d2) = (l.mul(factor), d1.mul(factor), d2.mul(factor));
+            }
+            if chunk.is_plain {
+                let weight = V::load(chunk.weights.as_ptr().add(at));
+                (plain, first, second) = (plain.fma(weight, l), first.fma(weight, d1), second.fma(weight, d2));
+                continue;
+            }
             if !chunk.invariant.is_empty() {
-                if !table.factors.is_empty() {
-                    let factor = V::load(table.factors.as_ptr().add(at));
-                    (l, d1, d2) = (l.mul(factor), d1.mul(factor), d2.mul(factor));
-                }
                 l = l.add(V::load(chunk.invariant.as_ptr().add(at)));
             }
             let inverse = V::splat(1.0).div(l.max(V::splat(f64::MIN_POSITIVE)));
@@ -185,6 +194,9 @@ pub(super) unsafe fn slope<V: Doubles, const N: usize>(
             let curvature = d2.mul(inverse).sub(slope.mul(slope));
             first = first.fma(weight, slope);
             second = second.fma(weight, curvature);
+        }
+        if chunk.is_plain {
+            return [plain.halving_sum(), first.halving_sum(), second.halving_sum()];
         }
         let value = if log { log_sum::<V>(chunk, &likelihoods, table.offset, &table.factors) } else { 0.0 };
         [value, first.halving_sum(), second.halving_sum()]

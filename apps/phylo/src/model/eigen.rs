@@ -45,6 +45,20 @@ impl Eigen {
         eigen
     }
 
+    /// The same of at least `states` states: those beyond the model's are left and reached by nothing.
+    pub fn padded(&self, states: usize) -> Eigen {
+        let n = self.states.max(states);
+        let own = self.states;
+        let square = |of: &[f64]| {
+            let entry =
+                |i: usize, j: usize| if i < own && j < own { of[i * own + j] } else { f64::from(u8::from(i == j)) };
+            (0..n * n).map(|ij| entry(ij / n, ij % n)).collect()
+        };
+        let mut values = self.values.clone();
+        values.resize(n, 0.0);
+        Eigen { states: n, values, left: square(&self.left), right: square(&self.right) }
+    }
+
     /// P(t), n x n by rows, for a branch of length `t` times the rate.
     pub fn transition(&self, t: f64) -> Vec<f64> {
         let n = self.states;
@@ -118,6 +132,7 @@ mod tests {
             categories: 1,
             pinv: None,
             speed: None,
+            is_ascertained: false,
             free: Free::default(),
         }
     }

@@ -7,6 +7,7 @@
 //! HKY+F+R3{0.1/0.9/2.5}{0.5/0.3/0.2}  free rates and their probabilities; +R3: fitted
 //! GTR+F+G4+B{1.7}                     of a partition: its speed relative to the branch lengths; +B: fitted
 //! LG+G4, WAG+F+I+G8{0.5}
+//! BIN+F+G4+ASC                        binary data; sites that were taken because they vary (Lewis 2001)
 //! ```
 //!
 //! Values may be separated by `/` or `,`. What is given is held; what is not is fitted. Frequencies: `+F`, `+FC`
@@ -49,7 +50,7 @@ pub enum Invariant {
 pub struct ModelSpec {
     /// Name of the matrix, such as `GTR`.
     pub name: String,
-    /// Nucleotides or amino acids.
+    /// Of which data.
     pub data_type: DataType,
     /// Class of each exchangeability of a nucleotide model; empty for protein models.
     classes: Vec<u8>,
@@ -65,7 +66,12 @@ pub struct ModelSpec {
     pub free_rates: Option<(usize, Option<Vec<[f64; 2]>>)>,
     /// Whether there is a speed relative to the branch lengths, and its value if it is given.
     pub speed: Option<Option<f64>>,
+    /// Whether sites were taken because they vary.
+    pub is_ascertained: bool,
 }
+
+/// Models of binary data: name, another name (IQ-TREE's), whether frequencies are equal.
+const BINARY_MODELS: [(&str, &str, bool); 2] = [("JC2", "MK2", true), ("BIN", "GTR2", false)];
 
 /// Nucleotide models: name, other names, classes of AC AG AT CG CT GT, whether frequencies are equal.
 const NUCLEOTIDE_MODELS: [(&str, &[&str], &str, bool); 22] = [
@@ -133,12 +139,16 @@ impl ModelSpec {
             }
             seen.push(kind);
         }
+        if spec.is_ascertained && spec.invariant.is_some() {
+            return Err(fail("+ASC and +I: where all sites vary, none is invariant".to_owned()));
+        }
         Ok(spec)
     }
 
     /// Names of all matrices of a kind of data, and whether their frequencies are all equal.
     pub fn names(data_type: DataType) -> Vec<(&'static str, bool)> {
         match data_type {
+            DataType::Binary => BINARY_MODELS.iter().map(|(name, _, equal)| (*name, *equal)).collect(),
             DataType::Dna => NUCLEOTIDE_MODELS.iter().map(|(name, _, _, equal)| (*name, *equal)).collect(),
             DataType::Protein => Matrix::all().iter().map(|matrix| (matrix.name, false)).collect(),
         }
@@ -156,7 +166,13 @@ impl ModelSpec {
             gamma: None,
             free_rates: None,
             speed: None,
+            is_ascertained: false,
         };
+        let binary = BINARY_MODELS.iter().find(|(n, other, _)| [n, other].into_iter().any(same));
+        if let Some((name, _, equal)) = binary {
+            let frequencies = if *equal { Frequencies::Equal } else { Frequencies::Fitted };
+            return Some(spec(name, DataType::Binary, vec![], frequencies));
+        }
         if let Some(matrix) = Matrix::named(name) {
             return Some(spec(matrix.name, DataType::Protein, vec![], Frequencies::Published));
         }
@@ -171,7 +187,7 @@ impl ModelSpec {
     /// Values for classes, in the order of the classes; or for all six; or the one that is not the unit.
     fn give_exchangeabilities(&mut self, values: Vec<f64>) -> Result<(), String> {
         if self.classes.is_empty() {
-            return Err(format!("{} has published exchangeabilities: leave out the braces", self.name));
+            return Err(format!("{} has no exchangeabilities to be given: leave out the braces", self.name));
         }
         if let Some(bad) = values.iter().find(|v| !(v.is_finite() && **v > 0.0)) {
             return Err(format!("the exchangeability {bad} is not positive"));
@@ -269,7 +285,11 @@ impl ModelSpec {
                 self.speed = Some(speed);
                 Ok("B")
             }
-            _ => Err(format!("+{word} is not known: there are +F, +FC, +FO, +FE, +FU{{...}}, +I, +G, +R and +B")),
+            b"ASC" | b"ASC_LEWIS" => {
+                self.is_ascertained = true;
+                valueless("ASC")
+            }
+            _ => Err(format!("+{word} is not known: there are +F, +FC, +FO, +FE, +FU{{...}}, +I, +G, +R, +ASC and +B")),
         }
     }
 
@@ -365,6 +385,7 @@ impl ModelSpec {
                 Invariant::Fitted => 0.5 * possible().min(bounds::PINV.1),
             }),
             speed: self.speed.map(|speed| speed.unwrap_or(1.0)),
+            is_ascertained: self.is_ascertained,
             free: Free {
                 exchangeabilities: match self.exchangeabilities.is_none() && self.classes.iter().any(|&c| c > 0) {
                     true => self.classes.clone(),
@@ -481,6 +502,9 @@ impl std::fmt::Display for ModelSpec {
             Some((categories, None)) => write!(f, "+R{categories}")?,
             Some((categories, Some(given))) => write!(f, "+R{categories}{}", free_text(given))?,
         }
+        if self.is_ascertained {
+            f.write_str("+ASC")?;
+        }
         match self.speed {
             None => Ok(()),
             Some(None) => f.write_str("+B"),
@@ -521,6 +545,9 @@ impl std::fmt::Display for Model {
         }
         if !self.free_rates.is_empty() {
             write!(f, "+R{}{}", self.categories, free_text(&self.free_rates))?;
+        }
+        if self.is_ascertained {
+            f.write_str("+ASC")?;
         }
         if let Some(speed) = self.speed {
             write!(f, "+B{{{speed}}}")?;
