@@ -109,3 +109,28 @@ fn a_program_that_cannot_be_started_is_named() {
     assert_eq!(ran.status, Some(1));
     assert!(ran.stderr.contains("multigrain-broken") && ran.stderr.contains("No such file"), "{}", ran.stderr);
 }
+
+/// Completions and manual pages know the options of programs that are not compiled into the command: these tell them.
+#[test]
+fn programs_tell_their_options() {
+    let place = place();
+    let told = r#"{"version":"7","about":"Counts","long_about":null,"arguments":[{"id":"board","short":null,"long":"chessboard",
+        "help":"Which","long_help":null,"heading":null,"values":["KIND"],"choice":[["torus","Round"]],"defaults":[],
+        "hint":"Unknown","repeats":false,"required":false,"hidden":false}]}"#;
+    script(&place, "multigrain-queens", &format!("[ \"$*\" = --definition-as-json ] && echo '{told}'"));
+    // One that is beside but tells nothing has its name; what is on PATH, and what nobody registered, is not even asked.
+    script(&place, "multigrain-encode", "echo usage >&2; exit 2");
+    script(&place, "multigrain-stranger", "touch asked");
+    script(&place, "path/multigrain-encrypt", "touch asked");
+    let bash = run(&place, &["completions", "bash"]);
+    assert_eq!((bash.status, bash.stderr.as_str()), (Some(0), ""));
+    for word in ["--chessboard", "torus", "encode"] {
+        assert!(bash.stdout.contains(word), "{word} is missing");
+    }
+    assert!(!bash.stdout.contains("stranger"));
+    assert_eq!(run(&place, &["man", "."]).status, Some(0));
+    let page = String::from_utf8(place.read("work/multigrain-queens.1")).unwrap();
+    assert!(page.contains("\\-\\-chessboard") && page.contains("torus: Round"), "{page}");
+    assert!(place.path("work/multigrain-encode.1").is_file());
+    assert!(!place.path("work/multigrain-stranger.1").exists() && !place.path("work/asked").exists());
+}

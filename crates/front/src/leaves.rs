@@ -18,6 +18,9 @@ pub(crate) fn measured(front: &Front, machine: Machine, apps: &[String], here: b
     }
     let measurable = || front.applications.iter().filter(|entry| !entry.leaf_jobs.is_empty());
     let known: Vec<&str> = measurable().map(|entry| entry.name).collect();
+    if known.is_empty() {
+        return Err(Failure::Request("--leaves: no application of this command names jobs for it".to_owned()));
+    }
     if let Some(unknown) = apps.iter().find(|app| !known.contains(&app.as_str())) {
         return Err(Failure::Request(format!("--leaves {unknown}: leaves can be measured of {}", known.join(", "))));
     }

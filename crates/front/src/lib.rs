@@ -86,8 +86,10 @@ impl Front {
     }
 
     /// With a program of its own, the executable `COMMAND-name` that `package` builds. Programs that nobody has registered are
-    /// found as well; one that is registered stands in the list of commands, has completions and a manual page where it has been
-    /// built ([`multigrain_console::program`] tells its options), and is told how to be built where it has not.
+    /// found as well. One that is registered stands in the list of commands where it lies beside the command; for completions
+    /// and manual pages it is asked for its options (by one argument, [`multigrain_console::definition::ASK`], which
+    /// [`multigrain_console::program`] answers; it must end, whatever it makes of it); and where it is not found, how to build
+    /// it is told.
     pub fn program(mut self, name: &'static str, package: &'static str, about: &'static str) -> Front {
         self.programs.push(Program { name, package, about });
         self

@@ -153,6 +153,11 @@ impl List<'_> {
                     _ => return,
                 };
                 let whole = [&before[..], std::slice::from_ref(&name)].concat();
+                // What the crate shows under another path as well is listed there.
+                if before.first().is_some_and(|first| first == "crate") {
+                    self.lines.insert(format!("use {} = {}", joined(shown, &new), whole.join("::")));
+                    return;
+                }
                 if let Some(module) = self.sources.module(path, &whole) {
                     self.lines.insert(format!("mod {}", joined(shown, &new)));
                     return self.module(&module, &joined(shown, &new));
