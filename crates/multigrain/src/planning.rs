@@ -6,7 +6,7 @@ use crate::job::{Job, Sink, Source};
 use crate::resume::GoingOn;
 use crate::runtime::Runtime;
 use multigrain_engine::{Memories, MemoryBytes};
-use multigrain_machine::{Driver, Machine, readable_bytes};
+use multigrain_machine::{Driver, Machine, Memory, readable_bytes};
 use multigrain_plan::{Body, EdgeTraffic, Mapping, Plan, PlanError, PlanOptions, Planner};
 use multigrain_program::{ArrayDecl, Program, Role};
 use multigrain_store::npy;
@@ -229,7 +229,7 @@ fn is_same_machine(a: &Machine, b: &Machine) -> bool {
     let root = a.memory(a.root());
     let is_disk =
         a.children(a.root()).any(|child| a.memory(child).edge.is_some_and(|edge| edge.driver == Driver::Disk));
-    let same_space = |memory: &mut multigrain_machine::Memory| memory.capacity_bytes = root.capacity_bytes;
+    let same_space = |memory: &mut Memory| memory.capacity_bytes = root.capacity_bytes;
     a == b || (is_disk && b.with(&root.name, same_space).is_ok_and(|b| *a == b))
 }
 
@@ -251,9 +251,13 @@ pub(crate) struct Ready {
 impl Runtime {
     /// What is to be planned.
     pub(crate) fn asked(&self, job: &Job, simulated: bool, mapping: &Mapping) -> Result<Asked, Error> {
+        let machine = choose::machine(&self.options, job)?;
+        // What could be run is planned as a run is.
+        let is_executable = |memory: &Memory| memory.edge.is_none_or(|edge| edge.driver.is_executable());
+        let simulated = simulated && !machine.memories().iter().all(is_executable);
         Ok(Asked {
             program: job.program.clone(),
-            machine: choose::machine(&self.options, job)?,
+            machine,
             mapping: mapping.clone(),
             options: PlanOptions { simulated, ..self.plan_options(job)? },
         })

@@ -286,3 +286,31 @@ fn element_types_of_others_go_through_files() {
     let error = runtime.npy::<f32, 2>(&path).err().unwrap().to_string();
     assert!(error.contains("'<f2'"), "{error}");
 }
+
+#[test]
+fn arrays_of_six_dimensions_have_the_values_of_loops() {
+    let directory = tempfile::tempdir().unwrap();
+    let shape = [5u64, 4, 7, 3, 11, 13];
+    let count = shape.iter().product::<u64>();
+    let data: Vec<f32> = (0..count).map(|i| generate::f32_at(3, i)).collect();
+    let path = file(directory.path(), "a.npy", &shape, &data);
+    for (memory, machine) in [(400 * KIB, "disk"), (64 << 20, "local")] {
+        let machine = multigrain::MachineChoice::Given(Box::new(Machine::named(machine).unwrap()));
+        let options = Options { memory_bytes: Some(memory), machine, ..Options::default() };
+        let runtime = Runtime::new(options).unwrap();
+        let a = runtime.npy::<f32, 6>(&path).unwrap();
+        let doubled = runtime.values(&a.map(|x| 2.0 * x)).unwrap();
+        assert!(doubled.iter().zip(&data).all(|(y, x)| *y == 2.0 * x));
+        for axis in 0..6 {
+            let sums = runtime.values(&a.sum_axis::<f64>(axis)).unwrap();
+            let inner: usize = shape[axis + 1..].iter().product::<u64>() as usize;
+            let len = shape[axis] as usize;
+            assert_eq!(sums.len() * len, data.len());
+            for (p, sum) in sums.iter().enumerate() {
+                let first = p / inner * inner * len + p % inner;
+                let exact: f64 = (0..len).map(|k| f64::from(data[first + k * inner])).sum();
+                assert!((sum - exact).abs() < 1e-12, "axis {axis}, {p}: {sum}, {exact}");
+            }
+        }
+    }
+}

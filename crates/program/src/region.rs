@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// The largest number of dimensions an array may have.
-pub const RANK_MAX: usize = 4;
+pub const RANK_MAX: usize = 6;
 
 /// Lengths along each dimension, slowest first (row-major).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

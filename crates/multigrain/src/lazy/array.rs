@@ -91,7 +91,7 @@ fn fold<T: Element, O: Operator<T>>(expression: &Expression<T>, over: Shape, axi
 
 impl<T: Element, const R: usize> Lazy<T, R> {
     fn new(base: Arc<Base>) -> Lazy<T, R> {
-        const { assert!(R >= 1 && R <= Pass::RANK_MAX && R <= RANK_MAX, "one to four dimensions") };
+        const { assert!(R >= 1 && R <= RANK_MAX, "one to RANK_MAX dimensions") };
         Lazy { shape: base.shape, expression: Expression::array(base) }
     }
 
@@ -296,7 +296,7 @@ macro_rules! along_axes {
         }
     )*};
 }
-along_axes!(1 to 1, 2 to 1, 3 to 2, 4 to 3);
+along_axes!(1 to 1, 2 to 1, 3 to 2, 4 to 3, 5 to 4, 6 to 5);
 
 impl Runtime {
     /// A runtime on this computer that uses so much memory: `"4MiB"`.

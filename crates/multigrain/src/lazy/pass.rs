@@ -3,14 +3,14 @@
 use super::expression::{Expression, Rows, hashed};
 use multigrain_program::notation::{Index, along, whole};
 use multigrain_program::{
-    Access, AnyParams, AnyView, AnyViewMut, AnyViews, Element, LeafContext, Notation, Operator, Sum, Task,
+    Access, AnyParams, AnyView, AnyViewMut, AnyViews, Element, LeafContext, Notation, Operator, RANK_MAX, Sum, Task,
 };
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Names of the axes, one for each dimension.
-const AXES: [&str; 4] = ["i", "j", "k", "l"];
+const AXES: [&str; RANK_MAX] = ["i", "j", "k", "l", "m", "n"];
 /// Names of parameters.
 const INPUTS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 const RESULTS: [&str; 8] =
@@ -223,7 +223,6 @@ impl Pass {
     /// More than these have no names, and a leaf has only so much room.
     pub(super) const INPUTS_MAX: usize = INPUTS.len();
     pub(super) const OUTPUTS_MAX: usize = RESULTS.len();
-    pub(super) const RANK_MAX: usize = AXES.len();
 }
 
 impl Task for Pass {

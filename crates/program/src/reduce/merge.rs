@@ -19,7 +19,7 @@ impl<T, const R: usize, O> Default for Merge<T, R, O> {
     }
 }
 
-const AXES: [&str; RANK_MAX] = ["d0", "d1", "d2", "d3"];
+const AXES: [&str; RANK_MAX] = ["d0", "d1", "d2", "d3", "d4", "d5"];
 
 impl<T: Element, const R: usize, O: Operator<T>> Task for Merge<T, R, O> {
     type Params = (Update<T, R>, Read<T, R>);

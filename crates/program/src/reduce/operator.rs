@@ -188,6 +188,8 @@ impl Reduction {
             2 => Reduction::of::<T, 2, O>(),
             3 => Reduction::of::<T, 3, O>(),
             4 => Reduction::of::<T, 4, O>(),
+            5 => Reduction::of::<T, 5, O>(),
+            6 => Reduction::of::<T, 6, O>(),
             _ => panic!("{rank} dimensions, of at most {}", crate::RANK_MAX),
         }
     }
