@@ -274,8 +274,7 @@ impl Args {
         let database = match &self.database {
             Some(path) => Database::read(path, limit),
             None => {
-                let text = inputs::sequences(self.seed, self.n, nodes);
-                Database::from_text(text.as_bytes(), Path::new("(generated)"), limit)
+                Database::from_reader(inputs::Sequences::new(self.seed, self.n, nodes), Path::new("(generated)"), limit)
             }
         };
         Ok((profiles, database.map_err(|e| request(&e))?))

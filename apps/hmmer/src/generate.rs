@@ -5,6 +5,8 @@
 
 use crate::profile::alphabet::{BACKGROUND, RESIDUES, SYMBOLS};
 use multigrain::generate::f32_at;
+use std::io::{BufRead, Read};
+use std::sync::OnceLock;
 
 /// Mean and standard deviation of the logarithm of a sequence's length: those of Swiss-Prot, whose lengths are near to
 /// log-normal with a median of 290 and a mean of 360 residues.
@@ -38,15 +40,57 @@ impl Numbers {
 
     /// A residue's symbol by its frequency.
     fn residue(&mut self) -> u8 {
-        let mut rest = self.uniform();
-        for (&symbol, &frequency) in SYMBOLS.iter().zip(&BACKGROUND) {
-            rest -= f64::from(frequency);
-            if rest < 0.0 {
-                return symbol;
-            }
-        }
-        SYMBOLS[RESIDUES - 1]
+        self.next += 1;
+        // Whole numbers below 2^24 were made floats.
+        draws().symbol(((f32_at(self.seed, self.next) + 1.0) * 8_388_608.0) as u32)
     }
+}
+
+/// The residue whose share of [0, 1) a number is in.
+fn residue_at(uniform: f64) -> usize {
+    let mut rest = uniform;
+    for (residue, &frequency) in BACKGROUND.iter().enumerate() {
+        rest -= f64::from(frequency);
+        if rest < 0.0 {
+            return residue;
+        }
+    }
+    RESIDUES - 1
+}
+
+/// [`residue_at`] for numbers in steps of 2^-24, looked up.
+struct Draws {
+    /// The first step of each residue's share that is no longer its own.
+    ends: [u32; RESIDUES],
+    /// The residue of the first of each 4096 steps.
+    first: Vec<u8>,
+}
+
+impl Draws {
+    fn symbol(&self, step: u32) -> u8 {
+        let mut residue = usize::from(self.first[(step >> 12) as usize]);
+        while step >= self.ends[residue] {
+            residue += 1;
+        }
+        SYMBOLS[residue]
+    }
+}
+
+fn draws() -> &'static Draws {
+    static DRAWS: OnceLock<Draws> = OnceLock::new();
+    const STEPS: u32 = 1 << 24;
+    let at = |step: u32| residue_at(f64::from(step) / f64::from(STEPS));
+    DRAWS.get_or_init(|| Draws {
+        ends: std::array::from_fn(|residue| {
+            let (mut within, mut end) = (0, STEPS);
+            while within < end {
+                let middle = within.midpoint(end);
+                if at(middle) <= residue { within = middle + 1 } else { end = middle }
+            }
+            end
+        }),
+        first: (0..STEPS >> 12).map(|part| at(part << 12) as u8).collect(),
+    })
 }
 
 /// The most probable residue of a node, and its weight beside the background.
@@ -95,27 +139,95 @@ pub fn profile(seed: u64, nodes: usize) -> String {
 
 /// `count` sequences in FASTA; one in 200 holds a relative of the profile of this seed and `nodes` nodes.
 pub fn sequences(seed: u64, count: u64, nodes: usize) -> String {
-    let mut numbers = Numbers::new(seed.wrapping_add(1));
     let mut text = String::new();
-    for i in 1..=count {
-        let (mean, deviation) = LENGTH_LN;
-        let length = (mean + deviation * numbers.normal()).exp() as usize;
-        let mut residues: Vec<u8> =
-            (0..length.clamp(*LENGTHS.start(), *LENGTHS.end())).map(|_| numbers.residue()).collect();
-        let related = i % RELATED == RELATED / 2;
-        if related {
-            let at = (numbers.uniform() * residues.len() as f64) as usize;
-            let relative = (1..=nodes).map(|k| {
-                let (best, weight) = node(seed, k);
-                if numbers.uniform() < weight { best } else { numbers.residue() }
-            });
-            residues.splice(at..at, relative.collect::<Vec<_>>());
-        }
-        text += &format!(">made{i} {}\n", if related { "with a relative of the profile" } else { "at random" });
-        for line in residues.chunks(60) {
-            text.extend(line.iter().copied().map(char::from));
-            text.push('\n');
+    // It is made of ASCII, and of nothing that could fail.
+    let _ = Sequences::new(seed, count, nodes).read_to_string(&mut text);
+    text
+}
+
+/// The text of [`sequences`], made as it is read.
+pub(crate) struct Sequences {
+    numbers: Numbers,
+    nodes: Vec<(u8, f64)>,
+    made: u64,
+    count: u64,
+    residues: Vec<u8>,
+    /// The sequence that is being read, and how far.
+    text: Vec<u8>,
+    at: usize,
+}
+
+impl Sequences {
+    pub(crate) fn new(seed: u64, count: u64, nodes: usize) -> Sequences {
+        Sequences {
+            numbers: Numbers::new(seed.wrapping_add(1)),
+            nodes: (1..=nodes).map(|k| node(seed, k)).collect(),
+            made: 0,
+            count,
+            residues: Vec::new(),
+            text: Vec::new(),
+            at: 0,
         }
     }
-    text
+
+    /// The next sequence.
+    fn make(&mut self) {
+        let Sequences { numbers, nodes, residues, text, .. } = self;
+        self.made += 1;
+        let (mean, deviation) = LENGTH_LN;
+        let length = (mean + deviation * numbers.normal()).exp() as usize;
+        residues.clear();
+        residues.extend((0..length.clamp(*LENGTHS.start(), *LENGTHS.end())).map(|_| numbers.residue()));
+        let related = self.made % RELATED == RELATED / 2;
+        if related {
+            let at = (numbers.uniform() * residues.len() as f64) as usize;
+            let relative =
+                nodes.iter().map(|&(best, weight)| if numbers.uniform() < weight { best } else { numbers.residue() });
+            residues.splice(at..at, relative.collect::<Vec<_>>());
+        }
+        text.clear();
+        let what = if related { "with a relative of the profile" } else { "at random" };
+        text.extend_from_slice(format!(">made{} {what}\n", self.made).as_bytes());
+        for line in residues.chunks(60) {
+            text.extend_from_slice(line);
+            text.push(b'\n');
+        }
+        self.at = 0;
+    }
+}
+
+impl BufRead for Sequences {
+    fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
+        if self.at == self.text.len() && self.made < self.count {
+            self.make();
+        }
+        Ok(&self.text[self.at..])
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.at += bytes;
+    }
+}
+
+impl Read for Sequences {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.fill_buf()?.read(buffer)?;
+        self.consume(read);
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn residues_are_looked_up_as_they_are_found() {
+        for step in
+            (0..1 << 24).step_by(97).chain(draws().ends.iter().flat_map(|&end| [end - 1, end.min((1 << 24) - 1)]))
+        {
+            let found = SYMBOLS[residue_at(f64::from(step) / f64::from(1 << 24))];
+            assert_eq!(draws().symbol(step), found, "step {step}");
+        }
+    }
 }

@@ -61,7 +61,7 @@ impl Database {
     ///
     /// # Errors
     /// As [`Database::read`].
-    pub fn from_text(text: &[u8], path: &Path, limit: Limit<'_>) -> Result<Database, SequenceError> {
+    pub fn from_reader(text: impl BufRead, path: &Path, limit: Limit<'_>) -> Result<Database, SequenceError> {
         Database::parse(text, false, path, limit)
     }
 
