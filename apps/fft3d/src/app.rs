@@ -22,7 +22,8 @@ pub struct Args {
     pub input: Option<PathBuf>,
     /// File for the result: .npy, or bare complex64 under any other name; without it the result is discarded. Where
     /// the volume takes several passes over a disk, these take turns between two files, so that no pass is lost when a later
-    /// one is interrupted; without room for a second one the first pass is made again with --resume
+    /// one is interrupted; without room for a second one, or in so little memory that it is planned in parts, the first pass
+    /// is made again with --resume
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// The inverse transform

@@ -117,9 +117,11 @@ impl Split {
     }
 }
 
-/// The sub-calls of one distinct call, with task and class numbers already found.
+/// The sub-calls of one distinct call.
 struct Known {
-    calls: Vec<(SubCall, u32, u32)>,
+    calls: Vec<SubCall>,
+    /// Their tasks and classes.
+    numbers: Vec<(u32, u32)>,
     /// Numbers of the temporary arrays that they use.
     temporaries: Vec<u32>,
     contributions: u64,
@@ -160,15 +162,15 @@ pub(crate) fn split<E: From<SplitError>>(
             let values = tunables(task, &key.1)?;
             let parts = Parts::of(task, &key.1, &values)?;
             let (contributions, targets) = (parts.contributions, parts.targets);
-            let mut calls = Vec::with_capacity(parts.calls.len());
-            for sub in parts.calls {
+            let mut numbers = Vec::with_capacity(parts.calls.len());
+            for sub in &parts.calls {
                 let (callee, shape) = (sub.callee(task), sub.shape());
                 let task_number = number_of(&mut result.tasks, callee);
                 let class = *class_numbers.entry((identity(callee), shape.clone())).or_insert_with(|| {
                     result.classes.push((task_number, shape));
                     result.classes.len() as u32 - 1
                 });
-                calls.push((sub, task_number, class));
+                numbers.push((task_number, class));
             }
             let number = |(ordinal, decl): (usize, ArrayDecl)| {
                 *shared.entry((ordinal, decl)).or_insert_with_key(|(_, decl)| {
@@ -177,18 +179,21 @@ pub(crate) fn split<E: From<SplitError>>(
                 })
             };
             let temporaries = parts.temporaries.into_iter().enumerate().map(number).collect();
-            known.insert(key.clone(), Known { calls, temporaries, contributions, targets });
+            let calls = parts.calls;
+            known.insert(key.clone(), Known { calls, numbers, temporaries, contributions, targets });
         }
-        let of_call = &known[&key];
-        result.contributions += of_call.contributions;
-        result.targets += of_call.targets;
-        for (sub, task, class) in &of_call.calls {
+        let Known { calls, numbers, temporaries, contributions, targets } = &known[&key];
+        result.contributions += contributions;
+        result.targets += targets;
+        result.calls.reserve(calls.len());
+        result.class_of.reserve(calls.len());
+        for (sub, (task, class)) in calls.iter().zip(numbers) {
             let args = sub
                 .args
                 .iter()
                 .map(|&(array, region)| match call.args.get(array) {
                     Some(outer) => Arg { array: outer.array, region: region.within(&outer.region) },
-                    None => Arg { array: of_call.temporaries[array - call.args.len()], region },
+                    None => Arg { array: temporaries[array - call.args.len()], region },
                 })
                 .collect();
             result.calls.push(Call { task: *task, args, scalars: sub.scalars.clone() });
