@@ -230,6 +230,8 @@ impl Runtime {
         };
         if let Some(memories) = run.memories.take()
             && !resumed
+            // Who makes files from the results uses the memory for that.
+            && job.files_written.is_empty()
         {
             self.keep(Kept { asked, plan: plan.clone(), memories });
         }

@@ -3,7 +3,6 @@
 use crate::argument::{self, ArgumentError, Given};
 use crate::task::Erased;
 use crate::{Access, CallShape, DynTask, Element, ElementType, ParamList, RANK_MAX, Region, Scalars, Shape, Task};
-use smallvec::SmallVec;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -185,7 +184,7 @@ pub struct Arg {
 }
 
 /// The arguments of a call.
-pub type Args = SmallVec<[Arg; 3]>;
+pub type Args = Vec<Arg>;
 
 /// A task applied to regions.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -126,7 +126,7 @@ pub struct SubCall {
     /// What is called.
     pub callee: Callee,
     /// For each argument of the callee: which parameter of the splitting task it is a block of, and which block.
-    pub args: SmallVec<[(usize, Region); 3]>,
+    pub args: Vec<(usize, Region)>,
     /// Scalar arguments.
     pub scalars: Scalars,
 }
