@@ -365,8 +365,7 @@ impl Notation {
                 }
                 Region::new(&start, &len)
             };
-            let args: Vec<(usize, Region)> =
-                dims.iter().zip(&call.shapes).map(&mut block).enumerate().collect();
+            let args: Vec<(usize, Region)> = dims.iter().zip(&call.shapes).map(&mut block).enumerate().collect();
             let scalars: Scalars = call.scalars.clone().with_before(&before);
             let first = folded.iter().all(|&axis| at[axis].0 == 0);
             calls.push(match later {
