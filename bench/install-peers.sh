@@ -45,7 +45,7 @@ package_present() { [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null
 install_packages() {
     local wanted=(gcc g++ libc6-dev pkg-config python3 python3-venv libopenblas0-pthread libopenblas-pthread-dev
         libfftw3-single3 libtbb-dev libstarpu-dev libomp5 libopenmpi-dev openmpi-bin hmmer
-        libhmsbeagle-dev raxml iqtree)
+        libhmsbeagle-dev raxml iqtree x264 ffmpeg libopenh264-dev)
     local package
     command -v dpkg-query >/dev/null || {
         say "no Debian package manager: using the compilers and libraries that are there"
@@ -154,10 +154,15 @@ build_drivers() {
     else
         skip beagle "no BEAGLE (package libhmsbeagle-dev) or no pkg-config"
     fi
+    if pkg-config --exists openh264 2>/dev/null; then
+        build openh264 gcc openh264 openh264.c -std=gnu11 -lopenh264
+    else
+        skip openh264 "no openh264 (package libopenh264-dev) or no pkg-config"
+    fi
     build "libgomp libomp" gcc omp_collectives omp_collectives.c -std=gnu11 -fopenmp
     build openmpi mpicc mpi_collectives mpi_collectives.c -std=gnu11
     local crate
-    for crate in hurdles rayon jobs; do
+    for crate in hurdles rayon jobs rusty-h264; do
         if ! command -v cargo >/dev/null; then
             skip $crate "no cargo"
         elif cargo build --quiet --release --manifest-path "$sources/$crate/Cargo.toml" --target-dir "$peers/$crate" \
@@ -258,6 +263,8 @@ report_all() {
     report beagle "$peers/bin/beagle"
     report raxml "$python" "$sources/trees.py" --program raxml
     report iqtree "$python" "$sources/trees.py" --program iqtree
+    report openh264 "$peers/bin/openh264"
+    report rusty-h264 "$peers/bin/rusty-h264-peer"
     report hurdles "$peers/bin/hurdles-peer"
     report rayon "$peers/bin/rayon-peer"
     report jobs "$peers/bin/jobs-peer"

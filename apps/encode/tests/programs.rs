@@ -9,7 +9,7 @@ use multigrain_encode::rate::{Keys, Rate};
 use multigrain_encode::search::Effort;
 use multigrain_simd::Isa;
 use std::io::{Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_multigrain-encode");
@@ -229,59 +229,91 @@ fn shown(path: &Path) -> Vec<u8> {
     output.stdout
 }
 
-/// Another decoder, for all quantisers, with macroblocks whose samples are stored; and for all that pictures may be predicted
-/// from.
+/// The driver of openh264 that `bench/install-peers.sh` builds.
+fn openh264() -> Option<PathBuf> {
+    let peers = std::env::var_os("MULTIGRAIN_PEERS").map(PathBuf::from);
+    let peers = peers.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers"));
+    let found = Some(peers.join("bin/openh264")).filter(|path| path.exists());
+    if found.is_none() {
+        println!("skipped: there is no openh264; bench/install-peers.sh builds its driver");
+    }
+    found
+}
+
+const SIZE: Size = Size { width: 70, height: 54 };
+
+/// Streams for all quantisers, one behind the other, with macroblocks whose samples are stored; and their pictures as the encoder
+/// has them.
+fn all_quantisers(path: &Path, profile: Profile, structure: Structure, effort: Effort) -> Vec<Vec<u8>> {
+    let properties = Properties { size: SIZE, rate: Ratio { over: 25, under: 1 }, aspect: None, is_full_range: None };
+    let (mut stream, mut expected) = (Vec::new(), Vec::new());
+    for qp in 0..52 {
+        // Key pictures beside each other have different numbers, for each stream has two.
+        let keys = Keys { interval: if structure.references > 1 { 11 } else { 6 }, at_cuts: false };
+        let options = Options { rate: Rate::Constant(qp), keys, effort, profile, structure };
+        let mut encoder = Encoder::new(properties, options, Kernels::new(Isa::detect()));
+        let mut pictures = vec![Vec::new(); 12];
+        for number in 0..=12 {
+            let mut bytes = planes(SIZE.width, SIZE.height, number);
+            // Black and white noise in a part of the picture cannot be coded in as few bits as a macroblock may have.
+            let mut noise = 12345_u32 + number as u32;
+            for sample in &mut bytes[..SIZE.width * SIZE.height / 2] {
+                noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                *sample = if noise >> 30 == 0 { 255 } else { 0 };
+            }
+            let mut source = Source::default();
+            source.fill(SIZE, &bytes);
+            let sources = if number < 12 { vec![source] } else { Vec::new() };
+            let encoded = encoder.encode(sources, number == 12, |wave| (0..wave.jobs()).for_each(|_| wave.step()));
+            for picture in encoded {
+                stream.extend(with_start_codes(&picture.units));
+                pictures[picture.number as usize] = encoder.shown(picture.number).unwrap();
+            }
+        }
+        expected.extend(pictures);
+    }
+    std::fs::write(path, &stream).unwrap();
+    expected
+}
+
+fn compare(shown: &[u8], expected: &[Vec<u8>], context: &str) {
+    assert_eq!(shown.len(), expected.len() * SIZE.bytes(), "{context}");
+    for (number, (shown, expected)) in shown.chunks(SIZE.bytes()).zip(expected).enumerate() {
+        let differs = (0..expected.len()).find(|at| shown[*at] != expected[*at]);
+        assert_eq!(differs, None, "qp {}, picture {}, {context}", number / 12, number % 12);
+    }
+}
+
+/// Other decoders, for all quantisers and all that pictures may be predicted from.
 #[test]
-fn ffmpeg_decodes_to_the_pictures_of_the_encoder() {
-    if !has_ffmpeg() {
+fn other_decoders_show_the_pictures_of_the_encoder() {
+    let (has_ffmpeg, openh264) = (has_ffmpeg(), openh264());
+    if !has_ffmpeg && openh264.is_none() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.h264");
-    let size = Size { width: 70, height: 54 };
-    let properties = Properties { size, rate: Ratio { over: 25, under: 1 }, aspect: None, is_full_range: None };
+    let (path, out) = (folder.path().join("a.h264"), folder.path().join("a.yuv"));
     let effort = Effort { steps: 8, fine: 2, enough: 8, has_parts: true };
-    let structures: [(Profile, usize, usize); 5] = [
-        (Profile::Baseline, 1, 0),
-        (Profile::Baseline, 4, 0),
-        (Profile::Main, 1, 0),
-        (Profile::Main, 1, 2),
-        (Profile::Main, 3, 3),
-    ];
-    for (profile, references, bidirectional) in structures {
+    for (profile, references, bidirectional, has_parts) in [
+        (Profile::Baseline, 1, 0, true),
+        (Profile::Baseline, 4, 0, true),
+        (Profile::Main, 1, 0, true),
+        (Profile::Main, 1, 2, false),
+        (Profile::Main, 3, 3, true),
+    ] {
         let structure = Structure { references, bidirectional };
-        // One stream behind the other. (Key pictures beside each other have different numbers, for each has two.)
-        let (mut stream, mut expected) = (Vec::new(), Vec::new());
-        for qp in 0..52 {
-            let keys = Keys { interval: if references > 1 { 11 } else { 6 }, at_cuts: false };
-            let options = Options { rate: Rate::Constant(qp), keys, effort, profile, structure };
-            let mut encoder = Encoder::new(properties, options, Kernels::new(Isa::detect()));
-            let mut pictures = vec![Vec::new(); 12];
-            for number in 0..=12 {
-                let mut bytes = planes(size.width, size.height, number);
-                // Black and white noise in a part of the picture cannot be coded in as few bits as a macroblock may have.
-                let mut noise = 12345_u32 + number as u32;
-                for sample in &mut bytes[..size.width * size.height / 2] {
-                    noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                    *sample = if noise >> 30 == 0 { 255 } else { 0 };
-                }
-                let mut source = Source::default();
-                source.fill(size, &bytes);
-                let sources = if number < 12 { vec![source] } else { Vec::new() };
-                let encoded = encoder.encode(sources, number == 12, |wave| (0..wave.jobs()).for_each(|_| wave.step()));
-                for picture in encoded {
-                    stream.extend(with_start_codes(&picture.units));
-                    pictures[picture.number as usize] = encoder.shown(picture.number).unwrap();
-                }
-            }
-            expected.extend(pictures);
+        let context = format!("{profile:?}, {structure:?}");
+        let expected = all_quantisers(&path, profile, structure, Effort { has_parts, ..effort });
+        if has_ffmpeg {
+            compare(&shown(&path), &expected, &context);
         }
-        std::fs::write(&path, &stream).unwrap();
-        let shown = shown(&path);
-        assert_eq!(shown.len(), expected.len() * properties.size.bytes(), "{profile:?}, {structure:?}");
-        for (number, (shown, expected)) in shown.chunks(properties.size.bytes()).zip(&expected).enumerate() {
-            let differs = (0..expected.len()).find(|at| shown[*at] != expected[*at]);
-            assert_eq!(differs, None, "qp {}, picture {}, {profile:?}, {structure:?}", number / 12, number % 12);
+        // Of parts that are predicted from two sides openh264 2.3 shows other pictures than ffmpeg, of x264's streams, too.
+        if let Some(program) = &openh264
+            && (bidirectional == 0 || !has_parts)
+        {
+            let done = Command::new(program).arg("decode").args([&path, &out]).output().unwrap();
+            assert!(done.status.success(), "{context}: {}", String::from_utf8_lossy(&done.stderr));
+            compare(&std::fs::read(&out).unwrap(), &expected, &format!("openh264, {context}"));
         }
     }
 }

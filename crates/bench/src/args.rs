@@ -49,9 +49,9 @@ pub(crate) struct BenchArgs {
     /// Keeps what `multigrain` measures in this file and counts what is there already, so that it can be run in parts
     #[arg(long, value_name = "FILE")]
     pub(crate) samples: Option<PathBuf>,
-    /// Video (YUV4MPEG2) of the rows encode, instead of a generated one
+    /// Videos (YUV4MPEG2) of the rows encode, beside a generated one
     #[arg(long, value_name = "FILE")]
-    pub(crate) video: Option<PathBuf>,
+    pub(crate) video: Vec<PathBuf>,
     /// Database of the row hmmer, instead of a generated one
     #[arg(long, value_name = "FILE")]
     pub(crate) database: Option<PathBuf>,
