@@ -112,8 +112,8 @@ impl Default for Options {
 /// those of the places that are fitted.
 pub(crate) const SPARE_VECTORS: usize = 2 * 15 + 1 + 2 * scan::FITS;
 
-/// A replicate is climbed at most so many times more. Measured on 50 replicates each of 42 and of 38 taxa of DNA and of 31
-/// proteins, beside full searches from two starting trees each, by how far they end below the best of all.
+/// A replicate is climbed at most so many times more. Measured on 50 replicates each of 42 and of 38 taxa of DNA: in the mean
+/// they end 0.43 and 0.24 below the best log-likelihood that was found, two full searches 0.60 and 0.52, and 1.14 and 0.93.
 const CLIMBS: usize = 4;
 
 /// Radius with which rounds of subtrees begin.
