@@ -11,7 +11,6 @@ use multigrain_console::Interrupt;
 use multigrain_console::print;
 use multigrain_console::{Failure, say};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -77,7 +76,6 @@ pub(crate) fn run(args: &RunArgs, request: &Request) -> Result<(), Failure> {
         journal_interval: args.journal_interval,
         progress: bar.is_shown().then_some(&moved as &(dyn Fn(Progress) + Sync)),
     };
-    let inputs = Inputs::of(&app.job);
     let ran = runtime.run(&app.job, settings);
     bar.clear();
     let outcome = match (ran, &spill) {
@@ -93,7 +91,6 @@ pub(crate) fn run(args: &RunArgs, request: &Request) -> Result<(), Failure> {
     };
     let peak_rss_bytes = read_peak_rss_bytes()?;
     interrupt.run_is_over();
-    inputs.are_as_they_were(&app.job)?;
     let after = match &app.after {
         Some(after) => {
             let begin = Instant::now();
@@ -145,36 +142,6 @@ pub(crate) fn run(args: &RunArgs, request: &Request) -> Result<(), Failure> {
             checked.tolerance
         ))),
         _ => printed,
-    }
-}
-
-/// The files that a job reads, as they were before it began.
-struct Inputs(Vec<(PathBuf, Option<State>)>);
-
-/// Size, times of the last change of content and of anything, and number of a file.
-type State = (u64, (i64, i64), (i64, i64), u64);
-
-impl Inputs {
-    fn of(job: &Job) -> Inputs {
-        Inputs(job.files_read().map(|path| (path.to_owned(), Inputs::state(path))).collect())
-    }
-
-    fn state(path: &Path) -> Option<State> {
-        let found = std::fs::metadata(path).ok()?;
-        Some((found.size(), (found.mtime(), found.mtime_nsec()), (found.ctime(), found.ctime_nsec()), found.ino()))
-    }
-
-    /// Refuses what was computed from an input that somebody changed meanwhile: it may hold some of both. Arrays have their
-    /// names by then, and are named; what is still to be made of them is not.
-    fn are_as_they_were(&self, job: &Job) -> Result<(), Failure> {
-        let Some((path, _)) = self.0.iter().find(|(path, state)| Inputs::state(path) != *state) else { return Ok(()) };
-        let results: Vec<String> =
-            job.files_written().filter(|p| p.exists()).map(|p| p.display().to_string()).collect();
-        Err(Failure::Run(format!(
-            "{} was changed while it was read: what was computed may be of both its contents{}; run again",
-            path.display(),
-            if results.is_empty() { String::new() } else { format!(", do not use {}", results.join(" and ")) }
-        )))
     }
 }
 

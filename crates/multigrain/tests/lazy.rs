@@ -314,3 +314,42 @@ fn arrays_of_six_dimensions_have_the_values_of_loops() {
         }
     }
 }
+
+#[task(axes(i), flops = 6.0)]
+#[allow(clippy::too_many_arguments)]
+fn seven(
+    #[at(i)] a: Read<f32, 1>,
+    #[at(i)] b: Read<f32, 1>,
+    #[at(i)] c: Read<f32, 1>,
+    #[at(i)] d: Read<f32, 1>,
+    #[at(i)] e: Read<f32, 1>,
+    #[at(i)] f: Read<f32, 1>,
+    #[at(i)] out: Write<f32, 1>,
+) {
+    for (k, sum) in out.row_mut(&[]).iter_mut().enumerate() {
+        *sum = a[[k]] + b[[k]] + c[[k]] + d[[k]] + e[[k]] + f[[k]];
+    }
+}
+
+#[test]
+fn a_task_has_as_many_parameters_as_it_names() {
+    let n = 300_000;
+    let mut program = Program::new();
+    let task = program.task(seven);
+    let inputs = ["a", "b", "c", "d", "e", "f"].map(|name| program.array::<f32, 1>(name, [n], Role::Input).unwrap());
+    let out = program.array::<f32, 1>("out", [n], Role::Output).unwrap();
+    let [a, b, c, d, e, f] = inputs.map(|input| input.all());
+    program.call(task, (a, b, c, d, e, f, out.all()), Scalars::new()).unwrap();
+    let job = inputs
+        .iter()
+        .zip(1..)
+        .fold(Job::new("seven", program), |job, (input, seed)| job.with_source(*input, Source::Generated { seed }));
+    let machine = multigrain::MachineChoice::Given(Box::new(Machine::named("disk").unwrap()));
+    let options = Options { memory_bytes: Some(1 << 20), machine, ..Options::default() };
+    let outcome = Runtime::new(options).unwrap().run(&job, Settings::default()).unwrap();
+    assert!(outcome.plan.calls.len() > 1);
+    for (k, sum) in outcome.values(out).unwrap().into_iter().enumerate() {
+        let at = |seed| generate::f32_at(seed, k as u64);
+        assert_eq!(sum, at(1) + at(2) + at(3) + at(4) + at(5) + at(6), "{k}");
+    }
+}

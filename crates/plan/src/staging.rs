@@ -15,6 +15,7 @@ use crate::placement::Placement;
 use crate::plan::{ChildPlan, Op, Places, Slot};
 use multigrain_program::{Arg, ArrayDecl, Role};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 /// Everything the pass looks at, the same for all children of an edge.
 pub(crate) struct Problem<'a> {
@@ -77,7 +78,7 @@ struct Walk<'a> {
     child: usize,
     sequence: Vec<u32>,
     /// For each position and argument, the position of the next use of the block by this child.
-    next_use: Vec<[usize; 6]>,
+    next_use: Vec<SmallVec<[usize; 4]>>,
     position_of: FxHashMap<u32, usize>,
     resident: FxHashMap<u32, Resident>,
     /// Next use of each resident block, as seen from the current window.
@@ -116,14 +117,11 @@ pub(crate) fn stage(
     let sequence: Vec<u32> =
         problem.order.iter().copied().filter(|&c| problem.placement.child_of(c as usize) == child).collect();
     let mut next_seen: FxHashMap<u32, usize> = FxHashMap::default();
-    let mut next_use = vec![[NEVER; 6]; sequence.len()];
+    let mut next_use = vec![SmallVec::new(); sequence.len()];
     for (position, &call) in sequence.iter().enumerate().rev() {
-        for (i, used) in problem.dependence.uses[call as usize].iter().enumerate() {
-            next_use[position][i] = next_seen.get(&used.block).copied().unwrap_or(NEVER);
-        }
-        for used in &problem.dependence.uses[call as usize] {
-            next_seen.insert(used.block, position);
-        }
+        let uses = &problem.dependence.uses[call as usize];
+        next_use[position] = uses.iter().map(|used| next_seen.get(&used.block).copied().unwrap_or(NEVER)).collect();
+        next_seen.extend(uses.iter().map(|used| (used.block, position)));
     }
     let position_of = sequence.iter().enumerate().map(|(p, &c)| (c, p)).collect();
     let mut walk = Walk {
