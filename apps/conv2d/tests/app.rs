@@ -253,7 +253,7 @@ fn a_picture_that_cannot_be_written_fails_the_run_and_leaves_nothing() {
     let args = Args { output: Some(results.join("out.png")), n: Some(8), ..Args::default() };
     let app = args.prepare(&runtime).unwrap();
     let outcome = runtime.run(&app.job, Settings::default()).unwrap();
-    std::fs::remove_dir(&results).unwrap();
+    std::fs::remove_dir_all(&results).unwrap();
     let error = (app.after.expect("a picture is written"))(&outcome).unwrap_err();
     assert_eq!(error.exit_status(), 1);
     assert!(error.to_string().contains("out.png"), "{error}");

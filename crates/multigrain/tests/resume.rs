@@ -427,3 +427,35 @@ fn an_input_that_is_written_during_the_run_ends_it_without_a_result() {
         assert_eq!(pairs.left(), [""; 0]);
     }
 }
+
+/// Steps that begin from an input each: what is written in parts and then used as a whole leads no further back than to
+/// those parts.
+#[test]
+fn what_was_written_anew_in_parts_is_where_a_run_goes_on() {
+    use multigrain::rooms::plan::testing::{Scale, Transpose};
+    use multigrain::rooms::plan::{Numbered, PlanOptions, Planner, Stored};
+    const STEPS: u32 = 5;
+    let mut program = Program::new();
+    let (transpose, scale) = (program.task(Transpose::<f32>::default()), program.task(Scale::<f32, 2>::default()));
+    let input = program.array::<f32, 2>("input", [8, 8], Role::Input).unwrap();
+    let t = program.array::<f32, 2>("t", [8, 8], Role::Temporary).unwrap();
+    for step in 0..STEPS {
+        let out = program.array::<f32, 2>(&format!("out{step}"), [8, 8], Role::Output).unwrap();
+        for half in [0, 4] {
+            let (from, to) = (input.block([0, half], [8, 4]), t.block([half, 0], [4, 8]));
+            program.call(transpose, (from, to), Scalars::new()).unwrap();
+        }
+        program.call(scale, (t.all(), input.all()), Scalars::new()).unwrap();
+        program.call(transpose, (t.all(), out.all()), Scalars::new()).unwrap();
+    }
+    let machine = disk_machine(Path::new("."), 1 << 20, 1, None);
+    let options = PlanOptions { disk_buffer_bytes: BUFFER_BYTES, ..PlanOptions::default() };
+    let plan = Planner::new(&machine, multigrain::Mapping::default(), options).unwrap().plan(&program).unwrap();
+    let numbered = Numbered::of(&program, &plan.ways).unwrap();
+    assert_eq!(numbered.calls().len() as u32, 4 * STEPS);
+    for done in 0..=STEPS {
+        let events: Vec<Stored> = (0..done).map(|s| Stored { call: 4 * s + 3, argument: 1, durable: true }).collect();
+        let left: Vec<u32> = (4 * done..4 * STEPS).collect();
+        assert_eq!(numbered.left(&events).numbers(), left, "{done} of {STEPS} steps are durable");
+    }
+}

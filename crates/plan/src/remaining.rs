@@ -11,7 +11,7 @@
 //! call reads of the initial content is put back where it was overwritten. Because results do not depend on the plan,
 //! running just the needed calls then gives the very bytes that an undisturbed run gives.
 
-use crate::dependence::{Dependence, Hazard, dependence, overlaps};
+use crate::dependence::{Dependence, Hazard, Predecessor, dependence, overlaps};
 use crate::numbered::Numbered;
 use crate::plan::SourceCall;
 use crate::scope::Split;
@@ -78,6 +78,9 @@ impl Numbered {
         Left { split, sources: self.sources.clone(), numbers, given_up, restore }
     }
 }
+
+/// Of a call with more predecessors than this none is looked at more closely: the time is quadratic.
+const OVERWRITERS_MAX: usize = 4096;
 
 /// What the files hold, and which calls are needed.
 struct Survey<'a> {
@@ -146,6 +149,27 @@ impl<'a> Survey<'a> {
         self.durable.get(&block) == Some(&call)
     }
 
+    /// Whether others have written, between a call and this predecessor, all that it reads of the predecessor's block. The
+    /// order of a run keeps to such predecessors as well, which costs it nothing; what is needed would go on with them to the
+    /// program's beginning.
+    fn is_overwritten(&self, call: u32, predecessor: &Predecessor) -> bool {
+        let all = &self.dependence.predecessors[call as usize];
+        let Some(read) = self.region(predecessor.block).intersection(self.region(predecessor.mine)) else {
+            return false;
+        };
+        if all.len() > OVERWRITERS_MAX {
+            return false;
+        }
+        let is_later = |other: &&Predecessor| {
+            other.hazard == Hazard::ReadAfterWrite && other.mine == predecessor.mine && other.call > predecessor.call
+        };
+        let mut pieces = vec![read];
+        for other in all.iter().filter(is_later) {
+            pieces = pieces.iter().flat_map(|piece| without(piece, self.region(other.block))).collect();
+        }
+        pieces.is_empty()
+    }
+
     /// The last writer of each block of which not every element is written again later.
     fn last_writers(&self) -> FxHashMap<u32, u32> {
         let mut last: FxHashMap<u32, u32> = FxHashMap::default();
@@ -186,7 +210,10 @@ impl<'a> Survey<'a> {
         results.into_iter().for_each(|call| need(&mut self.needed, &mut open, call));
         while let Some(call) = open.pop() {
             for p in &self.dependence.predecessors[call as usize] {
-                if p.hazard == Hazard::ReadAfterWrite && !self.is_durable(p.call, p.block) {
+                if p.hazard == Hazard::ReadAfterWrite
+                    && !self.is_durable(p.call, p.block)
+                    && !self.is_overwritten(call, p)
+                {
                     need(&mut self.needed, &mut open, p.call);
                 }
             }
