@@ -84,7 +84,7 @@ impl Application for Args {
     const NAME: &'static str = "gravity";
     const LEAF_JOBS: &'static [&'static str] = &["--n 2048 --steps 5", "--n 8192 --steps 5", "--n 20000 --steps 2"];
 
-    fn prepare(&self, _: &Runtime) -> Result<AppJob, Error> {
+    fn prepare(&self, runtime: &Runtime) -> Result<AppJob, Error> {
         let step = self.step()?;
         let particles = self.particles(f64::from(step.softening2).sqrt())?;
         let every = self.snapshots.unwrap_or(match self.picture {
@@ -93,10 +93,10 @@ impl Application for Args {
         });
         let n = particles.rows.len() as u64;
         let simulation = Simulation { particles: n, steps: self.steps, every, step, energies: self.energies.is_some() };
-        if let Some(most) = simulation.too_many_calls() {
+        if let Some(most) = simulation.too_many_calls(runtime.memory_bytes()?) {
             return Err(Error::Request(format!(
-                "{} steps with {} snapshots are {} calls, more than {most}, too many for one plan: take snapshots less \
-                 often, or run fewer steps and go on from the last snapshot",
+                "{} steps with {} snapshots are {} calls, more than {most}, too many for one plan here: take snapshots \
+                 less often, run fewer steps and go on from the last snapshot, or give more memory",
                 self.steps,
                 simulation.snapshots(),
                 simulation.calls()
