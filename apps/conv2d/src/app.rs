@@ -280,7 +280,7 @@ fn write_picture(
                 .iter()
                 .map(|plane| outcome.read_f32(plane.output, &region))
                 .collect::<Result<_, _>>()
-                .map_err(Failed::Other)?;
+                .map_err(|error| Failed::Other(Box::new(error)))?;
         }
         let at = ((row % rows_each) * n) as usize;
         samples.iter_mut().zip(&band).for_each(|(to, band)| to.copy_from_slice(&band[at..][..n as usize]));

@@ -23,7 +23,7 @@ enum Place {
 /// What ends the decoding of a picture.
 pub(crate) enum Failed {
     Picture(PictureError),
-    Other(Error),
+    Other(Box<Error>),
 }
 
 impl From<PictureError> for Failed {
@@ -37,7 +37,7 @@ impl From<Failed> for Error {
     fn from(failed: Failed) -> Error {
         match failed {
             Failed::Picture(error) => Error::Request(error.to_string()),
-            Failed::Other(error) => error,
+            Failed::Other(error) => *error,
         }
     }
 }
@@ -47,16 +47,16 @@ impl Failed {
     pub(crate) fn after(self) -> Error {
         match self {
             Failed::Picture(error) => Error::After(error.to_string()),
-            Failed::Other(error) => error,
+            Failed::Other(error) => *error,
         }
     }
 }
 
 fn refused(directory: &Path, error: &std::io::Error) -> Failed {
-    Failed::Other(Error::Request(format!(
+    Failed::Other(Box::new(Error::Request(format!(
         "the samples of the picture cannot be kept in {}: {error}; free space there, or give more --memory",
         directory.display()
-    )))
+    ))))
 }
 
 impl Channel {

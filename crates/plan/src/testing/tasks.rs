@@ -72,7 +72,7 @@ fn axis_tiles(shape: &Shape, tunables: &Tunables) -> Vec<Region> {
 }
 
 fn itself(args: &[(usize, Region)], scalars: &Scalars) -> SubCall {
-    SubCall { callee: Callee::Itself, args: args.iter().copied().collect(), scalars: scalars.clone() }
+    SubCall { callee: Callee::Itself, args: args.to_vec(), scalars: scalars.clone() }
 }
 
 fn work(elements: u64, blocks: u64, bytes: u64) -> Work {
