@@ -14,7 +14,7 @@
 //! # struct Double {}
 //! # impl Application for Double {
 //! #     const NAME: &'static str = "double";
-//! #     fn prepare(&self, _: &Runtime) -> Result<AppJob, Error> { unimplemented!() }
+//! #     fn prepare(&self, _: &Runtime) -> Result<AppJob, Error> { Err(Error::Request("nothing to double".into())) }
 //! # }
 //! use multigrain_front::Front;
 //!

@@ -16,8 +16,9 @@ pub const THIS_COMPUTER: &str = "this computer";
 
 const TOP_KEYS: &str = "name, description, base, root, memory";
 const MEMORY_KEYS: &str = "name, replaces, parent, count, capacity, path, source, edge, processor, leaf";
-const EDGE_KEYS: &str = "driver, read, write, latency, fragment, fragment_cpu, transfer, queue, wake, cached, uncached, \
-                         first_touch, sibling, alignment, transfer_max, list_max, in_flight_max, strict, source";
+/// Beside those of [`costs::KEYS`].
+const EDGE_KEYS: &str =
+    "driver, read, write, latency, sibling, alignment, transfer_max, list_max, in_flight_max, strict, source";
 const PROCESSOR_KEYS: &str = "kind, rate, call_overhead, code, source";
 const LEAF_KEYS: &str = "rate, bytes, call_overhead, source";
 
@@ -217,7 +218,11 @@ impl Reader<'_> {
                         let text = at.text(unit.example())?;
                         *cost = Some(unit.parse(text).map_err(|error| at.error(Problem::Unit(error)))?);
                     }
-                    None => return Err(self.unknown(key, Some(name), "edge", EDGE_KEYS)),
+                    None => {
+                        let of_costs: Vec<&str> = costs::KEYS.iter().map(|(key, _)| *key).collect();
+                        let known = format!("{EDGE_KEYS}, {}", of_costs.join(", "));
+                        return Err(self.unknown(key, Some(name), "edge", &known));
+                    }
                 },
             }
         }

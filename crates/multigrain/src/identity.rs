@@ -9,6 +9,7 @@ use multigrain_program::{ArrayDecl, Call, DynTask, Role};
 use multigrain_store::{Disk, FileState, program_hash};
 use serde::{Deserialize, Serialize};
 use std::hash::{Hash, Hasher};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3Default;
@@ -85,17 +86,22 @@ pub(crate) struct Output {
 /// The files that a job reads, as they were at a moment: in the order of the arrays.
 pub(crate) type InputStates = Vec<Option<FileState>>;
 
-/// What the files of a job are now.
+/// What the files of a job are now. Of one without a name all is read for that, so only where a journal may want to know.
 pub(crate) fn input_states(job: &Job, disk: &Disk) -> Result<InputStates, Error> {
+    let may_have_journal = job.files_written().next().is_some();
+    let is_wanted = |path: &Path| may_have_journal || std::fs::metadata(path).map_or(true, |found| found.nlink() > 0);
     let state = |source: &Option<Source>| match source {
-        Some(Source::Npy(path) | Source::Raw(path)) => disk.state_of(path).map(Some).map_err(Error::File),
+        Some(Source::Npy(path) | Source::Raw(path)) if is_wanted(path) => {
+            disk.state_of(path).map(Some).map_err(Error::File)
+        }
         _ => Ok(None),
     };
     job.sources.iter().map(state).collect()
 }
 
 /// The first file of a job that is no longer what it was before. Of an array that lies in its file the open file is looked
-/// at, since another may have its name by now, without harm; `copied`: instead those of which a copy was made.
+/// at, since another may have its name by now, without harm; `copied`: instead those of which a copy was made. One without a
+/// name is nobody else's.
 pub(crate) fn changed_input(
     job: &Job,
     before: &InputStates,
@@ -105,6 +111,9 @@ pub(crate) fn changed_input(
 ) -> Result<Option<PathBuf>, Error> {
     for (i, (source, before)) in job.sources.iter().zip(before).enumerate() {
         let (Some(Source::Npy(path) | Source::Raw(path)), Some(before)) = (source, before) else { continue };
+        if before.modified.is_none() {
+            continue;
+        }
         let is_still = match homes.input(i) {
             Some(file) if !copied => disk.is_still(file, before),
             None if copied => disk.state_of(path).map(|now| now == *before),

@@ -329,8 +329,8 @@ fn the_reader_sees_what_is_public() {
     .unwrap();
     std::fs::write(
         source.join("inner.rs"),
-        "pub mod deep; pub struct Kept { pub a: u8, b: u8 } impl Kept { pub fn new(a: u8) -> Kept { todo!() } fn no() {} }\n\
-         impl Clone for Kept { fn clone(&self) -> Kept { todo!() } } pub fn unused() {}",
+        "pub mod deep; pub struct Kept { pub a: u8, b: u8 } impl Kept { pub fn new(a: u8) -> Kept { Kept { a, b: a } } fn no() {} }\n\
+         impl Clone for Kept { fn clone(&self) -> Kept { Kept { a: self.a, b: self.b } } } pub fn unused() {}",
     )
     .unwrap();
     std::fs::write(source.join("inner/deep.rs"), "pub fn far<T: Copy>(of: &[T]) -> Option<T> { None }").unwrap();

@@ -45,15 +45,14 @@ impl Disk {
         })
     }
 
-    /// Whether a file that is open is as it was, whatever has its name by now.
+    /// Whether a file that had a name and is open is as it was, whatever has its name by now.
     ///
     /// # Errors
     /// [`StoreError::File`].
     pub fn is_still(&self, file: &ArrayFile, before: &FileState) -> Result<bool, StoreError> {
         // A description of its own: that of the array may demand aligned reads.
         let same = format!("/proc/self/fd/{}", file.0.fd.as_raw_fd());
-        let now = || state(&File::open(&same)?, before.modified.is_some());
-        Ok(self.context().attempt(OperationKind::Read, file.path(), now)? == *before)
+        Ok(self.context().attempt(OperationKind::Read, file.path(), || state(&File::open(&same)?, true))? == *before)
     }
 }
 
