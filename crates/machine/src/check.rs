@@ -1,7 +1,7 @@
 //! What every machine obeys, whoever made it. The picture: one pass down the list, each memory looked at by itself and
 //! against those before it.
 
-use crate::costs::Costs;
+use crate::costs::{self, Unit};
 use crate::error::{MachineError, Problem};
 use crate::tree::{Edge, LeafRate, Memory, Processor};
 use std::collections::HashMap;
@@ -81,13 +81,14 @@ fn edge(edge: &Edge) -> Result<(), (&'static str, Problem)> {
     positive("edge.write", edge.write_bytes_per_second)?;
     positive("edge.sibling", edge.sibling_bytes_per_second.unwrap_or(1.0))?;
     not_negative("edge.latency", edge.latency_ns)?;
-    let Costs { uncached_bytes_per_second: uncached, first_touch_bytes_per_second: first_touch, .. } = edge.costs;
-    // Infinite where there is no such cost.
-    for (key, rate) in [("edge.uncached", uncached), ("edge.first_touch", first_touch)] {
-        positive(key, if rate == f64::INFINITY { 1.0 } else { rate })?;
+    for ((key, unit), cost) in costs::KEYS.into_iter().zip(edge.costs.values()) {
+        match unit {
+            // There is no such cost.
+            Unit::Rate if cost == f64::INFINITY => {}
+            Unit::Rate => positive(key, cost)?,
+            Unit::Time | Unit::Size => not_negative(key, cost)?,
+        }
     }
-    let times = Costs { uncached_bytes_per_second: 0.0, first_touch_bytes_per_second: 0.0, ..edge.costs };
-    times.values().into_iter().try_for_each(|cost| not_negative("edge", cost))?;
     let rules = &edge.rules;
     let limits = [
         ("edge.alignment", Some(rules.alignment_bytes)),

@@ -125,14 +125,19 @@ impl Unit {
     }
 }
 
-/// The keys of a machine file, in the order of the fields.
+/// The keys of a machine file, with their table, in the order of the fields.
 pub(crate) const KEYS: [(&str, Unit); 8] = [
-    ("fragment", Unit::Time),
-    ("fragment_cpu", Unit::Time),
-    ("transfer", Unit::Time),
-    ("queue", Unit::Time),
-    ("wake", Unit::Time),
-    ("cached", Unit::Size),
-    ("uncached", Unit::Rate),
-    ("first_touch", Unit::Rate),
+    ("edge.fragment", Unit::Time),
+    ("edge.fragment_cpu", Unit::Time),
+    ("edge.transfer", Unit::Time),
+    ("edge.queue", Unit::Time),
+    ("edge.wake", Unit::Time),
+    ("edge.cached", Unit::Size),
+    ("edge.uncached", Unit::Rate),
+    ("edge.first_touch", Unit::Rate),
 ];
+
+/// A key as it stands in its table.
+pub(crate) fn in_table(key: &str) -> &str {
+    key.split_once('.').map_or(key, |(_, key)| key)
+}

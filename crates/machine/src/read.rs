@@ -213,17 +213,19 @@ impl Reader<'_> {
                     edge.strict = Some(strict.ok_or_else(|| at.wrong_type("true or false"))?);
                 }
                 "source" => edge.source = Some(at.text("a text")?.to_string()),
-                other => match costs::KEYS.iter().zip(&mut edge.costs).find(|((key, _), _)| *key == other) {
-                    Some(((_, unit), cost)) => {
-                        let text = at.text(unit.example())?;
-                        *cost = Some(unit.parse(text).map_err(|error| at.error(Problem::Unit(error)))?);
+                other => {
+                    match costs::KEYS.iter().zip(&mut edge.costs).find(|((key, _), _)| costs::in_table(key) == other) {
+                        Some(((_, unit), cost)) => {
+                            let text = at.text(unit.example())?;
+                            *cost = Some(unit.parse(text).map_err(|error| at.error(Problem::Unit(error)))?);
+                        }
+                        None => {
+                            let of_costs: Vec<&str> = costs::KEYS.iter().map(|(key, _)| costs::in_table(key)).collect();
+                            let known = format!("{EDGE_KEYS}, {}", of_costs.join(", "));
+                            return Err(self.unknown(key, Some(name), "edge", &known));
+                        }
                     }
-                    None => {
-                        let of_costs: Vec<&str> = costs::KEYS.iter().map(|(key, _)| *key).collect();
-                        let known = format!("{EDGE_KEYS}, {}", of_costs.join(", "));
-                        return Err(self.unknown(key, Some(name), "edge", &known));
-                    }
-                },
+                }
             }
         }
         Ok(edge)

@@ -58,7 +58,7 @@ fn write_edge(text: &mut String, edge: &Edge) {
         costs::KEYS.iter().zip(edge.costs.values()).zip(usual.into_iter().zip(Costs::NONE.values()))
     {
         if cost != usual || usual != none {
-            line(text, key, &quoted(&unit.format(cost)));
+            line(text, costs::in_table(key), &quoted(&unit.format(cost)));
         }
     }
     if let Some(rate) = edge.sibling_bytes_per_second {

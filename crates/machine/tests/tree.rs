@@ -1,6 +1,6 @@
 //! What can be asked of a machine.
 
-use multigrain_machine::{Driver, Edge, Machine, Memory, MemoryId, Problem, Processor, ProcessorKind};
+use multigrain_machine::{Costs, Driver, Edge, Machine, Memory, MemoryId, Problem, Processor, ProcessorKind};
 
 fn cpu() -> Processor {
     Processor { kind: ProcessorKind::Cpu, flops_per_second: 1e9, call_overhead_ns: 0.0, code_bytes: 0 }
@@ -155,4 +155,30 @@ fn rendering_aligns_columns_and_names_sources() {
     assert_eq!(lines[..expected.len()], expected);
     assert!(text.contains("\ndram: edge measured\n"), "{text}");
     assert!(text.contains("\ncore: edge source not given\n"), "{text}");
+}
+
+#[test]
+fn costs_that_make_no_sense_are_refused_by_name() {
+    let none = Costs::NONE;
+    let cases = [
+        ("edge.fragment:", Costs { fragment_ns: -1.0, ..none }),
+        ("edge.wake:", Costs { wake_ns: f64::NAN, ..none }),
+        ("edge.cached:", Costs { cached_bytes: f64::INFINITY, ..none }),
+        ("edge.uncached:", Costs { uncached_bytes_per_second: 0.0, ..none }),
+        ("edge.first_touch:", Costs { first_touch_bytes_per_second: -2e9, ..none }),
+    ];
+    for (key, costs) in cases {
+        let memories = vec![
+            Memory::root("disk", 1 << 40),
+            Memory::child("dram", MemoryId(0), 1, 1 << 30, Edge { costs, ..Edge::new(Driver::Disk, 1e8, 1e5) })
+                .with_processor(cpu()),
+        ];
+        let error = Machine::new("wrong", "", memories).unwrap_err();
+        assert!(matches!(error.problem, Problem::OutOfRange { .. }), "{error}");
+        assert!(error.to_string().contains(key), "{error}");
+    }
+    let asked = "name = \"m\"\n[[memory]]\nname = \"a\"\ncapacity = \"1 GiB\"\n[[memory]]\nname = \"b\"\nparent = \"a\"\n\
+                 [memory.edge]\nfragments = \"1 us\"\n";
+    let error = Machine::parse(asked, "m.toml").unwrap_err().to_string();
+    assert!(error.contains("edge.fragments") && error.contains("fragment_cpu") && error.contains("strict"), "{error}");
 }
