@@ -96,7 +96,7 @@ fn bytes_of(temporaries: &[ArrayDecl]) -> u64 {
 
 /// Whether leaves run in memories that their blocks are copied to: then scratch memory is a part of these.
 fn leaf_stages(machine: &Machine, levels: &[MemoryId]) -> bool {
-    levels.last().and_then(|&id| machine.memory(id).edge).is_some_and(|edge| edge.driver == Driver::Local)
+    levels.last().and_then(|&id| machine.memory(id).edge).is_some_and(|edge| !edge.driver.views && !edge.driver.files)
 }
 
 impl Need {
@@ -129,14 +129,14 @@ impl Memories {
         for (depth, &id) in levels.iter().enumerate().skip(1) {
             let memory = machine.memory(id);
             count *= memory.count;
-            let edge = memory.edge.unwrap_or_else(|| multigrain_machine::Edge::new(Driver::Shared, 1.0, 0.0));
+            let edge = memory.edge.unwrap_or_else(|| multigrain_machine::Edge::new(Driver::SHARED, 1.0, 0.0));
             let mut instances = Vec::with_capacity(count);
             for _ in 0..count {
                 instances.push(match edge.driver {
-                    Driver::Disk => {
+                    driver if driver.files => {
                         Staging::Buffer(Arc::new(AlignedBuffer::new((need.staging[depth] as usize).max(1))?))
                     }
-                    Driver::Local => {
+                    driver if !driver.views => {
                         let code_bytes = memory.processor.map_or(0, |p| p.code_bytes);
                         let rules = edge.rules.strict.then(|| LocalRules {
                             transfer_bytes_max: edge.rules.transfer_bytes_max.unwrap_or(16 << 10),
@@ -177,8 +177,8 @@ impl Memories {
             let memory = machine.memory(id);
             count *= memory.count as u64;
             match memory.edge.map(|edge| edge.driver) {
-                Some(Driver::Disk) => bytes.staging += need.staging[depth].saturating_mul(count),
-                Some(Driver::Local) => {
+                Some(driver) if driver.files => bytes.staging += need.staging[depth].saturating_mul(count),
+                Some(driver) if !driver.views => {
                     // A leaf's scratch memory is the upper end of the store.
                     let each = need.staging[depth].saturating_add(need.scratch).min(memory.capacity_bytes);
                     bytes.local += each.saturating_mul(count);

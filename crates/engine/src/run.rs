@@ -5,7 +5,7 @@ use crate::child::Interpreter;
 use crate::error::EngineError;
 use crate::home::{Home, Place, Sides, StoreLog};
 use crate::memory::Memories;
-use multigrain_machine::{Driver, Machine, MachineError, MemoryId};
+use multigrain_machine::{Machine, MachineError, MemoryId};
 use multigrain_plan::names::Names;
 use multigrain_plan::{Body, Plan};
 use multigrain_store::Disk;
@@ -100,17 +100,17 @@ pub unsafe fn run(
     }
     let mut places: Vec<Place<'_>> = Vec::with_capacity(homes.len());
     for (home, decl) in homes.iter().zip(&plan.arrays) {
-        let place = home.place(decl).and_then(|place| match (&place, plan.driver) {
+        let place = home.place(decl).and_then(|place| match (&place, plan.driver.files) {
             (Place::Twins(_), _) if options.sides.is_none() => {
                 Err("it lies in two files, and nothing says in which when".to_owned())
             }
-            (Place::File(_) | Place::Twins(_), Driver::Disk) | (Place::Memory(_), Driver::Shared | Driver::Local) => {
-                Ok(place)
-            }
-            (Place::File(_) | Place::Twins(_) | Place::Part(..), _) => {
+            (Place::File(_) | Place::Twins(_), true) | (Place::Memory(_), false) => Ok(place),
+            (Place::File(_) | Place::Twins(_) | Place::Part(..), false) => {
                 Err("it lies in a file, but the machine's root is no disk".to_owned())
             }
-            (Place::Memory(_), _) => Err("it lies in memory, but the machine's root is a disk".to_owned()),
+            (Place::Memory(_) | Place::Part(..), true) => {
+                Err("it lies in memory, but the machine's root is a disk".to_owned())
+            }
         });
         places.push(place.map_err(|problem| EngineError::Home { array: decl.name.clone(), problem })?);
     }

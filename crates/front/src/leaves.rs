@@ -1,7 +1,6 @@
 //! How fast leaves are on this computer, for the simulator.
 
 use crate::Front;
-use multigrain::rooms::machine::Driver;
 use multigrain::{Machine, MachineChoice, Options, Runtime, fit_leaf_rates};
 use multigrain_console::Failure;
 
@@ -24,7 +23,7 @@ pub(crate) fn measured(front: &Front, machine: Machine, apps: &[String], here: b
     if let Some(unknown) = apps.iter().find(|app| !known.contains(&app.as_str())) {
         return Err(Failure::Request(format!("--leaves {unknown}: leaves can be measured of {}", known.join(", "))));
     }
-    let root_is_disk = machine.memories().iter().any(|m| m.edge.is_some_and(|edge| edge.driver == Driver::Disk));
+    let root_is_disk = machine.memories().iter().any(|m| m.edge.is_some_and(|edge| edge.driver.files));
     let in_memory = if root_is_disk { machine.without_root() } else { machine.clone() };
     let options = Options { machine: MachineChoice::Given(Box::new(in_memory)), ..Options::default() };
     let runtime = Runtime::new(options)?;

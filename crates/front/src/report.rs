@@ -2,7 +2,7 @@
 
 use crate::plan::Prepared;
 use crate::run::Finished;
-use multigrain::rooms::machine::{Driver, approximate_bytes, approximate_time};
+use multigrain::rooms::machine::{approximate_bytes, approximate_time};
 use multigrain::rooms::plan::check::CheckReport;
 use multigrain::{Breakdown, EdgeTraffic, Job, Machine, main_memory};
 use multigrain_console::table;
@@ -122,7 +122,7 @@ fn rates(job: &Job, finished: &Finished<'_>) -> String {
 }
 
 fn disk_edge(edges: &[EdgeTraffic]) -> Option<&EdgeTraffic> {
-    edges.iter().find(|e| e.driver == Driver::Disk)
+    edges.iter().find(|e| e.driver.files)
 }
 
 /// A duration with three significant digits, so that neither a microsecond nor an hour is unreadable.
@@ -148,7 +148,7 @@ fn edges(edges: &[EdgeTraffic]) -> String {
     title.extend(across.then_some("between siblings"));
     let mut rows = vec![title.into_iter().map(str::to_owned).collect::<Vec<_>>()];
     for edge in edges {
-        if edge.driver == Driver::Shared {
+        if edge.driver.views {
             rows.push(vec![edge.name.clone(), "views".into()]);
             continue;
         }

@@ -1,13 +1,12 @@
 //! What moving costs besides bytes and latency: constants of an edge that a machine file may give, and else its driver has.
 
-use crate::tree::Driver;
 use crate::units::{UnitError, format_bandwidth, format_bytes, format_time, parse_bandwidth, parse_bytes, parse_time};
 use serde::Serialize;
 
 /// What moving over an edge costs besides bytes and latency.
 ///
-/// Those of [`Driver::Disk`] were measured on virtual disks; a measured machine has its own fragment. An edge of another
-/// driver has no such costs unless its file says so.
+/// [`Costs::DISK`] were measured on virtual disks; a measured machine has its own fragment. An edge has those of
+/// its driver unless its file says so.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Costs {
     /// What one more fragment of a transfer costs the edge, nanoseconds: the seek of a disk with heads, the command of an
@@ -50,22 +49,17 @@ impl Costs {
         first_touch_bytes_per_second: f64::INFINITY,
     };
 
-    /// Those of an edge whose file says nothing.
-    pub fn of(driver: Driver) -> Costs {
-        match driver {
-            Driver::Disk => Costs {
-                fragment_ns: 12e3,
-                fragment_processor_ns: 5e3,
-                transfer_ns: 1e5,
-                queue_ns: 1e5,
-                wake_ns: 3e5,
-                cached_bytes: 4.0 * 1048576.0,
-                uncached_bytes_per_second: 40e9,
-                first_touch_bytes_per_second: 2e9,
-            },
-            _ => Costs::NONE,
-        }
-    }
+    /// Those of a disk whose file says nothing.
+    pub const DISK: Costs = Costs {
+        fragment_ns: 12e3,
+        fragment_processor_ns: 5e3,
+        transfer_ns: 1e5,
+        queue_ns: 1e5,
+        wake_ns: 3e5,
+        cached_bytes: 4.0 * 1048576.0,
+        uncached_bytes_per_second: 40e9,
+        first_touch_bytes_per_second: 2e9,
+    };
 
     /// All of them, in the order of [`KEYS`].
     pub(crate) fn values(&self) -> [f64; KEYS.len()] {

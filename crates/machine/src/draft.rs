@@ -2,8 +2,9 @@
 //! laid over a base, cut at a root, ordered, and turned into a checked [`Machine`].
 
 use crate::costs::{self, Costs};
+use crate::driver::Driver;
 use crate::error::{MachineError, Problem};
-use crate::tree::{Driver, Edge, LeafRate, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
+use crate::tree::{Edge, LeafRate, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
@@ -146,7 +147,7 @@ impl DraftMemory {
         if let Some(edge) = &self.edge {
             let read = edge.read.ok_or_else(|| missing("edge.read", "read = \"10 GB/s\""))?;
             let driver = edge.driver.ok_or_else(|| missing("edge.driver", "driver = \"shared\""))?;
-            let mut costs = Costs::of(driver).values();
+            let mut costs = driver.costs.values();
             costs.iter_mut().zip(edge.costs).for_each(|(cost, given)| *cost = given.unwrap_or(*cost));
             memory.edge = Some(Edge {
                 driver,

@@ -81,10 +81,18 @@ pub enum Problem {
     #[error(transparent)]
     Unit(UnitError),
     /// A driver that does not exist.
-    #[error("unknown driver \"{found}\"; drivers: shared, disk, local, cuda, mpi, link")]
+    #[error("unknown driver \"{found}\"; drivers: {known}")]
     UnknownDriver {
         /// The text that was found.
         found: String,
+        /// What is registered.
+        known: String,
+    },
+    /// Two drivers of one name.
+    #[error("another driver is registered as \"{name}\"")]
+    DriverTaken {
+        /// The name.
+        name: String,
     },
     /// A kind of processor that does not exist.
     #[error("unknown kind of processor \"{found}\"; kinds: cpu, spe, gpu")]

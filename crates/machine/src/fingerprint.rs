@@ -1,6 +1,5 @@
 //! A number that tells two machines apart, equal on every computer and in every release that keeps the fields.
 
-use crate::costs::Costs;
 use crate::tree::{Edge, Machine, Memory};
 
 /// FNV-1a, 64 bits (Fowler, Noll and Vo): short, and unlike the standard library's hasher fixed for all time.
@@ -37,7 +36,7 @@ impl Fnv {
         self.text(&memory.name);
         self.option(memory.parent.map(|parent| parent.0 as u64));
         self.number(memory.count as u64);
-        self.text(memory.edge.map_or("", |edge| edge.driver.name()));
+        self.text(memory.edge.map_or("", |edge| edge.driver.name));
         self.text(memory.processor.map_or("", |processor| processor.kind.name()));
         if let Some(Edge { rules, .. }) = memory.edge {
             self.number(rules.alignment_bytes);
@@ -58,7 +57,7 @@ impl Fnv {
             if let Some(rate) = edge.sibling_bytes_per_second {
                 self.float(rate);
             }
-            if edge.costs != Costs::of(edge.driver) {
+            if edge.costs != edge.driver.costs {
                 edge.costs.values().into_iter().for_each(|cost| self.float(cost));
             }
         }

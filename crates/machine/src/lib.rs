@@ -10,6 +10,7 @@ mod check;
 mod costs;
 pub mod detect;
 mod draft;
+mod driver;
 mod error;
 mod fingerprint;
 pub mod probe;
@@ -21,9 +22,10 @@ mod units;
 mod write;
 
 pub use costs::Costs;
+pub use driver::{Driver, DriverFacts, Wire};
 pub use error::{MachineError, Place, Problem};
 pub use read::THIS_COMPUTER;
-pub use tree::{Driver, Edge, LeafRate, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
+pub use tree::{Edge, LeafRate, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
 pub use units::{
     UnitError, approximate_bandwidth, approximate_bytes, approximate_flops, approximate_time, format_bandwidth,
     format_bytes, format_flops, format_time, parse_bandwidth, parse_bytes, parse_flops, parse_time, readable_bytes,

@@ -4,8 +4,9 @@
 use crate::costs;
 use crate::detect::DISK;
 use crate::draft::{self, DraftEdge, DraftMemory, DraftProcessor};
+use crate::driver::Driver;
 use crate::error::{MachineError, Place, Problem};
-use crate::tree::{Driver, LeafRate, Machine, ProcessorKind};
+use crate::tree::{LeafRate, Machine, ProcessorKind};
 use crate::units::{UnitError, parse_bandwidth, parse_bytes, parse_flops, parse_time};
 use std::path::{Path, PathBuf};
 use toml::Spanned;
@@ -197,8 +198,11 @@ impl Reader<'_> {
             match key.get_ref().as_ref() {
                 "driver" => {
                     let found = at.text("a driver such as \"shared\"")?;
-                    let driver = Driver::from_name(found);
-                    edge.driver = Some(driver.ok_or_else(|| at.error(Problem::UnknownDriver { found: found.into() }))?);
+                    let unknown = || {
+                        let known: Vec<&str> = Driver::all().iter().map(|driver| driver.name).collect();
+                        at.error(Problem::UnknownDriver { found: found.into(), known: known.join(", ") })
+                    };
+                    edge.driver = Some(Driver::named(found).ok_or_else(unknown)?);
                 }
                 "read" => edge.read = Some(at.quantity(bandwidth, parse_bandwidth)?),
                 "write" => edge.write = Some(at.quantity(bandwidth, parse_bandwidth)?),

@@ -1,6 +1,7 @@
 //! The tree of memories and what can be asked of it.
 
 use crate::costs::Costs;
+use crate::driver::Driver;
 use crate::error::{MachineError, Problem};
 use serde::Serialize;
 use std::fmt;
@@ -109,57 +110,6 @@ impl Memory {
     }
 }
 
-/// What moves bytes along an edge.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Driver {
-    /// Parent and child share one address space: views, no copies.
-    Shared,
-    /// Files, read and written by direct asynchronous I/O.
-    Disk,
-    /// A worker's private arena, filled and emptied by copies.
-    Local,
-    /// A GPU's memory. Described, not yet executable.
-    Cuda,
-    /// The memories of the nodes of a cluster. Described, not yet executable.
-    Mpi,
-    /// A link between two chips. Described, not yet executable.
-    Link,
-}
-
-impl Driver {
-    /// All drivers.
-    pub const ALL: [Driver; 6] = [Driver::Shared, Driver::Disk, Driver::Local, Driver::Cuda, Driver::Mpi, Driver::Link];
-
-    /// The name in machine files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Driver::Shared => "shared",
-            Driver::Disk => "disk",
-            Driver::Local => "local",
-            Driver::Cuda => "cuda",
-            Driver::Mpi => "mpi",
-            Driver::Link => "link",
-        }
-    }
-
-    /// The driver of this name.
-    pub fn from_name(name: &str) -> Option<Driver> {
-        Driver::ALL.into_iter().find(|driver| driver.name() == name)
-    }
-
-    /// Whether this build can move bytes along such an edge; the others are only described, planned and costed.
-    pub fn is_executable(self) -> bool {
-        matches!(self, Driver::Shared | Driver::Disk | Driver::Local)
-    }
-}
-
-impl fmt::Display for Driver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// The edges between one memory and its children of one kind. Bandwidths are what all these children get together:
 /// the bus of a DRAM whose cores share it, the sum of the links of a cluster's nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -189,7 +139,7 @@ impl Edge {
             read_bytes_per_second: bytes_per_second,
             write_bytes_per_second: bytes_per_second,
             latency_ns,
-            costs: Costs::of(driver),
+            costs: driver.costs,
             sibling_bytes_per_second: None,
             rules: TransferRules::default(),
         }

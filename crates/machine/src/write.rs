@@ -48,12 +48,12 @@ impl Machine {
 }
 
 fn write_edge(text: &mut String, edge: &Edge) {
-    line(text, "driver", &quoted(edge.driver.name()));
+    line(text, "driver", &quoted(edge.driver.name));
     line(text, "read", &quoted(&format_bandwidth(edge.read_bytes_per_second)));
     line(text, "write", &quoted(&format_bandwidth(edge.write_bytes_per_second)));
     line(text, "latency", &quoted(&format_time(edge.latency_ns)));
     // What the driver does without is told where the edge has it.
-    let usual = Costs::of(edge.driver).values();
+    let usual = edge.driver.costs.values();
     for (((key, unit), cost), (usual, none)) in
         costs::KEYS.iter().zip(edge.costs.values()).zip(usual.into_iter().zip(Costs::NONE.values()))
     {

@@ -33,8 +33,8 @@ fn computer(dir: &Path) -> Result<Machine, MachineError> {
     let edge = |driver| Edge::new(driver, 1e9, 100.0);
     let memories = vec![
         Memory { path: Some(dir.to_path_buf()), ..Memory::root("disk", 1 << 40) },
-        Memory::child("dram", MemoryId(0), 1, 1 << 30, edge(multigrain_machine::Driver::Disk)),
-        Memory::child("core", MemoryId(1), 2, 1 << 20, edge(multigrain_machine::Driver::Shared)).with_processor(cpu),
+        Memory::child("dram", MemoryId(0), 1, 1 << 30, edge(multigrain_machine::Driver::DISK)),
+        Memory::child("core", MemoryId(1), 2, 1 << 20, edge(multigrain_machine::Driver::SHARED)).with_processor(cpu),
     ];
     Machine::new("this computer", "", memories)
 }
@@ -79,7 +79,10 @@ fn unknown_keys_drivers_and_processors() {
     refused("read =", "raed =", "bad.toml:14: memory \"core\": edge.raed: ", &["unknown key", "read"]);
     refused("rate =", "rat =", "bad.toml:18: memory \"core\": processor.rat: ", &["unknown key", "rate"]);
     let problem = refused("\"shared\"", "\"shard\"", "bad.toml:13: memory \"core\": edge.driver: ", &["shared, disk"]);
-    assert_eq!(problem, Problem::UnknownDriver { found: "shard".into() });
+    assert_eq!(
+        problem,
+        Problem::UnknownDriver { found: "shard".into(), known: "shared, disk, local, cuda, mpi, link".into() }
+    );
     let problem = refused("\"cpu\"", "\"cpus\"", "bad.toml:17: memory \"core\": processor.kind: ", &["cpu, spe, gpu"]);
     assert_eq!(problem, Problem::UnknownProcessor { found: "cpus".into() });
 }
@@ -209,7 +212,7 @@ fn this_computer_can_be_changed_extended_and_cut() {
     assert_eq!((dram.capacity_bytes, dram.edge, dram.parent), (2 << 30, None, None));
     let edge = store.edge.unwrap();
     assert_eq!((store.count, store.capacity_bytes, edge.rules.alignment_bytes), (2, 64 << 10, 16));
-    assert_eq!((edge.driver, edge.read_bytes_per_second), (multigrain_machine::Driver::Local, 1e9));
+    assert_eq!((edge.driver, edge.read_bytes_per_second), (multigrain_machine::Driver::LOCAL, 1e9));
     assert_eq!(store.processor.unwrap().flops_per_second, 2e9);
 }
 

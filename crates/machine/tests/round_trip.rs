@@ -44,7 +44,7 @@ fn costs() -> impl Strategy<Value = Option<Costs>> {
 }
 
 fn edge() -> impl Strategy<Value = Edge> {
-    let driver = proptest::sample::select(Driver::ALL.to_vec());
+    let driver = proptest::sample::select(Driver::all());
     let optional = || proptest::option::of(positive());
     (driver, positive(), positive(), positive(), costs(), optional(), rules()).prop_map(
         |(driver, read, write, latency_ns, costs, sibling_bytes_per_second, rules)| Edge {
@@ -52,7 +52,7 @@ fn edge() -> impl Strategy<Value = Edge> {
             read_bytes_per_second: read,
             write_bytes_per_second: write,
             latency_ns,
-            costs: costs.unwrap_or(Costs::of(driver)),
+            costs: costs.unwrap_or(driver.costs),
             sibling_bytes_per_second,
             rules,
         },

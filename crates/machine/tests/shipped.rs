@@ -45,7 +45,7 @@ fn local_stores_take_the_place_of_the_detected_cores() {
     let leaf = local.memory(*local.levels().unwrap().last().unwrap());
     assert_eq!(local.memory(MemoryId(0)).name, "dram");
     assert_eq!((leaf.name.as_str(), leaf.capacity_bytes), ("local", 512 << 10));
-    assert_eq!(leaf.edge.unwrap().driver, Driver::Local);
+    assert_eq!(leaf.edge.unwrap().driver, Driver::LOCAL);
     assert_eq!(local.workers(), computer.workers());
 
     let both = Machine::shipped("disk+local").unwrap();

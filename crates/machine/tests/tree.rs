@@ -7,14 +7,14 @@ fn cpu() -> Processor {
 }
 
 fn shared() -> Edge {
-    Edge::new(Driver::Shared, 1e9, 100.0)
+    Edge::new(Driver::SHARED, 1e9, 100.0)
 }
 
 /// disk -> 2 x dram -> 3 x core
 fn chain() -> Machine {
     let memories = vec![
         Memory::root("disk", 1 << 40),
-        Memory::child("dram", MemoryId(0), 2, 1 << 30, Edge::new(Driver::Disk, 1e8, 1e5)),
+        Memory::child("dram", MemoryId(0), 2, 1 << 30, Edge::new(Driver::DISK, 1e8, 1e5)),
         Memory::child("core", MemoryId(1), 3, 1 << 20, shared()).with_processor(cpu()),
     ];
     Machine::new("chain", "", memories).unwrap()
@@ -25,7 +25,7 @@ fn fork() -> Machine {
     let memories = vec![
         Memory::root("dram", 1 << 30),
         Memory::child("core", MemoryId(0), 2, 1 << 20, shared()).with_processor(cpu()),
-        Memory::child("gpu", MemoryId(0), 1, 1 << 30, Edge::new(Driver::Cuda, 1e10, 1e4)).with_processor(cpu()),
+        Memory::child("gpu", MemoryId(0), 1, 1 << 30, Edge::new(Driver::CUDA, 1e10, 1e4)).with_processor(cpu()),
     ];
     Machine::new("fork", "", memories).unwrap()
 }
@@ -120,7 +120,7 @@ fn the_fingerprint_is_of_structure_and_constants() {
         |memory| memory.count += 1,
         |memory| memory.name = "cores".into(),
         |memory| memory.edge.as_mut().unwrap().latency_ns += 1.0,
-        |memory| memory.edge.as_mut().unwrap().driver = Driver::Local,
+        |memory| memory.edge.as_mut().unwrap().driver = Driver::LOCAL,
         |memory| memory.edge.as_mut().unwrap().rules.strict = true,
         |memory| memory.processor.as_mut().unwrap().code_bytes = 1,
         |memory| memory.processor.as_mut().unwrap().kind = ProcessorKind::Spe,
@@ -170,7 +170,7 @@ fn costs_that_make_no_sense_are_refused_by_name() {
     for (key, costs) in cases {
         let memories = vec![
             Memory::root("disk", 1 << 40),
-            Memory::child("dram", MemoryId(0), 1, 1 << 30, Edge { costs, ..Edge::new(Driver::Disk, 1e8, 1e5) })
+            Memory::child("dram", MemoryId(0), 1, 1 << 30, Edge { costs, ..Edge::new(Driver::DISK, 1e8, 1e5) })
                 .with_processor(cpu()),
         ];
         let error = Machine::new("wrong", "", memories).unwrap_err();

@@ -5,7 +5,7 @@ use crate::homes::part_path;
 use crate::identity::scratch_path;
 use crate::job::{Job, Source};
 use crate::runtime::{MachineChoice, Options};
-use multigrain_machine::{Driver, Edge, Machine, Memory, approximate_bytes, readable_bytes};
+use multigrain_machine::{Edge, Machine, Memory, approximate_bytes, readable_bytes};
 use multigrain_program::Role;
 use std::path::Path;
 
@@ -80,13 +80,13 @@ fn choose(options: &Options, job: &Job, on_disk: bool) -> Result<Machine, Error>
     if let Some(bytes) = options.memory_bytes {
         let levels = machine.levels()?;
         // The budget is for the main memory: what lies below a disk, or the root where there is none.
-        let below_disk = levels.iter().find(|&&l| machine.memory(l).edge.is_some_and(|e| e.driver == Driver::Disk));
+        let below_disk = levels.iter().find(|&&l| machine.memory(l).edge.is_some_and(|e| e.driver.files));
         let name = machine.memory(*below_disk.unwrap_or(&levels[0])).name.clone();
         machine = machine.with_capacity(&name, bytes)?;
     }
     let root_is_disk = {
         let levels = machine.levels()?;
-        levels.get(1).is_some_and(|&l| machine.memory(l).edge.is_some_and(|e| e.driver == Driver::Disk))
+        levels.get(1).is_some_and(|&l| machine.memory(l).edge.is_some_and(|e| e.driver.files))
     };
     if on_disk && !root_is_disk {
         return Err(Error::Request(format!("its arrays lie on a disk, and machine {} has none", machine.name)));
@@ -119,7 +119,7 @@ pub(crate) fn memory_bytes(options: &Options) -> Result<u64, Error> {
 
 /// The memory that a budget is set for: the one below a disk, or the root where there is no disk.
 pub fn main_memory(machine: &Machine) -> &Memory {
-    let below_disk = machine.memories().iter().find(|m| m.edge.is_some_and(|e| e.driver == Driver::Disk));
+    let below_disk = machine.memories().iter().find(|m| m.edge.is_some_and(|e| e.driver.files));
     below_disk.unwrap_or_else(|| machine.memory(machine.root()))
 }
 
@@ -144,7 +144,7 @@ fn check_memory_room(machine: &Machine, job: &Job) -> Result<(), Error> {
 /// [`Error::Request`] with the numbers.
 pub(crate) fn check_disk_room(machine: &Machine, job: &Job) -> Result<(), Error> {
     let root = machine.memory(machine.root());
-    let is_disk = |edge: Edge| edge.driver == Driver::Disk;
+    let is_disk = |edge: Edge| edge.driver.files;
     if !machine.children(machine.root()).any(|child| machine.memory(child).edge.is_some_and(is_disk)) {
         return Ok(());
     }

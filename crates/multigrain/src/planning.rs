@@ -86,7 +86,7 @@ impl Asked {
                 let calls_max = (OWN_BYTES + of_plan).saturating_sub(keeps.memories.local) / PLAN_CALL_BYTES;
                 options.calls_max = self.options.calls_max.min(calls_max);
                 beside += (keeps.bytes() - keeps.own).saturating_sub(main_memory(&machine).capacity_bytes);
-                if plan.driver != Driver::Disk || of_plan.saturating_add(beside) >= capacity_bytes {
+                if !plan.driver.files || of_plan.saturating_add(beside) >= capacity_bytes {
                     return Err(Error::Request(keeps.does_not_fit(job, &name, capacity_bytes, plan.driver)));
                 }
             }
@@ -164,7 +164,7 @@ pub(crate) struct Keeps {
 impl Keeps {
     /// What runs of a plan keep on a machine; disks have so many bytes of transfer buffers.
     pub(crate) fn of(machine: &Machine, plan: &Plan, job: &Job, buffers: u64) -> Result<Keeps, Error> {
-        let on_disk = plan.driver == Driver::Disk;
+        let on_disk = plan.driver.files;
         let files = on_disk || job.reads_files() || job.sinks.iter().any(Option::is_some);
         let memories = Memories::bytes(machine, plan)?;
         let calls = calls_in_all(plan, &mut Vec::new());
@@ -198,7 +198,7 @@ impl Keeps {
             what => format!("{what} {}", readable_bytes(*bytes)),
         };
         let parts: Vec<String> = parts.iter().filter(|(bytes, _)| *bytes > 0).map(text).collect();
-        let advice = if driver == Driver::Disk { "give it more" } else { "choose a machine with a disk above it" };
+        let advice = if driver.files { "give it more" } else { "choose a machine with a disk above it" };
         format!(
             "{} does not fit: {}; memory {memory} holds {}; {advice}",
             job.app,
@@ -227,8 +227,7 @@ fn calls_in_all(plan: &Plan, seen: &mut Vec<*const Plan>) -> u64 {
 /// noticed when files are made.
 fn is_same_machine(a: &Machine, b: &Machine) -> bool {
     let root = a.memory(a.root());
-    let is_disk =
-        a.children(a.root()).any(|child| a.memory(child).edge.is_some_and(|edge| edge.driver == Driver::Disk));
+    let is_disk = a.children(a.root()).any(|child| a.memory(child).edge.is_some_and(|edge| edge.driver.files));
     let same_space = |memory: &mut Memory| memory.capacity_bytes = root.capacity_bytes;
     a == b || (is_disk && b.with(&root.name, same_space).is_ok_and(|b| *a == b))
 }
@@ -253,7 +252,7 @@ impl Runtime {
     pub(crate) fn asked(&self, job: &Job, simulated: bool, mapping: &Mapping) -> Result<Asked, Error> {
         let machine = choose::machine(&self.options, job)?;
         // What could be run is planned as a run is.
-        let is_executable = |memory: &Memory| memory.edge.is_none_or(|edge| edge.driver.is_executable());
+        let is_executable = |memory: &Memory| memory.edge.is_none_or(|edge| edge.driver.executable);
         let simulated = simulated && !machine.memories().iter().all(is_executable);
         Ok(Asked {
             program: job.program.clone(),
@@ -341,7 +340,7 @@ fn edges(machine: &Machine, plan: &Plan, job: &Job) -> Vec<EdgeTraffic> {
     let calls = job.program.calls();
     if let (Ok(levels), [call]) = (machine.levels(), calls) {
         for (edge, id) in edges.iter_mut().zip(&levels[1..]) {
-            if edge.driver != Driver::Shared {
+            if !edge.driver.views {
                 let task = &job.program.tasks()[call.task as usize];
                 let memory = machine.memory(*id);
                 let reaches = memory.edge.is_some_and(|edge| edge.sibling_bytes_per_second.is_some());
@@ -351,7 +350,7 @@ fn edges(machine: &Machine, plan: &Plan, job: &Job) -> Vec<EdgeTraffic> {
             }
         }
     } else if let Some(edge) = edges.first_mut()
-        && edge.driver != Driver::Shared
+        && !edge.driver.views
     {
         // Several calls: what is compulsory, every input read once and every result written once.
         edge.lower_bound_bytes = job

@@ -13,7 +13,7 @@ use crate::planning::{Keeps, Kept, Planned, Ready};
 use crate::resume::{Begin, Begun, GoingOn, Unfinished, forget};
 use crate::sides::Sides;
 use multigrain_engine::{EngineError, Memories, Progress, Report, RunOptions, StoreLog};
-use multigrain_machine::{Driver, Machine};
+use multigrain_machine::Machine;
 use multigrain_plan::{Mapping, Plan};
 use multigrain_store::{ArrayFile, BackendChoice, Direction, Disk, DiskOptions, Faults};
 use multigrain_team::{Abort, Team, TeamOptions};
@@ -224,8 +224,8 @@ impl Runtime {
             inputs,
         };
         let resumed = going_on.is_some();
-        let (homes, report, ending) = match (plan.driver, &going_on) {
-            (Driver::Disk, _) | (_, Some(_)) => run.on_disk(&plan, going_on.as_ref())?,
+        let (homes, report, ending) = match (plan.driver.files, &going_on) {
+            (true, _) | (_, Some(_)) => run.on_disk(&plan, going_on.as_ref())?,
             _ => run.in_memory(&plan)?,
         };
         if let Some(memories) = run.memories.take()
@@ -280,7 +280,7 @@ impl Runtime {
         let _turn = self.ledger.turn(None)?;
         drop(self.take_kept());
         let planned = self.plan(job)?;
-        if planned.plan.driver == Driver::Disk || job.sinks.iter().any(Option::is_some) {
+        if planned.plan.driver.files || job.sinks.iter().any(Option::is_some) {
             return Err(Error::Request(format!(
                 "{} cannot be prepared: its arrays or results lie in files; run it instead",
                 job.app

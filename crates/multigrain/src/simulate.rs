@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::job::Job;
 use crate::planning::Planned;
 use crate::runtime::{Runtime, Settings};
-use multigrain_machine::{Driver, LeafRate, Machine};
+use multigrain_machine::{LeafRate, Machine};
 use multigrain_plan::{EdgeTraffic, Plan};
 use multigrain_sim::calibrate;
 use multigrain_sim::run::{RunError, RunOptions};
@@ -76,9 +76,9 @@ impl Runtime {
         })?;
         let tasks = job.program.tasks();
         let flops = job.program.calls().iter().map(|c| tasks[c.task as usize].work(&c.shape()).flops).sum();
-        let memory_bytes = match plan.driver {
-            Driver::Disk => plan.memory_use().first().map_or(0, |m| m.staging_bytes + m.scratch_bytes + m.fixed_bytes),
-            _ => plan.arrays.iter().map(|array| array.bytes()).sum::<u64>() + plan.scratch_bytes,
+        let memory_bytes = match plan.driver.files {
+            true => plan.memory_use().first().map_or(0, |m| m.staging_bytes + m.scratch_bytes + m.fixed_bytes),
+            false => plan.arrays.iter().map(|array| array.bytes()).sum::<u64>() + plan.scratch_bytes,
         };
         Ok(Simulated {
             plan,

@@ -4,7 +4,7 @@
 
 use crate::app::{Application, Checked};
 use crate::{Error, Job, MachineChoice, Mapping, Options, Outcome, Runtime, Settings, Source, generate};
-use multigrain_machine::{Driver, Machine, MemoryId};
+use multigrain_machine::{Machine, MemoryId};
 use multigrain_plan::testing::{Rng, random_machine};
 use multigrain_plan::{PlanError, check};
 use multigrain_program::{
@@ -35,7 +35,7 @@ pub fn machine(seed: u64, scale: u64, directory: &Path) -> Result<Machine, Error
         } else {
             let memory = machine.memory(id);
             // Transfer buffers come on top, or none of the small memories would hold them.
-            let buffers = if memory.edge.is_some_and(|e| e.driver == Driver::Disk) { TEST_BUFFER_BYTES } else { 0 };
+            let buffers = if memory.edge.is_some_and(|e| e.driver.files) { TEST_BUFFER_BYTES } else { 0 };
             let capacity = memory.capacity_bytes * scale + buffers;
             machine.with_capacity(&name, capacity)?
         };
@@ -44,7 +44,7 @@ pub fn machine(seed: u64, scale: u64, directory: &Path) -> Result<Machine, Error
 }
 
 fn has_disk(machine: &Machine) -> bool {
-    machine.children(machine.root()).any(|c: MemoryId| machine.memory(c).edge.is_some_and(|e| e.driver == Driver::Disk))
+    machine.children(machine.root()).any(|c: MemoryId| machine.memory(c).edge.is_some_and(|e| e.driver.files))
 }
 
 /// A runtime with this machine and small transfer buffers.

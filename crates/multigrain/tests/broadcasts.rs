@@ -18,10 +18,10 @@ fn stores(directory: Option<&std::path::Path>, count: usize, sibling: Option<f64
     let mut memories = vec![Memory::root("dram", 1 << 30)];
     if let Some(directory) = directory {
         memories = vec![Memory { path: Some(directory.to_owned()), ..Memory::root("disk", 1 << 40) }];
-        let disk = Edge::new(Driver::Disk, 2e9, 8e4);
+        let disk = Edge::new(Driver::DISK, 2e9, 8e4);
         memories.push(Memory::child("dram", MemoryId(0), 1, (1 << 20) + BUFFER_BYTES, disk));
     }
-    let edge = Edge { sibling_bytes_per_second: sibling, rules, ..Edge::new(Driver::Local, 1e9, 1.0) };
+    let edge = Edge { sibling_bytes_per_second: sibling, rules, ..Edge::new(Driver::LOCAL, 1e9, 1.0) };
     let parent = MemoryId(memories.len() - 1);
     memories.push(Memory::child("store", parent, count, 2 << 20, edge).with_processor(processor));
     Machine::new("stores", "Local stores.", memories).unwrap()

@@ -108,7 +108,7 @@ fn a_leaf_that_panics_ends_the_run() {
 fn four_stores() -> Machine {
     let processor =
         Processor { kind: ProcessorKind::Cpu, flops_per_second: 1e9, call_overhead_ns: 100.0, code_bytes: 0 };
-    let edge = Edge::new(Driver::Local, 2e10, 100.0);
+    let edge = Edge::new(Driver::LOCAL, 2e10, 100.0);
     let store = Memory::child("core", MemoryId(0), 4, 64 << 10, edge).with_processor(processor);
     Machine::new("stores", "Four local stores.", vec![Memory::root("dram", 1 << 30), store]).unwrap()
 }

@@ -2,7 +2,7 @@
 
 use crate::edge::EdgeFacts;
 use crate::plan::{ChildPlan, Op, Plan, Slot};
-use multigrain_machine::{Driver, Edge, Processor};
+use multigrain_machine::{Edge, Processor};
 use multigrain_program::{ArrayDecl, Region, Work};
 use multigrain_schedule::choice::Table;
 use multigrain_schedule::{Algorithm, Kind, Shape};
@@ -59,11 +59,9 @@ pub fn transfer_seconds(edge: &Edge, in_flight: f64) -> f64 {
 pub fn moving_seconds(edge: &Edge, region: &Region, array: &ArrayDecl, bytes_per_second: f64) -> f64 {
     let (fragments, elements) = region.fragments(array.shape);
     let run_bytes = elements * array.element.size_bytes();
-    match edge.driver {
-        Driver::Disk => {
-            (fragments * run_bytes) as f64 / bytes_per_second + fragments as f64 * edge.costs.fragment_ns * 1e-9
-        }
-        _ => (fragments * (run_bytes.div_ceil(LINE_BYTES) + 1) * LINE_BYTES) as f64 / bytes_per_second,
+    match edge.driver.queued {
+        true => (fragments * run_bytes) as f64 / bytes_per_second + fragments as f64 * edge.costs.fragment_ns * 1e-9,
+        false => (fragments * (run_bytes.div_ceil(LINE_BYTES) + 1) * LINE_BYTES) as f64 / bytes_per_second,
     }
 }
 
@@ -74,9 +72,9 @@ pub fn stolen_seconds(edge: &Edge, region: &Region, array: &ArrayDecl, workers: 
 
 /// What so many fragments cost an edge besides their bytes, in seconds; see [`moving_seconds`].
 pub(crate) fn fragment_seconds(facts: &EdgeFacts<'_>, fragments: f64) -> f64 {
-    match facts.edge.driver {
-        Driver::Disk => fragments * facts.edge.costs.fragment_ns * 1e-9,
-        _ => fragments * LINE_BYTES as f64 / facts.edge.read_bytes_per_second,
+    match facts.edge.driver.queued {
+        true => fragments * facts.edge.costs.fragment_ns * 1e-9,
+        false => fragments * LINE_BYTES as f64 / facts.edge.read_bytes_per_second,
     }
 }
 
@@ -181,7 +179,7 @@ struct Facts<'a> {
 
 impl Facts<'_> {
     fn is_synchronous(&self) -> bool {
-        self.edge.driver == Driver::Local
+        self.edge.driver.synchronous
     }
 
     fn moving_seconds(&self, slot: &Slot, rate: f64) -> f64 {
@@ -265,7 +263,7 @@ impl<'a> Walk<'a> {
                     };
                     let array = &facts.arrays[slot.block.array as usize];
                     let mut busy = facts.moving_seconds(slot, rate);
-                    if edge.driver == Driver::Disk {
+                    if edge.driver.queued {
                         // Transfers are done in the order of their numbers.
                         let now = self.now;
                         self.in_flight_from +=

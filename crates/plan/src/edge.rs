@@ -14,7 +14,7 @@ use crate::plan::{ChildPlan, PassReport, Slot, Traffic, forks};
 use crate::rules;
 use crate::scope::Split;
 use crate::staging::{Counts, DoesNotFit, Problem, stage};
-use multigrain_machine::{Driver, Edge, Machine, MemoryId, readable_bytes};
+use multigrain_machine::{Edge, Machine, MemoryId, readable_bytes};
 use multigrain_program::{Access, Arg, ArrayDecl, CallShape, DynTask, Region, Shape};
 use multigrain_schedule::Kind;
 use multigrain_schedule::choice::Table;
@@ -76,14 +76,14 @@ impl EdgeFacts<'_> {
     }
 
     pub(crate) fn stages(&self) -> bool {
-        self.edge.driver != Driver::Shared
+        !self.edge.driver.views
     }
 
-    /// Alignment of slots: what the edge demands, and a cache line; pages for a disk, so that direct transfers can
-    /// end in the slot itself.
+    /// Alignment of slots: what the edge demands, and a cache line; what the driver moves best as a whole (the pages of a
+    /// disk), so that transfers can end in the slot itself.
     pub(crate) fn align_bytes(&self) -> u64 {
-        let natural = if self.edge.driver == Driver::Disk && self.total_bytes >= 1 << 20 { 4096 } else { 64 };
-        natural.max(self.edge.rules.alignment_bytes)
+        let natural = if self.total_bytes >= 1 << 20 { self.edge.driver.unit_bytes } else { 1 };
+        natural.max(LINE_BYTES).max(self.edge.rules.alignment_bytes)
     }
 
     /// By how much the slot of a region should lie beyond an aligned address. An edge that enforces its rules moves only
@@ -96,10 +96,11 @@ impl EdgeFacts<'_> {
         let Some(offset_bytes) = offset_bytes else { return 0 };
         let size = array.element.size_bytes();
         let (_, run) = region.fragments(array.shape);
-        if self.edge.driver != Driver::Disk || self.edge.rules.alignment_bytes > 1 || run * size < LONG_FRAGMENT_BYTES {
+        let unit = self.edge.driver.unit_bytes;
+        if unit == 1 || self.edge.rules.alignment_bytes > 1 || run * size < LONG_FRAGMENT_BYTES {
             return 0;
         }
-        let skew = (offset_bytes + region.element(0, array.shape) * size) % PAGE_BYTES;
+        let skew = (offset_bytes + region.element(0, array.shape) * size) % unit;
         if skew.is_multiple_of(size) { skew } else { 0 }
     }
 
@@ -147,18 +148,18 @@ pub(crate) fn facts<'m>(
     let leaf = machine.memory(*levels.last()?);
     let processor = leaf.processor.as_ref()?;
     let workers: usize = below.iter().map(|&m| machine.memory(m).count).product();
-    let stages_below = below.iter().any(|&m| machine.memory(m).edge.is_some_and(|e| e.driver != Driver::Shared));
-    let leaf_stages = leaf.edge.is_some_and(|e| e.driver != Driver::Shared);
+    let stages_below = below.iter().any(|&m| machine.memory(m).edge.is_some_and(|e| !e.driver.views));
+    let leaf_stages = leaf.edge.is_some_and(|e| !e.driver.views);
     let touch = if below.is_empty() {
         // In a shared memory the arguments come over the edge; in a local store they have been copied already, and
         // are read from there at a multiple of what copying gives.
         let share = edge.read_bytes_per_second / child.count as f64;
-        if edge.driver == Driver::Shared { share } else { LOCAL_READS_PER_COPY * share }
+        if edge.driver.views { share } else { LOCAL_READS_PER_COPY * share }
     } else {
         machine.memory(below[0]).edge.map_or(f64::INFINITY, |e| e.read_bytes_per_second)
     };
-    let fixed = if edge.driver == Driver::Disk { disk_buffer_bytes } else { 0 }
-        + if below.is_empty() && edge.driver == Driver::Local { processor.code_bytes } else { 0 };
+    let fixed = if edge.driver.files { disk_buffer_bytes } else { 0 }
+        + if below.is_empty() && edge.driver.code { processor.code_bytes } else { 0 };
     let above = levels[1..=level].iter().filter_map(|&m| machine.memory(m).edge);
     Some(EdgeFacts {
         level,
@@ -168,7 +169,7 @@ pub(crate) fn facts<'m>(
         workers: workers.max(1),
         total_bytes: child.capacity_bytes,
         fixed_bytes: fixed,
-        scratch_users: if stages_below || edge.driver == Driver::Shared { 0 } else { workers as u64 },
+        scratch_users: if stages_below || edge.driver.views { 0 } else { workers as u64 },
         scratch_least_bytes: 0,
         scratch_capacity_bytes: if leaf_stages { leaf.capacity_bytes } else { scratch_share(machine, levels) },
         flops_per_second: processor.flops_per_second * workers as f64,
@@ -189,7 +190,7 @@ pub(crate) fn facts<'m>(
 /// quarter of this is usual, then takes a small part of what blocks may use. A memory that nothing is staged into has
 /// no limit.
 fn scratch_share(machine: &Machine, levels: &[MemoryId]) -> u64 {
-    let stages = |&&id: &&MemoryId| machine.memory(id).edge.is_some_and(|edge| edge.driver != Driver::Shared);
+    let stages = |&&id: &&MemoryId| machine.memory(id).edge.is_some_and(|edge| !edge.driver.views);
     let Some(staged) = levels.iter().rposition(|id| stages(&id)) else { return u64::MAX };
     let workers: usize = levels[staged + 1..].iter().map(|&id| machine.memory(id).count).product();
     (machine.memory(levels[staged]).capacity_bytes / SCRATCH_SHARE / workers.max(1) as u64).max(SCRATCH_LEAST_BYTES)
@@ -202,8 +203,8 @@ const SCRATCH_LEAST_BYTES: u64 = 256 << 10;
 
 /// Fragments from this length on go between file and slot without a copy where both are alike.
 const LONG_FRAGMENT_BYTES: u64 = 128 << 10;
-/// What direct transfers are best aligned to.
-const PAGE_BYTES: u64 = 4096;
+/// Slots begin with a cache line.
+const LINE_BYTES: u64 = 64;
 
 /// A possible plan of an edge.
 pub(crate) struct Draft {
@@ -338,7 +339,7 @@ pub(crate) fn draft(
             signals: &signals,
             seen_outside: &seen,
         };
-        for depth in depths(facts.edge.driver, depth_max) {
+        for depth in depths(facts.edge.driver.queued, depth_max) {
             let staged: Result<Vec<_>, _> = (0..children)
                 .map(|c| stage(&problem, c, children, capacity_bytes, facts.align_bytes(), depth))
                 .collect();
@@ -371,9 +372,9 @@ pub(crate) fn draft(
     }
 }
 
-/// How many calls ahead are fetched: what is tried, the most usual first. The queue of a disk is worth more depth.
-fn depths(driver: Driver, depth_max: usize) -> impl Iterator<Item = usize> {
-    let deep = (driver == Driver::Disk).then_some(2 * depth_max).filter(|&deep| deep > depth_max);
+/// How many calls ahead are fetched: what is tried, the most usual first. The queue of a device is worth more depth.
+fn depths(queued: bool, depth_max: usize) -> impl Iterator<Item = usize> {
+    let deep = queued.then_some(2 * depth_max).filter(|&deep| deep > depth_max);
     let mut usual: Vec<usize> = (0..=depth_max).rev().collect();
     usual.splice(1..1, deep);
     usual.into_iter()
@@ -478,7 +479,7 @@ impl<'a> Sharing<'a> {
     /// `None` where children do not reach each other.
     fn of(facts: &EdgeFacts<'a>, split: &'a Split) -> Option<Sharing<'a>> {
         let (edge, children) = (facts.edge, facts.children);
-        let bytes_per_second = edge.sibling_bytes_per_second.filter(|_| edge.driver != Driver::Disk && children > 1)?;
+        let bytes_per_second = edge.sibling_bytes_per_second.filter(|_| edge.driver.siblings && children > 1)?;
         let mut writers = vec![Vec::new(); split.arrays.len()];
         for (number, call) in split.calls.iter().enumerate() {
             let params = split.tasks[call.task as usize].params();

@@ -10,7 +10,6 @@
 
 use crate::cost::{fragment_seconds, price, staging_seconds, stolen_fragment_seconds, transfer_seconds, unevenness};
 use crate::edge::{EdgeFacts, TaskRef};
-use multigrain_machine::Driver;
 use multigrain_program::notation::Dimension;
 use multigrain_program::{Access, CallShape, Shape};
 use smallvec::SmallVec;
@@ -380,8 +379,8 @@ impl<'a> Nest<'a> {
                 let staging = (kept + streams.min(free.max(0.0))).min(capacity.max(kept)) as u64;
                 let around = staging_seconds(facts.edge, total as u64, staging);
                 // What is fetched ahead needs room beside what is in use; a panel without such room is waited for.
-                let together = match facts.edge.driver {
-                    Driver::Local => busy + moving,
+                let together = match facts.edge.driver.synchronous {
+                    true => busy + moving,
                     _ if free >= streams + panels => busy.max(moving) + first,
                     _ if free >= streams => busy.max(moving) + first + stalls.min(moving) * 0.5,
                     _ => busy + moving,

@@ -2,7 +2,7 @@
 //! simulated runs have the same.
 
 use crate::plan::{Body, Op, Places, Plan};
-use multigrain_machine::{Driver, Machine, MemoryId};
+use multigrain_machine::{Machine, MemoryId};
 use multigrain_trace::{ArrayInfo, ClockInfo, EdgeInfo, Header, PlanInfo, SlotInfo, Use};
 use std::collections::HashMap;
 
@@ -52,7 +52,7 @@ impl Names {
             let known = |number: f64| (number.is_finite() && number > 0.0).then_some(number);
             EdgeInfo {
                 name: format!("{} - {}", parent.name, child.name),
-                driver: edge.map_or(Driver::Shared, |e| e.driver).name().to_owned(),
+                driver: edge.map_or("", |e| e.driver.name).to_owned(),
                 children: u32::try_from(child.count).unwrap_or(u32::MAX),
                 capacity_bytes: child.capacity_bytes,
                 read_bytes_per_second: edge.and_then(|e| known(e.read_bytes_per_second)),

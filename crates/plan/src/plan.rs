@@ -238,7 +238,7 @@ impl Plan {
     /// children that share its address space.
     pub fn temporary_bytes(&self) -> u64 {
         let below = self.classes.iter().map(|class| match &class.body {
-            Body::Inner(inner) if self.driver == Driver::Shared => inner.temporary_bytes(),
+            Body::Inner(inner) if self.driver.views => inner.temporary_bytes(),
             _ => 0,
         });
         let below = below.max().unwrap_or(0).saturating_mul(self.children.len() as u64);

@@ -524,11 +524,11 @@ impl<'m> Planner<'m> {
         if let Some(tunables) = self.chosen.get(&key) {
             return Ok(tunables.clone());
         }
-        if !facts.edge.driver.is_executable() && !self.options.simulated {
+        if !facts.edge.driver.executable && !self.options.simulated {
             return Err(PlanError::Driver {
                 machine: self.machine.name.clone(),
                 memory: self.machine.memory(facts.child).name.clone(),
-                driver: facts.edge.driver.name().to_owned(),
+                driver: facts.edge.driver.name.to_owned(),
             });
         }
         self.split.insert((task.name().to_owned(), self.machine.memory(facts.child).name.clone()));

@@ -15,7 +15,7 @@ use crate::loops::turns;
 use crate::mapping::Mapping;
 use crate::rules::{Movable, movable, quantum};
 use crate::scope::{Scope, Split};
-use multigrain_machine::{Driver, Machine, readable_bytes};
+use multigrain_machine::{Machine, readable_bytes};
 use multigrain_program::{CallShape, Region, SplitError, Tunable, Tunables};
 use rustc_hash::FxHashSet;
 
@@ -301,7 +301,7 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
                 stream = stream.min(loaded.next_multiple_of(align));
             }
         }
-        let overlaps = facts.edge.driver != Driver::Local && footprint + stream + reserved <= facts.total_bytes;
+        let overlaps = !facts.edge.driver.synchronous && footprint + stream + reserved <= facts.total_bytes;
         let busy = busy + stolen;
         let staging = footprint + if overlaps { stream } else { 0 };
         moving += staging_seconds(facts.edge, (streaming * facts.edge.read_bytes_per_second) as u64, staging);

@@ -46,7 +46,7 @@ fn barriers(plan: &Plan) -> Vec<usize> {
 
 #[test]
 fn children_that_need_all_others_meet_once() {
-    for driver in [Driver::Local, Driver::Shared] {
+    for driver in [Driver::LOCAL, Driver::SHARED] {
         for children in [2usize, 3, 4, 8] {
             for each in [1, 2] {
                 let machine = machine(driver, children);
@@ -69,13 +69,13 @@ fn children_that_need_all_others_meet_once() {
 #[test]
 fn a_barrier_that_is_missing_is_found() {
     // In one address space, where there is nothing else to be missed: a child that ends before the others meet.
-    let shared = machine(Driver::Shared, 4);
+    let shared = machine(Driver::SHARED, 4);
     let mut ended: Plan = (*planned(&shared, 4)).clone();
     let steps = &mut ended.children[2].ops;
     steps.truncate(steps.iter().position(|op| matches!(op, Op::Barrier)).unwrap());
     let unmet = check(&ended, &edge_rules(&shared).unwrap()).unwrap_err();
     assert!(matches!(&unmet.problem, Problem::Unmet { missing: 2, met } if met[..] == [0, 1, 3]), "{unmet}");
-    let machine = machine(Driver::Local, 4);
+    let machine = machine(Driver::LOCAL, 4);
     let rules = edge_rules(&machine).unwrap();
     let plan = planned(&machine, 4);
     let mut one: Plan = (*plan).clone();

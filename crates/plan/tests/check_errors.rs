@@ -143,7 +143,7 @@ fn every_call_runs_once_on_its_blocks() {
     assert_problem!(wrong(|p| p.children[0].places.truncate(1)), Problem::BadIndex { what: "place", .. });
     assert_problem!(wrong(|p| p.children[0].places[1] = 9), Problem::BadIndex { what: "slot", index: 9, count: 2 });
     assert_problem!(wrong(|p| p.children[0].ops[0] = fetch(0, 7)), Problem::BadIndex { what: "slot", .. });
-    assert_problem!(wrong_in(views(), |p| p.driver = Driver::Local), Problem::ViewsNotShared { .. });
+    assert_problem!(wrong_in(views(), |p| p.driver = Driver::LOCAL), Problem::ViewsNotShared { .. });
 }
 
 #[test]
@@ -356,7 +356,7 @@ fn nested() -> (Plan, Plan) {
         ops: (0..2).map(|call| Op::Run { call, places: Places::Views }).collect(),
         ..ChildPlan::default()
     }];
-    (inner.level, inner.driver, inner.traffic) = (1, Driver::Shared, Traffic::default());
+    (inner.level, inner.driver, inner.traffic) = (1, Driver::SHARED, Traffic::default());
     inner.tunables = vec![("product".into(), vec![("k", 4)])];
     outer.classes[0].body = Body::Inner(Arc::new(inner.clone()));
     (outer, inner)

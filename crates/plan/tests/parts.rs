@@ -21,7 +21,7 @@ fn slots_of_a_part_lie_as_its_place_in_the_file() {
     // Parts of three blocks, three, and one, which begins within a page.
     let (n, block) = (7 * 40_123, 40_123);
     let processor = Processor { kind: ProcessorKind::Cpu, flops_per_second: 1e9, call_overhead_ns: 0.0, code_bytes: 0 };
-    let edge = Edge::new(Driver::Disk, 1e9, 1000.0);
+    let edge = Edge::new(Driver::DISK, 1e9, 1000.0);
     let dram = Memory::child("dram", MemoryId(0), 1, 2 << 20, edge).with_processor(processor);
     let machine = Machine::new("disk", "", vec![Memory::root("disk", 1 << 40), dram]).unwrap();
     let mut program = Program::new();

@@ -23,10 +23,10 @@ fn program() -> Program {
 fn machine(disk: Option<u64>, cores: usize) -> Machine {
     let mut memories = vec![Memory::root(if disk.is_some() { "disk" } else { "dram" }, 1 << 40)];
     if let Some(bytes) = disk {
-        memories.push(Memory::child("dram", MemoryId(0), 1, bytes, Edge::new(Driver::Disk, 2e9, 8e4)));
+        memories.push(Memory::child("dram", MemoryId(0), 1, bytes, Edge::new(Driver::DISK, 2e9, 8e4)));
     }
     let parent = MemoryId(memories.len() - 1);
-    let mut core = Memory::child("core", parent, cores, 1 << 30, Edge::new(Driver::Shared, 2e10, 100.0));
+    let mut core = Memory::child("core", parent, cores, 1 << 30, Edge::new(Driver::SHARED, 2e10, 100.0));
     core.capacity_bytes = memories[parent.0].capacity_bytes;
     core.processor =
         Some(Processor { kind: ProcessorKind::Cpu, flops_per_second: 1e9, call_overhead_ns: 100.0, code_bytes: 0 });

@@ -15,7 +15,7 @@ fn cell(store_bytes: u64, code_bytes: u64) -> Machine {
         in_flight_max: Some(16),
         strict: true,
     };
-    let edge = Edge { rules, ..Edge::new(Driver::Local, 25.6e9, 90.6) };
+    let edge = Edge { rules, ..Edge::new(Driver::LOCAL, 25.6e9, 90.6) };
     let processor =
         Processor { kind: ProcessorKind::Spe, flops_per_second: 25.6e9, call_overhead_ns: 160.0, code_bytes };
     let memories = vec![

@@ -99,7 +99,7 @@ fn cores_share_the_memory_and_compute_at_their_own_rate() {
     let work = 2.0 * n as f64 / 1e9;
     for cores in [1, 2, 5] {
         // Touching 8 bytes an element at 8 GB/s for all takes as long however many share it.
-        let machine = two_levels(Edge::new(Driver::Shared, 8e9, 0.0), cores);
+        let machine = two_levels(Edge::new(Driver::SHARED, 8e9, 0.0), cores);
         let touch = 1e-3 * n as f64 / 1e6;
         near(seconds(&machine, &vector(n)).seconds, touch + work / cores as f64, 0.02);
         // With rates of its own, the leaf takes those: 4e9 operations and 3e9 bytes a second for each.
@@ -120,7 +120,7 @@ fn cores_share_the_memory_and_compute_at_their_own_rate() {
 fn transfers_overlap_with_leaves_where_the_hardware_moves_them() {
     let n = 4_000_000;
     let rules = TransferRules { in_flight_max: Some(16), ..TransferRules::default() };
-    let copying = Edge::new(Driver::Local, 8e9, 0.0);
+    let copying = Edge::new(Driver::LOCAL, 8e9, 0.0);
     let (moving, computing) = (12.0 * n as f64 / 8e9, 2.0 * n as f64 / 1e9);
     // One child: 6 ms of moving behind 8 ms of computing, or before it.
     let hidden = seconds(&two_levels(Edge { rules, ..copying }, 1), &vector(n));
@@ -136,12 +136,12 @@ fn transfers_overlap_with_leaves_where_the_hardware_moves_them() {
 #[test]
 fn a_cluster_moves_all_but_what_lies_on_the_node_already() {
     let n = 64_000_000;
-    let edge = Edge::new(Driver::Mpi, 4e9, 1000.0);
+    let edge = Edge::new(Driver::MPI, 4e9, 1000.0);
     let node = |count| {
         let memories = vec![
             Memory::root("cluster", 1 << 40),
             Memory::child("node", MemoryId(0), count, 1 << 30, edge),
-            Memory::child("core", MemoryId(1), 1, 1 << 20, Edge::new(Driver::Shared, 1e12, 0.0))
+            Memory::child("core", MemoryId(1), 1, 1 << 20, Edge::new(Driver::SHARED, 1e12, 0.0))
                 .with_processor(Processor { flops_per_second: 1e12, ..processor(0.0) }),
         ];
         Machine::new("cluster", "", memories).unwrap()
@@ -169,7 +169,7 @@ fn a_cluster_moves_all_but_what_lies_on_the_node_already() {
 fn time_scales_with_the_machine() {
     for seed in 0..40 {
         let machine = random_machine(seed);
-        if machine.memories().iter().any(|m| m.edge.is_some_and(|e| e.driver == Driver::Disk)) {
+        if machine.memories().iter().any(|m| m.edge.is_some_and(|e| e.driver == Driver::DISK)) {
             continue; // What disks cost besides their constants does not scale.
         }
         let Ok(plan) = plan(&machine, &random_program(seed)) else { continue };
@@ -197,7 +197,7 @@ fn time_scales_with_the_machine() {
 
 #[test]
 fn what_cannot_be_simulated_is_refused() {
-    let machine = two_levels(Edge::new(Driver::Shared, 1e9, 0.0), 2);
+    let machine = two_levels(Edge::new(Driver::SHARED, 1e9, 0.0), 2);
     let good = plan(&machine, &vector(1000)).unwrap();
     let other = machine.with_count("child", 3).unwrap();
     let error = run(&good, &other, FULL).unwrap_err();
@@ -213,7 +213,7 @@ fn what_cannot_be_simulated_is_refused() {
     // Rows of 33 floats over an edge that moves units of 16 bytes: as one run each its slot begins within a unit as the row
     // does; several rows of a block, out of longer ones, cannot all.
     let rules = TransferRules { alignment_bytes: 16, strict: true, ..TransferRules::default() };
-    let strict = two_levels(Edge { rules, ..Edge::new(Driver::Local, 1e9, 0.0) }, 1);
+    let strict = two_levels(Edge { rules, ..Edge::new(Driver::LOCAL, 1e9, 0.0) }, 1);
     let planned = |mapping: &str, program: &Program| {
         let mapping = Mapping::parse(mapping, "test").unwrap();
         Planner::new(&strict, mapping, PlanOptions::default()).unwrap().plan(program).unwrap()
@@ -241,7 +241,7 @@ fn children_meet_as_the_schedule_of_a_barrier_says() {
     // Rows of a transposition, of which each needs a part of every block, scaled: in pairs, at distances 1, 2, 4.
     let (latency, n) = (1000.0, 64u64);
     for (children, rounds) in [(2usize, 1), (4, 2), (8, 3)] {
-        let machine = two_levels(Edge::new(Driver::Local, 8e9, latency), children);
+        let machine = two_levels(Edge::new(Driver::LOCAL, 8e9, latency), children);
         let mut program = Program::new();
         let (transpose, scale) = (program.task(Transpose::<f32>::default()), program.task(Scale::<f32, 2>::default()));
         let x = program.array::<f32, 2>("x", [n, n], Role::Input).unwrap();
@@ -292,7 +292,7 @@ fn product_of_rows(machine: &Machine, [rows, n, k]: [u64; 3], each: u64) -> Arc<
 fn a_broadcast_takes_a_signal_and_a_transfer_between_siblings() {
     // Blocks of 4 KiB: one round, from the root to the only other child.
     let (latency, rate) = (1000.0, 4e9);
-    let edge = Edge { sibling_bytes_per_second: Some(rate), ..Edge::new(Driver::Local, 1e9, latency) };
+    let edge = Edge { sibling_bytes_per_second: Some(rate), ..Edge::new(Driver::LOCAL, 1e9, latency) };
     let machine = two_levels(edge, 2);
     let plan = product_of_rows(&machine, [4, 64, 32], 16);
     let count = plan.children[0].ops.iter().filter(|op| matches!(op, Op::Broadcast { .. })).count();
@@ -317,7 +317,7 @@ fn broadcasts_take_reads_off_the_parent_and_time() {
     for children in [2, 3, 5, 8] {
         // Blocks of 12 KiB, two rounds each, and of 3 KiB.
         for each in [48, 12] {
-            let edge = Edge::new(Driver::Local, 1e9, 10.0);
+            let edge = Edge::new(Driver::LOCAL, 1e9, 10.0);
             let with = |sibling_bytes_per_second, in_flight_max| {
                 let rules = TransferRules { in_flight_max, ..TransferRules::default() };
                 let machine = two_levels(Edge { sibling_bytes_per_second, rules, ..edge }, children);

@@ -3,8 +3,9 @@
 
 mod text;
 
+use crate::driver::Driver;
 use crate::error::{MachineError, Problem};
-use crate::tree::{Driver, Edge, Machine, Memory, MemoryId, Processor, ProcessorKind};
+use crate::tree::{Edge, Machine, Memory, MemoryId, Processor, ProcessorKind};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -95,10 +96,10 @@ fn assemble(dir: &Path, free_bytes: u64, available_bytes: u64, cores: &Cores) ->
             MemoryId(0),
             1,
             available_bytes,
-            Edge::new(Driver::Disk, DISK_BYTES_PER_SECOND, DISK_LATENCY_NS),
+            Edge::new(Driver::DISK, DISK_BYTES_PER_SECOND, DISK_LATENCY_NS),
         )
     });
-    let shared = Edge::new(Driver::Shared, DRAM_BYTES_PER_SECOND, DRAM_LATENCY_NS);
+    let shared = Edge::new(Driver::SHARED, DRAM_BYTES_PER_SECOND, DRAM_LATENCY_NS);
     let nodes = cores.nodes.len();
     if nodes > 1 {
         memories.push(Memory {

@@ -161,9 +161,9 @@ fn this_computer_is_one_chain_from_disk_to_core() {
     let machine = Machine::detect(dir.path()).unwrap();
     let levels = machine.levels().unwrap();
     assert_eq!(machine.memory(levels[0]).path.as_deref(), Some(dir.path()));
-    assert_eq!(machine.memory(levels[1]).edge.unwrap().driver, Driver::Disk);
+    assert_eq!(machine.memory(levels[1]).edge.unwrap().driver, Driver::DISK);
     let leaf = machine.memory(*levels.last().unwrap());
-    assert_eq!(leaf.edge.unwrap().driver, Driver::Shared);
+    assert_eq!(leaf.edge.unwrap().driver, Driver::SHARED);
     assert_eq!(machine.workers(), cores().unwrap().cpus.len());
     assert!(machine.memories()[1..].iter().all(|memory| memory.edge_source.as_deref() == Some(ASSUMED)));
 }

@@ -9,7 +9,7 @@ mod threads;
 
 use crate::detect::{self, ASSUMED};
 use crate::error::{MachineError, Problem};
-use crate::tree::{Driver, Machine, MemoryId, ProcessorKind};
+use crate::tree::{Machine, MemoryId, ProcessorKind};
 use std::path::Path;
 use std::time::Duration;
 
@@ -103,17 +103,18 @@ impl Machine {
         let workers = threads::bound(cpus, self.workers_below(id));
         // Never more than a quarter of what the memory has: the rest of the computer lives there too.
         let in_dram = limits.dram_bytes.min(parent.capacity_bytes / 4);
-        let figures = match edge.driver {
-            Driver::Disk => {
-                let path = parent.path.as_deref().unwrap_or(Path::new("."));
-                let found = disk::measure(path, limits).map_err(|error| error.in_memory(&parent.name))?;
-                let source =
-                    if found.direct { MEASURED } else { "measured through the page cache: direct I/O is refused" };
-                return Ok(Some(Found { figures: found.figures, source }));
-            }
-            Driver::Shared => dram::shared(&workers, in_dram, limits.memory_time),
-            Driver::Local => dram::local(&workers, in_dram, memory.capacity_bytes.min(in_dram), limits.memory_time),
-            Driver::Cuda | Driver::Mpi | Driver::Link => return Ok(None),
+        if !edge.driver.executable || edge.driver.own_processor {
+            return Ok(None);
+        }
+        if edge.driver.files {
+            let path = parent.path.as_deref().unwrap_or(Path::new("."));
+            let found = disk::measure(path, limits).map_err(|error| error.in_memory(&parent.name))?;
+            let source = if found.direct { MEASURED } else { "measured through the page cache: direct I/O is refused" };
+            return Ok(Some(Found { figures: found.figures, source }));
+        }
+        let figures = match edge.driver.views {
+            true => dram::shared(&workers, in_dram, limits.memory_time),
+            false => dram::local(&workers, in_dram, memory.capacity_bytes.min(in_dram), limits.memory_time),
         };
         let mut figures = figures.map_err(|error| error.in_memory(&memory.name))?;
         // The threads of all parents ran at once; an edge's bandwidth is that of one parent.

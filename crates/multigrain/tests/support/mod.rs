@@ -19,7 +19,7 @@ pub(crate) const BUFFER_BYTES: u64 = 256 << 10;
 /// A disk above a main memory of `dram_bytes` besides transfer buffers; below it cores that share it, and local stores.
 pub(crate) fn disk_machine(directory: &Path, dram_bytes: u64, cores: usize, local_bytes: Option<u64>) -> Machine {
     let mut memories = vec![Memory { path: Some(directory.to_owned()), ..Memory::root("disk", 1 << 40) }];
-    let disk = Edge { rules: TransferRules::default(), ..Edge::new(Driver::Disk, 2e9, 8e4) };
+    let disk = Edge { rules: TransferRules::default(), ..Edge::new(Driver::DISK, 2e9, 8e4) };
     memories.push(Memory::child("dram", MemoryId(0), 1, dram_bytes + BUFFER_BYTES, disk));
     add_cores(&mut memories, cores, local_bytes)
 }
@@ -32,10 +32,10 @@ pub(crate) fn memory_machine(cores: usize, local_bytes: Option<u64>) -> Machine 
 fn add_cores(memories: &mut Vec<Memory>, cores: usize, local_bytes: Option<u64>) -> Machine {
     let parent = MemoryId(memories.len() - 1);
     let capacity = memories[parent.0].capacity_bytes;
-    memories.push(Memory::child("core", parent, cores, capacity, Edge::new(Driver::Shared, 2e10, 100.0)));
+    memories.push(Memory::child("core", parent, cores, capacity, Edge::new(Driver::SHARED, 2e10, 100.0)));
     if let Some(bytes) = local_bytes {
         let parent = MemoryId(memories.len() - 1);
-        memories.push(Memory::child("local", parent, 1, bytes, Edge::new(Driver::Local, 2e10, 100.0)));
+        memories.push(Memory::child("local", parent, 1, bytes, Edge::new(Driver::LOCAL, 2e10, 100.0)));
     }
     let processor =
         Processor { kind: ProcessorKind::Cpu, flops_per_second: 1e9, call_overhead_ns: 100.0, code_bytes: 0 };

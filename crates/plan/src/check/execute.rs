@@ -11,7 +11,7 @@ use super::problem::{BlockedWait, Direction, Problem, Version};
 use super::scope::Scope;
 use super::staging::Transfers;
 use crate::plan::{Op, Places, Plan};
-use multigrain_machine::{Driver, TransferRules};
+use multigrain_machine::TransferRules;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -211,7 +211,7 @@ impl Execution<'_> {
                     return Err(here(Problem::RunTwice { child: child as usize, op: op as usize }));
                 }
                 match places {
-                    Places::Views if plan.driver == Driver::Shared => self.run_on_views(thread, child, step, call),
+                    Places::Views if plan.driver.views => self.run_on_views(thread, child, step, call),
                     Places::Views => Err(here(Problem::ViewsNotShared { driver: plan.driver })),
                     Places::Slots { first } => self.run_in_slots(child, step, call, first).map_err(|(p, block)| {
                         let error = here(p);

@@ -5,7 +5,7 @@ use super::error::CheckError;
 use super::problem::{Direction, Problem};
 use super::scope;
 use crate::plan::{Body, ChildPlan, Op, Plan, Slot, Traffic};
-use multigrain_machine::{Driver, TransferRules};
+use multigrain_machine::TransferRules;
 use multigrain_program::Role;
 
 /// The transfers of one child.
@@ -77,7 +77,7 @@ fn owned_end(slot: &Slot, unit_bytes: u64) -> Option<u64> {
 /// Checks that slots, scratch memory and what is fixed fit into a child together, and that the scratch memory is
 /// enough for the leaves that take theirs from it.
 pub(super) fn capacity(plan: &Plan) -> Result<(), CheckError> {
-    if plan.driver == Driver::Shared {
+    if plan.driver.views {
         return Ok(());
     }
     let parts = [plan.capacity_bytes, plan.scratch_bytes, plan.fixed_bytes];
@@ -107,9 +107,9 @@ fn scratch_bytes(body: &Body) -> u64 {
         Body::Inner(inner) => {
             let temporaries = inner.arrays.iter().filter(|array| array.role == Role::Temporary);
             let own = temporaries.fold(0u64, |sum, array| sum.saturating_add(array.bytes()));
-            let below = match inner.driver {
-                Driver::Shared => inner.classes.iter().map(|class| scratch_bytes(&class.body)).max().unwrap_or(0),
-                _ => 0,
+            let below = match inner.driver.views {
+                true => inner.classes.iter().map(|class| scratch_bytes(&class.body)).max().unwrap_or(0),
+                false => 0,
             };
             own.saturating_add(below.saturating_mul(inner.children.len() as u64))
         }
@@ -155,9 +155,7 @@ fn names(plan: &Plan, number: usize, child: &ChildPlan, op: &Op) -> Result<(), P
         Op::Run { call, .. } => exists("call", call, plan.calls.len()),
         Op::Wait { child, signals } if child as usize == number => Err(Problem::WaitsForItself { signals }),
         Op::Wait { child, .. } => exists("child", child, plan.children.len()),
-        Op::Broadcast { .. } if matches!(plan.driver, Driver::Shared | Driver::Disk) => {
-            Err(Problem::NotBetweenSiblings { driver: plan.driver })
-        }
+        Op::Broadcast { .. } if !plan.driver.siblings => Err(Problem::NotBetweenSiblings { driver: plan.driver }),
         Op::Broadcast { root, slot } => {
             exists("child", root, plan.children.len()).and_then(|()| exists("slot", slot, child.slots.len()))
         }

@@ -16,19 +16,19 @@ pub fn random_machine(seed: u64) -> Machine {
     }
     let mut memories = vec![Memory::root(if disk { "disk" } else { "dram" }, 1 << 40)];
     if disk {
-        let edge = edge(&mut rng, Driver::Disk, 2e9, 8e4);
+        let edge = edge(&mut rng, Driver::DISK, 2e9, 8e4);
         let capacity = if rng.percent(20) { 1 << 20 } else { 256 * rng.range(4, 64) };
         memories.push(Memory::child("dram", MemoryId(0), 1, capacity, edge));
     }
     let count = rng.range(1, 4) as usize;
     if cores {
         let parent = MemoryId(memories.len() - 1);
-        let edge = Edge::new(Driver::Shared, 2e10, 100.0);
+        let edge = Edge::new(Driver::SHARED, 2e10, 100.0);
         memories.push(Memory::child("core", parent, count, memories[parent.0].capacity_bytes, edge));
     }
     if local {
         let parent = MemoryId(memories.len() - 1);
-        let edge = edge(&mut rng, Driver::Local, 2e10, 100.0);
+        let edge = edge(&mut rng, Driver::LOCAL, 2e10, 100.0);
         let count = if cores { 1 } else { count };
         memories.push(Memory::child("local", parent, count, 128 * rng.range(4, 32), edge));
     }
@@ -41,7 +41,7 @@ pub fn random_machine(seed: u64) -> Machine {
     if let Some(leaf) = memories.last_mut() {
         leaf.processor = Some(processor);
         // Mostly fast enough that broadcasts of blocks as small as these pay.
-        if let Some(edge) = leaf.edge.as_mut().filter(|edge| edge.driver == Driver::Local && rng.percent(70)) {
+        if let Some(edge) = leaf.edge.as_mut().filter(|edge| edge.driver == Driver::LOCAL && rng.percent(70)) {
             edge.sibling_bytes_per_second = Some(1e9 * rng.range(10, 1000) as f64);
             edge.latency_ns = if rng.percent(70) { 0.0 } else { edge.latency_ns };
         }

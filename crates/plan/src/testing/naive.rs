@@ -85,7 +85,7 @@ fn plan_of(arrays: &[ArrayDecl], tasks: &[Arc<dyn DynTask>], calls: &[Call], nai
         level: 0,
         parent: "parent".into(),
         child: "child".into(),
-        driver: if naive.views { Driver::Shared } else { Driver::Local },
+        driver: if naive.views { Driver::SHARED } else { Driver::LOCAL },
         capacity_bytes,
         slot_unit_bytes: 1,
         scratch_bytes: scratch,

@@ -5,17 +5,17 @@ use crate::network::LinkId;
 use crate::server::ServerId;
 use crate::simulation::Simulation;
 use crate::time::Time;
-use multigrain_machine::{Driver, Edge, Machine, MemoryId};
+use multigrain_machine::{Edge, Machine, MemoryId, Wire};
 use multigrain_plan::cost;
 use multigrain_program::{ArrayDecl, Region};
 
 /// How bytes get from a parent memory to its children and back.
-enum Wire {
+enum Route {
     /// One bus a parent, which all children and both directions share fairly. Stores take as many bytes of it as they
     /// would take time.
     Bus(Vec<LinkId>),
-    /// One disk a parent, which serves one transfer after the other.
-    Disk(Vec<ServerId>),
+    /// One device a parent, which serves one transfer after the other.
+    Device(Vec<ServerId>),
     /// For each child a link down and a link up.
     Network(Vec<(LinkId, LinkId)>),
 }
@@ -32,7 +32,7 @@ pub(super) struct EdgeHardware {
     edge: Edge,
     /// Children of each parent.
     count: usize,
-    wire: Wire,
+    route: Route,
     /// For each child a link out of it and one into it, to siblings, where children reach each other.
     ports: Vec<(LinkId, LinkId)>,
     /// The DMA engine of each child, where the edge has them.
@@ -56,7 +56,7 @@ pub(super) struct Load {
     bytes: u64,
     /// Bytes of the block that cross the wire.
     crossing_bytes: f64,
-    /// For a disk, its time.
+    /// For a device, its time.
     time: Time,
     /// Processor time that it takes from each worker below.
     pub(super) stolen: Time,
@@ -85,17 +85,17 @@ impl Hardware {
                 continue;
             };
             let (count, children) = (memory.count, parents * memory.count);
-            let wire = match edge.driver {
-                Driver::Disk => Wire::Disk((0..parents).map(|_| sim.server()).collect()),
-                Driver::Shared | Driver::Local => {
+            let route = match edge.driver.wire {
+                Wire::Device => Route::Device((0..parents).map(|_| sim.server()).collect()),
+                Wire::Bus => {
                     let rate = whole(edge.read_bytes_per_second);
-                    Wire::Bus((0..parents).map(|_| sim.link(rate, Time::ZERO)).collect())
+                    Route::Bus((0..parents).map(|_| sim.link(rate, Time::ZERO)).collect())
                 }
-                Driver::Cuda | Driver::Mpi | Driver::Link => {
+                Wire::Links | Wire::Aggregate => {
                     let each = |rate: f64| whole(rate / count as f64);
                     let (down, up) = (each(edge.read_bytes_per_second), each(edge.write_bytes_per_second));
                     let links = |_| (sim.link(down, Time::ZERO), sim.link(up, Time::ZERO));
-                    Wire::Network((0..children).map(links).collect())
+                    Route::Network((0..children).map(links).collect())
                 }
             };
             let ports = edge.sibling_bytes_per_second.map(whole).map_or(Vec::new(), |rate| {
@@ -107,7 +107,7 @@ impl Hardware {
             edges.push(Some(EdgeHardware {
                 edge,
                 count,
-                wire,
+                route,
                 ports,
                 engines,
                 latency: Time::from_ns(edge.latency_ns),
@@ -134,8 +134,8 @@ impl Hardware {
     pub(super) fn buses(&self, leaf: usize) -> Vec<LinkId> {
         let (mut path, mut instance) = (Vec::new(), leaf);
         for edge in self.edges.iter().rev().flatten() {
-            let Wire::Bus(buses) = &edge.wire else { break };
-            if edge.edge.driver != Driver::Shared {
+            let Route::Bus(buses) = &edge.route else { break };
+            if !edge.edge.driver.views {
                 break;
             }
             instance /= edge.count;
@@ -148,7 +148,7 @@ impl Hardware {
 impl EdgeHardware {
     /// Whether whoever issues a transfer has to wait for it: copies by the processor itself.
     pub(super) fn is_synchronous(&self) -> bool {
-        self.edge.driver == Driver::Local && self.engines.is_empty()
+        self.edge.driver.synchronous && self.engines.is_empty()
     }
 
     /// What moving a block needs, in a child whose staging memory is that large, to be shared by `workers`. `divided`:
@@ -175,8 +175,8 @@ impl EdgeHardware {
             None => fragments,
         };
         let fragments_seconds = pieces as f64 * edge.costs.fragment_ns * 1e-9;
-        match &self.wire {
-            Wire::Disk(_) => {
+        match &self.route {
+            Route::Device(_) => {
                 let seconds = bytes as f64 / rate
                     + fragments_seconds
                     // A queue of two, shared by both.
@@ -186,7 +186,7 @@ impl EdgeHardware {
                 let (time, stolen) = (Time::from_seconds(seconds), Time::from_seconds(stolen));
                 Load { bytes, crossing_bytes: bytes as f64, time, stolen, here: false }
             }
-            Wire::Bus(_) => {
+            Route::Bus(_) => {
                 // The bus counts in bytes of fetches.
                 let scale = edge.read_bytes_per_second / rate;
                 let seconds = match self.is_synchronous() {
@@ -197,17 +197,17 @@ impl EdgeHardware {
                 let crossing_bytes = bytes as f64;
                 Load { bytes: carried, crossing_bytes, time: Time::ZERO, stolen: Time::ZERO, here: false }
             }
-            Wire::Network(_) => {
+            Route::Network(_) => {
                 // An array of a cluster's aggregate memory lies where it is used, if every element is used by one node
                 // only, else in equal parts on all nodes, so that much is here already.
-                let share = match edge.driver {
-                    Driver::Mpi if divided => 0.0,
-                    Driver::Mpi => 1.0 - 1.0 / self.count as f64,
+                let share = match edge.driver.wire {
+                    Wire::Aggregate if divided => 0.0,
+                    Wire::Aggregate => 1.0 - 1.0 / self.count as f64,
                     _ => 1.0,
                 };
                 let more = fragments_seconds * rate / self.count as f64;
                 let carried = ((bytes as f64 + more) * share).ceil() as u64;
-                let here = edge.driver == Driver::Mpi && divided;
+                let here = edge.driver.wire == Wire::Aggregate && divided;
                 let crossing_bytes = bytes as f64 * share;
                 Load { bytes: carried, crossing_bytes, time: Time::ZERO, stolen: Time::ZERO, here }
             }
@@ -239,16 +239,16 @@ impl EdgeHardware {
         done: E,
     ) -> Option<Time> {
         self.crossed_bytes[usize::from(way == Direction::Up)] += load.crossing_bytes;
-        let link = match &self.wire {
-            Wire::Disk(disks) => {
+        let link = match &self.route {
+            Route::Device(devices) => {
                 let fresh = slot_end.saturating_sub(self.touched_bytes[child]);
                 self.touched_bytes[child] = self.touched_bytes[child].max(slot_end);
                 let time = load.time + Time::from_seconds(cost::first_touch_seconds(&self.edge, fresh));
-                return Some(sim.request(disks[child / self.count], time, self.latency, done));
+                return Some(sim.request(devices[child / self.count], time, self.latency, done));
             }
-            Wire::Bus(buses) => buses[child / self.count],
-            Wire::Network(links) if way == Direction::Down => links[child].0,
-            Wire::Network(links) => links[child].1,
+            Route::Bus(buses) => buses[child / self.count],
+            Route::Network(links) if way == Direction::Down => links[child].0,
+            Route::Network(links) => links[child].1,
         };
         let path = [link];
         let latency = if load.here { HAND_OVER.min(self.latency) } else { self.latency };

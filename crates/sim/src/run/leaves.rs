@@ -1,7 +1,7 @@
 //! What leaves cost.
 
 use crate::time::Time;
-use multigrain_machine::{Driver, Machine, Memory, MemoryId};
+use multigrain_machine::{Machine, Memory, MemoryId};
 use multigrain_plan::{CallClass, Plan, cost};
 
 /// What one leaf costs on its processor.
@@ -23,7 +23,7 @@ pub(super) struct Leaves<'m> {
 impl<'m> Leaves<'m> {
     pub(super) fn of(machine: &'m Machine, levels: &[MemoryId]) -> Leaves<'m> {
         let memory = machine.memory(levels[levels.len() - 1]);
-        let own = memory.edge.filter(|edge| edge.driver != Driver::Shared).map(|edge| {
+        let own = memory.edge.filter(|edge| !edge.driver.views).map(|edge| {
             // In a local store the arguments have been copied already.
             cost::LOCAL_READS_PER_COPY * edge.read_bytes_per_second / memory.count as f64
         });

@@ -1,7 +1,7 @@
 //! The applications on the machines of the runtime paper: our plans for them, in virtual time.
 
 use crate::harness::reason;
-use multigrain::rooms::machine::{Driver, MachineError, Memory};
+use multigrain::rooms::machine::{MachineError, Memory, Wire};
 use multigrain::{Error, Machine, MachineChoice, Options, Runtime, Simulated, Simulation};
 use multigrain_console::Failure;
 use multigrain_sim::papers::{Row, Use};
@@ -110,7 +110,7 @@ impl Bounds {
         // A disk and a bus move bytes one way at a time.
         let [first, second] = simulated.crossed_bytes.first().copied().unwrap_or_default();
         let crossed_bytes = (first + second) as f64;
-        let both_ways = child.is_some_and(|edge| matches!(edge.driver, Driver::Mpi | Driver::Cuda | Driver::Link));
+        let both_ways = child.is_some_and(|edge| matches!(edge.driver.wire, Wire::Links | Wire::Aggregate));
         Bounds {
             flops: simulated.flops,
             leaf_seconds: breakdown.leaf_seconds / breakdown.workers as f64,

@@ -2,7 +2,7 @@
 
 use super::super::leaves::{LeafCost, Leaves};
 use super::barrier::schedules_of;
-use multigrain_machine::Driver;
+use multigrain_machine::Wire;
 use multigrain_plan::{Body, CallClass, Op, Plan};
 use multigrain_program::Region;
 use multigrain_schedule::Schedules;
@@ -42,8 +42,8 @@ impl Facts {
         };
         let phase = |phase| plan.children.iter().map(|child| child.phase(phase)).collect();
         let phases = if plan.balanced && several { (0..plan.phases()).map(phase).collect() } else { Vec::new() };
-        let divided = match plan.driver {
-            Driver::Mpi => divided(plan),
+        let divided = match plan.driver.wire {
+            Wire::Aggregate => divided(plan),
             _ => vec![false; plan.arrays.len()],
         };
         let meets = plan.children.iter().any(|child| child.ops.contains(&Op::Barrier));
