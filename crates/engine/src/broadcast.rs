@@ -6,7 +6,6 @@
 
 use crate::child::{ChildState, Ended, Interpreter};
 use crate::error::EngineError;
-use crate::memory::Staging;
 use multigrain_team::collective::CollectiveError;
 use multigrain_trace::{BARRIER_SIGNAL, Idleness, Kind, NO_TRANSFER};
 
@@ -15,9 +14,9 @@ impl Interpreter<'_, '_> {
     pub(crate) fn broadcast(&self, state: &mut ChildState<'_>, root: usize, index: u32) -> Result<(), Ended> {
         let (plan, level) = (state.plan, state.plan.level);
         let slot = state.steps.slots[index as usize];
-        let staging = &self.memories.levels[level + 1].instances[state.instance];
+        let own = self.memories.levels[level + 1].instances.get(state.instance);
         let meeting = self.meetings.of(level, state.instance / plan.children.len());
-        let (Some(meeting), Staging::Local(store)) = (meeting, staging) else {
+        let (Some(meeting), Some(own)) = (meeting, own) else {
             return Err(self.fail(EngineError::NoBarrier { level }));
         };
         let is_root = root == state.child;
@@ -25,9 +24,9 @@ impl Interpreter<'_, '_> {
             self.record_signal(state, BARRIER_SIGNAL);
         }
         let since = self.recorder(state.worker).start();
-        // SAFETY: this worker executes this child, so it alone uses the store; copies are made at once, so none is under way,
-        // and no leaf runs.
-        let bytes = unsafe { (*store.get()).exchange(slot.offset_bytes, slot.bytes, is_root) };
+        // SAFETY: this worker executes this child, so it alone uses the memory; the plan says that no transfer of the slot is
+        // under way, and no leaf runs.
+        let bytes = unsafe { own.child.exchange(slot.offset_bytes, slot.bytes, is_root) };
         let bytes = bytes.map_err(|e| self.store_fault(plan, &slot, e))?;
         let met = meeting.broadcast((state.child, root), state.broadcasts, since, bytes, self.abort);
         state.broadcasts += 1;

@@ -1,22 +1,21 @@
 //! The interpreter: what one child does, step by step.
 
 use crate::barrier::Meetings;
-use crate::copy::copy;
 use crate::error::{CallName, EngineError, block_name};
 use crate::home::{Place, Sides, StoreLog};
-use crate::memory::{Memories, Staging};
+use crate::memory::{Memories, Reserved};
 use crate::phase::Phase;
 use crate::run::Progress as RunProgress;
 use crate::tracing::{Issued, RecorderCell};
+use multigrain_driver::{Direction, Location, Opaque, Receipt, Slack, Span, StoreError, Transfer};
 use multigrain_plan::names::{Names, PlanNumbers};
 use multigrain_plan::{Body, ChildPlan, Op, Places, Plan, Slot};
-use multigrain_program::{Arg, LeafContext, RawView};
-use multigrain_store::{ArrayFile, Direction, Disk, Slack, StoreError, Ticket, TransferList};
+use multigrain_program::{Arg, DynTask, LeafContext, RawView, Scalars};
 use multigrain_team::{Abort, Progress, Team};
 use multigrain_trace::{Activity, Idleness, Kind, Recorder, Tick};
 use smallvec::SmallVec;
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -35,7 +34,6 @@ pub(crate) struct Interpreter<'a, 'l> {
     /// Where children meet at barriers and broadcasts.
     pub(crate) meetings: &'a Meetings,
     pub(crate) abort: &'a Abort,
-    pub(crate) disk: Option<&'a Disk>,
     pub(crate) log: Option<Log<'l>>,
     pub(crate) sides: Option<&'a dyn Sides>,
     pub(crate) recorders: Vec<RecorderCell>,
@@ -75,7 +73,7 @@ pub(crate) struct ChildState<'p> {
     /// Which memory of its level the child is.
     pub(crate) instance: usize,
     pub(crate) worker: usize,
-    tickets: Vec<Pending>,
+    pending: Vec<Pending<'p>>,
     /// For each slot, who wrote its content: call and argument. Kept for the log and for arrays in two files.
     writers: Vec<(u32, u32)>,
     /// For each slot, who uses its content first: call and argument. Kept for arrays in two files.
@@ -88,21 +86,20 @@ pub(crate) struct ChildState<'p> {
 }
 
 /// A store that the log is told about.
-struct Logged {
+struct Logged<'p> {
     call: u32,
     argument: u32,
-    file: ArrayFile,
+    array: &'p dyn Opaque,
 }
 
-enum Pending {
+enum Pending<'p> {
     Done,
     /// A transfer of the slot; for a store, whether the log wants to know when it is complete.
-    Disk {
-        ticket: Ticket,
+    UnderWay {
+        receipt: Box<dyn Receipt>,
         issued: Issued,
-        /// With its block where the array in the file has it.
         slot: Slot,
-        logged: Option<Logged>,
+        logged: Option<Logged<'p>>,
     },
 }
 
@@ -186,12 +183,12 @@ impl Interpreter<'_, '_> {
 
     /// Executes one child, and keeps panics of leaves from leaving it.
     /// `handed_out` is the worker that leads all children, and when it handed out this part.
-    fn child(
+    fn child<'p>(
         &self,
-        shared: &Shared<'_>,
+        shared: &Shared<'p>,
         at: ChildAt,
         handed_out: (usize, Tick),
-        places: &[Place<'_>],
+        places: &[Place<'p>],
     ) -> Result<(), Ended> {
         let steps = &shared.plan.children[at.child];
         let begun = self.record_begin(shared.plan, at, handed_out.0, handed_out.1);
@@ -202,7 +199,7 @@ impl Interpreter<'_, '_> {
             child: at.child,
             instance: at.instance,
             worker: at.worker,
-            tickets: Vec::new(),
+            pending: Vec::new(),
             writers: if self.logs(shared.plan) { vec![(0, 0); steps.slots.len()] } else { Vec::new() },
             readers: if self.sides.is_some() && self.is_root(shared.plan) {
                 first_uses(shared.plan, steps)
@@ -225,17 +222,17 @@ impl Interpreter<'_, '_> {
             Err(self.fail(EngineError::LeafPanicked { call, message }))
         });
         // Whatever happened, no transfer may outlive the memory it works on.
-        for pending in std::mem::take(&mut state.tickets) {
-            if let Pending::Disk { ticket, issued, .. } = pending {
-                let _ = ticket.wait();
-                self.record_transfer(&state, issued, &ticket);
+        for pending in std::mem::take(&mut state.pending) {
+            if let Pending::UnderWay { receipt, issued, .. } = pending {
+                let _ = receipt.wait();
+                self.record_transfer(&state, issued, &*receipt);
             }
         }
         self.record_scope(shared.plan, at, begun);
         result
     }
 
-    fn steps<'p>(&self, shared: &Shared<'p>, state: &mut ChildState<'p>, places: &[Place<'_>]) -> Result<(), Ended> {
+    fn steps<'p>(&self, shared: &Shared<'p>, state: &mut ChildState<'p>, places: &[Place<'p>]) -> Result<(), Ended> {
         if shared.phases.is_empty() {
             let all = 0..state.steps.ops.len();
             return self.range(shared, state, all, places);
@@ -267,12 +264,12 @@ impl Interpreter<'_, '_> {
         Ok(())
     }
 
-    fn range(
+    fn range<'p>(
         &self,
-        shared: &Shared<'_>,
-        state: &mut ChildState<'_>,
+        shared: &Shared<'p>,
+        state: &mut ChildState<'p>,
         range: std::ops::Range<usize>,
-        places: &[Place<'_>],
+        places: &[Place<'p>],
     ) -> Result<(), Ended> {
         for op in &state.steps.ops[range] {
             match *op {
@@ -350,17 +347,20 @@ impl Interpreter<'_, '_> {
             }
             Body::Leaf { scratch_bytes } => {
                 state.current.set(number);
-                let scratch = match &self.memories.levels[plan.level + 1].instances[state.instance] {
-                    // SAFETY: this worker executes this child, so it alone uses the store; see `local_scratch`.
-                    Staging::Local(store) => unsafe { Memories::local_scratch(store, *scratch_bytes) },
-                    // SAFETY: this is the worker; the scratch memory is let go of before the next call.
-                    _ => unsafe { self.memories.scratch(state.worker, *scratch_bytes) },
+                let own = self.memories.levels[plan.level + 1].instances.get(state.instance);
+                let scratch = match own {
+                    Some(own) => own.scratch(*scratch_bytes),
+                    None => self.memories.scratch(state.worker, *scratch_bytes),
                 };
-                let mut context = LeafContext::new(&call.scalars, scratch);
+                let leaf = Leaf { task, views: &views, scalars: &call.scalars, scratch };
                 let t = self.recorder(state.worker).start();
-                // SAFETY: each block lies in its array or slot, as was just seen, and these are initialised; that a block
-                // which is written is used by this call alone is the plan's, whose caller vouches for it (`run`).
-                unsafe { task.leaf(&views, &mut context) };
+                match own.filter(|own| own.executes) {
+                    // SAFETY: each block lies in its array or slot, as was just seen, and these are initialised; that a block
+                    // which is written is used by this call alone is the plan's, whose caller vouches for it (`run`). The
+                    // scratch memory is this worker's, or the upper end of the child that it executes.
+                    None => unsafe { leaf.execute() },
+                    Some(own) => execute_there(own, &leaf).unwrap_or_else(|panic| resume_unwind(panic)),
+                }
                 let (plan_number, task_number) = state.numbers.map_or((0, 0), |n| (n.plan, n.task(call.task)));
                 self.recorder(state.worker).leaf(t, task_number, plan_number, number);
             }
@@ -376,20 +376,15 @@ impl Interpreter<'_, '_> {
         Ok(())
     }
 
-    /// Where the slot's block lies in the child's staging memory; `None` where what the slot owns is not inside.
+    /// Where the slot's block lies in the child's memory; `None` where what the slot owns is not inside.
     pub(crate) fn slot(&self, state: &ChildState<'_>, slot: &Slot) -> Option<RawView> {
         let plan = state.plan;
-        let (base, len_bytes) = match &self.memories.levels[plan.level + 1].instances[state.instance] {
-            Staging::None => return None,
-            Staging::Buffer(buffer) => (buffer.as_mut_ptr(), buffer.len() as u64),
-            // SAFETY: this worker executes this child, so it alone uses the store.
-            Staging::Local(store) => unsafe { ((*store.get()).as_mut_ptr(), (*store.get()).capacity_bytes()) },
-        };
+        let Span { start, len_bytes } = self.memories.levels[plan.level + 1].instances.get(state.instance)?.span;
         let array = plan.arrays.get(slot.block.array as usize)?;
         let shape = slot.block.region.shape();
         let is_whole = slot.bytes == shape.elements().checked_mul(array.element.size_bytes())?;
         let end = slot.offset_bytes.checked_add(slot.bytes)?.checked_next_multiple_of(plan.slot_unit_bytes.max(1))?;
-        let view = || RawView::dense(base.wrapping_add(slot.offset_bytes as usize), array.element, shape);
+        let view = || RawView::dense(start.wrapping_add(slot.offset_bytes as usize), array.element, shape);
         (is_whole && end <= len_bytes).then(view)
     }
 
@@ -398,58 +393,77 @@ impl Interpreter<'_, '_> {
         self.fail(EngineError::Misplaced { what: CallName::of(plan, call).to_string() })
     }
 
-    fn transfer(
+    fn transfer<'p>(
         &self,
-        state: &mut ChildState<'_>,
+        state: &mut ChildState<'p>,
         transfer: u32,
         index: u32,
         direction: Direction,
-        places: &[Place<'_>],
+        places: &[Place<'p>],
     ) -> Result<(), Ended> {
-        debug_assert_eq!(state.tickets.len(), transfer as usize, "transfers are numbered in the order of issue");
+        debug_assert_eq!(state.pending.len(), transfer as usize, "transfers are numbered in the order of issue");
         let slot = state.steps.slots[index as usize];
         let plan = state.plan;
-        let decl = &plan.arrays[slot.block.array as usize];
-        let staging = &self.memories.levels[plan.level + 1].instances[state.instance];
-        let Some(view) = self.slot(state, &slot) else {
+        let own = self.memories.levels[plan.level + 1].instances.get(state.instance);
+        let side = self.side(state, index, direction);
+        let location = places[slot.block.array as usize].location(&slot.block.region, side);
+        let (Some(own), Some(_), Some(location)) = (own, self.slot(state, &slot), location) else {
             return Err(self.fail(EngineError::Misplaced { what: block_name(plan, &slot) }));
         };
-        let pending = match (&places[slot.block.array as usize], staging) {
-            (Place::File(file), Staging::Buffer(_)) => {
-                self.submit(state, file, view.pointer(), index, &slot, direction)?
-            }
-            (Place::Twins(files), Staging::Buffer(_)) => {
-                let file = &files[self.side(state, index, direction)];
-                self.submit(state, file, view.pointer(), index, &slot, direction)?
-            }
-            (Place::Part(file, outer), Staging::Buffer(_)) => {
-                let region = slot.block.region.within(outer);
-                let slot = Slot { block: Arg { region, ..slot.block }, ..slot };
-                self.submit(state, file, view.pointer(), index, &slot, direction)?
-            }
-            (Place::Memory(home), Staging::Local(store)) => {
-                let t = self.recorder(state.worker).start();
-                let Some(part) = home.part(&slot.block.region) else {
-                    return Err(self.fail(EngineError::Misplaced { what: block_name(plan, &slot) }));
-                };
-                // SAFETY: this worker executes this child, so it alone uses the store; the plan says that nobody else
-                // writes the block meanwhile.
-                let copied = unsafe { copy(&mut *store.get(), &part, slot.offset_bytes, direction) };
-                let issued = self.issued(state, index, direction, t);
-                let end = self.recorder(state.worker).wait(t, plan.level as u16, state.worker as u32, issued.number);
-                if self.traces() {
-                    let edge = plan.level as u16;
+        let mut logged = None;
+        if direction == Direction::Write
+            && let Location::Opaque(array, _) = location
+            && let Some(log) = self.log.as_ref().filter(|_| self.logs(plan))
+        {
+            let begun = self.moment();
+            let (call, argument) = state.writers[index as usize];
+            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            log.begin(call, argument).map_err(|e| self.store_fault(plan, &slot, e))?;
+            logged = Some(Logged { call, argument, array });
+            self.record_overhead(plan, state.worker, Activity::Journal, begun);
+        }
+        let owned = slot.owned_bytes(plan.slot_unit_bytes);
+        let slack = Slack {
+            before_bytes: slot.offset_bytes - owned.start,
+            after_bytes: owned.end - slot.offset_bytes - slot.bytes,
+        };
+        let (timed, name) = (self.traces(), || block_name(plan, &slot));
+        let block = Transfer { direction, location, offset_bytes: slot.offset_bytes, slack, timed, name: &name };
+        let t = self.recorder(state.worker).start();
+        let issued = self.issued(state, index, direction, t);
+        // SAFETY: what the slot owns lies in the child's memory (`slot`), which outlives the run's transfers (`child` waits for
+        // them), as do the places; the plan says that nobody uses that, or the block in the parent, until the transfer is
+        // awaited.
+        let receipt = unsafe { own.child.issue(&block) };
+        state.pending.push(match receipt {
+            Ok(Some(receipt)) => Pending::UnderWay { receipt, issued, slot, logged },
+            moved => {
+                let edge = plan.level as u16;
+                let end = self.recorder(state.worker).wait(t, edge, state.worker as u32, issued.number);
+                if timed {
                     self.recorder(state.worker).transfer([t, t, end], edge, issued.number, issued.slot, issued.flow);
                 }
-                copied.map_err(|e| self.store_fault(plan, &slot, e))?;
+                moved.map_err(|e| self.store_fault(plan, &slot, e))?;
+                self.log_done(state, &slot, logged, end)?;
                 Pending::Done
             }
-            _ => {
-                let problem = "its home and the plan's driver do not go together".to_owned();
-                return Err(self.fail(EngineError::Home { array: decl.name.clone(), problem }));
-            }
-        };
-        state.tickets.push(pending);
+        });
+        Ok(())
+    }
+
+    /// What was logged as begun is stored, since a moment.
+    fn log_done(
+        &self,
+        state: &ChildState<'_>,
+        slot: &Slot,
+        logged: Option<Logged<'_>>,
+        since: Tick,
+    ) -> Result<(), Ended> {
+        if let (Some(Logged { call, argument, array }), Some(log)) = (logged, &self.log) {
+            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            log.done(call, argument, array).map_err(|e| self.store_fault(state.plan, slot, e))?;
+            self.record_overhead(state.plan, state.worker, Activity::Journal, since);
+        }
         Ok(())
     }
 
@@ -462,7 +476,7 @@ impl Interpreter<'_, '_> {
         std::ptr::eq(plan, self.root)
     }
 
-    /// In which of an array's two files a slot's block lies, or into which it goes.
+    /// In which of an array's two places a slot's block lies, or into which it goes.
     fn side(&self, state: &ChildState<'_>, index: u32, direction: Direction) -> usize {
         let users = match direction {
             Direction::Read => &state.readers,
@@ -477,56 +491,12 @@ impl Interpreter<'_, '_> {
         }
     }
 
-    fn submit(
-        &self,
-        state: &ChildState<'_>,
-        file: &ArrayFile,
-        memory: *mut u8,
-        index: u32,
-        slot: &Slot,
-        direction: Direction,
-    ) -> Result<Pending, Ended> {
-        let plan = state.plan;
-        let region = &slot.block.region;
-        let row =
-            region.len().last().copied().unwrap_or(1) * plan.arrays[slot.block.array as usize].element.size_bytes();
-        let Some(disk) = self.disk else {
-            let problem = "it lies in a file, and the run was given no disk".to_owned();
-            let array = plan.arrays[slot.block.array as usize].name.clone();
-            return Err(self.fail(EngineError::Home { array, problem }));
-        };
-        let begun = self.moment();
-        let mut logged = None;
-        if direction == Direction::Write
-            && let Some(log) = self.log.as_ref().filter(|_| self.logs(plan))
-        {
-            let (call, argument) = state.writers[index as usize];
-            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-            log.begin(call, argument).map_err(|e| self.store_fault(plan, slot, e))?;
-            logged = Some(Logged { call, argument, file: file.clone() });
-            self.record_overhead(plan, state.worker, Activity::Journal, begun);
-        }
-        let label = block_name(plan, slot).into();
-        let list = TransferList::block(file, direction, region.start(), region.len(), memory, row, label)
-            .map_err(|e| self.store_fault(plan, slot, e))?;
-        let owned = slot.owned_bytes(plan.slot_unit_bytes);
-        let list = list.with_slack(Slack {
-            before_bytes: slot.offset_bytes - owned.start,
-            after_bytes: owned.end - slot.offset_bytes - slot.bytes,
-        });
-        let issued = self.issued(state, index, direction, self.moment());
-        // SAFETY: what the slot owns lies in the staging buffer (`slot`), which outlives the run's transfers (`child` waits
-        // for them); the plan says that nobody uses that, or the block in the file, until the transfer is awaited.
-        let ticket = unsafe { if self.traces() { disk.submit_timed(list) } else { disk.submit(list) } };
-        Ok(Pending::Disk { ticket, issued, slot: *slot, logged })
-    }
-
     fn wait_for(&self, state: &mut ChildState<'_>, transfer: u32) -> Result<(), Ended> {
-        let pending = std::mem::replace(&mut state.tickets[transfer as usize], Pending::Done);
-        let Pending::Disk { ticket, issued, slot, logged } = pending else { return Ok(()) };
+        let pending = std::mem::replace(&mut state.pending[transfer as usize], Pending::Done);
+        let Pending::UnderWay { receipt, issued, slot, logged } = pending else { return Ok(()) };
         let level = state.plan.level;
         let t = self.recorder(state.worker).start();
-        let result = ticket.wait();
+        let result = receipt.wait();
         let (issuer, number) = (state.worker as u32, issued.number);
         let end = self.recorder(state.worker).wait(t, level as u16, issuer, number);
         // The workers below wait as well: they have nothing to do until their leader goes on.
@@ -534,19 +504,51 @@ impl Interpreter<'_, '_> {
         for worker in state.worker + 1..state.worker + each {
             self.recorder(worker).interval(Kind::Wait, t, end, level as u16, issuer, number, 0);
         }
-        self.record_transfer(state, issued, &ticket);
+        self.record_transfer(state, issued, &*receipt);
         result.map_err(|e| self.store_fault(state.plan, &slot, e))?;
-        if let (Some(Logged { call, argument, file }), Some(log)) = (logged, &self.log) {
-            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-            log.done(call, argument, &file).map_err(|e| self.store_fault(state.plan, &slot, e))?;
-            self.record_overhead(state.plan, state.worker, Activity::Journal, end);
-        }
+        self.log_done(state, &slot, logged, end)?;
         if self.abort.is_raised() { Err(Ended) } else { Ok(()) }
     }
 
     pub(crate) fn store_fault(&self, plan: &Plan, slot: &Slot, source: impl Into<StoreError>) -> Ended {
         self.fail(EngineError::Store { what: block_name(plan, slot), source: source.into() })
     }
+}
+
+/// A leaf variant and all that it is given, to be executed by any thread.
+struct Leaf<'a> {
+    task: &'a dyn DynTask,
+    views: &'a [RawView],
+    scalars: &'a Scalars,
+    scratch: (*mut u8, usize),
+}
+
+// SAFETY: addresses may be known to any thread; who executes it vouches for what lies there.
+unsafe impl Send for Leaf<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Leaf<'_> {}
+
+impl Leaf<'_> {
+    /// Executes it, once.
+    ///
+    /// # Safety
+    /// The blocks are initialised and lie where this thread can use them, those that are written nobody else's; so does the
+    /// scratch memory.
+    #[inline]
+    unsafe fn execute(&self) {
+        // SAFETY: the caller vouches for it.
+        let scratch = unsafe { std::slice::from_raw_parts_mut(self.scratch.0, self.scratch.1) };
+        let mut context = LeafContext::new(self.scalars, scratch);
+        // SAFETY: as above.
+        unsafe { self.task.leaf(self.views, &mut context) };
+    }
+}
+
+/// Has the processor of a child's driver execute a leaf.
+#[cold]
+fn execute_there(own: &Reserved, leaf: &Leaf<'_>) -> std::thread::Result<()> {
+    // SAFETY: the plan has awaited all transfers of what the leaf uses; for the leaf, see where it is made.
+    unsafe { own.child.run(&mut || leaf.execute()) }
 }
 
 /// A call's number in the whole program.

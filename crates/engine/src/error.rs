@@ -1,7 +1,7 @@
 //! Why a run ended before its time.
 
+use multigrain_driver::StoreError;
 use multigrain_plan::{Plan, Slot};
-use multigrain_store::StoreError;
 use multigrain_team::collective::CollectiveError;
 use multigrain_trace::TraceError;
 use std::fmt;
@@ -86,6 +86,14 @@ pub enum EngineError {
     Misplaced {
         /// The call, or the block on its way.
         what: String,
+    },
+    /// Nobody here moves bytes along an edge.
+    #[error("the edge above memory {memory} is of kind {driver}, and no such driver is registered here to execute it")]
+    NoDriver {
+        /// Child memory of the edge.
+        memory: String,
+        /// The driver's name.
+        driver: String,
     },
     /// The memory that was reserved is too small for the plan, or that of another machine.
     #[error("the memory that was reserved does not serve the plan: reserve it for this plan and machine")]

@@ -1,6 +1,6 @@
-//! Runs a plan on real memories: an interpreter of plans over stores and teams.
+//! Runs a plan on real memories: an interpreter of plans over drivers and teams.
 //!
-//! In come a plan, a machine, the homes of the program's arrays (memory or files) and a team of workers. Out goes a
+//! In come a plan, a machine, the homes of the program's arrays (memory, or what drivers reach) and a team of workers. Out goes a
 //! [`Report`]: the arrays hold the results, and the report says where the time went; or an [`EngineError`] that names
 //! the task and the block. All staging and scratch memory is reserved before the first step ([`Memories`]). This room
 //! decides nothing: what is fetched when, and who runs what, stands in the plan.
@@ -8,7 +8,6 @@
 mod barrier;
 mod broadcast;
 mod child;
-mod copy;
 mod error;
 mod home;
 mod memory;

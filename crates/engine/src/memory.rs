@@ -4,30 +4,40 @@
 
 use crate::error::EngineError;
 use crate::run::levels_of;
-use multigrain_machine::{Driver, Machine, MemoryId};
+use multigrain_driver::{Child, Drivers, Site, Span};
+use multigrain_machine::{Edge, Machine, MemoryId};
 use multigrain_plan::{Body, Plan, TEMPORARY_ALIGN_BYTES};
 use multigrain_program::{ArrayDecl, RawView};
-use multigrain_store::{AlignedBuffer, LocalRules, LocalStore};
+use multigrain_store::AlignedBuffer;
 use multigrain_team::Team;
-use std::cell::UnsafeCell;
-use std::sync::Arc;
 
 /// The smallest pages in use; larger ones are touched more often than need be.
 const PAGE_BYTES: usize = 4096;
 
-/// The staging memory of one child.
-pub(crate) enum Staging {
-    /// The child shares its parent's addresses.
-    None,
-    /// Filled from a disk.
-    Buffer(Arc<AlignedBuffer>),
-    /// A local store.
-    Local(UnsafeCell<LocalStore>),
+/// Scratch memory begins at multiples of this, a cache line.
+const SCRATCH_ALIGN_BYTES: u64 = 64;
+
+/// The memory of one child, as its driver reserved it.
+pub(crate) struct Reserved {
+    pub(crate) child: Box<dyn Child>,
+    pub(crate) span: Span,
+    /// Leaves are executed by the driver's own processor.
+    pub(crate) executes: bool,
 }
 
-/// The staging memories of one level and who works below each.
+impl Reserved {
+    /// Scratch memory for a leaf that runs here: the upper end of the memory, as address and length. The plan has proved that
+    /// blocks and scratch memory do not overlap.
+    pub(crate) fn scratch(&self, bytes: u64) -> (*mut u8, usize) {
+        let offset = self.span.len_bytes.saturating_sub(bytes) / SCRATCH_ALIGN_BYTES * SCRATCH_ALIGN_BYTES;
+        (self.span.start.wrapping_add(offset as usize), bytes.min(self.span.len_bytes - offset) as usize)
+    }
+}
+
+/// The memories of one level and who works below each.
 pub(crate) struct Level {
-    pub(crate) instances: Vec<Staging>,
+    /// Empty where the children of this level share their parents' addresses.
+    pub(crate) instances: Vec<Reserved>,
     pub(crate) workers_each: usize,
     /// For each of these memories, the partial results of reductions of the call that runs in it; empty when none
     /// reduces.
@@ -37,13 +47,13 @@ pub(crate) struct Level {
 /// Bytes of the parts of [`Memories`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryBytes {
-    /// Memories that are filled from a disk.
+    /// Memories below a root without addresses (a disk), as far as blocks and scratch memory use them.
     pub staging: u64,
-    /// Local stores of all workers, as far as blocks and scratch memory use them.
+    /// Other memories that blocks are copied into, of all workers, as far as they use them.
     pub local: u64,
     /// Partial results of reductions that plans of calls keep.
     pub partials: u64,
-    /// Scratch memory of all workers; where leaves stage their blocks it lies in their staging memories.
+    /// Scratch memory of all workers; where blocks of leaves are copied it lies in the memories that they are copied into.
     pub scratch: u64,
 }
 
@@ -57,9 +67,11 @@ pub struct Memories {
     scratch: Vec<AlignedBuffer>,
 }
 
-// SAFETY: a staging memory is used by the leader of the workers below it alone, or by the owner of a disk's transfers;
-// scratch memory by its worker alone. The interpreter keeps to that: each child is executed by one worker at a time.
+// SAFETY: a child's memory is used by the leader of the workers below it alone, or by its driver's transfers; scratch memory
+// by its worker alone. The interpreter keeps to that: each child is executed by one worker at a time.
 unsafe impl Sync for Memories {}
+// SAFETY: what is behind the addresses belongs to no thread.
+unsafe impl Send for Memories {}
 
 /// The most that any plan needs at each depth, and of scratch memory.
 #[derive(Default)]
@@ -96,7 +108,7 @@ fn bytes_of(temporaries: &[ArrayDecl]) -> u64 {
 
 /// Whether leaves run in memories that their blocks are copied to: then scratch memory is a part of these.
 fn leaf_stages(machine: &Machine, levels: &[MemoryId]) -> bool {
-    levels.last().and_then(|&id| machine.memory(id).edge).is_some_and(|edge| !edge.driver.views && !edge.driver.files)
+    levels.last().and_then(|&id| machine.memory(id).edge).is_some_and(|edge| !edge.driver.views)
 }
 
 impl Need {
@@ -106,6 +118,12 @@ impl Need {
         need.staging.resize(levels, 0);
         need.partials.resize(levels, 0);
         need
+    }
+
+    /// Bytes that each memory of a depth is used for: where leaves run in it, their scratch memory is its upper end.
+    fn of_child(&self, depth: usize, is_leaf: bool) -> u64 {
+        let scratch = if is_leaf { self.scratch } else { 0 };
+        self.staging[depth].next_multiple_of(SCRATCH_ALIGN_BYTES).saturating_add(scratch)
     }
 
     fn is_within(&self, other: &Need) -> bool {
@@ -118,9 +136,9 @@ impl Memories {
     /// Reserves what runs of `plan` need on `machine`. Nothing is touched: the system gives a page to who first uses it.
     ///
     /// # Errors
-    /// [`EngineError::Home`] when the machine is no chain of levels; [`EngineError::Setup`] when the system refuses the
-    /// memory.
-    pub fn reserve(machine: &Machine, plan: &Plan) -> Result<Memories, EngineError> {
+    /// [`EngineError::Home`] when the machine is no chain of levels; [`EngineError::NoDriver`]; [`EngineError::Setup`] when
+    /// the system refuses the memory.
+    pub fn reserve(machine: &Machine, plan: &Plan, drivers: &Drivers) -> Result<Memories, EngineError> {
         let levels = levels_of(machine)?;
         let need = Need::of(plan, levels.len());
         let workers = machine.workers();
@@ -129,28 +147,16 @@ impl Memories {
         for (depth, &id) in levels.iter().enumerate().skip(1) {
             let memory = machine.memory(id);
             count *= memory.count;
-            let edge = memory.edge.unwrap_or_else(|| multigrain_machine::Edge::new(Driver::SHARED, 1.0, 0.0));
-            let mut instances = Vec::with_capacity(count);
-            for _ in 0..count {
-                instances.push(match edge.driver {
-                    driver if driver.files => {
-                        Staging::Buffer(Arc::new(AlignedBuffer::new((need.staging[depth] as usize).max(1))?))
-                    }
-                    driver if !driver.views => {
-                        let code_bytes = memory.processor.map_or(0, |p| p.code_bytes);
-                        let rules = edge.rules.strict.then(|| LocalRules {
-                            transfer_bytes_max: edge.rules.transfer_bytes_max.unwrap_or(16 << 10),
-                            alignment_bytes: edge.rules.alignment_bytes,
-                            list_entries_max: edge.rules.list_entries_max.unwrap_or(2048),
-                            capacity_bytes: memory.capacity_bytes,
-                            code_bytes,
-                        });
-                        let capacity = memory.capacity_bytes.saturating_sub(code_bytes);
-                        Staging::Local(UnsafeCell::new(LocalStore::new(capacity, rules)?))
-                    }
-                    _ => Staging::None,
-                });
-            }
+            let edge = memory.edge.as_ref().filter(|edge| !edge.driver.views);
+            let bytes = need.of_child(depth, depth + 1 == levels.len());
+            let instance = |(edge, index): (&Edge, usize)| {
+                let site = Site { memory, edge, index, bytes };
+                let none = || EngineError::NoDriver { memory: memory.name.clone(), driver: edge.driver.to_string() };
+                let child = drivers.get(edge.driver).ok_or_else(none)?.reserve(&site)?.ok_or_else(none)?;
+                Ok(Reserved { span: child.span(), executes: edge.driver.own_processor, child })
+            };
+            let each = edge.into_iter().flat_map(|edge| (0..count).map(move |index| (edge, index)));
+            let instances = each.map(instance).collect::<Result<Vec<_>, EngineError>>()?;
             let partials = match need.partials[depth] {
                 0 => Vec::new(),
                 bytes => (0..count).map(|_| AlignedBuffer::new(bytes as usize)).collect::<Result<_, _>>()?,
@@ -176,14 +182,9 @@ impl Memories {
         for (depth, &id) in levels.iter().enumerate().skip(1) {
             let memory = machine.memory(id);
             count *= memory.count as u64;
-            match memory.edge.map(|edge| edge.driver) {
-                Some(driver) if driver.files => bytes.staging += need.staging[depth].saturating_mul(count),
-                Some(driver) if !driver.views => {
-                    // A leaf's scratch memory is the upper end of the store.
-                    let each = need.staging[depth].saturating_add(need.scratch).min(memory.capacity_bytes);
-                    bytes.local += each.saturating_mul(count);
-                }
-                _ => {}
+            if let Some(driver) = memory.edge.map(|edge| edge.driver).filter(|driver| !driver.views) {
+                let each = need.of_child(depth, depth + 1 == levels.len()).min(memory.capacity_bytes);
+                *(if driver.files { &mut bytes.staging } else { &mut bytes.local }) += each.saturating_mul(count);
             }
             bytes.partials = bytes.partials.saturating_add(need.partials[depth].saturating_mul(count));
         }
@@ -202,8 +203,9 @@ impl Memories {
     /// written, near the processor that writes it.
     pub(crate) fn touch_scratch(&self, team: &Team, workers: usize) {
         let touch = |worker: usize| {
+            let (scratch, len) = self.scratch(worker, u64::MAX);
             // SAFETY: this is the worker; nobody else uses its scratch memory, and the reference ends here.
-            let scratch = unsafe { self.scratch(worker, u64::MAX) };
+            let scratch = unsafe { std::slice::from_raw_parts_mut(scratch, len) };
             scratch.iter_mut().step_by(PAGE_BYTES).for_each(|byte| *byte = std::hint::black_box(0));
         };
         // No job of this fork panics; if one did, the leaf that needs the memory would touch it.
@@ -221,30 +223,9 @@ impl Memories {
         })
     }
 
-    /// Scratch memory for a leaf of `worker`, of `bytes`.
-    ///
-    /// # Safety
-    /// Only `worker` calls this, and keeps at most one result at a time.
-    #[allow(clippy::mut_from_ref)]
-    pub(crate) unsafe fn scratch(&self, worker: usize, bytes: u64) -> &mut [u8] {
+    /// Scratch memory for a leaf of `worker`, of `bytes`: address and length. It is the worker's alone.
+    pub(crate) fn scratch(&self, worker: usize, bytes: u64) -> (*mut u8, usize) {
         let buffer = &self.scratch[worker];
-        let bytes = (bytes as usize).min(buffer.len());
-        // SAFETY: the buffer has that many bytes; the caller is the only user.
-        unsafe { std::slice::from_raw_parts_mut(buffer.as_mut_ptr(), bytes) }
-    }
-
-    /// Scratch memory for a leaf in a local store: its upper end.
-    ///
-    /// # Safety
-    /// Only the owner of the store calls this, keeps at most one result at a time, and makes no copies meanwhile. The
-    /// plan has proved that blocks and scratch memory do not overlap.
-    #[allow(clippy::mut_from_ref)]
-    pub(crate) unsafe fn local_scratch(store: &UnsafeCell<LocalStore>, bytes: u64) -> &mut [u8] {
-        // SAFETY: the caller is the only user of the store.
-        let store = unsafe { &*store.get() };
-        let offset = store.capacity_bytes().saturating_sub(bytes) / 64 * 64;
-        let bytes = bytes.min(store.capacity_bytes() - offset) as usize;
-        // SAFETY: the range lies in the store; blocks lie below it.
-        unsafe { std::slice::from_raw_parts_mut(store.as_mut_ptr().add(offset as usize), bytes) }
+        (buffer.as_mut_ptr(), (bytes as usize).min(buffer.len()))
     }
 }

@@ -3,10 +3,9 @@
 use crate::child::{Ended, Interpreter, in_program};
 use crate::error::{CallName, EngineError};
 use crate::home::Place;
-use crate::memory::Staging;
+use multigrain_driver::{Direction, Location, Opaque, Slack, StoreError, Transfer};
 use multigrain_plan::{Body, Plan};
 use multigrain_program::Region;
-use multigrain_store::{ArrayFile, Direction, StoreError, TransferList};
 use multigrain_trace::Activity;
 use smallvec::SmallVec;
 use std::sync::PoisonError;
@@ -25,8 +24,8 @@ impl Interpreter<'_, '_> {
             let misplaced = || self.misplaced(plan, number);
             let Body::Inner(inner) = &class.body else { return Err(misplaced()) };
             let numbered = in_program(plan, number);
-            // What is updated and lies in two files: which file it is read from.
-            let mut carried: SmallVec<[(&ArrayFile, u32); 1]> = SmallVec::new();
+            // What is updated and lies in two places: which of them it is read from.
+            let mut carried: SmallVec<[(&dyn Opaque, u32); 1]> = SmallVec::new();
             let mut here: SmallVec<[Place<'_>; 4]> = SmallVec::new();
             for (argument, (arg, param)) in (0..).zip(call.args.iter().zip(params)) {
                 let place = places.get(arg.array as usize);
@@ -39,7 +38,7 @@ impl Interpreter<'_, '_> {
                             && param.access.reads()
                             && from != to
                         {
-                            carried.push((&files[from], argument));
+                            carried.push((&*files[from], argument));
                         }
                         to
                     }
@@ -59,7 +58,7 @@ impl Interpreter<'_, '_> {
             }
             for (from, argument) in carried {
                 if let Some(Place::Part(to, region)) = here.get(argument as usize) {
-                    self.carry_over(plan, number, instance, from, to, region)?;
+                    self.carry_over(plan, number, instance, (from, *to), region)?;
                 }
             }
             let since = self.moment();
@@ -70,8 +69,8 @@ impl Interpreter<'_, '_> {
             if let Some(log) = log {
                 let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
                 for ((argument, _), place) in written() {
-                    if let Place::Part(file, _) = place {
-                        log.done(numbered, argument, file).map_err(|e| self.part_fault(plan, number, e))?;
+                    if let Place::Part(array, _) = place {
+                        log.done(numbered, argument, *array).map_err(|e| self.part_fault(plan, number, e))?;
                     }
                 }
                 self.record_overhead(plan, worker, Activity::Journal, since);
@@ -80,35 +79,31 @@ impl Interpreter<'_, '_> {
         Ok(())
     }
 
-    /// Copies a region from one of an array's two files to the other, where a part then updates it.
+    /// Copies a region from one of an array's two places to the other, where a part then updates it.
     fn carry_over(
         &self,
         plan: &Plan,
         number: u32,
         instance: usize,
-        from: &ArrayFile,
-        to: &ArrayFile,
+        (from, to): (&dyn Opaque, &dyn Opaque),
         region: &Region,
     ) -> Result<(), Ended> {
-        // A disk has one child.
-        let Some(Staging::Buffer(buffer)) = self.memories.levels[plan.level + 1].instances.get(instance) else {
+        let Some(own) = self.memories.levels[plan.level + 1].instances.get(instance) else {
             return Err(self.misplaced(plan, number));
         };
-        let Some(disk) = self.disk else { return Err(self.misplaced(plan, number)) };
-        let size = from.element().size_bytes();
-        for piece in region.pieces(buffer.len() as u64 / size) {
+        let name = || CallName::of(plan, number).to_string();
+        for piece in region.pieces(own.span.len_bytes / from.element().size_bytes()) {
             if self.abort.is_raised() {
                 return Err(Ended);
             }
-            for (file, direction) in [(from, Direction::Read), (to, Direction::Write)] {
-                let row = piece.len().last().copied().unwrap_or(1) * size;
-                let label = CallName::of(plan, number).to_string().into();
-                let list =
-                    TransferList::block(file, direction, piece.start(), piece.len(), buffer.as_mut_ptr(), row, label)
-                        .map_err(|e| self.part_fault(plan, number, e))?;
-                // SAFETY: the piece fits the staging memory, which is nobody's between two parts and outlives the transfer.
-                let ticket = unsafe { disk.submit(list) };
-                ticket.wait().map_err(|e| self.part_fault(plan, number, e))?;
+            for (array, direction) in [(from, Direction::Read), (to, Direction::Write)] {
+                let location = Location::Opaque(array, piece);
+                let slack = Slack::default();
+                let transfer = Transfer { direction, location, offset_bytes: 0, slack, timed: false, name: &name };
+                // SAFETY: the piece fits the child's memory, which is nobody's between two parts and outlives the transfer.
+                let receipt = unsafe { own.child.issue(&transfer) };
+                let done = receipt.and_then(|receipt| receipt.map_or(Ok(()), |receipt| receipt.wait()));
+                done.map_err(|e| self.part_fault(plan, number, e))?;
             }
         }
         Ok(())

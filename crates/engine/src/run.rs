@@ -8,7 +8,6 @@ use crate::memory::Memories;
 use multigrain_machine::{Machine, MachineError, MemoryId};
 use multigrain_plan::names::Names;
 use multigrain_plan::{Body, Plan};
-use multigrain_store::Disk;
 use multigrain_team::{Abort, Team};
 use multigrain_trace::{Breakdown, ClockInfo, End, Mode, Recorder, Spill, Tick, Totals, Trace, rate};
 use std::sync::atomic::AtomicU64;
@@ -36,11 +35,9 @@ pub struct RunOptions<'a, 'l> {
     pub program: &'a str,
     /// Names of tasks that are no part of the plan: work on the results, which the caller may add to the trace.
     pub afterwards: &'a [&'static str],
-    /// Files go through this; needed for a plan whose root edge is a disk.
-    pub disk: Option<&'a Disk>,
-    /// Told about stores to files.
+    /// Told about what is stored where arrays have no addresses.
     pub log: Option<&'l mut (dyn StoreLog + 'l)>,
-    /// Which files the calls read and write; needed where an array lies in two.
+    /// Which places the calls read and write; needed where an array lies in two.
     pub sides: Option<&'a dyn Sides>,
     /// Called after every call of the root edge, by the worker that leads its child.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
@@ -102,10 +99,10 @@ pub unsafe fn run(
     for (home, decl) in homes.iter().zip(&plan.arrays) {
         let place = home.place(decl).and_then(|place| match (&place, plan.driver.files) {
             (Place::Twins(_), _) if options.sides.is_none() => {
-                Err("it lies in two files, and nothing says in which when".to_owned())
+                Err("it lies in two places, and nothing says in which when".to_owned())
             }
-            (Place::File(_) | Place::Twins(_), true) | (Place::Memory(_), false) => Ok(place),
-            (Place::File(_) | Place::Twins(_) | Place::Part(..), false) => {
+            (Place::Opaque(_) | Place::Twins(_), true) | (Place::Memory(_), false) => Ok(place),
+            (Place::Opaque(_) | Place::Twins(_) | Place::Part(..), false) => {
                 Err("it lies in a file, but the machine's root is no disk".to_owned())
             }
             (Place::Memory(_) | Place::Part(..), true) => {
@@ -154,7 +151,6 @@ fn run_placed(
         memories,
         meetings: &meetings,
         abort: options.abort,
-        disk: options.disk,
         log,
         sides: options.sides,
         recorders,

@@ -2,8 +2,8 @@
 //! nothing to do and because of whom, and which block each transfer moved.
 
 use crate::child::{ChildAt, ChildState, Interpreter};
+use multigrain_driver::{Direction, Receipt};
 use multigrain_plan::Plan;
-use multigrain_store::{Direction, Ticket};
 use multigrain_trace::{Activity, Flow, Idleness, Kind, Recorder, Tick};
 use std::cell::UnsafeCell;
 
@@ -143,9 +143,9 @@ impl Interpreter<'_, '_> {
     }
 
     /// A transfer is over.
-    pub(crate) fn record_transfer(&self, state: &ChildState<'_>, issued: Issued, ticket: &Ticket) {
+    pub(crate) fn record_transfer(&self, state: &ChildState<'_>, issued: Issued, receipt: &dyn Receipt) {
         if self.traces()
-            && let Some([started, ended]) = ticket.times()
+            && let Some([started, ended]) = receipt.times()
         {
             let times = [issued.at, started, ended];
             let edge = state.plan.level as u16;

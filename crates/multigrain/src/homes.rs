@@ -5,6 +5,7 @@ use crate::generate;
 use crate::identity::{scratch_path, twin_path};
 use crate::job::{Job, Sink, Source};
 use crate::sides::Sides;
+use multigrain_driver::Opaque;
 use multigrain_engine::Home;
 use multigrain_plan::Plan;
 use multigrain_program::{Arg, ArrayDecl, Lengths, Region, Role};
@@ -73,6 +74,11 @@ impl Opening {
     }
 }
 
+/// A file, for a driver.
+fn opaque(file: &ArrayFile) -> Arc<dyn Opaque> {
+    Arc::new(file.clone())
+}
+
 /// The name of a result while it is written.
 pub(crate) fn part_path(result: &Path) -> PathBuf {
     let mut name = result.as_os_str().to_owned();
@@ -105,8 +111,8 @@ impl Homes {
                 (Place::Memory(buffer), _) => {
                     Home::Memory { pointer: buffer.as_mut_ptr(), len_bytes: buffer.len() as u64 }
                 }
-                (Place::File(file), Some(twin)) => Home::Twins([file.clone(), twin.clone()]),
-                (Place::File(file), None) => Home::File(file.clone()),
+                (Place::File(file), Some(twin)) => Home::Twins([opaque(file), opaque(twin)]),
+                (Place::File(file), None) => Home::Opaque(opaque(file)),
             })
             .collect()
     }

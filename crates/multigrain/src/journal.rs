@@ -7,9 +7,11 @@ use crate::homes::Homes;
 use crate::identity::{Identity, InputStates, Text};
 use crate::job::Job;
 use crate::resume::Journals;
+use multigrain_driver::Opaque;
 use multigrain_engine::StoreLog;
 use multigrain_plan::{Plan, Stored};
 use multigrain_store::{ArrayFile, Disk, Record, StoreError};
+use std::any::Any;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -168,7 +170,9 @@ impl StoreLog for RunJournal<'_> {
         Ok(())
     }
 
-    fn done(&mut self, call: u32, argument: u32, file: &ArrayFile) -> Result<(), StoreError> {
+    fn done(&mut self, call: u32, argument: u32, array: &dyn Opaque) -> Result<(), StoreError> {
+        // Nothing else is a result on a disk.
+        let Some(file) = (array as &dyn Any).downcast_ref::<ArrayFile>() else { return Ok(()) };
         if let Some(guard) = &mut self.guard
             && let Some(block) = guard.block(call, argument)
         {

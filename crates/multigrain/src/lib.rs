@@ -67,6 +67,14 @@ pub mod jobs {
     pub use multigrain_team::{SpinLimit, Team, TeamOptions, WorkerPanic};
 }
 
+/// What moves bytes along the edges of a machine: what somebody needs who brings another kind of memory.
+///
+/// A driver that is registered ([`driver::register`]) is known by its name to machine files; [`Options::drivers`] takes the place
+/// of those of the same names in one runtime. `examples/custom-driver` in the repository has one in a file.
+pub mod driver {
+    pub use multigrain_driver::*;
+}
+
 /// The code of the guide.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/guide.md")]

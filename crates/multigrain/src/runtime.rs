@@ -12,6 +12,7 @@ use crate::outcome::Outcome;
 use crate::planning::{Keeps, Kept, Planned, Ready};
 use crate::resume::{Begin, Begun, GoingOn, Unfinished, forget};
 use crate::sides::Sides;
+use multigrain_driver::{Driver, Drivers};
 use multigrain_engine::{EngineError, Memories, Progress, Report, RunOptions, StoreLog};
 use multigrain_machine::Machine;
 use multigrain_plan::{Mapping, Plan};
@@ -53,6 +54,8 @@ pub struct Options {
     pub disk_buffer_bytes: Option<u64>,
     /// How long a plan's lists of calls are, where calls can be parts instead. `None`: as long as fits beside the memory.
     pub listed_max: Option<u64>,
+    /// Instead of the registered drivers of their names.
+    pub drivers: Vec<Arc<dyn Driver>>,
     /// Asked before every file operation; for tests.
     pub faults: Option<Arc<dyn Faults>>,
 }
@@ -115,6 +118,11 @@ impl Runtime {
     /// The way to files.
     pub fn disk(&self) -> &Disk {
         &self.disk
+    }
+
+    /// What moves bytes along the edges of its machines.
+    fn drivers(&self) -> Drivers {
+        Drivers::with_disk(Some(self.disk.clone())).replaced_by(&self.options.drivers)
     }
 
     /// Capacity of the main memory in bytes, for applications whose inputs become arrays only after they were read: the
@@ -382,7 +390,6 @@ impl Run<'_> {
             spill: self.settings.trace.as_ref(),
             program: &self.job.app,
             afterwards: &self.job.afterwards,
-            disk: Some(&self.runtime.disk),
             log,
             sides: sides.filter(|sides| !sides.arrays().is_empty()).map(|sides| sides as _),
             progress: self.settings.progress,
@@ -391,7 +398,7 @@ impl Run<'_> {
             Some(memories) if memories.serve(self.machine, plan) => memories,
             other => {
                 drop(other);
-                Memories::reserve(self.machine, plan)?
+                Memories::reserve(self.machine, plan, &self.runtime.drivers())?
             }
         };
         // SAFETY: memory homes are buffers of this run, one for each array, which nobody else uses.

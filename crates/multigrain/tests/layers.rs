@@ -9,6 +9,7 @@ const LAYERS: &[&[&str]] = &[
     &["whole", "schedule", "macro"],
     &["machine", "trace", "program", "simd"],
     &["plan", "store", "team"],
+    &["driver"],
     &["engine", "sim"],
     &["multigrain"],
     &["console"],

@@ -69,6 +69,14 @@ impl std::fmt::Debug for Errno {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
+    /// What a driver says that is none of this room's.
+    #[error("driver {driver}: {what}")]
+    Driver {
+        /// Its name.
+        driver: String,
+        /// What was asked, what was found and what to do.
+        what: String,
+    },
     /// The operating system refused an operation on a file as a whole.
     #[error("cannot {} {}: {errno}; {}", operation.verb(), path.display(), errno.advice())]
     File {
