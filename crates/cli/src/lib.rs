@@ -34,5 +34,6 @@ pub fn front() -> Front {
         )
         .program("decrypt", "multigrain-encrypt", "Decrypts what encrypt, age or rage encrypted")
         .program("encode", "multigrain-encode", "Encodes a video as H.264 on all processors")
+        .program("proxy", "multigrain-proxy", "Serves cameras to any number of viewers, by RTSP and HTTP")
         .program("queens", "multigrain-queens", "Counts the ways to put n queens on an n x n board")
 }

@@ -15,7 +15,7 @@ const LAYERS: &[&[&str]] = &[
     &["console"],
     &[
         "saxpy", "sgemv", "sgemm", "conv2d", "fft3d", "gravity", "hmmer", "phylo", "encrypt", "queens", "encode",
-        "front",
+        "proxy", "front",
     ],
     &["cli"],
     &["bench"],

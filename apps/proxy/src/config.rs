@@ -1,0 +1,324 @@
+//! What the proxy is told: options, and a file of the same.
+
+use crate::address::Address;
+use clap::{Parser, ValueEnum};
+use serde::Deserialize;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Serves cameras to any number of viewers
+///
+/// Each source is pulled once by RTSP, over UDP or within the connection, and served as rtsp://HOST:8554/NAME to whoever asks,
+/// within the connection or over UDP. Viewers that are slow miss groups of pictures; nobody waits for them. SIGTERM lets
+/// viewers finish for a while, then ends.
+#[derive(Parser, Debug, Default)]
+#[command(name = "multigrain proxy", version, max_term_width = 100)]
+pub struct Args {
+    /// A source: rtsp://USER:PASSWORD@HOST/PATH, with NAME= before it to serve it as /NAME [default name: camera, camera2, ...]
+    #[arg(short, long = "source", value_name = "[NAME=]URL")]
+    pub sources: Vec<String>,
+    /// A TOML file with the same: sources with name, url and transport, and the options below
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Where viewers ask by RTSP [default: :8554]
+    #[arg(long, value_name = "[HOST]:PORT")]
+    pub listen: Option<String>,
+    /// Where viewers ask by HTTP: metrics, what is flowing
+    #[arg(long, value_name = "[HOST]:PORT")]
+    pub http: Option<String>,
+    /// The first of two UDP ports from which viewers are served, even [default: any]
+    #[arg(long, value_name = "PORT")]
+    pub udp_port: Option<u16>,
+    /// How sources are asked to send
+    #[arg(long, value_name = "WAY")]
+    pub transport: Option<Transport>,
+    /// Threads [default: one for each processor]
+    #[arg(long, value_name = "N")]
+    pub workers: Option<usize>,
+    /// Which thread does what [default: spread]
+    #[arg(long, value_name = "POLICY")]
+    pub placement: Option<Placement>,
+    /// How long packets wait for those before them, milliseconds [default: 50]
+    #[arg(long, value_name = "MS")]
+    pub reorder_ms: Option<u64>,
+    /// How far a viewer may be behind before it misses pictures [default: 8MiB]
+    #[arg(long, value_name = "BYTES")]
+    pub queue: Option<String>,
+    /// Viewers at most [default: 1000]
+    #[arg(long, value_name = "N")]
+    pub viewers: Option<usize>,
+    /// Connections from one address at most [default: 200]
+    #[arg(long, value_name = "N")]
+    pub connections_an_address: Option<usize>,
+    /// Seconds that viewers have to leave after SIGTERM [default: 5]
+    #[arg(long, value_name = "S")]
+    pub drain_s: Option<u64>,
+    /// Prints one JSON object with the ports when it serves
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How a source is asked to send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// As datagrams, and within the connection where none come
+    #[default]
+    Auto,
+    /// As datagrams
+    Udp,
+    /// Within the connection
+    Tcp,
+}
+
+/// Which thread does what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// Sources over all threads, viewers where the fewest are
+    #[default]
+    Spread,
+    /// Sources over all threads, viewers on their source's
+    RunToCompletion,
+    /// Sources on the first thread, viewers on the others
+    Pipelined,
+}
+
+/// A source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Its path towards viewers.
+    pub name: String,
+    /// Where it is.
+    pub address: Address,
+    /// How it is asked to send.
+    pub transport: Transport,
+}
+
+/// Everything, checked.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// What is served.
+    pub sources: Vec<Source>,
+    /// RTSP.
+    pub listen: SocketAddr,
+    /// HTTP, if it is wanted.
+    pub http: Option<SocketAddr>,
+    /// The first UDP port towards viewers; 0 for any.
+    pub udp_port: u16,
+    /// Threads.
+    pub workers: usize,
+    /// Which does what.
+    pub placement: Placement,
+    /// What is bounded.
+    pub limits: Limits,
+    /// How long viewers have to leave.
+    pub drain: Duration,
+}
+
+/// What is bounded, beside what is a constant.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Viewers that play.
+    pub viewers: usize,
+    /// Connections from one address.
+    pub connections_an_address: usize,
+    /// Bytes of a stream's log, and of what a viewer may be behind.
+    pub queue_bytes: usize,
+    /// How long a packet waits for those before it.
+    pub reorder: Duration,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    source: Vec<FileSource>,
+    listen: Option<String>,
+    http: Option<String>,
+    udp_port: Option<u16>,
+    transport: Option<Transport>,
+    workers: Option<usize>,
+    placement: Option<Placement>,
+    reorder_ms: Option<u64>,
+    queue: Option<String>,
+    viewers: Option<usize>,
+    connections_an_address: Option<usize>,
+    drain_s: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileSource {
+    name: Option<String>,
+    url: String,
+    transport: Option<Transport>,
+}
+
+/// Sources at most.
+pub const SOURCES_MAX: usize = 1000;
+
+/// Threads at most.
+pub const WORKERS_MAX: usize = 64;
+
+fn file(path: &Path) -> Result<File, String> {
+    let shown = path.display();
+    let text =
+        std::fs::read_to_string(path).map_err(|e| format!("cannot read {shown}: {e}; give the name of a TOML file"))?;
+    toml::from_str(&text).map_err(|e| {
+        // The error's own text quotes the line, which may hold a password.
+        let line = e.span().map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count());
+        format!("{shown}, line {line}: {}; correct it there", e.message())
+    })
+}
+
+/// An address to listen at; without a host, all of this computer's.
+fn place(text: &str, option: &str) -> Result<SocketAddr, String> {
+    let all = text.strip_prefix(':').and_then(|port| port.parse().ok());
+    let all = all.map(|port: u16| SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)));
+    all.or_else(|| text.parse().ok()).ok_or_else(|| {
+        format!(
+            "{option} {text} is no place to listen at; write :PORT, or ADDRESS:PORT with an IP address of this computer"
+        )
+    })
+}
+
+/// Whether a name can be a path, a label and a word of a log.
+fn is_name(name: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    (1..=64).contains(&name.len()) && name.bytes().all(plain) && !name.starts_with('.')
+}
+
+impl Args {
+    /// Options and file together; options count more, and their sources come first.
+    ///
+    /// # Errors
+    /// What is wrong and what to write instead. No text has a password in it.
+    pub fn config(&self) -> Result<Config, String> {
+        let file = self.config.as_deref().map_or_else(|| Ok(File::default()), file)?;
+        let usual = self.transport.or(file.transport).unwrap_or_default();
+        let given = self.sources.iter().map(|text| {
+            let scheme = text.find("://").unwrap_or(text.len());
+            match text[..scheme].split_once('=') {
+                Some((name, _)) => (Some(name.to_owned()), text[name.len() + 1..].to_owned(), usual),
+                None => (None, text.clone(), usual),
+            }
+        });
+        let filed = file.source.into_iter().map(|s| (s.name, s.url, s.transport.unwrap_or(usual)));
+        let mut sources: Vec<Source> = Vec::new();
+        for (number, (name, url, transport)) in given.chain(filed).enumerate() {
+            let unnamed = || if number == 0 { "camera".to_owned() } else { format!("camera{}", number + 1) };
+            let name = name.unwrap_or_else(unnamed);
+            if !is_name(&name) {
+                return Err(format!(
+                    "a source cannot be called {name:?}: names have 1 to 64 letters, digits, -, _ and ., and do not begin with ."
+                ));
+            }
+            if sources.iter().any(|source| source.name == name) {
+                return Err(format!("two sources are called {name}; give one of them another name, NAME=rtsp://..."));
+            }
+            let address =
+                Address::parse(&url).map_err(|why| format!("the address of source {name} is wrong: {why}"))?;
+            sources.push(Source { name, address, transport });
+        }
+        if sources.is_empty() {
+            return Err("there is nothing to serve; give --source rtsp://..., or --config FILE with sources".to_owned());
+        }
+        if sources.len() > SOURCES_MAX {
+            return Err(format!(
+                "{} sources are more than the {SOURCES_MAX} that one proxy pulls; start several",
+                sources.len()
+            ));
+        }
+        let queue = self.queue.as_deref().or(file.queue.as_deref()).unwrap_or("8MiB");
+        let bytes = multigrain::parse_bytes(queue).ok().filter(|bytes| (64 << 10..=1 << 30).contains(bytes));
+        let bytes = bytes.ok_or_else(|| format!("--queue {queue} is no size from 64KiB to 1GiB, such as 8MiB"))?;
+        let workers = self.workers.or(file.workers);
+        if workers.is_some_and(|n| !(1..=WORKERS_MAX).contains(&n)) {
+            return Err(format!("--workers is a number from 1 to {WORKERS_MAX}"));
+        }
+        let usual_workers = || std::thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX);
+        let udp_port = self.udp_port.or(file.udp_port).unwrap_or(0);
+        if udp_port % 2 == 1 {
+            return Err(format!("--udp-port {udp_port} is odd; RTP takes an even port and its reports the next one"));
+        }
+        let reorder = self.reorder_ms.or(file.reorder_ms).unwrap_or(50);
+        if reorder > 2000 {
+            return Err(format!("--reorder-ms {reorder} would keep pictures back for seconds; give at most 2000"));
+        }
+        let http = self.http.as_deref().or(file.http.as_deref());
+        Ok(Config {
+            sources,
+            listen: place(self.listen.as_deref().or(file.listen.as_deref()).unwrap_or(":8554"), "--listen")?,
+            http: http.map(|text| place(text, "--http")).transpose()?,
+            udp_port,
+            workers: workers.unwrap_or_else(usual_workers),
+            placement: self.placement.or(file.placement).unwrap_or_default(),
+            limits: Limits {
+                viewers: self.viewers.or(file.viewers).unwrap_or(1000),
+                connections_an_address: self.connections_an_address.or(file.connections_an_address).unwrap_or(200),
+                queue_bytes: bytes as usize,
+                reorder: Duration::from_millis(reorder),
+            },
+            drain: Duration::from_secs(self.drain_s.or(file.drain_s).unwrap_or(5).min(3600)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_and_file_are_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("proxy.toml");
+        let text =
+            "viewers = 7\nworkers = 3\n[[source]]\nname = \"yard\"\nurl = \"rtsp://u:p@b/\"\ntransport = \"tcp\"\n";
+        std::fs::write(&path, text).unwrap();
+        let args = Args {
+            sources: vec!["door=rtsp://a/x=1".to_owned(), "rtsp://c/?a=b".to_owned()],
+            config: Some(path.clone()),
+            workers: Some(2),
+            ..Args::default()
+        };
+        let config = args.config().unwrap();
+        let names: Vec<_> =
+            config.sources.iter().map(|s| (s.name.as_str(), s.address.to_string(), s.transport)).collect();
+        assert_eq!(
+            names,
+            [
+                ("door", "rtsp://a/x=1".to_owned(), Transport::Auto),
+                ("camera2", "rtsp://c/?a=b".to_owned(), Transport::Auto),
+                ("yard", "rtsp://b/".to_owned(), Transport::Tcp),
+            ]
+        );
+        assert_eq!((config.limits.viewers, config.workers, config.listen.port()), (7, 2, 8554));
+        // A line that is wrong is named, and not shown.
+        std::fs::write(&path, "viewers = 1\nurl = \"rtsp://u:hidden@b/\"\n").unwrap();
+        let said = Args { config: Some(path), ..Args::default() }.config().unwrap_err();
+        assert!(said.contains("line 2") && !said.contains("hidden"), "{said}");
+    }
+
+    #[test]
+    fn wrong_requests_tell_what_to_write() {
+        let with = |edit: &dyn Fn(&mut Args)| {
+            let mut args = Args { sources: vec!["rtsp://u:hidden@a/".to_owned()], ..Args::default() };
+            edit(&mut args);
+            args.config().unwrap_err()
+        };
+        let all = [
+            with(&|a| a.sources.clear()),
+            with(&|a| a.sources.push("camera=rtsp://b/".to_owned())),
+            with(&|a| a.sources.push("a b=rtsp://b/".to_owned())),
+            with(&|a| a.sources.push("x=http://u:hidden@b/".to_owned())),
+            with(&|a| a.listen = Some("everywhere".to_owned())),
+            with(&|a| a.queue = Some("7".to_owned())),
+            with(&|a| a.workers = Some(0)),
+            with(&|a| a.udp_port = Some(9)),
+            with(&|a| a.reorder_ms = Some(9999)),
+        ];
+        assert!(all.iter().all(|said| !said.contains("hidden")), "{all:?}");
+    }
+}

@@ -1,0 +1,231 @@
+//! What a stream sent lately, and where each viewer stands in it.
+//!
+//! Packets that were received together make a [`Batch`]: one piece of memory in which each lies behind its frame of interleaved
+//! data, as viewers over TCP get it, so a hundred viewers are served from one range of bytes and nothing is copied for any of
+//! them. A [`Feed`] is a log of batches that is bounded in bytes. A viewer has no queue but a [`Cursor`] into the log: who is
+//! slow costs nothing, and who has fallen too far behind goes on at a later key.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// One packet of a batch, or one piece of another format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Where it begins in the bytes of its batch, frame included.
+    pub start: u32,
+    /// Where it ends.
+    pub end: u32,
+    /// Twice the track's number; one more for RTCP.
+    pub channel: u8,
+    /// Decoding can begin here.
+    pub is_key: bool,
+    /// A picture begins here: whoever stops before it stops between pictures.
+    pub is_start: bool,
+}
+
+impl Entry {
+    /// Where it lies.
+    pub fn range(&self) -> std::ops::Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+/// Bytes of a frame of interleaved data: `$`, the channel, a length of 16 bits.
+pub const FRAME: usize = 4;
+
+/// Packets that came together, never changed again.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// All packets, each behind its frame.
+    pub bytes: Vec<u8>,
+    /// Where they lie; each begins where the one before ends.
+    pub entries: Vec<Entry>,
+}
+
+impl Batch {
+    /// Puts a packet at the end, behind a frame of its own; returns its bytes, to be changed in place.
+    pub fn frame(&mut self, channel: u8, packet: &[u8], is_key: bool, is_start: bool) -> &mut [u8] {
+        let start = self.bytes.len();
+        let length = packet.len().min(usize::from(u16::MAX));
+        self.bytes.extend_from_slice(&[b'$', channel]);
+        self.bytes.extend_from_slice(&(length as u16).to_be_bytes());
+        self.bytes.extend_from_slice(&packet[..length]);
+        let end = self.bytes.len();
+        self.entries.push(Entry { start: start as u32, end: end as u32, channel, is_key, is_start });
+        &mut self.bytes[start + FRAME..]
+    }
+
+    /// Ends the piece that was written to the end of the bytes.
+    pub fn piece(&mut self, is_key: bool) {
+        let start = self.entries.last().map_or(0, |entry| entry.end);
+        let end = self.bytes.len() as u32;
+        self.entries.push(Entry { start, end, channel: 0, is_key, is_start: true });
+    }
+}
+
+/// A place between two packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cursor {
+    /// The number of a batch.
+    pub batch: u64,
+    /// A packet in it.
+    pub entry: usize,
+}
+
+/// The log of one stream, as one worker has it.
+#[derive(Debug)]
+pub struct Feed {
+    bytes_max: usize,
+    /// Batches, and how many bytes were sent before each.
+    batches: VecDeque<(Arc<Batch>, u64)>,
+    first: u64,
+    bytes: u64,
+    keys: VecDeque<Cursor>,
+}
+
+impl Feed {
+    /// An empty log that keeps at most so many bytes, and the last batch.
+    pub fn new(bytes_max: usize) -> Feed {
+        Feed { bytes_max, batches: VecDeque::new(), first: 0, bytes: 0, keys: VecDeque::new() }
+    }
+
+    /// Puts the batch of that number at the end. Where numbers are missing, what was before is forgotten.
+    pub fn push(&mut self, number: u64, batch: Arc<Batch>) {
+        if number != self.end().batch {
+            self.batches.clear();
+            self.keys.clear();
+            self.first = number;
+        }
+        let keys = batch.entries.iter().enumerate().filter(|(_, entry)| entry.is_key);
+        self.keys.extend(keys.map(|(entry, _)| Cursor { batch: number, entry }));
+        let before = self.bytes;
+        self.bytes += batch.bytes.len() as u64;
+        self.batches.push_back((batch, before));
+        while self.batches.len() > 1 && self.held() > self.bytes_max as u64 {
+            self.batches.pop_front();
+            self.first += 1;
+        }
+        while self.keys.front().is_some_and(|key| key.batch < self.first) {
+            self.keys.pop_front();
+        }
+    }
+
+    /// Bytes in the log.
+    pub fn held(&self) -> u64 {
+        self.bytes - self.batches.front().map_or(self.bytes, |(_, before)| *before)
+    }
+
+    /// Behind the last packet.
+    pub fn end(&self) -> Cursor {
+        Cursor { batch: self.first + self.batches.len() as u64, entry: 0 }
+    }
+
+    /// The latest place at which decoding can begin.
+    pub fn key(&self) -> Option<Cursor> {
+        self.keys.back().copied()
+    }
+
+    /// How many bytes lie between a place and the end; nothing if the place has left the log.
+    pub fn behind(&self, cursor: Cursor) -> Option<u64> {
+        if cursor >= self.end() {
+            return Some(0);
+        }
+        let (batch, before) = self.batches.get(cursor.batch.checked_sub(self.first)? as usize)?;
+        let within = batch.entries.get(cursor.entry).map_or(batch.bytes.len() as u64, |entry| u64::from(entry.start));
+        Some(self.bytes - before - within)
+    }
+
+    /// The batches from a place on, with their numbers; the first of them from the entry of the place.
+    pub fn from(&self, cursor: Cursor) -> impl Iterator<Item = (u64, &Arc<Batch>)> {
+        let skipped = cursor.batch.saturating_sub(self.first);
+        let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
+        (self.first + skipped as u64..).zip(self.batches.iter().skip(skipped).map(|(batch, _)| batch))
+    }
+
+    /// Sequence number and timestamp of a channel's first packet of RTP from a place on.
+    pub fn first_of(&self, cursor: Cursor, channel: u8) -> Option<(u16, u32)> {
+        self.from(cursor).find_map(|(number, batch)| {
+            let from = if number == cursor.batch { cursor.entry } else { 0 };
+            let entry = batch.entries.iter().skip(from).find(|entry| entry.channel == channel)?;
+            let (header, _) = crate::rtp::parse(&batch.bytes[entry.range()][FRAME..])?;
+            Some((header.sequence, header.timestamp))
+        })
+    }
+
+    /// The packets from a place to the next picture, to be sent before somebody leaves out others; false if there is no next
+    /// picture yet, so these are not all.
+    pub fn rest_of_picture(&self, cursor: Cursor, mut take: impl FnMut(&[u8], &Entry)) -> bool {
+        for (number, batch) in self.from(cursor) {
+            let from = if number == cursor.batch { cursor.entry } else { 0 };
+            for entry in batch.entries.get(from..).unwrap_or_default() {
+                if entry.is_start {
+                    return true;
+                }
+                take(&batch.bytes[entry.range()], entry);
+            }
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_log_is_bounded_and_knows_its_keys() {
+        let mut feed = Feed::new(60);
+        assert_eq!((feed.end(), feed.key()), (Cursor { batch: 0, entry: 0 }, None));
+        let batch = |key: bool| {
+            let mut batch = Batch::default();
+            batch.frame(0, &[1; 10], key, true);
+            batch.frame(1, &[2; 2], false, false);
+            Arc::new(batch)
+        };
+        for number in 0..5 {
+            feed.push(number, batch(number == 1 || number == 3));
+        }
+        assert_eq!((feed.first, feed.held()), (2, 60));
+        assert_eq!(feed.key(), Some(Cursor { batch: 3, entry: 0 }));
+        assert_eq!(feed.behind(Cursor { batch: 1, entry: 1 }), None);
+        assert_eq!(feed.behind(Cursor { batch: 4, entry: 1 }), Some(6));
+        assert_eq!(feed.behind(feed.end()), Some(0));
+        let mut rest = Vec::new();
+        assert!(feed.rest_of_picture(Cursor { batch: 2, entry: 1 }, |bytes, _| rest.extend_from_slice(bytes)));
+        assert!(!feed.rest_of_picture(Cursor { batch: 4, entry: 1 }, |_, _| {}));
+        assert_eq!(rest, [b'$', 1, 0, 2, 2, 2]);
+        // A gap: what was before is no use.
+        feed.push(9, batch(false));
+        assert_eq!((feed.first, feed.held(), feed.key(), feed.end().batch), (9, 20, None, 10));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(crate::cases(100)) })]
+
+        /// From any place that is in the log one reads exactly what was pushed behind it.
+        #[test]
+        fn what_is_read_is_what_was_pushed(sizes in prop::collection::vec(prop::collection::vec(0..50_usize, 0..5), 1..40), max in 0..2000_usize) {
+            let (mut feed, mut all, mut places) = (Feed::new(max), Vec::new(), Vec::new());
+            for (number, packets) in sizes.iter().enumerate() {
+                let mut batch = Batch::default();
+                for (entry, size) in packets.iter().enumerate() {
+                    places.push((Cursor { batch: number as u64, entry }, all.len() + batch.bytes.len()));
+                    batch.frame(0, &vec![number as u8; *size], false, true);
+                }
+                all.extend_from_slice(&batch.bytes);
+                feed.push(number as u64, Arc::new(batch));
+            }
+            for (cursor, at) in places {
+                let Some(behind) = feed.behind(cursor) else { continue };
+                prop_assert_eq!(behind as usize, all.len() - at);
+                let mut read = Vec::new();
+                for (number, batch) in feed.from(cursor) {
+                    let from = if number == cursor.batch { cursor.entry } else { 0 };
+                    batch.entries[from..].iter().for_each(|entry| read.extend_from_slice(&batch.bytes[entry.range()]));
+                }
+                prop_assert_eq!(&read, &all[at..]);
+            }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Sockets, and how a worker waits for them.
+
+use multigrain::jobs::{Fifo, SpinLimit};
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::net::sockopt;
+use std::io;
+use std::mem::MaybeUninit;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::time::Duration;
+
+/// Sockets that are told of at once.
+const EVENTS: usize = 256;
+
+/// Which socket is ready, and for what.
+#[derive(Clone, Copy, Debug)]
+pub struct Ready {
+    /// As it was registered.
+    pub token: u64,
+    /// There is something to read, or an end.
+    pub can_read: bool,
+    /// There is room to write.
+    pub can_write: bool,
+}
+
+/// What a worker waits with.
+#[derive(Debug)]
+pub struct Poll {
+    epoll: OwnedFd,
+}
+
+impl Poll {
+    /// Waits for nothing yet.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn new() -> io::Result<Poll> {
+        Ok(Poll { epoll: epoll::create(epoll::CreateFlags::CLOEXEC)? })
+    }
+
+    /// Waits for a socket too, until it is closed.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn add(&self, socket: &impl AsFd, token: u64) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, socket, epoll::EventData::new_u64(token), epoll::EventFlags::IN)?)
+    }
+
+    /// Waits for what is to be waited for of a socket from now on.
+    pub fn wants(&self, socket: &impl AsFd, token: u64, read: bool, write: bool) {
+        let mut flags = epoll::EventFlags::empty();
+        flags.set(epoll::EventFlags::IN, read);
+        flags.set(epoll::EventFlags::OUT, write);
+        // It fails for sockets that were never added, which nobody waits for.
+        let _ = epoll::modify(&self.epoll, socket, epoll::EventData::new_u64(token), flags);
+    }
+
+    /// No longer waits for a socket that goes elsewhere.
+    pub fn remove(&self, socket: &impl AsFd) {
+        let _ = epoll::delete(&self.epoll, socket);
+    }
+
+    /// Waits until something is ready or the time is over.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn wait(&self, timeout: Duration, ready: &mut Vec<Ready>) -> io::Result<()> {
+        ready.clear();
+        let mut events = [const { MaybeUninit::uninit() }; EVENTS];
+        let timeout =
+            rustix::event::Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
+        let events = match epoll::wait(&self.epoll, &mut events, Some(&timeout)) {
+            Ok((events, _)) => events,
+            Err(rustix::io::Errno::INTR) => return Ok(()),
+            Err(e) => return Err(e.into()),
+        };
+        ready.extend(events.iter().map(|event| {
+            let flags = event.flags;
+            let end = flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR);
+            Ready {
+                token: event.data.u64(),
+                can_read: flags.contains(epoll::EventFlags::IN) || end,
+                can_write: flags.contains(epoll::EventFlags::OUT) || end,
+            }
+        }));
+        Ok(())
+    }
+}
+
+/// Where a worker gets what others hand to it: a bounded queue, and a descriptor that wakes the worker.
+#[derive(Debug)]
+pub struct Inbox<T> {
+    queue: Fifo<T>,
+    /// Ready to read when something has come.
+    pub wake: OwnedFd,
+}
+
+impl<T> Inbox<T> {
+    /// An inbox for so many messages.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn new(room: usize) -> io::Result<Inbox<T>> {
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Inbox { queue: Fifo::new(room, SpinLimit::SHORT), wake })
+    }
+
+    /// Hands something over; false if the worker is so far behind that there is no room, and then it is dropped.
+    pub fn post(&self, message: T) -> bool {
+        let has_room = self.queue.try_push(message).is_ok();
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        has_room
+    }
+
+    /// Says that all messages there are will be taken.
+    pub fn woken(&self) {
+        let _ = rustix::io::read(&self.wake, &mut [0_u8; 8]);
+    }
+
+    /// The next message.
+    pub fn take(&self) -> Option<T> {
+        self.queue.try_pull()
+    }
+}
+
+/// The IPv4 address where a computer that speaks both wraps it in an IPv6 one.
+pub fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+fn without_ipv6(place: SocketAddr) -> Option<SocketAddr> {
+    (place.is_ipv6() && place.ip().is_unspecified()).then(|| SocketAddr::from((Ipv4Addr::UNSPECIFIED, place.port())))
+}
+
+/// Listens for connections.
+///
+/// # Errors
+/// In words, with the way out.
+pub fn listen(place: SocketAddr, option: &str) -> Result<TcpListener, String> {
+    let bound = TcpListener::bind(place);
+    let bound = bound.or_else(|e| without_ipv6(place).map_or(Err(e), TcpListener::bind));
+    let refused = |e: io::Error| match e.kind() {
+        io::ErrorKind::AddrInUse => {
+            format!("port {} is taken by another program; end that, or give another place with {option}", place.port())
+        }
+        io::ErrorKind::PermissionDenied => {
+            format!("port {} is not for everybody to take; give a port from 1024 on with {option}", place.port())
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            format!("{} is no address of this computer; leave it out of {option}, or correct it", place.ip())
+        }
+        _ => format!("cannot listen at {place}: {e}; give another place with {option}"),
+    };
+    let listener = bound.map_err(refused)?;
+    listener.set_nonblocking(true).map_err(refused)?;
+    Ok(listener)
+}
+
+/// What receiving and sending sockets ask the system to keep for them, bytes.
+const DATAGRAM_BUFFER: usize = 4 << 20;
+
+/// Two sockets for datagrams, the first on an even port, at the given one or anywhere.
+///
+/// # Errors
+/// The system's, or that there is no such pair.
+pub fn datagrams(host: IpAddr, port: u16) -> io::Result<(UdpSocket, UdpSocket)> {
+    let mut last = io::Error::from(io::ErrorKind::AddrInUse);
+    // Where any will do, the next port may be taken and half of all are odd.
+    for _ in 0..if port == 0 { 64 } else { 1 } {
+        let at = SocketAddr::new(host, port);
+        let first = UdpSocket::bind(at).or_else(|e| without_ipv6(at).map_or(Err(e), UdpSocket::bind))?;
+        let local = first.local_addr()?;
+        let next = local.port().checked_add(1).filter(|_| local.port() % 2 == 0);
+        match next.map(|next| UdpSocket::bind(SocketAddr::new(local.ip(), next))) {
+            Some(Ok(second)) => {
+                for socket in [&first, &second] {
+                    socket.set_nonblocking(true)?;
+                    // As much as the system allows; with the right to it, as much as asked.
+                    let _ = sockopt::set_socket_recv_buffer_size_force(socket, DATAGRAM_BUFFER)
+                        .or_else(|_| sockopt::set_socket_recv_buffer_size(socket, DATAGRAM_BUFFER));
+                    let _ = sockopt::set_socket_send_buffer_size_force(socket, DATAGRAM_BUFFER)
+                        .or_else(|_| sockopt::set_socket_send_buffer_size(socket, DATAGRAM_BUFFER));
+                }
+                return Ok((first, second));
+            }
+            Some(Err(e)) => last = e,
+            None => {}
+        }
+    }
+    Err(last)
+}
+
+/// Whether an error only means that there is nothing to be had now.
+pub fn is_later(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}

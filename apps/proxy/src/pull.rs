@@ -1,0 +1,693 @@
+//! A source as it is pulled: connected, asked, received from, put in order, and pulled again when it ends.
+//!
+//! ```text
+//! Resting --its time--> Dialling --connected--> Talking --PLAY--> Playing
+//!    ^                     |                       |                 |
+//!    +------- trouble: told once, then tried again, later each time -+
+//! ```
+//! Receive, reorder and translate happen here, once for each packet: it is copied from the socket's buffer into the batch under
+//! way, behind its frame, and its numbers are changed there. Nothing here knows of viewers.
+
+use crate::config::{Limits, Transport};
+use crate::continuity::Continuity;
+use crate::dialogue::{Dialogue, Next, Setup, Trouble, Way};
+use crate::feed::Batch;
+use crate::net::{Poll, canonical, datagrams, is_later};
+use crate::reorder::{Reorder, Verdict};
+use crate::rtp;
+use crate::sdp::Description;
+use crate::stream::{Stream, add};
+use crate::text::{self, Bounds, Message};
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How long a source has to connect, to answer, and to send something.
+const CONNECT: Duration = Duration::from_secs(5);
+const ANSWER: Duration = Duration::from_secs(10);
+const SILENCE: Duration = Duration::from_secs(10);
+/// How long datagrams are waited for before they are asked for within the connection.
+const DATAGRAMS: Duration = Duration::from_secs(4);
+/// The first and the longest time between two tries.
+const REST: Duration = Duration::from_secs(1);
+const REST_MAX: Duration = Duration::from_secs(30);
+/// How often the source is told how much arrives (RFC 3550, section 6.2).
+const REPORT: Duration = Duration::from_secs(5);
+
+/// What a source may say at once.
+const BOUNDS: Bounds = Bounds { head_bytes: 16 << 10, body_bytes: 64 << 10 };
+/// Bytes that are read of a connection before others have their turn.
+const ROUND_BYTES: usize = 256 << 10;
+/// Datagrams that are read of a socket before others have their turn.
+const ROUND_DATAGRAMS: usize = 128;
+
+/// Tokens of its sockets, as offsets: the connection, then two for each track.
+pub const CONNECTION: u8 = 0;
+
+enum Phase {
+    Resting(Instant),
+    Dialling(u64, Instant),
+    Talking(Box<Talk>),
+}
+
+/// A connection.
+struct Talk {
+    socket: TcpStream,
+    dialogue: Dialogue,
+    input: Vec<u8>,
+    output: Vec<u8>,
+    /// Where datagrams come, by track.
+    datagrams: Vec<(UdpSocket, UdpSocket)>,
+    peers: Vec<IpAddr>,
+    /// Track and whether it is reports, by channel.
+    channels: Vec<Option<(usize, bool)>>,
+    is_playing: bool,
+    asked: Instant,
+    heard: Instant,
+    played: Instant,
+    kept_alive: Instant,
+    reported: Instant,
+    has_come: bool,
+}
+
+/// A track as it comes in.
+struct Incoming {
+    codec: rtp::Codec,
+    reorder: Reorder,
+    continuity: Continuity,
+    timestamp: Option<u32>,
+    key_timestamp: Option<u32>,
+    report: Report,
+}
+
+/// What the source is told of a track (RFC 3550, section 6.4.1).
+#[derive(Default)]
+struct Report {
+    source: u32,
+    first: Option<u16>,
+    highest: u16,
+    cycles: u32,
+    received: u32,
+    told_expected: u32,
+    told_received: u32,
+    /// The middle of the last sender report's time, and when it came.
+    sender: Option<(u32, Instant)>,
+}
+
+impl Report {
+    fn received(&mut self, header: &rtp::Header) {
+        if self.source != header.source {
+            *self = Report { source: header.source, first: None, ..Report::default() };
+        }
+        self.received += 1;
+        if self.first.is_none() {
+            (self.first, self.highest) = (Some(header.sequence), header.sequence);
+        } else if header.sequence.wrapping_sub(self.highest) < 1 << 15 {
+            self.cycles += u32::from(header.sequence < self.highest);
+            self.highest = header.sequence;
+        }
+    }
+
+    /// A receiver report.
+    fn write(&mut self, now: Instant) -> Option<[u8; 32]> {
+        let highest = self.cycles << 16 | u32::from(self.highest);
+        let expected = highest.wrapping_sub(u32::from(self.first?)).wrapping_add(1);
+        let lost = expected.saturating_sub(self.received).min(0x7f_ffff);
+        let (new, came) = (expected.wrapping_sub(self.told_expected), self.received.wrapping_sub(self.told_received));
+        let fraction = if new > came && new > 0 { (u64::from(new - came) * 256 / u64::from(new)).min(255) } else { 0 };
+        (self.told_expected, self.told_received) = (expected, self.received);
+        let (middle, delay) = self.sender.map_or((0, 0), |(middle, at)| {
+            let passed = now.saturating_duration_since(at);
+            (middle, (passed.as_nanos() * 65_536 / 1_000_000_000) as u32)
+        });
+        let mut bytes = [0; 32];
+        bytes[..4].copy_from_slice(&[0x81, 201, 0, 7]);
+        let words = [0x6d67_7278, self.source, lost | (fraction as u32) << 24, highest, 0, middle, delay];
+        for (place, word) in bytes[4..].chunks_exact_mut(4).zip(words) {
+            place.copy_from_slice(&word.to_be_bytes());
+        }
+        Some(bytes)
+    }
+}
+
+/// What a worker has to know when it has looked after a source.
+#[derive(Debug, Default)]
+pub struct News {
+    /// Viewers cannot go on: the source sends something else now.
+    pub is_other: bool,
+}
+
+/// A source.
+pub struct Pull {
+    /// What everybody knows of it.
+    pub stream: Arc<Stream>,
+    limits: Limits,
+    phase: Phase,
+    way: Way,
+    rest: Duration,
+    told: String,
+    attempts: u64,
+    tracks: Vec<Incoming>,
+    /// The track whose pictures count.
+    lead: Option<usize>,
+    batch: Batch,
+    /// The number of the next batch.
+    pub number: u64,
+    /// Reused for each datagram.
+    scratch: Box<[u8]>,
+    /// The first token of its sockets.
+    token: u64,
+}
+
+/// What a thread that connects brings back.
+pub struct Dialled {
+    /// Which try.
+    pub attempt: u64,
+    /// The connection, or what is wrong.
+    pub result: Result<TcpStream, String>,
+}
+
+/// Connects; takes as long as names and hosts take, so not on a worker.
+fn dial(host: &str, port: u16) -> Result<TcpStream, String> {
+    let shown = if port == crate::address::RTSP_PORT { host.to_owned() } else { format!("{host} port {port}") };
+    let unknown = |e| format!("{host} cannot be found: {e}; correct the name in its address");
+    let mut last = format!("{host} has no address");
+    for address in (host, port).to_socket_addrs().map_err(unknown)? {
+        match TcpStream::connect_timeout(&address, CONNECT) {
+            Ok(socket) => return Ok(socket),
+            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
+                last = format!("nothing listens at {shown}; look whether it is switched on, and at its port");
+            }
+            Err(e) if e.kind() == io::ErrorKind::TimedOut => {
+                last = format!(
+                    "{shown} does not answer within {} s; look whether it can be reached from here",
+                    CONNECT.as_secs()
+                );
+            }
+            Err(e) => last = format!("cannot connect to {shown}: {e}"),
+        }
+    }
+    Err(last)
+}
+
+impl Pull {
+    /// A source that will be pulled when it is next looked after.
+    pub fn new(stream: Arc<Stream>, limits: Limits, token: u64, now: Instant) -> Pull {
+        let way = if stream.source.transport == Transport::Tcp { Way::Tcp } else { Way::Udp };
+        Pull {
+            stream,
+            limits,
+            phase: Phase::Resting(now),
+            way,
+            rest: REST,
+            told: String::new(),
+            attempts: 0,
+            tracks: Vec::new(),
+            lead: None,
+            batch: Batch::default(),
+            number: 0,
+            scratch: vec![0; 1 << 16].into_boxed_slice(),
+            token,
+        }
+    }
+
+    fn log(&self, text: &str) {
+        multigrain_console::say(&format!("{}: {text}", self.stream.name()));
+    }
+
+    /// The packets that came since the last time, with their number.
+    pub fn take_batch(&mut self) -> Option<(u64, Arc<Batch>)> {
+        if self.batch.entries.is_empty() {
+            return None;
+        }
+        let room = (self.batch.bytes.len(), self.batch.entries.len());
+        // The next will be of that size, more or less.
+        let next = Batch { bytes: Vec::with_capacity(room.0), entries: Vec::with_capacity(room.1) };
+        let batch = std::mem::replace(&mut self.batch, next);
+        self.number += 1;
+        Some((self.number - 1, Arc::new(batch)))
+    }
+
+    /// Ends in order.
+    pub fn close(&mut self) {
+        if let Phase::Talking(talk) = &mut self.phase {
+            let words = talk.dialogue.end();
+            let _ = talk.socket.write(&words);
+        }
+    }
+
+    fn trouble(&mut self, trouble: Trouble, now: Instant) {
+        let rest = self.rest;
+        self.stream.is_flowing.store(false, Ordering::Relaxed);
+        let (text, rest) = match trouble {
+            Trouble::NoUdp if self.stream.source.transport == Transport::Auto => {
+                self.way = Way::Tcp;
+                ("it does not send over UDP; asking within the connection".to_owned(), Duration::ZERO)
+            }
+            Trouble::NoUdp => ("it does not send over UDP; give it transport tcp or auto".to_owned(), rest),
+            Trouble::Other(text) => (text, rest),
+        };
+        if self.told != text {
+            match rest.is_zero() {
+                true => self.log(&text),
+                false => self.log(&format!("{text} (trying again from time to time)")),
+            }
+            self.told = text.clone();
+        }
+        self.stream.told().trouble = Some(text);
+        self.phase = Phase::Resting(now + rest);
+        if !rest.is_zero() {
+            self.rest = (2 * rest).min(REST_MAX);
+        }
+    }
+
+    /// When it has to be looked after, if nothing comes.
+    pub fn deadline(&self, now: Instant) -> Instant {
+        let second = now + Duration::from_secs(1);
+        match &self.phase {
+            Phase::Resting(until) => *until,
+            Phase::Dialling(_, until) => (*until).min(second),
+            Phase::Talking(_) => self
+                .tracks
+                .iter()
+                .filter_map(|track| track.reorder.deadline())
+                .min()
+                .map_or(second, |at| at.min(second)),
+        }
+    }
+
+    /// Looks after what is due. `bring` takes what a connecting thread brings back.
+    pub fn tick(&mut self, now: Instant, bring: impl FnOnce(Dialled) + Send + 'static) {
+        match &self.phase {
+            Phase::Resting(until) if now >= *until => {
+                self.attempts += 1;
+                let (attempt, address) = (self.attempts, self.stream.source.address.clone());
+                self.phase = Phase::Dialling(attempt, now + CONNECT + ANSWER);
+                let work = move || bring(Dialled { attempt, result: dial(&address.host, address.port) });
+                if let Err(e) = std::thread::Builder::new().name("dial".to_owned()).spawn(work) {
+                    self.trouble(Trouble::Other(format!("cannot start a thread to connect with: {e}")), now);
+                }
+            }
+            Phase::Dialling(_, until) if now >= *until => {
+                self.trouble(
+                    Trouble::Other("its name is not resolved in time; look at the name server".to_owned()),
+                    now,
+                );
+            }
+            Phase::Talking(_) => {
+                if let Err(trouble) = self.look_after(now) {
+                    self.trouble(trouble, now);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn look_after(&mut self, now: Instant) -> Result<(), Trouble> {
+        self.release(now);
+        let Phase::Talking(talk) = &mut self.phase else { return Ok(()) };
+        let waited = |since: Instant| now.saturating_duration_since(since);
+        if talk.dialogue.waits() && waited(talk.asked) > ANSWER && !talk.is_playing {
+            return Err(Trouble::Other(format!("it does not answer within {} s", ANSWER.as_secs())));
+        }
+        if !talk.is_playing {
+            return Ok(());
+        }
+        let may_change = self.stream.source.transport == Transport::Auto && talk.dialogue.way() == Way::Udp;
+        if !talk.has_come && may_change && waited(talk.played) > DATAGRAMS {
+            self.way = Way::Tcp;
+            self.log("no datagrams arrive, as where a firewall is between; asking within the connection");
+            self.rest = Duration::ZERO;
+            self.phase = Phase::Resting(now);
+            return Ok(());
+        }
+        if waited(talk.heard) > SILENCE {
+            return Err(Trouble::Other(format!("nothing has come for {} s", SILENCE.as_secs())));
+        }
+        if waited(talk.kept_alive) > talk.dialogue.keep_alive_every() {
+            (talk.kept_alive, talk.asked) = (now, now);
+            let words = talk.dialogue.still_there();
+            talk.output.extend(words);
+        }
+        if waited(talk.reported) > REPORT {
+            talk.reported = now;
+            for (number, track) in self.tracks.iter_mut().enumerate() {
+                let Some(report) = track.report.write(now) else { continue };
+                match talk.dialogue.setups.get(number) {
+                    Some(Setup::Channels(_, channel)) => {
+                        talk.output.extend_from_slice(&[b'$', *channel, 0, report.len() as u8]);
+                        talk.output.extend_from_slice(&report);
+                    }
+                    Some(Setup::Ports(Some((_, port)), _)) => {
+                        if let Some((_, socket)) = talk.datagrams.get(number) {
+                            let _ = send_to(socket, &report, talk.peers[0], *port);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        talk.flush()
+    }
+
+    /// A connecting thread is back.
+    pub fn dialled(&mut self, dialled: Dialled, poll: &Poll, now: Instant) {
+        if !matches!(self.phase, Phase::Dialling(attempt, _) if attempt == dialled.attempt) {
+            return;
+        }
+        let begun = dialled.result.and_then(|socket| {
+            let failed = |e: io::Error| format!("cannot talk to it: {e}");
+            socket.set_nonblocking(true).map_err(failed)?;
+            let _ = socket.set_nodelay(true);
+            let peer = canonical(socket.peer_addr().map_err(failed)?).ip();
+            poll.add(&socket, self.token).map_err(failed)?;
+            let mut dialogue = Dialogue::new(self.stream.source.address.clone(), self.way);
+            let output = dialogue.begin();
+            Ok(Box::new(Talk {
+                socket,
+                dialogue,
+                input: Vec::new(),
+                output,
+                datagrams: Vec::new(),
+                peers: vec![peer],
+                channels: vec![None; 256],
+                is_playing: false,
+                asked: now,
+                heard: now,
+                played: now,
+                kept_alive: now,
+                reported: now,
+                has_come: false,
+            }))
+        });
+        match begun {
+            Ok(mut talk) => {
+                let said = talk.flush();
+                self.phase = Phase::Talking(talk);
+                if let Err(trouble) = said {
+                    self.trouble(trouble, now);
+                }
+            }
+            Err(text) => self.trouble(Trouble::Other(text), now),
+        }
+    }
+
+    /// One of its sockets is ready.
+    pub fn ready(&mut self, which: u8, poll: &Poll, now: Instant) -> News {
+        let mut news = News::default();
+        let result = match which {
+            CONNECTION => self.read_connection(poll, now, &mut news),
+            _ => {
+                let (track, is_reports) = (usize::from((which - 1) / 2), which.is_multiple_of(2));
+                self.read_datagrams(track, is_reports, now);
+                Ok(())
+            }
+        };
+        if let Err(trouble) = result {
+            self.trouble(trouble, now);
+        }
+        news
+    }
+
+    fn read_connection(&mut self, poll: &Poll, now: Instant, news: &mut News) -> Result<(), Trouble> {
+        let Phase::Talking(talk) = &mut self.phase else { return Ok(()) };
+        let mut input = std::mem::take(&mut talk.input);
+        let mut has_ended = false;
+        let mut read = 0;
+        while read < ROUND_BYTES {
+            match talk.socket.read(&mut self.scratch) {
+                Ok(0) => {
+                    has_ended = true;
+                    break;
+                }
+                Ok(count) => {
+                    input.extend_from_slice(&self.scratch[..count]);
+                    read += count;
+                    if count < self.scratch.len() {
+                        break;
+                    }
+                }
+                Err(e) if is_later(&e) => break,
+                Err(e) => return Err(Trouble::Other(format!("the connection has broken: {e}"))),
+            }
+        }
+        let mut at = 0;
+        loop {
+            let taken = text::take(&input[at..], BOUNDS)
+                .map_err(|why| Trouble::Other(format!("it sends what is no message of RTSP: {why}")))?;
+            let Some((message, length)) = taken else { break };
+            match message {
+                Message::Data { channel, range } => {
+                    let Phase::Talking(talk) = &mut self.phase else { return Ok(()) };
+                    let place = talk.channels[usize::from(channel)].filter(|_| talk.is_playing);
+                    (talk.heard, talk.has_come) = (now, true);
+                    if let Some((track, is_reports)) = place {
+                        let packet = &input[at + range.start..at + range.end];
+                        if is_reports { self.reports(track, packet, now) } else { self.pass(track, packet, now) }
+                    }
+                }
+                Message::Response { status, headers, body } => {
+                    self.answered(status, &headers, &body, poll, now, news)?;
+                }
+                Message::Request { method, headers, .. } => {
+                    let Phase::Talking(talk) = &mut self.phase else { return Ok(()) };
+                    let sequence = headers.get("cseq").unwrap_or("0");
+                    let status = if matches!(method.as_str(), "OPTIONS" | "GET_PARAMETER" | "SET_PARAMETER") {
+                        200
+                    } else {
+                        405
+                    };
+                    let line = format!("RTSP/1.0 {status} {}", text::reason(status));
+                    talk.output.extend(text::write(&line, &[("CSeq", sequence)], &[]));
+                }
+            }
+            at += length;
+        }
+        input.drain(..at);
+        let Phase::Talking(talk) = &mut self.phase else { return Ok(()) };
+        talk.input = input;
+        match has_ended {
+            true => Err(Trouble::Other("it has ended the connection".to_owned())),
+            false => talk.flush(),
+        }
+    }
+
+    fn answered(
+        &mut self,
+        status: u16,
+        headers: &text::Headers,
+        body: &[u8],
+        poll: &Poll,
+        now: Instant,
+        news: &mut News,
+    ) -> Result<(), Trouble> {
+        let Phase::Talking(talk) = &mut self.phase else { return Ok(()) };
+        let (sockets, token) = (&mut talk.datagrams, self.token);
+        let mut open = |track: usize| {
+            let failed = |e: io::Error| format!("cannot receive datagrams: {e}; give it transport tcp");
+            if let Some((socket, _)) = sockets.get(track) {
+                return Ok(socket.local_addr().map_err(failed)?.port());
+            }
+            let (first, second) = datagrams(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0).map_err(failed)?;
+            poll.add(&first, token + 1 + 2 * track as u64).map_err(failed)?;
+            poll.add(&second, token + 2 + 2 * track as u64).map_err(failed)?;
+            let port = first.local_addr().map_err(failed)?.port();
+            sockets.push((first, second));
+            Ok(port)
+        };
+        match talk.dialogue.heard(status, headers, body, &mut open)? {
+            Next::Nothing => {}
+            Next::Say(words) => {
+                talk.asked = now;
+                talk.output.extend(words);
+            }
+            Next::Play => self.begin(now, news),
+        }
+        Ok(())
+    }
+
+    /// It plays.
+    fn begin(&mut self, now: Instant, news: &mut News) {
+        let Phase::Talking(talk) = &mut self.phase else { return };
+        (talk.is_playing, talk.played, talk.heard, talk.kept_alive) = (true, now, now, now);
+        for (track, setup) in talk.dialogue.setups.iter().enumerate() {
+            match setup {
+                Setup::Channels(packets, reports) => {
+                    talk.channels[usize::from(*packets)] = Some((track, false));
+                    talk.channels[usize::from(*reports)] = Some((track, true));
+                }
+                Setup::Ports(ports, host) => {
+                    talk.peers.extend(host.map(|host| host.to_canonical()));
+                    if let (Some((a, b)), Some((first, second))) = (ports, talk.datagrams.get(track)) {
+                        // Opens the way back where addresses are translated between.
+                        let empty = [0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+                        let _ = send_to(first, &empty, talk.peers[0], *a);
+                        let _ = send_to(second, &[0x80, 201, 0, 1, 0, 0, 0, 0], talk.peers[0], *b);
+                    }
+                }
+            }
+        }
+        let description = talk.dialogue.description.clone();
+        let way = if talk.dialogue.way() == Way::Udp { "UDP" } else { "TCP" };
+        let what: Vec<&str> = description.tracks.iter().map(|track| track.encoding.as_str()).collect();
+        let text = format!("playing {} over {way}", what.join(" and "));
+        self.set_tracks(&description);
+        self.log(&text);
+        (self.rest, self.told) = (REST, String::new());
+        add(&self.stream.counts.connections, 1);
+        let mut told = self.stream.told();
+        told.trouble = None;
+        let goes_on = told.description.as_ref().is_none_or(|before| description.goes_on_from(before));
+        if !goes_on {
+            told.generation += 1;
+            news.is_other = true;
+        }
+        told.description = Some(Arc::new(description));
+    }
+
+    /// Tracks go on from before where they are the same.
+    fn set_tracks(&mut self, description: &Description) {
+        let before = self.stream.told().description.clone();
+        let goes_on = before.is_some_and(|before| description.goes_on_from(&before));
+        let mut old = std::mem::take(&mut self.tracks).into_iter().filter(|_| goes_on);
+        for track in &description.tracks {
+            let mut continuity = old.next().map_or_else(|| Continuity::new(track.clock_rate), |old| old.continuity);
+            continuity.restart();
+            self.tracks.push(Incoming {
+                codec: track.codec,
+                reorder: Reorder::new(self.limits.reorder),
+                continuity,
+                timestamp: None,
+                key_timestamp: None,
+                report: Report::default(),
+            });
+        }
+        let tracks = &description.tracks;
+        let with_keys = tracks.iter().position(|track| track.has_keys());
+        self.lead = with_keys.or_else(|| tracks.iter().position(|track| track.media == "video"));
+    }
+
+    fn read_datagrams(&mut self, track: usize, is_reports: bool, now: Instant) {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        for _ in 0..ROUND_DATAGRAMS {
+            let Phase::Talking(talk) = &mut self.phase else { break };
+            let Some((first, second)) = talk.datagrams.get(track) else { break };
+            match if is_reports { second } else { first }.recv_from(&mut scratch) {
+                Ok((length, from)) => {
+                    // Who else sends here is no source.
+                    if !talk.is_playing || !talk.peers.contains(&canonical(from).ip()) {
+                        continue;
+                    }
+                    (talk.heard, talk.has_come) = (now, true);
+                    let packet = &scratch[..length];
+                    if is_reports { self.reports(track, packet, now) } else { self.receive(track, packet, now) }
+                }
+                Err(e) if is_later(&e) => break,
+                // What an earlier datagram of ours met; this one is another.
+                Err(_) => {}
+            }
+        }
+        self.scratch = scratch;
+    }
+
+    /// A packet that may be out of order.
+    fn receive(&mut self, track: usize, packet: &[u8], now: Instant) {
+        let Some((header, _)) = rtp::parse(packet) else { return add(&self.stream.counts.packets_malformed, 1) };
+        let Some(incoming) = self.tracks.get_mut(track) else { return };
+        match incoming.reorder.judge(header.sequence) {
+            Verdict::Pass => self.pass(track, packet, now),
+            Verdict::Keep => incoming.reorder.keep(header.sequence, packet.to_vec(), now),
+            Verdict::Drop => add(&self.stream.counts.packets_late, 1),
+        }
+        self.release_track(track, now);
+    }
+
+    fn release(&mut self, now: Instant) {
+        (0..self.tracks.len()).for_each(|track| self.release_track(track, now));
+    }
+
+    fn release_track(&mut self, track: usize, now: Instant) {
+        loop {
+            let Some(incoming) = self.tracks.get_mut(track) else { return };
+            let released = incoming.reorder.release(now);
+            let lost = std::mem::take(&mut incoming.reorder.lost);
+            if lost > 0 {
+                add(&self.stream.counts.packets_lost, lost);
+            }
+            match released {
+                Some(packet) => self.pass(track, &packet, now),
+                None => return,
+            }
+        }
+    }
+
+    /// A packet in its turn goes into the batch.
+    fn pass(&mut self, track: usize, packet: &[u8], now: Instant) {
+        let counts = &self.stream.counts;
+        let Some(incoming) = self.tracks.get_mut(track) else { return };
+        let Some((header, payload)) = rtp::parse(packet).filter(|_| packet.len() <= usize::from(u16::MAX)) else {
+            return add(&counts.packets_malformed, 1);
+        };
+        add(&counts.packets_received, 1);
+        add(&counts.bytes_received, packet.len() as u64);
+        self.stream.is_flowing.store(true, Ordering::Relaxed);
+        incoming.report.received(&header);
+        let is_new = incoming.timestamp.replace(header.timestamp) != Some(header.timestamp);
+        let (is_key, is_start) = match self.lead {
+            Some(lead) if lead != track => (false, false),
+            None => (true, true),
+            // The first packet of a picture at which decoding can begin.
+            Some(_) => {
+                let has_keys = matches!(incoming.codec, rtp::Codec::H264 | rtp::Codec::H265);
+                let begins = if has_keys { rtp::is_key(incoming.codec, payload) } else { is_new };
+                let is_key = begins && incoming.key_timestamp != Some(header.timestamp);
+                if is_key {
+                    incoming.key_timestamp = Some(header.timestamp);
+                }
+                (is_key, is_new)
+            }
+        };
+        let (sequence, timestamp, source) = incoming.continuity.translate(&header, now);
+        let bytes = self.batch.frame(2 * track as u8, packet, is_key, is_start);
+        rtp::rewrite(bytes, sequence, timestamp, source);
+    }
+
+    /// Reports of the sender go to viewers with the numbers that they see.
+    fn reports(&mut self, track: usize, packet: &[u8], now: Instant) {
+        let Some(incoming) = self.tracks.get_mut(track) else { return };
+        let mut changed = packet.to_vec();
+        if packet.len() > usize::from(u16::MAX) || !incoming.continuity.translate_reports(&mut changed) {
+            return;
+        }
+        if let Some(&[a, b, c, d]) = packet.get(10..14).filter(|_| packet[1] == 200) {
+            incoming.report.sender = Some((u32::from_be_bytes([a, b, c, d]), now));
+        }
+        self.batch.frame(2 * track as u8 + 1, &changed, false, false);
+    }
+}
+
+impl Talk {
+    fn flush(&mut self) -> Result<(), Trouble> {
+        while !self.output.is_empty() {
+            match self.socket.write(&self.output) {
+                Ok(count) => drop(self.output.drain(..count)),
+                // It is tried again when the source is next looked after; what is said is little.
+                Err(e) if is_later(&e) && self.output.len() < 64 << 10 => break,
+                Err(e) if is_later(&e) => return Err(Trouble::Other("it takes nothing any more".to_owned())),
+                Err(e) => return Err(Trouble::Other(format!("the connection has broken: {e}"))),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sends from a socket that may speak both protocols.
+pub fn send_to(socket: &UdpSocket, bytes: &[u8], to: IpAddr, port: u16) -> io::Result<usize> {
+    let to = match (to, socket.local_addr()?.is_ipv6()) {
+        (IpAddr::V4(v4), true) => IpAddr::V6(v4.to_ipv6_mapped()),
+        (to, _) => to,
+    };
+    socket.send_to(bytes, SocketAddr::new(to, port))
+}

@@ -1,0 +1,164 @@
+//! What the proxy has to know of a packet of RTP (RFC 3550): where it stands, and whether decoding can begin with it.
+//!
+//! The crate `rtp-types` reads the header; what lies behind it is looked at for H.264 (RFC 6184) and H.265 (RFC 7798) only.
+
+use rtp_types::RtpPacket;
+
+/// How a track's payload is cut into packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Codec {
+    /// RFC 6184
+    H264,
+    /// RFC 7798
+    H265,
+    /// RFC 3640, or RFC 3016's way of it
+    Aac,
+    /// RFC 7587
+    Opus,
+    /// Anything else: passed on, not looked into
+    Other,
+}
+
+impl Codec {
+    /// By the name in `a=rtpmap`.
+    pub fn named(encoding: &str) -> Codec {
+        match encoding.to_ascii_uppercase().as_str() {
+            "H264" => Codec::H264,
+            "H265" | "HEVC" => Codec::H265,
+            "MPEG4-GENERIC" | "MP4A-LATM" => Codec::Aac,
+            "OPUS" => Codec::Opus,
+            _ => Codec::Other,
+        }
+    }
+}
+
+/// The parts of a header that matter here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Counts packets.
+    pub sequence: u16,
+    /// When it was sampled, in ticks of the track's clock.
+    pub timestamp: u32,
+    /// Who sent it.
+    pub source: u32,
+    /// What it holds.
+    pub payload_type: u8,
+    /// The last packet of a picture.
+    pub marker: bool,
+}
+
+/// The header of a packet, and its payload; nothing if it is none.
+pub fn parse(packet: &[u8]) -> Option<(Header, &[u8])> {
+    let parsed = RtpPacket::parse(packet).ok()?;
+    let header = Header {
+        sequence: parsed.sequence_number(),
+        timestamp: parsed.timestamp(),
+        source: parsed.ssrc(),
+        payload_type: parsed.payload_type(),
+        marker: parsed.marker_bit(),
+    };
+    let (start, length) = (parsed.payload_offset(), parsed.payload_len());
+    Some((header, packet.get(start..start + length)?))
+}
+
+/// Puts other numbers into the header of a packet that [`parse`] has read.
+pub fn rewrite(packet: &mut [u8], sequence: u16, timestamp: u32, source: u32) {
+    if let Some(header) = packet.get_mut(..12) {
+        header[2..4].copy_from_slice(&sequence.to_be_bytes());
+        header[4..8].copy_from_slice(&timestamp.to_be_bytes());
+        header[8..12].copy_from_slice(&source.to_be_bytes());
+    }
+}
+
+/// Whether a type of H.264's units is where decoding can begin: an instantaneous refresh, or the parameters before it.
+pub fn starts_h264(unit: u8) -> bool {
+    matches!(unit & 0x1f, 5 | 7)
+}
+
+/// The same of H.265's types: pictures of random access, or the parameters before them.
+pub fn starts_h265(unit: u8) -> bool {
+    matches!((unit >> 1) & 0x3f, 16..=21 | 32 | 33)
+}
+
+/// The units of an aggregation packet: lengths of 16 bits, each with its unit.
+pub fn aggregated(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (&[high, low], rest) = bytes.split_first_chunk::<2>()?;
+        let length = usize::from(u16::from_be_bytes([high, low]));
+        let unit = rest.get(..length).filter(|unit| !unit.is_empty())?;
+        bytes = &rest[length..];
+        Some(unit)
+    })
+}
+
+/// Whether decoding can begin with this payload.
+pub fn is_key(codec: Codec, payload: &[u8]) -> bool {
+    match (codec, payload) {
+        // STAP-A, FU-A, single units.
+        (Codec::H264, [first, rest @ ..]) => match first & 0x1f {
+            24 => aggregated(rest).any(|unit| starts_h264(unit[0])),
+            28 => rest.first().is_some_and(|fu| fu & 0x80 != 0 && starts_h264(*fu)),
+            _ => starts_h264(*first),
+        },
+        // Aggregations, fragments, single units; without decoding order numbers.
+        (Codec::H265, [first, _, rest @ ..]) => match (first >> 1) & 0x3f {
+            48 => aggregated(rest).any(|unit| starts_h265(unit[0])),
+            49 => rest.first().is_some_and(|fu| fu & 0x80 != 0 && starts_h265(fu << 1)),
+            _ => starts_h265(*first),
+        },
+        (Codec::H264 | Codec::H265, _) => false,
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn keys_are_found_in_every_form() {
+        let h264: [(&[u8], bool); 9] = [
+            (&[0x65, 1], true),
+            (&[0x67, 1], true),
+            (&[0x41, 1], false),
+            (&[24, 0, 1, 0x41, 0, 1, 0x65], true),
+            (&[24, 0, 1, 0x41, 0, 9, 0x65], false),
+            (&[28, 0x85, 1], true),
+            (&[28, 0x05, 1], false),
+            (&[28], false),
+            (&[], false),
+        ];
+        h264.iter().for_each(|(payload, key)| assert_eq!(is_key(Codec::H264, payload), *key, "{payload:?}"));
+        let h265: [(&[u8], bool); 6] = [
+            (&[32 << 1, 1], true),
+            (&[19 << 1, 1], true),
+            (&[1 << 1, 1], false),
+            (&[48 << 1, 1, 0, 2, 33 << 1, 1], true),
+            (&[49 << 1, 1, 0x80 | 19], true),
+            (&[49 << 1, 1, 19], false),
+        ];
+        h265.iter().for_each(|(payload, key)| assert_eq!(is_key(Codec::H265, payload), *key, "{payload:?}"));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(crate::cases(500)) })]
+
+        #[test]
+        fn random_packets_do_no_harm(mut bytes in prop::collection::vec(any::<u8>(), 0..80), version in any::<bool>()) {
+            if let Some(first) = bytes.first_mut().filter(|_| version) {
+                *first = *first & 0x3f | 0x80;
+            }
+            if let Some((header, payload)) = parse(&bytes) {
+                for codec in [Codec::H264, Codec::H265, Codec::Aac, Codec::Other] {
+                    let _ = is_key(codec, payload);
+                }
+                let length = payload.len();
+                rewrite(&mut bytes, header.sequence.wrapping_add(7), 5, 6);
+                let (again, payload) = parse(&bytes).unwrap();
+                prop_assert_eq!((again.sequence, again.timestamp, again.source), (header.sequence.wrapping_add(7), 5, 6));
+                prop_assert_eq!((again.payload_type, again.marker, payload.len()), (header.payload_type, header.marker, length));
+            }
+        }
+    }
+}

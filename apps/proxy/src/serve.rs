@@ -1,0 +1,91 @@
+//! The proxy as a whole: sockets opened, workers started, everything ended in order.
+
+use crate::config::Config;
+use crate::net::{datagrams, listen};
+use crate::worker::{Shared, Worker};
+use multigrain::Abort;
+use multigrain::jobs::{SpinLimit, Team, TeamOptions};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A proxy that has its ports and has not begun.
+pub struct Proxy {
+    workers: Vec<Mutex<Option<Worker>>>,
+    abort: Arc<Abort>,
+    /// Where RTSP is served.
+    pub listen: SocketAddr,
+    /// Where HTTP is served.
+    pub http: Option<SocketAddr>,
+    /// The first of the ports from which datagrams go out.
+    pub udp_port: u16,
+}
+
+/// As many open files as the system grants without asking: each viewer is one.
+fn allow_files() {
+    let mut limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    limit.current = limit.maximum;
+    // Where it is refused, connections beyond the limit are.
+    let _ = rustix::process::setrlimit(rustix::process::Resource::Nofile, limit);
+}
+
+/// Ends the others if a worker panics.
+struct Alarm<'a>(&'a Abort);
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        self.0.raise();
+    }
+}
+
+impl Proxy {
+    /// Takes all ports.
+    ///
+    /// # Errors
+    /// In words, with the way out.
+    pub fn open(config: Config, abort: Arc<Abort>) -> Result<Proxy, String> {
+        allow_files();
+        let mut listeners = vec![listen(config.listen, "--listen")?];
+        if let Some(http) = config.http {
+            listeners.push(listen(http, "--http")?);
+        }
+        let udp = datagrams(config.listen.ip(), config.udp_port).map_err(|e| match config.udp_port {
+            0 => format!("cannot send datagrams: {e}"),
+            port => format!("the UDP ports {port} and {} cannot be taken: {e}; give others with --udp-port", port + 1),
+        })?;
+        let local = |result: std::io::Result<SocketAddr>| result.map_err(|e| format!("a socket has no address: {e}"));
+        let (listen, udp_port) = (local(listeners[0].local_addr())?, local(udp.0.local_addr())?.port());
+        let http = listeners.get(1).map(|listener| local(listener.local_addr())).transpose()?;
+        let count = config.workers;
+        let shared = Arc::new(Shared::new(config, udp, abort.clone())?);
+        let mut workers = Vec::new();
+        for index in 0..count {
+            let own = if index == 0 { std::mem::take(&mut listeners) } else { Vec::new() };
+            workers.push(Mutex::new(Some(Worker::new(index, shared.clone(), own)?)));
+        }
+        Ok(Proxy { workers, abort, listen, http, udp_port })
+    }
+
+    /// Serves until the abort flag is raised and viewers had their time.
+    ///
+    /// # Errors
+    /// What the system refused, or a fault of the program.
+    pub fn serve(self) -> Result<(), String> {
+        let count = self.workers.len();
+        // Workers wait for sockets, not for each other.
+        let team = Team::new(TeamOptions { workers: count, bind: false, spin: SpinLimit::SHORT });
+        let team = team.map_err(|e| format!("cannot start {count} threads: {e}; use fewer --workers"))?;
+        let first = Mutex::new(Ok(()));
+        let done = team.fork(0..count, &|worker| {
+            let _alarm = Alarm(&self.abort);
+            let own = self.workers[worker].lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(Err(why)) = own.map(Worker::run) {
+                let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
+                if first.is_ok() {
+                    *first = Err(why);
+                }
+            }
+        });
+        done.map_err(|panic| format!("internal error: {panic}"))?;
+        first.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,92 @@
+//! What all workers know of a stream.
+
+use crate::config::Source;
+use crate::sdp::Description;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A stream: its source, what it sends, and how much of it went where.
+#[derive(Debug)]
+pub struct Stream {
+    /// Its place among the streams.
+    pub index: usize,
+    /// What was asked for.
+    pub source: Source,
+    told: Mutex<Told>,
+    /// Counters, for metrics.
+    pub counts: Counts,
+    /// Whether packets come.
+    pub is_flowing: AtomicBool,
+}
+
+/// What the source said last.
+#[derive(Clone, Debug, Default)]
+pub struct Told {
+    /// What it sends.
+    pub description: Option<Arc<Description>>,
+    /// How often that has changed in a way that viewers cannot follow.
+    pub generation: u64,
+    /// What is wrong, for people.
+    pub trouble: Option<String>,
+}
+
+macro_rules! counts {
+    ($($(#[doc = $text:literal])+ $field:ident),+ $(,)?) => {
+        /// How often things happened.
+        #[derive(Debug, Default)]
+        pub struct Counts { $($(#[doc = $text])+ pub $field: AtomicU64),+ }
+
+        impl Counts {
+            /// Names, what they count, and how much.
+            pub fn all(&self) -> Vec<(&'static str, &'static str, u64)> {
+                vec![$((stringify!($field), concat!($($text),+), self.$field.load(Ordering::Relaxed))),+]
+            }
+        }
+    };
+}
+
+counts! {
+    /// Packets of media that came
+    packets_received,
+    /// Their bytes
+    bytes_received,
+    /// Packets that did not come
+    packets_lost,
+    /// Packets that came twice or too late
+    packets_late,
+    /// What came and was no packet of a track
+    packets_malformed,
+    /// How often the source was pulled
+    connections,
+    /// Packets that were sent to viewers
+    packets_sent,
+    /// Bytes that were sent to viewers
+    bytes_sent,
+    /// How often a viewer missed pictures because it was slow
+    viewers_behind,
+    /// Viewers that began to play
+    viewers_served,
+}
+
+/// Adds to a counter.
+pub fn add(counter: &AtomicU64, count: u64) {
+    counter.fetch_add(count, Ordering::Relaxed);
+}
+
+impl Stream {
+    /// A stream of which nothing is known yet.
+    pub fn new(index: usize, source: Source) -> Stream {
+        let (told, counts, is_flowing) = (Mutex::default(), Counts::default(), AtomicBool::new(false));
+        Stream { index, source, told, counts, is_flowing }
+    }
+
+    /// Its path.
+    pub fn name(&self) -> &str {
+        &self.source.name
+    }
+
+    /// What the source said last. Held for a moment only.
+    pub fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

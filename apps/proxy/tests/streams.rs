@@ -1,0 +1,159 @@
+//! From a scripted camera through the program to scripted viewers: what passes, what is left out, what goes on.
+
+mod support;
+
+use std::net::UdpSocket;
+use support::{AUDIO, Camera, Heard, Manners, PATIENCE, Proxy, VIDEO, Viewer, hear, picture, rtp, sequence};
+
+fn source(camera: &Camera) -> String {
+    format!("front=rtsp://{}/live", camera.address)
+}
+
+#[test]
+fn datagrams_are_put_in_order_for_all_viewers() {
+    for placement in ["spread", "run-to-completion", "pipelined"] {
+        let camera = Camera::new(Manners::of(VIDEO));
+        let proxy =
+            Proxy::start(&["-s", &source(&camera), "--workers", "2", "--placement", placement, "--reorder-ms", "2000"]);
+        let mut playing = camera.playing();
+        assert!(playing.is_udp());
+        // Nothing names the host that the camera says it is.
+        assert!(playing.requests.iter().all(|request| !request.contains("192.0.2.1")), "{:?}", playing.requests);
+        proxy.serves("front");
+        let mut viewers: Vec<Viewer> = (0..4).map(|_| Viewer::play(&proxy, "front", 1)).collect();
+        // A picture that is no key is for nobody; then everything, in the order in which it was sent.
+        for number in [65533, 65534, 0, 65535, 2, 1, 1, 3] {
+            playing.send(0, &picture(number, number == 65534, 100));
+        }
+        for viewer in &mut viewers {
+            assert_eq!(viewer.sequences(6), [65534, 65535, 0, 1, 2, 3], "{placement}");
+        }
+        // Who comes later begins with the key, and is told so.
+        let mut late = Viewer::connect(&proxy);
+        late.ask("SETUP", "rtsp://h/front/trackID=0", "Transport: RTP/AVP/TCP;interleaved=8-9\r\n");
+        let (told, _) = late.ask("PLAY", "rtsp://h/front", "");
+        assert!(told.contains("seq=65534;rtptime="), "{told}");
+        assert_eq!(late.frame(), (8, picture(65534, true, 100)));
+        drop(viewers);
+        drop(late);
+        proxy.until("lets viewers go", || proxy.metric("viewers ") == 0);
+        assert_eq!((proxy.metric("packets_received"), proxy.metric("packets_late")), (7, 1));
+    }
+}
+
+#[test]
+fn a_source_within_its_connection_is_served_as_datagrams() {
+    let mut manners = Manners::of(&(VIDEO.to_owned() + AUDIO));
+    manners.challenge = Some("Digest realm=\"cam\", nonce=\"abc\", algorithm=SHA-256, qop=\"auth\"".to_owned());
+    (manners.only_tcp, manners.refuses_keep_alive) = (true, true);
+    let camera = Camera::new(manners);
+    let proxy = Proxy::start(&["-s", &format!("yard=rtsp://me:topsecret@{}/x", camera.address)]);
+    let mut playing = camera.playing();
+    assert!(!playing.is_udp() && playing.requests.last().unwrap().contains("Authorization: Digest username=\"me\""));
+    proxy.serves("yard");
+    let mut viewer = Viewer::connect(&proxy);
+    let sockets: Vec<UdpSocket> = (0..4).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
+    let port = |i: usize| sockets[i].local_addr().unwrap().port();
+    for track in 0..2 {
+        let transport =
+            format!("Transport: RTP/AVP;unicast;client_port={}-{}\r\n", port(2 * track), port(2 * track + 1));
+        let (text, _) = viewer.ask("SETUP", &format!("rtsp://h/yard/trackID={track}"), &transport);
+        assert!(text.contains("server_port="), "{text}");
+    }
+    assert!(viewer.ask("PLAY", "rtsp://h/yard", "").0.contains(" 200 "));
+    playing.send(0, &picture(5, true, 1000));
+    playing.send(1, &rtp(8, 77, 160, 9, b"sound"));
+    let mut bytes = [0; 2000];
+    for (socket, packet) in [(0, picture(5, true, 1000)), (2, rtp(8, 77, 160, 9, b"sound"))] {
+        sockets[socket].set_read_timeout(Some(PATIENCE)).unwrap();
+        let (length, _) = sockets[socket].recv_from(&mut bytes).unwrap();
+        assert_eq!(bytes[..length], packet);
+    }
+    let told = proxy.get("/streams") + &proxy.get("/metrics") + &proxy.log();
+    assert!(told.contains("H264/90000") && !told.contains("topsecret"), "{told}");
+    assert!(proxy.log().contains("within the connection"));
+}
+
+#[test]
+fn a_slow_viewer_misses_groups_of_pictures_and_disturbs_nobody() {
+    let camera = Camera::new(Manners { only_tcp: true, ..Manners::of(VIDEO) });
+    let proxy = Proxy::start(&["-s", &source(&camera), "--queue", "256KiB", "--transport", "tcp"]);
+    let mut playing = camera.playing();
+    proxy.serves("front");
+    let mut slow = Viewer::play(&proxy, "front", 1);
+    let mut quick = Viewer::play(&proxy, "front", 1);
+    // More than any socket holds; the quick viewer reads along, the slow one does not.
+    let mut number = 0_u16;
+    while number == 0 || proxy.metric("viewers_behind") == 0 {
+        for _ in 0..200 {
+            playing.send(0, &picture(number, number.is_multiple_of(10), 20_000));
+            assert_eq!(quick.sequences(1), [number]);
+            number += 1;
+        }
+    }
+    // The last is a key, so there is one behind the gap, wherever the slow viewer stands.
+    playing.send(0, &picture(number, true, 20_000));
+    assert_eq!(quick.sequences(1), [number]);
+    // The slow one gets whole packets, then a gap, and behind the gap a key.
+    let mut last = None;
+    loop {
+        let (_, packet) = slow.frame();
+        assert_eq!(packet.len(), 20_012);
+        let now = sequence(&packet);
+        if last.is_some_and(|last| now != last + 1) {
+            assert_eq!((now % 10, packet[12]), (0, 0x65), "after {last:?} comes {now}");
+            break;
+        }
+        last = Some(now);
+    }
+}
+
+#[test]
+fn a_source_that_restarts_goes_on_for_its_viewers() {
+    let manners = Manners::of(VIDEO);
+    let sdp = manners.sdp.clone();
+    let camera = Camera::new(manners);
+    let proxy = Proxy::start(&["-s", &source(&camera), "--transport", "tcp"]);
+    let mut playing = camera.playing();
+    proxy.serves("front");
+    let mut viewer = Viewer::play(&proxy, "front", 1);
+    playing.send(0, &picture(10, true, 50));
+    playing.send(0, &picture(11, false, 50));
+    assert_eq!(viewer.sequences(2), [10, 11]);
+    playing.hang_up();
+    // Another sender with other numbers: for viewers it is the same.
+    let mut playing = camera.playing();
+    playing.send(0, &rtp(96, 9000, 5, 4711, &[0x65, 1]));
+    let (_, packet) = viewer.frame();
+    assert_eq!((sequence(&packet), &packet[8..12]), (12, &[0, 0, 0, 7][..]));
+    let timestamp = u32::from_be_bytes([packet[4], packet[5], packet[6], packet[7]]);
+    assert!(timestamp.wrapping_sub(11 * 3600) < 90_000 * 60, "{timestamp}");
+    // Another format: viewers have to ask again.
+    *sdp.lock().unwrap() = VIDEO.replace("H264", "H265");
+    playing.hang_up();
+    let mut playing = camera.playing();
+    assert_eq!(hear(&mut viewer.reader), Heard::End);
+    proxy.says("it sends something else now");
+    let (_, told) = Viewer::connect(&proxy).ask("DESCRIBE", "rtsp://h/front", "");
+    assert!(String::from_utf8(told).unwrap().contains("H265/90000"));
+    let mut viewer = Viewer::play(&proxy, "front", 1);
+    playing.send(0, &rtp(96, 1, 5, 4711, &[19 << 1, 1]));
+    assert_eq!(viewer.frame().1[12..], [19 << 1, 1]);
+}
+
+#[test]
+fn sigterm_lets_viewers_finish() {
+    let camera = Camera::new(Manners::of(VIDEO));
+    let mut proxy = Proxy::start(&["-s", &source(&camera)]);
+    let mut playing = camera.playing();
+    proxy.serves("front");
+    let mut viewer = Viewer::play(&proxy, "front", 1);
+    playing.send(0, &picture(1, true, 50));
+    assert_eq!(viewer.sequences(1), [1]);
+    proxy.signal();
+    proxy.says("viewers have");
+    playing.send(0, &picture(2, false, 50));
+    assert_eq!(viewer.sequences(1), [2]);
+    drop(viewer);
+    assert_eq!(proxy.ended(), Some(0));
+}
