@@ -21,10 +21,11 @@ use crate::headers::SliceType;
 use crate::intra::Around;
 use crate::kernel::Kernels;
 use crate::motion::Reference;
-use crate::picture::{Block, Kind, Macroblock, Picture, Source, Vector};
+use crate::picture::{Block, Frame, Kind, Macroblock, Source, Vector};
 use crate::quantiser::Quantiser;
 use crate::search::{Effort, Search};
 use crate::tables::{chroma_qp, lambda};
+use std::sync::Arc;
 use syntax::Type;
 use write::BITS_MAX;
 
@@ -32,11 +33,11 @@ use write::BITS_MAX;
 #[derive(Debug)]
 pub struct Shot<'a> {
     /// What is to be encoded.
-    pub source: &'a Source,
+    pub source: Source,
     /// What becomes of it.
-    pub picture: &'a Picture,
+    pub picture: Arc<Frame>,
     /// What it may be predicted from: two lists.
-    pub lists: [Vec<Link<'a>>; 2],
+    pub lists: [Vec<Link>; 2],
     /// Whether others are predicted from it.
     pub is_reference: bool,
     /// How.
@@ -44,17 +45,17 @@ pub struct Shot<'a> {
 }
 
 /// A picture that another may be predicted from.
-#[derive(Clone, Copy, Debug)]
-pub struct Link<'a> {
+#[derive(Clone, Debug)]
+pub struct Link {
     /// The picture.
-    pub picture: &'a Picture,
+    pub picture: Arc<Frame>,
     /// Whose field of vectors tells where to look: those of the nearest picture of its first list.
-    pub likely: &'a Picture,
+    pub likely: Arc<Frame>,
     /// What these vectors are multiplied by, in 256ths.
     pub scale: i32,
 }
 
-impl Link<'_> {
+impl Link {
     fn scaled(&self, vector: Vector) -> Vector {
         scaled(vector, self.scale)
     }
@@ -152,7 +153,7 @@ impl<'a> Shot<'a> {
     }
 
     /// The macroblock at (column, row) of the source.
-    fn block(&self, x: usize, y: usize) -> &'a Block {
+    fn block(&self, x: usize, y: usize) -> &Block {
         &self.source.blocks[y * self.columns() + x]
     }
 
@@ -166,7 +167,7 @@ impl<'a> Shot<'a> {
     }
 
     /// All that it may be predicted from.
-    pub fn links(&self) -> impl Iterator<Item = &Link<'a>> {
+    pub fn links(&self) -> impl Iterator<Item = &Link> {
         self.lists.iter().flatten()
     }
 
@@ -174,9 +175,9 @@ impl<'a> Shot<'a> {
     ///
     /// # Safety
     /// While it lives nobody writes the rows that vectors lead to, and they are complete.
-    unsafe fn reference(&self, list: usize, index: usize, x: usize, y: usize) -> Reference<'a> {
+    unsafe fn reference(&self, list: usize, index: usize, x: usize, y: usize) -> Reference<'_> {
         // SAFETY: by the caller.
-        unsafe { Reference::new(self.lists[list][index].picture, self.settings.kernels, x, y) }
+        unsafe { Reference::new(&self.lists[list][index].picture, self.settings.kernels, x, y) }
     }
 
     /// Searches motion for macroblocks of a row, in each picture that it may be predicted from.
@@ -216,7 +217,7 @@ impl<'a> Shot<'a> {
                 let search = Search {
                     source: &self.block(x, row).luma,
                     // SAFETY: by the caller.
-                    reference: unsafe { Reference::new(link.picture, self.settings.kernels, x, row) },
+                    reference: unsafe { Reference::new(&link.picture, self.settings.kernels, x, row) },
                     lambda: self.settings.lambda,
                     effort: self.settings.effort,
                 };
@@ -337,7 +338,7 @@ impl<'a> RowCoder<'a> {
 
     /// Puts what was made into the picture, and what others need to know of it.
     fn keep(&mut self, here: &Here<'_>, mut now: Macroblock, made: &Block) {
-        let picture = self.shot.picture;
+        let picture = &self.shot.picture;
         let (luma, _) = made.luma.0.as_chunks::<16>();
         let (chroma, _) = made.chroma.0.as_chunks::<16>();
         for (y, row) in luma.iter().enumerate() {

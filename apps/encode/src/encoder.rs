@@ -1,14 +1,24 @@
 //! Pictures in, units of a stream out.
 
-use crate::bits::{Unit, unit};
+use crate::bits::{Bits, Unit, unit};
 use crate::coder::{Link, Settings, Shot};
 use crate::headers::{Header, Profile, Properties, Ratio, SliceType, Structure, parameter_sets, slice_header};
 use crate::kernel::Kernels;
-use crate::picture::{Picture, Source};
+use crate::picture::{Frame, Picture, Size, Source};
 use crate::rate::{Control, Keys, Look, Rate};
 use crate::search::Effort;
 use crate::wave::Wave;
+use multigrain::rooms::team::Progress;
 use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Pictures whose quantisers are decided at once where they follow a rate of bits, at most, and their samples of luma.
+const BATCH: usize = 4;
+const BATCH_SAMPLES: usize = 16 << 20;
+
+fn batch(size: Size) -> usize {
+    (BATCH_SAMPLES / (size.width * size.height)).clamp(1, BATCH)
+}
 
 /// What an encoder is to do.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,6 +46,57 @@ pub struct Encoded {
     pub number: u64,
 }
 
+/// What has to happen next.
+#[derive(Debug)]
+pub enum Next<'k> {
+    /// A picture is to be encoded; those behind it can be asked for at once.
+    Picture(Box<Flight<'k>>),
+    /// One more picture has to come, or to be said not to.
+    Source,
+    /// So many pictures, in the order of decoding, have to be encoded, and what they took to be told.
+    Bits(u64),
+    /// Nothing: all that came have been begun.
+    End,
+}
+
+/// A picture on its way through the encoder.
+#[derive(Debug)]
+pub struct Flight<'k> {
+    /// Its rows.
+    pub wave: Wave<'k>,
+    /// Its place in the order of decoding, from 0.
+    pub place: u64,
+    header: Bits,
+    slice_type: SliceType,
+    /// The parameter sets that come before it.
+    sets: Vec<Vec<u8>>,
+}
+
+impl Flight<'_> {
+    /// Its units; once, when all of its rows are done.
+    pub fn encoded(&self) -> Encoded {
+        let kind = match self.slice_type {
+            SliceType::I => Unit::IdrSlice,
+            SliceType::P => Unit::Slice,
+            SliceType::B => Unit::DisposableSlice,
+        };
+        let mut units = self.sets.clone();
+        units.push(unit(kind, &self.wave.finish(self.header.clone())));
+        Encoded { units, is_key: self.slice_type == SliceType::I, number: self.wave.shot().picture.number }
+    }
+
+    /// The picture as a decoder shows it: its planes one after the other.
+    ///
+    /// # Panics
+    /// If not all of its rows are done.
+    pub fn shown(&self) -> Vec<u8> {
+        let picture = &self.wave.shot().picture;
+        assert!(picture.complete.count() >= self.wave.jobs() as u64, "picture {} is not complete", picture.number);
+        // SAFETY: nobody writes a picture that is complete, and its memory is nobody else's while it lives.
+        unsafe { picture.shown() }
+    }
+}
+
 /// A picture that has come.
 #[derive(Debug)]
 struct Waiting {
@@ -44,74 +105,60 @@ struct Waiting {
     number: u64,
 }
 
-/// Memory for a picture.
+/// Encodes pictures that come as they are shown; they go out in the order in which they are decoded. What is made of them
+/// depends on nothing but the pictures.
 #[derive(Debug)]
-struct Slot {
-    picture: Picture,
-    /// Which picture is or was there.
-    number: u64,
-    /// How far before it the nearest picture is that it may be predicted from.
-    span: i64,
-    /// When it was taken last.
-    taken: u64,
-}
-
-/// A picture that is to be encoded.
-#[derive(Debug)]
-struct Planned {
-    header: Header,
-    number: u64,
-    slot: usize,
-    /// Slots of both lists, with whose field tells where to look, and its scale.
-    lists: [Vec<(usize, usize, i32)>; 2],
-}
-
-/// Encodes pictures as they are shown; they come out in the order in which they are decoded.
-#[derive(Debug)]
-pub struct Encoder {
+pub struct Encoder<'k> {
     properties: Properties,
     options: Options,
-    kernels: Kernels,
-    slots: Vec<Slot>,
-    /// Slots of pictures that others may be predicted from, as a decoder keeps them, the last one first.
-    kept: Vec<usize>,
-    /// Pictures that have come, and those of them that wait for one behind them.
+    kernels: &'k Kernels,
+    /// Memory of pictures; nobody else's where nobody else has it.
+    memory: Vec<Arc<Picture>>,
+    /// Pictures that others may be predicted from, as a decoder keeps them, the last one first.
+    kept: Vec<Arc<Frame>>,
+    /// Pictures that have come, those of them about which nothing was decided yet, and whether none will come.
     come: u64,
     waiting: VecDeque<Waiting>,
-    /// Pictures planned so far.
-    planned: u64,
+    has_ended: bool,
+    /// Pictures that have types and quantisers, in the order of decoding, and how many there were so far, and until the last
+    /// decision.
+    decided: VecDeque<(Waiting, SliceType, u8)>,
+    decisions: [u64; 2],
+    /// What pictures took about which the control has not been told.
+    taken: VecDeque<u64>,
+    told: u64,
+    /// Pictures begun so far.
+    begun: u64,
     /// Which of those that are shown the last key picture was, how many others may be predicted from came since, and how many
     /// keys there were.
     key: u64,
     since_key: u64,
     keys: u64,
     control: Control,
-    spare: Vec<Source>,
 }
 
-impl Encoder {
+impl<'k> Encoder<'k> {
     /// For pictures that have these properties.
-    pub fn new(properties: Properties, options: Options, kernels: Kernels) -> Encoder {
-        let Structure { references, bidirectional } = options.structure;
+    pub fn new(properties: Properties, options: Options, kernels: &'k Kernels) -> Encoder<'k> {
         let Ratio { over, under } = properties.rate;
-        // Those that others are predicted from, and those under way.
-        let count = options.structure.kept() + 3 + bidirectional;
-        let fields = references.max(if bidirectional > 0 { 2 } else { 1 });
-        let slot = || Slot { picture: Picture::new(properties.size, fields), number: 0, span: 1, taken: 0 };
         Encoder {
             properties,
             options,
             kernels,
-            slots: std::iter::repeat_with(slot).take(count).collect(),
+            memory: Vec::new(),
             kept: Vec::new(),
             come: 0,
             waiting: VecDeque::new(),
-            planned: 0,
+            has_ended: false,
+            decided: VecDeque::new(),
+            decisions: [0; 2],
+            taken: VecDeque::new(),
+            told: 0,
+            begun: 0,
             key: 0,
             since_key: 0,
             keys: 0,
             control: Control::new(options.rate, options.keys, properties.size, f64::from(over) / f64::from(under)),
-            spare: Vec::new(),
         }
     }
 
@@ -120,16 +167,59 @@ impl Encoder {
         parameter_sets(&self.properties, self.options.profile, self.options.structure)
     }
 
-    /// Encodes pictures, but those that wait for others behind them, unless none come. `execute` is given a wave of jobs and
-    /// does them all. What it makes does not depend on how, nor, but for rates of bits, on how many pictures are given at once.
-    pub fn encode(&mut self, sources: Vec<Source>, is_end: bool, execute: impl FnOnce(&Wave<'_>)) -> Vec<Encoded> {
-        for source in sources {
-            let look = self.control.look(&source.glance);
-            self.waiting.push_back(Waiting { source, look, number: self.come });
-            self.come += 1;
+    /// The next picture comes.
+    pub fn push(&mut self, source: Source) {
+        let look = self.control.look(&source.glance);
+        self.waiting.push_back(Waiting { source, look, number: self.come });
+        self.come += 1;
+    }
+
+    /// No more pictures come.
+    pub fn end(&mut self) {
+        self.has_ended = true;
+    }
+
+    /// Told how many bits the next picture took, in the order of decoding.
+    pub fn learn(&mut self, bits: u64) {
+        self.taken.push_back(bits);
+    }
+
+    /// The next picture in the order of decoding, or what it waits for.
+    pub fn advance(&mut self) -> Next<'k> {
+        if self.decided.is_empty() {
+            let batch = match self.options.rate {
+                Rate::Bits(_) => batch(self.properties.size),
+                Rate::Constant(_) | Rate::Quality(_) => 1,
+            };
+            if self.has_ended && self.waiting.is_empty() {
+                return Next::End;
+            }
+            if !self.has_ended && self.waiting.len() < batch || self.group().is_none() {
+                return Next::Source;
+            }
+            if let Rate::Bits(_) = self.options.rate {
+                // All but those of the last decision, which may be under way: the same however fast they are.
+                let [_, known] = self.decisions;
+                if self.told + (self.taken.len() as u64) < known {
+                    return Next::Bits(known);
+                }
+                while self.told < known {
+                    self.taken.pop_front().into_iter().for_each(|bits| self.control.learn(bits));
+                    self.told += 1;
+                }
+            }
+            self.decide();
         }
+        match self.decided.pop_front() {
+            Some((waiting, slice_type, qp)) => Next::Picture(Box::new(self.begin(waiting, slice_type, qp))),
+            None => Next::End,
+        }
+    }
+
+    /// Types and quantisers of all pictures that wait for none behind them.
+    fn decide(&mut self) {
         let mut typed = Vec::new();
-        while let Some(count) = self.group(is_end) {
+        while let Some(count) = self.group() {
             let mut group: VecDeque<Waiting> = self.waiting.drain(..count).collect();
             // The last one is what those before it are predicted from.
             let Some(last) = group.pop_back() else { break };
@@ -139,43 +229,12 @@ impl Encoder {
         }
         let looks: Vec<(Look, SliceType)> = typed.iter().map(|(waiting, of)| (waiting.look, *of)).collect();
         let quantisers = self.control.decide(&looks);
-        let all = typed.iter().zip(quantisers);
-        let planned: Vec<Planned> =
-            all.map(|((waiting, slice_type), qp)| self.plan(waiting.number, *slice_type, qp)).collect();
-        let is_arithmetic = self.options.profile == Profile::Main;
-        let picture = |slot: usize| &self.slots[slot].picture;
-        let link = |&(slot, likely, scale): &(usize, usize, i32)| Link {
-            picture: picture(slot),
-            likely: picture(likely),
-            scale,
-        };
-        let shots = planned.iter().zip(&typed).map(|(planned, (waiting, _))| Shot {
-            source: &waiting.source,
-            picture: picture(planned.slot),
-            lists: planned.lists.each_ref().map(|list| list.iter().map(link).collect()),
-            is_reference: planned.header.slice_type != SliceType::B,
-            settings: Settings::new(&self.kernels, planned.header.qp, self.options.effort, is_arithmetic),
-        });
-        let wave = Wave::new(shots.collect());
-        execute(&wave);
-        let Options { profile, structure, .. } = self.options;
-        let header = |planned: &Planned| slice_header(&planned.header, profile, structure);
-        let slices = wave.finish(planned.iter().map(header).collect());
-        let encoded: Vec<Encoded> =
-            planned.iter().zip(slices).map(|(planned, slice)| self.units(planned, &slice)).collect();
-        let length = |picture: &Encoded| picture.units.iter().map(|unit| 8 * unit.len() as u64).sum();
-        self.control.learn(encoded.iter().map(length));
-        self.spare.extend(typed.into_iter().map(|(waiting, _)| waiting.source));
-        encoded
-    }
-
-    /// Memory of pictures that have been encoded, to be filled again.
-    pub fn spare(&mut self) -> Vec<Source> {
-        std::mem::take(&mut self.spare)
+        self.decisions = [self.decisions[0] + typed.len() as u64, self.decisions[0]];
+        self.decided.extend(typed.into_iter().zip(quantisers).map(|((waiting, of), qp)| (waiting, of, qp)));
     }
 
     /// How many of the pictures that wait are to be encoded: one, which all before it are predicted from, too.
-    fn group(&self, is_end: bool) -> Option<usize> {
+    fn group(&self) -> Option<usize> {
         let first = self.waiting.front()?;
         if first.look.is_key {
             return Some(1);
@@ -185,72 +244,75 @@ impl Encoder {
         match self.waiting.iter().take(most).position(|waiting| waiting.look.is_key) {
             Some(key) => Some(key),
             None if self.waiting.len() >= most => Some(most),
-            None => is_end.then_some(self.waiting.len()),
+            None => self.has_ended.then_some(self.waiting.len()),
         }
     }
 
+    /// Memory that nobody uses.
+    fn free_memory(&mut self) -> Arc<Picture> {
+        if let Some(free) = self.memory.iter_mut().position(|memory| Arc::get_mut(memory).is_some()) {
+            return self.memory[free].clone();
+        }
+        let Structure { references, bidirectional } = self.options.structure;
+        let fields = references.max(if bidirectional > 0 { 2 } else { 1 });
+        let memory = Arc::new(Picture::new(self.properties.size, fields));
+        self.memory.push(memory.clone());
+        memory
+    }
+
     /// The next picture in the order of decoding: where it goes and what it is predicted from.
-    fn plan(&mut self, number: u64, slice_type: SliceType, qp: u8) -> Planned {
-        self.planned += 1;
+    fn begin(&mut self, waiting: Waiting, slice_type: SliceType, qp: u8) -> Flight<'k> {
+        let number = waiting.number;
         if slice_type == SliceType::I {
             (self.key, self.since_key, self.keys) = (number, 0, self.keys + 1);
             self.kept.clear();
         }
-        let away = |slot: usize| number as i64 - self.slots[slot].number as i64;
+        let away = |frame: &Frame| number as i64 - frame.number as i64;
         let ratio = |over: i64, under: i64| if under == 0 { 256 } else { (256 * over / under) as i32 };
+        let link = |picture: &Arc<Frame>, likely: &Arc<Frame>, under: i64| Link {
+            scale: ratio(away(picture), under),
+            picture: picture.clone(),
+            likely: likely.clone(),
+        };
         let lists = match slice_type {
             SliceType::I => [Vec::new(), Vec::new()],
             SliceType::P => {
-                let kept = self.kept.iter().take(self.options.structure.references).copied();
-                let nearest = self.kept[0];
-                let link = |(i, slot): (usize, usize)| match i {
-                    0 => (slot, slot, ratio(away(slot), self.slots[slot].span)),
+                let nearest = &self.kept[0];
+                let of = |(i, picture): (usize, &Arc<Frame>)| match i {
+                    0 => link(picture, picture, picture.span),
                     // What was found in the nearest, as far as this one is.
-                    _ => (slot, nearest, ratio(away(slot), away(nearest))),
+                    _ => link(picture, nearest, away(nearest)),
                 };
-                [kept.enumerate().map(link).collect(), Vec::new()]
+                [self.kept.iter().take(self.options.structure.references).enumerate().map(of).collect(), Vec::new()]
             }
             SliceType::B => {
-                let (behind, before) = (self.kept[0], self.kept[1]);
-                let link = |slot: usize| vec![(slot, behind, ratio(away(slot), self.slots[behind].span))];
-                [link(before), link(behind)]
+                let (behind, before) = (&self.kept[0], &self.kept[1]);
+                [before, behind].map(|picture| vec![link(picture, behind, behind.span)])
             }
         };
-        let span = lists[0].first().map_or(1, |link| away(link.0));
+        let span = lists[0].first().map_or(1, |link| away(&link.picture));
         let references = lists[0].len();
-        let free = (0..self.slots.len()).filter(|slot| !self.kept.contains(slot));
-        let slot = free.min_by_key(|slot| self.slots[*slot].taken).unwrap_or(0);
-        let taken = self.planned;
-        (self.slots[slot].number, self.slots[slot].span, self.slots[slot].taken) = (number, span, taken);
+        let memory = self.free_memory();
+        let picture = Arc::new(Frame { memory, number, span, complete: Progress::default() });
         let header =
             Header { slice_type, number: self.since_key, order: number - self.key, key: self.keys, references, qp };
-        if slice_type != SliceType::B {
+        let is_reference = slice_type != SliceType::B;
+        if is_reference {
             self.since_key += 1;
-            self.kept.insert(0, slot);
+            self.kept.insert(0, picture.clone());
             self.kept.truncate(self.options.structure.kept());
         }
-        Planned { header, number, slot, lists }
-    }
-
-    fn units(&self, planned: &Planned, slice: &[u8]) -> Encoded {
-        let slice_type = planned.header.slice_type;
-        let is_key = slice_type == SliceType::I;
-        let kind = match slice_type {
-            SliceType::I => Unit::IdrSlice,
-            SliceType::P => Unit::Slice,
-            SliceType::B => Unit::DisposableSlice,
-        };
-        let mut units = if is_key { self.parameter_sets().to_vec() } else { Vec::new() };
-        units.push(unit(kind, slice));
-        Encoded { units, is_key, number: planned.number }
-    }
-
-    /// One of the last pictures as a decoder shows it: its planes one after the other. All are there that were encoded at once,
-    /// if these were no more than are predicted from two sides in a row, and one.
-    pub fn shown(&mut self, number: u64) -> Option<Vec<u8>> {
-        let slot = self.slots.iter().filter(|slot| slot.number == number).max_by_key(|slot| slot.taken)?;
-        // SAFETY: nobody else uses the encoder, so no wave is under way.
-        (slot.taken > 0).then(|| unsafe { slot.picture.shown() })
+        let Options { profile, structure, effort, .. } = self.options;
+        let settings = Settings::new(self.kernels, qp, effort, profile == Profile::Main);
+        let shot = Shot { source: waiting.source, picture, lists, is_reference, settings };
+        self.begun += 1;
+        Flight {
+            wave: Wave::new(shot),
+            place: self.begun - 1,
+            header: slice_header(&header, profile, structure),
+            slice_type,
+            sets: if slice_type == SliceType::I { self.parameter_sets().to_vec() } else { Vec::new() },
+        }
     }
 }
 

@@ -17,20 +17,19 @@
 //!    arithmetic codes are written last of all, row behind row, beside the rows of other pictures.
 //! 3. *smooth* ([`smooth`]) and *half samples* ([`picture`]): what the next picture is predicted from, a row behind.
 //!
-//! Rows of several pictures are under way at once: those of the next begin when enough of this one is complete. Pictures that
-//! are predicted from two sides come behind the later of these; none is predicted from them, so nothing waits for them
-//! ([`encoder`]). All of it is
-//! one off-loaded loop of a strand, a few pictures long, with the reading of the next pictures as its first iteration
-//! ([`run`]); the policy says how many workers share it.
+//! Several pictures are under way at once: each is begun in the order of decoding, and its rows when enough of those before it
+//! is complete. Pictures that are predicted from two sides come behind the later of these; none is predicted from them, so
+//! nothing waits for them ([`encoder`]). A picture on its way is an off-loaded task of a strand, its rows are the task's loop
+//! ([`run`]): the policy decides whether each picture has one worker (frames), or several share its rows (loops).
 //!
 //! # The four resources
 //!
 //! - *processor*: nearly all of it; some 3 us a macroblock, most of them search and transforms, by kernels for each
 //!   instruction set ([`kernel`]).
 //! - *memory*: a picture is four planes of luma (whole samples and three of halves) and two of chroma, 4.5 bytes a sample, of
-//!   which those under way and those that they are predicted from are kept, beside the pictures read ahead. A row reads those
+//!   which those under way and those that they are predicted from are kept, beside what is to be encoded. A row reads those
 //!   rows of other pictures that its vectors lead to, which its neighbours have brought into the caches.
-//! - *disk*: the input is read, ahead of the work, once, at 1.5 bytes a sample; the output is small.
+//! - *disk*: the input is read once, at 1.5 bytes a sample, by whoever begins a picture; the output is small.
 //! - *interconnect*: the memory bus, and a signal a macroblock from row to row.
 
 pub mod bits;

@@ -2,6 +2,9 @@
 
 use crate::kernel::{Kernels, Samples};
 use crate::plane::{Grid, PAD, Plane};
+use multigrain::rooms::team::Progress;
+use std::ops::Deref;
+use std::sync::Arc;
 
 /// How large pictures are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,6 +178,27 @@ impl Default for Macroblock {
             motion: [Motion::NONE; 4],
             bottom: ([0; 16], [0; 8], [0; 8]),
         }
+    }
+}
+
+/// One of the pictures of a video, on its way or complete, in memory that others had before it.
+#[derive(Debug)]
+pub struct Frame {
+    /// Where its samples are.
+    pub memory: Arc<Picture>,
+    /// Which it is of those that are shown, from 0.
+    pub number: u64,
+    /// How far before it the nearest picture of its first list is.
+    pub span: i64,
+    /// Rows that others may be predicted from.
+    pub complete: Progress,
+}
+
+impl Deref for Frame {
+    type Target = Picture;
+
+    fn deref(&self) -> &Picture {
+        &self.memory
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::headers::SliceType;
 use crate::picture::Size;
+use std::collections::VecDeque;
 
 /// What the quantisers follow.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,7 +29,7 @@ const FOLLOWED: f64 = 0.6;
 const USUAL_CHANGE: f64 = 40.0;
 
 /// Seconds over which a deviation from the rate is made up for.
-const PATIENCE_SECONDS: f64 = 2.0;
+const PATIENCE_SECONDS: f64 = 1.0;
 
 /// The quantiser may go so far from one decision to the next.
 const STEP_MAX: f64 = 4.0;
@@ -133,8 +134,8 @@ pub struct Control {
     bits: f64,
     seen: [f64; 2],
     quantiser: Option<f64>,
-    /// What was decided about pictures that are being encoded: expected change, and step.
-    pending: Vec<(f64, f64)>,
+    /// For a rate of bits: what was decided about pictures that are being encoded: expected change, and step.
+    pending: VecDeque<(f64, f64)>,
 }
 
 /// The step of a quantiser, and back.
@@ -161,7 +162,7 @@ impl Control {
             bits: 0.0,
             seen: [0.0; 2],
             quantiser: None,
-            pending: Vec::new(),
+            pending: VecDeque::new(),
         }
     }
 
@@ -205,7 +206,9 @@ impl Control {
                     SliceType::B => DISPOSABLE_MORE,
                 };
             let qp = (base + more).round().clamp(0.0, 51.0) as u8;
-            self.pending.push((expected(picture), step(qp.into())));
+            if let Rate::Bits(_) = self.rate {
+                self.pending.push_back((expected(picture), step(qp.into())));
+            }
             qp
         });
         decided.collect()
@@ -214,28 +217,30 @@ impl Control {
     /// The quantiser by which the next pictures meet a rate, by how many bits change has taken so far.
     fn for_bits(&mut self, rate: f64, expected: f64, pictures: usize) -> f64 {
         let a_picture = rate / self.pictures_per_second;
-        let late = a_picture * self.pictures - self.bits;
+        // Before anything was seen: a bit for each unit of change at a step of one is what films take.
+        let bits_per_change = if self.seen[0] > 0.0 { self.seen[1] / self.seen[0] } else { 4.0 };
+        // Of pictures that are under way it is not known what they take, but it can be expected.
+        let under_way: f64 = self.pending.iter().map(|(expected, step)| expected / step).sum();
+        let bits = self.bits + bits_per_change * self.macroblocks * under_way;
+        let late = a_picture * (self.pictures + self.pending.len() as f64) - bits;
         let wanted = a_picture * pictures as f64;
         let share = pictures as f64 / (PATIENCE_SECONDS * self.pictures_per_second).max(pictures as f64);
         let wanted = (wanted + late * share).max(wanted / 4.0);
-        // Before anything was seen: a bit for each unit of change at a step of one is what films take.
-        let bits_per_change = if self.seen[0] > 0.0 { self.seen[1] / self.seen[0] } else { 4.0 };
         let found = qp_of((bits_per_change * expected * self.macroblocks / wanted).max(1e-3)).clamp(0.0, 51.0);
         let found = self.quantiser.map_or(found, |before| found.clamp(before - STEP_MAX, before + STEP_MAX));
         self.quantiser = Some(found);
         found
     }
 
-    /// Told what the pictures took that were decided about last.
-    pub fn learn(&mut self, bits: impl Iterator<Item = u64>) {
-        for (bits, (expected, step)) in bits.zip(std::mem::take(&mut self.pending)) {
-            let bits = bits as f64;
-            self.pictures += 1.0;
-            self.bits += bits;
-            // A second is forgotten to a third.
-            let kept = (-1.0 / self.pictures_per_second.max(1.0)).exp();
-            self.seen = [self.seen[0] * kept + expected * self.macroblocks, self.seen[1] * kept + bits * step];
-        }
+    /// Told what the next picture took that was decided about, in that order.
+    pub fn learn(&mut self, bits: u64) {
+        let Some((expected, step)) = self.pending.pop_front() else { return };
+        let bits = bits as f64;
+        self.pictures += 1.0;
+        self.bits += bits;
+        // A second is forgotten to a third.
+        let kept = (-1.0 / self.pictures_per_second.max(1.0)).exp();
+        self.seen = [self.seen[0] * kept + expected * self.macroblocks, self.seen[1] * kept + bits * step];
     }
 }
 
@@ -291,7 +296,7 @@ mod tests {
                     |(is_key, qp): (bool, u8)| (factor * 1000.0 / step(qp.into())) as u64 * if is_key { 5 } else { 1 };
                 let bits: Vec<u64> = found.into_iter().map(bits).collect();
                 total += bits.iter().sum::<u64>() as f64;
-                control.learn(bits.into_iter());
+                bits.into_iter().for_each(|bits| control.learn(bits));
             }
             let found = total / 20.0;
             assert!((found / rate - 1.0).abs() < 0.1, "{rate}: {found}");

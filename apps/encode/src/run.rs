@@ -1,36 +1,42 @@
 //! A whole run: pictures are read, encoded on the runtime's strands, and written.
 //!
-//! One strand goes through the video, a few pictures at a time. For these it off-loads one loop, whose iterations are the rows
-//! of all these pictures ([`Wave`](crate::wave::Wave)) and, first of all, the reading of the pictures that come next. How many
-//! workers share the loop is the policy's to say.
+//! As many strands as pictures can be under way at once each take one picture after another, in the order of decoding, and
+//! off-load it as a task whose loop is the picture's rows ([`Wave`](crate::wave::Wave)). So the grain is the policy's to decide,
+//! task by task: where there are as many pictures as workers, one worker each (frames); where there are fewer, since pictures
+//! have few rows or the video ends, several workers share the rows of one (loops). Where pictures are so small that each waits for
+//! nearly all of the one before, a task is a few of them, row behind row. To read and to plan a picture, and to write what is
+//! complete, is part of the tasks.
 
-use crate::encoder::{Encoded, Encoder, Options};
+use crate::encoder::{Encoded, Encoder, Flight, Next, Options};
 use crate::error::Error;
 use crate::input::Input;
 use crate::kernel::Kernels;
 use crate::output::Output;
 use crate::picture::Source;
-use crate::wave::Calls;
+use crate::wave::{Calls, RaisedOnPanic, pictures_at_once};
 use multigrain::Abort;
+use multigrain::rooms::team::Progress;
 use multigrain::rooms::trace::Trace;
-use multigrain::strands::{Hosts, Policy, Scheduler, SchedulerOptions, Strand, TaskKind};
+use multigrain::strands::{Hosts, Policy, Scheduler, SchedulerOptions, Statistics, Strand, TaskKind};
 use multigrain_simd::Isa;
 use std::cell::Cell;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
-/// Rows of pictures under way and the reading of others.
-const ROWS: TaskKind = TaskKind::new(0, "rows");
+/// The rows of a picture, or of a few small ones.
+const PICTURES: TaskKind = TaskKind::new(0, "pictures");
 
 /// A part of a row, for comparison.
 const CALL: TaskKind = TaskKind::new(1, "call");
 
-/// Samples of luma that are read ahead, at most: some pictures, but not more memory than this times 1.5.
-const AHEAD_SAMPLES: usize = 16 << 20;
+/// Rows of a task, at least, where pictures are too small for several to be under way at once: whoever is done with the last
+/// one that is left waits for the others.
+const TASK_ROWS: usize = 32;
 
-/// Pictures that are encoded in one loop, at most. More would gain nothing: a loop ends with a row that nobody shares.
-const TOGETHER: usize = 8;
+/// Samples of luma of pictures that are under way at once, at most, though two pictures always may; each takes some 7 bytes.
+const AT_ONCE_SAMPLES: usize = 128 << 20;
 
 /// What is off-loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +69,10 @@ pub struct Finished {
     pub pictures: u64,
     /// Bytes of the output.
     pub bytes: u64,
+    /// Pictures that could be under way at once.
+    pub at_once: usize,
+    /// What the policy decided: pictures of one worker, and pictures whose rows several shared.
+    pub decided: Statistics,
     /// Calls that were off-loaded by themselves.
     pub calls: CallTimes,
     /// Who computed what when, if it was asked for.
@@ -110,32 +120,148 @@ impl Calls for FromStrand<'_, '_> {
     }
 }
 
-/// Pictures that are read by one of the workers while the others encode.
-struct Reader<'a, 'i> {
+/// Where pictures come from, in the order of decoding.
+struct Front<'a, 'i> {
     input: &'a mut Input<'i>,
-    ready: Vec<Source>,
-    spare: Vec<Source>,
+    encoder: Encoder<'a>,
     bytes: Vec<u8>,
-    has_ended: bool,
+    /// Why there are no more pictures, if not because all were read.
     error: Option<Error>,
 }
 
-impl Reader<'_, '_> {
-    /// Reads up to so many pictures.
-    fn read(&mut self, count: usize) {
-        while self.ready.len() < count && !self.has_ended {
-            match self.input.read(&mut self.bytes) {
-                Ok(true) => {
-                    let mut source = self.spare.pop().unwrap_or_default();
-                    source.fill(self.input.properties().size, &self.bytes);
-                    self.ready.push(source);
+/// Where they go.
+struct Back {
+    output: Output,
+    /// Those that were complete before one that comes before them.
+    held: BTreeMap<u64, Encoded>,
+    /// What was written took so many bits, as far as the encoder was not told.
+    taken: Vec<u64>,
+    pictures: u64,
+    error: Option<Error>,
+}
+
+/// All that strands share.
+struct Pipeline<'a, 'i> {
+    front: Mutex<Front<'a, 'i>>,
+    back: Mutex<Back>,
+    /// Pictures written.
+    written: Progress,
+    /// Memory of pictures that have been encoded, to be filled again.
+    spare: Mutex<Vec<Source>>,
+    is_over: AtomicBool,
+    /// Ends all waits, since the run has failed.
+    failed: Abort,
+    /// The user's.
+    abort: &'a Abort,
+    watch: &'a (dyn Fn(u64) + Sync),
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<'a> Pipeline<'a, '_> {
+    /// The next picture in the order of decoding; none if there are no more or the run is over.
+    fn begin(&self) -> Option<Box<Flight<'a>>> {
+        let mut front = lock(&self.front);
+        let Front { input, encoder, bytes, error } = &mut *front;
+        loop {
+            if self.is_over() {
+                return None;
+            }
+            if self.abort.is_raised() {
+                self.fail(&mut lock(&self.back), Error::Interrupted);
+                return None;
+            }
+            match encoder.advance() {
+                Next::Picture(flight) => return Some(flight),
+                Next::Source => match input.read(bytes) {
+                    Ok(true) => {
+                        let mut source = lock(&self.spare).pop().unwrap_or_default();
+                        source.fill(input.properties().size, bytes);
+                        encoder.push(source);
+                    }
+                    ended => {
+                        *error = ended.err();
+                        encoder.end();
+                    }
+                },
+                Next::Bits(pictures) => {
+                    self.written.wait_for(pictures, &self.failed).ok()?;
+                    lock(&self.back).taken.drain(..).for_each(|bits| encoder.learn(bits));
                 }
-                ended => {
-                    self.has_ended = true;
-                    self.error = ended.err();
+                Next::End => self.is_over.store(true, Ordering::Relaxed),
+            }
+        }
+    }
+
+    /// All rows of a picture are done: it is written as soon as those before it are.
+    fn finish(&self, flight: &Flight<'_>) {
+        let encoded = flight.encoded();
+        let mut back = lock(&self.back);
+        back.held.insert(flight.place, encoded);
+        while let Some(next) = {
+            let place = back.pictures;
+            back.held.remove(&place)
+        } {
+            if let Err(error) = back.output.write(&next) {
+                return self.fail(&mut back, error);
+            }
+            back.taken.push(next.units.iter().map(|unit| 8 * unit.len() as u64).sum());
+            back.pictures += 1;
+            self.written.signal();
+            (self.watch)(back.pictures);
+        }
+    }
+
+    fn fail(&self, back: &mut Back, error: Error) {
+        back.error.get_or_insert(error);
+        self.is_over.store(true, Ordering::Relaxed);
+        self.failed.raise();
+    }
+
+    /// No picture is to be begun.
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// Pictures by a strand: read, encoded, written. More than one only where one is to be under way at once.
+    fn pictures(&self, strand: &Strand<'_>, rows: usize, count: usize) {
+        let mut flights = Vec::new();
+        flights.resize_with(count, OnceLock::new);
+        let next = AtomicUsize::new(0);
+        let body = |iterations: std::ops::Range<usize>, ()| {
+            let guard = RaisedOnPanic(&self.failed);
+            for _ in iterations {
+                let flight = &flights[next.fetch_add(1, Ordering::Relaxed) / rows];
+                // Whoever comes first begins it, so it has a worker then, and pictures before it have, too.
+                if let Some(flight) = flight.get_or_init(|| self.begin())
+                    && flight.wave.step(&self.failed)
+                {
+                    self.finish(flight);
+                }
+            }
+            std::mem::forget(guard);
+        };
+        strand.offload(PICTURES, rows * count, 1, (), body, |(), ()| ());
+        flights.into_iter().for_each(|flight| self.spare(flight.into_inner().flatten()));
+    }
+
+    /// For comparison: by the strand itself, but calls.
+    fn picture_by_calls(&self, by: &FromStrand<'_, '_>) {
+        let flight = self.begin();
+        if let Some(flight) = &flight {
+            for _ in 0..flight.wave.jobs() {
+                if flight.wave.step_by(&self.failed, Some(by)) {
+                    self.finish(flight);
                 }
             }
         }
+        self.spare(flight);
+    }
+
+    fn spare(&self, flight: Option<Box<Flight<'_>>>) {
+        lock(&self.spare).extend(flight.map(|flight| flight.wave.into_source()));
     }
 }
 
@@ -145,86 +271,79 @@ impl Reader<'_, '_> {
 /// The input cannot be read or is cut off, the output cannot be written, or the user ended the run.
 pub fn run(
     input: &mut Input<'_>,
-    mut output: Output,
+    output: Output,
     options: Options,
     execution: &Execution,
     abort: &Abort,
     watch: &(dyn Fn(u64) + Sync),
 ) -> Result<Finished, Error> {
     let properties = input.properties();
-    let mut encoder = Encoder::new(properties, options, Kernels::new(execution.isa));
+    let kernels = Kernels::new(execution.isa);
+    let encoder = Encoder::new(properties, options, &kernels);
     let sets = encoder.parameter_sets();
     let is_by_call = execution.cut == Cut::Macroblocks(1);
+    let workers = if is_by_call { 1 } else { execution.threads };
+    let rows = properties.size.rows();
+    let at_once = match execution.cut {
+        Cut::Rows => {
+            let most = (AT_ONCE_SAMPLES / (properties.size.width * properties.size.height)).max(2);
+            pictures_at_once(rows, options.structure, options.keys.interval == 1).min(most).min(workers)
+        }
+        Cut::Macroblocks(_) => 1,
+    };
+    let count = if at_once == 1 && workers > 1 { TASK_ROWS.div_ceil(rows) } else { 1 };
     let scheduler = Scheduler::new(SchedulerOptions {
         policy: if is_by_call { Policy::Edtlp } else { execution.policy },
-        workers: if is_by_call { 1 } else { execution.threads },
+        workers,
         // Whoever is called works on another processor, as the synergistic processors of the thesis did.
         hosts: if is_by_call { Hosts::Own(1) } else { Hosts::Workers },
         trace: execution.trace,
-        // A loop takes milliseconds: whether sharing it pays needs no trials.
+        // A picture takes milliseconds: whether sharing it pays needs no trials on calls.
         throttle: false,
         ..SchedulerOptions::default()
     });
     let scheduler = scheduler.map_err(|e| Error::Request(e.to_string()))?;
-    let together = (AHEAD_SAMPLES / (properties.size.width * properties.size.height)).clamp(1, TOGETHER);
-    let reader = Mutex::new(Reader {
-        input,
-        ready: Vec::new(),
-        spare: Vec::new(),
-        bytes: Vec::new(),
-        has_ended: false,
-        error: None,
-    });
-    let lock = || reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let strand = |strand: &Strand<'_>| -> Result<Finished, Error> {
-        lock().read(together);
-        let (mut pictures, mut calls) = (0, CallTimes::default());
-        loop {
-            let sources = std::mem::take(&mut lock().ready);
-            // Those that wait for others are encoded when none come.
-            let is_end = sources.is_empty();
-            if abort.is_raised() {
-                return Err(Error::Interrupted);
-            }
-            let encoded: Vec<Encoded> = encoder.encode(sources, is_end, |wave| {
-                if let Cut::Macroblocks(macroblocks) = execution.cut {
-                    let by = FromStrand { strand, macroblocks, times: Cell::new(calls) };
-                    lock().read(together);
-                    (0..wave.jobs()).for_each(|_| wave.step_by(Some(&by)));
-                    calls = by.times.get();
-                    return;
-                }
-                let is_read = AtomicBool::new(false);
-                let body = |iterations: std::ops::Range<usize>, ()| {
-                    for _ in iterations {
-                        match is_read.swap(true, Ordering::Relaxed) {
-                            false => lock().read(together),
-                            true => wave.step(),
-                        }
-                    }
-                };
-                strand.offload(ROWS, wave.jobs() + 1, 1, (), body, |(), ()| ());
-            });
-            encoded.iter().try_for_each(|picture| output.write(picture))?;
-            pictures += encoded.len() as u64;
-            watch(pictures);
-            if is_end {
-                break;
-            }
-            lock().spare.extend(encoder.spare());
-        }
-        if let Some(error) = lock().error.take() {
-            return Err(error);
-        }
-        if pictures == 0 {
-            return Err(Error::Input {
-                name: "the input".to_owned(),
-                why: "has no pictures; give one that has".to_owned(),
-            });
-        }
-        Ok(Finished { pictures, bytes: output.finish(&properties, &sets)?, calls, trace: None })
+    let pipeline = Pipeline {
+        front: Mutex::new(Front { input, encoder, bytes: Vec::new(), error: None }),
+        back: Mutex::new(Back { output, held: BTreeMap::new(), taken: Vec::new(), pictures: 0, error: None }),
+        written: Progress::default(),
+        spare: Mutex::new(Vec::new()),
+        is_over: AtomicBool::new(false),
+        failed: Abort::new(),
+        abort,
+        watch,
     };
-    let mut outcome = scheduler.run(vec![strand])?;
-    let finished = outcome.results.pop().unwrap_or(Err(Error::Interrupted))?;
-    Ok(Finished { trace: outcome.trace, ..finished })
+    let strand = |strand: &Strand<'_>| {
+        let mut calls = CallTimes::default();
+        while !pipeline.is_over() {
+            match execution.cut {
+                Cut::Rows => pipeline.pictures(strand, rows, count),
+                Cut::Macroblocks(macroblocks) => {
+                    let by = FromStrand { strand, macroblocks, times: Cell::new(calls) };
+                    pipeline.picture_by_calls(&by);
+                    calls = by.times.get();
+                }
+            }
+        }
+        calls
+    };
+    let outcome = scheduler.run(vec![strand; at_once])?;
+    let unlocked = |error| if let Some(error) = error { Err(error) } else { Ok(()) };
+    let back = pipeline.back.into_inner().unwrap_or_else(PoisonError::into_inner);
+    unlocked(back.error)?;
+    unlocked(lock(&pipeline.front).error.take())?;
+    if back.pictures == 0 {
+        return Err(Error::Input {
+            name: "the input".to_owned(),
+            why: "has no pictures; give one that has".to_owned(),
+        });
+    }
+    Ok(Finished {
+        pictures: back.pictures,
+        bytes: back.output.finish(&properties, &sets)?,
+        at_once,
+        decided: if execution.cut == Cut::Rows { outcome.statistics } else { Statistics::default() },
+        calls: outcome.results.into_iter().next().unwrap_or_default(),
+        trace: outcome.trace,
+    })
 }

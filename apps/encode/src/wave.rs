@@ -1,4 +1,4 @@
-//! Rows of several pictures on their way at once, and who waits for whom.
+//! Rows of pictures on their way, and who waits for whom.
 //!
 //! ```text
 //! picture n    row 0  search -> code -> smooth -> halves
@@ -6,25 +6,24 @@
 //! picture n+1  row 0                    search -> ...                     when row 5 of picture n is complete
 //! ```
 //!
-//! A job is a row of a picture, from motion search to half samples. Jobs are claimed in one order, picture by picture and row
-//! by row, and wait only for jobs before them:
+//! A job is a row of a picture, from motion search to half samples. Pictures are begun in the order of decoding, and the jobs of
+//! each claimed in the order of rows; a job waits for
 //!
-//! - search of row r: rows of the pictures that it may be predicted from, as far down as vectors lead ([`rows_needed`]), and all
-//!   that use the memory that the picture is written to;
+//! - search of row r: rows of the pictures that it may be predicted from, as far down as vectors lead ([`rows_needed`]);
 //! - code at column x: the row above up to column x + 1;
 //! - smooth and halves: the row above, complete;
 //! - write, by arithmetic codes: the row above, written. (Variable-length codes are written as macroblocks are coded.)
 //!
-//! Whoever claims a job is executing it, so what a job waits for is either done or under way on another worker, whatever
-//! worker claims what, and however few there are: nothing can wait for itself. A worker that panics raises the wave's
-//! abort, which ends all waits.
+//! So it waits for rows above and for pictures before. Whoever begins a picture goes on with it until all of its rows are claimed,
+//! alone or with others; so of all pictures that are under way, the rows of the first are done without waiting for another, then
+//! those of the second, and nothing can wait for itself, whatever worker claims what, and however few there are. A worker that
+//! panics raises an abort, which ends all waits.
 
 use crate::bits::Bits;
-use crate::coder::{Link, Row, RowBits, RowCoder, Shot, Slice};
-use crate::headers::SliceType;
+use crate::coder::{Row, RowBits, RowCoder, Shot, Slice};
+use crate::headers::{SliceType, Structure};
 use crate::motion::rows_needed;
-use crate::picture::Picture;
-use crate::plane::Grid;
+use crate::picture::Source;
 use multigrain::Abort;
 use multigrain::rooms::team::{Aborted, Progress};
 use std::ops::Range;
@@ -44,110 +43,99 @@ pub trait Calls {
     fn macroblocks(&self) -> usize;
 }
 
-/// What a picture waits for.
-#[derive(Clone, Debug, Default)]
-struct Waits {
-    /// Pictures under way from which it is predicted.
-    references: Vec<usize>,
-    /// Pictures that use the memory to which it is written, as theirs or as what they are predicted from.
-    memory: Vec<usize>,
-}
+/// Rows that pictures may fall behind each other without waiting, beyond those that they have to.
+const SLACK: usize = 3;
 
-impl Waits {
-    /// Of a picture behind these.
-    fn of(shot: &Shot<'_>, before: &[Shot<'_>]) -> Waits {
-        let is_same = |a: &Picture, b: &Picture| std::ptr::eq(a, b);
-        let made = |link: &Link<'_>| before.iter().rposition(|other| is_same(other.picture, link.picture));
-        let uses = |other: &Shot<'_>| {
-            is_same(other.picture, shot.picture) || other.links().any(|link| is_same(link.picture, shot.picture))
-        };
-        Waits {
-            references: shot.links().filter_map(made).collect(),
-            memory: (0..before.len()).filter(|i| uses(&before[*i])).collect(),
-        }
+/// How many pictures of so many rows can be under way at once, each by one worker, without waiting much for each other: one where
+/// the next begins when the one before is nearly complete, else so many as fit below each other, and as many again for each that
+/// is predicted from two of them.
+pub fn pictures_at_once(rows: usize, structure: Structure, all_keys: bool) -> usize {
+    let lag = rows_needed(0, usize::MAX);
+    match 1 + rows.saturating_sub(lag + SLACK) / lag {
+        _ if all_keys => usize::MAX,
+        1 => 1,
+        below => below * (1 + structure.bidirectional),
     }
 }
 
-/// Pictures to be encoded, in this order.
+/// A picture whose rows are being encoded.
 #[derive(Debug)]
 pub struct Wave<'a> {
-    shots: Vec<Shot<'a>>,
-    /// By picture.
-    waits: Vec<Waits>,
-    rows: usize,
+    shot: Shot<'a>,
     next: AtomicUsize,
-    /// By row of each picture: macroblocks coded.
+    done: AtomicUsize,
+    /// By row: macroblocks coded.
     coded: Vec<Progress>,
-    /// By picture: rows complete.
-    complete: Vec<Progress>,
-    /// By picture: rows written.
-    written: Vec<Progress>,
-    coded_rows: Grid<Row>,
-    slices: Grid<Option<Slice>>,
-    abort: Abort,
+    /// Rows written.
+    written: Progress,
+    /// Variable-length codes of each row.
+    codes: Mutex<Vec<Row>>,
+    /// Arithmetic codes.
+    slice: Mutex<Option<Slice>>,
 }
 
 impl<'a> Wave<'a> {
-    /// What pictures are predicted from comes before them or is complete. Several may be written to the same memory, one after
-    /// the other.
-    pub fn new(shots: Vec<Shot<'a>>) -> Wave<'a> {
-        let rows = shots.first().map_or(0, |shot| shot.picture.size.rows());
-        let progress = |count: usize| std::iter::repeat_with(Progress::default).take(count).collect();
+    /// What the picture is predicted from was made a wave before it.
+    pub fn new(shot: Shot<'a>) -> Wave<'a> {
+        let rows = shot.picture.size.rows();
+        let mut codes = Vec::new();
+        codes.resize_with(rows, Row::default);
         Wave {
-            rows,
             next: AtomicUsize::new(0),
-            coded: progress(rows * shots.len()),
-            complete: progress(shots.len()),
-            written: progress(shots.len()),
-            coded_rows: Grid::new(rows * shots.len()),
-            slices: Grid::new(shots.len()),
-            abort: Abort::new(),
-            waits: (0..shots.len()).map(|i| Waits::of(&shots[i], &shots[..i])).collect(),
-            shots,
+            done: AtomicUsize::new(0),
+            coded: std::iter::repeat_with(Progress::default).take(rows).collect(),
+            written: Progress::default(),
+            codes: Mutex::new(codes),
+            slice: Mutex::new(None),
+            shot,
         }
     }
 
-    /// How many jobs there are.
-    pub fn jobs(&self) -> usize {
-        self.rows * self.shots.len()
+    /// The picture.
+    pub fn shot(&self) -> &Shot<'a> {
+        &self.shot
     }
 
-    /// Claims the next job and does it.
-    pub fn step(&self) {
-        self.step_by(None);
+    /// What was encoded can be filled again.
+    pub fn into_source(self) -> Source {
+        self.shot.source
+    }
+
+    /// How many jobs there are: rows.
+    pub fn jobs(&self) -> usize {
+        self.coded.len()
+    }
+
+    /// Claims the next job and does it, unless there is none; true if by that all are done. Whoever panics raises the abort
+    /// (`RaisedOnPanic`).
+    pub fn step(&self, abort: &Abort) -> bool {
+        self.step_by(abort, None)
     }
 
     /// The same; parts of it may be off-loaded.
-    pub fn step_by(&self, calls: Option<&dyn Calls>) {
-        let job = self.next.fetch_add(1, Ordering::Relaxed);
-        if job >= self.jobs() {
-            return;
-        }
-        let guard = RaisedOnPanic(&self.abort);
-        // An abort is a panic elsewhere, which is told there.
-        let _ = self.row(job / self.rows, job % self.rows, calls);
-        std::mem::forget(guard);
+    pub fn step_by(&self, abort: &Abort, calls: Option<&dyn Calls>) -> bool {
+        let row = self.next.fetch_add(1, Ordering::Relaxed);
+        // An abort is a failure elsewhere, which is told there. What others have done is seen by whoever is the last.
+        row < self.jobs()
+            && self.row(row, abort, calls).is_ok()
+            && self.done.fetch_add(1, Ordering::AcqRel) + 1 == self.jobs()
     }
 
-    fn row(&self, picture: usize, row: usize, calls: Option<&dyn Calls>) -> Result<(), Aborted> {
-        let shot = &self.shots[picture];
-        for reference in &self.waits[picture].references {
-            self.complete[*reference].wait_for(rows_needed(row, self.rows) as u64, &self.abort)?;
-        }
-        for user in &self.waits[picture].memory {
-            self.complete[*user].wait_for(self.rows as u64, &self.abort)?;
-        }
-        let columns = shot.picture.size.columns();
+    fn row(&self, row: usize, abort: &Abort, calls: Option<&dyn Calls>) -> Result<(), Aborted> {
+        let (shot, columns) = (&self.shot, self.shot.picture.size.columns());
+        let needed = rows_needed(row, self.jobs()) as u64;
+        shot.links().try_for_each(|link| link.picture.complete.wait_for(needed, abort))?;
         let mut coder = RowCoder::new(shot, row);
-        // SAFETY: of this and the following: the job is claimed once, and what it reads of others is waited for.
+        // SAFETY: of this and the following: the job is claimed once, and what it reads of others is waited for. The memory of
+        // the picture is nobody else's.
         let search = |range: Range<usize>| unsafe { shot.search(row, range) };
         let mut code = |x: usize| -> Result<(), Aborted> {
             if row > 0 {
-                self.coded[picture * self.rows + row - 1].wait_for((x + 2).min(columns) as u64, &self.abort)?;
+                self.coded[row - 1].wait_for((x + 2).min(columns) as u64, abort)?;
             }
             // SAFETY: as above.
             unsafe { coder.code(x) };
-            self.coded[picture * self.rows + row].signal();
+            self.coded[row].signal();
             Ok(())
         };
         match calls {
@@ -158,56 +146,48 @@ impl<'a> Wave<'a> {
             Some(calls) => in_parts(calls, columns, &search, &mut code)?,
         }
         let coded = coder.finish();
-        self.complete[picture].wait_for(row as u64, &self.abort)?;
+        let complete = &shot.picture.complete;
+        complete.wait_for(row as u64, abort)?;
         let kernels = shot.settings.kernels;
         // SAFETY: as above.
         unsafe {
-            crate::smooth::smooth_row(shot.picture, row, kernels);
-            let complete = || shot.picture.complete_row(row, kernels, &mut Vec::new());
+            crate::smooth::smooth_row(&shot.picture, row, kernels);
+            let halves = || shot.picture.complete_row(row, kernels, &mut Vec::new());
             match calls {
                 _ if !shot.is_reference => {}
-                None => complete(),
-                Some(calls) => calls.call(&complete),
+                None => halves(),
+                Some(calls) => calls.call(&halves),
             }
         }
-        self.complete[picture].signal();
+        complete.signal();
         match coded {
-            // SAFETY: as above; this row's alone.
-            Row::Codes(_) => unsafe { *self.coded_rows.get_mut(picture * self.rows + row) = coded },
+            Row::Codes(_) => lock(&self.codes)[row] = coded,
             Row::Syntax(syntax) => {
-                self.written[picture].wait_for(row as u64, &self.abort)?;
-                // SAFETY: used by one row after the other.
-                let slice = unsafe { self.slices.get_mut(picture) };
+                self.written.wait_for(row as u64, abort)?;
                 let begin = || Slice::new(shot.picture.size, shot.settings.qp, shot.slice_type(), shot.lists[0].len());
-                slice.get_or_insert_with(begin).row(&syntax);
-                self.written[picture].signal();
+                lock(&self.slice).get_or_insert_with(begin).row(&syntax);
+                self.written.signal();
             }
         }
         Ok(())
     }
 
-    /// All macroblocks of each picture, behind what `headers` has before them, when all jobs are done.
-    pub fn finish(self, headers: Vec<Bits>) -> Vec<Vec<u8>> {
-        let may_skip: Vec<bool> = self.shots.iter().map(|shot| shot.slice_type() != SliceType::I).collect();
-        let (mut rows, slices) = (self.coded_rows.into_values(), self.slices.into_values());
-        let joined = |((mut bits, may_skip), slice): ((Bits, bool), Option<Slice>)| {
-            let rows: Vec<Row> = rows.by_ref().take(self.rows).collect();
-            match slice {
-                Some(slice) => {
-                    bits.align_with_ones();
-                    bits.append(&slice.into_bits());
-                    bits.finish_ended()
-                }
-                None => {
-                    let codes =
-                        rows.iter().filter_map(|row| if let Row::Codes(bits) = row { Some(bits) } else { None });
-                    RowBits::join(&mut bits, codes, may_skip);
-                    bits.finish()
-                }
-            }
-        };
-        headers.into_iter().zip(may_skip).zip(slices).map(joined).collect()
+    /// All macroblocks behind what the header has before them; once, when all jobs are done.
+    pub fn finish(&self, mut bits: Bits) -> Vec<u8> {
+        if let Some(slice) = lock(&self.slice).take() {
+            bits.align_with_ones();
+            bits.append(&slice.into_bits());
+            return bits.finish_ended();
+        }
+        let rows = std::mem::take(&mut *lock(&self.codes));
+        let codes = rows.iter().filter_map(|row| if let Row::Codes(bits) = row { Some(bits) } else { None });
+        RowBits::join(&mut bits, codes, self.shot.slice_type() != SliceType::I);
+        bits.finish()
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Searches and codes so many macroblocks, the former off-loaded.
@@ -245,7 +225,7 @@ fn in_parts(
 }
 
 /// Raises an abort unless it is forgotten.
-struct RaisedOnPanic<'a>(&'a Abort);
+pub(crate) struct RaisedOnPanic<'a>(pub(crate) &'a Abort);
 
 impl Drop for RaisedOnPanic<'_> {
     fn drop(&mut self) {

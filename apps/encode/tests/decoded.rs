@@ -1,6 +1,7 @@
 //! What a decoder makes of the stream is what the encoder says it makes, sample by sample.
 
-use multigrain_encode::encoder::{Encoder, Options, with_start_codes};
+use multigrain::Abort;
+use multigrain_encode::encoder::{Encoder, Flight, Next, Options, with_start_codes};
 use multigrain_encode::headers::{Profile, Properties, Ratio, Structure};
 use multigrain_encode::kernel::Kernels;
 use multigrain_encode::picture::{Size, Source};
@@ -8,6 +9,7 @@ use multigrain_encode::rate::{Keys, Rate};
 use multigrain_encode::search::Effort;
 use multigrain_simd::Isa;
 use rusty_h264_decoder::Decoder;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const THOROUGH: Effort = Effort { steps: 8, fine: 3, enough: 8, has_parts: true };
 
@@ -78,8 +80,13 @@ fn properties(size: Size) -> Properties {
     Properties { size, rate: Ratio { over: 25, under: 1 }, aspect: None, is_full_range: None }
 }
 
-fn alone(wave: &multigrain_encode::wave::Wave<'_>) {
-    (0..wave.jobs()).for_each(|_| wave.step());
+/// All pictures that can be begun, in the order of decoding, where these have come and no others will.
+fn begun<'k>(encoder: &mut Encoder<'k>) -> Option<Box<Flight<'k>>> {
+    match encoder.advance() {
+        Next::Picture(flight) => Some(flight),
+        Next::End => None,
+        other => panic!("{other:?}, but all have come, and the quantiser follows nothing"),
+    }
 }
 
 /// Encodes, decodes, compares, for some of what pictures may be predicted from.
@@ -110,26 +117,26 @@ fn check_one(
         structure,
     };
     let context = |number: u64| format!("{content:?} {size:?} qp {qp} {profile:?} {structure:?} picture {number}");
-    let mut encoder = Encoder::new(properties(size), options, Kernels::new(Isa::detect()));
+    let (kernels, abort) = (Kernels::new(Isa::detect()), Abort::new());
+    let mut encoder = Encoder::new(properties(size), options, &kernels);
     let (mut decoder, mut numbers) = (Decoder::new(), Vec::new());
-    let inputs = sources(content, size, count).into_iter().map(Some).chain([None]);
-    for source in inputs {
-        let is_end = source.is_none();
-        // Both have the order of decoding.
-        for picture in encoder.encode(source.into_iter().collect(), is_end, alone) {
-            let (number, bytes) = (picture.number, with_start_codes(&picture.units));
-            let shown = decoder.decode(&bytes).unwrap_or_else(|e| panic!("{}: {e:?}", context(number)));
-            let shown = shown.unwrap_or_else(|| panic!("{}: nothing is shown", context(number)));
-            assert_eq!((shown.width, shown.height), (size.width, size.height), "{}", context(number));
-            let expected = encoder.shown(number).unwrap();
-            let found = [shown.y, shown.u, shown.v].concat();
-            if let Some(at) = (0..expected.len()).find(|&at| expected[at] != found[at]) {
-                let (x, y) = (at % size.width, at / size.width);
-                let place = format!("sample {at} (of luma: column {x}, row {y})");
-                panic!("{}: {place} is {}, not {}", context(number), found[at], expected[at]);
-            }
-            numbers.push(number);
+    sources(content, size, count).into_iter().for_each(|source| encoder.push(source));
+    encoder.end();
+    // Both have the order of decoding.
+    while let Some(flight) = begun(&mut encoder) {
+        (0..flight.wave.jobs()).for_each(|job| assert_eq!(flight.wave.step(&abort), job + 1 == flight.wave.jobs()));
+        let picture = flight.encoded();
+        let (number, bytes) = (picture.number, with_start_codes(&picture.units));
+        let shown = decoder.decode(&bytes).unwrap_or_else(|e| panic!("{}: {e:?}", context(number)));
+        let shown = shown.unwrap_or_else(|| panic!("{}: nothing is shown", context(number)));
+        assert_eq!((shown.width, shown.height), (size.width, size.height), "{}", context(number));
+        let (expected, found) = (flight.shown(), [shown.y, shown.u, shown.v].concat());
+        if let Some(at) = (0..expected.len()).find(|&at| expected[at] != found[at]) {
+            let (x, y) = (at % size.width, at / size.width);
+            let place = format!("sample {at} (of luma: column {x}, row {y})");
+            panic!("{}: {place} is {}, not {}", context(number), found[at], expected[at]);
         }
+        numbers.push(number);
     }
     numbers.sort_unstable();
     assert!(numbers.into_iter().eq(0..count as u64), "{}", context(count as u64));
@@ -189,30 +196,29 @@ fn pictures_that_are_predicted_from_none_but_themselves() {
     }
 }
 
-/// The stream, so many pictures at once, executed by so many threads.
+/// The stream, executed by so many threads, which share the rows of a few pictures under way at once.
 fn stream(isa: Isa, threads: usize, at_once: usize, (profile, structure): (Profile, Structure)) -> Vec<u8> {
     let size = Size { width: 100, height: 180 };
     let keys = Keys { interval: 7, at_cuts: true };
     let options = Options { rate: Rate::Constant(26), keys, effort: THOROUGH, profile, structure };
-    let mut encoder = Encoder::new(properties(size), options, Kernels::new(isa));
-    let mut bytes = Vec::new();
-    let all = sources(Content::Moving, size, 12);
-    for some in all.chunks(at_once).chain([&[][..]]) {
-        let encoded = encoder.encode(some.to_vec(), some.is_empty(), |wave| {
-            let next = std::sync::atomic::AtomicUsize::new(0);
-            std::thread::scope(|scope| {
-                for _ in 0..threads {
-                    scope.spawn(|| {
-                        while next.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < wave.jobs() {
-                            wave.step();
-                        }
-                    });
-                }
-            });
+    let (kernels, abort) = (Kernels::new(isa), Abort::new());
+    let mut encoder = Encoder::new(properties(size), options, &kernels);
+    sources(Content::Moving, size, 12).into_iter().for_each(|source| encoder.push(source));
+    encoder.end();
+    let flights: Vec<_> = std::iter::from_fn(|| begun(&mut encoder)).collect();
+    for some in flights.chunks(at_once) {
+        let (next, rows) = (AtomicUsize::new(0), some[0].wave.jobs());
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    while let Some(flight) = some.get(next.fetch_add(1, Ordering::Relaxed) / rows) {
+                        flight.wave.step(&abort);
+                    }
+                });
+            }
         });
-        encoded.iter().for_each(|picture| bytes.extend(with_start_codes(&picture.units)));
     }
-    bytes
+    flights.iter().flat_map(|flight| with_start_codes(&flight.encoded().units)).collect()
 }
 
 /// Neither threads nor pictures at once nor the instruction set change a bit.

@@ -1,7 +1,8 @@
 //! The program: what it writes, what it refuses, and that nothing half written stays. With ffmpeg, where it is installed, its
 //! decoder beside the encoder's own pictures.
 
-use multigrain_encode::encoder::{Encoder, Options, with_start_codes};
+use multigrain::Abort;
+use multigrain_encode::encoder::{Encoder, Next, Options, with_start_codes};
 use multigrain_encode::headers::{Profile, Properties, Ratio, Structure};
 use multigrain_encode::kernel::Kernels;
 use multigrain_encode::picture::{Size, Source};
@@ -79,12 +80,20 @@ fn threads_policies_and_ways_in_do_not_change_the_stream() {
     let file = file.to_str().unwrap();
     let expected = run(&["-", "-o", "-", "--qp", "30", "--threads", "1"], &input);
     assert_eq!(expected.status.code(), Some(0), "{}", String::from_utf8_lossy(&expected.stderr));
-    for policy in ["edtlp", "mgps", "marginal"] {
+    for policy in ["static", "edtlp", "hybrid:1", "llp:1", "mgps", "marginal"] {
         for threads in ["1", "2", "5"] {
             let args = [file, "-o", "-", "--qp", "30", "--threads", threads, "--policy", policy];
             let found = run(&args, &[]);
             assert!(found.stdout == expected.stdout, "{policy}, {threads}: {}", String::from_utf8_lossy(&found.stderr));
         }
+    }
+    // Of pictures with more rows several are under way at once.
+    let tall = video(34, 274, 14);
+    let expected_tall = run(&["-", "-o", "-", "--threads", "1", "--profile", "main", "--keyint", "9"], &tall).stdout;
+    for (threads, policy) in [("2", "marginal"), ("2", "static"), ("3", "mgps"), ("4", "hybrid:2"), ("7", "marginal")] {
+        let args = ["-", "-o", "-", "--threads", threads, "--policy", policy, "--profile", "main", "--keyint", "9"];
+        let found = run(&args, &tall);
+        assert!(found.stdout == expected_tall, "{policy}, {threads}: {}", String::from_utf8_lossy(&found.stderr));
     }
     // Nor does what is off-loaded.
     for cut in ["1", "3", "1000"] {
@@ -247,13 +256,14 @@ const SIZE: Size = Size { width: 70, height: 54 };
 fn all_quantisers(path: &Path, profile: Profile, structure: Structure, effort: Effort) -> Vec<Vec<u8>> {
     let properties = Properties { size: SIZE, rate: Ratio { over: 25, under: 1 }, aspect: None, is_full_range: None };
     let (mut stream, mut expected) = (Vec::new(), Vec::new());
+    let (kernels, abort) = (Kernels::new(Isa::detect()), Abort::new());
     for qp in 0..52 {
         // Key pictures beside each other have different numbers, for each stream has two.
         let keys = Keys { interval: if structure.references > 1 { 11 } else { 6 }, at_cuts: false };
         let options = Options { rate: Rate::Constant(qp), keys, effort, profile, structure };
-        let mut encoder = Encoder::new(properties, options, Kernels::new(Isa::detect()));
+        let mut encoder = Encoder::new(properties, options, &kernels);
         let mut pictures = vec![Vec::new(); 12];
-        for number in 0..=12 {
+        for number in 0..12 {
             let mut bytes = planes(SIZE.width, SIZE.height, number);
             // Black and white noise in a part of the picture cannot be coded in as few bits as a macroblock may have.
             let mut noise = 12345_u32 + number as u32;
@@ -263,12 +273,16 @@ fn all_quantisers(path: &Path, profile: Profile, structure: Structure, effort: E
             }
             let mut source = Source::default();
             source.fill(SIZE, &bytes);
-            let sources = if number < 12 { vec![source] } else { Vec::new() };
-            let encoded = encoder.encode(sources, number == 12, |wave| (0..wave.jobs()).for_each(|_| wave.step()));
-            for picture in encoded {
-                stream.extend(with_start_codes(&picture.units));
-                pictures[picture.number as usize] = encoder.shown(picture.number).unwrap();
+            encoder.push(source);
+        }
+        encoder.end();
+        while let Next::Picture(flight) = encoder.advance() {
+            for _ in 0..flight.wave.jobs() {
+                flight.wave.step(&abort);
             }
+            let picture = flight.encoded();
+            stream.extend(with_start_codes(&picture.units));
+            pictures[picture.number as usize] = flight.shown();
         }
         expected.extend(pictures);
     }
