@@ -1,7 +1,7 @@
 //! The command `multigrain`: which applications it has, and which programs of the workspace it finds beside itself.
 //!
 //! In comes nothing, out goes a [`Front`] that knows them by name: for the command itself, and for the bench, which measures
-//! the same applications. This is the one place where an application or a program is registered. What can be done with an
+//! the same applications. This is the one place where an application, a program or a driver is registered. What can be done with an
 //! application (run, plan, sim, trace, machine) is the front room's, and how it computes is its own; this room has no other
 //! code.
 
@@ -9,6 +9,8 @@ use multigrain_front::Front;
 
 /// The front with all applications and programs.
 pub fn front() -> Front {
+    // Nobody else has its name.
+    let _ = multigrain_device::register();
     Front::new("multigrain", env!("CARGO_PKG_VERSION"), "One runtime for machines made of many memories")
         .application::<multigrain_saxpy::app::Args>()
         .application::<multigrain_sgemv::app::Args>()

@@ -30,6 +30,12 @@ pub(crate) fn memories(memories: &[Memory]) -> Result<(), MachineError> {
             Some(parent) => has_child[parent.0] = true,
             None => {}
         }
+        if let Some(above) = memory.parent.map(|parent| &memories[parent.0])
+            && let Some(edge) = above.edge.filter(|edge| edge.driver.own_processor)
+        {
+            let (parent, driver) = (above.name.clone(), edge.driver.to_string());
+            return Err(here(Problem::BelowOwnProcessor { parent, driver }).at_key("parent"));
+        }
         self::memory(memory).map_err(|(key, problem)| here(problem).at_key(key))?;
     }
     for (memory, has_child) in memories.iter().zip(has_child) {
@@ -66,7 +72,15 @@ fn memory(memory: &Memory) -> Result<(), (&'static str, Problem)> {
             let example = "[memory.edge] with driver = \"shared\", read = \"10 GB/s\", latency = \"100 ns\"";
             return Err(("edge", Problem::Missing { example }));
         }
-        (Some(_), Some(edge)) => self::edge(edge)?,
+        (Some(_), Some(edge)) => {
+            self::edge(edge)?;
+            let known = edge.driver.settings;
+            if let Some((key, _)) = memory.settings.iter().find(|(key, _)| !known.contains(&&**key)) {
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                let (driver, found) = (edge.driver.to_string(), key.clone());
+                return Err(("settings", Problem::UnknownSetting { driver, found, known }));
+            }
+        }
         (None, None) => {}
     }
     memory.processor.as_ref().map_or(Ok(()), processor)?;

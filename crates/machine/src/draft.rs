@@ -17,6 +17,7 @@ pub(crate) struct DraftMemory {
     pub(crate) count: Option<usize>,
     pub(crate) capacity_bytes: Option<u64>,
     pub(crate) path: Option<PathBuf>,
+    pub(crate) settings: BTreeMap<String, String>,
     pub(crate) source: Option<String>,
     pub(crate) edge: Option<DraftEdge>,
     pub(crate) processor: Option<DraftProcessor>,
@@ -67,6 +68,7 @@ impl DraftMemory {
             count: Some(memory.count),
             capacity_bytes: Some(memory.capacity_bytes),
             path: memory.path.clone(),
+            settings: memory.settings.iter().cloned().collect(),
             source: memory.source.clone(),
             edge: memory.edge.map(|edge| DraftEdge {
                 driver: Some(edge.driver),
@@ -98,6 +100,7 @@ impl DraftMemory {
         self.name = over.name;
         self.lines = over.lines;
         overlay!(self, over, parent, count, capacity_bytes, path, source);
+        self.settings.extend(over.settings);
         if let Some(over) = over.edge {
             let edge = self.edge.get_or_insert_default();
             overlay!(edge, over, driver, read, write, latency_ns, sibling, alignment);
@@ -143,6 +146,7 @@ impl DraftMemory {
         memory.parent = parent;
         memory.count = self.count.unwrap_or(1);
         memory.path.clone_from(&self.path);
+        memory.settings = self.settings.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
         memory.source.clone_from(&self.source);
         if let Some(edge) = &self.edge {
             let read = edge.read.ok_or_else(|| missing("edge.read", "read = \"10 GB/s\""))?;
@@ -234,6 +238,7 @@ pub(crate) fn cut(drafts: Vec<DraftMemory>, root: &str) -> Result<Vec<DraftMemor
     for memory in kept.iter_mut().filter(|memory| memory.name == root) {
         memory.parent = None;
         memory.edge = None;
+        memory.settings.clear();
         memory.count = Some(1);
     }
     Ok(kept)

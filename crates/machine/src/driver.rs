@@ -38,6 +38,8 @@ pub struct DriverFacts {
     pub executable: bool,
     /// What simulated bytes go through.
     pub wire: Wire,
+    /// The keys of `[memory.settings]` that it understands.
+    pub settings: &'static [&'static str],
     /// What moving costs besides bytes and latency where the machine file says nothing.
     pub costs: Costs,
 }
@@ -70,6 +72,7 @@ impl DriverFacts {
         own_processor: false,
         executable: true,
         wire: Wire::Bus,
+        settings: &[],
         costs: Costs::NONE,
     };
 }

@@ -88,6 +88,26 @@ pub enum Problem {
         /// What is registered.
         known: String,
     },
+    /// Something that the driver of an edge is not told.
+    #[error("driver \"{driver}\" has no setting \"{found}\"; settings: {known}")]
+    UnknownSetting {
+        /// The driver.
+        driver: String,
+        /// The key that was found.
+        found: String,
+        /// Those that it has.
+        known: String,
+    },
+    /// A memory below one whose contents only its own processor can touch.
+    #[error(
+        "what lies in memory \"{parent}\" can be touched by its own processor alone (driver \"{driver}\"): no memory can lie below"
+    )]
+    BelowOwnProcessor {
+        /// The memory above.
+        parent: String,
+        /// The driver of the edge above that.
+        driver: String,
+    },
     /// Two drivers of one name.
     #[error("another driver is registered as \"{name}\"")]
     DriverTaken {

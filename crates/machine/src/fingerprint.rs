@@ -37,6 +37,11 @@ impl Fnv {
         self.option(memory.parent.map(|parent| parent.0 as u64));
         self.number(memory.count as u64);
         self.text(memory.edge.map_or("", |edge| edge.driver.name));
+        // Files from before there were any keep their fingerprints.
+        for (key, value) in &memory.settings {
+            self.text(key);
+            self.text(value);
+        }
         self.text(memory.processor.map_or("", |processor| processor.kind.name()));
         if let Some(Edge { rules, .. }) = memory.edge {
             self.number(rules.alignment_bytes);

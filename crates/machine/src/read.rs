@@ -8,6 +8,7 @@ use crate::driver::Driver;
 use crate::error::{MachineError, Place, Problem};
 use crate::tree::{LeafRate, Machine, ProcessorKind};
 use crate::units::{UnitError, parse_bandwidth, parse_bytes, parse_flops, parse_time};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -16,7 +17,7 @@ use toml::de::{DeTable, DeValue};
 pub const THIS_COMPUTER: &str = "this computer";
 
 const TOP_KEYS: &str = "name, description, base, root, memory";
-const MEMORY_KEYS: &str = "name, replaces, parent, count, capacity, path, source, edge, processor, leaf";
+const MEMORY_KEYS: &str = "name, replaces, parent, count, capacity, path, source, edge, settings, processor, leaf";
 /// Beside those of [`costs::KEYS`].
 const EDGE_KEYS: &str =
     "driver, read, write, latency, sibling, alignment, transfer_max, list_max, in_flight_max, strict, source";
@@ -180,6 +181,7 @@ impl Reader<'_> {
                 "path" => memory.path = Some(PathBuf::from(at.text("a directory such as \"/scratch\"")?)),
                 "source" => memory.source = Some(at.text("a text")?.to_string()),
                 "edge" => memory.edge = Some(self.edge(&at, &name, &mut memory)?),
+                "settings" => memory.settings = self.settings(&at, &name, &mut memory)?,
                 "processor" => memory.processor = Some(self.processor(&at, &name, &mut memory)?),
                 "leaf" => memory.leaves = self.leaves(&at, &name, &mut memory)?,
                 _ => return Err(self.unknown(key, Some(&name), "", MEMORY_KEYS)),
@@ -233,6 +235,29 @@ impl Reader<'_> {
             }
         }
         Ok(edge)
+    }
+
+    /// What the driver is told: texts, numbers, true or false, all of which it gets as texts.
+    fn settings(
+        &self,
+        at: &At<'_>,
+        name: &str,
+        memory: &mut DraftMemory,
+    ) -> Result<BTreeMap<String, String>, MachineError> {
+        let table = at.value.as_table().ok_or_else(|| at.wrong_type("a [memory.settings] table"))?;
+        let mut settings = BTreeMap::new();
+        for (key, value) in table {
+            let at = self.at(value, Some(name), "settings", key.get_ref());
+            memory.lines.insert(at.key.clone(), at.line);
+            let text = match at.value {
+                DeValue::String(text) => text.to_string(),
+                DeValue::Boolean(flag) => flag.to_string(),
+                DeValue::Integer(_) => at.whole("a whole number")?.to_string(),
+                _ => return Err(at.wrong_type("a text, a whole number, true or false")),
+            };
+            settings.insert(key.get_ref().to_string(), text);
+        }
+        Ok(settings)
     }
 
     fn processor(&self, at: &At<'_>, name: &str, memory: &mut DraftMemory) -> Result<DraftProcessor, MachineError> {

@@ -3,6 +3,7 @@
 use crate::error::{MachineError, Problem};
 use crate::tree::Machine;
 use std::path::Path;
+use std::sync::{PoisonError, RwLock};
 
 macro_rules! shipped {
     ($($name:literal),+ $(,)?) => {
@@ -31,15 +32,32 @@ const SHIPPED: [(&str, &str); 16] = shipped![
     "thousand-nodes",
 ];
 
+/// What other crates bring along.
+static REGISTERED: RwLock<Vec<(&str, &str)>> = RwLock::new(Vec::new());
+
+/// Those of this room, and then what is registered.
+fn all() -> Vec<(&'static str, &'static str)> {
+    let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
+    SHIPPED.iter().chain(&*registered).copied().collect()
+}
+
 impl Machine {
     /// The names of the machine files that are built in.
     pub fn shipped_names() -> impl ExactSizeIterator<Item = &'static str> {
-        SHIPPED.iter().map(|(name, _)| *name)
+        all().into_iter().map(|(name, _)| name)
+    }
+
+    /// Ships one more, with a driver that is not of this room. A name that is taken keeps its machine.
+    pub fn ship(name: &'static str, text: &'static str) {
+        let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
+        if !SHIPPED.iter().chain(&*registered).any(|(known, _)| *known == name) {
+            registered.push((name, text));
+        }
     }
 
     /// The text of a built-in machine file.
     pub fn shipped_text(name: &str) -> Option<&'static str> {
-        SHIPPED.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+        all().into_iter().find(|(known, _)| *known == name).map(|(_, text)| text)
     }
 
     /// A built-in machine; those that build on this computer detect it.

@@ -39,6 +39,8 @@ pub struct Memory {
     pub processor: Option<Processor>,
     /// The directory, for a disk.
     pub path: Option<PathBuf>,
+    /// What its driver is told besides, key and value; sorted by key.
+    pub settings: Vec<(String, String)>,
     /// Where the capacity and the count come from.
     pub source: Option<String>,
     /// Where the constants of the edge come from: `measured`, `assumed`, a publication.
@@ -79,6 +81,7 @@ impl Memory {
             edge: None,
             processor: None,
             path: None,
+            settings: Vec::new(),
             source: None,
             edge_source: None,
             processor_source: None,
@@ -101,6 +104,11 @@ impl Memory {
             }
             name = name.rsplit_once('-')?.0;
         }
+    }
+
+    /// What its driver is told under a key, if anything.
+    pub fn setting(&self, key: &str) -> Option<&str> {
+        self.settings.iter().find(|(known, _)| known == key).map(|(_, value)| &**value)
     }
 
     /// The same memory with a processor.
@@ -229,7 +237,10 @@ impl Machine {
     /// # Errors
     /// Whatever a machine file can get wrong: two roots, a duplicate name, a zero, a leaf without processor.
     pub fn new(name: &str, description: &str, mut memories: Vec<Memory>) -> Result<Machine, MachineError> {
-        memories.iter_mut().for_each(|memory| memory.leaves.sort_by(|a, b| a.task.cmp(&b.task)));
+        for memory in &mut memories {
+            memory.leaves.sort_by(|a, b| a.task.cmp(&b.task));
+            memory.settings.sort();
+        }
         crate::check::memories(&memories)?;
         Ok(Machine { name: name.into(), description: description.into(), memories })
     }
@@ -326,7 +337,8 @@ impl Machine {
         for id in self.ids().skip(root.0) {
             let mut memory = self.memory(id).clone();
             if id == root {
-                memory = Memory { parent: None, count: 1, edge: None, edge_source: None, ..memory };
+                memory =
+                    Memory { parent: None, count: 1, edge: None, edge_source: None, settings: Vec::new(), ..memory };
             } else {
                 // Parents stand before children, so a parent inside the subtree has its new id by now.
                 let Some(parent) = memory.parent.and_then(|parent| new_ids[parent.0]) else { continue };

@@ -36,6 +36,10 @@ impl Machine {
             write_edge(text, edge);
             source(text, &memory.edge_source);
         }
+        if !memory.settings.is_empty() {
+            text.push_str("[memory.settings]\n");
+            memory.settings.iter().for_each(|(key, value)| line(text, key, &quoted(value)));
+        }
         if let Some(processor) = &memory.processor {
             text.push_str("[memory.processor]\n");
             write_processor(text, processor);

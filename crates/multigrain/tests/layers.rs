@@ -12,7 +12,7 @@ const LAYERS: &[&[&str]] = &[
     &["driver"],
     &["engine", "sim"],
     &["multigrain"],
-    &["console"],
+    &["console", "conformance", "device"],
     &[
         "saxpy", "sgemv", "sgemm", "conv2d", "fft3d", "gravity", "hmmer", "phylo", "encrypt", "queens", "encode",
         "proxy", "front",

@@ -1,0 +1,85 @@
+//! The processor of a device: a thread that executes leaves, one after the other, with the arena open.
+
+use crate::arena::Arena;
+use crate::fault;
+use multigrain::driver::StoreError;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// Where leaves go, and where their ends come from.
+type Door = (Sender<Work>, Receiver<std::thread::Result<()>>);
+
+type Leaf = *mut (dyn FnMut() + Send + 'static);
+
+/// A leaf on its way to the processor.
+struct Work(Leaf);
+
+// SAFETY: what it points to can be sent, and its owner waits in `Processor::run` until it is done with.
+unsafe impl Send for Work {}
+
+pub(crate) struct Processor {
+    /// Gone when the thread is to end. Locked while a leaf is executed: one at a time.
+    door: Mutex<Option<Door>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Processor {
+    pub(crate) fn new(arena: Arc<Arena>) -> Result<Processor, StoreError> {
+        let (work, works) = channel::<Work>();
+        let (answer, answers) = channel();
+        let execute = move || {
+            for Work(leaf) in works {
+                // SAFETY: the caller of `run` lends it until it has the answer.
+                let leaf = unsafe { &mut *leaf };
+                let done = catch_unwind(AssertUnwindSafe(|| within(&arena, leaf)));
+                if answer.send(done).is_err() {
+                    return;
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("device processor".into()).spawn(execute);
+        let thread = thread.map_err(|error| fault(format!("its processor has no thread: {error}")))?;
+        Ok(Processor { door: Mutex::new(Some((work, answers))), thread: Some(thread) })
+    }
+
+    /// Has a leaf executed; its panic is handed back.
+    pub(crate) fn run(&self, leaf: &mut (dyn FnMut() + Send)) -> std::thread::Result<()> {
+        // SAFETY: only the lifetime is other; the thread is done with it when it answers, or has ended.
+        let leaf = unsafe { std::mem::transmute::<*mut (dyn FnMut() + Send + '_), Leaf>(leaf) };
+        let door = self.door.lock().unwrap_or_else(PoisonError::into_inner);
+        let gone = || Box::new("the device's processor is gone".to_owned());
+        let Some((work, answers)) = &*door else { return Err(gone()) };
+        match work.send(Work(leaf)) {
+            Ok(()) => answers.recv().unwrap_or_else(|_| Err(gone())),
+            Err(_) => Err(gone()),
+        }
+    }
+}
+
+/// Executes a leaf while the arena is open. It is closed again whatever happens.
+fn within(arena: &Arena, leaf: &mut (dyn FnMut() + Send)) {
+    struct Closed<'a>(&'a Arena);
+    impl Drop for Closed<'_> {
+        fn drop(&mut self) {
+            // What cannot be closed again stays open: nothing is wrong but that mistakes are not noticed.
+            let _ = self.0.open(false);
+        }
+    }
+    let _closed = Closed(arena);
+    if let Err(errno) = arena.open(true) {
+        panic!("the device's memory cannot be opened to its processor: {errno}");
+    }
+    leaf();
+}
+
+impl Drop for Processor {
+    fn drop(&mut self) {
+        drop(self.door.lock().unwrap_or_else(PoisonError::into_inner).take());
+        if let Some(thread) = self.thread.take() {
+            // It answers panics; there is nothing to learn from the result.
+            let _ = thread.join();
+        }
+    }
+}
