@@ -24,7 +24,7 @@ pub struct Args {
     /// Where viewers ask by RTSP [default: :8554]
     #[arg(long, value_name = "[HOST]:PORT")]
     pub listen: Option<String>,
-    /// Where viewers ask by HTTP: metrics, what is flowing
+    /// Where viewers ask by HTTP: /NAME.ts, a page of what is flowing, /metrics
     #[arg(long, value_name = "[HOST]:PORT")]
     pub http: Option<String>,
     /// The first of two UDP ports from which viewers are served, even [default: any]

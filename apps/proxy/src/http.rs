@@ -1,22 +1,57 @@
 //! What is answered over HTTP: metrics, and what is flowing.
 
+use crate::session::Found;
 use crate::text::{reason, write};
+use crate::ts;
 use crate::worker::Shared;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
-/// Answers a request with all of a response; the connection ends with it.
-pub fn answer(shared: &Shared, method: &str, target: &str) -> Vec<u8> {
+/// What is answered to a request.
+pub enum Answer {
+    /// A response that is all there is.
+    Whole(Vec<u8>),
+    /// The transport stream of that stream, without an end.
+    Stream(usize),
+}
+
+/// Answers a request; the connection ends with the response.
+pub fn answer(shared: &Shared, method: &str, target: &str) -> Answer {
     let path = target.split_once('?').map_or(target, |(path, _)| path);
+    let text = |status, text: &str| Answer::Whole(whole(status, "text/plain", text));
     if method != "GET" {
-        return whole(405, "text/plain", "only GET is answered\n");
+        return text(405, "only GET is answered\n");
+    }
+    if let Some(name) = path.strip_prefix('/').and_then(|path| path.strip_suffix(".ts")) {
+        return match shared.find(name) {
+            Found::Nothing => text(404, "there is no such stream; /streams tells which there are\n"),
+            Found::NotYet => text(503, "its source does not play; /streams tells why\n"),
+            Found::Stream { index, description, .. } => match ts::can_hold(&description) {
+                true => Answer::Stream(index),
+                false => {
+                    text(404, "a transport stream holds H.264, H.265, AAC and Opus, and it has none; ask by RTSP\n")
+                }
+            },
+        };
     }
     match path {
-        "/metrics" => whole(200, "text/plain; version=0.0.4", &metrics(shared)),
-        "/streams" => whole(200, "application/json", &streams(shared)),
-        _ => whole(404, "text/plain", "there are /metrics and /streams\n"),
+        "/" => Answer::Whole(whole(200, "text/html; charset=utf-8", include_str!("page.html"))),
+        "/metrics" => Answer::Whole(whole(200, "text/plain; version=0.0.4", &metrics(shared))),
+        "/streams" => Answer::Whole(whole(200, "application/json", &streams(shared))),
+        _ => text(404, "there are /, /streams, /metrics and /NAME.ts\n"),
     }
+}
+
+/// What comes before a transport stream, which ends with the connection.
+pub fn stream_head() -> Vec<u8> {
+    let headers = [("Content-Type", "video/mp2t"), ("Connection", "close"), ("Cache-Control", "no-store")];
+    write("HTTP/1.1 200 OK", &headers, &[])
+}
+
+/// What is answered where there are too many viewers.
+pub fn full() -> Vec<u8> {
+    whole(503, "text/plain", "there are as many viewers as there may be; ask again later\n")
 }
 
 fn whole(status: u16, kind: &str, content: &str) -> Vec<u8> {

@@ -1,7 +1,7 @@
 //! The proxy: streams of cameras, pulled once, for any number of viewers.
 //!
 //! In come addresses of sources, which send RTP over UDP or within their RTSP connection; out go the same packets to viewers over
-//! RTSP, within the connection or over UDP, and the same pictures over HTTP. Stages: receive, reorder, translate
+//! RTSP, within the connection or over UDP, and the same pictures as MPEG transport streams over HTTP. Stages: receive, reorder, translate
 //! (all once a packet), send (once a viewer). What a packet is decided by is pure ([`reorder`], [`continuity`], [`feed`],
 //! [`dialogue`], [`session`]); one loop a worker moves bytes ([`worker`]). Nothing is encoded or decoded here, nothing is kept on
 //! a disk, and what cannot be delivered in time is left out by whole groups of pictures.
@@ -21,6 +21,8 @@ pub mod serve;
 pub mod session;
 pub mod stream;
 pub mod text;
+pub mod ts;
+pub mod units;
 pub mod viewer;
 pub mod worker;
 

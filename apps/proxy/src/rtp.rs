@@ -11,7 +11,7 @@ pub enum Codec {
     H264,
     /// RFC 7798
     H265,
-    /// RFC 3640, or RFC 3016's way of it
+    /// RFC 3640
     Aac,
     /// RFC 7587
     Opus,
@@ -25,7 +25,7 @@ impl Codec {
         match encoding.to_ascii_uppercase().as_str() {
             "H264" => Codec::H264,
             "H265" | "HEVC" => Codec::H265,
-            "MPEG4-GENERIC" | "MP4A-LATM" => Codec::Aac,
+            "MPEG4-GENERIC" => Codec::Aac,
             "OPUS" => Codec::Opus,
             _ => Codec::Other,
         }

@@ -12,6 +12,7 @@ use crate::pull::{Dialled, Pull, send_to};
 use crate::session::{Effect, Found, Request, Server, Way};
 use crate::stream::{Stream, add};
 use crate::text::{self, Bounds, Message, Protocol};
+use crate::ts::Mux;
 use crate::viewer::{Channels, Flow, Outgoing, Sent, behind_max};
 use multigrain::Abort;
 use multigrain_console::say;
@@ -129,7 +130,8 @@ impl Shared {
         candidates.min_by_key(|worker| self.playing[*worker].load(Ordering::Relaxed)).unwrap_or(0)
     }
 
-    fn find(&self, name: &str) -> Found {
+    /// Looks a stream up by its name.
+    pub fn find(&self, name: &str) -> Found {
         let Some(stream) = self.streams.iter().find(|stream| stream.name() == name) else { return Found::Nothing };
         let told = stream.told();
         match &told.description {
@@ -181,8 +183,10 @@ struct Connection {
     input: Vec<u8>,
     out: Outgoing,
     server: Server,
-    /// The stream that is played.
-    stream: Option<usize>,
+    /// The log that is played.
+    feed: Option<usize>,
+    /// The log that was asked for by HTTP.
+    wants: Option<usize>,
     /// Packets go as datagrams, to the ports of each track.
     is_udp: bool,
     has_asked: bool,
@@ -194,10 +198,13 @@ struct Connection {
     counted: Counted,
 }
 
+/// A log that this worker's viewers read: packets of a stream, or what is made of them.
 struct Local {
     feed: Feed,
     viewers: Vec<usize>,
     has_news: bool,
+    /// Makes a transport stream of the packets while somebody views it.
+    mux: Option<Mux>,
 }
 
 /// One worker.
@@ -207,6 +214,7 @@ pub struct Worker {
     poll: Poll,
     listeners: Vec<TcpListener>,
     pulls: Vec<Pull>,
+    /// Packets of each stream, then the transport stream of each.
     feeds: Vec<Local>,
     connections: Vec<Option<Box<Connection>>>,
     free: Vec<usize>,
@@ -233,13 +241,13 @@ impl Worker {
         let own = shared.streams.iter().filter(|stream| shared.home(stream.index) == index);
         let limits = shared.config.limits;
         let pulls = own.enumerate().map(|(n, stream)| Pull::new(stream.clone(), limits, token(PULL, n), now)).collect();
-        let local = || Local { feed: Feed::new(limits.queue_bytes), viewers: Vec::new(), has_news: false };
+        let local = || Local { feed: Feed::new(limits.queue_bytes), viewers: Vec::new(), has_news: false, mux: None };
         Ok(Worker {
             index,
             poll,
             listeners,
             pulls,
-            feeds: shared.streams.iter().map(|_| local()).collect(),
+            feeds: (0..2 * shared.streams.len()).map(|_| local()).collect(),
             connections: Vec::new(),
             free: Vec::new(),
             looked_over: now,
@@ -281,7 +289,7 @@ impl Worker {
                     shared.inboxes[home].post(Post::Dialled(stream, dialled));
                 });
                 if let Some((number, batch)) = pull.take_batch() {
-                    self.hand_on(stream, number, &batch);
+                    self.hand_on(stream, number, &batch, now);
                 }
             }
             self.send(now);
@@ -315,7 +323,7 @@ impl Worker {
     }
 
     /// A batch goes to this worker's log and to those of others who may have viewers of it.
-    fn hand_on(&mut self, stream: usize, number: u64, batch: &Arc<Batch>) {
+    fn hand_on(&mut self, stream: usize, number: u64, batch: &Arc<Batch>, now: Instant) {
         if self.shared.config.placement != Placement::RunToCompletion {
             for (worker, inbox) in self.shared.inboxes.iter().enumerate() {
                 if worker != self.index {
@@ -323,18 +331,33 @@ impl Worker {
                 }
             }
         }
+        self.log(stream, number, batch, now);
+    }
+
+    /// A batch goes into the log, and into what is made of it.
+    fn log(&mut self, stream: usize, number: u64, batch: &Arc<Batch>, now: Instant) {
+        let made = stream + self.shared.streams.len();
+        if let Some(mux) = &mut self.feeds[made].mux {
+            let pieces = mux.take(batch, now);
+            if !pieces.entries.is_empty() {
+                let local = &mut self.feeds[made];
+                local.feed.push(local.feed.end().batch, Arc::new(pieces));
+                local.has_news = true;
+            }
+        }
         let local = &mut self.feeds[stream];
         local.feed.push(number, batch.clone());
         local.has_news = true;
     }
 
+    /// The stream of which a log is made.
+    fn stream_of(&self, feed: usize) -> &Arc<Stream> {
+        &self.shared.streams[feed % self.shared.streams.len()]
+    }
+
     fn receive(&mut self, post: Post, now: Instant) {
         match post {
-            Post::Batch(stream, number, batch) => {
-                let local = &mut self.feeds[stream];
-                local.feed.push(number, batch);
-                local.has_news = true;
-            }
+            Post::Batch(stream, number, batch) => self.log(stream, number, &batch, now),
             Post::Adopt(connection) => {
                 let slot = self.keep(connection);
                 if self.register(slot) {
@@ -367,11 +390,16 @@ impl Worker {
     /// What a stream's viewers were told about it holds no more.
     fn end_viewers(&mut self, stream: usize) {
         let name = self.shared.streams[stream].name();
-        let viewers = std::mem::take(&mut self.feeds[stream].viewers);
+        let feeds = [stream, stream + self.shared.streams.len()];
+        let mut viewers = std::mem::take(&mut self.feeds[feeds[0]].viewers);
+        viewers.append(&mut self.feeds[feeds[1]].viewers);
         if !viewers.is_empty() {
             say(&format!("{name}: it sends something else now; its {} viewers have to ask again", viewers.len()));
         }
-        self.feeds[stream].feed = Feed::new(self.shared.config.limits.queue_bytes);
+        for feed in feeds {
+            self.feeds[feed].feed = Feed::new(self.shared.config.limits.queue_bytes);
+            self.feeds[feed].mux = None;
+        }
         for slot in viewers {
             self.close(slot, None);
         }
@@ -403,7 +431,8 @@ impl Worker {
                 input: Vec::new(),
                 out: Outgoing::new(now),
                 server: Server::default(),
-                stream: None,
+                feed: None,
+                wants: None,
                 is_udp: false,
                 has_asked: false,
                 heard: now,
@@ -439,8 +468,11 @@ impl Worker {
     fn take(&mut self, slot: usize) -> Option<Box<Connection>> {
         let connection = self.connections.get_mut(slot)?.take()?;
         self.free.push(slot);
-        if let Some(stream) = connection.stream {
-            self.feeds[stream].viewers.retain(|viewer| *viewer != slot);
+        if let Some(local) = connection.feed.and_then(|feed| self.feeds.get_mut(feed)) {
+            local.viewers.retain(|viewer| *viewer != slot);
+            if local.viewers.is_empty() && local.mux.take().is_some() {
+                local.feed = Feed::new(self.shared.config.limits.queue_bytes);
+            }
         }
         Some(connection)
     }
@@ -448,9 +480,9 @@ impl Worker {
     fn close(&mut self, slot: usize, why: Option<&str>) {
         let Some(connection) = self.take(slot) else { return };
         let peer = connection.peer;
-        match (connection.stream, why) {
-            (Some(stream), why) => {
-                say(&format!("{}: viewer {peer} {}", self.shared.streams[stream].name(), why.unwrap_or("is gone")));
+        match (connection.feed, why) {
+            (Some(feed), why) => {
+                say(&format!("{}: viewer {peer} {}", self.stream_of(feed).name(), why.unwrap_or("is gone")));
             }
             (None, Some(why)) => say(&format!("{peer} {why}")),
             (None, None) => {}
@@ -519,10 +551,17 @@ impl Worker {
         let Message::Request { protocol, method, target, headers, .. } = message else { return true };
         connection.has_asked = true;
         if protocol == Protocol::Http {
-            let response = http::answer(&self.shared, &method, &target);
-            connection.out.say(&response);
-            connection.ends = true;
-            return true;
+            match http::answer(&self.shared, &method, &target) {
+                http::Answer::Whole(response) => {
+                    connection.out.say(&response);
+                    connection.ends = true;
+                    return true;
+                }
+                http::Answer::Stream(stream) => {
+                    connection.wants = Some(stream + self.shared.streams.len());
+                    return self.play(slot, now);
+                }
+            }
         }
         let shared = &self.shared;
         let request = Request { method: &method, target: &target, headers: &headers };
@@ -542,21 +581,23 @@ impl Worker {
     fn play(&mut self, slot: usize, now: Instant) -> bool {
         let shared = self.shared.clone();
         let Some(connection) = self.connections[slot].as_mut() else { return false };
-        let Some((stream, generation)) = connection.server.session.as_ref().map(|s| (s.stream, s.generation)) else {
-            return true;
-        };
-        if shared.streams[stream].told().generation != generation {
-            connection.out.say(&connection.server.plain(454));
+        let session = connection.server.session.as_ref();
+        let Some(feed) = connection.wants.or(session.map(|session| session.stream)) else { return true };
+        let stream = feed % shared.streams.len();
+        let is_outdated = connection.server.is_outdated(shared.streams[stream].told().generation);
+        let is_full =
+            connection.feed.is_none() && (shared.viewers() >= shared.config.limits.viewers || self.draining.is_some());
+        if is_outdated || is_full {
+            shared.refused.fetch_add(1, Ordering::Relaxed);
+            let response = match connection.wants {
+                Some(_) => http::full(),
+                None => connection.server.plain(if is_outdated { 454 } else { 503 }),
+            };
+            connection.out.say(&response);
             connection.ends = true;
             return true;
         }
-        if connection.stream.is_none() {
-            if shared.viewers() >= shared.config.limits.viewers || self.draining.is_some() {
-                shared.refused.fetch_add(1, Ordering::Relaxed);
-                connection.out.say(&connection.server.plain(503));
-                connection.ends = true;
-                return true;
-            }
+        if connection.feed.is_none() {
             let target = shared.place(stream);
             connection.counted.plays = Some(target);
             shared.playing[target].fetch_add(1, Ordering::Relaxed);
@@ -575,26 +616,35 @@ impl Worker {
     /// Plays to a viewer from now on, here.
     fn begin(&mut self, slot: usize, now: Instant) {
         let Some(connection) = self.connections[slot].as_mut() else { return };
-        let Some(session) = &connection.server.session else { return };
-        let (stream, ways) = (session.stream, session.ways);
-        let local = &mut self.feeds[stream];
-        let tracks = connection.server.description().map_or(0, |description| description.tracks.len());
-        connection.is_udp = ways.iter().flatten().any(|way| matches!(way, Way::Ports(..)));
-        connection.out.channels = Channels::of(&ways, tracks);
-        // A burst of old pictures is what a connection can take; datagrams begin with what comes.
-        connection.out.begin(&local.feed, now, !connection.is_udp);
-        let from = match connection.out.flow {
-            Flow::At(cursor) => Some(cursor),
-            _ => None,
+        let session = connection.server.session.as_ref();
+        let Some(feed) = connection.wants.or(session.map(|session| session.stream)) else { return };
+        let stream = &self.shared.streams[feed % self.shared.streams.len()];
+        let local = &mut self.feeds[feed];
+        let way = if let Some(session) = session.filter(|_| connection.wants.is_none()) {
+            let tracks = connection.server.description().map_or(0, |description| description.tracks.len());
+            connection.is_udp = session.ways.iter().flatten().any(|way| matches!(way, Way::Ports(..)));
+            connection.out.channels = Channels::of(&session.ways, tracks);
+            // A burst of old pictures is what a connection can take; datagrams begin with what comes.
+            connection.out.begin(&local.feed, now, !connection.is_udp);
+            let from = match connection.out.flow {
+                Flow::At(cursor) => Some(cursor),
+                _ => None,
+            };
+            let response = connection.server.playing(&|track| local.feed.first_of(from?, 2 * track as u8));
+            connection.out.say(&response);
+            if connection.is_udp { "RTSP and UDP" } else { "RTSP" }
+        } else {
+            if local.mux.is_none() {
+                local.mux = stream.told().description.as_ref().map(|description| Mux::new(description, now));
+            }
+            connection.out.begin(&local.feed, now, true);
+            connection.out.say(&http::stream_head());
+            "HTTP"
         };
-        let response = connection.server.playing(&|track| local.feed.first_of(from?, 2 * track as u8));
-        connection.out.say(&response);
-        if connection.stream.replace(stream).is_none() {
+        if connection.feed.replace(feed).is_none() {
             local.viewers.push(slot);
-            let stream = &self.shared.streams[stream];
             add(&stream.counts.viewers_served, 1);
-            let way = if connection.is_udp { "UDP" } else { "TCP" };
-            say(&format!("{}: viewer {} plays over {way}", stream.name(), connection.peer));
+            say(&format!("{}: viewer {} plays by {way}", stream.name(), connection.peer));
         }
     }
 
@@ -611,7 +661,7 @@ impl Worker {
                 }
             }
             let connections = &self.connections;
-            let gone = |slot: &usize| connections[*slot].as_ref().is_none_or(|c| c.stream != Some(stream));
+            let gone = |slot: &usize| connections[*slot].as_ref().is_none_or(|c| c.feed != Some(stream));
             self.feeds[stream].viewers = viewers.into_iter().filter(|slot| !gone(slot)).collect();
         }
     }
@@ -619,9 +669,10 @@ impl Worker {
     /// Sends what there is for one connection.
     fn flush(&mut self, slot: usize, now: Instant) {
         let Some(connection) = self.connections[slot].as_mut() else { return };
-        let feed = connection.stream.map(|stream| &self.feeds[stream].feed);
+        let feed = connection.feed.map(|feed| &self.feeds[feed].feed);
+        let stream = connection.feed.map(|feed| feed % self.shared.streams.len());
         let mut sent = Sent::default();
-        if let Some((feed, stream)) = feed.zip(connection.stream) {
+        if let Some((feed, stream)) = feed.zip(stream) {
             if connection.out.keep_up(feed, behind_max(self.shared.config.limits.queue_bytes), now) {
                 add(&self.shared.streams[stream].counts.viewers_behind, 1);
             }
@@ -641,7 +692,7 @@ impl Worker {
                 sent.bytes += more.bytes;
             }
         }
-        if let Some(stream) = connection.stream {
+        if let Some(stream) = stream {
             let counts = &self.shared.streams[stream].counts;
             add(&counts.packets_sent, sent.packets);
             add(&counts.bytes_sent, sent.bytes);
@@ -663,7 +714,7 @@ impl Worker {
             let Some(connection) = self.connections[slot].as_ref() else { continue };
             let silent = now.saturating_duration_since(connection.heard);
             let stuck = connection.out.is_blocked && now.saturating_duration_since(connection.out.moved) > STALL;
-            let why = match connection.stream {
+            let why = match connection.feed {
                 _ if stuck => Some("has taken nothing for 30 s and is cut off"),
                 None if !connection.has_asked && silent > FIRST => Some("asked for nothing and is cut off"),
                 None if silent > IDLE => Some("has not played for 90 s and is cut off"),

@@ -141,7 +141,11 @@ pub(crate) struct Camera {
 
 impl Camera {
     pub(crate) fn new(manners: Manners) -> Camera {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Camera::at("127.0.0.1:0", manners)
+    }
+
+    pub(crate) fn at(place: &str, manners: Manners) -> Camera {
+        let listener = TcpListener::bind(place).unwrap();
         let (address, (tell, playing)) = (listener.local_addr().unwrap(), mpsc::channel());
         std::thread::spawn(move || {
             while let Ok((stream, _)) = listener.accept() {
@@ -304,8 +308,12 @@ impl Proxy {
         line.unwrap_or_else(|| panic!("no {name} in {text}")).rsplit(' ').next().unwrap().parse().unwrap()
     }
 
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn signal(&self) {
-        let id = self.child.id().to_string();
+        let id = self.process().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
     }
 

@@ -1,0 +1,158 @@
+//! What a packet costs: processor time of the program for each packet that a viewer gets, one source over UDP, 100 viewers within
+//! their connections, on the loopback.
+//!
+//! `cargo bench -p multigrain-proxy [-- VIEWERS [PEER-ADDRESS PEER-PID]]`: a peer that pulls `rtsp://127.0.0.1:8600/` and serves
+//! it at the address is measured by the same viewers.
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use multigrain_proxy::net::{Poll, Ready};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use support::{Camera, Manners, Playing, Proxy, VIDEO, hear, rtp};
+
+/// Nanoseconds of processor time that a process has had, all threads.
+fn processor_ns(process: u32) -> u64 {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let times = tasks.flatten().filter_map(|task| std::fs::read_to_string(task.path().join("schedstat")).ok());
+    times.filter_map(|text| text.split(' ').next()?.parse::<u64>().ok()).sum()
+}
+
+/// Pictures a second, and packets of each.
+const PICTURES: u64 = 25;
+const BYTES: usize = 1200;
+
+/// Sends so many packets a picture until told to stop: at once, or evenly.
+fn send(playing: &mut Playing, packets: u16, is_even: bool, ends: &AtomicBool) {
+    let (mut sequence, began) = (0_u16, Instant::now());
+    for picture in 0.. {
+        for packet in 0..packets {
+            let slot = picture * u64::from(packets) + if is_even { u64::from(packet) } else { 0 };
+            let due = Duration::from_nanos(slot * 1_000_000_000 / PICTURES / u64::from(packets));
+            if let Some(left) = due.checked_sub(began.elapsed()) {
+                std::thread::sleep(left);
+            }
+            if ends.load(Ordering::Relaxed) {
+                return;
+            }
+            // Fragments of one picture; every 25th is a key.
+            let first = if packet == 0 { 0x80 } else { 0 } | if picture % 25 == 0 { 5 } else { 1 };
+            let mut payload = vec![0x7c, first];
+            payload.resize(BYTES - 12, 0);
+            let kind = if packet + 1 == packets { 0x80 | 96 } else { 96 };
+            playing.send(0, &rtp(kind, sequence, picture as u32 * 3600, 7, &payload));
+            sequence = sequence.wrapping_add(1);
+        }
+    }
+}
+
+fn viewer(place: &str) -> TcpStream {
+    let socket = TcpStream::connect(place).unwrap();
+    let mut reader = std::io::BufReader::new(socket.try_clone().unwrap());
+    let (mut session, mut track) = (String::new(), "trackID=0".to_owned());
+    let asked = [
+        ("DESCRIBE", "", "Accept: application/sdp\r\n"),
+        ("SETUP", "T", "Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n"),
+        ("PLAY", "", ""),
+    ];
+    for (number, (method, with_track, headers)) in asked.into_iter().enumerate() {
+        let path = if with_track.is_empty() { String::new() } else { format!("/{track}") };
+        let text =
+            format!("{method} rtsp://{place}/front{path} RTSP/1.0\r\nCSeq: {}\r\n{session}{headers}\r\n", number + 1);
+        (&socket).write_all(text.as_bytes()).unwrap();
+        let support::Heard::Text(text, body) = hear(&mut reader) else { panic!("no answer to {method}") };
+        assert!(text.contains(" 200 "), "{text}");
+        if let Some(told) = text.split("Session: ").nth(1) {
+            session = format!("Session: {}\r\n", told.split([';', '\r']).next().unwrap());
+        }
+        let body = String::from_utf8(body).unwrap();
+        if let Some(told) = body.split("m=video").nth(1).and_then(|media| media.split("a=control:").nth(1)) {
+            track = told.split(['\r', '\n']).next().unwrap().rsplit('/').next().unwrap().to_owned();
+        }
+    }
+    socket.set_nonblocking(true).unwrap();
+    socket
+}
+
+/// Microseconds a packet of a process that serves at a place, and packets a second.
+fn measure(process: u32, place: &str, viewers: usize) -> (f64, f64) {
+    let sockets: Vec<TcpStream> = (0..viewers).map(|_| viewer(place)).collect();
+    let poll = Poll::new().unwrap();
+    sockets.iter().enumerate().for_each(|(i, socket)| poll.add(socket, i as u64).unwrap());
+    let (bytes, ends) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut ready, mut buffer): (Vec<Ready>, _) = (Vec::new(), vec![0; 1 << 20]);
+            while !ends.load(Ordering::Relaxed) {
+                poll.wait(Duration::from_millis(100), &mut ready).unwrap();
+                for event in &ready {
+                    let count = (&sockets[event.token as usize]).read(&mut buffer).unwrap_or(0);
+                    bytes.fetch_add(count as u64, Ordering::Relaxed);
+                }
+            }
+        });
+        std::thread::sleep(Duration::from_secs(2));
+        let before = (processor_ns(process), bytes.load(Ordering::Relaxed), Instant::now());
+        std::thread::sleep(Duration::from_secs(5));
+        let packets = (bytes.load(Ordering::Relaxed) - before.1) as f64 / (BYTES + 4) as f64;
+        let taken = (processor_ns(process) - before.0) as f64;
+        ends.store(true, Ordering::Relaxed);
+        (taken / 1000.0 / packets, packets / before.2.elapsed().as_secs_f64())
+    })
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
+    let viewers = arguments.next().map_or(100, |text| text.parse().expect("a number of viewers"));
+    if let Some(place) = arguments.next() {
+        let process = arguments.next().expect("the peer's process").parse().unwrap();
+        let camera = Camera::at("127.0.0.1:8600", Manners::of(VIDEO));
+        println!("waiting for the peer to pull rtsp://{}/", camera.address);
+        for is_even in [false, true] {
+            // A peer may pull only when somebody asks, so it is asked first.
+            let first = std::thread::spawn({
+                let place = place.clone();
+                move || viewer(&place)
+            });
+            let ends = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                let mut playing = camera.playing();
+                let told = &ends;
+                scope.spawn(move || send(&mut playing, 40, is_even, told));
+                let first = first.join().unwrap();
+                let (us, rate) = measure(process, &place, viewers - 1);
+                println!(
+                    "peer, packets {}: {us:.2} us a packet, {rate:.0} a second",
+                    if is_even { "evenly" } else { "by pictures" }
+                );
+                drop(first);
+                ends.store(true, Ordering::Relaxed);
+            });
+            std::thread::sleep(Duration::from_secs(3));
+        }
+        return;
+    }
+    for (placement, workers) in [("run-to-completion", "1"), ("pipelined", "2"), ("spread", "2")] {
+        for is_even in [false, true] {
+            let camera = Camera::new(Manners::of(VIDEO));
+            let source = format!("front=rtsp://{}/", camera.address);
+            let proxy = Proxy::start(&["-s", &source, "--placement", placement, "--workers", workers]);
+            let mut playing = camera.playing();
+            proxy.serves("front");
+            let ends = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                scope.spawn(|| send(&mut playing, 40, is_even, &ends));
+                let (us, rate) = measure(proxy.process(), &format!("127.0.0.1:{}", proxy.rtsp), viewers);
+                let how = if is_even { "evenly" } else { "by pictures" };
+                let lost = proxy.metric("packets_lost") + proxy.metric("viewers_behind");
+                println!(
+                    "{placement}, {workers} workers, packets {how}: {us:.2} us a packet, {rate:.0} a second, {lost} lost"
+                );
+                ends.store(true, Ordering::Relaxed);
+            });
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! MPEG transport streams (ISO/IEC 13818-1): what players take over plain HTTP.
+//!
+//! Units become packets of 188 bytes, with tables before every key, so a viewer can begin at any of them. The clock is that of
+//! arrival: tracks begin at the time at which they came, and go on by their own timestamps.
+
+use crate::feed::{Batch, FRAME};
+use crate::rtp::Codec;
+use crate::sdp::Description;
+use crate::units::{Assembly, Unit};
+use std::time::Instant;
+
+/// Ticks a second of its clock.
+const CLOCK: u64 = 90_000;
+/// How long after it arrives a unit is to be shown: what a player may buffer.
+const DELAY: u64 = CLOCK / 2;
+/// Tables come at least so often, units.
+const TABLES_EVERY: u32 = 40;
+const PACKET: usize = 188;
+const TABLES: u16 = 0x1000;
+const FIRST: u16 = 0x100;
+
+struct Part {
+    codec: Codec,
+    assembly: Assembly,
+    clock_rate: u32,
+    channels: u8,
+    /// The last timestamp, and when it is on the stream's clock.
+    clock: Option<(u32, u64)>,
+    counter: u8,
+}
+
+/// A stream that is being made.
+pub struct Mux {
+    /// By the number of the track.
+    parts: Vec<Option<Part>>,
+    /// Whose clock all go by, and whose keys count.
+    lead: usize,
+    begun: Instant,
+    counters: [u8; 2],
+    since_tables: u32,
+    units: Vec<Unit>,
+}
+
+/// Whether something of a source can be put into a transport stream.
+pub fn can_hold(description: &Description) -> bool {
+    description.tracks.iter().any(|track| Assembly::new(track).is_some())
+}
+
+impl Mux {
+    /// A stream of the tracks that it can hold.
+    pub fn new(description: &Description, now: Instant) -> Mux {
+        let part = |track: &crate::sdp::Track| {
+            let channels =
+                track.encoding.rsplit('/').next().and_then(|n| n.parse().ok()).filter(|n| *n <= 8).unwrap_or(2);
+            let assembly = Assembly::new(track)?;
+            Some(Part { codec: track.codec, assembly, clock_rate: track.clock_rate, channels, clock: None, counter: 0 })
+        };
+        let parts: Vec<Option<Part>> = description.tracks.iter().map(part).collect();
+        let is_video =
+            |part: &Option<Part>| part.as_ref().is_some_and(|p| matches!(p.codec, Codec::H264 | Codec::H265));
+        let lead = parts.iter().position(is_video).or_else(|| parts.iter().position(Option::is_some)).unwrap_or(0);
+        Mux { parts, lead, begun: now, counters: [0; 2], since_tables: 0, units: Vec::new() }
+    }
+
+    /// Takes packets as they came; gives what is complete by now.
+    pub fn take(&mut self, batch: &Batch, now: Instant) -> Batch {
+        let mut out = Batch::default();
+        let passed = now.saturating_duration_since(self.begun);
+        let passed = passed.as_secs() * CLOCK + u64::from(passed.subsec_micros()) * 9 / 100;
+        for entry in batch.entries.iter().filter(|entry| entry.channel % 2 == 0) {
+            let track = usize::from(entry.channel / 2);
+            let mut units = std::mem::take(&mut self.units);
+            if let Some(part) = self.parts.get_mut(track).and_then(Option::as_mut) {
+                part.assembly.take(&batch.bytes[entry.range()][FRAME..], &mut units);
+            }
+            for unit in units.drain(..) {
+                self.write(track, &unit, passed, &mut out);
+            }
+            self.units = units;
+        }
+        out
+    }
+
+    fn write(&mut self, track: usize, unit: &Unit, passed: u64, out: &mut Batch) {
+        let is_key = unit.is_key && track == self.lead;
+        self.since_tables += 1;
+        if is_key || self.since_tables > TABLES_EVERY {
+            self.since_tables = 0;
+            self.tables(&mut out.bytes);
+        }
+        let is_lead = track == self.lead;
+        let Some(part) = self.parts.get_mut(track).and_then(Option::as_mut) else { return };
+        // A track goes on by its timestamps as long as they are believable.
+        let time = match part.clock {
+            Some((before, at)) => {
+                let step =
+                    i64::from(unit.timestamp.wrapping_sub(before) as i32) * CLOCK as i64 / i64::from(part.clock_rate);
+                at.checked_add_signed(step).filter(|time| time.abs_diff(passed) < 10 * CLOCK).unwrap_or(passed)
+            }
+            None => passed,
+        };
+        part.clock = Some((unit.timestamp, time));
+        let clock = is_lead.then_some(passed.min(time));
+        packets(FIRST + track as u16, part, unit, time + DELAY, clock, &mut out.bytes);
+        out.piece(is_key);
+    }
+
+    /// Which programs there are, and what the one of them is made of.
+    fn tables(&mut self, out: &mut Vec<u8>) {
+        let mut programs = vec![0x00, 0xb0, 13, 0, 1, 0xc1, 0, 0, 0, 1];
+        programs.extend((0xe000 | TABLES).to_be_bytes());
+        section(0, &mut self.counters[0], programs, out);
+        let mut streams = Vec::new();
+        for (number, part) in self.parts.iter().enumerate() {
+            let Some(part) = part else { continue };
+            let (kind, descriptors): (u8, &[u8]) = match part.codec {
+                Codec::H264 => (0x1b, &[]),
+                Codec::H265 => (0x24, &[]),
+                Codec::Aac => (0x0f, &[]),
+                // ETSI TS 103 491 takes it over: registered as Opus, with its channels.
+                _ => (0x06, &[5, 4, b'O', b'p', b'u', b's', 0x7f, 2, 0x80, part.channels]),
+            };
+            streams.push(kind);
+            streams.extend((0xe000 | (FIRST + number as u16)).to_be_bytes());
+            streams.extend((0xf000 | descriptors.len() as u16).to_be_bytes());
+            streams.extend_from_slice(descriptors);
+        }
+        let mut map = vec![0x02];
+        map.extend((0xb000 | (13 + streams.len() as u16)).to_be_bytes());
+        map.extend([0, 1, 0xc1, 0, 0]);
+        map.extend((0xe000 | (FIRST + self.lead as u16)).to_be_bytes());
+        map.extend([0xf0, 0]);
+        map.extend(streams);
+        section(TABLES, &mut self.counters[1], map, out);
+    }
+}
+
+/// A table in a packet of its own.
+fn section(id: u16, counter: &mut u8, mut table: Vec<u8>, out: &mut Vec<u8>) {
+    table.extend(crc(&table).to_be_bytes());
+    let start = out.len();
+    out.push(0x47);
+    out.extend((0x4000 | id).to_be_bytes());
+    out.extend([0x10 | *counter, 0]);
+    *counter = (*counter + 1) & 15;
+    out.extend(table);
+    out.resize(start + PACKET, 0xff);
+}
+
+/// The check sum of tables (ISO/IEC 13818-1, annex A).
+fn crc(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(u32::MAX, |crc, byte| {
+        (0..8)
+            .fold(crc ^ u32::from(*byte) << 24, |crc, _| if crc >> 31 == 1 { crc << 1 ^ 0x04c1_1db7 } else { crc << 1 })
+    })
+}
+
+/// A time of 33 bits in five bytes, with marker bits.
+fn stamp(time: u64) -> [u8; 5] {
+    let bits = |from: u32, count: u32| (time >> from & ((1 << count) - 1)) as u8;
+    [0x21 | bits(30, 3) << 1, bits(22, 8), 1 | bits(15, 7) << 1, bits(7, 8), 1 | bits(0, 7) << 1]
+}
+
+/// One unit as packets.
+fn packets(id: u16, part: &mut Part, unit: &Unit, time: u64, clock: Option<u64>, out: &mut Vec<u8>) {
+    let is_video = matches!(part.codec, Codec::H264 | Codec::H265);
+    let mut before = Vec::new();
+    match part.codec {
+        // Access unit delimiters, which transport streams must have.
+        Codec::H264 => before.extend([0, 0, 0, 1, 9, 0xf0]),
+        Codec::H265 => before.extend([0, 0, 0, 1, 35 << 1, 1, 0x50]),
+        Codec::Opus => {
+            before.extend([0x7f, 0xe0]);
+            before.extend(std::iter::repeat_n(0xff, unit.bytes.len() / 255));
+            before.push((unit.bytes.len() % 255) as u8);
+        }
+        _ => {}
+    }
+    let kind = match part.codec {
+        Codec::H264 | Codec::H265 => 0xe0,
+        Codec::Aac => 0xc0,
+        _ => 0xbd,
+    };
+    let length = before.len() + unit.bytes.len() + 8;
+    let length = u16::try_from(length).ok().filter(|_| !is_video).unwrap_or(0);
+    let mut head = vec![0, 0, 1, kind];
+    head.extend(length.to_be_bytes());
+    head.extend([0x84, 0x80, 5]);
+    head.extend(stamp(time));
+    head.extend(before);
+    let mut rest = head.iter().chain(&unit.bytes).copied();
+    let mut left = head.len() + unit.bytes.len();
+    let mut is_first = true;
+    while left > 0 {
+        // The first has the clock and says whether decoding can begin; the last is filled up.
+        let mut field = Vec::new();
+        if is_first && (clock.is_some() || unit.is_key) {
+            field.push(if unit.is_key { 0x40 } else { 0 } | if clock.is_some() { 0x10 } else { 0 });
+            if let Some(clock) = clock {
+                field.extend(((clock & 0x1_ffff_ffff) << 15 | 0x7e00).to_be_bytes()[2..].iter());
+            }
+        }
+        let mut room = PACKET - 4 - if field.is_empty() { 0 } else { 1 + field.len() };
+        let mut has_field = !field.is_empty();
+        if left < room {
+            let missing = room - left;
+            if !has_field {
+                has_field = true;
+                if missing > 1 {
+                    field.push(0);
+                    field.resize(missing - 1, 0xff);
+                }
+            } else {
+                field.resize(field.len() + missing, 0xff);
+            }
+            room = left;
+        }
+        out.push(0x47);
+        out.extend((if is_first { 0x4000 } else { 0 } | id).to_be_bytes());
+        out.push(if has_field { 0x30 } else { 0x10 } | part.counter);
+        part.counter = (part.counter + 1) & 15;
+        if has_field {
+            out.push(field.len() as u8);
+            out.extend(field);
+        }
+        out.extend(rest.by_ref().take(room));
+        left -= room;
+        is_first = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn check_sums_are_those_of_the_standard() {
+        // The program association table that is printed in many books.
+        assert_eq!(crc(&[0x00, 0xb0, 0x0d, 0x00, 0x01, 0xc1, 0x00, 0x00, 0x00, 0x01, 0xf0, 0x00]), 0x2ab1_04b2);
+        assert_eq!(stamp(0x1_ffff_ffff), [0x2f, 0xff, 0xff, 0xff, 0xff]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(crate::cases(200)) })]
+
+        /// Every packet has 188 bytes, counters go on, and what is taken apart again is what was put in.
+        #[test]
+        fn units_survive(sizes in prop::collection::vec((1..2000_usize, any::<bool>()), 1..20)) {
+            let text = "m=video 0 RTP/AVP 96\na=rtpmap:96 H264/90000\n";
+            let description = Description::parse(text.as_bytes()).unwrap();
+            let mut mux = Mux::new(&description, Instant::now());
+            let mut out = Batch::default();
+            let units: Vec<Unit> = sizes.iter().enumerate().map(|(i, (size, is_key))| {
+                Unit { timestamp: i as u32 * 3600, is_key: *is_key, bytes: vec![i as u8 + 1; *size] }
+            }).collect();
+            units.iter().for_each(|unit| mux.write(0, unit, 0, &mut out));
+            prop_assert_eq!(out.entries.len(), units.len());
+            let (mut found, mut counter): (Vec<Vec<u8>>, u8) = (Vec::new(), 0);
+            for packet in out.bytes.chunks(PACKET) {
+                prop_assert_eq!((packet.len(), packet[0]), (PACKET, 0x47));
+                if u16::from_be_bytes([packet[1], packet[2]]) & 0x1fff != FIRST { continue }
+                prop_assert_eq!(packet[3] & 15, counter);
+                counter = (counter + 1) & 15;
+                let start = if packet[3] & 0x20 != 0 { 5 + usize::from(packet[4]) } else { 4 };
+                if packet[1] & 0x40 != 0 {
+                    prop_assert_eq!(&packet[start..start + 4], &[0, 0, 1, 0xe0]);
+                    found.push(packet[start + 14 + 6..].to_vec());
+                } else {
+                    found.last_mut().unwrap().extend_from_slice(&packet[start..]);
+                }
+            }
+            prop_assert_eq!(found, units.iter().map(|unit| unit.bytes.clone()).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Packets put together: access units of video, frames of audio (RFC 6184, RFC 7798, RFC 3640, RFC 7587).
+//!
+//! A unit of which a packet is missing is left out, whole. Units are as MPEG transport streams hold them: video with start codes
+//! and, at a key, with its parameters; AAC with ADTS headers.
+
+use crate::rtp::{self, Codec, aggregated};
+use crate::sdp::Track;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+/// Bytes of a unit at most; what is larger is left out.
+const UNIT_MAX: usize = 8 << 20;
+
+/// What is decoded at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unit {
+    /// In ticks of the track's clock.
+    pub timestamp: u32,
+    /// Decoding can begin here.
+    pub is_key: bool,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// The packets of one track, as they come in order.
+#[derive(Debug)]
+pub struct Assembly {
+    codec: Codec,
+    /// Parameters of the video as the description told them, with start codes.
+    parameters: Vec<u8>,
+    /// Of AAC: profile, index of the sampling rate, channels.
+    adts: (u8, u8, u8),
+    clock_rate: u32,
+    next: Option<u16>,
+    unit: Unit,
+    is_damaged: bool,
+    has_parameters: bool,
+    is_open: bool,
+}
+
+const START: [u8; 4] = [0, 0, 0, 1];
+
+/// Sampling rates by their index (ISO/IEC 14496-3, table 1.18).
+const RATES: [u32; 13] = [96000, 88200, 64000, 48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000, 7350];
+
+/// What the description says of parameters, with start codes.
+fn parameters(track: &Track) -> Vec<u8> {
+    let names = ["sprop-parameter-sets", "sprop-vps", "sprop-sps", "sprop-pps"];
+    let sets = names.iter().filter_map(|name| track.parameter(name)).flat_map(|sets| sets.split(','));
+    let decoded =
+        sets.filter_map(|set| STANDARD.decode(set.trim()).ok()).filter(|set| !set.is_empty() && set.len() < 4096);
+    decoded.flat_map(|set| START.into_iter().chain(set)).collect()
+}
+
+/// What the description says of AAC (ISO/IEC 14496-3, AudioSpecificConfig).
+fn audio(track: &Track) -> Option<(u8, u8, u8)> {
+    let config = track.parameter("config")?;
+    let config = u16::from_str_radix(config.get(..4)?, 16).ok()?;
+    let (object, rate, channels) = ((config >> 11) as u8, (config >> 7 & 15) as u8, (config >> 3 & 15) as u8);
+    ((1..=4).contains(&object) && usize::from(rate) < RATES.len() && (1..=7).contains(&channels))
+        .then(|| (object - 1, rate, channels))
+}
+
+impl Assembly {
+    /// A track that can be put together; nothing if it cannot.
+    pub fn new(track: &Track) -> Option<Assembly> {
+        let adts = match track.codec {
+            Codec::Aac => {
+                let is_plain =
+                    track.parameter("sizelength") == Some("13") && track.parameter("indexlength") == Some("3");
+                audio(track).filter(|_| is_plain)?
+            }
+            Codec::Other => return None,
+            _ => (0, 0, 0),
+        };
+        Some(Assembly {
+            codec: track.codec,
+            parameters: parameters(track),
+            adts,
+            clock_rate: track.clock_rate,
+            next: None,
+            unit: Unit { timestamp: 0, is_key: false, bytes: Vec::new() },
+            is_damaged: false,
+            has_parameters: false,
+            is_open: false,
+        })
+    }
+
+    /// Takes a packet; gives the units that are complete.
+    pub fn take(&mut self, packet: &[u8], units: &mut Vec<Unit>) {
+        let Some((header, payload)) = rtp::parse(packet) else { return };
+        let is_gap = self.next.replace(header.sequence.wrapping_add(1)).is_some_and(|next| next != header.sequence);
+        match self.codec {
+            Codec::H264 | Codec::H265 => {
+                if header.timestamp != self.unit.timestamp || !self.is_open {
+                    // The packet that ended the unit before may be what is missing.
+                    self.is_damaged |= is_gap;
+                    self.finish(units);
+                    self.unit = Unit { timestamp: header.timestamp, is_key: false, bytes: Vec::new() };
+                    (self.is_damaged, self.has_parameters, self.is_open) = (is_gap, false, true);
+                }
+                self.is_damaged |= is_gap;
+                if self.codec == Codec::H264 {
+                    self.h264(payload)
+                } else {
+                    self.h265(payload)
+                }
+                if header.marker {
+                    self.finish(units);
+                }
+            }
+            Codec::Aac => self.aac(header.timestamp, payload, units),
+            Codec::Opus if !payload.is_empty() => {
+                units.push(Unit { timestamp: header.timestamp, is_key: true, bytes: payload.to_vec() });
+            }
+            _ => {}
+        }
+    }
+
+    fn finish(&mut self, units: &mut Vec<Unit>) {
+        if std::mem::take(&mut self.is_open) && !self.is_damaged && !self.unit.bytes.is_empty() {
+            let Unit { timestamp, is_key, mut bytes } =
+                std::mem::replace(&mut self.unit, Unit { timestamp: 0, is_key: false, bytes: Vec::new() });
+            if is_key && !self.has_parameters {
+                bytes.splice(0..0, self.parameters.iter().copied());
+            }
+            units.push(Unit { timestamp, is_key, bytes });
+        }
+    }
+
+    /// A whole unit of the codec's network layer.
+    fn nal(&mut self, nal: &[u8]) {
+        let Some(&first) = nal.first() else { return };
+        let (is_parameter, is_key) = match self.codec {
+            Codec::H264 => (first & 0x1f == 7, first & 0x1f == 5),
+            _ => (matches!(first >> 1 & 0x3f, 32 | 33), matches!(first >> 1 & 0x3f, 16..=21)),
+        };
+        self.has_parameters |= is_parameter;
+        self.unit.is_key |= is_key;
+        self.append(&START);
+        self.append(nal);
+    }
+
+    fn append(&mut self, bytes: &[u8]) {
+        match self.unit.bytes.len() + bytes.len() <= UNIT_MAX {
+            true => self.unit.bytes.extend_from_slice(bytes),
+            false => self.is_damaged = true,
+        }
+    }
+
+    fn h264(&mut self, payload: &[u8]) {
+        match payload {
+            [first, rest @ ..] if first & 0x1f == 24 => aggregated(rest).for_each(|nal| self.nal(nal)),
+            [first, fragment, rest @ ..] if first & 0x1f == 28 => match fragment & 0x80 != 0 {
+                true => {
+                    self.nal(&[first & 0xe0 | fragment & 0x1f]);
+                    self.append(rest);
+                }
+                false => self.append(rest),
+            },
+            [first, ..] if (1..24).contains(&(first & 0x1f)) => self.nal(payload),
+            _ => self.is_damaged = true,
+        }
+    }
+
+    fn h265(&mut self, payload: &[u8]) {
+        match payload {
+            [first, _, rest @ ..] if first >> 1 & 0x3f == 48 => aggregated(rest).for_each(|nal| self.nal(nal)),
+            [first, second, fragment, rest @ ..] if first >> 1 & 0x3f == 49 => match fragment & 0x80 != 0 {
+                true => {
+                    self.nal(&[first & 0x81 | (fragment & 0x3f) << 1, *second]);
+                    self.append(rest);
+                }
+                false => self.append(rest),
+            },
+            [first, _, ..] if first >> 1 & 0x3f < 48 => self.nal(payload),
+            _ => self.is_damaged = true,
+        }
+    }
+
+    /// Frames with sizes of 13 bits and indices of 3 before them (RFC 3640, section 3.3.6).
+    fn aac(&mut self, timestamp: u32, payload: &[u8], units: &mut Vec<Unit>) {
+        let Some((&[high, low], rest)) = payload.split_first_chunk::<2>() else { return };
+        let bytes = usize::from(u16::from_be_bytes([high, low])).div_ceil(8);
+        let (Some(sizes), Some(mut data)) = (rest.get(..bytes), rest.get(bytes..)) else { return };
+        let samples = 1024 * (u64::from(self.clock_rate) * 1000 / u64::from(RATES[usize::from(self.adts.1)])) / 1000;
+        for (number, size) in sizes.chunks_exact(2).enumerate() {
+            let size = usize::from(u16::from_be_bytes([size[0], size[1]]) >> 3);
+            let Some(frame) = data.get(..size).filter(|frame| !frame.is_empty()) else { return };
+            data = &data[size..];
+            let (profile, rate, channels) = self.adts;
+            let length = (size + 7) as u32;
+            let mut bytes = vec![0xff, 0xf1, profile << 6 | rate << 2 | channels >> 2];
+            bytes.extend([
+                (channels & 3) << 6 | (length >> 11) as u8,
+                (length >> 3) as u8,
+                (length << 5) as u8 | 0x1f,
+                0xfc,
+            ]);
+            bytes.extend_from_slice(frame);
+            let timestamp = timestamp.wrapping_add((number as u64 * samples) as u32);
+            units.push(Unit { timestamp, is_key: true, bytes });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sdp::Description;
+    use proptest::prelude::*;
+
+    fn track(lines: &str) -> Track {
+        Description::parse(lines.as_bytes()).unwrap().tracks[0].clone()
+    }
+
+    fn packet(sequence: u16, timestamp: u32, marker: bool, payload: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0x80, if marker { 0x80 | 96 } else { 96 }];
+        bytes.extend(sequence.to_be_bytes());
+        bytes.extend(timestamp.to_be_bytes());
+        bytes.extend([0, 0, 0, 1]);
+        bytes.extend(payload);
+        bytes
+    }
+
+    fn h264() -> Assembly {
+        let text = "m=video 0 RTP/AVP 96\na=rtpmap:96 H264/90000\na=fmtp:96 sprop-parameter-sets=ZwE=,aAI=\n";
+        Assembly::new(&track(text)).unwrap()
+    }
+
+    #[test]
+    fn pictures_are_put_together_and_damaged_ones_left_out() {
+        let (mut assembly, mut units) = (h264(), Vec::new());
+        let mut take = |packet: Vec<u8>| assembly.take(&packet, &mut units);
+        take(packet(1, 10, false, &[28, 0x85, 1, 2]));
+        take(packet(2, 10, true, &[28, 0x45, 3]));
+        take(packet(3, 20, false, &[0x41, 9]));
+        // No marker: the next timestamp ends it.
+        take(packet(4, 30, true, &[24, 0, 2, 0x67, 7, 0, 2, 0x65, 8]));
+        take(packet(6, 40, true, &[0x41, 1]));
+        take(packet(7, 50, true, &[0x41, 2]));
+        let found: Vec<_> = units.iter().map(|unit| (unit.timestamp, unit.is_key, unit.bytes.as_slice())).collect();
+        let first = [0, 0, 0, 1, 0x67, 1, 0, 0, 0, 1, 0x68, 2, 0, 0, 0, 1, 5, 1, 2, 3];
+        let second = [0, 0, 0, 1, 0x67, 7, 0, 0, 0, 1, 0x65, 8];
+        assert_eq!(
+            found,
+            [
+                (10, true, &first[..]),
+                (20, false, &[0, 0, 0, 1, 0x41, 9][..]),
+                (30, true, &second[..]),
+                (50, false, &[0, 0, 0, 1, 0x41, 2][..]),
+            ]
+        );
+    }
+
+    #[test]
+    fn audio_has_headers() {
+        let text = "m=audio 0 RTP/AVP 96\na=rtpmap:96 mpeg4-generic/48000/2\n\
+            a=fmtp:96 mode=AAC-hbr; sizelength=13; indexlength=3; indexdeltalength=3; config=1190\n";
+        let (mut assembly, mut units) = (Assembly::new(&track(text)).unwrap(), Vec::new());
+        assembly.take(&packet(1, 1000, true, &[0, 32, 0, 16, 0, 8, 1, 2, 3]), &mut units);
+        assert_eq!(units.iter().map(|u| u.timestamp).collect::<Vec<_>>(), [1000, 2024]);
+        assert_eq!(units[0].bytes, [0xff, 0xf1, 0x4c, 0x80, 1, 0x3f, 0xfc, 1, 2]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(crate::cases(300)) })]
+
+        #[test]
+        fn random_payloads_do_no_harm(payloads in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..40), any::<bool>(), 0..3_u32), 0..30), kind in 0..4) {
+            let text = ["H264/90000", "H265/90000", "mpeg4-generic/16000/1", "opus/48000/2"][kind as usize];
+            let text = format!("m=video 0 RTP/AVP 96\na=rtpmap:96 {text}\na=fmtp:96 sizelength=13;indexlength=3;config=1408\n");
+            let mut assembly = Assembly::new(&track(&text)).unwrap();
+            let mut units = Vec::new();
+            for (number, (payload, marker, timestamp)) in payloads.iter().enumerate() {
+                assembly.take(&packet(number as u16, *timestamp, *marker, payload), &mut units);
+            }
+            prop_assert!(units.iter().all(|unit| !unit.bytes.is_empty()));
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What players get: transport streams over HTTP, taken apart here, and real players where they are installed.
+
+mod support;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use support::{Camera, Manners, PATIENCE, Playing, Proxy, VIDEO, picture, rtp};
+
+#[test]
+fn transport_streams_begin_with_a_key() {
+    for placement in ["spread", "pipelined"] {
+        let camera = Camera::new(Manners::of(VIDEO));
+        let source = format!("front=rtsp://{}/", camera.address);
+        let proxy = Proxy::start(&["-s", &source, "--transport", "tcp", "--workers", "2", "--placement", placement]);
+        let mut playing = camera.playing();
+        proxy.serves("front");
+        assert!(proxy.get("/nobody.ts").starts_with("HTTP/1.1 404 "));
+        assert!(proxy.get("/").contains("What is flowing"));
+        let mut readers: Vec<_> = (0..3)
+            .map(|_| {
+                let mut socket = TcpStream::connect(("127.0.0.1", proxy.http)).unwrap();
+                socket.set_read_timeout(Some(PATIENCE)).unwrap();
+                socket.write_all(b"GET /front.ts HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
+                let (mut reader, mut head) = (BufReader::new(socket), String::new());
+                while !head.ends_with("\r\n\r\n") {
+                    assert!(reader.read_line(&mut head).unwrap() > 0);
+                }
+                assert!(head.starts_with("HTTP/1.1 200 ") && head.contains("video/mp2t"), "{head}");
+                reader
+            })
+            .collect();
+        // Each is a picture as soon as the next begins.
+        for number in 0..5 {
+            playing.send(0, &picture(number, number % 3 == 1, 500));
+        }
+        for reader in &mut readers {
+            let mut packets = vec![0; 188 * (2 + 3 + 3)];
+            reader.read_exact(&mut packets).unwrap();
+            let ids: Vec<u16> =
+                packets.chunks(188).map(|packet| u16::from_be_bytes([packet[1], packet[2]]) & 0x1fff).collect();
+            assert_eq!(ids, [0, 0x1000, 0x100, 0x100, 0x100, 0x100, 0x100, 0x100]);
+            let key = packets[2 * 188..].windows(6).position(|bytes| bytes == [0, 0, 0, 1, 0x65, 1]);
+            assert!(key.is_some_and(|at| at < 188), "{key:?}");
+        }
+        drop(readers);
+        proxy.until("lets viewers go", || proxy.metric("viewers ") == 0);
+    }
+}
+
+fn there_is(program: &str) -> bool {
+    let there = Command::new(program).arg("-version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+    if !there {
+        eprintln!("skipped: there is no {program} here");
+    }
+    there
+}
+
+/// Sums of the pictures that ffmpeg decodes.
+fn decoded(arguments: &[&str]) -> Vec<String> {
+    let all =
+        [&["-v", "error", "-nostdin"], arguments, &["-vsync", "0", "-map", "0:v", "-f", "framemd5", "-"]].concat();
+    let output = Command::new("ffmpeg").args(&all).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let sums =
+        text.lines().filter(|line| !line.starts_with('#')).map(|line| line.rsplit(' ').next().unwrap().to_owned());
+    let sums: Vec<String> = sums.collect();
+    assert!(!sums.is_empty(), "{all:?}: {}", String::from_utf8_lossy(&output.stderr));
+    sums
+}
+
+/// Sends a clip again and again, a picture every few milliseconds, with every tenth packet behind the one after it.
+fn send(playing: &mut Playing, clip: &[Vec<Vec<u8>>], ends: &AtomicBool) {
+    let (mut sequence, mut held): (u16, Option<Vec<u8>>) = (0, None);
+    for (number, units) in clip.iter().cycle().enumerate() {
+        for (index, unit) in units.iter().enumerate() {
+            let is_last = index + 1 == units.len();
+            let pieces: Vec<Vec<u8>> = match unit.len() <= 1000 {
+                true => vec![unit.clone()],
+                false => {
+                    let parts = unit[1..].chunks(1000).count();
+                    let part = |(i, bytes): (usize, &[u8])| {
+                        let bits = if i == 0 { 0x80 } else { 0 } | if i + 1 == parts { 0x40 } else { 0 };
+                        [&[unit[0] & 0xe0 | 28, bits | unit[0] & 0x1f], bytes].concat()
+                    };
+                    unit[1..].chunks(1000).enumerate().map(part).collect()
+                }
+            };
+            for (i, piece) in pieces.iter().enumerate() {
+                let marker = if is_last && i + 1 == pieces.len() { 0x80 } else { 0 };
+                let packet = rtp(96 | marker, sequence, number as u32 * 3600, 7, piece);
+                match held.take() {
+                    None if sequence % 10 == 3 && playing.is_udp() => held = Some(packet),
+                    before => {
+                        playing.send(0, &packet);
+                        before.iter().for_each(|before| playing.send(0, before));
+                    }
+                }
+                sequence = sequence.wrapping_add(1);
+            }
+        }
+        if ends.load(Ordering::Relaxed) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(4));
+    }
+}
+
+#[test]
+fn ffmpeg_sees_every_picture_as_it_was_sent() {
+    if !there_is("ffmpeg") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let clip = folder.path().join("clip.h264");
+    let clip = clip.to_str().unwrap();
+    let made =
+        ["-v", "error", "-f", "lavfi", "-i", "testsrc=size=320x240:rate=25", "-frames:v", "20", "-c:v", "libx264"];
+    let made = Command::new("ffmpeg").args(made).args(["-pix_fmt", "yuv420p", "-bf", "0", "-g", "20", clip]).status();
+    if !made.unwrap().success() {
+        eprintln!("skipped: this ffmpeg does not encode H.264");
+        return;
+    }
+    let sent = decoded(&["-i", clip]);
+    // Units between start codes; a picture ends with its slice.
+    let bytes = std::fs::read(clip).unwrap();
+    let starts: Vec<usize> = (0..bytes.len() - 2).filter(|i| bytes[*i..*i + 3] == [0, 0, 1]).collect();
+    let mut pictures: Vec<Vec<Vec<u8>>> = vec![Vec::new()];
+    for (i, start) in starts.iter().enumerate() {
+        let end = starts.get(i + 1).copied().unwrap_or(bytes.len());
+        let mut unit = bytes[start + 3..end].to_vec();
+        while i + 1 < starts.len() && unit.last() == Some(&0) {
+            unit.pop();
+        }
+        let is_slice = matches!(unit[0] & 0x1f, 1 | 5);
+        pictures.last_mut().unwrap().push(unit);
+        if is_slice {
+            pictures.push(Vec::new());
+        }
+    }
+    pictures.pop();
+    assert_eq!(pictures.len(), sent.len());
+    let camera = Camera::new(Manners::of(VIDEO));
+    let proxy = Proxy::start(&["-s", &format!("front=rtsp://{}/", camera.address)]);
+    let mut playing = camera.playing();
+    assert!(playing.is_udp());
+    proxy.serves("front");
+    let ends = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| send(&mut playing, &pictures, &ends));
+        let rtsp = format!("rtsp://127.0.0.1:{}/front", proxy.rtsp);
+        let http = format!("http://127.0.0.1:{}/front.ts", proxy.http);
+        let ways: [&[&str]; 3] = [
+            &["-rtsp_transport", "tcp", "-i", &rtsp, "-frames:v", "50"],
+            &["-rtsp_transport", "udp", "-i", &rtsp, "-frames:v", "50"],
+            &["-i", &http, "-frames:v", "50"],
+        ];
+        let seen: Vec<_> = ways.iter().map(|way| std::panic::catch_unwind(|| decoded(way))).collect();
+        ends.store(true, Ordering::Relaxed);
+        for (way, seen) in ways.iter().zip(seen) {
+            let seen = seen.unwrap_or_else(|_| panic!("{way:?} sees nothing; {}", proxy.log()));
+            // Some picture of the clip, then all that follow, around and around.
+            let first = sent.iter().position(|sum| *sum == seen[0]);
+            let first = first.unwrap_or_else(|| panic!("{way:?} begins with a picture that was not sent"));
+            let expected: Vec<&String> = sent.iter().cycle().skip(first).take(50).collect();
+            assert_eq!(seen.iter().collect::<Vec<_>>(), expected, "{way:?}");
+        }
+    });
+    assert_eq!((proxy.metric("packets_lost"), proxy.metric("packets_late")), (0, 0));
+}
