@@ -1,36 +1,10 @@
 //! A third party's application (`examples/own-command`), built outside of the workspace, has all commands.
 
+mod outside;
+
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-
-/// Copies the example to where it belongs to no workspace, and builds it with the versions of the workspace's lock file, which
-/// are there, without optimisation: what is computed is small.
-fn built() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
-    let example = root.join("examples/own-command");
-    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("own-command");
-    std::fs::create_dir_all(place.join("src")).unwrap();
-    let manifest = std::fs::read_to_string(example.join("Cargo.toml")).unwrap();
-    assert_eq!(manifest.matches("\"../../crates/").count(), 2, "{manifest}");
-    let manifest = manifest.replace("\"../../crates/", &format!("\"{}/crates/", root.display()));
-    let main = std::fs::read_to_string(example.join("src/main.rs")).unwrap();
-    for (name, text) in [("Cargo.toml", manifest), ("src/main.rs", main)] {
-        // What has not changed is not written, so that it is not built again.
-        if std::fs::read_to_string(place.join(name)).ok().as_ref() != Some(&text) {
-            std::fs::write(place.join(name), text).unwrap();
-        }
-    }
-    std::fs::copy(root.join("Cargo.lock"), place.join("Cargo.lock")).unwrap();
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--offline", "--quiet", "--config", "profile.dev.debug=false"]).current_dir(&place);
-    // Flags of the build of the tests (a model checker's, a sanitiser's) are none of the example's.
-    cargo.env("CARGO_TARGET_DIR", place.join("target")).env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
-    let output = cargo.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    place.join("target/debug/own-command")
-}
 
 #[test]
 fn somebody_elses_application_has_all_commands() {
@@ -39,7 +13,8 @@ fn somebody_elses_application_has_all_commands() {
     let body = main.split("fn main() -> std::process::ExitCode {\n").nth(1).unwrap().split("\n}").next().unwrap();
     assert_eq!(body.lines().count(), 1, "the example's main has three lines");
 
-    let program = built();
+    let (_, _, programs) = outside::cargo("own-command", 2, "build");
+    let program = programs.join("own-command");
     let folder = tempfile::tempdir().unwrap();
     let own = |arguments: &str| -> Output {
         Command::new(&program).args(arguments.split_whitespace()).current_dir(folder.path()).output().unwrap()
