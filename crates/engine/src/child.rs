@@ -243,7 +243,8 @@ impl Interpreter<'_, '_> {
                 state.steps = steps;
                 let range = steps.batches[steps.phase(number).start as usize + batch].clone();
                 self.range(shared, state, range.start as usize..range.end as usize, places)?;
-                if phase.finished_one(state.child) {
+                // Nobody waits for the end of the last phase but in the join.
+                if phase.finished_one(state.child) && number + 1 < shared.phases.len() {
                     self.record_signal(state, number as u32 + 1);
                     phase.over.signal();
                 }
