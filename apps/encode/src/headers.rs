@@ -12,6 +12,20 @@ pub struct Ratio {
     pub under: u32,
 }
 
+impl Ratio {
+    /// The same with the least numbers, or nearly the same with such from 1 to `most`.
+    pub fn within(self, most: u32) -> Ratio {
+        let (mut common, mut rest) = (self.over, self.under);
+        while rest > 0 {
+            (common, rest) = (rest, common % rest);
+        }
+        let (over, under) = (self.over / common.max(1), self.under / common.max(1));
+        let large = over.max(under);
+        let scaled = |value: u32| (u64::from(value) * u64::from(most) / u64::from(large)).max(1) as u32;
+        if large <= most { Ratio { over, under } } else { Ratio { over: scaled(over), under: scaled(under) } }
+    }
+}
+
 /// What is known of the pictures besides their samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Properties {
@@ -23,6 +37,76 @@ pub struct Properties {
     pub aspect: Option<Ratio>,
     /// Whether samples use all 256 values instead of 16 to 235; none if it is not known.
     pub is_full_range: Option<bool>,
+    /// What samples mean.
+    pub colour: Colour,
+    /// Where samples of chroma lie (figure E-1): 0 at the left, 1 in the middle, 2 at the top on the left; none if it is not known.
+    pub chroma_place: Option<u8>,
+}
+
+/// What samples mean, by the numbers of tables E-3 to E-5, which are those of ITU-T H.273.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Colour {
+    /// Which colours the primaries are.
+    pub primaries: u8,
+    /// How values follow light.
+    pub transfer: u8,
+    /// How luma and chroma are made of red, green and blue.
+    pub matrix: u8,
+}
+
+/// Names, as other programs have them, and numbers.
+pub type Names = [(&'static str, u8)];
+
+impl Colour {
+    /// It is not known.
+    pub const UNKNOWN: Colour = Colour { primaries: 2, transfer: 2, matrix: 2 };
+
+    /// Table E-3.
+    pub const PRIMARIES: &'static Names = &[
+        ("bt709", 1),
+        ("bt470m", 4),
+        ("bt470bg", 5),
+        ("smpte170m", 6),
+        ("smpte240m", 7),
+        ("film", 8),
+        ("bt2020", 9),
+        ("smpte428", 10),
+        ("smpte431", 11),
+        ("smpte432", 12),
+    ];
+
+    /// Table E-4.
+    pub const TRANSFER: &'static Names = &[
+        ("bt709", 1),
+        ("bt470m", 4),
+        ("bt470bg", 5),
+        ("smpte170m", 6),
+        ("smpte240m", 7),
+        ("linear", 8),
+        ("log100", 9),
+        ("log316", 10),
+        ("iec61966-2-4", 11),
+        ("bt1361e", 12),
+        ("iec61966-2-1", 13),
+        ("bt2020-10", 14),
+        ("bt2020-12", 15),
+        ("smpte2084", 16),
+        ("smpte428", 17),
+        ("arib-std-b67", 18),
+    ];
+
+    /// Table E-5, but those that 4:2:0 cannot have.
+    pub const MATRIX: &'static Names = &[
+        ("bt709", 1),
+        ("fcc", 4),
+        ("bt470bg", 5),
+        ("smpte170m", 6),
+        ("smpte240m", 7),
+        ("ycgco", 8),
+        ("bt2020nc", 9),
+        ("bt2020c", 10),
+        ("smpte2085", 11),
+    ];
 }
 
 /// What a decoder has to be able to do (A.2).
@@ -130,13 +214,22 @@ pub fn parameter_sets(properties: &Properties, profile: Profile, structure: Stru
     bits.flag(true); // vui_parameters_present_flag
     aspect(&mut bits, properties.aspect);
     bits.flag(false); // overscan_info_present_flag
-    bits.flag(properties.is_full_range.is_some());
-    if let Some(is_full) = properties.is_full_range {
+    let has_colour = properties.colour != Colour::UNKNOWN;
+    bits.flag(properties.is_full_range.is_some() || has_colour); // video_signal_type_present_flag
+    if properties.is_full_range.is_some() || has_colour {
         bits.put(3, 5); // video_format: unspecified
-        bits.flag(is_full);
-        bits.flag(false); // colour_description_present_flag
+        bits.flag(properties.is_full_range == Some(true));
+        bits.flag(has_colour); // colour_description_present_flag
+        if has_colour {
+            let Colour { primaries, transfer, matrix } = properties.colour;
+            [primaries, transfer, matrix].into_iter().for_each(|number| bits.put(8, number.into()));
+        }
     }
-    bits.flag(false); // chroma_loc_info_present_flag
+    bits.flag(properties.chroma_place.is_some()); // chroma_loc_info_present_flag
+    if let Some(place) = properties.chroma_place {
+        bits.ue(place.into()); // chroma_sample_loc_type_top_field
+        bits.ue(place.into()); // chroma_sample_loc_type_bottom_field
+    }
     bits.flag(true); // timing_info_present_flag
     bits.put(32, properties.rate.under);
     bits.put(32, properties.rate.over.saturating_mul(2)); // in fields
@@ -175,7 +268,7 @@ pub fn parameter_sets(properties: &Properties, profile: Profile, structure: Stru
 
 fn aspect(bits: &mut Bits, ratio: Option<Ratio>) {
     bits.flag(ratio.is_some());
-    let Some(ratio) = ratio else { return };
+    let Some(ratio) = ratio.map(|ratio| ratio.within(65535)) else { return };
     // Table E-1.
     const KNOWN: [(u32, u32); 16] = [
         (1, 1),
@@ -199,8 +292,8 @@ fn aspect(bits: &mut Bits, ratio: Option<Ratio>) {
         Some(i) => bits.put(8, i as u32 + 1),
         None => {
             bits.put(8, 255);
-            bits.put(16, ratio.over.min(65535));
-            bits.put(16, ratio.under.min(65535));
+            bits.put(16, ratio.over);
+            bits.put(16, ratio.under);
         }
     }
 }

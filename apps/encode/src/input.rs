@@ -5,7 +5,7 @@
 //! picture a line that begins with `FRAME`, and its planes.
 
 use crate::error::Error;
-use crate::headers::{Properties, Ratio};
+use crate::headers::{Colour, Properties, Ratio};
 use crate::picture::Size;
 use std::io::{BufRead, ErrorKind, Read};
 
@@ -63,16 +63,11 @@ impl<'a> Input<'a> {
     /// # Errors
     /// The stream cannot be read, is none of pictures, or of such as cannot be encoded.
     pub fn open(from: Box<dyn BufRead + Send + 'a>, name: &str, raw: Option<Raw>) -> Result<Input<'a>, Error> {
-        let properties = match raw {
-            Some(Raw { size, rate }) => Properties { size, rate, aspect: None, is_full_range: None },
-            // Replaced below.
-            None => Properties {
-                size: Size { width: 2, height: 2 },
-                rate: Ratio { over: 25, under: 1 },
-                aspect: None,
-                is_full_range: None,
-            },
-        };
+        // What a header says replaces it.
+        let unknown = Raw { size: Size { width: 2, height: 2 }, rate: Ratio { over: 25, under: 1 } };
+        let Raw { size, rate } = raw.unwrap_or(unknown);
+        let properties =
+            Properties { size, rate, aspect: None, is_full_range: None, colour: Colour::UNKNOWN, chroma_place: None };
         let mut input = Input { from, name: name.to_owned(), properties, is_raw: raw.is_some(), pictures: 0 };
         if raw.is_none() {
             let line = input.line()?;
@@ -92,6 +87,11 @@ impl<'a> Input<'a> {
     /// What is known of the pictures.
     pub fn properties(&self) -> Properties {
         self.properties
+    }
+
+    /// What somebody knows better, but for the size.
+    pub fn correct(&mut self, properties: Properties) {
+        self.properties = Properties { size: self.properties.size, ..properties };
     }
 
     /// A line without its end, as far as it goes.
@@ -162,6 +162,8 @@ fn properties_of(line: &[u8]) -> Result<Properties, String> {
     }
     let (mut width, mut height) = (None, None);
     let (mut rate, mut aspect, mut is_full_range) = (Ratio { over: 25, under: 1 }, None, None);
+    // As it is without a word of it.
+    let mut chroma_place = Some(1);
     for word in words.filter(|word| !word.is_empty()) {
         let mut chars = word.chars();
         let letter = chars.next();
@@ -184,10 +186,18 @@ fn properties_of(line: &[u8]) -> Result<Properties, String> {
             Some('I') if !matches!(value, "p" | "?") => {
                 return Err("is interlaced, and only whole pictures can be encoded; deinterlace it".to_owned());
             }
-            Some('C') if !matches!(value, "420" | "420jpeg" | "420mpeg2" | "420paldv") => {
-                return Err(format!(
-                    "has samples {value}, and 4:2:0 with 8 bits can be encoded; convert it (ffmpeg -pix_fmt yuv420p)"
-                ));
+            Some('C') => {
+                chroma_place = Some(match value {
+                    "420" | "420jpeg" => 1,
+                    "420mpeg2" => 0,
+                    // Of fields, that of the first.
+                    "420paldv" => 2,
+                    _ => {
+                        return Err(format!(
+                            "has samples {value}, and 4:2:0 with 8 bits can be encoded; convert it (ffmpeg -pix_fmt yuv420p)"
+                        ));
+                    }
+                });
             }
             Some('X') => match value {
                 "COLORRANGE=FULL" => is_full_range = Some(true),
@@ -200,7 +210,8 @@ fn properties_of(line: &[u8]) -> Result<Properties, String> {
     let (Some(width), Some(height)) = (width, height) else {
         return Err("does not say how large its pictures are; get it again".to_owned());
     };
-    Ok(Properties { size: checked_size(width, height)?, rate, aspect, is_full_range })
+    let (size, colour) = (checked_size(width, height)?, Colour::UNKNOWN);
+    Ok(Properties { size, rate, aspect, is_full_range, colour, chroma_place })
 }
 
 #[cfg(test)]
@@ -235,6 +246,8 @@ mod tests {
             rate: Ratio { over: 30000, under: 1001 },
             aspect: Some(Ratio { over: 128, under: 117 }),
             is_full_range: Some(true),
+            colour: Colour::UNKNOWN,
+            chroma_place: Some(0),
         };
         assert_eq!(properties, expected);
         assert_eq!(pictures, [vec![0; 24], vec![1; 24], vec![2; 24]]);

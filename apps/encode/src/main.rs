@@ -1,5 +1,6 @@
 //! `multigrain-encode`, which `multigrain encode` starts: arguments, a video and signals in, a file or a stream out.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, ValueEnum};
 use multigrain::Progress;
 use multigrain::strands::Policy;
@@ -7,7 +8,7 @@ use multigrain::whole;
 use multigrain_console::{Bar, Failure, Interrupt, print, say};
 use multigrain_encode::encoder::Options;
 use multigrain_encode::error::Error;
-use multigrain_encode::headers::{self, Profile, Ratio, Structure};
+use multigrain_encode::headers::{self, Colour, Names, Profile, Properties, Ratio, Structure};
 use multigrain_encode::input::{Input, Raw, checked_size};
 use multigrain_encode::output::{Container, Output};
 use multigrain_encode::picture::Size;
@@ -68,6 +69,21 @@ struct Args {
     /// Pictures a second of an input without header
     #[arg(long, value_name = "N[:M]", value_parser = rate, requires = "size", default_value = "25")]
     rate: Ratio,
+    /// Width of a sample over its height, where the input does not say it or is wrong
+    #[arg(long, value_name = "N:M", value_parser = rate)]
+    sar: Option<Ratio>,
+    /// Whether samples use all values or 16 to 235, where the input does not say it or is wrong
+    #[arg(long)]
+    range: Option<Range>,
+    /// Which colours the primaries are (ITU-T H.273)
+    #[arg(long, value_parser = named(Colour::PRIMARIES), hide_possible_values = true, value_name = "NAME, such as bt709")]
+    primaries: Option<u8>,
+    /// How values follow light (ITU-T H.273)
+    #[arg(long, value_parser = named(Colour::TRANSFER), hide_possible_values = true, value_name = "NAME, such as bt709")]
+    transfer: Option<u8>,
+    /// How luma and chroma are made of red, green and blue (ITU-T H.273)
+    #[arg(long, value_parser = named(Colour::MATRIX), hide_possible_values = true, value_name = "NAME, such as bt709")]
+    matrix: Option<u8>,
     /// Threads [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     threads: Option<u32>,
@@ -102,6 +118,33 @@ impl From<ProfileName> for Profile {
             ProfileName::Baseline => Profile::Baseline,
             ProfileName::Main => Profile::Main,
         }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Range {
+    /// All 256 values
+    Full,
+    /// Luma from 16 to 235
+    Limited,
+}
+
+fn named(names: &'static Names) -> impl TypedValueParser<Value = u8> {
+    let number = |name: String| names.iter().find(|known| known.0 == name).map_or(2, |known| known.1);
+    PossibleValuesParser::new(names.iter().map(|known| known.0)).map(number)
+}
+
+/// What is known of the pictures, and what is said of them instead.
+fn properties(found: Properties, args: &Args) -> Properties {
+    Properties {
+        aspect: args.sar.or(found.aspect),
+        is_full_range: args.range.map(|range| range == Range::Full).or(found.is_full_range),
+        colour: Colour {
+            primaries: args.primaries.unwrap_or(found.colour.primaries),
+            transfer: args.transfer.unwrap_or(found.colour.transfer),
+            matrix: args.matrix.unwrap_or(found.colour.matrix),
+        },
+        ..found
     }
 }
 
@@ -253,6 +296,7 @@ fn encode(args: &Args) -> Result<(), Failure> {
     }
     let interrupt = Interrupt::install()?;
     let (mut input, expected) = open(args)?;
+    input.correct(properties(input.properties(), args));
     let size = input.properties().size;
     let structure = structure(args, size)?;
     let output = match is_stream {

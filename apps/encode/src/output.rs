@@ -2,7 +2,7 @@
 
 use crate::encoder::{Encoded, with_start_codes};
 use crate::error::Error;
-use crate::headers::Properties;
+use crate::headers::{Colour, Properties};
 use mp4_atom::{
     Avc1, Avcc, Co64, Codec, Colr, Ctts, CttsEntry, Dinf, Dref, DrefEntry, Edts, Elst, ElstEntry, Encode, FixedPoint,
     Ftyp, Hdlr, Mdhd, Mdia, Minf, Moov, Mvhd, Pasp, Stbl, Stsc, StscEntry, Stsd, Stss, Stsz, StszSamples, Stts,
@@ -175,7 +175,7 @@ impl Output {
 /// The header of an MP4 file whose pictures lie one after the other from `offset` on.
 fn movie(properties: &Properties, sets: &[Vec<u8>; 2], output: &Output, offset: u64) -> Moov {
     let Output { sizes, keys, numbers, .. } = output;
-    let Properties { size, rate, aspect, is_full_range } = *properties;
+    let Properties { size, rate, aspect, is_full_range, colour, .. } = *properties;
     let count = sizes.len() as u32;
     // A picture lasts `under` ticks of which there are `over` in a second.
     let duration = u64::from(count) * u64::from(rate.under);
@@ -203,12 +203,11 @@ fn movie(properties: &Properties, sets: &[Vec<u8>; 2], output: &Output, offset: 
             ext: None,
         },
         pasp: aspect.map(|ratio| Pasp { h_spacing: ratio.over, v_spacing: ratio.under }),
-        // 2 stands for what is not known.
-        colr: is_full_range.map(|full_range_flag| Colr::Nclx {
-            colour_primaries: 2,
-            transfer_characteristics: 2,
-            matrix_coefficients: 2,
-            full_range_flag,
+        colr: (is_full_range.is_some() || colour != Colour::UNKNOWN).then_some(Colr::Nclx {
+            colour_primaries: colour.primaries.into(),
+            transfer_characteristics: colour.transfer.into(),
+            matrix_coefficients: colour.matrix.into(),
+            full_range_flag: is_full_range == Some(true),
         }),
         ..Avc1::default()
     };

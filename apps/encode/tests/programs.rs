@@ -3,7 +3,7 @@
 
 use multigrain::Abort;
 use multigrain_encode::encoder::{Encoder, Next, Options, with_start_codes};
-use multigrain_encode::headers::{Profile, Properties, Ratio, Structure};
+use multigrain_encode::headers::{Colour, Profile, Properties, Ratio, Structure};
 use multigrain_encode::kernel::Kernels;
 use multigrain_encode::picture::{Size, Source};
 use multigrain_encode::rate::{Keys, Rate};
@@ -254,7 +254,14 @@ const SIZE: Size = Size { width: 70, height: 54 };
 /// Streams for all quantisers, one behind the other, with macroblocks whose samples are stored; and their pictures as the encoder
 /// has them.
 fn all_quantisers(path: &Path, profile: Profile, structure: Structure, effort: Effort) -> Vec<Vec<u8>> {
-    let properties = Properties { size: SIZE, rate: Ratio { over: 25, under: 1 }, aspect: None, is_full_range: None };
+    let properties = Properties {
+        size: SIZE,
+        rate: Ratio { over: 25, under: 1 },
+        aspect: None,
+        is_full_range: None,
+        colour: Colour::UNKNOWN,
+        chroma_place: None,
+    };
     let (mut stream, mut expected) = (Vec::new(), Vec::new());
     let (kernels, abort) = (Kernels::new(Isa::detect()), Abort::new());
     for qp in 0..52 {
@@ -353,6 +360,32 @@ fn ffmpeg_reads_the_file_and_what_it_says() {
     for word in ["98x66", "SAR 128:117", "29.97 fps", "Constrained Baseline", "tv"] {
         assert!(text.contains(word), "{word}: {text}");
     }
+}
+
+/// What is said of colours, range and aspect is in the stream and in the file; what the header says of it, otherwise.
+#[test]
+fn what_is_said_of_the_pictures_is_told() {
+    if !has_ffmpeg() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let colours = ["--primaries", "bt2020", "--transfer", "smpte2084", "--matrix", "bt2020nc", "--range", "full"];
+    let wide = ["--primaries", "bt470bg", "--transfer", "bt709", "--matrix", "smpte170m", "--sar", "100000:75000"];
+    for (name, options, words) in [
+        ("a.mp4", &colours, ["(pc, bt2020nc/bt2020/smpte2084", "SAR 128:117", "29.97 fps"]),
+        ("a.h264", &colours, ["(pc, bt2020nc/bt2020/smpte2084", "SAR 128:117", "29.97 fps"]),
+        ("b.mp4", &wide, ["yuv420p(tv, smpte170m/bt470bg/bt709", "SAR 4:3", "29.97 fps"]),
+        ("b.h264", &wide, ["yuv420p(tv, smpte170m/bt470bg/bt709", "SAR 4:3", "29.97 fps"]),
+    ] {
+        let path = folder.path().join(name);
+        let output = run(&[&["-", "-o", path.to_str().unwrap()], &options[..]].concat(), &video(98, 66, 3));
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        let probe = Command::new("ffmpeg").args(["-nostdin", "-i"]).arg(&path).output().unwrap();
+        let text = String::from_utf8_lossy(&probe.stderr).into_owned();
+        words.iter().for_each(|word| assert!(text.contains(word), "{name}, {word}: {text}"));
+    }
+    let refused = run(&["-", "-o", "-", "--matrix", "gbr"], &video(98, 66, 1));
+    assert_eq!(refused.status.code(), Some(2));
 }
 
 /// A file whose pictures are decoded in another order than shown says when they are shown: one after the other, from zero on.
