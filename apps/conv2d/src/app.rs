@@ -270,12 +270,13 @@ fn write_picture(
     (m, n): (u64, u64),
     alpha: Option<&Channel>,
 ) -> Result<(), Error> {
-    let rows_each = (BAND / n).clamp(1, m);
+    let rows_each = (BAND / n / planes.len().max(1) as u64).clamp(1, m);
     let mut band: Vec<Vec<f32>> = Vec::new();
     picture::write_rows(path, (m as usize, n as usize), (planes.len(), alpha.is_some()), |row, samples| {
         let row = row as u64;
         if row.is_multiple_of(rows_each) {
             let region = Region::new(&[row, 0], &[rows_each.min(m - row), n]);
+            band.clear();
             band = planes
                 .iter()
                 .map(|plane| outcome.read_f32(plane.output, &region))

@@ -79,7 +79,8 @@ impl Application for Args {
                 let setup = setup(&name, shape)?;
                 let task = program.task(Into::new(&setup));
                 program.call(task, (from.all(), to.all()), direction(self.inverse))?;
-                let job = Job::new(Self::NAME, program).with_source(from.index(), source);
+                let job =
+                    Job::new(Self::NAME, program).with_kept_bytes(setup.kept_bytes()).with_source(from.index(), source);
                 (check::Initial::Array(from.index()), to.index(), job)
             }
             None => {
@@ -87,7 +88,9 @@ impl Application for Args {
                 let setup = setup(&name, shape)?;
                 let task = program.task(InPlace::new(&setup));
                 program.call(task, (data.all(),), direction(self.inverse))?;
-                let job = Job::new(Self::NAME, program).with_source(data.index(), generated);
+                let job = Job::new(Self::NAME, program)
+                    .with_kept_bytes(setup.kept_bytes())
+                    .with_source(data.index(), generated);
                 (check::Initial::Generated(self.seed), data.index(), job)
             }
         };

@@ -74,6 +74,11 @@ impl Setup {
         &self.dfts[axis as usize]
     }
 
+    /// Bytes of the tables of all axes.
+    pub fn kept_bytes(&self) -> u64 {
+        self.dfts.iter().map(Dft::kept_bytes).sum()
+    }
+
     /// The passes of all axes: how many roundings lie between an element and a result is in proportion.
     pub fn passes(&self) -> usize {
         self.dfts.iter().map(Dft::passes).sum()

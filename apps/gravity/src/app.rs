@@ -107,7 +107,8 @@ impl Application for Args {
         }
         let built = simulation.build(Isa::detect())?;
         let (initial, array, sums) = (built.initial, built.snapshots, built.sums);
-        let mut job = Job::new(Self::NAME, built.program).with_source(built.initial, Source::Bytes(particles.bytes()));
+        let mut job =
+            Job::new(Self::NAME, built.program).with_source(built.initial, Source::Bytes(particles.into_bytes()));
         if let Some(path) = &self.particles {
             job = job.with_file_read(path);
         }

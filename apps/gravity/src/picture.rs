@@ -15,11 +15,14 @@ const INSIDE: f64 = 0.98;
 /// Lines that are drawn; of more particles, every so many.
 const LINES_MAX: usize = 1 << 23;
 
-/// Light that is gathered before it becomes a picture.
+/// Units of light of 1. A pixel holds up to 128, of which tone mapping makes the last shade but one of white.
+const UNITS: f32 = 512.0;
+
+/// Light that is gathered before it becomes a picture, in [`UNITS`].
 pub(crate) struct Canvas {
     width: usize,
     height: usize,
-    light: Vec<[f32; 3]>,
+    light: Vec<[u16; 3]>,
 }
 
 /// Where in space the picture lies: the two axes, the middle, and pixels a unit of length.
@@ -80,13 +83,13 @@ fn colour(particle: usize) -> [f32; 3] {
 impl Canvas {
     pub(crate) fn new(frame: &Frame) -> Canvas {
         let [width, height] = frame.extent;
-        Canvas { width, height, light: vec![[0.0; 3]; width * height] }
+        Canvas { width, height, light: vec![[0; 3]; width * height] }
     }
 
     fn add(&mut self, x: f64, y: f64, light: [f32; 3]) {
         if x >= 0.0 && y >= 0.0 && x < self.width as f64 && y < self.height as f64 {
             let pixel = &mut self.light[y as usize * self.width + x as usize];
-            pixel.iter_mut().zip(light).for_each(|(to, light)| *to += light);
+            pixel.iter_mut().zip(light).for_each(|(to, light)| *to = to.saturating_add((light * UNITS) as u16));
         }
     }
 
@@ -133,10 +136,12 @@ impl Canvas {
         encoder.set_depth(png::BitDepth::Eight);
         let mut writer = encoder.write_header().map_err(std::io::Error::other)?;
         // Light adds up without end; a picture is white at most.
-        let tone = |light: f32| (255.0 * light / (0.5 + light)) as u8;
-        let samples: Vec<u8> = self.light.iter().flatten().map(|&light| tone(light)).collect();
+        let tone = |light: u16| (255.0 * f32::from(light) / (0.5 * UNITS + f32::from(light))) as u8;
         let mut stream = writer.stream_writer().map_err(std::io::Error::other)?;
-        stream.write_all(&samples)?;
+        for row in self.light.chunks(self.width) {
+            let samples: Vec<u8> = row.iter().flatten().map(|&light| tone(light)).collect();
+            stream.write_all(&samples)?;
+        }
         stream.finish().map_err(std::io::Error::other)?;
         writer.finish().map_err(std::io::Error::other)
     }

@@ -194,7 +194,7 @@ impl Application for Args {
                 results.push(stages.index());
             }
         }
-        let job = Job::new(Self::NAME, program).with_afterwards(DOMAINS);
+        let job = Job::new(Self::NAME, program).with_afterwards(DOMAINS).with_kept_bytes(database.kept_bytes());
         let files = [&self.profile, &self.database].into_iter().flatten().filter(|p| p.as_os_str() != STANDARD_INPUT);
         let job = files.fold(job, |job, path| job.with_file_read(path));
         let job = self.outputs().fold(job, |job, path| job.with_file_written(path));

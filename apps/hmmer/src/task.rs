@@ -29,7 +29,7 @@ const GROUP: usize = 64;
 
 /// Where the sequences of a database begin.
 struct Ragged {
-    offsets: Arc<[u64]>,
+    offsets: Arc<Vec<u64>>,
     /// Residues of the longest of every [`GROUP`] sequences.
     longest: Vec<u64>,
 }
@@ -42,7 +42,7 @@ impl Ragged {
         hasher.finish()
     }
 
-    fn new(offsets: Arc<[u64]>) -> Ragged {
+    fn new(offsets: Arc<Vec<u64>>) -> Ragged {
         let lengths: Vec<u64> = offsets.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let longest = lengths.chunks(GROUP).map(|group| group.iter().copied().max().unwrap_or(0)).collect();
         Ragged { offsets, longest }
@@ -122,7 +122,7 @@ pub struct Score {
 
 impl Score {
     /// The task for a database whose sequence `i` has the residues from `offsets[i]` to `offsets[i + 1]`.
-    pub fn new(isa: Isa, offsets: Arc<[u64]>) -> Score {
+    pub fn new(isa: Isa, offsets: Arc<Vec<u64>>) -> Score {
         Score { isa: supported(isa), ragged: Ragged::new(offsets) }
     }
 }
@@ -191,7 +191,7 @@ pub struct Filter {
 
 impl Filter {
     /// The task for a database as of [`Score::new`]. Tables are those of [`filter::pack`] for [`isa`](Self::isa).
-    pub fn new(isa: Isa, offsets: Arc<[u64]>) -> Filter {
+    pub fn new(isa: Isa, offsets: Arc<Vec<u64>>) -> Filter {
         Filter { isa: supported(isa), ragged: Ragged::new(offsets) }
     }
 
@@ -255,8 +255,10 @@ mod tests {
     #[test]
     fn a_database_that_is_cut_otherwise_is_another_task() {
         let version = |offsets: [u64; 3]| {
-            let tasks =
-                [Score::new(Isa::Scalar, offsets.into()).version(), Filter::new(Isa::Scalar, offsets.into()).version()];
+            let tasks = [
+                Score::new(Isa::Scalar, offsets.to_vec().into()).version(),
+                Filter::new(Isa::Scalar, offsets.to_vec().into()).version(),
+            ];
             assert_eq!(tasks[0], tasks[1]);
             tasks[0]
         };

@@ -23,7 +23,7 @@ fn job(seed: u64) -> Job {
     }
     let total = offsets[count as usize];
     let residues: Vec<u8> = (0..total).map(|_| rng.range(0, 28) as u8).collect();
-    let offsets: Arc<[u64]> = offsets.into();
+    let offsets: Arc<Vec<u64>> = offsets.into();
     let mut program = Program::new();
     let (task, filter) = (Score::new(Isa::detect(), offsets.clone()), Filter::new(Isa::detect(), offsets));
     let isa = filter.isa();

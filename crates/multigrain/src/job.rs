@@ -50,6 +50,7 @@ pub struct Job {
     pub(crate) afterwards: Vec<&'static str>,
     pub(crate) files_read: Vec<PathBuf>,
     pub(crate) files_written: Vec<PathBuf>,
+    kept_bytes: u64,
 }
 
 impl Job {
@@ -64,7 +65,25 @@ impl Job {
             afterwards: Vec::new(),
             files_read: Vec::new(),
             files_written: Vec::new(),
+            kept_bytes: 0,
         }
+    }
+
+    /// Enters bytes that the application keeps beside the arrays as long as the job, such as tables of its tasks or an index
+    /// of its inputs: they are part of what a run takes of the main memory.
+    #[must_use]
+    pub fn with_kept_bytes(mut self, bytes: u64) -> Job {
+        self.kept_bytes = self.kept_bytes.saturating_add(bytes);
+        self
+    }
+
+    /// Those bytes, and those of sources that are given as bytes.
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        let given = |source: &Option<Source>| match source {
+            Some(Source::Bytes(bytes)) => bytes.len() as u64,
+            _ => 0,
+        };
+        self.sources.iter().map(given).fold(self.kept_bytes, u64::saturating_add)
     }
 
     /// Sets where an array of the program comes from.

@@ -7,9 +7,9 @@ use crate::resume::GoingOn;
 use crate::runtime::Runtime;
 use multigrain_engine::{Memories, MemoryBytes};
 use multigrain_machine::{Driver, Machine, Memory, readable_bytes};
-use multigrain_plan::{Body, EdgeTraffic, Mapping, Plan, PlanError, PlanOptions, Planner};
+use multigrain_plan::{Body, EdgeTraffic, Mapping, Plan, PlanError, PlanOptions, Planner, enough};
 use multigrain_program::{ArrayDecl, Program, Role};
-use multigrain_store::npy;
+use multigrain_store::{buffer::give_free_memory_back, npy};
 use std::sync::Arc;
 
 /// A job's plan.
@@ -38,7 +38,10 @@ impl Asked {
     /// What a plan takes itself is known only when it is made; where it is more than its share, the job is planned again
     /// for as much less.
     pub(crate) fn plan(&self, job: &Job) -> Result<Arc<Plan>, Error> {
-        self.within(job, |planner| planner.plan(&self.program))
+        let plan = self.within(job, |planner| planner.plan(&self.program));
+        // A plan is a small part of what the search for it took, and a run has need of the rest.
+        give_free_memory_back();
+        plan
     }
 
     /// What `plan` makes within the memory.
@@ -68,6 +71,14 @@ impl Asked {
                     (options.listed_max, shorter) = (self.options.listed_max, u32::MAX);
                     continue;
                 }
+                Err(PlanError::DoesNotFit { memory, task, capacity, total, reserved, tile, need, enough_bytes }) => {
+                    // Of so much as was found to be enough, what was set aside is not there.
+                    let aside = if memory == name { of_plan.saturating_add(beside) } else { 0 };
+                    let enough_bytes = enough_bytes.saturating_add(aside);
+                    let error =
+                        PlanError::DoesNotFit { memory, task, capacity, total, reserved, tile, need, enough_bytes };
+                    return Err(error.into());
+                }
                 planned => Some(planned?),
             };
             if let Some(plan) = planned {
@@ -83,7 +94,8 @@ impl Asked {
                 }
                 // With less room for blocks there are more calls: some more is set aside, and no more may be used.
                 of_plan = of_plan.max(keeps.own + keeps.own.min(capacity_bytes.saturating_sub(keeps.own)) / 4);
-                let calls_max = (OWN_BYTES + of_plan).saturating_sub(keeps.memories.local) / PLAN_CALL_BYTES;
+                let others = keeps.memories.local.saturating_add(job.kept_bytes());
+                let calls_max = (OWN_BYTES + of_plan).saturating_sub(others) / PLAN_CALL_BYTES;
                 options.calls_max = self.options.calls_max.min(calls_max);
                 beside += (keeps.bytes() - keeps.own).saturating_sub(main_memory(&machine).capacity_bytes);
                 if !plan.driver.files || of_plan.saturating_add(beside) >= capacity_bytes {
@@ -124,9 +136,9 @@ const PLAN_CALL_BYTES: u64 = 2304;
 /// So many parts take as much of a plan as one call with its steps: shapes and places of the arguments alone.
 const PARTS_A_CALL: u64 = 4;
 
-/// So much of the plan, and of local stores beside a disk, is part of what the process takes for itself, as its code and its
+/// So much of the plan, of local stores beside a disk, and of an application's tables is part of what the process takes for itself, as its code and its
 /// stacks are.
-const OWN_BYTES: u64 = 8 << 20;
+const OWN_BYTES: u64 = 6 << 20;
 
 /// The part of the main memory that a plan may take beyond that.
 const PLAN_SHARE: u64 = 2;
@@ -157,7 +169,7 @@ pub(crate) struct Keeps {
     memories: MemoryBytes,
     /// Transfer buffers, where files are read or written.
     buffers: u64,
-    /// What the plan and local stores take beyond [`OWN_BYTES`].
+    /// What the plan, local stores and the application's own tables take beyond [`OWN_BYTES`].
     own: u64,
 }
 
@@ -168,7 +180,8 @@ impl Keeps {
         let files = on_disk || job.reads_files() || job.sinks.iter().any(Option::is_some);
         let memories = Memories::bytes(machine, plan)?;
         let calls = calls_in_all(plan, &mut Vec::new());
-        let own = calls.saturating_mul(PLAN_CALL_BYTES).saturating_add(memories.local);
+        let own = [calls.saturating_mul(PLAN_CALL_BYTES), memories.local, job.kept_bytes()];
+        let own = own.into_iter().fold(0, u64::saturating_add);
         Ok(Keeps {
             arrays: if on_disk { 0 } else { plan.arrays.iter().fold(0, |sum: u64, a| sum.saturating_add(a.bytes())) },
             memories,
@@ -191,14 +204,15 @@ impl Keeps {
             (partials, "partial results"),
             (scratch, "scratch memory"),
             (self.buffers, "transfer buffers"),
-            (self.own, "its plan and local stores"),
+            (self.own, "its plan, local stores and tables"),
         ];
         let text = |(bytes, what): &(u64, &str)| match *what {
             "its arrays" => format!("its arrays take {}", readable_bytes(*bytes)),
             what => format!("{what} {}", readable_bytes(*bytes)),
         };
         let parts: Vec<String> = parts.iter().filter(|(bytes, _)| *bytes > 0).map(text).collect();
-        let advice = if driver.files { "give it more" } else { "choose a machine with a disk above it" };
+        let advice = format!("give {memory} at least {}", enough(self.bytes()));
+        let advice = if driver.files { advice } else { format!("{advice}, or choose a machine with a disk above it") };
         format!(
             "{} does not fit: {}; memory {memory} holds {}; {advice}",
             job.app,

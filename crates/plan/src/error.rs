@@ -1,6 +1,6 @@
 //! Why there is no plan.
 
-use multigrain_machine::MachineError;
+use multigrain_machine::{MachineError, readable_bytes};
 use multigrain_program::SplitError;
 
 /// A refusal: nothing has been started.
@@ -9,7 +9,8 @@ pub enum PlanError {
     /// The work does not fit, whatever the tile.
     #[error(
         "{task} does not fit: memory {memory} offers {capacity} for blocks ({total} less {reserved} for buffers and \
-         scratch memory), and the smallest tile, {tile}, needs {need}; give {memory} at least {enough}"
+         scratch memory), and the smallest tile, {tile}, needs {need}; give {memory} at least {}",
+        enough(*enough_bytes)
     )]
     DoesNotFit {
         /// Memory that is too small.
@@ -26,8 +27,8 @@ pub enum PlanError {
         tile: String,
         /// Bytes that it needs.
         need: String,
-        /// Capacity that would be enough.
-        enough: String,
+        /// Capacity that would be enough, but for what buffers grow by.
+        enough_bytes: u64,
     },
     /// A plan would have more calls than there is room for.
     #[error(
@@ -122,4 +123,12 @@ pub enum PlanError {
     /// Nothing to do.
     #[error("the program has no call")]
     Empty,
+}
+
+/// Bytes that are enough, as a number to be given: buffers grow with the memory, so an eighth more than is needed now, in
+/// whole units.
+pub fn enough(bytes: u64) -> String {
+    let bytes = bytes.saturating_add(bytes / 8);
+    let unit = if bytes >= 64 << 20 { 1 << 20 } else { 1 << 10 };
+    readable_bytes(bytes.checked_next_multiple_of(unit).unwrap_or(bytes))
 }

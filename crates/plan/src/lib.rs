@@ -35,7 +35,7 @@ mod staging;
 mod steps;
 pub mod testing;
 
-pub use error::PlanError;
+pub use error::{PlanError, enough};
 pub use mapping::Mapping;
 pub use numbered::{Numbered, OtherWays, Ways, hash_calls};
 pub use plan::{

@@ -562,7 +562,7 @@ impl<'m> Planner<'m> {
             reserved: readable_bytes(overflow.reserved_bytes),
             tile: format!("call {}", overflow.fit.call),
             need: readable_bytes(overflow.fit.need_bytes),
-            enough: readable_bytes(overflow.reserved_bytes + 2 * overflow.fit.need_bytes),
+            enough_bytes: overflow.reserved_bytes + 2 * overflow.fit.need_bytes,
         }
     }
 

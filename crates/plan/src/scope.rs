@@ -3,8 +3,8 @@
 use crate::plan::{PassReport, temporary_bytes};
 use multigrain_machine::readable_bytes;
 use multigrain_program::{
-    Access, Arg, ArrayDecl, Call, CallShape, DynTask, Parts, Program, Region, Role, Shape, SplitError, SubCall,
-    Tunables,
+    Access, Arg, ArrayDecl, Call, CallShape, DynTask, Parts, Program, Region, Role, Scalars, Shape, SplitError,
+    SubCall, Tunables,
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -182,26 +182,38 @@ pub(crate) fn split<E: From<SplitError>>(
             let calls = parts.calls;
             known.insert(key.clone(), Known { calls, numbers, temporaries, contributions, targets });
         }
-        let Known { calls, numbers, temporaries, contributions, targets } = &known[&key];
-        result.contributions += contributions;
-        result.targets += targets;
-        result.calls.reserve(calls.len());
-        result.class_of.reserve(calls.len());
-        for (sub, (task, class)) in calls.iter().zip(numbers) {
-            let args = sub
-                .args
-                .iter()
-                .map(|&(array, region)| match call.args.get(array) {
-                    Some(outer) => Arg { array: outer.array, region: region.within(&outer.region) },
-                    None => Arg { array: temporaries[array - call.args.len()], region },
-                })
-                .collect();
-            result.calls.push(Call { task: *task, args, scalars: sub.scalars.clone() });
-            result.class_of.push(*class);
+        let one = &known[&key];
+        result.contributions += one.contributions;
+        result.targets += one.targets;
+        result.class_of.extend(one.numbers.iter().map(|&(_, class)| class));
+        // Lists are long: one that no other call needs is given away, not copied.
+        match if scope.calls.len() == 1 { known.remove(&key) } else { None } {
+            Some(Known { calls, numbers, temporaries, .. }) => {
+                let placed =
+                    |(at, sub): (usize, SubCall)| in_scope(call, &temporaries, numbers[at].0, &sub.args, sub.scalars);
+                result.calls = calls.into_iter().enumerate().map(placed).collect();
+            }
+            None => {
+                let Known { calls, numbers, temporaries, .. } = &known[&key];
+                let subs = calls.iter().zip(numbers);
+                let placed = |(sub, number): (&SubCall, &(u32, u32))| {
+                    in_scope(call, temporaries, number.0, &sub.args, sub.scalars.clone())
+                };
+                result.calls.extend(subs.map(placed));
+            }
         }
         last = Some(key);
     }
     Ok(result)
+}
+
+/// A sub-call of a call as a call of its scope; `temporaries` are the numbers of the temporary arrays that it names.
+fn in_scope(call: &Call, temporaries: &[u32], task: u32, args: &[(usize, Region)], scalars: Scalars) -> Call {
+    let place = |&(array, region): &(usize, Region)| match call.args.get(array) {
+        Some(outer) => Arg { array: outer.array, region: region.within(&outer.region) },
+        None => Arg { array: temporaries[array - call.args.len()], region },
+    };
+    Call { task, args: args.iter().map(place).collect(), scalars }
 }
 
 fn same_shape(shape: &CallShape, call: &Call) -> bool {

@@ -76,6 +76,15 @@ pub(crate) fn choose(
     if let Some(known) = known {
         numbered.push((turns(task, shape, known), known.clone()));
     }
+    // A split may make several lists of what its axes say is one, as the shortest list of several calls tells. Where blocks
+    // are copied the whole must be short; in a shared memory each list is balanced by itself.
+    let several = |numbered: &&mut (u64, Tunables)| numbered.0 > 1;
+    if let Some((pieces, tunables)) = numbered.iter_mut().filter(several).min_by_key(|(pieces, _)| *pieces)
+        && facts.stages()
+    {
+        let lists = (task.split(shape, tunables)?.len() as u64 / *pieces).max(1);
+        numbered.iter_mut().filter(several).for_each(|(calls, _)| *calls = calls.saturating_mul(lists));
+    }
     let fewest = numbered.iter().map(|(calls, _)| *calls).min();
     numbered.retain(|(calls, _)| *calls <= facts.calls_max);
     if let (Some(calls), true) = (fewest, numbered.is_empty()) {
@@ -171,7 +180,7 @@ fn refusal(
             reserved: readable_bytes(total.saturating_sub(offered)),
             tile,
             need: readable_bytes(smallest.partials),
-            enough: enough(total.saturating_add((smallest.partials - offered).saturating_mul(4))),
+            enough_bytes: total.saturating_add((smallest.partials - offered).saturating_mul(4)),
         };
     }
     let capacity = facts.total_bytes.saturating_sub(smallest.reserved);
@@ -186,7 +195,7 @@ fn refusal(
             reserved: readable_bytes(smallest.reserved.min(facts.total_bytes)),
             tile,
             need: readable_bytes(smallest.footprint),
-            enough: enough(smallest.footprint.saturating_add(smallest.reserved).saturating_add(slack)),
+            enough_bytes: smallest.footprint.saturating_add(smallest.reserved).saturating_add(slack),
         };
     }
     match choose(machine, facts, &Mapping::default(), task, shape, depth_max, None) {
@@ -200,14 +209,6 @@ fn refusal(
         },
         Err(error) => error,
     }
-}
-
-/// Bytes that are enough, as a number to be given: buffers grow with the memory, so an eighth more than is needed now, in
-/// whole units.
-fn enough(bytes: u64) -> String {
-    let bytes = bytes.saturating_add(bytes / 8);
-    let unit = if bytes >= 64 << 20 { 1 << 20 } else { 1 << 10 };
-    readable_bytes(bytes.checked_next_multiple_of(unit).unwrap_or(bytes))
 }
 
 /// Tunables as text: `m = 4096, n = 4096, k = 512`.

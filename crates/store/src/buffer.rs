@@ -150,6 +150,15 @@ fn unmap(mapping: NonNull<u8>, bytes: usize) {
     unsafe { libc::munmap(mapping.as_ptr().cast(), bytes) };
 }
 
+/// Gives memory that the process has freed back to the system, where the allocator keeps it.
+pub fn give_free_memory_back() {
+    // SAFETY: it touches nothing but free memory of the allocator.
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

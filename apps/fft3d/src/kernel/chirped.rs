@@ -50,6 +50,11 @@ impl Chirped {
         let spectrum = filter.into_iter().flat_map(|(re, im)| [re as f32, im as f32]).collect();
         Some(Chirped { inner, chirp, spectrum })
     }
+
+    /// Bytes of its tables.
+    pub(super) fn kept_bytes(&self) -> u64 {
+        ((self.chirp.capacity() + self.spectrum.capacity()) * size_of::<f32>()) as u64 + self.inner.kept_bytes()
+    }
 }
 
 /// A forward transform in double precision, of a power of two.

@@ -92,6 +92,8 @@ impl Dft {
             // Out of the buffer again: every transform goes through one.
             passes.push(Pass { radix: 1, m: 1, s: len, twiddles: twiddles.len() });
         }
+        twiddles.shrink_to_fit();
+        lanes.shrink_to_fit();
         Some(Dft { len, passes, twiddles, lanes, chirped: None })
     }
 
@@ -99,6 +101,12 @@ impl Dft {
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    /// Bytes of its tables.
+    pub fn kept_bytes(&self) -> u64 {
+        let own = self.twiddles.capacity() + self.lanes.capacity();
+        (own * size_of::<f32>()) as u64 + self.chirped.as_ref().map_or(0, |chirped| chirped.kept_bytes())
     }
 
     /// Elements of a column in a buffer.

@@ -167,6 +167,11 @@ fn read_npy(path: &Path) -> Result<Particles, ParticlesError> {
     Ok(Particles { rows: data.chunks_exact(7 * size as usize).map(row).collect() })
 }
 
+/// Bytes of a row as float64.
+const ROW_BYTES: usize = 56;
+/// In so many pieces rows become bytes.
+const PIECES: usize = 16;
+
 impl Particles {
     /// Refuses what cannot be simulated; for particles that were not read from a file.
     ///
@@ -177,12 +182,21 @@ impl Particles {
     }
 
     /// All rows as the bytes of an array of float64, with masses as the forces see them: rounded to single precision.
-    pub fn bytes(&self) -> Vec<u8> {
-        let rounded = |row: &[f64; 7]| {
-            let mut row = *row;
-            row[0] = f64::from(row[0] as f32);
-            row
-        };
-        self.rows.iter().flat_map(|row| rounded(row).into_iter().flat_map(f64::to_le_bytes)).collect()
+    pub fn into_bytes(self) -> Vec<u8> {
+        let mut rows = self.rows;
+        // From the last to the first, and what is done is given back: rows and bytes together take little more than one of
+        // them, since zeros that were not touched take nothing.
+        let mut bytes = vec![0; rows.len() * ROW_BYTES];
+        let at_once = rows.len().div_ceil(PIECES);
+        while !rows.is_empty() {
+            let first = rows.len().saturating_sub(at_once.max(1));
+            for (number, [mass, rest @ ..]) in rows.drain(first..).enumerate() {
+                let row = [f64::from(mass as f32)].into_iter().chain(rest).flat_map(f64::to_le_bytes);
+                let to = &mut bytes[(first + number) * ROW_BYTES..][..ROW_BYTES];
+                to.iter_mut().zip(row).for_each(|(to, byte)| *to = byte);
+            }
+            rows.shrink_to_fit();
+        }
+        bytes
     }
 }

@@ -25,13 +25,20 @@ use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Ends a header, which is a line.
+const END: u8 = b'\n';
+/// Of so many headers one place is kept: there are millions of them, of which few are asked for.
+const HEADERS_EACH: usize = 8;
+
 /// Sequences that have been read.
 #[derive(Debug)]
 pub struct Database {
     path: PathBuf,
-    offsets: Arc<[u64]>,
+    offsets: Arc<Vec<u64>>,
     residues: Stored,
+    /// Each with [`END`] behind it.
     headers: Stored,
+    /// Where every [`HEADERS_EACH`]th header begins, and where the last one ends.
     header_offsets: Vec<u64>,
     empty: u64,
 }
@@ -67,24 +74,29 @@ impl Database {
 
     fn parse(reader: impl BufRead, gzip: bool, path: &Path, limit: Limit<'_>) -> Result<Database, SequenceError> {
         let (mut residues, mut headers) = (Spill::new(limit), Spill::new(limit));
-        let (mut offsets, mut header_offsets) = (vec![0], vec![0]);
+        let (mut offsets, mut header_offsets, mut header_end) = (vec![0], Vec::new(), 0);
         let mut empty = 0;
         fasta::parse(text::Lines::new(reader, gzip, path), &mut residues, |header, residues, any| {
             if !any {
                 empty += 1;
                 return Ok(());
             }
+            if (offsets.len() - 1).is_multiple_of(HEADERS_EACH) {
+                header_offsets.push(header_end);
+            }
             headers.buffer().extend_from_slice(header);
-            header_offsets.push(headers.settle()?);
+            headers.buffer().push(END);
+            header_end = headers.settle()?;
             offsets.push(residues);
             Ok(())
         })?;
+        header_offsets.push(header_end);
         if offsets.len() == 1 {
             return Err(SequenceError::None { path: path.to_owned() });
         }
         Ok(Database {
             path: path.to_owned(),
-            offsets: offsets.into(),
+            offsets: Arc::new(offsets),
             residues: residues.finish()?,
             headers: headers.finish()?,
             header_offsets,
@@ -105,7 +117,7 @@ impl Database {
     /// Number of sequences with residues, at least 1.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
-        self.header_offsets.len() - 1
+        self.offsets.len() - 1
     }
 
     /// Number of residues of all sequences.
@@ -113,8 +125,18 @@ impl Database {
         self.offsets[self.len()]
     }
 
+    /// Bytes that this keeps in memory, but for residues that a source has.
+    pub fn kept_bytes(&self) -> u64 {
+        let stored = |stored: &Stored| match stored {
+            Stored::Memory(bytes) => bytes.capacity(),
+            Stored::File { .. } => 0,
+        };
+        let indices = (self.offsets.capacity() + self.header_offsets.capacity()) * size_of::<u64>();
+        (indices + stored(&self.residues) + stored(&self.headers)) as u64
+    }
+
     /// Where each sequence begins in the array of residues, and where the last one ends.
-    pub fn offsets(&self) -> &Arc<[u64]> {
+    pub fn offsets(&self) -> &Arc<Vec<u64>> {
         &self.offsets
     }
 
@@ -134,9 +156,11 @@ impl Database {
     /// # Panics
     /// When there is no sequence `i`.
     pub fn header(&self, i: usize) -> Result<(String, String), SequenceError> {
-        let header = self.headers.read(self.header_offsets[i], self.header_offsets[i + 1])?;
+        let group = i / HEADERS_EACH;
+        let headers = self.headers.read(self.header_offsets[group], self.header_offsets[group + 1])?;
+        let header = headers.split(|&byte| byte == END).nth(i % HEADERS_EACH).unwrap_or_default();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Ok((text(fasta::name(&header)), text(fasta::description(&header))))
+        Ok((text(fasta::name(header)), text(fasta::description(header))))
     }
 
     /// Residue codes of sequence `i`.

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 /// Bytes that are written to the scratch file at once.
-const WRITE_BYTES: usize = 1 << 20;
+const WRITE_BYTES: usize = 1 << 18;
 
 /// Bytes being gathered.
 pub(super) struct Spill {
