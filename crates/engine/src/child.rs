@@ -123,7 +123,6 @@ impl Interpreter<'_, '_> {
         }
         let children = plan.children.len();
         let signals = plan.children.iter().any(|c| c.ops.iter().any(|op| matches!(op, Op::Signal)));
-        let batches: usize = plan.children.iter().map(|c| c.batches.len()).sum();
         let shared = Shared {
             plan,
             progress: if signals {
@@ -131,7 +130,7 @@ impl Interpreter<'_, '_> {
             } else {
                 Vec::new()
             },
-            phases: match plan.balanced && batches > 1 {
+            phases: match plan.claims() {
                 true => (0..plan.phases()).map(|phase| Phase::new(plan, phase, self.team.spin())).collect(),
                 false => Vec::new(),
             },
@@ -142,13 +141,7 @@ impl Interpreter<'_, '_> {
             let at = ChildAt { child, instance: instance * children + child, worker: worker + child * each };
             self.child(&shared, at, (worker, since), places)
         };
-        // One batch is not worth waking anybody; it runs where it is.
-        let busy: SmallVec<[usize; 2]> = match children {
-            1 => SmallVec::from_slice(&[0]),
-            _ if !plan.forks() => (0..children).filter(|&c| !plan.children[c].ops.is_empty()).collect(),
-            _ => SmallVec::new(),
-        };
-        if let [only] = busy[..] {
+        if let Some(only) = plan.alone() {
             let at = ChildAt { child: only, instance: instance * children + only, worker };
             let result = self.child(&shared, at, (worker, since), places);
             self.record_spare(plan, worker, only, since);

@@ -34,8 +34,7 @@ fn counts(records: &[Record], worker: impl Fn(&Record) -> u32) -> BTreeMap<Key, 
 
 /// Whether any plan's batches are claimed by whoever is free.
 fn claims(plan: &Plan) -> bool {
-    let own = plan.balanced && plan.children.iter().map(|child| child.batches.len()).sum::<usize>() > 1;
-    own || plan.classes.iter().any(|class| matches!(&class.body, Body::Inner(inner) if claims(inner)))
+    plan.claims() || plan.classes.iter().any(|class| matches!(&class.body, Body::Inner(inner) if claims(inner)))
 }
 
 /// The same records in both, in orders that agree.
@@ -243,8 +242,7 @@ fn engine_and_simulator_do_the_same() {
                     waits(&ran.plan, trace, each).unwrap_or_else(|what| panic!("seed {seed}: {what}\n{}", ran.plan));
             }
         }
-        let own: usize = ran.plan.children.iter().map(|child| child.batches.len()).sum();
-        if ran.plan.balanced && own > 1 {
+        if ran.plan.claims() {
             for trace in [first, second] {
                 looked_at +=
                     batches(&ran.plan, trace).unwrap_or_else(|what| panic!("seed {seed}: {what}\n{}", ran.plan));

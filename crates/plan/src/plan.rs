@@ -20,6 +20,23 @@ impl Plan {
     pub fn forks(&self) -> bool {
         forks(&self.children, self.balanced)
     }
+
+    /// The child that alone has something to do, if no other is woken for it: whoever begins executes it where it is.
+    pub fn alone(&self) -> Option<usize> {
+        if self.children.len() == 1 {
+            return Some(0);
+        }
+        let mut busy = (0..self.children.len()).filter(|&child| !self.children[child].ops.is_empty());
+        match (self.forks(), busy.next(), busy.next()) {
+            (false, Some(only), None) => Some(only),
+            _ => None,
+        }
+    }
+
+    /// Whether its children claim batches, and do nothing else.
+    pub fn claims(&self) -> bool {
+        self.balanced && self.children.iter().map(|child| child.batches.len()).sum::<usize>() > 1
+    }
 }
 
 /// A block's stay at fixed addresses of a child's staging memory: from the fetch (or the first write) to the last use

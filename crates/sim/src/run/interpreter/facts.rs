@@ -33,15 +33,8 @@ impl Facts {
             Body::Inner(_) => None,
         };
         let children = plan.children.len();
-        let several = plan.children.iter().map(|child| child.batches.len()).sum::<usize>() > 1;
-        let mut busy = (0..children).filter(|child| !plan.children[*child].ops.is_empty());
-        let only = match (busy.next(), busy.next()) {
-            _ if children == 1 => Some(0),
-            (Some(only), None) if plan.balanced && !several => Some(only),
-            _ => None,
-        };
         let phase = |phase| plan.children.iter().map(|child| child.phase(phase)).collect();
-        let phases = if plan.balanced && several { (0..plan.phases()).map(phase).collect() } else { Vec::new() };
+        let phases = if plan.claims() { (0..plan.phases()).map(phase).collect() } else { Vec::new() };
         let divided = match plan.driver.wire {
             Wire::Aggregate => divided(plan),
             _ => vec![false; plan.arrays.len()],
@@ -50,7 +43,14 @@ impl Facts {
         let barrier = if meets { schedules_of(children) } else { None };
         let mut ops = plan.children.iter().flat_map(|child| &child.ops);
         let broadcasts = ops.any(|op| matches!(op, Op::Broadcast { .. }));
-        Facts { costs: plan.classes.iter().map(cost).collect(), phases, only, divided, barrier, broadcasts }
+        Facts {
+            costs: plan.classes.iter().map(cost).collect(),
+            phases,
+            only: plan.alone(),
+            divided,
+            barrier,
+            broadcasts,
+        }
     }
 }
 
