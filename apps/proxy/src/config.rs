@@ -39,6 +39,9 @@ pub struct Args {
     /// Which thread does what [default: spread]
     #[arg(long, value_name = "POLICY")]
     pub placement: Option<Placement>,
+    /// How long packets of a picture are gathered, milliseconds: more at once cost less [default: 0]
+    #[arg(long, value_name = "MS")]
+    pub gather_ms: Option<u64>,
     /// How long packets wait for those before them, milliseconds [default: 50]
     #[arg(long, value_name = "MS")]
     pub reorder_ms: Option<u64>,
@@ -128,6 +131,8 @@ pub struct Limits {
     pub queue_bytes: usize,
     /// How long a packet waits for those before it.
     pub reorder: Duration,
+    /// How long it waits for others of its picture.
+    pub gather: Duration,
 }
 
 #[derive(Deserialize, Default)]
@@ -142,6 +147,7 @@ struct File {
     workers: Option<usize>,
     placement: Option<Placement>,
     reorder_ms: Option<u64>,
+    gather_ms: Option<u64>,
     queue: Option<String>,
     viewers: Option<usize>,
     connections_an_address: Option<usize>,
@@ -247,6 +253,10 @@ impl Args {
         if reorder > 2000 {
             return Err(format!("--reorder-ms {reorder} would keep pictures back for seconds; give at most 2000"));
         }
+        let gather = self.gather_ms.or(file.gather_ms).unwrap_or(0);
+        if gather > 100 {
+            return Err(format!("--gather-ms {gather} would delay pictures; give at most 100"));
+        }
         let http = self.http.as_deref().or(file.http.as_deref());
         Ok(Config {
             sources,
@@ -260,6 +270,7 @@ impl Args {
                 connections_an_address: self.connections_an_address.or(file.connections_an_address).unwrap_or(200),
                 queue_bytes: bytes as usize,
                 reorder: Duration::from_millis(reorder),
+                gather: Duration::from_millis(gather),
             },
             drain: Duration::from_secs(self.drain_s.or(file.drain_s).unwrap_or(5).min(3600)),
         })
@@ -318,6 +329,7 @@ mod tests {
             with(&|a| a.workers = Some(0)),
             with(&|a| a.udp_port = Some(9)),
             with(&|a| a.reorder_ms = Some(9999)),
+            with(&|a| a.gather_ms = Some(9999)),
         ];
         assert!(all.iter().all(|said| !said.contains("hidden")), "{all:?}");
     }

@@ -21,6 +21,7 @@ pub mod serve;
 pub mod session;
 pub mod stream;
 pub mod text;
+pub mod tfrc;
 pub mod ts;
 pub mod units;
 pub mod viewer;

@@ -43,6 +43,9 @@ const ROUND_BYTES: usize = 256 << 10;
 /// Datagrams that are read of a socket before others have their turn.
 const ROUND_DATAGRAMS: usize = 128;
 
+/// Bytes of a batch that is no longer gathered.
+const GATHER_BYTES: usize = 64 << 10;
+
 /// Tokens of its sockets, as offsets: the connection, then two for each track.
 pub const CONNECTION: u8 = 0;
 
@@ -153,6 +156,9 @@ pub struct Pull {
     /// The track whose pictures count.
     lead: Option<usize>,
     batch: Batch,
+    /// When the first packet of the batch came, and whether a picture ends in it.
+    gathered: Option<Instant>,
+    is_complete: bool,
     /// The number of the next batch.
     pub number: u64,
     /// Reused for each datagram.
@@ -207,6 +213,8 @@ impl Pull {
             tracks: Vec::new(),
             lead: None,
             batch: Batch::default(),
+            gathered: None,
+            is_complete: false,
             number: 0,
             scratch: vec![0; 1 << 16].into_boxed_slice(),
             token,
@@ -217,11 +225,14 @@ impl Pull {
         multigrain_console::say(&format!("{}: {text}", self.stream.name()));
     }
 
-    /// The packets that came since the last time, with their number.
-    pub fn take_batch(&mut self) -> Option<(u64, Arc<Batch>)> {
-        if self.batch.entries.is_empty() {
+    /// The packets that came since the last time, with their number; nothing while more of a picture is gathered.
+    pub fn take_batch(&mut self, now: Instant) -> Option<(u64, Arc<Batch>)> {
+        let gather = self.limits.gather;
+        let is_due = self.is_complete || self.gathered.is_some_and(|since| now >= since + gather);
+        if self.batch.entries.is_empty() || !(is_due || self.batch.bytes.len() > GATHER_BYTES) {
             return None;
         }
+        (self.gathered, self.is_complete) = (None, false);
         let room = (self.batch.bytes.len(), self.batch.entries.len());
         // The next will be of that size, more or less.
         let next = Batch { bytes: Vec::with_capacity(room.0), entries: Vec::with_capacity(room.1) };
@@ -269,12 +280,11 @@ impl Pull {
         match &self.phase {
             Phase::Resting(until) => *until,
             Phase::Dialling(_, until) => (*until).min(second),
-            Phase::Talking(_) => self
-                .tracks
-                .iter()
-                .filter_map(|track| track.reorder.deadline())
-                .min()
-                .map_or(second, |at| at.min(second)),
+            Phase::Talking(_) => {
+                let reorder = self.tracks.iter().filter_map(|track| track.reorder.deadline());
+                let gather = self.gathered.map(|since| since + self.limits.gather);
+                reorder.chain(gather).min().map_or(second, |at| at.min(second))
+            }
         }
     }
 
@@ -649,6 +659,8 @@ impl Pull {
                 (is_key, is_new)
             }
         };
+        self.gathered.get_or_insert(now);
+        self.is_complete |= header.marker || self.lead.is_none();
         let (sequence, timestamp, source) = incoming.continuity.translate(&header, now);
         let bytes = self.batch.frame(2 * track as u8, packet, is_key, is_start);
         rtp::rewrite(bytes, sequence, timestamp, source);
@@ -664,6 +676,7 @@ impl Pull {
         if let Some(&[a, b, c, d]) = packet.get(10..14).filter(|_| packet[1] == 200) {
             incoming.report.sender = Some((u32::from_be_bytes([a, b, c, d]), now));
         }
+        self.gathered.get_or_insert(now);
         self.batch.frame(2 * track as u8 + 1, &changed, false, false);
     }
 }

@@ -5,13 +5,14 @@
 //! Worker 0 accepts. Nobody waits for another worker: who has no room for a batch misses it, and its viewers go on at the next key.
 
 use crate::config::{Config, Placement};
-use crate::feed::{Batch, Feed};
+use crate::feed::{Batch, Cursor, FRAME, Feed};
 use crate::http;
 use crate::net::{Inbox, Poll, Ready, canonical, is_later};
 use crate::pull::{Dialled, Pull, send_to};
 use crate::session::{Effect, Found, Request, Server, Way};
 use crate::stream::{Stream, add};
 use crate::text::{self, Bounds, Message, Protocol};
+use crate::tfrc::{Rate, Report};
 use crate::ts::Mux;
 use crate::viewer::{Channels, Flow, Outgoing, Sent, behind_max};
 use multigrain::Abort;
@@ -20,7 +21,7 @@ use rustix::net::sockopt;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
-use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -80,6 +81,8 @@ enum Post {
     Dialled(usize, Dialled),
     /// The stream is another one now.
     Other(usize),
+    /// What somebody reports of datagrams.
+    Report(SocketAddr, Vec<u8>),
 }
 
 impl Shared {
@@ -189,6 +192,8 @@ struct Connection {
     wants: Option<usize>,
     /// Packets go as datagrams, to the ports of each track.
     is_udp: bool,
+    /// Of the first track that goes as datagrams: its rate, its number, its sender.
+    paced: Option<Paced>,
     has_asked: bool,
     heard: Instant,
     /// When what is owed is sent, it ends.
@@ -196,6 +201,16 @@ struct Connection {
     /// What is waited for, as it was registered.
     waits: (bool, bool),
     counted: Counted,
+}
+
+/// How much of a track a viewer gets.
+struct Paced {
+    rate: Rate,
+    track: usize,
+    /// As the viewer sees it.
+    source: u32,
+    /// From where reports come.
+    from: SocketAddr,
 }
 
 /// A log that this worker's viewers read: packets of a stream, or what is made of them.
@@ -218,6 +233,8 @@ pub struct Worker {
     feeds: Vec<Local>,
     connections: Vec<Option<Box<Connection>>>,
     free: Vec<usize>,
+    /// Who reports from where.
+    reporters: HashMap<SocketAddr, usize>,
     looked_over: Instant,
     draining: Option<Instant>,
 }
@@ -250,6 +267,7 @@ impl Worker {
             feeds: (0..2 * shared.streams.len()).map(|_| local()).collect(),
             connections: Vec::new(),
             free: Vec::new(),
+            reporters: HashMap::new(),
             looked_over: now,
             draining: None,
             shared,
@@ -265,7 +283,7 @@ impl Worker {
         loop {
             let now = Instant::now();
             let due = self.pulls.iter().map(|pull| pull.deadline(now)).min().unwrap_or(now + ROUND);
-            let timeout = due.saturating_duration_since(now).clamp(Duration::from_millis(1), ROUND);
+            let timeout = due.saturating_duration_since(now).clamp(Duration::from_micros(100), ROUND);
             self.poll.wait(timeout, &mut ready).map_err(|e| format!("cannot wait for sockets: {e}"))?;
             let now = Instant::now();
             for event in &ready {
@@ -275,7 +293,7 @@ impl Worker {
                     LISTENER => self.accept(index, now),
                     PULL => self.pull_is_ready(index, event.token as u8, now),
                     CONNECTION => self.connection_is_ready(index, *event, now),
-                    _ => self.read_reports(index),
+                    _ => self.read_reports(index, now),
                 }
             }
             while let Some(post) = self.shared.inboxes[self.index].take() {
@@ -288,7 +306,7 @@ impl Worker {
                 pull.tick(now, move |dialled| {
                     shared.inboxes[home].post(Post::Dialled(stream, dialled));
                 });
-                if let Some((number, batch)) = pull.take_batch() {
+                if let Some((number, batch)) = pull.take_batch(now) {
                     self.hand_on(stream, number, &batch, now);
                 }
             }
@@ -371,6 +389,7 @@ impl Worker {
                 }
             }
             Post::Other(stream) => self.end_viewers(stream),
+            Post::Report(from, bytes) => self.heard_of(from, &bytes, now),
         }
     }
 
@@ -434,6 +453,7 @@ impl Worker {
                 feed: None,
                 wants: None,
                 is_udp: false,
+                paced: None,
                 has_asked: false,
                 heard: now,
                 ends: false,
@@ -468,6 +488,9 @@ impl Worker {
     fn take(&mut self, slot: usize) -> Option<Box<Connection>> {
         let connection = self.connections.get_mut(slot)?.take()?;
         self.free.push(slot);
+        if let Some(paced) = &connection.paced {
+            self.reporters.remove(&paced.from);
+        }
         if let Some(local) = connection.feed.and_then(|feed| self.feeds.get_mut(feed)) {
             local.viewers.retain(|viewer| *viewer != slot);
             if local.viewers.is_empty() && local.mux.take().is_some() {
@@ -632,6 +655,12 @@ impl Worker {
             };
             let response = connection.server.playing(&|track| local.feed.first_of(from?, 2 * track as u8));
             connection.out.say(&response);
+            let track = session.ways.iter().position(|way| matches!(way, Some(Way::Ports(..))));
+            if let Some((track, Some(Way::Ports(_, port)))) = track.map(|track| (track, session.ways[track])) {
+                let from = SocketAddr::new(connection.peer, port);
+                self.reporters.insert(from, slot);
+                connection.paced = Some(Paced { rate: Rate::new(now), track, source: 0, from });
+            }
             if connection.is_udp { "RTSP and UDP" } else { "RTSP" }
         } else {
             if local.mux.is_none() {
@@ -677,7 +706,11 @@ impl Worker {
                 add(&self.shared.streams[stream].counts.viewers_behind, 1);
             }
             if connection.is_udp {
-                sent = send_datagrams(connection, feed, &self.shared.udp);
+                let before = connection.out.flow;
+                sent = send_datagrams(connection, feed, &self.shared.udp, now);
+                if let (Flow::At(_), Flow::Waiting(..)) = (before, connection.out.flow) {
+                    add(&self.shared.streams[stream].counts.viewers_behind, 1);
+                }
             }
         }
         let feed = feed.filter(|_| !connection.is_udp);
@@ -726,14 +759,29 @@ impl Worker {
         }
     }
 
-    /// What viewers report about datagrams is taken, so that it does not pile up.
-    fn read_reports(&mut self, which: usize) {
-        let socket = if which == 0 { &self.shared.udp.0 } else { &self.shared.udp.1 };
+    /// What viewers report about datagrams goes to the worker that serves them, which only that worker knows.
+    fn read_reports(&mut self, which: usize, now: Instant) {
         let mut bytes = [0; 2048];
         for _ in 0..64 {
-            if socket.recv_from(&mut bytes).is_err() {
-                return;
+            let socket = if which == 0 { &self.shared.udp.0 } else { &self.shared.udp.1 };
+            let Ok((length, from)) = socket.recv_from(&mut bytes) else { return };
+            // To the first port come only packets that open the way through a firewall.
+            if which == 1 {
+                let (from, bytes) = (canonical(from), &bytes[..length]);
+                self.heard_of(from, bytes, now);
+                for inbox in self.shared.inboxes.iter().skip(1) {
+                    inbox.post(Post::Report(from, bytes.to_vec()));
+                }
             }
+        }
+    }
+
+    fn heard_of(&mut self, from: SocketAddr, bytes: &[u8], now: Instant) {
+        let connection = self.reporters.get(&from).and_then(|slot| self.connections[*slot].as_mut());
+        if let Some(paced) = connection.and_then(|connection| connection.paced.as_mut())
+            && let Some(report) = Report::of(bytes, paced.source)
+        {
+            paced.rate.heard(report, now);
         }
     }
 }
@@ -751,17 +799,34 @@ fn accepted(listener: &TcpListener) -> Option<(TcpStream, std::net::SocketAddr)>
     Some((socket, peer))
 }
 
-/// Everything that has come goes out as datagrams; what the system has no room for is lost, as on any network.
-fn send_datagrams(connection: &mut Connection, feed: &Feed, udp: &(UdpSocket, UdpSocket)) -> Sent {
+/// Everything that has come goes out as datagrams, as far as the viewer's rate allows another picture; what the system has no
+/// room for is lost, as on any network.
+fn send_datagrams(connection: &mut Connection, feed: &Feed, udp: &(UdpSocket, UdpSocket), now: Instant) -> Sent {
     let (mut sent, Flow::At(from)) = (Sent::default(), connection.out.flow) else { return Sent::default() };
     let Some(session) = &connection.server.session else { return sent };
     for (number, batch) in feed.from(from) {
         let first = if number == from.batch { from.entry } else { 0 };
-        for entry in batch.entries.iter().skip(first) {
-            let track = usize::from(entry.channel / 2);
+        for (index, entry) in batch.entries.iter().enumerate().skip(first) {
+            let (track, is_report) = (usize::from(entry.channel / 2), entry.channel % 2 == 1);
             let Some(Way::Ports(packets, reports)) = session.ways.get(track).copied().flatten() else { continue };
-            let (socket, port) = if entry.channel % 2 == 0 { (&udp.0, packets) } else { (&udp.1, reports) };
-            let bytes = &batch.bytes[entry.range()][crate::feed::FRAME..];
+            let bytes = &batch.bytes[entry.range()][FRAME..];
+            if let Some(paced) = connection.paced.as_mut().filter(|paced| paced.track == track) {
+                if entry.is_start && !paced.rate.allows(now) {
+                    connection.out.flow = Flow::Waiting(Cursor { batch: number, entry: index + 1 }, now);
+                    return sent;
+                }
+                match (is_report, bytes) {
+                    (false, [_, _, _, _, _, _, _, _, a, b, c, d, ..]) => {
+                        paced.source = u32::from_be_bytes([*a, *b, *c, *d]);
+                        paced.rate.went(bytes.len());
+                    }
+                    (true, [_, 200, _, _, _, _, _, _, _, _, a, b, c, d, ..]) => {
+                        paced.rate.reported(u32::from_be_bytes([*a, *b, *c, *d]), now);
+                    }
+                    _ => {}
+                }
+            }
+            let (socket, port) = if is_report { (&udp.1, reports) } else { (&udp.0, packets) };
             if send_to(socket, bytes, connection.peer, port).is_ok() {
                 sent.packets += 1;
                 sent.bytes += bytes.len() as u64;

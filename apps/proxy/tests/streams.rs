@@ -157,3 +157,41 @@ fn sigterm_lets_viewers_finish() {
     drop(viewer);
     assert_eq!(proxy.ended(), Some(0));
 }
+
+#[test]
+fn who_reports_loss_gets_fewer_pictures() {
+    for workers in ["1", "3"] {
+        let camera = Camera::new(Manners { only_tcp: true, ..Manners::of(VIDEO) });
+        let proxy = Proxy::start(&["-s", &source(&camera), "--transport", "tcp", "--workers", workers]);
+        let mut playing = camera.playing();
+        proxy.serves("front");
+        let mut careful = Viewer::play(&proxy, "front", 1);
+        let mut viewer = Viewer::connect(&proxy);
+        let sockets = [UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap()];
+        let ports = sockets.each_ref().map(|socket| socket.local_addr().unwrap().port());
+        let transport = format!("Transport: RTP/AVP;unicast;client_port={}-{}\r\n", ports[0], ports[1]);
+        let (told, _) = viewer.ask("SETUP", "rtsp://h/front/trackID=0", &transport);
+        let server = told.split("server_port=").nth(1).unwrap().split(['-', '\r']).nth(1).unwrap();
+        let server: u16 = server.parse().unwrap();
+        assert!(viewer.ask("PLAY", "rtsp://h/front", "").0.contains(" 200 "));
+        playing.send(0, &picture(0, true, 500));
+        sockets[0].set_read_timeout(Some(PATIENCE)).unwrap();
+        assert!(sockets[0].recv_from(&mut [0; 2000]).is_ok());
+        assert_eq!(proxy.metric("viewers_behind"), 0);
+        // All that was expected is lost, again and again.
+        let (mut number, mut told) = (1_u16, 0_u32);
+        proxy.until("limits the viewer", || {
+            proxy.metric("viewers_behind") > 0 || {
+                told += 1;
+                let mut report = vec![0x81, 201, 0, 7, 0, 0, 0, 1, 0, 0, 0, 7];
+                [told, told, 0, 0, 0].iter().for_each(|word| report.extend(word.to_be_bytes()));
+                sockets[1].send_to(&report, ("127.0.0.1", server)).unwrap();
+                playing.send(0, &picture(number, number.is_multiple_of(4), 500));
+                number += 1;
+                false
+            }
+        });
+        // Nobody else is.
+        assert_eq!(careful.sequences(usize::from(number)), (0..number).collect::<Vec<_>>());
+    }
+}

@@ -274,7 +274,7 @@ impl Proxy {
     }
 
     /// Waits until something holds.
-    pub(crate) fn until(&self, what: &str, holds: impl Fn() -> bool) {
+    pub(crate) fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
         for _ in 0..PATIENCE.as_millis() / 10 {
             if holds() {
                 return;

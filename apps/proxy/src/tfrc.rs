@@ -1,0 +1,368 @@
+//! How much a viewer gets over UDP beside others' TCP: TFRC (RFC 5348), as state machines over times that they are told.
+//!
+//! The sender's rate is what TCP would reach at the same loss and round trip ([`throughput`]). Loss counts by events: what is lost within
+//! one round trip of the first is one ([`Losses`]). Viewers are players that send nothing but receiver reports (RFC 3550), so
+//! [`Rate`] reckons from these: the round trip from the sender report that they echo, loss events from how many packets a
+//! report misses, at most one a round trip. A live stream cannot begin slowly, so there is no limit until something is lost.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Weights of loss intervals, the latest first (RFC 5348, section 5.4).
+const WEIGHTS: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
+
+/// The longest time between two packets at the least rate (t_mbi, section 4.3).
+const BACK_OFF: f64 = 64.0;
+
+/// Round trips are averaged with this weight of what was (section 4.3).
+const SMOOTHING: f64 = 0.9;
+
+/// f(p) with b = 1 and t_RTO = 4 R: round trips a packet takes at a rate of loss events (section 3.1).
+pub fn trips_a_packet(p: f64) -> f64 {
+    (2.0 * p / 3.0).sqrt() + 12.0 * (3.0 * p / 8.0).sqrt() * p * (1.0 + 32.0 * p * p)
+}
+
+/// Bytes a second for packets of `bytes`, a round trip of so many seconds, and loss events a packet.
+pub fn throughput(bytes: f64, round_trip_s: f64, p: f64) -> f64 {
+    bytes / (round_trip_s * trips_a_packet(p))
+}
+
+/// The lengths of the last loss intervals, in packets.
+#[derive(Clone, Debug, Default)]
+pub struct Losses {
+    /// The one that goes on.
+    open: f64,
+    /// Those that ended, the latest first.
+    closed: VecDeque<f64>,
+}
+
+impl Losses {
+    /// So many packets came.
+    pub fn came(&mut self, packets: f64) {
+        self.open += packets;
+    }
+
+    /// A loss event: another interval begins. Before the first, nothing is known of how long it was; `first` is its length then.
+    pub fn event(&mut self, first: f64) {
+        let ended = if self.closed.is_empty() { first.max(1.0) } else { self.open.max(1.0) };
+        self.closed.push_front(ended);
+        self.closed.truncate(WEIGHTS.len());
+        self.open = 0.0;
+    }
+
+    /// Loss events a packet; nothing if there was none (section 5.4).
+    pub fn rate(&self) -> Option<f64> {
+        if self.closed.is_empty() {
+            return None;
+        }
+        let average = |intervals: &mut dyn Iterator<Item = f64>| {
+            let (sum, weights) = intervals.zip(WEIGHTS).fold((0.0, 0.0), |(sum, all), (n, w)| (sum + n * w, all + w));
+            sum / weights
+        };
+        let closed = average(&mut self.closed.iter().copied());
+        // The open interval counts as soon as it makes the average longer.
+        let open = average(&mut std::iter::once(self.open).chain(self.closed.iter().copied()));
+        Some(1.0 / closed.max(open).max(1.0))
+    }
+
+    /// The interval before the first event that would explain a rate of so many bytes a second (section 6.3.1).
+    pub fn first(bytes: f64, round_trip_s: f64, rate: f64) -> f64 {
+        let (mut low, mut high) = (1e-8_f64, 1.0_f64);
+        for _ in 0..60 {
+            let middle = (low * high).sqrt();
+            if throughput(bytes, round_trip_s, middle) > rate { low = middle } else { high = middle }
+        }
+        1.0 / high
+    }
+}
+
+/// What a report of a receiver says of one source (RFC 3550, section 6.4.1).
+#[derive(Clone, Copy, Debug)]
+pub struct Report {
+    /// The highest sequence number, with cycles.
+    pub highest: u32,
+    /// Packets lost since the beginning.
+    pub lost: u32,
+    /// The middle of the time of the last sender's report, zero if there was none.
+    pub sender: u32,
+    /// How long ago that came, in 1/65536 s.
+    pub delay: u32,
+}
+
+impl Report {
+    /// The reports in a compound packet of RTCP about a source.
+    pub fn of(mut packet: &[u8], source: u32) -> Option<Report> {
+        let word = |bytes: &[u8], at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+        while let Some(&[first, kind, high, low, ..]) = packet.get(..4) {
+            let length = 4 * (usize::from(u16::from_be_bytes([high, low])) + 1);
+            let part = packet.get(..length).filter(|_| first >> 6 == 2)?;
+            let start = match kind {
+                200 => 28,
+                201 => 8,
+                _ => length,
+            };
+            for block in part.get(start..).unwrap_or_default().chunks_exact(24).take(usize::from(first & 31)) {
+                if word(block, 0) == Some(source) {
+                    let (lost, highest) = (word(block, 4)? & 0xff_ffff, word(block, 8)?);
+                    // Below zero where packets came twice.
+                    let lost = if lost >> 23 == 1 { 0 } else { lost };
+                    return Some(Report { highest, lost, sender: word(block, 16)?, delay: word(block, 20)? });
+                }
+            }
+            packet = &packet[length..];
+        }
+        None
+    }
+}
+
+/// Sender reports whose echoes are awaited.
+const SENT_MAX: usize = 16;
+
+/// The rate of one viewer.
+#[derive(Debug)]
+pub struct Rate {
+    losses: Losses,
+    round_trip_s: Option<f64>,
+    last: Option<(Report, Instant)>,
+    sent: VecDeque<(u32, Instant)>,
+    /// Mean size of packets, and bytes since the last report.
+    size: f64,
+    bytes: f64,
+    /// Bytes a second, once something was lost.
+    limit: Option<f64>,
+    /// Bytes that may be sent now.
+    tokens: f64,
+    filled: Instant,
+}
+
+impl Rate {
+    /// No limit yet.
+    pub fn new(now: Instant) -> Rate {
+        Rate {
+            losses: Losses::default(),
+            round_trip_s: None,
+            last: None,
+            sent: VecDeque::new(),
+            size: 1200.0,
+            bytes: 0.0,
+            limit: None,
+            tokens: 0.0,
+            filled: now,
+        }
+    }
+
+    /// Bytes a second, if there is a limit.
+    pub fn limit(&self) -> Option<f64> {
+        self.limit
+    }
+
+    /// A sender's report went out, with this as the middle of its time.
+    pub fn reported(&mut self, middle: u32, now: Instant) {
+        self.sent.push_front((middle, now));
+        self.sent.truncate(SENT_MAX);
+    }
+
+    /// A packet went out.
+    pub fn went(&mut self, bytes: usize) {
+        self.size += (bytes as f64 - self.size) / 16.0;
+        self.bytes += bytes as f64;
+        self.tokens -= bytes as f64;
+    }
+
+    /// Whether another picture may begin; what is saved up lasts for half a second.
+    pub fn allows(&mut self, now: Instant) -> bool {
+        let Some(limit) = self.limit else { return true };
+        let passed = now.saturating_duration_since(self.filled).as_secs_f64();
+        self.filled = now;
+        self.tokens = (self.tokens + limit * passed).min((limit / 2.0).max(64.0 * self.size));
+        self.tokens > 0.0
+    }
+
+    /// A receiver's report came.
+    pub fn heard(&mut self, report: Report, now: Instant) {
+        if let Some((_, at)) = self.sent.iter().find(|(middle, _)| report.sender != 0 && *middle == report.sender) {
+            let delay = Duration::from_nanos(u64::from(report.delay) * 1_000_000_000 / 65_536);
+            let trip = now.saturating_duration_since(*at).saturating_sub(delay).as_secs_f64().max(0.000_1);
+            self.round_trip_s = Some(self.round_trip_s.map_or(trip, |was| SMOOTHING * was + (1.0 - SMOOTHING) * trip));
+        }
+        let Some((before, at)) = self.last.replace((report, now)) else {
+            self.bytes = 0.0;
+            return;
+        };
+        let passed = now.saturating_duration_since(at).as_secs_f64();
+        let expected = report.highest.wrapping_sub(before.highest);
+        // What cannot be, such as of a receiver that began anew, is no loss.
+        if expected == 0 || expected > 1 << 20 || passed <= 0.0 {
+            return;
+        }
+        let lost = report.lost.saturating_sub(before.lost).min(expected);
+        // No report has echoed one of ours: then it is a distant viewer.
+        let trip = self.round_trip_s.unwrap_or(0.1);
+        let (rate, came) = (self.bytes / passed, f64::from(expected - lost));
+        self.bytes = 0.0;
+        let events = f64::from(lost).min((passed / trip).ceil()) as u32;
+        for _ in 0..events {
+            self.losses.came(f64::from(expected) / f64::from(events));
+            self.losses.event(Losses::first(self.size, trip, rate.max(self.size)));
+        }
+        if events == 0 {
+            self.losses.came(came);
+        }
+        if let Some(p) = self.losses.rate() {
+            if self.limit.is_none() {
+                (self.filled, self.tokens) = (now, 0.0);
+            }
+            self.limit = Some(throughput(self.size, trip, p).max(self.size / BACK_OFF));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Random numbers of a seed (SplitMix64), from 0 to 1.
+    fn random(state: &mut u64) -> f64 {
+        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = *state;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ z >> 31) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    #[test]
+    fn the_equation_has_the_values_of_the_standard() {
+        for (p, expected) in [(0.0001, 8172.0), (0.05, 271_305.0), (1.0, 243_315_981.0)] {
+            let found = trips_a_packet(p) * 1e6;
+            assert!((found / expected - 1.0).abs() < 1e-4, "{p}: {found}");
+        }
+        // 1200 bytes, 100 ms, 1 %: about 1.3 Mbit/s.
+        let rate = 8.0 * throughput(1200.0, 0.1, 0.01);
+        assert!((0.9e6..1.4e6).contains(&rate), "{rate}");
+        let first = Losses::first(1200.0, 0.1, throughput(1200.0, 0.1, 0.003));
+        assert!((first * 0.003 - 1.0).abs() < 1e-6, "{first}");
+    }
+
+    #[test]
+    fn intervals_are_weighted_and_an_open_one_counts_when_it_is_long() {
+        let mut losses = Losses::default();
+        assert_eq!(losses.rate(), None);
+        losses.event(100.0);
+        assert_eq!(losses.rate(), Some(0.01));
+        for _ in 0..8 {
+            losses.came(50.0);
+            losses.event(0.0);
+        }
+        assert!((losses.rate().unwrap() - 0.02).abs() < 1e-12);
+        losses.came(10.0);
+        assert!((losses.rate().unwrap() - 0.02).abs() < 1e-12);
+        losses.came(990.0);
+        assert!((losses.rate().unwrap() - 6.0 / (1000.0 + 50.0 * 5.0 - 50.0 * 0.2 + 0.0 * 6.0)).abs() < 0.001);
+    }
+
+    /// The rate of a sender behind a link in virtual time that loses at random: its mean, and that of the equation for the loss
+    /// events that there were. Feedback comes once a round trip, as the standard has it.
+    fn link(loss: f64, trip_s: f64, seed: u64) -> (f64, f64) {
+        const BYTES: f64 = 1000.0;
+        let (mut state, mut losses) = (seed, Losses::default());
+        let (mut now, mut rate) = (0.0, throughput(BYTES, trip_s, loss));
+        let (mut event_until, mut feedback_at) = (f64::MIN, trip_s);
+        let (mut sent, mut events, mut counted) = (0.0, 0.0, (0.0, 0.0));
+        let warm = 200.0 / loss;
+        while sent < 2200.0 / loss {
+            now += BYTES / rate;
+            sent += 1.0;
+            if random(&mut state) < loss && now >= event_until {
+                event_until = now + trip_s;
+                losses.event(1.0 / loss);
+                events += f64::from(sent > warm);
+            }
+            losses.came(1.0);
+            if sent > warm {
+                counted = (counted.0 + BYTES, counted.1 + BYTES / rate);
+            }
+            if now >= feedback_at {
+                feedback_at = now + trip_s;
+                if let Some(p) = losses.rate() {
+                    rate = throughput(BYTES, trip_s, p).max(BYTES / BACK_OFF);
+                }
+            }
+        }
+        (counted.0 / counted.1, throughput(BYTES, trip_s, events / (sent - warm)))
+    }
+
+    /// The mean over many intervals is below the equation at the mean, since the rate is that of the mean of the last few.
+    #[test]
+    fn a_link_that_loses_gets_the_rate_of_the_equation() {
+        for loss in [0.0001, 0.01, 0.05] {
+            for trip_s in [0.01, 0.05, 0.2] {
+                let (found, expected) = link(loss, trip_s, 7);
+                let ratio = found / expected;
+                eprintln!("loss {loss}, {trip_s} s: {:.0} kB/s, {ratio:.3} of the equation", found / 1000.0);
+                assert!((0.85..1.1).contains(&ratio), "loss {loss}, {trip_s} s: {ratio}");
+            }
+        }
+    }
+
+    /// A report of RTCP about source 7.
+    fn report(highest: u32, lost: u32, sender: u32, delay: u32) -> Vec<u8> {
+        let mut bytes = vec![0x80, 203, 0, 0, 0x81, 201, 0, 7, 0, 0, 0, 1, 0, 0, 0, 7];
+        [lost, highest, 0, sender, delay].iter().for_each(|word| bytes.extend(word.to_be_bytes()));
+        bytes
+    }
+
+    #[test]
+    fn reports_of_players_set_the_rate() {
+        let (start, trip) = (Instant::now(), Duration::from_millis(80));
+        let mut rate = Rate::new(start);
+        let (mut now, mut highest, mut lost) = (start, 0, 0);
+        for round in 1..60_u32 {
+            rate.reported(round, now);
+            (0..500).for_each(|_| rate.went(1000));
+            now += Duration::from_secs(5);
+            highest += 500;
+            // Nothing is lost at first, then one of a hundred.
+            lost += if round < 10 { 0 } else { 5 };
+            let delay = (Duration::from_secs(5) - trip).as_micros() as u64 * 65_536 / 1_000_000;
+            let told = Report::of(&report(highest, lost, round, delay as u32), 7).unwrap();
+            rate.heard(told, now);
+            assert_eq!(rate.limit().is_none(), round < 10);
+        }
+        let (found, expected) = (rate.limit().unwrap(), throughput(1000.0, 0.08, 0.01));
+        assert!((found / expected - 1.0).abs() < 0.1, "{found} instead of {expected}");
+        assert!(Report::of(&report(1, 2, 3, 4), 8).is_none());
+        // What is allowed comes back with time.
+        rate.allows(now);
+        (0..1000).for_each(|_| rate.went(1000));
+        assert!(!rate.allows(now));
+        assert!(rate.allows(now + Duration::from_secs(60)));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(crate::cases(300)) })]
+
+        /// Whatever receivers report, the rate stays a rate.
+        #[test]
+        fn lying_receivers_do_no_harm(reports in prop::collection::vec((any::<u32>(), any::<u32>(), any::<u32>(), any::<u32>(), 0..10_000_u64), 1..40)) {
+            let mut now = Instant::now();
+            let mut rate = Rate::new(now);
+            for (highest, lost, sender, delay, passed) in reports {
+                rate.reported(sender, now);
+                rate.went((highest % 1500) as usize);
+                now += Duration::from_millis(passed);
+                rate.heard(Report { highest, lost, sender, delay }, now);
+                prop_assert!(rate.limit().is_none_or(|limit| limit.is_finite() && limit > 0.0));
+                let _ = rate.allows(now);
+            }
+        }
+
+        #[test]
+        fn random_reports_do_no_harm(mut bytes in prop::collection::vec(any::<u8>(), 0..100), version in any::<bool>()) {
+            if let Some(first) = bytes.first_mut().filter(|_| version) {
+                *first = 0x81;
+            }
+            let _ = Report::of(&bytes, 7);
+        }
+    }
+}
