@@ -50,7 +50,7 @@ pub struct Args {
     #[arg(long)]
     pub m: Option<u64>,
     /// Seed of a generated array
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, conflicts_with = "image")]
     pub seed: u64,
 }
 

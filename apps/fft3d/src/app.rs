@@ -36,7 +36,7 @@ pub struct Args {
     #[arg(long, value_name = "X,Y,Z", value_delimiter = ',', num_args = 1)]
     pub shape: Vec<u64>,
     /// Seed of a generated volume
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, conflicts_with = "input")]
     pub seed: u64,
 }
 

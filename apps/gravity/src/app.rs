@@ -29,7 +29,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "particles")]
     pub n: Option<u64>,
     /// Seed of the Plummer sphere
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, conflicts_with = "particles")]
     pub seed: u64,
     /// Steps
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]

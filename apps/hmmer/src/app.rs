@@ -30,6 +30,7 @@ const THRESHOLDS: [&str; 8] = [
 
 /// Protein sequences that profile hidden Markov models describe: the hits of hmmsearch
 #[derive(Clone, Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("tables").multiple(true))]
 pub struct Args {
     /// Profiles in HMMER's format (HMMER3/a to /f), gzipped or not, - for the standard input; one is generated when left out
     #[arg(value_name = "PROFILE", requires = "database")]
@@ -38,10 +39,10 @@ pub struct Args {
     #[arg(value_name = "DATABASE")]
     pub database: Option<PathBuf>,
     /// File for the table of hits, in the layout of hmmsearch's --tblout; without it hits are not looked for
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, group = "tables", value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// File for the table of the hits' domains, in the layout of hmmsearch's --domtblout
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, group = "tables", value_name = "FILE")]
     pub domtblout: Option<PathBuf>,
     /// File for the Viterbi and Forward scores of every sequence, separated by tabs; all are there with --max only
     #[arg(long, value_name = "FILE", requires = "max")]
@@ -62,37 +63,75 @@ pub struct Args {
     #[arg(long)]
     pub nobias: bool,
     /// Sequences with an E-value of at most this are hits
-    #[arg(short = 'E', long, value_name = "X", default_value_t = 10.0, allow_negative_numbers = true)]
+    #[arg(
+        requires = "tables",
+        short = 'E',
+        long,
+        value_name = "X",
+        default_value_t = 10.0,
+        allow_negative_numbers = true
+    )]
     pub evalue: f64,
     /// Sequences with a score of at least this, in bits, are hits, instead of -E
-    #[arg(short = 'T', long, value_name = "X", conflicts_with = "evalue", allow_negative_numbers = true)]
+    #[arg(
+        short = 'T',
+        long,
+        requires = "tables",
+        value_name = "X",
+        conflicts_with = "evalue",
+        allow_negative_numbers = true
+    )]
     pub score: Option<f64>,
     /// Domains of hits with an E-value of at most this are reported
-    #[arg(long = "domE", value_name = "X", default_value_t = 10.0, allow_negative_numbers = true)]
+    #[arg(long = "domE", requires = "tables", value_name = "X", default_value_t = 10.0, allow_negative_numbers = true)]
     pub domain_evalue: f64,
     /// Domains of hits with a score of at least this are reported, instead of --domE
-    #[arg(long = "domT", value_name = "X", conflicts_with = "domain_evalue", allow_negative_numbers = true)]
+    #[arg(
+        long = "domT",
+        requires = "tables",
+        value_name = "X",
+        conflicts_with = "domain_evalue",
+        allow_negative_numbers = true
+    )]
     pub domain_score: Option<f64>,
     /// Hits with an E-value of at most this are significant
-    #[arg(long = "incE", value_name = "X", default_value_t = 0.01, allow_negative_numbers = true)]
+    #[arg(long = "incE", requires = "tables", value_name = "X", default_value_t = 0.01, allow_negative_numbers = true)]
     pub include_evalue: f64,
     /// Hits with a score of at least this are significant, instead of --incE
-    #[arg(long = "incT", value_name = "X", conflicts_with = "include_evalue", allow_negative_numbers = true)]
+    #[arg(
+        long = "incT",
+        requires = "tables",
+        value_name = "X",
+        conflicts_with = "include_evalue",
+        allow_negative_numbers = true
+    )]
     pub include_score: Option<f64>,
     /// Domains of significant hits with an E-value of at most this are significant
-    #[arg(long = "incdomE", value_name = "X", default_value_t = 0.01, allow_negative_numbers = true)]
+    #[arg(
+        long = "incdomE",
+        requires = "tables",
+        value_name = "X",
+        default_value_t = 0.01,
+        allow_negative_numbers = true
+    )]
     pub include_domain_evalue: f64,
     /// Domains of significant hits with a score of at least this are significant, instead of --incdomE
-    #[arg(long = "incdomT", value_name = "X", conflicts_with = "include_domain_evalue", allow_negative_numbers = true)]
+    #[arg(
+        long = "incdomT",
+        requires = "tables",
+        value_name = "X",
+        conflicts_with = "include_domain_evalue",
+        allow_negative_numbers = true
+    )]
     pub include_domain_score: Option<f64>,
     /// The profile's gathering cutoffs (GA) are all thresholds
-    #[arg(long = "cut_ga", conflicts_with_all = THRESHOLDS)]
+    #[arg(long = "cut_ga", requires = "tables", conflicts_with_all = THRESHOLDS)]
     pub cut_ga: bool,
     /// The profile's noise cutoffs (NC) are all thresholds
-    #[arg(long = "cut_nc", conflicts_with_all = THRESHOLDS, conflicts_with = "cut_ga")]
+    #[arg(long = "cut_nc", requires = "tables", conflicts_with_all = THRESHOLDS, conflicts_with = "cut_ga")]
     pub cut_nc: bool,
     /// The profile's trusted cutoffs (TC) are all thresholds
-    #[arg(long = "cut_tc", conflicts_with_all = THRESHOLDS, conflicts_with_all = ["cut_ga", "cut_nc"])]
+    #[arg(long = "cut_tc", requires = "tables", conflicts_with_all = THRESHOLDS, conflicts_with_all = ["cut_ga", "cut_nc"])]
     pub cut_tc: bool,
     /// Number of sequences that E-values refer to, instead of the database's
     #[arg(short = 'Z', long, value_name = "N", allow_negative_numbers = true)]
@@ -110,7 +149,7 @@ pub struct Args {
     #[arg(long, value_name = "M", default_value_t = 150, conflicts_with = "profile")]
     pub m: u64,
     /// Seed of generated inputs
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, conflicts_with = "profile")]
     pub seed: u64,
 }
 

@@ -26,7 +26,7 @@ pub struct Args {
     #[arg(long)]
     pub n: Option<u64>,
     /// Seed of generated vectors
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, conflicts_with = "x")]
     pub seed: u64,
 }
 

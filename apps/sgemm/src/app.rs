@@ -29,7 +29,7 @@ pub struct Args {
     #[arg(long)]
     pub k: Option<u64>,
     /// Seed of generated matrices
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, conflicts_with = "a")]
     pub seed: u64,
 }
 

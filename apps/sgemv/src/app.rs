@@ -26,7 +26,7 @@ pub struct Args {
     #[arg(long)]
     pub m: Option<u64>,
     /// Seed of generated inputs
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, conflicts_with = "a")]
     pub seed: u64,
 }
 

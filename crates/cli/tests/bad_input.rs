@@ -82,6 +82,42 @@ fn shapes_that_do_not_go_together() {
 }
 
 #[test]
+fn advice_is_enough() {
+    let place = place();
+    // What blocks do not count (scratch memory of many workers, tables) is part of it.
+    for request in
+        ["sgemm --n 300 --threads 512", "fft3d --shape 2,30011,3 --machine disk", "sgemm --n 900 --machine disk"]
+    {
+        let ran = place.run(&format!("plan {request} --memory 256KiB"));
+        assert_eq!(ran.status, Some(2), "{request}: {}", ran.stderr);
+        let mut advice = ran.stderr;
+        // The first says what is enough for what it has seen; with as much the rest is seen.
+        let followed = (0..2).any(|_| {
+            let enough = advice.rsplit_once("at least ").map_or("", |(_, rest)| rest);
+            let enough: String =
+                enough.trim().chars().take_while(|c| !",;\n".contains(*c)).filter(|c| *c != ' ').collect();
+            let ran = place.run(&format!("plan {request} --memory {enough}"));
+            advice = ran.stderr;
+            ran.status == Some(0)
+        });
+        assert!(followed, "{request}: {advice}");
+    }
+}
+
+#[test]
+fn options_without_use_and_results_without_a_file() {
+    let place = place();
+    refused(&place, "run sgemm a.npy b.npy --seed 3", &["--seed", "cannot be used with"]);
+    refused(&place, "run hmmer --n 5 --m 5 --domE 1", &["--output"]);
+    refused(&place, "run sgemm --n 64 -o -", &["standard output", "name a file"]);
+    refused(&place, "run hmmer --n 5 --m 5 -o -", &["standard output", "name a file"]);
+    std::os::unix::fs::symlink("one", place.path("other")).unwrap();
+    std::os::unix::fs::symlink("other", place.path("one")).unwrap();
+    refused(&place, "run sgemm --n 64 -o one", &["one", "circle", "name a file"]);
+    assert!(place.path("one").is_symlink() && place.path("other").is_symlink());
+}
+
+#[test]
 fn work_that_does_not_fit() {
     let place = place();
     let disk = "run sgemm --n 64 --machine disk --memory 256KiB -o c.npy";

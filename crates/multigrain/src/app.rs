@@ -99,8 +99,7 @@ const OTHER_FORMATS: [&str; 20] = [
 /// # Errors
 /// The name promises a format that is not written, or the file is there and write-protected.
 pub fn output(path: &Path) -> Result<Sink, Error> {
-    multigrain_whole::check_protection(path)?;
-    let file = multigrain_whole::followed(path);
+    let file = multigrain_whole::target(path)?;
     let ending = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
     match ending.as_deref() {
         Some("npy") => Ok(Sink::Npy(file)),
@@ -121,7 +120,7 @@ pub fn sizes_match(path: &Path, shape: &Shape, given: &[(&str, Option<u64>)]) ->
     let other = given.iter().zip(shape.dims()).find(|((_, given), found)| given.is_some_and(|given| given != **found));
     match other {
         Some(((name, Some(given)), found)) => Err(Error::Request(format!(
-            "--{name} {given}: {} is {shape}, with {found} there; leave the option out, a .npy file tells its shape",
+            "--{name} {given}: {} is {shape}, with {found} there; leave the option out, the file tells its shape",
             path.display()
         ))),
         _ => Ok(()),

@@ -46,6 +46,9 @@ pub(crate) struct Candidate {
     pub(crate) movable: Movable,
 }
 
+/// Longer axes are cut as ones of this length: what rounding makes of it is still a number.
+const EXTENT_MAX: u64 = 1 << 60;
+
 /// Fractions of an axis, rounded up to friendly numbers.
 pub(crate) fn values(spec: &Tunable, axes: usize) -> Vec<u64> {
     let mut divisors: Vec<u64> = match axes {
@@ -53,18 +56,19 @@ pub(crate) fn values(spec: &Tunable, axes: usize) -> Vec<u64> {
         2 => (1..=8).chain([10, 12, 16, 20, 24, 28, 32, 40, 48]).collect(),
         _ => vec![1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48],
     };
+    let extent = spec.extent.min(EXTENT_MAX);
     let mut d = 64;
-    while d <= 2 * spec.extent {
+    while d <= 2 * extent {
         divisors.push(d);
         d *= 2;
     }
     let mut values: Vec<u64> = divisors
         .into_iter()
         .map(|d| {
-            let raw = spec.extent.div_ceil(d);
+            let raw = extent.div_ceil(d);
             // Steps of an eighth or less, powers of two: blocks begin where pages and vectors do.
             let step = if raw >= 64 { (raw / 8).next_power_of_two().min(1024) } else { 1 };
-            let step = if spec.extent.div_ceil(raw.next_multiple_of(step)) < d { 1 } else { step };
+            let step = if extent.div_ceil(raw.next_multiple_of(step)) < d { 1 } else { step };
             raw.next_multiple_of(step).next_multiple_of(spec.multiple).min(spec.extent)
         })
         .collect();

@@ -21,7 +21,7 @@
 
 mod target;
 
-pub use target::{TargetError, check_protection, check_target, followed, is_same_file};
+pub use target::{TargetError, check_target, followed, is_same_file, target};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
 use std::collections::BTreeSet;

@@ -44,11 +44,7 @@ pub enum TargetError {
 /// # Errors
 /// [`TargetError`] says what stands in the way.
 pub fn check_target(path: &Path) -> Result<(), TargetError> {
-    check_protection(path)?;
-    let path = followed(path);
-    if let Some(found) = other_than_a_file(&path) {
-        return Err(TargetError::NotAFile { path, found });
-    }
+    let path = target(path)?;
     let directory = directory_of(&path);
     if !directory.is_dir() {
         let directory = directory.to_owned();
@@ -60,18 +56,22 @@ pub fn check_target(path: &Path) -> Result<(), TargetError> {
     }
 }
 
-/// Refuses a file that is there and write-protected: to replace it would go around the protection.
+/// The file that a name stands for, as [`followed`], which another may replace. One that is there and write-protected may
+/// not be: that would go around the protection.
 ///
 /// # Errors
-/// [`TargetError::Protected`].
-pub fn check_protection(path: &Path) -> Result<(), TargetError> {
+/// [`TargetError::NotAFile`] and [`TargetError::Protected`].
+pub fn target(path: &Path) -> Result<PathBuf, TargetError> {
+    if let Some(found) = other_than_a_file(path) {
+        return Err(TargetError::NotAFile { path: path.to_owned(), found });
+    }
     let refused = |e: io::Error| e.kind() == io::ErrorKind::PermissionDenied;
     let protected = std::fs::metadata(path).is_ok_and(|found| {
         found.is_file()
             && (found.permissions().readonly()
                 || std::fs::OpenOptions::new().write(true).open(path).is_err_and(refused))
     });
-    if protected { Err(TargetError::Protected { path: path.to_owned() }) } else { Ok(()) }
+    if protected { Err(TargetError::Protected { path: path.to_owned() }) } else { Ok(followed(path)) }
 }
 
 /// More links than this after one another lead in a circle, as the system has it.
@@ -102,12 +102,18 @@ pub fn is_same_file(a: &Path, b: &Path) -> bool {
     real(a) == real(b)
 }
 
-/// What has the name, from which links have been followed, where that is no file that another could replace.
+/// What has the name where that is no file that another could replace.
 pub(crate) fn other_than_a_file(path: &Path) -> Option<&'static str> {
+    if path.as_os_str() == "-" {
+        return Some("the standard output, on which no file appears whole");
+    }
     match std::fs::metadata(path) {
         Ok(found) if found.is_dir() => Some("a directory"),
         Ok(found) if !found.is_file() => Some("a device or a pipe"),
-        Err(_) if path.is_symlink() => Some("a symbolic link that leads in a circle"),
+        // A link to nothing is one to a file that is to be.
+        Err(e) if path.is_symlink() && e.kind() != io::ErrorKind::NotFound => {
+            Some("a symbolic link that leads in a circle")
+        }
         _ => path.file_name().is_none().then_some("a directory"),
     }
 }
