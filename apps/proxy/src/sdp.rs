@@ -159,7 +159,9 @@ fn medium(value: &str) -> Option<Track> {
 fn encode(track: &mut Track, encoding: &str) {
     let mut parts = encoding.split('/');
     let (name, rate) = (parts.next().unwrap_or(""), parts.next().and_then(|rate| rate.trim().parse().ok()));
-    if let Some(rate) = rate.filter(|rate| *rate > 0) {
+    // It is shown to people and told to viewers.
+    let is_plain = encoding.bytes().all(|b| b.is_ascii_graphic());
+    if let Some(rate) = rate.filter(|rate| *rate > 0 && is_plain) {
         track.codec = Codec::named(name.trim());
         track.clock_rate = rate;
         track.encoding = encoding.to_owned();
@@ -179,7 +181,7 @@ fn attribute(track: &mut Track, name: &str, value: &str) {
             }
         }
         "fmtp" => {
-            if let Some(format) = of_payload() {
+            if let Some(format) = of_payload().filter(|format| !format.contains(char::is_control)) {
                 track.format = Some(format);
             }
         }

@@ -28,6 +28,8 @@ use std::time::{Duration, Instant};
 
 /// What a viewer may say at once.
 const BOUNDS: Bounds = Bounds { head_bytes: 16 << 10, body_bytes: 4 << 10 };
+/// Bytes of a connection that are kept until they are a message.
+const INPUT_MAX: usize = BOUNDS.head_bytes + BOUNDS.body_bytes;
 /// Responses that wait for room before nothing more is read of a connection.
 const OWED_MAX: usize = 64 << 10;
 /// How long somebody who connected may take to ask for something.
@@ -237,6 +239,8 @@ pub struct Worker {
     reporters: HashMap<SocketAddr, usize>,
     looked_over: Instant,
     draining: Option<Instant>,
+    /// Nobody is let in until the next round.
+    is_full: bool,
 }
 
 impl Worker {
@@ -270,6 +274,7 @@ impl Worker {
             reporters: HashMap::new(),
             looked_over: now,
             draining: None,
+            is_full: false,
             shared,
         })
     }
@@ -425,7 +430,18 @@ impl Worker {
     }
 
     fn accept(&mut self, listener: usize, now: Instant) {
-        while let Some((socket, peer)) = self.listeners.get(listener).and_then(accepted) {
+        loop {
+            let Some(waiting) = self.listeners.get(listener) else { return };
+            let (socket, peer) = match accepted(waiting) {
+                Ok(connected) => connected,
+                Err(e) if is_later(&e) || e.kind() == io::ErrorKind::ConnectionAborted => return,
+                Err(e) => {
+                    // Such as no more files: others are let in when some have gone.
+                    say(&format!("cannot let anybody in: {e}; raise the limit on open files (ulimit -n)"));
+                    self.is_full = true;
+                    return self.listeners.iter().for_each(|listener| self.poll.remove(listener));
+                }
+            };
             let limits = &self.shared.config.limits;
             let peer = canonical(peer).ip();
             let all = self.shared.connections.fetch_add(1, Ordering::Relaxed);
@@ -493,9 +509,6 @@ impl Worker {
         }
         if let Some(local) = connection.feed.and_then(|feed| self.feeds.get_mut(feed)) {
             local.viewers.retain(|viewer| *viewer != slot);
-            if local.viewers.is_empty() && local.mux.take().is_some() {
-                local.feed = Feed::new(self.shared.config.limits.queue_bytes);
-            }
         }
         Some(connection)
     }
@@ -527,8 +540,7 @@ impl Worker {
     fn read(&mut self, slot: usize, now: Instant) -> bool {
         let Some(connection) = self.connections[slot].as_mut() else { return true };
         let mut bytes = [0; 8192];
-        let bound = BOUNDS.head_bytes + BOUNDS.body_bytes;
-        while connection.input.len() < bound {
+        while connection.input.len() < INPUT_MAX {
             match connection.socket.read(&mut bytes) {
                 Ok(0) => return false,
                 Ok(count) => {
@@ -549,7 +561,9 @@ impl Worker {
     fn serve(&mut self, slot: usize, now: Instant) {
         while let Some(connection) = self.connections[slot].as_mut().filter(|c| !c.ends && c.out.owed() < OWED_MAX) {
             match text::take(&connection.input, BOUNDS) {
-                Ok(None) => break,
+                Ok(None) if connection.input.len() < INPUT_MAX => break,
+                // A frame of data that is larger than any report.
+                Ok(None) => return self.close(slot, None),
                 Ok(Some((message, length))) => {
                     connection.input.drain(..length);
                     if !self.answer(slot, message, now) {
@@ -734,15 +748,26 @@ impl Worker {
             let _ = connection.socket.shutdown(std::net::Shutdown::Write);
             return self.close(slot, None);
         }
-        let waits = (connection.out.owed() < OWED_MAX, connection.out.is_blocked);
+        let has_room = connection.out.owed() < OWED_MAX && !connection.ends;
+        let waits = (has_room && connection.input.len() < INPUT_MAX, connection.out.is_blocked);
         if waits != connection.waits {
             connection.waits = waits;
             self.poll.wants(&connection.socket, token(CONNECTION, slot), waits.0, waits.1);
         }
     }
 
-    /// Ends connections whose time is over.
+    /// Ends connections whose time is over, and what nobody views any more.
     fn look_over(&mut self, now: Instant) {
+        if std::mem::take(&mut self.is_full) {
+            for (number, listener) in self.listeners.iter().enumerate() {
+                let _ = self.poll.add(listener, token(LISTENER, number));
+            }
+        }
+        for local in &mut self.feeds {
+            if local.viewers.is_empty() && local.mux.take().is_some() {
+                local.feed = Feed::new(self.shared.config.limits.queue_bytes);
+            }
+        }
         for slot in 0..self.connections.len() {
             let Some(connection) = self.connections[slot].as_ref() else { continue };
             let silent = now.saturating_duration_since(connection.heard);
@@ -787,16 +812,16 @@ impl Worker {
 }
 
 /// The next who wants to connect.
-fn accepted(listener: &TcpListener) -> Option<(TcpStream, std::net::SocketAddr)> {
-    let (socket, peer) = listener.accept().ok()?;
-    socket.set_nonblocking(true).ok()?;
+fn accepted(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
+    let (socket, peer) = listener.accept()?;
+    socket.set_nonblocking(true)?;
     let _ = socket.set_nodelay(true);
     // Who vanishes without a word is found out.
     let _ = sockopt::set_socket_keepalive(&socket, true);
     let _ = sockopt::set_tcp_keepidle(&socket, Duration::from_secs(30));
     let _ = sockopt::set_tcp_keepintvl(&socket, Duration::from_secs(10));
     let _ = sockopt::set_tcp_keepcnt(&socket, 3);
-    Some((socket, peer))
+    Ok((socket, peer))
 }
 
 /// Everything that has come goes out as datagrams, as far as the viewer's rate allows another picture; what the system has no

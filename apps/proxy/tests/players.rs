@@ -45,6 +45,14 @@ fn transport_streams_begin_with_a_key() {
             let key = packets[2 * 188..].windows(6).position(|bytes| bytes == [0, 0, 0, 1, 0x65, 1]);
             assert!(key.is_some_and(|at| at < 188), "{key:?}");
         }
+        // One that leaves takes nothing from the others.
+        drop(readers.pop());
+        for number in 5..40 {
+            playing.send(0, &picture(number, number % 3 == 1, 500));
+        }
+        for reader in &mut readers {
+            reader.read_exact(&mut vec![0; 188 * 3 * 30]).unwrap();
+        }
         drop(readers);
         proxy.until("lets viewers go", || proxy.metric("viewers ") == 0);
     }
@@ -169,4 +177,36 @@ fn ffmpeg_sees_every_picture_as_it_was_sent() {
         }
     });
     assert_eq!((proxy.metric("packets_lost"), proxy.metric("packets_late")), (0, 0));
+}
+
+#[test]
+fn a_browser_shows_what_is_flowing() {
+    let named = std::env::var("MULTIGRAIN_CHROMIUM").unwrap_or_else(|_| "chromium".to_owned());
+    let there = Command::new(&named).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+    if !there {
+        return eprintln!("skipped: there is no {named} here");
+    }
+    let camera = Camera::new(Manners::of(VIDEO));
+    let proxy = Proxy::start(&[
+        "-s",
+        &format!("front=rtsp://u:topsecret@{}/", camera.address),
+        "-s",
+        "off=rtsp://127.0.0.1:1/",
+    ]);
+    let _playing = camera.playing();
+    proxy.serves("front");
+    proxy.says("off: nothing listens at");
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(named)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=3000", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", folder.path().display()))
+        .arg(format!("http://127.0.0.1:{}/", proxy.http))
+        .stderr(Stdio::null())
+        .output()
+        .unwrap();
+    let seen = String::from_utf8_lossy(&output.stdout);
+    for word in ["<td>front</td>", "H264/90000", "<td>off</td>", "nothing listens at", "0 viewers", "/front.ts"] {
+        assert!(seen.contains(word), "{word} is not in {seen}");
+    }
+    assert!(!seen.contains("topsecret"));
 }

@@ -60,6 +60,8 @@ fn hostile_connections_disturb_nobody() {
         assert!(said.starts_with("HTTP/1.1 400 ") && said.matches("HTTP/1.1").count() == 1, "{said}");
         assert!(answer(port, b"GET /../etc/passwd HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
     }
+    // Frames of data that are larger than any report end the connection, as do requests that never end.
+    assert_eq!(answer(proxy.rtsp, &[&b"$\0\xff\xff"[..], &[0; 40_000]].concat()), "");
     // Viewers beyond the limit, connections beyond theirs.
     let second = Viewer::play(&proxy, "front", 1);
     let mut third = Viewer::connect(&proxy);
