@@ -30,7 +30,7 @@ pub struct Args {
     /// The first of two UDP ports from which viewers are served, even [default: any]
     #[arg(long, value_name = "PORT")]
     pub udp_port: Option<u16>,
-    /// How sources are asked to send
+    /// How sources are asked to send [default: auto]
     #[arg(long, value_name = "WAY")]
     pub transport: Option<Transport>,
     /// Threads [default: one for each processor]
