@@ -31,7 +31,7 @@ impl Ratio {
 pub struct Properties {
     /// How large they are.
     pub size: Size,
-    /// Pictures a second.
+    /// Pictures a second, in numbers less than 2^31.
     pub rate: Ratio,
     /// Width of a sample over its height; none if it is not known.
     pub aspect: Option<Ratio>,
@@ -232,7 +232,7 @@ pub fn parameter_sets(properties: &Properties, profile: Profile, structure: Stru
     }
     bits.flag(true); // timing_info_present_flag
     bits.put(32, properties.rate.under);
-    bits.put(32, properties.rate.over.saturating_mul(2)); // in fields
+    bits.put(32, 2 * properties.rate.over); // in fields
     bits.flag(true); // fixed_frame_rate_flag
     bits.flag(false); // nal_hrd_parameters_present_flag
     bits.flag(false); // vcl_hrd_parameters_present_flag

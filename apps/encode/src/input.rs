@@ -15,6 +15,13 @@ const LINE_MAX: u64 = 4096;
 /// A side may be so long: 1024 macroblocks, more than any level has.
 const SIDE_MAX: usize = 16384;
 
+/// More pictures a second, or more seconds a picture, are no video's.
+const RATE_MAX: u32 = 100_000;
+
+/// Both numbers of a rate are at most so large. Then 31 bits, as programs read them, hold the time scale of an MP4 file, that of
+/// the stream, which is in fields, and the duration of 31 pictures, by less than which one is shown later than it is decoded.
+const RATE_NUMBER_MAX: u32 = 1 << 26;
+
 /// What a stream without header has to be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Raw {
@@ -52,6 +59,18 @@ pub fn checked_size(width: usize, height: usize) -> Result<Size, String> {
     Ok(Size { width, height })
 }
 
+/// A rate that streams and files can say: in the least numbers, or nearly so where those are too large. Or what is wrong with it.
+fn checked_rate(rate: Ratio) -> Result<Ratio, String> {
+    let Ratio { over, under } = rate;
+    let most = u64::from(RATE_MAX);
+    if over == 0 || u64::from(over) > most * u64::from(under) || u64::from(under) > most * u64::from(over) {
+        return Err(format!(
+            "is to have {over}:{under} pictures a second; 1:{most} to {most}:1 can be encoded, so correct the rate"
+        ));
+    }
+    Ok(rate.within(RATE_NUMBER_MAX))
+}
+
 fn ratio(text: &str) -> Option<Ratio> {
     let (over, under) = text.split_once(':')?;
     Some(Ratio { over: over.parse().ok()?, under: under.parse().ok()? })
@@ -73,6 +92,7 @@ impl<'a> Input<'a> {
             let line = input.line()?;
             input.properties = properties_of(&line).map_err(|why| input.refused(why))?;
         }
+        input.properties.rate = checked_rate(input.properties.rate).map_err(|why| input.refused(why))?;
         Ok(input)
     }
 
@@ -263,12 +283,39 @@ mod tests {
             ("YUV4MPEG2 W4 H4 C422", "422"),
             ("YUV4MPEG2 W4 H4 C420p10", "420p10"),
             ("YUV4MPEG2 Wx H4", "Wx"),
+            ("YUV4MPEG2 W4 H4 F1:2000000000", "1:2000000000"),
+            ("YUV4MPEG2 W4 H4 F4294967295:1", "4294967295:1"),
+            ("YUV4MPEG2 W4 H4 F4000000000:1001", "100000:1"),
             ("RIFF", "YUV4MPEG2"),
             ("", "YUV4MPEG2"),
         ] {
             let error = all(&stream(header, 1)).unwrap_err();
             assert_eq!(error.exit_status(), 2);
             assert!(error.to_string().contains(word), "{header}: {error}");
+        }
+    }
+
+    #[test]
+    fn rates_are_said_in_numbers_that_fit() {
+        for ((over, under), (least, below)) in [
+            ((25, 1), (25, 1)),
+            ((30000, 1001), (30000, 1001)),
+            ((4_000_000_000, 200_000_000), (20, 1)),
+            ((100_000, 1), (100_000, 1)),
+            ((2, 200_000), (1, 100_000)),
+        ] {
+            assert_eq!(checked_rate(Ratio { over, under }), Ok(Ratio { over: least, under: below }));
+        }
+        // Nanoseconds, and the worst there are.
+        for (over, under) in [(1_000_000_000, 16_666_667), (u32::MAX, 42_950), (42_950, u32::MAX)] {
+            let found = checked_rate(Ratio { over, under }).unwrap();
+            assert!(found.over.max(found.under) <= RATE_NUMBER_MAX, "{found:?}");
+            let value = |ratio: Ratio| f64::from(ratio.over) / f64::from(ratio.under);
+            let error = value(found) / value(Ratio { over, under }) - 1.0;
+            assert!(error.abs() < 2e-3, "{over}:{under}: {found:?}");
+        }
+        for (over, under) in [(100_001, 1), (1, 100_001), (0, 1), (1, 0), (0, 0)] {
+            assert!(checked_rate(Ratio { over, under }).is_err());
         }
     }
 

@@ -187,6 +187,34 @@ fn what_is_wrong_is_told_in_one_line_and_leaves_nothing() {
     assert!(names(folder.path()).is_empty());
 }
 
+/// Whatever rate an input says, a file has it, or it is refused before anything is encoded.
+#[test]
+fn unusual_rates_are_written_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out.mp4");
+    let all = video(32, 32, 12);
+    let frames = all.windows(6).position(|w| w == b"FRAME\n").unwrap();
+    let args = ["-", "-o", out.to_str().unwrap(), "--profile", "main", "--bframes", "16"];
+    for (rate, is_fine) in [
+        ("1:2000000000", false),
+        ("4294967295:1", false),
+        ("4000000000:1001", false),
+        ("1:100000", true),
+        ("42951:4294967291", true),
+        ("4294967291:42951", true),
+    ] {
+        let input = [format!("YUV4MPEG2 W32 H32 F{rate}\n").as_bytes(), &all[frames..]].concat();
+        let output = run(&args, &input);
+        if is_fine {
+            assert_eq!(output.status.code(), Some(0), "{rate}: {}", String::from_utf8_lossy(&output.stderr));
+        } else {
+            told(&output, 2, &[rate, "pictures a second"]);
+            assert!(names(folder.path()).is_empty());
+        }
+    }
+    told(&run(&["-", "-o", "-", "--size", "32x32", "--rate", "1:2000000000"], &[]), 2, &["1:2000000000"]);
+}
+
 #[test]
 fn a_full_disk_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
