@@ -28,10 +28,15 @@ const FOLLOWED: f64 = 0.6;
 /// Change of a macroblock at which [`Rate::Quality`] is the quantiser itself: that of a film's usual scenes.
 const USUAL_CHANGE: f64 = 40.0;
 
-/// Seconds over which a deviation from the rate is made up for.
+/// Seconds over which a deviation from the rate is made up for; and of so many what was not taken is kept, for a player buffers
+/// no more of a quiet stretch for the busy one behind it.
 const PATIENCE_SECONDS: f64 = 1.0;
 
-/// The quantiser may go so far from one decision to the next.
+/// Seconds of the rate that are made up for at most where more was taken: what no quantiser could have met is let go.
+const DEBT_SECONDS: f64 = 5.0;
+
+/// The quantiser may go down by so much from one decision to the next, and up by so much a picture: what takes too much is
+/// soon far above the rate.
 const STEP_MAX: f64 = 4.0;
 
 /// Sixteenths of 16 values that a histogram counts.
@@ -128,10 +133,9 @@ pub struct Control {
     since_key: u64,
     /// Change of late, a macroblock.
     change: f64,
-    /// For a rate of bits: pictures and bits so far, and sums, of which older ones count less, of change and of bits times
-    /// step of the quantiser.
-    pictures: f64,
-    bits: f64,
+    /// For a rate of bits: how many fewer were taken than it has, within bounds, and sums, of which older ones count less, of
+    /// change and of bits times step of the quantiser.
+    credit: f64,
     seen: [f64; 2],
     quantiser: Option<f64>,
     /// For a rate of bits: what was decided about pictures that are being encoded: expected change, and step.
@@ -158,8 +162,7 @@ impl Control {
             before: None,
             since_key: 0,
             change: USUAL_CHANGE,
-            pictures: 0.0,
-            bits: 0.0,
+            credit: 0.0,
             seen: [0.0; 2],
             quantiser: None,
             pending: VecDeque::new(),
@@ -221,13 +224,13 @@ impl Control {
         let bits_per_change = if self.seen[0] > 0.0 { self.seen[1] / self.seen[0] } else { 4.0 };
         // Of pictures that are under way it is not known what they take, but it can be expected.
         let under_way: f64 = self.pending.iter().map(|(expected, step)| expected / step).sum();
-        let bits = self.bits + bits_per_change * self.macroblocks * under_way;
-        let late = a_picture * (self.pictures + self.pending.len() as f64) - bits;
+        let late = self.credit + a_picture * self.pending.len() as f64 - bits_per_change * self.macroblocks * under_way;
         let wanted = a_picture * pictures as f64;
         let share = pictures as f64 / (PATIENCE_SECONDS * self.pictures_per_second).max(pictures as f64);
         let wanted = (wanted + late * share).max(wanted / 4.0);
         let found = qp_of((bits_per_change * expected * self.macroblocks / wanted).max(1e-3)).clamp(0.0, 51.0);
-        let found = self.quantiser.map_or(found, |before| found.clamp(before - STEP_MAX, before + STEP_MAX));
+        let found =
+            self.quantiser.map_or(found, |before| found.clamp(before - STEP_MAX, before + STEP_MAX * pictures as f64));
         self.quantiser = Some(found);
         found
     }
@@ -236,8 +239,10 @@ impl Control {
     pub fn learn(&mut self, bits: u64) {
         let Some((expected, step)) = self.pending.pop_front() else { return };
         let bits = bits as f64;
-        self.pictures += 1.0;
-        self.bits += bits;
+        if let Rate::Bits(rate) = self.rate {
+            let credit = self.credit + rate / self.pictures_per_second - bits;
+            self.credit = credit.clamp(-rate * DEBT_SECONDS, rate * PATIENCE_SECONDS);
+        }
         // A second is forgotten to a third.
         let kept = (-1.0 / self.pictures_per_second.max(1.0)).exp();
         self.seen = [self.seen[0] * kept + expected * self.macroblocks, self.seen[1] * kept + bits * step];
@@ -301,6 +306,28 @@ mod tests {
             let found = total / 20.0;
             assert!((found / rate - 1.0).abs() < 0.1, "{rate}: {found}");
         }
+    }
+
+    /// A minute that takes next to nothing leaves no more than the rate's patience to what follows.
+    #[test]
+    fn a_quiet_stretch_is_not_spent_behind_it() {
+        let rate = 3e5;
+        let quiet = vec![glance(|_, _| 16); 4];
+        let busy: Vec<Glance> = (0..4).map(|i| glance(move |x, y| ((x + i * 9) * 37 + y * 11) as u8)).collect();
+        let mut control = Control::new(Rate::Bits(rate), Keys { interval: 250, at_cuts: true }, SIZE, 25.0);
+        let mut spent = |glances: &[Glance], bits: &dyn Fn(u8) -> f64| {
+            let found = decided(&mut control, glances.iter());
+            let bits: Vec<f64> = found.into_iter().map(|(_, qp)| bits(qp)).collect();
+            bits.iter().for_each(|bits| control.learn(*bits as u64));
+            bits.iter().sum::<f64>()
+        };
+        (0..375).for_each(|_| drop(spent(&quiet, &|_| 60.0)));
+        let groups: Vec<f64> = (0..125).map(|_| spent(&busy, &|qp| 50_000.0 / step(qp.into()))).collect();
+        let total: f64 = groups.iter().sum();
+        assert!((total / (20.0 * rate) - 1.0).abs() < 0.1, "{total}");
+        // Once the first pictures have told what such take: within any two seconds.
+        let most = groups[2..].windows(12).map(|some| some.iter().sum::<f64>() * 25.0 / 48.0).fold(0.0, f64::max);
+        assert!(most < 1.6 * rate, "{most}");
     }
 
     #[test]

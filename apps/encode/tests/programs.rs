@@ -141,6 +141,22 @@ fn rates_are_followed_by_any_number_of_threads() {
     assert_eq!(run(&["-", "-o", "-", "--crf", "20", "--qp", "20"], &input).status.code(), Some(2));
 }
 
+/// What a quiet stretch did not take is not spent on the busy one behind it.
+#[test]
+fn a_rate_holds_behind_a_quiet_stretch() {
+    let (width, height, quiet) = (96, 64, 900);
+    let busy = video(width, height, 150);
+    let begin = busy.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    let black = [b"FRAME\n".to_vec(), vec![16; width * height], vec![128; width * height / 2]].concat();
+    let input = [&busy[..begin], &black.repeat(quiet), &busy[begin..]].concat();
+    for profile in ["baseline", "main"] {
+        let stream = run(&["-", "-o", "-", "--bitrate", "150k", "--profile", profile], &input).stdout;
+        let rate = stream.len() as f64 * 8.0 / (150.0 * 1001.0 / 30000.0);
+        // With a second's worth of what was left, and the quiet stretch itself.
+        assert!(rate < 1.4 * 150e3, "{profile}: {rate}");
+    }
+}
+
 #[test]
 fn a_report_says_what_was_done() {
     let folder = tempfile::tempdir().unwrap();
