@@ -321,7 +321,9 @@ mod tests {
             bits.iter().for_each(|bits| control.learn(*bits as u64));
             bits.iter().sum::<f64>()
         };
-        (0..375).for_each(|_| drop(spent(&quiet, &|_| 60.0)));
+        for _ in 0..375 {
+            spent(&quiet, &|_| 60.0);
+        }
         let groups: Vec<f64> = (0..125).map(|_| spent(&busy, &|qp| 50_000.0 / step(qp.into()))).collect();
         let total: f64 = groups.iter().sum();
         assert!((total / (20.0 * rate) - 1.0).abs() < 0.1, "{total}");
