@@ -251,33 +251,28 @@ impl<'a> RowCoder<'a> {
         self.row
     }
 
-    /// Writes a macroblock; instead of one that takes more bits than it may, its samples.
+    /// Writes a macroblock; instead of one that has no codes, or takes more bits than it may, its samples.
     fn write(&mut self, here: &Here<'_>, source: &Block, syntax: Syntax, now: &mut Macroblock, made: &mut Block) {
         let references = self.shot.lists[0].len();
-        let is_long = match &mut self.row {
+        let stored = || Syntax::empty(Type::Stored(Box::new(*source)));
+        match &mut self.row {
             Row::Codes(bits) => {
-                bits.write(here, &syntax, references, false, now);
-                bits.len() > BITS_MAX
+                let has_codes = syntax.has_codes();
+                if has_codes {
+                    bits.write(here, &syntax, references, false, now);
+                    if bits.len() <= BITS_MAX {
+                        return;
+                    }
+                    bits.go_back();
+                }
+                bits.write(here, &stored(), references, has_codes, now);
             }
             Row::Syntax(all) => {
                 syntax.count(now);
-                let is_long = syntax.bits_of_levels() > BITS_MAX;
-                all.push(syntax);
-                is_long
-            }
-        };
-        if !is_long {
-            return;
-        }
-        let stored = Syntax::empty(Type::Stored(Box::new(*source)));
-        match &mut self.row {
-            Row::Codes(bits) => {
-                bits.go_back();
-                bits.write(here, &stored, references, true, now);
-            }
-            Row::Syntax(all) => {
-                all.pop();
-                all.push(stored);
+                if syntax.bits_of_levels() <= BITS_MAX {
+                    return all.push(syntax);
+                }
+                all.push(stored());
             }
         }
         *made = *source;

@@ -1,6 +1,5 @@
 //! What coefficients are divided and multiplied by (8.5.9 to 8.5.12 of the standard, and its inverse).
 
-use crate::cavlc::LEVEL_MAX;
 use crate::kernel::Division;
 use crate::tables::{DEQUANT, QUANT, SCALE_CLASS};
 
@@ -28,12 +27,12 @@ impl Quantiser {
         Quantiser { intra: division(qp, 3), inter: division(qp, 6), scale, qp }
     }
 
-    /// The level of a coefficient of constant parts that were transformed once more, `part` of a step rounded up.
+    /// The level of a coefficient of constant parts that were transformed once more, `part` of a step rounded up: up to 6528, more
+    /// than [`LEVEL_MAX`](crate::cavlc::LEVEL_MAX).
     fn dc_level(&self, value: i32, part: i64) -> i16 {
         let bits = 16 + u32::from(self.qp / 6);
         let factor = i64::from(QUANT[usize::from(self.qp % 6)][0]);
-        let size = (i64::from(value.unsigned_abs()) * factor + (1 << bits) / part) >> bits;
-        let level = size.min(LEVEL_MAX.into()) as i16;
+        let level = ((i64::from(value.unsigned_abs()) * factor + (1 << bits) / part) >> bits) as i16;
         if value < 0 { -level } else { level }
     }
 

@@ -176,6 +176,56 @@ fn noise_and_extremes() {
     }
 }
 
+/// Columns of 0 and 255, in luma and chroma, apart from each other and moving: the largest steps there are. With small quantisers
+/// each sample is as near to the source as they promise.
+#[test]
+fn small_quantisers_keep_large_steps() {
+    let size = Size { width: 64, height: 48 };
+    let columns = |wide: usize, number: usize| -> Vec<u8> {
+        let plane = |part: usize, shift: usize| {
+            let sample =
+                move |at: usize| if ((at % (size.width / part) + shift) / wide).is_multiple_of(2) { 0 } else { 255 };
+            (0..size.width * size.height / part / part).map(sample)
+        };
+        plane(1, number).chain(plane(2, number)).chain(plane(2, number + 4)).collect()
+    };
+    let kernels = Kernels::new(Isa::detect());
+    for (qp, wide) in (0..=8).flat_map(|qp| [1, 2, 4, 8, 16].map(|wide| (qp, wide))) {
+        for (profile, bidirectional) in [(Profile::Baseline, 0), (Profile::Main, 0), (Profile::Main, 2)] {
+            let options = Options {
+                // Key pictures have 3 less.
+                rate: Rate::Constant(qp),
+                keys: Keys { interval: 3, at_cuts: false },
+                effort: THOROUGH,
+                profile,
+                structure: Structure { references: 1, bidirectional },
+            };
+            let mut encoder = Encoder::new(properties(size), options, &kernels);
+            for number in 0..5 {
+                let mut source = Source::default();
+                source.fill(size, &columns(wide, number));
+                encoder.push(source);
+            }
+            encoder.end();
+            let (mut decoder, abort) = (Decoder::new(), Abort::new());
+            while let Some(flight) = begun(&mut encoder) {
+                for _ in 0..flight.wave.jobs() {
+                    flight.wave.step(&abort);
+                }
+                let picture = flight.encoded();
+                let number = picture.number as usize;
+                let shown = decoder.decode(&with_start_codes(&picture.units)).unwrap().unwrap();
+                let (expected, found) = (columns(wide, number), [shown.y, shown.u, shown.v].concat());
+                let error = expected.iter().zip(&found).map(|(a, b)| a.abs_diff(*b)).max().unwrap();
+                // Those of 16 coefficients sum up to four times one's at most; pictures that none is predicted from have 2 more.
+                let step = 0.625 * (f64::from(qp + 2) / 6.0).exp2();
+                let context = format!("qp {qp}, {wide} wide, {profile:?}, {bidirectional}, picture {number}");
+                assert!(f64::from(error) <= 4.0 * step + 1.0, "{context}: {error}");
+            }
+        }
+    }
+}
+
 #[test]
 fn sizes_that_are_no_multiple_of_a_macroblock() {
     for (width, height) in [(2, 2), (16, 16), (18, 2), (2, 34), (30, 46), (176, 144), (350, 18)] {

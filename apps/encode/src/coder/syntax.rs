@@ -2,6 +2,7 @@
 
 use super::inter::Cut;
 use super::residual::{Chroma, scanned};
+use crate::cavlc::LEVEL_MAX;
 use crate::kernel::Lanes;
 use crate::picture::{Block, Macroblock};
 
@@ -124,6 +125,12 @@ impl Syntax {
         for block in (0..16).filter(|block| self.has_levels(*block)) {
             now.counts[block] = of(&self.levels(block)[begin..]);
         }
+    }
+
+    /// Whether variable-length codes have all its levels; of constant parts that were transformed once more some are larger.
+    pub(super) fn has_codes(&self) -> bool {
+        let constant = self.luma_dc.iter().flatten().chain(self.chroma.dc.as_flattened());
+        constant.into_iter().all(|level| level.abs() <= LEVEL_MAX)
     }
 
     /// About as many bits as its levels take, at least in pictures where that matters.
