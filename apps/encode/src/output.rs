@@ -37,7 +37,7 @@ pub struct Output {
     to: To,
     name: String,
     container: Container,
-    /// Bytes of each picture, and which can be decoded without others, counted from 1.
+    /// For an index: bytes of each picture, and which can be decoded without others, counted from 1.
     sizes: Vec<u32>,
     keys: Vec<u32>,
     /// When each is shown, counted from 0.
@@ -119,10 +119,6 @@ impl Output {
     /// # Errors
     /// It cannot be written.
     pub fn write(&mut self, picture: &Encoded) -> Result<(), Error> {
-        if picture.is_key {
-            self.keys.push(self.sizes.len() as u32 + 1);
-        }
-        self.numbers.push(picture.number);
         let bytes = match self.container {
             Container::Bytes => with_start_codes(&picture.units),
             // Parameter sets lie in the header of the file.
@@ -132,7 +128,14 @@ impl Output {
                 .map(|unit| [&(unit.len() as u32).to_be_bytes(), &unit[..]].concat())
                 .unwrap_or_default(),
         };
-        self.sizes.push(bytes.len() as u32);
+        // A stream has no index, and may go on without end.
+        if self.container == Container::Mp4 {
+            self.sizes.push(bytes.len() as u32);
+            self.numbers.push(picture.number);
+            if picture.is_key {
+                self.keys.push(self.sizes.len() as u32);
+            }
+        }
         self.put(&bytes)
     }
 
@@ -275,5 +278,25 @@ fn movie(properties: &Properties, sets: &[Vec<u8>; 2], output: &Output, offset: 
         },
         trak: vec![track],
         ..Moov::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What goes on without end keeps nothing of each picture; a file with an index keeps all of them.
+    #[test]
+    fn only_what_has_an_index_grows() {
+        let folder = tempfile::tempdir().unwrap();
+        for (container, kept, keys) in [(Container::Bytes, 0, 0), (Container::Mp4, 9, 3)] {
+            let mut output = Output::file(&folder.path().join("out"), container).unwrap();
+            for number in 0..9 {
+                output.write(&Encoded { units: vec![vec![1, 2, 3]], is_key: number % 3 == 0, number }).unwrap();
+            }
+            let found = [output.sizes.capacity() > 0, output.numbers.capacity() > 0, output.keys.capacity() > 0];
+            assert_eq!(found, [kept > 0; 3], "{container:?}");
+            assert_eq!([output.sizes.len(), output.numbers.len(), output.keys.len()], [kept, kept, keys]);
+        }
     }
 }

@@ -13,6 +13,7 @@ use crate::input::Input;
 use crate::kernel::Kernels;
 use crate::output::Output;
 use crate::picture::Source;
+use crate::rate::Rate;
 use crate::wave::{Calls, RaisedOnPanic, pictures_at_once};
 use multigrain::Abort;
 use multigrain::rooms::team::Progress;
@@ -134,8 +135,8 @@ struct Back {
     output: Output,
     /// Those that were complete before one that comes before them.
     held: BTreeMap<u64, Encoded>,
-    /// What was written took so many bits, as far as the encoder was not told.
-    taken: Vec<u64>,
+    /// Where a rate is followed: what was written took so many bits, as far as the encoder was not told.
+    taken: Option<Vec<u64>>,
     pictures: u64,
     error: Option<Error>,
 }
@@ -188,7 +189,11 @@ impl<'a> Pipeline<'a, '_> {
                 },
                 Next::Bits(pictures) => {
                     self.written.wait_for(pictures, &self.failed).ok()?;
-                    lock(&self.back).taken.drain(..).for_each(|bits| encoder.learn(bits));
+                    lock(&self.back)
+                        .taken
+                        .iter_mut()
+                        .flat_map(|taken| taken.drain(..))
+                        .for_each(|bits| encoder.learn(bits));
                 }
                 Next::End => self.is_over.store(true, Ordering::Relaxed),
             }
@@ -207,7 +212,9 @@ impl<'a> Pipeline<'a, '_> {
             if let Err(error) = back.output.write(&next) {
                 return self.fail(&mut back, error);
             }
-            back.taken.push(next.units.iter().map(|unit| 8 * unit.len() as u64).sum());
+            if let Some(taken) = &mut back.taken {
+                taken.push(next.units.iter().map(|unit| 8 * unit.len() as u64).sum());
+            }
             back.pictures += 1;
             self.written.signal();
             (self.watch)(back.pictures);
@@ -303,9 +310,10 @@ pub fn run(
         ..SchedulerOptions::default()
     });
     let scheduler = scheduler.map_err(|e| Error::Request(e.to_string()))?;
+    let taken = matches!(options.rate, Rate::Bits(_)).then(Vec::new);
     let pipeline = Pipeline {
         front: Mutex::new(Front { input, encoder, bytes: Vec::new(), error: None }),
-        back: Mutex::new(Back { output, held: BTreeMap::new(), taken: Vec::new(), pictures: 0, error: None }),
+        back: Mutex::new(Back { output, held: BTreeMap::new(), taken, pictures: 0, error: None }),
         written: Progress::default(),
         spare: Mutex::new(Vec::new()),
         is_over: AtomicBool::new(false),
