@@ -136,8 +136,8 @@ const PLAN_CALL_BYTES: u64 = 2304;
 /// So many parts take as much of a plan as one call with its steps: shapes and places of the arguments alone.
 const PARTS_A_CALL: u64 = 4;
 
-/// So much of the plan, of local stores beside a disk, and of an application's tables is part of what the process takes for itself, as its code and its
-/// stacks are.
+/// So much of the plan, of local stores beside a disk, and of an application's tables is part of what the process takes for
+/// itself, as its code and its stacks are: with those, some 10 MiB, it is what runs take beside their budget.
 const OWN_BYTES: u64 = 6 << 20;
 
 /// The part of the main memory that a plan may take beyond that.
