@@ -1,9 +1,9 @@
 //! What is answered over HTTP: metrics, and what is flowing.
 
 use crate::session::Found;
+use crate::shared::Shared;
 use crate::text::{reason, write};
 use crate::ts;
-use crate::worker::Shared;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
@@ -91,8 +91,8 @@ fn metrics(shared: &Shared) -> String {
         &shared.streams.iter().map(flowing).collect::<Vec<_>>(),
     );
     let none = String::new;
-    one("viewers", "gauge", "Viewers that play", &[(none(), shared.viewers() as u64)]);
-    let refused = shared.refused.load(Ordering::Relaxed);
+    one("viewers", "gauge", "Viewers that play", &[(none(), shared.counts.viewers() as u64)]);
+    let refused = shared.counts.refused();
     one("refused_total", "counter", "Connections and viewers that were refused", &[(none(), refused)]);
     text
 }
@@ -119,5 +119,5 @@ fn streams(shared: &Shared) -> String {
         })
     };
     let streams: Vec<_> = shared.streams.iter().map(one).collect();
-    format!("{}\n", json!({ "viewers": shared.viewers(), "streams": streams }))
+    format!("{}\n", json!({ "viewers": shared.counts.viewers(), "streams": streams }))
 }

@@ -8,17 +8,22 @@
 
 pub mod address;
 pub mod config;
+pub mod connection;
 pub mod continuity;
+pub mod counts;
+pub mod dial;
 pub mod dialogue;
 pub mod feed;
 pub mod http;
 pub mod net;
 pub mod pull;
 pub mod reorder;
+pub mod report;
 pub mod rtp;
 pub mod sdp;
 pub mod serve;
 pub mod session;
+pub mod shared;
 pub mod stream;
 pub mod text;
 pub mod tfrc;

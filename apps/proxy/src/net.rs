@@ -194,3 +194,12 @@ pub fn datagrams(host: IpAddr, port: u16) -> io::Result<(UdpSocket, UdpSocket)> 
 pub fn is_later(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
+
+/// Sends from a socket that may speak both protocols.
+pub fn send_to(socket: &UdpSocket, bytes: &[u8], to: IpAddr, port: u16) -> io::Result<usize> {
+    let to = match (to, socket.local_addr()?.is_ipv6()) {
+        (IpAddr::V4(v4), true) => IpAddr::V6(v4.to_ipv6_mapped()),
+        (to, _) => to,
+    };
+    socket.send_to(bytes, SocketAddr::new(to, port))
+}

@@ -10,22 +10,23 @@
 
 use crate::config::{Limits, Transport};
 use crate::continuity::Continuity;
+use crate::dial::{CONNECT, Dialled, dial};
 use crate::dialogue::{Dialogue, Next, Setup, Trouble, Way};
 use crate::feed::Batch;
-use crate::net::{Poll, canonical, datagrams, is_later};
+use crate::net::{Poll, canonical, datagrams, is_later, send_to};
 use crate::reorder::{Reorder, Verdict};
+use crate::report::Report;
 use crate::rtp;
 use crate::sdp::Description;
 use crate::stream::{Stream, add};
 use crate::text::{self, Bounds, Message};
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, Ipv6Addr, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How long a source has to connect, to answer, and to send something.
-const CONNECT: Duration = Duration::from_secs(5);
+/// How long a source has to answer, and to send something.
 const ANSWER: Duration = Duration::from_secs(10);
 const SILENCE: Duration = Duration::from_secs(10);
 /// How long datagrams are waited for before they are asked for within the connection.
@@ -85,56 +86,6 @@ struct Incoming {
     report: Report,
 }
 
-/// What the source is told of a track (RFC 3550, section 6.4.1).
-#[derive(Default)]
-struct Report {
-    source: u32,
-    first: Option<u16>,
-    highest: u16,
-    cycles: u32,
-    received: u32,
-    told_expected: u32,
-    told_received: u32,
-    /// The middle of the last sender report's time, and when it came.
-    sender: Option<(u32, Instant)>,
-}
-
-impl Report {
-    fn received(&mut self, header: &rtp::Header) {
-        if self.source != header.source {
-            *self = Report { source: header.source, first: None, ..Report::default() };
-        }
-        self.received += 1;
-        if self.first.is_none() {
-            (self.first, self.highest) = (Some(header.sequence), header.sequence);
-        } else if header.sequence.wrapping_sub(self.highest) < 1 << 15 {
-            self.cycles += u32::from(header.sequence < self.highest);
-            self.highest = header.sequence;
-        }
-    }
-
-    /// A receiver report.
-    fn write(&mut self, now: Instant) -> Option<[u8; 32]> {
-        let highest = self.cycles << 16 | u32::from(self.highest);
-        let expected = highest.wrapping_sub(u32::from(self.first?)).wrapping_add(1);
-        let lost = expected.saturating_sub(self.received).min(0x7f_ffff);
-        let (new, came) = (expected.wrapping_sub(self.told_expected), self.received.wrapping_sub(self.told_received));
-        let fraction = if new > came && new > 0 { (u64::from(new - came) * 256 / u64::from(new)).min(255) } else { 0 };
-        (self.told_expected, self.told_received) = (expected, self.received);
-        let (middle, delay) = self.sender.map_or((0, 0), |(middle, at)| {
-            let passed = now.saturating_duration_since(at);
-            (middle, (passed.as_nanos() * 65_536 / 1_000_000_000) as u32)
-        });
-        let mut bytes = [0; 32];
-        bytes[..4].copy_from_slice(&[0x81, 201, 0, 7]);
-        let words = [0x6d67_7278, self.source, lost | (fraction as u32) << 24, highest, 0, middle, delay];
-        for (place, word) in bytes[4..].chunks_exact_mut(4).zip(words) {
-            place.copy_from_slice(&word.to_be_bytes());
-        }
-        Some(bytes)
-    }
-}
-
 /// What a worker has to know when it has looked after a source.
 #[derive(Debug, Default)]
 pub struct News {
@@ -165,37 +116,6 @@ pub struct Pull {
     scratch: Box<[u8]>,
     /// The first token of its sockets.
     token: u64,
-}
-
-/// What a thread that connects brings back.
-pub struct Dialled {
-    /// Which try.
-    pub attempt: u64,
-    /// The connection, or what is wrong.
-    pub result: Result<TcpStream, String>,
-}
-
-/// Connects; takes as long as names and hosts take, so not on a worker.
-fn dial(host: &str, port: u16) -> Result<TcpStream, String> {
-    let shown = if port == crate::address::RTSP_PORT { host.to_owned() } else { format!("{host} port {port}") };
-    let unknown = |e| format!("{host} cannot be found: {e}; correct the name in its address");
-    let mut last = format!("{host} has no address");
-    for address in (host, port).to_socket_addrs().map_err(unknown)? {
-        match TcpStream::connect_timeout(&address, CONNECT) {
-            Ok(socket) => return Ok(socket),
-            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
-                last = format!("nothing listens at {shown}; look whether it is switched on, and at its port");
-            }
-            Err(e) if e.kind() == io::ErrorKind::TimedOut => {
-                last = format!(
-                    "{shown} does not answer within {} s; look whether it can be reached from here",
-                    CONNECT.as_secs()
-                );
-            }
-            Err(e) => last = format!("cannot connect to {shown}: {e}"),
-        }
-    }
-    Err(last)
 }
 
 impl Pull {
@@ -694,13 +614,4 @@ impl Talk {
         }
         Ok(())
     }
-}
-
-/// Sends from a socket that may speak both protocols.
-pub fn send_to(socket: &UdpSocket, bytes: &[u8], to: IpAddr, port: u16) -> io::Result<usize> {
-    let to = match (to, socket.local_addr()?.is_ipv6()) {
-        (IpAddr::V4(v4), true) => IpAddr::V6(v4.to_ipv6_mapped()),
-        (to, _) => to,
-    };
-    socket.send_to(bytes, SocketAddr::new(to, port))
 }

@@ -2,7 +2,8 @@
 
 use crate::config::Config;
 use crate::net::{datagrams, listen};
-use crate::worker::{Shared, Worker};
+use crate::shared::Shared;
+use crate::worker::Worker;
 use multigrain::Abort;
 use multigrain::jobs::{SpinLimit, Team, TeamOptions};
 use std::net::SocketAddr;
