@@ -71,15 +71,16 @@ impl Asked {
                     (options.listed_max, shorter) = (self.options.listed_max, u32::MAX);
                     continue;
                 }
-                Err(PlanError::DoesNotFit { memory, task, capacity, total, reserved, tile, need, enough_bytes }) => {
+                Err(mut error) => {
                     // Of so much as was found to be enough, what was set aside is not there.
-                    let aside = if memory == name { of_plan.saturating_add(beside) } else { 0 };
-                    let enough_bytes = enough_bytes.saturating_add(aside);
-                    let error =
-                        PlanError::DoesNotFit { memory, task, capacity, total, reserved, tile, need, enough_bytes };
+                    if let PlanError::DoesNotFit { memory, enough_bytes, .. } = &mut error
+                        && *memory == name
+                    {
+                        *enough_bytes = enough_bytes.saturating_add(of_plan.saturating_add(beside));
+                    }
                     return Err(error.into());
                 }
-                planned => Some(planned?),
+                Ok(plan) => Some(plan),
             };
             if let Some(plan) = planned {
                 let keeps = Keeps::of(&self.machine, &plan, job, self.options.disk_buffer_bytes)?;
