@@ -7,6 +7,7 @@
 
 use crate::child::{ChildState, Ended, Interpreter};
 use crate::error::EngineError;
+use multigrain_machine::{Branch, Layout};
 use multigrain_plan::cost::BROADCAST_BUFFER_BYTES;
 use multigrain_plan::{Body, Op, Plan};
 use multigrain_schedule::Topology;
@@ -63,62 +64,53 @@ impl Meeting {
 /// What the children of one memory meet for, in any plan.
 #[derive(Clone, Copy, Default)]
 struct Meets {
-    children: usize,
     barriers: bool,
     broadcasts: bool,
 }
 
-/// For each level, the groups of children of its memories; none where no plan has a barrier or broadcast.
+/// For each edge, the groups of children of its memories; none where no plan has a barrier or broadcast.
 pub(crate) struct Meetings {
-    levels: Vec<Vec<Meeting>>,
+    edges: Vec<Vec<Meeting>>,
 }
 
 impl Meetings {
     /// Groups for all barriers and broadcasts of a plan and of those in it.
-    pub(crate) fn reserve(plan: &Plan, spin: SpinLimit) -> Result<Meetings, EngineError> {
-        let mut found = Vec::new();
+    pub(crate) fn reserve(plan: &Plan, layout: &Layout, spin: SpinLimit) -> Result<Meetings, EngineError> {
+        let mut found = vec![Meets::default(); layout.branches().len()];
         collect(plan, &mut found);
-        let mut memories = 1;
-        let mut levels = Vec::with_capacity(found.len());
-        for (level, Meets { children: count, barriers, broadcasts }) in found.into_iter().enumerate() {
+        let of_edge = |(edge, (branch, meets)): (usize, (&Branch, Meets))| {
+            let Meets { barriers, broadcasts } = meets;
             let buffer_bytes = if broadcasts { BROADCAST_BUFFER_BYTES } else { BARRIER_BUFFER_BYTES };
-            let fault = |source: CollectiveError| EngineError::Barrier { level, source };
+            let fault = |source: CollectiveError| EngineError::Barrier { edge, source };
             let group = || -> Result<Meeting, EngineError> {
-                let topology = Topology::flat(count as u32).map_err(|e| fault(e.into()))?;
+                let topology = Topology::flat(branch.children as u32).map_err(|e| fault(e.into()))?;
                 let options = CollectiveOptions { buffer_bytes, spin, ..CollectiveOptions::new(topology) };
                 let group = Collective::new(options).map_err(|e| fault(e.into()))?;
                 Ok(Meeting { group, last_child: Default::default(), root_came: Default::default() })
             };
-            levels.push(
-                (0..if barriers || broadcasts { memories } else { 0 }).map(|_| group()).collect::<Result<_, _>>()?,
-            );
-            memories *= count;
-        }
-        Ok(Meetings { levels })
+            (0..if barriers || broadcasts { branch.parents } else { 0 }).map(|_| group()).collect()
+        };
+        let edges = layout.branches().iter().zip(found).enumerate().map(of_edge).collect::<Result<_, _>>()?;
+        Ok(Meetings { edges })
     }
 
     /// The group of the children of a memory.
-    pub(crate) fn of(&self, level: usize, instance: usize) -> Option<&Meeting> {
-        self.levels.get(level)?.get(instance)
+    pub(crate) fn of(&self, edge: usize, parent: usize) -> Option<&Meeting> {
+        self.edges.get(edge)?.get(parent)
     }
 }
 
-/// For each level, how many children its plans have, and what any of them meet for.
-fn collect(plan: &Plan, levels: &mut Vec<Meets>) {
-    if levels.len() <= plan.level {
-        levels.resize(plan.level + 1, Meets { children: 1, ..Meets::default() });
-    }
-    let level = &mut levels[plan.level];
-    if !plan.is_in_parts() {
-        level.children = plan.children.len();
-    }
-    for op in plan.children.iter().flat_map(|child| &child.ops) {
-        level.barriers |= matches!(op, Op::Barrier);
-        level.broadcasts |= matches!(op, Op::Broadcast { .. });
+/// For each edge, what the children of any of its plans meet for.
+fn collect(plan: &Plan, edges: &mut [Meets]) {
+    if let Some(edge) = edges.get_mut(plan.edge) {
+        for op in plan.children.iter().flat_map(|child| &child.ops) {
+            edge.barriers |= matches!(op, Op::Barrier);
+            edge.broadcasts |= matches!(op, Op::Broadcast { .. });
+        }
     }
     for class in &plan.classes {
         if let Body::Inner(inner) = &class.body {
-            collect(inner, levels);
+            collect(inner, edges);
         }
     }
 }
@@ -126,23 +118,21 @@ fn collect(plan: &Plan, levels: &mut Vec<Meets>) {
 impl Interpreter<'_, '_> {
     /// A child meets all others.
     pub(crate) fn meet(&self, state: &mut ChildState<'_>) -> Result<(), Ended> {
-        let level = state.plan.level;
-        let parent = state.instance / state.plan.children.len();
-        let Some(meeting) = self.meetings.of(level, parent) else {
-            return Err(self.fail(EngineError::NoBarrier { level }));
+        let edge = state.plan.edge;
+        let Some(meeting) = self.meetings.of(edge, state.at.parent) else {
+            return Err(self.fail(EngineError::NoBarrier { edge }));
         };
         self.record_signal(state, BARRIER_SIGNAL);
-        let t = self.recorder(state.worker).start();
-        let met = meeting.meet(state.child, state.barriers, self.abort);
+        let t = self.recorder(state.at.worker).start();
+        let met = meeting.meet(state.at.child, state.barriers, self.abort);
         state.barriers += 1;
         let last = met.map_err(|source| match source {
             CollectiveError::Aborted { .. } => Ended,
-            source => self.fail(EngineError::Barrier { level, source }),
+            source => self.fail(EngineError::Barrier { edge, source }),
         })?;
-        if last != state.child {
-            let each = self.memories.levels[level + 1].workers_each;
-            let other = state.worker - state.child * each + last * each;
-            self.recorder(state.worker).idle(t, level as u16, Idleness::Signal, other as u32, BARRIER_SIGNAL);
+        if last != state.at.child {
+            let other = self.sibling(state, last);
+            self.recorder(state.at.worker).idle(t, edge as u16, Idleness::Signal, other as u32, BARRIER_SIGNAL);
         }
         Ok(())
     }

@@ -12,32 +12,31 @@ use multigrain_trace::{BARRIER_SIGNAL, Idleness, Kind, NO_TRANSFER};
 impl Interpreter<'_, '_> {
     /// A child takes part in a broadcast with a slot of its own.
     pub(crate) fn broadcast(&self, state: &mut ChildState<'_>, root: usize, index: u32) -> Result<(), Ended> {
-        let (plan, level) = (state.plan, state.plan.level);
+        let (plan, edge) = (state.plan, state.plan.edge);
         let slot = state.steps.slots[index as usize];
-        let own = self.memories.levels[level + 1].instances.get(state.instance);
-        let meeting = self.meetings.of(level, state.instance / plan.children.len());
+        let own = self.memories.child(plan, state.at.instance);
+        let meeting = self.meetings.of(edge, state.at.parent);
         let (Some(meeting), Some(own)) = (meeting, own) else {
-            return Err(self.fail(EngineError::NoBarrier { level }));
+            return Err(self.fail(EngineError::NoBarrier { edge }));
         };
-        let is_root = root == state.child;
+        let is_root = root == state.at.child;
         if is_root {
             self.record_signal(state, BARRIER_SIGNAL);
         }
-        let since = self.recorder(state.worker).start();
+        let since = self.recorder(state.at.worker).start();
         // SAFETY: this worker executes this child, so it alone uses the memory; the plan says that no transfer of the slot is
         // under way, and no leaf runs.
         let bytes = unsafe { own.child.exchange(slot.offset_bytes, slot.bytes, is_root) };
         let bytes = bytes.map_err(|e| self.store_fault(plan, &slot, e))?;
-        let met = meeting.broadcast((state.child, root), state.broadcasts, since, bytes, self.abort);
+        let met = meeting.broadcast((state.at.child, root), state.broadcasts, since, bytes, self.abort);
         state.broadcasts += 1;
         let came = met.map_err(|source| match source {
             CollectiveError::Aborted { .. } => Ended,
-            source => self.fail(EngineError::Barrier { level, source }),
+            source => self.fail(EngineError::Barrier { edge, source }),
         })?;
-        let each = self.memories.levels[level + 1].workers_each;
-        let other = (state.worker - state.child * each + root * each) as u32;
-        let recorder = self.recorder(state.worker);
-        let (edge, end) = (level as u16, recorder.start());
+        let other = self.sibling(state, root) as u32;
+        let recorder = self.recorder(state.at.worker);
+        let (edge, end) = (edge as u16, recorder.start());
         // First for the root to come, then for the bytes.
         let came = came.min(end);
         if came > since {

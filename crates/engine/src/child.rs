@@ -51,8 +51,12 @@ pub(crate) struct Interpreter<'a, 'l> {
 #[derive(Clone, Copy)]
 pub(crate) struct ChildAt {
     pub(crate) child: usize,
+    /// Which memory of its kind the child is.
     pub(crate) instance: usize,
     pub(crate) worker: usize,
+    /// The memory above, and the worker that leads all children.
+    pub(crate) parent: usize,
+    pub(crate) leader: usize,
 }
 
 /// What the children of one execution of a plan share.
@@ -69,10 +73,7 @@ pub(crate) struct ChildState<'p> {
     /// If every record is kept: the plan in the records' numbers.
     pub(crate) numbers: Option<&'p PlanNumbers>,
     pub(crate) steps: &'p ChildPlan,
-    pub(crate) child: usize,
-    /// Which memory of its level the child is.
-    pub(crate) instance: usize,
-    pub(crate) worker: usize,
+    pub(crate) at: ChildAt,
     pending: Vec<Pending<'p>>,
     /// For each slot, who wrote its content: call and argument. Kept for the log and for arrays in two files.
     writers: Vec<(u32, u32)>,
@@ -110,7 +111,7 @@ impl Interpreter<'_, '_> {
         (recorders, self.names, self.fault.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Executes a plan in the memory `instance` of its level, whose arrays lie at `places`.
+    /// Executes a plan in memory `instance` of those above its edge, where its arrays lie at `places`.
     pub(crate) fn execute(
         &self,
         plan: &Plan,
@@ -135,28 +136,28 @@ impl Interpreter<'_, '_> {
                 false => Vec::new(),
             },
         };
-        let each = self.memories.levels[plan.level + 1].workers_each;
+        let branch = self.memories.branch(plan);
         let since = self.moment();
-        let one = |child: usize| {
-            let at = ChildAt { child, instance: instance * children + child, worker: worker + child * each };
-            self.child(&shared, at, (worker, since), places)
+        let one = |child: usize, by: usize| {
+            let instance_below = branch.instance(instance, child);
+            let at = ChildAt { child, instance: instance_below, worker: by, parent: instance, leader: worker };
+            self.child(&shared, at, since, places)
         };
         if let Some(only) = plan.alone() {
-            let at = ChildAt { child: only, instance: instance * children + only, worker };
-            let result = self.child(&shared, at, (worker, since), places);
+            let result = one(only, worker);
             self.record_spare(plan, worker, only, since);
             return result;
         }
-        let ended = if each == 1 {
+        let ended = if branch.all(worker).len() == children {
             let job = |w: usize| {
                 // What ended it stands in `fault`; the others notice the raised flag.
-                let _ = one(w - worker);
+                let _ = one(w - worker, w);
             };
             self.team.fork(worker..worker + children, &job)
         } else {
-            let groups: Vec<_> = (0..children).map(|c| worker + c * each..worker + (c + 1) * each).collect();
-            self.team.fork_groups(&groups, &|c| {
-                let _ = one(c);
+            let groups: Vec<_> = (0..children).map(|child| branch.led(worker, child)).collect();
+            self.team.fork_groups(&groups, &|child| {
+                let _ = one(child, groups[child].start);
             })
         };
         self.record_join(plan, worker);
@@ -164,6 +165,11 @@ impl Interpreter<'_, '_> {
             self.fail(EngineError::LeafPanicked { call: Box::new(CallName::of(plan, 0)), message: panic.to_string() });
         }
         if self.abort.is_raised() { Err(Ended) } else { Ok(()) }
+    }
+
+    /// The leading worker of another child of the same execution.
+    pub(crate) fn sibling(&self, state: &ChildState<'_>, child: usize) -> usize {
+        self.memories.branch(state.plan).first_worker(state.at.leader, child)
     }
 
     pub(crate) fn fail(&self, error: EngineError) -> Ended {
@@ -174,24 +180,15 @@ impl Interpreter<'_, '_> {
         Ended
     }
 
-    /// Executes one child, and keeps panics of leaves from leaving it.
-    /// `handed_out` is the worker that leads all children, and when it handed out this part.
-    fn child<'p>(
-        &self,
-        shared: &Shared<'p>,
-        at: ChildAt,
-        handed_out: (usize, Tick),
-        places: &[Place<'p>],
-    ) -> Result<(), Ended> {
+    /// Executes one child, whose part was handed out at `since`, and keeps panics of leaves from leaving it.
+    fn child<'p>(&self, shared: &Shared<'p>, at: ChildAt, since: Tick, places: &[Place<'p>]) -> Result<(), Ended> {
         let steps = &shared.plan.children[at.child];
-        let begun = self.record_begin(shared.plan, at, handed_out.0, handed_out.1);
+        let begun = self.record_begin(shared.plan, at, since);
         let mut state = ChildState {
             plan: shared.plan,
             numbers: self.names.as_ref().and_then(|names| names.of_plan(shared.plan)),
             steps,
-            child: at.child,
-            instance: at.instance,
-            worker: at.worker,
+            at,
             pending: Vec::new(),
             writers: if self.logs(shared.plan) { vec![(0, 0); steps.slots.len()] } else { Vec::new() },
             readers: if self.sides.is_some() && self.is_root(shared.plan) {
@@ -231,27 +228,25 @@ impl Interpreter<'_, '_> {
             return self.range(shared, state, all, places);
         }
         for (number, phase) in shared.phases.iter().enumerate() {
-            while let Some((owner, batch)) = phase.claim(state.child) {
+            while let Some((owner, batch)) = phase.claim(state.at.child) {
                 let steps = &shared.plan.children[owner];
                 state.steps = steps;
                 let range = steps.batches[steps.phase(number).start as usize + batch].clone();
                 self.range(shared, state, range.start as usize..range.end as usize, places)?;
                 // Nobody waits for the end of the last phase but in the join.
-                if phase.finished_one(state.child) && number + 1 < shared.phases.len() {
+                if phase.finished_one(state.at.child) && number + 1 < shared.phases.len() {
                     self.record_signal(state, number as u32 + 1);
                     phase.over.signal();
                 }
             }
             // Who is done with the last phase has nothing to wait for but the join.
             if number + 1 < shared.phases.len() {
-                let t = self.recorder(state.worker).start();
+                let t = self.recorder(state.at.worker).start();
                 phase.over.wait_for(1, self.abort).map_err(|_| Ended)?;
                 let last = phase.last_child();
-                if last != state.child {
-                    let each = self.memories.levels[state.plan.level + 1].workers_each;
-                    let other = state.worker - state.child * each + last * each;
-                    let edge = state.plan.level as u16;
-                    self.recorder(state.worker).idle(t, edge, Idleness::Signal, other as u32, number as u32 + 1);
+                if last != state.at.child {
+                    let (other, edge) = (self.sibling(state, last), state.plan.edge as u16);
+                    self.recorder(state.at.worker).idle(t, edge, Idleness::Signal, other as u32, number as u32 + 1);
                 }
             }
         }
@@ -274,17 +269,15 @@ impl Interpreter<'_, '_> {
                 Op::Signal => {
                     state.signals += 1;
                     self.record_signal(state, state.signals);
-                    shared.progress[state.child].signal();
+                    shared.progress[state.at.child].signal();
                 }
                 Op::Barrier => self.meet(state)?,
                 Op::Broadcast { root, slot } => self.broadcast(state, root as usize, slot)?,
                 Op::Wait { child, signals } => {
-                    let each = self.memories.levels[state.plan.level + 1].workers_each;
-                    let t = self.recorder(state.worker).start();
+                    let t = self.recorder(state.at.worker).start();
                     shared.progress[child as usize].wait_for(u64::from(signals), self.abort).map_err(|_| Ended)?;
-                    let other = state.worker - state.child * each + child as usize * each;
-                    let edge = state.plan.level as u16;
-                    self.recorder(state.worker).idle(t, edge, Idleness::Signal, other as u32, signals);
+                    let (other, edge) = (self.sibling(state, child as usize), state.plan.edge as u16);
+                    self.recorder(state.at.worker).idle(t, edge, Idleness::Signal, other as u32, signals);
                 }
             }
         }
@@ -330,24 +323,24 @@ impl Interpreter<'_, '_> {
         }
         match &class.body {
             Body::Inner(inner) => {
-                let partials = self.memories.temporaries(inner, state.instance);
+                let partials = self.memories.temporaries(inner, state.at.instance);
                 let inner_places: SmallVec<[Place<'_>; 4]> =
                     views.into_iter().chain(partials).map(Place::Memory).collect();
                 state.current.set(number);
                 let t = self.moment();
-                let executed = self.execute(inner, state.instance, state.worker, &inner_places);
-                self.record_call(plan, state.worker, number, t);
+                let executed = self.execute(inner, state.at.instance, state.at.worker, &inner_places);
+                self.record_call(plan, self.led(plan, state.at), number, t);
                 executed?;
             }
             Body::Leaf { scratch_bytes } => {
                 state.current.set(number);
-                let own = self.memories.levels[plan.level + 1].instances.get(state.instance);
+                let own = self.memories.child(plan, state.at.instance);
                 let scratch = match own {
                     Some(own) => own.scratch(*scratch_bytes),
-                    None => self.memories.scratch(state.worker, *scratch_bytes),
+                    None => self.memories.scratch(state.at.worker, *scratch_bytes),
                 };
                 let leaf = Leaf { task, views: &views, scalars: &call.scalars, scratch };
-                let t = self.recorder(state.worker).start();
+                let t = self.recorder(state.at.worker).start();
                 match own.filter(|own| own.executes) {
                     // SAFETY: each block lies in its array or slot, as was just seen, and these are initialised; that a block
                     // which is written is used by this call alone is the plan's, whose caller vouches for it (`run`). The
@@ -356,10 +349,10 @@ impl Interpreter<'_, '_> {
                     Some(own) => execute_there(own, &leaf).unwrap_or_else(|panic| resume_unwind(panic)),
                 }
                 let (plan_number, task_number) = state.numbers.map_or((0, 0), |n| (n.plan, n.task(call.task)));
-                self.recorder(state.worker).leaf(t, task_number, plan_number, number);
+                self.recorder(state.at.worker).leaf(t, task_number, plan_number, number);
             }
         }
-        if plan.level == 0
+        if plan.edge == 0
             && let Some(progress) = self.progress
         {
             let flops = task.work(&class.shape).flops.max(1.0) as u64;
@@ -373,7 +366,7 @@ impl Interpreter<'_, '_> {
     /// Where the slot's block lies in the child's memory; `None` where what the slot owns is not inside.
     pub(crate) fn slot(&self, state: &ChildState<'_>, slot: &Slot) -> Option<RawView> {
         let plan = state.plan;
-        let Span { start, len_bytes } = self.memories.levels[plan.level + 1].instances.get(state.instance)?.span;
+        let Span { start, len_bytes } = self.memories.child(plan, state.at.instance)?.span;
         let array = plan.arrays.get(slot.block.array as usize)?;
         let shape = slot.block.region.shape();
         let is_whole = slot.bytes == shape.elements().checked_mul(array.element.size_bytes())?;
@@ -398,7 +391,7 @@ impl Interpreter<'_, '_> {
         debug_assert_eq!(state.pending.len(), transfer as usize, "transfers are numbered in the order of issue");
         let slot = state.steps.slots[index as usize];
         let plan = state.plan;
-        let own = self.memories.levels[plan.level + 1].instances.get(state.instance);
+        let own = self.memories.child(plan, state.at.instance);
         let side = self.side(state, index, direction);
         let location = places[slot.block.array as usize].location(&slot.block.region, side);
         let (Some(own), Some(_), Some(location)) = (own, self.slot(state, &slot), location) else {
@@ -414,7 +407,7 @@ impl Interpreter<'_, '_> {
             let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
             log.begin(call, argument).map_err(|e| self.store_fault(plan, &slot, e))?;
             logged = Some(Logged { call, argument, array });
-            self.record_overhead(plan, state.worker, Activity::Journal, begun);
+            self.record_overhead(plan, state.at.worker, Activity::Journal, begun);
         }
         let owned = slot.owned_bytes(plan.slot_unit_bytes);
         let slack = Slack {
@@ -423,7 +416,7 @@ impl Interpreter<'_, '_> {
         };
         let (timed, name) = (self.traces(), || block_name(plan, &slot));
         let block = Transfer { direction, location, offset_bytes: slot.offset_bytes, slack, timed, name: &name };
-        let t = self.recorder(state.worker).start();
+        let t = self.recorder(state.at.worker).start();
         let issued = self.issued(state, index, direction, t);
         // SAFETY: what the slot owns lies in the child's memory (`slot`), which outlives the run's transfers (`child` waits for
         // them), as do the places; the plan says that nobody uses that, or the block in the parent, until the transfer is
@@ -432,10 +425,10 @@ impl Interpreter<'_, '_> {
         state.pending.push(match receipt {
             Ok(Some(receipt)) => Pending::UnderWay { receipt, issued, slot, logged },
             moved => {
-                let edge = plan.level as u16;
-                let end = self.recorder(state.worker).wait(t, edge, state.worker as u32, issued.number);
+                let edge = plan.edge as u16;
+                let end = self.recorder(state.at.worker).wait(t, edge, state.at.worker as u32, issued.number);
                 if timed {
-                    self.recorder(state.worker).transfer([t, t, end], edge, issued.number, issued.slot, issued.flow);
+                    self.recorder(state.at.worker).transfer([t, t, end], edge, issued.number, issued.slot, issued.flow);
                 }
                 moved.map_err(|e| self.store_fault(plan, &slot, e))?;
                 self.log_done(state, &slot, logged, end)?;
@@ -456,7 +449,7 @@ impl Interpreter<'_, '_> {
         if let (Some(Logged { call, argument, array }), Some(log)) = (logged, &self.log) {
             let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
             log.done(call, argument, array).map_err(|e| self.store_fault(state.plan, slot, e))?;
-            self.record_overhead(state.plan, state.worker, Activity::Journal, since);
+            self.record_overhead(state.plan, state.at.worker, Activity::Journal, since);
         }
         Ok(())
     }
@@ -488,15 +481,14 @@ impl Interpreter<'_, '_> {
     fn wait_for(&self, state: &mut ChildState<'_>, transfer: u32) -> Result<(), Ended> {
         let pending = std::mem::replace(&mut state.pending[transfer as usize], Pending::Done);
         let Pending::UnderWay { receipt, issued, slot, logged } = pending else { return Ok(()) };
-        let level = state.plan.level;
-        let t = self.recorder(state.worker).start();
+        let edge = state.plan.edge as u16;
+        let t = self.recorder(state.at.worker).start();
         let result = receipt.wait();
-        let (issuer, number) = (state.worker as u32, issued.number);
-        let end = self.recorder(state.worker).wait(t, level as u16, issuer, number);
+        let (issuer, number) = (state.at.worker as u32, issued.number);
+        let end = self.recorder(state.at.worker).wait(t, edge, issuer, number);
         // The workers below wait as well: they have nothing to do until their leader goes on.
-        let each = self.memories.levels[level + 1].workers_each;
-        for worker in state.worker + 1..state.worker + each {
-            self.recorder(worker).interval(Kind::Wait, t, end, level as u16, issuer, number, 0);
+        for worker in self.led(state.plan, state.at).skip(1) {
+            self.recorder(worker).interval(Kind::Wait, t, end, edge, issuer, number, 0);
         }
         self.record_transfer(state, issued, &*receipt);
         result.map_err(|e| self.store_fault(state.plan, &slot, e))?;

@@ -68,18 +68,18 @@ pub enum EngineError {
         problem: String,
     },
     /// The children of a memory cannot meet.
-    #[error("the barrier or broadcast of the children at depth {level}: {source}")]
+    #[error("the barrier or broadcast of the children of edge {edge}: {source}")]
     Barrier {
-        /// Depth of the parent memory; the root is 0.
-        level: usize,
+        /// Number of the edge; that below the root is 0.
+        edge: usize,
         /// What is wrong.
         source: CollectiveError,
     },
     /// A plan with barriers or broadcasts is run with what was set up for another.
-    #[error("the children at depth {level} have a barrier or broadcast, and none was set up for them")]
+    #[error("the children of edge {edge} have a barrier or broadcast, and none was set up for them")]
     NoBarrier {
-        /// Depth of the parent memory; the root is 0.
-        level: usize,
+        /// Number of the edge; that below the root is 0.
+        edge: usize,
     },
     /// A plan that is no plan of these arrays and memories.
     #[error("{what} does not lie where the plan says: the plan is not one of this program and machine")]

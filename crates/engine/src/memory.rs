@@ -3,9 +3,8 @@
 //! machine up to 2 seconds a GiB.
 
 use crate::error::EngineError;
-use crate::run::levels_of;
 use multigrain_driver::{Child, Drivers, Site, Span};
-use multigrain_machine::{Edge, Machine, MemoryId};
+use multigrain_machine::{Branch, Layout, Machine};
 use multigrain_plan::{Body, Plan, TEMPORARY_ALIGN_BYTES};
 use multigrain_program::{ArrayDecl, RawView};
 use multigrain_store::AlignedBuffer;
@@ -34,12 +33,11 @@ impl Reserved {
     }
 }
 
-/// The memories of one level and who works below each.
-pub(crate) struct Level {
-    /// Empty where the children of this level share their parents' addresses.
-    pub(crate) instances: Vec<Reserved>,
-    pub(crate) workers_each: usize,
-    /// For each of these memories, the partial results of reductions of the call that runs in it; empty when none
+/// The memories of one edge.
+pub(crate) struct OfEdge {
+    /// The memories below. Empty where they share their parents' addresses.
+    pub(crate) children: Vec<Reserved>,
+    /// For each memory above, the partial results of reductions of the call that is divided there; empty when none
     /// reduces.
     partials: Vec<AlignedBuffer>,
 }
@@ -60,9 +58,10 @@ pub struct MemoryBytes {
 /// All memory that runs of a plan need besides the homes of its arrays, on one machine.
 pub struct Memories {
     machine: Machine,
-    need: Need,
-    /// By depth; index 0, the root, is empty.
-    pub(crate) levels: Vec<Level>,
+    needs: Needs,
+    pub(crate) layout: Layout,
+    /// In the order of the layout.
+    edges: Vec<OfEdge>,
     /// By worker, for leaves whose memory shares addresses.
     scratch: Vec<AlignedBuffer>,
 }
@@ -73,30 +72,33 @@ unsafe impl Sync for Memories {}
 // SAFETY: what is behind the addresses belongs to no thread.
 unsafe impl Send for Memories {}
 
-/// The most that any plan needs at each depth, and of scratch memory.
-#[derive(Default)]
+/// The most that any plan of an edge needs.
+#[derive(Clone, Copy, Default)]
 struct Need {
-    staging: Vec<u64>,
-    partials: Vec<u64>,
+    /// Of a child, for blocks.
+    staging: u64,
+    /// Of the parent, for partial results.
+    partials: u64,
+    /// For a leaf.
     scratch: u64,
 }
 
-fn collect(plan: &Plan, need: &mut Need) {
-    let depth = plan.level + 1;
-    if need.staging.len() <= depth {
-        need.staging.resize(depth + 1, 0);
-        need.partials.resize(depth + 1, 0);
-    }
-    if plan.level > 0 {
-        need.partials[plan.level] = need.partials[plan.level].max(bytes_of(plan.temporaries()));
+fn collect(plan: &Plan, needs: &mut Needs) {
+    let Some(need) = needs.0.get_mut(plan.edge) else { return };
+    if plan.edge > 0 {
+        need.partials = need.partials.max(bytes_of(plan.temporaries()));
     }
     for child in &plan.children {
-        need.staging[depth] = need.staging[depth].max(child.staging_bytes);
+        need.staging = need.staging.max(child.staging_bytes);
     }
     for class in &plan.classes {
-        match &class.body {
-            Body::Leaf { scratch_bytes } => need.scratch = need.scratch.max(*scratch_bytes),
-            Body::Inner(plan) => collect(plan, need),
+        if let Body::Leaf { scratch_bytes } = &class.body {
+            need.scratch = need.scratch.max(*scratch_bytes);
+        }
+    }
+    for class in &plan.classes {
+        if let Body::Inner(plan) = &class.body {
+            collect(plan, needs);
         }
     }
 }
@@ -106,29 +108,33 @@ fn bytes_of(temporaries: &[ArrayDecl]) -> u64 {
     temporaries.iter().map(|array| array.bytes().next_multiple_of(TEMPORARY_ALIGN_BYTES)).sum()
 }
 
-/// Whether leaves run in memories that their blocks are copied to: then scratch memory is a part of these.
-fn leaf_stages(machine: &Machine, levels: &[MemoryId]) -> bool {
-    levels.last().and_then(|&id| machine.memory(id).edge).is_some_and(|edge| !edge.driver.views)
-}
+/// What plans need of each edge, in the order of the layout.
+struct Needs(Vec<Need>);
 
 impl Need {
-    fn of(plan: &Plan, levels: usize) -> Need {
-        let mut need = Need::default();
-        collect(plan, &mut need);
-        need.staging.resize(levels, 0);
-        need.partials.resize(levels, 0);
-        need
+    /// Bytes that each child is used for: where leaves run in it, their scratch memory is its upper end.
+    fn of_child(&self) -> u64 {
+        self.staging.next_multiple_of(SCRATCH_ALIGN_BYTES).saturating_add(self.scratch)
+    }
+}
+
+impl Needs {
+    fn of(plan: &Plan, layout: &Layout) -> Needs {
+        let mut needs = Needs(vec![Need::default(); layout.branches().len()]);
+        collect(plan, &mut needs);
+        needs
     }
 
-    /// Bytes that each memory of a depth is used for: where leaves run in it, their scratch memory is its upper end.
-    fn of_child(&self, depth: usize, is_leaf: bool) -> u64 {
-        let scratch = if is_leaf { self.scratch } else { 0 };
-        self.staging[depth].next_multiple_of(SCRATCH_ALIGN_BYTES).saturating_add(scratch)
+    /// Scratch memory of each worker: for leaves whose memory shares addresses, since any worker may execute what its leader
+    /// alone has to do.
+    fn scratch(&self, machine: &Machine, layout: &Layout) -> u64 {
+        let shared = layout.branches().iter().zip(&self.0).filter(|(branch, _)| branch.edge(machine).driver.views);
+        shared.map(|(_, need)| need.scratch).max().unwrap_or(0)
     }
 
-    fn is_within(&self, other: &Need) -> bool {
-        let each = |a: &[u64], b: &[u64]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a <= b);
-        each(&self.staging, &other.staging) && each(&self.partials, &other.partials) && self.scratch <= other.scratch
+    fn is_within(&self, other: &Needs) -> bool {
+        let within = |a: &Need, b: &Need| a.staging <= b.staging && a.partials <= b.partials && a.scratch <= b.scratch;
+        self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(|(a, b)| within(a, b))
     }
 }
 
@@ -136,67 +142,69 @@ impl Memories {
     /// Reserves what runs of `plan` need on `machine`. Nothing is touched: the system gives a page to who first uses it.
     ///
     /// # Errors
-    /// [`EngineError::Home`] when the machine is no chain of levels; [`EngineError::NoDriver`]; [`EngineError::Setup`] when
-    /// the system refuses the memory.
+    /// [`EngineError::NoDriver`]; [`EngineError::Setup`] when the system refuses the memory.
     pub fn reserve(machine: &Machine, plan: &Plan, drivers: &Drivers) -> Result<Memories, EngineError> {
-        let levels = levels_of(machine)?;
-        let need = Need::of(plan, levels.len());
-        let workers = machine.workers();
-        let mut reserved = vec![Level { instances: Vec::new(), workers_each: workers, partials: Vec::new() }];
-        let mut count = 1;
-        for (depth, &id) in levels.iter().enumerate().skip(1) {
-            let memory = machine.memory(id);
-            count *= memory.count;
-            let edge = memory.edge.as_ref().filter(|edge| !edge.driver.views);
-            let bytes = need.of_child(depth, depth + 1 == levels.len());
-            let instance = |(edge, index): (&Edge, usize)| {
-                let site = Site { memory, edge, index, bytes };
+        let layout = Layout::of(machine);
+        let needs = Needs::of(plan, &layout);
+        let mut edges = Vec::with_capacity(needs.0.len());
+        for (branch, need) in layout.branches().iter().zip(&needs.0) {
+            let edge = branch.edge(machine);
+            let instance = |(id, index)| {
+                let memory = machine.memory(id);
+                let site = Site { memory, edge, index, bytes: need.of_child() };
                 let none = || EngineError::NoDriver { memory: memory.name.clone(), driver: edge.driver.to_string() };
                 let child = drivers.get(edge.driver).ok_or_else(none)?.reserve(&site)?.ok_or_else(none)?;
                 Ok(Reserved { span: child.span(), executes: edge.driver.own_processor, child })
             };
-            let each = edge.into_iter().flat_map(|edge| (0..count).map(move |index| (edge, index)));
-            let instances = each.map(instance).collect::<Result<Vec<_>, EngineError>>()?;
-            let partials = match need.partials[depth] {
+            let copied = branch.child.filter(|_| !edge.driver.views).into_iter();
+            let each = copied.flat_map(|id| (0..branch.parents * branch.children).map(move |index| (id, index)));
+            let children = each.map(instance).collect::<Result<Vec<_>, EngineError>>()?;
+            let partials = match need.partials {
                 0 => Vec::new(),
-                bytes => (0..count).map(|_| AlignedBuffer::new(bytes as usize)).collect::<Result<_, _>>()?,
+                bytes => (0..branch.parents).map(|_| AlignedBuffer::new(bytes as usize)).collect::<Result<_, _>>()?,
             };
-            reserved.push(Level { instances, workers_each: (workers / count).max(1), partials });
+            edges.push(OfEdge { children, partials });
         }
-        let scratch_bytes = if leaf_stages(machine, &levels) { 1 } else { (need.scratch as usize).max(1) };
-        let scratch = (0..workers).map(|_| AlignedBuffer::new(scratch_bytes)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Memories { machine: machine.clone(), need, levels: reserved, scratch })
+        let scratch_bytes = (needs.scratch(machine, &layout) as usize).max(1);
+        let scratch =
+            (0..layout.workers()).map(|_| AlignedBuffer::new(scratch_bytes)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Memories { machine: machine.clone(), needs, layout, edges, scratch })
     }
 
     /// Bytes that [`Memories::reserve`] sets aside, as far as runs use them: staging memories and partial results of every
     /// memory, scratch memory of every worker.
-    ///
-    /// # Errors
-    /// [`EngineError::Home`] when the machine is no chain of levels.
-    pub fn bytes(machine: &Machine, plan: &Plan) -> Result<MemoryBytes, EngineError> {
-        let levels = levels_of(machine)?;
-        let need = Need::of(plan, levels.len());
-        let mut bytes =
-            MemoryBytes { scratch: need.scratch.saturating_mul(machine.workers() as u64), ..MemoryBytes::default() };
-        let mut count = 1;
-        for (depth, &id) in levels.iter().enumerate().skip(1) {
-            let memory = machine.memory(id);
-            count *= memory.count as u64;
-            if let Some(driver) = memory.edge.map(|edge| edge.driver).filter(|driver| !driver.views) {
-                let each = need.of_child(depth, depth + 1 == levels.len()).min(memory.capacity_bytes);
+    pub fn bytes(machine: &Machine, plan: &Plan) -> MemoryBytes {
+        let layout = Layout::of(machine);
+        let needs = Needs::of(plan, &layout);
+        let scratch = needs.scratch(machine, &layout).saturating_mul(layout.workers() as u64);
+        let mut bytes = MemoryBytes { scratch, ..MemoryBytes::default() };
+        for (branch, need) in layout.branches().iter().zip(&needs.0) {
+            let driver = branch.edge(machine).driver;
+            if let Some(id) = branch.child.filter(|_| !driver.views) {
+                let each = need.of_child().min(machine.memory(id).capacity_bytes);
+                let count = (branch.parents * branch.children) as u64;
                 *(if driver.files { &mut bytes.staging } else { &mut bytes.local }) += each.saturating_mul(count);
             }
-            bytes.partials = bytes.partials.saturating_add(need.partials[depth].saturating_mul(count));
+            bytes.partials = bytes.partials.saturating_add(need.partials.saturating_mul(branch.parents as u64));
         }
-        if leaf_stages(machine, &levels) {
-            bytes.scratch = 0;
-        }
-        Ok(bytes)
+        bytes
     }
 
     /// Whether a run of `plan` on `machine` finds all it needs.
     pub fn serve(&self, machine: &Machine, plan: &Plan) -> bool {
-        self.machine == *machine && Need::of(plan, self.levels.len()).is_within(&self.need)
+        self.machine == *machine && Needs::of(plan, &self.layout).is_within(&self.needs)
+    }
+
+    /// How the children of a plan lie.
+    #[inline]
+    pub(crate) fn branch(&self, plan: &Plan) -> &Branch {
+        self.layout.branch(plan.edge)
+    }
+
+    /// The memory of a child of a plan that does not share its parent's addresses.
+    #[inline]
+    pub(crate) fn child(&self, plan: &Plan, instance: usize) -> Option<&Reserved> {
+        self.edges[plan.edge].children.get(instance)
     }
 
     /// Makes the pages of the scratch memories usable, each by its worker: the system reserves a page when it is first
@@ -212,10 +220,10 @@ impl Memories {
         let _ = team.fork(0..workers, &touch);
     }
 
-    /// Where the temporary arrays of the plan of a call lie that runs in memory `instance` of the plan's level. The
+    /// Where the temporary arrays of the plan of a call lie that runs in memory `instance` of those above the plan's edge. The
     /// call is the only one that runs there, so until it ends they are its own.
     pub(crate) fn temporaries<'p>(&self, plan: &'p Plan, instance: usize) -> impl Iterator<Item = RawView> + use<'p> {
-        let mut next = self.levels[plan.level].partials.get(instance).map_or(std::ptr::null_mut(), |b| b.as_mut_ptr());
+        let mut next = self.edges[plan.edge].partials.get(instance).map_or(std::ptr::null_mut(), |b| b.as_mut_ptr());
         plan.temporaries().iter().map(move |array| {
             let here = next;
             next = next.wrapping_add(array.bytes().next_multiple_of(TEMPORARY_ALIGN_BYTES) as usize);

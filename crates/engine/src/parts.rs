@@ -63,7 +63,7 @@ impl Interpreter<'_, '_> {
             }
             let since = self.moment();
             let executed = self.execute(inner, instance, worker, &here);
-            self.record_call(plan, worker, number, since);
+            self.record_call(plan, self.memories.branch(plan).led(worker, 0), number, since);
             executed?;
             let since = self.moment();
             if let Some(log) = log {
@@ -88,7 +88,7 @@ impl Interpreter<'_, '_> {
         (from, to): (&dyn Opaque, &dyn Opaque),
         region: &Region,
     ) -> Result<(), Ended> {
-        let Some(own) = self.memories.levels[plan.level + 1].instances.get(instance) else {
+        let Some(own) = self.memories.child(plan, instance) else {
             return Err(self.misplaced(plan, number));
         };
         let name = || CallName::of(plan, number).to_string();

@@ -5,7 +5,7 @@ use crate::child::Interpreter;
 use crate::error::EngineError;
 use crate::home::{Home, Place, Sides, StoreLog};
 use crate::memory::Memories;
-use multigrain_machine::{Machine, MachineError, MemoryId};
+use multigrain_machine::Machine;
 use multigrain_plan::names::Names;
 use multigrain_plan::{Body, Plan};
 use multigrain_team::{Abort, Team};
@@ -54,11 +54,6 @@ pub struct Report {
     pub trace: Option<Trace>,
 }
 
-/// The memories of a machine from the root down.
-pub(crate) fn levels_of(machine: &Machine) -> Result<Vec<MemoryId>, EngineError> {
-    machine.levels().map_err(|e: MachineError| EngineError::Home { array: String::new(), problem: e.to_string() })
-}
-
 /// Runs a plan in memories that were reserved for it. The homes are in the order of the plan's arrays: the program's, and
 /// behind them temporary ones.
 ///
@@ -83,7 +78,6 @@ pub unsafe fn run(
     homes: &[Home],
     options: RunOptions<'_, '_>,
 ) -> Result<Report, EngineError> {
-    let levels = levels_of(machine)?;
     if !memories.serve(machine, plan) {
         return Err(EngineError::Reserved);
     }
@@ -111,7 +105,7 @@ pub unsafe fn run(
         });
         places.push(place.map_err(|problem| EngineError::Home { array: decl.name.clone(), problem })?);
     }
-    let run = || run_placed(plan, machine, &levels, team, memories, &places, options);
+    let run = || run_placed(plan, machine, team, memories, &places, options);
     if plan.seconds < BOUND_FROM_SECONDS && !wakes_workers(plan) {
         return run();
     }
@@ -127,18 +121,16 @@ const BOUND_FROM_SECONDS: f64 = 1e-3;
 fn run_placed(
     plan: &Plan,
     machine: &Machine,
-    levels: &[MemoryId],
     team: &Team,
     memories: &Memories,
     places: &[Place<'_>],
     options: RunOptions<'_, '_>,
 ) -> Result<Report, EngineError> {
-    let workers = machine.workers();
-    let meetings = Meetings::reserve(plan, team.spin())?;
-    let names: Vec<String> =
-        levels.windows(2).map(|w| format!("{} - {}", machine.memory(w[0]).name, machine.memory(w[1]).name)).collect();
+    let (workers, layout) = (machine.workers(), &memories.layout);
+    let meetings = Meetings::reserve(plan, layout, team.spin())?;
+    let names: Vec<String> = layout.branches().iter().map(|branch| branch.name(machine)).collect();
     let full = options.mode == Mode::Full || options.spill.is_some();
-    let tables = full.then(|| Names::of(options.program, machine, levels, plan));
+    let tables = full.then(|| Names::of(options.program, machine, layout, plan));
     let recorder = |worker: usize| match options.spill {
         Some(spill) => Recorder::spilling(worker as u32, names.len(), spill.clone()),
         None => Recorder::new(options.mode, worker as u32, names.len()),

@@ -6,6 +6,7 @@ use multigrain_driver::{Direction, Receipt};
 use multigrain_plan::Plan;
 use multigrain_trace::{Activity, Flow, Idleness, Kind, Recorder, Tick};
 use std::cell::UnsafeCell;
+use std::ops::Range;
 
 /// A worker's recorder: used by the worker, or by its leader while the worker is idle.
 pub(crate) struct RecorderCell(pub(crate) UnsafeCell<Recorder>);
@@ -53,21 +54,21 @@ impl Interpreter<'_, '_> {
         if self.traces() { multigrain_trace::now() } else { Tick::default() }
     }
 
-    /// How many workers lie below each child of a plan.
-    fn led(&self, plan: &Plan) -> usize {
-        self.memories.levels[plan.level + 1].workers_each
+    /// The workers in or below a child of a plan.
+    pub(crate) fn led(&self, plan: &Plan, at: ChildAt) -> Range<usize> {
+        at.worker..at.worker + self.memories.branch(plan).workers(at.child)
     }
 
-    /// A child begins a part that `leader` handed out at `since`.
-    pub(crate) fn record_begin(&self, plan: &Plan, at: ChildAt, leader: usize, since: Tick) -> Tick {
+    /// A child begins a part that its leader handed out at `since`.
+    pub(crate) fn record_begin(&self, plan: &Plan, at: ChildAt, since: Tick) -> Tick {
         if !self.traces() {
             return Tick::default();
         }
         let now = self.moment();
-        if at.worker != leader {
-            for worker in at.worker..at.worker + self.led(plan) {
-                let (edge, cause) = (plan.level as u16, Idleness::Start as u8);
-                self.recorder(worker).interval(Kind::Idle, since, now, edge, leader as u32, 0, cause);
+        if at.worker != at.leader {
+            for worker in self.led(plan, at) {
+                let (edge, cause) = (plan.edge as u16, Idleness::Start as u8);
+                self.recorder(worker).interval(Kind::Idle, since, now, edge, at.leader as u32, 0, cause);
             }
         }
         now
@@ -77,8 +78,8 @@ impl Interpreter<'_, '_> {
     pub(crate) fn record_scope(&self, plan: &Plan, at: ChildAt, since: Tick) {
         let Some(numbers) = self.names.as_ref().and_then(|names| names.of_plan(plan)) else { return };
         let now = self.moment();
-        for worker in at.worker..at.worker + self.led(plan) {
-            let (edge, child) = (plan.level as u16, at.child as u32);
+        for worker in self.led(plan, at) {
+            let (edge, child) = (plan.edge as u16, at.child as u32);
             let recorder = self.recorder(worker);
             recorder.interval(Kind::Scope, since, now, edge, numbers.plan, child, 0);
             recorder.left(now);
@@ -91,12 +92,12 @@ impl Interpreter<'_, '_> {
             return;
         }
         let now = self.moment();
-        let workers = worker..worker + plan.children.len() * self.led(plan);
+        let workers = self.memories.branch(plan).all(worker);
         let Some(last) = workers.clone().max_by_key(|&w| self.recorder(w).has_left()) else { return };
         for worker in workers {
             let recorder = self.recorder(worker);
             let left = recorder.has_left();
-            let (edge, cause) = (plan.level as u16, Idleness::Join as u8);
+            let (edge, cause) = (plan.edge as u16, Idleness::Join as u8);
             recorder.interval(Kind::Idle, left, now.max(left), edge, last as u32, 0, cause);
         }
     }
@@ -107,20 +108,20 @@ impl Interpreter<'_, '_> {
             return;
         }
         let now = self.moment();
-        let each = self.led(plan);
-        let busy = leader..leader + each;
-        for worker in (leader..leader + plan.children.len() * each).filter(|w| !busy.contains(w)) {
-            let (edge, cause) = (plan.level as u16, Idleness::Spare as u8);
+        let branch = self.memories.branch(plan);
+        let busy = leader..leader + branch.workers(only);
+        for worker in branch.all(leader).filter(|w| !busy.contains(w)) {
+            let (edge, cause) = (plan.edge as u16, Idleness::Spare as u8);
             self.recorder(worker).interval(Kind::Idle, since, now, edge, leader as u32, only as u32, cause);
         }
     }
 
     /// The inner variant of a call is over.
-    pub(crate) fn record_call(&self, plan: &Plan, worker: usize, call: u32, since: Tick) {
+    pub(crate) fn record_call(&self, plan: &Plan, led: Range<usize>, call: u32, since: Tick) {
         let Some(numbers) = self.names.as_ref().and_then(|names| names.of_plan(plan)) else { return };
         let now = self.moment();
         let task = numbers.task(plan.calls[call as usize].task);
-        for worker in worker..worker + self.led(plan) {
+        for worker in led {
             self.recorder(worker).interval(Kind::Call, since, now, task, numbers.plan, call, 0);
         }
     }
@@ -129,15 +130,15 @@ impl Interpreter<'_, '_> {
     pub(crate) fn record_signal(&self, state: &ChildState<'_>, number: u32) {
         if self.traces() {
             let now = self.moment();
-            let recorder = self.recorder(state.worker);
-            recorder.interval(Kind::Signal, now, now, state.plan.level as u16, state.child as u32, number, 0);
+            let recorder = self.recorder(state.at.worker);
+            recorder.interval(Kind::Signal, now, now, state.plan.edge as u16, state.at.child as u32, number, 0);
         }
     }
 
     /// The number of a transfer that is about to be issued, and whatever else the records will say about it.
     pub(crate) fn issued(&self, state: &ChildState<'_>, slot: u32, direction: Direction, at: Tick) -> Issued {
-        let number = self.recorder(state.worker).next_transfer();
-        let slot = state.numbers.map_or(multigrain_trace::NO_SUBJECT, |n| n.slot(state.child, slot));
+        let number = self.recorder(state.at.worker).next_transfer();
+        let slot = state.numbers.map_or(multigrain_trace::NO_SUBJECT, |n| n.slot(state.at.child, slot));
         let flow = if direction == Direction::Read { Flow::Down } else { Flow::Up };
         Issued { at, number, slot, flow }
     }
@@ -148,8 +149,8 @@ impl Interpreter<'_, '_> {
             && let Some([started, ended]) = receipt.times()
         {
             let times = [issued.at, started, ended];
-            let edge = state.plan.level as u16;
-            self.recorder(state.worker).transfer(times, edge, issued.number, issued.slot, issued.flow);
+            let edge = state.plan.edge as u16;
+            self.recorder(state.at.worker).transfer(times, edge, issued.number, issued.slot, issued.flow);
         }
     }
 
@@ -157,7 +158,7 @@ impl Interpreter<'_, '_> {
     pub(crate) fn record_overhead(&self, plan: &Plan, worker: usize, activity: Activity, since: Tick) {
         if self.traces() {
             let now = self.moment();
-            let (edge, none) = (plan.level as u16, multigrain_trace::NO_SUBJECT);
+            let (edge, none) = (plan.edge as u16, multigrain_trace::NO_SUBJECT);
             self.recorder(worker).interval(Kind::Overhead, since, now, edge, none, 0, activity as u8);
         }
     }

@@ -54,8 +54,7 @@ fn execute(machine: &Machine, plan: &Plan, memory: &mut [Vec<u64>]) -> Result<()
 /// The plan of a random program on a random machine, if that has its arrays in memory and the program fits.
 fn planned(seed: u64) -> Option<(Program, Machine, Arc<Plan>)> {
     let (program, machine) = (random_program(seed), random_machine(seed));
-    let levels = machine.levels().unwrap();
-    if machine.memory(levels[1]).edge.is_some_and(|edge| edge.driver == Driver::DISK) {
+    if machine.memories()[1].edge.is_some_and(|edge| edge.driver == Driver::DISK) {
         return None;
     }
     // Miri takes a minute for what takes a millisecond.

@@ -35,10 +35,10 @@ pub(crate) fn measured(front: &Front, machine: Machine, apps: &[String], here: b
         }
     }
     let rates = fit_leaf_rates(&samples, "measured: leaves of small jobs in memory, all workers at work");
-    let leaf = machine.levels()?.last().map(|&id| machine.memory(id).name.clone()).unwrap_or_default();
-    let measured = machine.with(&leaf, |memory| {
+    // What computes is the last of the list: no leaf stands before its parents.
+    let leaf = machine.memories().last().map(|memory| memory.name.clone()).unwrap_or_default();
+    Ok(machine.with(&leaf, |memory| {
         memory.leaves.retain(|old| !rates.iter().any(|new| new.task == old.task));
         memory.leaves.extend(rates);
-    })?;
-    Ok(measured)
+    })?)
 }

@@ -272,7 +272,9 @@ impl MachineError {
         self
     }
 
-    pub(crate) fn in_memory(mut self, memory: &str) -> MachineError {
+    /// The same error, in this memory if it is in none yet.
+    #[must_use]
+    pub fn in_memory(mut self, memory: &str) -> MachineError {
         self.place.memory.get_or_insert_with(|| memory.into());
         self
     }

@@ -13,6 +13,7 @@ mod draft;
 mod driver;
 mod error;
 mod fingerprint;
+mod layout;
 pub mod probe;
 mod read;
 mod render;
@@ -24,6 +25,7 @@ mod write;
 pub use costs::Costs;
 pub use driver::{Driver, DriverFacts, Wire};
 pub use error::{MachineError, Place, Problem};
+pub use layout::{Branch, Layout};
 pub use read::THIS_COMPUTER;
 pub use tree::{Edge, LeafRate, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
 pub use units::{

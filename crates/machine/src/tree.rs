@@ -169,15 +169,20 @@ pub struct TransferRules {
     pub strict: bool,
 }
 
+impl TransferRules {
+    /// No rules.
+    pub const NONE: TransferRules = TransferRules {
+        alignment_bytes: 1,
+        transfer_bytes_max: None,
+        list_entries_max: None,
+        in_flight_max: None,
+        strict: false,
+    };
+}
+
 impl Default for TransferRules {
     fn default() -> TransferRules {
-        TransferRules {
-            alignment_bytes: 1,
-            transfer_bytes_max: None,
-            list_entries_max: None,
-            in_flight_max: None,
-            strict: false,
-        }
+        TransferRules::NONE
     }
 }
 
@@ -276,30 +281,6 @@ impl Machine {
     /// The kinds of children of a memory, in order.
     pub fn children(&self, id: MemoryId) -> impl Iterator<Item = MemoryId> + '_ {
         self.ids().filter(move |child| self.memory(*child).parent == Some(id))
-    }
-
-    /// Root to leaf, when the tree is one chain of homogeneous levels.
-    ///
-    /// # Errors
-    /// [`Problem::TwoKindsOfChildren`], naming the memory that has them.
-    pub fn levels(&self) -> Result<Vec<MemoryId>, MachineError> {
-        let mut chain = vec![self.root()];
-        let mut at = self.root();
-        loop {
-            let children: Vec<MemoryId> = self.children(at).collect();
-            match children[..] {
-                [] => return Ok(chain),
-                [child] => {
-                    chain.push(child);
-                    at = child;
-                }
-                _ => {
-                    let names: Vec<&str> = children.iter().map(|child| self.memory(*child).name.as_str()).collect();
-                    let problem = Problem::TwoKindsOfChildren { children: names.join(", ") };
-                    return Err(MachineError::from(problem).in_memory(&self.memory(at).name));
-                }
-            }
-        }
     }
 
     /// How many memories of this kind the whole machine has: the product of the counts from the root down to it.

@@ -42,7 +42,7 @@ fn shipped_machines_survive_being_written_and_read() {
 fn local_stores_take_the_place_of_the_detected_cores() {
     let computer = Machine::detect(Path::new(".")).unwrap();
     let local = Machine::shipped("local").unwrap();
-    let leaf = local.memory(*local.levels().unwrap().last().unwrap());
+    let leaf = local.memories().last().unwrap();
     assert_eq!(local.memory(MemoryId(0)).name, "dram");
     assert_eq!((leaf.name.as_str(), leaf.capacity_bytes), ("local", 512 << 10));
     assert_eq!(leaf.edge.unwrap().driver, Driver::LOCAL);

@@ -1,6 +1,6 @@
 //! What can be asked of a machine.
 
-use multigrain_machine::{Costs, Driver, Edge, Machine, Memory, MemoryId, Problem, Processor, ProcessorKind};
+use multigrain_machine::{Costs, Driver, Edge, Layout, Machine, Memory, MemoryId, Problem, Processor, ProcessorKind};
 
 fn cpu() -> Processor {
     Processor { kind: ProcessorKind::Cpu, flops_per_second: 1e9, call_overhead_ns: 0.0, code_bytes: 0 }
@@ -31,9 +31,18 @@ fn fork() -> Machine {
 }
 
 #[test]
-fn a_chain_has_levels_from_root_to_leaf() {
+fn edges_of_a_chain_are_numbered_from_the_root_down() {
     let chain = chain();
-    assert_eq!(chain.levels().unwrap(), [MemoryId(0), MemoryId(1), MemoryId(2)]);
+    let layout = Layout::of(&chain);
+    let edges: Vec<_> = layout.edges().map(|(number, _, child)| (number, child)).collect();
+    assert_eq!(edges, [(0, MemoryId(1)), (1, MemoryId(2))]);
+    assert_eq!(layout.branches().len(), 2);
+    let [disk, dram] = [layout.branch(0), layout.branch(1)];
+    assert_eq!((disk.below(0), disk.below(1), dram.below(0)), (Some(1), Some(1), None));
+    assert_eq!((disk.led(0, 1), dram.led(3, 2), disk.all(0), dram.all(3)), (3..6, 5..6, 0..6, 3..6));
+    assert_eq!((dram.instance(1, 2), dram.parents, dram.above.as_slice()), (5, 2, &[0][..]));
+    assert_eq!(disk.name(&chain), "disk - dram");
+    assert_eq!(layout.workers(), 6);
     assert_eq!(chain.workers(), 6);
     assert_eq!(chain.total(MemoryId(1)), 2);
     assert_eq!(chain.find("core"), Some(MemoryId(2)));
@@ -41,12 +50,44 @@ fn a_chain_has_levels_from_root_to_leaf() {
 }
 
 #[test]
-fn two_kinds_of_children_are_no_chain() {
-    let error = fork().levels().unwrap_err();
-    assert_eq!(error.problem, Problem::TwoKindsOfChildren { children: "core, gpu".into() });
-    assert!(error.to_string().starts_with("memory \"dram\": "), "{error}");
-    assert_eq!(fork().workers(), 3);
-    assert_eq!(fork().children(MemoryId(0)).count(), 2);
+fn kinds_of_children_are_divided_first() {
+    let fork = fork();
+    let layout = Layout::of(&fork);
+    assert_eq!(fork.workers(), 3);
+    assert_eq!(fork.children(MemoryId(0)).count(), 2);
+    let children: Vec<_> = layout.branches().iter().map(|branch| branch.child).collect();
+    assert_eq!(children, [None, Some(MemoryId(1)), Some(MemoryId(2))]);
+    let division = layout.branch(0);
+    assert!(division.is_division() && !layout.branch(1).is_division());
+    assert_eq!((division.below(0), division.below(1)), (Some(1), Some(2)));
+    assert_eq!((division.led(0, 0), division.led(0, 1), division.all(0)), (0..2, 2..3, 0..3));
+    assert_eq!((division.instance(0, 1), layout.branch(1).instance(0, 1)), (0, 1));
+    assert_eq!(
+        (division.name(&fork).as_str(), layout.branch(2).name(&fork).as_str()),
+        ("dram - core | gpu", "dram - gpu")
+    );
+    assert!(division.edge(&fork).driver.views);
+}
+
+/// Every worker is a leaf, and leaves of one memory follow each other.
+#[test]
+fn three_kinds_are_divided_twice() {
+    let mut memories = vec![Memory::root("cluster", 1 << 40)];
+    memories.push(Memory::child("node", MemoryId(0), 2, 1 << 30, Edge::new(Driver::MPI, 1e9, 1e4)));
+    for (name, count) in [("a", 2), ("b", 3), ("c", 1)] {
+        memories.push(Memory::child(name, MemoryId(1), count, 1 << 20, shared()).with_processor(cpu()));
+    }
+    let machine = Machine::new("three", "", memories).unwrap();
+    let layout = Layout::of(&machine);
+    let names: Vec<String> = layout.branches().iter().map(|branch| branch.name(&machine)).collect();
+    assert_eq!(names, ["cluster - node", "node - a | b | c", "node - a", "node - b | c", "node - b", "node - c"]);
+    assert_eq!((layout.workers(), machine.workers()), (12, 12));
+    let (node, first, second) = (layout.branch(0), layout.branch(1), layout.branch(3));
+    let leader = node.first_worker(0, 1);
+    assert_eq!((leader, first.led(leader, 0), first.led(leader, 1)), (6, 6..8, 8..12));
+    assert_eq!((second.led(8, 0), second.led(8, 1)), (8..11, 11..12));
+    assert_eq!(layout.branch(4).instance(first.instance(1, 1), 2), 5);
+    assert_eq!(second.above, [0, 1]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::homes::part_path;
 use crate::identity::scratch_path;
 use crate::job::{Job, Source};
 use crate::runtime::{MachineChoice, Options};
-use multigrain_machine::{Edge, Machine, Memory, approximate_bytes, readable_bytes};
+use multigrain_machine::{Machine, Memory, MemoryId, approximate_bytes, readable_bytes};
 use multigrain_program::Role;
 use std::path::Path;
 
@@ -78,16 +78,10 @@ fn choose(options: &Options, job: &Job, on_disk: bool) -> Result<Machine, Error>
         machine = with_threads(machine, threads)?;
     }
     if let Some(bytes) = options.memory_bytes {
-        let levels = machine.levels()?;
-        // The budget is for the main memory: what lies below a disk, or the root where there is none.
-        let below_disk = levels.iter().find(|&&l| machine.memory(l).edge.is_some_and(|e| e.driver.files));
-        let name = machine.memory(*below_disk.unwrap_or(&levels[0])).name.clone();
+        let name = main_memory(&machine).name.clone();
         machine = machine.with_capacity(&name, bytes)?;
     }
-    let root_is_disk = {
-        let levels = machine.levels()?;
-        levels.get(1).is_some_and(|&l| machine.memory(l).edge.is_some_and(|e| e.driver.files))
-    };
+    let root_is_disk = root_is_disk(&machine);
     if on_disk && !root_is_disk {
         return Err(Error::Request(format!("its arrays lie on a disk, and machine {} has none", machine.name)));
     }
@@ -117,6 +111,11 @@ pub(crate) fn memory_bytes(options: &Options) -> Result<u64, Error> {
     Ok(main_memory(&machine).capacity_bytes)
 }
 
+/// Whether the arrays of the root lie in files.
+pub(crate) fn root_is_disk(machine: &Machine) -> bool {
+    machine.children(machine.root()).any(|child| machine.memory(child).edge.is_some_and(|edge| edge.driver.files))
+}
+
 /// The memory that a budget is set for: the one below a disk, or the root where there is no disk.
 pub fn main_memory(machine: &Machine) -> &Memory {
     let below_disk = machine.memories().iter().find(|m| m.edge.is_some_and(|e| e.driver.files));
@@ -144,8 +143,7 @@ fn check_memory_room(machine: &Machine, job: &Job) -> Result<(), Error> {
 /// [`Error::Request`] with the numbers.
 pub(crate) fn check_disk_room(machine: &Machine, job: &Job) -> Result<(), Error> {
     let root = machine.memory(machine.root());
-    let is_disk = |edge: Edge| edge.driver.files;
-    if !machine.children(machine.root()).any(|child| machine.memory(child).edge.is_some_and(is_disk)) {
+    if !root_is_disk(machine) {
         return Ok(());
     }
     let directory = root.path.as_deref().unwrap_or(Path::new("."));
@@ -186,7 +184,8 @@ fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// As many workers as asked for, by changing the count of the lowest level that has several children.
+/// As many workers as asked for, by changing the count of the lowest memory that has several, of a kind whose leaves are
+/// executed by workers, and not by a processor of its own.
 fn with_threads(machine: Machine, threads: usize) -> Result<Machine, Error> {
     if threads == 0 {
         return Err(Error::Request("--threads 0: at least one thread is needed".into()));
@@ -194,17 +193,18 @@ fn with_threads(machine: Machine, threads: usize) -> Result<Machine, Error> {
     if threads > THREADS_MAX {
         return Err(Error::Request(format!("--threads {threads}: at most {THREADS_MAX} can be had")));
     }
-    let levels = machine.levels()?;
-    let several = levels.iter().rev().find(|&&l| machine.memory(l).count > 1).or(levels.last());
-    let Some(&level) = several else { return Ok(machine) };
-    let others = machine.workers() / machine.memory(level).count;
-    if !threads.is_multiple_of(others) {
-        let name = &machine.name;
-        return Err(Error::Request(format!("--threads {threads}: machine {name} needs a multiple of {others}")));
+    let own = |id: &MemoryId| machine.memory(*id).edge.is_some_and(|edge| edge.driver.own_processor);
+    let usual = |id: &MemoryId| *id != machine.root() && !own(id);
+    let several = machine.ids().rev().find(|id| usual(id) && machine.memory(*id).count > 1);
+    let last = || machine.ids().rev().find(usual).or(machine.ids().next_back());
+    let Some(id) = several.or_else(last).filter(|id| *id != machine.root()) else { return Ok(machine) };
+    let memory = machine.memory(id);
+    // Workers that each of these memories brings, and those that are there whatever their number.
+    let each = machine.with_count(&memory.name, memory.count + 1)?.workers() - machine.workers();
+    let others = machine.workers() - each * memory.count;
+    if threads <= others || !(threads - others).is_multiple_of(each) {
+        let (name, beside) = (&machine.name, if others > 0 { format!(" and {others} more") } else { String::new() });
+        return Err(Error::Request(format!("--threads {threads}: machine {name} needs a multiple of {each}{beside}")));
     }
-    let memory = machine.memory(level);
-    if level == machine.root() {
-        return Ok(machine);
-    }
-    Ok(machine.with_count(&memory.name.clone(), threads / others)?)
+    Ok(machine.with_count(&memory.name.clone(), (threads - others) / each)?)
 }

@@ -6,7 +6,7 @@ use crate::job::{Job, Sink, Source};
 use crate::resume::GoingOn;
 use crate::runtime::Runtime;
 use multigrain_engine::{Memories, MemoryBytes};
-use multigrain_machine::{Driver, Machine, Memory, readable_bytes};
+use multigrain_machine::{Driver, Layout, Machine, Memory, readable_bytes};
 use multigrain_plan::{Body, EdgeTraffic, Mapping, Plan, PlanError, PlanOptions, Planner, enough};
 use multigrain_program::{ArrayDecl, Program, Role};
 use multigrain_store::{buffer::give_free_memory_back, npy};
@@ -179,7 +179,7 @@ impl Keeps {
     pub(crate) fn of(machine: &Machine, plan: &Plan, job: &Job, buffers: u64) -> Result<Keeps, Error> {
         let on_disk = plan.driver.files;
         let files = on_disk || job.reads_files() || job.sinks.iter().any(Option::is_some);
-        let memories = Memories::bytes(machine, plan)?;
+        let memories = Memories::bytes(machine, plan);
         let calls = calls_in_all(plan, &mut Vec::new());
         let own = [calls.saturating_mul(PLAN_CALL_BYTES), memories.local, job.kept_bytes()];
         let own = own.into_iter().fold(0, u64::saturating_add);
@@ -242,9 +242,8 @@ fn calls_in_all(plan: &Plan, seen: &mut Vec<*const Plan>) -> u64 {
 /// noticed when files are made.
 fn is_same_machine(a: &Machine, b: &Machine) -> bool {
     let root = a.memory(a.root());
-    let is_disk = a.children(a.root()).any(|child| a.memory(child).edge.is_some_and(|edge| edge.driver.files));
     let same_space = |memory: &mut Memory| memory.capacity_bytes = root.capacity_bytes;
-    a == b || (is_disk && b.with(&root.name, same_space).is_ok_and(|b| *a == b))
+    a == b || (choose::root_is_disk(a) && b.with(&root.name, same_space).is_ok_and(|b| *a == b))
 }
 
 /// What the last run leaves for the next: its plan, and its memories, which need not be made usable again.
@@ -353,11 +352,15 @@ impl Runtime {
 fn edges(machine: &Machine, plan: &Plan, job: &Job) -> Vec<EdgeTraffic> {
     let mut edges = plan.edges();
     let calls = job.program.calls();
-    if let (Ok(levels), [call]) = (machine.levels(), calls) {
-        for (edge, id) in edges.iter_mut().zip(&levels[1..]) {
-            if !edge.driver.views {
+    let layout = Layout::of(machine);
+    if let [call] = calls {
+        for edge in &mut edges {
+            let branch = layout.branch(edge.edge);
+            // What is below a division sees a share of the call that no bound is known of.
+            let divided = branch.above.iter().any(|above| layout.branch(*above).is_division());
+            if let Some(id) = branch.child.filter(|_| !edge.driver.views && !divided) {
                 let task = &job.program.tasks()[call.task as usize];
-                let memory = machine.memory(*id);
+                let memory = machine.memory(id);
                 let reaches = memory.edge.is_some_and(|edge| edge.sibling_bytes_per_second.is_some());
                 let together = if reaches { memory.count as u64 } else { 1 };
                 let bound = task.io_lower_bound(&call.shape(), memory.capacity_bytes.saturating_mul(together));

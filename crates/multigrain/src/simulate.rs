@@ -71,7 +71,6 @@ impl Runtime {
         };
         let report = multigrain_sim::run::run(&plan, &machine, options).map_err(|error| match error {
             RunError::Interrupted => Error::Interrupted { resume: false },
-            RunError::Machine(error) => Error::Machine(error),
             error => Error::Simulation(error),
         })?;
         let tasks = job.program.tasks();

@@ -120,7 +120,7 @@ pub fn run_and_compare(runtime: &Runtime, job: &Job) -> Result<Option<Outcome>, 
         Err(error) => return Err(format!("plan: {error}")),
     };
     let explain = |what: String| format!("{what}\n{}\n{}", planned.machine.to_toml(), planned.plan);
-    let rules = check::edge_rules(&planned.machine).map_err(|e| explain(format!("machine: {e}")))?;
+    let rules = check::edge_rules(&planned.machine);
     check::check(&planned.plan, &rules).map_err(|e| explain(format!("checker: {e}")))?;
     let outcome = runtime.run(job, Settings::default()).map_err(|e| explain(format!("run: {e}")))?;
     let mut expected = initial_bytes(job);

@@ -102,7 +102,7 @@ fn refused(make: Make, words: &str) {
     let directory = support::directory();
     for machine in machines(directory.path()) {
         for wrong_up_to in [N, SMALL] {
-            let has_inner = machine.levels().unwrap().len() > 2;
+            let has_inner = machine.memories().len() > 2;
             if wrong_up_to < N && !has_inner {
                 continue;
             }

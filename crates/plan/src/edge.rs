@@ -14,7 +14,7 @@ use crate::plan::{ChildPlan, PassReport, Slot, Traffic, forks};
 use crate::rules;
 use crate::scope::Split;
 use crate::staging::{Counts, DoesNotFit, Problem, stage};
-use multigrain_machine::{Edge, Machine, MemoryId, readable_bytes};
+use multigrain_machine::{Edge, Layout, Machine, MemoryId, readable_bytes};
 use multigrain_program::{Access, Arg, ArrayDecl, CallShape, DynTask, Region, Shape};
 use multigrain_schedule::Kind;
 use multigrain_schedule::choice::Table;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// What planning needs to know of an edge and the memories below it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EdgeFacts<'m> {
-    pub(crate) level: usize,
+    pub(crate) number: usize,
     pub(crate) edge: &'m Edge,
     pub(crate) child: MemoryId,
     pub(crate) children: usize,
@@ -135,46 +135,55 @@ impl EdgeFacts<'_> {
     }
 }
 
-/// Gathers the facts of the edge above `levels[level + 1]`.
+/// Gathers the facts of an edge to memories.
 pub(crate) fn facts<'m>(
     machine: &'m Machine,
-    levels: &[MemoryId],
-    level: usize,
+    layout: &Layout,
+    number: usize,
     disk_buffer_bytes: u64,
 ) -> Option<EdgeFacts<'m>> {
-    let child = machine.memory(levels[level + 1]);
-    let edge = child.edge.as_ref()?;
-    let below = &levels[level + 2..];
-    let leaf = machine.memory(*levels.last()?);
-    let processor = leaf.processor.as_ref()?;
-    let workers: usize = below.iter().map(|&m| machine.memory(m).count).product();
-    let stages_below = below.iter().any(|&m| machine.memory(m).edge.is_some_and(|e| !e.driver.views));
-    let leaf_stages = leaf.edge.is_some_and(|e| !e.driver.views);
-    let touch = if below.is_empty() {
+    let branch = layout.branch(number);
+    let id = branch.child?;
+    let (child, edge) = (machine.memory(id), branch.edge(machine));
+    let mut leaves = Vec::new();
+    leaves_below(machine, id, 1, false, &mut leaves);
+    let is_leaf = machine.children(id).next().is_none();
+    let processor = |leaf: &LeafKind| machine.memory(leaf.memory).processor;
+    let flops = |leaf: &LeafKind| processor(leaf).map_or(0.0, |p| p.flops_per_second) * leaf.workers as f64;
+    // Scratch memory of leaves whose blocks are views is taken from the child; of others from their own memories.
+    let sharing = leaves.iter().filter(|leaf| !leaf.staged);
+    let scratch_users = if edge.driver.views { 0 } else { sharing.clone().map(|leaf| leaf.workers as u64).sum() };
+    let leaf = sharing.clone().next().or(leaves.first())?;
+    let leaf_stages = machine.memory(leaf.memory).edge.is_some_and(|e| !e.driver.views);
+    let touch = if is_leaf {
         // In a shared memory the arguments come over the edge; in a local store they have been copied already, and
         // are read from there at a multiple of what copying gives.
         let share = edge.read_bytes_per_second / child.count as f64;
         if edge.driver.views { share } else { LOCAL_READS_PER_COPY * share }
     } else {
-        machine.memory(below[0]).edge.map_or(f64::INFINITY, |e| e.read_bytes_per_second)
+        machine.children(id).filter_map(|below| machine.memory(below).edge).map(|e| e.read_bytes_per_second).sum()
     };
+    let code = |leaf: &LeafKind| processor(leaf).map_or(0, |p| p.code_bytes);
     let fixed = if edge.driver.files { disk_buffer_bytes } else { 0 }
-        + if below.is_empty() && edge.driver.code { processor.code_bytes } else { 0 };
-    let above = levels[1..=level].iter().filter_map(|&m| machine.memory(m).edge);
+        + if is_leaf && edge.driver.code { code(leaf) } else { 0 };
+    let above = branch.above.iter().map(|&number| layout.branch(number).edge(machine));
     Some(EdgeFacts {
-        level,
+        number,
         edge,
-        child: levels[level + 1],
+        child: id,
         children: child.count,
-        workers: workers.max(1),
+        workers: branch.workers(0),
         total_bytes: child.capacity_bytes,
         fixed_bytes: fixed,
-        scratch_users: if stages_below || edge.driver.views { 0 } else { workers as u64 },
+        scratch_users,
         scratch_least_bytes: 0,
-        scratch_capacity_bytes: if leaf_stages { leaf.capacity_bytes } else { scratch_share(machine, levels) },
-        flops_per_second: processor.flops_per_second * workers as f64,
+        scratch_capacity_bytes: match leaf_stages {
+            true => machine.memory(leaf.memory).capacity_bytes,
+            false => scratch_share(machine, leaf.memory),
+        },
+        flops_per_second: leaves.iter().map(flops).sum(),
         touch_bytes_per_second: touch,
-        call_overhead_ns: processor.call_overhead_ns,
+        call_overhead_ns: leaves.iter().filter_map(processor).map(|p| p.call_overhead_ns).fold(0.0, f64::max),
         wake_above_ns: above.map(|edge| edge.costs.wake_ns).fold(0.0, f64::max),
         partials_bytes: 0,
         calls_max: u64::MAX,
@@ -186,14 +195,40 @@ pub(crate) fn facts<'m>(
     })
 }
 
+/// Leaves of one kind below a memory.
+struct LeafKind {
+    memory: MemoryId,
+    /// How many.
+    workers: usize,
+    /// Whether blocks are copied on the way down to them.
+    staged: bool,
+}
+
+fn leaves_below(machine: &Machine, memory: MemoryId, workers: usize, staged: bool, leaves: &mut Vec<LeafKind>) {
+    let before = leaves.len();
+    for id in machine.children(memory) {
+        let child = machine.memory(id);
+        let copies = child.edge.is_some_and(|edge| !edge.driver.views);
+        leaves_below(machine, id, workers * child.count, staged || copies, leaves);
+    }
+    if leaves.len() == before {
+        leaves.push(LeafKind { memory, workers, staged });
+    }
+}
+
 /// What a leaf is told that its memory holds where it shares that of a staging edge above: its scratch memory, of which a
 /// quarter of this is usual, then takes a small part of what blocks may use. A memory that nothing is staged into has
 /// no limit.
-fn scratch_share(machine: &Machine, levels: &[MemoryId]) -> u64 {
-    let stages = |&&id: &&MemoryId| machine.memory(id).edge.is_some_and(|edge| !edge.driver.views);
-    let Some(staged) = levels.iter().rposition(|id| stages(&id)) else { return u64::MAX };
-    let workers: usize = levels[staged + 1..].iter().map(|&id| machine.memory(id).count).product();
-    (machine.memory(levels[staged]).capacity_bytes / SCRATCH_SHARE / workers.max(1) as u64).max(SCRATCH_LEAST_BYTES)
+fn scratch_share(machine: &Machine, leaf: MemoryId) -> u64 {
+    let (mut at, mut workers) = (leaf, 1);
+    loop {
+        let memory = machine.memory(at);
+        let (Some(edge), Some(parent)) = (memory.edge, memory.parent) else { return u64::MAX };
+        if !edge.driver.views {
+            return (memory.capacity_bytes / SCRATCH_SHARE / workers as u64).max(SCRATCH_LEAST_BYTES);
+        }
+        (at, workers) = (parent, workers * memory.count);
+    }
 }
 
 /// Leaves below a staged memory are told of this part of it together.

@@ -2,7 +2,7 @@
 //! simulated runs have the same.
 
 use crate::plan::{Body, Op, Places, Plan};
-use multigrain_machine::{Machine, MemoryId};
+use multigrain_machine::{Branch, Layout, Machine};
 use multigrain_trace::{ArrayInfo, ClockInfo, EdgeInfo, Header, PlanInfo, SlotInfo, Use};
 use std::collections::HashMap;
 
@@ -45,16 +45,16 @@ fn address(plan: &Plan) -> usize {
 
 impl Names {
     /// Numbers everything in `plan` and the plans below it.
-    pub fn of(program: &str, machine: &Machine, levels: &[MemoryId], plan: &Plan) -> Names {
-        let edge = |pair: &[MemoryId]| {
-            let (parent, child) = (machine.memory(pair[0]), machine.memory(pair[1]));
-            let edge = child.edge.as_ref();
+    pub fn of(program: &str, machine: &Machine, layout: &Layout, plan: &Plan) -> Names {
+        let edge = |branch: &Branch| {
+            let child = branch.child.map(|id| machine.memory(id));
+            let edge = child.and_then(|child| child.edge.as_ref());
             let known = |number: f64| (number.is_finite() && number > 0.0).then_some(number);
             EdgeInfo {
-                name: format!("{} - {}", parent.name, child.name),
+                name: branch.name(machine),
                 driver: edge.map_or("", |e| e.driver.name).to_owned(),
-                children: u32::try_from(child.count).unwrap_or(u32::MAX),
-                capacity_bytes: child.capacity_bytes,
+                children: u32::try_from(branch.children).unwrap_or(u32::MAX),
+                capacity_bytes: child.unwrap_or(machine.memory(branch.parent)).capacity_bytes,
                 read_bytes_per_second: edge.and_then(|e| known(e.read_bytes_per_second)),
                 write_bytes_per_second: edge.and_then(|e| known(e.write_bytes_per_second)),
                 latency_ns: edge.and_then(|e| known(e.latency_ns)),
@@ -64,7 +64,7 @@ impl Names {
             program: program.to_owned(),
             machine: machine.name.clone(),
             workers: (0..machine.workers()).map(|w| format!("worker {w}")).collect(),
-            edges: levels.windows(2).map(edge).collect(),
+            edges: layout.branches().iter().map(edge).collect(),
             ..Header::default()
         };
         let mut names =
@@ -85,7 +85,7 @@ impl Names {
             shape: a.shape.dims().to_vec(),
         };
         self.header.plans.push(PlanInfo {
-            edge: plan.level as u16,
+            edge: plan.edge as u16,
             arrays: plan.arrays.iter().map(array).collect(),
             calls: plan.calls.len() as u32,
         });

@@ -92,7 +92,7 @@ impl Planner<'_> {
         if !is_one_each || (repeats && parts.classes.len() * 2 > parts.calls.len()) {
             return None;
         }
-        let sources = if facts.level == 0 { sources(scope, &blocks) } else { Vec::new() };
+        let sources = if facts.number == 0 { sources(scope, &blocks) } else { Vec::new() };
         let plan = self.of_parts(facts, parts, &FxHashMap::default(), Vec::new(), sources, Vec::new()).ok()?;
         Some(Arc::new(Plan { tunables: report.0, ways, ..plan }))
     }
@@ -124,7 +124,7 @@ impl Planner<'_> {
             blocks.insert((identity(task), shape.clone()), loops.clone());
             Ok::<_, PlanError>(loops)
         })?;
-        let sources = match facts.level {
+        let sources = match facts.number {
             0 => sources(scope, &blocks),
             _ => Vec::new(),
         };
@@ -171,18 +171,18 @@ impl Planner<'_> {
                 hosts: args().map(|arg| arrays[arg.array as usize].shape).collect(),
                 offsets_bytes: args().map(begins).collect::<Option<_>>().unwrap_or_default(),
             };
-            let key = (facts.level, (identity(&task), shape.clone()));
+            let key = (facts.number, (identity(&task), shape.clone()));
             let better = lead.get(&identity(&task));
             if let Some(loops) = better.or_else(|| inside.get(&identity(&task))) {
                 let hint = Hint { loops: clipped(&task, shape, loops), leads: better.is_none(), lying };
                 self.hints.insert(key.clone(), hint);
             }
-            let mut planned = self.call(facts.level, &task, shape, 0);
+            let mut planned = self.call(facts.number, &task, shape, 0);
             if let (Err(PlanError::DoesNotFit { .. }), Some(hint)) = (&planned, self.hints.get_mut(&key))
                 && !hint.leads
             {
                 hint.leads = true;
-                planned = self.call(facts.level, &task, shape, 0);
+                planned = self.call(facts.number, &task, shape, 0);
             }
             let planned = planned?;
             if better.is_none() && !planned.is_in_parts() && inside.contains_key(&identity(&task)) {

@@ -266,8 +266,8 @@ impl Plan {
 /// The plan of one edge.
 #[derive(Clone)]
 pub struct Plan {
-    /// Depth of the parent memory; the root is 0.
-    pub level: usize,
+    /// Number of the edge in the machine's [`Layout`](multigrain_machine::Layout); that below the root is 0.
+    pub edge: usize,
     /// Name of the parent memory.
     pub parent: String,
     /// Name of the child memories.

@@ -11,7 +11,7 @@ use crate::scope::{Key, Lying, Scope, Split, identity, split};
 use crate::search::choose;
 use crate::stages::{reason, take_apart};
 use crate::steps::{count, together};
-use multigrain_machine::{Machine, MemoryId, approximate_bytes, readable_bytes};
+use multigrain_machine::{Layout, Machine, MachineError, MemoryId, Problem, approximate_bytes, readable_bytes};
 use multigrain_program::{ArrayDecl, Call, CallShape, Program, Role, Tunables};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
@@ -74,6 +74,17 @@ impl From<PlanError> for Refused {
     }
 }
 
+/// Refuses what cannot be planned for yet.
+fn one_kind(machine: &Machine, layout: &Layout) -> Result<(), PlanError> {
+    match layout.branches().iter().find(|branch| branch.is_division()) {
+        None => Ok(()),
+        Some(division) => {
+            let problem = Problem::TwoKindsOfChildren { children: division.child_name(machine) };
+            Err(MachineError::from(problem).in_memory(&machine.memory(division.parent).name).into())
+        }
+    }
+}
+
 /// How the calls of each task and shape are split.
 pub(crate) type Blocks = FxHashMap<Key, Tunables>;
 
@@ -119,20 +130,20 @@ impl Report {
     }
 }
 
-/// Level, bytes that are set aside there, task and shape.
+/// Edge, bytes that are set aside there, task and shape.
 type ChoiceKey = (usize, (u64, u64, u64), Key);
 
 /// Plans programs for one machine.
 pub struct Planner<'m> {
     machine: &'m Machine,
-    levels: Vec<MemoryId>,
+    layout: Layout,
     mapping: Mapping,
     options: PlanOptions,
-    /// By level and bytes for partial results.
+    /// By edge and bytes for partial results.
     plans: FxHashMap<(usize, u64, Key), Arc<Plan>>,
-    /// By level, bytes for partial results below and of its own.
+    /// By edge, bytes for partial results below and of its own.
     chosen: FxHashMap<ChoiceKey, Tunables>,
-    /// By level: what is known of calls that are parts.
+    /// By edge: what is known of calls that are parts.
     pub(crate) hints: FxHashMap<(usize, Key), Hint>,
     /// Names of the tasks that were split, with the memory into whose blocks.
     split: BTreeSet<(String, String)>,
@@ -144,12 +155,13 @@ impl<'m> Planner<'m> {
     /// A planner for `machine`.
     ///
     /// # Errors
-    /// When the machine is not one chain of levels.
+    /// When memories of the machine have children of several kinds.
     pub fn new(machine: &'m Machine, mapping: Mapping, options: PlanOptions) -> Result<Planner<'m>, PlanError> {
-        let levels = machine.levels()?;
+        let layout = Layout::of(machine);
+        one_kind(machine, &layout)?;
         Ok(Planner {
             machine,
-            levels,
+            layout,
             mapping,
             options,
             plans: FxHashMap::default(),
@@ -198,8 +210,8 @@ impl<'m> Planner<'m> {
         Lying { hosts: Vec::new(), offsets_bytes: self.options.file_offsets_bytes.clone() }
     }
 
-    fn whole(&mut self, level: usize, scope: &Scope, own_bytes_max: u64) -> Result<Arc<Plan>, PlanError> {
-        self.edge(level, scope, None, own_bytes_max)
+    fn whole(&mut self, number: usize, scope: &Scope, own_bytes_max: u64) -> Result<Arc<Plan>, PlanError> {
+        self.edge(number, scope, None, own_bytes_max)
     }
 
     /// Plans an edge. Partial results of reductions that are kept in the parent memory, also by plans below that share
@@ -210,15 +222,13 @@ impl<'m> Planner<'m> {
     /// they again within that.
     fn edge(
         &mut self,
-        level: usize,
+        number: usize,
         scope: &Scope,
         left: Option<&Left>,
         own_bytes_max: u64,
     ) -> Result<Arc<Plan>, PlanError> {
-        let machine = self.machine;
-        let levels = self.levels.clone();
-        let mut facts = (level + 1 < levels.len())
-            .then(|| edge_facts(machine, &levels, level, self.options.disk_buffer_bytes))
+        let mut facts = (number < self.layout.branches().len())
+            .then(|| edge_facts(self.machine, &self.layout, number, self.options.disk_buffer_bytes))
             .flatten()
             .ok_or_else(|| self.no_edge())?;
         (facts.own_partials_bytes_max, facts.calls_max) = (own_bytes_max, self.options.calls_max);
@@ -278,7 +288,6 @@ impl<'m> Planner<'m> {
         below_bytes_max: u64,
         blocked: &mut bool,
     ) -> Result<Arc<Plan>, Refused> {
-        let level = facts.level;
         let mut ways = Ways::default();
         let (mut stage_reports, mut step_reports, mut report) = (Vec::new(), Vec::new(), Report::default());
         let (apart, in_steps): (Option<Scope>, Option<Scope>);
@@ -370,7 +379,7 @@ impl<'m> Planner<'m> {
         }
         let sources = match left {
             Some(left) => left.sources.clone(),
-            None if level == 0 => sources(scope, &blocks),
+            None if facts.number == 0 => sources(scope, &blocks),
             None => Vec::new(),
         };
         for call in &scope.calls {
@@ -401,7 +410,7 @@ impl<'m> Planner<'m> {
         stage_reports.append(&mut passes);
         let mut passes = stage_reports;
         passes.extend(parts.reduction_report(scope));
-        let leaf = level + 2 == self.levels.len();
+        let below = self.layout.branch(facts.number).below(0);
         // In a shared address space the children's partial results lie beside those of this plan.
         let below_bytes_max = match facts.stages() {
             true => below_bytes_max,
@@ -410,11 +419,12 @@ impl<'m> Planner<'m> {
         let mut classes = Vec::with_capacity(parts.classes.len());
         for (task, shape) in &parts.classes {
             let reference = &parts.tasks[*task as usize];
-            let body = if leaf {
-                reference.check_leaf(shape).map_err(PlanError::from)?;
-                Body::Leaf { scratch_bytes: reference.scratch_bytes(shape, facts.scratch_capacity_bytes) }
-            } else {
-                Body::Inner(self.call(level + 1, reference, shape, below_bytes_max)?)
+            let body = match below {
+                None => {
+                    reference.check_leaf(shape).map_err(PlanError::from)?;
+                    Body::Leaf { scratch_bytes: reference.scratch_bytes(shape, facts.scratch_capacity_bytes) }
+                }
+                Some(below) => Body::Inner(self.call(below, reference, shape, below_bytes_max)?),
             };
             classes.push(CallClass { task: *task, shape: shape.clone(), body });
         }
@@ -446,10 +456,11 @@ impl<'m> Planner<'m> {
             && !scope.tasks.iter().any(|task| self.is_mapped(facts, task))
     }
 
-    /// An edge that copies, and those below it that do.
+    /// An edge that copies, and those below it that do, down to where children are of several kinds.
     fn copying<'a>(&'a self, facts: &EdgeFacts<'a>) -> Vec<EdgeFacts<'a>> {
-        let below = (facts.level + 1..self.levels.len() - 1)
-            .filter_map(|level| edge_facts(self.machine, &self.levels, level, self.options.disk_buffer_bytes));
+        let next = |number: &usize| self.layout.branch(*number).below(0);
+        let below = std::iter::successors(next(&facts.number), next)
+            .map_while(|number| edge_facts(self.machine, &self.layout, number, self.options.disk_buffer_bytes));
         std::iter::once(*facts).chain(below.filter(EdgeFacts::stages)).collect()
     }
 
@@ -458,23 +469,23 @@ impl<'m> Planner<'m> {
         self.mapping.get(task.name(), &self.machine.memory(facts.child).name).next().is_some()
     }
 
-    /// The plan of one call whose arguments lie in the memory at `level`, where its partial results may take
+    /// The plan of one call for the edge of this number, in whose parent its arguments lie and its partial results may take
     /// `own_bytes_max`.
     pub(crate) fn call(
         &mut self,
-        level: usize,
+        number: usize,
         task: &TaskRef,
         shape: &CallShape,
         own_bytes_max: u64,
     ) -> Result<Arc<Plan>, PlanError> {
-        let key = (level, own_bytes_max, (identity(task), shape.clone()));
+        let key = (number, own_bytes_max, (identity(task), shape.clone()));
         if let Some(plan) = self.plans.get(&key) {
             return Ok(plan.clone());
         }
         let mut scope = Scope::of_call(task, shape);
-        let hint = self.hints.get(&(level, (identity(task), shape.clone())));
+        let hint = self.hints.get(&(number, (identity(task), shape.clone())));
         scope.lying = hint.map(|hint| hint.lying.clone()).unwrap_or_default();
-        let plan = self.whole(level, &scope, own_bytes_max)?;
+        let plan = self.whole(number, &scope, own_bytes_max)?;
         self.tasks.push(task.clone());
         self.plans.insert(key, plan.clone());
         Ok(plan)
@@ -483,8 +494,8 @@ impl<'m> Planner<'m> {
     /// A plan of these calls in which no child does anything yet.
     pub(crate) fn outline(&self, facts: &EdgeFacts<'_>, split: Split, classes: Vec<CallClass>) -> Plan {
         Plan {
-            level: facts.level,
-            parent: self.memory_name(self.levels[facts.level]),
+            edge: facts.number,
+            parent: self.memory_name(self.layout.branch(facts.number).parent),
             child: self.memory_name(facts.child),
             driver: facts.edge.driver,
             capacity_bytes: 0,
@@ -520,7 +531,7 @@ impl<'m> Planner<'m> {
         shape: &CallShape,
     ) -> Result<Tunables, PlanError> {
         let set_aside = (facts.partials_bytes, facts.own_partials_bytes_max, facts.scratch_least_bytes);
-        let key = (facts.level, set_aside, (identity(task), shape.clone()));
+        let key = (facts.number, set_aside, (identity(task), shape.clone()));
         if let Some(tunables) = self.chosen.get(&key) {
             return Ok(tunables.clone());
         }
@@ -532,7 +543,7 @@ impl<'m> Planner<'m> {
             });
         }
         self.split.insert((task.name().to_owned(), self.machine.memory(facts.child).name.clone()));
-        let hint = self.hints.get(&(facts.level, (identity(task), shape.clone())));
+        let hint = self.hints.get(&(facts.number, (identity(task), shape.clone())));
         let facts = &match hint {
             Some(hint) if !hint.leads || turns(task, shape, &hint.loops) > facts.listed_max => {
                 return Ok(hint.loops.clone());

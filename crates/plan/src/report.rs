@@ -3,11 +3,15 @@
 
 use crate::plan::{Body, Plan, Traffic};
 use multigrain_machine::{Driver, approximate_bytes, readable_bytes};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt::{self, Write as _};
 
 /// Traffic over one edge in a whole run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EdgeTraffic {
+    /// Its number.
+    pub edge: usize,
     /// Parent and child: `disk - dram`.
     pub name: String,
     /// What moves the bytes.
@@ -52,22 +56,22 @@ impl Plan {
             .sum()
     }
 
-    /// Bytes over every edge from here down in one run of this plan.
+    /// Bytes over every edge from here down in one run of this plan, in the order of the edges.
     pub fn edges(&self) -> Vec<EdgeTraffic> {
-        let mut below: Vec<EdgeTraffic> = Vec::new();
+        let mut below: BTreeMap<usize, EdgeTraffic> = BTreeMap::new();
         for (class, count) in self.classes.iter().zip(self.calls_of_class()) {
             let Body::Inner(plan) = &class.body else { continue };
-            for (i, edge) in plan.edges().into_iter().enumerate() {
-                if below.len() <= i {
-                    below.push(EdgeTraffic { traffic: Traffic::default(), lower_bound_bytes: 0, ..edge.clone() });
-                }
-                below[i].traffic += edge.traffic.times(count);
+            for edge in plan.edges() {
+                let nothing = || EdgeTraffic { traffic: Traffic::default(), ..edge.clone() };
+                below.entry(edge.edge).or_insert_with(nothing).traffic += edge.traffic.times(count);
             }
         }
+        let below = below.into_values();
         if self.is_in_parts() {
-            return below;
+            return below.collect();
         }
         let here = EdgeTraffic {
+            edge: self.edge,
             name: format!("{} - {}", self.parent, self.child),
             driver: self.driver,
             traffic: self.traffic,
@@ -76,31 +80,38 @@ impl Plan {
         std::iter::once(here).chain(below).collect()
     }
 
-    /// The most that each memory below has to hold.
+    /// The most that each memory below has to hold, in the order of the edges.
     pub fn memory_use(&self) -> Vec<MemoryUse> {
-        let mut uses = vec![MemoryUse {
+        self.use_by_edge().into_values().collect()
+    }
+
+    fn use_by_edge(&self) -> BTreeMap<usize, MemoryUse> {
+        let here = MemoryUse {
             name: self.child.clone(),
             staging_bytes: self.children.iter().map(|c| c.staging_bytes).max().unwrap_or(0),
             scratch_bytes: self.scratch_bytes,
             fixed_bytes: self.fixed_bytes,
             capacity_bytes: self.total_bytes,
-        }];
-        let mut below: Vec<MemoryUse> = Vec::new();
+        };
+        let mut uses = BTreeMap::new();
         for class in &self.classes {
             let Body::Inner(plan) = &class.body else { continue };
-            for (i, used) in plan.memory_use().into_iter().enumerate() {
-                match below.get_mut(i) {
-                    None => below.push(used),
+            for (edge, used) in plan.use_by_edge() {
+                match uses.entry(edge) {
+                    Entry::Vacant(entry) => drop(entry.insert(used)),
                     // The plan that needs most: its blocks and its scratch memory belong together.
-                    Some(b) if used.staging_bytes + used.scratch_bytes > b.staging_bytes + b.scratch_bytes => *b = used,
-                    Some(_) => {}
+                    Entry::Occupied(mut entry) => {
+                        let most: &MemoryUse = entry.get();
+                        if used.staging_bytes + used.scratch_bytes > most.staging_bytes + most.scratch_bytes {
+                            entry.insert(used);
+                        }
+                    }
                 }
             }
         }
-        if self.is_in_parts() {
-            return below;
+        if !self.is_in_parts() {
+            uses.insert(self.edge, here);
         }
-        uses.extend(below);
         uses
     }
 

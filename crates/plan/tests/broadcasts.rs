@@ -60,7 +60,7 @@ fn what_all_children_read_is_read_once() {
         let of = |sibling| {
             let machine = machine(children as usize, sibling, TransferRules::default());
             let plan = planned(&machine, &program, children);
-            check(&plan, &edge_rules(&machine).unwrap()).unwrap_or_else(|e| panic!("{children}: {e}\n{plan}"));
+            check(&plan, &edge_rules(&machine)).unwrap_or_else(|e| panic!("{children}: {e}\n{plan}"));
             plan
         };
         let (alone, together) = (of(None), of(FAST));
@@ -91,7 +91,7 @@ fn broadcasts_stand_between_barriers() {
     for children in [2, 4] {
         let machine = machine(children as usize, FAST, TransferRules::default());
         let plan = planned(&machine, &program(4 * children, true), children);
-        check(&plan, &edge_rules(&machine).unwrap()).unwrap_or_else(|e| panic!("{children}: {e}\n{plan}"));
+        check(&plan, &edge_rules(&machine)).unwrap_or_else(|e| panic!("{children}: {e}\n{plan}"));
         for child in &plan.children {
             let met = child.ops.iter().position(|op| matches!(op, Op::Barrier)).unwrap();
             let first = child.ops.iter().position(|op| matches!(op, Op::Broadcast { .. })).unwrap();
@@ -107,7 +107,7 @@ fn damage_to_broadcasts_is_found() {
     for (number, (children, made)) in [(2, false), (2, true), (3, false), (4, true), (5, false)].into_iter().enumerate()
     {
         let machine = machine(children as usize, FAST, TransferRules::default());
-        let rules = edge_rules(&machine).unwrap();
+        let rules = edge_rules(&machine);
         let plan = planned(&machine, &program(4 * children, made), children);
         let mut rng = Rng::new(number as u64);
         for _ in 0..300 {
@@ -147,7 +147,7 @@ fn random_programs_on_stores_that_reach_each_other_are_right() {
             Err(PlanError::DoesNotFit { .. } | PlanError::Empty) => continue,
             Err(error) => panic!("seed {seed}: {error}"),
         };
-        let rules = edge_rules(&machine).unwrap();
+        let rules = edge_rules(&machine);
         check(&plan, &rules).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         if plan.traffic.bytes_across == 0 {
             continue;
@@ -178,7 +178,7 @@ fn nth(plan: &Plan, child: usize, number: usize) -> (usize, u32) {
 #[test]
 fn what_is_wrong_with_a_broadcast_is_named() {
     let machine = machine(3, FAST, TransferRules::default());
-    let rules = edge_rules(&machine).unwrap();
+    let rules = edge_rules(&machine);
     let plan = planned(&machine, &program(12, false), 3);
     let wrong = |damage: &dyn Fn(&mut Plan)| {
         let mut wrong = Plan::clone(&plan);
@@ -225,7 +225,7 @@ fn what_is_wrong_with_a_broadcast_is_named() {
 fn slots_lie_as_the_roots_does_where_rules_are_enforced() {
     let strict = TransferRules { alignment_bytes: 16, strict: true, ..TransferRules::default() };
     let machine = machine(2, FAST, strict);
-    let rules = edge_rules(&machine).unwrap();
+    let rules = edge_rules(&machine);
     let plan = planned(&machine, &program(8, false), 2);
     check(&plan, &rules).unwrap();
     assert!(plan.children.iter().all(|child| broadcasts(child) > 0), "{plan}");

@@ -306,7 +306,7 @@ fn memory_and_rules_are_obeyed() {
     assert_problem!(flight, Problem::TooManyInFlight { found: 3, max: 2 });
     // The second block begins 16 bytes into its array, in a slot at 0: alike in units of 16, not of 32.
     with(TransferRules { alignment_bytes: 16, strict: true, ..none }).unwrap();
-    assert_problem!(check(&staged(), &[]).unwrap_err().problem, Problem::NoRules { level: 0, given: 0 });
+    assert_problem!(check(&staged(), &[]).unwrap_err().problem, Problem::NoRules { edge: 0, given: 0 });
 }
 
 #[test]
@@ -356,7 +356,7 @@ fn nested() -> (Plan, Plan) {
         ops: (0..2).map(|call| Op::Run { call, places: Places::Views }).collect(),
         ..ChildPlan::default()
     }];
-    (inner.level, inner.driver, inner.traffic) = (1, Driver::SHARED, Traffic::default());
+    (inner.edge, inner.driver, inner.traffic) = (1, Driver::SHARED, Traffic::default());
     inner.tunables = vec![("product".into(), vec![("k", 4)])];
     outer.classes[0].body = Body::Inner(Arc::new(inner.clone()));
     (outer, inner)
@@ -366,7 +366,7 @@ fn nested() -> (Plan, Plan) {
 fn inner_plans_are_plans_of_the_call() {
     let (outer, inner) = nested();
     let report = check(&outer, &[TransferRules::default(); 2]).unwrap();
-    assert_eq!(report.edges.iter().map(|e| (e.level, e.calls)).collect::<Vec<_>>(), [(0, 1), (1, 2)]);
+    assert_eq!(report.edges.iter().map(|e| (e.edge, e.calls)).collect::<Vec<_>>(), [(0, 1), (1, 2)]);
     let wrong_inner = |change: &dyn Fn(&mut Plan)| {
         let (mut outer, mut inner) = (outer.clone(), inner.clone());
         change(&mut inner);
@@ -374,8 +374,8 @@ fn inner_plans_are_plans_of_the_call() {
         checked(&outer).expect_err("the change was not found").problem
     };
     assert_problem!(wrong_inner(&|p| p.arrays[2].role = Role::InOut), Problem::Differs { what: "an argument", .. });
-    assert_problem!(wrong_inner(&|p| p.level = 0), Problem::Differs { what: "level", .. });
-    assert_problem!(wrong_inner(&|p| p.level = 5), Problem::NoRules { level: 5, given: 2 });
+    assert_problem!(wrong_inner(&|p| p.edge = 0), Problem::Differs { what: "edge", .. });
+    assert_problem!(wrong_inner(&|p| p.edge = 5), Problem::NoRules { edge: 5, given: 2 });
     assert_problem!(wrong_inner(&|p| p.tunables.clear()), Problem::Differs { what: "a call of the split", .. });
     assert_problem!(wrong_inner(&|p| p.tunables[0].1[0].1 = 3), Problem::Differs { what: "a tunable", .. });
     let moved = |p: &mut Plan| p.calls[1].args[0].region = Region::new(&[0, 0], &[8, 4]);

@@ -28,7 +28,7 @@ fn planned(seed: u64, program: &Program) -> Option<(Plan, Vec<TransferRules>)> {
         planned => planned,
     };
     match plan {
-        Ok(plan) => Some((Plan::clone(&plan), edge_rules(&machine).unwrap())),
+        Ok(plan) => Some((Plan::clone(&plan), edge_rules(&machine))),
         Err(PlanError::DoesNotFit { .. } | PlanError::Empty) => None,
         Err(error) => panic!("seed {seed}: {error}"),
     }
@@ -145,7 +145,7 @@ fn programs_and_machines_are_varied() {
             earlier.into_iter().any(|e| mine.iter().any(|m| m.array == e.array && m.region.intersects(&e.region)))
         };
         repeated += usize::from((1..program.calls().len()).any(overlaps));
-        levels[random_machine(seed).levels().unwrap().len()] += 1;
+        levels[random_machine(seed).memories().len()] += 1;
         if let Some((plan, _)) = planned(seed, &program) {
             split += usize::from(leaves(&plan).len() > program.calls().len());
         }

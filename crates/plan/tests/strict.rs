@@ -46,7 +46,7 @@ fn vector(n: u64) -> Program {
 #[test]
 fn blocks_begin_at_units_where_they_can() {
     let machine = cell(16 << 10, 1 << 10);
-    let rules = edge_rules(&machine).unwrap();
+    let rules = edge_rules(&machine);
     for n in [4, 1000, 1001, 4099, 30_000] {
         check(&plan(&machine, &vector(n), "").unwrap(), &rules).unwrap_or_else(|e| panic!("{n}: {e}"));
     }
@@ -74,7 +74,7 @@ fn matrix(rows: u64, columns: u64) -> Program {
 #[test]
 fn a_block_that_begins_within_a_unit_lies_so_in_its_slot() {
     let machine = cell(16 << 10, 1 << 10);
-    let rules = edge_rules(&machine).unwrap();
+    let rules = edge_rules(&machine);
     let plan = plan(&machine, &vector(99), "[scale.spe]\nd0 = 33\n").unwrap();
     check(&plan, &rules).unwrap();
     let skews: Vec<u64> = plan.children.iter().flat_map(|c| &c.slots).map(|slot| slot.offset_bytes % 16).collect();
@@ -96,7 +96,7 @@ fn a_block_that_begins_within_a_unit_lies_so_in_its_slot() {
 fn what_breaks_a_rule_is_named_with_the_operation() {
     let machine = cell(16 << 10, 1 << 10);
     let plan = plan(&machine, &matrix(8, 99), "[scale.spe]\nd0 = 4\nd1 = 33\n").unwrap();
-    let error = check(&plan, &edge_rules(&machine).unwrap()).unwrap_err();
+    let error = check(&plan, &edge_rules(&machine)).unwrap_err();
     assert!(matches!(error.problem, Problem::Unlike { parent_bytes: 12, slot_bytes: 4, .. }), "{error}");
     let text = error.to_string();
     for part in ["dram -> spe", "child", "step", "block x[0..4, 0..33]", "132 bytes", "unit of 16"] {
@@ -115,7 +115,7 @@ fn code_that_does_not_fit_is_refused() {
 #[test]
 fn random_programs_are_planned_or_refused() {
     let machine = cell(2 << 10, 0);
-    let rules = edge_rules(&machine).unwrap();
+    let rules = edge_rules(&machine);
     let mut planned = 0;
     for seed in 0..100 {
         let Ok(plan) =

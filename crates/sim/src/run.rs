@@ -11,8 +11,7 @@ mod record;
 
 use hardware::Hardware;
 use interpreter::Interpreter;
-use leaves::Leaves;
-use multigrain_machine::{Machine, MachineError, MemoryId};
+use multigrain_machine::{Layout, Machine};
 use multigrain_plan::check::{CheckError, check, edge_rules};
 use multigrain_plan::names::Names;
 use multigrain_plan::{Body, Plan};
@@ -55,9 +54,6 @@ pub struct Report {
 /// Why a plan cannot be simulated.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The machine is not one chain of levels.
-    #[error(transparent)]
-    Machine(#[from] MachineError),
     /// The plan is of another machine.
     #[error("the plan has {planned} children in memory {memory}, the machine has {found}: plan for this machine")]
     OtherMachine {
@@ -94,17 +90,16 @@ pub enum RunError {
 /// # Errors
 /// See [`RunError`].
 pub fn run(plan: &Plan, machine: &Machine, options: RunOptions<'_>) -> Result<Report, RunError> {
-    let levels = machine.levels()?;
-    let rules = edge_rules(machine)?;
+    let layout = Layout::of(machine);
+    let rules = edge_rules(machine);
     if rules.iter().any(|rules| rules.strict) {
         check(plan, &rules).map_err(|source| RunError::Rule { machine: machine.name.clone(), source })?;
     }
-    same_machine(plan, machine, &levels)?;
+    same_machine(plan, &layout)?;
     let workers = machine.workers();
-    let edges: Vec<String> =
-        levels.windows(2).map(|w| format!("{} - {}", machine.memory(w[0]).name, machine.memory(w[1]).name)).collect();
+    let edges: Vec<String> = layout.branches().iter().map(|branch| branch.name(machine)).collect();
     let full = options.mode == Mode::Full || options.spill.is_some();
-    let names = full.then(|| Names::of(options.program, machine, &levels, plan));
+    let names = full.then(|| Names::of(options.program, machine, &layout, plan));
     let recorder = |worker: usize| match options.spill {
         Some(spill) => Recorder::spilling(worker as u32, edges.len(), spill.clone()),
         None => Recorder::new(options.mode, worker as u32, edges.len()),
@@ -115,11 +110,9 @@ pub fn run(plan: &Plan, machine: &Machine, options: RunOptions<'_>) -> Result<Re
         spill.begin(header, names.slots(), names.uses()).map_err(RunError::Trace)?;
     }
     let mut sim = crate::simulation::Simulation::new();
-    let hardware = Hardware::build(&mut sim, machine, &levels);
-    let leaves = Leaves::of(machine, &levels);
+    let hardware = Hardware::build(&mut sim, machine, &layout);
     let recorders = (0..workers).map(recorder).collect();
-    let each = levels.iter().map(|&id| (workers / machine.total(id)).max(1)).collect();
-    let mut interpreter = Interpreter::new(sim, hardware, leaves, each, recorders, names.as_ref());
+    let mut interpreter = Interpreter::new(sim, hardware, (machine, &layout), recorders, names.as_ref());
     interpreter.run(plan, options.go_on)?;
     let (mut recorders, last, events, crossed_bytes) = interpreter.finish();
     let totals: Totals = Recorder::merge_totals(&recorders);
@@ -151,13 +144,13 @@ pub fn run(plan: &Plan, machine: &Machine, options: RunOptions<'_>) -> Result<Re
 }
 
 /// Whether a plan and the plans in it have as many children as the machine has.
-fn same_machine(plan: &Plan, machine: &Machine, levels: &[MemoryId]) -> Result<(), RunError> {
+fn same_machine(plan: &Plan, layout: &Layout) -> Result<(), RunError> {
     let (mut plans, mut seen) = (vec![plan], HashSet::new());
     while let Some(plan) = plans.pop() {
         if !seen.insert(std::ptr::from_ref(plan)) {
             continue;
         }
-        let found = levels.get(plan.level + 1).map_or(0, |&id| machine.memory(id).count);
+        let found = layout.branches().get(plan.edge).map_or(0, |branch| branch.children);
         if found != plan.children.len() && !plan.is_in_parts() {
             let (memory, planned) = (plan.parent.clone(), plan.children.len());
             return Err(RunError::OtherMachine { memory, planned, found });

@@ -159,10 +159,10 @@ fn nodes_become_a_level_when_they_are_equal() {
 fn this_computer_is_one_chain_from_disk_to_core() {
     let dir = tempfile::tempdir().unwrap();
     let machine = Machine::detect(dir.path()).unwrap();
-    let levels = machine.levels().unwrap();
-    assert_eq!(machine.memory(levels[0]).path.as_deref(), Some(dir.path()));
-    assert_eq!(machine.memory(levels[1]).edge.unwrap().driver, Driver::DISK);
-    let leaf = machine.memory(*levels.last().unwrap());
+    let [disk, dram, .., leaf] = machine.memories() else { panic!("{machine:?}") };
+    assert!(machine.memories().windows(2).enumerate().all(|(above, pair)| pair[1].parent == Some(MemoryId(above))));
+    assert_eq!(disk.path.as_deref(), Some(dir.path()));
+    assert_eq!(dram.edge.unwrap().driver, Driver::DISK);
     assert_eq!(leaf.edge.unwrap().driver, Driver::SHARED);
     assert_eq!(machine.workers(), cores().unwrap().cpus.len());
     assert!(machine.memories()[1..].iter().all(|memory| memory.edge_source.as_deref() == Some(ASSUMED)));

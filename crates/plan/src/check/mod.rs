@@ -31,13 +31,13 @@ pub use report::{CheckReport, EdgeReport};
 
 use self::splits::splits;
 use crate::plan::{Body, CallClass, Plan, SourceCall, Traffic};
-use multigrain_machine::{Machine, MachineError, TransferRules};
+use multigrain_machine::{Layout, Machine, TransferRules};
 use multigrain_program::{Access, Arg, Args, CallShape, Callee, DynTask, Region, Role, Scalars, Tunables};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
-/// Proves that a plan, with all plans inside it, does what its calls mean. `rules[level]` are the transfer rules of
-/// the edges below the memories of depth `level`, see [`edge_rules`].
+/// Proves that a plan, with all plans inside it, does what its calls mean. `rules[edge]` are the transfer rules of
+/// that edge, see [`edge_rules`].
 ///
 /// Takes time in proportion to the steps and the cells of their blocks, times a logarithm.
 ///
@@ -49,13 +49,9 @@ pub fn check(plan: &Plan, rules: &[TransferRules]) -> Result<CheckReport, CheckE
     Ok(report)
 }
 
-/// The transfer rules of a machine's edges, from the root down.
-///
-/// # Errors
-/// A memory with two kinds of children.
-pub fn edge_rules(machine: &Machine) -> Result<Vec<TransferRules>, MachineError> {
-    let levels = machine.levels()?;
-    Ok(levels.iter().filter_map(|&id| machine.memory(id).edge.map(|edge| edge.rules)).collect())
+/// The transfer rules of a machine's edges, by their numbers.
+pub fn edge_rules(machine: &Machine) -> Vec<TransferRules> {
+    Layout::of(machine).branches().iter().map(|branch| branch.edge(machine).rules).collect()
 }
 
 fn check_one(
@@ -65,8 +61,8 @@ fn check_one(
     seen: &mut FxHashSet<*const Plan>,
     report: &mut CheckReport,
 ) -> Result<(), CheckError> {
-    let Some(edge) = rules.get(plan.level) else {
-        return Err(CheckError::new(plan, Problem::NoRules { level: plan.level, given: rules.len() }));
+    let Some(edge) = rules.get(plan.edge) else {
+        return Err(CheckError::new(plan, Problem::NoRules { edge: plan.edge, given: rules.len() }));
     };
     scope::calls(plan)?;
     if !is_inner && !plan.sources.is_empty() && plan.numbers.is_empty() {
@@ -91,7 +87,7 @@ fn check_one(
         }
     };
     report.add(EdgeReport {
-        level: plan.level,
+        edge: plan.edge,
         parent: plan.parent.clone(),
         child: plan.child.clone(),
         plans: 1,
@@ -144,14 +140,14 @@ fn interface(plan: &Plan, class: &CallClass, inner: &Plan) -> Result<(), Problem
     let params = task.params();
     if plan.is_in_parts() {
         // Of the same edge, with nothing beside the arguments: there is no place for it.
-        if inner.level != plan.level {
-            return differs("level of a part", plan.level.to_string(), inner.level.to_string());
+        if inner.edge != plan.edge {
+            return differs("edge of a part", plan.edge.to_string(), inner.edge.to_string());
         }
         if inner.arrays.len() != params.len() {
             return differs("number of arrays of a part", params.len().to_string(), inner.arrays.len().to_string());
         }
-    } else if inner.level <= plan.level {
-        return differs("level", format!("more than {}", plan.level), inner.level.to_string());
+    } else if inner.edge <= plan.edge {
+        return differs("edge", format!("more than {}", plan.edge), inner.edge.to_string());
     }
     if inner.arrays.len() < params.len() || class.shape.shapes.len() != params.len() {
         return differs("number of arrays", params.len().to_string(), inner.arrays.len().to_string());

@@ -78,12 +78,12 @@ fn list_waits(waits: &[BlockedWait]) -> String {
 /// What is wrong with a plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// No transfer rules for this level.
-    #[error("its level is {level}, but transfer rules were given for {given} levels")]
+    /// No transfer rules for this edge.
+    #[error("its edge is number {edge}, but transfer rules were given for {given} edges")]
     NoRules {
-        /// Level of the plan.
-        level: usize,
-        /// Levels for which rules were given.
+        /// That of the plan.
+        edge: usize,
+        /// Edges for which rules were given.
         given: usize,
     },
     /// A number that names nothing.

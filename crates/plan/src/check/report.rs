@@ -2,18 +2,18 @@
 
 use std::fmt;
 
-/// What a successful check looked at, for display: one entry a level of the machine, from the root down.
+/// What a successful check looked at, for display: one entry an edge of the machine, from the root down.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
     /// The edges.
     pub edges: Vec<EdgeReport>,
 }
 
-/// What was checked on the edges between one level and the next.
+/// What was checked of the plans of one edge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EdgeReport {
-    /// Depth of the parent memory.
-    pub level: usize,
+    /// Its number.
+    pub edge: usize,
     /// Name of the parent memory.
     pub parent: String,
     /// Name of the child memories.
@@ -38,8 +38,8 @@ pub struct EdgeReport {
 
 impl CheckReport {
     pub(super) fn add(&mut self, edge: EdgeReport) {
-        let Some(sum) = self.edges.iter_mut().find(|e| e.level == edge.level) else {
-            let at = self.edges.partition_point(|e| e.level < edge.level);
+        let Some(sum) = self.edges.iter_mut().find(|e| e.edge == edge.edge) else {
+            let at = self.edges.partition_point(|e| e.edge < edge.edge);
             self.edges.insert(at, edge);
             return;
         };

@@ -82,7 +82,7 @@ fn plan_of(arrays: &[ArrayDecl], tasks: &[Arc<dyn DynTask>], calls: &[Call], nai
     let children: Vec<ChildPlan> = steps.into_iter().map(|s| s.plan).collect();
     let capacity_bytes = children.iter().map(|c| c.staging_bytes).max().unwrap_or(0);
     Plan {
-        level: 0,
+        edge: 0,
         parent: "parent".into(),
         child: "child".into(),
         driver: if naive.views { Driver::SHARED } else { Driver::LOCAL },

@@ -5,7 +5,7 @@ use crate::network::LinkId;
 use crate::server::ServerId;
 use crate::simulation::Simulation;
 use crate::time::Time;
-use multigrain_machine::{Edge, Machine, MemoryId, Wire};
+use multigrain_machine::{Edge, Layout, Machine, Wire};
 use multigrain_plan::cost;
 use multigrain_program::{ArrayDecl, Region};
 
@@ -27,7 +27,7 @@ pub(super) enum Direction {
     Up,
 }
 
-/// One level's edges to its parents.
+/// The edges of one number: those of all parents to their children of a kind.
 pub(super) struct EdgeHardware {
     edge: Edge,
     /// Children of each parent.
@@ -66,7 +66,7 @@ pub(super) struct Load {
 
 /// All edges of a machine.
 pub(super) struct Hardware {
-    /// By depth of the child; the root has none.
+    /// In the order of the layout; divisions move nothing.
     edges: Vec<Option<EdgeHardware>>,
 }
 
@@ -75,16 +75,16 @@ fn whole(bytes_per_second: f64) -> u64 {
 }
 
 impl Hardware {
-    pub(super) fn build<E>(sim: &mut Simulation<E>, machine: &Machine, levels: &[MemoryId]) -> Hardware {
-        let mut parents = 1;
-        let mut edges = Vec::with_capacity(levels.len());
-        for &id in levels {
-            let memory = machine.memory(id);
-            let Some(edge) = memory.edge else {
+    pub(super) fn build<E>(sim: &mut Simulation<E>, machine: &Machine, layout: &Layout) -> Hardware {
+        let mut edges = Vec::with_capacity(layout.branches().len());
+        for branch in layout.branches() {
+            if branch.is_division() {
                 edges.push(None);
                 continue;
-            };
-            let (count, children) = (memory.count, parents * memory.count);
+            }
+            let edge = *branch.edge(machine);
+            let (parents, count) = (branch.parents, branch.children);
+            let children = parents * count;
             let route = match edge.driver.wire {
                 Wire::Device => Route::Device((0..parents).map(|_| sim.server()).collect()),
                 Wire::Bus => {
@@ -114,26 +114,33 @@ impl Hardware {
                 touched_bytes: vec![0; children],
                 crossed_bytes: [0.0; 2],
             }));
-            parents = children;
         }
         Hardware { edges }
     }
 
-    /// The edge above memories of a depth, which is not the root's.
-    pub(super) fn above(&mut self, depth: usize) -> &mut EdgeHardware {
-        self.edges[depth].as_mut().expect("every memory but the root has an edge")
+    /// The edge of this number, which is no division.
+    pub(super) fn edge(&mut self, number: usize) -> &mut EdgeHardware {
+        self.edges[number].as_mut().expect("nothing is moved at a division")
+    }
+
+    /// How long what one worker tells another takes across an edge.
+    pub(super) fn latency(&self, number: usize) -> Time {
+        self.edges[number].as_ref().map_or(Time::ZERO, |edge| edge.latency)
     }
 
     /// See [`Report::crossed_bytes`](super::Report::crossed_bytes).
     pub(super) fn crossed_bytes(&self) -> Vec<[u64; 2]> {
-        self.edges.iter().flatten().map(|edge| edge.crossed_bytes.map(|bytes| bytes.round() as u64)).collect()
+        let crossed = |edge: &EdgeHardware| edge.crossed_bytes.map(|bytes| bytes.round() as u64);
+        self.edges.iter().map(|edge| edge.as_ref().map_or([0; 2], crossed)).collect()
     }
 
-    /// The buses that the bytes of a leaf's arguments cross: those of the edges from the leaf's memory up to the nearest
-    /// memory that holds copies.
-    pub(super) fn buses(&self, leaf: usize) -> Vec<LinkId> {
-        let (mut path, mut instance) = (Vec::new(), leaf);
-        for edge in self.edges.iter().rev().flatten() {
+    /// The buses that the bytes of a leaf's arguments cross which is executed in a memory below the edge of this number: those
+    /// of the edges from there up to the nearest memory that holds copies.
+    pub(super) fn buses(&self, layout: &Layout, number: usize, mut instance: usize) -> Vec<LinkId> {
+        let mut path = Vec::new();
+        for &number in std::iter::once(&number).chain(layout.branch(number).above.iter().rev()) {
+            // What is below a division lies above it.
+            let Some(edge) = &self.edges[number] else { continue };
             let Route::Bus(buses) = &edge.route else { break };
             if !edge.edge.driver.views {
                 break;

@@ -8,7 +8,6 @@ mod steps;
 
 use super::RunError;
 use super::hardware::Hardware;
-use super::leaves::Leaves;
 use super::record::tick;
 use crate::network::LinkId;
 use crate::simulation::Simulation;
@@ -16,6 +15,7 @@ use crate::time::Time;
 use broadcast::Messages;
 use execution::{Execution, Frame, Parent, Parts};
 use facts::Facts;
+use multigrain_machine::{Layout, Machine};
 use multigrain_plan::names::Names;
 use multigrain_plan::{Op, Plan};
 use multigrain_trace::{Idleness, Kind, Recorder};
@@ -56,15 +56,14 @@ pub(super) enum Event {
 pub(super) struct Interpreter<'p> {
     sim: Simulation<Event>,
     hardware: Hardware,
-    leaves: Leaves<'p>,
+    machine: &'p Machine,
+    layout: &'p Layout,
     pub(super) recorders: Vec<Recorder>,
     names: Option<&'p Names>,
-    /// By depth, how many workers are in or below one memory.
-    each: Vec<usize>,
     facts: HashMap<usize, Rc<Facts>>,
     messages: Messages,
-    /// For each worker the buses to what its leaves touch.
-    buses: Vec<Vec<LinkId>>,
+    /// For each edge and each memory below it, the buses to what its leaves touch; of edges below which leaves are executed.
+    buses: Vec<Vec<Vec<LinkId>>>,
     frames: Vec<Option<Frame<'p>>>,
     free_frames: Vec<u32>,
     executions: Vec<Option<Execution<'p>>>,
@@ -78,19 +77,23 @@ impl<'p> Interpreter<'p> {
     pub(super) fn new(
         sim: Simulation<Event>,
         hardware: Hardware,
-        leaves: Leaves<'p>,
-        each: Vec<usize>,
+        (machine, layout): (&'p Machine, &'p Layout),
         recorders: Vec<Recorder>,
         names: Option<&'p Names>,
     ) -> Interpreter<'p> {
+        let of_edge = |number: usize| {
+            let branch = layout.branch(number);
+            let leaves = if branch.below(0).is_none() { branch.parents * branch.children } else { 0 };
+            (0..leaves).map(|instance| hardware.buses(layout, number, instance)).collect()
+        };
         Interpreter {
-            buses: (0..recorders.len()).map(|leaf| hardware.buses(leaf)).collect(),
+            buses: (0..layout.branches().len()).map(of_edge).collect(),
             sim,
             hardware,
-            leaves,
+            machine,
+            layout,
             recorders,
             names,
-            each,
             facts: HashMap::new(),
             messages: Messages::new(),
             frames: Vec::new(),
@@ -147,7 +150,13 @@ impl<'p> Interpreter<'p> {
 
     /// The workers that a frame leads.
     fn led(&self, frame: &Frame<'_>) -> Range<usize> {
-        frame.worker..frame.worker + self.each[frame.plan.level + 1]
+        frame.worker..frame.worker + self.layout.branch(frame.plan.edge).workers(frame.child)
+    }
+
+    /// The worker that leads another child of the execution of a frame.
+    fn sibling(&self, frame: &Frame<'_>, child: usize) -> usize {
+        let leader = self.executions[frame.execution as usize].as_ref().expect("its children are not done").worker;
+        self.layout.branch(frame.plan.edge).first_worker(leader, child)
     }
 
     fn event(&mut self, event: Event) {
@@ -156,7 +165,7 @@ impl<'p> Interpreter<'p> {
                 let now = self.now();
                 let frame = self.frame(id);
                 frame.begun = now;
-                let (execution, edge) = (frame.execution, frame.plan.level);
+                let (execution, edge) = (frame.execution, frame.plan.edge);
                 let frame = self.frames[id as usize].as_ref().expect("it begins");
                 let led = self.led(frame);
                 let at = self.execution(execution);
@@ -168,10 +177,8 @@ impl<'p> Interpreter<'p> {
             Event::Signalled(id) => {
                 let frame = self.frames[id as usize].as_ref().expect("it waits");
                 let Op::Wait { child, signals } = frame.steps.ops[frame.ops.start - 1] else { return };
-                let each = self.each[frame.plan.level + 1];
-                let other = frame.worker - frame.child * each + child as usize * each;
-                let (worker, since, edge) = (frame.worker, frame.since, frame.plan.level);
-                let now = self.now();
+                let (worker, since, edge) = (frame.worker, frame.since, frame.plan.edge);
+                let (other, now) = (self.sibling(frame, child as usize), self.now());
                 self.idle(worker, since, now, edge, Idleness::Signal, other, signals);
                 self.steps(id);
             }
@@ -180,7 +187,7 @@ impl<'p> Interpreter<'p> {
             Event::Passed(id) => self.passed(id),
             Event::PhaseBegun(id) => {
                 let frame = self.frames[id as usize].as_ref().expect("it waits");
-                let (execution, worker, since, edge) = (frame.execution, frame.worker, frame.since, frame.plan.level);
+                let (execution, worker, since, edge) = (frame.execution, frame.worker, frame.since, frame.plan.edge);
                 let at = self.execution(execution);
                 let (last, phase) = (at.last, at.phase as u32);
                 let now = self.now();

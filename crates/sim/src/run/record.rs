@@ -27,7 +27,7 @@ impl Interpreter<'_> {
         let now = tick(self.now());
         for worker in workers {
             let recorder = self.recorder(worker);
-            recorder.interval(Kind::Scope, tick(since), now, plan.level as u16, numbers.plan, child as u32, 0);
+            recorder.interval(Kind::Scope, tick(since), now, plan.edge as u16, numbers.plan, child as u32, 0);
             recorder.left(now);
         }
     }

@@ -63,7 +63,7 @@ impl Interpreter<'_> {
     pub(super) fn come(&mut self, id: u32) {
         let now = self.now();
         let frame = self.frames[id as usize].as_ref().expect("it comes");
-        let (execution, child, worker, edge) = (frame.execution, frame.child, frame.worker, frame.plan.level);
+        let (execution, child, worker, edge) = (frame.execution, frame.child, frame.worker, frame.plan.edge);
         if let Some(meeting) = &mut self.execution(execution).meeting {
             let at = &mut meeting.at[child];
             at.since = now;
@@ -78,8 +78,8 @@ impl Interpreter<'_> {
     /// A child goes on at a barrier; gives it if it leaves.
     pub(super) fn barrier(&mut self, id: u32) -> Option<u32> {
         let frame = self.frames[id as usize].as_ref().expect("it is at a barrier");
-        let (execution, child, worker, edge) = (frame.execution, frame.child, frame.worker, frame.plan.level);
-        let latency = self.hardware.above(edge + 1).latency;
+        let (execution, child, worker, edge) = (frame.execution, frame.child, frame.worker, frame.plan.edge);
+        let latency = self.hardware.latency(edge);
         let meeting = self.executions[execution as usize].as_mut().and_then(|at| at.meeting.as_mut())?;
         let (schedules, at) = (meeting.schedules.clone(), &mut meeting.at[child]);
         for step in &schedules.participants[child].steps[at.step..] {

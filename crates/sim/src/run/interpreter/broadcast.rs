@@ -103,7 +103,7 @@ impl Interpreter<'_> {
     pub(super) fn broadcast(&mut self, id: u32, root: u32, slot: u32) -> Option<u32> {
         let now = self.now();
         let frame = self.frames[id as usize].as_ref().expect("it comes");
-        let (execution, child, worker, edge) = (frame.execution, frame.child, frame.worker, frame.plan.level);
+        let (execution, child, worker, edge) = (frame.execution, frame.child, frame.worker, frame.plan.edge);
         let (children, bytes) = (frame.plan.children.len(), frame.steps.slots[slot as usize].bytes);
         let schedules = match self.messages.entry((children, root, bytes)) {
             Entry::Occupied(known) => known.get().clone(),
@@ -148,7 +148,7 @@ impl Interpreter<'_> {
         let now = self.now();
         let frame = self.frames[id as usize].as_ref().expect("it takes part");
         let (execution, child, instance) = (frame.execution, frame.child as u32, frame.instance);
-        let edge = self.hardware.above(frame.plan.level + 1);
+        let edge = self.hardware.edge(frame.plan.edge);
         let latency = edge.latency;
         let exchange = self.executions[execution as usize].as_mut().and_then(|at| at.exchange.as_mut())?;
         let schedules = exchange.at[child as usize].schedules.clone()?;
@@ -229,9 +229,8 @@ impl Interpreter<'_> {
     fn record_broadcast(&mut self, id: u32, root: u32, since: Time, came: Time) {
         let now = self.now();
         let frame = self.frames[id as usize].as_ref().expect("it leaves");
-        let (child, worker, edge) = (frame.child, frame.worker, frame.plan.level);
-        let each = self.each[edge + 1];
-        let other = worker - child * each + root as usize * each;
+        let (worker, edge) = (frame.worker, frame.plan.edge);
+        let other = self.sibling(frame, root as usize);
         let came = came.clamp(since, now);
         if came > since {
             self.idle(worker, since, came, edge, Idleness::Signal, other, BARRIER_SIGNAL);

@@ -123,8 +123,8 @@ impl<'p> Interpreter<'p> {
             return self.part(id).expect("a plan in parts has a part");
         }
         let address = std::ptr::from_ref(plan).addr();
-        let leaves = &self.leaves;
-        let facts = self.facts.entry(address).or_insert_with(|| Rc::new(Facts::of(plan, leaves))).clone();
+        let child = self.layout.branch(plan.edge).child.map(|id| self.machine.memory(id));
+        let facts = self.facts.entry(address).or_insert_with(|| Rc::new(Facts::of(plan, child))).clone();
         let children = plan.children.len();
         let (now, only) = (self.now(), facts.only);
         let execution = self.free_executions.pop().unwrap_or_else(|| {
@@ -149,7 +149,7 @@ impl<'p> Interpreter<'p> {
             between: Vec::new(),
         });
         self.execution(execution).begin_phase(0);
-        let each = self.each[plan.level + 1];
+        let branch = self.layout.branch(plan.edge);
         let mut frame_of = |child: usize, worker: usize| {
             let id = self.free_frames.pop().unwrap_or_else(|| {
                 self.frames.push(None);
@@ -164,7 +164,7 @@ impl<'p> Interpreter<'p> {
                 facts: facts.clone(),
                 steps,
                 child,
-                instance: instance * children + child,
+                instance: branch.instance(instance, child),
                 worker,
                 ops,
                 transfers: Vec::new(),
@@ -182,12 +182,13 @@ impl<'p> Interpreter<'p> {
             Some(only) => frame_of(only, worker),
             None => {
                 let first = frame_of(0, worker);
-                let others: Vec<u32> = (1..children).map(|child| frame_of(child, worker + child * each)).collect();
+                let others = (1..children).map(|child| frame_of(child, branch.first_worker(worker, child)));
+                let others: Vec<u32> = others.collect();
                 let frames: Vec<u32> = std::iter::once(first).chain(others.iter().copied()).collect();
                 let at = self.execution(execution);
                 at.exchange = facts.broadcasts.then(|| Exchange::new(frames.clone()));
                 at.meeting = facts.barrier.as_ref().map(|barrier| Meeting::new(barrier.clone(), frames));
-                let latency = self.hardware.above(plan.level + 1).latency;
+                let latency = self.hardware.latency(plan.edge);
                 for frame in others {
                     self.sim.after(latency, Event::Begin(frame));
                 }
@@ -245,7 +246,7 @@ impl<'p> Interpreter<'p> {
         if worker == at.worker {
             return self.joined(execution);
         }
-        let latency = self.hardware.above(plan.level + 1).latency;
+        let latency = self.hardware.latency(plan.edge);
         self.sim.after(latency, Event::Joined(execution));
         None
     }
@@ -262,13 +263,13 @@ impl<'p> Interpreter<'p> {
         }
         at.last = worker;
         at.begin_phase(at.phase + 1);
-        let latency = self.hardware.above(plan.level + 1).latency;
+        let latency = self.hardware.latency(plan.edge);
         for waits in at.between.drain(..) {
             self.sim.after(latency, Event::PhaseBegun(waits));
         }
         if self.names.is_some() {
             let number = at.phase as u32;
-            self.recorders[worker].interval(Kind::Signal, now, now, plan.level as u16, child, number, 0);
+            self.recorders[worker].interval(Kind::Signal, now, now, plan.edge as u16, child, number, 0);
         }
     }
 
@@ -277,14 +278,14 @@ impl<'p> Interpreter<'p> {
         let Execution { plan, facts, parent, worker, since, .. } =
             self.executions[id as usize].take().expect("it is joined once");
         self.free_executions.push(id);
-        let each = self.each[plan.level + 1];
-        let workers = worker..worker + plan.children.len() * each;
+        let branch = self.layout.branch(plan.edge);
+        let workers = branch.all(worker);
         match facts.only {
-            None => self.record_join(plan.level, workers),
+            None => self.record_join(plan.edge, workers),
             Some(only) if self.traces() => {
-                let (now, busy) = (self.now(), worker..worker + each);
+                let (now, busy) = (self.now(), worker..worker + branch.workers(only));
                 for spare in workers.filter(|w| !busy.contains(w)) {
-                    self.idle(spare, since, now, plan.level, Idleness::Spare, worker, only as u32);
+                    self.idle(spare, since, now, plan.edge, Idleness::Spare, worker, only as u32);
                 }
             }
             Some(_) => {}
@@ -310,7 +311,7 @@ impl<'p> Interpreter<'p> {
                 let parts = self.parts[id as usize].as_mut().expect("its call was executed");
                 let (plan, call, since, worker) = (parts.plan, parts.call, parts.since, parts.worker);
                 (parts.call, parts.since) = (call + 1, now);
-                self.record_call(plan, call, since, worker..worker + self.each[plan.level + 1]);
+                self.record_call(plan, call, since, self.layout.branch(plan.edge).led(worker, 0));
                 self.part(id)
             }
         }

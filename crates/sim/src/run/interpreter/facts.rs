@@ -1,8 +1,8 @@
 //! What is known of a plan before it is executed.
 
-use super::super::leaves::{LeafCost, Leaves};
+use super::super::leaves::{self, LeafCost};
 use super::barrier::schedules_of;
-use multigrain_machine::Wire;
+use multigrain_machine::{Memory, Wire};
 use multigrain_plan::{Body, CallClass, Op, Plan};
 use multigrain_program::Region;
 use multigrain_schedule::Schedules;
@@ -27,9 +27,10 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    pub(super) fn of(plan: &Plan, leaves: &Leaves<'_>) -> Facts {
+    /// `child` is what the children are, unless groups of kinds.
+    pub(super) fn of(plan: &Plan, child: Option<&Memory>) -> Facts {
         let cost = |class: &CallClass| match class.body {
-            Body::Leaf { .. } => Some(leaves.cost(plan, class)),
+            Body::Leaf { .. } => child.map(|child| leaves::cost(child, plan, class)),
             Body::Inner(_) => None,
         };
         let children = plan.children.len();

@@ -34,11 +34,11 @@ impl Interpreter<'_> {
             }
             Op::Run { call, .. } => self.call(id, call),
             Op::Signal => {
-                let (execution, child, worker, edge) = (frame.execution, frame.child, frame.worker, frame.plan.level);
+                let (execution, child, worker, edge) = (frame.execution, frame.child, frame.worker, frame.plan.edge);
                 let at = self.executions[execution as usize].as_mut().expect("its children are not done");
                 at.signals[child] += 1;
                 let given = at.signals[child];
-                let latency = self.hardware.above(edge + 1).latency;
+                let latency = self.hardware.latency(edge);
                 let sim = &mut self.sim;
                 at.waiting.retain(|(frame, whose, wanted)| {
                     let reached = *whose as usize == child && given >= *wanted;
@@ -75,12 +75,13 @@ impl Interpreter<'_> {
         let now = self.sim.now();
         let frame = self.frames[id as usize].as_mut().expect("a child that issues is in use");
         debug_assert_eq!(frame.transfers.len(), transfer as usize, "transfers are numbered in the order of issue");
-        let (plan, depth) = (frame.plan, frame.plan.level + 1);
+        let plan = frame.plan;
         let block = &frame.steps.slots[slot as usize];
-        let edge = self.hardware.above(depth);
+        let edge = self.hardware.edge(plan.edge);
         let array = &plan.arrays[block.block.array as usize];
         let divided = frame.facts.divided[block.block.array as usize];
-        let load = edge.load(&block.block.region, array, divided, way, frame.steps.staging_bytes, self.each[depth]);
+        let workers = self.layout.branch(plan.edge).workers(frame.child);
+        let load = edge.load(&block.block.region, array, divided, way, frame.steps.staging_bytes, workers);
         let end = block.offset_bytes + block.bytes;
         let done = Event::Moved { frame: id, transfer };
         let started = edge.issue(&mut self.sim, frame.instance, load, way, end, done);
@@ -108,7 +109,7 @@ impl Interpreter<'_> {
         issued.complete = true;
         let issued = *issued;
         frame.moving -= 1;
-        let (worker, edge, since) = (frame.worker, frame.plan.level, frame.since);
+        let (worker, edge, since) = (frame.worker, frame.plan.edge, frame.since);
         let goes_on = frame.awaits == Some(transfer);
         if goes_on {
             frame.awaits = None;
@@ -138,7 +139,7 @@ impl Interpreter<'_> {
             return Some(self.execute(inner, Parent::Frame(id), instance, worker));
         }
         let Some(cost) = frame.facts.costs[class] else { return Some(id) };
-        let path = &self.buses[frame.worker];
+        let path = &self.buses[frame.plan.edge][frame.instance];
         if cost.bytes == 0 || path.is_empty() {
             self.sim.after(cost.time, Event::Leaf(id));
             return None;
