@@ -38,6 +38,16 @@ pub(crate) fn memories(memories: &[Memory]) -> Result<(), MachineError> {
         }
         self::memory(memory).map_err(|(key, problem)| here(problem).at_key(key))?;
     }
+    for memory in memories {
+        let same = |other: &&Memory| memory.parent.is_some() && other.parent == memory.parent;
+        let reads_files = memory.edge.is_some_and(|edge| edge.driver.files);
+        if reads_files && memories.iter().filter(same).count() > 1 {
+            let parent = memory.parent.map_or(memory, |parent| &memories[parent.0]);
+            let names: Vec<&str> = memories.iter().filter(same).map(|other| other.name.as_str()).collect();
+            let problem = Problem::FilesBesideOthers { parent: parent.name.clone(), children: names.join(", ") };
+            return Err(MachineError::from(problem).in_memory(&memory.name).at_key("edge.driver"));
+        }
+    }
     for (memory, has_child) in memories.iter().zip(has_child) {
         if !has_child && memory.processor.is_none() {
             return Err(MachineError::from(Problem::NoProcessor).in_memory(&memory.name));

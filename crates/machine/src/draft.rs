@@ -13,6 +13,7 @@ use std::path::PathBuf;
 pub(crate) struct DraftMemory {
     pub(crate) name: String,
     pub(crate) replaces: Option<String>,
+    pub(crate) computes_like: Option<String>,
     pub(crate) parent: Option<String>,
     pub(crate) count: Option<usize>,
     pub(crate) capacity_bytes: Option<u64>,
@@ -64,6 +65,7 @@ impl DraftMemory {
         DraftMemory {
             name: memory.name.clone(),
             replaces: None,
+            computes_like: None,
             parent: memory.parent.map(|parent| machine.memory(parent).name.clone()),
             count: Some(memory.count),
             capacity_bytes: Some(memory.capacity_bytes),
@@ -187,8 +189,9 @@ impl DraftMemory {
 
 /// Lays `over` on the memories of `base`: a memory of the same name, or the one that it `replaces`, is changed in the
 /// keys that are given; any other is added.
-pub(crate) fn lay_over(base: &Machine, over: Vec<DraftMemory>) -> Result<Vec<DraftMemory>, MachineError> {
+pub(crate) fn lay_over(base: &Machine, mut over: Vec<DraftMemory>) -> Result<Vec<DraftMemory>, MachineError> {
     let mut drafts: Vec<DraftMemory> = base.memories().iter().map(|memory| DraftMemory::of(memory, base)).collect();
+    computing(&drafts, &mut over)?;
     let mut changed = vec![false; drafts.len()];
     for memory in over {
         let target = memory.replaces.as_ref().unwrap_or(&memory.name);
@@ -212,6 +215,28 @@ pub(crate) fn lay_over(base: &Machine, over: Vec<DraftMemory>) -> Result<Vec<Dra
         }
     }
     Ok(drafts)
+}
+
+/// Gives memories that compute like another one, of the base or before them in the file, its processor and the rates of its
+/// leaves, as far as they do not say otherwise.
+pub(crate) fn computing(base: &[DraftMemory], over: &mut [DraftMemory]) -> Result<(), MachineError> {
+    for at in 0..over.len() {
+        let (before, rest) = over.split_at_mut(at);
+        let memory = &mut rest[0];
+        let Some(name) = memory.computes_like.clone() else { continue };
+        let known = || base.iter().chain(&*before);
+        let Some(other) = known().rev().find(|other| other.name == name) else {
+            let known: Vec<&str> = known().map(|memory| memory.name.as_str()).collect();
+            return Err(memory.error("computes_like", Problem::UnknownMemory { name, known: known.join(", ") }));
+        };
+        let (processor, leaves) = (other.processor.clone(), other.leaves.clone());
+        let like = DraftMemory { processor, leaves, ..DraftMemory::default() };
+        let own = std::mem::replace(memory, like);
+        // What is said of the memory itself is laid over that.
+        memory.replaces.clone_from(&own.replaces);
+        memory.overlay(own);
+    }
+    Ok(())
 }
 
 /// Keeps the memory `root` and what is below it.

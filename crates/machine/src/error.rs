@@ -213,14 +213,32 @@ pub enum Problem {
     #[error("stands before its parent; list parents before children")]
     ParentAfterChild,
     /// A base that does not exist.
-    #[error("unknown base \"{found}\"; the only base is \"this computer\"")]
+    #[error(
+        "unknown base \"{found}\"; a base is \"this computer\", the path of a machine file, or a shipped machine: {known}"
+    )]
     UnknownBase {
         /// The text that was found.
         found: String,
+        /// The names of those that are shipped.
+        known: String,
+    },
+    /// Machine files that are each other's bases.
+    #[error("the bases form a circle: {}", .through.join(" -> "))]
+    BaseCircle {
+        /// The files along the circle; the first is repeated at the end.
+        through: Vec<String>,
     },
     /// `replaces` without a base.
-    #[error("there is nothing to replace without `base = \"this computer\"`")]
+    #[error("there is nothing to replace without a `base`")]
     NeedsBase,
+    /// A memory in files beside children of other kinds.
+    #[error("arrays in files are for children of one kind, and memory \"{parent}\" has several: {children}")]
+    FilesBesideOthers {
+        /// The memory above.
+        parent: String,
+        /// The children's names.
+        children: String,
+    },
     /// A memory with two kinds of children where one chain of memories is needed.
     #[error("has two kinds of children ({children}), but this needs one chain of equal memories from root to leaf")]
     TwoKindsOfChildren {
@@ -265,6 +283,14 @@ impl MachineError {
     pub fn in_file(mut self, file: &str) -> MachineError {
         self.place.file.get_or_insert_with(|| file.into());
         self
+    }
+
+    /// The same error, at this place of a file if it is in no file yet.
+    pub(crate) fn at(self, file: &str, line: usize, key: &str) -> MachineError {
+        match self.place.file {
+            Some(_) => self,
+            None => self.in_file(file).at_line(Some(line)).at_key(key),
+        }
     }
 
     pub(crate) fn at_line(mut self, line: Option<usize>) -> MachineError {

@@ -17,7 +17,8 @@ use toml::de::{DeTable, DeValue};
 pub const THIS_COMPUTER: &str = "this computer";
 
 const TOP_KEYS: &str = "name, description, base, root, memory";
-const MEMORY_KEYS: &str = "name, replaces, parent, count, capacity, path, source, edge, settings, processor, leaf";
+const MEMORY_KEYS: &str =
+    "name, replaces, computes_like, parent, count, capacity, path, source, edge, settings, processor, leaf";
 /// Beside those of [`costs::KEYS`].
 const EDGE_KEYS: &str =
     "driver, read, write, latency, sibling, alignment, transfer_max, list_max, in_flight_max, strict, source";
@@ -25,8 +26,9 @@ const PROCESSOR_KEYS: &str = "kind, rate, call_overhead, code, source";
 const LEAF_KEYS: &str = "rate, bytes, call_overhead, source";
 
 impl Machine {
-    /// Reads the text of a machine file; `file` is its name for messages. A file with `base = "this computer"` is laid
-    /// over the detected computer, with the disk under the directory that the file gives or else the working directory.
+    /// Reads the text of a machine file; `file` is its name for messages, and where paths of other files in it begin. A file
+    /// with `base = "this computer"` is laid over the detected computer, with the disk under the directory that the file gives
+    /// or else the working directory; any other base is a shipped machine or a machine file.
     ///
     /// # Errors
     /// What is wrong, with file, line, memory and key.
@@ -41,9 +43,9 @@ impl Machine {
     pub fn parse_on(
         text: &str,
         file: &str,
-        this_computer: impl FnOnce(&Path) -> Result<Machine, MachineError>,
+        this_computer: impl Fn(&Path) -> Result<Machine, MachineError>,
     ) -> Result<Machine, MachineError> {
-        parse(text, this_computer).map_err(|error| error.in_file(file))
+        parse(text, file, &this_computer, &[identity(file)]).map_err(|error| error.in_file(file))
     }
 
     /// Reads a machine file.
@@ -58,10 +60,23 @@ impl Machine {
     }
 }
 
-fn parse(
-    text: &str,
-    this_computer: impl FnOnce(&Path) -> Result<Machine, MachineError>,
-) -> Result<Machine, MachineError> {
+/// Whether what a person typed for a machine is a path, and not the name of one that is shipped.
+pub(crate) fn is_path(text: &str) -> bool {
+    text.contains('/') || text.ends_with(".toml")
+}
+
+/// Reads the text of a machine that is shipped.
+pub(crate) fn parse_shipped(text: &str, file: &str) -> Result<Machine, MachineError> {
+    parse(text, file, &Machine::detect, &[file.to_owned()]).map_err(|error| error.in_file(file))
+}
+
+/// What a file is, however it is named.
+fn identity(file: &str) -> String {
+    Path::new(file).canonicalize().map_or_else(|_| file.to_owned(), |path| path.display().to_string())
+}
+
+/// Reads a machine file: the last of these, each of which is the base of the one before.
+fn parse(text: &str, file: &str, this_computer: Computer<'_>, files: &[String]) -> Result<Machine, MachineError> {
     let document = DeTable::parse(text).map_err(|error| {
         let line = error.span().map(|span| line_of(text, span.start));
         MachineError::from(Problem::Syntax { message: error.message().into() }).at_line(line)
@@ -74,7 +89,7 @@ fn parse(
         match key.get_ref().as_ref() {
             "name" => name = Some(at.text("a name such as \"cell\"")?.to_string()),
             "description" => description = Some(at.text("a sentence")?.to_string()),
-            "base" => base = Some((at.text("\"this computer\"")?, at.line)),
+            "base" => base = Some((at.text("\"this computer\" or a machine")?, at.line)),
             "root" => root = Some((at.text("the name of a memory")?.to_string(), at.line)),
             "memory" => memories = reader.memories(&at)?,
             _ => return Err(reader.unknown(key, None, "", TOP_KEYS)),
@@ -95,10 +110,11 @@ fn parse(
             drafts = draft::lay_over(&computer, drafts)?;
         }
         Some((found, line)) => {
-            let error = MachineError::from(Problem::UnknownBase { found: found.into() });
-            return Err(error.at_line(Some(line)).at_key("base"));
+            let machine = base_of(found, file, this_computer, files);
+            drafts = draft::lay_over(&machine.map_err(|error| error.at(file, line, "base"))?, drafts)?;
         }
         None => {
+            draft::computing(&[], &mut drafts)?;
             if let Some(memory) = drafts.iter().find(|memory| memory.replaces.is_some()) {
                 let line = memory.lines.get("replaces").copied();
                 let error = MachineError::from(Problem::NeedsBase).at_line(line);
@@ -110,6 +126,30 @@ fn parse(
         drafts = draft::cut(drafts, &root).map_err(|error| error.at_line(Some(line)))?;
     }
     draft::finish(&name, &description.unwrap_or_default(), &drafts)
+}
+
+/// How this computer is found, by the directory of its disk.
+type Computer<'a> = &'a dyn Fn(&Path) -> Result<Machine, MachineError>;
+
+/// The machine that `file` is laid over: one of the shipped, or that of a file beside it.
+fn base_of(found: &str, file: &str, this_computer: Computer<'_>, files: &[String]) -> Result<Machine, MachineError> {
+    let (label, text, identity) = if is_path(found) {
+        let path = Path::new(file).parent().unwrap_or(Path::new("")).join(found);
+        let label = path.display().to_string();
+        let text = std::fs::read_to_string(&path);
+        let unreadable = |error: std::io::Error| Problem::Unreadable { reason: format!("{label}: {error}") };
+        (label.clone(), text.map_err(unreadable)?, identity(&label))
+    } else {
+        let known = || Machine::shipped_names().collect::<Vec<_>>().join(", ");
+        let unknown = || Problem::UnknownBase { found: found.into(), known: known() };
+        let label = Machine::shipped_file(found);
+        (label.clone(), Machine::shipped_text(found).ok_or_else(unknown)?.to_owned(), label)
+    };
+    let through: Vec<String> = files.iter().cloned().chain([identity.clone()]).collect();
+    if let Some(first) = files.iter().position(|before| *before == identity) {
+        return Err(Problem::BaseCircle { through: through[first..].to_vec() }.into());
+    }
+    parse(&text, &label, this_computer, &through).map_err(|error| error.in_file(&label))
 }
 
 /// The line of a byte offset, from 1.
@@ -175,6 +215,7 @@ impl Reader<'_> {
             match key.get_ref().as_ref() {
                 "name" => {}
                 "replaces" => memory.replaces = Some(at.text("the name of a detected memory")?.to_string()),
+                "computes_like" => memory.computes_like = Some(at.text("the name of another memory")?.to_string()),
                 "parent" => memory.parent = Some(at.text("the name of the memory above")?.to_string()),
                 "count" => memory.count = Some(at.whole("a whole number such as 8")? as usize),
                 "capacity" => memory.capacity_bytes = Some(at.quantity("a size such as \"256 MiB\"", parse_bytes)?),

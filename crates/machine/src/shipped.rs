@@ -60,6 +60,11 @@ impl Machine {
         all().into_iter().find(|(known, _)| *known == name).map(|(_, text)| text)
     }
 
+    /// How a built-in machine file is called in messages.
+    pub(crate) fn shipped_file(name: &str) -> String {
+        format!("machines/{name}.toml")
+    }
+
     /// A built-in machine; those that build on this computer detect it.
     ///
     /// # Errors
@@ -69,7 +74,7 @@ impl Machine {
             let known: Vec<&str> = Machine::shipped_names().collect();
             Problem::UnknownShipped { name: name.into(), known: known.join(", ") }
         })?;
-        Machine::parse(text, &format!("machines/{name}.toml"))
+        crate::read::parse_shipped(text, &Machine::shipped_file(name))
     }
 
     /// A machine by what a person typed: the name of a shipped one, or the path of a machine file. A text with a slash
@@ -78,10 +83,6 @@ impl Machine {
     /// # Errors
     /// As [`Machine::shipped`] and [`Machine::read`].
     pub fn named(text: &str) -> Result<Machine, MachineError> {
-        if text.contains('/') || text.ends_with(".toml") {
-            Machine::read(Path::new(text))
-        } else {
-            Machine::shipped(text)
-        }
+        if crate::read::is_path(text) { Machine::read(Path::new(text)) } else { Machine::shipped(text) }
     }
 }

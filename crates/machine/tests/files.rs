@@ -272,6 +272,71 @@ fn a_base_that_does_not_fit() {
     let disk = "[[memory]]\nname = \"disk\"\npath = \"/no/such\"";
     refused(&format!("{base}{disk}"), "bad.toml:5: memory \"disk\": path: ", "not a directory");
     refused(&format!("{base}{memory}parent = \"dram\""), "bad.toml:3: memory \"a\": capacity: ", "missing");
+    let like =
+        |name: &str| format!("{base}{memory}parent = \"dram\"\ncapacity = \"1 MiB\"\ncomputes_like = \"{name}\"\n");
+    refused(&like("gpu"), "bad.toml:7: memory \"a\": computes_like: ", "disk, dram, core");
+    refused(&like("a"), "bad.toml:7: memory \"a\": computes_like: ", "disk, dram, core");
+    // A memory without children, and nothing that computes there.
+    refused(&like("dram"), "bad.toml:3: memory \"a\": edge: ", "missing");
+    let edge = "[memory.edge]\ndriver = \"local\"\nread = \"1 GB/s\"\nlatency = \"1 us\"\n";
+    refused(&format!("{}{edge}", like("dram")), "bad.toml:3: memory \"a\": ", "processor");
     let twice = format!("{base}{memory}replaces = \"core\"\n[[memory]]\nname = \"core\"\n");
     refused(&twice, "bad.toml:6: memory \"core\": ", "second");
+}
+
+#[test]
+fn any_machine_file_can_be_a_base() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+    let read = |name: &str| Machine::read(&dir.path().join(name));
+    write("good.toml", GOOD);
+    write("more.toml", "name = \"more\"\nbase = \"./good.toml\"\n[[memory]]\nname = \"core\"\ncount = 5\n");
+    let kind = "[[memory]]\nname = \"slow\"\nparent = \"dram\"\ncapacity = \"1 MiB\"\ncomputes_like = \"core\"\n[memory.edge]\n\
+                driver = \"local\"\nread = \"1 GB/s\"\nlatency = \"1 us\"\n[memory.processor]\nrate = \"4 GFLOP/s\"\n";
+    write("kinds.toml", &format!("name = \"kinds\"\nbase = \"more.toml\"\n{kind}"));
+    let [good, more, kinds] = ["good.toml", "more.toml", "kinds.toml"].map(|name| read(name).unwrap());
+    assert_eq!(more.memories(), good.with_count("core", 5).unwrap().memories());
+    let [_, core, slow] = kinds.memories() else { panic!("{kinds:?}") };
+    assert_eq!(*core, more.memories()[1]);
+    let rate = |memory: &Memory| memory.processor.unwrap().flops_per_second;
+    assert_eq!((rate(core), rate(slow), slow.processor.unwrap().kind), (16e9, 4e9, core.processor.unwrap().kind));
+    assert_eq!((slow.count, slow.edge.unwrap().driver.name), (1, "local"));
+    assert_eq!(Machine::parse(&kinds.to_toml(), "again"), Ok(kinds));
+    // A shipped one by its name, wherever the file is.
+    write("half.toml", "name = \"half\"\nbase = \"cell\"\n[[memory]]\nname = \"spe\"\ncount = 4\n");
+    let half = read("half.toml").unwrap();
+    let cell = Machine::shipped("cell").unwrap().with_count("spe", 4).unwrap();
+    assert_eq!(half.memories(), cell.memories());
+
+    let refused = |name: &str, parts: &[&str]| {
+        let message = read(name).unwrap_err().to_string();
+        let at = dir.path().display();
+        assert!(parts.iter().all(|part| message.contains(&part.replace("DIR", &at.to_string()))), "{message}");
+    };
+    write("lost.toml", "name = \"lost\"\nbase = \"no.toml\"\n");
+    refused("lost.toml", &["DIR/lost.toml:2: base: ", "cannot be read: DIR/no.toml: No such file"]);
+    write("unknown.toml", "name = \"unknown\"\n\nbase = \"sell\"\n");
+    refused("unknown.toml", &["DIR/unknown.toml:3: base: ", "\"sell\"", "this computer", "cell, cell-blade, ps3"]);
+    write("a.toml", "name = \"a\"\nbase = \"b.toml\"\n");
+    write("b.toml", "name = \"b\"\n# of a\nbase = \"./a.toml\"\n");
+    refused("a.toml", &["DIR/b.toml:3: base: ", "circle", "a.toml -> ", "b.toml -> "]);
+    write("self.toml", "name = \"self\"\nbase = \"self.toml\"\n");
+    refused("self.toml", &["DIR/self.toml:2: base: ", "circle"]);
+    // What is wrong in the base is told there.
+    write("bad.toml", &GOOD.replace("count = 2", "count = 0"));
+    write("over.toml", "name = \"over\"\nbase = \"bad.toml\"\n");
+    refused("over.toml", &["DIR/bad.toml:10: memory \"core\": count: is 0"]);
+}
+
+#[test]
+fn files_are_for_children_of_one_kind() {
+    let local = "\n[[memory]]\nname = \"local\"\nparent = \"dram\"\ncapacity = \"1 MiB\"\ncomputes_like = \"core\"\n\
+                 [memory.edge]\ndriver = \"local\"\nread = \"1 GB/s\"\nlatency = \"1 us\"\n";
+    let text = format!("{}{local}", GOOD.replace("\"shared\"", "\"disk\""));
+    let message = read(&text).unwrap_err().to_string();
+    assert!(
+        message.starts_with("bad.toml:13: memory \"core\": edge.driver: ") && message.contains("core, local"),
+        "{message}"
+    );
+    assert!(read(&format!("{GOOD}{local}")).is_ok());
 }

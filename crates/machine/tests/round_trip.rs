@@ -116,7 +116,16 @@ fn machine() -> impl Strategy<Value = Machine> {
                 }
                 Memory { name, parent: Some(MemoryId(choice % index)), edge: Some(edge), ..memory }
             });
-            Machine::new(&name, &description, memories.collect()).unwrap()
+            let mut memories: Vec<Memory> = memories.collect();
+            // Arrays in files are for children of one kind.
+            let parents: Vec<_> = memories.iter().map(|memory| memory.parent).collect();
+            for memory in &mut memories {
+                let alone = parents.iter().filter(|parent| **parent == memory.parent).count() == 1;
+                if let Some(edge) = memory.edge.as_mut().filter(|edge| edge.driver.files && !alone) {
+                    edge.driver = Driver::LOCAL;
+                }
+            }
+            Machine::new(&name, &description, memories).unwrap()
         },
     )
 }
