@@ -85,14 +85,19 @@ fn shapes_that_do_not_go_together() {
 fn advice_is_enough() {
     let place = place();
     // What blocks do not count (scratch memory of many workers, tables) is part of it.
-    for request in
-        ["sgemm --n 300 --threads 512", "fft3d --shape 2,30011,3 --machine disk", "sgemm --n 900 --machine disk"]
-    {
+    for request in [
+        "sgemm --n 300 --threads 512",
+        "fft3d --shape 2,30011,3 --machine disk",
+        "sgemm --n 900 --machine disk",
+        "conv2d --n 1000000 --machine disk",
+        "gravity --n 1000000 --machine disk",
+        "hmmer --n 50000 --m 9 --machine disk",
+    ] {
         let ran = place.run(&format!("plan {request} --memory 256KiB"));
         assert_eq!(ran.status, Some(2), "{request}: {}", ran.stderr);
         let mut advice = ran.stderr;
-        // The first says what is enough for what it has seen; with as much the rest is seen.
-        let followed = (0..2).any(|_| {
+        // Each says what is enough for what it has seen: blocks, then calls, then what the plan itself takes.
+        let followed = (0..3).any(|_| {
             let enough = advice.rsplit_once("at least ").map_or("", |(_, rest)| rest);
             let enough: String =
                 enough.trim().chars().take_while(|c| !",;\n".contains(*c)).filter(|c| *c != ' ').collect();

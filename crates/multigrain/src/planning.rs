@@ -55,6 +55,16 @@ impl Asked {
         }
         let main = main_memory(&self.machine);
         let (name, capacity_bytes) = (main.name.clone(), main.capacity_bytes);
+        let tables = job.kept_bytes().saturating_sub(OWN_BYTES);
+        if tables.saturating_mul(PLAN_SHARE) > capacity_bytes {
+            return Err(Error::Request(format!(
+                "{} does not fit: its tables alone take {}; memory {name} holds {}; give {name} at least {}",
+                job.app,
+                readable_bytes(tables),
+                readable_bytes(capacity_bytes),
+                enough(tables.saturating_mul(PLAN_SHARE))
+            )));
+        }
         let (mut machine, mut options) = (self.machine.clone(), self.options.clone());
         // What is set aside for the plan, beyond what the process takes for itself, and for what else blocks do not count.
         let (mut of_plan, mut beside, mut shorter) = (0_u64, 0_u64, 0);
@@ -63,11 +73,13 @@ impl Asked {
             let planned = match planned {
                 Err(PlanError::TooManyCalls { .. }) if of_plan > 0 && of_plan < capacity_bytes / PLAN_SHARE => {
                     of_plan = (2 * of_plan).min(capacity_bytes / PLAN_SHARE);
-                    options.calls_max = self.options.calls_max.min((OWN_BYTES + of_plan) / PLAN_CALL_BYTES);
+                    options.calls_max = self.options.calls_max.min(calls_beside(of_plan, job.kept_bytes()));
                     None
                 }
                 // Where nothing fits into lists that short, longer ones have to do.
-                Err(PlanError::DoesNotFit { .. }) if options.listed_max < self.options.listed_max => {
+                Err(PlanError::DoesNotFit { .. } | PlanError::TooManyCalls { .. })
+                    if options.listed_max < self.options.listed_max =>
+                {
                     (options.listed_max, shorter) = (self.options.listed_max, u32::MAX);
                     continue;
                 }
@@ -77,6 +89,11 @@ impl Asked {
                         && *memory == name
                     {
                         *enough_bytes = enough_bytes.saturating_add(of_plan.saturating_add(beside));
+                    }
+                    if let PlanError::TooManyCalls { memory, calls, enough_bytes, .. } = &mut error
+                        && *memory == name
+                    {
+                        *enough_bytes = Some(enough_for(*calls, capacity_bytes, job.kept_bytes()));
                     }
                     return Err(error.into());
                 }
@@ -90,14 +107,15 @@ impl Asked {
                 }
                 let may_be_shorter = shorter < if plan.is_in_parts() { u32::MAX } else { SHORTER_MAX };
                 if keeps.own > 0 && options.listed_max > LISTED_MIN && may_be_shorter {
-                    (options.listed_max, shorter) = ((options.listed_max / 2).max(LISTED_MIN), shorter + 1);
+                    // A list that is shorter than it may be stays as it is until it may not.
+                    let listed = options.listed_max.min(plan.calls.len() as u64);
+                    (options.listed_max, shorter) = ((listed / 2).max(LISTED_MIN), shorter + 1);
                     continue;
                 }
                 // With less room for blocks there are more calls: some more is set aside, and no more may be used.
                 of_plan = of_plan.max(keeps.own + keeps.own.min(capacity_bytes.saturating_sub(keeps.own)) / 4);
                 let others = keeps.memories.local.saturating_add(job.kept_bytes());
-                let calls_max = (OWN_BYTES + of_plan).saturating_sub(others) / PLAN_CALL_BYTES;
-                options.calls_max = self.options.calls_max.min(calls_max);
+                options.calls_max = self.options.calls_max.min(calls_beside(of_plan, others));
                 beside += (keeps.bytes() - keeps.own).saturating_sub(main_memory(&machine).capacity_bytes);
                 if !plan.driver.files || of_plan.saturating_add(beside) >= capacity_bytes {
                     return Err(Error::Request(keeps.does_not_fit(job, &name, capacity_bytes, plan.driver)));
@@ -151,9 +169,18 @@ const PLANS_LISTED: u64 = 2;
 /// Shorter ones are no list.
 const LISTED_MIN: u64 = 64;
 
-/// How many calls a plan may have beside so much memory.
-fn calls_max(capacity_bytes: u64) -> u64 {
-    ((OWN_BYTES + capacity_bytes / PLAN_SHARE) / PLAN_CALL_BYTES).min(1 << 20)
+/// How many calls a plan may have that takes so many bytes with `others`.
+fn calls_beside(bytes: u64, others: u64) -> u64 {
+    ((OWN_BYTES + bytes).saturating_sub(others) / PLAN_CALL_BYTES).min(1 << 20)
+}
+
+/// The capacity with which a plan has room for its calls, when there are `calls` of them with `capacity_bytes` and fewer by
+/// as much as blocks are larger.
+fn enough_for(calls: u64, capacity_bytes: u64, kept_bytes: u64) -> u64 {
+    // calls * capacity / enough * PLAN_CALL_BYTES = OWN_BYTES + enough / PLAN_SHARE - kept
+    let product = calls as f64 * PLAN_CALL_BYTES as f64 * capacity_bytes as f64 * PLAN_SHARE as f64;
+    let half = (kept_bytes as f64 - OWN_BYTES as f64) * PLAN_SHARE as f64 / 2.0;
+    (half + half.hypot(product.sqrt())).max(capacity_bytes as f64) as u64
 }
 
 /// How long lists of calls are beside so much memory, where calls can be parts instead: so that plans of several shapes
@@ -322,7 +349,10 @@ impl Runtime {
     fn plan_options(&self, job: &Job) -> Result<PlanOptions, Error> {
         Ok(PlanOptions {
             disk_buffer_bytes: self.disk.staging_bytes(),
-            calls_max: self.options.memory_bytes.map_or(1 << 20, calls_max),
+            calls_max: self
+                .options
+                .memory_bytes
+                .map_or(1 << 20, |capacity| calls_beside(capacity / PLAN_SHARE, job.kept_bytes())),
             listed_max: self
                 .options
                 .listed_max

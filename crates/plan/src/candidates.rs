@@ -126,7 +126,11 @@ pub(crate) fn finals(
         goes_on
     });
     let few = few.count();
-    let found = in_parallel(&fitting[..few], |candidate| plan(candidate, false));
+    // A plan that fits is made beside others that are larger than it while they are made.
+    let at_once = |longest: u64| (facts.drafts_calls_max / (DRAFT_CALLS * longest.max(1))).max(1) as usize;
+    let longest = |candidates: &mut dyn Iterator<Item = &Candidate>| candidates.map(|one| one.calls).max().unwrap_or(1);
+    let workers = at_once(longest(&mut fitting[..few].iter()));
+    let found = in_parallel(workers, &fitting[..few], |candidate| plan(candidate, false));
     let mut rest = fitting.split_off(few).into_iter();
     let mut planned: Vec<((f64, u64), Candidate)> =
         found.into_iter().zip(fitting).filter_map(|(found, candidate)| Some((found?, candidate))).collect();
@@ -150,7 +154,8 @@ pub(crate) fn finals(
         });
         let affordable = affordable.count().max(THOROUGH_MIN);
         planned.truncate(affordable);
-        let thorough = in_parallel(&planned, |(_, candidate)| plan(candidate, true));
+        let workers = at_once(longest(&mut planned.iter().map(|(_, candidate)| candidate)));
+        let thorough = in_parallel(workers, &planned, |(_, candidate)| plan(candidate, true));
         for ((found, _), thorough) in planned.iter_mut().zip(thorough) {
             *found = thorough.unwrap_or(*found);
         }
@@ -169,9 +174,10 @@ pub(crate) fn finals(
     }
 }
 
-/// Applies a function to every item on all processors; the results are in the order of the items.
-pub(crate) fn in_parallel<T: Sync, R: Send>(items: &[T], apply: impl Fn(&T) -> R + Sync) -> Vec<R> {
+/// Applies a function to every item on all processors, or so many; the results are in the order of the items.
+pub(crate) fn in_parallel<T: Sync, R: Send>(most: usize, items: &[T], apply: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let workers = std::thread::available_parallelism().map_or(1, |n| n.get()).min(items.len() / ITEMS_EACH_MIN);
+    let workers = workers.min(most);
     if workers < 2 {
         return items.iter().map(apply).collect();
     }
@@ -186,6 +192,9 @@ pub(crate) fn in_parallel<T: Sync, R: Send>(items: &[T], apply: impl Fn(&T) -> R
     });
     (0..items.len()).filter_map(|at| shares[at % workers].next()).collect()
 }
+
+/// While a plan is made its lists take so much more than when it is done: they grow by doubling.
+const DRAFT_CALLS: u64 = 2;
 
 /// Fewer items than this are not worth a thread.
 const ITEMS_EACH_MIN: usize = 4;

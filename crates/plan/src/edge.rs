@@ -50,6 +50,8 @@ pub(crate) struct EdgeFacts<'m> {
     pub(crate) partials_bytes: u64,
     /// The most calls that one call is split into here.
     pub(crate) calls_max: u64,
+    /// The most calls that the drafts which a search compares at one time may have together.
+    pub(crate) drafts_calls_max: u64,
     /// The longest list of calls where they can be parts instead.
     pub(crate) listed_max: u64,
     /// Whether the call that is planned is a part, of which nobody makes parts again.
@@ -187,6 +189,7 @@ pub(crate) fn facts<'m>(
         wake_above_ns: above.map(|edge| edge.costs.wake_ns).fold(0.0, f64::max),
         partials_bytes: 0,
         calls_max: u64::MAX,
+        drafts_calls_max: u64::MAX,
         listed_max: u64::MAX,
         is_part: false,
         hosts: &[],

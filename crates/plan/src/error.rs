@@ -33,7 +33,8 @@ pub enum PlanError {
     /// A plan would have more calls than there is room for.
     #[error(
         "{task} is split into {calls} calls for memory {memory} {tile}, and the plan has room for {most}; choose larger \
-         tiles, or give more memory"
+         tiles, or give {memory} {}",
+        enough_bytes.map_or_else(|| "more".to_owned(), |bytes| format!("at least {}", enough(bytes)))
     )]
     TooManyCalls {
         /// Task.
@@ -46,6 +47,8 @@ pub enum PlanError {
         calls: u64,
         /// The most.
         most: u64,
+        /// Capacity with which a plan will have room for fewer calls of larger tiles, where that is known.
+        enough_bytes: Option<u64>,
     },
     /// The tile that the mapping asks for does not fit.
     #[error(

@@ -131,7 +131,7 @@ pub(crate) fn by_formula(
         return Err(Unfit::Smallest(Box::new(smallest)));
     }
     let combinations: Vec<Vec<u64>> = combinations(lists).collect();
-    let looked = in_parallel(&combinations, |lengths| {
+    let looked = in_parallel(usize::MAX, &combinations, |lengths| {
         let (footprint, reserved) = nest.least(lengths);
         if facts.stages() && footprint.saturating_add(reserved) > facts.total_bytes {
             return Vec::new();
@@ -171,7 +171,8 @@ pub(crate) fn by_formula(
     looked.truncate(2 * FINALISTS);
     if !is_mapped && facts.stages() {
         let promising = &looked[..looked.len().min(REFINED)];
-        let mut refined = in_parallel(promising, |found| refine(nest, specs, found, short.then_some(listed)));
+        let mut refined =
+            in_parallel(usize::MAX, promising, |found| refine(nest, specs, found, short.then_some(listed)));
         looked.append(&mut refined);
         looked.sort_by(by_price);
         looked.dedup_by(|a, b| a.loops == b.loops);

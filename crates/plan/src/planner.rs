@@ -232,6 +232,7 @@ impl<'m> Planner<'m> {
             .flatten()
             .ok_or_else(|| self.no_edge())?;
         (facts.own_partials_bytes_max, facts.calls_max) = (own_bytes_max, self.options.calls_max);
+        facts.drafts_calls_max = self.options.calls_max;
         facts.listed_max = self.options.listed_max.clamp(2, facts.calls_max.max(2));
         (facts.hosts, facts.offsets_bytes) = (&scope.lying.hosts, &scope.lying.offsets_bytes);
         if !facts.stages() {

@@ -113,7 +113,7 @@ pub(crate) fn choose(
                 }
                 let looked_at: Vec<&(u64, Tunables)> = class.iter().skip(first).step_by(step).collect();
                 let look = |(calls, tunables): &&(u64, Tunables)| look(facts, &scope, tunables.clone(), *calls);
-                for candidate in in_parallel(&looked_at, look) {
+                for candidate in in_parallel(usize::MAX, &looked_at, look) {
                     let candidate = candidate?;
                     let fits = candidate.footprint + candidate.reserved <= facts.total_bytes || !facts.stages();
                     if fits && candidate.partials <= facts.own_partials_bytes_max {
@@ -151,6 +151,7 @@ fn too_many(machine: &Machine, facts: &EdgeFacts<'_>, task: &TaskRef, calls: u64
         tile: if is_mapped { "by the mapping's tile" } else { "by the largest tile that fits" },
         calls,
         most: facts.calls_max,
+        enough_bytes: None,
     }
 }
 
