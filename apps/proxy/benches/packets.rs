@@ -1,5 +1,5 @@
 //! What a packet costs: processor time of the program for each packet that a viewer gets, one source over UDP, 100 viewers within
-//! their connections, on the loopback.
+//! their connections, on the loopback; and how late packets are with one more viewer, from sending to having been read.
 //!
 //! `cargo bench -p multigrain-proxy [-- VIEWERS [PEER-ADDRESS PEER-PID]]`: a peer that pulls `rtsp://127.0.0.1:8600/` and serves
 //! it at the address is measured by the same viewers.
@@ -10,6 +10,7 @@ mod support;
 use multigrain_proxy::net::{Poll, Ready};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use support::{Camera, Manners, Playing, Proxy, VIDEO, hear, rtp};
@@ -20,6 +21,9 @@ fn processor_ns(process: u32) -> u64 {
     let times = tasks.flatten().filter_map(|task| std::fs::read_to_string(task.path().join("schedstat")).ok());
     times.filter_map(|text| text.split(' ').next()?.parse::<u64>().ok()).sum()
 }
+
+/// What times in packets count from.
+static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// Pictures a second, and packets of each.
 const PICTURES: u64 = 25;
@@ -41,6 +45,7 @@ fn send(playing: &mut Playing, packets: u16, is_even: bool, ends: &AtomicBool) {
             // Fragments of one picture; every 25th is a key.
             let first = if packet == 0 { 0x80 } else { 0 } | if picture % 25 == 0 { 5 } else { 1 };
             let mut payload = vec![0x7c, first];
+            payload.extend((BEGAN.elapsed().as_nanos() as u64).to_be_bytes());
             payload.resize(BYTES - 12, 0);
             let kind = if packet + 1 == packets { 0x80 | 96 } else { 96 };
             playing.send(0, &rtp(kind, sequence, picture as u32 * 3600, 7, &payload));
@@ -80,13 +85,45 @@ fn viewer(place: &str) -> TcpStream {
             track = told.split(['\r', '\n']).next().unwrap().rsplit('/').next().unwrap().to_owned();
         }
     }
-    socket.set_nonblocking(true).unwrap();
     socket
 }
 
-/// Microseconds a packet of a process that serves at a place, and packets a second.
-fn measure(process: u32, place: &str, viewers: usize) -> (f64, f64) {
+/// Nanoseconds that packets took until a viewer had read them, sorted.
+fn latencies(socket: &TcpStream, ends: &AtomicBool) -> Vec<u64> {
+    socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    let (mut reader, mut all) = (std::io::BufReader::new(socket), Vec::new());
+    let mut frame = vec![0; 4 + BYTES];
+    while !ends.load(Ordering::Relaxed) && reader.read_exact(&mut frame).is_ok() {
+        let sent = u64::from_be_bytes(frame[18..26].try_into().unwrap());
+        all.push((BEGAN.elapsed().as_nanos() as u64).saturating_sub(sent));
+    }
+    // Who begins gets what was before.
+    let mut all = all.split_off(all.len() / 4);
+    all.sort_unstable();
+    all
+}
+
+/// Of a process that serves at a place.
+struct Figures {
+    /// Microseconds a packet.
+    us: f64,
+    /// Packets a second.
+    rate: f64,
+    /// Milliseconds of latency: the median, and what 99 of 100 are below.
+    late_ms: (f64, f64),
+}
+
+impl std::fmt::Display for Figures {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Figures { us, rate, late_ms: (half, most) } = self;
+        write!(f, "{us:.2} us a packet, {rate:.0} a second, {half:.2} ms late, 99 of 100 below {most:.2}")
+    }
+}
+
+fn measure(process: u32, place: &str, viewers: usize) -> Figures {
+    let probe = viewer(place);
     let sockets: Vec<TcpStream> = (0..viewers).map(|_| viewer(place)).collect();
+    sockets.iter().for_each(|socket| socket.set_nonblocking(true).unwrap());
     let poll = Poll::new().unwrap();
     sockets.iter().enumerate().for_each(|(i, socket)| poll.add(socket, i as u64).unwrap());
     let (bytes, ends) = (AtomicU64::new(0), AtomicBool::new(false));
@@ -101,13 +138,20 @@ fn measure(process: u32, place: &str, viewers: usize) -> (f64, f64) {
                 }
             }
         });
+        let late = scope.spawn(|| latencies(&probe, &ends));
         std::thread::sleep(Duration::from_secs(2));
         let before = (processor_ns(process), bytes.load(Ordering::Relaxed), Instant::now());
         std::thread::sleep(Duration::from_secs(5));
         let packets = (bytes.load(Ordering::Relaxed) - before.1) as f64 / (BYTES + 4) as f64;
         let taken = (processor_ns(process) - before.0) as f64;
         ends.store(true, Ordering::Relaxed);
-        (taken / 1000.0 / packets, packets / before.2.elapsed().as_secs_f64())
+        let late = late.join().unwrap();
+        let part = |hundredths: usize| late.get(late.len() * hundredths / 100).map_or(f64::NAN, |ns| *ns as f64 / 1e6);
+        Figures {
+            us: taken / 1000.0 / packets,
+            rate: packets / before.2.elapsed().as_secs_f64(),
+            late_ms: (part(50), part(99)),
+        }
     })
 }
 
@@ -130,10 +174,10 @@ fn main() {
                 let told = &ends;
                 scope.spawn(move || send(&mut playing, 40, is_even, told));
                 let first = first.join().unwrap();
-                let (us, rate) = measure(process, &place, viewers - 1);
                 println!(
-                    "peer, packets {}: {us:.2} us a packet, {rate:.0} a second",
-                    if is_even { "evenly" } else { "by pictures" }
+                    "peer, packets {}: {}",
+                    if is_even { "evenly" } else { "by pictures" },
+                    measure(process, &place, viewers - 1)
                 );
                 drop(first);
                 ends.store(true, Ordering::Relaxed);
@@ -143,7 +187,7 @@ fn main() {
         return;
     }
     for (placement, workers) in [("run-to-completion", "1"), ("pipelined", "2"), ("spread", "2")] {
-        for (is_even, gather) in [(false, "0"), (true, "0"), (true, "5")] {
+        for (is_even, gather) in [(false, "4"), (true, "0"), (true, "1"), (true, "4")] {
             let camera = Camera::new(Manners::of(VIDEO));
             let source = format!("front=rtsp://{}/", camera.address);
             let proxy =
@@ -153,12 +197,10 @@ fn main() {
             let ends = AtomicBool::new(false);
             std::thread::scope(|scope| {
                 scope.spawn(|| send(&mut playing, 40, is_even, &ends));
-                let (us, rate) = measure(proxy.process(), &format!("127.0.0.1:{}", proxy.rtsp), viewers);
+                let figures = measure(proxy.process(), &format!("127.0.0.1:{}", proxy.rtsp), viewers);
                 let how = if is_even { "evenly" } else { "by pictures" };
                 let lost = proxy.metric("packets_lost") + proxy.metric("viewers_behind");
-                println!(
-                    "{placement}, {workers} workers, packets {how}, gathered {gather} ms: {us:.2} us a packet, {rate:.0} a second, {lost} lost"
-                );
+                println!("{placement}, {workers} workers, packets {how}, gathered {gather} ms: {figures}, {lost} lost");
                 ends.store(true, Ordering::Relaxed);
             });
         }

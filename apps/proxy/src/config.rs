@@ -39,7 +39,8 @@ pub struct Args {
     /// Which thread does what [default: spread]
     #[arg(long, value_name = "POLICY")]
     pub placement: Option<Placement>,
-    /// How long packets of a picture are gathered, milliseconds: more at once cost less [default: 0]
+    /// How long packets of a picture are gathered at most where sending each by itself would take more than half a processor,
+    /// milliseconds; 0 for never [default: 4]
     #[arg(long, value_name = "MS")]
     pub gather_ms: Option<u64>,
     /// How long packets wait for those before them, milliseconds [default: 50]
@@ -131,7 +132,7 @@ pub struct Limits {
     pub queue_bytes: usize,
     /// How long a packet waits for those before it.
     pub reorder: Duration,
-    /// How long it waits for others of its picture.
+    /// How long it waits at most for others of its picture.
     pub gather: Duration,
 }
 
@@ -253,7 +254,7 @@ impl Args {
         if reorder > 2000 {
             return Err(format!("--reorder-ms {reorder} would keep pictures back for seconds; give at most 2000"));
         }
-        let gather = self.gather_ms.or(file.gather_ms).unwrap_or(0);
+        let gather = self.gather_ms.or(file.gather_ms).unwrap_or(4);
         if gather > 100 {
             return Err(format!("--gather-ms {gather} would delay pictures; give at most 100"));
         }

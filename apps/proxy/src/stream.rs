@@ -2,7 +2,7 @@
 
 use crate::config::Source;
 use crate::sdp::Description;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A stream: its source, what it sends, and how much of it went where.
@@ -17,6 +17,8 @@ pub struct Stream {
     pub counts: Counts,
     /// Whether packets come.
     pub is_flowing: AtomicBool,
+    /// Viewers that play it, on all workers.
+    pub viewers: AtomicUsize,
 }
 
 /// What the source said last.
@@ -76,8 +78,14 @@ pub fn add(counter: &AtomicU64, count: u64) {
 impl Stream {
     /// A stream of which nothing is known yet.
     pub fn new(index: usize, source: Source) -> Stream {
-        let (told, counts, is_flowing) = (Mutex::default(), Counts::default(), AtomicBool::new(false));
-        Stream { index, source, told, counts, is_flowing }
+        Stream {
+            index,
+            source,
+            told: Mutex::default(),
+            counts: Counts::default(),
+            is_flowing: AtomicBool::new(false),
+            viewers: AtomicUsize::new(0),
+        }
     }
 
     /// Its path.

@@ -15,6 +15,7 @@ use crate::viewer::{Channels, Flow, Sent, behind_max};
 use multigrain_console::say;
 use std::io::{self, Read};
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// What a viewer may say at once.
@@ -91,8 +92,9 @@ impl Worker {
         if let Some(paced) = &connection.paced {
             self.reporters.remove(&paced.from);
         }
-        if let Some(local) = connection.feed.and_then(|feed| self.feeds.get_mut(feed)) {
-            local.viewers.retain(|viewer| *viewer != slot);
+        if let Some(feed) = connection.feed {
+            self.stream_of(feed).viewers.fetch_sub(1, Ordering::Relaxed);
+            self.feeds[feed].viewers.retain(|viewer| *viewer != slot);
         }
         Some(connection)
     }
@@ -269,6 +271,7 @@ impl Worker {
         };
         if connection.feed.replace(feed).is_none() {
             local.viewers.push(slot);
+            stream.viewers.fetch_add(1, Ordering::Relaxed);
             add(&stream.counts.viewers_served, 1);
             say(&format!("{}: viewer {} plays by {way}", stream.name(), connection.peer));
         }
