@@ -8,7 +8,7 @@
 mod support;
 
 use multigrain_proxy::net::{Poll, Ready};
-use std::io::{Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -54,9 +54,9 @@ fn send(playing: &mut Playing, packets: u16, is_even: bool, ends: &AtomicBool) {
     }
 }
 
-fn viewer(place: &str) -> TcpStream {
+fn viewer(place: &str) -> BufReader<TcpStream> {
     let socket = TcpStream::connect(place).unwrap();
-    let mut reader = std::io::BufReader::new(socket.try_clone().unwrap());
+    let mut reader = BufReader::new(socket.try_clone().unwrap());
     let (mut session, mut track) = (String::new(), "trackID=0".to_owned());
     let asked = [
         ("DESCRIBE", "", "Accept: application/sdp\r\n"),
@@ -85,13 +85,13 @@ fn viewer(place: &str) -> TcpStream {
             track = told.split(['\r', '\n']).next().unwrap().rsplit('/').next().unwrap().to_owned();
         }
     }
-    socket
+    reader
 }
 
 /// Nanoseconds that packets took until a viewer had read them, sorted.
-fn latencies(socket: &TcpStream, ends: &AtomicBool) -> Vec<u64> {
-    socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
-    let (mut reader, mut all) = (std::io::BufReader::new(socket), Vec::new());
+fn latencies(mut reader: BufReader<TcpStream>, ends: &AtomicBool) -> Vec<u64> {
+    reader.get_ref().set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    let mut all = Vec::new();
     let mut frame = vec![0; 4 + BYTES];
     while !ends.load(Ordering::Relaxed) && reader.read_exact(&mut frame).is_ok() {
         let sent = u64::from_be_bytes(frame[18..26].try_into().unwrap());
@@ -122,7 +122,7 @@ impl std::fmt::Display for Figures {
 
 fn measure(process: u32, place: &str, viewers: usize) -> Figures {
     let probe = viewer(place);
-    let sockets: Vec<TcpStream> = (0..viewers).map(|_| viewer(place)).collect();
+    let sockets: Vec<TcpStream> = (0..viewers).map(|_| viewer(place).into_inner()).collect();
     sockets.iter().for_each(|socket| socket.set_nonblocking(true).unwrap());
     let poll = Poll::new().unwrap();
     sockets.iter().enumerate().for_each(|(i, socket)| poll.add(socket, i as u64).unwrap());
@@ -138,7 +138,7 @@ fn measure(process: u32, place: &str, viewers: usize) -> Figures {
                 }
             }
         });
-        let late = scope.spawn(|| latencies(&probe, &ends));
+        let late = scope.spawn(|| latencies(probe, &ends));
         std::thread::sleep(Duration::from_secs(2));
         let before = (processor_ns(process), bytes.load(Ordering::Relaxed), Instant::now());
         std::thread::sleep(Duration::from_secs(5));
