@@ -1,6 +1,8 @@
 //! What a packet costs: processor time of the program for each packet that a viewer gets, one source over UDP, 100 viewers within
 //! their connections, on the loopback; and how late packets are with one more viewer, from sending to having been read.
 //!
+//! Then the same with more and more packets a second, until some do not arrive.
+//!
 //! `cargo bench -p multigrain-proxy [-- VIEWERS [PEER-ADDRESS PEER-PID]]`: a peer that pulls `rtsp://127.0.0.1:8600/` and serves
 //! it at the address is measured by the same viewers.
 
@@ -24,6 +26,9 @@ fn processor_ns(process: u32) -> u64 {
 
 /// What times in packets count from.
 static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// Packets that were sent.
+static SENT: AtomicU64 = AtomicU64::new(0);
 
 /// Pictures a second, and packets of each.
 const PICTURES: u64 = 25;
@@ -49,6 +54,7 @@ fn send(playing: &mut Playing, packets: u16, is_even: bool, ends: &AtomicBool) {
             payload.resize(BYTES - 12, 0);
             let kind = if packet + 1 == packets { 0x80 | 96 } else { 96 };
             playing.send(0, &rtp(kind, sequence, picture as u32 * 3600, 7, &payload));
+            SENT.fetch_add(1, Ordering::Relaxed);
             sequence = sequence.wrapping_add(1);
         }
     }
@@ -107,20 +113,26 @@ fn latencies(mut reader: BufReader<TcpStream>, ends: &AtomicBool) -> Vec<u64> {
 struct Figures {
     /// Microseconds a packet.
     us: f64,
-    /// Packets a second.
+    /// Packets a second, to all viewers together.
     rate: f64,
+    /// Of what was sent.
+    arrived: f64,
     /// Milliseconds of latency: the median, and what 99 of 100 are below.
     late_ms: (f64, f64),
 }
 
 impl std::fmt::Display for Figures {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Figures { us, rate, late_ms: (half, most) } = self;
-        write!(f, "{us:.2} us a packet, {rate:.0} a second, {half:.2} ms late, 99 of 100 below {most:.2}")
+        let Figures { us, rate, arrived, late_ms: (half, most) } = self;
+        let arrived = 100.0 * arrived;
+        write!(
+            f,
+            "{us:.2} us a packet, {rate:.0} a second, {arrived:.1} % arrived, {half:.2} ms late, 99 of 100 below {most:.2}"
+        )
     }
 }
 
-fn measure(process: u32, place: &str, viewers: usize) -> Figures {
+fn measure(process: u32, place: &str, viewers: usize, seconds: u64) -> Figures {
     let probe = viewer(place);
     let sockets: Vec<TcpStream> = (0..viewers).map(|_| viewer(place).into_inner()).collect();
     sockets.iter().for_each(|socket| socket.set_nonblocking(true).unwrap());
@@ -141,17 +153,35 @@ fn measure(process: u32, place: &str, viewers: usize) -> Figures {
         let late = scope.spawn(|| latencies(probe, &ends));
         std::thread::sleep(Duration::from_secs(2));
         let before = (processor_ns(process), bytes.load(Ordering::Relaxed), Instant::now());
-        std::thread::sleep(Duration::from_secs(5));
+        let sent = SENT.load(Ordering::Relaxed);
+        std::thread::sleep(Duration::from_secs(seconds));
         let packets = (bytes.load(Ordering::Relaxed) - before.1) as f64 / (BYTES + 4) as f64;
+        let sent = (SENT.load(Ordering::Relaxed) - sent) as f64;
         let taken = (processor_ns(process) - before.0) as f64;
         ends.store(true, Ordering::Relaxed);
         let late = late.join().unwrap();
         let part = |hundredths: usize| late.get(late.len() * hundredths / 100).map_or(f64::NAN, |ns| *ns as f64 / 1e6);
         Figures {
+            arrived: packets / sent / viewers as f64,
             us: taken / 1000.0 / packets,
             rate: packets / before.2.elapsed().as_secs_f64(),
             late_ms: (part(50), part(99)),
         }
+    })
+}
+
+/// Packets of a picture when there are more and more.
+const MORE: [u16; 6] = [80, 160, 320, 640, 1280, 2560];
+
+/// With so many packets a picture; whether all arrived.
+fn more(playing: &mut Playing, packets: u16, process: u32, place: &str, viewers: usize, who: &str) -> bool {
+    let ends = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| send(playing, packets, false, &ends));
+        let figures = measure(process, place, viewers, 3);
+        ends.store(true, Ordering::Relaxed);
+        println!("{who}, {} packets a second: {figures}", u64::from(packets) * PICTURES);
+        figures.arrived > 0.99
     })
 }
 
@@ -177,11 +207,24 @@ fn main() {
                 println!(
                     "peer, packets {}: {}",
                     if is_even { "evenly" } else { "by pictures" },
-                    measure(process, &place, viewers - 1)
+                    measure(process, &place, viewers - 1, 5)
                 );
                 drop(first);
                 ends.store(true, Ordering::Relaxed);
             });
+            std::thread::sleep(Duration::from_secs(3));
+        }
+        for packets in MORE {
+            let first = std::thread::spawn({
+                let place = place.clone();
+                move || viewer(&place)
+            });
+            let mut playing = camera.playing();
+            let first = first.join().unwrap();
+            if !more(&mut playing, packets, process, &place, viewers - 1, "peer") {
+                return;
+            }
+            drop(first);
             std::thread::sleep(Duration::from_secs(3));
         }
         return;
@@ -197,12 +240,32 @@ fn main() {
             let ends = AtomicBool::new(false);
             std::thread::scope(|scope| {
                 scope.spawn(|| send(&mut playing, 40, is_even, &ends));
-                let figures = measure(proxy.process(), &format!("127.0.0.1:{}", proxy.rtsp), viewers);
+                let figures = measure(proxy.process(), &format!("127.0.0.1:{}", proxy.rtsp), viewers, 5);
                 let how = if is_even { "evenly" } else { "by pictures" };
                 let lost = proxy.metric("packets_lost") + proxy.metric("viewers_behind");
                 println!("{placement}, {workers} workers, packets {how}, gathered {gather} ms: {figures}, {lost} lost");
                 ends.store(true, Ordering::Relaxed);
             });
+        }
+    }
+    for (placement, workers) in [("run-to-completion", "1"), ("spread", "2")] {
+        for packets in MORE {
+            let camera = Camera::new(Manners::of(VIDEO));
+            let source = format!("front=rtsp://{}/", camera.address);
+            let proxy = Proxy::start(&["-s", &source, "--placement", placement, "--workers", workers]);
+            let mut playing = camera.playing();
+            proxy.serves("front");
+            let place = format!("127.0.0.1:{}", proxy.rtsp);
+            if !more(
+                &mut playing,
+                packets,
+                proxy.process(),
+                &place,
+                viewers,
+                &format!("{placement}, {workers} workers"),
+            ) {
+                break;
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Where a source is: `rtsp://user:password@host:port/path?query`, as cameras' manuals write it.
+//! Where a source is: `rtsp://user:password@host:port/path?query`, or `rtsps://`, as cameras' manuals write it.
 //!
 //! Addresses of cameras often break the rules for URLs, so what follows the host is taken as it is. Credentials are
 //! kept apart from the rest: an address is shown, compared and sent without them.
@@ -7,6 +7,9 @@ use std::fmt;
 
 /// The port of RTSP (RFC 2326, section 3.2).
 pub const RTSP_PORT: u16 = 554;
+
+/// The port of RTSP within TLS (RFC 7826, section 20.2).
+pub const RTSPS_PORT: u16 = 322;
 
 /// Who asks.
 #[derive(Clone, PartialEq, Eq)]
@@ -26,9 +29,11 @@ impl fmt::Debug for Credentials {
 /// The address of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
+    /// Within TLS.
+    pub is_secure: bool,
     /// A name, or an IP address; without brackets.
     pub host: String,
-    /// 554 unless told.
+    /// 554 unless told, 322 within TLS.
     pub port: u16,
     /// From the first slash on, empty where there is none.
     pub path: String,
@@ -57,11 +62,11 @@ impl Address {
     /// What is wrong with it and what to write instead; the text has no credentials in it.
     pub fn parse(text: &str) -> Result<Address, String> {
         let form = "write rtsp://USER:PASSWORD@HOST:PORT/PATH";
-        let scheme = text.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("rtsp://"));
-        if scheme.is_none() {
-            return Err(format!("it does not begin with rtsp://; {form}"));
+        let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
+        let is_secure = scheme.eq_ignore_ascii_case("rtsps");
+        if !is_secure && !scheme.eq_ignore_ascii_case("rtsp") {
+            return Err(format!("it begins with neither rtsp:// nor rtsps://; {form}"));
         }
-        let rest = &text[7..];
         if rest.bytes().any(|b| b.is_ascii_control() || b == b' ') {
             return Err(format!("it has spaces or control characters in it; {form}"));
         }
@@ -89,13 +94,14 @@ impl Address {
             None => host.split_once(':').map_or((host, None), |(host, port)| (host, Some(port))),
         };
         let port = match port {
+            None | Some("") if is_secure => RTSPS_PORT,
             None | Some("") => RTSP_PORT,
             Some(port) => port.parse().ok().filter(|port| *port > 0).ok_or("its port is no number from 1 to 65535")?,
         };
         if host.is_empty() {
             return Err(format!("it names no host; {form}"));
         }
-        Ok(Address { host: host.to_owned(), port, path: path.to_owned(), credentials })
+        Ok(Address { is_secure, host: host.to_owned(), port, path: path.to_owned(), credentials })
     }
 
     /// The address as requests name it: without credentials.
@@ -115,11 +121,12 @@ fn is_port(authority: &str) -> bool {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scheme, usual) = if self.is_secure { ("rtsps", RTSPS_PORT) } else { ("rtsp", RTSP_PORT) };
         match self.host.contains(':') {
-            true => write!(f, "rtsp://[{}]", self.host)?,
-            false => write!(f, "rtsp://{}", self.host)?,
+            true => write!(f, "{scheme}://[{}]", self.host)?,
+            false => write!(f, "{scheme}://{}", self.host)?,
         }
-        if self.port != RTSP_PORT {
+        if self.port != usual {
             write!(f, ":{}", self.port)?;
         }
         f.write_str(&self.path)
@@ -134,6 +141,8 @@ mod tests {
     fn addresses_are_shown_without_credentials() {
         let cases = [
             ("rtsp://cam/a", "rtsp://cam/a", "cam", 554, None),
+            ("rtsps://u:p@cam/a", "rtsps://cam/a", "cam", 322, Some(("u", "p"))),
+            ("rtsps://cam:554", "rtsps://cam:554", "cam", 554, None),
             ("RTSP://cam:8554", "rtsp://cam:8554", "cam", 8554, None),
             ("rtsp://u:p@10.0.0.1/x?y=1&z={2}", "rtsp://10.0.0.1/x?y=1&z={2}", "10.0.0.1", 554, Some(("u", "p"))),
             ("rtsp://u:p%40%3a@cam/", "rtsp://cam/", "cam", 554, Some(("u", "p@:"))),

@@ -1,6 +1,6 @@
 //! What the proxy is told: options, and a file of the same.
 
-use crate::address::Address;
+use crate::address::{Address, Credentials};
 use clap::{Parser, ValueEnum};
 use serde::Deserialize;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -10,23 +10,42 @@ use std::time::Duration;
 /// Serves cameras to any number of viewers
 ///
 /// Each source is pulled once by RTSP, over UDP or within the connection, and served as rtsp://HOST:8554/NAME to whoever asks,
-/// within the connection or over UDP. Viewers that are slow miss groups of pictures; nobody waits for them. SIGTERM lets
-/// viewers finish for a while, then ends.
-#[derive(Parser, Debug, Default)]
+/// within the connection, over UDP or over HTTP; and as MPEG-TS, fragmented MP4 and WebSocket over HTTP. Viewers that are slow
+/// miss groups of pictures; nobody waits for them. SIGTERM lets viewers finish for a while, then ends; SIGHUP reads the file of
+/// --config again.
+#[derive(Parser, Clone, Debug, Default)]
 #[command(name = "multigrain proxy", version, max_term_width = 100)]
 pub struct Args {
-    /// A source: rtsp://USER:PASSWORD@HOST/PATH, with NAME= before it to serve it as /NAME [default name: camera, camera2, ...]
+    /// A source: rtsp://USER:PASSWORD@HOST/PATH or rtsps://..., with NAME= before it to serve it as /NAME [default name: camera, camera2, ...]
     #[arg(short, long = "source", value_name = "[NAME=]URL")]
     pub sources: Vec<String>,
     /// A TOML file with the same: sources with name, url and transport, and the options below
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Where viewers ask by RTSP [default: :8554]
+    /// Where viewers ask by RTSP [default: :8554, unless there is --rtsps]
     #[arg(long, value_name = "[HOST]:PORT")]
     pub listen: Option<String>,
-    /// Where viewers ask by HTTP: /NAME.ts, a page of what is flowing, /metrics
+    /// Where viewers ask by HTTP: /NAME.ts, /NAME.mp4, /NAME.ws, a page of what is flowing, /metrics
     #[arg(long, value_name = "[HOST]:PORT")]
     pub http: Option<String>,
+    /// Where viewers ask by RTSP within TLS
+    #[arg(long, value_name = "[HOST]:PORT")]
+    pub rtsps: Option<String>,
+    /// Where viewers ask by HTTP within TLS
+    #[arg(long, value_name = "[HOST]:PORT")]
+    pub https: Option<String>,
+    /// The certificate that viewers see, and those of its authorities: a PEM file
+    #[arg(long, value_name = "FILE")]
+    pub cert: Option<PathBuf>,
+    /// Its private key: a PEM file
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+    /// Certificates of rtsps sources, or of their authorities, that are believed beside the system's: a PEM file
+    #[arg(long, value_name = "FILE")]
+    pub trust: Option<PathBuf>,
+    /// Somebody who may watch; without any, everybody may. Others on this computer see it: better in the file
+    #[arg(long = "user", value_name = "NAME:PASSWORD")]
+    pub users: Vec<String>,
     /// The first of two UDP ports from which viewers are served, even [default: any]
     #[arg(long, value_name = "PORT")]
     pub udp_port: Option<u16>,
@@ -74,6 +93,8 @@ pub enum Transport {
     Udp,
     /// Within the connection
     Tcp,
+    /// As datagrams to a group
+    Multicast,
 }
 
 /// Which thread does what.
@@ -94,8 +115,8 @@ pub enum Placement {
 pub struct Source {
     /// Its path towards viewers.
     pub name: String,
-    /// Where it is.
-    pub address: Address,
+    /// Where it is; servers that all have it, if there are several.
+    pub addresses: Vec<Address>,
     /// How it is asked to send.
     pub transport: Transport,
 }
@@ -106,9 +127,19 @@ pub struct Config {
     /// What is served.
     pub sources: Vec<Source>,
     /// RTSP.
-    pub listen: SocketAddr,
+    pub listen: Option<SocketAddr>,
     /// HTTP, if it is wanted.
     pub http: Option<SocketAddr>,
+    /// RTSP within TLS.
+    pub rtsps: Option<SocketAddr>,
+    /// HTTP within TLS.
+    pub https: Option<SocketAddr>,
+    /// Files of the certificate and of its key.
+    pub certificate: Option<(PathBuf, PathBuf)>,
+    /// A file of certificates of sources.
+    pub trust: Option<PathBuf>,
+    /// Who may watch; everybody, if there is nobody.
+    pub users: Vec<Credentials>,
     /// The first UDP port towards viewers; 0 for any.
     pub udp_port: u16,
     /// Threads.
@@ -141,8 +172,15 @@ pub struct Limits {
 struct File {
     #[serde(default)]
     source: Vec<FileSource>,
+    #[serde(default)]
+    user: Vec<FileUser>,
     listen: Option<String>,
     http: Option<String>,
+    rtsps: Option<String>,
+    https: Option<String>,
+    cert: Option<PathBuf>,
+    key: Option<PathBuf>,
+    trust: Option<PathBuf>,
     udp_port: Option<u16>,
     transport: Option<Transport>,
     workers: Option<usize>,
@@ -159,9 +197,21 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct FileSource {
     name: Option<String>,
-    url: String,
+    url: Option<String>,
+    #[serde(default)]
+    urls: Vec<String>,
     transport: Option<Transport>,
 }
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileUser {
+    name: String,
+    password: String,
+}
+
+/// Addresses of one source at most.
+const ADDRESSES_MAX: usize = 64;
 
 /// Sources at most.
 pub const SOURCES_MAX: usize = 1000;
@@ -208,13 +258,16 @@ impl Args {
         let given = self.sources.iter().map(|text| {
             let scheme = text.find("://").unwrap_or(text.len());
             match text[..scheme].split_once('=') {
-                Some((name, _)) => (Some(name.to_owned()), text[name.len() + 1..].to_owned(), usual),
-                None => (None, text.clone(), usual),
+                Some((name, _)) => (Some(name.to_owned()), vec![text[name.len() + 1..].to_owned()], usual),
+                None => (None, vec![text.clone()], usual),
             }
         });
-        let filed = file.source.into_iter().map(|s| (s.name, s.url, s.transport.unwrap_or(usual)));
+        let filed = file
+            .source
+            .into_iter()
+            .map(|s| (s.name, s.url.into_iter().chain(s.urls).collect::<Vec<String>>(), s.transport.unwrap_or(usual)));
         let mut sources: Vec<Source> = Vec::new();
-        for (number, (name, url, transport)) in given.chain(filed).enumerate() {
+        for (number, (name, urls, transport)) in given.chain(filed).enumerate() {
             let unnamed = || if number == 0 { "camera".to_owned() } else { format!("camera{}", number + 1) };
             let name = name.unwrap_or_else(unnamed);
             if !is_name(&name) {
@@ -225,9 +278,16 @@ impl Args {
             if sources.iter().any(|source| source.name == name) {
                 return Err(format!("two sources are called {name}; give one of them another name, NAME=rtsp://..."));
             }
-            let address =
-                Address::parse(&url).map_err(|why| format!("the address of source {name} is wrong: {why}"))?;
-            sources.push(Source { name, address, transport });
+            let wrong = |why: String| format!("the address of source {name} is wrong: {why}");
+            let addresses: Vec<Address> =
+                urls.iter().map(|url| Address::parse(url)).collect::<Result<_, _>>().map_err(wrong)?;
+            if !(1..=ADDRESSES_MAX).contains(&addresses.len()) {
+                return Err(format!(
+                    "source {name} has {} addresses; give url, or urls with 1 to {ADDRESSES_MAX}",
+                    addresses.len()
+                ));
+            }
+            sources.push(Source { name, addresses, transport });
         }
         if sources.is_empty() {
             return Err("there is nothing to serve; give --source rtsp://..., or --config FILE with sources".to_owned());
@@ -258,11 +318,36 @@ impl Args {
         if gather > 100 {
             return Err(format!("--gather-ms {gather} would delay pictures; give at most 100"));
         }
-        let http = self.http.as_deref().or(file.http.as_deref());
+        let mut users = Vec::new();
+        for text in &self.users {
+            let (user, password) =
+                text.split_once(':').ok_or("--user is NAME:PASSWORD, and there is no colon in it")?;
+            users.push(Credentials { user: user.to_owned(), password: password.to_owned() });
+        }
+        users.extend(file.user.into_iter().map(|user| Credentials { user: user.name, password: user.password }));
+        if users.iter().any(|user| user.user.is_empty() || user.password.is_empty() || user.user.contains([':', '"'])) {
+            return Err("a user's name and password are not empty, and the name has neither : nor \" in it".to_owned());
+        }
+        let at = |given: &Option<String>, filed: &Option<String>, option: &str| {
+            given.as_deref().or(filed.as_deref()).map(|text| place(text, option)).transpose()
+        };
+        let (rtsps, https) = (at(&self.rtsps, &file.rtsps, "--rtsps")?, at(&self.https, &file.https, "--https")?);
+        let listen = at(&self.listen, &file.listen, "--listen")?;
+        let usual_place = || rtsps.is_none().then(|| place(":8554", "--listen")).transpose();
+        let certificate = match (self.cert.clone().or(file.cert), self.key.clone().or(file.key)) {
+            (Some(cert), Some(key)) => Some((cert, key)),
+            (None, None) if rtsps.is_none() && https.is_none() => None,
+            _ => return Err("TLS needs a certificate and its private key; give --cert FILE and --key FILE".to_owned()),
+        };
         Ok(Config {
             sources,
-            listen: place(self.listen.as_deref().or(file.listen.as_deref()).unwrap_or(":8554"), "--listen")?,
-            http: http.map(|text| place(text, "--http")).transpose()?,
+            listen: listen.map_or_else(usual_place, |place| Ok(Some(place)))?,
+            http: at(&self.http, &file.http, "--http")?,
+            rtsps,
+            https,
+            certificate,
+            trust: self.trust.clone().or(file.trust),
+            users,
             udp_port,
             workers: workers.unwrap_or_else(usual_workers),
             placement: self.placement.or(file.placement).unwrap_or_default(),
@@ -297,7 +382,7 @@ mod tests {
         };
         let config = args.config().unwrap();
         let names: Vec<_> =
-            config.sources.iter().map(|s| (s.name.as_str(), s.address.to_string(), s.transport)).collect();
+            config.sources.iter().map(|s| (s.name.as_str(), s.addresses[0].to_string(), s.transport)).collect();
         assert_eq!(
             names,
             [
@@ -306,7 +391,7 @@ mod tests {
                 ("yard", "rtsp://b/".to_owned(), Transport::Tcp),
             ]
         );
-        assert_eq!((config.limits.viewers, config.workers, config.listen.port()), (7, 2, 8554));
+        assert_eq!((config.limits.viewers, config.workers, config.listen.unwrap().port()), (7, 2, 8554));
         // A line that is wrong is named, and not shown.
         std::fs::write(&path, "viewers = 1\nurl = \"rtsp://u:hidden@b/\"\n").unwrap();
         let said = Args { config: Some(path), ..Args::default() }.config().unwrap_err();
@@ -331,6 +416,9 @@ mod tests {
             with(&|a| a.udp_port = Some(9)),
             with(&|a| a.reorder_ms = Some(9999)),
             with(&|a| a.gather_ms = Some(9999)),
+            with(&|a| a.users.push("hidden".to_owned())),
+            with(&|a| a.users.push(":hidden".to_owned())),
+            with(&|a| a.https = Some(":9".to_owned())),
         ];
         assert!(all.iter().all(|said| !said.contains("hidden")), "{all:?}");
     }

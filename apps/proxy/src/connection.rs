@@ -1,11 +1,14 @@
 //! Somebody who connected: what he said, what he is owed, and how datagrams go to him.
 
+use crate::bundle::Bundle;
 use crate::counts::Counted;
 use crate::feed::{Cursor, FRAME, Feed};
-use crate::net::send_to;
+use crate::net::reached;
 use crate::session::{Server, Way};
 use crate::tfrc::Rate;
+use crate::tunnel::Tunnel;
 use crate::viewer::{Flow, Outgoing, Sent};
+use crate::wire::Wire;
 use rustix::net::sockopt;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -14,7 +17,7 @@ use std::time::{Duration, Instant};
 /// Somebody who connected.
 pub struct Connection {
     /// Never blocks.
-    pub socket: TcpStream,
+    pub wire: Wire,
     /// Who.
     pub peer: IpAddr,
     /// What was said and is no whole message yet.
@@ -27,14 +30,26 @@ pub struct Connection {
     pub feed: Option<usize>,
     /// The log that was asked for by HTTP.
     pub wants: Option<usize>,
+    /// What decoders have to know comes before anything of the log, when it is known.
+    pub awaits_head: bool,
+    /// It speaks WebSocket.
+    pub is_socket: bool,
+    /// It speaks RTSP over HTTP.
+    pub tunnel: Option<Tunnel>,
+    /// It has said who it is; and how often that was wrong.
+    pub is_known: bool,
+    /// Wrong answers so far.
+    pub wrongs: u32,
     /// Packets go as datagrams, to the ports of each track.
     pub is_udp: bool,
     /// Of the first track that goes as datagrams: its rate, its number, its sender.
     pub paced: Option<Paced>,
     /// Whether a message has come.
     pub has_asked: bool,
-    /// When something last came.
+    /// When a message was last complete, or since when it is connected.
     pub heard: Instant,
+    /// Since when a message is not complete.
+    pub partial: Option<Instant>,
     /// When what is owed is sent, it ends.
     pub ends: bool,
     /// What is waited for, as it was registered.
@@ -45,19 +60,25 @@ pub struct Connection {
 
 impl Connection {
     /// One that has just been made.
-    pub fn new(socket: TcpStream, counted: Counted, peer: IpAddr, now: Instant) -> Connection {
+    pub fn new(wire: Wire, counted: Counted, peer: IpAddr, now: Instant) -> Connection {
         Connection {
-            socket,
+            wire,
             peer,
             input: Vec::new(),
             out: Outgoing::new(now),
             server: Server::default(),
             feed: None,
             wants: None,
+            awaits_head: false,
+            is_socket: false,
+            tunnel: None,
+            is_known: false,
+            wrongs: 0,
             is_udp: false,
             paced: None,
             has_asked: false,
             heard: now,
+            partial: None,
             ends: false,
             waits: (true, false),
             counted,
@@ -93,9 +114,11 @@ pub fn accepted(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
 /// Everything that has come goes out as datagrams, as far as the viewer's rate allows another picture; what the system has no
 /// room for is lost, as on any network.
 pub fn send_datagrams(connection: &mut Connection, feed: &Feed, udp: &(UdpSocket, UdpSocket), now: Instant) -> Sent {
-    let (mut sent, Flow::At(from)) = (Sent::default(), connection.out.flow) else { return Sent::default() };
-    let Some(session) = &connection.server.session else { return sent };
-    for (number, batch) in feed.from(from) {
+    let Flow::At(from) = connection.out.flow else { return Sent::default() };
+    let Some(session) = &connection.server.session else { return Sent::default() };
+    let (mut bundle, mut next) = (Bundle::default(), Flow::At(feed.end()));
+    let peer = reached(&udp.0, connection.peer);
+    'all: for (number, batch) in feed.from(from) {
         let first = if number == from.batch { from.entry } else { 0 };
         for (index, entry) in batch.entries.iter().enumerate().skip(first) {
             let (track, is_report) = (usize::from(entry.channel / 2), entry.channel % 2 == 1);
@@ -103,8 +126,8 @@ pub fn send_datagrams(connection: &mut Connection, feed: &Feed, udp: &(UdpSocket
             let bytes = &batch.bytes[entry.range()][FRAME..];
             if let Some(paced) = connection.paced.as_mut().filter(|paced| paced.track == track) {
                 if entry.is_start && !paced.rate.allows(now) {
-                    connection.out.flow = Flow::Waiting(Cursor { batch: number, entry: index + 1 }, now);
-                    return sent;
+                    next = Flow::Waiting(Cursor { batch: number, entry: index + 1 }, now);
+                    break 'all;
                 }
                 match (is_report, bytes) {
                     (false, [_, _, _, _, _, _, _, _, a, b, c, d, ..]) => {
@@ -118,12 +141,10 @@ pub fn send_datagrams(connection: &mut Connection, feed: &Feed, udp: &(UdpSocket
                 }
             }
             let (socket, port) = if is_report { (&udp.1, reports) } else { (&udp.0, packets) };
-            if send_to(socket, bytes, connection.peer, port).is_ok() {
-                sent.packets += 1;
-                sent.bytes += bytes.len() as u64;
-            }
+            bundle.push(socket, SocketAddr::new(peer, port), bytes);
         }
     }
-    connection.out.flow = Flow::At(feed.end());
-    sent
+    bundle.flush();
+    connection.out.flow = next;
+    Sent { packets: bundle.sent.0, bytes: bundle.sent.1 }
 }

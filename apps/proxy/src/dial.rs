@@ -1,10 +1,14 @@
-//! Connecting to a source, which takes as long as names and hosts take.
+//! Connecting to a source, which takes as long as names and hosts take, so it is not for a worker.
 
-use std::io;
+use crate::address::Address;
+use crate::text;
+use crate::tls::Trust;
+use crate::wire::Wire;
+use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// How long a source has to connect.
+/// How long a source has to connect, and to greet within TLS.
 pub const CONNECT: Duration = Duration::from_secs(5);
 
 /// What a thread that connects brings back.
@@ -12,11 +16,10 @@ pub struct Dialled {
     /// Which try.
     pub attempt: u64,
     /// The connection, or what is wrong.
-    pub result: Result<TcpStream, String>,
+    pub result: Result<Wire, String>,
 }
 
-/// Connects; takes as long as names and hosts take, so not on a worker.
-pub fn dial(host: &str, port: u16) -> Result<TcpStream, String> {
+fn connect(host: &str, port: u16) -> Result<TcpStream, String> {
     let shown = if port == crate::address::RTSP_PORT { host.to_owned() } else { format!("{host} port {port}") };
     let unknown = |e| format!("{host} cannot be found: {e}; correct the name in its address");
     let mut last = format!("{host} has no address");
@@ -36,4 +39,39 @@ pub fn dial(host: &str, port: u16) -> Result<TcpStream, String> {
         }
     }
     Err(last)
+}
+
+/// Connects, and greets where it is to be within TLS.
+///
+/// # Errors
+/// In words, with the way out.
+pub fn dial(address: &Address, trust: &Trust) -> Result<Wire, String> {
+    let socket = connect(&address.host, address.port)?;
+    if !address.is_secure {
+        return Ok(socket.into());
+    }
+    let tls = trust.greet(&socket, &address.host, CONNECT)?;
+    Ok(Wire::secure(socket, tls))
+}
+
+/// Whether a source answers: anything that is RTSP will do, since who it lets in is asked when it is pulled.
+pub fn answers(address: &Address, trust: &Trust) -> bool {
+    let Ok(mut wire) = dial(address, trust) else { return false };
+    let within = Some(CONNECT);
+    if wire.socket().set_read_timeout(within).and_then(|()| wire.socket().set_write_timeout(within)).is_err() {
+        return false;
+    }
+    let words = text::write(&format!("OPTIONS {} RTSP/1.0", address.url()), &[("CSeq", "1")], &[]);
+    if wire.write_all(&words).is_err() {
+        return false;
+    }
+    let (mut head, begun) = ([0; 9], Instant::now());
+    let mut had = 0;
+    while had < head.len() && begun.elapsed() < CONNECT {
+        match wire.read(&mut head[had..]) {
+            Ok(count) if count > 0 => had += count,
+            _ => return false,
+        }
+    }
+    head.starts_with(b"RTSP/1.0 ")
 }

@@ -23,6 +23,8 @@ pub enum Way {
     Udp,
     /// Within the connection.
     Tcp,
+    /// As datagrams to a group.
+    Multicast,
 }
 
 /// What a track was set up to.
@@ -32,6 +34,8 @@ pub enum Setup {
     Channels(u8, u8),
     /// Ports from which they come, and the host if it is told.
     Ports(Option<(u16, u16)>, Option<IpAddr>),
+    /// The group to which they come, and its ports.
+    Group(IpAddr, (u16, u16)),
 }
 
 /// What is to be done next.
@@ -248,6 +252,9 @@ impl Dialogue {
                 self.set_up(track + 1, open)
             }
             State::Setup(_) if self.way == Way::Udp && matches!(status, 461 | 400 | 406 | 500) => Err(Trouble::NoUdp),
+            State::Setup(_) if self.way == Way::Multicast && status == 461 => {
+                Err(Trouble::Other("it sends to no group; give it transport auto".to_owned()))
+            }
             State::Setup(track) if track > 0 || self.description.tracks.len() > 1 => {
                 // One medium that cannot be had does not keep the others away.
                 self.description.tracks.remove(track);
@@ -281,6 +288,7 @@ impl Dialogue {
         };
         self.state = State::Setup(track);
         let transport = match self.way {
+            Way::Multicast => "RTP/AVP;multicast".to_owned(),
             Way::Tcp => format!("RTP/AVP/TCP;unicast;interleaved={}-{}", 2 * track, 2 * track + 1),
             Way::Udp => {
                 let port = open(track).map_err(Trouble::Other)?;
@@ -342,10 +350,14 @@ fn transport(text: &str, asked: Way, track: usize) -> Option<Setup> {
     if let Some((a, b)) = value("interleaved").and_then(pair) {
         return Some(Setup::Channels(u8::try_from(a).ok()?, u8::try_from(b).ok()?));
     }
-    if text.to_ascii_lowercase().contains("multicast") {
-        return None;
+    let is_group = text.to_ascii_lowercase().contains("multicast");
+    if is_group || asked == Way::Multicast {
+        let group: IpAddr = value("destination")?.parse().ok()?;
+        let ports = value("port").and_then(pair).filter(|ports| ports.0 > 0 && ports.1 > 0)?;
+        return (asked == Way::Multicast && group.is_multicast()).then_some(Setup::Group(group, ports));
     }
     match asked {
+        Way::Multicast => None,
         Way::Tcp if text.to_ascii_uppercase().contains("RTP/AVP;") => None,
         Way::Tcp => Some(Setup::Channels(2 * track as u8, 2 * track as u8 + 1)),
         Way::Udp => {

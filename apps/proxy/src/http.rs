@@ -1,9 +1,10 @@
 //! What is answered over HTTP: metrics, and what is flowing.
 
+use crate::form::Form;
 use crate::session::Found;
 use crate::shared::Shared;
-use crate::text::{reason, write};
-use crate::ts;
+use crate::text::{Headers, reason, write};
+use crate::{ts, websocket};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
@@ -12,26 +13,34 @@ use std::sync::atomic::Ordering;
 pub enum Answer {
     /// A response that is all there is.
     Whole(Vec<u8>),
-    /// The transport stream of that stream, without an end.
+    /// What is in that log, without an end.
     Stream(usize),
+    /// The same by WebSocket, behind this response.
+    Upgrade(usize, Vec<u8>),
 }
 
 /// Answers a request; the connection ends with the response.
-pub fn answer(shared: &Shared, method: &str, target: &str) -> Answer {
+pub fn answer(shared: &Shared, method: &str, target: &str, headers: &Headers) -> Answer {
     let path = target.split_once('?').map_or(target, |(path, _)| path);
     let text = |status, text: &str| Answer::Whole(whole(status, "text/plain", text));
     if method != "GET" {
         return text(405, "only GET is answered\n");
     }
-    if let Some(name) = path.strip_prefix('/').and_then(|path| path.strip_suffix(".ts")) {
+    let forms = [(".ts", Form::Transport), (".mp4", Form::Fragments), (".ws", Form::Messages)];
+    let asked = forms.iter().find_map(|(end, form)| Some((path.strip_prefix('/')?.strip_suffix(end)?, *form)));
+    if let Some((name, form)) = asked {
         return match shared.find(name) {
             Found::Nothing => text(404, "there is no such stream; /streams tells which there are\n"),
             Found::NotYet => text(503, "its source does not play; /streams tells why\n"),
             Found::Stream { index, description, .. } => match ts::can_hold(&description) {
-                true => Answer::Stream(index),
-                false => {
-                    text(404, "a transport stream holds H.264, H.265, AAC and Opus, and it has none; ask by RTSP\n")
-                }
+                true if form == Form::Messages => match websocket::accept(headers) {
+                    Some(response) => Answer::Upgrade(form.feed(index), response),
+                    None => {
+                        text(400, "this is for WebSocket, asked for by a page of this place; /NAME.mp4 is the same\n")
+                    }
+                },
+                true => Answer::Stream(form.feed(index)),
+                false => text(404, "over HTTP go H.264, H.265, AAC and Opus, and it has none; ask by RTSP\n"),
             },
         };
     }
@@ -39,13 +48,26 @@ pub fn answer(shared: &Shared, method: &str, target: &str) -> Answer {
         "/" => Answer::Whole(whole(200, "text/html; charset=utf-8", include_str!("page.html"))),
         "/metrics" => Answer::Whole(whole(200, "text/plain; version=0.0.4", &metrics(shared))),
         "/streams" => Answer::Whole(whole(200, "application/json", &streams(shared))),
-        _ => text(404, "there are /, /streams, /metrics and /NAME.ts\n"),
+        _ => text(404, "there are /, /streams, /metrics, /NAME.ts, /NAME.mp4 and /NAME.ws\n"),
     }
 }
 
-/// What comes before a transport stream, which ends with the connection.
-pub fn stream_head() -> Vec<u8> {
-    let headers = [("Content-Type", "video/mp2t"), ("Connection", "close"), ("Cache-Control", "no-store")];
+/// What is answered to who has not said who it is.
+pub fn unknown(challenges: &[String]) -> Vec<u8> {
+    let mut headers: Vec<(&str, &str)> = challenges.iter().map(|text| ("WWW-Authenticate", text.as_str())).collect();
+    headers.extend([("Content-Type", "text/plain"), ("Connection", "close"), ("Cache-Control", "no-store")]);
+    write(&format!("HTTP/1.1 401 {}", reason(401)), &headers, b"a name and a password are needed\n")
+}
+
+/// What is answered to a half of a tunnel that has no other.
+pub fn untunnelled() -> Vec<u8> {
+    whole(400, "text/plain", "of RTSP over HTTP, GET comes first and POST from the same address with the same cookie\n")
+}
+
+/// What comes before a stream, which ends with the connection.
+pub fn stream_head(form: Form) -> Vec<u8> {
+    let kind = if form == Form::Transport { "video/mp2t" } else { "video/mp4" };
+    let headers = [("Content-Type", kind), ("Connection", "close"), ("Cache-Control", "no-store")];
     write("HTTP/1.1 200 OK", &headers, &[])
 }
 
@@ -75,7 +97,9 @@ fn metrics(shared: &Shared) -> String {
         }
     };
     let label = |name: &str| format!("{{stream=\"{name}\"}}");
-    let all: Vec<_> = shared.streams.iter().map(|stream| (label(stream.name()), stream.counts.all())).collect();
+    let streams: Vec<_> =
+        shared.streams().into_iter().filter(|stream| !stream.is_gone.load(Ordering::Relaxed)).collect();
+    let all: Vec<_> = streams.iter().map(|stream| (label(stream.name()), stream.counts.all())).collect();
     if let Some((_, first)) = all.first() {
         for (index, (name, help, _)) in first.iter().enumerate() {
             let values: Vec<_> = all.iter().map(|(label, counts)| (label.clone(), counts[index].2)).collect();
@@ -84,12 +108,7 @@ fn metrics(shared: &Shared) -> String {
     }
     let flowing =
         |s: &std::sync::Arc<crate::stream::Stream>| (label(s.name()), u64::from(s.is_flowing.load(Ordering::Relaxed)));
-    one(
-        "flowing",
-        "gauge",
-        "Whether packets come from the source",
-        &shared.streams.iter().map(flowing).collect::<Vec<_>>(),
-    );
+    one("flowing", "gauge", "Whether packets come from the source", &streams.iter().map(flowing).collect::<Vec<_>>());
     let none = String::new;
     one("viewers", "gauge", "Viewers that play", &[(none(), shared.counts.viewers() as u64)]);
     let refused = shared.counts.refused();
@@ -111,13 +130,15 @@ fn streams(shared: &Shared) -> String {
             stream.counts.all().into_iter().map(|(name, _, count)| (name.to_owned(), count.into())).collect();
         json!({
             "name": stream.name(),
-            "source": stream.source.address.to_string(),
+            "source": told.server,
+            "viewers": stream.viewers.load(Ordering::Relaxed),
             "is_flowing": stream.is_flowing.load(Ordering::Relaxed),
             "trouble": told.trouble,
             "tracks": tracks,
             "counts": counts,
         })
     };
-    let streams: Vec<_> = shared.streams.iter().map(one).collect();
+    let all = shared.streams();
+    let streams: Vec<_> = all.iter().filter(|stream| !stream.is_gone.load(Ordering::Relaxed)).map(one).collect();
     format!("{}\n", json!({ "viewers": shared.counts.viewers(), "streams": streams }))
 }

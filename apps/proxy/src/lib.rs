@@ -7,6 +7,10 @@
 //! a disk, and what cannot be delivered in time is left out by whole groups of pictures.
 
 pub mod address;
+pub mod auth;
+pub mod bundle;
+pub mod choice;
+pub mod clock;
 pub mod config;
 pub mod connection;
 pub mod continuity;
@@ -14,8 +18,11 @@ pub mod counts;
 pub mod dial;
 pub mod dialogue;
 pub mod feed;
+pub mod form;
 pub mod http;
+pub mod mp4;
 pub mod net;
+pub mod picture;
 pub mod pull;
 pub mod reorder;
 pub mod report;
@@ -27,9 +34,13 @@ pub mod shared;
 pub mod stream;
 pub mod text;
 pub mod tfrc;
+pub mod tls;
 pub mod ts;
+pub mod tunnel;
 pub mod units;
 pub mod viewer;
+pub mod websocket;
+pub mod wire;
 pub mod worker;
 
 /// Cases of a property test: as many as `MULTIGRAIN_CASES` says, or so many.

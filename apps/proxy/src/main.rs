@@ -3,31 +3,29 @@
 use multigrain_console::{Failure, Interrupt, print, say};
 use multigrain_proxy::config::Args;
 use multigrain_proxy::serve::Proxy;
+use multigrain_proxy::shared::Again;
 use serde_json::json;
 use std::process::ExitCode;
 
 fn proxy(args: &Args) -> Result<(), Failure> {
     let config = args.config().map_err(Failure::Request)?;
-    let interrupt = Interrupt::install()?;
+    // Without a file there is nothing to read again: a terminal that goes ends it, as any program.
+    let interrupt = if args.config.is_some() { Interrupt::install_reading_again()? } else { Interrupt::install()? };
     let names: Vec<String> = config.sources.iter().map(|source| source.name.clone()).collect();
-    let proxy = Proxy::open(config, interrupt.abort.clone()).map_err(Failure::Run)?;
+    let asked = args.clone();
+    let again = Again { is_wanted: interrupt.again.clone(), read: Box::new(move || asked.config()) };
+    let proxy = Proxy::open(config, again, interrupt.abort.clone()).map_err(Failure::Run)?;
     interrupt.begin();
     if args.json {
-        let object = json!({
-            "app": "proxy",
-            "listen": proxy.listen.to_string(),
-            "http": proxy.http.map(|place| place.to_string()),
-            "udp_port": proxy.udp_port,
-            "streams": names,
-        });
+        let mut object = json!({ "app": "proxy", "udp_port": proxy.udp_port, "streams": names });
+        for (way, place) in &proxy.places {
+            object[*way] = place.to_string().into();
+        }
         print(&format!("{object}\n"))?;
     }
-    say(&format!(
-        "serving {} at port {}, datagrams from port {}",
-        names.join(", "),
-        proxy.listen.port(),
-        proxy.udp_port
-    ));
+    let places: Vec<String> =
+        proxy.places.iter().map(|(way, place)| format!("{way} at port {}", place.port())).collect();
+    say(&format!("serving {}: {}; datagrams from port {}", names.join(", "), places.join(", "), proxy.udp_port));
     let ended = proxy.serve().map_err(Failure::Run);
     interrupt.run_is_over();
     ended

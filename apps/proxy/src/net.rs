@@ -105,11 +105,19 @@ impl<T> Inbox<T> {
         Ok(Inbox { queue: Fifo::new(room, SpinLimit::SHORT), wake })
     }
 
-    /// Hands something over; false if the worker is so far behind that there is no room, and then it is dropped.
-    pub fn post(&self, message: T) -> bool {
-        let has_room = self.queue.try_push(message).is_ok();
+    /// Hands something over; gives it back if the worker is so far behind that there is no room.
+    ///
+    /// # Errors
+    /// The message.
+    pub fn post(&self, message: T) -> Result<(), T> {
+        let posted = self.queue.try_push(message).map_err(|back| back.0);
+        self.wake_up();
+        posted
+    }
+
+    /// Lets the worker look whether there is something to do.
+    pub fn wake_up(&self) {
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
-        has_room
     }
 
     /// Says that all messages there are will be taken.
@@ -190,16 +198,44 @@ pub fn datagrams(host: IpAddr, port: u16) -> io::Result<(UdpSocket, UdpSocket)> 
     Err(last)
 }
 
+/// A socket for what is sent to a group of viewers.
+///
+/// # Errors
+/// The system's.
+pub fn group(address: IpAddr, port: u16) -> io::Result<UdpSocket> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
+    // Others on this computer may be in the group, too.
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    bind(&socket, &SocketAddr::new(address, port))?;
+    let _ = sockopt::set_socket_recv_buffer_size_force(&socket, DATAGRAM_BUFFER)
+        .or_else(|_| sockopt::set_socket_recv_buffer_size(&socket, DATAGRAM_BUFFER));
+    let socket = UdpSocket::from(socket);
+    match address {
+        IpAddr::V4(address) => socket.join_multicast_v4(&address, &Ipv4Addr::UNSPECIFIED)?,
+        IpAddr::V6(address) => socket.join_multicast_v6(&address, 0)?,
+    }
+    Ok(socket)
+}
+
 /// Whether an error only means that there is nothing to be had now.
 pub fn is_later(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-/// Sends from a socket that may speak both protocols.
-pub fn send_to(socket: &UdpSocket, bytes: &[u8], to: IpAddr, port: u16) -> io::Result<usize> {
-    let to = match (to, socket.local_addr()?.is_ipv6()) {
+/// An address as a socket reaches it that may speak both protocols.
+pub fn reached(socket: &UdpSocket, to: IpAddr) -> IpAddr {
+    match (to, socket.local_addr().is_ok_and(|own| own.is_ipv6())) {
         (IpAddr::V4(v4), true) => IpAddr::V6(v4.to_ipv6_mapped()),
         (to, _) => to,
-    };
-    socket.send_to(bytes, SocketAddr::new(to, port))
+    }
+}
+
+/// Sends from a socket that may speak both protocols.
+///
+/// # Errors
+/// The system's.
+pub fn send_to(socket: &UdpSocket, bytes: &[u8], to: IpAddr, port: u16) -> io::Result<usize> {
+    socket.send_to(bytes, SocketAddr::new(reached(socket, to), port))
 }

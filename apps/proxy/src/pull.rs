@@ -1,27 +1,33 @@
 //! A source as it is pulled: connected, asked, received from, put in order, and pulled again when it ends.
 //!
 //! ```text
-//! Resting --its time--> Dialling --connected--> Talking --PLAY--> Playing
+//! Resting --its time--> Dialling --connected--> Talking --PLAY--> Playing          Gone: no longer asked for
 //!    ^                     |                       |                 |
 //!    +------- trouble: told once, then tried again, later each time -+
 //! ```
+//! Of several servers the first that is healthy in the order of the stream's name is pulled (`choice.rs`); another's turn comes without a
+//! rest, and a better one that answers again takes over.
 //! Receive, reorder and translate happen here, once for each packet: it is copied from the socket's buffer into the batch under
 //! way, behind its frame, and its numbers are changed there. Nothing here knows of viewers.
 
-use crate::config::{Limits, Transport};
+use crate::address::Address;
+use crate::choice::Choice;
+use crate::config::{Limits, Source, Transport};
 use crate::continuity::Continuity;
-use crate::dial::{CONNECT, Dialled, dial};
+use crate::dial::{CONNECT, Dialled, answers, dial};
 use crate::dialogue::{Dialogue, Next, Setup, Trouble, Way};
 use crate::feed::Batch;
-use crate::net::{Poll, canonical, datagrams, is_later, send_to};
+use crate::net::{Poll, canonical, datagrams, group, is_later, send_to};
 use crate::reorder::{Reorder, Verdict};
 use crate::report::Report;
 use crate::rtp;
 use crate::sdp::Description;
 use crate::stream::{Stream, add};
 use crate::text::{self, Bounds, Message};
+use crate::tls::Trust;
+use crate::wire::Wire;
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv6Addr, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv6Addr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -34,6 +40,9 @@ const DATAGRAMS: Duration = Duration::from_secs(4);
 /// The first and the longest time between two tries.
 const REST: Duration = Duration::from_secs(1);
 const REST_MAX: Duration = Duration::from_secs(30);
+/// How long a source has played before it is healthy, and how often better ones are looked for.
+const HEALTHY: Duration = Duration::from_secs(10);
+const CHECK: Duration = Duration::from_secs(30);
 /// How often the source is told how much arrives (RFC 3550, section 6.2).
 const REPORT: Duration = Duration::from_secs(5);
 
@@ -59,11 +68,12 @@ enum Phase {
     Resting(Instant),
     Dialling(u64, Instant),
     Talking(Box<Talk>),
+    Gone,
 }
 
 /// A connection.
 struct Talk {
-    socket: TcpStream,
+    wire: Wire,
     dialogue: Dialogue,
     input: Vec<u8>,
     output: Vec<u8>,
@@ -91,17 +101,17 @@ struct Incoming {
     report: Report,
 }
 
-/// What a worker has to know when it has looked after a source.
-#[derive(Debug, Default)]
-pub struct News {
-    /// Viewers cannot go on: the source sends something else now.
-    pub is_other: bool,
-}
-
 /// A source.
 pub struct Pull {
     /// What everybody knows of it.
     pub stream: Arc<Stream>,
+    /// The generation of what it sends.
+    pub generation: u64,
+    source: Arc<Source>,
+    choice: Choice,
+    /// The place of the server in the list.
+    place: usize,
+    checked: Instant,
     limits: Limits,
     phase: Phase,
     way: Way,
@@ -126,15 +136,41 @@ pub struct Pull {
     token: u64,
 }
 
+/// What a thread brings back.
+pub enum Brought {
+    /// What connecting came to.
+    Dialled(Dialled),
+    /// The place of a server, and whether it answers.
+    Checked(usize, bool),
+}
+
+fn choice(source: &Source) -> Choice {
+    let servers: Vec<String> = source.addresses.iter().map(Address::to_string).collect();
+    Choice::new(&source.name, &servers)
+}
+
+fn way(transport: Transport) -> Way {
+    match transport {
+        Transport::Auto | Transport::Udp => Way::Udp,
+        Transport::Tcp => Way::Tcp,
+        Transport::Multicast => Way::Multicast,
+    }
+}
+
 impl Pull {
     /// A source that will be pulled when it is next looked after.
     pub fn new(stream: Arc<Stream>, limits: Limits, token: u64, now: Instant) -> Pull {
-        let way = if stream.source.transport == Transport::Tcp { Way::Tcp } else { Way::Udp };
+        let (source, generation) = (stream.source(), stream.told().generation);
         Pull {
+            generation,
+            choice: choice(&source),
+            place: 0,
+            checked: now,
+            way: way(source.transport),
+            source,
             stream,
             limits,
             phase: Phase::Resting(now),
-            way,
             rest: REST,
             told: String::new(),
             attempts: 0,
@@ -184,7 +220,42 @@ impl Pull {
     pub fn close(&mut self) {
         if let Phase::Talking(talk) = &mut self.phase {
             let words = talk.dialogue.end();
-            let _ = talk.socket.write(&words);
+            let _ = talk.wire.write(&words);
+        }
+        self.stream.is_flowing.store(false, Ordering::Relaxed);
+    }
+
+    /// Looks whether something else is asked for by now, and begins with that.
+    pub fn follow(&mut self, now: Instant) {
+        let source = self.stream.source();
+        let (is_gone, was_gone) = (self.stream.is_gone.load(Ordering::Relaxed), matches!(self.phase, Phase::Gone));
+        if is_gone && !was_gone {
+            self.close();
+            self.phase = Phase::Gone;
+            let mut told = self.stream.told();
+            (told.description, told.trouble) = (None, None);
+            told.generation += 1;
+            self.generation = told.generation;
+        } else if !is_gone && (was_gone || !Arc::ptr_eq(&source, &self.source)) {
+            self.close();
+            (self.choice, self.way, self.rest) = (choice(&source), way(source.transport), REST);
+            (self.source, self.phase) = (source, Phase::Resting(now));
+            self.told.clear();
+        }
+    }
+
+    fn address(&self) -> Address {
+        self.source.addresses[self.place].clone()
+    }
+
+    /// Another server answers that is better: it takes over.
+    pub fn checked(&mut self, place: usize, answers: bool, now: Instant) {
+        if !answers {
+            self.choice.failed(place, now);
+        } else if matches!(self.phase, Phase::Talking(_)) && self.choice.better_than(self.place, now) == Some(place) {
+            self.log(&format!("{} answers again", self.source.addresses[place]));
+            self.close();
+            self.phase = Phase::Resting(now);
         }
     }
 
@@ -192,12 +263,20 @@ impl Pull {
         let rest = self.rest;
         self.stream.is_flowing.store(false, Ordering::Relaxed);
         let (text, rest) = match trouble {
-            Trouble::NoUdp if self.stream.source.transport == Transport::Auto => {
+            Trouble::NoUdp if self.source.transport == Transport::Auto => {
                 self.way = Way::Tcp;
                 ("it does not send over UDP; asking within the connection".to_owned(), Duration::ZERO)
             }
             Trouble::NoUdp => ("it does not send over UDP; give it transport tcp or auto".to_owned(), rest),
-            Trouble::Other(text) => (text, rest),
+            Trouble::Other(text) => {
+                let others = self.choice.failed(self.place, now);
+                let place = &self.source.addresses[self.place];
+                match self.source.addresses.len() {
+                    1 => (text, rest),
+                    // The next without a rest, as long as there is one.
+                    _ => (format!("{place}: {text}"), if others { Duration::ZERO } else { rest }),
+                }
+            }
         };
         if self.told != text {
             match rest.is_zero() {
@@ -217,6 +296,7 @@ impl Pull {
     pub fn deadline(&self, now: Instant) -> Instant {
         let second = now + Duration::from_secs(1);
         match &self.phase {
+            Phase::Gone => second,
             Phase::Resting(until) => *until,
             Phase::Dialling(_, until) => (*until).min(second),
             Phase::Talking(_) => {
@@ -228,13 +308,20 @@ impl Pull {
     }
 
     /// Looks after what is due. `bring` takes what a connecting thread brings back.
-    pub fn tick(&mut self, now: Instant, bring: impl FnOnce(Dialled) + Send + 'static) {
+    pub fn tick(
+        &mut self,
+        now: Instant,
+        trust: impl FnOnce() -> Arc<Trust>,
+        bring: impl FnOnce(Brought) + Send + 'static,
+    ) {
         match &self.phase {
             Phase::Resting(until) if now >= *until => {
                 self.attempts += 1;
-                let (attempt, address) = (self.attempts, self.stream.source.address.clone());
-                self.phase = Phase::Dialling(attempt, now + CONNECT + ANSWER);
-                let work = move || bring(Dialled { attempt, result: dial(&address.host, address.port) });
+                self.place = self.choice.best(now);
+                let (attempt, address, trust) = (self.attempts, self.address(), trust());
+                self.stream.told().server = address.to_string();
+                self.phase = Phase::Dialling(attempt, now + 2 * CONNECT + ANSWER);
+                let work = move || bring(Brought::Dialled(Dialled { attempt, result: dial(&address, &trust) }));
                 if let Err(e) = std::thread::Builder::new().name("dial".to_owned()).spawn(work) {
                     self.trouble(Trouble::Other(format!("cannot start a thread to connect with: {e}")), now);
                 }
@@ -247,7 +334,15 @@ impl Pull {
             }
             Phase::Talking(_) => {
                 if let Err(trouble) = self.look_after(now) {
-                    self.trouble(trouble, now);
+                    return self.trouble(trouble, now);
+                }
+                let better = self.choice.better_than(self.place, now);
+                if let Some(place) = better.filter(|_| now.saturating_duration_since(self.checked) > CHECK) {
+                    self.checked = now;
+                    let (address, trust) = (self.source.addresses[place].clone(), trust());
+                    let work = move || bring(Brought::Checked(place, answers(&address, &trust)));
+                    // Who cannot be looked after now is looked after next time.
+                    let _ = std::thread::Builder::new().name("check".to_owned()).spawn(work);
                 }
             }
             _ => {}
@@ -264,7 +359,10 @@ impl Pull {
         if !talk.is_playing {
             return Ok(());
         }
-        let may_change = self.stream.source.transport == Transport::Auto && talk.dialogue.way() == Way::Udp;
+        if waited(talk.played) > HEALTHY {
+            self.choice.serves(self.place);
+        }
+        let may_change = self.source.transport == Transport::Auto && talk.dialogue.way() == Way::Udp;
         if !talk.has_come && may_change && waited(talk.played) > DATAGRAMS {
             self.way = Way::Tcp;
             self.log("no datagrams arrive, as where a firewall is between; asking within the connection");
@@ -306,16 +404,17 @@ impl Pull {
         if !matches!(self.phase, Phase::Dialling(attempt, _) if attempt == dialled.attempt) {
             return;
         }
-        let begun = dialled.result.and_then(|socket| {
+        let begun = dialled.result.and_then(|wire| {
             let failed = |e: io::Error| format!("cannot talk to it: {e}");
+            let socket = wire.socket();
             socket.set_nonblocking(true).map_err(failed)?;
             let _ = socket.set_nodelay(true);
             let peer = canonical(socket.peer_addr().map_err(failed)?).ip();
-            poll.add(&socket, self.token).map_err(failed)?;
-            let mut dialogue = Dialogue::new(self.stream.source.address.clone(), self.way);
+            poll.add(&wire, self.token).map_err(failed)?;
+            let mut dialogue = Dialogue::new(self.address(), self.way);
             let output = dialogue.begin();
             Ok(Box::new(Talk {
-                socket,
+                wire,
                 dialogue,
                 input: Vec::new(),
                 output,
@@ -344,10 +443,9 @@ impl Pull {
     }
 
     /// One of its sockets is ready.
-    pub fn ready(&mut self, which: u8, poll: &Poll, now: Instant) -> News {
-        let mut news = News::default();
+    pub fn ready(&mut self, which: u8, poll: &Poll, now: Instant) {
         let result = match which {
-            CONNECTION => self.read_connection(poll, now, &mut news),
+            CONNECTION => self.read_connection(poll, now),
             _ => {
                 let (track, is_reports) = (usize::from((which - 1) / 2), which.is_multiple_of(2));
                 self.read_datagrams(track, is_reports, now);
@@ -357,16 +455,16 @@ impl Pull {
         if let Err(trouble) = result {
             self.trouble(trouble, now);
         }
-        news
     }
 
-    fn read_connection(&mut self, poll: &Poll, now: Instant, news: &mut News) -> Result<(), Trouble> {
+    fn read_connection(&mut self, poll: &Poll, now: Instant) -> Result<(), Trouble> {
         let Phase::Talking(talk) = &mut self.phase else { return Ok(()) };
         let mut input = std::mem::take(&mut talk.input);
         let mut has_ended = false;
         let mut read = 0;
-        while read < ROUND_BYTES {
-            match talk.socket.read(&mut self.scratch) {
+        // What TLS has read already, the system does not tell of again.
+        while read < ROUND_BYTES || talk.wire.holds_input() {
+            match talk.wire.read(&mut self.scratch) {
                 Ok(0) => {
                     has_ended = true;
                     break;
@@ -374,7 +472,7 @@ impl Pull {
                 Ok(count) => {
                     input.extend_from_slice(&self.scratch[..count]);
                     read += count;
-                    if count < self.scratch.len() {
+                    if count < self.scratch.len() && !talk.wire.is_secure() {
                         break;
                     }
                 }
@@ -398,7 +496,7 @@ impl Pull {
                     }
                 }
                 Message::Response { status, headers, body } => {
-                    self.answered(status, &headers, &body, poll, now, news)?;
+                    self.answered(status, &headers, &body, poll, now)?;
                 }
                 Message::Request { method, headers, .. } => {
                     let Phase::Talking(talk) = &mut self.phase else { return Ok(()) };
@@ -430,7 +528,6 @@ impl Pull {
         body: &[u8],
         poll: &Poll,
         now: Instant,
-        news: &mut News,
     ) -> Result<(), Trouble> {
         let Phase::Talking(talk) = &mut self.phase else { return Ok(()) };
         let (sockets, token) = (&mut talk.datagrams, self.token);
@@ -452,17 +549,28 @@ impl Pull {
                 talk.asked = now;
                 talk.output.extend(words);
             }
-            Next::Play => self.begin(now, news),
+            Next::Play => self.begin(poll, now)?,
         }
         Ok(())
     }
 
     /// It plays.
-    fn begin(&mut self, now: Instant, news: &mut News) {
-        let Phase::Talking(talk) = &mut self.phase else { return };
+    fn begin(&mut self, poll: &Poll, now: Instant) -> Result<(), Trouble> {
+        let Phase::Talking(talk) = &mut self.phase else { return Ok(()) };
         (talk.is_playing, talk.played, talk.heard, talk.kept_alive) = (true, now, now, now);
         for (track, setup) in talk.dialogue.setups.iter().enumerate() {
             match setup {
+                Setup::Group(address, (a, b)) => {
+                    let failed = |e: io::Error| {
+                        let text =
+                            format!("cannot join the group {address} at port {a}: {e}; give it transport udp or tcp");
+                        Trouble::Other(text)
+                    };
+                    let pair = (group(*address, *a).map_err(failed)?, group(*address, *b).map_err(failed)?);
+                    let token = self.token + 1 + 2 * track as u64;
+                    poll.add(&pair.0, token).and_then(|()| poll.add(&pair.1, token + 1)).map_err(failed)?;
+                    talk.datagrams.push(pair);
+                }
                 Setup::Channels(packets, reports) => {
                     talk.channels[usize::from(*packets)] = Some((track, false));
                     talk.channels[usize::from(*reports)] = Some((track, true));
@@ -479,7 +587,11 @@ impl Pull {
             }
         }
         let description = talk.dialogue.description.clone();
-        let way = if talk.dialogue.way() == Way::Udp { "UDP" } else { "TCP" };
+        let way = match talk.dialogue.way() {
+            Way::Udp => "UDP",
+            Way::Tcp => "TCP",
+            Way::Multicast => "multicast",
+        };
         let what: Vec<&str> = description.tracks.iter().map(|track| track.encoding.as_str()).collect();
         let text = format!("playing {} over {way}", what.join(" and "));
         self.set_tracks(&description);
@@ -491,9 +603,10 @@ impl Pull {
         let goes_on = told.description.as_ref().is_none_or(|before| description.goes_on_from(before));
         if !goes_on {
             told.generation += 1;
-            news.is_other = true;
         }
+        self.generation = told.generation;
         told.description = Some(Arc::new(description));
+        Ok(())
     }
 
     /// Tracks go on from before where they are the same.
@@ -623,8 +736,9 @@ impl Pull {
 
 impl Talk {
     fn flush(&mut self) -> Result<(), Trouble> {
+        self.wire.push().map_err(|e| Trouble::Other(format!("the connection has broken: {e}")))?;
         while !self.output.is_empty() {
-            match self.socket.write(&self.output) {
+            match self.wire.write(&self.output) {
                 Ok(count) => drop(self.output.drain(..count)),
                 // It is tried again when the source is next looked after; what is said is little.
                 Err(e) if is_later(&e) && self.output.len() < 64 << 10 => break,

@@ -30,6 +30,20 @@ impl Codec {
             _ => Codec::Other,
         }
     }
+
+    /// Whether a unit of video only says how others are to be read, or where they begin.
+    pub fn is_parameter(self, unit: &[u8]) -> bool {
+        match (self, unit.first()) {
+            (Codec::H264, Some(first)) => matches!(first & 0x1f, 7..=9),
+            (Codec::H265, Some(first)) => matches!(first >> 1 & 0x3f, 32..=35),
+            _ => false,
+        }
+    }
+
+    /// Whether it is video that is cut into units.
+    pub fn is_video(self) -> bool {
+        matches!(self, Codec::H264 | Codec::H265)
+    }
 }
 
 /// The parts of a header that matter here.

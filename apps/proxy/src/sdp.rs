@@ -10,6 +10,9 @@ use std::fmt::Write as _;
 /// Tracks of a source at most: each has two of the channels that a batch tells apart.
 pub const TRACKS_MAX: usize = 8;
 
+/// Ticks a second at most: fifty times those of any sound. Times in ticks stay far from the ends of their types.
+const RATE_MAX: u32 = 10_000_000;
+
 /// One medium of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Track {
@@ -32,7 +35,13 @@ pub struct Track {
 impl Track {
     /// Whether decoding it begins with certain pictures only.
     pub fn has_keys(&self) -> bool {
-        matches!(self.codec, Codec::H264 | Codec::H265)
+        self.codec.is_video()
+    }
+
+    /// Channels of audio.
+    pub fn channels(&self) -> u8 {
+        let told = self.encoding.split('/').nth(2).and_then(|n| n.parse().ok());
+        told.filter(|n| (1..=8).contains(n)).unwrap_or(if self.codec == Codec::Opus { 2 } else { 1 })
     }
 
     /// A parameter of the format by its name.
@@ -161,7 +170,7 @@ fn encode(track: &mut Track, encoding: &str) {
     let (name, rate) = (parts.next().unwrap_or(""), parts.next().and_then(|rate| rate.trim().parse().ok()));
     // It is shown to people and told to viewers.
     let is_plain = encoding.bytes().all(|b| b.is_ascii_graphic());
-    if let Some(rate) = rate.filter(|rate| *rate > 0 && is_plain) {
+    if let Some(rate) = rate.filter(|rate| (1..=RATE_MAX).contains(rate) && is_plain) {
         track.codec = Codec::named(name.trim());
         track.clock_rate = rate;
         track.encoding = encoding.to_owned();

@@ -2,21 +2,19 @@
 
 use crate::config::Config;
 use crate::net::{datagrams, listen};
-use crate::shared::Shared;
-use crate::worker::Worker;
+use crate::shared::{Again, Shared};
+use crate::worker::{Listening, Worker};
 use multigrain::Abort;
 use multigrain::jobs::{SpinLimit, Team, TeamOptions};
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A proxy that has its ports and has not begun.
 pub struct Proxy {
     workers: Vec<Mutex<Option<Worker>>>,
     abort: Arc<Abort>,
-    /// Where RTSP is served.
-    pub listen: SocketAddr,
-    /// Where HTTP is served.
-    pub http: Option<SocketAddr>,
+    /// Where it is served: each way by its option's name.
+    pub places: Vec<(&'static str, SocketAddr)>,
     /// The first of the ports from which datagrams go out.
     pub udp_port: u16,
 }
@@ -43,27 +41,35 @@ impl Proxy {
     ///
     /// # Errors
     /// In words, with the way out.
-    pub fn open(config: Config, abort: Arc<Abort>) -> Result<Proxy, String> {
+    pub fn open(config: Config, again: Again, abort: Arc<Abort>) -> Result<Proxy, String> {
         allow_files();
-        let mut listeners = vec![listen(config.listen, "--listen")?];
-        if let Some(http) = config.http {
-            listeners.push(listen(http, "--http")?);
+        let local = |result: std::io::Result<SocketAddr>| result.map_err(|e| format!("a socket has no address: {e}"));
+        let (mut listeners, mut places) = (Vec::new(), Vec::new());
+        for (option, place, is_secure) in [
+            ("listen", config.listen, false),
+            ("http", config.http, false),
+            ("rtsps", config.rtsps, true),
+            ("https", config.https, true),
+        ] {
+            let Some(place) = place else { continue };
+            let socket = listen(place, &format!("--{option}"))?;
+            places.push((option, local(socket.local_addr())?));
+            listeners.push(Listening { socket, is_secure });
         }
-        let udp = datagrams(config.listen.ip(), config.udp_port).map_err(|e| match config.udp_port {
+        let host = config.listen.or(config.rtsps).map_or(Ipv6Addr::UNSPECIFIED.into(), |place| place.ip());
+        let udp = datagrams(host, config.udp_port).map_err(|e| match config.udp_port {
             0 => format!("cannot send datagrams: {e}"),
             port => format!("the UDP ports {port} and {} cannot be taken: {e}; give others with --udp-port", port + 1),
         })?;
-        let local = |result: std::io::Result<SocketAddr>| result.map_err(|e| format!("a socket has no address: {e}"));
-        let (listen, udp_port) = (local(listeners[0].local_addr())?, local(udp.0.local_addr())?.port());
-        let http = listeners.get(1).map(|listener| local(listener.local_addr())).transpose()?;
+        let udp_port = local(udp.0.local_addr())?.port();
         let count = config.workers;
-        let shared = Arc::new(Shared::new(config, udp, abort.clone())?);
+        let shared = Arc::new(Shared::new(config, again, udp, abort.clone())?);
         let mut workers = Vec::new();
         for index in 0..count {
             let own = if index == 0 { std::mem::take(&mut listeners) } else { Vec::new() };
             workers.push(Mutex::new(Some(Worker::new(index, shared.clone(), own)?)));
         }
-        Ok(Proxy { workers, abort, listen, http, udp_port })
+        Ok(Proxy { workers, abort, places, udp_port })
     }
 
     /// Serves until the abort flag is raised and viewers had their time.

@@ -235,6 +235,13 @@ impl Server {
         self.response(200, &[("Range", "npt=now-"), ("RTP-Info", &info.join(","))], &[])
     }
 
+    /// The answer to somebody who has not said who it is.
+    pub fn unknown(&mut self, headers: &Headers, challenges: &[String]) -> Vec<u8> {
+        self.sequence = headers.get("cseq").unwrap_or("").chars().take(16).collect();
+        let fields: Vec<(&str, &str)> = challenges.iter().map(|text| ("WWW-Authenticate", text.as_str())).collect();
+        self.response(401, &fields, &[])
+    }
+
     /// A response without content.
     pub fn plain(&self, status: u16) -> Vec<u8> {
         self.response(status, &[], &[])

@@ -1,6 +1,7 @@
 //! What all workers know: the streams, who is there, and what one has for another.
 
-use crate::config::{Config, Placement};
+use crate::auth::Users;
+use crate::config::{Config, Placement, SOURCES_MAX};
 use crate::connection::Connection;
 use crate::counts::Counts;
 use crate::dial::Dialled;
@@ -8,22 +9,59 @@ use crate::feed::Batch;
 use crate::net::Inbox;
 use crate::session::Found;
 use crate::stream::Stream;
+use crate::tls::{self, Trust};
+use crate::tunnel::Back;
 use multigrain::Abort;
+use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// Messages between two workers.
 const INBOX: usize = 1024;
 
+/// How what was asked for is read again.
+pub struct Again {
+    /// Set when it is to be.
+    pub is_wanted: Arc<AtomicBool>,
+    /// Reads it.
+    pub read: Box<dyn Fn() -> Result<Config, String> + Send + Sync>,
+}
+
+/// What is read again without losing anybody, beside the streams.
+pub struct Live {
+    /// Who may watch.
+    pub users: Users,
+    /// What viewers see who connect by TLS.
+    pub tls: Option<Arc<rustls::ServerConfig>>,
+    /// Whom we believe that connect by TLS.
+    pub trust: Arc<Trust>,
+}
+
+impl Live {
+    fn new(config: &Config) -> Result<Live, String> {
+        let tls = config.certificate.as_ref().map(|(cert, key)| tls::server(cert, key)).transpose()?;
+        let trust = Arc::new(Trust::new(config.trust.as_deref())?);
+        Ok(Live { users: Users::new(config.users.clone()), tls, trust })
+    }
+}
+
+/// Where a viewer's tunnel is: its worker, and the address that began it.
+pub type Tunnels = HashMap<String, (usize, IpAddr)>;
+
 /// What all workers share.
 pub struct Shared {
-    /// What was asked for.
+    /// What was asked for at the beginning.
     pub config: Config,
-    /// By their index.
-    pub streams: Vec<Arc<Stream>>,
+    /// By their index; none ever leaves its place.
+    streams: RwLock<Vec<Arc<Stream>>>,
+    live: RwLock<Arc<Live>>,
+    again: Again,
+    /// How often the streams have changed.
+    pub version: AtomicU64,
+    tunnels: Mutex<Tunnels>,
     /// Who is there.
     pub counts: Arc<Counts>,
     /// What others have for each worker.
@@ -38,14 +76,25 @@ pub struct Shared {
 
 /// What goes from worker to worker.
 pub enum Post {
-    /// Of a stream: its number, and packets.
-    Batch(usize, u64, Arc<Batch>),
+    /// Packets of a stream.
+    Batch {
+        /// Which.
+        stream: usize,
+        /// The generation of its description.
+        generation: u64,
+        /// The number of the batch.
+        number: u64,
+        /// Shared by all.
+        batch: Arc<Batch>,
+    },
     /// Who is to be played to.
     Adopt(Box<Connection>),
+    /// The way back of a viewer with that cookie.
+    Back(String, Box<Back>),
     /// Of a stream: what connecting came to.
     Dialled(usize, Dialled),
-    /// The stream is another one now.
-    Other(usize),
+    /// Of a stream: whether a server answers that would be better.
+    Checked(usize, usize, bool),
     /// What somebody reports of datagrams.
     Report(SocketAddr, Vec<u8>),
 }
@@ -55,12 +104,16 @@ impl Shared {
     ///
     /// # Errors
     /// In words.
-    pub fn new(config: Config, udp: (UdpSocket, UdpSocket), abort: Arc<Abort>) -> Result<Shared, String> {
+    pub fn new(config: Config, again: Again, udp: (UdpSocket, UdpSocket), abort: Arc<Abort>) -> Result<Shared, String> {
         let failed =
             |e: io::Error| format!("cannot make queues between {} workers: {e}; use fewer --workers", config.workers);
         let streams = config.sources.iter().cloned().enumerate().map(|(i, source)| Arc::new(Stream::new(i, source)));
         Ok(Shared {
-            streams: streams.collect(),
+            streams: RwLock::new(streams.collect()),
+            live: RwLock::new(Arc::new(Live::new(&config)?)),
+            again,
+            version: AtomicU64::new(0),
+            tunnels: Mutex::default(),
             counts: Arc::new(Counts::new(config.workers)),
             inboxes: (0..config.workers).map(|_| Inbox::new(INBOX)).collect::<io::Result<_>>().map_err(failed)?,
             abort,
@@ -90,9 +143,63 @@ impl Shared {
         candidates.min_by_key(|worker| self.counts.viewers_of(*worker)).unwrap_or(0)
     }
 
+    /// All streams, those included that are served no more.
+    pub fn streams(&self) -> Vec<Arc<Stream>> {
+        self.streams.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What may change while it runs.
+    pub fn live(&self) -> Arc<Live> {
+        self.live.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Where tunnels are. Held for a moment only.
+    pub fn tunnels(&self) -> MutexGuard<'_, Tunnels> {
+        self.tunnels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads again what was asked for, if that is wanted: sources that are the same go on, others begin or end. What was wrong with it,
+    /// or what it came to.
+    pub fn read_again(&self) -> Option<Result<String, String>> {
+        let is_wanted = self.again.is_wanted.swap(false, Ordering::Relaxed);
+        is_wanted.then(|| (self.again.read)().and_then(|config| self.take_over(config)))
+    }
+
+    fn take_over(&self, config: Config) -> Result<String, String> {
+        let live = Live::new(&config)?;
+        let mut streams = self.streams.write().unwrap_or_else(PoisonError::into_inner);
+        let is_new = |name: &str| !streams.iter().any(|stream| stream.name() == name);
+        let new = config.sources.iter().filter(|source| is_new(&source.name)).count();
+        if streams.len() + new > SOURCES_MAX {
+            return Err(format!("more than {SOURCES_MAX} streams have been served by now; restart the proxy"));
+        }
+        for stream in streams.iter() {
+            if !config.sources.iter().any(|source| source.name == stream.name()) {
+                stream.is_gone.store(true, Ordering::Relaxed);
+            }
+        }
+        for source in config.sources {
+            match streams.iter().find(|stream| stream.name() == source.name) {
+                Some(stream) => stream.set_source(source),
+                None => {
+                    let index = streams.len();
+                    streams.push(Arc::new(Stream::new(index, source)));
+                }
+            }
+        }
+        let served = streams.iter().filter(|stream| !stream.is_gone.load(Ordering::Relaxed)).count();
+        drop(streams);
+        *self.live.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(live);
+        self.version.fetch_add(1, Ordering::Release);
+        self.inboxes.iter().for_each(Inbox::wake_up);
+        Ok(format!("read again: {served} streams; ports, workers and limits stay as they were"))
+    }
+
     /// Looks a stream up by its name.
     pub fn find(&self, name: &str) -> Found {
-        let Some(stream) = self.streams.iter().find(|stream| stream.name() == name) else { return Found::Nothing };
+        let streams = self.streams.read().unwrap_or_else(PoisonError::into_inner);
+        let found = streams.iter().find(|stream| stream.name() == name && !stream.is_gone.load(Ordering::Relaxed));
+        let Some(stream) = found else { return Found::Nothing };
         let told = stream.told();
         match &told.description {
             None => Found::NotYet,

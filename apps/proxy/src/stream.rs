@@ -10,8 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct Stream {
     /// Its place among the streams.
     pub index: usize,
-    /// What was asked for.
-    pub source: Source,
+    /// Its path.
+    name: String,
+    source: Mutex<Arc<Source>>,
+    /// It is served no more, unless it is asked for again.
+    pub is_gone: AtomicBool,
     told: Mutex<Told>,
     /// Counters, for metrics.
     pub counts: Counts,
@@ -28,6 +31,8 @@ pub struct Told {
     pub description: Option<Arc<Description>>,
     /// How often that has changed in a way that viewers cannot follow.
     pub generation: u64,
+    /// From where it is pulled, without credentials.
+    pub server: String,
     /// What is wrong, for people.
     pub trouble: Option<String>,
 }
@@ -80,7 +85,9 @@ impl Stream {
     pub fn new(index: usize, source: Source) -> Stream {
         Stream {
             index,
-            source,
+            name: source.name.clone(),
+            source: Mutex::new(Arc::new(source)),
+            is_gone: AtomicBool::new(false),
             told: Mutex::default(),
             counts: Counts::default(),
             is_flowing: AtomicBool::new(false),
@@ -90,7 +97,21 @@ impl Stream {
 
     /// Its path.
     pub fn name(&self) -> &str {
-        &self.source.name
+        &self.name
+    }
+
+    /// What was asked for.
+    pub fn source(&self) -> Arc<Source> {
+        self.source.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Asks for something else under the same name.
+    pub fn set_source(&self, source: Source) {
+        let mut held = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        if **held != source {
+            *held = Arc::new(source);
+        }
+        self.is_gone.store(false, Ordering::Relaxed);
     }
 
     /// What the source said last. Held for a moment only.

@@ -1,9 +1,10 @@
 //! MPEG transport streams (ISO/IEC 13818-1): what players take over plain HTTP.
 //!
-//! Units become packets of 188 bytes, with tables before every key, so a viewer can begin at any of them. The clock is that of
-//! arrival: tracks begin at the time at which they came, and go on by their own timestamps.
+//! Units become packets of 188 bytes, with tables before every key, so a viewer can begin at any of them.
 
+use crate::clock::{Clock, DecodeOrder};
 use crate::feed::{Batch, FRAME};
+use crate::picture;
 use crate::rtp::Codec;
 use crate::sdp::Description;
 use crate::units::{Assembly, Unit};
@@ -22,10 +23,9 @@ const FIRST: u16 = 0x100;
 struct Part {
     codec: Codec,
     assembly: Assembly,
-    clock_rate: u32,
     channels: u8,
-    /// The last timestamp, and when it is on the stream's clock.
-    clock: Option<(u32, u64)>,
+    clock: Clock,
+    order: DecodeOrder,
     counter: u8,
 }
 
@@ -35,13 +35,12 @@ pub struct Mux {
     parts: Vec<Option<Part>>,
     /// Whose clock all go by, and whose keys count.
     lead: usize,
-    begun: Instant,
     counters: [u8; 2],
     since_tables: u32,
     units: Vec<Unit>,
 }
 
-/// Whether something of a source can be put into a transport stream.
+/// Whether something of a source can be put into a transport stream, or fragmented MP4.
 pub fn can_hold(description: &Description) -> bool {
     description.tracks.iter().any(|track| Assembly::new(track).is_some())
 }
@@ -50,23 +49,24 @@ impl Mux {
     /// A stream of the tracks that it can hold.
     pub fn new(description: &Description, now: Instant) -> Mux {
         let part = |track: &crate::sdp::Track| {
-            let channels =
-                track.encoding.rsplit('/').next().and_then(|n| n.parse().ok()).filter(|n| *n <= 8).unwrap_or(2);
-            let assembly = Assembly::new(track)?;
-            Some(Part { codec: track.codec, assembly, clock_rate: track.clock_rate, channels, clock: None, counter: 0 })
+            Some(Part {
+                codec: track.codec,
+                assembly: Assembly::new(track)?,
+                channels: track.channels(),
+                clock: Clock::new(track.clock_rate, now),
+                order: DecodeOrder::new(CLOCK as u32),
+                counter: 0,
+            })
         };
         let parts: Vec<Option<Part>> = description.tracks.iter().map(part).collect();
-        let is_video =
-            |part: &Option<Part>| part.as_ref().is_some_and(|p| matches!(p.codec, Codec::H264 | Codec::H265));
+        let is_video = |part: &Option<Part>| part.as_ref().is_some_and(|part| part.codec.is_video());
         let lead = parts.iter().position(is_video).or_else(|| parts.iter().position(Option::is_some)).unwrap_or(0);
-        Mux { parts, lead, begun: now, counters: [0; 2], since_tables: 0, units: Vec::new() }
+        Mux { parts, lead, counters: [0; 2], since_tables: 0, units: Vec::new() }
     }
 
     /// Takes packets as they came; gives what is complete by now.
     pub fn take(&mut self, batch: &Batch, now: Instant) -> Batch {
         let mut out = Batch::default();
-        let passed = now.saturating_duration_since(self.begun);
-        let passed = passed.as_secs() * CLOCK + u64::from(passed.subsec_micros()) * 9 / 100;
         for entry in batch.entries.iter().filter(|entry| entry.channel % 2 == 0) {
             let track = usize::from(entry.channel / 2);
             let mut units = std::mem::take(&mut self.units);
@@ -74,14 +74,14 @@ impl Mux {
                 part.assembly.take(&batch.bytes[entry.range()][FRAME..], &mut units);
             }
             for unit in units.drain(..) {
-                self.write(track, &unit, passed, &mut out);
+                self.write(track, &unit, now, &mut out);
             }
             self.units = units;
         }
         out
     }
 
-    fn write(&mut self, track: usize, unit: &Unit, passed: u64, out: &mut Batch) {
+    fn write(&mut self, track: usize, unit: &Unit, now: Instant, out: &mut Batch) {
         let is_key = unit.is_key && track == self.lead;
         self.since_tables += 1;
         if is_key || self.since_tables > TABLES_EVERY {
@@ -90,18 +90,22 @@ impl Mux {
         }
         let is_lead = track == self.lead;
         let Some(part) = self.parts.get_mut(track).and_then(Option::as_mut) else { return };
-        // A track goes on by its timestamps as long as they are believable.
-        let time = match part.clock {
-            Some((before, at)) => {
-                let step =
-                    i64::from(unit.timestamp.wrapping_sub(before) as i32) * CLOCK as i64 / i64::from(part.clock_rate);
-                at.checked_add_signed(step).filter(|time| time.abs_diff(passed) < 10 * CLOCK).unwrap_or(passed)
+        let rate = u64::from(part.clock.rate);
+        let passed = (u128::from(part.clock.passed(now)) * u128::from(CLOCK) / u128::from(rate)) as u64;
+        let time = (u128::from(part.clock.time(unit.timestamp, now)) * u128::from(CLOCK) / u128::from(rate)) as u64;
+        let mut decoded = time;
+        if part.codec.is_video() {
+            if unit.is_key && part.codec == Codec::H264 {
+                let set = unit.pieces().find(|piece| piece.first().is_some_and(|first| first & 0x1f == 7));
+                part.order.deepen(set.and_then(picture::h264).and_then(|facts| facts.depth).unwrap_or(0));
+            } else if unit.is_key {
+                let set = unit.pieces().find(|piece| piece.first().is_some_and(|first| first >> 1 & 0x3f == 33));
+                part.order.deepen(set.and_then(picture::h265).and_then(|facts| facts.depth).unwrap_or(0));
             }
-            None => passed,
-        };
-        part.clock = Some((unit.timestamp, time));
-        let clock = is_lead.then_some(passed.min(time));
-        packets(FIRST + track as u16, part, unit, time + DELAY, clock, &mut out.bytes);
+            decoded = part.order.time(time);
+        }
+        let clock = is_lead.then_some(passed.min(decoded));
+        packets(FIRST + track as u16, part, unit, (time.max(decoded) + DELAY, decoded + DELAY), clock, &mut out.bytes);
         out.piece(is_key);
     }
 
@@ -155,15 +159,15 @@ fn crc(bytes: &[u8]) -> u32 {
     })
 }
 
-/// A time of 33 bits in five bytes, with marker bits.
-fn stamp(time: u64) -> [u8; 5] {
+/// A time of 33 bits in five bytes, with marker bits and what it is.
+fn stamp(kind: u8, time: u64) -> [u8; 5] {
     let bits = |from: u32, count: u32| (time >> from & ((1 << count) - 1)) as u8;
-    [0x21 | bits(30, 3) << 1, bits(22, 8), 1 | bits(15, 7) << 1, bits(7, 8), 1 | bits(0, 7) << 1]
+    [kind << 4 | 1 | bits(30, 3) << 1, bits(22, 8), 1 | bits(15, 7) << 1, bits(7, 8), 1 | bits(0, 7) << 1]
 }
 
 /// One unit as packets.
-fn packets(id: u16, part: &mut Part, unit: &Unit, time: u64, clock: Option<u64>, out: &mut Vec<u8>) {
-    let is_video = matches!(part.codec, Codec::H264 | Codec::H265);
+fn packets(id: u16, part: &mut Part, unit: &Unit, (shown, decoded): (u64, u64), clock: Option<u64>, out: &mut Vec<u8>) {
+    let is_video = part.codec.is_video();
     let mut before = Vec::new();
     match part.codec {
         // Access unit delimiters, which transport streams must have.
@@ -181,12 +185,16 @@ fn packets(id: u16, part: &mut Part, unit: &Unit, time: u64, clock: Option<u64>,
         Codec::Aac => 0xc0,
         _ => 0xbd,
     };
-    let length = before.len() + unit.bytes.len() + 8;
+    let stamps = match shown == decoded {
+        true => stamp(2, shown).to_vec(),
+        false => [stamp(3, shown), stamp(1, decoded)].concat(),
+    };
+    let length = before.len() + unit.bytes.len() + 3 + stamps.len();
     let length = u16::try_from(length).ok().filter(|_| !is_video).unwrap_or(0);
     let mut head = vec![0, 0, 1, kind];
     head.extend(length.to_be_bytes());
-    head.extend([0x84, 0x80, 5]);
-    head.extend(stamp(time));
+    head.extend([0x84, if shown == decoded { 0x80 } else { 0xc0 }, stamps.len() as u8]);
+    head.extend(stamps);
     head.extend(before);
     let mut rest = head.iter().chain(&unit.bytes).copied();
     let mut left = head.len() + unit.bytes.len();
@@ -238,7 +246,7 @@ mod tests {
     fn check_sums_are_those_of_the_standard() {
         // The program association table that is printed in many books.
         assert_eq!(crc(&[0x00, 0xb0, 0x0d, 0x00, 0x01, 0xc1, 0x00, 0x00, 0x00, 0x01, 0xf0, 0x00]), 0x2ab1_04b2);
-        assert_eq!(stamp(0x1_ffff_ffff), [0x2f, 0xff, 0xff, 0xff, 0xff]);
+        assert_eq!(stamp(2, 0x1_ffff_ffff), [0x2f, 0xff, 0xff, 0xff, 0xff]);
     }
 
     proptest! {
@@ -249,12 +257,13 @@ mod tests {
         fn units_survive(sizes in prop::collection::vec((1..2000_usize, any::<bool>()), 1..20)) {
             let text = "m=video 0 RTP/AVP 96\na=rtpmap:96 H264/90000\n";
             let description = Description::parse(text.as_bytes()).unwrap();
-            let mut mux = Mux::new(&description, Instant::now());
+            let now = Instant::now();
+            let mut mux = Mux::new(&description, now);
             let mut out = Batch::default();
             let units: Vec<Unit> = sizes.iter().enumerate().map(|(i, (size, is_key))| {
-                Unit { timestamp: i as u32 * 3600, is_key: *is_key, bytes: vec![i as u8 + 1; *size] }
+                Unit { timestamp: i as u32 * 3600, is_key: *is_key, bytes: vec![i as u8 + 1; *size], starts: Vec::new() }
             }).collect();
-            units.iter().for_each(|unit| mux.write(0, unit, 0, &mut out));
+            units.iter().for_each(|unit| mux.write(0, unit, now, &mut out));
             prop_assert_eq!(out.entries.len(), units.len());
             let (mut found, mut counter): (Vec<Vec<u8>>, u8) = (Vec::new(), 0);
             for packet in out.bytes.chunks(PACKET) {

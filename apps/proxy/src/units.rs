@@ -20,16 +20,34 @@ pub struct Unit {
     pub is_key: bool,
     /// Its bytes.
     pub bytes: Vec<u8>,
+    /// Of video: where start codes are.
+    pub starts: Vec<u32>,
+}
+
+impl Unit {
+    fn new(timestamp: u32, is_key: bool, bytes: Vec<u8>) -> Unit {
+        Unit { timestamp, is_key, bytes, starts: Vec::new() }
+    }
+
+    /// What video is made of, without start codes.
+    pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
+        self.starts.iter().enumerate().filter_map(|(i, start)| {
+            let end = self.starts.get(i + 1).map_or(self.bytes.len(), |end| *end as usize);
+            self.bytes.get(*start as usize + START.len()..end)
+        })
+    }
 }
 
 /// The packets of one track, as they come in order.
 #[derive(Debug)]
 pub struct Assembly {
     codec: Codec,
-    /// Parameters of the video as the description told them, with start codes.
-    parameters: Vec<u8>,
+    /// Parameters of the video as the description told them.
+    parameters: Vec<Vec<u8>>,
     /// Of AAC: profile, index of the sampling rate, channels.
     adts: (u8, u8, u8),
+    /// Of AAC: all that decoders have to know.
+    config: Vec<u8>,
     clock_rate: u32,
     next: Option<u16>,
     unit: Unit,
@@ -38,18 +56,20 @@ pub struct Assembly {
     is_open: bool,
 }
 
+/// Parameter sets of a description at most.
+const SETS_MAX: usize = 48;
+
 const START: [u8; 4] = [0, 0, 0, 1];
 
 /// Sampling rates by their index (ISO/IEC 14496-3, table 1.18).
 const RATES: [u32; 13] = [96000, 88200, 64000, 48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000, 7350];
 
-/// What the description says of parameters, with start codes.
-fn parameters(track: &Track) -> Vec<u8> {
+/// What the description says of parameters.
+fn parameters(track: &Track) -> Vec<Vec<u8>> {
     let names = ["sprop-parameter-sets", "sprop-vps", "sprop-sps", "sprop-pps"];
     let sets = names.iter().filter_map(|name| track.parameter(name)).flat_map(|sets| sets.split(','));
-    let decoded =
-        sets.filter_map(|set| STANDARD.decode(set.trim()).ok()).filter(|set| !set.is_empty() && set.len() < 4096);
-    decoded.flat_map(|set| START.into_iter().chain(set)).collect()
+    let decoded = sets.take(SETS_MAX).filter_map(|set| STANDARD.decode(set.trim()).ok());
+    decoded.filter(|set| !set.is_empty() && set.len() < 4096).collect()
 }
 
 /// What the description says of AAC (ISO/IEC 14496-3, AudioSpecificConfig).
@@ -59,6 +79,12 @@ fn audio(track: &Track) -> Option<(u8, u8, u8)> {
     let (object, rate, channels) = ((config >> 11) as u8, (config >> 7 & 15) as u8, (config >> 3 & 15) as u8);
     ((1..=4).contains(&object) && usize::from(rate) < RATES.len() && (1..=7).contains(&channels))
         .then(|| (object - 1, rate, channels))
+}
+
+/// Bytes of hexadecimal digits; those before what is none.
+fn unhexed(text: &str) -> Vec<u8> {
+    let digits: Vec<u8> = text.chars().map_while(|c| c.to_digit(16)).map(|digit| digit as u8).take(128).collect();
+    digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
 impl Assembly {
@@ -77,13 +103,29 @@ impl Assembly {
             codec: track.codec,
             parameters: parameters(track),
             adts,
+            config: track.parameter("config").map(unhexed).unwrap_or_default(),
             clock_rate: track.clock_rate,
             next: None,
-            unit: Unit { timestamp: 0, is_key: false, bytes: Vec::new() },
+            unit: Unit::new(0, false, Vec::new()),
             is_damaged: false,
             has_parameters: false,
             is_open: false,
         })
+    }
+
+    /// Parameters of the video as the description told them.
+    pub fn parameters(&self) -> &[Vec<u8>] {
+        &self.parameters
+    }
+
+    /// Of AAC: channels, as they are encoded.
+    pub fn channels(&self) -> Option<u8> {
+        (self.codec == Codec::Aac).then_some(if self.adts.2 == 7 { 8 } else { self.adts.2 })
+    }
+
+    /// Of AAC: all that decoders have to know (AudioSpecificConfig).
+    pub fn config(&self) -> &[u8] {
+        &self.config
     }
 
     /// Takes a packet; gives the units that are complete.
@@ -96,7 +138,7 @@ impl Assembly {
                     // The packet that ended the unit before may be what is missing.
                     self.is_damaged |= is_gap;
                     self.finish(units);
-                    self.unit = Unit { timestamp: header.timestamp, is_key: false, bytes: Vec::new() };
+                    self.unit = Unit::new(header.timestamp, false, Vec::new());
                     (self.is_damaged, self.has_parameters, self.is_open) = (is_gap, false, true);
                 }
                 self.is_damaged |= is_gap;
@@ -111,7 +153,7 @@ impl Assembly {
             }
             Codec::Aac => self.aac(header.timestamp, payload, units),
             Codec::Opus if !payload.is_empty() => {
-                units.push(Unit { timestamp: header.timestamp, is_key: true, bytes: payload.to_vec() });
+                units.push(Unit::new(header.timestamp, true, payload.to_vec()));
             }
             _ => {}
         }
@@ -119,24 +161,32 @@ impl Assembly {
 
     fn finish(&mut self, units: &mut Vec<Unit>) {
         if std::mem::take(&mut self.is_open) && !self.is_damaged && !self.unit.bytes.is_empty() {
-            let Unit { timestamp, is_key, mut bytes } =
-                std::mem::replace(&mut self.unit, Unit { timestamp: 0, is_key: false, bytes: Vec::new() });
-            if is_key && !self.has_parameters {
-                bytes.splice(0..0, self.parameters.iter().copied());
+            let mut unit = std::mem::replace(&mut self.unit, Unit::new(0, false, Vec::new()));
+            if unit.is_key && !self.has_parameters {
+                let mut all = Unit::new(unit.timestamp, true, Vec::new());
+                for set in &self.parameters {
+                    all.starts.push(all.bytes.len() as u32);
+                    all.bytes.extend(START.iter().chain(set));
+                }
+                let before = all.bytes.len() as u32;
+                all.starts.extend(unit.starts.iter().map(|start| start + before));
+                all.bytes.extend(unit.bytes);
+                unit = all;
             }
-            units.push(Unit { timestamp, is_key, bytes });
+            units.push(unit);
         }
     }
 
     /// A whole unit of the codec's network layer.
     fn nal(&mut self, nal: &[u8]) {
-        let Some(&first) = nal.first() else { return };
+        let Some(&first) = nal.first().filter(|_| !self.is_damaged) else { return };
         let (is_parameter, is_key) = match self.codec {
             Codec::H264 => (first & 0x1f == 7, first & 0x1f == 5),
             _ => (matches!(first >> 1 & 0x3f, 32 | 33), matches!(first >> 1 & 0x3f, 16..=21)),
         };
         self.has_parameters |= is_parameter;
         self.unit.is_key |= is_key;
+        self.unit.starts.push(self.unit.bytes.len() as u32);
         self.append(&START);
         self.append(nal);
     }
@@ -199,7 +249,7 @@ impl Assembly {
             ]);
             bytes.extend_from_slice(frame);
             let timestamp = timestamp.wrapping_add((number as u64 * samples) as u32);
-            units.push(Unit { timestamp, is_key: true, bytes });
+            units.push(Unit::new(timestamp, true, bytes));
         }
     }
 }

@@ -3,23 +3,25 @@
 //! Each worker owns its sockets, its sources and its viewers, and has logs of its own of all streams that its viewers may ask for;
 //! between workers go batches (shared, never changed), and connections that are played elsewhere than they were accepted.
 //! Worker 0 accepts. Nobody waits for another worker: who has no room for a batch misses it, and its viewers go on at the next key.
+//! That a stream has become another one is told with every batch and looked for in every round, so no message can be missed.
 
 mod viewers;
 
 use crate::config::Placement;
 use crate::connection::Connection;
 use crate::feed::{Batch, Feed};
+use crate::form::{FORMS, Form, Maker};
 use crate::net::{Poll, Ready, canonical};
-use crate::pull::Pull;
+use crate::pull::{Brought, Pull};
 use crate::shared::{Post, Shared};
 use crate::stream::Stream;
 use crate::tfrc::Report;
-use crate::ts::Mux;
 use multigrain_console::say;
 use std::collections::HashMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// How often everything is looked over.
@@ -40,8 +42,16 @@ struct Local {
     feed: Feed,
     viewers: Vec<usize>,
     has_news: bool,
-    /// Makes a transport stream of the packets while somebody views it.
-    mux: Option<Mux>,
+    /// Makes another form of the packets while somebody views it.
+    maker: Option<Maker>,
+}
+
+/// Where others connect.
+pub struct Listening {
+    /// Never blocks.
+    pub socket: TcpListener,
+    /// They speak TLS.
+    pub is_secure: bool,
 }
 
 /// One worker.
@@ -49,10 +59,17 @@ pub struct Worker {
     index: usize,
     shared: Arc<Shared>,
     poll: Poll,
-    listeners: Vec<TcpListener>,
+    listeners: Vec<Listening>,
     pulls: Vec<Pull>,
-    /// Packets of each stream, then the transport stream of each.
+    streams: Vec<Arc<Stream>>,
+    /// The state of the list of streams that is known here.
+    version: u64,
+    /// Each stream in each form ([`Form::feed`]).
     feeds: Vec<Local>,
+    /// By stream: what its viewers here were told that it sends.
+    generations: Vec<u64>,
+    /// Viewers of RTSP over HTTP, by their cookies.
+    tunnels: HashMap<String, usize>,
     connections: Vec<Option<Box<Connection>>>,
     free: Vec<usize>,
     /// Who reports from where.
@@ -68,27 +85,27 @@ impl Worker {
     ///
     /// # Errors
     /// In words.
-    pub fn new(index: usize, shared: Arc<Shared>, listeners: Vec<TcpListener>) -> Result<Worker, String> {
+    pub fn new(index: usize, shared: Arc<Shared>, listeners: Vec<Listening>) -> Result<Worker, String> {
         let failed = |e: io::Error| format!("cannot wait for sockets: {e}; raise the limit on open files (ulimit -n)");
         let (poll, now) = (Poll::new().map_err(failed)?, Instant::now());
         poll.add(&shared.inboxes[index].wake, token(WAKE, 0)).map_err(failed)?;
         for (number, listener) in listeners.iter().enumerate() {
-            poll.add(listener, token(LISTENER, number)).map_err(failed)?;
+            poll.add(&listener.socket, token(LISTENER, number)).map_err(failed)?;
         }
         if index == 0 {
             poll.add(&shared.udp.0, token(REPORTS, 0)).map_err(failed)?;
             poll.add(&shared.udp.1, token(REPORTS, 1)).map_err(failed)?;
         }
-        let own = shared.streams.iter().filter(|stream| shared.home(stream.index) == index);
-        let limits = shared.config.limits;
-        let pulls = own.enumerate().map(|(n, stream)| Pull::new(stream.clone(), limits, token(PULL, n), now)).collect();
-        let local = || Local { feed: Feed::new(limits.queue_bytes), viewers: Vec::new(), has_news: false, mux: None };
-        Ok(Worker {
+        let mut worker = Worker {
             index,
             poll,
             listeners,
-            pulls,
-            feeds: (0..2 * shared.streams.len()).map(|_| local()).collect(),
+            pulls: Vec::new(),
+            streams: Vec::new(),
+            version: 0,
+            feeds: Vec::new(),
+            generations: Vec::new(),
+            tunnels: HashMap::new(),
             connections: Vec::new(),
             free: Vec::new(),
             reporters: HashMap::new(),
@@ -96,7 +113,27 @@ impl Worker {
             draining: None,
             is_full: false,
             shared,
-        })
+        };
+        worker.follow(now);
+        Ok(worker)
+    }
+
+    /// Begins with streams that are new, and looks whether others have changed.
+    fn follow(&mut self, now: Instant) {
+        // Acquire: the list is what it was when this was counted, or later.
+        self.version = self.shared.version.load(Ordering::Acquire);
+        let (all, limits) = (self.shared.streams(), self.shared.config.limits);
+        self.pulls.iter_mut().for_each(|pull| pull.follow(now));
+        for stream in &all[self.streams.len()..] {
+            if self.shared.home(stream.index) == self.index {
+                self.pulls.push(Pull::new(stream.clone(), limits, token(PULL, self.pulls.len()), now));
+            }
+            let local =
+                || Local { feed: Feed::new(limits.queue_bytes), viewers: Vec::new(), has_news: false, maker: None };
+            self.feeds.extend((0..FORMS).map(|_| local()));
+            self.generations.push(stream.told().generation);
+        }
+        self.streams = all;
     }
 
     /// Works until it is told to end.
@@ -117,9 +154,13 @@ impl Worker {
                     WAKE => self.shared.inboxes[self.index].woken(),
                     LISTENER => self.accept(index, now),
                     PULL => self.pull_is_ready(index, event.token as u8, now),
+                    CONNECTION if event.token & 1 == 1 => self.back_is_ready(index, now),
                     CONNECTION => self.connection_is_ready(index, *event, now),
                     _ => self.read_reports(index, now),
                 }
+            }
+            if self.version != self.shared.version.load(Ordering::Relaxed) {
+                self.follow(now);
             }
             while let Some(post) = self.shared.inboxes[self.index].take() {
                 self.receive(post, now);
@@ -127,12 +168,25 @@ impl Worker {
             for number in 0..self.pulls.len() {
                 let (shared, home) = (self.shared.clone(), self.index);
                 let pull = &mut self.pulls[number];
-                let stream = pull.stream.index;
-                pull.tick(now, move |dialled| {
-                    shared.inboxes[home].post(Post::Dialled(stream, dialled));
-                });
+                let (stream, generation) = (pull.stream.index, pull.generation);
+                let bring = move |brought| {
+                    let mut post = match brought {
+                        Brought::Dialled(dialled) => Post::Dialled(stream, dialled),
+                        Brought::Checked(place, answers) => Post::Checked(stream, place, answers),
+                    };
+                    // This thread may wait until there is room; the worker waits for the post.
+                    while let Err(back) = shared.inboxes[home].post(post) {
+                        post = back;
+                        std::thread::sleep(Duration::from_millis(10));
+                        if shared.abort.is_raised() {
+                            return;
+                        }
+                    }
+                };
+                let live = &self.shared;
+                pull.tick(now, || live.live().trust.clone(), bring);
                 if let Some((number, batch)) = pull.take_batch(now) {
-                    self.hand_on(stream, number, &batch, now);
+                    self.hand_on((stream, generation), number, &batch, now);
                 }
             }
             self.send(now);
@@ -166,46 +220,69 @@ impl Worker {
     }
 
     /// A batch goes to this worker's log and to those of others who may have viewers of it.
-    fn hand_on(&mut self, stream: usize, number: u64, batch: &Arc<Batch>, now: Instant) {
+    fn hand_on(&mut self, (stream, generation): (usize, u64), number: u64, batch: &Arc<Batch>, now: Instant) {
         if self.shared.config.placement != Placement::RunToCompletion {
             for (worker, inbox) in self.shared.inboxes.iter().enumerate() {
                 if worker != self.index {
-                    inbox.post(Post::Batch(stream, number, batch.clone()));
+                    // Who is so far behind misses it, and knows by the number.
+                    let _ = inbox.post(Post::Batch { stream, generation, number, batch: batch.clone() });
                 }
             }
         }
-        self.log(stream, number, batch, now);
+        self.log((stream, generation), number, batch, now);
     }
 
     /// A batch goes into the log, and into what is made of it.
-    fn log(&mut self, stream: usize, number: u64, batch: &Arc<Batch>, now: Instant) {
-        let made = stream + self.shared.streams.len();
-        if let Some(mux) = &mut self.feeds[made].mux {
-            let pieces = mux.take(batch, now);
+    fn log(&mut self, (stream, generation): (usize, u64), number: u64, batch: &Arc<Batch>, now: Instant) {
+        if stream >= self.streams.len() {
+            self.follow(now);
+        }
+        if !self.is_of(stream, generation) {
+            return;
+        }
+        for form in [Form::Transport, Form::Fragments, Form::Messages] {
+            let local = &mut self.feeds[form.feed(stream)];
+            let Some(maker) = &mut local.maker else { continue };
+            let pieces = maker.take(batch, now);
             if !pieces.entries.is_empty() {
-                let local = &mut self.feeds[made];
                 local.feed.push(local.feed.end().batch, Arc::new(pieces));
                 local.has_news = true;
             }
         }
-        let local = &mut self.feeds[stream];
+        let local = &mut self.feeds[Form::Packets.feed(stream)];
         local.feed.push(number, batch.clone());
         local.has_news = true;
     }
 
+    /// Whether what has a generation is for the viewers that are here; ends these if it is newer than what they were told.
+    fn is_of(&mut self, stream: usize, generation: u64) -> bool {
+        let known = self.generations[stream];
+        if generation > known {
+            self.generations[stream] = generation;
+            self.end_viewers(stream);
+        }
+        generation >= known
+    }
+
     /// The stream of which a log is made.
     fn stream_of(&self, feed: usize) -> &Arc<Stream> {
-        &self.shared.streams[feed % self.shared.streams.len()]
+        &self.streams[Form::of(feed).1]
     }
 
     fn receive(&mut self, post: Post, now: Instant) {
         match post {
-            Post::Batch(stream, number, batch) => self.log(stream, number, &batch, now),
+            Post::Batch { stream, generation, number, batch } => self.log((stream, generation), number, &batch, now),
             Post::Adopt(connection) => {
                 let slot = self.keep(connection);
-                if self.register(slot) {
-                    self.begin(slot, now);
-                    self.serve(slot, now);
+                if self.register(slot) && self.begin(slot, now) {
+                    // It may hold what came before.
+                    self.connection_is_ready(slot, Ready { token: 0, can_read: true, can_write: false }, now);
+                }
+            }
+            Post::Back(cookie, back) => self.join(&cookie, back, now),
+            Post::Checked(stream, place, answers) => {
+                if let Some(pull) = self.pulls.iter_mut().find(|pull| pull.stream.index == stream) {
+                    pull.checked(place, answers, now);
                 }
             }
             Post::Dialled(stream, dialled) => {
@@ -213,36 +290,31 @@ impl Worker {
                     pull.dialled(dialled, &self.poll, now);
                 }
             }
-            Post::Other(stream) => self.end_viewers(stream),
             Post::Report(from, bytes) => self.heard_of(from, &bytes, now),
         }
     }
 
     fn pull_is_ready(&mut self, index: usize, which: u8, now: Instant) {
         let Some(pull) = self.pulls.get_mut(index) else { return };
-        let stream = pull.stream.index;
-        if pull.ready(which, &self.poll, now).is_other {
-            for (worker, inbox) in self.shared.inboxes.iter().enumerate() {
-                if worker != self.index {
-                    inbox.post(Post::Other(stream));
-                }
-            }
-            self.end_viewers(stream);
-        }
+        pull.ready(which, &self.poll, now);
     }
 
     /// What a stream's viewers were told about it holds no more.
     fn end_viewers(&mut self, stream: usize) {
-        let name = self.shared.streams[stream].name();
-        let feeds = [stream, stream + self.shared.streams.len()];
-        let mut viewers = std::mem::take(&mut self.feeds[feeds[0]].viewers);
-        viewers.append(&mut self.feeds[feeds[1]].viewers);
-        if !viewers.is_empty() {
-            say(&format!("{name}: it sends something else now; its {} viewers have to ask again", viewers.len()));
+        let feeds = Form::Packets.feed(stream)..Form::Packets.feed(stream + 1);
+        let mut viewers = Vec::new();
+        for local in &mut self.feeds[feeds] {
+            viewers.append(&mut local.viewers);
+            local.feed = Feed::new(self.shared.config.limits.queue_bytes);
+            local.maker = None;
         }
-        for feed in feeds {
-            self.feeds[feed].feed = Feed::new(self.shared.config.limits.queue_bytes);
-            self.feeds[feed].mux = None;
+        let known = &self.streams[stream];
+        if !viewers.is_empty() {
+            let what = match known.is_gone.load(Ordering::Relaxed) {
+                true => "it is served no more; its viewers are sent away",
+                false => "it sends something else now; its viewers have to ask again",
+            };
+            say(&format!("{}: {what}: {}", known.name(), viewers.len()));
         }
         for slot in viewers {
             self.close(slot, None);
@@ -260,7 +332,8 @@ impl Worker {
                 let (from, bytes) = (canonical(from), &bytes[..length]);
                 self.heard_of(from, bytes, now);
                 for inbox in self.shared.inboxes.iter().skip(1) {
-                    inbox.post(Post::Report(from, bytes.to_vec()));
+                    // The next report tells the same.
+                    let _ = inbox.post(Post::Report(from, bytes.to_vec()));
                 }
             }
         }

@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::time::Duration;
 use support::{Camera, Manners, PATIENCE, Playing, Proxy, VIDEO, picture, rtp};
 
@@ -79,10 +80,12 @@ fn decoded(arguments: &[&str]) -> Vec<String> {
     sums
 }
 
-/// Sends a clip again and again, a picture every few milliseconds, with every tenth packet behind the one after it.
-fn send(playing: &mut Playing, clip: &[Vec<Vec<u8>>], ends: &AtomicBool) {
+/// Sends a clip again and again, a picture every few milliseconds, with every tenth packet behind the one after it. Of each picture
+/// it is told when it is shown, and its units.
+fn send(playing: &mut Playing, clip: &[(usize, Vec<Vec<u8>>)], ends: &AtomicBool) {
     let (mut sequence, mut held): (u16, Option<Vec<u8>>) = (0, None);
-    for (number, units) in clip.iter().cycle().enumerate() {
+    for (number, (shown, units)) in clip.iter().cycle().enumerate() {
+        let shown = number / clip.len() * clip.len() + shown;
         for (index, unit) in units.iter().enumerate() {
             let is_last = index + 1 == units.len();
             let pieces: Vec<Vec<u8>> = match unit.len() <= 1000 {
@@ -98,7 +101,7 @@ fn send(playing: &mut Playing, clip: &[Vec<Vec<u8>>], ends: &AtomicBool) {
             };
             for (i, piece) in pieces.iter().enumerate() {
                 let marker = if is_last && i + 1 == pieces.len() { 0x80 } else { 0 };
-                let packet = rtp(96 | marker, sequence, number as u32 * 3600, 7, piece);
+                let packet = rtp(96 | marker, sequence, shown as u32 * 3600, 7, piece);
                 match held.take() {
                     None if sequence % 10 == 3 && playing.is_udp() => held = Some(packet),
                     before => {
@@ -122,15 +125,61 @@ fn ffmpeg_sees_every_picture_as_it_was_sent() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let clip = folder.path().join("clip.h264");
-    let clip = clip.to_str().unwrap();
+    let Some((sent, pictures)) = clip(folder.path()) else { return };
+    let camera = Camera::new(Manners::of(VIDEO));
+    let proxy = Proxy::start(&["-s", &format!("front=rtsp://{}/", camera.address)]);
+    let mut playing = camera.playing();
+    assert!(playing.is_udp());
+    proxy.serves("front");
+    let ends = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| send(&mut playing, &pictures, &ends));
+        let rtsp = format!("rtsp://127.0.0.1:{}/front", proxy.rtsp);
+        let http = |kind: &str| format!("http://127.0.0.1:{}/front.{kind}", proxy.http);
+        let (ts, mp4) = (http("ts"), http("mp4"));
+        let ways: [&[&str]; 5] = [
+            &["-rtsp_transport", "tcp", "-i", &rtsp, "-frames:v", "50"],
+            &["-rtsp_transport", "udp", "-i", &rtsp, "-frames:v", "50"],
+            &["-rtsp_transport", "http", "-i", &rtsp, "-frames:v", "50"],
+            &["-i", &ts, "-frames:v", "50"],
+            &["-i", &mp4, "-frames:v", "50"],
+        ];
+        let seen: Vec<_> = ways.iter().map(|way| std::panic::catch_unwind(|| decoded(way))).collect();
+        ends.store(true, Ordering::Relaxed);
+        for (way, seen) in ways.iter().zip(seen) {
+            let seen = seen.unwrap_or_else(|_| panic!("{way:?} sees nothing; {}", proxy.log()));
+            // Some picture of the clip, then all that follow, around and around.
+            let first = sent.iter().position(|sum| *sum == seen[0]);
+            let first = first.unwrap_or_else(|| panic!("{way:?} begins with a picture that was not sent"));
+            let expected: Vec<&String> = sent.iter().cycle().skip(first).take(50).collect();
+            assert_eq!(seen.iter().collect::<Vec<_>>(), expected, "{way:?}");
+        }
+    });
+    assert_eq!((proxy.metric("packets_lost"), proxy.metric("packets_late")), (0, 0));
+}
+
+/// Sums of the pictures of a clip in the order in which they are shown, and the pictures in that of decoding: two of three are
+/// shown before one that comes before them.
+#[allow(clippy::type_complexity)]
+fn clip(folder: &std::path::Path) -> Option<(Vec<String>, Vec<(usize, Vec<Vec<u8>>)>)> {
+    let (file, clip) = (folder.join("clip.mp4"), folder.join("clip.h264"));
+    let (file, clip) = (file.to_str().unwrap(), clip.to_str().unwrap());
     let made =
         ["-v", "error", "-f", "lavfi", "-i", "testsrc=size=320x240:rate=25", "-frames:v", "20", "-c:v", "libx264"];
-    let made = Command::new("ffmpeg").args(made).args(["-pix_fmt", "yuv420p", "-bf", "0", "-g", "20", clip]).status();
+    let made = Command::new("ffmpeg").args(made).args(["-pix_fmt", "yuv420p", "-bf", "2", "-g", "20", file]).status();
     if !made.unwrap().success() {
         eprintln!("skipped: this ffmpeg does not encode H.264");
-        return;
+        return None;
     }
+    let taken = Command::new("ffmpeg").args(["-v", "error", "-i", file, "-c", "copy", clip]).status();
+    assert!(taken.unwrap().success());
+    let told = ["-v", "error", "-show_entries", "packet=pts", "-of", "csv=p=0", file];
+    let told = String::from_utf8(Command::new("ffprobe").args(told).output().unwrap().stdout).unwrap();
+    let times: Vec<i64> = told.lines().map(|line| line.trim_end_matches(',').parse().unwrap()).collect();
+    let mut order = times.clone();
+    order.sort_unstable();
+    assert!(order != times, "there are no pictures to be put in order");
+    let shown = |i: usize| order.binary_search(&times[i]).unwrap();
     let sent = decoded(&["-i", clip]);
     // Units between start codes; a picture ends with its slice.
     let bytes = std::fs::read(clip).unwrap();
@@ -150,33 +199,7 @@ fn ffmpeg_sees_every_picture_as_it_was_sent() {
     }
     pictures.pop();
     assert_eq!(pictures.len(), sent.len());
-    let camera = Camera::new(Manners::of(VIDEO));
-    let proxy = Proxy::start(&["-s", &format!("front=rtsp://{}/", camera.address)]);
-    let mut playing = camera.playing();
-    assert!(playing.is_udp());
-    proxy.serves("front");
-    let ends = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| send(&mut playing, &pictures, &ends));
-        let rtsp = format!("rtsp://127.0.0.1:{}/front", proxy.rtsp);
-        let http = format!("http://127.0.0.1:{}/front.ts", proxy.http);
-        let ways: [&[&str]; 3] = [
-            &["-rtsp_transport", "tcp", "-i", &rtsp, "-frames:v", "50"],
-            &["-rtsp_transport", "udp", "-i", &rtsp, "-frames:v", "50"],
-            &["-i", &http, "-frames:v", "50"],
-        ];
-        let seen: Vec<_> = ways.iter().map(|way| std::panic::catch_unwind(|| decoded(way))).collect();
-        ends.store(true, Ordering::Relaxed);
-        for (way, seen) in ways.iter().zip(seen) {
-            let seen = seen.unwrap_or_else(|_| panic!("{way:?} sees nothing; {}", proxy.log()));
-            // Some picture of the clip, then all that follow, around and around.
-            let first = sent.iter().position(|sum| *sum == seen[0]);
-            let first = first.unwrap_or_else(|| panic!("{way:?} begins with a picture that was not sent"));
-            let expected: Vec<&String> = sent.iter().cycle().skip(first).take(50).collect();
-            assert_eq!(seen.iter().collect::<Vec<_>>(), expected, "{way:?}");
-        }
-    });
-    assert_eq!((proxy.metric("packets_lost"), proxy.metric("packets_late")), (0, 0));
+    Some((sent, pictures.into_iter().enumerate().map(|(i, units)| (shown(i), units)).collect()))
 }
 
 #[test]
@@ -209,4 +232,39 @@ fn a_browser_shows_what_is_flowing() {
         assert!(seen.contains(word), "{word} is not in {seen}");
     }
     assert!(!seen.contains("topsecret"));
+}
+
+#[test]
+fn a_browser_plays_what_comes_by_websocket() {
+    let named = std::env::var("MULTIGRAIN_CHROMIUM").unwrap_or_else(|_| "chromium".to_owned());
+    if !there_is("ffmpeg") || !there_is(&named) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let Some((_, pictures)) = clip(folder.path()) else { return };
+    let camera = Camera::new(Manners::of(VIDEO));
+    let proxy = Proxy::start(&["-s", &format!("front=rtsp://{}/", camera.address), "--transport", "tcp"]);
+    let mut playing = camera.playing();
+    proxy.serves("front");
+    let ends = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| send(&mut playing, &pictures, &ends));
+        let mut browser = Command::new(named)
+            .args(["--headless", "--no-sandbox", "--disable-gpu", "--autoplay-policy=no-user-gesture-required"])
+            .arg(format!("--user-data-dir={}", folder.path().display()))
+            .args(["--enable-logging=stderr", &format!("http://127.0.0.1:{}/#front", proxy.http)])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // The page says when it shows the first pictures, and when it cannot.
+        let lines = BufReader::new(browser.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let (tell, says) = mpsc::channel();
+        std::thread::spawn(move || lines.for_each(|line| drop(tell.send(line))));
+        let told = std::iter::from_fn(|| says.recv_timeout(PATIENCE).ok()).find(|line| line.contains("proxy: "));
+        let _ = browser.kill();
+        let _ = browser.wait();
+        ends.store(true, Ordering::Relaxed);
+        let told = told.unwrap_or_default();
+        assert!(told.contains("proxy: shows front 320x240"), "{told}; {}", proxy.log());
+    });
 }

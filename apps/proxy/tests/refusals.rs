@@ -19,7 +19,7 @@ fn refused(options: &[&str], status: i32, words: &[&str]) {
 #[test]
 fn wrong_requests_are_refused_at_once() {
     refused(&[], 2, &["nothing to serve", "--source"]);
-    refused(&["-s", "http://u:topsecret@h/"], 2, &["does not begin with rtsp://"]);
+    refused(&["-s", "http://u:topsecret@h/"], 2, &["begins with neither rtsp:// nor rtsps://"]);
     refused(&["-s", "rtsp://h/", "--listen", "here"], 2, &["--listen here", ":PORT"]);
     refused(&["-c", "/nowhere.toml"], 2, &["/nowhere.toml", "TOML"]);
     refused(&["-s", "rtsp://h/", "--placement", "somewhere"], 2, &["run-to-completion"]);

@@ -12,6 +12,9 @@
 
 use crate::failure::{Failure, say};
 use multigrain::{Abort, whole};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Exit status after a second Ctrl-C: what a shell gives for a process that SIGINT ended.
@@ -30,6 +33,8 @@ enum State {
 pub struct Interrupt {
     /// Raised by the first signal.
     pub abort: Arc<Abort>,
+    /// Set by SIGHUP where that asks to read what was asked for again.
+    pub again: Arc<AtomicBool>,
     state: Arc<Mutex<State>>,
 }
 
@@ -38,28 +43,32 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 impl Interrupt {
-    /// Installs the handler for SIGINT, SIGTERM and SIGHUP.
+    /// Listens for SIGINT, SIGTERM and SIGHUP.
     pub fn install() -> Result<Interrupt, Failure> {
-        let interrupt = Interrupt { abort: Arc::new(Abort::new()), state: Arc::new(Mutex::new(State::Preparing)) };
-        let (abort, state) = (interrupt.abort.clone(), interrupt.state.clone());
-        // ctrlc calls this on a thread of its own, so locks may be taken. Whoever ends the process keeps the lock, so that
-        // the command does not go on to what must be kept in order.
-        ctrlc::set_handler(move || {
-            let state = lock(&state);
-            match *state {
-                State::Preparing => end("interrupted before the run; nothing is left behind", 1),
-                State::Running if abort.is_raised() => {
-                    whole::discard_all();
-                    std::process::exit(KILLED);
-                }
-                State::Running => abort.raise(),
-                State::Streaming => end("interrupted; what was written is not complete", 1),
-                State::Over => {
-                    end("interrupted after the run; what is written is complete, the rest is not written", 1)
+        Interrupt::listen(false)
+    }
+
+    /// The same for what serves until it is told to end: SIGHUP asks it to read again what it was asked for.
+    pub fn install_reading_again() -> Result<Interrupt, Failure> {
+        Interrupt::listen(true)
+    }
+
+    fn listen(reads_again: bool) -> Result<Interrupt, Failure> {
+        let state = Arc::new(Mutex::new(State::Preparing));
+        let interrupt = Interrupt { abort: Arc::new(Abort::new()), again: Arc::default(), state };
+        let (abort, again, state) = (interrupt.abort.clone(), interrupt.again.clone(), interrupt.state.clone());
+        let failed = |e: std::io::Error| Failure::Run(format!("cannot listen for Ctrl-C: {e}"));
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(failed)?;
+        // A thread of its own, so locks may be taken.
+        let heard = move || {
+            for signal in signals.forever() {
+                match signal {
+                    SIGHUP if reads_again => again.store(true, Ordering::Relaxed),
+                    _ => asked_to_end(&abort, &lock(&state)),
                 }
             }
-        })
-        .map_err(|e| Failure::Run(format!("cannot listen for Ctrl-C: {e}")))?;
+        };
+        std::thread::Builder::new().name("signals".to_owned()).spawn(heard).map_err(failed)?;
         Ok(interrupt)
     }
 
@@ -76,6 +85,20 @@ impl Interrupt {
     /// Says that what follows may be ended at any moment.
     pub fn run_is_over(&self) {
         *lock(&self.state) = State::Over;
+    }
+}
+
+/// Whoever ends the process keeps the lock on the state, so that the command does not go on to what must be kept in order.
+fn asked_to_end(abort: &Abort, state: &State) {
+    match *state {
+        State::Preparing => end("interrupted before the run; nothing is left behind", 1),
+        State::Running if abort.is_raised() => {
+            whole::discard_all();
+            std::process::exit(KILLED);
+        }
+        State::Running => abort.raise(),
+        State::Streaming => end("interrupted; what was written is not complete", 1),
+        State::Over => end("interrupted after the run; what is written is complete, the rest is not written", 1),
     }
 }
 

@@ -156,6 +156,11 @@ impl Camera {
         Camera { address, playing }
     }
 
+    /// A connection that plays by now.
+    pub(crate) fn now(&self) -> Option<Playing> {
+        self.playing.try_recv().ok()
+    }
+
     /// The next connection that plays.
     pub(crate) fn playing(&self) -> Playing {
         self.playing.recv_timeout(PATIENCE).expect("nobody pulls")
@@ -232,6 +237,7 @@ pub(crate) struct Proxy {
     log: Arc<Mutex<String>>,
     pub(crate) rtsp: u16,
     pub(crate) http: u16,
+    told: serde_json::Value,
 }
 
 pub(crate) fn program() -> Command {
@@ -259,8 +265,14 @@ impl Proxy {
             }
         });
         let told: serde_json::Value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{line:?}: {e}"));
-        let port = |key: &str| told[key].as_str().unwrap().rsplit(':').next().unwrap().parse().unwrap();
-        Proxy { rtsp: port("listen"), http: port("http"), child, log }
+        let mut proxy = Proxy { rtsp: 0, http: 0, told, child, log };
+        (proxy.rtsp, proxy.http) = (proxy.port("listen"), proxy.port("http"));
+        proxy
+    }
+
+    /// The port at which it serves in a way.
+    pub(crate) fn port(&self, way: &str) -> u16 {
+        self.told[way].as_str().unwrap().rsplit(':').next().unwrap().parse().unwrap()
     }
 
     /// What it has said so far.

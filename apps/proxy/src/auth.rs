@@ -1,0 +1,193 @@
+//! Who may watch: names and passwords, asked for as digests (RFC 7616, as RFC 2069 has it, which all players know) and, where
+//! nobody can listen, as they are (RFC 7617).
+//!
+//! A challenge keeps nothing here: its nonce is a time and a keyed hash of it and of the address that asked, so whoever hears an
+//! answer can use it from that address, for that path and for some minutes only. A connection is asked once.
+
+use crate::address::Credentials;
+use crate::session::path;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use md5::{Digest, Md5};
+use std::hash::{BuildHasher, RandomState};
+use std::net::IpAddr;
+
+/// What is protected.
+const REALM: &str = "multigrain";
+/// Seconds for which an answer to a challenge holds.
+const FRESH_S: u64 = 300;
+
+/// Everybody who may watch; nobody is asked where there is none.
+pub struct Users {
+    all: Vec<Credentials>,
+    key: RandomState,
+}
+
+/// What an answer is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// May watch.
+    Known,
+    /// Right, but for a challenge of long ago.
+    Stale,
+    /// Nothing was said.
+    Silent,
+    /// Wrong.
+    Wrong,
+}
+
+/// Who asks for what, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// From where.
+    pub peer: IpAddr,
+    /// Of the request.
+    pub method: &'a str,
+    /// Of the request.
+    pub target: &'a str,
+    /// Seconds since some time.
+    pub now_s: u64,
+}
+
+/// MD5 in hexadecimal digits.
+fn hash(parts: &[&str]) -> String {
+    let digest = Md5::digest(parts.join(":").as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Compares without telling by its time how much is alike.
+fn is_same(a: &str, b: &str) -> bool {
+    a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |all, (a, b)| all | (a ^ b)) == 0
+}
+
+impl Users {
+    /// These and nobody else; everybody, if there are none.
+    pub fn new(all: Vec<Credentials>) -> Users {
+        Users { all, key: RandomState::new() }
+    }
+
+    /// Whether anybody may watch.
+    pub fn is_open(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    fn nonce(&self, peer: IpAddr, at_s: u64) -> String {
+        format!("{at_s:08x}{:016x}", self.key.hash_one((peer, at_s)))
+    }
+
+    /// What is asked, for as many headers.
+    pub fn challenges(&self, asked: Asked<'_>, verdict: Verdict, is_secure: bool) -> Vec<String> {
+        let stale = if verdict == Verdict::Stale { ", stale=true" } else { "" };
+        let nonce = self.nonce(asked.peer, asked.now_s);
+        let digest = format!("Digest realm=\"{REALM}\", nonce=\"{nonce}\", algorithm=MD5{stale}");
+        let basic = is_secure.then(|| format!("Basic realm=\"{REALM}\""));
+        std::iter::once(digest).chain(basic).collect()
+    }
+
+    /// Looks at an answer: the value of an Authorization header.
+    pub fn judge(&self, answer: Option<&str>, asked: Asked<'_>) -> Verdict {
+        if self.is_open() {
+            return Verdict::Known;
+        }
+        let Some(text) = answer else { return Verdict::Silent };
+        let Some((scheme, rest)) = text.trim().split_once(' ') else { return Verdict::Wrong };
+        match scheme.to_ascii_lowercase().as_str() {
+            "basic" => self.basic(rest.trim()),
+            "digest" => self.digest(text, asked).unwrap_or(Verdict::Wrong),
+            _ => Verdict::Wrong,
+        }
+    }
+
+    fn basic(&self, text: &str) -> Verdict {
+        let told = STANDARD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
+        // All are compared, whichever it is; hashes, since these have one length.
+        let told = hash(&[&told]);
+        let known = self.all.iter().filter(|user| is_same(&hash(&[&user.user, &user.password]), &told)).count();
+        if known > 0 { Verdict::Known } else { Verdict::Wrong }
+    }
+
+    fn digest(&self, answer: &str, asked: Asked<'_>) -> Option<Verdict> {
+        let challenges = http_auth::parse_challenges(answer).ok()?;
+        let [one] = challenges.as_slice() else { return None };
+        let get = |name: &str| {
+            let found = one.params.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
+            found.map(|(_, value)| value.to_unescaped())
+        };
+        let (name, realm, nonce, uri) = (get("username")?, get("realm")?, get("nonce")?, get("uri")?);
+        let fits = uri == asked.target || (path(&uri).0 == path(asked.target).0 && uri.contains("://"));
+        if realm != REALM || !fits || get("algorithm").is_some_and(|told| !told.eq_ignore_ascii_case("md5")) {
+            return None;
+        }
+        let at_s = u64::from_str_radix(nonce.get(..8)?, 16).ok()?;
+        if !is_same(&nonce, &self.nonce(asked.peer, at_s)) {
+            return None;
+        }
+        let user = self.all.iter().find(|user| user.user == name);
+        let password = user.map_or("", |user| user.password.as_str());
+        let secret = hash(&[&name, REALM, password]);
+        let request = hash(&[asked.method, &uri]);
+        let right = match get("qop") {
+            None => hash(&[&secret, &nonce, &request]),
+            Some(qop) => hash(&[&secret, &nonce, &get("nc")?, &get("cnonce")?, &qop, &request]),
+        };
+        if user.is_none() || !is_same(&right, &get("response")?.to_ascii_lowercase()) {
+            return None;
+        }
+        let is_fresh = asked.now_s.checked_sub(at_s).is_some_and(|age| age <= FRESH_S);
+        Some(if is_fresh { Verdict::Known } else { Verdict::Stale })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_auth::{PasswordClient, PasswordParams};
+    use proptest::prelude::*;
+
+    fn users() -> Users {
+        Users::new(vec![Credentials { user: "eve".to_owned(), password: "pass:\"word".to_owned() }])
+    }
+
+    fn asked(target: &str, now_s: u64) -> Asked<'_> {
+        Asked { peer: "10.0.0.1".parse().unwrap(), method: "DESCRIBE", target, now_s }
+    }
+
+    #[test]
+    fn who_knows_the_password_is_let_in() {
+        let users = users();
+        let url = "rtsp://h/front";
+        assert_eq!(users.judge(None, asked(url, 5)), Verdict::Silent);
+        for (secure, password, expected) in [
+            (false, "pass:\"word", Verdict::Known),
+            (true, "pass:\"word", Verdict::Known),
+            (false, "other", Verdict::Wrong),
+        ] {
+            let challenges = users.challenges(asked(url, 5), Verdict::Silent, secure);
+            assert_eq!(challenges.len(), 1 + usize::from(secure));
+            let mut client = PasswordClient::try_from(challenges.last().unwrap().as_str()).unwrap();
+            let params = PasswordParams { username: "eve", password, uri: url, method: "DESCRIBE", body: Some(&[]) };
+            let answer = client.respond(&params).unwrap();
+            assert_eq!(users.judge(Some(&answer), asked(url, 6)), expected, "{answer}");
+            if answer.starts_with("Digest") {
+                assert_eq!(users.judge(Some(&answer), asked("rtsp://h/yard", 6)), Verdict::Wrong);
+                let later = if password == "other" { Verdict::Wrong } else { Verdict::Stale };
+                assert_eq!(users.judge(Some(&answer), asked(url, 999)), later);
+                let elsewhere = Asked { peer: "10.0.0.2".parse().unwrap(), ..asked(url, 6) };
+                assert_eq!(users.judge(Some(&answer), elsewhere), Verdict::Wrong);
+            }
+        }
+        assert_eq!(Users::new(Vec::new()).judge(None, asked(url, 0)), Verdict::Known);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(crate::cases(300)) })]
+
+        #[test]
+        fn nonsense_does_no_harm_and_lets_nobody_in(text in prop_oneof![
+            "(Basic|Digest) [ -~]{0,60}",
+            "Digest (username=\"eve\", )?(realm=\"multigrain\", )?(nonce=\"[0-9a-fé]{0,30}\", )?uri=\"rtsp://h/front\", response=\"[0-9a-f]{0,32}\"",
+        ]) {
+            prop_assert_eq!(users().judge(Some(&text), asked("rtsp://h/front", 5)), Verdict::Wrong);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! A connection as bytes, plain or within TLS.
+//!
+//! Nothing here waits: what TLS has to send and the system has no room for is kept by it, bounded, and sent by [`Wire::push`].
+
+use rustix::fd::{AsFd, BorrowedFd};
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{Shutdown, TcpStream};
+
+/// Bytes that TLS keeps of what is to be sent, before it takes no more.
+const KEPT_MAX: usize = 64 << 10;
+
+/// A connection that never blocks.
+pub struct Wire {
+    socket: TcpStream,
+    tls: Option<Box<rustls::Connection>>,
+}
+
+impl From<TcpStream> for Wire {
+    fn from(socket: TcpStream) -> Wire {
+        Wire { socket, tls: None }
+    }
+}
+
+impl AsFd for Wire {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+fn broken(e: rustls::Error) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, e)
+}
+
+impl Wire {
+    /// What is said within TLS from now on.
+    pub fn secure(socket: TcpStream, tls: impl Into<rustls::Connection>) -> Wire {
+        let mut tls = tls.into();
+        tls.set_buffer_limit(Some(KEPT_MAX));
+        Wire { socket, tls: Some(Box::new(tls)) }
+    }
+
+    /// The connection below.
+    pub fn socket(&self) -> &TcpStream {
+        &self.socket
+    }
+
+    /// Whether what is said on it cannot be read by others.
+    pub fn is_secure(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// Whether something has come that the system will not tell of again.
+    pub fn holds_input(&mut self) -> bool {
+        let state = self.tls.as_mut().map(|tls| tls.process_new_packets());
+        state.is_some_and(|state| state.is_ok_and(|state| state.plaintext_bytes_to_read() > 0))
+    }
+
+    /// Whether something waits for room to be sent.
+    pub fn owes(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.wants_write())
+    }
+
+    /// Sends what waits as far as there is room; how much was sent.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn push(&mut self) -> io::Result<usize> {
+        let mut sent = 0;
+        while let Some(tls) = self.tls.as_mut().filter(|tls| tls.wants_write()) {
+            match tls.write_tls(&mut self.socket) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => sent += count,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(sent)
+    }
+
+    /// Says that nothing more comes.
+    pub fn finish(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            tls.send_close_notify();
+            let _ = self.push();
+        }
+        let _ = self.socket.shutdown(Shutdown::Write);
+    }
+}
+
+impl Read for Wire {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let Some(tls) = &mut self.tls else { return self.socket.read(bytes) };
+        loop {
+            match tls.reader().read(bytes) {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                // An end without a word: what came before is whole, since messages tell their lengths.
+                Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
+                done => return done,
+            }
+            if tls.read_tls(&mut self.socket)? == 0 {
+                return Ok(0);
+            }
+            let state = tls.process_new_packets();
+            // Answers of the handshake, and alerts.
+            while tls.wants_write() && tls.write_tls(&mut self.socket).is_ok() {}
+            state.map_err(broken)?;
+        }
+    }
+}
+
+impl Write for Wire {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_vectored(&[IoSlice::new(bytes)])
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        if self.tls.is_some() {
+            self.push()?;
+        }
+        let Some(tls) = &mut self.tls else { return self.socket.write_vectored(slices) };
+        let taken = if tls.wants_write() { 0 } else { tls.writer().write_vectored(slices)? };
+        self.push()?;
+        if taken == 0 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(taken) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,330 @@
+//! Ways in which a viewer is served beside plain RTSP: within TLS, with a password, over HTTP and WebSocket; and what is read again.
+
+mod support;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Command;
+use support::{Camera, Heard, Manners, PATIENCE, Playing, Proxy, VIDEO, Viewer, hear, picture, program, rtp, sequence};
+
+/// Parameters of x264's, 1280 x 720, as a description tells them.
+const PARAMETERS: &str = "sprop-parameter-sets=Z2QAH6zZQFAFuwEQAAADABAAAAMDIPGDGWA=,aOvjyyLA";
+
+fn described() -> Manners {
+    Manners::of(&VIDEO.replace("packetization-mode=1", &format!("packetization-mode=1; {PARAMETERS}")))
+}
+
+/// A certificate for `localhost` and its key as files.
+fn certificate(folder: &Path, name: &str) -> (String, String) {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let (cert, key) = (folder.join(format!("{name}.pem")), folder.join(format!("{name}.key")));
+    std::fs::write(&cert, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    (cert.to_str().unwrap().to_owned(), key.to_str().unwrap().to_owned())
+}
+
+/// A proxy with everything in a file.
+fn start(folder: &Path, text: &str) -> Proxy {
+    let file = folder.join("proxy.toml");
+    std::fs::write(&file, text).unwrap();
+    Proxy::start(&["--config", file.to_str().unwrap()])
+}
+
+/// Asks by HTTP; the head of the response, and what is behind it.
+fn ask(proxy: &Proxy, request: &str) -> (String, BufReader<TcpStream>) {
+    let mut socket = TcpStream::connect(("127.0.0.1", proxy.http)).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.write_all(request.as_bytes()).unwrap();
+    let (mut reader, mut head) = (BufReader::new(socket), String::new());
+    while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).unwrap() > 0 {}
+    (head, reader)
+}
+
+/// Boxes of MP4 until one of that kind, with their kinds.
+fn boxes(reader: &mut impl Read, until: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    loop {
+        let mut head = [0; 8];
+        reader.read_exact(&mut head).unwrap();
+        let mut bytes = vec![0; u32::from_be_bytes([head[0], head[1], head[2], head[3]]) as usize - 8];
+        reader.read_exact(&mut bytes).unwrap();
+        found.push((String::from_utf8_lossy(&head[4..]).into_owned(), bytes));
+        if &head[4..] == until {
+            return found;
+        }
+    }
+}
+
+#[test]
+fn browsers_get_fragments_that_begin_with_a_key() {
+    for workers in ["1", "3"] {
+        let camera = Camera::new(described());
+        let source = format!("front=rtsp://{}/", camera.address);
+        let proxy = Proxy::start(&["-s", &source, "--transport", "tcp", "--workers", workers]);
+        let mut playing = camera.playing();
+        proxy.serves("front");
+        let (head, mut plain) = ask(&proxy, "GET /front.mp4 HTTP/1.1\r\nHost: h\r\n\r\n");
+        assert!(head.starts_with("HTTP/1.1 200 ") && head.contains("video/mp4"), "{head}");
+        let upgrade = "Host: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
+            Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+        let (head, mut socket) = ask(&proxy, &format!("GET /front.ws HTTP/1.1\r\n{upgrade}"));
+        assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
+        let (head, _) = ask(&proxy, &format!("GET /front.ws HTTP/1.1\r\nOrigin: http://evil\r\n{upgrade}"));
+        assert!(head.starts_with("HTTP/1.1 400 "), "{head}");
+        let mut message = |expected: u8| {
+            let mut head = [0; 2];
+            socket.read_exact(&mut head).unwrap();
+            assert_eq!(head[0], 0x80 | expected);
+            let mut length = usize::from(head[1]);
+            if length == 126 {
+                let mut more = [0; 2];
+                socket.read_exact(&mut more).unwrap();
+                length = usize::from(u16::from_be_bytes(more));
+            }
+            let mut bytes = vec![0; length];
+            socket.read_exact(&mut bytes).unwrap();
+            bytes
+        };
+        for number in 0..4 {
+            playing.send(0, &picture(number, number == 1, 300));
+        }
+        let found = boxes(&mut plain, b"mdat");
+        let kinds: Vec<&str> = found.iter().map(|(kind, _)| kind.as_str()).collect();
+        assert_eq!(kinds, ["ftyp", "moov", "moof", "mdat"]);
+        assert!(found[1].1.windows(4).any(|bytes| bytes == [5, 0, 2, 0xd0]), "its size is not told");
+        // The key, behind its length.
+        assert_eq!((&found[3].1[..5], found[3].1.len()), (&[0, 0, 1, 44, 0x65][..], 304));
+        assert_eq!(boxes(&mut plain, b"mdat")[1].1[4], 0x41);
+        assert_eq!(String::from_utf8(message(1)).unwrap(), "video/mp4; codecs=\"avc1.64001f\"");
+        assert_eq!(&message(2)[4..8], b"ftyp");
+        let fragment = message(2);
+        assert_eq!((&fragment[4..8], fragment[fragment.len() - 300]), (&b"moof"[..], 0x65));
+        // Parameters that come with a key and are others: they are told within the stream.
+        let mut wide = STANDARD.decode("Z2QAH6zZQFAFuwEQAAADABAAAAMDIPGDGWA=").unwrap();
+        wide[3] = 0x20;
+        playing.send(0, &rtp(96, 4, 4 * 3600, 7, &wide));
+        playing.send(0, &rtp(96, 5, 4 * 3600, 7, &STANDARD.decode("aOvjyyLA").unwrap()));
+        playing.send(0, &rtp(96 | 0x80, 6, 4 * 3600, 7, &[0x65; 9]));
+        let kinds: Vec<String> = boxes(&mut plain, b"moov").into_iter().map(|(kind, _)| kind).collect();
+        assert_eq!(kinds.last().map(String::as_str), Some("moov"));
+    }
+}
+
+#[test]
+fn a_tunnel_is_one_viewer() {
+    for workers in ["1", "3"] {
+        let camera = Camera::new(described());
+        let source = format!("front=rtsp://{}/", camera.address);
+        let proxy = Proxy::start(&["-s", &source, "--transport", "tcp", "--workers", workers]);
+        let mut playing: Playing = camera.playing();
+        proxy.serves("front");
+        let cookie = "x-sessioncookie: abc\r\n";
+        let (refused, _) = ask(&proxy, &format!("POST /front HTTP/1.0\r\n{cookie}Content-Length: 32767\r\n\r\n"));
+        assert!(refused.starts_with("HTTP/1.1 400 "), "{refused}");
+        let (head, mut down) = ask(&proxy, &format!("GET /front HTTP/1.0\r\n{cookie}\r\n"));
+        assert!(head.contains("application/x-rtsp-tunnelled"), "{head}");
+        let mut up = TcpStream::connect(("127.0.0.1", proxy.http)).unwrap();
+        up.write_all(format!("POST /front HTTP/1.0\r\n{cookie}Content-Length: 32767\r\n\r\n").as_bytes()).unwrap();
+        let mut say = |down: &mut BufReader<TcpStream>, text: &str| {
+            up.write_all(STANDARD.encode(text).as_bytes()).unwrap();
+            let Heard::Text(told, _) = hear(down) else { panic!("no answer") };
+            assert!(told.starts_with("RTSP/1.0 200 "), "{told}");
+            told.split("Session: ").nth(1).map(|text| text.split(';').next().unwrap().to_owned())
+        };
+        let set_up =
+            "SETUP rtsp://h/front/trackID=0 RTSP/1.0\r\nCSeq: 1\r\nTransport: RTP/AVP/TCP;interleaved=0-1\r\n\r\n";
+        let session = say(&mut down, set_up).unwrap();
+        say(&mut down, &format!("PLAY rtsp://h/front RTSP/1.0\r\nCSeq: 2\r\nSession: {session}\r\n\r\n"));
+        playing.send(0, &picture(7, true, 50));
+        let Heard::Frame(0, packet) = hear(&mut down) else { panic!("no packet") };
+        assert_eq!(sequence(&packet), 7);
+        // While it plays it is still heard.
+        say(&mut down, &format!("GET_PARAMETER rtsp://h/front RTSP/1.0\r\nCSeq: 3\r\nSession: {session}\r\n\r\n"));
+        drop(down);
+        proxy.until("lets the viewer go", || proxy.metric("viewers ") == 0);
+    }
+}
+
+#[test]
+fn who_has_no_password_sees_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let camera = Camera::new(described());
+    let text = format!(
+        "[[source]]\nname = \"front\"\nurl = \"rtsp://cam:topsecret@{}/\"\n[[user]]\nname = \"eve\"\npassword = \"hush:hush\"\n",
+        camera.address
+    );
+    let proxy = start(folder.path(), &text);
+    let mut playing = camera.playing();
+    proxy.says("playing");
+    let (told, _) = Viewer::connect(&proxy).ask("DESCRIBE", "rtsp://h/front", "");
+    assert!(told.contains(" 401 ") && told.contains("WWW-Authenticate: Digest realm="), "{told}");
+    assert!(!told.contains("Basic"), "a password would be sent in the clear: {told}");
+    for path in ["/", "/metrics", "/streams", "/front.ts", "/front.mp4", "/front.ws"] {
+        assert!(proxy.get(path).starts_with("HTTP/1.1 401 "), "{path}");
+    }
+    // Three wrong answers end the connection; the right one is asked for once.
+    let mut wrong = Viewer::connect(&proxy);
+    let basic = |text: &str| format!("Authorization: Basic {}\r\n", STANDARD.encode(text));
+    for _ in 0..3 {
+        assert!(wrong.ask("DESCRIBE", "rtsp://h/front", &basic("eve:guess-hush")).0.contains(" 401 "));
+    }
+    assert_eq!(hear(&mut wrong.reader), Heard::End);
+    let mut viewer = Viewer::connect(&proxy);
+    let (told, _) = viewer.ask("DESCRIBE", "rtsp://h/front", "");
+    let challenge = told.split("WWW-Authenticate: ").nth(1).unwrap().lines().next().unwrap();
+    let mut client = http_auth::PasswordClient::try_from(challenge).unwrap();
+    let params = http_auth::PasswordParams {
+        username: "eve",
+        password: "hush:hush",
+        uri: "rtsp://h/front",
+        method: "DESCRIBE",
+        body: Some(&[]),
+    };
+    let answer = format!("Authorization: {}\r\n", client.respond(&params).unwrap());
+    assert!(viewer.ask("DESCRIBE", "rtsp://h/front", &answer).0.contains(" 200 "));
+    let transport = "Transport: RTP/AVP/TCP;interleaved=0-1\r\n";
+    assert!(viewer.ask("SETUP", "rtsp://h/front/trackID=0", transport).0.contains(" 200 "));
+    assert!(viewer.ask("PLAY", "rtsp://h/front", "").0.contains(" 200 "));
+    playing.send(0, &picture(3, true, 10));
+    assert_eq!(viewer.sequences(1), [3]);
+    let (metrics, _) = ask(&proxy, &format!("GET /metrics HTTP/1.1\r\n{}\r\n", basic("eve:hush:hush")));
+    assert!(metrics.starts_with("HTTP/1.1 200 "), "{metrics}");
+    // What somebody typed instead of a password is none of the log's business, either.
+    let log = proxy.log();
+    assert!(log.contains("wrong name or password"), "{log}");
+    assert!(!["hush", "topsecret", "eve"].iter().any(|word| log.contains(word)), "{log}");
+}
+
+#[test]
+fn tls_is_spoken_on_both_sides() {
+    let folder = tempfile::tempdir().unwrap();
+    let (cert, key) = certificate(folder.path(), "own");
+    let (other, other_key) = certificate(folder.path(), "other");
+    // Files that do not fit are refused with a way out.
+    for (cert, key, told) in [
+        (&cert, &other_key, "do not fit"),
+        (&key, &key, "no certificate"),
+        (&other, &folder.path().display().to_string(), "--key"),
+    ] {
+        let options = ["-s", "rtsp://127.0.0.1:9/", "--rtsps", "127.0.0.1:0", "--cert", cert, "--key", key];
+        let output = program().args(options).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && said.contains(told), "{said}");
+    }
+    let camera = Camera::new(described());
+    let source = format!("front=rtsp://{}/", camera.address);
+    let secure = [
+        "-s",
+        &source,
+        "--transport",
+        "tcp",
+        "--rtsps",
+        "127.0.0.1:0",
+        "--https",
+        "127.0.0.1:0",
+        "--cert",
+        &cert,
+        "--key",
+        &key,
+    ];
+    let first = Proxy::start(&secure);
+    let mut playing = camera.playing();
+    first.serves("front");
+    // A second one pulls from the first, within TLS, and believes only its certificate.
+    let upstream = format!("front=rtsps://localhost:{}/front", first.port("rtsps"));
+    let trusting =
+        |file: &str| Proxy::start(&["-s", &upstream, "--transport", "tcp", "--trust", file, "--workers", "2"]);
+    let doubting = trusting(&other);
+    doubting.says("its certificate is not believed");
+    doubting.says("--trust FILE");
+    drop(doubting);
+    let second = trusting(&cert);
+    second.serves("front");
+    let mut viewer = Viewer::play(&second, "front", 1);
+    first.says("within TLS");
+    for number in 0..200 {
+        playing.send(0, &picture(number, number == 0, 9000));
+    }
+    assert_eq!(viewer.sequences(200), (0..200).collect::<Vec<_>>());
+    // Who does not speak it is no harm to others.
+    let mut plain = TcpStream::connect(("127.0.0.1", first.port("rtsps"))).unwrap();
+    plain.write_all(b"OPTIONS * RTSP/1.0\r\nCSeq: 1\r\n\r\n").unwrap();
+    plain.set_read_timeout(Some(PATIENCE)).unwrap();
+    let _ = plain.read_to_end(&mut Vec::new());
+    let wrong = Proxy::start(&["-s", &format!("x=rtsps://127.0.0.1:{}/front", first.rtsp)]);
+    wrong.says("look whether rtsp:// is meant");
+    playing.send(0, &picture(200, false, 10));
+    assert_eq!(viewer.sequences(1), [200]);
+}
+
+#[test]
+fn what_is_asked_for_is_read_again_and_nobody_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let cameras = [Camera::new(described()), Camera::new(described()), Camera::new(described())];
+    let source = |name: &str, camera: usize| {
+        format!("[[source]]\nname = \"{name}\"\nurl = \"rtsp://{}/\"\ntransport = \"tcp\"\n", cameras[camera].address)
+    };
+    let file = folder.path().join("proxy.toml");
+    let proxy = start(folder.path(), &format!("workers = 2\n{}{}", source("stays", 0), source("goes", 1)));
+    let (mut stays, _goes) = (cameras[0].playing(), cameras[1].playing());
+    proxy.serves("stays");
+    proxy.serves("goes");
+    let (mut viewer, mut leaving) = (Viewer::play(&proxy, "stays", 1), Viewer::play(&proxy, "goes", 1));
+    let again =
+        || assert!(Command::new("kill").args(["-HUP", &proxy.process().to_string()]).status().unwrap().success());
+    // What is wrong changes nothing.
+    std::fs::write(&file, "viewers = true\n").unwrap();
+    again();
+    proxy.says("nothing is changed: ");
+    std::fs::write(&file, source("stays", 0) + &source("comes", 2)).unwrap();
+    again();
+    proxy.says("read again: 2 streams");
+    let mut comes = cameras[2].playing();
+    proxy.serves("comes");
+    assert_eq!(hear(&mut leaving.reader), Heard::End);
+    assert!(Viewer::connect(&proxy).ask("DESCRIBE", "rtsp://h/goes", "").0.contains(" 404 "));
+    stays.send(0, &picture(5, true, 50));
+    assert_eq!(viewer.sequences(1), [5]);
+    let mut new = Viewer::play(&proxy, "comes", 1);
+    comes.send(0, &picture(9, true, 50));
+    assert_eq!(new.sequences(1), [9]);
+    // Another camera under the same name: its viewers go on.
+    std::fs::write(&file, source("stays", 1) + &source("comes", 2)).unwrap();
+    again();
+    let mut other = cameras[1].playing();
+    other.send(0, &rtp(96, 7000, 1, 99, &[0x65, 1]));
+    assert_eq!(viewer.sequences(1), [6]);
+}
+
+#[test]
+fn another_server_takes_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let cameras = [Camera::new(described()), Camera::new(described())];
+    let off = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let urls: Vec<String> =
+        [cameras[0].address, off, cameras[1].address].iter().map(|place| format!("\"rtsp://{place}/\"")).collect();
+    let proxy = start(
+        folder.path(),
+        &format!("transport = \"tcp\"\n[[source]]\nname = \"front\"\nurls = [{}]\n", urls.join(", ")),
+    );
+    // Whichever it is.
+    let playing = |proxy: &Proxy| loop {
+        if let Some(playing) = cameras.iter().find_map(Camera::now) {
+            return playing;
+        }
+        proxy.until("pulls", || proxy.metric("connections_total") > 0);
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    };
+    let mut first = playing(&proxy);
+    proxy.serves("front");
+    let mut viewer = Viewer::play(&proxy, "front", 1);
+    first.send(0, &picture(5, true, 50));
+    assert_eq!(viewer.sequences(1), [5]);
+    first.hang_up();
+    let mut second = playing(&proxy);
+    second.send(0, &picture(900, true, 50));
+    assert_eq!(viewer.sequences(1), [6]);
+}
