@@ -26,6 +26,8 @@ use std::time::{Duration, Instant};
 
 /// How often everything is looked over.
 const ROUND: Duration = Duration::from_millis(250);
+/// Lines about viewers in a round at most: who comes and goes all the time does not fill the log.
+const LINES_MAX: u32 = 50;
 
 const WAKE: u64 = 0;
 const LISTENER: u64 = 1;
@@ -78,6 +80,8 @@ pub struct Worker {
     draining: Option<Instant>,
     /// Nobody is let in until the next round.
     is_full: bool,
+    /// Lines about viewers in this round.
+    lines: u32,
 }
 
 impl Worker {
@@ -112,6 +116,7 @@ impl Worker {
             looked_over: now,
             draining: None,
             is_full: false,
+            lines: 0,
             shared,
         };
         worker.follow(now);
@@ -297,6 +302,14 @@ impl Worker {
     fn pull_is_ready(&mut self, index: usize, which: u8, now: Instant) {
         let Some(pull) = self.pulls.get_mut(index) else { return };
         pull.ready(which, &self.poll, now);
+    }
+
+    /// Says something about a viewer, unless too much is said.
+    fn tell(&mut self, text: &str) {
+        self.lines += 1;
+        if self.lines <= LINES_MAX {
+            say(text);
+        }
     }
 
     /// What a stream's viewers were told about it holds no more.

@@ -1,6 +1,6 @@
 //! What a worker does for those who connect: let in, listen, answer, play, send, cut off.
 
-use super::{CONNECTION, LISTENER, Worker, token};
+use super::{CONNECTION, LINES_MAX, LISTENER, Worker, token};
 use crate::auth::{Asked, Verdict};
 use crate::connection::{Connection, Paced, accepted, send_datagrams};
 use crate::feed::Feed;
@@ -132,9 +132,9 @@ impl Worker {
         let peer = connection.peer;
         match (connection.feed, why) {
             (Some(feed), why) => {
-                say(&format!("{}: viewer {peer} {}", self.stream_of(feed).name(), why.unwrap_or("is gone")));
+                self.tell(&format!("{}: viewer {peer} {}", self.stream_of(feed).name(), why.unwrap_or("is gone")));
             }
-            (None, Some(why)) => say(&format!("{peer} {why}")),
+            (None, Some(why)) => self.tell(&format!("{peer} {why}")),
             (None, None) => {}
         }
     }
@@ -478,7 +478,8 @@ impl Worker {
             add(&stream.counts.viewers_served, 1);
             let how = if connection.wire.is_secure() { " within TLS" } else { "" };
             let how = if connection.tunnel.is_some() { format!(" over HTTP{how}") } else { how.to_owned() };
-            say(&format!("{}: viewer {} plays by {way}{how}", stream.name(), connection.peer));
+            let text = format!("{}: viewer {} plays by {way}{how}", stream.name(), connection.peer);
+            self.tell(&text);
         }
         true
     }
@@ -571,6 +572,10 @@ impl Worker {
                 Ok(told) => say(&told),
                 Err(why) => say(&format!("nothing is changed: {why}")),
             }
+        }
+        let lines = std::mem::take(&mut self.lines);
+        if lines > LINES_MAX {
+            say(&format!("{} more lines about viewers are left out", lines - LINES_MAX));
         }
         for stream in 0..self.streams.len() {
             let generation = self.streams[stream].told().generation;
