@@ -4,6 +4,7 @@ use crate::bits::{Bits, Unit, unit};
 use crate::coder::{Link, Settings, Shot};
 use crate::headers::{Header, Profile, Properties, Ratio, SliceType, Structure, parameter_sets, slice_header};
 use crate::kernel::Kernels;
+use crate::levels;
 use crate::picture::{Frame, Picture, Size, Source};
 use crate::rate::{Control, Keys, Look, Rate};
 use crate::search::Effort;
@@ -135,12 +136,15 @@ pub struct Encoder<'k> {
     since_key: u64,
     keys: u64,
     control: Control,
+    level: u8,
 }
 
 impl<'k> Encoder<'k> {
     /// For pictures that have these properties.
     pub fn new(properties: Properties, options: Options, kernels: &'k Kernels) -> Encoder<'k> {
         let Ratio { over, under } = properties.rate;
+        let bits = if let Rate::Bits(bits) = options.rate { Some(bits) } else { None };
+        let level = levels::expected(&properties, options.structure.kept(), bits);
         Encoder {
             properties,
             options,
@@ -159,12 +163,13 @@ impl<'k> Encoder<'k> {
             since_key: 0,
             keys: 0,
             control: Control::new(options.rate, options.keys, properties.size, f64::from(over) / f64::from(under)),
+            level,
         }
     }
 
     /// The parameter sets: of the sequence, of pictures.
     pub fn parameter_sets(&self) -> [Vec<u8>; 2] {
-        parameter_sets(&self.properties, self.options.profile, self.options.structure)
+        parameter_sets(&self.properties, self.options.profile, self.options.structure, self.level)
     }
 
     /// The next picture comes.
@@ -316,7 +321,10 @@ impl<'k> Encoder<'k> {
     }
 }
 
+/// What each unit of a stream of bytes begins with.
+pub const START_CODE: [u8; 4] = [0, 0, 0, 1];
+
 /// Units as they follow one another in a stream of bytes (Annex B).
 pub fn with_start_codes(units: &[Vec<u8>]) -> Vec<u8> {
-    units.iter().flat_map(|unit| [&[0, 0, 0, 1], &unit[..]].concat()).collect()
+    units.iter().flat_map(|unit| [&START_CODE, &unit[..]].concat()).collect()
 }

@@ -19,8 +19,10 @@ pub enum Error {
         why: String,
     },
     /// The input ends within a picture.
-    #[error("{name} is cut off: picture {picture} has {found} of {expected} bytes; get the whole file, or cut it behind picture {}", picture.saturating_sub(1))]
+    #[error("{name} is cut off: picture {picture} has {found} of {expected} bytes; {advice}")]
     CutOff {
+        /// What to do.
+        advice: String,
         /// The input.
         name: String,
         /// The picture, counted from 1.
@@ -47,7 +49,7 @@ pub enum Error {
         source: io::Error,
     },
     /// Whoever reads standard output has gone.
-    #[error("nobody reads the output any more")]
+    #[error("cannot write standard output: nobody reads it any more; the stream is not complete")]
     ReaderGone,
     /// The user ended it.
     #[error("interrupted; nothing half written is left behind")]

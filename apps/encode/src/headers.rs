@@ -143,54 +143,18 @@ const NUMBER_BITS: u32 = 8;
 /// Bits of `pic_order_cnt_lsb`, which counts fields.
 const ORDER_BITS: u32 = 10;
 
-/// Levels (Table A-1): macroblocks a second, in a picture, in those that are kept, number. Vectors lead up to 128 samples up or
-/// down from level 1.1 on.
-const LEVELS: [(u64, u64, u64, u8); 15] = [
-    (3000, 396, 900, 11),
-    (6000, 396, 2376, 12),
-    (11880, 396, 2376, 13),
-    (19800, 792, 4752, 21),
-    (20250, 1620, 8100, 22),
-    (40500, 1620, 8100, 30),
-    (108_000, 3600, 18000, 31),
-    (216_000, 5120, 20480, 32),
-    (245_760, 8192, 32768, 40),
-    (522_240, 8704, 34816, 42),
-    (589_824, 22080, 110_400, 50),
-    (983_040, 36864, 184_320, 51),
-    (2_073_600, 36864, 184_320, 52),
-    (4_177_920, 139_264, 696_320, 60),
-    (16_711_680, 139_264, 696_320, 62),
-];
+/// Where the number of the level is in the unit of a sequence's parameters.
+pub const LEVEL_PLACE: usize = 3;
 
-/// How many pictures of a size are kept at most.
-pub fn kept_max(size: Size) -> usize {
-    (LEVELS[LEVELS.len() - 1].2 as usize / size.macroblocks()).clamp(1, 16)
-}
-
-/// The least level that allows so many macroblocks in a picture, a second, and in pictures that are kept; the last,
-/// where none does.
-fn level(properties: &Properties, kept: usize) -> u8 {
-    let Properties { size, rate, .. } = properties;
-    let macroblocks = size.macroblocks() as u64;
-    let second = macroblocks * u64::from(rate.over) / u64::from(rate.under.max(1));
-    // Neither side may be longer than the root of eight times the picture (A.3.1).
-    let long = size.columns().max(size.rows()) as u64;
-    let fits = |&&(speed, area, memory, _): &&(u64, u64, u64, u8)| {
-        second <= speed && macroblocks <= area && long * long <= 8 * area && macroblocks * kept as u64 <= memory
-    };
-    LEVELS.iter().find(fits).map_or(62, |level| level.3)
-}
-
-/// The parameter sets of a stream, as units: of the sequence and of its pictures.
-pub fn parameter_sets(properties: &Properties, profile: Profile, structure: Structure) -> [Vec<u8>; 2] {
+/// The parameter sets of a stream of a level (its number), as units: of the sequence and of its pictures.
+pub fn parameter_sets(properties: &Properties, profile: Profile, structure: Structure, level: u8) -> [Vec<u8>; 2] {
     let (size, kept) = (properties.size, structure.kept());
     let mut bits = Bits::default();
     // `profile_idc` and constraints: constrained baseline is within main.
     let (number, constraints) = if profile == Profile::Main { (77, 0b0100_0000) } else { (66, 0b1100_0000) };
     bits.put(8, number);
     bits.put(8, constraints);
-    bits.put(8, level(properties, kept).into());
+    bits.put(8, level.into());
     bits.ue(0); // seq_parameter_set_id
     bits.ue(NUMBER_BITS - 4); // log2_max_frame_num_minus4
     if structure.bidirectional > 0 {

@@ -9,6 +9,9 @@ use crate::headers::{Colour, Properties, Ratio};
 use crate::picture::Size;
 use std::io::{BufRead, ErrorKind, Read};
 
+/// What a stream with header begins with.
+const MAGIC: &str = "YUV4MPEG2";
+
 /// No line is longer.
 const LINE_MAX: u64 = 4096;
 
@@ -88,12 +91,29 @@ impl<'a> Input<'a> {
         let properties =
             Properties { size, rate, aspect: None, is_full_range: None, colour: Colour::UNKNOWN, chroma_place: None };
         let mut input = Input { from, name: name.to_owned(), properties, is_raw: raw.is_some(), pictures: 0 };
-        if raw.is_none() {
-            let line = input.line()?;
-            input.properties = properties_of(&line).map_err(|why| input.refused(why))?;
+        match raw {
+            None => {
+                let line = input.line()?;
+                input.properties = properties_of(&line).map_err(|why| input.refused(why))?;
+            }
+            Some(_) => input.check_without_header()?,
         }
         input.properties.rate = checked_rate(input.properties.rate).map_err(|why| input.refused(why))?;
         Ok(input)
+    }
+
+    /// Refuses a header where there is said to be none, which would be encoded as samples.
+    fn check_without_header(&mut self) -> Result<(), Error> {
+        let mut begin = Vec::new();
+        let read = self.from.by_ref().take(MAGIC.len() as u64).read_to_end(&mut begin);
+        read.map_err(|e| self.unreadable(e))?;
+        if begin == MAGIC.as_bytes() {
+            let why = "has a header, and --size is for samples without one; leave out --size and --rate";
+            return Err(self.refused(why.to_owned()));
+        }
+        let rest = std::mem::replace(&mut self.from, Box::new(std::io::empty()));
+        self.from = Box::new(std::io::Cursor::new(begin).chain(rest));
+        Ok(())
     }
 
     fn refused(&self, why: String) -> Error {
@@ -163,7 +183,12 @@ impl<'a> Input<'a> {
         }
         self.pictures += 1;
         if found < expected {
-            return Err(Error::CutOff { name: self.name.clone(), picture: self.pictures, found, expected });
+            let whole = match self.pictures {
+                1 => "get the whole file".to_owned(),
+                more => format!("get the whole file, or cut it behind picture {}", more - 1),
+            };
+            let advice = if self.is_raw { format!("correct --size, or {whole}") } else { whole };
+            return Err(Error::CutOff { name: self.name.clone(), picture: self.pictures, found, expected, advice });
         }
         Ok(true)
     }
@@ -177,7 +202,7 @@ fn properties_of(line: &[u8]) -> Result<Properties, String> {
     };
     let text = std::str::from_utf8(line).map_err(|_| no_header())?;
     let mut words = text.split(' ');
-    if words.next() != Some("YUV4MPEG2") {
+    if words.next() != Some(MAGIC) {
         return Err(no_header());
     }
     let (mut width, mut height) = (None, None);

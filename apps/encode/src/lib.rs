@@ -42,6 +42,7 @@ pub mod headers;
 pub mod input;
 pub mod intra;
 pub mod kernel;
+pub mod levels;
 pub mod motion;
 pub mod output;
 pub mod picture;

@@ -1,15 +1,17 @@
 //! Where the stream goes: bytes with start codes (Annex B), or an MP4 file.
 
-use crate::encoder::{Encoded, with_start_codes};
+use crate::encoder::{Encoded, START_CODE, with_start_codes};
 use crate::error::Error;
-use crate::headers::{Colour, Properties};
+use crate::headers::{Colour, LEVEL_PLACE, Properties};
+use crate::levels::Taken;
 use mp4_atom::{
     Avc1, Avcc, Co64, Codec, Colr, Ctts, CttsEntry, Dinf, Dref, DrefEntry, Edts, Elst, ElstEntry, Encode, FixedPoint,
     Ftyp, Hdlr, Mdhd, Mdia, Minf, Moov, Mvhd, Pasp, Stbl, Stsc, StscEntry, Stsd, Stss, Stsz, StszSamples, Stts,
     SttsEntry, Tkhd, Trak, Url, Visual, Vmhd,
 };
 use multigrain::whole::WholeFile;
-use std::io::{BufWriter, ErrorKind, Seek, SeekFrom, Write};
+use std::io::{BufWriter, ErrorKind, Write};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// What a file of a name holds.
@@ -43,6 +45,20 @@ pub struct Output {
     /// When each is shown, counted from 0.
     numbers: Vec<u64>,
     bytes: u64,
+    /// Where the number of the level is in parameter sets that were written to a file of bytes.
+    levels: Vec<u64>,
+    taken: Taken,
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Bytes of all.
+    pub bytes: u64,
+    /// The number of the level that holds it.
+    pub level: u8,
+    /// The number of the level that is told. Only a stream, which is gone when that is known, tells another.
+    pub level_told: u8,
 }
 
 enum To {
@@ -76,10 +92,10 @@ impl Output {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn file(path: &Path, container: Container) -> Result<Output, Error> {
+    pub fn file(path: &Path, container: Container, taken: Taken) -> Result<Output, Error> {
         let name = path.display().to_string();
         let file = WholeFile::create(path).map_err(|source| Error::Write { name: name.clone(), source })?;
-        let mut output = Output::new(To::File(BufWriter::with_capacity(256 << 10, file)), name, container);
+        let mut output = Output::new(To::File(BufWriter::with_capacity(256 << 10, file)), name, container, taken);
         if container == Container::Mp4 {
             let mut begin = file_type();
             begin.resize(begin.len() + BOX_BYTES, 0);
@@ -89,12 +105,13 @@ impl Output {
     }
 
     /// Standard output, bytes with start codes.
-    pub fn standard() -> Output {
-        Output::new(To::Standard(std::io::stdout()), "standard output".to_owned(), Container::Bytes)
+    pub fn standard(taken: Taken) -> Output {
+        Output::new(To::Standard(std::io::stdout()), "standard output".to_owned(), Container::Bytes, taken)
     }
 
-    fn new(to: To, name: String, container: Container) -> Output {
-        Output { to, name, container, sizes: Vec::new(), keys: Vec::new(), numbers: Vec::new(), bytes: 0 }
+    fn new(to: To, name: String, container: Container, taken: Taken) -> Output {
+        let (sizes, keys, numbers, levels) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Output { to, name, container, sizes, keys, numbers, bytes: 0, levels, taken }
     }
 
     fn refused(&self, source: std::io::Error) -> Error {
@@ -128,6 +145,11 @@ impl Output {
                 .map(|unit| [&(unit.len() as u32).to_be_bytes(), &unit[..]].concat())
                 .unwrap_or_default(),
         };
+        self.taken.add(picture.units.iter().map(Vec::len).sum());
+        if let (To::File(_), Container::Bytes, true) = (&self.to, self.container, picture.is_key) {
+            // The unit of the sequence comes first.
+            self.levels.push(self.bytes + (START_CODE.len() + LEVEL_PLACE) as u64);
+        }
         // A stream has no index, and may go on without end.
         if self.container == Container::Mp4 {
             self.sizes.push(bytes.len() as u32);
@@ -139,26 +161,35 @@ impl Output {
         self.put(&bytes)
     }
 
-    /// Ends the output; a file then has its name. Returns how many bytes it has.
+    /// Ends the output; a file then has its name.
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn finish(mut self, properties: &Properties, sets: &[Vec<u8>; 2]) -> Result<u64, Error> {
+    pub fn finish(mut self, properties: &Properties, sets: &[Vec<u8>; 2]) -> Result<Written, Error> {
+        let (level, mut level_told) = (self.taken.level(), sets[0][LEVEL_PLACE]);
         let begin = file_type().len();
+        let mut patches = Vec::new();
         if self.container == Container::Mp4 {
             let length = self.bytes - begin as u64;
-            let movie = encoded(&movie(properties, sets, &self, (begin + BOX_BYTES) as u64));
+            let mut sets = sets.clone();
+            sets[0][LEVEL_PLACE] = level;
+            let movie = encoded(&movie(properties, &sets, &self, (begin + BOX_BYTES) as u64));
             self.put(&movie)?;
-            if let To::File(file) = &mut self.to {
-                let mut head = [1_u32.to_be_bytes(), *b"mdat"].concat();
-                head.extend(length.to_be_bytes());
-                let patched = file.flush().and_then(|()| {
-                    let mut file = file.get_ref().file();
-                    file.seek(SeekFrom::Start(begin as u64))?;
-                    file.write_all(&head)
-                });
-                patched.map_err(|e| self.refused(e))?;
-            }
+            let mut head = [1_u32.to_be_bytes(), *b"mdat"].concat();
+            head.extend(length.to_be_bytes());
+            patches.push((begin as u64, head));
+        }
+        if level != level_told {
+            patches.extend(self.levels.iter().map(|place| (*place, vec![level])));
+        }
+        if let To::File(file) = &mut self.to {
+            level_told = level;
+            let written = file.flush();
+            let patched = written.and_then(|()| {
+                let file = file.get_ref().file();
+                patches.iter().try_for_each(|(place, bytes)| file.write_all_at(bytes, *place))
+            });
+            patched.map_err(|e| self.refused(e))?;
         }
         let (bytes, name) = (self.bytes, self.name);
         let unwritable = |source| Error::Write { name, source };
@@ -171,7 +202,7 @@ impl Output {
                 file.into_inner().map_err(|e| e.into_error()).and_then(WholeFile::publish).map_err(unwritable)?;
             }
         }
-        Ok(bytes)
+        Ok(Written { bytes, level, level_told })
     }
 }
 
@@ -284,13 +315,24 @@ fn movie(properties: &Properties, sets: &[Vec<u8>; 2], output: &Output, offset: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::headers::Ratio;
+    use crate::picture::Size;
 
     /// What goes on without end keeps nothing of each picture; a file with an index keeps all of them.
     #[test]
     fn only_what_has_an_index_grows() {
         let folder = tempfile::tempdir().unwrap();
         for (container, kept, keys) in [(Container::Bytes, 0, 0), (Container::Mp4, 9, 3)] {
-            let mut output = Output::file(&folder.path().join("out"), container).unwrap();
+            let properties = Properties {
+                size: Size { width: 16, height: 16 },
+                rate: Ratio { over: 25, under: 1 },
+                aspect: None,
+                is_full_range: None,
+                colour: Colour::UNKNOWN,
+                chroma_place: None,
+            };
+            let taken = Taken::new(&properties, 1);
+            let mut output = Output::file(&folder.path().join("out"), container, taken).unwrap();
             for number in 0..9 {
                 output.write(&Encoded { units: vec![vec![1, 2, 3]], is_key: number % 3 == 0, number }).unwrap();
             }

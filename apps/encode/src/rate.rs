@@ -39,6 +39,9 @@ const DEBT_SECONDS: f64 = 5.0;
 /// soon far above the rate.
 const STEP_MAX: f64 = 4.0;
 
+/// A flash is so many pictures long, at most.
+const FLASH_PICTURES: usize = 8;
+
 /// Sixteenths of 16 values that a histogram counts.
 const BINS: usize = 32;
 
@@ -129,7 +132,8 @@ pub struct Control {
     keys: Keys,
     macroblocks: f64,
     pictures_per_second: f64,
-    before: Option<Glance>,
+    /// Those of late, the last one first.
+    before: VecDeque<Glance>,
     since_key: u64,
     /// Change of late, a macroblock.
     change: f64,
@@ -159,7 +163,7 @@ impl Control {
             keys,
             macroblocks: size.macroblocks() as f64,
             pictures_per_second,
-            before: None,
+            before: VecDeque::new(),
             since_key: 0,
             change: USUAL_CHANGE,
             credit: 0.0,
@@ -171,15 +175,17 @@ impl Control {
 
     /// Looks at the next picture that is shown.
     pub fn look(&mut self, glance: &Glance) -> Look {
-        let change = match &self.before {
+        let change = match self.before.front() {
             Some(before) => glance.change(before),
             None => Change { is_cut: true, ..glance.change(glance) },
         };
-        // Not twice in a row: what flashes is no other scene.
-        let is_cut = change.is_cut && self.keys.at_cuts && self.since_key + 1 >= u64::from(self.keys.interval.min(8));
-        let is_key = self.before.is_none() || is_cut || self.since_key + 1 >= self.keys.interval.into();
+        // What comes back behind a flash is no other scene.
+        let is_cut =
+            self.keys.at_cuts && change.is_cut && self.before.iter().skip(1).all(|before| glance.change(before).is_cut);
+        let is_key = self.before.is_empty() || is_cut || self.since_key + 1 >= self.keys.interval.into();
         self.since_key = if is_key { 0 } else { self.since_key + 1 };
-        self.before = Some(glance.clone());
+        self.before.push_front(glance.clone());
+        self.before.truncate(FLASH_PICTURES);
         Look { is_key, change }
     }
 
@@ -285,6 +291,26 @@ mod tests {
         assert!(found.iter().all(|(is_key, qp)| *qp == if *is_key { 17 } else { 20 }));
         let mut control = Control::new(Rate::Constant(20), Keys { at_cuts: false, ..keys }, SIZE, 25.0);
         assert_eq!(decided(&mut control, all.iter()).iter().filter(|(is_key, _)| *is_key).count(), 1);
+    }
+
+    /// A key picture by the interval hides no cut behind it, and scenes may be short; what flashes is none.
+    #[test]
+    fn cuts_beside_key_pictures_are_seen_and_flashes_are_not() {
+        let scene = |number: usize| glance(move |x, y| (60 * number + ((x * 5 + y * (3 + number)) % 41)) as u8);
+        let keys_of = |numbers: &[usize]| -> Vec<usize> {
+            let keys = Keys { interval: 10, at_cuts: true };
+            let mut control = Control::new(Rate::Constant(20), keys, SIZE, 25.0);
+            let all: Vec<Glance> = numbers.iter().map(|number| scene(*number)).collect();
+            let found = decided(&mut control, all.iter());
+            (0..found.len()).filter(|i| found[*i].0).collect()
+        };
+        let runs = |runs: &[(usize, usize)]| -> Vec<usize> {
+            runs.iter().flat_map(|(number, count)| std::iter::repeat_n(*number, *count)).collect()
+        };
+        assert_eq!(keys_of(&runs(&[(0, 12), (1, 9)])), [0, 10, 12]);
+        assert_eq!(keys_of(&runs(&[(0, 3), (1, 2), (2, 3), (3, 4)])), [0, 3, 5, 8]);
+        assert_eq!(keys_of(&runs(&[(0, 3), (3, 1), (0, 5)])), [0, 3]);
+        assert_eq!(keys_of(&[0, 3, 0, 3, 0, 3, 0]), [0, 1]);
     }
 
     /// Pictures that take bits in inverse proportion to the step, with a factor that nobody told: the rate is met.

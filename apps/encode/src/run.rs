@@ -11,7 +11,7 @@ use crate::encoder::{Encoded, Encoder, Flight, Next, Options};
 use crate::error::Error;
 use crate::input::Input;
 use crate::kernel::Kernels;
-use crate::output::Output;
+use crate::output::{Output, Written};
 use crate::picture::Source;
 use crate::rate::Rate;
 use crate::wave::{Calls, RaisedOnPanic, pictures_at_once};
@@ -68,8 +68,8 @@ pub struct Execution {
 pub struct Finished {
     /// Pictures.
     pub pictures: u64,
-    /// Bytes of the output.
-    pub bytes: u64,
+    /// What came of it.
+    pub written: Written,
     /// Pictures that could be under way at once.
     pub at_once: usize,
     /// What the policy decided: pictures of one worker, and pictures whose rows several shared.
@@ -181,6 +181,11 @@ impl<'a> Pipeline<'a, '_> {
                         let mut source = lock(&self.spare).pop().unwrap_or_default();
                         source.fill(input.properties().size, bytes);
                         encoder.push(source);
+                    }
+                    // It was not read on, since a signal came.
+                    Err(_) if self.abort.is_raised() => {
+                        self.fail(&mut lock(&self.back), Error::Interrupted);
+                        return None;
                     }
                     ended => {
                         *error = ended.err();
@@ -348,7 +353,7 @@ pub fn run(
     }
     Ok(Finished {
         pictures: back.pictures,
-        bytes: back.output.finish(&properties, &sets)?,
+        written: back.output.finish(&properties, &sets)?,
         at_once,
         decided: if execution.cut == Cut::Rows { outcome.statistics } else { Statistics::default() },
         calls: outcome.results.into_iter().next().unwrap_or_default(),

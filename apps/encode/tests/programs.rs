@@ -199,6 +199,12 @@ fn what_is_wrong_is_told_in_one_line_and_leaves_nothing() {
     told(&run(&["-", "-o", out, "--bframes", "2"], &whole), 2, &["--bframes 2", "--profile main"]);
     told(&run(&["-", "-o", "out.avi"], &whole), 2, &["out.avi", ".mp4"]);
     assert_eq!(run(&["-", "-o", out, "--size", "3x4"], &whole).status.code(), Some(2));
+    told(&run(&["-", "-o", out, "--size", "32x32"], &whole), 2, &["--size", "has a header"]);
+    let short = run(&["-", "-o", out, "--size", "320x320"], &whole[100..]);
+    told(&short, 1, &["cut off", "correct --size"]);
+    assert!(!String::from_utf8_lossy(&short.stderr).contains("picture 0"));
+    let long = folder.path().join(format!("{}.mp4", "a".repeat(252)));
+    told(&run(&["-", "-o", long.to_str().unwrap()], b"RIFF"), 2, &["too long", "shorter"]);
     told(&run(&["-", "-o", "/no such folder/out.mp4"], &whole), 2, &["no such folder"]);
     assert!(names(folder.path()).is_empty());
 }
@@ -243,8 +249,9 @@ fn a_full_disk_leaves_nothing() {
     assert_eq!(names(folder.path()), ["in.y4m"]);
 }
 
+/// A stream whose reader has gone is not complete, nor is one that nobody could read.
 #[test]
-fn a_reader_that_goes_is_no_fault() {
+fn a_reader_that_goes_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let input = folder.path().join("in.y4m");
     std::fs::write(&input, video(128, 128, 60)).unwrap();
@@ -256,9 +263,58 @@ fn a_reader_that_goes_is_no_fault() {
         .unwrap();
     let mut begin = [0; 100];
     child.stdout.take().unwrap().read_exact(&mut begin).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(output.stderr.is_empty());
+    told(&child.wait_with_output().unwrap(), 1, &["standard output", "not complete"]);
+    let closed = |rest: &str| {
+        let command = format!("exec {PROGRAM} {} {rest} >&-", input.display());
+        Command::new("bash").args(["-c", &command]).output().unwrap()
+    };
+    told(&closed("-o -"), 2, &["standard output is closed"]);
+    let out = folder.path().join("out.h264");
+    told(&closed(&format!("--json -o {}", out.display())), 1, &["standard output", "closed"]);
+    assert!(out.exists(), "it had been written before");
+}
+
+/// The first signal ends a run whose input has fallen silent, and nothing stays.
+#[test]
+fn a_signal_ends_the_wait_for_an_input_that_falls_silent() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out.mp4");
+    for out in [out.to_str().unwrap(), "-"] {
+        let mut child = Command::new(PROGRAM);
+        child.args(["-", "-o", out]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = child.spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        // More than a pipe holds: when all is written, it listens for signals, and waits for the rest of a picture.
+        let some = video(128, 128, 40);
+        stdin.write_all(&some[..some.len() - 1]).unwrap();
+        let kill = Command::new("kill").arg("-INT").arg(child.id().to_string()).status().unwrap();
+        assert!(kill.success());
+        let output = child.wait_with_output().unwrap();
+        drop(stdin);
+        told(&output, 1, &["interrupted"]);
+        assert!(names(folder.path()).is_empty());
+    }
+}
+
+/// What is read is not written, however it is named.
+#[test]
+fn the_input_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, trace) = (folder.path().join("in.h264"), folder.path().join("link.h264"));
+    std::fs::write(&file, video(32, 32, 3)).unwrap();
+    std::os::unix::fs::symlink(&file, &trace).unwrap();
+    let (file, link) = (file.to_str().unwrap(), trace.to_str().unwrap());
+    for (rest, word) in [
+        (format!("{file} -o {file}"), "in.h264 is the input"),
+        (format!("- -o {file} < {file}"), "in.h264 is the input"),
+        (format!("- -o {link} < {file}"), "link.h264 is the input"),
+        (format!("{file} -o - >> {file}"), "standard output is the input"),
+        (format!("- -o {link}.mp4 --trace {link} < {file}"), "--trace"),
+    ] {
+        told(&Command::new("bash").args(["-c", &format!("exec {PROGRAM} {rest}")]).output().unwrap(), 2, &[word]);
+        assert!(std::fs::read(file).unwrap() == video(32, 32, 3), "{rest}");
+        assert_eq!(names(folder.path()), ["in.h264", "link.h264"]);
+    }
 }
 
 fn has_ffmpeg() -> bool {
@@ -453,4 +509,35 @@ fn a_file_says_when_pictures_are_shown() {
         let times: Vec<usize> = lines.map(|line| field(line, 2)).collect();
         assert!(times.iter().copied().eq(0..count), "--bframes {bidirectional}: {text}");
     }
+}
+
+/// Where in a stream with start codes the levels of its sequences are.
+fn levels(stream: &[u8]) -> Vec<u8> {
+    stream.windows(8).filter(|w| w[..5] == [0, 0, 0, 1, 0x67]).map(|w| w[7]).collect()
+}
+
+/// What pictures take raises the level of a file, which is written when that is known; a stream that says less tells.
+#[test]
+fn the_level_holds_what_was_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let (plain, movie) = (folder.path().join("out.h264"), folder.path().join("out.mp4"));
+    let input = video(96, 64, 20);
+    let args = |out: &Path| run(&["-", "-o", out.to_str().unwrap(), "--qp", "0", "--keyint", "7", "--json"], &input);
+    let report: serde_json::Value = serde_json::from_slice(&args(&plain).stdout).unwrap();
+    let stream = std::fs::read(&plain).unwrap();
+    let level = levels(&stream)[0];
+    assert_eq!(levels(&stream), [level; 3]);
+    assert!(level > 11, "{report}");
+    assert_eq!(report["level"], f64::from(level) / 10.0);
+    args(&movie);
+    let movie = std::fs::read(&movie).unwrap();
+    let at = movie.windows(4).position(|w| w == b"avcC").unwrap();
+    assert_eq!(movie[at + 7], level);
+    let output = run(&["-", "-o", "-", "--qp", "0", "--keyint", "7"], &input);
+    assert_eq!(levels(&output.stdout), [11; 3]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("says level 1.1"));
+    assert_eq!(stream.len(), output.stdout.len());
+    // What is asked for is known before.
+    let asked = run(&["-", "-o", "-", "--bitrate", "3M"], &input).stdout;
+    assert_eq!(levels(&asked), [21]);
 }

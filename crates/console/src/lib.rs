@@ -7,14 +7,16 @@
 
 pub mod definition;
 pub mod failure;
+pub mod input;
 pub mod interrupt;
 pub mod output;
 pub mod progress;
 pub mod table;
 
 pub use failure::{Failure, called, say, usage};
+pub use input::{Opened, Watched, open};
 pub use interrupt::{Interrupt, Undone, undone_by_signals};
-pub use output::{print, write_whole};
+pub use output::{has_stdout, leave_stdout_as_it_was, print, write_whole};
 pub use progress::Bar;
 
 use std::panic::AssertUnwindSafe;

@@ -6,7 +6,7 @@
 //! compile them.
 
 use crate::Front;
-use multigrain_console::{Failure, definition};
+use multigrain_console::{Failure, definition, leave_stdout_as_it_was};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -133,6 +133,7 @@ impl Front {
                 Some(program) => Err(self.not_built(program)),
             };
         };
+        leave_stdout_as_it_was();
         // Returns only where the program could not be started.
         let refused = Command::new(&path).args(rest).exec();
         Err(Failure::Run(format!("cannot start {}: {refused}; build it again", path.display())))

@@ -25,9 +25,11 @@ pub use target::{TargetError, check_target, followed, is_same_file, target};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, IntoInnerError, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -71,6 +73,15 @@ impl WholeFile {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {found}")));
         }
         let part = reserve(path);
+        // A file without a name can be made where one of that name cannot.
+        for name in [path, &part] {
+            if let Err(error) = std::fs::symlink_metadata(name)
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                parts().remove(&part);
+                return Err(error);
+            }
+        }
         let (file, named) = match unnamed(directory_of(path)) {
             // Its name is given by way of this entry.
             Ok(file) if entry_of(&file).exists() => (Ok(file), false),
@@ -213,17 +224,25 @@ fn remove_left(part: &Path) {
     let _ = std::fs::remove_file(part);
 }
 
-/// A name for the part of `path` that no other writer in this process has.
+/// Bytes of a name, as nearly all file systems have it.
+const NAME_MAX: usize = 255;
+
+/// A name for the part of `path` that no other writer in this process has, and that is not too long if that of `path` is not.
 fn reserve(path: &Path) -> PathBuf {
     let process = std::process::id();
+    let name = path.file_name().unwrap_or_default().as_bytes();
     let mut parts = parts();
     for number in 0_u64.. {
-        let mut name = path.as_os_str().to_owned();
-        name.push(match number {
+        let end = match number {
             0 => format!(".{process}.part"),
             _ => format!(".{process}-{number}.part"),
-        });
-        let part = PathBuf::from(name);
+        };
+        let mut kept = name.len().min(NAME_MAX - end.len());
+        // Not within a character.
+        while kept > 0 && name.get(kept).is_some_and(|byte| byte & 0xc0 == 0x80) {
+            kept -= 1;
+        }
+        let part = path.with_file_name(OsStr::from_bytes(&[&name[..kept], end.as_bytes()].concat()));
         if parts.insert(part.clone()) {
             return part;
         }

@@ -29,6 +29,14 @@ pub enum TargetError {
         /// The directory that would hold it.
         directory: PathBuf,
     },
+    /// No file can have the name.
+    #[error("cannot write {}: {source}; give it a shorter one", path.display())]
+    NameTooLong {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
     /// The system lets no file be made in the directory.
     #[error("cannot write {}: {source}; name a file in another directory", path.display())]
     Refused {
@@ -52,6 +60,9 @@ pub fn check_target(path: &Path) -> Result<(), TargetError> {
     }
     match WholeFile::create(&path) {
         Ok(_) => Ok(()),
+        Err(source) if source.kind() == io::ErrorKind::InvalidFilename => {
+            Err(TargetError::NameTooLong { path, source })
+        }
         Err(source) => Err(TargetError::Refused { path, source }),
     }
 }

@@ -190,3 +190,24 @@ fn what_takes_the_place_of_a_private_file_is_private() {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, mode);
     }
 }
+
+/// Names as long as a file system has them, and longer ones.
+#[test]
+fn a_name_that_is_too_long_is_told_before_the_work() {
+    let directory = tempfile::tempdir().unwrap();
+    // Characters of two bytes, so that some piece of the name ends within one.
+    for name in ["a".repeat(255), format!("a{}", "ä".repeat(127)), "ä".repeat(127)] {
+        let path = directory.path().join(&name);
+        check_target(&path).unwrap();
+        write(&path, |out| out.write_all(b"all")).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"all");
+        fs::remove_file(&path).unwrap();
+    }
+    for name in ["a".repeat(256), "ä".repeat(128), format!("{}x", "a/".repeat(3000))] {
+        let error = check_target(&directory.path().join(&name)).unwrap_err();
+        assert!(!error.to_string().contains("another directory"), "{error}");
+    }
+    let error = check_target(&directory.path().join("a".repeat(256))).unwrap_err();
+    assert!(matches!(error, TargetError::NameTooLong { .. }), "{error}");
+    assert!(names(directory.path()).is_empty());
+}

@@ -1,7 +1,7 @@
 //! `multigrain decrypt`.
 
 use super::args::DecryptArgs;
-use super::ends::{Begun, Destination, Opened, Watched, destination, open};
+use super::ends::{Begun, Destination, destination};
 use super::range::{ContentRange, Trimmed};
 use super::{failure, report};
 use crate::armor::without_armor;
@@ -11,7 +11,7 @@ use crate::header::Header;
 use crate::keys;
 use crate::pipeline::{Ends, Input, Moved, Output, Part, Pipeline, WHOLE, Way};
 use multigrain::Progress;
-use multigrain_console::{Bar, Failure, Interrupt};
+use multigrain_console::{Bar, Failure, Interrupt, Opened, Watched, open};
 use std::io::BufReader;
 use std::time::Instant;
 
@@ -26,7 +26,7 @@ pub fn decrypt(args: &DecryptArgs) -> Result<(), Failure> {
     let begin = Instant::now();
     let interrupt = Interrupt::install()?;
     args.common.check_keys(&args.identity).map_err(failure)?;
-    let input = open(args.common.input()).map_err(failure)?;
+    let input = open(args.common.input())?;
     let to = destination(args.common.output(&args.identity).map_err(failure)?).map_err(failure)?;
     if args.range.is_some() && input.bytes.is_none() {
         return Err(Failure::Request("--range needs a file that can be read at any place; name one".into()));

@@ -1,7 +1,7 @@
 //! `multigrain encrypt`.
 
 use super::args::{EncryptArgs, ModeName};
-use super::ends::{Destination, Watched, destination, open};
+use super::ends::{Destination, destination};
 use super::{failure, report};
 use crate::error::Error;
 use crate::mode::Mode;
@@ -9,7 +9,7 @@ use crate::pipeline::{Ends, Input, Moved, Output, Pipeline, WHOLE, Way};
 use crate::{header, keys};
 use age::armor::{ArmoredWriter, Format};
 use multigrain::Progress;
-use multigrain_console::{Bar, Failure, Interrupt, say};
+use multigrain_console::{Bar, Failure, Interrupt, Watched, open, say};
 use std::io::{BufWriter, IsTerminal, Write};
 use std::time::Instant;
 
@@ -32,7 +32,7 @@ pub fn encrypt(args: &EncryptArgs) -> Result<(), Failure> {
     let begin = Instant::now();
     let interrupt = Interrupt::install()?;
     args.common.check_keys(&args.recipients_file).map_err(failure)?;
-    let input = open(args.common.input()).map_err(failure)?;
+    let input = open(args.common.input())?;
     let to = destination(args.common.output(&args.recipients_file).map_err(failure)?).map_err(failure)?;
     if to.is_terminal() && !args.armor {
         return Err(Failure::Request("encrypted bytes on a terminal are of no use; write to a file with -o".into()));

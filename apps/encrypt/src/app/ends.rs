@@ -1,71 +1,13 @@
-//! Both ends: files, pipes and devices, opened before any work.
+//! Where the result goes: a file, a pipe or a device, looked at before any work.
 
 use crate::error::Error;
 use crate::pipeline::Output;
-use multigrain::Abort;
 use multigrain::whole::{self, WholeFile};
 use multigrain_console::Interrupt;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 use std::fs::File;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
-
-/// A file or pipe that is read.
-pub(super) struct Opened {
-    pub(super) name: String,
-    pub(super) file: File,
-    /// How many bytes it has, where it can be read at any place.
-    pub(super) bytes: Option<u64>,
-}
-
-/// Opens the input.
-///
-/// # Errors
-/// There is no such file.
-pub(super) fn open(path: Option<&Path>) -> Result<Opened, Error> {
-    let Some(path) = path else {
-        let stdin = io::stdin().as_fd().try_clone_to_owned();
-        let name = "standard input".to_owned();
-        return match stdin {
-            Ok(stdin) => Ok(Opened { name, file: stdin.into(), bytes: None }),
-            Err(source) => Err(Error::Read { name, source }),
-        };
-    };
-    let name = path.display().to_string();
-    let refused = |e: &dyn std::fmt::Display| Error::Request(format!("cannot read {name}: {e}; check the path"));
-    let file = File::open(path).map_err(|e| refused(&e))?;
-    let found = file.metadata().map_err(|e| refused(&e))?;
-    if found.is_dir() {
-        return Err(refused(&"it is a directory"));
-    }
-    // Files of the system say that they are empty and are not.
-    let bytes = (found.is_file() && found.len() > 0).then_some(found.len());
-    Ok(Opened { name, file, bytes })
-}
-
-/// Reads a pipe or a device and sees a signal meanwhile: whoever feeds it may never come.
-pub(super) struct Watched<'a> {
-    pub(super) file: &'a File,
-    pub(super) abort: &'a Abort,
-}
-
-/// How long a signal may wait to be seen.
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-
-impl Read for Watched<'_> {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        while !self.abort.is_raised() {
-            match poll(&mut [PollFd::new(self.file, PollFlags::IN)], Some(&LOOK)) {
-                Ok(0) | Err(Errno::INTR) => {}
-                Ok(_) => return self.file.read(bytes),
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(io::Error::other("interrupted"))
-    }
-}
 
 /// Where the result is to go.
 pub(super) enum Destination<'a> {

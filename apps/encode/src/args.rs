@@ -1,0 +1,263 @@
+//! What can be typed, and what is made of it.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Parser, ValueEnum};
+use multigrain::strands::Policy;
+use multigrain_console::Failure;
+use multigrain_encode::encoder::Options;
+use multigrain_encode::headers::{Colour, Names, Profile, Properties, Ratio, Structure};
+use multigrain_encode::input::{Raw, checked_size};
+use multigrain_encode::levels::kept_max;
+use multigrain_encode::picture::Size;
+use multigrain_encode::rate::{Keys, Rate};
+use multigrain_encode::run::Cut;
+use multigrain_encode::search::Effort;
+use multigrain_simd::Isa;
+use std::path::{Path, PathBuf};
+
+/// Encodes a video as H.264 on all processors
+///
+/// The input is YUV4MPEG2 (`ffmpeg -i FILE -pix_fmt yuv420p -f yuv4mpegpipe -`), or 4:2:0 samples with --size. The result is the
+/// same whatever the number of threads and the policy.
+#[derive(Parser, Debug)]
+#[command(name = "multigrain encode", version, max_term_width = 100)]
+pub(crate) struct Args {
+    /// The video; - for standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) input: PathBuf,
+    /// Where to: .mp4 or .h264, or - for a stream on standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// Quantiser of all pictures; the first, and those at which decoding can begin, have 3 less [default: 26]
+    #[arg(long, value_name = "0-51", value_parser = clap::value_parser!(u8).range(0..=51), group = "rate_by")]
+    qp: Option<u8>,
+    /// Quantiser of pictures of usual change; more where more changes, less where less does
+    #[arg(long, value_name = "0-51", value_parser = quality, group = "rate_by")]
+    crf: Option<f64>,
+    /// Bits a second that the video takes, such as 800k or 2.5M
+    #[arg(long, value_name = "BITS", value_parser = bits, group = "rate_by")]
+    bitrate: Option<f64>,
+    /// Pictures from one at which decoding can begin to the next
+    #[arg(long, value_name = "N", default_value_t = 250, value_parser = clap::value_parser!(u32).range(1..))]
+    keyint: u32,
+    /// Decoding does not begin where another scene does
+    #[arg(long)]
+    no_scenecut: bool,
+    /// How thoroughly motion is searched
+    #[arg(long, default_value = "medium")]
+    preset: Preset,
+    /// What players have to be able to do: main takes fewer bits
+    #[arg(long, default_value = "baseline")]
+    profile: ProfileName,
+    /// Pictures in a row that are predicted from one before and one behind them; more than 0 needs main [default: by preset]
+    #[arg(long, value_name = "0-16", value_parser = clap::value_parser!(u8).range(0..=16))]
+    bframes: Option<u8>,
+    /// Pictures that one may be predicted from [default: by preset]
+    #[arg(long, value_name = "1-16", value_parser = clap::value_parser!(u8).range(1..=16))]
+    refs: Option<u8>,
+    /// The input has no header: columns x rows of its pictures
+    #[arg(long, value_name = "WxH", value_parser = size)]
+    size: Option<Size>,
+    /// Pictures a second of an input without header
+    #[arg(long, value_name = "N[:M]", value_parser = rate, requires = "size", default_value = "25")]
+    rate: Ratio,
+    /// Width of a sample over its height, where the input does not say it or is wrong
+    #[arg(long, value_name = "N:M", value_parser = rate)]
+    sar: Option<Ratio>,
+    /// Whether samples use all values or 16 to 235, where the input does not say it or is wrong
+    #[arg(long)]
+    range: Option<Range>,
+    /// Which colours the primaries are (ITU-T H.273)
+    #[arg(long, value_parser = named(Colour::PRIMARIES), hide_possible_values = true, value_name = "NAME, such as bt709")]
+    primaries: Option<u8>,
+    /// How values follow light (ITU-T H.273)
+    #[arg(long, value_parser = named(Colour::TRANSFER), hide_possible_values = true, value_name = "NAME, such as bt709")]
+    transfer: Option<u8>,
+    /// How luma and chroma are made of red, green and blue (ITU-T H.273)
+    #[arg(long, value_parser = named(Colour::MATRIX), hide_possible_values = true, value_name = "NAME, such as bt709")]
+    matrix: Option<u8>,
+    /// Threads [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) threads: Option<u32>,
+    /// Who decides how many workers share a loop
+    #[arg(long, value_name = "POLICY", default_value = "marginal")]
+    pub(crate) policy: Policy,
+    /// Writes down who computed what when; `multigrain trace FILE` shows it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+    /// Prints one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// What is off-loaded, for comparison: rows, or the search of so many macroblocks
+    #[arg(long, hide = true, value_name = "rows|N", value_parser = cut, default_value = "rows")]
+    pub(crate) cut: Cut,
+    /// Instruction set of the kernels, for tests
+    #[arg(long, hide = true, value_parser = isa)]
+    pub(crate) isa: Option<Isa>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ProfileName {
+    /// Constrained baseline: what everything plays
+    Baseline,
+    /// Arithmetic codes
+    Main,
+}
+
+impl From<ProfileName> for Profile {
+    fn from(name: ProfileName) -> Profile {
+        match name {
+            ProfileName::Baseline => Profile::Baseline,
+            ProfileName::Main => Profile::Main,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Range {
+    /// All 256 values
+    Full,
+    /// Luma from 16 to 235
+    Limited,
+}
+
+fn named(names: &'static Names) -> impl TypedValueParser<Value = u8> {
+    let number = |name: String| names.iter().find(|known| known.0 == name).map_or(2, |known| known.1);
+    PossibleValuesParser::new(names.iter().map(|known| known.0)).map(number)
+}
+
+/// The quantiser if nothing is said of it.
+const QP: u8 = 26;
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Preset {
+    /// Whole macroblocks only
+    Fast,
+    /// Parts of macroblocks, too
+    Medium,
+    /// More steps of search
+    Slow,
+}
+
+impl Preset {
+    fn effort(self) -> Effort {
+        match self {
+            Preset::Fast => Effort { steps: 3, fine: 1, has_parts: false, enough: 64 },
+            Preset::Medium => Effort { steps: 6, fine: 2, has_parts: true, enough: 48 },
+            Preset::Slow => Effort { steps: 16, fine: 3, has_parts: true, enough: 16 },
+        }
+    }
+}
+
+impl Args {
+    /// The input, unless it is standard input.
+    pub(crate) fn input(&self) -> Option<&Path> {
+        Some(self.input.as_path()).filter(|path| *path != Path::new("-"))
+    }
+
+    /// Whether a stream goes to standard output.
+    pub(crate) fn is_stream(&self) -> bool {
+        self.output == Path::new("-")
+    }
+
+    /// What an input without header has to be told.
+    pub(crate) fn raw(&self) -> Option<Raw> {
+        self.size.map(|size| Raw { size, rate: self.rate })
+    }
+
+    /// What is known of the pictures, and what is said of them instead.
+    pub(crate) fn properties(&self, found: Properties) -> Properties {
+        Properties {
+            aspect: self.sar.or(found.aspect),
+            is_full_range: self.range.map(|range| range == Range::Full).or(found.is_full_range),
+            colour: Colour {
+                primaries: self.primaries.unwrap_or(found.colour.primaries),
+                transfer: self.transfer.unwrap_or(found.colour.transfer),
+                matrix: self.matrix.unwrap_or(found.colour.matrix),
+            },
+            ..found
+        }
+    }
+
+    /// Bits a second that were asked for.
+    pub(crate) fn bits(&self) -> Option<f64> {
+        self.bitrate
+    }
+
+    /// How pictures of a size are to be encoded.
+    ///
+    /// # Errors
+    /// No player could show them.
+    pub(crate) fn options(&self, size: Size) -> Result<Options, Failure> {
+        let rate = match (self.crf, self.bitrate) {
+            (Some(quality), _) => Rate::Quality(quality),
+            (None, Some(bits)) => Rate::Bits(bits),
+            (None, None) => Rate::Constant(self.qp.unwrap_or(QP)),
+        };
+        let keys = Keys { interval: self.keyint, at_cuts: !self.no_scenecut };
+        let structure = self.structure(size)?;
+        Ok(Options { rate, keys, effort: self.preset.effort(), profile: self.profile.into(), structure })
+    }
+
+    /// What pictures may be predicted from: what is asked for, else what the preset has.
+    fn structure(&self, size: Size) -> Result<Structure, Failure> {
+        let most = kept_max(size);
+        let (bidirectional, references) = match (self.profile, self.preset) {
+            (ProfileName::Main, Preset::Medium) if most > 1 => (2, 1),
+            (ProfileName::Main, Preset::Slow) if most > 1 => (2, 2),
+            (ProfileName::Baseline, Preset::Slow) => (0, most.min(2)),
+            _ => (0, 1),
+        };
+        let bidirectional = self.bframes.map_or(bidirectional, usize::from);
+        if bidirectional > 0 && matches!(self.profile, ProfileName::Baseline) {
+            return Err(Failure::Request(format!(
+                "--bframes {bidirectional} is more than players of the baseline profile can do; add --profile main"
+            )));
+        }
+        let structure = Structure { references: self.refs.map_or(references, usize::from), bidirectional };
+        if structure.kept() > most {
+            return Err(Failure::Request(format!(
+                "players keep {most} pictures of {} x {} at most, and {} were to be kept; give smaller --refs and --bframes",
+                size.width,
+                size.height,
+                structure.kept()
+            )));
+        }
+        Ok(structure)
+    }
+}
+
+fn isa(name: &str) -> Result<Isa, String> {
+    Isa::ALL.into_iter().find(|isa| isa.name() == name).ok_or_else(|| "scalar, avx2 or avx512".into())
+}
+
+fn cut(text: &str) -> Result<Cut, String> {
+    let count = text.parse().ok().filter(|count| *count > 0).map(Cut::Macroblocks);
+    count.or_else(|| (text == "rows").then_some(Cut::Rows)).ok_or_else(|| "rows, or a number of macroblocks".into())
+}
+
+fn size(text: &str) -> Result<Size, String> {
+    let sides = text.split_once('x').and_then(|(w, h)| Some((w.parse().ok()?, h.parse().ok()?)));
+    let (width, height) = sides.ok_or("columns x rows, such as 640x480")?;
+    checked_size(width, height).map_err(|why| format!("it {why}"))
+}
+
+fn quality(text: &str) -> Result<f64, String> {
+    let value = text.parse().ok().filter(|value| (0.0..=51.0).contains(value));
+    value.ok_or_else(|| "a number from 0 to 51".into())
+}
+
+fn bits(text: &str) -> Result<f64, String> {
+    let (number, unit) = match text.strip_suffix(['k', 'K']) {
+        Some(number) => (number, 1e3),
+        None => text.strip_suffix('M').map_or((text, 1.0), |number| (number, 1e6)),
+    };
+    let value = number.parse().ok().map(|number: f64| number * unit).filter(|value| (1e3..=1e12).contains(value));
+    value.ok_or_else(|| "bits a second, at least 1000, such as 800k or 2.5M".into())
+}
+
+fn rate(text: &str) -> Result<Ratio, String> {
+    let (over, under) = text.split_once(':').unwrap_or((text, "1"));
+    let ratio = over.parse().ok().zip(under.parse().ok()).filter(|(over, under)| *over > 0 && *under > 0);
+    ratio.map(|(over, under)| Ratio { over, under }).ok_or_else(|| "a number, or a fraction such as 30000:1001".into())
+}
