@@ -24,7 +24,7 @@ use crate::motion::Reference;
 use crate::picture::{Block, Frame, Kind, Macroblock, Source, Vector};
 use crate::quantiser::Quantiser;
 use crate::search::{Effort, Search};
-use crate::tables::{chroma_qp, lambda};
+use crate::tables::lambda;
 use std::sync::Arc;
 use syntax::Type;
 use write::BITS_MAX;
@@ -94,7 +94,7 @@ impl<'a> Settings<'a> {
             qp,
             lambda: lambda(qp),
             luma: Quantiser::new(qp),
-            chroma: Quantiser::new(chroma_qp(qp)),
+            chroma: Quantiser::chroma(qp),
             effort,
             is_arithmetic,
         }

@@ -21,6 +21,10 @@ fn batch(size: Size) -> usize {
     (BATCH_SAMPLES / (size.width * size.height)).clamp(1, BATCH)
 }
 
+/// So many pictures tell what bits they take before the next ones are begun, where a rate of bits is followed: what a first guess
+/// spends too much, a short video does not make up for.
+const FIRST: u64 = 4;
+
 /// What an encoder is to do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
@@ -174,7 +178,7 @@ impl<'k> Encoder<'k> {
 
     /// The next picture comes.
     pub fn push(&mut self, source: Source) {
-        let look = self.control.look(&source.glance);
+        let look = self.control.look(&source);
         self.waiting.push_back(Waiting { source, look, number: self.come });
         self.come += 1;
     }
@@ -199,12 +203,13 @@ impl<'k> Encoder<'k> {
             if self.has_ended && self.waiting.is_empty() {
                 return Next::End;
             }
-            if !self.has_ended && self.waiting.len() < batch || self.group().is_none() {
+            if !self.has_ended && self.waiting.len() < batch || self.group(0).is_none() {
                 return Next::Source;
             }
             if let Rate::Bits(_) = self.options.rate {
                 // All but those of the last decision, which may be under way: the same however fast they are.
-                let [_, known] = self.decisions;
+                let [all, before] = self.decisions;
+                let known = if all <= FIRST { all } else { before };
                 if self.told + (self.taken.len() as u64) < known {
                     return Next::Bits(known);
                 }
@@ -221,35 +226,43 @@ impl<'k> Encoder<'k> {
         }
     }
 
-    /// Types and quantisers of all pictures that wait for none behind them.
+    /// Types and quantisers of all pictures that wait for none behind them; of the first ones where these are to tell what they take.
     fn decide(&mut self) {
-        let mut typed = Vec::new();
-        while let Some(count) = self.group() {
-            let mut group: VecDeque<Waiting> = self.waiting.drain(..count).collect();
+        let is_first = matches!(self.options.rate, Rate::Bits(_)) && self.decisions[0] < FIRST;
+        let (mut places, mut first) = (Vec::new(), 0);
+        while let Some(count) = self.group(places.len()) {
+            let begin = places.len();
             // The last one is what those before it are predicted from.
-            let Some(last) = group.pop_back() else { break };
-            let slice_type = if last.look.is_key { SliceType::I } else { SliceType::P };
-            typed.push((last, slice_type));
-            typed.extend(group.into_iter().map(|waiting| (waiting, SliceType::B)));
+            let last = begin + count - 1;
+            let slice_type = if self.waiting[last].look.is_key { SliceType::I } else { SliceType::P };
+            places.push((last, slice_type));
+            places.extend((begin..last).map(|place| (place, SliceType::B)));
+            first = if begin == 0 { count } else { first };
         }
-        let looks: Vec<(Look, SliceType)> = typed.iter().map(|(waiting, of)| (waiting.look, *of)).collect();
-        let quantisers = self.control.decide(&looks);
-        self.decisions = [self.decisions[0] + typed.len() as u64, self.decisions[0]];
-        self.decided.extend(typed.into_iter().zip(quantisers).map(|((waiting, of), qp)| (waiting, of, qp)));
+        let looks: Vec<(Look, SliceType)> = places.iter().map(|(at, of)| (self.waiting[*at].look, *of)).collect();
+        let count = if is_first { first } else { looks.len() };
+        let quantisers = self.control.decide(&looks, count);
+        self.decisions = [self.decisions[0] + count as u64, self.decisions[0]];
+        let mut taken: Vec<Option<Waiting>> = self.waiting.drain(..count).map(Some).collect();
+        for ((place, of), qp) in places.into_iter().zip(quantisers) {
+            self.decided.extend(taken[place].take().map(|waiting| (waiting, of, qp)));
+        }
     }
 
-    /// How many of the pictures that wait are to be encoded: one, which all before it are predicted from, too.
-    fn group(&self) -> Option<usize> {
-        let first = self.waiting.front()?;
+    /// How many of the pictures that wait, without so many of the first, are to be encoded: one, which all before it are predicted
+    /// from, too.
+    fn group(&self, begin: usize) -> Option<usize> {
+        let first = self.waiting.get(begin)?;
         if first.look.is_key {
             return Some(1);
         }
         let most = self.options.structure.bidirectional + 1;
+        let left = self.waiting.len() - begin;
         // None is predicted from a key picture behind it.
-        match self.waiting.iter().take(most).position(|waiting| waiting.look.is_key) {
+        match self.waiting.range(begin..).take(most).position(|waiting| waiting.look.is_key) {
             Some(key) => Some(key),
-            None if self.waiting.len() >= most => Some(most),
-            None => self.has_ended.then_some(self.waiting.len()),
+            None if left >= most => Some(most),
+            None => self.has_ended.then_some(left),
         }
     }
 

@@ -1,7 +1,7 @@
 //! What coefficients are divided and multiplied by (8.5.9 to 8.5.12 of the standard, and its inverse).
 
-use crate::kernel::Division;
-use crate::tables::{DEQUANT, QUANT, SCALE_CLASS};
+use crate::kernel::{Division, Lanes};
+use crate::tables::{DEQUANT, QUANT, SCALE_CLASS, chroma_qp};
 
 /// All of one quantiser.
 #[derive(Clone, Debug)]
@@ -13,7 +13,15 @@ pub struct Quantiser {
     /// What levels are multiplied by.
     pub scale: [i16; 16],
     qp: u8,
+    /// Steps below which a coefficient is worth less than its bits; none where rounding sees to that.
+    least: Option<f64>,
 }
+
+/// Steps below which a coefficient is worth less than its bits, where chroma has the quantiser of luma.
+const LEAST: f64 = 0.83;
+
+/// By so much the quantiser of chroma may be less than that of luma before that matters.
+const BEHIND: i32 = 3;
 
 fn division(qp: u8, part: u32) -> Division {
     let factor = SCALE_CLASS.map(|class| ((2 * QUANT[usize::from(qp % 6)][class]) >> (qp / 6)) as u16);
@@ -21,10 +29,30 @@ fn division(qp: u8, part: u32) -> Division {
 }
 
 impl Quantiser {
+    /// That of chroma where that of luma is a number from 0 to 51. The steps of chroma end to grow at a quarter of luma's, and what
+    /// a bit is worth does not: there small coefficients would take most bits of a picture, and more the worse it is predicted.
+    pub fn chroma(qp: u8) -> Quantiser {
+        let own = chroma_qp(qp);
+        // From where it matters on, and within a few steps by as much as what a bit is worth has grown beyond.
+        let behind = i32::from(qp - own);
+        let more = behind.min(2 * (behind - BEHIND));
+        let least = (more > 0).then(|| LEAST * (f64::from(more) / 6.0).exp2());
+        Quantiser { least, ..Quantiser::new(own) }
+    }
+
+    /// Clears coefficients that are worth too little.
+    pub fn spare(&self, lanes: &mut Lanes) {
+        let Some(least) = self.least else { return };
+        for (values, factor) in lanes.0.iter_mut().zip(self.inter.factor) {
+            let least = (least * 65536.0 / f64::from(factor)).min(f64::from(i16::MAX)) as i16;
+            values.iter_mut().for_each(|value| *value &= -i16::from(value.abs() >= least));
+        }
+    }
+
     /// That of a number from 0 to 51.
     pub fn new(qp: u8) -> Quantiser {
         let scale = SCALE_CLASS.map(|class| (DEQUANT[usize::from(qp % 6)][class] << (qp / 6)) as i16);
-        Quantiser { intra: division(qp, 3), inter: division(qp, 6), scale, qp }
+        Quantiser { intra: division(qp, 3), inter: division(qp, 6), scale, qp, least: None }
     }
 
     /// The level of a coefficient of constant parts that were transformed once more, `part` of a step rounded up: up to 6528, more
@@ -32,7 +60,11 @@ impl Quantiser {
     fn dc_level(&self, value: i32, part: i64) -> i16 {
         let bits = 16 + u32::from(self.qp / 6);
         let factor = i64::from(QUANT[usize::from(self.qp % 6)][0]);
-        let level = ((i64::from(value.unsigned_abs()) * factor + (1 << bits) / part) >> bits) as i16;
+        let size = i64::from(value.unsigned_abs()) * factor;
+        if self.least.is_some_and(|least| (size as f64) < least * (1_i64 << bits) as f64) {
+            return 0;
+        }
+        let level = ((size + (1 << bits) / part) >> bits) as i16;
         if value < 0 { -level } else { level }
     }
 

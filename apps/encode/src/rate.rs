@@ -2,7 +2,7 @@
 //! like and from how many bits those before took. Neither knows of threads, so no bit depends on them.
 
 use crate::headers::SliceType;
-use crate::picture::Size;
+use crate::picture::{Block, Size, Source};
 use std::collections::VecDeque;
 
 /// What the quantisers follow.
@@ -39,6 +39,9 @@ const DEBT_SECONDS: f64 = 5.0;
 /// soon far above the rate.
 const STEP_MAX: f64 = 4.0;
 
+/// Differences within blocks of a key picture that take as many bits as a unit of change between pictures.
+const DETAIL: f64 = 8.0;
+
 /// A flash is so many pictures long, at most.
 const FLASH_PICTURES: usize = 8;
 
@@ -56,8 +59,9 @@ pub struct Glance {
 /// A picture beside the one before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Change {
-    /// Differences within macroblocks, a macroblock.
-    within: f64,
+    /// What it takes by itself, a macroblock: differences within blocks, in as many units as [`between`](Self::between) has of
+    /// pictures that are predicted. Known of key pictures only.
+    detail: f64,
     /// To the picture before, but not more than those within.
     between: f64,
     /// Whether it shows something else.
@@ -66,7 +70,7 @@ pub struct Change {
 
 impl Glance {
     /// Of macroblocks of luma.
-    pub fn new(blocks: &[crate::picture::Block]) -> Glance {
+    pub fn new(blocks: &[Block]) -> Glance {
         let mut glance = Glance { samples: Vec::with_capacity(blocks.len()), histogram: [0; BINS] };
         for block in blocks {
             let mut sums = [0_u16; 16];
@@ -99,13 +103,27 @@ impl Glance {
         let moved: u32 = self.histogram.iter().zip(&before.histogram).map(|(a, b)| a.abs_diff(*b)).sum();
         let count = self.samples.len().max(1) as f64;
         Change {
-            within: within as f64 / count,
+            detail: 0.0,
             between: least as f64 / count,
             // Something else has other shapes in other places, and other brightness: a quarter of all samples.
             is_cut: between > within + 32 * self.samples.len() as u64
                 && u64::from(moved) > 8 * self.samples.len() as u64,
         }
     }
+}
+
+/// Differences of samples to the mean of their block of 4 x 4 of luma, a macroblock: what coefficients are made of.
+fn detail(blocks: &[Block]) -> f64 {
+    let of = |block: &Block| -> u32 {
+        let rows = block.luma.0.as_chunks::<16>().0;
+        let four = |x: usize, y: usize| std::array::from_fn::<_, 16, _>(|at| rows[y + at / 4][x + at % 4]);
+        let differences = |samples: [u8; 16]| -> u32 {
+            let mean = (samples.iter().map(|sample| u16::from(*sample)).sum::<u16>() / 16) as u8;
+            samples.iter().map(|sample| u32::from(sample.abs_diff(mean))).sum()
+        };
+        (0..16).map(|i| differences(four(i % 4 * 4, i / 4 * 4))).sum()
+    };
+    blocks.iter().map(|block| u64::from(of(block))).sum::<u64>() as f64 / blocks.len().max(1) as f64
 }
 
 /// A picture in the order in which pictures are shown.
@@ -174,8 +192,9 @@ impl Control {
     }
 
     /// Looks at the next picture that is shown.
-    pub fn look(&mut self, glance: &Glance) -> Look {
-        let change = match self.before.front() {
+    pub fn look(&mut self, source: &Source) -> Look {
+        let glance = &source.glance;
+        let mut change = match self.before.front() {
             Some(before) => glance.change(before),
             None => Change { is_cut: true, ..glance.change(glance) },
         };
@@ -186,14 +205,17 @@ impl Control {
         self.since_key = if is_key { 0 } else { self.since_key + 1 };
         self.before.push_front(glance.clone());
         self.before.truncate(FLASH_PICTURES);
+        if is_key && matches!(self.rate, Rate::Bits(_)) {
+            change.detail = detail(&source.blocks) / DETAIL;
+        }
         Look { is_key, change }
     }
 
-    /// The quantisers of pictures that will be encoded next, in this order, all at once.
-    pub fn decide(&mut self, pictures: &[(Look, SliceType)]) -> Vec<u8> {
+    /// The quantisers of the first `count` of pictures that will be encoded next, in this order, all at once.
+    pub fn decide(&mut self, pictures: &[(Look, SliceType)], count: usize) -> Vec<u8> {
         // What a picture is expected to take, in proportion.
         let expected = |(look, slice_type): &(Look, SliceType)| match slice_type {
-            SliceType::I => look.change.within + 4.0,
+            SliceType::I => look.change.detail + 4.0,
             SliceType::P => look.change.between + 1.0,
             SliceType::B => (look.change.between + 1.0) / 2.0,
         };
@@ -202,7 +224,7 @@ impl Control {
             Rate::Quality(qp) => qp,
             Rate::Bits(rate) => self.for_bits(rate, pictures.iter().map(expected).sum(), pictures.len()),
         };
-        let decided = pictures.iter().map(|picture| {
+        let decided = pictures[..count].iter().map(|picture| {
             self.change += (picture.0.change.between + 1.0 - self.change) / 8.0;
             let more = match self.rate {
                 Rate::Quality(_) => 6.0 * (1.0 - FOLLOWED) * (self.change / USUAL_CHANGE).log2(),
@@ -258,33 +280,32 @@ impl Control {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::picture::Source;
 
     const SIZE: Size = Size { width: 64, height: 64 };
 
-    fn glance(sample: impl Fn(usize, usize) -> u8) -> Glance {
+    fn source(sample: impl Fn(usize, usize) -> u8) -> Source {
         let luma = (0..64 * 64).map(|at| sample(at % 64, at / 64));
         let bytes: Vec<u8> = luma.chain(std::iter::repeat_n(128, 64 * 32)).collect();
         let mut source = Source::default();
         source.fill(SIZE, &bytes);
-        Glance::new(&source.blocks)
+        source
     }
 
     /// Whether each is a key, and its quantiser; those that are none are predicted from the one before.
-    fn decided<'a>(control: &mut Control, glances: impl Iterator<Item = &'a Glance>) -> Vec<(bool, u8)> {
+    fn decided<'a>(control: &mut Control, glances: impl Iterator<Item = &'a Source>) -> Vec<(bool, u8)> {
         let typed = |look: Look| (look, if look.is_key { SliceType::I } else { SliceType::P });
-        let pictures: Vec<_> = glances.map(|glance| typed(control.look(glance))).collect();
-        let quantisers = control.decide(&pictures);
+        let pictures: Vec<_> = glances.map(|source| typed(control.look(source))).collect();
+        let quantisers = control.decide(&pictures, pictures.len());
         pictures.iter().map(|(look, _)| look.is_key).zip(quantisers).collect()
     }
 
     #[test]
     fn another_scene_is_seen_and_movement_is_none() {
-        let one = |shift: usize| glance(move |x, y| ((x + shift) / 9 * 17 + y / 7 * 29) as u8 % 120);
-        let other = glance(|x, y| 140 + ((x * 5 + y * 3) % 97) as u8);
+        let one = |shift: usize| source(move |x, y| ((x + shift) / 9 * 17 + y / 7 * 29) as u8 % 120);
+        let other = source(|x, y| 140 + ((x * 5 + y * 3) % 97) as u8);
         let keys = Keys { interval: 100, at_cuts: true };
         let mut control = Control::new(Rate::Constant(20), keys, SIZE, 25.0);
-        let all: Vec<Glance> = (0..10).map(one).chain((0..10).map(|_| other.clone())).collect();
+        let all: Vec<Source> = (0..10).map(one).chain((0..10).map(|_| other.clone())).collect();
         let found = decided(&mut control, all.iter());
         let at: Vec<usize> = (0..20).filter(|i| found[*i].0).collect();
         assert_eq!(at, [0, 10]);
@@ -296,11 +317,11 @@ mod tests {
     /// A key picture by the interval hides no cut behind it, and scenes may be short; what flashes is none.
     #[test]
     fn cuts_beside_key_pictures_are_seen_and_flashes_are_not() {
-        let scene = |number: usize| glance(move |x, y| (60 * number + ((x * 5 + y * (3 + number)) % 41)) as u8);
+        let scene = |number: usize| source(move |x, y| (60 * number + ((x * 5 + y * (3 + number)) % 41)) as u8);
         let keys_of = |numbers: &[usize]| -> Vec<usize> {
             let keys = Keys { interval: 10, at_cuts: true };
             let mut control = Control::new(Rate::Constant(20), keys, SIZE, 25.0);
-            let all: Vec<Glance> = numbers.iter().map(|number| scene(*number)).collect();
+            let all: Vec<Source> = numbers.iter().map(|number| scene(*number)).collect();
             let found = decided(&mut control, all.iter());
             (0..found.len()).filter(|i| found[*i].0).collect()
         };
@@ -317,7 +338,7 @@ mod tests {
     #[test]
     fn a_rate_of_bits_is_met() {
         for (rate, factor) in [(1e4, 1.0), (1e5, 30.0), (3e5, 200.0)] {
-            let all: Vec<Glance> = (0..2).map(|i| glance(move |x, y| ((x + i) * 5 + y * 3) as u8)).collect();
+            let all: Vec<Source> = (0..2).map(|i| source(move |x, y| ((x + i) * 5 + y * 3) as u8)).collect();
             let keys = Keys { interval: 250, at_cuts: true };
             let mut control = Control::new(Rate::Bits(rate), keys, SIZE, 25.0);
             let mut total = 0.0;
@@ -338,11 +359,11 @@ mod tests {
     #[test]
     fn a_quiet_stretch_is_not_spent_behind_it() {
         let rate = 3e5;
-        let quiet = vec![glance(|_, _| 16); 4];
-        let busy: Vec<Glance> = (0..4).map(|i| glance(move |x, y| ((x + i * 9) * 37 + y * 11) as u8)).collect();
+        let quiet = vec![source(|_, _| 16); 4];
+        let busy: Vec<Source> = (0..4).map(|i| source(move |x, y| ((x + i * 9) * 37 + y * 11) as u8)).collect();
         let mut control = Control::new(Rate::Bits(rate), Keys { interval: 250, at_cuts: true }, SIZE, 25.0);
-        let mut spent = |glances: &[Glance], bits: &dyn Fn(u8) -> f64| {
-            let found = decided(&mut control, glances.iter());
+        let mut spent = |sources: &[Source], bits: &dyn Fn(u8) -> f64| {
+            let found = decided(&mut control, sources.iter());
             let bits: Vec<f64> = found.into_iter().map(|(_, qp)| bits(qp)).collect();
             bits.iter().for_each(|bits| control.learn(*bits as u64));
             bits.iter().sum::<f64>()
@@ -363,7 +384,7 @@ mod tests {
         let keys = Keys { interval: 250, at_cuts: false };
         let last = |shift: usize| {
             let mut control = Control::new(Rate::Quality(25.0), keys, SIZE, 25.0);
-            let all: Vec<Glance> = (0..40).map(|i| glance(move |x, y| ((x + i * shift) / 4 * 37 + y) as u8)).collect();
+            let all: Vec<Source> = (0..40).map(|i| source(move |x, y| ((x + i * shift) / 4 * 37 + y) as u8)).collect();
             decided(&mut control, all.iter()).last().map(|(_, qp)| *qp)
         };
         assert!(last(0) < last(4), "{:?} {:?}", last(0), last(4));

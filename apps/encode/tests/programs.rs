@@ -541,3 +541,64 @@ fn the_level_holds_what_was_taken() {
     let asked = run(&["-", "-o", "-", "--bitrate", "3M"], &input).stdout;
     assert_eq!(levels(&asked), [21]);
 }
+
+/// A video with detail of all sizes in luma and chroma, into which the camera moves; with noise of so much.
+fn colourful(width: usize, height: usize, count: usize, noise: f64) -> Vec<u8> {
+    let hash = |x: i64, y: i64, z: i64| {
+        let mut h = (x.wrapping_mul(0x9e37_79b9) ^ y.wrapping_mul(0x85eb_ca6b) ^ z.wrapping_mul(0xc2b2_ae35)) as u64;
+        h = (h ^ (h >> 15)).wrapping_mul(0x2545_f491_4f6c_dd1d);
+        ((h >> 40) & 0xffff) as f64 / 65536.0
+    };
+    let smooth = |x: f64, y: f64, z: i64| {
+        let (i, j) = (x.floor(), y.floor());
+        let (u, v) = (x - i, y - j);
+        let at = |di: i64, dj: i64| hash(i as i64 + di, j as i64 + dj, z);
+        (at(0, 0) * (1.0 - u) + at(1, 0) * u) * (1.0 - v) + (at(0, 1) * (1.0 - u) + at(1, 1) * u) * v
+    };
+    let mut bytes = format!("YUV4MPEG2 W{width} H{height} F25:1\n").into_bytes();
+    for number in 0..count {
+        bytes.extend(b"FRAME\n");
+        let scale = 1.0 / (1.0 + number as f64 / 40.0);
+        for (plane, part) in [(0, 1), (1, 2), (2, 2)] {
+            for y in 0..height / part {
+                for x in 0..width / part {
+                    let (a, b) = ((x * part) as f64 - width as f64 / 2.0, (y * part) as f64 - height as f64 / 2.0);
+                    let octave = |k: u32| {
+                        let size = 40.0 / f64::from(1 << k);
+                        smooth(a * scale / size, b * scale / size, i64::from(k) + 10 * plane) / f64::from(k + 1)
+                    };
+                    // Contours of all sizes, more of them in chroma.
+                    let value = 128.0 + 100.0 * ((9.0 + 5.0 * plane as f64) * (0..5).map(octave).sum::<f64>()).sin();
+                    let grain = noise * (hash(x as i64, y as i64, 1000 + 3 * number as i64 + plane) - 0.5);
+                    bytes.push((value + grain).clamp(0.0, 255.0) as u8);
+                }
+            }
+        }
+    }
+    bytes
+}
+
+/// Coarser quantisers do not take more bits: not even where only those of luma become coarser, and chroma is predicted the worse.
+#[test]
+fn bytes_do_not_grow_with_the_quantiser() {
+    let input = colourful(160, 128, 10, 6.0);
+    for profile in ["baseline", "main"] {
+        let of = |qp: u32| run(&["-", "-o", "-", "--qp", &qp.to_string(), "--profile", profile], &input).stdout.len();
+        let all: Vec<usize> = (24..52).step_by(3).map(of).collect();
+        assert!(all.windows(2).all(|two| two[1] < two[0]), "{profile}: {all:?}");
+    }
+}
+
+/// What a short video takes that is harder than a film is near what was asked for, or it is told.
+#[test]
+fn a_rate_holds_for_a_short_video() {
+    let input = colourful(160, 128, 30, 120.0);
+    for (profile, bits) in [("baseline", "200k"), ("main", "200k"), ("baseline", "1M")] {
+        let output = run(&["-", "-o", "-", "--bitrate", bits, "--profile", profile], &input);
+        let rate = output.stdout.len() as f64 * 8.0 / (30.0 / 25.0);
+        let asked = if bits == "1M" { 1e6 } else { 200e3 };
+        assert!((0.7..1.5).contains(&(rate / asked)), "{profile}: {rate} instead of {bits}");
+    }
+    let few = run(&["-", "-o", "-", "--bitrate", "5k"], &input);
+    assert!(String::from_utf8_lossy(&few.stderr).contains("instead of 5"));
+}

@@ -125,6 +125,7 @@ impl Settings<'_> {
         let mut lanes = self.transformed(source, prediction);
         let dc = CHROMA_BLOCKS.map(|blocks| self.chroma.chroma_dc(blocks.map(|block| lanes.0[0][block]), is_intra));
         lanes.0[0] = [0; 16];
+        self.chroma.spare(&mut lanes);
         let by = if is_intra { &self.chroma.intra } else { &self.chroma.inter };
         let mut coded = self.divided(&mut lanes, by) & 0xff;
         if !is_intra && coded != 0 {
