@@ -74,6 +74,45 @@ proptest! {
         }
     }
 
+    #[test]
+    fn means_in_place_are_the_same(a in picture(256), b in picture(256), rows in 0..17_usize) {
+        let all = |k: &Kernels| {
+            let (mut out, other) = (samples(&a), samples(&b));
+            // SAFETY: so many rows of 16 lie behind both.
+            unsafe { (k.average)(out.0.as_mut_ptr(), other.0.as_ptr(), rows) };
+            out
+        };
+        let expected = all(&plain());
+        for other in others() {
+            prop_assert_eq!(&expected, &all(&other));
+        }
+        let mean = |at: usize| if at < 16 * rows { (u16::from(a[at]) + u16::from(b[at])).div_ceil(2) as u8 } else { a[at] };
+        prop_assert!((0..256).all(|at| expected.0[at] == mean(at)));
+    }
+
+    /// Of differences, which have nine bits: of all sizes, and the largest in every order of signs.
+    #[test]
+    fn transformed_sums_are_the_same(
+        values in proptest::collection::vec(prop_oneof![-255..256_i16, Just(-255), Just(255)], 256)
+    ) {
+        let lanes = Lanes(std::array::from_fn(|place| std::array::from_fn(|lane| values[16 * place + lane])));
+        let all = |k: &Kernels| {
+            let mut lanes = lanes;
+            // SAFETY: no pointers are passed.
+            unsafe { (k.transformed_sums)(&mut lanes) }
+        };
+        let expected = all(&plain());
+        for other in others() {
+            prop_assert_eq!(&expected, &all(&other));
+        }
+        // By the definition: half of the sum of all 16 sums with signs.
+        let sign = |i: usize, j: usize| if (i & j).count_ones().is_multiple_of(2) { 1 } else { -1 };
+        for (lane, sum) in expected.into_iter().enumerate() {
+            let of = |i: usize| (0..16).map(|j| sign(i, j) * i32::from(lanes.0[j][lane])).sum::<i32>().unsigned_abs();
+            prop_assert_eq!(u32::from(sum), (0..16).map(of).sum::<u32>() / 2);
+        }
+    }
+
     /// There and back without division by anything that matters: what was transformed comes back, on all of them.
     #[test]
     fn transforms_are_the_same(a in picture(256), b in picture(256), qp in 0..52_u8) {
