@@ -1,5 +1,6 @@
 //! What can go wrong.
 
+#[cfg(not(loom))]
 use multigrain::strands::RunError;
 use std::io;
 use thiserror::Error;
@@ -55,6 +56,7 @@ pub enum Error {
     #[error("interrupted; nothing half written is left behind")]
     Interrupted,
     /// A fault of this program.
+    #[cfg(not(loom))]
     #[error("internal error: {0}")]
     Panic(#[from] RunError),
 }

@@ -49,6 +49,7 @@ pub mod picture;
 pub mod plane;
 pub mod quantiser;
 pub mod rate;
+#[cfg(not(loom))]
 pub mod run;
 pub mod search;
 pub mod smooth;

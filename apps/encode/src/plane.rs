@@ -42,8 +42,11 @@ impl Plane {
         let pad = PAD as isize;
         debug_assert!((-pad..self.width as isize + pad).contains(&x), "column {x} of {self:?}");
         debug_assert!((-pad..self.height as isize + pad).contains(&y), "row {y} of {self:?}");
-        let offset = (y + pad) * self.stride as isize + x + pad;
-        self.cells[offset as usize].get()
+        let offset = ((y + pad) * self.stride as isize + x + pad) as usize;
+        assert!(offset < self.cells.len(), "sample {x}, {y} of {self:?}");
+        // Of the whole memory, not of one cell: who has it reaches neighbours, too.
+        // SAFETY: within the memory, as was just seen.
+        unsafe { UnsafeCell::raw_get(self.cells.as_ptr()).add(offset) }
     }
 
     /// Repeats what lies at columns `-keep` and `width + keep - 1` of rows up to the ends of the rows.

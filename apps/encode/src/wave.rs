@@ -7,17 +7,10 @@
 //! ```
 //!
 //! A job is a row of a picture, from motion search to half samples. Pictures are begun in the order of decoding, and the jobs of
-//! each claimed in the order of rows; a job waits for
-//!
-//! - search of row r: rows of the pictures that it may be predicted from, as far down as vectors lead ([`rows_needed`]);
-//! - code at column x: the row above up to column x + 1;
-//! - smooth and halves: the row above, complete;
-//! - write, by arithmetic codes: the row above, written. (Variable-length codes are written as macroblocks are coded.)
-//!
-//! So it waits for rows above and for pictures before. Whoever begins a picture goes on with it until all of its rows are claimed,
-//! alone or with others; so of all pictures that are under way, the rows of the first are done without waiting for another, then
-//! those of the second, and nothing can wait for itself, whatever worker claims what, and however few there are. A worker that
-//! panics raises an abort, which ends all waits.
+//! each claimed in the order of rows. What a job waits for, and why nothing waits for itself, is said and model-checked in
+//! `order`; here is what it does. A worker that panics raises an abort, which ends all waits.
+
+mod order;
 
 use crate::bits::Bits;
 use crate::coder::{Row, RowBits, RowCoder, Shot, Slice};
@@ -25,9 +18,10 @@ use crate::headers::{SliceType, Structure};
 use crate::motion::rows_needed;
 use crate::picture::Source;
 use multigrain::Abort;
-use multigrain::rooms::team::{Aborted, Progress};
+use multigrain::rooms::team::{Aborted, SpinLimit};
+use order::{Before, Job, Order, Turn};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Off-loads parts of rows, for comparison: as long as what was off-loaded before wavefronts of rows were.
@@ -62,12 +56,7 @@ pub fn pictures_at_once(rows: usize, structure: Structure, all_keys: bool) -> us
 #[derive(Debug)]
 pub struct Wave<'a> {
     shot: Shot<'a>,
-    next: AtomicUsize,
-    done: AtomicUsize,
-    /// By row: macroblocks coded.
-    coded: Vec<Progress>,
-    /// Rows written.
-    written: Progress,
+    order: Order,
     /// Variable-length codes of each row.
     codes: Mutex<Vec<Row>>,
     /// Arithmetic codes.
@@ -77,14 +66,11 @@ pub struct Wave<'a> {
 impl<'a> Wave<'a> {
     /// What the picture is predicted from was made a wave before it.
     pub fn new(shot: Shot<'a>) -> Wave<'a> {
-        let rows = shot.picture.size.rows();
+        let size = shot.picture.size;
         let mut codes = Vec::new();
-        codes.resize_with(rows, Row::default);
+        codes.resize_with(size.rows(), Row::default);
         Wave {
-            next: AtomicUsize::new(0),
-            done: AtomicUsize::new(0),
-            coded: std::iter::repeat_with(Progress::default).take(rows).collect(),
-            written: Progress::default(),
+            order: Order::new(size.rows(), size.columns(), SpinLimit::default()),
             codes: Mutex::new(codes),
             slice: Mutex::new(None),
             shot,
@@ -103,7 +89,7 @@ impl<'a> Wave<'a> {
 
     /// How many jobs there are: rows.
     pub fn jobs(&self) -> usize {
-        self.coded.len()
+        self.order.rows()
     }
 
     /// Claims the next job and does it, unless there is none; true if by that all are done. Whoever panics raises the abort
@@ -114,62 +100,12 @@ impl<'a> Wave<'a> {
 
     /// The same; parts of it may be off-loaded.
     pub fn step_by(&self, abort: &Abort, calls: Option<&dyn Calls>) -> bool {
-        let row = self.next.fetch_add(1, Ordering::Relaxed);
-        // An abort is a failure elsewhere, which is told there. What others have done is seen by whoever is the last.
-        row < self.jobs()
-            && self.row(row, abort, calls).is_ok()
-            && self.done.fetch_add(1, Ordering::AcqRel) + 1 == self.jobs()
-    }
-
-    fn row(&self, row: usize, abort: &Abort, calls: Option<&dyn Calls>) -> Result<(), Aborted> {
-        let (shot, columns) = (&self.shot, self.shot.picture.size.columns());
+        let Some(row) = self.order.claim() else { return false };
         let needed = rows_needed(row, self.jobs()) as u64;
-        shot.links().try_for_each(|link| link.picture.complete.wait_for(needed, abort))?;
-        let mut coder = RowCoder::new(shot, row);
-        // SAFETY: of this and the following: the job is claimed once, and what it reads of others is waited for. The memory of
-        // the picture is nobody else's.
-        let search = |range: Range<usize>| unsafe { shot.search(row, range) };
-        let mut code = |x: usize| -> Result<(), Aborted> {
-            if row > 0 {
-                self.coded[row - 1].wait_for((x + 2).min(columns) as u64, abort)?;
-            }
-            // SAFETY: as above.
-            unsafe { coder.code(x) };
-            self.coded[row].signal();
-            Ok(())
-        };
-        match calls {
-            None => {
-                search(0..columns);
-                (0..columns).try_for_each(&mut code)?;
-            }
-            Some(calls) => in_parts(calls, columns, &search, &mut code)?,
-        }
-        let coded = coder.finish();
-        let complete = &shot.picture.complete;
-        complete.wait_for(row as u64, abort)?;
-        let kernels = shot.settings.kernels;
-        // SAFETY: as above.
-        unsafe {
-            crate::smooth::smooth_row(&shot.picture, row, kernels);
-            let halves = || shot.picture.complete_row(row, kernels, &mut Vec::new());
-            match calls {
-                _ if !shot.is_reference => {}
-                None => halves(),
-                Some(calls) => calls.call(&halves),
-            }
-        }
-        complete.signal();
-        match coded {
-            Row::Codes(_) => lock(&self.codes)[row] = coded,
-            Row::Syntax(syntax) => {
-                self.written.wait_for(row as u64, abort)?;
-                let begin = || Slice::new(shot.picture.size, shot.settings.qp, shot.slice_type(), shot.lists[0].len());
-                lock(&self.slice).get_or_insert_with(begin).row(&syntax);
-                self.written.signal();
-            }
-        }
-        Ok(())
+        let before = || self.shot.links().map(|link| Before { complete: &link.picture.complete, rows: needed });
+        let job = RowJob { wave: self, row, coder: RowCoder::new(&self.shot, row), calls };
+        // An abort is a failure elsewhere, which is told there.
+        self.order.done(row, before(), &self.shot.picture.complete, abort, job).unwrap_or(false)
     }
 
     /// All macroblocks behind what the header has before them; once, when all jobs are done.
@@ -183,6 +119,63 @@ impl<'a> Wave<'a> {
         let codes = rows.iter().filter_map(|row| if let Row::Codes(bits) = row { Some(bits) } else { None });
         RowBits::join(&mut bits, codes, self.shot.slice_type() != SliceType::I);
         bits.finish()
+    }
+}
+
+/// A job that has been claimed.
+struct RowJob<'w, 'a> {
+    wave: &'w Wave<'a>,
+    row: usize,
+    coder: RowCoder<'w>,
+    calls: Option<&'w dyn Calls>,
+}
+
+impl Job for RowJob<'_, '_> {
+    fn code(&mut self, turn: &Turn<'_>) -> Result<(), Aborted> {
+        let (shot, row, coder) = (&self.wave.shot, self.row, &mut self.coder);
+        let columns = shot.picture.size.columns();
+        // SAFETY: of this and the following: the job is claimed once, and what it reads of others is waited for. The memory of
+        // the picture is nobody else's.
+        let search = |range: Range<usize>| unsafe { shot.search(row, range) };
+        // SAFETY: as above.
+        let mut code = |x: usize| turn.column(x, || unsafe { coder.code(x) });
+        match self.calls {
+            None => {
+                search(0..columns);
+                (0..columns).try_for_each(code)
+            }
+            Some(calls) => in_parts(calls, columns, &search, &mut code),
+        }
+    }
+
+    fn smooth(&mut self) {
+        let shot = &self.wave.shot;
+        let kernels = shot.settings.kernels;
+        // SAFETY: as above.
+        unsafe {
+            crate::smooth::smooth_row(&shot.picture, self.row, kernels);
+            let halves = || shot.picture.complete_row(self.row, kernels, &mut Vec::new());
+            match self.calls {
+                _ if !shot.is_reference => {}
+                None => halves(),
+                Some(calls) => calls.call(&halves),
+            }
+        }
+    }
+
+    fn is_written_in_order(&self) -> bool {
+        self.wave.shot.settings.is_arithmetic
+    }
+
+    fn write(self) {
+        let (shot, wave) = (&self.wave.shot, self.wave);
+        match self.coder.finish() {
+            Row::Syntax(syntax) => {
+                let begin = || Slice::new(shot.picture.size, shot.settings.qp, shot.slice_type(), shot.lists[0].len());
+                lock(&wave.slice).get_or_insert_with(begin).row(&syntax);
+            }
+            codes => lock(&wave.codes)[self.row] = codes,
+        }
     }
 }
 
