@@ -124,3 +124,50 @@ impl<T: Default> Grid<T> {
         unsafe { &mut *self.cells[index].get() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever has a place reaches its neighbours: in the border all samples are those at the edge.
+    #[test]
+    fn borders_repeat_edges() {
+        let plane = Plane::new(5, 3);
+        for y in 0..3 {
+            let row: [u8; 5] = std::array::from_fn(|x| (10 * y + x as isize) as u8);
+            // SAFETY: five samples of a row; nobody else is there.
+            unsafe { plane.at(0, y).copy_from_nonoverlapping(row.as_ptr(), 5) };
+        }
+        let pad = PAD as isize;
+        // SAFETY: nobody else is there.
+        unsafe {
+            plane.pad_sides(0..3, 0);
+            plane.repeat_row(0, -pad..0);
+            plane.repeat_row(2, 3..3 + pad);
+        }
+        for y in -pad..3 + pad {
+            // SAFETY: a whole row; nobody writes it.
+            let row = unsafe { std::slice::from_raw_parts(plane.at(-pad, y), plane.stride) };
+            let expected = (-pad..5 + pad).map(|x| (10 * y.clamp(0, 2) + x.clamp(0, 4)) as u8);
+            assert!(row.iter().copied().eq(expected), "row {y}");
+        }
+    }
+
+    /// Rows that belong to several threads.
+    #[test]
+    fn rows_are_written_beside_each_other() {
+        let plane = Plane::new(4, 4);
+        std::thread::scope(|scope| {
+            for y in 0..4 {
+                let plane = &plane;
+                // SAFETY: each thread has rows of its own.
+                scope.spawn(move || unsafe {
+                    plane.at(0, y).write_bytes(y as u8, 4);
+                    plane.pad_sides(y..y + 1, 0);
+                });
+            }
+        });
+        // SAFETY: nobody writes any more.
+        assert!((0..4).all(|y| (-3..7).all(|x| unsafe { plane.at(x, y).read() } == y as u8)));
+    }
+}

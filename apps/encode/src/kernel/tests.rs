@@ -179,3 +179,41 @@ proptest! {
         }
     }
 }
+
+/// Each kernel once, on memory that ends where it may read and write no more: for Miri, which sees every access of the plain ones.
+#[test]
+fn kernels_stay_within_their_memory() {
+    let stride = 24;
+    for kernels in std::iter::once(plain()).chain(others()) {
+        let exact = |rows: usize, columns: usize| vec![77_u8; (rows - 1) * stride + columns];
+        let (source, mut keys) = (Samples::of(9), Keys::NONE);
+        // SAFETY: of all, as the fields of `Kernels` say.
+        unsafe {
+            let with = exact(16, 16);
+            (kernels.look)(&source, with.as_ptr(), stride, 5, &mut keys);
+            assert_eq!(keys.0[8], 256 * 68 * KEY_UNIT + 5);
+            assert_eq!((kernels.satd)(&source, [with.as_ptr(); 2], stride), [68 * 64 / 8; 4].map(|sum: u32| sum * 4));
+            let with = exact(8, 8);
+            (kernels.satd_8)(source.0[136..].as_ptr(), [with.as_ptr(); 2], stride);
+            let mut out = Samples::of(0);
+            (kernels.mean)(out.0[136..].as_mut_ptr(), with.as_ptr(), with.as_ptr(), stride, 8, false);
+            assert!(out.0[136..].as_chunks::<16>().0.iter().all(|row| row[..8] == [77; 8]));
+            (kernels.copy)(out.0[136..].as_mut_ptr(), with.as_ptr(), stride, 8, false);
+            (kernels.average)(out.0[..128].as_mut_ptr(), source.0[128..].as_ptr(), 8);
+            for size in [4, 8] {
+                let from = exact(size + 1, size + 1);
+                (kernels.chroma)(out.0[..].as_mut_ptr(), from.as_ptr(), stride, [3, 5], size);
+                assert_eq!(out.0[(size - 1) * 17], 77);
+            }
+            let (from, mut scratch) = (exact(6, 17), vec![0; 17]);
+            let mut planes = [[0_u8; 12]; 3];
+            let to = planes.each_mut().map(|plane| plane.as_mut_ptr());
+            (kernels.halves)(to, from[2 * stride + 2..].as_ptr(), stride, 12, &mut scratch);
+            assert_eq!(planes, [[77; 12]; 3]);
+            let edge = Edge { alpha: 9, beta: 9, limit: [Some(3); 4], is_strong: false };
+            let (mut between_rows, mut between_columns) = (exact(8, 16), exact(16, 8));
+            (kernels.smooth_luma)(between_rows[4 * stride..].as_mut_ptr(), stride, &edge, true);
+            (kernels.smooth_luma)(between_columns[4..].as_mut_ptr(), stride, &edge, false);
+        }
+    }
+}
