@@ -30,7 +30,7 @@ const STRIDE: usize = 64;
 proptest! {
     #[test]
     fn differences_are_the_same(a in picture(256), b in picture(40 * STRIDE), x in 0..40_usize, y in 0..20_usize) {
-        let (source, with) = (samples(&a), b[y * STRIDE + x..].as_ptr());
+        let (source, with) = (samples(&a), b.as_ptr().wrapping_add(y * STRIDE + x));
         let plain = plain();
         for other in others() {
             // SAFETY: 16 rows of 16 lie behind the pointer.
@@ -42,9 +42,9 @@ proptest! {
                     keys.0[9..].fill(0);
                 }
                 prop_assert_eq!(keys[0], keys[1]);
-                let with = [with, b[(y / 2) * STRIDE + x / 3..].as_ptr()];
+                let with = [with, b.as_ptr().add((y / 2) * STRIDE + x / 3)];
                 prop_assert_eq!((plain.satd)(&source, with, STRIDE), (other.satd)(&source, with, STRIDE));
-                let quarter = source.0[8..].as_ptr();
+                let quarter = source.0.as_ptr().add(8);
                 prop_assert_eq!((plain.satd_8)(quarter, with, STRIDE), (other.satd_8)(quarter, with, STRIDE));
             }
         }
@@ -53,7 +53,7 @@ proptest! {
     #[test]
     fn samples_between_are_the_same(a in picture(40 * STRIDE), fractions in any::<[u8; 2]>(), wide: bool) {
         let plain = plain();
-        let from = a[4 * STRIDE + 4..].as_ptr();
+        let from = a.as_ptr().wrapping_add(4 * STRIDE + 4);
         let all = |k: &Kernels| {
             let mut out = vec![0_u8; 5 * 1024];
             let mut scratch = vec![0; 64];
@@ -194,26 +194,26 @@ fn kernels_stay_within_their_memory() {
             assert_eq!(keys.0[8], 256 * 68 * KEY_UNIT + 5);
             assert_eq!((kernels.satd)(&source, [with.as_ptr(); 2], stride), [68 * 64 / 8; 4].map(|sum: u32| sum * 4));
             let with = exact(8, 8);
-            (kernels.satd_8)(source.0[136..].as_ptr(), [with.as_ptr(); 2], stride);
+            (kernels.satd_8)(source.0.as_ptr().add(136), [with.as_ptr(); 2], stride);
             let mut out = Samples::of(0);
-            (kernels.mean)(out.0[136..].as_mut_ptr(), with.as_ptr(), with.as_ptr(), stride, 8, false);
+            (kernels.mean)(out.0.as_mut_ptr().add(136), with.as_ptr(), with.as_ptr(), stride, 8, false);
             assert!(out.0[136..].as_chunks::<16>().0.iter().all(|row| row[..8] == [77; 8]));
-            (kernels.copy)(out.0[136..].as_mut_ptr(), with.as_ptr(), stride, 8, false);
-            (kernels.average)(out.0[..128].as_mut_ptr(), source.0[128..].as_ptr(), 8);
+            (kernels.copy)(out.0.as_mut_ptr().add(136), with.as_ptr(), stride, 8, false);
+            (kernels.average)(out.0.as_mut_ptr(), source.0.as_ptr().add(128), 8);
             for size in [4, 8] {
                 let from = exact(size + 1, size + 1);
-                (kernels.chroma)(out.0[..].as_mut_ptr(), from.as_ptr(), stride, [3, 5], size);
+                (kernels.chroma)(out.0.as_mut_ptr(), from.as_ptr(), stride, [3, 5], size);
                 assert_eq!(out.0[(size - 1) * 17], 77);
             }
             let (from, mut scratch) = (exact(6, 17), vec![0; 17]);
             let mut planes = [[0_u8; 12]; 3];
             let to = planes.each_mut().map(|plane| plane.as_mut_ptr());
-            (kernels.halves)(to, from[2 * stride + 2..].as_ptr(), stride, 12, &mut scratch);
+            (kernels.halves)(to, from.as_ptr().add(2 * stride + 2), stride, 12, &mut scratch);
             assert_eq!(planes, [[77; 12]; 3]);
             let edge = Edge { alpha: 9, beta: 9, limit: [Some(3); 4], is_strong: false };
             let (mut between_rows, mut between_columns) = (exact(8, 16), exact(16, 8));
-            (kernels.smooth_luma)(between_rows[4 * stride..].as_mut_ptr(), stride, &edge, true);
-            (kernels.smooth_luma)(between_columns[4..].as_mut_ptr(), stride, &edge, false);
+            (kernels.smooth_luma)(between_rows.as_mut_ptr().add(4 * stride), stride, &edge, true);
+            (kernels.smooth_luma)(between_columns.as_mut_ptr().add(4), stride, &edge, false);
         }
     }
 }
