@@ -3,8 +3,9 @@
 //! A memory below an edge of the driver `device` is an arena that nobody can touch but its own copy engine and its own
 //! processor. Transfers are asynchronous: they are issued on streams, each a thread that copies one block
 //! after the other; those of different streams end in any order. Leaves are executed by the processor, a thread of the
-//! device. How fast bytes move, how long each transfer takes besides and which one fails stand in the machine file: a
-//! transfer of n bytes is over no sooner than after the edge's latency and n bytes at the child's share of its bandwidth.
+//! device. How fast bytes move, how long each transfer takes besides, which one fails and how fast leaves are executed stand in
+//! the machine file: a transfer of n bytes is over no sooner than after the edge's latency and n bytes at the child's share of its
+//! bandwidth.
 //!
 //! In come transfers and leaves, out go receipts. The threads know each other by channels alone. This room decides nothing
 //! and knows nobody: a command registers it in one line, [`register`].
@@ -29,7 +30,7 @@ pub const FACTS: DriverFacts = DriverFacts {
     own_processor: true,
     wire: Wire::Links,
     costs: Costs { fragment_ns: 20.0, transfer_ns: 5e3, ..Costs::NONE },
-    settings: &[STREAMS, FAIL],
+    settings: &[STREAMS, FAIL, SLOWER],
     ..DriverFacts::COPIES
 };
 
@@ -38,16 +39,20 @@ const STREAMS: &str = "streams";
 /// The setting that says which transfer of each memory fails, counted from 1; none unless given.
 const FAIL: &str = "fail";
 
+/// The setting that says how many times as long as its thread takes the processor works on a leaf, 1 unless given.
+const SLOWER: &str = "slower";
+
 /// The driver of emulated devices.
 pub struct DeviceDriver;
 
-/// Makes machine files and runs know the driver, and the machine `device`.
+/// Makes machine files and runs know the driver, and the machines `device` and `cpu+device`.
 ///
 /// # Errors
 /// Another driver has its name.
 pub fn register() -> Result<(), MachineError> {
     multigrain::driver::register(Arc::new(DeviceDriver))?;
     Machine::ship("device", include_str!("../device.toml"));
+    Machine::ship("cpu+device", include_str!("../cpu+device.toml"));
     Ok(())
 }
 
@@ -68,7 +73,7 @@ impl Driver for DeviceDriver {
                 || fault(format!("{key} = {value} in memory {}: a number from 1 on is needed", site.memory.name));
             number.map(Some).ok_or_else(wrong)
         };
-        let (count, fails) = (number(STREAMS)?.unwrap_or(2), number(FAIL)?);
+        let (count, fails, slower) = (number(STREAMS)?.unwrap_or(2), number(FAIL)?, number(SLOWER)?.unwrap_or(1));
         let share = |bytes_per_second: f64| bytes_per_second / site.memory.count as f64;
         let pace = Pace {
             read_bytes_per_second: share(site.edge.read_bytes_per_second),
@@ -77,7 +82,7 @@ impl Driver for DeviceDriver {
         };
         let arena = Arc::new(Arena::new(site.memory.capacity_bytes.min(site.bytes.max(1)))?);
         let streams = Streams::new(Arc::clone(&arena), count.min(STREAMS_MAX) as usize, pace, fails)?;
-        let processor = Processor::new(Arc::clone(&arena))?;
+        let processor = Processor::new(Arc::clone(&arena), slower)?;
         Ok(Some(Box::new(Device { arena, streams, processor })))
     }
 }

@@ -2,11 +2,13 @@
 
 use crate::arena::Arena;
 use crate::fault;
+use crate::streams::until;
 use multigrain::driver::StoreError;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 /// Where leaves go, and where their ends come from.
 type Door = (Sender<Work>, Receiver<std::thread::Result<()>>);
@@ -26,14 +28,18 @@ pub(crate) struct Processor {
 }
 
 impl Processor {
-    pub(crate) fn new(arena: Arc<Arena>) -> Result<Processor, StoreError> {
+    /// With a processor that works `slower` times as long on a leaf as its thread does.
+    pub(crate) fn new(arena: Arc<Arena>, slower: u64) -> Result<Processor, StoreError> {
         let (work, works) = channel::<Work>();
         let (answer, answers) = channel();
         let execute = move || {
             for Work(leaf) in works {
                 // SAFETY: the caller of `run` lends it until it has the answer.
                 let leaf = unsafe { &mut *leaf };
+                let begun = Instant::now();
                 let done = catch_unwind(AssertUnwindSafe(|| within(&arena, leaf)));
+                let least = begun.elapsed().saturating_mul(u32::try_from(slower).unwrap_or(u32::MAX));
+                until(begun, least);
                 if answer.send(done).is_err() {
                     return;
                 }

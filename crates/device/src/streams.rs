@@ -30,13 +30,17 @@ impl Pace {
             Direction::Write => self.write_bytes_per_second,
         };
         let seconds = self.latency_ns * 1e-9 + bytes as f64 / rate;
-        let whole = Duration::try_from_secs_f64(seconds).unwrap_or_default();
-        if let Some(rest) = whole.checked_sub(begun.elapsed() + SLEEP_FROM) {
-            std::thread::sleep(rest);
-        }
-        while begun.elapsed() < whole {
-            std::hint::spin_loop();
-        }
+        until(begun, Duration::try_from_secs_f64(seconds).unwrap_or_default());
+    }
+}
+
+/// Returns so long after a moment.
+pub(crate) fn until(begun: Instant, whole: Duration) {
+    if let Some(rest) = whole.checked_sub(begun.elapsed() + SLEEP_FROM) {
+        std::thread::sleep(rest);
+    }
+    while begun.elapsed() < whole {
+        std::hint::spin_loop();
     }
 }
 

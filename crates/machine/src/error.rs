@@ -239,12 +239,6 @@ pub enum Problem {
         /// The children's names.
         children: String,
     },
-    /// A memory with two kinds of children where one chain of memories is needed.
-    #[error("has two kinds of children ({children}), but this needs one chain of equal memories from root to leaf")]
-    TwoKindsOfChildren {
-        /// The children's names.
-        children: String,
-    },
     /// No shipped machine of this name.
     #[error("no shipped machine is called \"{name}\"; shipped: {known}")]
     UnknownShipped {

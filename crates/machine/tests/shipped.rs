@@ -10,6 +10,8 @@ fn every_file_is_built_in_under_its_own_name() {
         .unwrap()
         .filter_map(|entry| Some(entry.unwrap().file_name().to_str()?.strip_suffix(".toml")?.to_string()))
         .collect();
+    // Of this one the driver is another room's, which ships it.
+    files.retain(|file| file != "cpu+device");
     let mut names: Vec<&str> = Machine::shipped_names().collect();
     files.sort();
     names.sort_unstable();

@@ -51,7 +51,7 @@ impl Asked {
         mut plan: impl FnMut(&mut Planner<'_>) -> Result<Arc<Plan>, PlanError>,
     ) -> Result<Arc<Plan>, Error> {
         if self.options.simulated {
-            return Ok(plan(&mut Planner::new(&self.machine, self.mapping.clone(), self.options.clone())?)?);
+            return Ok(plan(&mut Planner::new(&self.machine, self.mapping.clone(), self.options.clone()))?);
         }
         let main = main_memory(&self.machine);
         let (name, capacity_bytes) = (main.name.clone(), main.capacity_bytes);
@@ -69,7 +69,7 @@ impl Asked {
         // What is set aside for the plan, beyond what the process takes for itself, and for what else blocks do not count.
         let (mut of_plan, mut beside, mut shorter) = (0_u64, 0_u64, 0);
         for _ in 0..PLANNED_AGAIN_MAX {
-            let planned = plan(&mut Planner::new(&machine, self.mapping.clone(), options.clone())?);
+            let planned = plan(&mut Planner::new(&machine, self.mapping.clone(), options.clone()));
             let planned = match planned {
                 Err(PlanError::TooManyCalls { .. }) if of_plan > 0 && of_plan < capacity_bytes / PLAN_SHARE => {
                     of_plan = (2 * of_plan).min(capacity_bytes / PLAN_SHARE);

@@ -356,7 +356,7 @@ mod tests {
             let machine = random_machine(seed);
             let options = PlanOptions::default();
             let mapping = random_mapping(seed, &machine);
-            let Ok(plan) = Planner::new(&machine, mapping, options).and_then(|mut p| p.plan(&program)) else {
+            let Ok(plan) = Planner::new(&machine, mapping, options).plan(&program) else {
                 continue;
             };
             let written: Vec<usize> = (0..plan.arrays.len()).filter(|&i| plan.arrays[i].role != Role::Input).collect();

@@ -450,7 +450,7 @@ fn what_was_written_anew_in_parts_is_where_a_run_goes_on() {
     }
     let machine = disk_machine(Path::new("."), 1 << 20, 1, None);
     let options = PlanOptions { disk_buffer_bytes: BUFFER_BYTES, ..PlanOptions::default() };
-    let plan = Planner::new(&machine, multigrain::Mapping::default(), options).unwrap().plan(&program).unwrap();
+    let plan = Planner::new(&machine, multigrain::Mapping::default(), options).plan(&program).unwrap();
     let numbered = Numbered::of(&program, &plan.ways).unwrap();
     assert_eq!(numbered.calls().len() as u32, 4 * STEPS);
     for done in 0..=STEPS {

@@ -5,7 +5,7 @@
 //!
 //! `MULTIGRAIN_CASES=10000 cargo test -p multigrain --release --test same_steps` is the longer form.
 
-use multigrain::rooms::machine::{Driver, Edge, Machine, Memory, MemoryId, Processor, ProcessorKind};
+use multigrain::rooms::machine::{Driver, Edge, Layout, Machine, Memory, MemoryId, Processor, ProcessorKind};
 use multigrain::rooms::plan::testing::{Rng, Scale, random_bytes, random_program};
 use multigrain::rooms::plan::{Body, Op, Plan};
 use multigrain::rooms::trace::{BARRIER_SIGNAL, Kind, Record, Trace};
@@ -35,6 +35,12 @@ fn counts(records: &[Record], worker: impl Fn(&Record) -> u32) -> BTreeMap<Key, 
 /// Whether any plan's batches are claimed by whoever is free.
 fn claims(plan: &Plan) -> bool {
     plan.claims() || plan.classes.iter().any(|class| matches!(&class.body, Body::Inner(inner) if claims(inner)))
+}
+
+/// Whether any plan has work for two kinds of children.
+fn divides(plan: &Plan) -> bool {
+    (plan.is_division && plan.forks())
+        || plan.classes.iter().any(|class| matches!(&class.body, Body::Inner(inner) if divides(inner)))
 }
 
 /// The same records in both, in orders that agree.
@@ -85,11 +91,11 @@ fn agree(plan: &Plan, ran: &Trace, simulated: &Trace) -> Result<(), String> {
 }
 
 /// In what was recorded of a plan of the root that was executed once, and whose children keep to their steps, nothing begins
-/// before what it waits for. `each`: workers below a child.
-fn waits(plan: &Plan, trace: &Trace, each: usize) -> Result<usize, String> {
+/// before what it waits for.
+fn waits(plan: &Plan, trace: &Trace, layout: &Layout) -> Result<usize, String> {
     let mut looked_at = 0;
     // What one child alone has to do is done where the plan begins.
-    let mine = |child: usize| if plan.forks() { (child * each) as u32 } else { 0 };
+    let mine = |child: usize| if plan.forks() { layout.branch(0).first_worker(0, child) as u32 } else { 0 };
     let signals = |child: usize, number: u32| {
         let is_one =
             move |r: &&Record| r.kind == Kind::Signal && r.index == 0 && r.worker == mine(child) && r.number == number;
@@ -209,7 +215,7 @@ fn engine_and_simulator_do_the_same() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let (first, cases) = (number("MULTIGRAIN_SEED").unwrap_or(0), number("MULTIGRAIN_CASES").unwrap_or(150));
     let directory = tempfile::tempdir().unwrap();
-    let (mut compared, mut claimed, mut looked_at, mut seed) = (0, 0, 0, first);
+    let (mut compared, mut claimed, mut divided, mut looked_at, mut seed) = (0, 0, 0, 0, first);
     while compared < cases {
         let program = if seed % 3 == 0 { passes(seed) } else { random_program(seed) };
         let mut job = Job::new("same steps", program);
@@ -236,10 +242,10 @@ fn engine_and_simulator_do_the_same() {
         let fail = |what: String| panic!("seed {seed}: {what}\n{}\n{}", ran.machine.to_toml(), ran.plan);
         agree(&ran.plan, first, second).unwrap_or_else(fail);
         if !claims(&ran.plan) && !ran.plan.is_in_parts() {
-            let each = ran.machine.workers() / ran.plan.children.len();
+            let layout = Layout::of(&ran.machine);
             for trace in [first, second] {
                 looked_at +=
-                    waits(&ran.plan, trace, each).unwrap_or_else(|what| panic!("seed {seed}: {what}\n{}", ran.plan));
+                    waits(&ran.plan, trace, &layout).unwrap_or_else(|what| panic!("seed {seed}: {what}\n{}", ran.plan));
             }
         }
         if ran.plan.claims() {
@@ -249,8 +255,14 @@ fn engine_and_simulator_do_the_same() {
             }
         }
         claimed += u64::from(claims(&ran.plan));
+        divided += u64::from(divides(&ran.plan));
         compared += 1;
     }
-    println!("{compared} plans, {claimed} of them with batches that are claimed, {looked_at} steps");
-    assert!(claimed > cases / 20 && looked_at as u64 > cases, "{claimed} {looked_at}");
+    println!(
+        "{compared} plans, {claimed} with batches that are claimed, {divided} divided among kinds, {looked_at} steps"
+    );
+    assert!(
+        claimed > cases / 20 && divided > cases / 20 && looked_at as u64 > cases,
+        "{claimed} {divided} {looked_at}"
+    );
 }

@@ -419,7 +419,7 @@ fn depths(queued: bool, depth_max: usize) -> impl Iterator<Item = usize> {
 }
 
 /// What the pass "barriers" made, if anything, and how it is executed.
-fn meeting(barriers: usize, children: usize) -> Option<PassReport> {
+pub(crate) fn meeting(barriers: usize, children: usize) -> Option<PassReport> {
     if barriers == 0 {
         return None;
     }
@@ -430,7 +430,7 @@ fn meeting(barriers: usize, children: usize) -> Option<PassReport> {
     Some(PassReport { pass: "barriers", summary })
 }
 
-fn reports(dependence: &Dependence, placement: &Placement, children: usize) -> Vec<PassReport> {
+pub(crate) fn reports(dependence: &Dependence, placement: &Placement, children: usize) -> Vec<PassReport> {
     let edges: usize = dependence.predecessors.iter().map(|p| p.len()).sum();
     vec![
         PassReport {

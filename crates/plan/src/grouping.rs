@@ -56,7 +56,8 @@ pub(crate) fn views(problem: &Problem<'_>, children: usize, seconds: &dyn Fn(usi
             return phased;
         }
     }
-    Views { children: on_their_own(problem, children), ..alone }
+    let Problem { dependence, order, signals, .. } = *problem;
+    Views { children: on_their_own(dependence, placement, order, signals, children), ..alone }
 }
 
 /// The phase of each call: after those of the calls of other chains that it follows, and not before those of its own
@@ -113,15 +114,22 @@ fn in_phases(problem: &Problem<'_>, phase: &[u32], children: usize, seconds: &dy
     views
 }
 
-fn on_their_own(problem: &Problem<'_>, children: usize) -> Vec<ChildPlan> {
+/// Every child does its own calls, with signals where a call on one must follow a call on another.
+pub(crate) fn on_their_own(
+    dependence: &Dependence,
+    placement: &Placement,
+    order: &[u32],
+    signals: &Signals,
+    children: usize,
+) -> Vec<ChildPlan> {
     let mut plans = vec![ChildPlan::default(); children];
     let mut waited = vec![vec![0; children]; children];
-    for &call in problem.order {
-        let child = problem.placement.child_of(call as usize);
+    for &call in order {
+        let child = placement.child_of(call as usize);
         let plan = &mut plans[child];
-        wait_for_siblings(problem, child, call, &mut waited[child], &mut plan.ops);
+        wait_for_siblings((dependence, placement, signals), child, call, &mut waited[child], &mut plan.ops);
         plan.ops.push(Op::Run { call, places: Places::Views });
-        if problem.signals.number[call as usize] != 0 {
+        if signals.number[call as usize] != 0 {
             plan.ops.push(Op::Signal);
         }
     }

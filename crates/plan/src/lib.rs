@@ -11,6 +11,7 @@ mod candidates;
 pub mod check;
 pub mod cost;
 pub mod dependence;
+mod division;
 mod edge;
 mod error;
 mod estimate;

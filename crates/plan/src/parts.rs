@@ -192,7 +192,7 @@ impl Planner<'_> {
             }
             classes.push(CallClass { task: *task_number, shape: shape.clone(), body: Body::Inner(planned) });
         }
-        let mut plan = Plan { numbers, sources, ..self.outline(facts, parts, classes) };
+        let mut plan = Plan { numbers, sources, ..self.outline(facts.number, parts, classes) };
         let mut calls = 0;
         for (class, count) in plan.classes.iter().zip(plan.calls_of_class()) {
             let Body::Inner(part) = &class.body else { continue };

@@ -27,12 +27,43 @@ impl Placement {
 
 /// Places calls, whose predicted times are `seconds`, on `children` children.
 pub fn placement(dependence: &Dependence, seconds: &[f64], children: usize) -> Placement {
+    let weights: Vec<[f64; 1]> = seconds.iter().map(|&seconds| [seconds]).collect();
+    placed(dependence, &weights, children, |group, weight, child_of_chain| {
+        assign(group, |chain| weight[chain as usize][0], children, child_of_chain);
+    })
+}
+
+/// Places calls on children that differ, where they take each its own time: of chains of one depth the longest first, each to
+/// the child that is done with it first.
+pub(crate) fn by_completion<const N: usize>(dependence: &Dependence, seconds: &[[f64; N]]) -> Placement {
+    placed(dependence, seconds, N, |group, weight, child_of_chain| {
+        let least = |chain: u32| weight[chain as usize].iter().copied().fold(f64::INFINITY, f64::min);
+        let mut longest_first = group.to_vec();
+        longest_first.sort_by(|&a, &b| least(b).total_cmp(&least(a)).then(a.cmp(&b)));
+        let mut load = [0.0; N];
+        for chain in longest_first {
+            let weight = &weight[chain as usize];
+            let done = |child: usize| load[child] + weight[child];
+            let child = (0..N).min_by(|&a, &b| done(a).total_cmp(&done(b))).unwrap_or(0);
+            load[child] += weight[child];
+            child_of_chain[chain as usize] = child as u32;
+        }
+    })
+}
+
+/// Finds chains, and has those of each depth, which can run side by side, assigned by what they weigh on each child.
+fn placed<const N: usize>(
+    dependence: &Dependence,
+    seconds: &[[f64; N]],
+    children: usize,
+    mut assign: impl FnMut(&[u32], &[[f64; N]], &mut [u32]),
+) -> Placement {
     let (chain_of, chains) = chains(dependence);
     let mut independent = true;
     // Longest path in calls that leads to the chain's first call: chains of one depth can run side by side.
     let mut depth_of_call = vec![0u32; chain_of.len()];
     let mut depth = vec![u32::MAX; chains];
-    let mut weight = vec![0.0; chains];
+    let mut weight = vec![[0.0; N]; chains];
     for call in 0..chain_of.len() {
         let chain = chain_of[call] as usize;
         for p in &dependence.predecessors[call] {
@@ -44,15 +75,13 @@ pub fn placement(dependence: &Dependence, seconds: &[f64], children: usize) -> P
         if depth[chain] == u32::MAX {
             depth[chain] = depth_of_call[call];
         }
-        weight[chain] += seconds[call];
+        weight[chain].iter_mut().zip(seconds[call]).for_each(|(weight, seconds)| *weight += seconds);
     }
     let mut child_of_chain = vec![0u32; chains];
-    if children > 1 {
-        let mut by_depth: Vec<u32> = (0..chains as u32).collect();
-        by_depth.sort_by_key(|&c| (depth[c as usize], c));
-        for group in by_depth.chunk_by(|&a, &b| depth[a as usize] == depth[b as usize]) {
-            assign(group, &weight, children, &mut child_of_chain);
-        }
+    let mut by_depth: Vec<u32> = if children > 1 { (0..chains as u32).collect() } else { Vec::new() };
+    by_depth.sort_by_key(|&c| (depth[c as usize], c));
+    for group in by_depth.chunk_by(|&a, &b| depth[a as usize] == depth[b as usize]) {
+        assign(group, &weight, &mut child_of_chain);
     }
     Placement { chain_of, chains, child_of_chain, independent }
 }
@@ -95,12 +124,12 @@ fn chains(dependence: &Dependence) -> (Vec<u32>, usize) {
 
 /// Consecutive chains to one child where that balances, since neighbours share blocks; else longest first to the
 /// child with least (Graham 1969).
-fn assign(group: &[u32], weight: &[f64], children: usize, child_of_chain: &mut [u32]) {
-    let total: f64 = group.iter().map(|&c| weight[c as usize]).sum();
+fn assign(group: &[u32], weight: impl Fn(u32) -> f64, children: usize, child_of_chain: &mut [u32]) {
+    let total: f64 = group.iter().map(|&c| weight(c)).sum();
     let mut load = vec![0.0; children];
     let mut before = 0.0;
     for (i, &c) in group.iter().enumerate() {
-        let w = weight[c as usize];
+        let w = weight(c);
         let share = if total > 0.0 { (before + w / 2.0) / total } else { (i as f64 + 0.5) / group.len() as f64 };
         let child = ((share * children as f64) as usize).min(children - 1);
         child_of_chain[c as usize] = child as u32;
@@ -112,13 +141,13 @@ fn assign(group: &[u32], weight: &[f64], children: usize, child_of_chain: &mut [
     }
     let longest = load.iter().fold(0.0, |a: f64, &b| a.max(b));
     let mut longest_first = group.to_vec();
-    longest_first.sort_by(|&a, &b| weight[b as usize].total_cmp(&weight[a as usize]).then(a.cmp(&b)));
+    longest_first.sort_by(|&a, &b| weight(b).total_cmp(&weight(a)).then(a.cmp(&b)));
     let mut lpt = vec![0.0f64; children];
     let choice: Vec<u32> = longest_first
         .iter()
         .map(|&c| {
             let child = (0..children).min_by(|&a, &b| lpt[a].total_cmp(&lpt[b])).unwrap_or(0);
-            lpt[child] += weight[c as usize];
+            lpt[child] += weight(c);
             child as u32
         })
         .collect();

@@ -12,7 +12,8 @@ use std::sync::Arc;
 /// batch that anybody may take.
 pub(crate) fn forks(children: &[ChildPlan], balanced: bool) -> bool {
     let batches: usize = children.iter().map(|child| child.batches.len()).sum();
-    children.len() > 1 && !(balanced && batches <= 1)
+    let busy = children.iter().filter(|child| !child.ops.is_empty()).count();
+    busy > 1 && !(balanced && batches <= 1)
 }
 
 impl Plan {
@@ -268,9 +269,12 @@ impl Plan {
 pub struct Plan {
     /// Number of the edge in the machine's [`Layout`](multigrain_machine::Layout); that below the root is 0.
     pub edge: usize,
+    /// Whether the children are two groups of the kinds of memories below: what they do they do in the parent memory, each by
+    /// plans of an edge of its own.
+    pub is_division: bool,
     /// Name of the parent memory.
     pub parent: String,
-    /// Name of the child memories.
+    /// Name of the child memories, or of those of all kinds.
     pub child: String,
     /// What moves the bytes.
     pub driver: Driver,

@@ -1,5 +1,6 @@
 //! The planner: runs the passes for every edge from the root down and caches plans by shape.
 
+use crate::division::Divided;
 use crate::edge::{Draft, EdgeFacts, Overflow, TaskRef, draft, facts as edge_facts};
 use crate::error::PlanError;
 use crate::loops::{Hint, PART_LISTED_MIN, turns};
@@ -11,7 +12,7 @@ use crate::scope::{Key, Lying, Scope, Split, identity, split};
 use crate::search::choose;
 use crate::stages::{reason, take_apart};
 use crate::steps::{count, together};
-use multigrain_machine::{Layout, Machine, MachineError, MemoryId, Problem, approximate_bytes, readable_bytes};
+use multigrain_machine::{Branch, Layout, Machine, MemoryId, approximate_bytes, readable_bytes};
 use multigrain_program::{ArrayDecl, Call, CallShape, Program, Role, Tunables};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
@@ -74,17 +75,6 @@ impl From<PlanError> for Refused {
     }
 }
 
-/// Refuses what cannot be planned for yet.
-fn one_kind(machine: &Machine, layout: &Layout) -> Result<(), PlanError> {
-    match layout.branches().iter().find(|branch| branch.is_division()) {
-        None => Ok(()),
-        Some(division) => {
-            let problem = Problem::TwoKindsOfChildren { children: division.child_name(machine) };
-            Err(MachineError::from(problem).in_memory(&machine.memory(division.parent).name).into())
-        }
-    }
-}
-
 /// How the calls of each task and shape are split.
 pub(crate) type Blocks = FxHashMap<Key, Tunables>;
 
@@ -135,12 +125,14 @@ type ChoiceKey = (usize, (u64, u64, u64), Key);
 
 /// Plans programs for one machine.
 pub struct Planner<'m> {
-    machine: &'m Machine,
-    layout: Layout,
+    pub(crate) machine: &'m Machine,
+    pub(crate) layout: Layout,
     mapping: Mapping,
     options: PlanOptions,
     /// By edge and bytes for partial results.
     plans: FxHashMap<(usize, u64, Key), Arc<Plan>>,
+    /// By division and bytes for partial results.
+    pub(crate) divided: FxHashMap<(usize, u64, Key), Divided>,
     /// By edge, bytes for partial results below and of its own.
     chosen: FxHashMap<ChoiceKey, Tunables>,
     /// By edge: what is known of calls that are parts.
@@ -148,28 +140,25 @@ pub struct Planner<'m> {
     /// Names of the tasks that were split, with the memory into whose blocks.
     split: BTreeSet<(String, String)>,
     /// Tasks are identified by address; this keeps them alive as long as the addresses are used.
-    tasks: Vec<TaskRef>,
+    pub(crate) tasks: Vec<TaskRef>,
 }
 
 impl<'m> Planner<'m> {
     /// A planner for `machine`.
-    ///
-    /// # Errors
-    /// When memories of the machine have children of several kinds.
-    pub fn new(machine: &'m Machine, mapping: Mapping, options: PlanOptions) -> Result<Planner<'m>, PlanError> {
+    pub fn new(machine: &'m Machine, mapping: Mapping, options: PlanOptions) -> Planner<'m> {
         let layout = Layout::of(machine);
-        one_kind(machine, &layout)?;
-        Ok(Planner {
+        Planner {
             machine,
             layout,
             mapping,
             options,
             plans: FxHashMap::default(),
+            divided: FxHashMap::default(),
             chosen: FxHashMap::default(),
             hints: FxHashMap::default(),
             split: BTreeSet::new(),
             tasks: Vec::new(),
-        })
+        }
     }
 
     /// Plans a program whose arrays lie in the machine's root memory.
@@ -227,6 +216,10 @@ impl<'m> Planner<'m> {
         left: Option<&Left>,
         own_bytes_max: u64,
     ) -> Result<Arc<Plan>, PlanError> {
+        if self.layout.branches().get(number).is_some_and(Branch::is_division) {
+            // Only files outlive a run, and they are for children of one kind.
+            return if left.is_none() { self.division(number, scope, own_bytes_max) } else { Err(self.no_edge()) };
+        }
         let mut facts = (number < self.layout.branches().len())
             .then(|| edge_facts(self.machine, &self.layout, number, self.options.disk_buffer_bytes))
             .flatten()
@@ -433,6 +426,8 @@ impl<'m> Planner<'m> {
             capacity_bytes,
             slot_unit_bytes: if facts.stages() { facts.align_bytes() } else { 1 },
             scratch_bytes,
+            fixed_bytes: facts.fixed_bytes,
+            total_bytes: facts.total_bytes,
             numbers,
             sources,
             children,
@@ -442,7 +437,7 @@ impl<'m> Planner<'m> {
             tunables: report.0,
             ways,
             seconds,
-            ..self.outline(facts, parts, classes)
+            ..self.outline(facts.number, parts, classes)
         };
         Ok(Arc::new(plan))
     }
@@ -493,17 +488,19 @@ impl<'m> Planner<'m> {
     }
 
     /// A plan of these calls in which no child does anything yet.
-    pub(crate) fn outline(&self, facts: &EdgeFacts<'_>, split: Split, classes: Vec<CallClass>) -> Plan {
+    pub(crate) fn outline(&self, number: usize, split: Split, classes: Vec<CallClass>) -> Plan {
+        let branch = self.layout.branch(number);
         Plan {
-            edge: facts.number,
-            parent: self.memory_name(self.layout.branch(facts.number).parent),
-            child: self.memory_name(facts.child),
-            driver: facts.edge.driver,
+            edge: number,
+            is_division: false,
+            parent: self.memory_name(branch.parent),
+            child: branch.child_name(self.machine),
+            driver: branch.edge(self.machine).driver,
             capacity_bytes: 0,
             slot_unit_bytes: 1,
             scratch_bytes: 0,
-            fixed_bytes: facts.fixed_bytes,
-            total_bytes: facts.total_bytes,
+            fixed_bytes: 0,
+            total_bytes: 0,
             arrays: split.arrays,
             tasks: split.tasks,
             calls: split.calls,
@@ -578,7 +575,7 @@ impl<'m> Planner<'m> {
         }
     }
 
-    fn no_edge(&self) -> PlanError {
+    pub(crate) fn no_edge(&self) -> PlanError {
         let machine = self.machine.name.clone();
         PlanError::OneMemory { machine, memory: self.machine.memory(self.machine.root()).name.clone() }
     }

@@ -117,7 +117,8 @@ impl Plan {
 
     fn write_passes(&self, out: &mut String, depth: usize) {
         let pad = "  ".repeat(depth);
-        let _ = writeln!(out, "{pad}{} - {} ({})", self.parent, self.child, self.driver);
+        let driver = if self.is_division { "division" } else { self.driver.name };
+        let _ = writeln!(out, "{pad}{} - {} ({driver})", self.parent, self.child);
         for (task, values) in &self.tunables {
             let values: Vec<String> = values.iter().map(|(n, v)| format!("{n} = {v}")).collect();
             let _ = writeln!(out, "{pad}  split {task}: {}", values.join(", "));
@@ -141,14 +142,20 @@ impl Plan {
             );
         }
         let counts = self.calls_of_class();
-        let largest = (0..self.classes.len()).max_by_key(|&i| (counts[i], std::cmp::Reverse(i)));
-        if let Some(i) = largest
-            && let Body::Inner(plan) = &self.classes[i].body
-        {
+        // Of each edge below, the class of most calls.
+        let mut of_edge: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (i, class) in self.classes.iter().enumerate() {
+            if let Body::Inner(plan) = &class.body {
+                of_edge.entry(plan.edge).or_default().push(i);
+            }
+        }
+        for same in of_edge.into_values() {
+            let Some(&i) = same.iter().max_by_key(|&&i| (counts[i], std::cmp::Reverse(i))) else { continue };
             let class = &self.classes[i];
+            let Body::Inner(plan) = &class.body else { continue };
             let shapes: Vec<String> = class.shape.shapes.iter().map(|s| s.to_string()).collect();
             let name = self.tasks[class.task as usize].name();
-            let others = self.classes.len() - 1;
+            let others = same.len() - 1;
             let _ = writeln!(
                 out,
                 "{pad}  each of {} calls of {name} on ({}){}:",

@@ -421,7 +421,8 @@ impl Walk<'_> {
     }
 
     fn wait_for_siblings(&mut self, call: u32) {
-        wait_for_siblings(self.problem, self.child, call, &mut self.waited, &mut self.plan.ops);
+        let Problem { dependence, placement, signals, .. } = *self.problem;
+        wait_for_siblings((dependence, placement, signals), self.child, call, &mut self.waited, &mut self.plan.ops);
     }
 
     /// Awaits what the call at `position` needs in place.
@@ -484,10 +485,16 @@ impl Walk<'_> {
 }
 
 /// Appends the waits for calls of other children that `call` must follow.
-pub(crate) fn wait_for_siblings(problem: &Problem<'_>, child: usize, call: u32, waited: &mut [u32], ops: &mut Vec<Op>) {
-    for p in &problem.dependence.predecessors[call as usize] {
-        let sibling = problem.placement.child_of(p.call as usize);
-        let signals = problem.signals.number[p.call as usize];
+pub(crate) fn wait_for_siblings(
+    (dependence, placement, signals): (&Dependence, &Placement, &Signals),
+    child: usize,
+    call: u32,
+    waited: &mut [u32],
+    ops: &mut Vec<Op>,
+) {
+    for p in &dependence.predecessors[call as usize] {
+        let sibling = placement.child_of(p.call as usize);
+        let signals = signals.number[p.call as usize];
         if sibling != child && waited[sibling] < signals {
             waited[sibling] = signals;
             ops.push(Op::Wait { child: sibling as u32, signals });

@@ -37,7 +37,7 @@ fn planned(machine: &Machine, blocks: u64) -> Arc<Plan> {
         mapping.set(task, "core", axis, each);
     }
     let options = PlanOptions { disk_buffer_bytes: 0, ..PlanOptions::default() };
-    Planner::new(machine, mapping, options).unwrap().plan(&program()).unwrap()
+    Planner::new(machine, mapping, options).plan(&program()).unwrap()
 }
 
 fn barriers(plan: &Plan) -> Vec<usize> {

@@ -46,7 +46,7 @@ fn planned(machine: &Machine, program: &Program, children: u64) -> Arc<Plan> {
         mapping.set("transpose", "core", "d1", N);
     }
     let options = PlanOptions { disk_buffer_bytes: 0, ..PlanOptions::default() };
-    Planner::new(machine, mapping, options).unwrap().plan(program).unwrap()
+    Planner::new(machine, mapping, options).plan(program).unwrap()
 }
 
 fn broadcasts(child: &ChildPlan) -> usize {
@@ -139,7 +139,7 @@ fn random_programs_on_stores_that_reach_each_other_are_right() {
         let program = random_program(seed);
         let with = |mapping: Mapping| {
             let options = PlanOptions { disk_buffer_bytes: 0, ..PlanOptions::default() };
-            Planner::new(&machine, mapping, options).unwrap().plan(&program)
+            Planner::new(&machine, mapping, options).plan(&program)
         };
         let planned = with(random_mapping(seed, &machine)).or_else(|_| with(Mapping::default()));
         let plan = match planned {

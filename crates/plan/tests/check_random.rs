@@ -5,7 +5,7 @@ use multigrain_plan::check::{Problem, check, edge_rules};
 use multigrain_plan::testing::{
     Naive, Rng, mutate, mutate_reduction, naive_plan, random_bytes, random_machine, random_mapping, random_program,
 };
-use multigrain_plan::{Body, Mapping, Plan, PlanError, PlanOptions, Planner};
+use multigrain_plan::{Body, Mapping, Op, Plan, PlanError, PlanOptions, Planner};
 use multigrain_program::{Arg, LeafContext, Program, RawView, Role};
 
 const PROGRAMS: u64 = 300;
@@ -16,10 +16,7 @@ fn planned(seed: u64, program: &Program) -> Option<(Plan, Vec<TransferRules>)> {
     // Most plans have short lists of calls, so that there are parts, and parts of parts.
     let listed_max = if seed.is_multiple_of(4) { 1 << 14 } else { 2 };
     let options = PlanOptions { disk_buffer_bytes: 0, listed_max, ..PlanOptions::default() };
-    let with = |mapping: Mapping| {
-        let planner = Planner::new(&machine, mapping, options.clone());
-        planner.unwrap_or_else(|e| panic!("seed {seed}: {e}")).plan(program)
-    };
+    let with = |mapping: Mapping| Planner::new(&machine, mapping, options.clone()).plan(program);
     let plan = match with(random_mapping(seed, &machine)) {
         // A mapping at random may also name a task that the program does not call.
         Err(PlanError::MappingDoesNotFit { .. } | PlanError::MappingUnused { .. } | PlanError::DoesNotFit { .. }) => {
@@ -51,10 +48,40 @@ fn calls_of_edge(plan: &Plan, seen: &mut Vec<*const Plan>) -> u64 {
     plan.calls.len() as u64 + parts(plan).map(|part| calls_of_edge(part, seen)).sum::<u64>()
 }
 
+/// Plans in which calls are divided among kinds of children.
+#[derive(Default)]
+struct Found {
+    divisions: u32,
+    /// Those in which both groups have something to do.
+    both: u32,
+    /// Those in which one waits for the other.
+    waiting: u32,
+    /// Those of a group of another.
+    below: u32,
+}
+
+impl Found {
+    fn add(&mut self, plan: &Plan, within: bool) {
+        if plan.is_division {
+            let waits = |op: &Op| matches!(op, Op::Wait { .. } | Op::Barrier);
+            self.divisions += 1;
+            self.both += u32::from(plan.children.iter().all(|child| !child.ops.is_empty()));
+            self.waiting += u32::from(plan.children.iter().any(|child| child.ops.iter().any(waits)));
+            self.below += u32::from(within);
+        }
+        for class in &plan.classes {
+            if let Body::Inner(inner) = &class.body {
+                self.add(inner, plan.is_division);
+            }
+        }
+    }
+}
+
 #[test]
 fn what_the_passes_make_is_right() {
     let (mut fitting, mut sharing) = (0, 0);
     let (mut in_parts, mut twice) = (0, 0);
+    let mut found = Found::default();
     for seed in 0..PROGRAMS {
         let program = random_program(seed);
         let Some((plan, rules)) = planned(seed, &program) else { continue };
@@ -64,8 +91,15 @@ fn what_the_passes_make_is_right() {
         assert_eq!(report.edges[0].calls, calls_of_edge(&plan, &mut Vec::new()), "seed {seed}");
         in_parts += u32::from(plan.is_in_parts());
         twice += u32::from(parts(&plan).any(|part| part.is_in_parts()));
+        found.add(&plan, false);
     }
-    assert!(in_parts > 8 && twice > 5, "{in_parts} plans in parts, {twice} of them of parts in parts");
+    let Found { divisions, both, waiting, below } = found;
+    println!("{divisions} divisions, {both} with work for both groups, {waiting} that wait, {below} of divisions");
+    assert!(
+        both > 100 && waiting > 20 && below > 0,
+        "{both} of {divisions} divisions, {waiting} wait, {below} in others"
+    );
+    assert!(in_parts > 5 && twice > 3, "{in_parts} plans in parts, {twice} of them of parts in parts");
     assert!(fitting * 2 > PROGRAMS, "{fitting} of {PROGRAMS} programs fit");
     assert!(sharing > 0, "no plan of {fitting} has a broadcast");
 }
@@ -128,7 +162,7 @@ fn leaves(plan: &Plan) -> Vec<(String, Vec<u64>)> {
 
 #[test]
 fn programs_and_machines_are_varied() {
-    let (mut ranks, mut tasks, mut levels, mut split, mut repeated) = ([0; 5], Vec::new(), [0; 5], 0, 0);
+    let (mut ranks, mut tasks, mut levels, mut split, mut repeated) = ([0; 5], Vec::new(), [0; 7], 0, 0);
     for seed in 0..PROGRAMS {
         let program = random_program(seed);
         assert!(!program.calls().is_empty(), "seed {seed}");

@@ -39,7 +39,7 @@ fn slots_of_a_part_lie_as_its_place_in_the_file() {
         file_offsets_bytes: file_offsets_bytes.clone(),
         ..PlanOptions::default()
     };
-    let plan = Planner::new(&machine, mapping, options).unwrap().plan(&program).unwrap();
+    let plan = Planner::new(&machine, mapping, options).plan(&program).unwrap();
     let mut begun = Vec::new();
     for (part, first) in parts(&plan) {
         let args = &plan.calls[first].args;

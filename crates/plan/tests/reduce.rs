@@ -36,7 +36,7 @@ fn machine(disk: Option<u64>, cores: usize) -> Machine {
 
 fn planned(machine: &Machine, mapping: Mapping) -> Result<Arc<Plan>, PlanError> {
     let options = PlanOptions { disk_buffer_bytes: 0, ..PlanOptions::default() };
-    let plan = Planner::new(machine, mapping, options).unwrap().plan(&program())?;
+    let plan = Planner::new(machine, mapping, options).plan(&program())?;
     check(&plan, &edge_rules(machine)).unwrap();
     Ok(plan)
 }

@@ -112,7 +112,7 @@ fn plans_of_steps_are_right() {
     for seed in 0..200 {
         let (program, machine) = (random_steps(seed), random_machine(seed));
         let options = PlanOptions { disk_buffer_bytes: 0, ..PlanOptions::default() };
-        let planned = Planner::new(&machine, Mapping::default(), options).unwrap().plan(&program);
+        let planned = Planner::new(&machine, Mapping::default(), options).plan(&program);
         let plan = match planned {
             Ok(plan) => plan,
             Err(PlanError::DoesNotFit { .. } | PlanError::Empty) => continue,

@@ -31,7 +31,7 @@ fn plan(
     mapping: &str,
 ) -> Result<std::sync::Arc<multigrain_plan::Plan>, PlanError> {
     let mapping = Mapping::parse(mapping, "test").unwrap();
-    Planner::new(machine, mapping, PlanOptions::default()).unwrap().plan(program)
+    Planner::new(machine, mapping, PlanOptions::default()).plan(program)
 }
 
 fn vector(n: u64) -> Program {
@@ -118,8 +118,7 @@ fn random_programs_are_planned_or_refused() {
     let rules = edge_rules(&machine);
     let mut planned = 0;
     for seed in 0..100 {
-        let Ok(plan) =
-            Planner::new(&machine, Mapping::default(), PlanOptions::default()).unwrap().plan(&random_program(seed))
+        let Ok(plan) = Planner::new(&machine, Mapping::default(), PlanOptions::default()).plan(&random_program(seed))
         else {
             continue;
         };

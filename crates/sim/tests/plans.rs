@@ -17,7 +17,7 @@ fn plan(machine: &Machine, program: &Program) -> Result<Arc<Plan>, PlanError> {
 /// The same with lists of so many calls.
 fn listing(machine: &Machine, program: &Program, listed_max: u64) -> Result<Arc<Plan>, PlanError> {
     let options = PlanOptions { disk_buffer_bytes: 0, simulated: true, listed_max, ..PlanOptions::default() };
-    Planner::new(machine, Mapping::default(), options).unwrap().plan(program)
+    Planner::new(machine, Mapping::default(), options).plan(program)
 }
 
 /// `x = x * 3 + a` on vectors: 12 bytes moved, 8 touched, two operations an element.
@@ -216,7 +216,7 @@ fn what_cannot_be_simulated_is_refused() {
     let strict = two_levels(Edge { rules, ..Edge::new(Driver::LOCAL, 1e9, 0.0) }, 1);
     let planned = |mapping: &str, program: &Program| {
         let mapping = Mapping::parse(mapping, "test").unwrap();
-        Planner::new(&strict, mapping, PlanOptions::default()).unwrap().plan(program).unwrap()
+        Planner::new(&strict, mapping, PlanOptions::default()).plan(program).unwrap()
     };
     run(&planned("[scale.child]\nd0 = 33\n", &vector(99)), &strict, FULL).unwrap();
     let mut matrix = Program::new();
@@ -257,7 +257,7 @@ fn children_meet_as_the_schedule_of_a_barrier_says() {
             mapping.set("scale", "child", axis, each);
         }
         let options = PlanOptions { disk_buffer_bytes: 0, simulated: true, ..PlanOptions::default() };
-        let plan = Planner::new(&machine, mapping, options).unwrap().plan(&program).unwrap();
+        let plan = Planner::new(&machine, mapping, options).plan(&program).unwrap();
         let trace = run(&plan, &machine, FULL).unwrap().trace.unwrap();
         let met = |kind| trace.records.iter().filter(move |r| r.kind == kind && r.number == BARRIER_SIGNAL);
         assert_eq!(met(Kind::Signal).count(), children);
@@ -285,7 +285,7 @@ fn product_of_rows(machine: &Machine, [rows, n, k]: [u64; 3], each: u64) -> Arc<
         mapping.set("product", "child", axis, each);
     }
     let options = PlanOptions { disk_buffer_bytes: 0, simulated: true, ..PlanOptions::default() };
-    Planner::new(machine, mapping, options).unwrap().plan(&program).unwrap()
+    Planner::new(machine, mapping, options).plan(&program).unwrap()
 }
 
 #[test]

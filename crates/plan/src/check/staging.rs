@@ -7,6 +7,7 @@ use super::scope;
 use crate::plan::{Body, ChildPlan, Op, Plan, Slot, Traffic};
 use multigrain_machine::TransferRules;
 use multigrain_program::Role;
+use std::collections::BTreeMap;
 
 /// The transfers of one child.
 #[derive(Default)]
@@ -107,11 +108,19 @@ fn scratch_bytes(body: &Body) -> u64 {
         Body::Inner(inner) => {
             let temporaries = inner.arrays.iter().filter(|array| array.role == Role::Temporary);
             let own = temporaries.fold(0u64, |sum, array| sum.saturating_add(array.bytes()));
-            let below = match inner.driver.views {
-                true => inner.classes.iter().map(|class| scratch_bytes(&class.body)).max().unwrap_or(0),
-                false => 0,
-            };
-            own.saturating_add(below.saturating_mul(inner.children.len() as u64))
+            // Children of one kind take as much each as any call; a group of kinds, what calls by plans of its edge take.
+            let mut of_edge: BTreeMap<usize, u64> = BTreeMap::new();
+            for class in inner.classes.iter().filter(|_| inner.driver.views) {
+                let edge = match &class.body {
+                    Body::Inner(plan) if inner.is_division => plan.edge,
+                    _ => inner.edge,
+                };
+                let most = of_edge.entry(edge).or_default();
+                *most = scratch_bytes(&class.body).max(*most);
+            }
+            let children = if inner.is_division { 1 } else { inner.children.len() as u64 };
+            let below = of_edge.into_values().fold(0, u64::saturating_add);
+            own.saturating_add(below.saturating_mul(children))
         }
     }
 }

@@ -5,8 +5,9 @@ use super::tasks::SPAN;
 use crate::mapping::Mapping;
 use multigrain_machine::{Driver, Edge, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
 
-/// A random machine, a chain of two to four memories: perhaps a disk, main memory, perhaps one to four cores that
-/// share it, perhaps local stores, which perhaps reach each other. Memories below the root are small: for
+/// A random machine, mostly a chain of two to four memories: perhaps a disk, main memory, perhaps one to four cores that
+/// share it, perhaps local stores, which perhaps reach each other; and sometimes, beside the last of these, others of one or
+/// two more kinds with rates of their own. Memories below the root are small: for
 /// [`super::random_program`] most need many blocks, few are too small for any.
 pub fn random_machine(seed: u64) -> Machine {
     let mut rng = Rng::new(seed ^ 0x003a_c417);
@@ -46,10 +47,41 @@ pub fn random_machine(seed: u64) -> Machine {
             edge.latency_ns = if rng.percent(70) { 0.0 } else { edge.latency_ns };
         }
     }
+    kinds(&mut rng, &mut memories);
     let name = format!("random {seed}");
     match Machine::new(&name, "A random machine for tests.", memories) {
         Ok(machine) => machine,
         Err(error) => unreachable!("seed {seed}: {error}"),
+    }
+}
+
+/// Sometimes adds children of other kinds to the parent of the last memory.
+fn kinds(rng: &mut Rng, memories: &mut Vec<Memory>) {
+    let Some(leaf) = memories.last().cloned().filter(|leaf| leaf.edge.is_some_and(|edge| !edge.driver.files)) else {
+        return;
+    };
+    if !rng.percent(25) {
+        return;
+    }
+    // So slow that it is worth it to divide what is as small as these programs.
+    let slow = |rng: &mut Rng, leaf: &Memory| {
+        let flops_per_second = 1e4 * rng.range(1, 100) as f64;
+        leaf.processor.map(|processor| Processor { flops_per_second, ..processor })
+    };
+    if let Some(first) = memories.last_mut() {
+        first.processor = slow(rng, &leaf);
+    }
+    let more = rng.range(1, 2);
+    for name in ["other", "third"].into_iter().take(more as usize) {
+        let bytes_per_second = 1e9 * rng.range(1, 40) as f64;
+        let edge = match rng.percent(40) {
+            true => Edge::new(Driver::SHARED, 2e10, 100.0),
+            false => edge(rng, Driver::LOCAL, bytes_per_second, 100.0),
+        };
+        let capacity_bytes = 128 * rng.range(4, 64);
+        let processor = slow(rng, &leaf);
+        let (parent, count) = (leaf.parent, rng.range(1, 2) as usize);
+        memories.push(Memory { parent, count, edge: Some(edge), processor, ..Memory::root(name, capacity_bytes) });
     }
 }
 

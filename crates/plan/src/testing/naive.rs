@@ -83,6 +83,7 @@ fn plan_of(arrays: &[ArrayDecl], tasks: &[Arc<dyn DynTask>], calls: &[Call], nai
     let capacity_bytes = children.iter().map(|c| c.staging_bytes).max().unwrap_or(0);
     Plan {
         edge: 0,
+        is_division: false,
         parent: "parent".into(),
         child: "child".into(),
         driver: if naive.views { Driver::SHARED } else { Driver::LOCAL },

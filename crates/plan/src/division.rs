@@ -1,0 +1,354 @@
+//! Pass "division": calls in a memory whose children are of several kinds are divided among these.
+//!
+//! A division has two groups ([`multigrain_machine::Branch`]). Each executes what it is given by plans of its own edge, with its
+//! own tiles, capacities and order, so nothing here knows how. What is decided is how a call is cut, and which group takes which
+//! part: both by when each group is predicted to be done, which its own plans say.
+//!
+//! A call is cut in two along an axis that no partial sum crosses, so the bits are those of any other cut, and the longer part goes
+//! to the faster group. Where parts end follows from two trials: as if the time of each group were proportional to what it is
+//! given, first by the time that it would take for all of it, then by that for its part. A reduced axis is cut at nodes of its tree.
+//! Where a cut gains nothing, the group that is done first takes the whole call.
+//!
+//! Parts are fixed by the plan: the groups run at rates of their own, so taking work from each other would need parts as small as
+//! what the slowest does in the time that may be lost. Within a group children share out by themselves, as on any edge.
+
+use crate::barriers::barriers;
+use crate::candidates::{spans, split_with};
+use crate::dependence::dependence;
+use crate::edge::{TaskRef, facts as edge_facts, meeting, reports};
+use crate::error::PlanError;
+use crate::estimate::Nest;
+use crate::grouping::{on_their_own, signals};
+use crate::order::program_order;
+use crate::placement::{Placement, by_completion};
+use crate::plan::{Body, CallClass, PassReport, Plan};
+use crate::planner::{Planner, Report, in_blocks, sources, undivided};
+use crate::scope::{Key, Scope, Split, identity};
+use crate::stages::take_apart;
+use multigrain_machine::format_time;
+use multigrain_program::{CallShape, Tunable, Tunables};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Groups of a division.
+pub(crate) const GROUPS: usize = 2;
+
+/// What handing a part to another group costs, in seconds, until both are done: two messages between processors of which
+/// one may have to be woken.
+const HAND_OVER_SECONDS: f64 = 1e-5;
+
+/// A reduced axis is cut into so many nodes of its tree at most.
+const NODES_MAX: u64 = 8;
+
+/// Parts begin at multiples of such a part of an axis, of at most so many elements.
+const GRAIN: u64 = 128;
+const GRAIN_MAX: u64 = 64;
+
+/// Groups whose ends are predicted to differ by less are done together.
+const TOGETHER: f64 = 0.01;
+
+/// How a call is divided.
+#[derive(Clone)]
+pub(crate) struct Divided {
+    tunables: Tunables,
+    /// Predicted time, in seconds.
+    seconds: f64,
+    /// Calls that are made of it.
+    calls: usize,
+}
+
+/// Calls with the time that each of them is predicted to take in each group, placed.
+struct Placed {
+    placement: Placement,
+    seconds: Vec<[f64; GROUPS]>,
+    /// What each group is busy with, in seconds.
+    load: [f64; GROUPS],
+}
+
+impl Placed {
+    /// When the last group is done, if none waits for another.
+    fn end(&self) -> f64 {
+        let busy = self.load.iter().filter(|load| **load > 0.0).count();
+        let handing = if busy > 1 { HAND_OVER_SECONDS } else { 0.0 };
+        self.load.iter().copied().fold(0.0, f64::max) + handing
+    }
+}
+
+impl Planner<'_> {
+    /// The plan of a scope at a division, whose partial results may take `own_bytes_max` in the memory.
+    pub(crate) fn division(
+        &mut self,
+        number: usize,
+        scope: &Scope,
+        own_bytes_max: u64,
+    ) -> Result<Arc<Plan>, PlanError> {
+        let mut known: FxHashMap<Key, Option<String>> = FxHashMap::default();
+        let taken = take_apart(scope, |task, shape| {
+            let key = (identity(task), shape.clone());
+            if let Some(why) = known.get(&key) {
+                return Ok(why.clone());
+            }
+            let why = self.apart(number, task, shape, own_bytes_max)?;
+            known.insert(key, why.clone());
+            Ok::<_, PlanError>(why)
+        })?;
+        let (apart, stage_reports) = taken.unzip();
+        let scope = apart.as_ref().unwrap_or(scope);
+        let (parts, blocks) =
+            in_blocks(scope, |task, shape| Ok(self.divided(number, task, shape, own_bytes_max)?.tunables))?;
+        let below_bytes_max = below(own_bytes_max, parts.temporary_bytes(scope));
+        let placed = self.placed(number, &parts, below_bytes_max)?;
+        let children = |call: usize| placed.placement.child_of(call);
+        let mut report = Report::default();
+        for call in &scope.calls {
+            let task = &scope.tasks[call.task as usize];
+            if let Some(tunables) = blocks.get(&(identity(task), call.shape())) {
+                report.add(task, tunables);
+            }
+        }
+        let sources = if number == 0 { sources(scope, &blocks) } else { Vec::new() };
+        let (calls_of, reduction) = (parts.calls.len(), parts.reduction_report(scope));
+        // A class is executed by the plan of one group.
+        let mut numbers: FxHashMap<(u32, usize), u32> = FxHashMap::default();
+        let mut classes: Vec<CallClass> = Vec::new();
+        let mut class_of = Vec::with_capacity(calls_of);
+        for (call, &class) in parts.class_of.iter().enumerate() {
+            let child = children(call);
+            let number = match numbers.get(&(class, child)) {
+                Some(number) => *number,
+                None => {
+                    let (task, shape) = &parts.classes[class as usize];
+                    let body = self.part(number, child, &parts.tasks[*task as usize], shape, below_bytes_max)?;
+                    classes.push(CallClass { task: *task, shape: shape.clone(), body: Body::Inner(body) });
+                    *numbers.entry((class, child)).or_insert(classes.len() as u32 - 1)
+                }
+            };
+            class_of.push(number);
+        }
+        let dependence = dependence(&parts.calls, &parts.tasks);
+        let order = program_order(calls_of);
+        let signals = signals(&dependence, &placed.placement, &order, GROUPS);
+        let mut steps = on_their_own(&dependence, &placed.placement, &order, &signals, GROUPS);
+        let met = barriers(&mut steps);
+        let mut passes: Vec<PassReport> = stage_reports.unwrap_or_default();
+        passes.extend(reports(&dependence, &placed.placement, GROUPS));
+        passes.push(self.shares(number, &placed));
+        passes.extend(meeting(met, GROUPS));
+        passes.extend(reduction);
+        let branch = self.layout.branch(number);
+        let plan = Plan {
+            is_division: true,
+            child: branch.child_name(self.machine),
+            sources,
+            children: steps,
+            passes,
+            tunables: report.0,
+            seconds: placed.end(),
+            ..self.outline(number, Split { class_of, ..parts }, classes)
+        };
+        Ok(Arc::new(plan))
+    }
+
+    /// Why a call is taken apart into its stages, if it is: where these, each divided, are done earlier than the call.
+    fn apart(
+        &mut self,
+        number: usize,
+        task: &TaskRef,
+        shape: &CallShape,
+        own_bytes_max: u64,
+    ) -> Result<Option<String>, PlanError> {
+        let whole = self.divided(number, task, shape, own_bytes_max)?;
+        if whole.calls > 1 {
+            return Ok(None);
+        }
+        let mut seconds = 0.0;
+        for stage in task.stages(shape)? {
+            seconds += self.divided(number, stage.callee(task), &stage.shape(), own_bytes_max)?.seconds;
+        }
+        let times = (format_time(seconds * 1e9), format_time(whole.seconds * 1e9));
+        Ok((seconds < whole.seconds).then(|| format!("divided they take {}, undivided it {}", times.0, times.1)))
+    }
+
+    /// How a call is divided.
+    fn divided(
+        &mut self,
+        number: usize,
+        task: &TaskRef,
+        shape: &CallShape,
+        own_bytes_max: u64,
+    ) -> Result<Divided, PlanError> {
+        let key = (number, own_bytes_max, (identity(task), shape.clone()));
+        if let Some(known) = self.divided.get(&key) {
+            return Ok(known.clone());
+        }
+        let scope = Scope::of_call(task, shape);
+        let whole = undivided(task, shape);
+        let alone = self.alone(number, task, shape, below(own_bytes_max, 0))?;
+        let calls = split_with(&scope, &whole)?.calls.len();
+        let seconds = alone.iter().copied().fold(f64::INFINITY, f64::min);
+        let mut best = Divided { tunables: whole.clone(), seconds, calls };
+        if alone.iter().all(|seconds| seconds.is_finite()) && seconds > HAND_OVER_SECONDS {
+            let mut cuts = Vec::new();
+            for axis in self.free_axes(number, task, shape) {
+                if task.reduced_axis() == Some(axis.name) {
+                    let nodes = spans(&axis).into_iter().filter(|&span| axis.extent.div_ceil(span) <= NODES_MAX);
+                    let trials =
+                        nodes.skip(1).map(|span| self.cut(number, &scope, &whole, (axis.name, span), own_bytes_max));
+                    cuts.extend(
+                        trials.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().map(|(cut, _)| (cut, None)),
+                    );
+                } else if let Some(length) = longer(&axis, alone)
+                    && let Some((cut, load)) = self.cut(number, &scope, &whole, (axis.name, length), own_bytes_max)?
+                {
+                    cuts.push((cut, Some((axis, length, load))));
+                }
+            }
+            let first = cuts.into_iter().min_by(|a, b| a.0.seconds.total_cmp(&b.0.seconds));
+            if let Some((cut, trial)) = first {
+                let again =
+                    trial.and_then(|(axis, length, load)| Some((axis.name, again(&axis, length, load, alone)?)));
+                let second = match again {
+                    Some(cut) => self.cut(number, &scope, &whole, cut, own_bytes_max)?,
+                    None => None,
+                };
+                let cuts = std::iter::once(cut).chain(second.map(|(cut, _)| cut));
+                best = cuts.fold(best, |best, cut| if cut.seconds < best.seconds { cut } else { best });
+            }
+        }
+        self.tasks.push(task.clone());
+        self.divided.insert(key, best.clone());
+        Ok(best)
+    }
+
+    /// Axes along which a call may be cut in two: those along which no order is fixed, as far as the task says.
+    fn free_axes(&self, number: usize, task: &TaskRef, shape: &CallShape) -> Vec<Tunable> {
+        let first = self.layout.branch(number).below(0);
+        let facts = first.and_then(|edge| edge_facts(self.machine, &self.layout, edge, 0));
+        let folded = facts.as_ref().and_then(|facts| Some(Nest::of(facts, task, shape)?.folded()));
+        let is_free = |(at, axis): &(usize, Tunable)| {
+            task.reduced_axis() == Some(axis.name) || folded.as_ref().is_none_or(|folded| !folded.contains(at))
+        };
+        task.tunables(shape).iter().copied().enumerate().filter(is_free).map(|(_, axis)| axis).collect()
+    }
+
+    /// A call cut along one axis, and what each group is busy with then; `None` where that is not possible.
+    fn cut(
+        &mut self,
+        number: usize,
+        scope: &Scope,
+        whole: &Tunables,
+        (axis, length): (&'static str, u64),
+        own_bytes_max: u64,
+    ) -> Result<Option<(Divided, [f64; GROUPS])>, PlanError> {
+        let mut tunables = whole.clone();
+        tunables.set(axis, length);
+        let parts = split_with(scope, &tunables)?;
+        let partials = parts.temporary_bytes(scope);
+        if parts.calls.len() < GROUPS || partials > own_bytes_max {
+            return Ok(None);
+        }
+        let placed = self.placed(number, &parts, below(own_bytes_max, partials))?;
+        let (seconds, calls) = (placed.end(), parts.calls.len());
+        Ok(seconds.is_finite().then_some((Divided { tunables, seconds, calls }, placed.load)))
+    }
+
+    /// The calls of a split with their times, placed.
+    fn placed(&mut self, number: usize, parts: &Split, below_bytes_max: u64) -> Result<Placed, PlanError> {
+        let mut of_class = Vec::with_capacity(parts.classes.len());
+        for (task, shape) in &parts.classes {
+            of_class.push(self.alone(number, &parts.tasks[*task as usize], shape, below_bytes_max)?);
+        }
+        let seconds: Vec<[f64; GROUPS]> = parts.class_of.iter().map(|&class| of_class[class as usize]).collect();
+        let placement = by_completion(&dependence(&parts.calls, &parts.tasks), &seconds);
+        let mut load = [0.0; GROUPS];
+        for (call, seconds) in seconds.iter().enumerate() {
+            let child = placement.child_of(call);
+            load[child] += seconds[child];
+        }
+        Ok(Placed { placement, seconds, load })
+    }
+
+    /// The time that each group is predicted to take for a call; infinite where it does not fit.
+    ///
+    /// # Errors
+    /// It fits in neither.
+    fn alone(
+        &mut self,
+        number: usize,
+        task: &TaskRef,
+        shape: &CallShape,
+        below_bytes_max: u64,
+    ) -> Result<[f64; GROUPS], PlanError> {
+        let mut seconds = [f64::INFINITY; GROUPS];
+        let mut refused = None;
+        for (child, seconds) in seconds.iter_mut().enumerate() {
+            match self.part(number, child, task, shape, below_bytes_max) {
+                Ok(plan) => *seconds = plan.seconds,
+                Err(error @ (PlanError::DoesNotFit { .. } | PlanError::TooManyCalls { .. })) => {
+                    refused.get_or_insert(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        match refused {
+            Some(error) if seconds.iter().all(|seconds| seconds.is_infinite()) => Err(error),
+            _ => Ok(seconds),
+        }
+    }
+
+    /// The plan by which a group executes a call.
+    fn part(
+        &mut self,
+        number: usize,
+        child: usize,
+        task: &TaskRef,
+        shape: &CallShape,
+        below_bytes_max: u64,
+    ) -> Result<Arc<Plan>, PlanError> {
+        let edge = self.layout.branch(number).below(child).ok_or_else(|| self.no_edge())?;
+        self.call(edge, task, shape, below_bytes_max)
+    }
+
+    /// What each group is given.
+    fn shares(&self, number: usize, placed: &Placed) -> PassReport {
+        let branch = self.layout.branch(number);
+        let share = |child: usize| {
+            let edge = branch.below(child).map(|edge| self.layout.branch(edge).child_name(self.machine));
+            let calls = (0..placed.seconds.len()).filter(|call| placed.placement.child_of(*call) == child).count();
+            format!("{}: {calls} calls, {}", edge.unwrap_or_default(), format_time((placed.load[child] * 1e9).round()))
+        };
+        let shares: Vec<String> = (0..GROUPS).map(share).collect();
+        PassReport { pass: "division", summary: shares.join("; ") }
+    }
+}
+
+/// What of so many bytes is left for the partial results of each group.
+fn below(own_bytes_max: u64, partials: u64) -> u64 {
+    own_bytes_max.saturating_sub(partials) / GROUPS as u64
+}
+
+/// How much of an axis the faster group should take, by the times that the groups take for all of it.
+fn longer(axis: &Tunable, alone: [f64; GROUPS]) -> Option<u64> {
+    let (fast, slow) = (alone[0].min(alone[1]), alone[0].max(alone[1]));
+    length(axis, slow / (fast + slow))
+}
+
+/// The same, once parts of this length were tried: each group goes on at the rate that it had there.
+fn again(axis: &Tunable, tried: u64, load: [f64; GROUPS], alone: [f64; GROUPS]) -> Option<u64> {
+    let [fast, slow] = if alone[0] <= alone[1] { load } else { [load[1], load[0]] };
+    if fast <= 0.0 || slow <= 0.0 || (fast - slow).abs() <= TOGETHER * fast.max(slow) {
+        return None;
+    }
+    let rates = (tried as f64 / fast, (axis.extent - tried.min(axis.extent)) as f64 / slow);
+    length(axis, rates.0 / (rates.0 + rates.1)).filter(|length| *length != tried)
+}
+
+/// A length that is about this share of an axis, at least half of it, so that there are two parts; `None` where the rest is
+/// nothing.
+fn length(axis: &Tunable, share: f64) -> Option<u64> {
+    let grain = (axis.extent / GRAIN).clamp(1, GRAIN_MAX);
+    let unit = (1 << grain.ilog2()) * axis.multiple.max(1);
+    let units = (axis.extent as f64 * share / unit as f64).round() as u64;
+    let length = (units * unit).max(axis.extent.div_ceil(2).next_multiple_of(axis.multiple.max(1)));
+    (length < axis.extent).then_some(length)
+}
