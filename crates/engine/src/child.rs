@@ -339,7 +339,8 @@ impl Interpreter<'_, '_> {
                     Some(own) => own.scratch(*scratch_bytes),
                     None => self.memories.scratch(state.at.worker, *scratch_bytes),
                 };
-                let leaf = Leaf { task, views: &views, scalars: &call.scalars, scratch };
+                let processor = self.memories.processor(plan);
+                let leaf = Leaf { task, views: &views, scalars: &call.scalars, scratch, processor };
                 let t = self.recorder(state.at.worker).start();
                 match own.filter(|own| own.executes) {
                     // SAFETY: each block lies in its array or slot, as was just seen, and these are initialised; that a block
@@ -507,6 +508,7 @@ struct Leaf<'a> {
     views: &'a [RawView],
     scalars: &'a Scalars,
     scratch: (*mut u8, usize),
+    processor: &'static str,
 }
 
 // SAFETY: addresses may be known to any thread; who executes it vouches for what lies there.
@@ -524,7 +526,7 @@ impl Leaf<'_> {
     unsafe fn execute(&self) {
         // SAFETY: the caller vouches for it.
         let scratch = unsafe { std::slice::from_raw_parts_mut(self.scratch.0, self.scratch.1) };
-        let mut context = LeafContext::new(self.scalars, scratch);
+        let mut context = LeafContext::new(self.scalars, scratch).on(self.processor);
         // SAFETY: as above.
         unsafe { self.task.leaf(self.views, &mut context) };
     }

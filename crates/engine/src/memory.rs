@@ -4,7 +4,7 @@
 
 use crate::error::EngineError;
 use multigrain_driver::{Child, Drivers, Site, Span};
-use multigrain_machine::{Branch, Layout, Machine};
+use multigrain_machine::{Branch, Layout, Machine, ProcessorKind};
 use multigrain_plan::{Body, Plan, TEMPORARY_ALIGN_BYTES};
 use multigrain_program::{ArrayDecl, RawView};
 use multigrain_store::AlignedBuffer;
@@ -40,6 +40,8 @@ pub(crate) struct OfEdge {
     /// For each memory above, the partial results of reductions of the call that is divided there; empty when none
     /// reduces.
     partials: Vec<AlignedBuffer>,
+    /// The kind of processor that executes leaves in the memories below.
+    processor: &'static str,
 }
 
 /// Bytes of the parts of [`Memories`].
@@ -163,7 +165,9 @@ impl Memories {
                 0 => Vec::new(),
                 bytes => (0..branch.parents).map(|_| AlignedBuffer::new(bytes as usize)).collect::<Result<_, _>>()?,
             };
-            edges.push(OfEdge { children, partials });
+            let processor = branch.child.and_then(|id| machine.memory(id).processor);
+            let processor = processor.map_or(ProcessorKind::Cpu, |processor| processor.kind).name();
+            edges.push(OfEdge { children, partials, processor });
         }
         let scratch_bytes = (needs.scratch(machine, &layout) as usize).max(1);
         let scratch =
@@ -205,6 +209,12 @@ impl Memories {
     #[inline]
     pub(crate) fn child(&self, plan: &Plan, instance: usize) -> Option<&Reserved> {
         self.edges[plan.edge].children.get(instance)
+    }
+
+    /// The kind of processor that executes leaves in the children of a plan.
+    #[inline]
+    pub(crate) fn processor(&self, plan: &Plan) -> &'static str {
+        self.edges[plan.edge].processor
     }
 
     /// Makes the pages of the scratch memories usable, each by its worker: the system reserves a page when it is first

@@ -2,7 +2,7 @@
 
 use crate::plan::Prepared;
 use crate::run::Finished;
-use multigrain::rooms::machine::{approximate_bytes, approximate_time};
+use multigrain::rooms::machine::{MemoryId, approximate_bytes, approximate_time};
 use multigrain::rooms::plan::check::CheckReport;
 use multigrain::{Breakdown, EdgeTraffic, Job, Machine, main_memory};
 use multigrain_console::table;
@@ -84,16 +84,30 @@ pub(crate) fn plan(prepared: &Prepared<'_>) -> String {
 
 fn head(job: &Job, shape: &[(&'static str, u64)], machine: &Machine) -> String {
     let sizes: Vec<String> = shape.iter().map(|(name, size)| format!("{name} = {size}")).collect();
-    let chain: Vec<String> = machine
-        .memories()
-        .iter()
-        .map(|m| if m.count > 1 { format!("{} x {}", m.name, m.count) } else { m.name.clone() })
-        .collect();
     let workers = machine.workers();
     let plural = if workers == 1 { "" } else { "s" };
     let mut text = format!("{:<9}{}\n", job.app, sizes.join(", "));
-    let _ = writeln!(text, "{:<9}{}: {}; {workers} thread{plural}", "machine", machine.name, chain.join(" > "));
+    let _ = writeln!(
+        text,
+        "{:<9}{}: {}; {workers} thread{plural}",
+        "machine",
+        machine.name,
+        below(machine, machine.root())
+    );
     text
+}
+
+/// A memory and what is below it: `dram > core x 2`, `dram > (core | device)`.
+fn below(machine: &Machine, id: MemoryId) -> String {
+    let memory = machine.memory(id);
+    let count = if memory.count > 1 { format!(" x {}", memory.count) } else { String::new() };
+    let kinds: Vec<String> = machine.children(id).map(|child| below(machine, child)).collect();
+    let kinds = match &kinds[..] {
+        [] => String::new(),
+        [one] => format!(" > {one}"),
+        several => format!(" > ({})", several.join(" | ")),
+    };
+    format!("{}{count}{kinds}", memory.name)
 }
 
 /// Seconds, and what was done in each: arithmetic, and the bytes that went over the edge of a disk or, where there is

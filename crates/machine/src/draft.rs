@@ -101,7 +101,7 @@ impl DraftMemory {
     fn overlay(&mut self, over: DraftMemory) {
         self.name = over.name;
         self.lines = over.lines;
-        overlay!(self, over, parent, count, capacity_bytes, path, source);
+        overlay!(self, over, computes_like, parent, count, capacity_bytes, path, source);
         self.settings.extend(over.settings);
         if let Some(over) = over.edge {
             let edge = self.edge.get_or_insert_default();
@@ -111,11 +111,16 @@ impl DraftMemory {
             }
             overlay!(edge, over, transfer_max, list_max, in_flight_max, strict, source);
         }
-        if let Some(over) = over.processor {
+        self.compute(over.processor, over.leaves);
+    }
+
+    /// Takes what is said of a processor and its leaves.
+    fn compute(&mut self, processor: Option<DraftProcessor>, leaves: Vec<LeafRate>) {
+        if let Some(over) = processor {
             let processor = self.processor.get_or_insert_default();
             overlay!(processor, over, kind, rate, call_overhead_ns, code_bytes, source);
         }
-        for leaf in over.leaves {
+        for leaf in leaves {
             self.leaves.retain(|known| known.task != leaf.task);
             self.leaves.push(leaf);
         }
@@ -189,9 +194,8 @@ impl DraftMemory {
 
 /// Lays `over` on the memories of `base`: a memory of the same name, or the one that it `replaces`, is changed in the
 /// keys that are given; any other is added.
-pub(crate) fn lay_over(base: &Machine, mut over: Vec<DraftMemory>) -> Result<Vec<DraftMemory>, MachineError> {
+pub(crate) fn lay_over(base: &Machine, over: Vec<DraftMemory>) -> Result<Vec<DraftMemory>, MachineError> {
     let mut drafts: Vec<DraftMemory> = base.memories().iter().map(|memory| DraftMemory::of(memory, base)).collect();
-    computing(&drafts, &mut over)?;
     let mut changed = vec![false; drafts.len()];
     for memory in over {
         let target = memory.replaces.as_ref().unwrap_or(&memory.name);
@@ -217,24 +221,21 @@ pub(crate) fn lay_over(base: &Machine, mut over: Vec<DraftMemory>) -> Result<Vec
     Ok(drafts)
 }
 
-/// Gives memories that compute like another one, of the base or before them in the file, its processor and the rates of its
-/// leaves, as far as they do not say otherwise.
-pub(crate) fn computing(base: &[DraftMemory], over: &mut [DraftMemory]) -> Result<(), MachineError> {
-    for at in 0..over.len() {
-        let (before, rest) = over.split_at_mut(at);
-        let memory = &mut rest[0];
-        let Some(name) = memory.computes_like.clone() else { continue };
-        let known = || base.iter().chain(&*before);
-        let Some(other) = known().rev().find(|other| other.name == name) else {
+/// Gives memories that compute like another one, in the order of the list, its processor and the rates of its leaves, as far as
+/// they do not say otherwise.
+pub(crate) fn computing(drafts: &mut [DraftMemory]) -> Result<(), MachineError> {
+    for at in 0..drafts.len() {
+        let Some(name) = drafts[at].computes_like.clone() else { continue };
+        let known = || drafts.iter().filter(|memory| memory.computes_like.is_none());
+        let Some(other) = known().find(|other| other.name == name) else {
             let known: Vec<&str> = known().map(|memory| memory.name.as_str()).collect();
-            return Err(memory.error("computes_like", Problem::UnknownMemory { name, known: known.join(", ") }));
+            let problem = Problem::UnknownMemory { name, known: known.join(", ") };
+            return Err(drafts[at].error("computes_like", problem));
         };
-        let (processor, leaves) = (other.processor.clone(), other.leaves.clone());
-        let like = DraftMemory { processor, leaves, ..DraftMemory::default() };
-        let own = std::mem::replace(memory, like);
-        // What is said of the memory itself is laid over that.
-        memory.replaces.clone_from(&own.replaces);
-        memory.overlay(own);
+        let mut like = DraftMemory { computes_like: None, processor: other.processor.clone(), ..drafts[at].clone() };
+        like.leaves.clone_from(&other.leaves);
+        like.compute(drafts[at].processor.take(), std::mem::take(&mut drafts[at].leaves));
+        drafts[at] = like;
     }
     Ok(())
 }

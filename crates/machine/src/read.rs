@@ -114,7 +114,6 @@ fn parse(text: &str, file: &str, this_computer: Computer<'_>, files: &[String]) 
             drafts = draft::lay_over(&machine.map_err(|error| error.at(file, line, "base"))?, drafts)?;
         }
         None => {
-            draft::computing(&[], &mut drafts)?;
             if let Some(memory) = drafts.iter().find(|memory| memory.replaces.is_some()) {
                 let line = memory.lines.get("replaces").copied();
                 let error = MachineError::from(Problem::NeedsBase).at_line(line);
@@ -122,6 +121,7 @@ fn parse(text: &str, file: &str, this_computer: Computer<'_>, files: &[String]) 
             }
         }
     }
+    draft::computing(&mut drafts)?;
     if let Some((root, line)) = root {
         drafts = draft::cut(drafts, &root).map_err(|error| error.at_line(Some(line)))?;
     }

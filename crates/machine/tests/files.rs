@@ -275,6 +275,7 @@ fn a_base_that_does_not_fit() {
     let like =
         |name: &str| format!("{base}{memory}parent = \"dram\"\ncapacity = \"1 MiB\"\ncomputes_like = \"{name}\"\n");
     refused(&like("gpu"), "bad.toml:7: memory \"a\": computes_like: ", "disk, dram, core");
+    // Nor like itself.
     refused(&like("a"), "bad.toml:7: memory \"a\": computes_like: ", "disk, dram, core");
     // A memory without children, and nothing that computes there.
     refused(&like("dram"), "bad.toml:3: memory \"a\": edge: ", "missing");

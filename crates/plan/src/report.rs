@@ -56,7 +56,7 @@ impl Plan {
             .sum()
     }
 
-    /// Bytes over every edge from here down in one run of this plan, in the order of the edges.
+    /// Bytes over every edge from here down in one run of this plan, in the order of the edges; nothing is moved at divisions.
     pub fn edges(&self) -> Vec<EdgeTraffic> {
         let mut below: BTreeMap<usize, EdgeTraffic> = BTreeMap::new();
         for (class, count) in self.classes.iter().zip(self.calls_of_class()) {
@@ -67,7 +67,7 @@ impl Plan {
             }
         }
         let below = below.into_values();
-        if self.is_in_parts() {
+        if self.is_in_parts() || self.is_division {
             return below.collect();
         }
         let here = EdgeTraffic {
@@ -109,7 +109,7 @@ impl Plan {
                 }
             }
         }
-        if !self.is_in_parts() {
+        if !self.is_in_parts() && !self.is_division {
             uses.insert(self.edge, here);
         }
         uses

@@ -364,6 +364,7 @@ impl DynTask for Steps {
         assert!(fewest.min(whole) <= room, "scratch memory for steps of {}: {room} bytes of {fewest}", self.name());
         let lengths = self.cut(&call, &spans, room);
         let buffers = self.buffer_bytes(&call, &spans, &lengths);
+        let processor = context.processor();
         let (between, scratch) = context.scratch.split_at_mut(buffers as usize);
         let element = self.params[self.written].element;
         let between: *mut u8 = between.as_mut_ptr();
@@ -387,7 +388,7 @@ impl DynTask for Steps {
                 // SAFETY: blocks and their parts are what the caller vouches for. A buffer is scratch memory, which is
                 // initialised and ours alone: `buffer_bytes` has room for the largest step of the largest block, and a
                 // step reads the one that it does not write. Types and ranks are those of the parameters.
-                unsafe { self.task.leaf(&views, &mut LeafContext::new(&scalars, scratch)) };
+                unsafe { self.task.leaf(&views, &mut LeafContext::new(&scalars, scratch).on(processor)) };
                 made = Some(views[self.written]);
             }
         });

@@ -196,12 +196,28 @@ pub struct LeafContext<'a> {
     /// to 64 bytes; its content is left from earlier calls.
     pub scratch: &'a mut [u8],
     first: bool,
+    processor: &'static str,
 }
+
+/// The kind of processor that executes leaf variants where nothing else is said: a core of this computer.
+pub(crate) const CPU: &str = "cpu";
 
 impl<'a> LeafContext<'a> {
     /// What a call with these scalars may use.
     pub fn new(scalars: &'a Scalars, scratch: &'a mut [u8]) -> LeafContext<'a> {
-        LeafContext { scalars, scratch, first: true }
+        LeafContext { scalars, scratch, first: true, processor: CPU }
+    }
+
+    /// The same on a processor of this kind, by the name that it has in machine files.
+    #[must_use]
+    pub fn on(self, processor: &'static str) -> LeafContext<'a> {
+        LeafContext { processor, ..self }
+    }
+
+    /// The kind of processor that executes the leaf: `cpu`, `gpu`, `spe`. A task may have a leaf variant for each; the results of
+    /// all have the same bits.
+    pub fn processor(&self) -> &'static str {
+        self.processor
     }
 
     /// Whether this is the first call along the folded axes of the task's notation: then what is written is written from

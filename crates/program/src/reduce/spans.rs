@@ -111,7 +111,7 @@ impl<T: Task> Spans<'_, T> {
     /// As for [`DynTask::leaf`].
     pub(crate) unsafe fn leaf(&self, blocks: &[RawView], context: &mut LeafContext<'_>) {
         let shapes = blocks.iter().map(RawView::shape).collect();
-        let call = CallShape { shapes, scalars: context.scalars.clone() };
+        let (call, processor) = (CallShape { shapes, scalars: context.scalars.clone() }, context.processor());
         let parts = self.parts(&call).unwrap_or_else(|error| panic!("{error}"));
         if parts.is_empty() {
             for (block, reduction) in blocks.iter().zip(self.reductions) {
@@ -143,7 +143,7 @@ impl<T: Task> Spans<'_, T> {
                 None => blocks[param].part(&region),
             };
             let views: SmallVec<[RawView; 6]> = sub.args.iter().filter_map(view).collect();
-            let mut inner = LeafContext::new(&sub.scalars, &mut *scratch);
+            let mut inner = LeafContext::new(&sub.scalars, &mut *scratch).on(processor);
             match &sub.callee {
                 // SAFETY: parts of the caller's blocks, as checked: within them, none that is written twice or that the
                 // caller only reads. A block that is reduced is the caller's or lies in scratch memory that nobody else
