@@ -9,6 +9,7 @@ mod encrypt;
 mod fft3d;
 mod gravity;
 mod hmmer;
+mod kinds;
 mod phylo;
 mod queens;
 mod saxpy;
@@ -87,8 +88,9 @@ impl std::fmt::Debug for Entry {
 
 /// Everything, in the order in which it is measured.
 pub(crate) fn all() -> impl Iterator<Item = &'static Entry> + Clone {
-    const FILES: [&[Entry]; 17] = [
+    const FILES: [&[Entry]; 18] = [
         sgemm::ENTRIES,
+        kinds::ENTRIES,
         saxpy::ENTRIES,
         sgemv::ENTRIES,
         conv2d::ENTRIES,

@@ -10,7 +10,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// A machine: its root (in `directory`, where the driver keeps arrays in files), memories of the driver, and where these can be
-/// shared sometimes cores in them. `scale`: how much more the memories hold than little.
+/// shared sometimes cores in them; sometimes there are cores beside them, which get a part of the work. `scale`: how much more
+/// the memories hold than little.
 pub(crate) fn machine(
     driver: &Arc<dyn Driver>,
     seed: u64,
@@ -40,6 +41,18 @@ pub(crate) fn machine(
         let (flops_per_second, call_overhead_ns) = (1e9 * rng.range(1, 100) as f64, rng.range(10, 10_000) as f64);
         leaf.processor =
             Some(Processor { kind: ProcessorKind::Cpu, flops_per_second, call_overhead_ns, code_bytes: 0 });
+    }
+    if !facts.files && rng.percent(30) {
+        // So slow that it is worth it to divide what is as small as these programs.
+        let mut slow = || {
+            let flops_per_second = 1e4 * rng.range(1, 100) as f64;
+            Some(Processor { kind: ProcessorKind::Cpu, flops_per_second, call_overhead_ns: 1e3, code_bytes: 0 })
+        };
+        let beside = Memory::child("beside", MemoryId(0), 1, 1 << 20, Edge::new(DriverName::SHARED, 2e10, 100.0));
+        if let Some(leaf) = memories.last_mut() {
+            leaf.processor = slow();
+        }
+        memories.push(Memory { processor: slow(), ..beside });
     }
     Machine::new("conformance", "Memories of one driver below a host.", memories)
 }
