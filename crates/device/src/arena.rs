@@ -21,6 +21,7 @@ pub(crate) struct Arena {
     /// The other addresses.
     own: *mut c_void,
     bytes: usize,
+    guarded: bool,
 }
 
 // SAFETY: addresses belong to no thread; who follows them is told by `open` and by the copy engine's contract.
@@ -29,7 +30,8 @@ unsafe impl Send for Arena {}
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    pub(crate) fn new(bytes: u64) -> Result<Arena, StoreError> {
+    /// Unless it is `guarded` the known addresses are open to everybody all the time.
+    pub(crate) fn new(bytes: u64, guarded: bool) -> Result<Arena, StoreError> {
         let refused = |errno: Errno| StoreError::Memory { asked_bytes: bytes, errno: errno.into() };
         let bytes = usize::try_from(bytes).ok().and_then(|n| n.max(1).checked_next_multiple_of(PAGE_BYTES));
         let bytes = bytes.filter(|n| n.checked_add(2 * PAGE_BYTES).is_some()).ok_or(refused(Errno::NOMEM))?;
@@ -40,11 +42,11 @@ impl Arena {
         unsafe {
             let known = mmap_anonymous(null_mut(), bytes + 2 * PAGE_BYTES, ProtFlags::empty(), MapFlags::PRIVATE);
             let known = known.map_err(refused)?;
-            let mut arena = Arena { known, own: null_mut(), bytes };
+            let mut arena = Arena { known, own: null_mut(), bytes, guarded };
             let rights = ProtFlags::READ | ProtFlags::WRITE;
             arena.own = mmap(null_mut(), bytes, rights, MapFlags::SHARED, &file, 0).map_err(refused)?;
-            let (place, none) = (arena.start().cast(), ProtFlags::empty());
-            mmap(place, bytes, none, MapFlags::SHARED | MapFlags::FIXED, &file, 0).map_err(refused)?;
+            let (place, first) = (arena.start().cast(), if guarded { ProtFlags::empty() } else { rights });
+            mmap(place, bytes, first, MapFlags::SHARED | MapFlags::FIXED, &file, 0).map_err(refused)?;
             Ok(arena)
         }
     }
@@ -65,6 +67,9 @@ impl Arena {
 
     /// Lets the known addresses be followed or not.
     pub(crate) fn open(&self, open: bool) -> Result<(), Errno> {
+        if !self.guarded {
+            return Ok(());
+        }
         let rights = if open { MprotectFlags::READ | MprotectFlags::WRITE } else { MprotectFlags::empty() };
         // SAFETY: the pages are this arena's; what is in them stays.
         unsafe { mprotect(self.start().cast(), self.bytes, rights) }

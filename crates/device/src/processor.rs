@@ -4,19 +4,21 @@ use crate::arena::Arena;
 use crate::fault;
 use crate::streams::until;
 use multigrain::driver::StoreError;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Where leaves go, and where their ends come from.
 type Door = (Sender<Work>, Receiver<std::thread::Result<()>>);
 
 type Leaf = *mut (dyn FnMut() + Send + 'static);
 
-/// A leaf on its way to the processor.
-struct Work(Leaf);
+/// A leaf on its way to the processor, and where the worker may be that waits for it.
+struct Work(Leaf, Option<CpuSet>);
 
 // SAFETY: what it points to can be sent, and its owner waits in `Processor::run` until it is done with.
 unsafe impl Send for Work {}
@@ -33,13 +35,22 @@ impl Processor {
         let (work, works) = channel::<Work>();
         let (answer, answers) = channel();
         let execute = move || {
-            for Work(leaf) in works {
+            let mut place = None;
+            for Work(leaf, caller) in works {
+                // Where the worker that waits is bound to a processor, that one has nothing else to do.
+                if caller.is_some() && place != caller {
+                    // Where it cannot be bound it works as well.
+                    let _ = caller.map(|caller| sched_setaffinity(None, &caller));
+                    place = caller;
+                }
                 // SAFETY: the caller of `run` lends it until it has the answer.
                 let leaf = unsafe { &mut *leaf };
-                let begun = Instant::now();
+                let (begun, used) = (Instant::now(), processor_time());
                 let done = catch_unwind(AssertUnwindSafe(|| within(&arena, leaf)));
-                let least = begun.elapsed().saturating_mul(u32::try_from(slower).unwrap_or(u32::MAX));
-                until(begun, least);
+                // What others take of its thread's processor is not made longer.
+                let more = u32::try_from(slower - 1).unwrap_or(u32::MAX);
+                let rest = processor_time().saturating_sub(used).saturating_mul(more);
+                until(begun, begun.elapsed().saturating_add(rest));
                 if answer.send(done).is_err() {
                     return;
                 }
@@ -57,11 +68,17 @@ impl Processor {
         let door = self.door.lock().unwrap_or_else(PoisonError::into_inner);
         let gone = || Box::new("the device's processor is gone".to_owned());
         let Some((work, answers)) = &*door else { return Err(gone()) };
-        match work.send(Work(leaf)) {
+        match work.send(Work(leaf, sched_getaffinity(None).ok())) {
             Ok(()) => answers.recv().unwrap_or_else(|_| Err(gone())),
             Err(_) => Err(gone()),
         }
     }
+}
+
+/// What the calling thread has used of processors.
+fn processor_time() -> Duration {
+    let used = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(used.tv_sec.unsigned_abs(), used.tv_nsec.unsigned_abs() as u32)
 }
 
 /// Executes a leaf while the arena is open. It is closed again whatever happens.

@@ -85,12 +85,17 @@ fn faults_stand_in_the_machine_file() {
     moved(&*broken, Direction::Read, 0, &mut values).unwrap();
     let outside = moved(&*broken, Direction::Read, BYTES.next_multiple_of(4096) - 39, &mut values).unwrap_err();
     assert!(outside.contains("does not lie"), "{outside}");
-    for setting in [("streams", "0"), ("fail", "none")] {
+    for (setting, needed) in [
+        (("streams", "0"), "from 1 on"),
+        (("fail", "none"), "from 1 on"),
+        (("slower", "0"), "from 1 on"),
+        (("guard", "no"), "true or false"),
+    ] {
         let memory = memory(&[setting]);
         let edge = memory.edge.as_ref().unwrap();
         let refused = DeviceDriver.reserve(&Site { memory: &memory, edge, index: 0, bytes: 1 });
         let error = refused.map(|_| ()).unwrap_err().to_string();
-        assert!(error.contains(setting.0) && error.contains("from 1 on"), "{error}");
+        assert!(error.contains(setting.0) && error.contains(needed), "{error}");
     }
 }
 
@@ -118,14 +123,14 @@ const TOUCHED: &str = "MULTIGRAIN_TEST_TOUCHES";
 #[test]
 fn whoever_else_touches_it_is_ended() {
     if let Ok(place) = std::env::var(TOUCHED) {
-        let device = device(&[]);
+        let device = device(if place == "open" { &[("guard", "false")] } else { &[] });
         let mut values = [1.0; 10];
         moved(&*device, Direction::Read, 0, &mut values).unwrap();
         // SAFETY: nothing is under way.
         unsafe { device.run(&mut || ()) }.unwrap();
         let span = device.span();
         let at = match &*place {
-            "first" => span.start,
+            "first" | "open" => span.start,
             "last" => span.start.wrapping_add(span.len_bytes as usize - 1),
             "before" => span.start.wrapping_sub(1),
             "behind" => span.start.wrapping_add(span.len_bytes as usize),
@@ -141,6 +146,7 @@ fn whoever_else_touches_it_is_ended() {
         test.output().unwrap().status
     };
     assert_eq!(touch("nothing of it").code(), Some(0));
+    assert_eq!(touch("open").code(), Some(0), "it is not guarded");
     const SIGSEGV: i32 = 11;
     for place in ["first", "last", "before", "behind"] {
         assert_eq!(touch(place).signal(), Some(SIGSEGV), "{place}");

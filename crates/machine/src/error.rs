@@ -292,9 +292,7 @@ impl MachineError {
         self
     }
 
-    /// The same error, in this memory if it is in none yet.
-    #[must_use]
-    pub fn in_memory(mut self, memory: &str) -> MachineError {
+    pub(crate) fn in_memory(mut self, memory: &str) -> MachineError {
         self.place.memory.get_or_insert_with(|| memory.into());
         self
     }

@@ -1,6 +1,6 @@
 //! Why there is no plan.
 
-use multigrain_machine::{MachineError, readable_bytes};
+use multigrain_machine::readable_bytes;
 use multigrain_program::SplitError;
 
 /// A refusal: nothing has been started.
@@ -102,9 +102,6 @@ pub enum PlanError {
         /// What is wrong, with the line where there is one.
         message: String,
     },
-    /// The machine cannot be planned for.
-    #[error(transparent)]
-    Machine(#[from] MachineError),
     /// An edge for which there is no driver on this computer.
     #[error("machine {machine}: the edge above memory {memory} is of kind {driver}, which cannot be executed here")]
     Driver {

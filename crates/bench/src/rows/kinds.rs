@@ -11,7 +11,7 @@ use multigrain::{Job, MachineChoice, Options, Source};
 use multigrain_console::Failure;
 use multigrain_sgemm::task::Product;
 use multigrain_simd::Isa;
-use std::time::Instant;
+use std::time::Duration;
 
 pub(super) const ENTRIES: &[Entry] =
     &[Entry::rows("kinds", "A core and an emulated device multiply together; their rates added up", together)];
@@ -37,12 +37,12 @@ impl Task for Paced {
     }
 
     fn leaf(&self, views: (View<'_, f32, 2>, View<'_, f32, 2>, ViewMut<'_, f32, 2>), context: &mut LeafContext<'_>) {
-        let begun = Instant::now();
+        let used = processor_time();
         self.product.leaf(views, context);
         // The device has a pace of its own.
         if context.processor() == ProcessorKind::Cpu.name() {
-            let least = begun.elapsed() * self.slower;
-            while begun.elapsed() < least {
+            let least = used + (processor_time() - used) * self.slower;
+            while processor_time() < least {
                 std::hint::spin_loop();
             }
         }
@@ -55,6 +55,12 @@ impl Task for Paced {
     fn work(&self, call: &CallShape) -> Work {
         self.product.work(call)
     }
+}
+
+/// What the calling thread has used of processors.
+fn processor_time() -> Duration {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(used.tv_sec.unsigned_abs(), used.tv_nsec.unsigned_abs() as u32)
 }
 
 fn job(n: u64, slower: u64) -> Result<Job, Failure> {
