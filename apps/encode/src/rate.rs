@@ -73,13 +73,12 @@ impl Glance {
     pub fn new(blocks: &[Block]) -> Glance {
         let mut glance = Glance { samples: Vec::with_capacity(blocks.len()), histogram: [0; BINS] };
         for block in blocks {
-            let mut sums = [0_u16; 16];
-            for (y, row) in block.luma.0.as_chunks::<16>().0.iter().enumerate() {
-                for (x, four) in row.as_chunks::<4>().0.iter().enumerate() {
-                    sums[y / 4 * 4 + x] += four.iter().map(|sample| u16::from(*sample)).sum::<u16>();
-                }
+            let mut samples = [0; 16];
+            for (rows, means) in block.luma.0.as_chunks::<64>().0.iter().zip(samples.as_chunks_mut::<4>().0) {
+                let column = |x: usize| (0..4).map(|y| u16::from(rows[16 * y + x])).sum::<u16>();
+                let columns: [u16; 16] = std::array::from_fn(column);
+                *means = std::array::from_fn(|x| (columns[4 * x..4 * x + 4].iter().sum::<u16>() / 16) as u8);
             }
-            let samples = sums.map(|sum| (sum / 16) as u8);
             samples.iter().for_each(|sample| glance.histogram[usize::from(*sample) * BINS / 256] += 1);
             glance.samples.push(samples);
         }

@@ -18,6 +18,9 @@ pub struct Effort {
     pub fine: u32,
     /// Bits that are worth as much as what may be left after a likely vector without any search.
     pub enough: u32,
+    /// Quarters of what other pictures leave that the picture itself may leave, predicted as a whole, for it to be tried block by
+    /// block.
+    pub intra: u32,
     /// Whether halves and quarters of macroblocks have vectors of their own.
     pub has_parts: bool,
 }

@@ -11,7 +11,7 @@ use multigrain_simd::Isa;
 use rusty_h264_decoder::Decoder;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-const THOROUGH: Effort = Effort { steps: 8, fine: 3, enough: 8, has_parts: true };
+const THOROUGH: Effort = Effort { steps: 8, fine: 3, enough: 8, intra: 8, has_parts: true };
 
 /// Numbers that look random, the same every time.
 struct Noise(u64);

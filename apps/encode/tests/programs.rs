@@ -414,7 +414,7 @@ fn other_decoders_show_the_pictures_of_the_encoder() {
     }
     let folder = tempfile::tempdir().unwrap();
     let (path, out) = (folder.path().join("a.h264"), folder.path().join("a.yuv"));
-    let effort = Effort { steps: 8, fine: 2, enough: 8, has_parts: true };
+    let effort = Effort { steps: 8, fine: 2, enough: 8, intra: 8, has_parts: true };
     for (profile, references, bidirectional, has_parts) in [
         (Profile::Baseline, 1, 0, true),
         (Profile::Baseline, 4, 0, true),

@@ -167,7 +167,7 @@ impl RowCoder<'_> {
         let whole = self.best_whole(here, &source.luma);
         // Longer types, and modes of chroma.
         let extra = 6 * lambda;
-        let blocks = match whole.1 < 2 * cost {
+        let blocks = match 4 * whole.1 < self.shot.settings.effort.intra * cost {
             true => self.blocks(here, &source.luma, whole.1.min(cost.saturating_sub(extra))),
             false => None,
         };

@@ -20,6 +20,9 @@ pub(super) struct Blocks {
     made: Samples,
 }
 
+/// Blocks may cost as much as so many more, before it is given up to predict block by block.
+const AHEAD: u64 = 4;
+
 /// Samples of a macroblock with those around it: a row above, which is four longer, and a column on the left.
 struct Canvas([[u8; 21]; 17]);
 
@@ -131,7 +134,7 @@ impl RowCoder<'_> {
             coded: 0,
             made: Samples::of(0),
         };
-        for block in BLOCK_ORDER {
+        for (number, block) in BLOCK_ORDER.into_iter().enumerate() {
             let (bx, by) = (block % 4, block / 4);
             let (has_above, has_left) = (by > 0 || here.above.is_some(), bx > 0 || here.left.is_some());
             let has_right = match (bx, by) {
@@ -166,7 +169,8 @@ impl RowCoder<'_> {
             }
             let (cost, mode) = best;
             found.cost += cost;
-            if found.cost > most {
+            // The rest is not going to be that much cheaper than these.
+            if u64::from(found.cost) * 16 > u64::from(most) * (number as u64 + 1 + AHEAD).min(16) {
                 return None;
             }
             let prediction = block_of(mode, &ingredients);
