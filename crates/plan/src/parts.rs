@@ -19,6 +19,7 @@ use crate::numbered::Ways;
 use crate::plan::{Body, CallClass, PassReport, Plan, SourceCall};
 use crate::planner::{Planner, Report, in_blocks, sources, undivided};
 use crate::scope::{Key, Lying, Scope, Split, identity, split};
+use crate::search::too_many;
 use crate::stages::take_apart;
 use multigrain_program::{Arg, Call, Tunables};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -124,6 +125,13 @@ impl Planner<'_> {
             blocks.insert((identity(task), shape.clone()), loops.clone());
             Ok::<_, PlanError>(loops)
         })?;
+        // Where a task that makes its split itself leaves a call as it is, its part would be in parts again, and so on.
+        if parts.calls.len() == scope.calls.len()
+            && let Some(call) = scope.calls.first()
+        {
+            let (task, calls) = (&scope.tasks[call.task as usize], parts.calls.len() as u64);
+            return Err(too_many(self.machine, facts, task, calls, self.is_mapped(facts, task)));
+        }
         let sources = match facts.number {
             0 => sources(scope, &blocks),
             _ => Vec::new(),

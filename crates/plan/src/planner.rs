@@ -461,7 +461,7 @@ impl<'m> Planner<'m> {
     }
 
     /// Whether the mapping says how a task is split on an edge.
-    fn is_mapped(&self, facts: &EdgeFacts<'_>, task: &TaskRef) -> bool {
+    pub(crate) fn is_mapped(&self, facts: &EdgeFacts<'_>, task: &TaskRef) -> bool {
         self.mapping.get(task.name(), &self.machine.memory(facts.child).name).next().is_some()
     }
 

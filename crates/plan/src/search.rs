@@ -144,7 +144,13 @@ pub(crate) fn choose(
 }
 
 /// The refusal of a split into more calls than a plan has room for.
-fn too_many(machine: &Machine, facts: &EdgeFacts<'_>, task: &TaskRef, calls: u64, is_mapped: bool) -> PlanError {
+pub(crate) fn too_many(
+    machine: &Machine,
+    facts: &EdgeFacts<'_>,
+    task: &TaskRef,
+    calls: u64,
+    is_mapped: bool,
+) -> PlanError {
     PlanError::TooManyCalls {
         task: task.name().to_owned(),
         memory: machine.memory(facts.child).name.clone(),
