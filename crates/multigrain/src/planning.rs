@@ -107,8 +107,9 @@ impl Asked {
                 }
                 let may_be_shorter = shorter < if plan.is_in_parts() { u32::MAX } else { SHORTER_MAX };
                 if keeps.own > 0 && options.listed_max > LISTED_MIN && may_be_shorter {
-                    // A list that is shorter than it may be stays as it is until it may not.
-                    let listed = options.listed_max.min(plan.calls.len() as u64);
+                    // A list that is shorter than it may be stays as it is until it may not. Parts are no list.
+                    let calls = if plan.is_in_parts() { u64::MAX } else { plan.calls.len() as u64 };
+                    let listed = options.listed_max.min(calls);
                     (options.listed_max, shorter) = ((listed / 2).max(LISTED_MIN), shorter + 1);
                     continue;
                 }
