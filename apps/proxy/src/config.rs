@@ -77,6 +77,10 @@ pub struct Args {
     /// Seconds that viewers have to leave after SIGTERM [default: 5]
     #[arg(long, value_name = "S")]
     pub drain_s: Option<u64>,
+    /// Serves nobody, but translates in place between clients and the sources, as a router between them: RTSP and RTP over UDP towards
+    /// a source, TCP towards a client that asks it by RTSP or HTTP. The device is one of `ip tuntap`, to which both directions are routed
+    #[arg(long, value_name = "DEVICE")]
+    pub transparent: Option<String>,
     /// Prints one JSON object with the ports when it serves
     #[arg(long)]
     pub json: bool,
@@ -150,6 +154,8 @@ pub struct Config {
     pub limits: Limits,
     /// How long viewers have to leave.
     pub drain: Duration,
+    /// The device of packets that are translated, if nobody is served.
+    pub transparent: Option<String>,
 }
 
 /// What is bounded, beside what is a constant.
@@ -191,6 +197,7 @@ struct File {
     viewers: Option<usize>,
     connections_an_address: Option<usize>,
     drain_s: Option<u64>,
+    transparent: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -359,6 +366,7 @@ impl Args {
                 gather: Duration::from_millis(gather),
             },
             drain: Duration::from_secs(self.drain_s.or(file.drain_s).unwrap_or(5).min(3600)),
+            transparent: self.transparent.clone().or(file.transparent),
         })
     }
 }

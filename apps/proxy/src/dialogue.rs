@@ -424,6 +424,30 @@ mod tests {
     }
 
     #[test]
+    fn a_group_is_joined_where_it_is_told() {
+        let begun = || {
+            let mut dialogue = Dialogue::new(Address::parse("rtsp://cam/").unwrap(), Way::Multicast);
+            dialogue.begin();
+            said(answer(&mut dialogue, "RTSP/1.0 200 OK\r\n\r\n"));
+            let setup = said(answer(&mut dialogue, &described("")));
+            assert!(setup.contains("Transport: RTP/AVP;multicast\r\n"), "{setup}");
+            dialogue
+        };
+        let group =
+            "RTSP/1.0 200 OK\r\nTransport: RTP/AVP;multicast;destination=239.1.2.3;port=7000-7001;ttl=1\r\n\r\n";
+        let mut dialogue = begun();
+        said(answer(&mut dialogue, group));
+        assert_eq!(dialogue.setups, [Setup::Group("239.1.2.3".parse().unwrap(), (7000, 7001))]);
+        // What is no group is not joined.
+        for wrong in
+            [group.replace("239.1.2.3", "10.0.0.1"), group.replace(";port=7000-7001", ""), group.replace("7000", "0")]
+        {
+            assert!(answer(&mut begun(), &wrong).is_err(), "{wrong}");
+        }
+        assert!(answer(&mut begun(), "RTSP/1.0 461 No\r\n\r\n").unwrap_err().to_string().contains("transport auto"));
+    }
+
+    #[test]
     fn refusals_tell_the_way_out() {
         let begun = |address: &str, way| {
             let mut dialogue = Dialogue::new(Address::parse(address).unwrap(), way);

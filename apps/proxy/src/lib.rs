@@ -35,6 +35,7 @@ pub mod stream;
 pub mod text;
 pub mod tfrc;
 pub mod tls;
+pub mod transparent;
 pub mod ts;
 pub mod tunnel;
 pub mod units;

@@ -4,6 +4,7 @@ use multigrain_console::{Failure, Interrupt, print, say};
 use multigrain_proxy::config::Args;
 use multigrain_proxy::serve::Proxy;
 use multigrain_proxy::shared::Again;
+use multigrain_proxy::transparent::Translator;
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -11,6 +12,17 @@ fn proxy(args: &Args) -> Result<(), Failure> {
     let config = args.config().map_err(Failure::Request)?;
     // Without a file there is nothing to read again: a terminal that goes ends it, as any program.
     let interrupt = if args.config.is_some() { Interrupt::install_reading_again()? } else { Interrupt::install()? };
+    if let Some(device) = config.transparent.clone() {
+        let translator = Translator::open(&device, config, interrupt.abort.clone()).map_err(Failure::Run)?;
+        interrupt.begin();
+        if args.json {
+            print(&format!("{}\n", json!({ "app": "proxy", "transparent": device })))?;
+        }
+        say(&format!("translating what comes by {device}"));
+        let ended = translator.run().map_err(Failure::Run);
+        interrupt.run_is_over();
+        return ended;
+    }
     let names: Vec<String> = config.sources.iter().map(|source| source.name.clone()).collect();
     let asked = args.clone();
     let again = Again { is_wanted: interrupt.again.clone(), read: Box::new(move || asked.config()) };

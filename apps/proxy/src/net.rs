@@ -198,11 +198,11 @@ pub fn datagrams(host: IpAddr, port: u16) -> io::Result<(UdpSocket, UdpSocket)> 
     Err(last)
 }
 
-/// A socket for what is sent to a group of viewers.
+/// A socket for what is sent to a group of viewers, joined where this computer has the address `own`.
 ///
 /// # Errors
 /// The system's.
-pub fn group(address: IpAddr, port: u16) -> io::Result<UdpSocket> {
+pub fn group(address: IpAddr, port: u16, own: IpAddr) -> io::Result<UdpSocket> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
@@ -213,7 +213,10 @@ pub fn group(address: IpAddr, port: u16) -> io::Result<UdpSocket> {
         .or_else(|_| sockopt::set_socket_recv_buffer_size(&socket, DATAGRAM_BUFFER));
     let socket = UdpSocket::from(socket);
     match address {
-        IpAddr::V4(address) => socket.join_multicast_v4(&address, &Ipv4Addr::UNSPECIFIED)?,
+        IpAddr::V4(address) => {
+            let own = if let IpAddr::V4(own) = own.to_canonical() { own } else { Ipv4Addr::UNSPECIFIED };
+            socket.join_multicast_v4(&address, &own)?;
+        }
         IpAddr::V6(address) => socket.join_multicast_v6(&address, 0)?,
     }
     Ok(socket)
@@ -238,4 +241,25 @@ pub fn reached(socket: &UdpSocket, to: IpAddr) -> IpAddr {
 /// The system's.
 pub fn send_to(socket: &UdpSocket, bytes: &[u8], to: IpAddr, port: u16) -> io::Result<usize> {
     socket.send_to(bytes, SocketAddr::new(reached(socket, to), port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two that are in a group both get what is sent to it.
+    #[test]
+    fn a_group_gets_what_is_sent_to_it() {
+        let (address, own) = ("239.255.77.21".parse().unwrap(), "127.0.0.1".parse().unwrap());
+        let sender = UdpSocket::bind((own, 0)).unwrap();
+        let port = sender.local_addr().unwrap().port();
+        let both = [group(address, port, own).unwrap(), group(address, port, own).unwrap()];
+        sender.send_to(b"packet", (address, port)).unwrap();
+        for socket in both {
+            socket.set_nonblocking(false).unwrap();
+            socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+            let mut bytes = [0; 16];
+            assert_eq!(socket.recv(&mut bytes).ok(), Some(6));
+        }
+    }
 }

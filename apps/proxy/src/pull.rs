@@ -566,7 +566,9 @@ impl Pull {
                             format!("cannot join the group {address} at port {a}: {e}; give it transport udp or tcp");
                         Trouble::Other(text)
                     };
-                    let pair = (group(*address, *a).map_err(failed)?, group(*address, *b).map_err(failed)?);
+                    // On the network on which the source is.
+                    let own = talk.wire.socket().local_addr().map_err(failed)?.ip();
+                    let pair = (group(*address, *a, own).map_err(failed)?, group(*address, *b, own).map_err(failed)?);
                     let token = self.token + 1 + 2 * track as u64;
                     poll.add(&pair.0, token).and_then(|()| poll.add(&pair.1, token + 1)).map_err(failed)?;
                     talk.datagrams.push(pair);

@@ -178,6 +178,11 @@ impl Rate {
         self.tokens > 0.0
     }
 
+    /// A packet and its acknowledgement took so long.
+    pub fn took(&mut self, trip: Duration) {
+        self.round_trip_s = Some(trip.as_secs_f64().max(0.000_1));
+    }
+
     /// A receiver's report came.
     pub fn heard(&mut self, report: Report, now: Instant) {
         if let Some((_, at)) = self.sent.iter().find(|(middle, _)| report.sender != 0 && *middle == report.sender) {

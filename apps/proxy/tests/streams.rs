@@ -75,6 +75,31 @@ fn a_source_within_its_connection_is_served_as_datagrams() {
 }
 
 #[test]
+fn a_source_that_sends_to_a_group_is_joined() {
+    let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port() & !1;
+    let group = std::net::SocketAddr::from(([239, 255, 77, 22], free));
+    let camera = Camera::new(Manners { group: Some(group), ..Manners::of(&(VIDEO.to_owned() + AUDIO)) });
+    let proxy = Proxy::start(&["-s", &source(&camera), "--transport", "multicast"]);
+    let mut playing = camera.playing();
+    proxy.says("over multicast");
+    let mut viewers = [Viewer::play(&proxy, "front", 2), Viewer::play(&proxy, "front", 2)];
+    for number in [0, 1, 3, 2] {
+        playing.send(0, &picture(number, number == 0, 1000));
+    }
+    playing.send(1, &rtp(8, 77, 160, 9, b"sound"));
+    for viewer in &mut viewers {
+        for number in 0..4 {
+            assert_eq!(viewer.frame(), (0, picture(number, number == 0, 1000)));
+        }
+        assert_eq!(viewer.frame(), (2, rtp(8, 77, 160, 9, b"sound")));
+    }
+    // Who sends to no group is asked for one in vain, and the log says what to do.
+    let camera = Camera::new(Manners::of(VIDEO));
+    let proxy = Proxy::start(&["-s", &source(&camera), "--transport", "multicast"]);
+    proxy.says("it sends to no group; give it transport auto");
+}
+
+#[test]
 fn a_slow_viewer_misses_groups_of_pictures_and_disturbs_nobody() {
     let camera = Camera::new(Manners { only_tcp: true, ..Manners::of(VIDEO) });
     let proxy = Proxy::start(&["-s", &source(&camera), "--queue", "256KiB", "--transport", "tcp"]);

@@ -89,6 +89,8 @@ pub(crate) struct Manners {
     pub(crate) only_tcp: bool,
     /// GET_PARAMETER and OPTIONS are answered so.
     pub(crate) refuses_keep_alive: bool,
+    /// Who asks for a group is told this one, and a port of each track from there on.
+    pub(crate) group: Option<SocketAddr>,
 }
 
 impl Manners {
@@ -101,8 +103,10 @@ impl Manners {
 pub(crate) struct Playing {
     stream: TcpStream,
     /// Where datagrams go, by track; empty within the connection.
-    ports: Vec<u16>,
+    ports: Vec<SocketAddr>,
     udp: UdpSocket,
+    /// Who it believes to play to.
+    pub(crate) peer: SocketAddr,
     /// All requests up to PLAY.
     pub(crate) requests: Vec<String>,
 }
@@ -112,7 +116,7 @@ impl Playing {
     pub(crate) fn send(&mut self, track: usize, packet: &[u8]) {
         match self.ports.get(track) {
             Some(port) => {
-                self.udp.send_to(packet, ("127.0.0.1", *port)).unwrap();
+                self.udp.send_to(packet, port).unwrap();
             }
             None => {
                 let mut frame = vec![b'$', 2 * track as u8];
@@ -171,6 +175,7 @@ fn serve(stream: TcpStream, manners: &Manners, tell: &mpsc::Sender<Playing>) {
     let _ = stream.set_nodelay(true);
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let (mut ports, mut requests, mut set_up) = (Vec::new(), Vec::new(), 0);
+    let sender = UdpSocket::bind((stream.local_addr().unwrap().ip(), 0)).unwrap();
     loop {
         let text = match hear(&mut reader) {
             Heard::Text(text, _) => text,
@@ -201,10 +206,22 @@ fn serve(stream: TcpStream, manners: &Manners, tell: &mpsc::Sender<Playing>) {
                 let transport = header("Transport").unwrap();
                 let port = transport.split("client_port=").nth(1).map(|ports| ports.split('-').next().unwrap());
                 match port {
+                    None if transport.contains("multicast") => match manners.group {
+                        None => status = "461 Unsupported Transport",
+                        Some(mut group) => {
+                            let port = group.port() + 2 * ports.len() as u16;
+                            group.set_port(port);
+                            ports.push(group);
+                            let told = format!("destination={};port={port}-{};ttl=1", group.ip(), port + 1);
+                            headers.push_str(&format!("Session: 12345\r\nTransport: RTP/AVP;multicast;{told}\r\n"));
+                        }
+                    },
                     Some(_) if manners.only_tcp => status = "461 Unsupported Transport",
                     Some(port) => {
-                        ports.push(port.parse().unwrap());
-                        headers.push_str(&format!("Session: 12345;timeout=4\r\nTransport: {transport}\r\n"));
+                        ports.push(SocketAddr::new(stream.peer_addr().unwrap().ip(), port.parse().unwrap()));
+                        let own = sender.local_addr().unwrap().port();
+                        let told = format!("{transport};server_port={own}-{}", own + 1);
+                        headers.push_str(&format!("Session: 12345;timeout=4\r\nTransport: {told}\r\n"));
                     }
                     None => headers.push_str(&format!("Session: 12345;timeout=4\r\nTransport: {transport}\r\n")),
                 }
@@ -220,8 +237,9 @@ fn serve(stream: TcpStream, manners: &Manners, tell: &mpsc::Sender<Playing>) {
         }
         if method == "PLAY" && set_up > 0 {
             let stream = stream.try_clone().unwrap();
-            let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let udp = sender.try_clone().unwrap();
             let _ = tell.send(Playing {
+                peer: stream.peer_addr().unwrap(),
                 stream,
                 ports: std::mem::take(&mut ports),
                 udp,
@@ -351,7 +369,10 @@ pub(crate) struct Viewer {
 
 impl Viewer {
     pub(crate) fn connect(proxy: &Proxy) -> Viewer {
-        let socket = TcpStream::connect(("127.0.0.1", proxy.rtsp)).unwrap();
+        Viewer::new(TcpStream::connect(("127.0.0.1", proxy.rtsp)).unwrap())
+    }
+
+    pub(crate) fn new(socket: TcpStream) -> Viewer {
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         Viewer { reader: BufReader::new(socket), sequence: 0, session: String::new() }
     }
