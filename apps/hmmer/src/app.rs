@@ -35,7 +35,7 @@ pub struct Args {
     /// Profiles in HMMER's format (HMMER3/a to /f), gzipped or not, - for the standard input; one is generated when left out
     #[arg(value_name = "PROFILE", requires = "database")]
     pub profile: Option<PathBuf>,
-    /// Protein sequences in FASTA, gzipped or not, - for the standard input; generated when left out
+    /// Protein sequences in FASTA or Stockholm, gzipped or not, - for the standard input; generated when left out
     #[arg(value_name = "DATABASE")]
     pub database: Option<PathBuf>,
     /// File for the table of hits, in the layout of hmmsearch's --tblout; without it hits are not looked for
@@ -44,6 +44,12 @@ pub struct Args {
     /// File for the table of the hits' domains, in the layout of hmmsearch's --domtblout
     #[arg(long, group = "tables", value_name = "FILE")]
     pub domtblout: Option<PathBuf>,
+    /// File for hits, domains and their alignments, in the layout of hmmsearch's output
+    #[arg(long, group = "tables", value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// File for the alignment of all significant domains, in Stockholm format
+    #[arg(short = 'A', long, group = "tables", value_name = "FILE")]
+    pub alignment: Option<PathBuf>,
     /// File for the Viterbi and Forward scores of every sequence, separated by tabs; all are there with --max only
     #[arg(long, value_name = "FILE", requires = "max")]
     pub scores: Option<PathBuf>,
@@ -160,6 +166,8 @@ impl Default for Args {
             database: None,
             output: None,
             domtblout: None,
+            report: None,
+            alignment: None,
             scores: None,
             max: false,
             f1: 0.02,
@@ -321,7 +329,17 @@ impl Args {
 
     /// Files that are written.
     fn outputs(&self) -> impl Iterator<Item = &PathBuf> {
-        [&self.output, &self.domtblout, &self.scores].into_iter().flatten()
+        [&self.output, &self.domtblout, &self.report, &self.alignment, &self.scores].into_iter().flatten()
+    }
+
+    /// Whether hits are asked for.
+    pub(crate) fn looks_for_hits(&self) -> bool {
+        self.output.is_some() || self.shows_domains()
+    }
+
+    /// Whether anything tells where domains are.
+    pub(crate) fn shows_domains(&self) -> bool {
+        self.domtblout.is_some() || self.report.is_some() || self.alignment.is_some()
     }
 
     /// The thresholds of the filters.

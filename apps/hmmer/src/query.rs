@@ -7,7 +7,8 @@ use crate::profile::{Profile, null1};
 use crate::search::{Search, for_scores, for_stages};
 use crate::sequence::Database;
 use crate::table::{
-    Footer, Rows, Thresholds, rows, write_domain_header, write_domains, write_footer, write_header, write_rows,
+    Footer, Rows, Thresholds, rows, write_domain_header, write_domains, write_footer, write_header, write_report,
+    write_report_header, write_rows, write_stockholm,
 };
 use multigrain::prelude::*;
 use multigrain::whole;
@@ -44,7 +45,7 @@ impl Query {
             let name = path.display().to_string();
             move |e: std::io::Error| Error::After(format!("cannot write {name}: {e}; free space, or name another file"))
         };
-        let found = match self.args.output.is_some() || self.args.domtblout.is_some() {
+        let found = match self.args.looks_for_hits() {
             true => Some(self.found(outcome)?),
             false => None,
         };
@@ -59,7 +60,25 @@ impl Query {
         if let Some(path) = &self.args.domtblout {
             whole::write(path, |out| self.write_domain_table(out, &found)).map_err(failed(path))?;
         }
-        Ok(Some(self.in_words(&found)))
+        if let Some(path) = &self.args.report {
+            whole::write(path, |out| self.write_report(out, &found)).map_err(failed(path))?;
+        }
+        let mut words = self.in_words(&found);
+        if let Some(path) = &self.args.alignment {
+            // Nothing to align leaves no file, as a Stockholm file holds an alignment.
+            let aligned: usize = found.iter().flat_map(|rows| &rows.domains).filter(|d| d.is_significant).count();
+            if aligned == 0 {
+                words += &format!("; no domain is significant, so there is no {}", path.display());
+                return Ok(Some(words));
+            }
+            let write = |out: &mut _| {
+                let queries = self.profiles.iter().zip(&found);
+                queries.map(|(profile, rows)| write_stockholm(out, profile, rows)).collect::<Result<Vec<_>, _>>()
+            };
+            whole::write(path, |out| write(out).map(drop)).map_err(failed(path))?;
+            words += &format!("; {aligned} significant domains are aligned in {}", path.display());
+        }
+        Ok(Some(words))
     }
 
     /// The scores of all sequences, a line each.
@@ -97,7 +116,7 @@ impl Query {
                 profile,
                 bound: Bound::new(profile.forward, thresholds),
                 filter: self.filter(profile),
-                align: self.args.domtblout.is_some(),
+                align: self.args.shows_domains(),
                 correct_bias: !self.args.nonull2,
                 workers: outcome.machine.workers(),
                 memory_bytes: outcome.free_bytes(),
@@ -155,6 +174,17 @@ impl Query {
             write_domains(out, rows, profile.nodes())?;
         }
         self.write_footer(out)
+    }
+
+    /// Hits, domains and alignments.
+    fn write_report(&self, out: &mut impl Write, found: &[Rows]) -> std::io::Result<()> {
+        let (query, target) = (file_name(&self.args.profile), file_name(&self.args.database));
+        write_report_header(out, &query, &target, &self.args.options())?;
+        let searched = (self.database.len() as u64 + self.database.empty(), self.database.residues());
+        for (profile, rows) in self.profiles.iter().zip(found) {
+            write_report(out, profile, rows, searched)?;
+        }
+        writeln!(out, "[ok]")
     }
 
     fn write_footer(&self, out: &mut impl Write) -> std::io::Result<()> {

@@ -390,3 +390,24 @@ fn as_many_sequences_pass_each_filter_as_in_hmmsearch() {
         }
     }
 }
+
+#[test]
+fn alignments_are_written_where_domains_are_significant() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| Some(directory.path().join(name));
+    let some = Args { report: path("report"), alignment: path("aligned"), ..filtered(directory.path(), 300, 40, 5) };
+    let (hits, _) = run(&detected(), &some).unwrap();
+    let read = |name: &str| std::fs::read_to_string(directory.path().join(name)).unwrap();
+    let (report, aligned) = (read("report"), read("aligned"));
+    let hits = hits.lines().filter(|line| !line.starts_with('#')).count();
+    assert_eq!(report.lines().filter(|line| line.starts_with(">> ")).count(), hits);
+    // What was aligned is a database, and its rows are found again.
+    let rows = aligned.lines().filter(|line| line.starts_with("#=GS ")).count();
+    let again =
+        Database::read(&directory.path().join("aligned"), Limit { memory_bytes: 1 << 20, directory: directory.path() });
+    assert_eq!(again.unwrap().len(), rows);
+    assert!(0 < rows && report.ends_with("//\n[ok]\n"), "{rows}");
+    let none = Args { include_evalue: 1e-300, alignment: path("nothing"), ..filtered(directory.path(), 300, 40, 5) };
+    run(&detected(), &none).unwrap();
+    assert!(!directory.path().join("nothing").exists());
+}

@@ -166,3 +166,53 @@ fn domains_are_where_hmmsearch_has_them() {
         assert_eq!(written.len(), expected.len(), "{}", table.display());
     }
 }
+
+/// A text without the lines that name programs and options, and what the report does not tell.
+fn told(text: &str) -> Vec<&str> {
+    let other = [
+        "# ",
+        "Passed ",
+        "Initial search",
+        "Domain search",
+        "Query model(s)",
+        "Target sequences",
+        "[ok]",
+        "//",
+        "#=GF AU",
+    ];
+    let told = |line: &&str| !other.iter().any(|begin| line.starts_with(begin));
+    text.lines().filter(told).collect()
+}
+
+fn assert_same_lines(found: &str, expected: &str) {
+    let (found, expected) = (told(found), told(expected));
+    found.iter().zip(&expected).for_each(|(found, expected)| assert_eq!(found, expected));
+    assert_eq!(found.len(), expected.len());
+}
+
+/// The report with its alignments, and the alignment of all significant domains, to the letter.
+#[test]
+fn alignments_are_those_of_hmmsearch() {
+    for (query, database, name) in [
+        ("hmm/globins4.hmm", "hmm/globins45.fa", "globins4.globins45"),
+        ("hmm/fn3.hmm", "hmm/7LESS_DROME.fa", "fn3.7LESS"),
+    ] {
+        let files = [query.to_owned(), database.to_owned(), format!("hmm/{name}.out"), format!("hmm/{name}.sto")];
+        let [Some(query), Some(database), Some(report), Some(aligned)] = files.map(|file| data(&file)) else {
+            continue;
+        };
+        let rows = search(&query, sequences(&database), true, Some(Filters::default()));
+        let profile = read_profiles(&query).unwrap().remove(0);
+        let mut written = Vec::new();
+        table::write_report(&mut written, &profile, &rows, (1, 1)).unwrap();
+        let (written, expected) = (String::from_utf8(written).unwrap(), fs::read_to_string(&report).unwrap());
+        // The first lines of hmmsearch's say what it was asked.
+        let (_, expected) = expected.split_once("Query: ").unwrap();
+        assert_same_lines(&written, &format!("Query: {expected}"));
+        let mut written = Vec::new();
+        let count = table::write_stockholm(&mut written, &profile, &rows).unwrap();
+        let (written, expected) = (String::from_utf8(written).unwrap(), fs::read_to_string(&aligned).unwrap());
+        assert_same_lines(&written, &expected);
+        assert_eq!(expected.lines().filter(|line| line.starts_with("#=GS ")).count(), count);
+    }
+}

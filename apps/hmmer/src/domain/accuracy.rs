@@ -10,8 +10,32 @@ use super::quad::{LANES, Quad};
 
 const NEVER: f32 = f32::NEG_INFINITY;
 
-/// Where the alignment of a domain begins and ends, in match states.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// What a column of an alignment is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A residue at a node's match state.
+    Match,
+    /// A residue at a node's insert state.
+    Insert,
+    /// A node without a residue.
+    Delete,
+}
+
+/// A column of an alignment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Column {
+    /// What it is.
+    pub step: Step,
+    /// Code of the residue; nothing at a delete state.
+    pub code: u8,
+    /// Whether the match state prefers this residue to the background.
+    pub is_preferred: bool,
+    /// Probability that the residue belongs here, 0 at a delete state.
+    pub probability: f32,
+}
+
+/// The alignment of a domain, from its first to its last match state.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Aligned {
     /// First and last residue, counted from 1.
     pub residues: (usize, usize),
@@ -19,6 +43,8 @@ pub struct Aligned {
     pub nodes: (usize, usize),
     /// Expected number of residues that are placed correctly.
     pub accuracy: f32,
+    /// Its columns; those between the first and last node and residue, and no others.
+    pub columns: Vec<Column>,
 }
 
 /// Space for expected numbers.
@@ -30,11 +56,17 @@ pub(super) struct Accuracy {
 }
 
 impl Accuracy {
-    /// The ends of the alignment; residues are counted from 1 at the first of the posterior matrix, which is for one
-    /// domain. None if no alignment has a match state.
-    pub(super) fn ends(&mut self, model: &Model, lengths: Lengths, posterior: &Matrix) -> Option<Aligned> {
+    /// The alignment of these residues, which are those of the posterior matrix and counted from 1; it is for one domain.
+    /// None if no alignment has a match state.
+    pub(super) fn align(
+        &mut self,
+        model: &Model,
+        lengths: Lengths,
+        residues: &[u8],
+        posterior: &Matrix,
+    ) -> Option<Aligned> {
         self.fill(model, lengths, posterior);
-        self.trace(model, lengths, posterior)
+        self.trace(model, lengths, residues, posterior)
     }
 
     fn fill(&mut self, model: &Model, lengths: Lengths, posterior: &Matrix) {
@@ -89,7 +121,7 @@ impl Accuracy {
         }
     }
 
-    fn trace(&self, model: &Model, lengths: Lengths, posterior: &Matrix) -> Option<Aligned> {
+    fn trace(&self, model: &Model, lengths: Lengths, residues: &[u8], posterior: &Matrix) -> Option<Aligned> {
         let quads = model.quads();
         let row = |i: usize| &self.cells[i * quads..][..quads];
         let mut i = posterior.length();
@@ -120,7 +152,8 @@ impl Accuracy {
             }
         }
         let accuracy = self.special[posterior.length()].2;
-        let mut ends: Option<Aligned> = None;
+        let mut aligned: Option<Aligned> = None;
+        let mut columns = Vec::new();
         while i > 0 && k > 0 {
             let (q, lane) = ((k - 1) % quads, (k - 1) / quads);
             let before = |row: &[Cell]| match q {
@@ -132,10 +165,22 @@ impl Accuracy {
             };
             let open = |gate: f32, value: f32| if gate == 0.0 { NEVER } else { value };
             let step = &model.steps[q];
+            let code = residues[i - 1];
             match state {
                 'M' => {
-                    let (last, last_node) = ends.map_or((i, k), |ends| (ends.residues.1, ends.nodes.1));
-                    ends = Some(Aligned { residues: (i, last), nodes: (k, last_node), accuracy });
+                    let aligned = aligned.get_or_insert_with(|| Aligned {
+                        residues: (i, i),
+                        nodes: (k, k),
+                        accuracy,
+                        columns: Vec::new(),
+                    });
+                    (aligned.residues.0, aligned.nodes.0) = (i, k);
+                    columns.push(Column {
+                        step: Step::Match,
+                        code,
+                        is_preferred: model.odds(code)[q].to_array()[lane] > 1.0,
+                        probability: posterior.row(i)[q].m.to_array()[lane],
+                    });
                     let [m, ins, d] = before(row(i - 1));
                     let ways = [
                         (open(step.mm.to_array()[lane], m), 'M'),
@@ -152,6 +197,7 @@ impl Accuracy {
                     }
                 }
                 'D' => {
+                    columns.push(Column { step: Step::Delete, code: 0, is_preferred: false, probability: 0.0 });
                     let [m, _, d] = before(row(i));
                     let from = &model.steps[(q + quads - 1) % quads];
                     let (md, dd) = if q > 0 { (from.md, from.dd) } else { (from.md.up(0.0), from.dd.up(0.0)) };
@@ -159,6 +205,8 @@ impl Accuracy {
                     k -= 1;
                 }
                 _ => {
+                    let probability = posterior.row(i)[q].i.to_array()[lane];
+                    columns.push(Column { step: Step::Insert, code, is_preferred: false, probability });
                     let cell = row(i - 1)[q];
                     let (m, ins) = (
                         open(step.mi.to_array()[lane], cell.m.to_array()[lane]),
@@ -169,6 +217,10 @@ impl Accuracy {
                 }
             }
         }
-        ends
+        // They were met backwards; what lies outside of the first and last match state is not aligned.
+        let is_match = |column: &Column| column.step == Step::Match;
+        let last = columns.iter().position(is_match)?;
+        let first = columns.iter().rposition(is_match)?;
+        aligned.map(|aligned| Aligned { columns: columns[last..=first].iter().rev().copied().collect(), ..aligned })
     }
 }

@@ -24,7 +24,7 @@ const SAMPLES: u32 = 200;
 const RESIDUE_BYTES: u64 = 128;
 
 /// An envelope and its scores, in nats.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Envelope {
     /// First residue, counted from 1.
     pub(super) from: usize,
@@ -198,7 +198,10 @@ impl Finder {
         if !self.backward.decode(lengths, &self.forward) {
             return false;
         }
-        let aligned = if align || self.align { self.accuracy.ends(&self.model, lengths, &self.backward) } else { None };
+        let aligned = match align || self.align {
+            true => self.accuracy.align(&self.model, lengths, inside, &self.backward),
+            false => None,
+        };
         if !sampled {
             let odds = self.using.by_expectation(&self.model, &self.backward);
             for (value, &x) in self.found.null2[envelope.clone()].iter_mut().zip(inside) {

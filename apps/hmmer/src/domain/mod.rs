@@ -36,7 +36,7 @@ mod score;
 #[cfg(test)]
 mod tests;
 
-pub use accuracy::Aligned;
+pub use accuracy::{Aligned, Column, Step};
 pub use bound::Bound;
 pub use define::Finder;
 pub use score::{Domain, Hit};

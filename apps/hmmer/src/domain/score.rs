@@ -103,7 +103,7 @@ impl Finder {
                 score,
                 bias: f64::from(bias) / LN_2,
                 log_p: tail.log_survival(f64::from(score)),
-                aligned: envelope.aligned,
+                aligned: envelope.aligned.clone(),
             }
         };
         Some(Hit {

@@ -1,3 +1,4 @@
+use super::Step;
 use super::bound::Bound;
 use super::define::Finder;
 use super::matrix::{Lengths, Matrix};
@@ -163,8 +164,15 @@ proptest! {
         for domain in &hit.domains {
             prop_assert!(1 <= domain.from && domain.from <= domain.to && domain.to <= residues.len());
             prop_assert!(domain.bias >= 0.0 && domain.score <= hit.best().score);
-            if let Some((first, last)) = domain.aligned.map(|aligned| aligned.residues) {
+            if let Some((first, last)) = domain.aligned.as_ref().map(|aligned| aligned.residues) {
                 prop_assert!(domain.from <= first && first <= last && last <= domain.to);
+                let (nodes, columns) = domain.aligned.as_ref().map(|a| (a.nodes, &a.columns)).unwrap();
+                let count = |not: Step| columns.iter().filter(|column| column.step != not).count();
+                prop_assert_eq!(count(Step::Delete), 1 + last - first);
+                prop_assert_eq!(count(Step::Insert), 1 + nodes.1 - nodes.0);
+                let codes: Vec<u8> = columns.iter().filter(|c| c.step != Step::Delete).map(|c| c.code).collect();
+                prop_assert_eq!(&codes[..], &residues[first - 1..last]);
+                prop_assert!(columns.iter().all(|c| (0.0..1.001).contains(&c.probability)), "{:?}", columns);
             }
         }
         // A finder's memory of earlier sequences changes nothing.
@@ -198,7 +206,7 @@ fn alignments_of_one_domain_end_where_it_does() {
     forward.forward(&model, lengths, &residues, true);
     backward.backward(&model, lengths, &residues, &forward, true);
     assert!(backward.decode(lengths, &forward));
-    let aligned = super::accuracy::Accuracy::default().ends(&model, lengths, &backward).unwrap();
+    let aligned = super::accuracy::Accuracy::default().align(&model, lengths, &residues, &backward).unwrap();
     let (first, last) = aligned.residues;
     assert!(aligned.nodes.0 <= 3 && aligned.nodes.1 >= 48, "{aligned:?}");
     assert!(aligned.accuracy > 90.0 && aligned.accuracy <= residues.len() as f32, "{aligned:?}");

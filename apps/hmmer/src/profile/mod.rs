@@ -52,6 +52,19 @@ pub struct Cutoff {
     pub domain: f64,
 }
 
+/// What a file says of each node besides its probabilities: a symbol for each, for the reader.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Annotation {
+    /// The consensus residue, in capitals where it is well conserved.
+    pub consensus: Vec<u8>,
+    /// Reference annotation (RF).
+    pub reference: Option<Vec<u8>>,
+    /// Which nodes are masked (MM).
+    pub mask: Option<Vec<u8>>,
+    /// Secondary structure (CS).
+    pub structure: Option<Vec<u8>>,
+}
+
 /// A profile hidden Markov model of `nodes()` nodes for amino acid sequences: the core model in probabilities.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
@@ -67,6 +80,8 @@ pub struct Profile {
     pub composition: Option<[f64; RESIDUES]>,
     /// Probabilities of the transitions out of the beginning (node 0), and of each node.
     pub transitions: Vec<Transitions>,
+    /// What alignments show of each node.
+    pub annotation: Annotation,
     /// Distribution of MSV scores, in bits.
     pub msv: Gumbel,
     /// Distribution of Viterbi scores, in bits.

@@ -1,14 +1,17 @@
 //! The parser of HMMER3's ASCII format, versions 3/a to 3/f ("HMMER User's Guide", section on the profile file format).
 
-use super::alphabet::RESIDUES;
+use super::alphabet::{RESIDUES, SYMBOLS};
 use super::fields::{At, Line, Lines, number, probability, shown};
-use super::{Cutoff, Exponential, Gumbel, Profile, ProfileError, Transitions};
+use super::{Annotation, Cutoff, Exponential, Gumbel, Profile, ProfileError, Transitions};
 use crate::sequence::text;
 use std::io::BufRead;
 use std::path::Path;
 
 /// Transitions of a node in a file.
 const TRANSITIONS: usize = 7;
+
+/// A match state that emits a residue with this probability shows it as a capital, where the file names no consensus.
+const CONSERVED: f64 = 0.5;
 
 /// Reads all profiles of a file in HMMER's ASCII format, versions 3/a to 3/f, gzipped or not; `-` is the standard input.
 ///
@@ -45,6 +48,11 @@ fn version(line: &Line<'_>) -> Result<u8, ProfileError> {
             "versions HMMER3/a to HMMER3/f are read, found '{}'; convert the profile with hmmconvert",
             shown(tag)
         ))),
+        // The formats of hmmpress and of hmmconvert -b begin with a number that is no text.
+        _ if tag.contains(char::REPLACEMENT_CHARACTER) || tag.contains('\0') => Err(line.at.error(
+            "profiles are read as text, this file is binary; give the text that hmmconvert makes of it, or the file that \
+             hmmpress was given",
+        )),
         _ => Err(line.at.error(format!("a profile begins with HMMER3/, found '{}'", shown(tag)))),
     }
 }
@@ -63,7 +71,17 @@ struct Header {
     gathering: Option<Cutoff>,
     trusted: Option<Cutoff>,
     noise: Option<Cutoff>,
+    annotated: Annotated,
     old: OldStatistics,
+}
+
+/// Which symbols of nodes mean something.
+#[derive(Clone, Copy, Default)]
+struct Annotated {
+    consensus: bool,
+    reference: bool,
+    mask: bool,
+    structure: bool,
 }
 
 /// The statistics of version 3/a, which has one location and one slope for MSV and Viterbi.
@@ -100,9 +118,13 @@ fn header<R: BufRead>(lines: &mut Lines<'_, R>, version: u8) -> Result<Header, P
             "GA" => header.gathering = Some(cutoff(at, "GA", rest)?),
             "TC" => header.trusted = Some(cutoff(at, "TC", rest)?),
             "NC" => header.noise = Some(cutoff(at, "NC", rest)?),
+            "CONS" => header.annotated.consensus = yes(rest),
+            "RF" => header.annotated.reference = yes(rest),
+            "MM" => header.annotated.mask = yes(rest),
+            "CS" => header.annotated.structure = yes(rest),
             "HMM" => break,
             "//" => return Err(at.error("the profile ends here, before its line HMM and its nodes")),
-            // MAXL, RF, MM, CONS, CS, MAP, DATE, COM, NSEQ, EFFN, CKSUM and whatever is added: not needed for scores.
+            // MAXL, MAP, DATE, COM, NSEQ, EFFN, CKSUM and whatever is added: not needed for scores.
             _ => {}
         }
     }
@@ -117,6 +139,10 @@ fn header<R: BufRead>(lines: &mut Lines<'_, R>, version: u8) -> Result<Header, P
         return Err(line.at.error(format!("the line after HMM names the transitions, m->m first, found '{found}'")));
     }
     Ok(header)
+}
+
+fn yes(rest: &str) -> bool {
+    rest.eq_ignore_ascii_case("yes")
 }
 
 fn first<'l>(at: At<'_>, tag: &str, rest: &'l str) -> Result<&'l str, ProfileError> {
@@ -228,6 +254,7 @@ fn body<R: BufRead>(lines: &mut Lines<'_, R>, version: u8, header: Header) -> Re
     inserts(line, 0)?;
     let mut transitions = vec![leave(lines.expect(|| of(0))?, || of(0))?];
     let mut matches = Vec::new();
+    let (mut consensus, mut reference, mut mask, mut structure) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     // MAP, RF and CS; CONS since 3/e; MM since 3/f.
     let annotations = 3 + usize::from(version >= b'e') + usize::from(version >= b'f');
     for k in 1..=nodes {
@@ -238,6 +265,14 @@ fn body<R: BufRead>(lines: &mut Lines<'_, R>, version: u8, header: Header) -> Re
             return Err(line.at.error(format!("the match line of {} begins with {k}, found '{found}'", of(k))));
         }
         matches.push(emissions(line.at, &fields[1..=RESIDUES])?);
+        // MAP is a column of an alignment, of no use here.
+        let mut symbols = fields[RESIDUES + 2..].iter().map(|field| field.as_bytes()[0]);
+        let mut next = |is_there: bool| if is_there { symbols.next().unwrap_or(b'-') } else { b'-' };
+        let named = next(version >= b'e');
+        consensus.push(if header.annotated.consensus { named } else { likeliest(&matches[k - 1]) });
+        reference.push(next(true));
+        mask.push(next(version >= b'f'));
+        structure.push(next(true));
         inserts(lines.expect(|| of(k))?, k)?;
         transitions.push(leave(lines.expect(|| of(k))?, || of(k))?);
     }
@@ -253,6 +288,12 @@ fn body<R: BufRead>(lines: &mut Lines<'_, R>, version: u8, header: Header) -> Re
         matches,
         composition,
         transitions,
+        annotation: Annotation {
+            consensus,
+            reference: header.annotated.reference.then_some(reference),
+            mask: (header.annotated.mask && version >= b'f').then_some(mask),
+            structure: header.annotated.structure.then_some(structure),
+        },
         msv,
         viterbi,
         forward,
@@ -260,6 +301,17 @@ fn body<R: BufRead>(lines: &mut Lines<'_, R>, version: u8, header: Header) -> Re
         trusted: header.trusted,
         noise: header.noise,
     })
+}
+
+/// The residue that a match state emits most, a capital where it is conserved.
+fn likeliest(emissions: &[f64; RESIDUES]) -> u8 {
+    let (mut best, mut p) = (0, emissions[0]);
+    for (i, &other) in emissions.iter().enumerate() {
+        if other > p {
+            (best, p) = (i, other);
+        }
+    }
+    if p >= CONSERVED { SYMBOLS[best] } else { SYMBOLS[best].to_ascii_lowercase() }
 }
 
 /// Reads the emissions of a state. At least one must be possible.

@@ -41,9 +41,20 @@ pub enum SequenceError {
         /// What the decompressor said.
         source: std::io::Error,
     },
+    /// What is wrong with an alignment.
+    #[error("{}:{line}: {reason}", path.display())]
+    Alignment {
+        /// The file.
+        path: PathBuf,
+        /// The line.
+        line: u64,
+        /// What was expected and what was found.
+        reason: String,
+    },
     /// Something stands before the first header.
     #[error(
-        "{}:{line}: a FASTA file begins with a line '>NAME DESCRIPTION', found '{found}'; is this a file of sequences?",
+        "{}:{line}: FASTA begins with a line '>NAME DESCRIPTION', Stockholm with '# STOCKHOLM 1.0', found '{found}'; is this a file of \
+         sequences?",
         path.display()
     )]
     NoHeader {

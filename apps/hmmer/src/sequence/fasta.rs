@@ -1,5 +1,6 @@
 //! FASTA: a line `>NAME DESCRIPTION`, then lines of residues; blanks and case do not matter.
 
+use super::stockholm;
 use super::text::Lines;
 use super::{SequenceError, spill::Spill};
 use crate::profile::alphabet;
@@ -9,10 +10,10 @@ use std::io::BufRead;
 const SHOWN_CHARS: usize = 40;
 
 /// Set in the codes of bytes that are no residues.
-const OTHER: u8 = 0x80;
+pub(super) const OTHER: u8 = 0x80;
 
 /// The code of every byte, [`OTHER`] for those that stand for no residue.
-const CODES: [u8; 256] = {
+pub(super) const CODES: [u8; 256] = {
     let mut codes = [OTHER; 256];
     let mut byte = 0;
     while byte < 256 {
@@ -35,7 +36,7 @@ pub(super) fn parse<R: BufRead>(
     let mut header: Option<Vec<u8>> = None;
     // Residues when the current sequence began.
     let mut begin = 0;
-    let mut end = |header: &[u8], residues: &mut Spill| {
+    let mut end = |header: &[u8], residues: &mut Spill, ended: &mut dyn FnMut(&[u8], u64, bool) -> _| {
         let now = residues.settle()?;
         let any = now > begin;
         begin = now;
@@ -44,7 +45,7 @@ pub(super) fn parse<R: BufRead>(
     while let Some((number, line)) = lines.next()? {
         if let Some(text) = line.strip_prefix(b">") {
             if let Some(header) = &header {
-                end(header, residues)?;
+                end(header, residues, &mut ended)?;
             }
             let text = text.trim_ascii_start();
             if text.is_empty() {
@@ -62,11 +63,12 @@ pub(super) fn parse<R: BufRead>(
                 })?;
             }
             None if line.trim_ascii().is_empty() => {}
+            None if line.starts_with(stockholm::BEGIN) => return stockholm::parse(lines, residues, ended),
             None => return Err(SequenceError::NoHeader { path: path.clone(), line: number, found: shown(line) }),
         }
     }
     match &header {
-        Some(header) => end(header, residues),
+        Some(header) => end(header, residues, &mut ended),
         None => Err(SequenceError::None { path }),
     }
 }
@@ -109,7 +111,7 @@ pub(super) fn description(header: &[u8]) -> &[u8] {
 }
 
 /// Bytes as they can be shown in a message.
-fn shown(bytes: &[u8]) -> String {
+pub(super) fn shown(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * SHOWN_CHARS)]).into_owned();
     let printable = |c: char| if c.is_control() { c.escape_default().collect() } else { c.to_string() };
     let mut shown: String = text.chars().take(SHOWN_CHARS).map(printable).collect();

@@ -1,4 +1,4 @@
-//! Protein sequences: a FASTA file, gzipped or not, becomes one ragged array of residue codes.
+//! Protein sequences: a FASTA or Stockholm file, gzipped or not, becomes one ragged array of residue codes.
 //!
 //! ```text
 //! residues   M K V L A E | G S | M ...      one code a residue, one sequence after the other, in the file's order
@@ -12,6 +12,7 @@
 mod error;
 mod fasta;
 mod spill;
+mod stockholm;
 pub(crate) mod text;
 
 #[cfg(test)]
@@ -53,10 +54,10 @@ pub struct Limit<'a> {
 }
 
 impl Database {
-    /// Reads a FASTA file, gzipped or not, which its first bytes tell; `-` is the standard input.
+    /// Reads a FASTA or Stockholm file, gzipped or not, which its first bytes tell; `-` is the standard input.
     ///
     /// # Errors
-    /// [`SequenceError`]: the file cannot be read, is no FASTA, holds no sequence that has residues, or a symbol that
+    /// [`SequenceError`]: the file cannot be read, is neither, holds no sequence that has residues, or a symbol that
     /// stands for none.
     pub fn read(path: &Path, limit: Limit<'_>) -> Result<Database, SequenceError> {
         let (reader, gzip) =
@@ -64,7 +65,7 @@ impl Database {
         Database::parse(reader, gzip, path, limit)
     }
 
-    /// Reads a FASTA text; `path` is for messages only.
+    /// Reads a FASTA or Stockholm text; `path` is for messages only.
     ///
     /// # Errors
     /// As [`Database::read`].

@@ -173,3 +173,24 @@ proptest! {
         let _ = Database::parse(reader, true, Path::new("db.gz"), ample());
     }
 }
+
+#[test]
+fn rows_of_alignments_are_sequences_without_their_gaps() {
+    let text = b"# STOCKHOLM 1.0\n#=GF ID first\n#=GS b/1-4 DE the  second\n#=GS b/1-4 DE row\n\na  MK-.v\n#=GR a PP 99..9\nb/1-4 --K~V\n\n\
+        a    L_\nb/1-4 Ay\n#=GC RF xx\nc -----\nc --\n//\n# STOCKHOLM 1.0\na W*\n//\n";
+    let database = parse(text).unwrap();
+    let order = [("b/1-4", "the  second row", "KVAY"), ("a", "", "MKVL"), ("a", "", "W*")];
+    assert_eq!(content(&database), order.map(|(n, d, r)| (n.to_owned(), d.to_owned(), codes(r))));
+    assert_eq!(database.empty(), 1);
+}
+
+#[test]
+fn alignments_that_make_no_sense_are_told() {
+    let begin = "# STOCKHOLM 1.0\n";
+    let of = |rest: &str| message((begin.to_owned() + rest).as_bytes());
+    assert!(of("a MK\nb MKV\n//\n").contains("db.fa:4: row a has 2 columns, others have 3"));
+    assert!(of("a MK\n").contains("cut short"));
+    assert!(of("a M1\n//\n").contains("db.fa:2:4: '1' in sequence a"));
+    assert!(of("a MK\n//\n>b\nMK\n").contains("found '>b'"));
+    assert!(of("//\n").contains("no sequence that has residues"));
+}

@@ -1,4 +1,5 @@
-//! The table of hits, in the layout of hmmsearch's `--tblout`, which existing programs read.
+//! What is told of hits, in the layouts of hmmsearch, which existing programs read: the tables `--tblout` and
+//! `--domtblout`, the report with alignments, and the multiple alignment in Stockholm format.
 //!
 //! ```text
 //! hits with their names -> rows: thresholds, order -> text -> rows again
@@ -6,12 +7,16 @@
 
 mod number;
 mod parse;
+mod report;
 mod rows;
+mod stockholm;
 mod write;
 
 #[cfg(test)]
 mod tests;
 
 pub use parse::{TableError, parse};
+pub use report::{write_report, write_report_header};
 pub use rows::{DomainRow, Named, Row, Rows, Scored, Threshold, Thresholds, rows};
+pub use stockholm::write_stockholm;
 pub use write::{Footer, write_domain_header, write_domains, write_footer, write_header, write_rows};

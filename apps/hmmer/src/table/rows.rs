@@ -1,6 +1,6 @@
 //! From hits to rows: what is reported, in which order.
 
-use crate::domain::{Domain, Hit};
+use crate::domain::{Aligned, Domain, Hit};
 use crate::profile::Profile;
 
 /// What a sequence or domain must reach.
@@ -118,6 +118,10 @@ pub struct Rows {
     pub significant: usize,
     /// Their reported domains, hit by hit, of those whose alignments are known.
     pub domains: Vec<DomainRow>,
+    /// Number of sequences that E-values refer to.
+    pub targets: f64,
+    /// Number of sequences that E-values of domains refer to.
+    pub domain_targets: f64,
 }
 
 /// One line of the table of domains.
@@ -133,14 +137,19 @@ pub struct DomainRow {
     pub domain: Scored,
     /// The E-value that refers to the number of reported sequences (c-Evalue).
     pub conditional: f64,
-    /// First and last node of its alignment.
-    pub nodes: (usize, usize),
-    /// First and last residue of its alignment.
-    pub residues: (usize, usize),
+    /// Its alignment.
+    pub aligned: Aligned,
     /// First and last residue of its envelope.
     pub envelope: (usize, usize),
+    /// Whether it is significant, in a significant hit.
+    pub is_significant: bool,
+}
+
+impl DomainRow {
     /// Expected accuracy of its alignment, per residue of its envelope.
-    pub accuracy: f32,
+    pub fn accuracy(&self) -> f32 {
+        self.aligned.accuracy / (1 + self.envelope.1 - self.envelope.0) as f32
+    }
 }
 
 /// The hits that are reported.
@@ -167,17 +176,17 @@ pub fn rows(profile: &Profile, mut hits: Vec<Named>, thresholds: &Thresholds) ->
         };
         let aligned = within(thresholds.report_domains).zip(1..);
         domains.extend(aligned.filter_map(|(domain, number)| {
-            let aligned = domain.aligned?;
+            let aligned = domain.aligned.clone()?;
             Some(DomainRow {
                 hit: place,
                 length: named.length,
                 number,
                 domain: Scored { evalue: evalue(domain.log_p), score: domain.score.into(), bias: domain.bias },
                 conditional: probability(domain.log_p) * domain_targets,
-                nodes: aligned.nodes,
-                residues: aligned.residues,
+                aligned,
                 envelope: (domain.from, domain.to),
-                accuracy: aligned.accuracy / (1 + domain.to - domain.from) as f32,
+                is_significant: reaches(hit, thresholds.include)
+                    && thresholds.include_domains.passes(domain.score, domain.log_p, domain_targets),
             })
         }));
         let best = hit.best();
@@ -203,7 +212,7 @@ pub fn rows(profile: &Profile, mut hits: Vec<Named>, thresholds: &Thresholds) ->
         }
     };
     let hits = hits.into_iter().enumerate().map(row).collect();
-    Rows { hits, significant, domains }
+    Rows { hits, significant, domains, targets: thresholds.targets, domain_targets }
 }
 
 /// The number whose logarithm this is, 0 where it has not all its digits, as in HMMER.
@@ -215,9 +224,10 @@ fn probability(log_p: f64) -> f64 {
 /// Which domains are the worse of two that overlap and have the same alignment: one domain found twice, not reported.
 fn hidden(hit: &Hit) -> Vec<bool> {
     let mut hidden = vec![false; hit.domains.len()];
+    let residues = |domain: &Domain| domain.aligned.as_ref().map(|aligned| aligned.residues);
     for (i, a) in hit.domains.iter().enumerate() {
         for (j, b) in hit.domains.iter().enumerate().skip(i + 1) {
-            if a.aligned.is_some() && a.aligned.map(|a| a.residues) == b.aligned.map(|b| b.residues) {
+            if residues(a).is_some() && residues(a) == residues(b) {
                 hidden[if a.score >= b.score { j } else { i }] = true;
             }
         }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 fn hit(score: f32, log_p: f64) -> Hit {
     let domain = |from, score, log_p, aligned: Option<(usize, usize)>| Domain {
-        aligned: aligned.map(|residues| Aligned { residues, nodes: (1, 41), accuracy: 30.0 }),
+        aligned: aligned.map(|residues| Aligned { residues, nodes: (1, 41), accuracy: 30.0, columns: Vec::new() }),
         from,
         to: from + 50,
         score,

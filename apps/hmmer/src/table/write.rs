@@ -165,10 +165,10 @@ pub fn write_domains(out: &mut impl Write, rows: &Rows, nodes: usize) -> io::Res
         write!(out, "{:>3} {:>3} ", domain.number, hit.reported)?;
         write!(out, "{:>9} {:>9} ", general(domain.conditional), general(domain.domain.evalue))?;
         write!(out, "{:6.1} {:5.1} ", domain.domain.score, domain.domain.bias)?;
-        for (from, to) in [domain.nodes, domain.residues, domain.envelope] {
+        for (from, to) in [domain.aligned.nodes, domain.aligned.residues, domain.envelope] {
             write!(out, "{from:>5} {to:>5} ")?;
         }
-        writeln!(out, "{:4.2} {}", domain.accuracy, hit.description)?;
+        writeln!(out, "{:4.2} {}", domain.accuracy(), hit.description)?;
     }
     Ok(())
 }
