@@ -270,8 +270,8 @@ impl<'a> Walk<'a> {
                             self.done[self.in_flight_from..].iter().take_while(|&&end| end <= now).count();
                         busy += transfer_seconds(edge, (self.done.len() - self.in_flight_from + 1) as f64);
                     }
-                    self.now += stolen_seconds(edge, &slot.block.region, array, facts.workers);
                     self.channel = self.channel.max(self.now) + busy;
+                    self.now += stolen_seconds(edge, &slot.block.region, array, facts.workers);
                     if synchronous {
                         self.channel += latency;
                         self.now = self.channel;

@@ -477,8 +477,7 @@ fn staged_draft(
     }
     let mut children: Vec<ChildPlan> = staged.into_iter().map(|(plan, _)| plan).collect();
     let met = barriers(&mut children);
-    let mut seconds = children_seconds(&children, arrays, call_seconds, facts.edge, facts.workers);
-    seconds += staging_seconds(facts.edge, traffic.bytes_down + traffic.bytes_up, peak);
+    let seconds = staged_seconds(facts, arrays, &children, call_seconds, &traffic);
     let report = |pass, summary| PassReport { pass, summary };
     let mut passes = vec![
         report("order", order.to_owned()),
@@ -500,6 +499,19 @@ fn staged_draft(
     ];
     passes.extend(meeting(met, children.len()));
     Draft { children, balanced: false, seconds, traffic, capacity_bytes, scratch_bytes, passes }
+}
+
+/// Predicted time in seconds of children with slots.
+fn staged_seconds(
+    facts: &EdgeFacts<'_>,
+    arrays: &[ArrayDecl],
+    children: &[ChildPlan],
+    call_seconds: &dyn Fn(usize) -> f64,
+    traffic: &Traffic,
+) -> f64 {
+    let peak = children.iter().map(|child| child.staging_bytes).max().unwrap_or(0);
+    children_seconds(children, arrays, call_seconds, facts.edge, facts.workers)
+        + staging_seconds(facts.edge, traffic.bytes_down + traffic.bytes_up, peak)
 }
 
 /// What the pass "broadcasts" asks, of a split on an edge whose children read each other's memory.
@@ -583,7 +595,7 @@ fn broadcast_draft(
     );
     let mut passes = plain.passes.clone();
     passes.push(PassReport { pass: "broadcasts", summary });
-    let seconds = children_seconds(&made.children, &sharing.split.arrays, call_seconds, facts.edge, facts.workers);
+    let seconds = staged_seconds(facts, &sharing.split.arrays, &made.children, call_seconds, &traffic);
     Some(Draft { children: made.children, balanced: false, seconds, traffic, passes, ..*plain })
 }
 

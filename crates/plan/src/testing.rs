@@ -20,6 +20,7 @@ mod reductions;
 mod rng;
 mod steps;
 mod tasks;
+mod walk;
 
 pub use machine::{random_machine, random_mapping};
 pub use mutate::{mutate, mutate_reduction};
@@ -29,3 +30,4 @@ pub use reductions::{Dot, Mix, RankK};
 pub use rng::Rng;
 pub use steps::{Windows, mix, random_steps};
 pub use tasks::{Combine, Number, Product, ProductUpdate, Scale, Stencil, Transpose};
+pub use walk::walked_seconds;

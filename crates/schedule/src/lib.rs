@@ -7,7 +7,7 @@
 //! [`Schedule`]: a list of [`Step`]s (signal, await, put, get, flush, combine, release; reserve, offer, expect, taken) that whoever moves the bytes
 //! executes literally, be it threads in shared memory or a simulator in virtual time. [`check`] proves such lists, for
 //! all interleavings of small groups and by happens-before for large ones; [`choice`] holds tables that say which
-//! algorithm serves a size best. [`contributions`] is the tree by which all reductions combine, for those that make their
+//! algorithm serves a size best. [`claim`] says whose work is taken first. [`contributions`] is the tree by which all reductions combine, for those that make their
 //! contributions one after the other. This crate never starts a thread, moves a byte, or reads a clock.
 //!
 //! `docs/collectives.md` beside this crate describes the algorithms with their sources, how consecutive operations
@@ -33,6 +33,7 @@ mod algorithm;
 mod build;
 pub mod check;
 pub mod choice;
+mod claims;
 pub mod contributions;
 pub mod division;
 mod error;
@@ -49,6 +50,7 @@ mod tree;
 
 pub use algorithm::{Algorithm, Shape};
 pub use build::{Request, Schedule, Schedules, schedule, schedules};
+pub use claims::{End, claim};
 pub use error::ScheduleError;
 pub use operation::{Kind, Laws, Operation, Order};
 pub use order::Span;

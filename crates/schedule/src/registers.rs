@@ -1,6 +1,6 @@
 //! How the bits of a schedule lie in signal registers.
 
-use crate::ScheduleError;
+use crate::{Bit, ScheduleError};
 
 /// The signal registers of a participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,13 +24,14 @@ impl Registers {
     /// The two 32-bit signal registers of an SPE of the Cell.
     pub const CELL: Registers = Registers { half_bits: 16, registers: 2 };
 
-    /// Where bit `index` lies in rounds of even (`odd` false) or odd number.
+    /// Where a bit lies in the round of this number.
     ///
     /// # Panics
     /// If `half_bits` is zero.
-    pub const fn place(&self, index: u32, odd: bool) -> Place {
-        let low = index % self.half_bits;
-        Place { register: index / self.half_bits, bit: if odd { self.half_bits + low } else { low } }
+    pub const fn place(&self, bit: Bit, round: u64) -> Place {
+        let low = bit.index % self.half_bits;
+        let bit_of_word = if bit.is_odd(round) { self.half_bits + low } else { low };
+        Place { register: bit.index / self.half_bits, bit: bit_of_word }
     }
 
     /// Whether a schedule that uses `bits` bits of a half can be executed with these registers.
@@ -59,7 +60,7 @@ mod tests {
         {
             let limit = registers.half_bits * registers.registers;
             let places: BTreeSet<Place> =
-                (0..limit).flat_map(|i| [registers.place(i, false), registers.place(i, true)]).collect();
+                (0..limit).flat_map(|i| [0, 1].map(|round| registers.place(Bit::new(i), round))).collect();
             assert_eq!(places.len() as u32, 2 * limit);
             assert!(places.iter().all(|p| p.register < registers.registers && p.bit < 2 * registers.half_bits));
             assert_eq!(registers.hold(limit), Ok(()));

@@ -20,6 +20,11 @@ impl Bit {
     pub(crate) const fn new(index: u32) -> Bit {
         Bit { other_half: false, index }
     }
+
+    /// Whether it lies in the half of rounds of odd number, in the round of this number.
+    pub const fn is_odd(self, round: u64) -> bool {
+        (round % 2 == 1) != self.other_half
+    }
 }
 
 /// A part of a participant's buffer, as long as a segment.

@@ -14,7 +14,7 @@ use crate::simulation::Simulation;
 use crate::time::Time;
 pub use fabric::{Costs, Fabric, Tier};
 use fabric::{Wires, distances};
-use multigrain_schedule::{Area, Schedule, Schedules, Step};
+use multigrain_schedule::{Area, Registers, Schedule, Schedules, Step};
 use std::collections::VecDeque;
 
 /// Why a collective operation has no virtual time.
@@ -153,8 +153,7 @@ struct Group<'a> {
     wires: Wires,
     operations: &'a [&'a Schedules],
     participants: Vec<Participant>,
-    /// Bits of half a register.
-    bits: u32,
+    register: Registers,
     outcome: Outcome,
 }
 
@@ -200,7 +199,7 @@ pub fn collectives(operations: &[&Schedules], fabric: &Fabric) -> Result<Outcome
         wires,
         operations,
         participants: (0..expected).map(|_| participant()).collect(),
-        bits,
+        register: Registers { half_bits: bits.max(1), registers: 1 },
         outcome: Outcome {
             left: vec![vec![Time::ZERO; expected]; operations.len()],
             signals: 0,
@@ -273,11 +272,6 @@ impl Group<'_> {
         self.busy(rank, self.fabric.costs.read);
     }
 
-    fn index(&self, bit: multigrain_schedule::Bit, round: u64) -> u32 {
-        let odd = (round % 2 == 1) != bit.other_half;
-        if odd { self.bits + bit.index } else { bit.index }
-    }
-
     /// Executes the steps of a participant up to the next one that takes time or has to wait.
     fn go(&mut self, rank: u32) {
         let costs = self.fabric.costs;
@@ -308,7 +302,7 @@ impl Group<'_> {
             match *step {
                 Step::Signal { to, bit } => {
                     at.step += 1;
-                    return self.signal(rank, to, self.index(bit, rounds), Time::ZERO);
+                    return self.signal(rank, to, self.register.place(bit, rounds).bit, Time::ZERO);
                 }
                 Step::Reserve => {
                     let place = (at.eager.rounds % u64::from(operations[at.operation].request.ring.max(1))) as usize;
@@ -353,10 +347,10 @@ impl Group<'_> {
                 }
                 Step::Release { to, bit } => {
                     let Some(found) = self.found(rank, |m| m.with == to) else { return };
-                    return self.signal(rank, to, self.index(bit, rounds), found);
+                    return self.signal(rank, to, self.register.place(bit, rounds).bit, found);
                 }
                 Step::Await { bit, .. } => {
-                    let index = self.index(bit, rounds) as usize;
+                    let index = self.register.place(bit, rounds).bit as usize;
                     let at = &mut self.participants[rank as usize];
                     if std::mem::take(&mut at.read[index]) {
                         at.step += 1;

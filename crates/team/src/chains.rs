@@ -2,11 +2,10 @@
 
 use crate::pad::Padded;
 use crate::sync::{AtomicU64, Ordering};
+use multigrain_schedule::{End, claim};
 
-/// For each worker a list of chains, numbered from 0, that it would execute on its own. A worker claims from the
-/// front of its list; when that is empty it takes from the back of another's, the next worker's first. So owners keep
-/// their order, and with it what lies in their caches, for as long as possible, and every chain is claimed exactly
-/// once.
+/// For each worker a list of chains, numbered from 0, that it would execute on its own. Workers claim in the order of
+/// [`claim`], every chain once.
 ///
 /// A list is one word, so that a claim is one atomic operation:
 ///
@@ -25,41 +24,18 @@ pub struct ChainQueue {
 const BACK_SHIFT: u32 = 32;
 const FRONT_MASK: u64 = (1 << BACK_SHIFT) - 1;
 
-fn front_and_back(word: u64) -> (u64, u64) {
-    (word & FRONT_MASK, word >> BACK_SHIFT)
-}
-
 impl ChainQueue {
     /// Lists of `lengths[worker]` chains.
     pub fn new(lengths: &[u32]) -> ChainQueue {
         ChainQueue { lists: lengths.iter().map(|length| Padded(AtomicU64::new(full(*length)))).collect() }
     }
 
-    /// How many workers own a list.
-    pub fn owners(&self) -> usize {
-        self.lists.len()
-    }
-
     /// The next chain for `worker` as its owner and its number in the owner's list; `None` when every chain is
     /// claimed. A worker that owns no list only takes from others.
     #[inline]
     pub fn claim(&self, worker: usize) -> Option<(usize, usize)> {
-        if let Some(list) = self.lists.get(worker)
-            && let Some(index) = claim_from(list, |front, back| (front, front + 1, back))
-        {
-            return Some((worker, index));
-        }
-        self.take(worker)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn take(&self, worker: usize) -> Option<(usize, usize)> {
-        let owners = self.lists.len();
-        // For an owner the last of these is its own list, found empty before and empty for ever.
-        (1..=owners).map(|distance| (worker + distance) % owners).find_map(|owner| {
-            claim_from(&self.lists[owner], |front, back| (back - 1, front, back - 1)).map(|index| (owner, index))
-        })
+        let claimed = claim(worker, self.lists.len(), |owner, end| claim_at(&self.lists[owner], end));
+        claimed.map(|(owner, number)| (owner, number as usize))
     }
 
     /// Puts all chains back, with new lengths, for the next plan. Lists beyond `lengths` become empty.
@@ -79,30 +55,21 @@ pub(crate) fn range(front: u32, back: u32) -> u64 {
     u64::from(front) | u64::from(back) << BACK_SHIFT
 }
 
-/// The owner's next number.
+/// The number at an end of a list, which it loses.
 #[inline]
-pub(crate) fn claim_front(list: &AtomicU64) -> Option<u32> {
-    claim_from(list, |front, back| (front, front + 1, back)).map(|number| number as u32)
-}
-
-/// The number that another worker takes.
-#[inline]
-pub(crate) fn claim_back(list: &AtomicU64) -> Option<u32> {
-    claim_from(list, |front, back| (back - 1, front, back - 1)).map(|number| number as u32)
-}
-
-/// Takes one chain from a list that is not empty: `pick` says which, and what front and back become.
-#[inline]
-fn claim_from(list: &AtomicU64, pick: impl Fn(u64, u64) -> (u64, u64, u64)) -> Option<usize> {
+pub(crate) fn claim_at(list: &AtomicU64, end: End) -> Option<u32> {
     let mut word = list.load(Ordering::Relaxed);
     loop {
-        let (front, back) = front_and_back(word);
+        let (front, back) = (word & FRONT_MASK, word >> BACK_SHIFT);
         if front >= back {
             return None;
         }
-        let (index, front, back) = pick(front, back);
+        let (number, front, back) = match end {
+            End::Front => (front, front + 1, back),
+            End::Back => (back - 1, front, back - 1),
+        };
         match list.compare_exchange_weak(word, front | back << BACK_SHIFT, Ordering::Relaxed, Ordering::Relaxed) {
-            Ok(_) => return Some(index as usize),
+            Ok(_) => return Some(number as u32),
             Err(now) => word = now,
         }
     }

@@ -178,14 +178,14 @@ impl Program {
                     Step::Expect { from } => act(Action::Reach { count: offered(from), least: number + 1 }),
                     Step::Taken => tells = true,
                     Step::Signal { to, bit } => {
-                        act(Action::Signal { to, slot: names.slot(&mut self.receivers, to, bit, copy == 1) });
+                        act(Action::Signal { to, slot: names.slot(&mut self.receivers, to, bit, copy.into()) });
                     }
                     Step::Release { to, bit } => {
                         act(Action::Complete { with: to });
-                        act(Action::Signal { to, slot: names.slot(&mut self.receivers, to, bit, copy == 1) });
+                        act(Action::Signal { to, slot: names.slot(&mut self.receivers, to, bit, copy.into()) });
                     }
                     Step::Await { from, bit } => {
-                        act(Action::Await { from, slot: names.slot(&mut self.receivers, rank, bit, copy == 1) });
+                        act(Action::Await { from, slot: names.slot(&mut self.receivers, rank, bit, copy.into()) });
                     }
                     Step::Put { to, source, target } => {
                         let put = Move { other: to, source: place(rank, source), target: place(to, target) };
@@ -253,7 +253,7 @@ impl Program {
 
 struct Names {
     places: HashMap<(u32, Area, u32), Place>,
-    slots: HashMap<(u32, Bit, bool), Slot>,
+    slots: HashMap<(u32, u32, bool), Slot>,
 }
 
 impl Names {
@@ -265,9 +265,8 @@ impl Names {
         })
     }
 
-    fn slot(&mut self, receivers: &mut Vec<u32>, rank: u32, bit: Bit, odd: bool) -> Slot {
-        let odd = odd != bit.other_half;
-        *self.slots.entry((rank, Bit { other_half: false, index: bit.index }, odd)).or_insert_with(|| {
+    fn slot(&mut self, receivers: &mut Vec<u32>, rank: u32, bit: Bit, round: u64) -> Slot {
+        *self.slots.entry((rank, bit.index, bit.is_odd(round))).or_insert_with(|| {
             receivers.push(rank);
             receivers.len() as Slot - 1
         })

@@ -69,7 +69,7 @@ impl RegisterFile {
     /// Where a bit of `receiver` lies if it has at most `bits` senders.
     pub(super) fn find(receiver: u32, bit: Bit, bits: u32) -> Found {
         let each = bits.div_ceil(HALF_BITS).max(1);
-        let [even, odd] = [false, true].map(|odd| LAYOUT.place(bit.index, odd != bit.other_half));
+        let [even, odd] = [0, 1].map(|round| LAYOUT.place(bit, round));
         let Place { register, .. } = even;
         Found { register: receiver * each + register, bits: [even.bit as u8, odd.bit as u8] }
     }

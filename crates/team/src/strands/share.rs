@@ -7,9 +7,10 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use multigrain_schedule::claim;
 use multigrain_schedule::policy::Part;
 
-use crate::chains::{claim_back, claim_front, range};
+use crate::chains::{claim_at, range};
 use crate::pad::Padded;
 use crate::spin::SpinLimit;
 use crate::sync::{AtomicU64, Mutex, Ordering, lock};
@@ -66,12 +67,8 @@ impl Board {
 
     #[inline]
     fn claim(&self, me: usize, participants: usize) -> Option<u32> {
-        claim_front(&self.places[me].chunks).or_else(|| self.take(me, participants))
-    }
-
-    fn take(&self, me: usize, participants: usize) -> Option<u32> {
-        let others = (1..participants).map(|distance| (me + distance) % participants);
-        others.into_iter().find_map(|other| claim_back(&self.places[other].chunks))
+        let claimed = claim(me, participants, |owner, end| claim_at(&self.places[owner].chunks, end));
+        claimed.map(|(_, chunk)| chunk)
     }
 }
 

@@ -8,7 +8,7 @@ use super::super::record::tick;
 use super::{Event, Interpreter};
 use crate::time::Time;
 use multigrain_schedule::choice::Table;
-use multigrain_schedule::{Kind, Operation, Request, Schedules, Step, Topology, schedules};
+use multigrain_schedule::{Kind, Operation, Registers, Request, Schedules, Step, Topology, schedules};
 use multigrain_trace::{BARRIER_SIGNAL, Idleness, Kind as RecordKind};
 use std::rc::Rc;
 
@@ -52,12 +52,6 @@ impl Meeting {
     }
 }
 
-/// Which bit of a register stands for a bit of a schedule in a barrier of some number.
-fn index(bit: multigrain_schedule::Bit, bits: u32, number: u64) -> u32 {
-    let odd = (number % 2 == 1) != bit.other_half;
-    if odd { bits + bit.index } else { bit.index }
-}
-
 impl Interpreter<'_> {
     /// A child comes to a barrier.
     pub(super) fn come(&mut self, id: u32) {
@@ -82,14 +76,15 @@ impl Interpreter<'_> {
         let latency = self.hardware.latency(edge);
         let meeting = self.executions[execution as usize].as_mut().and_then(|at| at.meeting.as_mut())?;
         let (schedules, at) = (meeting.schedules.clone(), &mut meeting.at[child]);
+        let register = Registers { half_bits: schedules.bits.max(1), registers: 1 };
         for step in &schedules.participants[child].steps[at.step..] {
             match *step {
                 Step::Signal { to, bit } => {
-                    let bit = index(bit, schedules.bits, at.number);
+                    let bit = register.place(bit, at.number).bit;
                     self.sim.after(latency, Event::Came { execution, child: to, bit });
                 }
                 Step::Await { bit, .. } => {
-                    let bit = index(bit, schedules.bits, at.number);
+                    let bit = register.place(bit, at.number).bit;
                     if !std::mem::take(&mut at.register[bit as usize]) {
                         at.awaits = Some(bit);
                         return None;

@@ -6,6 +6,7 @@ use super::facts::Facts;
 use super::{Event, Interpreter, tick};
 use crate::time::Time;
 use multigrain_plan::{Body, ChildPlan, Plan};
+use multigrain_schedule::{End, claim};
 use multigrain_trace::{Idleness, Kind, NO_INDEX};
 use std::ops::Range;
 use std::rc::Rc;
@@ -208,14 +209,10 @@ impl<'p> Interpreter<'p> {
         }
         let frame = self.frames[id as usize].as_mut().expect("a child that claims is in use");
         let queue = &mut self.executions[execution as usize].as_mut().expect("its children are not done").queue;
-        let owners = queue.len();
-        let claimed = match queue.get_mut(child).and_then(Iterator::next) {
-            Some(batch) => Some((child, batch)),
-            // From the back of another's, the next one's first.
-            None => (1..=owners)
-                .map(|distance| (child + distance) % owners)
-                .find_map(|owner| queue[owner].next_back().map(|batch| (owner, batch))),
-        };
+        let claimed = claim(child, queue.len(), |owner, end| match end {
+            End::Front => queue[owner].next(),
+            End::Back => queue[owner].next_back(),
+        });
         if let Some((owner, batch)) = claimed {
             frame.steps = &plan.children[owner];
             let batch = &frame.steps.batches[batch as usize];
