@@ -100,6 +100,9 @@ impl Front {
         // Before anything that a program which takes over would inherit.
         let arguments: Vec<_> = std::env::args_os().collect();
         multigrain_console::called(self.name);
+        if let Err(failure) = self.each_name_once() {
+            return failure.report();
+        }
         if let Err(failure) = self.take_over(arguments.get(1..).unwrap_or_default()) {
             return failure.report();
         }
@@ -125,6 +128,7 @@ impl Front {
     /// # Errors
     /// There is no such application, or it refuses the arguments.
     pub fn typed(&self, application: &str, arguments: &str) -> Result<Request, Failure> {
+        self.each_name_once()?;
         let refused = |why: &dyn std::fmt::Display| Failure::Request(format!("{application} {arguments}: {why}"));
         let found = self.applications.iter().find(|entry| entry.name == application);
         let entry = found.ok_or_else(|| refused(&"there is no application of this name"))?;
@@ -139,6 +143,23 @@ impl Front {
     /// It was not, or it has not been built.
     pub fn built(&self, program: &str) -> Result<PathBuf, Failure> {
         external::built(self, program)
+    }
+
+    /// Refuses what would make a name mean two things: two applications, two programs, a program and a subcommand.
+    fn each_name_once(&self) -> Result<(), Failure> {
+        let once = |kind: &str, names: &[&str]| {
+            let twice = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name));
+            twice.map_or(Ok(()), |(_, name)| {
+                Err(Failure::Request(format!(
+                    "{} registers two {kind} by the name {name}: give one of them another name",
+                    self.name
+                )))
+            })
+        };
+        let own = self.own();
+        let commands = own.get_subcommands().map(Command::get_name).chain(["help"]);
+        once("applications", &self.applications.iter().map(|entry| entry.name).collect::<Vec<_>>())?;
+        once("commands", &commands.chain(self.programs.iter().map(|program| program.name)).collect::<Vec<_>>())
     }
 
     /// The command's own subcommands.
@@ -182,5 +203,42 @@ impl Front {
         });
         let missing = || self.own().error(clap::error::ErrorKind::MissingSubcommand, "no application is named");
         named.unwrap_or_else(|| Err(missing()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use multigrain::app::AppJob;
+    use multigrain::{Error, Runtime};
+
+    #[derive(clap::Args)]
+    struct Double {}
+
+    impl Application for Double {
+        const NAME: &'static str = "double";
+        fn prepare(&self, _: &Runtime) -> Result<AppJob, Error> {
+            Err(Error::Request("nothing to double".into()))
+        }
+    }
+
+    #[test]
+    fn a_name_that_means_two_things_is_refused() {
+        let front = || Front::new("own", "1", "Tests").application::<Double>();
+        let refused = |front: Front| match front.typed("double", "") {
+            Err(Failure::Request(why)) => Some(why),
+            _ => None,
+        };
+        let program = |front: Front, name| front.program(name, "own-package", "A program");
+        assert_eq!(refused(front()), None);
+        assert_eq!(refused(program(front(), "double")), None, "it is typed where no application is");
+        for (front, what) in [
+            (front().application::<Double>(), "two applications by the name double"),
+            (program(program(front(), "draw"), "draw"), "two commands by the name draw"),
+            (program(front(), "run"), "two commands by the name run"),
+        ] {
+            let found = refused(front).unwrap_or_default();
+            assert!(found.contains(what) && found.contains("another name"), "{found}");
+        }
     }
 }

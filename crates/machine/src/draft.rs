@@ -75,7 +75,7 @@ impl DraftMemory {
             edge: memory.edge.map(|edge| DraftEdge {
                 driver: Some(edge.driver),
                 read: Some(edge.read_bytes_per_second),
-                write: Some(edge.write_bytes_per_second),
+                write: Some(edge.write_bytes_per_second).filter(|write| *write != edge.read_bytes_per_second),
                 latency_ns: Some(edge.latency_ns),
                 costs: edge.costs.values().map(Some),
                 sibling: edge.sibling_bytes_per_second,
@@ -102,15 +102,21 @@ impl DraftMemory {
         self.name = over.name;
         self.lines = over.lines;
         overlay!(self, over, computes_like, parent, count, capacity_bytes, path, source);
-        self.settings.extend(over.settings);
         if let Some(over) = over.edge {
             let edge = self.edge.get_or_insert_default();
+            if over.driver.is_some() && over.driver != edge.driver {
+                // What is told of a driver holds for no other; how fast the wires are may.
+                let DraftEdge { read, write, latency_ns, source, .. } = std::mem::take(edge);
+                *edge = DraftEdge { read, write, latency_ns, source, ..DraftEdge::default() };
+                self.settings.clear();
+            }
             overlay!(edge, over, driver, read, write, latency_ns, sibling, alignment);
             for (under, over) in edge.costs.iter_mut().zip(over.costs) {
                 *under = over.or(*under);
             }
             overlay!(edge, over, transfer_max, list_max, in_flight_max, strict, source);
         }
+        self.settings.extend(over.settings);
         self.compute(over.processor, over.leaves);
     }
 

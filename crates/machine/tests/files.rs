@@ -1,6 +1,8 @@
 //! What bad machine files get: each message names the file, the line, the memory and the key.
 
-use multigrain_machine::{Edge, Machine, MachineError, Memory, MemoryId, Problem, Processor, ProcessorKind, UnitError};
+use multigrain_machine::{
+    Edge, Machine, MachineError, Memory, MemoryId, Problem, Processor, ProcessorKind, TransferRules, UnitError,
+};
 use std::path::Path;
 
 const GOOD: &str = r#"name = "good"
@@ -327,6 +329,27 @@ fn any_machine_file_can_be_a_base() {
     write("bad.toml", &GOOD.replace("count = 2", "count = 0"));
     write("over.toml", "name = \"over\"\nbase = \"bad.toml\"\n");
     refused("over.toml", &["DIR/bad.toml:10: memory \"core\": count: is 0"]);
+}
+
+#[test]
+fn another_driver_brings_its_own_costs_and_rules() {
+    let dir = tempfile::tempdir().unwrap();
+    let over = |base: &str, memory: &str, edge: &str| {
+        let text =
+            format!("name = \"over\"\nbase = \"{base}\"\n[[memory]]\nname = \"{memory}\"\n[memory.edge]\n{edge}\n");
+        std::fs::write(dir.path().join("over.toml"), text).unwrap();
+        let machine = Machine::read(&dir.path().join("over.toml")).unwrap();
+        (machine.memories()[1].edge.unwrap(), Machine::shipped(base).unwrap().memories()[1].edge.unwrap())
+    };
+    // Stores are as fast as fetches where a file says nothing, also of a base that says nothing.
+    let (faster, smp) = over("smp", "core", "read = \"99 GB/s\"");
+    assert_eq!((faster.write_bytes_per_second, faster.costs), (99e9, smp.costs));
+    let (mpi, cell) = over("cell", "spe", "driver = \"mpi\"");
+    assert!(cell.rules.strict && cell.rules.in_flight_max.is_some(), "the test needs rules: {cell:?}");
+    let rates = |edge: Edge| (edge.read_bytes_per_second, edge.write_bytes_per_second);
+    assert_eq!((mpi.costs, mpi.rules, rates(mpi)), (mpi.driver.costs, TransferRules::default(), rates(cell)));
+    let (local, cell) = over("cell", "spe", "driver = \"local\"");
+    assert_eq!(local, cell, "the same driver");
 }
 
 #[test]
