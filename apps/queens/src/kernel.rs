@@ -39,7 +39,7 @@ impl Kernel {
     #[must_use]
     pub fn of(isa: Isa, columns: u32) -> Kernel {
         match isa {
-            Isa::Scalar => Kernel::Scalar,
+            Isa::Scalar | Isa::Neon => Kernel::Scalar,
             Isa::Avx2 => Kernel::Avx2,
             Isa::Avx512 if Kernel::Avx512Narrow.counts(columns) => Kernel::Avx512Narrow,
             Isa::Avx512 => Kernel::Avx512,

@@ -5,6 +5,8 @@
 //! into a function that enables the features (see the entry points of each kernel), where it
 //! becomes a single instruction.
 
+#[cfg(target_arch = "aarch64")]
+mod arm;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
@@ -118,6 +120,26 @@ pub trait Lanes: Copy {
     /// # Safety
     /// See the trait.
     unsafe fn fma_masked(self, mask: Self::Mask, a: Self, b: Self) -> Self;
+    /// The lanes in which `self` and `b` are equal.
+    ///
+    /// # Safety
+    /// See the trait.
+    unsafe fn equal(self, b: Self) -> Self::Mask;
+    /// `b` in the chosen lanes, `self` in the others.
+    ///
+    /// # Safety
+    /// See the trait.
+    unsafe fn select(self, mask: Self::Mask, b: Self) -> Self;
+    /// As integers: `bits` less half of each lane's bits, rounded down.
+    ///
+    /// # Safety
+    /// See the trait.
+    unsafe fn halved_from(self, bits: u32) -> Self;
+    /// Adds every lane to its number from `to` on, in double precision; `to` is valid for as many elements.
+    ///
+    /// # Safety
+    /// See the trait.
+    unsafe fn add_to(self, to: *mut f64);
     /// Asks for the cache line at `at`, which may be any address, to be brought into the second-level
     /// cache: far enough ahead of a stream it then neither waits for memory nor evicts, from a small
     /// first-level cache, the lines of other streams that lie a power of two apart.
@@ -217,6 +239,23 @@ impl Lanes for f32 {
     #[inline(always)]
     unsafe fn fma_masked(self, mask: bool, a: Self, b: Self) -> Self {
         if mask { a.mul_add(b, self) } else { self }
+    }
+    #[inline(always)]
+    unsafe fn equal(self, b: Self) -> bool {
+        self == b
+    }
+    #[inline(always)]
+    unsafe fn select(self, mask: bool, b: Self) -> Self {
+        if mask { b } else { self }
+    }
+    #[inline(always)]
+    unsafe fn halved_from(self, bits: u32) -> Self {
+        f32::from_bits(bits.wrapping_sub(self.to_bits() >> 1))
+    }
+    #[inline(always)]
+    unsafe fn add_to(self, to: *mut f64) {
+        // SAFETY: the caller passes a pointer valid for one element.
+        unsafe { *to += f64::from(self) };
     }
     #[inline(always)]
     fn prefetch(_at: *const f32) {}

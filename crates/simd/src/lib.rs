@@ -1,9 +1,11 @@
 //! Instruction sets for leaf kernels: which of them this processor executes, and vectors for each.
 //!
-//! In comes nothing but the processor; out go [`Isa`], the choice at run time, and [`Lanes`] (of `f32`) and
+//! In comes nothing but the processor; out go [`Isa`], the choice at run time, [`dispatch!`], by which a kernel is compiled for
+//! each, and [`Lanes`] (of `f32`) and
 //! [`Doubles`] (eight of `f64`), in terms of which a kernel is written once for all of them, so that its order of
 //! arithmetic cannot differ. This room holds no kernel, allocates nothing and knows nothing of machines, tasks or blocks.
 
+mod dispatch;
 mod doubles;
 mod isa;
 mod lanes;

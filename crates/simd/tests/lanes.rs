@@ -1,6 +1,6 @@
 //! Every operation gives the same bits in every lane of every instruction set.
 
-use multigrain_simd::{Isa, Lanes, NAN_BITS};
+use multigrain_simd::{Isa, Lanes, NAN_BITS, dispatch};
 
 /// Lanes of the widest vector.
 const WIDEST: usize = 16;
@@ -27,34 +27,45 @@ fn numbers(state: &mut u64) -> [f32; WIDEST] {
 /// Results of all operations on three vectors, as bits.
 type Results = Vec<[u32; WIDEST]>;
 
+/// Elements that masks choose.
+const CHOSEN: std::ops::Range<usize> = 3..13;
+/// What halves of bits are taken from.
+const BITS: u32 = 0x5f37_5a86;
+
 #[inline(always)]
 unsafe fn results<L: Lanes>(a: &[f32; WIDEST], b: &[f32; WIDEST], c: &[f32; WIDEST]) -> Results {
-    let mut found = vec![[0.0_f32; WIDEST]; 9];
+    let mut found = vec![[0.0_f32; WIDEST]; 12];
+    let (mut masked, mut sums) = ([1.0_f32; WIDEST], [1.0_f64; WIDEST]);
     for at in (0..WIDEST).step_by(L::LANES) {
         // SAFETY: `at` and the lanes after it are elements; the instruction set is the caller's.
         unsafe {
-            let (a, b, c) = (L::load(a[at..].as_ptr()), L::load(b[at..].as_ptr()), L::load(c[at..].as_ptr()));
-            let all = [a.add(b), a.sub(b), a.mul(b), a.div(b), a.sqrt(), a.fma(b, c), a.fms(b, c), a.fnma(b, c), a];
+            let from = a[at..].as_ptr();
+            let (a, b, c) = (L::load(from), L::load(b[at..].as_ptr()), L::load(c[at..].as_ptr()));
+            let first = CHOSEN.start.clamp(at, at + L::LANES) - at;
+            let mask = L::mask(first, CHOSEN.end.clamp(at + first, at + L::LANES) - at);
+            let all = [
+                a.add(b),
+                a.sub(b),
+                a.mul(b),
+                a.div(b),
+                a.sqrt(),
+                a.fma(b, c),
+                a.fms(b, c),
+                a.fnma(b, c),
+                a,
+                a.select(a.equal(a), c),
+                a.fma_masked(mask, b, c),
+                a.halved_from(BITS),
+            ];
             for (found, result) in found.iter_mut().zip(all) {
                 result.canonical().store(found[at..].as_mut_ptr());
             }
+            L::load_masked(mask, from).add(b).canonical().store_masked(mask, masked[at..].as_mut_ptr());
+            a.canonical().add_to(sums[at..].as_mut_ptr());
         }
     }
-    found.into_iter().map(|row| row.map(f32::to_bits)).collect()
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-unsafe fn avx2(a: &[f32; WIDEST], b: &[f32; WIDEST], c: &[f32; WIDEST]) -> Results {
-    // SAFETY: the features are enabled here.
-    unsafe { results::<std::arch::x86_64::__m256>(a, b, c) }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx2,fma")]
-unsafe fn avx512(a: &[f32; WIDEST], b: &[f32; WIDEST], c: &[f32; WIDEST]) -> Results {
-    // SAFETY: the features are enabled here.
-    unsafe { results::<std::arch::x86_64::__m512>(a, b, c) }
+    let sums = |shift: u32| sums.map(|sum| if sum.is_nan() { 0 } else { (sum.to_bits() >> shift) as u32 });
+    found.into_iter().chain([masked]).map(|row| row.map(f32::to_bits)).chain([sums(0), sums(32)]).collect()
 }
 
 #[test]
@@ -75,17 +86,23 @@ fn every_instruction_set_gives_the_same_bits() {
             plain(&|a, b, c| b.mul_add(c, -a)),
             plain(&|a, b, c| b.mul_add(-c, a)),
             plain(&|a, _, _| a),
+            plain(&|a, _, c| if a.is_nan() { a } else { c }),
+            std::array::from_fn(|i| canonical(if CHOSEN.contains(&i) { b[i].mul_add(c[i], a[i]) } else { a[i] })),
+            plain(&|a, _, _| f32::from_bits(BITS.wrapping_sub(a.to_bits() >> 1))),
+            std::array::from_fn(|i| canonical(if CHOSEN.contains(&i) { a[i] + b[i] } else { 1.0 })),
+            a.map(|a| if a.is_nan() { 0 } else { (1.0 + f64::from(a)).to_bits() as u32 }),
+            a.map(|a| if a.is_nan() { 0 } else { ((1.0 + f64::from(a)).to_bits() >> 32) as u32 }),
         ];
         for isa in Isa::ALL.into_iter().filter(|isa| isa.is_supported()) {
             // SAFETY: the processor supports the instruction set.
             let found = unsafe {
-                match isa {
-                    #[cfg(target_arch = "x86_64")]
-                    Isa::Avx2 => avx2(&a, &b, &c),
-                    #[cfg(target_arch = "x86_64")]
-                    Isa::Avx512 => avx512(&a, &b, &c),
-                    _ => results::<f32>(&a, &b, &c),
-                }
+                let (a, b, c) = (&a, &b, &c);
+                dispatch!(isa, (a: &[f32; WIDEST], b: &[f32; WIDEST], c: &[f32; WIDEST]) -> Results => {
+                    Scalar: results::<f32>,
+                    Neon: results::<std::arch::aarch64::float32x4_t>,
+                    Avx2: results::<std::arch::x86_64::__m256>,
+                    Avx512: results::<std::arch::x86_64::__m512>,
+                })
             };
             assert_eq!(found, expected, "{isa}, case {case} of seed {seed}: {a:?} {b:?} {c:?}");
         }

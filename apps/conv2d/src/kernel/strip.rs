@@ -14,9 +14,7 @@
 //! leaves the sums of the other lanes as they are.
 
 use super::{Source, Taps, Target};
-use multigrain_simd::{Isa, Lanes};
-#[cfg(target_arch = "x86_64")]
-use std::arch::x86_64::{__m256, __m512};
+use multigrain_simd::{Isa, Lanes, dispatch};
 
 /// What [`super::conv2d_raw`] was asked for.
 pub(super) struct Job {
@@ -34,32 +32,16 @@ pub(super) struct Job {
 pub(super) unsafe fn run(isa: Isa, job: &Job) {
     // SAFETY: as the caller promises.
     unsafe {
-        match isa {
-            Isa::Scalar => strips::<f32, 2, 1>(job),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => run_avx2(job),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => run_avx512(job),
-            #[cfg(not(target_arch = "x86_64"))]
-            Isa::Avx2 | Isa::Avx512 => unreachable!("the caller promised support"),
-        }
+        dispatch!(isa, (job: &Job) => {
+            Scalar: strips::<f32, 2, 1>,
+            // Sums 24, inputs 4, weight 1: 29 of the 32 registers.
+            Neon: strips::<std::arch::aarch64::float32x4_t, 6, 4>,
+            // Sums 12, inputs 2, weight 1: 15 of the 16 registers.
+            Avx2: strips::<std::arch::x86_64::__m256, 6, 2>,
+            // Sums 25, inputs 5, weight 1: 31 of the 32 registers.
+            Avx512: strips::<std::arch::x86_64::__m512, 5, 5>,
+        });
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-unsafe fn run_avx2(job: &Job) {
-    // Sums 12, inputs 2, weight 1: 15 of the 16 registers.
-    // SAFETY: as the caller promises.
-    unsafe { strips::<__m256, 6, 2>(job) }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512dq")]
-unsafe fn run_avx512(job: &Job) {
-    // Sums 25, inputs 5, weight 1: 31 of the 32 registers.
-    // SAFETY: as the caller promises.
-    unsafe { strips::<__m512, 5, 5>(job) }
 }
 
 /// All strips, each from left to right.

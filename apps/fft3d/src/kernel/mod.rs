@@ -176,7 +176,7 @@ pub enum Axis {
 /// Lanes of an instruction set.
 fn lanes(isa: Isa) -> usize {
     match isa {
-        Isa::Scalar => 1,
+        Isa::Scalar | Isa::Neon => 1,
         Isa::Avx2 => 8,
         Isa::Avx512 => 16,
     }

@@ -29,7 +29,6 @@
 
 pub mod potential;
 mod span;
-mod vector;
 
 use multigrain_simd::Isa;
 

@@ -6,7 +6,7 @@
 //! up beside it, so that who knows the target's own mass can tell what the others do.
 
 use multigrain::prelude::{View, ViewMut};
-use multigrain_simd::Isa;
+use multigrain_simd::{Isa, dispatch};
 
 /// Row of the depths.
 pub const DEPTH: usize = 0;
@@ -30,27 +30,16 @@ pub fn wells(
     wells: &mut ViewMut<'_, f64, 2>,
 ) {
     assert!(isa.is_supported() && wells.shape() == [WELL_ROWS, targets.len(1)], "wells of the targets, {isa}");
-    match isa {
-        // SAFETY: the processor executes these instructions, as asserted.
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 => unsafe { avx512(softening2, sources, targets, wells) },
-        // SAFETY: as above.
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => unsafe { avx2(softening2, sources, targets, wells) },
-        _ => plain(softening2, sources, targets, wells),
+    #[allow(unused_unsafe)] // Where no other instruction set is known, nothing in it is.
+    // SAFETY: the processor executes these instructions, as asserted.
+    unsafe {
+        dispatch!(
+            isa,
+            (softening2: f64, sources: &View<'_, f64, 3>, targets: &View<'_, f64, 3>, wells: &mut ViewMut<'_, f64, 2>) => {
+                Scalar: plain, Neon: plain, Avx2: plain, Avx512: plain
+            }
+        );
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f")]
-fn avx512(softening2: f64, sources: &View<'_, f64, 3>, targets: &View<'_, f64, 3>, wells: &mut ViewMut<'_, f64, 2>) {
-    plain(softening2, sources, targets, wells);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn avx2(softening2: f64, sources: &View<'_, f64, 3>, targets: &View<'_, f64, 3>, wells: &mut ViewMut<'_, f64, 2>) {
-    plain(softening2, sources, targets, wells);
 }
 
 #[inline(always)]

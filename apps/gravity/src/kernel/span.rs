@@ -3,9 +3,8 @@
 //! Every function here is unsafe for the same reasons: pointers are as the caller of [`run`] promises, and the processor
 //! supports the instruction set of the vector. The order of arithmetic stands in the module above.
 
-use super::vector::Vector;
 use super::{Accelerations, Points, ROUND, SPAN, by_polynomial};
-use multigrain_simd::Isa;
+use multigrain_simd::{Isa, Lanes, dispatch};
 
 /// First guess of the reciprocal square root: these bits less half of the argument's (Lomont, "Fast inverse square
 /// root", 2003).
@@ -23,33 +22,15 @@ const Q3: f32 = 0.300_535_74;
 /// # Safety
 /// As for [`super::accelerate_raw`].
 pub(super) unsafe fn run(isa: Isa, job: &Job) {
-    match isa {
-        // SAFETY: as the caller promises.
-        Isa::Scalar => unsafe { spans::<f32, 4>(job) },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: as the caller promises.
-        Isa::Avx2 => unsafe { avx2(job) },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: as the caller promises.
-        Isa::Avx512 => unsafe { avx512(job) },
-        #[cfg(not(target_arch = "x86_64"))]
-        // SAFETY: as the caller promises.
-        _ => unsafe { spans::<f32, 4>(job) },
+    // SAFETY: as the caller promises.
+    unsafe {
+        dispatch!(isa, (job: &Job) => {
+            Scalar: spans::<f32, 4>,
+            Neon: spans::<std::arch::aarch64::float32x4_t, 4>,
+            Avx2: spans::<std::arch::x86_64::__m256, 2>,
+            Avx512: spans::<std::arch::x86_64::__m512, 2>,
+        });
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-unsafe fn avx2(job: &Job) {
-    // SAFETY: the caller's promises; the features are enabled here.
-    unsafe { spans::<std::arch::x86_64::__m256, 2>(job) }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx2,fma")]
-unsafe fn avx512(job: &Job) {
-    // SAFETY: the caller's promises; the features are enabled here.
-    unsafe { spans::<std::arch::x86_64::__m512, 2>(job) }
 }
 
 /// What the kernel is asked for; see [`super::accelerate_raw`].
@@ -83,7 +64,7 @@ impl Bodies {
 
 /// All spans of sources, one after the other; in each, all targets, `G` vectors of them at a time.
 #[inline(always)]
-unsafe fn spans<V: Vector, const G: usize>(job: &Job) {
+unsafe fn spans<V: Lanes, const G: usize>(job: &Job) {
     let mut masses = [0.0; SPAN];
     let mut first = 0;
     while first < job.sources.len {
@@ -109,7 +90,7 @@ unsafe fn spans<V: Vector, const G: usize>(job: &Job) {
 }
 
 #[inline(always)]
-unsafe fn targets<V: Vector, const G: usize, const SOFT: bool>(job: &Job, bodies: Bodies, count: usize) {
+unsafe fn targets<V: Lanes, const G: usize, const SOFT: bool>(job: &Job, bodies: Bodies, count: usize) {
     let Points { data, pitch, len } = job.targets;
     let Accelerations { data: to, pitch: to_pitch } = job.accelerations;
     let mut at = 0;
@@ -156,7 +137,7 @@ const WIDEST: usize = 16;
 
 /// `G` vectors of targets from `points` on against one span.
 #[inline(always)]
-unsafe fn group<V: Vector, const G: usize, const SOFT: bool>(
+unsafe fn group<V: Lanes, const G: usize, const SOFT: bool>(
     softening2: f32,
     bodies: Bodies,
     count: usize,
@@ -198,7 +179,7 @@ unsafe fn group<V: Vector, const G: usize, const SOFT: bool>(
 
 /// What a source does by the polynomial, and then the one after it by the divider, which begins before.
 #[inline(always)]
-unsafe fn pull_two<V: Vector, const G: usize, const SOFT: bool>(
+unsafe fn pull_two<V: Lanes, const G: usize, const SOFT: bool>(
     softening2: V,
     first: Bodies,
     second: Bodies,
@@ -223,7 +204,7 @@ unsafe fn pull_two<V: Vector, const G: usize, const SOFT: bool>(
 
 /// What a source does, by the divider or by the polynomial.
 #[inline(always)]
-unsafe fn pull<V: Vector, const G: usize, const SOFT: bool, const DIVIDE: bool>(
+unsafe fn pull<V: Lanes, const G: usize, const SOFT: bool, const DIVIDE: bool>(
     softening2: V,
     body: Bodies,
     place: &[[V; 3]; G],
@@ -241,17 +222,17 @@ unsafe fn pull<V: Vector, const G: usize, const SOFT: bool, const DIVIDE: bool>(
 
 /// The way from targets to a source, and its length squared, softened.
 #[inline(always)]
-unsafe fn apart<V: Vector, const SOFT: bool>(softening2: V, body: Bodies, place: &[V; 3]) -> ([V; 3], V) {
+unsafe fn apart<V: Lanes, const SOFT: bool>(softening2: V, body: Bodies, place: &[V; 3]) -> ([V; 3], V) {
     // SAFETY: the caller's promises.
     unsafe {
         let d = [0, 1, 2].map(|d| V::splat(*body.place[d]).sub(place[d]));
         let r2 = softening2.fma(d[2], d[2]).fma(d[1], d[1]).fma(d[0], d[0]);
-        (d, if SOFT { r2 } else { r2.one_for_zero() })
+        (d, if SOFT { r2 } else { r2.select(r2.equal(V::splat(0.0)), V::splat(1.0)) })
     }
 }
 
 #[inline(always)]
-unsafe fn add<V: Vector>(scale: V, d: &[V; 3], sum: &mut [V; 3]) {
+unsafe fn add<V: Lanes>(scale: V, d: &[V; 3], sum: &mut [V; 3]) {
     for (sum, d) in sum.iter_mut().zip(d) {
         // SAFETY: the caller's promises.
         *sum = unsafe { sum.fma(scale, *d) };
@@ -260,14 +241,14 @@ unsafe fn add<V: Vector>(scale: V, d: &[V; 3], sum: &mut [V; 3]) {
 
 /// mass r2^(-3/2).
 #[inline(always)]
-unsafe fn divided<V: Vector>(mass: V, r2: V) -> V {
+unsafe fn divided<V: Lanes>(mass: V, r2: V) -> V {
     // SAFETY: the caller's promises.
     unsafe { mass.div(r2.mul(r2.sqrt())) }
 }
 
 /// mass / LEAD r2^(-3/2).
 #[inline(always)]
-unsafe fn multiplied<V: Vector>(mass: V, r2: V) -> V {
+unsafe fn multiplied<V: Lanes>(mass: V, r2: V) -> V {
     // SAFETY: the caller's promises.
     unsafe {
         let y = r2.halved_from(GUESS);

@@ -215,7 +215,7 @@ impl Header {
 /// Bytes of a vector.
 const fn vector_bytes(isa: Isa) -> usize {
     match isa {
-        Isa::Scalar => 16,
+        Isa::Scalar | Isa::Neon => 16,
         Isa::Avx2 => 32,
         Isa::Avx512 => 64,
     }
@@ -302,7 +302,7 @@ pub fn passed(isa: Isa, tables: &[u8], residues: &[u8], offsets: &[u64], scratch
     // SAFETY: the instruction set and the lengths were checked.
     unsafe {
         match isa {
-            Isa::Scalar => work.run::<vector::Bytes, vector::Words>(scratch, stages),
+            Isa::Scalar | Isa::Neon => work.run::<vector::Bytes, vector::Words>(scratch, stages),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => run_avx2(work, scratch, stages),
             #[cfg(target_arch = "x86_64")]

@@ -52,7 +52,7 @@ impl From<[f64; 2]> for Scores {
 /// Sequences that are scored at the same time.
 pub fn lanes(isa: Isa) -> usize {
     match isa {
-        Isa::Scalar => 1,
+        Isa::Scalar | Isa::Neon => 1,
         Isa::Avx2 => 8,
         Isa::Avx512 => 16,
     }
@@ -93,7 +93,7 @@ pub fn score(isa: Isa, tables: &[f32], residues: &[u8], offsets: &[u64], scratch
     // SAFETY: the instruction set, the lengths and the codes were checked.
     unsafe {
         match isa {
-            Isa::Scalar => batch::score::<f32>(work, states, scores),
+            Isa::Scalar | Isa::Neon => batch::score::<f32>(work, states, scores),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => score_avx2(work, states, scores),
             #[cfg(target_arch = "x86_64")]

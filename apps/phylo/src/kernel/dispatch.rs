@@ -24,7 +24,7 @@ fn run(isa: Isa, batch: &Batch, ready: &Ready, constants: &Constants, chunk: &mu
     // SAFETY: the instruction set is supported.
     unsafe {
         match isa {
-            Isa::Scalar => run.all::<[f64; DOUBLES]>(chunk),
+            Isa::Scalar | Isa::Neon => run.all::<[f64; DOUBLES]>(chunk),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => avx2(&run, chunk),
             #[cfg(target_arch = "x86_64")]

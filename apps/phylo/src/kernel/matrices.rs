@@ -144,7 +144,7 @@ impl Constants {
     /// Exponentials of eigenvalues times rates times a length; and the matrices that they give.
     fn vectors(&self, length: f64, exponentials: &mut [f64], matrix: Option<&mut [f64]>) {
         match self.isa {
-            Isa::Scalar => {
+            Isa::Scalar | Isa::Neon => {
                 // SAFETY: every processor executes plain arithmetic.
                 unsafe { self.transition::<[f64; DOUBLES]>(length, exponentials, matrix) }
             }

@@ -4,9 +4,7 @@
 //! the same bits; a NaN result is always [`multigrain_simd::NAN_BITS`]. The kernel does what BLAS may skip:
 //! with `alpha = 0` it still reads `x`, so that an infinity in `x` becomes a NaN.
 
-use multigrain_simd::{Isa, Lanes};
-#[cfg(target_arch = "x86_64")]
-use std::arch::x86_64::{__m256, __m512};
+use multigrain_simd::{Isa, Lanes, dispatch};
 
 /// Vectors handled in one turn of the loop; enough to keep several cache lines in flight.
 const UNROLL: usize = 4;
@@ -90,15 +88,7 @@ pub fn write(isa: Isa, alpha: f32, x: &[f32], y: &[f32], out: &mut [f32]) -> Res
 pub unsafe fn update_raw(isa: Isa, alpha: f32, n: usize, x: *const f32, y: *mut f32) {
     // SAFETY: as the caller promises.
     unsafe {
-        match isa {
-            Isa::Scalar => run::<f32, false>(alpha, n, x, y, y),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => run_avx2::<false>(alpha, n, x, y, y),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => run_avx512::<false>(alpha, n, x, y, y),
-            #[cfg(not(target_arch = "x86_64"))]
-            Isa::Avx2 | Isa::Avx512 => unreachable!("the caller promised support"),
-        }
+        raw::<false>(isa, alpha, n, x, y, y);
     }
 }
 
@@ -112,34 +102,27 @@ pub unsafe fn update_raw(isa: Isa, alpha: f32, n: usize, x: *const f32, y: *mut 
 pub unsafe fn write_raw(isa: Isa, alpha: f32, n: usize, x: *const f32, y: *const f32, out: *mut f32, stream: bool) {
     // SAFETY: as the caller promises.
     unsafe {
-        match (isa, stream) {
-            (Isa::Scalar, _) => run::<f32, false>(alpha, n, x, y, out),
-            #[cfg(target_arch = "x86_64")]
-            (Isa::Avx2, false) => run_avx2::<false>(alpha, n, x, y, out),
-            #[cfg(target_arch = "x86_64")]
-            (Isa::Avx2, true) => run_avx2::<true>(alpha, n, x, y, out),
-            #[cfg(target_arch = "x86_64")]
-            (Isa::Avx512, false) => run_avx512::<false>(alpha, n, x, y, out),
-            #[cfg(target_arch = "x86_64")]
-            (Isa::Avx512, true) => run_avx512::<true>(alpha, n, x, y, out),
-            #[cfg(not(target_arch = "x86_64"))]
-            (Isa::Avx2 | Isa::Avx512, _) => unreachable!("the caller promised support"),
+        match stream {
+            true => raw::<true>(isa, alpha, n, x, y, out),
+            false => raw::<false>(isa, alpha, n, x, y, out),
         }
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-unsafe fn run_avx2<const STREAM: bool>(alpha: f32, n: usize, x: *const f32, y: *const f32, out: *mut f32) {
+/// [`run`] of an instruction set.
+///
+/// # Safety
+/// As [`run`].
+unsafe fn raw<const STREAM: bool>(isa: Isa, alpha: f32, n: usize, x: *const f32, y: *const f32, out: *mut f32) {
     // SAFETY: as the caller promises.
-    unsafe { run::<__m256, STREAM>(alpha, n, x, y, out) }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512dq")]
-unsafe fn run_avx512<const STREAM: bool>(alpha: f32, n: usize, x: *const f32, y: *const f32, out: *mut f32) {
-    // SAFETY: as the caller promises.
-    unsafe { run::<__m512, STREAM>(alpha, n, x, y, out) }
+    unsafe {
+        dispatch!(isa, <STREAM: bool>(alpha: f32, n: usize, x: *const f32, y: *const f32, out: *mut f32) => {
+            Scalar: run::<f32, false>,
+            Neon: run::<std::arch::aarch64::float32x4_t, STREAM>,
+            Avx2: run::<std::arch::x86_64::__m256, STREAM>,
+            Avx512: run::<std::arch::x86_64::__m512, STREAM>,
+        });
+    }
 }
 
 /// The kernel itself; `out` may be `y`.

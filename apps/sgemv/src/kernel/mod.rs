@@ -9,9 +9,7 @@
 //! computed together, and however the columns are split over calls, provided every call but the
 //! first begins at a multiple of [`SPAN`]. A NaN result is always [`multigrain_simd::NAN_BITS`].
 
-use multigrain_simd::{Isa, Lanes};
-#[cfg(target_arch = "x86_64")]
-use std::arch::x86_64::{__m256, __m512};
+use multigrain_simd::{Isa, Lanes, dispatch};
 
 /// Columns in a span. Long enough that adding up the chains, once a row and span, is little beside
 /// the 128 vector steps at 16 lanes; short enough (8 KiB) that a tile of one span and a few rows
@@ -153,33 +151,17 @@ pub unsafe fn write_raw(isa: Isa, rows: usize, cols: usize, a: *const f32, pitch
 pub unsafe fn update_raw(isa: Isa, rows: usize, cols: usize, a: *const f32, pitch: usize, x: *const f32, y: *mut f32) {
     // SAFETY: as the caller promises.
     unsafe {
-        match isa {
-            Isa::Scalar => run::<f32, 1, 32>(rows, cols, a, pitch, x, y),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => run_avx2(rows, cols, a, pitch, x, y),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => run_avx512(rows, cols, a, pitch, x, y),
-            #[cfg(not(target_arch = "x86_64"))]
-            Isa::Avx2 | Isa::Avx512 => unreachable!("the caller promised support"),
-        }
+        dispatch!(isa, (rows: usize, cols: usize, a: *const f32, pitch: usize, x: *const f32, y: *mut f32) => {
+            Scalar: run::<f32, 1, 32>,
+            // Three rows: their chains take 24 of the 32 registers.
+            Neon: run::<std::arch::aarch64::float32x4_t, 3, 8>,
+            // Three rows: their chains take 12 of the 16 registers.
+            Avx2: run::<std::arch::x86_64::__m256, 3, 4>,
+            // Six streams draw more from memory than one or two do; eight are no better, and rows a power
+            // of two apart then fill all ways of the same sets of a first-level cache.
+            Avx512: run::<std::arch::x86_64::__m512, 6, 2>,
+        });
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-unsafe fn run_avx2(rows: usize, cols: usize, a: *const f32, pitch: usize, x: *const f32, y: *mut f32) {
-    // Three rows: their chains take 12 of the 16 registers.
-    // SAFETY: as the caller promises.
-    unsafe { run::<__m256, 3, 4>(rows, cols, a, pitch, x, y) }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512dq")]
-unsafe fn run_avx512(rows: usize, cols: usize, a: *const f32, pitch: usize, x: *const f32, y: *mut f32) {
-    // Six streams draw more from memory than one or two do; eight are no better, and rows a power
-    // of two apart then fill all ways of the same sets of a first-level cache.
-    // SAFETY: as the caller promises.
-    unsafe { run::<__m512, 6, 2>(rows, cols, a, pitch, x, y) }
 }
 
 /// Panels of [`PANEL_SPANS`] spans, in each `ROWS` rows at a time, for them the spans in order: the

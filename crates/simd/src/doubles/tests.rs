@@ -1,6 +1,7 @@
 //! The same bits with every instruction set, and how accurate the elementary functions are.
 
 use super::*;
+#[cfg(target_arch = "x86_64")]
 use crate::Isa;
 
 /// Every operation on eight numbers, as bits.

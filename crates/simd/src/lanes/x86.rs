@@ -107,6 +107,30 @@ impl Lanes for __m256 {
         unsafe { _mm256_blendv_ps(self, _mm256_fmadd_ps(a, b, self), _mm256_castsi256_ps(mask)) }
     }
     #[inline(always)]
+    unsafe fn equal(self, b: Self) -> __m256i {
+        unsafe { _mm256_castps_si256(_mm256_cmp_ps::<_CMP_EQ_OQ>(self, b)) }
+    }
+    #[inline(always)]
+    unsafe fn select(self, mask: __m256i, b: Self) -> Self {
+        unsafe { _mm256_blendv_ps(self, b, _mm256_castsi256_ps(mask)) }
+    }
+    #[inline(always)]
+    unsafe fn halved_from(self, bits: u32) -> Self {
+        unsafe {
+            let half = _mm256_srli_epi32::<1>(_mm256_castps_si256(self));
+            _mm256_castsi256_ps(_mm256_sub_epi32(_mm256_set1_epi32(bits as i32), half))
+        }
+    }
+    #[inline(always)]
+    unsafe fn add_to(self, to: *mut f64) {
+        unsafe {
+            let low = _mm256_cvtps_pd(_mm256_castps256_ps128(self));
+            let high = _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(self));
+            _mm256_storeu_pd(to, _mm256_add_pd(_mm256_loadu_pd(to), low));
+            _mm256_storeu_pd(to.add(4), _mm256_add_pd(_mm256_loadu_pd(to.add(4)), high));
+        }
+    }
+    #[inline(always)]
     fn prefetch(at: *const f32) {
         prefetch(at);
     }
@@ -176,6 +200,30 @@ impl Lanes for __m512 {
     #[inline(always)]
     unsafe fn fma_masked(self, mask: __mmask16, a: Self, b: Self) -> Self {
         unsafe { _mm512_mask3_fmadd_ps(a, b, self, mask) }
+    }
+    #[inline(always)]
+    unsafe fn equal(self, b: Self) -> __mmask16 {
+        unsafe { _mm512_cmp_ps_mask::<_CMP_EQ_OQ>(self, b) }
+    }
+    #[inline(always)]
+    unsafe fn select(self, mask: __mmask16, b: Self) -> Self {
+        unsafe { _mm512_mask_mov_ps(self, mask, b) }
+    }
+    #[inline(always)]
+    unsafe fn halved_from(self, bits: u32) -> Self {
+        unsafe {
+            let half = _mm512_srli_epi32::<1>(_mm512_castps_si512(self));
+            _mm512_castsi512_ps(_mm512_sub_epi32(_mm512_set1_epi32(bits as i32), half))
+        }
+    }
+    #[inline(always)]
+    unsafe fn add_to(self, to: *mut f64) {
+        unsafe {
+            let low = _mm512_cvtps_pd(_mm512_castps512_ps256(self));
+            let high = _mm512_cvtps_pd(_mm512_extractf32x8_ps::<1>(self));
+            _mm512_storeu_pd(to, _mm512_add_pd(_mm512_loadu_pd(to), low));
+            _mm512_storeu_pd(to.add(8), _mm512_add_pd(_mm512_loadu_pd(to.add(8)), high));
+        }
     }
     #[inline(always)]
     fn prefetch(at: *const f32) {
