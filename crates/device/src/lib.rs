@@ -7,6 +7,11 @@
 //! the machine file: a transfer of n bytes is over no sooner than after the edge's latency and n bytes at the child's share of its
 //! bandwidth.
 //!
+//! The arena is mapped twice, at addresses that everybody knows and at others that only the copy engine does. The known ones are
+//! protected but while the processor executes a leaf, so whoever else touches what lies there is ended by the system. To open 64 MiB
+//! for a leaf and to close them again takes up to 2 ms, which no real device has to pay and no plan knows of; where a device is to be
+//! as fast as it says (`machines/cpu+device.toml`), the setting `guard = false` leaves the memory open.
+//!
 //! In come transfers and leaves, out go receipts. The threads know each other by channels alone. This room decides nothing
 //! and knows nobody: a command registers it in one line, [`register`].
 
