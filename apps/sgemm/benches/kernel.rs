@@ -87,7 +87,7 @@ fn show(isa: Isa, threads: usize, rows: usize, inputs: &mut Inputs) {
 fn fma_peak_gflops(isa: Isa, threads: usize) -> f64 {
     const STEPS: usize = 20_000_000;
     let flops_a_step = match isa {
-        Isa::Scalar => 24.0,
+        Isa::Scalar | Isa::Neon => 24.0,
         Isa::Avx2 => 12.0 * 16.0,
         Isa::Avx512 => 12.0 * 32.0,
     };

@@ -12,7 +12,6 @@ pub mod detect;
 mod draft;
 mod driver;
 mod error;
-mod fingerprint;
 mod layout;
 pub mod probe;
 mod read;

@@ -146,41 +146,6 @@ fn a_list_of_memories_is_checked() {
 }
 
 #[test]
-fn the_fingerprint_is_of_structure_and_constants() {
-    let chain = chain();
-    // Fixed: a mapping that was written by an earlier release must still be recognised.
-    assert_eq!(chain.fingerprint(), FINGERPRINT);
-    let mut renamed = chain.clone();
-    (renamed.name, renamed.description) = ("other".into(), "words".into());
-    assert_eq!(renamed.fingerprint(), chain.fingerprint());
-    let sourced = chain.with("dram", |memory| memory.source = Some("data sheet".into())).unwrap();
-    assert_eq!(sourced.fingerprint(), chain.fingerprint());
-
-    let changes: [fn(&mut Memory); 8] = [
-        |memory| memory.capacity_bytes += 1,
-        |memory| memory.count += 1,
-        |memory| memory.name = "cores".into(),
-        |memory| memory.edge.as_mut().unwrap().latency_ns += 1.0,
-        |memory| memory.edge.as_mut().unwrap().driver = Driver::LOCAL,
-        |memory| memory.edge.as_mut().unwrap().rules.strict = true,
-        |memory| memory.processor.as_mut().unwrap().code_bytes = 1,
-        |memory| memory.processor.as_mut().unwrap().kind = ProcessorKind::Spe,
-    ];
-    let mut seen = vec![chain.fingerprint()];
-    for change in changes {
-        let fingerprint = chain.with("core", change).unwrap().fingerprint();
-        assert!(!seen.contains(&fingerprint));
-        seen.push(fingerprint);
-    }
-    let larger = chain.with_capacity("core", 5).unwrap();
-    assert_eq!(larger.structure_fingerprint(), chain.structure_fingerprint());
-    assert_ne!(chain.with_count("core", 5).unwrap().structure_fingerprint(), chain.structure_fingerprint());
-}
-
-/// Of [`chain`].
-const FINGERPRINT: u64 = 13_388_918_743_449_661_407;
-
-#[test]
 fn rendering_aligns_columns_and_names_sources() {
     let chain = chain().with("dram", |memory| memory.edge_source = Some("measured".into())).unwrap();
     let text = chain.render();

@@ -74,21 +74,7 @@ impl Breakdown {
         self.wait_seconds.iter().map(|(_, seconds)| seconds).sum()
     }
 
-    /// The share of worker time in leaf work, 0 to 1.
-    pub fn leaf_fraction(&self) -> f64 {
-        self.fraction(self.leaf_seconds)
-    }
-
-    /// The share of worker time spent waiting, 0 to 1.
-    pub fn wait_fraction(&self) -> f64 {
-        self.fraction(self.waited_seconds())
-    }
-
-    /// The share of worker time that was overhead, 0 to 1.
-    pub fn overhead_fraction(&self) -> f64 {
-        self.fraction(self.overhead_seconds)
-    }
-
+    /// A share of the worker time, 0 to 1.
     fn fraction(&self, seconds: f64) -> f64 {
         let all = self.worker_seconds();
         if all > 0.0 { (seconds / all).clamp(0.0, 1.0) } else { 0.0 }
@@ -129,7 +115,8 @@ mod tests {
         assert_eq!(breakdown.leaf_seconds, 3.0);
         assert_eq!(breakdown.wait_seconds, [("disk".into(), 0.5), ("local".into(), 0.25)]);
         assert_eq!(breakdown.overhead_seconds, 0.25);
-        assert_eq!(breakdown.leaf_fraction() + breakdown.wait_fraction() + breakdown.overhead_fraction(), 1.0);
+        let parts = [breakdown.leaf_seconds, breakdown.waited_seconds(), breakdown.overhead_seconds];
+        assert_eq!(parts.iter().sum::<f64>(), breakdown.worker_seconds());
         assert!(breakdown.to_string().contains("wait on disk"));
     }
 
@@ -139,7 +126,7 @@ mod tests {
         totals.add(Kind::Leaf, NO_INDEX, 1_001);
         let breakdown = Breakdown::with_rate(1.0, 1, &totals, &[], 1000.0);
         assert_eq!(breakdown.overhead_seconds, 0.0);
-        assert_eq!(breakdown.leaf_fraction(), 1.0);
+        assert_eq!(breakdown.fraction(breakdown.leaf_seconds), 1.0);
     }
 
     #[test]
@@ -154,6 +141,9 @@ mod tests {
     #[test]
     fn an_empty_run_has_no_fractions_out_of_range() {
         let breakdown = Breakdown::with_rate(0.0, 0, &Totals::new(0), &[], 0.0);
-        assert_eq!((breakdown.leaf_fraction(), breakdown.overhead_fraction()), (0.0, 0.0));
+        assert_eq!(
+            (breakdown.fraction(breakdown.leaf_seconds), breakdown.fraction(breakdown.overhead_seconds)),
+            (0.0, 0.0)
+        );
     }
 }

@@ -55,7 +55,7 @@ pub const SPAN: usize = 256;
 pub fn scratch_elements(isa: Isa, m: usize, n: usize, k: usize, limit_bytes: Option<u64>) -> usize {
     let limit = limit_bytes.map_or(usize::MAX, |bytes| usize::try_from(bytes / 4).unwrap_or(usize::MAX));
     match isa {
-        Isa::Scalar => 0,
+        Isa::Scalar | Isa::Neon => 0,
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => blocking::Blocking::choose::<avx2::Avx2>(m, n, k, limit).map_or(0, |b| b.elements()),
         #[cfg(target_arch = "x86_64")]

@@ -63,8 +63,6 @@ fn replaces_what_can_be_measured_and_nothing_else() {
     assert_eq!(local.processor_source.as_deref(), Some("rate measured; call overhead assumed"));
     assert_eq!(local.edge.unwrap().rules.alignment_bytes, 16);
     assert_eq!(after.memory(after.find("gpu").unwrap()), before.memory(before.find("gpu").unwrap()));
-    assert_eq!(after.structure_fingerprint(), before.structure_fingerprint());
-    assert_ne!(after.fingerprint(), before.fingerprint());
 }
 
 #[test]
