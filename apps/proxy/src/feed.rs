@@ -1,7 +1,7 @@
 //! What a stream sent lately, and where each viewer stands in it.
 //!
 //! Packets that were received together make a [`Batch`]: one piece of memory in which each lies behind its frame of interleaved
-//! data, as viewers over TCP get it, so a hundred viewers are served from one range of bytes and nothing is copied for any of
+//! data, as viewers over TCP get it, so a hundred viewers are served from the same bytes and nothing is copied for any of
 //! them. A [`Feed`] is a log of batches that is bounded in bytes. A viewer has no queue but a [`Cursor`] into the log: who is
 //! slow costs nothing, and who has fallen too far behind goes on at a later key.
 
@@ -36,9 +36,9 @@ pub const FRAME: usize = 4;
 /// Packets that came together, never changed again.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Batch {
-    /// All packets, each behind its frame.
+    /// All packets, each behind its frame, where they were received: there may be gaps between them.
     pub bytes: Vec<u8>,
-    /// Where they lie; each begins where the one before ends.
+    /// Where they lie, in their order.
     pub entries: Vec<Entry>,
 }
 
@@ -53,6 +53,15 @@ impl Batch {
         let end = self.bytes.len();
         self.entries.push(Entry { start: start as u32, end: end as u32, channel, is_key, is_start });
         &mut self.bytes[start + FRAME..]
+    }
+
+    /// Takes what lies in the bytes, behind room for its frame; returns its bytes, to be changed in place.
+    pub fn enframe(&mut self, channel: u8, range: std::ops::Range<usize>, is_key: bool, is_start: bool) -> &mut [u8] {
+        let start = range.start - FRAME;
+        let length = (range.len() as u16).to_be_bytes();
+        self.bytes[start..range.start].copy_from_slice(&[b'$', channel, length[0], length[1]]);
+        self.entries.push(Entry { start: start as u32, end: range.end as u32, channel, is_key, is_start });
+        &mut self.bytes[range]
     }
 
     /// Ends the piece that was written to the end of the bytes.
@@ -125,7 +134,12 @@ impl Feed {
         self.keys.back().copied()
     }
 
-    /// How many bytes lie between a place and the end; nothing if the place has left the log.
+    /// The first place from one on at which decoding can begin.
+    pub fn key_from(&self, cursor: Cursor) -> Option<Cursor> {
+        self.keys.get(self.keys.partition_point(|key| *key < cursor)).copied()
+    }
+
+    /// How many bytes lie between a place and the end, gaps included; nothing if the place has left the log.
     pub fn behind(&self, cursor: Cursor) -> Option<u64> {
         if cursor >= self.end() {
             return Some(0);
@@ -188,6 +202,8 @@ mod tests {
         }
         assert_eq!((feed.first, feed.held()), (2, 60));
         assert_eq!(feed.key(), Some(Cursor { batch: 3, entry: 0 }));
+        assert_eq!(feed.key_from(Cursor { batch: 1, entry: 1 }), feed.key());
+        assert_eq!(feed.key_from(Cursor { batch: 3, entry: 1 }), None);
         assert_eq!(feed.behind(Cursor { batch: 1, entry: 1 }), None);
         assert_eq!(feed.behind(Cursor { batch: 4, entry: 1 }), Some(6));
         assert_eq!(feed.behind(feed.end()), Some(0));

@@ -24,6 +24,7 @@ pub mod mp4;
 pub mod net;
 pub mod picture;
 pub mod pull;
+pub mod receive;
 pub mod reorder;
 pub mod report;
 pub mod rtp;

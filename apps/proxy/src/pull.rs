@@ -7,8 +7,8 @@
 //! ```
 //! Of several servers the first that is healthy in the order of the stream's name is pulled (`choice.rs`); another's turn comes without a
 //! rest, and a better one that answers again takes over.
-//! Receive, reorder and translate happen here, once for each packet: it is copied from the socket's buffer into the batch under
-//! way, behind its frame, and its numbers are changed there. Nothing here knows of viewers.
+//! Receive, reorder and translate happen here, once for each packet: a datagram is received in the batch under way, behind room
+//! for its frame (`receive.rs`), and its numbers are changed there. Nothing here knows of viewers.
 
 use crate::address::Address;
 use crate::choice::Choice;
@@ -18,6 +18,7 @@ use crate::dial::{CONNECT, Dialled, answers, dial};
 use crate::dialogue::{Dialogue, Next, Setup, Trouble, Way};
 use crate::feed::Batch;
 use crate::net::{Poll, canonical, datagrams, group, is_later, send_to};
+use crate::receive::{Expected, Receiver};
 use crate::reorder::{Reorder, Verdict};
 use crate::report::Report;
 use crate::rtp;
@@ -28,6 +29,7 @@ use crate::tls::Trust;
 use crate::wire::Wire;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv6Addr, UdpSocket};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -50,16 +52,16 @@ const REPORT: Duration = Duration::from_secs(5);
 const BOUNDS: Bounds = Bounds { head_bytes: 16 << 10, body_bytes: 64 << 10 };
 /// Bytes that are read of a connection before others have their turn.
 const ROUND_BYTES: usize = 256 << 10;
-/// Datagrams that are read of a socket before others have their turn.
-const ROUND_DATAGRAMS: usize = 128;
+/// How often a socket is read before others have their turn.
+const ROUND_CALLS: usize = 8;
 
 /// Bytes of a batch that is no longer gathered.
 const GATHER_BYTES: usize = 64 << 10;
 /// Packets of a batch that is no longer gathered: most of what a system call costs is shared by then.
 const GATHER_PACKETS: usize = 6;
-/// What sending to one viewer takes: a system call, of which 90 % is TCP's work and the rest the call (measured by `perf`, so
-/// calls in common, by io_uring, would save little).
-const SEND: Duration = Duration::from_micros(6);
+/// A worker that is busy for less of its time than this sends each packet as it comes. Sending one takes a system call a viewer, of
+/// which 90 % is TCP's work and the rest the call (measured by `perf`, so calls in common, by io_uring, would save little).
+const EASY: f64 = 0.75;
 
 /// Tokens of its sockets, as offsets: the connection, then two for each track.
 pub const CONNECTION: u8 = 0;
@@ -99,6 +101,15 @@ struct Incoming {
     timestamp: Option<u32>,
     key_timestamp: Option<u32>,
     report: Report,
+    expected: Expected,
+}
+
+/// A packet, and where it is.
+enum Place<'a> {
+    /// In the batch under way.
+    In(Range<usize>),
+    /// Elsewhere.
+    Out(&'a [u8]),
 }
 
 /// A source.
@@ -125,12 +136,14 @@ pub struct Pull {
     /// When the first packet of the batch came, and whether a picture ends in it.
     gathered: Option<Instant>,
     is_complete: bool,
+    /// How long that waits.
+    waits: Duration,
     /// Mean time between packets, and when the last came.
     gap: Duration,
     passed: Instant,
     /// The number of the next batch.
     pub number: u64,
-    /// Reused for each datagram.
+    /// Reused for what comes within the connection.
     scratch: Box<[u8]>,
     /// The first token of its sockets.
     token: u64,
@@ -179,6 +192,7 @@ impl Pull {
             batch: Batch::default(),
             gathered: None,
             is_complete: false,
+            waits: Duration::ZERO,
             gap: Duration::ZERO,
             passed: now,
             number: 0,
@@ -191,17 +205,17 @@ impl Pull {
         multigrain_console::say(&format!("{}: {text}", self.stream.name()));
     }
 
-    /// How long packets wait for others of their picture: not at all, unless sending each by itself would take more than half a
-    /// processor, and others come in time.
-    fn gather(&self) -> Duration {
-        let viewers = self.stream.viewers.load(Ordering::Relaxed).min(1 << 16) as u32;
-        let is_worth_it = 2 * viewers * SEND > self.gap && self.gap <= self.limits.gather;
-        if is_worth_it { self.limits.gather } else { Duration::ZERO }
+    /// How long packets wait for others of their picture where the worker is busy for such a part of its time: not at all as long
+    /// as it keeps up easily, or where others do not come in time.
+    fn gather(&self, busy: f64) -> Duration {
+        let most = self.limits.gather;
+        if self.gap > most { Duration::ZERO } else { most.mul_f64(((busy - EASY) / (1.0 - EASY)).clamp(0.0, 1.0)) }
     }
 
     /// The packets that came since the last time, with their number; nothing while more of a picture is gathered.
-    pub fn take_batch(&mut self, now: Instant) -> Option<(u64, Arc<Batch>)> {
-        let gather = self.gather();
+    pub fn take_batch(&mut self, busy: f64, now: Instant) -> Option<(u64, Arc<Batch>)> {
+        let gather = self.gather(busy);
+        self.waits = gather;
         let is_due = self.is_complete || self.gathered.is_some_and(|since| now >= since + gather);
         let is_enough = self.batch.bytes.len() > GATHER_BYTES || self.batch.entries.len() >= GATHER_PACKETS;
         if self.batch.entries.is_empty() || !(is_due || is_enough) {
@@ -301,7 +315,7 @@ impl Pull {
             Phase::Dialling(_, until) => (*until).min(second),
             Phase::Talking(_) => {
                 let reorder = self.tracks.iter().filter_map(|track| track.reorder.deadline());
-                let gather = self.gathered.map(|since| since + self.gather());
+                let gather = self.gathered.map(|since| since + self.waits);
                 reorder.chain(gather).min().map_or(second, |at| at.min(second))
             }
         }
@@ -443,12 +457,12 @@ impl Pull {
     }
 
     /// One of its sockets is ready.
-    pub fn ready(&mut self, which: u8, poll: &Poll, now: Instant) {
+    pub fn ready(&mut self, which: u8, poll: &Poll, receiver: &mut Receiver, now: Instant) {
         let result = match which {
             CONNECTION => self.read_connection(poll, now),
             _ => {
                 let (track, is_reports) = (usize::from((which - 1) / 2), which.is_multiple_of(2));
-                self.read_datagrams(track, is_reports, now);
+                self.read_datagrams(track, is_reports, receiver, now);
                 Ok(())
             }
         };
@@ -492,7 +506,7 @@ impl Pull {
                     (talk.heard, talk.has_come) = (now, true);
                     if let Some((track, is_reports)) = place {
                         let packet = &input[at + range.start..at + range.end];
-                        if is_reports { self.reports(track, packet, now) } else { self.pass(track, packet, now) }
+                        if is_reports { self.reports(track, packet, now) } else { self.pass(track, Place::Out(packet), now) }
                     }
                 }
                 Message::Response { status, headers, body } => {
@@ -626,6 +640,7 @@ impl Pull {
                 timestamp: None,
                 key_timestamp: None,
                 report: Report::default(),
+                expected: Expected::default(),
             });
         }
         let tracks = &description.tracks;
@@ -633,39 +648,61 @@ impl Pull {
         self.lead = with_keys.or_else(|| tracks.iter().position(|track| track.media == "video"));
     }
 
-    fn read_datagrams(&mut self, track: usize, is_reports: bool, now: Instant) {
-        let mut scratch = std::mem::take(&mut self.scratch);
-        for _ in 0..ROUND_DATAGRAMS {
+    fn read_datagrams(&mut self, track: usize, is_reports: bool, receiver: &mut Receiver, now: Instant) {
+        for _ in 0..ROUND_CALLS {
             let Phase::Talking(talk) = &mut self.phase else { break };
             let Some((first, second)) = talk.datagrams.get(track) else { break };
-            match if is_reports { second } else { first }.recv_from(&mut scratch) {
-                Ok((length, from)) => {
-                    // Who else sends here is no source.
-                    if !talk.is_playing || !talk.peers.contains(&canonical(from).ip()) {
-                        continue;
-                    }
-                    (talk.heard, talk.has_come) = (now, true);
-                    let packet = &scratch[..length];
-                    if is_reports { self.reports(track, packet, now) } else { self.receive(track, packet, now) }
+            let socket = if is_reports { second } else { first };
+            let mut usual = Expected::default();
+            let expected = self.tracks.get_mut(track).filter(|_| !is_reports).map(|incoming| &mut incoming.expected);
+            let start = self.batch.bytes.len();
+            let result = receiver.receive(socket, expected.unwrap_or(&mut usual), &mut self.batch.bytes);
+            let (end, mut used) = (self.batch.bytes.len(), start);
+            for came in &receiver.came {
+                let Phase::Talking(talk) = &mut self.phase else { break };
+                // Who else sends here is no source.
+                if !talk.is_playing || !talk.peers.contains(&came.from.to_canonical()) {
+                    continue;
                 }
-                Err(e) if is_later(&e) => break,
-                // What an earlier datagram of ours met; this one is another.
-                Err(_) => {}
+                (talk.heard, talk.has_come) = (now, true);
+                if came.is_cut {
+                    add(&self.stream.counts.packets_malformed, 1);
+                } else if is_reports {
+                    let packet = self.batch.bytes[came.range.clone()].to_vec();
+                    self.reports(track, &packet, now);
+                } else if self.receive(track, came.range.clone(), now) {
+                    used = came.range.end;
+                }
+            }
+            // What nobody needs is given back, unless something lies behind it.
+            if self.batch.bytes.len() == end {
+                self.batch.bytes.truncate(used);
+            }
+            match result {
+                Ok(true) => {}
+                // What an earlier datagram of ours met; there may be others.
+                Err(e) if !is_later(&e) => {}
+                _ => break,
             }
         }
-        self.scratch = scratch;
     }
 
-    /// A packet that may be out of order.
-    fn receive(&mut self, track: usize, packet: &[u8], now: Instant) {
-        let Some((header, _)) = rtp::parse(packet) else { return add(&self.stream.counts.packets_malformed, 1) };
-        let Some(incoming) = self.tracks.get_mut(track) else { return };
-        match incoming.reorder.judge(header.sequence) {
-            Verdict::Pass => self.pass(track, packet, now),
+    /// A packet that may be out of order; whether it stays where it lies.
+    fn receive(&mut self, track: usize, range: Range<usize>, now: Instant) -> bool {
+        let packet = &self.batch.bytes[range.clone()];
+        let Some((header, _)) = rtp::parse(packet) else {
+            add(&self.stream.counts.packets_malformed, 1);
+            return false;
+        };
+        let Some(incoming) = self.tracks.get_mut(track) else { return false };
+        let verdict = incoming.reorder.judge(header.sequence);
+        match verdict {
+            Verdict::Pass => self.pass(track, Place::In(range), now),
             Verdict::Keep => incoming.reorder.keep(header.sequence, packet.to_vec(), now),
             Verdict::Drop => add(&self.stream.counts.packets_late, 1),
         }
         self.release_track(track, now);
+        verdict == Verdict::Pass
     }
 
     fn release(&mut self, now: Instant) {
@@ -681,15 +718,19 @@ impl Pull {
                 add(&self.stream.counts.packets_lost, lost);
             }
             match released {
-                Some(packet) => self.pass(track, &packet, now),
+                Some(packet) => self.pass(track, Place::Out(&packet), now),
                 None => return,
             }
         }
     }
 
     /// A packet in its turn goes into the batch.
-    fn pass(&mut self, track: usize, packet: &[u8], now: Instant) {
+    fn pass(&mut self, track: usize, place: Place<'_>, now: Instant) {
         let counts = &self.stream.counts;
+        let packet = match &place {
+            Place::In(range) => &self.batch.bytes[range.clone()],
+            Place::Out(packet) => *packet,
+        };
         let Some(incoming) = self.tracks.get_mut(track) else { return };
         let Some((header, payload)) = rtp::parse(packet).filter(|_| packet.len() <= usize::from(u16::MAX)) else {
             return add(&counts.packets_malformed, 1);
@@ -717,7 +758,11 @@ impl Pull {
         self.gap = (7 * self.gap + now.saturating_duration_since(std::mem::replace(&mut self.passed, now))) / 8;
         self.is_complete |= header.marker || self.lead.is_none();
         let (sequence, timestamp, source) = incoming.continuity.translate(&header, now);
-        let bytes = self.batch.frame(2 * track as u8, packet, is_key, is_start);
+        let channel = 2 * track as u8;
+        let bytes = match place {
+            Place::In(range) => self.batch.enframe(channel, range, is_key, is_start),
+            Place::Out(packet) => self.batch.frame(channel, packet, is_key, is_start),
+        };
         rtp::rewrite(bytes, sequence, timestamp, source);
     }
 

@@ -140,7 +140,7 @@ impl Outgoing {
     pub fn keep_up(&mut self, feed: &Feed, bytes_max: u64, now: Instant) -> bool {
         match self.flow {
             Flow::Waiting(from, since) => {
-                if let Some(key) = feed.key().filter(|key| *key >= from) {
+                if let Some(key) = feed.key_from(from) {
                     self.flow = Flow::At(key);
                 } else if now.saturating_duration_since(since) > KEY_PATIENCE {
                     self.flow = Flow::At(feed.end());
@@ -240,15 +240,6 @@ impl Outgoing {
             if pieces.len() >= SLICES {
                 return end;
             }
-            let Some(first) = batch.entries.get(from) else {
-                end = Cursor { batch: number + 1, entry: 0 };
-                continue;
-            };
-            if self.channels.is_identity {
-                pieces.push(Piece::Bytes(number, first.start as usize..batch.bytes.len()));
-                end = Cursor { batch: number + 1, entry: 0 };
-                continue;
-            }
             for (index, entry) in batch.entries.iter().enumerate().skip(from) {
                 if pieces.len() >= SLICES {
                     return Cursor { batch: number, entry: index };
@@ -282,13 +273,6 @@ impl Outgoing {
             let last = if number == end.batch { end.entry } else { batch.entries.len() };
             if number > end.batch || (number == end.batch && end.entry == 0) {
                 break;
-            }
-            // The usual case: all of a batch that goes out as it is.
-            let whole = batch.entries.get(first).map_or(0, |entry| batch.bytes.len() - entry.start as usize);
-            if self.channels.is_identity && bytes >= whole && last == batch.entries.len() {
-                bytes -= whole;
-                packets += (last - first) as u64;
-                continue;
             }
             for index in first..last {
                 let entry = &batch.entries[index];

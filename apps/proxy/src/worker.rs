@@ -13,6 +13,7 @@ use crate::feed::{Batch, Feed};
 use crate::form::{FORMS, Form, Maker};
 use crate::net::{Poll, Ready, canonical};
 use crate::pull::{Brought, Pull};
+use crate::receive::Receiver;
 use crate::shared::{Post, Shared};
 use crate::stream::Stream;
 use crate::tfrc::Report;
@@ -54,6 +55,28 @@ pub struct Listening {
     pub socket: TcpListener,
     /// They speak TLS.
     pub is_secure: bool,
+}
+
+/// The part of its time that a worker is not waiting, lately.
+struct Busy {
+    part: f64,
+    woken: Instant,
+}
+
+/// How long it is remembered.
+const LATELY: Duration = Duration::from_millis(100);
+
+impl Busy {
+    /// It waited from one time to another.
+    fn woken(&mut self, slept: Instant, now: Instant) {
+        let all = now.saturating_duration_since(self.woken).as_secs_f64();
+        let worked = slept.saturating_duration_since(self.woken).as_secs_f64();
+        self.woken = now;
+        if all > 0.0 {
+            let weight = (all / LATELY.as_secs_f64()).min(1.0);
+            self.part += (worked / all - self.part) * weight;
+        }
+    }
 }
 
 /// One worker.
@@ -146,19 +169,26 @@ impl Worker {
     /// # Errors
     /// In words.
     pub fn run(mut self) -> Result<(), String> {
-        let mut ready: Vec<Ready> = Vec::new();
+        let (mut ready, mut receiver): (Vec<Ready>, _) = (Vec::new(), Receiver::default());
+        let mut busy = Busy { part: 0.0, woken: Instant::now() };
         loop {
             let now = Instant::now();
             let due = self.pulls.iter().map(|pull| pull.deadline(now)).min().unwrap_or(now + ROUND);
             let timeout = due.saturating_duration_since(now).clamp(Duration::from_micros(100), ROUND);
             self.poll.wait(timeout, &mut ready).map_err(|e| format!("cannot wait for sockets: {e}"))?;
+            let slept = now;
             let now = Instant::now();
+            busy.woken(slept, now);
             for event in &ready {
                 let (kind, index) = (event.token >> 56, (event.token >> 8) as usize & 0xffff_ffff);
                 match kind {
                     WAKE => self.shared.inboxes[self.index].woken(),
                     LISTENER => self.accept(index, now),
-                    PULL => self.pull_is_ready(index, event.token as u8, now),
+                    PULL => {
+                        if let Some(pull) = self.pulls.get_mut(index) {
+                            pull.ready(event.token as u8, &self.poll, &mut receiver, now);
+                        }
+                    }
                     CONNECTION if event.token & 1 == 1 => self.back_is_ready(index, now),
                     CONNECTION => self.connection_is_ready(index, *event, now),
                     _ => self.read_reports(index, now),
@@ -190,7 +220,7 @@ impl Worker {
                 };
                 let live = &self.shared;
                 pull.tick(now, || live.live().trust.clone(), bring);
-                if let Some((number, batch)) = pull.take_batch(now) {
+                if let Some((number, batch)) = pull.take_batch(busy.part, now) {
                     self.hand_on((stream, generation), number, &batch, now);
                 }
             }
@@ -297,11 +327,6 @@ impl Worker {
             }
             Post::Report(from, bytes) => self.heard_of(from, &bytes, now),
         }
-    }
-
-    fn pull_is_ready(&mut self, index: usize, which: u8, now: Instant) {
-        let Some(pull) = self.pulls.get_mut(index) else { return };
-        pull.ready(which, &self.poll, now);
     }
 
     /// Says something about a viewer, unless too much is said.

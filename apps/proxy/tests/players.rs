@@ -3,7 +3,7 @@
 mod support;
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpStream, UdpSocket};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -156,6 +156,119 @@ fn ffmpeg_sees_every_picture_as_it_was_sent() {
         }
     });
     assert_eq!((proxy.metric("packets_lost"), proxy.metric("packets_late")), (0, 0));
+}
+
+/// What ffmpeg sends of a file by RTP, and how it describes that.
+fn packets(file: &str, folder: &std::path::Path) -> (Vec<Vec<u8>>, String) {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (port, sdp) = (socket.local_addr().unwrap().port(), folder.join("sdp"));
+    let to = format!("rtp://127.0.0.1:{port}?rtcpport={port}&pkt_size=1200");
+    let mut sender = Command::new("ffmpeg")
+        .args(["-v", "error", "-nostdin", "-i", file, "-c", "copy", "-f", "rtp", "-sdp_file", sdp.to_str().unwrap(), &to])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let (mut all, mut bytes) = (Vec::new(), [0; 2000]);
+    socket.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    loop {
+        match socket.recv(&mut bytes) {
+            // Its reports come here, too.
+            Ok(count) if !(72..77).contains(&(bytes[1] & 0x7f)) => all.push(bytes[..count].to_vec()),
+            Ok(_) => {}
+            Err(_) if sender.try_wait().unwrap().is_some() => break,
+            Err(_) => {}
+        }
+    }
+    (all, std::fs::read_to_string(sdp).unwrap())
+}
+
+#[test]
+fn every_codec_is_decoded_as_it_was_sent() {
+    if !there_is("ffmpeg") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let video: &[&str] = &["-f", "lavfi", "-i", "testsrc=size=320x240:rate=25", "-frames:v", "40", "-pix_fmt", "yuv420p"];
+    let audio: &[&str] = &["-f", "lavfi", "-i", "sine=frequency=440:beep_factor=3", "-t", "2", "-ac", "2", "-ar", "48000"];
+    let codecs: [(&str, &[&str], &[&str]); 5] = [
+        ("clip.h264", video, &["-c:v", "libx264", "-bf", "2", "-g", "10"]),
+        ("clip.hevc", video, &["-c:v", "libx265", "-x265-params", "log-level=none:keyint=10:bframes=3"]),
+        ("clip.m4a", audio, &["-c:a", "aac", "-aac_pns", "0"]),
+        ("mono.m4a", audio, &["-ac", "1", "-ar", "16000", "-c:a", "aac", "-aac_pns", "0"]),
+        ("clip.ogg", audio, &["-c:a", "libopus"]),
+    ];
+    for (name, input, codec) in codecs {
+        let raw = folder.path().join(name).to_str().unwrap().to_owned();
+        let made = [&["-v", "error", "-y"], input, codec, &[&raw]].concat();
+        if !Command::new("ffmpeg").args(made).status().unwrap().success() {
+            eprintln!("skipped: this ffmpeg makes no {name}");
+            continue;
+        }
+        // Timestamps of raw video tell nothing of its order.
+        let file = match input == video {
+            false => raw,
+            true => {
+                let file = format!("{raw}.mp4");
+                let made = [&["-v", "error", "-y"], input, codec, &[&file]].concat();
+                assert!(Command::new("ffmpeg").args(made).status().unwrap().success());
+                file
+            }
+        };
+        let kind = if input == video { "0:v" } else { "0:a" };
+        let sums = |from: &str| {
+            let mut all = vec!["-v", "error", "-nostdin", "-i", from, "-map", kind];
+            all.extend(if input == video { ["-vsync", "0"].as_slice() } else { &[] });
+            let mut player = Command::new("ffmpeg")
+                .args(all)
+                .args(["-f", "framemd5", "-"])
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let (mut output, mut errors) = (player.stdout.take().unwrap(), player.stderr.take().unwrap());
+            std::thread::spawn(move || {
+                let (mut text, mut said) = (String::new(), String::new());
+                output.read_to_string(&mut text).unwrap();
+                errors.read_to_string(&mut said).unwrap();
+                player.wait().unwrap();
+                let lines = text.lines().filter(|line| !line.starts_with('#'));
+                (lines.map(|line| line.rsplit(' ').next().unwrap().to_owned()).collect::<Vec<String>>(), said)
+            })
+        };
+        let (packets, sdp) = packets(&file, folder.path());
+        let (sent, _) = sums(&file).join().unwrap();
+        let manners = Manners::of(&sdp);
+        let describes = manners.sdp.clone();
+        let camera = Camera::new(manners);
+        let proxy = Proxy::start(&["-s", &format!("front=rtsp://{}/", camera.address), "--transport", "tcp"]);
+        let mut playing = camera.playing();
+        proxy.serves("front");
+        let place = |kind: &str| format!("http://127.0.0.1:{}/front.{kind}", proxy.http);
+        let players = [place("ts"), place("mp4")].map(|from| (sums(&from), from));
+        proxy.until("has both players", || proxy.metric("viewers ") == 2);
+        for packet in &packets {
+            playing.send(0, packet);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // What was sent is sent on, and then the camera comes back with something else, which ends all that view it.
+        *describes.lock().unwrap() = VIDEO.replace("H264", "JPEG");
+        playing.hang_up();
+        for (player, from) in players {
+            let (seen, said) = player.join().unwrap();
+            let at = || seen.iter().map(|sum| sent.iter().position(|s| s == sum)).collect::<Vec<_>>();
+            let shown = || format!("{name} from {from}: {:?} of {}: {said}", at(), sent.len());
+            if input == video {
+                assert_eq!(seen, sent, "{}", shown());
+            } else {
+                // Files tell which samples at the beginning and the end are for decoders only; streams do not.
+                let middle = &sent[2..sent.len() - 2];
+                assert!(seen.windows(middle.len()).any(|part| part == middle), "{}", shown());
+            }
+            // That the connection ends is all that it complains of.
+            let is_end = |line: &str| ["prematurely", "Input/output", "repeated"].iter().any(|word| line.contains(word));
+            assert!(said.lines().all(|line| line.trim().is_empty() || is_end(line)), "{}", shown());
+        }
+    }
 }
 
 /// Sums of the pictures of a clip in the order in which they are shown, and the pictures in that of decoding: two of three are

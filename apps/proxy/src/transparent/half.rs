@@ -465,7 +465,7 @@ mod tests {
                     for packet in packets {
                         count += 1;
                         // Nothing is lost for ever.
-                        let fate = if count > 3000 { 5 } else { *fates.next().unwrap() };
+                        let fate = if count > 3000 || count % 5 == 0 { 5 } else { *fates.next().unwrap() };
                         let late = Duration::from_millis(if fate == 1 { 35 } else { 10 });
                         if fate > 0 {
                             link.push((now + late, !is_first, packet.clone()));
