@@ -1,10 +1,11 @@
 //! What a packet costs: processor time of the program for each packet that a viewer gets, one source over UDP, 100 viewers within
 //! their connections, on the loopback; and how late packets are with one more viewer, from sending to having been read.
 //!
-//! Then the same with more and more packets a second, until some do not arrive.
+//! Then the most packets a second of which all arrive, found by halving, and the latency at half of these. Sender and viewers run on the
+//! same processors as the program.
 //!
-//! `cargo bench -p multigrain-proxy [-- VIEWERS [PEER-ADDRESS PEER-PID]]`: a peer that pulls `rtsp://127.0.0.1:8600/` and serves
-//! it at the address is measured by the same viewers.
+//! `cargo bench -p multigrain-proxy [-- costs|most [VIEWERS [PEER-ADDRESS PEER-PID]]]`: a peer that pulls `rtsp://127.0.0.1:8600/`
+//! and serves it at the address is measured by the same viewers.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -36,7 +37,7 @@ const BYTES: usize = 1200;
 
 /// Sends so many packets a picture until told to stop: at once, or evenly.
 fn send(playing: &mut Playing, packets: u16, is_even: bool, ends: &AtomicBool) {
-    let (mut sequence, began) = (0_u16, Instant::now());
+    let (mut sequence, began) = (SENT.load(Ordering::Relaxed) as u16, Instant::now());
     for picture in 0.. {
         for packet in 0..packets {
             let slot = picture * u64::from(packets) + if is_even { u64::from(packet) } else { 0 };
@@ -133,8 +134,10 @@ impl std::fmt::Display for Figures {
 }
 
 fn measure(process: u32, place: &str, viewers: usize, seconds: u64) -> Figures {
+    // Who is served in the middle is late like most.
+    let mut sockets: Vec<TcpStream> = (0..viewers / 2).map(|_| viewer(place).into_inner()).collect();
     let probe = viewer(place);
-    let sockets: Vec<TcpStream> = (0..viewers).map(|_| viewer(place).into_inner()).collect();
+    sockets.extend((viewers / 2..viewers).map(|_| viewer(place).into_inner()));
     sockets.iter().for_each(|socket| socket.set_nonblocking(true).unwrap());
     let poll = Poll::new().unwrap();
     sockets.iter().enumerate().for_each(|(i, socket)| poll.add(socket, i as u64).unwrap());
@@ -170,102 +173,117 @@ fn measure(process: u32, place: &str, viewers: usize, seconds: u64) -> Figures {
     })
 }
 
-/// Packets of a picture when there are more and more.
-const MORE: [u16; 6] = [80, 160, 320, 640, 1280, 2560];
+/// Who is measured.
+struct Subject<'a> {
+    who: String,
+    process: u32,
+    place: String,
+    viewers: usize,
+    playing: &'a mut Playing,
+}
 
-/// With so many packets a picture; whether all arrived.
-fn more(playing: &mut Playing, packets: u16, process: u32, place: &str, viewers: usize, who: &str) -> bool {
-    let ends = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| send(playing, packets, false, &ends));
-        let figures = measure(process, place, viewers, 3);
-        ends.store(true, Ordering::Relaxed);
-        println!("{who}, {} packets a second: {figures}", u64::from(packets) * PICTURES);
-        figures.arrived > 0.99
-    })
+impl Subject<'_> {
+    /// With so many packets a picture, for some seconds.
+    fn at(&mut self, packets: u16, is_even: bool, seconds: u64) -> Figures {
+        let ends = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| send(self.playing, packets, is_even, &ends));
+            let figures = measure(self.process, &self.place, self.viewers, seconds);
+            ends.store(true, Ordering::Relaxed);
+            let (a_second, how) = (u64::from(packets) * PICTURES, if is_even { "evenly" } else { "by pictures" });
+            println!("{}, {a_second} packets a second {how}: {figures}", self.who);
+            figures
+        })
+    }
+
+    /// The most of which all arrive, and how late they are at half of that.
+    fn most(&mut self, is_even: bool) {
+        let (mut good, mut bad) = (0, None);
+        for packets in std::iter::successors(Some(40_u16), |packets| Some(packets * 2)).take(8) {
+            match self.at(packets, is_even, 2).arrived > 0.995 {
+                true => good = packets,
+                false => {
+                    bad = Some(packets);
+                    break;
+                }
+            }
+        }
+        for _ in 0..2 {
+            let Some(upper) = bad else { break };
+            let middle = good.midpoint(upper);
+            if self.at(middle, is_even, 2).arrived > 0.995 { good = middle } else { bad = Some(middle) }
+        }
+        println!(
+            "{}: the most is {} packets a second to {} viewers; at half of that:",
+            self.who,
+            u64::from(good) * PICTURES,
+            self.viewers + 1
+        );
+        self.at((good / 2).max(1), is_even, 5);
+    }
 }
 
 fn main() {
-    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
+    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench").peekable();
+    let section = arguments.next_if(|text| text == "costs" || text == "most");
+    let wants = |name: &str| section.as_deref().is_none_or(|section| section == name);
     let viewers = arguments.next().map_or(100, |text| text.parse().expect("a number of viewers"));
     if let Some(place) = arguments.next() {
         let process = arguments.next().expect("the peer's process").parse().unwrap();
         let camera = Camera::at("127.0.0.1:8600", Manners::of(VIDEO));
         println!("waiting for the peer to pull rtsp://{}/", camera.address);
-        for is_even in [false, true] {
-            // A peer may pull only when somebody asks, so it is asked first.
-            let first = std::thread::spawn({
-                let place = place.clone();
-                move || viewer(&place)
-            });
-            let ends = AtomicBool::new(false);
-            std::thread::scope(|scope| {
-                let mut playing = camera.playing();
-                let told = &ends;
-                scope.spawn(move || send(&mut playing, 40, is_even, told));
-                let first = first.join().unwrap();
-                println!(
-                    "peer, packets {}: {}",
-                    if is_even { "evenly" } else { "by pictures" },
-                    measure(process, &place, viewers - 1, 5)
-                );
-                drop(first);
-                ends.store(true, Ordering::Relaxed);
-            });
-            std::thread::sleep(Duration::from_secs(3));
-        }
-        for packets in MORE {
-            let first = std::thread::spawn({
-                let place = place.clone();
-                move || viewer(&place)
-            });
-            let mut playing = camera.playing();
+        // A peer may pull only when somebody asks, so it is asked first.
+        let first = std::thread::spawn({
+            let place = place.clone();
+            move || viewer(&place)
+        });
+        let ends = AtomicBool::new(false);
+        let mut playing = camera.playing();
+        let first = std::thread::scope(|scope| {
+            scope.spawn(|| send(&mut playing, 40, false, &ends));
             let first = first.join().unwrap();
-            if !more(&mut playing, packets, process, &place, viewers - 1, "peer") {
-                return;
+            ends.store(true, Ordering::Relaxed);
+            first
+        });
+        // Nothing is read of it: it is one that the peer has to do with.
+        drop(first);
+        let mut peer = Subject { who: "peer".to_owned(), process, place, viewers, playing: &mut playing };
+        for is_even in [false, true] {
+            if wants("costs") {
+                peer.at(40, is_even, 5);
             }
-            drop(first);
-            std::thread::sleep(Duration::from_secs(3));
+            if wants("most") {
+                peer.most(is_even);
+            }
         }
         return;
     }
-    for (placement, workers) in [("run-to-completion", "1"), ("pipelined", "2"), ("spread", "2")] {
-        for (is_even, gather) in [(false, "4"), (true, "0"), (true, "1"), (true, "4")] {
-            let camera = Camera::new(Manners::of(VIDEO));
-            let source = format!("front=rtsp://{}/", camera.address);
-            let proxy =
-                Proxy::start(&["-s", &source, "--placement", placement, "--workers", workers, "--gather-ms", gather]);
-            let mut playing = camera.playing();
-            proxy.serves("front");
-            let ends = AtomicBool::new(false);
-            std::thread::scope(|scope| {
-                scope.spawn(|| send(&mut playing, 40, is_even, &ends));
-                let figures = measure(proxy.process(), &format!("127.0.0.1:{}", proxy.rtsp), viewers, 5);
-                let how = if is_even { "evenly" } else { "by pictures" };
-                let lost = proxy.metric("packets_lost") + proxy.metric("viewers_behind");
-                println!("{placement}, {workers} workers, packets {how}, gathered {gather} ms: {figures}, {lost} lost");
-                ends.store(true, Ordering::Relaxed);
-            });
+    let with = |placement: &str, workers: &str, gather: &str, work: &mut dyn FnMut(&mut Subject<'_>)| {
+        let camera = Camera::new(Manners::of(VIDEO));
+        let source = format!("front=rtsp://{}/", camera.address);
+        let options = ["-s", &source, "--placement", placement, "--workers", workers, "--gather-ms", gather];
+        let proxy = Proxy::start(&options);
+        let mut playing = camera.playing();
+        proxy.serves("front");
+        let who = format!("{placement}, {workers} workers, gathered {gather} ms");
+        let place = format!("127.0.0.1:{}", proxy.rtsp);
+        work(&mut Subject { who, process: proxy.process(), place, viewers, playing: &mut playing });
+        println!("lost: {}", proxy.metric("packets_lost") + proxy.metric("viewers_behind"));
+    };
+    for (placement, workers) in
+        [("run-to-completion", "1"), ("run-to-completion", "2"), ("pipelined", "2"), ("spread", "2")]
+    {
+        if wants("costs") {
+            for (is_even, gather) in [(false, "4"), (true, "0"), (true, "4")] {
+                with(placement, workers, gather, &mut |subject| drop(subject.at(40, is_even, 5)));
+            }
         }
     }
     for (placement, workers) in [("run-to-completion", "1"), ("spread", "2")] {
-        for packets in MORE {
-            let camera = Camera::new(Manners::of(VIDEO));
-            let source = format!("front=rtsp://{}/", camera.address);
-            let proxy = Proxy::start(&["-s", &source, "--placement", placement, "--workers", workers]);
-            let mut playing = camera.playing();
-            proxy.serves("front");
-            let place = format!("127.0.0.1:{}", proxy.rtsp);
-            if !more(
-                &mut playing,
-                packets,
-                proxy.process(),
-                &place,
-                viewers,
-                &format!("{placement}, {workers} workers"),
-            ) {
-                break;
-            }
+        if wants("most") {
+            with(placement, workers, "4", &mut |subject| {
+                [false, true].into_iter().for_each(|is_even| subject.most(is_even))
+            });
         }
     }
 }

@@ -11,23 +11,44 @@ use base64::engine::general_purpose::STANDARD;
 use md5::{Digest, Md5};
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// What is protected.
 const REALM: &str = "multigrain";
 /// Seconds for which an answer to a challenge holds.
 const FRESH_S: u64 = 300;
 
+/// Somebody who may watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// Name and password.
+    pub who: Credentials,
+    /// What may be watched.
+    pub streams: Streams,
+}
+
+/// Streams that somebody may watch, and knows of: these, or all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Streams(pub Option<Arc<Vec<String>>>);
+
+impl Streams {
+    /// Whether a stream is among them.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.as_ref().is_none_or(|names| names.iter().any(|one| one == name))
+    }
+}
+
 /// Everybody who may watch; nobody is asked where there is none.
 pub struct Users {
-    all: Vec<Credentials>,
+    all: Vec<User>,
     key: RandomState,
 }
 
 /// What an answer is worth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// May watch.
-    Known,
+    /// May watch these.
+    Known(Streams),
     /// Right, but for a challenge of long ago.
     Stale,
     /// Nothing was said.
@@ -62,7 +83,7 @@ fn is_same(a: &str, b: &str) -> bool {
 
 impl Users {
     /// These and nobody else; everybody, if there are none.
-    pub fn new(all: Vec<Credentials>) -> Users {
+    pub fn new(all: Vec<User>) -> Users {
         Users { all, key: RandomState::new() }
     }
 
@@ -76,8 +97,8 @@ impl Users {
     }
 
     /// What is asked, for as many headers.
-    pub fn challenges(&self, asked: Asked<'_>, verdict: Verdict, is_secure: bool) -> Vec<String> {
-        let stale = if verdict == Verdict::Stale { ", stale=true" } else { "" };
+    pub fn challenges(&self, asked: Asked<'_>, verdict: &Verdict, is_secure: bool) -> Vec<String> {
+        let stale = if *verdict == Verdict::Stale { ", stale=true" } else { "" };
         let nonce = self.nonce(asked.peer, asked.now_s);
         let digest = format!("Digest realm=\"{REALM}\", nonce=\"{nonce}\", algorithm=MD5{stale}");
         let basic = is_secure.then(|| format!("Basic realm=\"{REALM}\""));
@@ -87,7 +108,7 @@ impl Users {
     /// Looks at an answer: the value of an Authorization header.
     pub fn judge(&self, answer: Option<&str>, asked: Asked<'_>) -> Verdict {
         if self.is_open() {
-            return Verdict::Known;
+            return Verdict::Known(Streams::default());
         }
         let Some(text) = answer else { return Verdict::Silent };
         let Some((scheme, rest)) = text.trim().split_once(' ') else { return Verdict::Wrong };
@@ -102,8 +123,8 @@ impl Users {
         let told = STANDARD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
         // All are compared, whichever it is; hashes, since these have one length.
         let told = hash(&[&told]);
-        let known = self.all.iter().filter(|user| is_same(&hash(&[&user.user, &user.password]), &told)).count();
-        if known > 0 { Verdict::Known } else { Verdict::Wrong }
+        let all = self.all.iter().filter(|user| is_same(&hash(&[&user.who.user, &user.who.password]), &told));
+        all.last().map_or(Verdict::Wrong, |user| Verdict::Known(user.streams.clone()))
     }
 
     fn digest(&self, answer: &str, asked: Asked<'_>) -> Option<Verdict> {
@@ -122,19 +143,18 @@ impl Users {
         if !is_same(&nonce, &self.nonce(asked.peer, at_s)) {
             return None;
         }
-        let user = self.all.iter().find(|user| user.user == name);
-        let password = user.map_or("", |user| user.password.as_str());
+        let user = self.all.iter().find(|user| user.who.user == name);
+        let password = user.map_or("", |user| user.who.password.as_str());
         let secret = hash(&[&name, REALM, password]);
         let request = hash(&[asked.method, &uri]);
         let right = match get("qop") {
             None => hash(&[&secret, &nonce, &request]),
             Some(qop) => hash(&[&secret, &nonce, &get("nc")?, &get("cnonce")?, &qop, &request]),
         };
-        if user.is_none() || !is_same(&right, &get("response")?.to_ascii_lowercase()) {
-            return None;
-        }
+        let is_right = is_same(&right, &get("response")?.to_ascii_lowercase());
+        let user = user.filter(|_| is_right)?;
         let is_fresh = asked.now_s.checked_sub(at_s).is_some_and(|age| age <= FRESH_S);
-        Some(if is_fresh { Verdict::Known } else { Verdict::Stale })
+        Some(if is_fresh { Verdict::Known(user.streams.clone()) } else { Verdict::Stale })
     }
 }
 
@@ -145,7 +165,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn users() -> Users {
-        Users::new(vec![Credentials { user: "eve".to_owned(), password: "pass:\"word".to_owned() }])
+        let who = Credentials { user: "eve".to_owned(), password: "pass:\"word".to_owned() };
+        Users::new(vec![User { who, streams: door() }])
+    }
+
+    fn door() -> Streams {
+        Streams(Some(Arc::new(vec!["door".to_owned()])))
     }
 
     fn asked(target: &str, now_s: u64) -> Asked<'_> {
@@ -158,11 +183,11 @@ mod tests {
         let url = "rtsp://h/front";
         assert_eq!(users.judge(None, asked(url, 5)), Verdict::Silent);
         for (secure, password, expected) in [
-            (false, "pass:\"word", Verdict::Known),
-            (true, "pass:\"word", Verdict::Known),
+            (false, "pass:\"word", Verdict::Known(door())),
+            (true, "pass:\"word", Verdict::Known(door())),
             (false, "other", Verdict::Wrong),
         ] {
-            let challenges = users.challenges(asked(url, 5), Verdict::Silent, secure);
+            let challenges = users.challenges(asked(url, 5), &Verdict::Silent, secure);
             assert_eq!(challenges.len(), 1 + usize::from(secure));
             let mut client = PasswordClient::try_from(challenges.last().unwrap().as_str()).unwrap();
             let params = PasswordParams { username: "eve", password, uri: url, method: "DESCRIBE", body: Some(&[]) };
@@ -176,7 +201,8 @@ mod tests {
                 assert_eq!(users.judge(Some(&answer), elsewhere), Verdict::Wrong);
             }
         }
-        assert_eq!(Users::new(Vec::new()).judge(None, asked(url, 0)), Verdict::Known);
+        assert_eq!(Users::new(Vec::new()).judge(None, asked(url, 0)), Verdict::Known(Streams::default()));
+        assert!(door().has("door") && !door().has("yard") && Streams::default().has("yard"));
     }
 
     proptest! {

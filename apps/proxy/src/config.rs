@@ -1,10 +1,12 @@
 //! What the proxy is told: options, and a file of the same.
 
 use crate::address::{Address, Credentials};
+use crate::auth::{Streams, User};
 use clap::{Parser, ValueEnum};
 use serde::Deserialize;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Serves cameras to any number of viewers
@@ -143,7 +145,7 @@ pub struct Config {
     /// A file of certificates of sources.
     pub trust: Option<PathBuf>,
     /// Who may watch; everybody, if there is nobody.
-    pub users: Vec<Credentials>,
+    pub users: Vec<User>,
     /// The first UDP port towards viewers; 0 for any.
     pub udp_port: u16,
     /// Threads.
@@ -215,6 +217,8 @@ struct FileSource {
 struct FileUser {
     name: String,
     password: String,
+    /// The streams that may be watched; all, where this is left out.
+    streams: Option<Vec<String>>,
 }
 
 /// Addresses of one source at most.
@@ -329,10 +333,19 @@ impl Args {
         for text in &self.users {
             let (user, password) =
                 text.split_once(':').ok_or("--user is NAME:PASSWORD, and there is no colon in it")?;
-            users.push(Credentials { user: user.to_owned(), password: password.to_owned() });
+            let who = Credentials { user: user.to_owned(), password: password.to_owned() };
+            users.push(User { who, streams: Streams::default() });
         }
-        users.extend(file.user.into_iter().map(|user| Credentials { user: user.name, password: user.password }));
-        if users.iter().any(|user| user.user.is_empty() || user.password.is_empty() || user.user.contains([':', '"'])) {
+        for FileUser { name, password, streams: own } in file.user {
+            if let Some(unknown) = own.iter().flatten().find(|own| !sources.iter().any(|source| source.name == **own)) {
+                return Err(format!("a user may watch {unknown}, which is no source; correct the name in its streams"));
+            }
+            let streams = Streams(own.map(Arc::new));
+            users.push(User { who: Credentials { user: name, password }, streams });
+        }
+        let is_wrong =
+            |who: &Credentials| who.user.is_empty() || who.password.is_empty() || who.user.contains([':', '"']);
+        if users.iter().any(|user| is_wrong(&user.who)) {
             return Err("a user's name and password are not empty, and the name has neither : nor \" in it".to_owned());
         }
         let at = |given: &Option<String>, filed: &Option<String>, option: &str| {
@@ -400,6 +413,11 @@ mod tests {
             ]
         );
         assert_eq!((config.limits.viewers, config.workers, config.listen.unwrap().port()), (7, 2, 8554));
+        // Who may watch what is not there is told so.
+        std::fs::write(&path, format!("{text}[[user]]\nname = \"eve\"\npassword = \"hidden\"\nstreams = [\"gone\"]\n"))
+            .unwrap();
+        let said = args.config().unwrap_err();
+        assert!(said.contains("gone") && !said.contains("hidden"), "{said}");
         // A line that is wrong is named, and not shown.
         std::fs::write(&path, "viewers = 1\nurl = \"rtsp://u:hidden@b/\"\n").unwrap();
         let said = Args { config: Some(path), ..Args::default() }.config().unwrap_err();

@@ -1,5 +1,6 @@
 //! Somebody who connected: what he said, what he is owed, and how datagrams go to him.
 
+use crate::auth::Streams;
 use crate::bundle::Bundle;
 use crate::counts::Counted;
 use crate::feed::{Cursor, FRAME, Feed};
@@ -36,8 +37,8 @@ pub struct Connection {
     pub is_socket: bool,
     /// It speaks RTSP over HTTP.
     pub tunnel: Option<Tunnel>,
-    /// It has said who it is; and how often that was wrong.
-    pub is_known: bool,
+    /// What it may watch, when it has said who it is.
+    pub known: Option<Streams>,
     /// Wrong answers so far.
     pub wrongs: u32,
     /// Packets go as datagrams, to the ports of each track.
@@ -72,7 +73,7 @@ impl Connection {
             awaits_head: false,
             is_socket: false,
             tunnel: None,
-            is_known: false,
+            known: None,
             wrongs: 0,
             is_udp: false,
             paced: None,

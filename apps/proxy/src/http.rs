@@ -3,10 +3,12 @@
 use crate::form::Form;
 use crate::session::Found;
 use crate::shared::Shared;
+use crate::stream::Stream;
 use crate::text::{Headers, reason, write};
-use crate::{ts, websocket};
+use crate::{auth, ts, websocket};
 use serde_json::json;
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// What is answered to a request.
@@ -20,7 +22,7 @@ pub enum Answer {
 }
 
 /// Answers a request; the connection ends with the response.
-pub fn answer(shared: &Shared, method: &str, target: &str, headers: &Headers) -> Answer {
+pub fn answer(shared: &Shared, may: &auth::Streams, method: &str, target: &str, headers: &Headers) -> Answer {
     let path = target.split_once('?').map_or(target, |(path, _)| path);
     let text = |status, text: &str| Answer::Whole(whole(status, "text/plain", text));
     if method != "GET" {
@@ -29,7 +31,7 @@ pub fn answer(shared: &Shared, method: &str, target: &str, headers: &Headers) ->
     let forms = [(".ts", Form::Transport), (".mp4", Form::Fragments), (".ws", Form::Messages)];
     let asked = forms.iter().find_map(|(end, form)| Some((path.strip_prefix('/')?.strip_suffix(end)?, *form)));
     if let Some((name, form)) = asked {
-        return match shared.find(name) {
+        return match shared.find(name, may) {
             Found::Nothing => text(404, "there is no such stream; /streams tells which there are\n"),
             Found::NotYet => text(503, "its source does not play; /streams tells why\n"),
             Found::Stream { index, description, .. } => match ts::can_hold(&description) {
@@ -46,8 +48,8 @@ pub fn answer(shared: &Shared, method: &str, target: &str, headers: &Headers) ->
     }
     match path {
         "/" => Answer::Whole(whole(200, "text/html; charset=utf-8", include_str!("page.html"))),
-        "/metrics" => Answer::Whole(whole(200, "text/plain; version=0.0.4", &metrics(shared))),
-        "/streams" => Answer::Whole(whole(200, "application/json", &streams(shared))),
+        "/metrics" => Answer::Whole(whole(200, "text/plain; version=0.0.4", &metrics(shared, may))),
+        "/streams" => Answer::Whole(whole(200, "application/json", &streams(shared, may))),
         _ => text(404, "there are /, /streams, /metrics, /NAME.ts, /NAME.mp4 and /NAME.ws\n"),
     }
 }
@@ -88,7 +90,7 @@ fn whole(status: u16, kind: &str, content: &str) -> Vec<u8> {
 }
 
 /// Prometheus's text format, version 0.0.4.
-fn metrics(shared: &Shared) -> String {
+fn metrics(shared: &Shared, may: &auth::Streams) -> String {
     let mut text = String::new();
     let mut one = |name: &str, kind: &str, help: &str, values: &[(String, u64)]| {
         let _ = writeln!(text, "# HELP multigrain_proxy_{name} {help}\n# TYPE multigrain_proxy_{name} {kind}");
@@ -97,8 +99,7 @@ fn metrics(shared: &Shared) -> String {
         }
     };
     let label = |name: &str| format!("{{stream=\"{name}\"}}");
-    let streams: Vec<_> =
-        shared.streams().into_iter().filter(|stream| !stream.is_gone.load(Ordering::Relaxed)).collect();
+    let streams: Vec<_> = served(shared, may);
     let all: Vec<_> = streams.iter().map(|stream| (label(stream.name()), stream.counts.all())).collect();
     if let Some((_, first)) = all.first() {
         for (index, (name, help, _)) in first.iter().enumerate() {
@@ -106,8 +107,7 @@ fn metrics(shared: &Shared) -> String {
             one(&format!("{name}_total"), "counter", help.trim(), &values);
         }
     }
-    let flowing =
-        |s: &std::sync::Arc<crate::stream::Stream>| (label(s.name()), u64::from(s.is_flowing.load(Ordering::Relaxed)));
+    let flowing = |s: &Arc<Stream>| (label(s.name()), u64::from(s.is_flowing.load(Ordering::Relaxed)));
     one("flowing", "gauge", "Whether packets come from the source", &streams.iter().map(flowing).collect::<Vec<_>>());
     let none = String::new;
     one("viewers", "gauge", "Viewers that play", &[(none(), shared.counts.viewers() as u64)]);
@@ -116,9 +116,15 @@ fn metrics(shared: &Shared) -> String {
     text
 }
 
+/// Streams that are served, as far as somebody may know of them.
+fn served(shared: &Shared, may: &auth::Streams) -> Vec<Arc<Stream>> {
+    let is_served = |stream: &Arc<Stream>| !stream.is_gone.load(Ordering::Relaxed) && may.has(stream.name());
+    shared.streams().into_iter().filter(is_served).collect()
+}
+
 /// What is flowing, for programs and for the page.
-fn streams(shared: &Shared) -> String {
-    let one = |stream: &std::sync::Arc<crate::stream::Stream>| {
+fn streams(shared: &Shared, may: &auth::Streams) -> String {
+    let one = |stream: &Arc<Stream>| {
         let told = stream.told().clone();
         let tracks: Vec<_> = told
             .description
@@ -138,7 +144,6 @@ fn streams(shared: &Shared) -> String {
             "counts": counts,
         })
     };
-    let all = shared.streams();
-    let streams: Vec<_> = all.iter().filter(|stream| !stream.is_gone.load(Ordering::Relaxed)).map(one).collect();
+    let streams: Vec<_> = served(shared, may).iter().map(one).collect();
     format!("{}\n", json!({ "viewers": shared.counts.viewers(), "streams": streams }))
 }

@@ -81,7 +81,8 @@ impl Receiver {
             let got = recvmmsg(socket.as_raw_fd(), &mut self.headers, places.iter_mut(), MsgFlags::MSG_DONTWAIT, None);
             for (number, message) in got?.enumerate() {
                 let from = message.address.filter(|address| address.len() > 0);
-                let v4 = from.as_ref().and_then(|address| address.as_sockaddr_in()).map(|address| IpAddr::V4(address.ip()));
+                let v4 =
+                    from.as_ref().and_then(|address| address.as_sockaddr_in()).map(|address| IpAddr::V4(address.ip()));
                 let v6 = || from.as_ref()?.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip()));
                 let Some(from) = v4.or_else(v6) else { continue };
                 let place = start + number * slot + FRAME;
@@ -126,7 +127,9 @@ mod tests {
             let (mut receiver, mut expected) = (Receiver::default(), Expected::default());
             let (mut bytes, mut got): (Vec<u8>, Vec<Range<usize>>) = (vec![7; 5], Vec::new());
             for some in sizes.chunks(20) {
-                some.iter().enumerate().for_each(|(i, size)| drop(sender.send_to(&vec![i as u8; *size], to).unwrap()));
+                for (i, size) in some.iter().enumerate() {
+                    sender.send_to(&vec![i as u8; *size], to).unwrap();
+                }
                 socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
                 let first = got.len();
                 while got.len() < first + some.len() {

@@ -1,6 +1,6 @@
 //! What all workers know: the streams, who is there, and what one has for another.
 
-use crate::auth::Users;
+use crate::auth::{self, Users};
 use crate::config::{Config, Placement, SOURCES_MAX};
 use crate::connection::Connection;
 use crate::counts::Counts;
@@ -195,8 +195,11 @@ impl Shared {
         Ok(format!("read again: {served} streams; ports, workers and limits stay as they were"))
     }
 
-    /// Looks a stream up by its name.
-    pub fn find(&self, name: &str) -> Found {
+    /// Looks a stream up by its name, for somebody who may watch these.
+    pub fn find(&self, name: &str, may: &auth::Streams) -> Found {
+        if !may.has(name) {
+            return Found::Nothing;
+        }
         let streams = self.streams.read().unwrap_or_else(PoisonError::into_inner);
         let found = streams.iter().find(|stream| stream.name() == name && !stream.is_gone.load(Ordering::Relaxed));
         let Some(stream) = found else { return Found::Nothing };

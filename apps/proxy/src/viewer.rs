@@ -97,11 +97,11 @@ pub struct Outgoing {
 }
 
 /// A piece of what is sent next.
-enum Piece {
+enum Piece<'a> {
     /// A frame for another channel than the one in the batch.
     Frame([u8; FRAME]),
-    /// Bytes of a batch.
-    Bytes(u64, std::ops::Range<usize>),
+    /// Bytes of a batch, and which of them.
+    Bytes(&'a [u8], std::ops::Range<usize>),
 }
 
 impl Outgoing {
@@ -192,17 +192,13 @@ impl Outgoing {
                 self.is_blocked = false;
                 return Ok(sent);
             }
-            let batches: Vec<&[u8]> = feed.zip(cursor).map_or_else(Vec::new, |(feed, cursor)| {
-                feed.from(cursor).take(SLICES).map(|(_, batch)| batch.bytes.as_slice()).collect()
-            });
-            let first = cursor.map_or(0, |cursor| cursor.batch);
             let mut slices = Vec::with_capacity(1 + pieces.len());
             if head > 0 {
                 slices.push(IoSlice::new(waiting));
             }
             slices.extend(pieces.iter().map(|piece| match piece {
                 Piece::Frame(frame) => IoSlice::new(frame),
-                Piece::Bytes(batch, range) => IoSlice::new(&batches[(batch - first) as usize][range.clone()]),
+                Piece::Bytes(batch, range) => IoSlice::new(&batch[range.clone()]),
             }));
             let all: usize = slices.iter().map(|slice| slice.len()).sum();
             let written = match socket.write_vectored(&slices) {
@@ -233,7 +229,7 @@ impl Outgoing {
     }
 
     /// What is to be sent from a place on, and the place behind it.
-    fn gather(&self, feed: &Feed, cursor: Cursor, pieces: &mut Vec<Piece>) -> Cursor {
+    fn gather<'a>(&self, feed: &'a Feed, cursor: Cursor, pieces: &mut Vec<Piece<'a>>) -> Cursor {
         let mut end = cursor;
         for (number, batch) in feed.from(cursor) {
             let from = if number == cursor.batch { cursor.entry } else { 0 };
@@ -247,15 +243,17 @@ impl Outgoing {
                 match self.channels.get(entry) {
                     None => {}
                     Some(to) if to == entry.channel => match pieces.last_mut() {
-                        Some(Piece::Bytes(last, range)) if *last == number && range.end == entry.start as usize => {
+                        Some(Piece::Bytes(last, range))
+                            if std::ptr::eq(*last, batch.bytes.as_slice()) && range.end == entry.start as usize =>
+                        {
                             range.end = entry.end as usize;
                         }
-                        _ => pieces.push(Piece::Bytes(number, entry.range())),
+                        _ => pieces.push(Piece::Bytes(&batch.bytes, entry.range())),
                     },
                     Some(to) => {
                         let frame = &batch.bytes[entry.range()][..FRAME];
                         pieces.push(Piece::Frame([b'$', to, frame[2], frame[3]]));
-                        pieces.push(Piece::Bytes(number, entry.start as usize + FRAME..entry.end as usize));
+                        pieces.push(Piece::Bytes(&batch.bytes, entry.start as usize + FRAME..entry.end as usize));
                     }
                 }
             }
@@ -352,6 +350,26 @@ mod tests {
         }
         assert!(bytes.is_empty(), "what is left is no frame: {bytes:?}");
         found
+    }
+
+    /// A viewer stands at the end of a batch, or takes nothing of most, and many more have come.
+    #[test]
+    fn batches_of_which_nothing_is_sent_are_passed_over() {
+        for (entry, channels) in [(1, Channels::ALL), (0, Channels { to: [None; CHANNELS], is_identity: false })] {
+            let (mut feed, now) = (Feed::new(1 << 20), Instant::now());
+            for number in 0..3 * SLICES as u64 {
+                let mut batch = Batch::default();
+                batch.frame(0, &[1; 4], true, true);
+                feed.push(number, Arc::new(batch));
+            }
+            let mut out = Outgoing::new(now);
+            (out.flow, out.channels) = (Flow::At(Cursor { batch: 0, entry }), channels);
+            let mut wide = Narrow { room: 1 << 20, got: Vec::new() };
+            let sent = out.send(&mut wide, Some(&feed), now).unwrap();
+            let expected = if entry == 1 { 3 * SLICES - 1 } else { 0 };
+            assert_eq!((sent.packets as usize, frames(&wide.got).len()), (expected, expected));
+            assert_eq!(out.flow, Flow::At(feed.end()));
+        }
     }
 
     proptest! {

@@ -5,6 +5,7 @@
 //! Worker 0 accepts. Nobody waits for another worker: who has no room for a batch misses it, and its viewers go on at the next key.
 //! That a stream has become another one is told with every batch and looked for in every round, so no message can be missed.
 
+mod answers;
 mod viewers;
 
 use crate::config::Placement;
@@ -100,6 +101,8 @@ pub struct Worker {
     /// Who reports from where.
     reporters: HashMap<SocketAddr, usize>,
     looked_over: Instant,
+    /// Connections within TLS that were let in.
+    greeted: usize,
     draining: Option<Instant>,
     /// Nobody is let in until the next round.
     is_full: bool,
@@ -137,6 +140,7 @@ impl Worker {
             free: Vec::new(),
             reporters: HashMap::new(),
             looked_over: now,
+            greeted: 0,
             draining: None,
             is_full: false,
             lines: 0,

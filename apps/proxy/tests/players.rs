@@ -164,7 +164,20 @@ fn packets(file: &str, folder: &std::path::Path) -> (Vec<Vec<u8>>, String) {
     let (port, sdp) = (socket.local_addr().unwrap().port(), folder.join("sdp"));
     let to = format!("rtp://127.0.0.1:{port}?rtcpport={port}&pkt_size=1200");
     let mut sender = Command::new("ffmpeg")
-        .args(["-v", "error", "-nostdin", "-i", file, "-c", "copy", "-f", "rtp", "-sdp_file", sdp.to_str().unwrap(), &to])
+        .args([
+            "-v",
+            "error",
+            "-nostdin",
+            "-i",
+            file,
+            "-c",
+            "copy",
+            "-f",
+            "rtp",
+            "-sdp_file",
+            sdp.to_str().unwrap(),
+            &to,
+        ])
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
@@ -188,8 +201,10 @@ fn every_codec_is_decoded_as_it_was_sent() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let video: &[&str] = &["-f", "lavfi", "-i", "testsrc=size=320x240:rate=25", "-frames:v", "40", "-pix_fmt", "yuv420p"];
-    let audio: &[&str] = &["-f", "lavfi", "-i", "sine=frequency=440:beep_factor=3", "-t", "2", "-ac", "2", "-ar", "48000"];
+    let video: &[&str] =
+        &["-f", "lavfi", "-i", "testsrc=size=320x240:rate=25", "-frames:v", "40", "-pix_fmt", "yuv420p"];
+    let audio: &[&str] =
+        &["-f", "lavfi", "-i", "sine=frequency=440:beep_factor=3", "-t", "2", "-ac", "2", "-ar", "48000"];
     let codecs: [(&str, &[&str], &[&str]); 5] = [
         ("clip.h264", video, &["-c:v", "libx264", "-bf", "2", "-g", "10"]),
         ("clip.hevc", video, &["-c:v", "libx265", "-x265-params", "log-level=none:keyint=10:bframes=3"]),
@@ -265,7 +280,8 @@ fn every_codec_is_decoded_as_it_was_sent() {
                 assert!(seen.windows(middle.len()).any(|part| part == middle), "{}", shown());
             }
             // That the connection ends is all that it complains of.
-            let is_end = |line: &str| ["prematurely", "Input/output", "repeated"].iter().any(|word| line.contains(word));
+            let is_end =
+                |line: &str| ["prematurely", "Input/output", "repeated"].iter().any(|word| line.contains(word));
             assert!(said.lines().all(|line| line.trim().is_empty() || is_end(line)), "{}", shown());
         }
     }

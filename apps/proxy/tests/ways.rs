@@ -199,6 +199,42 @@ fn who_has_no_password_sees_nothing() {
 }
 
 #[test]
+fn who_may_watch_one_stream_knows_of_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let camera = Camera::new(described());
+    let source = |name: &str| format!("[[source]]\nname = \"{name}\"\nurl = \"rtsp://{}/\"\n", camera.address);
+    let user = |name: &str, more: &str| format!("[[user]]\nname = \"{name}\"\npassword = \"hush\"\n{more}");
+    let text = source("door") + &source("yard") + &user("eve", "streams = [\"door\"]\n") + &user("adam", "");
+    let proxy = start(folder.path(), &text);
+    let _playing = [camera.playing(), camera.playing()];
+    let basic = |name: &str| format!("Authorization: Basic {}\r\n", STANDARD.encode(format!("{name}:hush")));
+    for stream in ["door", "yard"] {
+        let url = format!("rtsp://h/{stream}");
+        proxy.until("lets adam see all", || {
+            Viewer::connect(&proxy).ask("DESCRIBE", &url, &basic("adam")).0.contains(" 200 ")
+        });
+        let seen = if stream == "door" { " 200 " } else { " 404 " };
+        let mut eve = Viewer::connect(&proxy);
+        assert!(eve.ask("DESCRIBE", &url, &basic("eve")).0.contains(seen));
+        // What is known of her connection holds for what she asks later.
+        let transport = "Transport: RTP/AVP/TCP;interleaved=0-1\r\n";
+        assert!(eve.ask("SETUP", &format!("{url}/trackID=0"), transport).0.contains(seen));
+        let (told, _) = ask(&proxy, &format!("GET /{stream}.ws HTTP/1.1\r\n{}\r\n", basic("eve")));
+        assert_eq!(told.contains(" 404 "), stream == "yard", "{told}");
+    }
+    for path in ["/streams", "/metrics"] {
+        let [eve, adam] = ["eve", "adam"].map(|name| {
+            let (_, mut body) = ask(&proxy, &format!("GET {path} HTTP/1.1\r\n{}\r\n", basic(name)));
+            let mut text = String::new();
+            body.read_to_string(&mut text).unwrap();
+            text
+        });
+        assert!(eve.contains("door") && !eve.contains("yard"), "{eve}");
+        assert!(adam.contains("door") && adam.contains("yard"), "{adam}");
+    }
+}
+
+#[test]
 fn tls_is_spoken_on_both_sides() {
     let folder = tempfile::tempdir().unwrap();
     let (cert, key) = certificate(folder.path(), "own");

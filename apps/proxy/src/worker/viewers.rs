@@ -1,33 +1,20 @@
-//! What a worker does for those who connect: let in, listen, answer, play, send, cut off.
+//! What a worker does for those who are connected: let in, move, send, cut off.
 
+use super::answers::{INPUT_MAX, OWED_MAX};
 use super::{CONNECTION, LINES_MAX, LISTENER, Worker, token};
-use crate::auth::{Asked, Verdict};
-use crate::connection::{Connection, Paced, accepted, send_datagrams};
+use crate::connection::{Connection, accepted, send_datagrams};
 use crate::feed::Feed;
-use crate::form::{Form, Maker};
-use crate::http;
-use crate::net::{Ready, canonical, is_later};
-use crate::session::{Effect, Request, Way};
+use crate::form::Form;
+use crate::net::{canonical, is_later};
 use crate::shared::Post;
 use crate::stream::add;
-use crate::text::{self, Bounds, Message, Protocol};
-use crate::tfrc::Rate;
-use crate::tunnel::{self, Back, Tunnel};
-use crate::viewer::{Channels, Flow, Sent, behind_max};
-use crate::websocket::{self, Said};
+use crate::viewer::{Flow, Sent, behind_max};
 use crate::wire::Wire;
 use multigrain_console::say;
-use std::io::{self, Read};
-use std::net::SocketAddr;
+use std::io;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-/// What a viewer may say at once.
-const BOUNDS: Bounds = Bounds { head_bytes: 16 << 10, body_bytes: 4 << 10 };
-/// Bytes of a connection that are kept until they are a message.
-const INPUT_MAX: usize = BOUNDS.head_bytes + BOUNDS.body_bytes;
-/// Responses that wait for room before nothing more is read of a connection.
-const OWED_MAX: usize = 64 << 10;
 /// How long a message may take to be complete, the first from the beginning of the connection on.
 const FIRST: Duration = Duration::from_secs(10);
 /// How long somebody may be connected without playing.
@@ -36,8 +23,6 @@ const IDLE: Duration = Duration::from_secs(90);
 const HEAD: Duration = Duration::from_secs(20);
 /// How long a viewer may take nothing.
 const STALL: Duration = Duration::from_secs(30);
-/// Wrong answers of a connection before it is cut off.
-const WRONGS_MAX: u32 = 3;
 /// Connections beside those of viewers.
 const OTHERS_MAX: usize = 256;
 
@@ -75,9 +60,25 @@ impl Worker {
                     Err(_) => continue,
                 },
             };
-            let connection = Connection::new(wire, counted, peer, now);
-            let slot = self.keep(Box::new(connection));
-            self.register(slot);
+            let connection = Box::new(Connection::new(wire, counted, peer, now));
+            // A greeting within TLS takes a millisecond of a processor: it is for each worker in its turn.
+            let secure = connection.wire.is_secure();
+            let turn = if secure { self.greeted.wrapping_add(1) } else { self.index };
+            self.greeted = if secure { turn } else { self.greeted };
+            let worker = turn % self.shared.inboxes.len();
+            let mut here = Some(connection);
+            if worker != self.index
+                && let Some(connection) = here.take()
+            {
+                here = match self.shared.inboxes[worker].post(Post::Adopt(connection)) {
+                    Err(Post::Adopt(connection)) => Some(connection),
+                    _ => None,
+                };
+            }
+            if let Some(connection) = here {
+                let slot = self.keep(connection);
+                self.register(slot);
+            }
         }
     }
 
@@ -108,7 +109,7 @@ impl Worker {
     }
 
     /// Takes a connection out of everything.
-    fn take(&mut self, slot: usize) -> Option<Box<Connection>> {
+    pub(super) fn take(&mut self, slot: usize) -> Option<Box<Connection>> {
         let connection = self.connections.get_mut(slot)?.take()?;
         self.free.push(slot);
         if let Some(paced) = &connection.paced {
@@ -139,351 +140,6 @@ impl Worker {
         }
     }
 
-    pub(super) fn connection_is_ready(&mut self, slot: usize, event: Ready, now: Instant) {
-        let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) else { return };
-        if event.can_write {
-            connection.out.is_blocked = false;
-        }
-        let mut can_read = event.can_read;
-        loop {
-            if can_read && !self.read(slot) {
-                return self.close(slot, None);
-            }
-            self.serve(slot, now);
-            // What TLS has read already, the system does not tell of again.
-            let connection = self.connections.get_mut(slot).and_then(Option::as_mut);
-            can_read = connection.is_some_and(|c| c.waits.0 && c.wire.holds_input());
-            if !can_read {
-                break;
-            }
-        }
-        let connection = self.connections.get_mut(slot).and_then(Option::as_mut);
-        let back = connection.and_then(|c| c.tunnel.as_mut()?.back.as_mut());
-        if back.is_some_and(|back| back.wire.holds_input()) {
-            self.back_is_ready(slot, now);
-        }
-    }
-
-    /// Something has come on the way back of a tunnel.
-    pub(super) fn back_is_ready(&mut self, slot: usize, now: Instant) {
-        let mut bytes = [0; 8192];
-        loop {
-            let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) else { return };
-            let Some(tunnel) = &mut connection.tunnel else { return };
-            let Some(back) = tunnel.back.as_mut().filter(|_| connection.input.len() < INPUT_MAX) else { return };
-            let is_over = match back.wire.read(&mut bytes) {
-                Ok(0) => true,
-                Ok(count) => back.decoder.take(&bytes[..count], &mut connection.input).is_err(),
-                Err(e) if is_later(&e) => return,
-                Err(_) => true,
-            };
-            if is_over {
-                // Who asks again may do so on another one.
-                tunnel.back = None;
-            }
-            self.serve(slot, now);
-        }
-    }
-
-    /// A connection becomes the way back of the viewer with that cookie.
-    pub(super) fn join(&mut self, cookie: &str, mut back: Box<Back>, now: Instant) {
-        let Some(slot) = self.tunnels.get(cookie).copied() else { return };
-        let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) else { return };
-        let Some(tunnel) = &mut connection.tunnel else { return };
-        if self.poll.add(&back.wire, token(CONNECTION, slot) | 1).is_ok() {
-            connection.input.append(&mut back.before);
-            tunnel.back = Some(back);
-            self.serve(slot, now);
-            self.back_is_ready(slot, now);
-        }
-    }
-
-    /// Reads what a viewer says; false at the end.
-    fn read(&mut self, slot: usize) -> bool {
-        let Some(connection) = self.connections[slot].as_mut() else { return true };
-        let mut bytes = [0; 8192];
-        while connection.input.len() < INPUT_MAX {
-            match connection.wire.read(&mut bytes) {
-                Ok(0) => return false,
-                // What a tunnel's viewer says comes on the other way.
-                Ok(_) if connection.tunnel.is_some() => {}
-                Ok(count) => {
-                    connection.input.extend_from_slice(&bytes[..count]);
-                    if count < bytes.len() && !connection.wire.is_secure() {
-                        break;
-                    }
-                }
-                Err(e) if is_later(&e) => break,
-                Err(_) => return false,
-            }
-        }
-        true
-    }
-
-    /// Answers what was asked as far as responses have room, and sends.
-    pub(super) fn serve(&mut self, slot: usize, now: Instant) {
-        while let Some(connection) = self.connections[slot].as_mut().filter(|c| !c.ends && c.out.owed() < OWED_MAX) {
-            if connection.is_socket {
-                match websocket::take(&connection.input) {
-                    Ok(None) => break,
-                    Ok(Some(Said::Nothing(length))) => drop(connection.input.drain(..length)),
-                    Ok(Some(Said::Answer(length, answer))) => {
-                        connection.input.drain(..length);
-                        connection.out.say(&answer);
-                    }
-                    Ok(Some(Said::End(answer))) => {
-                        connection.out.flow = Flow::Idle;
-                        connection.out.say(&answer);
-                        connection.ends = true;
-                    }
-                    Err(_) => return self.close(slot, None),
-                }
-                continue;
-            }
-            match text::take(&connection.input, BOUNDS) {
-                Ok(None) if connection.input.len() < INPUT_MAX => break,
-                // A frame of data that is larger than any report.
-                Ok(None) => return self.close(slot, None),
-                Ok(Some((message, length))) => {
-                    connection.input.drain(..length);
-                    (connection.heard, connection.partial) = (now, None);
-                    if !self.answer(slot, message, now) {
-                        return;
-                    }
-                }
-                Err(why) => {
-                    connection.ends = true;
-                    let protocol = if connection.input.first() == Some(&b'R') { "RTSP/1.0" } else { "HTTP/1.1" };
-                    let status = if matches!(why, text::Malformed::Head(_)) { 431 } else { 400 };
-                    let line = format!("{protocol} {status} {}", text::reason(status));
-                    connection.out.say(&text::write(&line, &[("Connection", "close")], &[]));
-                }
-            }
-        }
-        if let Some(connection) = self.connections[slot].as_mut() {
-            match connection.input.is_empty() {
-                true => connection.partial = None,
-                false => drop(connection.partial.get_or_insert(now)),
-            }
-        }
-        self.flush(slot, now);
-    }
-
-    /// Answers one message; false if the connection is no longer this worker's.
-    fn answer(&mut self, slot: usize, message: Message, now: Instant) -> bool {
-        let Some(connection) = self.connections[slot].as_mut() else { return false };
-        let Message::Request { protocol, method, target, headers, .. } = message else { return true };
-        connection.has_asked = true;
-        if protocol == Protocol::Http
-            && connection.tunnel.is_none()
-            && let Some(cookie) = tunnel::cookie(&headers)
-        {
-            return self.dig(slot, &method, cookie);
-        }
-        let is_rtsp = protocol == Protocol::Rtsp;
-        let now_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_secs());
-        let asked = Asked { peer: connection.peer, method: &method, target: &target, now_s };
-        let live = self.shared.live();
-        let verdict = if connection.is_known || (is_rtsp && matches!(method.as_str(), "OPTIONS" | "TEARDOWN")) {
-            Verdict::Known
-        } else {
-            live.users.judge(headers.get("authorization"), asked)
-        };
-        if verdict != Verdict::Known {
-            connection.wrongs += u32::from(verdict == Verdict::Wrong);
-            let challenges = live.users.challenges(asked, verdict, connection.wire.is_secure());
-            connection.out.say(&match is_rtsp {
-                true => connection.server.unknown(&headers, &challenges),
-                false => http::unknown(&challenges),
-            });
-            connection.ends = !is_rtsp || connection.wrongs >= WRONGS_MAX;
-            if verdict == Verdict::Wrong && self.shared.counts.refuse().is_power_of_two() {
-                say(&format!("{} has asked with a wrong name or password", connection.peer));
-            }
-            return true;
-        }
-        connection.is_known |= is_rtsp && method != "OPTIONS" && method != "TEARDOWN";
-        if !is_rtsp {
-            match http::answer(&self.shared, &method, &target, &headers) {
-                http::Answer::Whole(response) => {
-                    connection.out.say(&response);
-                    connection.ends = true;
-                    return true;
-                }
-                http::Answer::Stream(feed) => {
-                    connection.wants = Some(feed);
-                    return self.play(slot, now);
-                }
-                http::Answer::Upgrade(feed, response) => {
-                    connection.out.say(&response);
-                    (connection.wants, connection.is_socket) = (Some(feed), true);
-                    return self.play(slot, now);
-                }
-            }
-        }
-        let shared = &self.shared;
-        // Datagrams would go in the clear, or not through the firewall.
-        let may_send = !connection.wire.is_secure() && connection.tunnel.is_none();
-        let ports = shared.ports().filter(|_| may_send);
-        let request = Request { method: &method, target: &target, headers: &headers };
-        let (response, effect) =
-            connection.server.answer(request, &|name| shared.find(name), ports, || shared.session());
-        connection.out.say(&response);
-        match effect {
-            Effect::None => {}
-            Effect::End => connection.ends = true,
-            Effect::Pause => connection.out.flow = Flow::Idle,
-            Effect::Play => return self.play(slot, now),
-        }
-        true
-    }
-
-    /// Lets a viewer play where it is to be played.
-    fn play(&mut self, slot: usize, now: Instant) -> bool {
-        let shared = self.shared.clone();
-        let Some(connection) = self.connections[slot].as_mut() else { return false };
-        let session = connection.server.session.as_ref();
-        let packets = session.map(|session| Form::Packets.feed(session.stream));
-        let Some(feed) = connection.wants.or(packets) else { return true };
-        let stream = Form::of(feed).1;
-        if stream >= self.streams.len() {
-            self.follow(now);
-        }
-        let Some(connection) = self.connections[slot].as_mut() else { return false };
-        let is_outdated = connection.server.is_outdated(self.streams[stream].told().generation);
-        let is_full = connection.feed.is_none()
-            && (shared.counts.viewers() >= shared.config.limits.viewers || self.draining.is_some());
-        if is_outdated || is_full {
-            shared.counts.refuse();
-            let response = match connection.wants {
-                Some(_) if connection.is_socket => Vec::new(),
-                Some(_) => http::full(),
-                None => connection.server.plain(if is_outdated { 454 } else { 503 }),
-            };
-            connection.out.say(&response);
-            connection.ends = true;
-            return true;
-        }
-        if connection.feed.is_none() {
-            let target = shared.place(stream);
-            connection.counted.plays_on(target);
-            if target != self.index {
-                self.poll.remove(&connection.wire);
-                if let Some(back) = connection.tunnel.as_ref().and_then(|tunnel| tunnel.back.as_ref()) {
-                    self.poll.remove(&back.wire);
-                }
-                if let Some(connection) = self.take(slot)
-                    && let Err(Post::Adopt(connection)) = shared.inboxes[target].post(Post::Adopt(connection))
-                {
-                    shared.counts.refuse();
-                    say(&format!("{} is refused: worker {target} is too far behind", connection.peer));
-                }
-                return false;
-            }
-        }
-        self.begin(slot, now)
-    }
-
-    /// A request of a tunnel: the first way is kept, the second goes to the first.
-    fn dig(&mut self, slot: usize, method: &str, cookie: &str) -> bool {
-        let known = self.shared.tunnels().get(cookie).copied();
-        let Some(connection) = self.connections[slot].as_mut() else { return false };
-        match (method, known) {
-            ("GET", None) => {
-                connection.tunnel = Some(Tunnel { cookie: cookie.to_owned(), back: None });
-                connection.input.clear();
-                connection.out.say(tunnel::HEAD.as_bytes());
-                let peer = connection.peer;
-                self.tunnels.insert(cookie.to_owned(), slot);
-                self.shared.tunnels().insert(cookie.to_owned(), (self.index, peer));
-                true
-            }
-            ("POST", Some((worker, peer))) if peer == connection.peer => {
-                self.poll.remove(&connection.wire);
-                let Some(connection) = self.take(slot) else { return false };
-                let Connection { wire, input, counted, .. } = *connection;
-                let mut back = Box::new(Back { wire, decoder: Default::default(), before: Vec::new(), counted });
-                if back.decoder.take(&input, &mut back.before).is_err() {
-                    return false;
-                }
-                if worker == self.index {
-                    self.join(cookie, back, Instant::now());
-                } else if self.shared.inboxes[worker].post(Post::Back(cookie.to_owned(), back)).is_err() {
-                    say(&format!("{peer} is cut off: worker {worker} is too far behind"));
-                }
-                false
-            }
-            _ => {
-                connection.out.say(&http::untunnelled());
-                connection.ends = true;
-                true
-            }
-        }
-    }
-
-    /// Plays to a viewer from now on, here; false if that cannot be any more.
-    pub(super) fn begin(&mut self, slot: usize, now: Instant) -> bool {
-        let Some(connection) = self.connections[slot].as_ref() else { return false };
-        let session = connection.server.session.as_ref();
-        let packets = session.map(|session| Form::Packets.feed(session.stream));
-        let Some(feed) = connection.wants.or(packets) else { return true };
-        let (form, stream) = Form::of(feed);
-        if stream >= self.streams.len() {
-            self.follow(now);
-        }
-        // While it moved here the stream may have become another one.
-        let generation = self.streams[stream].told().generation;
-        self.is_of(stream, generation);
-        let Some(connection) = self.connections[slot].as_mut() else { return false };
-        if connection.server.is_outdated(generation) {
-            connection.out.say(&connection.server.plain(454));
-            connection.ends = true;
-            return true;
-        }
-        let session = connection.server.session.as_ref();
-        let (stream, local) = (&self.streams[stream], &mut self.feeds[feed]);
-        let way = if let Some(session) = session.filter(|_| connection.wants.is_none()) {
-            let tracks = connection.server.description().map_or(0, |description| description.tracks.len());
-            connection.is_udp = session.ways.iter().flatten().any(|way| matches!(way, Way::Ports(..)));
-            connection.out.channels = Channels::of(&session.ways, tracks);
-            // A burst of old pictures is what a connection can take; datagrams begin with what comes.
-            connection.out.begin(&local.feed, now, !connection.is_udp);
-            let from = match connection.out.flow {
-                Flow::At(cursor) => Some(cursor),
-                _ => None,
-            };
-            let response = connection.server.playing(&|track| local.feed.first_of(from?, 2 * track as u8));
-            connection.out.say(&response);
-            let track = session.ways.iter().position(|way| matches!(way, Some(Way::Ports(..))));
-            if let Some((track, Some(Way::Ports(_, port)))) = track.map(|track| (track, session.ways[track])) {
-                let from = SocketAddr::new(connection.peer, port);
-                self.reporters.insert(from, slot);
-                connection.paced = Some(Paced { rate: Rate::new(now), track, source: 0, from });
-            }
-            if connection.is_udp { "RTSP and UDP" } else { "RTSP" }
-        } else {
-            if local.maker.is_none() {
-                local.maker = stream.told().description.as_ref().and_then(|told| Maker::new(form, told, now));
-            }
-            connection.out.begin(&local.feed, now, true);
-            connection.awaits_head = true;
-            if !connection.is_socket {
-                connection.out.say(&http::stream_head(form));
-            }
-            if connection.is_socket { "WebSocket" } else { "HTTP" }
-        };
-        if connection.feed.replace(feed).is_none() {
-            local.viewers.push(slot);
-            stream.viewers.fetch_add(1, Ordering::Relaxed);
-            add(&stream.counts.viewers_served, 1);
-            let how = if connection.wire.is_secure() { " within TLS" } else { "" };
-            let how = if connection.tunnel.is_some() { format!(" over HTTP{how}") } else { how.to_owned() };
-            let text = format!("{}: viewer {} plays by {way}{how}", stream.name(), connection.peer);
-            self.tell(&text);
-        }
-        true
-    }
-
     /// Sends to the viewers of streams that have news.
     pub(super) fn send(&mut self, now: Instant) {
         for stream in 0..self.feeds.len() {
@@ -503,7 +159,7 @@ impl Worker {
     }
 
     /// Sends what there is for one connection.
-    fn flush(&mut self, slot: usize, now: Instant) {
+    pub(super) fn flush(&mut self, slot: usize, now: Instant) {
         let Some(connection) = self.connections[slot].as_mut() else { return };
         let local = connection.feed.map(|feed| &self.feeds[feed]);
         if let Some(head) = local.filter(|_| connection.awaits_head).and_then(|local| local.maker.as_ref()?.head()) {

@@ -1,0 +1,172 @@
+//! What comes of a source: datagrams received, put in order, translated into the batch under way, and the batch handed on.
+
+use super::{EASY, GATHER_BYTES, GATHER_PACKETS, Phase, Place, Pull, ROUND_CALLS};
+use crate::feed::Batch;
+use crate::net::is_later;
+use crate::receive::{Expected, Receiver};
+use crate::reorder::Verdict;
+use crate::rtp;
+use crate::stream::add;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+impl Pull {
+    /// How long packets wait for others of their picture where the worker is busy for such a part of its time: not at all as long
+    /// as it keeps up easily, or where others do not come in time.
+    pub(super) fn gather(&self, busy: f64) -> Duration {
+        let most = self.limits.gather;
+        if self.gap > most { Duration::ZERO } else { most.mul_f64(((busy - EASY) / (1.0 - EASY)).clamp(0.0, 1.0)) }
+    }
+
+    /// The packets that came since the last time, with their number; nothing while more of a picture is gathered.
+    pub fn take_batch(&mut self, busy: f64, now: Instant) -> Option<(u64, Arc<Batch>)> {
+        let gather = self.gather(busy);
+        self.waits = gather;
+        let is_due = self.is_complete || self.gathered.is_some_and(|since| now >= since + gather);
+        let is_enough = self.batch.bytes.len() > GATHER_BYTES || self.batch.entries.len() >= GATHER_PACKETS;
+        if self.batch.entries.is_empty() || !(is_due || is_enough) {
+            return None;
+        }
+        (self.gathered, self.is_complete) = (None, false);
+        let room = (self.batch.bytes.len(), self.batch.entries.len());
+        // The next will be of that size, more or less.
+        let next = Batch { bytes: Vec::with_capacity(room.0), entries: Vec::with_capacity(room.1) };
+        let batch = std::mem::replace(&mut self.batch, next);
+        self.number += 1;
+        Some((self.number - 1, Arc::new(batch)))
+    }
+
+    pub(super) fn read_datagrams(&mut self, track: usize, is_reports: bool, receiver: &mut Receiver, now: Instant) {
+        for _ in 0..ROUND_CALLS {
+            let Phase::Talking(talk) = &mut self.phase else { break };
+            let Some((first, second)) = talk.datagrams.get(track) else { break };
+            let socket = if is_reports { second } else { first };
+            let mut usual = Expected::default();
+            let expected = self.tracks.get_mut(track).filter(|_| !is_reports).map(|incoming| &mut incoming.expected);
+            let start = self.batch.bytes.len();
+            let result = receiver.receive(socket, expected.unwrap_or(&mut usual), &mut self.batch.bytes);
+            let (end, mut used) = (self.batch.bytes.len(), start);
+            for came in &receiver.came {
+                let Phase::Talking(talk) = &mut self.phase else { break };
+                // Who else sends here is no source.
+                if !talk.is_playing || !talk.peers.contains(&came.from.to_canonical()) {
+                    continue;
+                }
+                (talk.heard, talk.has_come) = (now, true);
+                if came.is_cut {
+                    add(&self.stream.counts.packets_malformed, 1);
+                } else if is_reports {
+                    let packet = self.batch.bytes[came.range.clone()].to_vec();
+                    self.reports(track, &packet, now);
+                } else if self.receive(track, came.range.clone(), now) {
+                    used = came.range.end;
+                }
+            }
+            // What nobody needs is given back, unless something lies behind it.
+            if self.batch.bytes.len() == end {
+                self.batch.bytes.truncate(used);
+            }
+            match result {
+                Ok(true) => {}
+                // What an earlier datagram of ours met; there may be others.
+                Err(e) if !is_later(&e) => {}
+                _ => break,
+            }
+        }
+    }
+
+    /// A packet that may be out of order; whether it stays where it lies.
+    pub(super) fn receive(&mut self, track: usize, range: Range<usize>, now: Instant) -> bool {
+        let packet = &self.batch.bytes[range.clone()];
+        let Some((header, _)) = rtp::parse(packet) else {
+            add(&self.stream.counts.packets_malformed, 1);
+            return false;
+        };
+        let Some(incoming) = self.tracks.get_mut(track) else { return false };
+        let verdict = incoming.reorder.judge(header.sequence);
+        match verdict {
+            Verdict::Pass => self.pass(track, Place::In(range), now),
+            Verdict::Keep => incoming.reorder.keep(header.sequence, packet.to_vec(), now),
+            Verdict::Drop => add(&self.stream.counts.packets_late, 1),
+        }
+        self.release_track(track, now);
+        verdict == Verdict::Pass
+    }
+
+    pub(super) fn release(&mut self, now: Instant) {
+        (0..self.tracks.len()).for_each(|track| self.release_track(track, now));
+    }
+
+    pub(super) fn release_track(&mut self, track: usize, now: Instant) {
+        loop {
+            let Some(incoming) = self.tracks.get_mut(track) else { return };
+            let released = incoming.reorder.release(now);
+            let lost = std::mem::take(&mut incoming.reorder.lost);
+            if lost > 0 {
+                add(&self.stream.counts.packets_lost, lost);
+            }
+            match released {
+                Some(packet) => self.pass(track, Place::Out(&packet), now),
+                None => return,
+            }
+        }
+    }
+
+    /// A packet in its turn goes into the batch.
+    pub(super) fn pass(&mut self, track: usize, place: Place<'_>, now: Instant) {
+        let counts = &self.stream.counts;
+        let packet = match &place {
+            Place::In(range) => &self.batch.bytes[range.clone()],
+            Place::Out(packet) => *packet,
+        };
+        let Some(incoming) = self.tracks.get_mut(track) else { return };
+        let Some((header, payload)) = rtp::parse(packet).filter(|_| packet.len() <= usize::from(u16::MAX)) else {
+            return add(&counts.packets_malformed, 1);
+        };
+        add(&counts.packets_received, 1);
+        add(&counts.bytes_received, packet.len() as u64);
+        self.stream.is_flowing.store(true, Ordering::Relaxed);
+        incoming.report.received(&header);
+        let is_new = incoming.timestamp.replace(header.timestamp) != Some(header.timestamp);
+        let (is_key, is_start) = match self.lead {
+            Some(lead) if lead != track => (false, false),
+            None => (true, true),
+            // The first packet of a picture at which decoding can begin.
+            Some(_) => {
+                let has_keys = matches!(incoming.codec, rtp::Codec::H264 | rtp::Codec::H265);
+                let begins = if has_keys { rtp::is_key(incoming.codec, payload) } else { is_new };
+                let is_key = begins && incoming.key_timestamp != Some(header.timestamp);
+                if is_key {
+                    incoming.key_timestamp = Some(header.timestamp);
+                }
+                (is_key, is_new)
+            }
+        };
+        self.gathered.get_or_insert(now);
+        self.gap = (7 * self.gap + now.saturating_duration_since(std::mem::replace(&mut self.passed, now))) / 8;
+        self.is_complete |= header.marker || self.lead.is_none();
+        let (sequence, timestamp, source) = incoming.continuity.translate(&header, now);
+        let channel = 2 * track as u8;
+        let bytes = match place {
+            Place::In(range) => self.batch.enframe(channel, range, is_key, is_start),
+            Place::Out(packet) => self.batch.frame(channel, packet, is_key, is_start),
+        };
+        rtp::rewrite(bytes, sequence, timestamp, source);
+    }
+
+    /// Reports of the sender go to viewers with the numbers that they see.
+    pub(super) fn reports(&mut self, track: usize, packet: &[u8], now: Instant) {
+        let Some(incoming) = self.tracks.get_mut(track) else { return };
+        let mut changed = packet.to_vec();
+        if packet.len() > usize::from(u16::MAX) || !incoming.continuity.translate_reports(&mut changed) {
+            return;
+        }
+        if let Some(&[a, b, c, d]) = packet.get(10..14).filter(|_| packet[1] == 200) {
+            incoming.report.sender = Some((u32::from_be_bytes([a, b, c, d]), now));
+        }
+        self.gathered.get_or_insert(now);
+        self.batch.frame(2 * track as u8 + 1, &changed, false, false);
+    }
+}
