@@ -239,15 +239,14 @@ fn main() {
         });
         let ends = AtomicBool::new(false);
         let mut playing = camera.playing();
-        let first = std::thread::scope(|scope| {
+        let _first = std::thread::scope(|scope| {
             scope.spawn(|| send(&mut playing, 40, false, &ends));
             let first = first.join().unwrap();
             ends.store(true, Ordering::Relaxed);
             first
         });
-        // Nothing is read of it: it is one that the peer has to do with.
-        drop(first);
-        let mut peer = Subject { who: "peer".to_owned(), process, place, viewers, playing: &mut playing };
+        // It stays, so that the peer goes on pulling.
+        let mut peer = Subject { who: "peer".to_owned(), process, place, viewers: viewers - 1, playing: &mut playing };
         for is_even in [false, true] {
             if wants("costs") {
                 peer.at(40, is_even, 5);
@@ -275,7 +274,9 @@ fn main() {
     {
         if wants("costs") {
             for (is_even, gather) in [(false, "4"), (true, "0"), (true, "4")] {
-                with(placement, workers, gather, &mut |subject| drop(subject.at(40, is_even, 5)));
+                with(placement, workers, gather, &mut |subject| {
+                    subject.at(40, is_even, 5);
+                });
             }
         }
     }

@@ -124,7 +124,7 @@ impl Users {
         // All are compared, whichever it is; hashes, since these have one length.
         let told = hash(&[&told]);
         let all = self.all.iter().filter(|user| is_same(&hash(&[&user.who.user, &user.who.password]), &told));
-        all.last().map_or(Verdict::Wrong, |user| Verdict::Known(user.streams.clone()))
+        all.fold(Verdict::Wrong, |_, user| Verdict::Known(user.streams.clone()))
     }
 
     fn digest(&self, answer: &str, asked: Asked<'_>) -> Option<Verdict> {

@@ -105,7 +105,7 @@ impl Receiver {
             bytes.extend_from_slice(&self.more[number * MORE..number * MORE + rest]);
             came.range = at..bytes.len();
         }
-        expected.count = if is_full { (4 * count).min(COUNT_MAX) } else { (self.came.len() + 1).max(2).min(COUNT_MAX) };
+        expected.count = if is_full { (4 * count).min(COUNT_MAX) } else { (self.came.len() + 1).clamp(2, COUNT_MAX) };
         Ok(is_full)
     }
 }
