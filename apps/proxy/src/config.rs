@@ -60,7 +60,7 @@ pub struct Args {
     /// Which thread does what [default: spread]
     #[arg(long, value_name = "POLICY")]
     pub placement: Option<Placement>,
-    /// How long packets of a picture are gathered at most where sending each by itself would take more than half a processor,
+    /// How long packets of a picture are gathered at most, the longer the busier a thread is from three quarters of its time on,
     /// milliseconds; 0 for never [default: 4]
     #[arg(long, value_name = "MS")]
     pub gather_ms: Option<u64>,
