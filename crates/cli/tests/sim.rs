@@ -72,7 +72,7 @@ fn what_makes_no_sense_is_refused() {
     refused(
         "slow.toml",
         cell.replace("read = \"24 GB/s\"", "read = \"0 GB/s\""),
-        &["slow.toml:20", "spe", "edge.read"],
+        &["slow.toml:26", "spe", "edge.read"],
     );
     refused("full.toml", cell.replace("code = \"32 KiB\"", "code = \"256 KiB\""), &["spe", "256 KiB"]);
     // Rows of an odd number of bytes cannot be moved by a Cell, whatever the blocks are.

@@ -31,6 +31,7 @@ mod args;
 mod external;
 mod json;
 mod leaves;
+mod loops;
 mod machine;
 mod pages;
 mod plan;
@@ -46,6 +47,7 @@ use application::Entry;
 use args::{MachineArgs, PlanArgs, RunArgs, SimArgs, TraceArgs};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use external::Program;
+use loops::LoopsArgs;
 use multigrain::app::Application;
 use multigrain_console::Failure;
 use pages::{CompletionsArgs, ManArgs};
@@ -67,6 +69,7 @@ enum Asked {
     Run(RunArgs, Request),
     Plan(PlanArgs, Request),
     Sim(SimArgs, Request),
+    Loops(SimArgs, LoopsArgs),
     Trace(TraceArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
@@ -117,6 +120,7 @@ impl Front {
             Asked::Run(args, request) => run::run(args, request),
             Asked::Plan(args, request) => plan::plan(args, request),
             Asked::Sim(args, request) => sim::sim(args, request),
+            Asked::Loops(args, loops) => loops::loops(args, loops),
             Asked::Trace(args) => trace::trace(args),
             Asked::Completions(args) => pages::completions(&self, args),
             Asked::Man(args) => pages::man(&self, args),
@@ -177,7 +181,10 @@ impl Front {
             .subcommand(MachineArgs::augment_args(Command::new("machine")))
             .subcommand(with_applications(RunArgs::augment_args(Command::new("run"))))
             .subcommand(with_applications(PlanArgs::augment_args(Command::new("plan"))))
-            .subcommand(with_applications(SimArgs::augment_args(Command::new("sim"))))
+            .subcommand(
+                with_applications(SimArgs::augment_args(Command::new("sim")))
+                    .subcommand(LoopsArgs::augment_args(Command::new(loops::NAME))),
+            )
             .subcommand(TraceArgs::augment_args(Command::new("trace")))
             .subcommand(CompletionsArgs::augment_args(Command::new("completions")))
             .subcommand(ManArgs::augment_args(Command::new("man")))
@@ -188,6 +195,10 @@ impl Front {
             Some(("machine", found)) => Asked::Machine(MachineArgs::from_arg_matches(found)?),
             Some(("run", found)) => Asked::Run(RunArgs::from_arg_matches(found)?, self.request(found)?),
             Some(("plan", found)) => Asked::Plan(PlanArgs::from_arg_matches(found)?, self.request(found)?),
+            Some(("sim", found)) if found.subcommand_name() == Some(loops::NAME) => {
+                let of = found.subcommand_matches(loops::NAME).unwrap_or(found);
+                Asked::Loops(SimArgs::from_arg_matches(found)?, LoopsArgs::from_arg_matches(of)?)
+            }
             Some(("sim", found)) => Asked::Sim(SimArgs::from_arg_matches(found)?, self.request(found)?),
             Some(("trace", found)) => Asked::Trace(TraceArgs::from_arg_matches(found)?),
             Some(("completions", found)) => Asked::Completions(CompletionsArgs::from_arg_matches(found)?),

@@ -3,6 +3,7 @@
 
 use crate::costs::{self, Unit};
 use crate::error::{MachineError, Problem};
+use crate::host::{Contexts, Host};
 use crate::tree::{Edge, LeafRate, Memory, Processor};
 use std::collections::HashMap;
 
@@ -94,10 +95,41 @@ fn memory(memory: &Memory) -> Result<(), (&'static str, Problem)> {
         (None, None) => {}
     }
     memory.processor.as_ref().map_or(Ok(()), processor)?;
+    memory.host.as_ref().map_or(Ok(()), host)?;
+    if let Some(shared) = &memory.contexts {
+        if memory.processor.is_none() {
+            return Err(("contexts", Problem::ContextsWithout));
+        }
+        contexts(shared)?;
+    }
     if memory.leaves.windows(2).any(|pair| pair[0].task == pair[1].task) {
         return Err(("leaf", Problem::DuplicateName { first_line: None }));
     }
     memory.leaves.iter().try_for_each(leaf)
+}
+
+fn host(host: &Host) -> Result<(), (&'static str, Problem)> {
+    let out = |found: u32, expected| Problem::OutOfRange { found: found.to_string(), expected };
+    for (key, found) in [("host.cores", host.cores), ("host.threads", host.threads_per_core)] {
+        if !(1..=1024).contains(&found) {
+            return Err((key, out(found, "from 1 to 1024")));
+        }
+    }
+    if !(100..=10_000).contains(&host.interrupts_per_second) {
+        return Err(("host.interrupts", out(host.interrupts_per_second, "from 100 to 10000")));
+    }
+    Ok(())
+}
+
+fn contexts(contexts: &Contexts) -> Result<(), (&'static str, Problem)> {
+    not_negative("contexts.switch", contexts.switch_ns)?;
+    not_negative("contexts.look", contexts.look_ns)?;
+    not_negative("contexts.spawn", contexts.spawn_ns)?;
+    if !(0.0..=1.0).contains(&contexts.spread) {
+        let found = contexts.spread.to_string();
+        return Err(("contexts.spread", Problem::OutOfRange { found, expected: "from 0 to 1" }));
+    }
+    Ok(())
 }
 
 fn edge(edge: &Edge) -> Result<(), (&'static str, Problem)> {

@@ -4,6 +4,7 @@
 use crate::costs::{self, Costs};
 use crate::driver::Driver;
 use crate::error::{MachineError, Problem};
+use crate::host::{Contexts, Host};
 use crate::tree::{Edge, LeafRate, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -23,6 +24,8 @@ pub(crate) struct DraftMemory {
     pub(crate) edge: Option<DraftEdge>,
     pub(crate) processor: Option<DraftProcessor>,
     pub(crate) leaves: Vec<LeafRate>,
+    pub(crate) host: Option<Host>,
+    pub(crate) contexts: Option<Contexts>,
     /// The line of each key that the file gives; the empty key is the table itself.
     pub(crate) lines: BTreeMap<String, usize>,
 }
@@ -94,6 +97,8 @@ impl DraftMemory {
                 source: memory.processor_source.clone(),
             }),
             leaves: memory.leaves.clone(),
+            host: memory.host.clone(),
+            contexts: memory.contexts.clone(),
             lines: BTreeMap::new(),
         }
     }
@@ -101,7 +106,7 @@ impl DraftMemory {
     fn overlay(&mut self, over: DraftMemory) {
         self.name = over.name;
         self.lines = over.lines;
-        overlay!(self, over, computes_like, parent, count, capacity_bytes, path, source);
+        overlay!(self, over, computes_like, parent, count, capacity_bytes, path, source, host, contexts);
         if let Some(over) = over.edge {
             let edge = self.edge.get_or_insert_default();
             if over.driver.is_some() && over.driver != edge.driver {
@@ -193,6 +198,8 @@ impl DraftMemory {
             memory.processor_source.clone_from(&processor.source);
         }
         memory.leaves.clone_from(&self.leaves);
+        memory.host.clone_from(&self.host);
+        memory.contexts.clone_from(&self.contexts);
         self.check_path()?;
         Ok(memory)
     }

@@ -120,6 +120,17 @@ pub enum Problem {
         /// The text that was found.
         found: String,
     },
+    /// A scheduler that does not exist.
+    #[error("unknown scheduler \"{found}\"; schedulers: {known}")]
+    UnknownScheduler {
+        /// The text that was found.
+        found: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// Contexts of a processor that there is not.
+    #[error("contexts need a [memory.processor] to share")]
+    ContextsWithout,
     /// A key that must be given.
     #[error("missing; give it, for example {example}")]
     Missing {

@@ -1,6 +1,8 @@
 //! From the text of a machine file to a draft. The parser keeps the span of every key and value, so that each message
 //! has its line.
 
+mod host;
+
 use crate::costs;
 use crate::detect::DISK;
 use crate::draft::{self, DraftEdge, DraftMemory, DraftProcessor};
@@ -17,8 +19,7 @@ use toml::de::{DeTable, DeValue};
 pub const THIS_COMPUTER: &str = "this computer";
 
 const TOP_KEYS: &str = "name, description, base, root, memory";
-const MEMORY_KEYS: &str =
-    "name, replaces, computes_like, parent, count, capacity, path, source, edge, settings, processor, leaf";
+const MEMORY_KEYS: &str = "name, replaces, computes_like, parent, count, capacity, path, source, edge, settings, processor, leaf, host, contexts";
 /// Beside those of [`costs::KEYS`].
 const EDGE_KEYS: &str =
     "driver, read, write, latency, sibling, alignment, transfer_max, list_max, in_flight_max, strict, source";
@@ -224,6 +225,8 @@ impl Reader<'_> {
                 "edge" => memory.edge = Some(self.edge(&at, &name, &mut memory)?),
                 "settings" => memory.settings = self.settings(&at, &name, &mut memory)?,
                 "processor" => memory.processor = Some(self.processor(&at, &name, &mut memory)?),
+                "host" => memory.host = Some(self.host(&at, &name, &mut memory)?),
+                "contexts" => memory.contexts = Some(self.contexts(&at, &name, &mut memory)?),
                 "leaf" => memory.leaves = self.leaves(&at, &name, &mut memory)?,
                 _ => return Err(self.unknown(key, Some(&name), "", MEMORY_KEYS)),
             }
@@ -386,6 +389,15 @@ impl<'v> At<'v> {
     /// A quantity with its unit in a text.
     fn quantity<T>(&self, expected: &str, parse: fn(&str) -> Result<T, UnitError>) -> Result<T, MachineError> {
         parse(self.text(expected)?).map_err(|error| self.error(Problem::Unit(error)))
+    }
+
+    fn number(&self, expected: &str) -> Result<f64, MachineError> {
+        let digits = match self.value {
+            DeValue::Float(float) => float.as_str().replace('_', ""),
+            DeValue::Integer(_) => self.whole(expected)?.to_string(),
+            _ => return Err(self.wrong_type(expected)),
+        };
+        digits.parse().map_err(|_| self.wrong_type(expected))
     }
 
     fn whole(&self, expected: &str) -> Result<u64, MachineError> {

@@ -93,6 +93,15 @@ fn sources(memory: &Memory) -> Vec<String> {
     if memory.processor.is_some() {
         lines.push(format!("processor {}", memory.processor_source.as_deref().unwrap_or(unknown)));
     }
+    if let Some(host) = &memory.host {
+        let (cores, threads, scheduler) = (host.cores, host.threads_per_core, host.scheduler.name());
+        let source = host.source.as_deref().unwrap_or(unknown);
+        lines.push(format!("host {cores} x {threads} hardware threads under {scheduler}: {source}"));
+    }
+    if let Some(contexts) = &memory.contexts {
+        let source = contexts.source.as_deref().unwrap_or(unknown);
+        lines.push(format!("contexts under {}: {source}", contexts.scheduler.name()));
+    }
     if let Some(path) = &memory.path {
         lines.push(format!("directory {}", path.display()));
     }

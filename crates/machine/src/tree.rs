@@ -3,6 +3,7 @@
 use crate::costs::Costs;
 use crate::driver::Driver;
 use crate::error::{MachineError, Problem};
+use crate::host::{Contexts, Host};
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
@@ -50,6 +51,10 @@ pub struct Memory {
     /// How fast the processor executes the leaf variants of tasks, where that is known; by name of the task. Plans do not
     /// depend on it: only the simulator looks at it. Sorted by task.
     pub leaves: Vec<LeafRate>,
+    /// Who runs the operating system for what lies below this memory, where that is described.
+    pub host: Option<Host>,
+    /// How several contexts share the processor, where they can.
+    pub contexts: Option<Contexts>,
 }
 
 /// How fast a processor executes the leaf variant of one task, besides starting it.
@@ -86,6 +91,8 @@ impl Memory {
             edge_source: None,
             processor_source: None,
             leaves: Vec::new(),
+            host: None,
+            contexts: None,
         }
     }
 
@@ -281,6 +288,18 @@ impl Machine {
     /// The kinds of children of a memory, in order.
     pub fn children(&self, id: MemoryId) -> impl Iterator<Item = MemoryId> + '_ {
         self.ids().filter(move |child| self.memory(*child).parent == Some(id))
+    }
+
+    /// The host of what lies in a memory: its own, or that of the nearest memory above.
+    pub fn host(&self, id: MemoryId) -> Option<&Host> {
+        let mut at = Some(id);
+        while let Some(id) = at {
+            if let Some(host) = &self.memory(id).host {
+                return Some(host);
+            }
+            at = self.memory(id).parent;
+        }
+        None
     }
 
     /// How many memories of this kind the whole machine has: the product of the counts from the root down to it.

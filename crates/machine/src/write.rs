@@ -1,6 +1,7 @@
 //! From a machine to the text of a machine file.
 
 use crate::costs::{self, Costs};
+use crate::host::{Contexts, Host};
 use crate::tree::{Edge, LeafRate, Machine, Memory, Processor};
 use crate::units::{format_bandwidth, format_bytes, format_flops, format_time};
 use std::fmt::Write;
@@ -48,6 +49,12 @@ impl Machine {
         for leaf in &memory.leaves {
             write_leaf(text, leaf);
         }
+        if let Some(host) = &memory.host {
+            write_host(text, host);
+        }
+        if let Some(contexts) = &memory.contexts {
+            write_contexts(text, contexts);
+        }
     }
 }
 
@@ -93,6 +100,25 @@ fn write_processor(text: &mut String, processor: &Processor) {
     if processor.code_bytes != 0 {
         line(text, "code", &quoted(&format_bytes(processor.code_bytes)));
     }
+}
+
+fn write_host(text: &mut String, host: &Host) {
+    text.push_str("[memory.host]\n");
+    line(text, "cores", &host.cores.to_string());
+    line(text, "threads", &host.threads_per_core.to_string());
+    line(text, "scheduler", &quoted(host.scheduler.name()));
+    line(text, "interrupts", &host.interrupts_per_second.to_string());
+    source(text, &host.source);
+}
+
+fn write_contexts(text: &mut String, contexts: &Contexts) {
+    text.push_str("[memory.contexts]\n");
+    line(text, "scheduler", &quoted(contexts.scheduler.name()));
+    line(text, "switch", &quoted(&format_time(contexts.switch_ns)));
+    line(text, "look", &quoted(&format_time(contexts.look_ns)));
+    line(text, "spawn", &quoted(&format_time(contexts.spawn_ns)));
+    line(text, "spread", &toml::Value::Float(contexts.spread).to_string());
+    source(text, &contexts.source);
 }
 
 /// Names of tasks are one line; as keys they need quotes, and nothing but quotes and backslashes escaped.

@@ -1,8 +1,8 @@
 //! Random machines survive being written and read; no text makes the reader panic.
 
 use multigrain_machine::{
-    Costs, Driver, Edge, LeafRate, Machine, MachineError, Memory, MemoryId, Problem, Processor, ProcessorKind,
-    TransferRules,
+    ContextScheduler, Contexts, Costs, Driver, Edge, Host, LeafRate, Machine, MachineError, Memory, MemoryId, Problem,
+    Processor, ProcessorKind, ThreadScheduler, TransferRules,
 };
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
@@ -84,6 +84,32 @@ fn leaves() -> impl Strategy<Value = Vec<LeafRate>> {
     })
 }
 
+fn host() -> impl Strategy<Value = Option<Host>> {
+    proptest::option::of((1..1024u32, 1..1024u32, 100..10_000u32, text()).prop_map(
+        |(cores, threads_per_core, interrupts_per_second, source)| Host {
+            cores,
+            threads_per_core,
+            scheduler: ThreadScheduler::Linux2624,
+            interrupts_per_second,
+            source,
+        },
+    ))
+}
+
+fn contexts() -> impl Strategy<Value = Option<Contexts>> {
+    let time = || 0.0f64..1e9;
+    let scheduler = proptest::sample::select(ContextScheduler::ALL.to_vec());
+    let all = (scheduler, time(), time(), time(), 0.0f64..=1.0, text());
+    proptest::option::of(all.prop_map(|(scheduler, switch_ns, look_ns, spawn_ns, spread, source)| Contexts {
+        scheduler,
+        switch_ns,
+        look_ns,
+        spawn_ns,
+        spread,
+        source,
+    }))
+}
+
 fn text() -> impl Strategy<Value = Option<String>> {
     proptest::option::of(any::<String>())
 }
@@ -92,7 +118,8 @@ fn text() -> impl Strategy<Value = Option<String>> {
 fn memory() -> impl Strategy<Value = (Memory, Edge, usize)> {
     let words = (text(), text(), text(), proptest::option::of(Just(PathBuf::from("."))), leaves());
     let values = (1usize..5000, 1u64.., edge(), processor(), any::<usize>(), "[^\\x00-\\x1f\\x7f-\\u{9f}]{0,8}");
-    (words, values).prop_map(|((source, edge_source, processor_source, path, leaves), values)| {
+    (words, values, host(), contexts()).prop_map(|(words, values, host, contexts)| {
+        let (source, edge_source, processor_source, path, leaves) = words;
         let (count, capacity_bytes, edge, processor, choice, name) = values;
         let mut memory = Memory::root(&name, capacity_bytes).with_processor(processor);
         memory.count = count;
@@ -101,6 +128,7 @@ fn memory() -> impl Strategy<Value = (Memory, Edge, usize)> {
         memory.edge_source = edge_source;
         memory.processor_source = processor_source;
         memory.leaves = leaves;
+        (memory.host, memory.contexts) = (host, contexts);
         (memory, edge, choice)
     })
 }

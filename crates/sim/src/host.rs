@@ -4,11 +4,14 @@
 //! parts, and sleeps again unless it is given the next burst at that very instant. The hardware threads of a core slow
 //! each other down: the speed of each depends on how many of them are busy.
 
+mod class;
 mod fair;
+mod placement;
 mod scheduler;
 
 use crate::time::Time;
-pub use fair::{Fair, WEIGHT_USUAL};
+pub use class::Class;
+pub use fair::{Fair, Features};
 pub use scheduler::Scheduler;
 use scheduler::{Pick, RunQueue};
 
@@ -83,6 +86,17 @@ struct Thread<E> {
     awake: bool,
 }
 
+/// How a thread came to want a hardware thread.
+#[derive(Clone, Copy)]
+pub(crate) enum Cause {
+    /// Something happened that it waited for.
+    Event,
+    /// Another thread of the host woke it.
+    Woken(u32),
+    /// Another thread of the host made it.
+    Made(u32),
+}
+
 #[derive(Default)]
 struct Cpu {
     current: Option<u32>,
@@ -106,8 +120,8 @@ pub(crate) struct HostState<E> {
     host: Host,
     cpus: Vec<Cpu>,
     threads: Vec<Thread<E>>,
-    /// Threads that were given a burst since this was looked at.
-    fresh: Vec<u32>,
+    /// Threads that were given a burst since this was looked at, and why.
+    fresh: Vec<(u32, Cause)>,
     queue: RunQueue,
     used: HostUse,
 }
@@ -127,20 +141,25 @@ impl<E> HostState<E> {
         }
     }
 
-    pub(crate) fn thread(&mut self, weight: u32) -> u32 {
+    pub(crate) fn thread(&mut self, class: Class) -> u32 {
         self.threads.push(Thread { left: 0.0, done: None, stop: false, ran: Time::ZERO, awake: false });
-        self.queue.add(weight);
+        self.queue.add(class);
         (self.threads.len() - 1) as u32
     }
 
     /// The thread's next burst; without work, it spins.
-    pub(crate) fn burst(&mut self, index: u32, work: Option<Time>, done: E) {
+    pub(crate) fn burst(&mut self, index: u32, cause: Cause, work: Option<Time>, done: E) {
         let thread = &mut self.threads[index as usize];
         assert!(thread.done.is_none(), "thread {index} has not finished its last burst");
         thread.left = work.map_or(f64::INFINITY, |work| work.ps() as f64);
         thread.done = Some(done);
         thread.stop = false;
-        self.fresh.push(index);
+        self.fresh.push((index, cause));
+    }
+
+    /// A sleeping thread counts as if it had run for so much longer.
+    pub(crate) fn charge_for(&mut self, index: u32, time: Time) {
+        self.queue.charge(index, time);
     }
 
     pub(crate) fn end_spin(&mut self, index: u32) {
@@ -167,7 +186,7 @@ impl<E> HostState<E> {
             thread.left = (thread.left - time.ps() as f64 * at.rate).max(0.0);
             thread.ran += time;
             self.used.running += time;
-            self.queue.ran(cpu, index, time);
+            self.queue.ran(cpu, index, time, now);
         }
     }
 
@@ -231,6 +250,29 @@ impl<E> HostState<E> {
     /// Gives hardware threads to threads, until nothing changes any more; timers to be set.
     pub(crate) fn settle(&mut self, now: Time, host: HostId) -> Vec<(Time, Timer)> {
         let mut timers = Vec::new();
+        // Who wakes another still has its hardware thread meanwhile.
+        for (index, cause) in std::mem::take(&mut self.fresh) {
+            if std::mem::replace(&mut self.threads[index as usize].awake, true) {
+                continue;
+            }
+            for cpu in 0..self.cpus.len() {
+                self.charge(cpu, now);
+            }
+            let of = |thread: u32| self.cpus.iter().position(|cpu| cpu.current == Some(thread));
+            let undecided = match cause {
+                Cause::Event => self.queue.wake(index, None),
+                Cause::Woken(by) => self.queue.wake(index, of(by)),
+                Cause::Made(by) => match of(by) {
+                    Some(parent) => self.queue.fork(index, parent),
+                    None => self.queue.wake(index, None),
+                },
+            };
+            if let Some(cpu) = undecided
+                && self.cpus[cpu].current.is_some_and(|current| self.threads[current as usize].done.is_some())
+            {
+                self.preempt(cpu);
+            }
+        }
         for cpu in 0..self.cpus.len() {
             // Threads that have finished and were given nothing else sleep.
             if let Some(index) = self.cpus[cpu].current
@@ -242,21 +284,10 @@ impl<E> HostState<E> {
                 at.turn += 1;
                 at.count += 1;
                 self.threads[index as usize].awake = false;
-                self.queue.sleeps(cpu, index);
+                self.queue.sleeps(cpu, index, now);
             }
         }
-        for index in std::mem::take(&mut self.fresh) {
-            if std::mem::replace(&mut self.threads[index as usize].awake, true) {
-                continue;
-            }
-            for cpu in 0..self.cpus.len() {
-                self.charge(cpu, now);
-            }
-            if let Some(cpu) = self.queue.wake(index) {
-                self.preempt(cpu);
-            }
-        }
-        while let Some(Pick { cpu, thread: index }) = self.next_assignment() {
+        while let Some(Pick { cpu, thread: index }) = self.next_assignment(now) {
             let at = &mut self.cpus[cpu];
             at.current = Some(index);
             at.turn += 1;
@@ -289,7 +320,7 @@ impl<E> HostState<E> {
     }
 
     /// The next idle hardware thread for which there is something to do: one of the core with the least to do.
-    fn next_assignment(&mut self) -> Option<Pick> {
+    fn next_assignment(&mut self, now: Time) -> Option<Pick> {
         let siblings = self.host.speeds.len();
         let mut idle: Vec<(usize, usize)> = (0..self.cpus.len())
             .filter(|c| self.cpus[*c].current.is_none())
@@ -300,7 +331,7 @@ impl<E> HostState<E> {
             return None;
         }
         let last: Vec<Option<u32>> = self.cpus.iter().map(|c| c.last).collect();
-        self.queue.pick(&idle, &last)
+        self.queue.pick(&idle, &last, now)
     }
 
     fn busy(&self, core: usize) -> usize {

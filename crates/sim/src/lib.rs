@@ -21,6 +21,7 @@
 
 pub mod calibrate;
 pub mod collective;
+pub mod contexts;
 mod dma;
 mod host;
 mod network;
@@ -34,7 +35,7 @@ mod simulation;
 mod time;
 
 pub use dma::{Dma, DmaId, Transfer};
-pub use host::{Fair, Host, HostId, HostUse, Scheduler, ThreadId, WEIGHT_USUAL};
+pub use host::{Class, Fair, Features, Host, HostId, HostUse, Scheduler, ThreadId};
 pub use network::LinkId;
 pub use random::Random;
 pub use server::{Disk, DiskId, ServerId};

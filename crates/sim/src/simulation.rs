@@ -1,7 +1,7 @@
 //! The clock, what is planned, and the things of a machine.
 
 use crate::dma::{Dma, DmaId, DmaState, Pending, Transfer};
-use crate::host::{Host, HostId, HostState, HostUse, ThreadId, Timer};
+use crate::host::{Cause, Class, Host, HostId, HostState, HostUse, ThreadId, Timer};
 use crate::network::{LinkId, Network};
 use crate::queue::Queue;
 use crate::server::{Disk, DiskId, DiskState, Serial, ServerId};
@@ -286,9 +286,9 @@ impl<E> Simulation<E> {
         HostId((self.hosts.len() - 1) as u32)
     }
 
-    /// A thread of a host, asleep; its `weight` counts for fair schedulers (1024 is usual).
-    pub fn thread(&mut self, host: HostId, weight: u32) -> ThreadId {
-        ThreadId { host, index: self.hosts[host.0 as usize].thread(weight) }
+    /// A thread of a host, asleep; schedulers that know classes treat it by its own.
+    pub fn thread(&mut self, host: HostId, class: Class) -> ThreadId {
+        ThreadId { host, index: self.hosts[host.0 as usize].thread(class) }
     }
 
     /// Wakes a thread for a burst of so much work, in time that it takes on a hardware thread whose core has nothing else
@@ -298,15 +298,34 @@ impl<E> Simulation<E> {
     /// # Panics
     /// If the thread has not finished its last burst.
     pub fn compute(&mut self, thread: ThreadId, work: Time, done: E) {
-        self.hosts[thread.host.0 as usize].burst(thread.index, Some(work), done);
+        self.burst(thread, Cause::Event, Some(work), done);
+    }
+
+    /// As [`Simulation::compute`], woken by another thread of the host that has a processor now: schedulers may prefer its
+    /// processor.
+    pub fn wake(&mut self, by: ThreadId, thread: ThreadId, work: Time, done: E) {
+        self.burst(thread, Cause::Woken(by.index), Some(work), done);
+    }
+
+    /// As [`Simulation::compute`], for the first burst of a thread that `parent`, which has a processor now, has made.
+    pub fn fork(&mut self, parent: ThreadId, thread: ThreadId, work: Time, done: E) {
+        self.burst(thread, Cause::Made(parent.index), Some(work), done);
+    }
+
+    /// Lets a sleeping thread count as if it had run for so much longer, where schedulers count that.
+    pub fn charge(&mut self, thread: ThreadId, time: Time) {
+        self.hosts[thread.host.0 as usize].charge_for(thread.index, time);
+    }
+
+    fn burst(&mut self, thread: ThreadId, cause: Cause, work: Option<Time>, done: E) {
+        self.hosts[thread.host.0 as usize].burst(thread.index, cause, work, done);
         self.unsettled.push(thread.host);
     }
 
     /// As [`Simulation::compute`], with a burst that lasts until [`Simulation::end_spin`]: the thread waits without
     /// giving up its processor.
     pub fn spin(&mut self, thread: ThreadId, done: E) {
-        self.hosts[thread.host.0 as usize].burst(thread.index, None, done);
-        self.unsettled.push(thread.host);
+        self.burst(thread, Cause::Event, None, done);
     }
 
     /// What a spinning thread waits for has happened. Its event is due as soon as it has a processor.

@@ -1,6 +1,6 @@
 //! Hosts, servers and disks against what can be worked out by hand.
 
-use multigrain_sim::{Disk, Fair, Host, Scheduler, Simulation, ThreadId, Time};
+use multigrain_sim::{Class, Disk, Fair, Host, Scheduler, Simulation, ThreadId, Time};
 
 fn ms(ms: f64) -> Time {
     Time::from_seconds(ms * 1e-3)
@@ -16,7 +16,7 @@ fn ends(host: Host, processes: u32, work: Time) -> (Vec<Time>, multigrain_sim::H
     let mut sim = Simulation::new();
     let host = sim.host(host);
     for process in 0..processes {
-        let thread = sim.thread(host, 1024);
+        let thread = sim.thread(host, Class::default());
         sim.compute(thread, work, process);
     }
     let mut ends = vec![Time::ZERO; processes as usize];
@@ -55,7 +55,7 @@ fn hardware_threads_of_a_core_slow_each_other_down() {
     // Two share the core at 0.6 each until the first is done; then the other has it alone.
     let mut sim = Simulation::new();
     let host = sim.host(ppe(&[1.0, 0.6], Time::ZERO, Scheduler::Fifo));
-    let threads: Vec<ThreadId> = (0..2).map(|_| sim.thread(host, 1024)).collect();
+    let threads: Vec<ThreadId> = (0..2).map(|_| sim.thread(host, Class::default())).collect();
     sim.compute(threads[0], ms(60.0), 0);
     sim.compute(threads[1], ms(100.0), 1);
     assert_eq!((sim.next(), sim.now()), (Some(0), ms(100.0)));
@@ -65,7 +65,7 @@ fn hardware_threads_of_a_core_slow_each_other_down() {
     let mut sim = Simulation::new();
     let host = sim.host(Host { cores: 2, ..ppe(&[1.0, 0.6], Time::ZERO, Scheduler::Fifo) });
     for process in 0..2 {
-        let thread = sim.thread(host, 1024);
+        let thread = sim.thread(host, Class::default());
         sim.compute(thread, ms(60.0), process);
     }
     assert_eq!((sim.next(), sim.next(), sim.now()), (Some(0), Some(1), ms(60.0)));
@@ -76,7 +76,7 @@ fn a_thread_that_goes_on_at_once_keeps_its_processor() {
     // Two threads on one hardware thread, each with bursts back to back: nobody is switched before the first is done.
     let mut sim = Simulation::new();
     let host = sim.host(ppe(&[1.0], Time::from_ns(1500.0), Scheduler::Fifo));
-    let threads: Vec<ThreadId> = (0..2).map(|_| sim.thread(host, 1024)).collect();
+    let threads: Vec<ThreadId> = (0..2).map(|_| sim.thread(host, Class::default())).collect();
     for (process, thread) in threads.iter().enumerate() {
         sim.compute(*thread, ms(1.0), (process, 1));
     }
@@ -92,7 +92,7 @@ fn a_thread_that_goes_on_at_once_keeps_its_processor() {
     // With a nap between bursts the other one gets it, for the price of a switch each time.
     let mut sim = Simulation::new();
     let host = sim.host(ppe(&[1.0], Time::from_ns(1500.0), Scheduler::Fifo));
-    let threads: Vec<ThreadId> = (0..2).map(|_| sim.thread(host, 1024)).collect();
+    let threads: Vec<ThreadId> = (0..2).map(|_| sim.thread(host, Class::default())).collect();
     for (process, thread) in threads.iter().enumerate() {
         sim.compute(*thread, ms(1.0), (process, 1, false));
     }
@@ -121,7 +121,7 @@ fn who_spins_holds_its_processor() {
     ] {
         let mut sim = Simulation::new();
         let host = sim.host(ppe(&[1.0], Time::ZERO, scheduler));
-        let threads: Vec<ThreadId> = (0..2).map(|_| sim.thread(host, 1024)).collect();
+        let threads: Vec<ThreadId> = (0..2).map(|_| sim.thread(host, Class::default())).collect();
         sim.spin(threads[0], 0);
         sim.compute(threads[1], ms(10.0), 1);
         sim.at(ms(25.0), 9);
@@ -138,7 +138,7 @@ fn who_spins_holds_its_processor() {
     // What happens while a spinner has no processor is seen when it gets one.
     let mut sim = Simulation::new();
     let host = sim.host(ppe(&[1.0], Time::ZERO, Scheduler::RoundRobin { quantum: ms(10.0) }));
-    let threads: Vec<ThreadId> = (0..2).map(|_| sim.thread(host, 1024)).collect();
+    let threads: Vec<ThreadId> = (0..2).map(|_| sim.thread(host, Class::default())).collect();
     sim.spin(threads[0], 0);
     sim.compute(threads[1], ms(30.0), 1);
     sim.at(ms(12.0), 9);
@@ -171,26 +171,25 @@ fn servers_and_disks_serve_in_order() {
     assert_eq!(sim.busy(server), ms(3.0));
 }
 
-/// One hardware thread with the fair scheduler and round numbers.
+/// Cores with the fair scheduler as it is on one: 20, 4 and 10 ms.
 fn fair(cpus: usize) -> Host {
-    let fair =
-        Fair { latency: ms(20.0), granularity: ms(4.0), wakeup_granularity: ms(10.0), tick: ms(4.0), balance: ms(1.0) };
+    let fair = Fair::linux_2_6_24(1);
     Host { cores: cpus, speeds: vec![1.0], switch: Time::ZERO, scheduler: Scheduler::Fair(fair) }
 }
 
 #[test]
 fn the_fair_scheduler_gives_time_by_weight() {
-    // Two that compute for ever, one twice as heavy: after a while it has had twice the time.
+    // Two that compute for ever, one of nice -3, which weighs 1991 of 1024: after a while it has had as much of the time.
     let mut sim = Simulation::new();
     let host = sim.host(fair(1));
-    let threads = [sim.thread(host, 1024), sim.thread(host, 2048)];
+    let threads = [sim.thread(host, Class::default()), sim.thread(host, Class::Normal { nice: -3 })];
     for thread in threads {
         sim.compute(thread, ms(1e6), 0);
     }
     sim.at(ms(6000.0), 1);
     assert_eq!(sim.next(), Some(1));
     let had = threads.map(|thread| sim.thread_time(thread).seconds());
-    assert!((had[1] / had[0] - 2.0).abs() < 0.02, "{had:?}");
+    assert!((had[1] / had[0] - 1991.0 / 1024.0).abs() < 0.02, "{had:?}");
     assert!((had[0] + had[1] - 6.0).abs() < 1e-9);
     // Three of one weight: slices of a third of 20 ms end at the next tick of 4 ms, so turns are of 8 ms.
     let (all, used) = ends(fair(1), 3, ms(80.0));
@@ -202,7 +201,7 @@ fn the_fair_scheduler_gives_time_by_weight() {
 fn who_slept_takes_the_processor_from_who_computed() {
     let mut sim = Simulation::new();
     let host = sim.host(fair(1));
-    let threads = [sim.thread(host, 1024), sim.thread(host, 1024)];
+    let threads = [sim.thread(host, Class::default()), sim.thread(host, Class::default())];
     // The second has its turn and sleeps; the first computes on for 100 ms, then the second wakes and runs at once.
     sim.compute(threads[1], ms(1.0), 1);
     sim.at(ms(101.0), 2);

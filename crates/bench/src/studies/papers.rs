@@ -9,6 +9,7 @@ mod scaling;
 use multigrain_console::Failure;
 use multigrain_console::table;
 use multigrain_console::write_whole;
+use multigrain_sim::papers::spufs::Variation;
 use multigrain_sim::papers::{Row, Use, blade, errors, raxml, spufs};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -18,7 +19,7 @@ use std::path::Path;
 fn rows() -> Result<Vec<Row>, Failure> {
     let mut rows = blade::rows().map_err(failed)?;
     rows.extend(raxml::rows().map_err(failed)?);
-    rows.extend(spufs::rows());
+    rows.extend(spufs::rows().map_err(failed)?);
     rows.extend(levels::rows()?);
     Ok(rows)
 }
@@ -73,11 +74,38 @@ pub(super) fn papers(folder: Option<&Path>) -> Result<(String, Value), Failure> 
     }
     let summary = summary(&rows);
     let mut text = text(&rows, &summary);
+    let (spread, cures) = (spufs::spread().map_err(failed)?, spufs::cures().map_err(failed)?);
+    text += &variations("Merino-Vidal et al., 12 tasks in turns, assumed constants", &spread);
+    text += &variations("Merino-Vidal et al., 12 tasks in turns, cures", &cures);
     if !written.is_empty() {
         let _ = writeln!(text, "figures: {}", written.join(", "));
     }
     let summary: Vec<Value> = summary.iter().map(Summary::object).collect();
-    Ok((text, json!({ "rows": rows.iter().map(object).collect::<Vec<_>>(), "errors": summary, "figures": written })))
+    let value = json!({
+        "rows": rows.iter().map(object).collect::<Vec<_>>(),
+        "errors": summary,
+        "contexts": { "spread": varied(&spread), "cures": varied(&cures) },
+        "figures": written,
+    });
+    Ok((text, value))
+}
+
+/// For people: what comes of things that are varied.
+fn variations(title: &str, variations: &[Variation]) -> String {
+    let mut lines = vec![[title, "wall time, s", "switches", "last start, s"].map(str::to_owned).to_vec()];
+    lines.extend(variations.iter().map(|Variation { name, figures: f }| {
+        vec![name.clone(), figure(f.wall), figure(f.switches), figure(f.last_start)]
+    }));
+    format!("\n{}", table::render(&lines, 2))
+}
+
+/// For programs.
+fn varied(variations: &[Variation]) -> Vec<Value> {
+    let object = |Variation { name, figures: f }: &Variation| {
+        let (wall, start) = (f.wall, f.last_start);
+        json!({ "name": name, "wall_seconds": wall, "switches": f.switches, "last_start_seconds": start })
+    };
+    variations.iter().map(object).collect()
 }
 
 /// Errors of some rows together.

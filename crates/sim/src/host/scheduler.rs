@@ -1,5 +1,6 @@
 //! How an operating system shares hardware threads: which thread next, and when to look again.
 
+use super::class::Class;
 use super::fair::{Fair, FairQueues};
 use crate::time::Time;
 use std::collections::VecDeque;
@@ -15,7 +16,7 @@ pub enum Scheduler {
         /// Length of a turn.
         quantum: Time,
     },
-    /// Linux's SCHED_NORMAL: see [`Fair`].
+    /// Linux's SCHED_NORMAL, with its real-time classes before: see [`Fair`].
     Fair(Fair),
 }
 
@@ -44,34 +45,51 @@ impl RunQueue {
     }
 
     /// One more thread, asleep.
-    pub(super) fn add(&mut self, weight: u32) {
+    pub(super) fn add(&mut self, class: Class) {
         if let RunQueue::Fair(fair) = self {
-            fair.add(weight);
+            fair.add(class);
         }
     }
 
     /// A thread had a hardware thread for so long.
-    pub(super) fn ran(&mut self, cpu: usize, thread: u32, time: Time) {
+    pub(super) fn ran(&mut self, cpu: usize, thread: u32, time: Time, now: Time) {
         if let RunQueue::Fair(fair) = self {
-            fair.ran(cpu, thread, time);
+            fair.ran(cpu, thread, time, now);
+        }
+    }
+
+    /// A sleeping thread is to count as if it had run for so long.
+    pub(super) fn charge(&mut self, thread: u32, time: Time) {
+        if let RunQueue::Fair(fair) = self {
+            fair.charge(thread, time);
         }
     }
 
     /// The thread that a hardware thread has goes to sleep.
-    pub(super) fn sleeps(&mut self, cpu: usize, thread: u32) {
+    pub(super) fn sleeps(&mut self, cpu: usize, thread: u32, now: Time) {
         if let RunQueue::Fair(fair) = self {
-            fair.sleeps(cpu, thread);
+            fair.sleeps(cpu, thread, now);
         }
     }
 
-    /// A sleeping thread wants to run. Gives the hardware thread that is to be taken from another for it, if any.
-    pub(super) fn wake(&mut self, thread: u32) -> Option<usize> {
+    /// A sleeping thread wants to run, woken by the one that has the hardware thread `waker`. Gives the hardware thread that is
+    /// to be taken from another for it, if any.
+    pub(super) fn wake(&mut self, thread: u32, waker: Option<usize>) -> Option<usize> {
         match self {
             RunQueue::Turns { waiting, .. } => {
                 waiting.push_back(thread);
                 None
             }
-            RunQueue::Fair(fair) => fair.wake(thread),
+            RunQueue::Fair(fair) => fair.wake(thread, waker),
+        }
+    }
+
+    /// A thread wants to run for the first time, made by the one that has the hardware thread `parent`. Gives the hardware thread
+    /// that has to decide anew, if any.
+    pub(super) fn fork(&mut self, thread: u32, parent: usize) -> Option<usize> {
+        match self {
+            RunQueue::Turns { .. } => self.wake(thread, None),
+            RunQueue::Fair(fair) => fair.fork(thread, parent),
         }
     }
 
@@ -85,7 +103,7 @@ impl RunQueue {
 
     /// A thread for one of the idle hardware threads, which come with the load of their cores, best first. `last` is what
     /// each had last; a thread goes where it was if that is as good.
-    pub(super) fn pick(&mut self, idle: &[(usize, usize)], last: &[Option<u32>]) -> Option<Pick> {
+    pub(super) fn pick(&mut self, idle: &[(usize, usize)], last: &[Option<u32>], now: Time) -> Option<Pick> {
         match self {
             RunQueue::Turns { waiting, .. } => {
                 let thread = waiting.pop_front()?;
@@ -93,7 +111,7 @@ impl RunQueue {
                 let same = idle.iter().find(|(l, cpu)| *l == load && last[*cpu] == Some(thread));
                 Some(Pick { cpu: same.map_or(first, |(_, cpu)| *cpu), thread })
             }
-            RunQueue::Fair(fair) => fair.pick(idle),
+            RunQueue::Fair(fair) => fair.pick(idle, now),
         }
     }
 

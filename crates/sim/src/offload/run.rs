@@ -1,7 +1,7 @@
 //! The interpreter.
 
 use super::{Load, Machine, OffloadError, Outcome, Waiting};
-use crate::{Host, HostId, Random, Scheduler, Simulation, ThreadId, Time};
+use crate::{Class, Host, HostId, Random, Scheduler, Simulation, ThreadId, Time};
 use multigrain_schedule::jobs::Dispatch;
 use multigrain_schedule::policy::{self, Arrival, Decision, Departure};
 
@@ -122,7 +122,7 @@ impl Run<'_> {
             let cores = self.machine.cores as usize;
             let (core, thread) = (place % cores, place / cores);
             let host = self.hosts[core * self.machine.threads_per_core as usize + thread];
-            let thread = self.sim.thread(host, 1024);
+            let thread = self.sim.thread(host, Class::default());
             self.processes.push(Process {
                 thread,
                 core: core as u32,

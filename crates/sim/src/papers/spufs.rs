@@ -1,353 +1,215 @@
-//! More tasks than SPEs under Linux 2.6.24, after Merino-Vidal, Gelado and Navarro, in virtual time.
+//! More tasks than SPEs under Linux 2.6.24, after Merino-Vidal, Gelado and Navarro, in virtual time: figures of their table I and of
+//! the text, the cures that they tried, and how all of it depends on what is assumed.
 //!
-//! Every task of an SPE has a control thread on the PPE, which binds it to an SPE that is free, and else waits in a queue.
-//! For tasks that share their SPEs in time, a thread of the kernel looks at them at every tick. A task whose time is up
-//! loses its SPE to the first that waits, but not directly: the SPE becomes free, and both control threads are woken. The
-//! one to which the PPE's scheduler gives a hardware thread first has the SPE; the other goes to the end of the queue.
-//!
-//! Source of the algorithm: arch/powerpc/platforms/cell/spufs/sched.c and kernel/sched_fair.c at v2.6.24.
+//! Machine, schedulers and what is fitted are those of `machines/ps3.toml`; [`crate::contexts`] interprets them. Times are drawn at
+//! random around their means, so a figure is the median over several seeds.
 
-use super::published::{Row, lines, number, usage};
-use crate::{Fair, Host, HostId, Scheduler, Simulation, ThreadId, Time, WEIGHT_USUAL};
-use std::collections::VecDeque;
+use super::published::{Row, Use, lines, number, usage};
+use crate::Time;
+use crate::contexts::{Load, Machine, Outcome, Policy, Problem, Work, run};
+use multigrain_machine as described;
 
-/// SPEs of a PlayStation 3 under Linux.
-const SPES: usize = 6;
-/// Hardware threads of the PPE.
-const THREADS: usize = 2;
 /// Seconds of a task of 500 million iterations that has an SPE for itself: table I, first row (fit).
 const FIT_TASK_SECONDS: f64 = 15.57;
-/// The share of the run that binding six tasks takes: table I, first row (fit).
-const FIT_SWITCH_SHARE: f64 = 0.001e-2;
-/// Ten ticks of the Cell's usual 250 a second.
-const TICK: Time = Time::from_ps(40_000_000_000);
-/// Slice of a task of usual priority, in such ticks.
-const SLICE_TICKS: u32 = 2;
-/// Weight of the kernel's thread, of nice -5.
-const WEIGHT_KERNEL: u32 = 3121;
+/// Iterations of that task, and of one of figure 3.
+const TABLE_ITERATIONS: f64 = 500e6;
+const FIGURE_ITERATIONS: f64 = 1e9;
+/// Seconds of Julia's set with six tasks: section IV C (fit).
+const FIT_JULIA_SECONDS: f64 = 10.0;
+/// SPEs of a PlayStation 3 under Linux.
+const SPES: usize = 6;
+/// Frames that these are taken to be, and the time of the host for each; neither is published.
+const JULIA_FRAMES: u32 = 300;
+const JULIA_HOST: Time = Time::from_ps(100_000_000);
+/// Runs of which a figure is the median.
+const SEEDS: u64 = 5;
 
-/// What threads do on the PPE, and how long it takes.
+/// The PlayStation 3 as it is shipped.
+///
+/// # Errors
+/// The shipped file does not describe it, which a test excludes.
+pub fn machine() -> Result<Machine, Problem> {
+    let ps3 = described::Machine::shipped("ps3").map_err(|_| Problem::NoContexts { machine: "ps3".into() })?;
+    Machine::of(&ps3)
+}
+
+/// So many tasks of loop-bench, of so many iterations each.
+pub fn loop_bench(tasks: usize, iterations: f64, policy: Policy) -> Load {
+    Load::loops(tasks, Time::from_seconds(FIT_TASK_SECONDS * iterations / TABLE_ITERATIONS), policy)
+}
+
+/// Julia's set with so many tasks, in so many frames.
+pub fn julia(tasks: usize, frames: u32, policy: Policy) -> Load {
+    let frame = Time::from_seconds(FIT_JULIA_SECONDS * SPES as f64 / f64::from(frames));
+    Load { work: Work::Frames { count: frames, frame, host: JULIA_HOST }, ..Load::loops(tasks, Time::ZERO, policy) }
+}
+
+/// What is told of a run, as medians over seeds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Costs {
-    /// Making a thread and a task for it, and loading its program.
-    pub spawn: Time,
-    /// Looking for a free SPE, entering the queue or leaving it.
-    pub look: Time,
-    /// Binding a task to an SPE, and taking it away.
-    pub switch: Time,
+pub struct Figures {
+    /// Seconds.
+    pub wall: f64,
+    /// Contexts bound.
+    pub switches: f64,
+    /// Percent of the wall time that this took.
+    pub switching_percent: f64,
+    /// When the last of the tasks to have an SPE had one first, seconds.
+    pub last_start: f64,
 }
 
-impl Default for Costs {
-    /// The switch as fitted; the others, 1 ms and 5 us, are assumed.
-    fn default() -> Costs {
-        Costs {
-            spawn: Time::from_seconds(1e-3),
-            look: Time::from_seconds(5e-6),
-            switch: Time::from_seconds(FIT_SWITCH_SHARE * FIT_TASK_SECONDS / SPES as f64),
-        }
-    }
-}
-
-/// How tasks share SPEs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sharing {
-    /// Each keeps its SPE to its end.
-    Fifo,
-    /// All take turns; an SPE that is taken away is free for whoever comes first.
-    Normal,
-    /// As in Linux 2.6.25: whoever waited longest is given the SPE by the kernel's thread.
-    Bound,
-}
-
-/// What a run did.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
-    /// From the first step to the end of the last task.
-    pub wall: Time,
-    /// How often a task was bound to an SPE.
-    pub switches: u64,
-    /// When each task had its first SPE.
-    pub first: Vec<Time>,
-}
-
-#[derive(Clone, Copy)]
-enum Event {
-    /// The program has made one more task.
-    Spawned,
-    /// A control thread has done what it was doing.
-    Control(usize),
-    /// A task has done its work, if its count is still this.
-    Ended(usize, u64),
-    /// The kernel's timer.
-    Tick,
-    /// The kernel's thread has done what it was doing.
-    Kernel,
-}
-
-/// What a control thread is doing.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Doing {
-    /// Looks for a free SPE.
-    Looks,
-    /// Binds its task to this SPE.
-    Binds(usize),
-    /// Asleep: its task waits in the queue, or has an SPE.
-    Sleeps,
-    /// Gives the SPE back.
-    Leaves,
-}
-
-struct Task {
-    thread: ThreadId,
-    doing: Doing,
-    /// Its SPE, while it runs or has ended there.
-    spe: Option<usize>,
-    left: Time,
-    since: Time,
-    slice: u32,
-    /// Counts how often it was bound.
-    count: u64,
-    first: Option<Time>,
-    ended: bool,
-}
-
-struct Model {
-    sim: Simulation<Event>,
-    sharing: Sharing,
-    costs: Costs,
-    work: Time,
-    host: HostId,
-    main: ThreadId,
-    kernel: ThreadId,
-    tasks: Vec<Task>,
-    spawn: usize,
-    /// For each SPE its task; one that is being bound has it already.
-    spes: Vec<Option<usize>>,
-    waiting: VecDeque<usize>,
-    /// Tasks whose time is up, each with the one that is to have its SPE; the first is being dealt with.
-    expired: VecDeque<(usize, usize)>,
-    kernel_awake: bool,
-    ticking: bool,
-    switches: u64,
-}
-
-/// Runs `tasks` of `iterations` each, as loop-bench does, with the scheduler of the PPE as given.
-pub fn simulate(sharing: Sharing, tasks: usize, iterations: f64, fair: Fair, costs: Costs) -> Outcome {
-    let mut sim = Simulation::new();
-    let host =
-        sim.host(Host { cores: 1, speeds: vec![1.0; THREADS], switch: Time::ZERO, scheduler: Scheduler::Fair(fair) });
-    let (main, kernel) = (sim.thread(host, WEIGHT_USUAL), sim.thread(host, WEIGHT_KERNEL));
-    let mut model = Model {
-        sim,
-        sharing,
-        costs,
-        work: Time::from_seconds(FIT_TASK_SECONDS * iterations / 500e6),
-        host,
-        main,
-        kernel,
-        tasks: Vec::new(),
-        spawn: tasks,
-        spes: vec![None; SPES],
-        waiting: VecDeque::new(),
-        expired: VecDeque::new(),
-        kernel_awake: false,
-        ticking: false,
-        switches: 0,
+/// The figures of a load.
+///
+/// # Errors
+/// [`Problem`].
+pub fn figures(machine: &Machine, load: &Load) -> Result<Figures, Problem> {
+    let runs: Result<Vec<Outcome>, Problem> = (1..=SEEDS).map(|seed| run(machine, &Load { seed, ..*load })).collect();
+    let runs = runs?;
+    let median = |of: &dyn Fn(&Outcome) -> f64| {
+        let mut values: Vec<f64> = runs.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
     };
-    model.sim.compute(main, costs.spawn, Event::Spawned);
-    let mut wall = Time::ZERO;
-    while let Some(event) = model.sim.next() {
-        match event {
-            Event::Spawned => model.spawned(),
-            Event::Control(task) => {
-                model.control(task);
-                wall = model.sim.now();
-            }
-            Event::Ended(task, count) => model.ended(task, count),
-            Event::Tick => model.tick(),
-            Event::Kernel => model.kernel(),
-        }
-    }
-    let first = model.tasks.iter().map(|task| task.first.unwrap_or(wall)).collect();
-    Outcome { wall, switches: model.switches, first }
+    Ok(Figures {
+        wall: median(&|run| run.wall.seconds()),
+        switches: median(&|run| run.switches as f64),
+        switching_percent: median(&|run| 100.0 * run.switching.seconds() / run.wall.seconds()),
+        last_start: median(&|run| run.tasks.iter().map(|task| task.first.seconds()).fold(0.0, f64::max)),
+    })
 }
 
-impl Model {
-    fn spawned(&mut self) {
-        let thread = self.sim.thread(self.host, WEIGHT_USUAL);
-        let number = self.tasks.len();
-        self.tasks.push(Task {
-            thread,
-            doing: Doing::Looks,
-            spe: None,
-            left: self.work,
-            since: Time::ZERO,
-            slice: SLICE_TICKS,
-            count: 0,
-            first: None,
-            ended: false,
-        });
-        self.sim.compute(thread, self.costs.look, Event::Control(number));
-        if self.tasks.len() < self.spawn {
-            self.sim.compute(self.main, self.costs.spawn, Event::Spawned);
-        }
-    }
+/// One thing changed about twelve tasks in turns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Variation {
+    /// What.
+    pub name: String,
+    /// What comes of it.
+    pub figures: Figures,
+}
 
-    /// Wakes a control thread that sleeps.
-    fn wake(&mut self, number: usize, doing: Doing) {
-        let task = &mut self.tasks[number];
-        task.doing = doing;
-        let burst = if let Doing::Binds(_) = doing { self.costs.switch } else { self.costs.look };
-        self.sim.compute(task.thread, burst, Event::Control(number));
-    }
+fn varied(cases: Vec<(String, Machine, Load)>) -> Result<Vec<Variation>, Problem> {
+    cases.into_iter().map(|(name, machine, load)| Ok(Variation { figures: figures(&machine, &load)?, name })).collect()
+}
 
-    fn control(&mut self, number: usize) {
-        let now = self.sim.now();
-        match self.tasks[number].doing {
-            Doing::Looks => match self.spes.iter().position(Option::is_none) {
-                Some(spe) => {
-                    self.spes[spe] = Some(number);
-                    self.wake(number, Doing::Binds(spe));
-                }
-                None => {
-                    self.tasks[number].doing = Doing::Sleeps;
-                    self.waiting.push_back(number);
-                    if self.sharing != Sharing::Fifo && !std::mem::replace(&mut self.ticking, true) {
-                        self.sim.after(TICK, Event::Tick);
-                    }
-                }
-            },
-            Doing::Binds(spe) => self.bound(number, spe),
-            Doing::Leaves => {
-                let task = &mut self.tasks[number];
-                task.doing = Doing::Sleeps;
-                if let Some(spe) = task.spe.take() {
-                    self.spes[spe] = None;
-                }
-                if let Some(next) = self.waiting.pop_front() {
-                    self.wake(next, Doing::Looks);
-                }
-            }
-            Doing::Sleeps => debug_assert!(false, "a thread that sleeps does nothing at {now}"),
+/// Twelve tasks in turns with each assumed constant at both ends of its range.
+///
+/// # Errors
+/// [`Problem`].
+pub fn spread() -> Result<Vec<Variation>, Problem> {
+    let (usual, load) = (machine()?, loop_bench(2 * SPES, TABLE_ITERATIONS, Policy::Normal));
+    let mut cases = vec![("as assumed".to_owned(), usual.clone(), load)];
+    let mut with = |name: &str, seconds: [f64; 2], change: &dyn Fn(&mut Machine, &mut Load, Time)| {
+        for seconds in seconds {
+            let (mut machine, mut load) = (usual.clone(), load);
+            let time = Time::from_seconds(seconds);
+            change(&mut machine, &mut load, time);
+            cases.push((format!("{name} {time}"), machine, load));
         }
+    };
+    with("look", [1e-6, 20e-6], &|machine, _, time| machine.costs.look = time);
+    with("spawn", [0.1e-3, 5e-3], &|machine, _, time| machine.costs.spawn = time);
+    // What 0.001 % may be before it is rounded.
+    with("switch", [13e-6, 39e-6], &|machine, _, time| machine.costs.switch = time);
+    with("idle hardware threads look for work every", [1e-3, 4e-3], &|machine, _, time| {
+        *machine = machine.with_fair(|fair| fair.balance = time);
+    });
+    with("other work of the PPE, every 10 ms", [3e-6, 30e-6], &|_, load, time| load.background = time);
+    for spread in [0.01, 0.5] {
+        let mut machine = usual.clone();
+        machine.costs.spread = spread;
+        cases.push((format!("times spread by {:.0} %", 100.0 * spread), machine, load));
     }
+    varied(cases)
+}
 
-    /// A task has an SPE.
-    fn bound(&mut self, number: usize, spe: usize) {
-        let now = self.sim.now();
-        self.switches += 1;
-        self.spes[spe] = Some(number);
-        let task = &mut self.tasks[number];
-        task.doing = Doing::Sleeps;
-        (task.spe, task.since, task.slice) = (Some(spe), now, SLICE_TICKS);
-        task.count += 1;
-        task.first.get_or_insert(now);
-        self.sim.after(task.left, Event::Ended(number, task.count));
-    }
+/// Twelve tasks in turns with each cure that the paper tries or proposes, and with the hand-off of Linux 2.6.25.
+///
+/// # Errors
+/// [`Problem`].
+pub fn cures() -> Result<Vec<Variation>, Problem> {
+    let (usual, load) = (machine()?, loop_bench(2 * SPES, TABLE_ITERATIONS, Policy::Normal));
+    let spin = |seconds: f64| Load { spin: Time::from_seconds(seconds), ..load };
+    let case = |name: &str, machine: Machine, load: Load| (name.to_owned(), machine, load);
+    varied(vec![
+        case("none", usual.clone(), load),
+        case("latency divided by 40", usual.with_fair(|f| f.latency = Time::from_ps(f.latency.ps() / 40)), load),
+        case("without NEW_FAIR_SLEEPERS", usual.with_fair(|f| f.features.new_fair_sleepers = false), load),
+        case("without START_DEBIT", usual.with_fair(|f| f.features.start_debit = false), load),
+        case("with APPROX_AVG", usual.with_fair(|f| f.features.approx_avg = true), load),
+        case("SPE time charged to the control thread", usual.clone(), Load { charged: true, ..load }),
+        case("busy loop of 100 us in activation", usual.clone(), spin(100e-6)),
+        case("busy loop of 1 ms in activation", usual.clone(), spin(1e-3)),
+        case("direct hand-off", usual, Load { policy: Policy::HandOff, ..load }),
+    ])
+}
 
-    fn ended(&mut self, number: usize, count: u64) {
-        let task = &mut self.tasks[number];
-        if task.count == count && task.spe.is_some() {
-            task.ended = true;
-            self.wake(number, Doing::Leaves);
-        }
-    }
+/// Figure 3: seconds of so many tasks of a billion iterations, under a policy.
+///
+/// # Errors
+/// [`Problem`].
+pub fn figure_3(tasks: usize, policy: Policy) -> Result<f64, Problem> {
+    Ok(figures(&machine()?, &loop_bench(tasks, FIGURE_ITERATIONS, policy))?.wall)
+}
 
-    /// The timer goes on as long as tasks wait, and wakes the kernel's thread if it sleeps.
-    fn tick(&mut self) {
-        self.ticking = !self.waiting.is_empty();
-        if !self.ticking {
-            return;
-        }
-        self.sim.after(TICK, Event::Tick);
-        if !std::mem::replace(&mut self.kernel_awake, true) {
-            self.sim.compute(self.kernel, self.costs.look, Event::Kernel);
-        }
-    }
-
-    fn kernel(&mut self) {
-        match self.expired.pop_front() {
-            Some((old, new)) => self.taken_away(old, new),
-            None => {
-                for spe in 0..SPES {
-                    let Some(number) = self.spes[spe] else { continue };
-                    let task = &mut self.tasks[number];
-                    if task.ended || task.spe.is_none() {
-                        continue;
-                    }
-                    task.slice -= 1;
-                    if task.slice > 0 {
-                        continue;
-                    }
-                    task.slice = SLICE_TICKS;
-                    if let Some(next) = self.waiting.pop_front() {
-                        self.expired.push_back((number, next));
-                    }
-                }
-            }
-        }
-        if self.expired.is_empty() {
-            self.kernel_awake = false;
-        } else {
-            self.sim.compute(self.kernel, self.costs.switch, Event::Kernel);
-        }
-    }
-
-    /// A task has lost its SPE, which was to be for another.
-    fn taken_away(&mut self, old: usize, new: usize) {
-        let now = self.sim.now();
-        let task = &mut self.tasks[old];
-        let freed = if task.ended { None } else { task.spe.take() };
-        let Some(spe) = freed else {
-            // It has ended meanwhile, and gives its SPE back itself.
-            return self.wake(new, Doing::Looks);
-        };
-        // Its end is out of date now.
-        task.count += 1;
-        task.left = task.left - (now - task.since);
-        self.spes[spe] = None;
-        if self.sharing == Sharing::Bound {
-            // The kernel's thread has waited for both halves of the switch.
-            self.bound(new, spe);
-            self.tasks[old].doing = Doing::Sleeps;
-            self.waiting.push_back(old);
-            return;
-        }
-        self.wake(new, Doing::Looks);
-        self.wake(old, Doing::Looks);
-    }
+/// Least and most of what variations give, for a note.
+fn range(variations: &[Variation], of: fn(&Figures) -> f64, unit: &str) -> String {
+    let values = || variations.iter().map(|variation| of(&variation.figures));
+    let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
+    format!("with each assumed constant at both ends of its range: {least:.3} to {most:.3} {unit}")
 }
 
 /// The published figures and the simulated ones.
-pub fn rows() -> Vec<Row> {
-    let row = |row: String, unit, published, simulated, usage, note: Option<&str>| Row {
-        table: "Merino-Vidal et al., table I".into(),
+///
+/// # Errors
+/// [`Problem`].
+pub fn rows() -> Result<Vec<Row>, Problem> {
+    let row = |table: &str, row: String, unit, published, simulated, usage, note: Option<String>| Row {
+        table: format!("Merino-Vidal et al., {table}"),
         row,
         unit,
         published,
         simulated: Some(simulated),
         usage,
         follows: true,
-        note: note.map(str::to_owned),
+        note,
     };
-    let fair = Fair::linux_2_6_24(THREADS);
+    let machine = machine()?;
+    let spread = spread()?;
     let mut rows = Vec::new();
     for fields in lines(include_str!("spufs.csv")) {
-        let &[policy, tasks, seconds, switches, used] = &fields[..] else { continue };
-        let sharing = if policy == "fifo" { Sharing::Fifo } else { Sharing::Normal };
-        let outcome = simulate(sharing, number(tasks) as usize, 500e6, fair, Costs::default());
-        let name = format!("{policy}, {tasks} tasks");
+        let &[policy, tasks, seconds, switches, percent, used] = &fields[..] else { continue };
+        let (sharing, used) = (if policy == "fifo" { Policy::Fifo } else { Policy::Normal }, usage(used));
+        let found = figures(&machine, &loop_bench(number(tasks) as usize, TABLE_ITERATIONS, sharing))?;
         let starved = (policy, tasks) == ("normal", "12");
-        rows.push(row(format!("{name}: time"), "s", number(seconds), outcome.wall.seconds(), usage(used), None));
-        let published = number(switches);
-        let simulated = outcome.switches as f64;
-        rows.push(row(format!("{name}: switches"), "switches", published, simulated, usage(used), None));
+        let name = |what: &str| format!("{policy}, {tasks} tasks: {what}");
+        let note = |of: fn(&Figures) -> f64, unit: &str| starved.then(|| range(&spread, of, unit));
+        let time = note(|f| f.wall, "s");
+        rows.push(row("table I", name("time"), "s", number(seconds), found.wall, used, time));
+        let count = note(|f| f.switches, "switches");
+        rows.push(row("table I", name("switches"), "switches", number(switches), found.switches, used, count));
+        let share = note(|f| f.switching_percent, "%");
+        let shown = number(percent);
+        rows.push(row("table I", name("switching"), "%", shown, found.switching_percent, used, share));
         if starved {
-            let last = outcome.first.iter().max().copied().unwrap_or_default();
-            let note = "the text: \"until after the 26th second\"";
-            let name = format!("{name}: starved task begins");
-            rows.push(row(name, "s", 26.0, last.seconds(), usage(used), Some(note)));
+            let start = note(|f| f.last_start, "s");
+            let name = name("the starved task begins");
+            rows.push(row("text", name, "s", 26.0, found.last_start, Use::Predict, start));
         }
     }
-    rows
+    for (tasks, published, used) in [(SPES, FIT_JULIA_SECONDS, Use::Fit), (2 * SPES, 480.0, Use::Predict)] {
+        let frames = |count| figures(&machine, &julia(tasks, count, Policy::Normal));
+        let note = match used {
+            Use::Fit => None,
+            Use::Predict => {
+                let [few, many] = [frames(100)?.wall, frames(600)?.wall];
+                Some(format!(
+                    "{JULIA_FRAMES} frames are assumed; 100 give {few:.0} s, 600 give {many:.0} s; no task of it ends early, so the last waits \
+                     until the virtual times of the others have caught up, {:.0} s",
+                    frames(JULIA_FRAMES)?.last_start
+                ))
+            }
+        };
+        let found = frames(JULIA_FRAMES)?.wall;
+        rows.push(row("text", format!("Julia's set, {tasks} tasks"), "s", published, found, used, note));
+    }
+    Ok(rows)
 }

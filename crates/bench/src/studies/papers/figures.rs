@@ -5,9 +5,11 @@ use crate::figures::lines::{Lines, Scale, Series};
 use multigrain_console::Failure;
 use multigrain_schedule::Operation;
 use multigrain_schedule::policy::Policy;
+use multigrain_sim::contexts::Policy as Sharing;
 use multigrain_sim::papers::Row;
 use multigrain_sim::papers::blade::{BARRIERS, BROADCASTS, REDUCTIONS, SPES, broadcast, latency_ns, reduce};
 use multigrain_sim::papers::raxml::{Scheduling, seconds};
+use multigrain_sim::papers::spufs;
 
 /// All figures with their file names.
 pub(super) fn all(rows: &[Row]) -> Result<Vec<(&'static str, Lines)>, Failure> {
@@ -23,6 +25,7 @@ pub(super) fn all(rows: &[Row]) -> Result<Vec<(&'static str, Lines)>, Failure> {
         ("papers-broadcast.svg", over_spes("Broadcasts of 128 bytes", broadcast(128), &BROADCASTS)?),
         ("papers-reduce.svg", over_spes("Reductions of 32 floats", reduce(128), &REDUCTIONS)?),
         ("papers-bandwidth.svg", bandwidth()?),
+        ("papers-contexts.svg", contexts()?),
     ])
 }
 
@@ -107,6 +110,26 @@ fn latencies(title: &str, operation: Operation, names: &[&str]) -> Result<Lines,
         title: title.to_owned(),
         x: "SPEs, the ninth and further ones on the other chip".into(),
         y: "ns".into(),
+        x_scale: Scale::Linear,
+        y_scale: Scale::Linear,
+        series,
+    })
+}
+
+/// Seconds of loop-bench over tasks: figure 3 of Merino-Vidal et al., and direct hand-off.
+fn contexts() -> Result<Lines, Failure> {
+    let mut series = Vec::new();
+    for policy in [Sharing::Fifo, Sharing::Normal, Sharing::HandOff] {
+        let mut points = Vec::new();
+        for tasks in 1..=36 {
+            points.push((tasks as f64, spufs::figure_3(tasks, policy).map_err(failed)?));
+        }
+        series.push(Series { name: policy.to_string(), points, marks: false });
+    }
+    Ok(Lines {
+        title: "More tasks than SPEs on a PlayStation 3".into(),
+        x: "tasks of a billion iterations".into(),
+        y: "seconds".into(),
         x_scale: Scale::Linear,
         y_scale: Scale::Linear,
         series,
