@@ -5,14 +5,17 @@ mod bootstraps;
 mod chosen;
 mod details;
 mod files;
+mod memory;
 mod prepare;
 mod report;
 mod results;
 mod run;
+mod ultrafast;
 
 pub use args::{Args, BranchesChoice, FormatChoice};
 pub use bootstraps::Bootstraps;
 pub use files::Outputs;
+pub use memory::Needs;
 pub use prepare::{Prepared, Start, Task, prepare};
 pub use report::Report;
 pub use run::{Executed, Progress, Watcher, execute, run};

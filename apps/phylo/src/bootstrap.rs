@@ -11,14 +11,26 @@ impl Patterns {
         let mut weights = vec![0u32; self.len()];
         let drawn: Vec<u32> = sites.iter().map(|_| sites[random.below(sites.len() as u64) as usize]).collect();
         drawn.iter().for_each(|&p| weights[p as usize] += 1);
+        let mut new = self.weighted(&weights);
+        let numbers: Vec<u32> = weights
+            .iter()
+            .scan(0, |next, &weight| {
+                *next += u32::from(weight > 0);
+                Some(*next)
+            })
+            .collect();
+        new.pattern_of_site = drawn.into_iter().map(|p| Some(numbers[p as usize] - 1)).collect();
+        new
+    }
+
+    /// The patterns with other weights; those of none are left out, and which site has which pattern is not told.
+    pub(crate) fn weighted(&self, weights: &[u32]) -> Patterns {
         let kept: Vec<usize> = (0..self.len()).filter(|&p| weights[p] > 0).collect();
-        let mut new = vec![0u32; self.len()];
-        kept.iter().enumerate().for_each(|(i, &p)| new[p] = i as u32);
         Patterns {
             data_type: self.data_type,
             tips: self.tips.iter().map(|tip| kept.iter().map(|&p| tip[p]).collect()).collect(),
             weights: kept.iter().map(|&p| weights[p]).collect(),
-            pattern_of_site: drawn.into_iter().map(|p| Some(new[p as usize])).collect(),
+            pattern_of_site: Vec::new(),
         }
     }
 }

@@ -2,7 +2,11 @@
 //!
 //! How rates vary over sites and which matrix is best hardly depend on each other, so not every pair of the two is fitted:
 //! the ways of rates are tried with one matrix, all matrices with the best of them, the ways of rates with the best three
-//! matrices, and so on until nothing new is best. Free rates get one category more as long as that pays. ModelFinder
+//! matrices, and so on until nothing new is best. Where all sites vary, none is tried with
+//! invariant sites, and of binary data, or where it is asked for, each with and without the correction for sites that were taken
+//! because they vary (+ASC). Frequencies that are fitted
+//! (+FO) count as many parameters as those that are counted in the data (+F) and never fit worse, so with all candidates they
+//! would always be chosen: they are tried, with the best matrices, where they are asked for. Free rates get one category more as long as that pays. ModelFinder
 //! (Kalyaanamoorthy and others 2017) fits the same candidates, and all pairs.
 
 use crate::alignment::{DataType, Patterns};
@@ -63,6 +67,40 @@ pub struct Candidate {
     pub model: Model,
 }
 
+/// Candidates that are asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Besides {
+    /// Frequencies that are fitted (+FO), with the best matrices.
+    pub fitted: bool,
+    /// The correction for sites that were taken because they vary (+ASC), where all do.
+    pub ascertained: bool,
+}
+
+impl Besides {
+    /// Of `auto`, `auto+FO`, `auto+ASC`, `auto+FO+ASC` in any order and case; `None`: nothing is to be chosen.
+    pub fn parse(typed: &str) -> Option<Besides> {
+        let mut words = typed.split('+');
+        let is = |word: &str, name: &str| word.eq_ignore_ascii_case(name);
+        words.next().filter(|word| is(word, "auto"))?;
+        let mut besides = Besides::default();
+        for word in words {
+            match word {
+                _ if is(word, "FO") => besides.fitted = true,
+                _ if is(word, "ASC") => besides.ascertained = true,
+                _ => return None,
+            }
+        }
+        Some(besides)
+    }
+}
+
+impl std::fmt::Display for Besides {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let words = [(self.fitted, "+FO"), (self.ascertained, "+ASC")];
+        words.into_iter().filter(|(is_asked, _)| *is_asked).try_for_each(|(_, word)| f.write_str(word))
+    }
+}
+
 /// What candidates of a partition are fitted to.
 pub struct Question<'a> {
     /// The data.
@@ -79,6 +117,8 @@ pub struct Question<'a> {
     pub sites: usize,
     /// What they are compared by.
     pub criterion: Criterion,
+    /// What is tried besides.
+    pub besides: Besides,
 }
 
 /// A fit that would gain less log-likelihood is not gone on with.
@@ -112,6 +152,8 @@ struct Choosing<'a, 'o> {
     question: &'a Question<'a>,
     likelihood: Likelihood<'o>,
     offload: &'a dyn Fn() -> Box<dyn Offload + 'o>,
+    /// Every site has more than one letter.
+    all_vary: bool,
     tried: Vec<Candidate>,
 }
 
@@ -120,7 +162,8 @@ pub fn choose<'o>(question: &Question<'_>, offload: &dyn Fn() -> Box<dyn Offload
     let data_type = question.patterns.data_type;
     let start = spec(question, first(data_type), "+G4").model(question.patterns);
     let likelihood = likelihood(question, &start, question.tree.clone(), offload());
-    let mut choosing = Choosing { question, likelihood, offload, tried: vec![] };
+    let all_vary = question.patterns.invariant_masks().iter().all(|&mask| mask == 0);
+    let mut choosing = Choosing { question, likelihood, offload, all_vary, tried: vec![] };
     choosing.try_rates(first(data_type));
     loop {
         let before = choosing.tried.len();
@@ -136,6 +179,13 @@ pub fn choose<'o>(question: &Question<'_>, offload: &dyn Fn() -> Box<dyn Offload
                 ahead.push(matrix);
             }
         }
+        if question.besides.fitted {
+            let counted = ahead.iter().filter(|matrix| !matrix.ends_with("+FO") && is_free(data_type, matrix));
+            let fitted: Vec<String> = counted.map(|matrix| format!("{}+FO", matrix.trim_end_matches("+F"))).collect();
+            for matrix in &fitted {
+                choosing.try_pair(matrix, &rates);
+            }
+        }
         ahead.iter().for_each(|matrix| choosing.try_rates(matrix));
         if choosing.tried.len() == before {
             choosing.sort();
@@ -144,10 +194,16 @@ pub fn choose<'o>(question: &Question<'_>, offload: &dyn Fn() -> Box<dyn Offload
     }
 }
 
+/// Whether a matrix may have other frequencies than equal ones.
+fn is_free(data_type: DataType, matrix: &str) -> bool {
+    let own = matrix.split('+').next().unwrap_or(matrix);
+    ModelSpec::names(data_type).into_iter().any(|(name, equal)| name == own && !equal)
+}
+
 /// Matrix with frequencies, and the way of rates.
 fn parts(name: &str) -> (String, String) {
     let words: Vec<&str> = name.split('+').collect();
-    let matrix = if words.get(1) == Some(&"F") { 2 } else { 1 };
+    let matrix = if words.get(1).is_some_and(|word| ["F", "FO"].contains(word)) { 2 } else { 1 };
     let rates: String = words[matrix..].iter().map(|word| format!("+{word}")).collect();
     (words[..matrix].join("+"), rates)
 }
@@ -181,16 +237,24 @@ impl Choosing<'_, '_> {
 
     /// All ways of rates with a matrix.
     fn try_rates(&mut self, matrix: &str) {
-        for rates in ["+G4", "", "+I", "+I+G4"] {
-            self.try_pair(matrix, rates);
-        }
-        let mut fewer = f64::INFINITY;
-        for categories in 2..=FREE_RATES {
-            let value = self.try_pair(matrix, &format!("+R{categories}"));
-            if value >= fewer {
-                break;
+        let is_corrected = self.question.besides.ascertained || self.question.patterns.data_type == DataType::Binary;
+        let (ways, corrections): (&[&str], &[&str]) = match self.all_vary {
+            true if is_corrected => (&["+G4", ""], &["", "+ASC"]),
+            true => (&["+G4", ""], &[""]),
+            false => (&["+G4", "", "+I", "+I+G4"], &[""]),
+        };
+        for correction in corrections {
+            for rates in ways {
+                self.try_pair(matrix, &format!("{rates}{correction}"));
             }
-            fewer = value;
+            let mut fewer = f64::INFINITY;
+            for categories in 2..=FREE_RATES {
+                let value = self.try_pair(matrix, &format!("+R{categories}{correction}"));
+                if value >= fewer {
+                    break;
+                }
+                fewer = value;
+            }
         }
     }
 
@@ -240,7 +304,8 @@ impl Choosing<'_, '_> {
         if !start.free.free_rates {
             return vec![start];
         }
-        let fewer = format!("{matrix}+R{}", start.categories - 1);
+        let correction = if start.is_ascertained { "+ASC" } else { "" };
+        let fewer = format!("{matrix}+R{}{correction}", start.categories - 1);
         let equal = fitted.iter().find(|m| m.free_rates.len() == start.categories).map(|m| m.free_rates.clone());
         let mut starts = vec![start.clone()];
         starts.extend(equal.map(|free_rates| Model { free_rates, ..start.clone() }));
@@ -256,7 +321,9 @@ impl Choosing<'_, '_> {
     }
 
     fn fit(&mut self, start: Model) -> (f64, Model) {
-        if self.likelihood.models()[0].categories != start.categories {
+        // Data are laid out by categories, and with the constant patterns where sites vary.
+        let now = &self.likelihood.models()[0];
+        if (now.categories, now.is_ascertained) != (start.categories, start.is_ascertained) {
             let tree = self.likelihood.tree().clone();
             self.likelihood = likelihood(self.question, &start, tree, (self.offload)());
         } else {
@@ -280,6 +347,10 @@ mod tests {
     #[test]
     fn names_are_matrix_and_rates() {
         assert_eq!(parts("GTR+F+I+G4"), ("GTR+F".to_owned(), "+I+G4".to_owned()));
+        assert_eq!(Besides::parse("Auto+asc+FO").unwrap().to_string(), "+FO+ASC");
+        assert_eq!((Besides::parse("auto"), Besides::parse("auto+G")), (Some(Besides::default()), None));
+        assert_eq!(parts("GTR+FO+R2+ASC"), ("GTR+FO".to_owned(), "+R2+ASC".to_owned()));
+        assert!(is_free(DataType::Dna, "GTR+F") && !is_free(DataType::Dna, "JC") && is_free(DataType::Protein, "LG"));
         assert_eq!(parts("JC"), ("JC".to_owned(), String::new()));
         assert_eq!(parts("LG+R5"), ("LG".to_owned(), "+R5".to_owned()));
         for data_type in [DataType::Binary, DataType::Dna, DataType::Protein] {

@@ -162,19 +162,27 @@ pub fn search(
     Ok(found(prepared, job, &result.tree, &result.models, result.log_likelihood))
 }
 
+/// A tree of the taxa that take part as Newick of all taxa. Of several sets of lengths, the mean of the partitions' lengths,
+/// weighted by their sites, stands for all of them.
+pub(crate) fn mean_text(prepared: &Prepared, tree: &Tree) -> String {
+    if tree.sets() == 1 {
+        return text(prepared, tree, 0);
+    }
+    let sites: Vec<f64> = prepared.partitions.iter().map(|p| p.patterns.sites() as f64).collect();
+    let total: f64 = sites.iter().sum();
+    let mut mean = tree.with_sets(&[0]);
+    let branches: Vec<HalfEdge> = tree.branches().collect();
+    for half in branches {
+        let sum: f64 = tree.lengths(half).iter().zip(&sites).map(|(l, s)| l * s).sum();
+        mean.set_length(half, 0, sum / total);
+    }
+    text(prepared, &mean, 0)
+}
+
 fn found(prepared: &Prepared, job: Job, tree: &Tree, models: &[Model], log_likelihood: f64) -> Found {
     let mut trees = Vec::new();
     if tree.sets() > 1 {
-        // The mean of the partitions' lengths, weighted by their sites, stands for all of them.
-        let sites: Vec<f64> = prepared.partitions.iter().map(|p| p.patterns.sites() as f64).collect();
-        let total: f64 = sites.iter().sum();
-        let mut mean = tree.with_sets(&[0]);
-        let branches: Vec<HalfEdge> = tree.branches().collect();
-        for half in branches {
-            let sum: f64 = tree.lengths(half).iter().zip(&sites).map(|(l, s)| l * s).sum();
-            mean.set_length(half, 0, sum / total);
-        }
-        trees.push(text(prepared, &mean, 0));
+        trees.push(mean_text(prepared, tree));
     }
     trees.extend((0..tree.sets()).map(|set| text(prepared, tree, set)));
     let models = models.iter().map(|m| m.to_string()).collect();

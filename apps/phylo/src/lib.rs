@@ -38,5 +38,6 @@ pub mod random;
 pub mod search;
 pub mod support;
 pub mod tree;
+pub mod ultrafast;
 
 pub use error::Error;

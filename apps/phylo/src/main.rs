@@ -69,7 +69,7 @@ fn phylo(args: &Args) -> Result<(), Failure> {
             false => print("this run is finished; its files are where it has left them\n"),
         };
     }
-    let scheduler = args.scheduler().map_err(failure)?;
+    let scheduler = args.scheduler(&prepared).map_err(failure)?;
     interrupt.begin();
     let shown = Shown { log: !args.json, bar: Bar::new("phylo", !args.json) };
     let report = run(&prepared, &scheduler, interrupt.abort.clone(), &shown).map_err(failure)?;

@@ -18,6 +18,8 @@ pub enum Purpose {
     Likelihoods = 5,
     /// Halves of the replicates, which are compared.
     Halves = 6,
+    /// The replicates and the chains of the ultrafast bootstrap.
+    Ultrafast = 7,
 }
 
 /// A stream of random numbers.

@@ -29,6 +29,7 @@ mod shake;
 mod signal;
 mod state;
 
+pub(crate) use shake::disturbed;
 pub use signal::Signal;
 pub use state::{Stage, State, StateError};
 

@@ -125,3 +125,31 @@ fn what_was_chosen_stays_after_an_interrupt() {
     assert_eq!(again.tree, whole.unwrap().tree);
     assert!(prepare(&typed(&prefix)).unwrap().is_finished);
 }
+
+/// Sites that all vary have candidates with the correction for that, and none with invariant sites; fitted frequencies are tried
+/// where they are asked for.
+#[test]
+fn candidates_are_those_that_were_asked_for() {
+    let dna = evolved(7, 300, "HKY{6}+FU{0.4/0.1/0.15/0.35}", 5);
+    let bit = |c: char| if "AG".contains(c) { '0' } else { '1' };
+    let all: Vec<String> = dna.iter().map(|row| row.chars().map(bit).collect()).collect();
+    let varies = |site: &usize| all.iter().any(|row| row.as_bytes()[*site] != all[0].as_bytes()[*site]);
+    let sites: Vec<usize> = (0..300).filter(varies).collect();
+    let rows = all.iter().map(|row| sites.iter().map(|&site| char::from(row.as_bytes()[site])).collect()).collect();
+    let folder = folder(&[("dna.phy", &phylip(&[dna])), ("bits.phy", &phylip(&[rows]))]);
+    let names = |alignment: &str, model: &str| {
+        let (alignment, prefix) = (path(folder.path(), alignment), path(folder.path(), "out"));
+        phylo(&[&alignment, "-m", model, "-s", "1", "--prefix", &prefix, "--force"]).unwrap();
+        table(&folder).into_iter().map(|line| line[1].clone()).collect::<Vec<_>>()
+    };
+    let bits = names("bits.phy", "auto");
+    assert!(
+        bits.iter().any(|name| name.ends_with("+ASC")) && bits.iter().any(|name| !name.ends_with("+ASC")),
+        "{bits:?}"
+    );
+    assert!(bits.iter().all(|name| !name.contains("+I")), "{bits:?}");
+    let usual = names("dna.phy", "auto");
+    assert!(usual.iter().all(|name| !name.contains("+FO") && !name.contains("+ASC")), "{usual:?}");
+    let fitted = names("dna.phy", "auto+FO");
+    assert!(fitted.iter().any(|name| name.starts_with("HKY+FO")), "{fitted:?}");
+}

@@ -136,7 +136,8 @@ fn a_trace_holds_decisions() {
     let typed = [&alignment, "--searches", "1", "--threads", "2", "--policy", "llp:2", "--trace", &trace];
     let traced = |typed: &[&str]| {
         let args = args(typed);
-        run(&prepare(&args)?, &args.scheduler()?, Arc::new(Abort::new()), &Silent)
+        let prepared = prepare(&args)?;
+        run(&prepared, &args.scheduler(&prepared)?, Arc::new(Abort::new()), &Silent)
     };
     traced(&typed).unwrap();
     let found = Trace::load(Path::new(&trace)).unwrap();
@@ -424,4 +425,24 @@ fn partitions_of_beetles() {
     });
     let plain: f64 = plain.sum();
     assert!((found - plain).abs() < 1e-6, "{found} {plain}");
+}
+
+/// Memory is stated before a run, fewer jobs are in progress where it is short, and what has no room is refused.
+#[test]
+fn memory_bounds_what_is_in_progress() {
+    use multigrain_phylo::app::Needs;
+    let folder = folder(&[("a.phy", &evolved(12, 200))]);
+    let alignment = path(folder.path(), "a.phy");
+    let typed = ["--threads", "2", "-b", "4"];
+    let with = |memory: u64| {
+        let memory = memory.to_string();
+        let args = args(&[&[&*alignment, "--memory", &memory], &typed[..]].concat());
+        let prepared = prepare(&args).unwrap();
+        args.scheduler(&prepared).map(|scheduler| (scheduler.options().strands_max, Needs::of(&prepared)))
+    };
+    let (most, needs) = with(1 << 40).unwrap();
+    assert!(most > Some(1), "{most:?}");
+    assert_eq!(with(needs.bytes(1, 2)).unwrap().0, Some(1));
+    let refused = with(needs.bytes(1, 2) - 1).unwrap_err();
+    assert!(refused.exit_status() == 2 && refused.to_string().contains("--memory"), "{refused}");
 }

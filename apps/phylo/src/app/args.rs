@@ -1,9 +1,13 @@
 //! What can be typed.
 
 use super::bootstraps::Bootstraps;
-use crate::choose::Criterion;
+use super::memory::{self, Needs};
+use super::prepare::Prepared;
+use crate::choose::{Besides, Criterion};
 use crate::error::Error;
+use crate::ultrafast::CHAINS;
 use multigrain::jobs::Dispatch;
+use multigrain::parse_bytes;
 use multigrain::rooms::team::strands::{Policy, Scheduler, SchedulerOptions};
 use std::path::PathBuf;
 
@@ -38,7 +42,7 @@ pub struct Args {
     #[arg(value_name = "ALIGNMENT")]
     pub alignment: PathBuf,
     /// Model in RAxML-NG's syntax, such as GTR+F+G4, HKY+FO+I, LG+F+R4, BIN+F+G4+ASC, GTR{1/2/1/1/2/1}+FU{.3/.2/.2/.3}+G4m{0.5};
-    /// or auto: the best by --criterion, for each partition that names none [default: GTR+F+G4 for DNA, LG+G4 for proteins,
+    /// or auto: the best by --criterion, for each partition that names none; auto+FO and auto+ASC: among those too [default: GTR+F+G4 for DNA, LG+G4 for proteins,
     /// BIN+F+G4 for binary data]
     #[arg(short, long, value_name = "MODEL")]
     pub model: Option<String>,
@@ -72,6 +76,14 @@ pub struct Args {
     /// and others 2010), but no more than 1000, or than N with autoMRE{N}
     #[arg(short, long, value_name = "N", default_value_t = Bootstraps::Number(0), conflicts_with = "evaluate")]
     pub bootstraps: Bootstraps,
+    /// Replicates of the ultrafast bootstrap (UFBoot2: Hoang and others 2018), whose supports are put on the best tree; 1000 are
+    /// usual
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "evaluate")]
+    pub ufboot: usize,
+    /// Every replicate of the ultrafast bootstrap is climbed by exchanges of neighbours on its own sites: takes longer, and
+    /// supports are not too high where the model is wrong
+    #[arg(long, requires = "ufboot")]
+    pub bnni: bool,
     /// Supports of the best tree's branches by the SH-like approximate likelihood-ratio test (Guindon and others 2010) with so
     /// many replicates; 1000 are usual
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "fixed")]
@@ -101,6 +113,10 @@ pub struct Args {
     /// Number of workers [default: one for each processor]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
+    /// Memory that the run may take, such as 4GiB: fewer searches are in progress at once where it is short [default: the
+    /// computer's]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub memory: Option<u64>,
     /// Records every decision of the policy with its reason, and who computed what when, into this file, for
     /// `multigrain trace`
     #[arg(long, value_name = "FILE")]
@@ -117,17 +133,26 @@ pub struct Args {
     pub json: bool,
 }
 
+fn size(text: &str) -> Result<u64, String> {
+    text.trim().parse().or_else(|_| parse_bytes(text).map_err(|e| e.to_string()))
+}
+
 impl Args {
     /// Whether models are chosen.
     pub fn is_auto(&self) -> bool {
-        self.model.as_ref().is_some_and(|model| model.eq_ignore_ascii_case("auto"))
+        self.chosen_from().is_some()
     }
 
-    /// The workers that were asked for, under the policy that was asked for.
+    /// What models are chosen from besides what is always tried; `None` where a model is named.
+    pub fn chosen_from(&self) -> Option<Besides> {
+        self.model.as_deref().and_then(Besides::parse)
+    }
+
+    /// The workers that were asked for, under the policy that was asked for, for no more jobs at once than have room.
     ///
     /// # Errors
-    /// A policy that cannot be had on so many workers; threads that cannot be started.
-    pub fn scheduler(&self) -> Result<Scheduler, Error> {
+    /// A policy that cannot be had on so many workers; threads that cannot be started; too little memory for one job.
+    pub fn scheduler(&self, prepared: &Prepared) -> Result<Scheduler, Error> {
         let mut options = SchedulerOptions {
             policy: self.policy,
             dispatch: self.dispatch,
@@ -135,6 +160,10 @@ impl Args {
             ..SchedulerOptions::default()
         };
         options.workers = self.threads.unwrap_or(options.workers);
+        let most = self.policy.strands_max(options.workers as u32) as usize;
+        let most = prepared.jobs.len().max(prepared.ultrafast.min(CHAINS)).clamp(1, most.max(1));
+        let bytes = memory::available(self.memory)?;
+        options.strands_max = Some(Needs::of(prepared).jobs_within(bytes, most, options.workers)?);
         Scheduler::new(options).map_err(|e| Error::request(format!("--policy, --threads: {e}")))
     }
 }

@@ -52,6 +52,7 @@ pub(super) fn choose(
                     branches: results::branches_of(prepared, part),
                     sites: prepared.schemes[partition].sites.len(),
                     criterion,
+                    besides: prepared.besides,
                 };
                 let offload = || Place { offload: Box::new(OnStrand(strand)), abort: abort.clone() }.stoppable();
                 stoppable(|| choose::choose(&question, &offload))

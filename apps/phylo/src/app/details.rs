@@ -72,7 +72,7 @@ fn details(prepared: &Prepared, tree: &Tree, models: &[Model], place: Place<'_>)
 }
 
 /// The tree of the taxa that take part with all its lengths, and the models, from what a job has left as text.
-fn read(prepared: &Prepared, found: &Found) -> Result<(Tree, Vec<Model>), Error> {
+pub(super) fn read(prepared: &Prepared, found: &Found) -> Result<(Tree, Vec<Model>), Error> {
     let wrong = |e: &dyn std::fmt::Display| Error::run(format!("internal error: a tree of this run: {e}"));
     let names = &prepared.kept_names;
     let sets = sets(prepared);

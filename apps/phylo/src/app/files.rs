@@ -29,6 +29,12 @@ pub(crate) const SUPPORT: &str = "support";
 pub(crate) const TRANSFER: &str = "supportTBE";
 /// The majority-rule consensus of the replicates.
 pub(crate) const CONSENSUS: &str = "consensus";
+/// The trees of the ultrafast bootstrap, one a line.
+pub(crate) const ULTRAFAST: &str = "ufboot";
+/// The best tree with its supports in per cent.
+pub(crate) const ULTRAFAST_SUPPORT: &str = "supportUFBoot";
+/// Its majority-rule consensus.
+pub(crate) const ULTRAFAST_CONSENSUS: &str = "consensusUFBoot";
 /// The best tree with SH-aLRT supports in per cent.
 pub(crate) const ALRT: &str = "supportSHaLRT";
 /// The best tree's log-likelihood of every site.

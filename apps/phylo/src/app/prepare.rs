@@ -5,16 +5,14 @@ use super::bootstraps::Bootstraps;
 use super::files::{self, Outputs};
 use crate::alignment::{Alignment, DataType, Format, Source, read_alignment};
 use crate::checkpoint::{self, Hash, Request, Saved};
-use crate::choose::Criterion;
+use crate::choose::{Besides, Criterion};
 use crate::convergence;
 use crate::copies::only;
 use crate::error::Error;
 use crate::job::Job;
-use crate::kernel::kernel_states;
 use crate::model::ModelSpec;
 use crate::parsimony::START_LENGTH;
 use crate::partition::{self, Branches, Partition, Scheme, Unnamed};
-use crate::search;
 use crate::tree::{Newick, Tree};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -68,6 +66,8 @@ pub struct Prepared {
     pub branches: Branches,
     /// What the models of partitions that name none are chosen by; `None` where none is to be chosen.
     pub criterion: Option<Criterion>,
+    /// What they are chosen from besides what is always tried.
+    pub besides: Besides,
     /// What is to be done.
     pub task: Task,
     /// The jobs that are still to be done, searches first; where replicates are made until they are enough, with the first of
@@ -79,6 +79,10 @@ pub struct Prepared {
     pub outgroup: Vec<usize>,
     /// How many replicates are wanted.
     pub bootstraps: Bootstraps,
+    /// Replicates of the ultrafast bootstrap.
+    pub ultrafast: usize,
+    /// Whether they are climbed by exchanges on their own sites.
+    pub is_corrected: bool,
     /// Replicates of the SH-aLRT test of the best tree.
     pub alrt: usize,
     /// Whether the best tree's log-likelihood of every site is written.
@@ -103,18 +107,6 @@ pub struct Prepared {
     pub trace: Option<PathBuf>,
     /// Whether the log of an earlier part of this run is gone on with.
     pub is_resumed: bool,
-}
-
-impl Prepared {
-    /// About how many bytes one job takes: conditional likelihood vectors of all inner nodes, and those with tables that are
-    /// needed while places for a subtree are tried.
-    pub fn job_bytes(&self) -> u64 {
-        let vector = |p: &Partition| {
-            let entries = kernel_states(p.model.states) * p.model.categories * size_of::<f64>() + size_of::<u32>();
-            (p.patterns.len().next_multiple_of(8) * entries) as u64
-        };
-        (self.kept_names.len() + search::SPARE_VECTORS) as u64 * self.partitions.iter().map(vector).sum::<u64>()
-    }
 }
 
 /// Reads and checks everything that the arguments name.
@@ -186,6 +178,9 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
             "--trace records one turn of replicates, --bootstraps autoMRE may make many: give a number of --bootstraps";
         return Err(Error::request(what));
     }
+    if args.ufboot > 0 && args.searches == 0 {
+        return Err(Error::request("--ufboot begins with the trees of searches, but --searches is 0: ask for one"));
+    }
     let outputs = Outputs::new(args.prefix.as_deref().unwrap_or(&args.alignment));
     if let Some(path) = &args.trace {
         files::check(path, args.force, "--trace")?;
@@ -229,11 +224,14 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
         partitions,
         branches,
         criterion: args.is_auto().then_some(args.criterion),
+        besides: args.chosen_from().unwrap_or_default(),
         task,
         jobs,
         start,
         outgroup,
         bootstraps: args.bootstraps,
+        ultrafast: args.ufboot,
+        is_corrected: args.bnni,
         alrt: args.alrt,
         site_likelihoods: args.site_likelihoods,
         saved,
@@ -394,7 +392,10 @@ fn request(args: &Args, alignment: &Alignment, schemes: &[Scheme], start: String
         scheme.sites.iter().for_each(|s| hash.add(&s.to_le_bytes()));
     }
     let model = |scheme: &Scheme| match args.is_auto() && scheme.is_open {
-        true => format!("the best {} model by {}", scheme.model.data_type, args.criterion),
+        true => {
+            let besides = args.chosen_from().unwrap_or_default();
+            format!("the best {} model by {}{besides}", scheme.model.data_type, args.criterion)
+        }
         false => scheme.model.to_string(),
     };
     let models: Vec<String> = schemes.iter().map(model).collect();
@@ -418,7 +419,9 @@ fn mark(args: &Args, request: &Request) -> String {
         hash.add(name.as_bytes());
         hash.add(value.as_bytes());
     }
-    [args.searches, args.alrt].iter().for_each(|count| hash.add(&count.to_le_bytes()));
+    [args.searches, args.alrt, args.ufboot, usize::from(args.bnni)]
+        .iter()
+        .for_each(|count| hash.add(&count.to_le_bytes()));
     hash.add(args.bootstraps.to_string().as_bytes());
     hash.add(&[u8::from(args.site_likelihoods)]);
     format!("finished: request {:016x}", hash.value())
@@ -441,6 +444,9 @@ fn words(args: &Args, task: &Task, branches: Branches) -> Vec<&'static str> {
         if args.searches > 0 {
             words.extend([files::SUPPORT, files::TRANSFER]);
         }
+    }
+    if args.ufboot > 0 {
+        words.extend([files::ULTRAFAST, files::ULTRAFAST_SUPPORT, files::ULTRAFAST_CONSENSUS]);
     }
     if args.is_auto() {
         words.push(files::MODELS);

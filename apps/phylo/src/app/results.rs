@@ -2,6 +2,7 @@
 
 use super::details::Details;
 use super::files::{self, Outputs};
+use super::memory::Needs;
 use super::prepare::Prepared;
 use super::report::Report;
 use super::run::{self, Log};
@@ -13,6 +14,7 @@ use crate::likelihood::MIN_LENGTH;
 use crate::partition::{Branches, Partition};
 use crate::support::{Replicates, Support};
 use crate::tree::{HalfEdge, Newick, Splits, Tree};
+use multigrain::readable_bytes;
 use multigrain::rooms::team::strands::{Scheduler, Statistics};
 use multigrain::whole::WholeFile;
 use std::collections::{BTreeMap, HashSet};
@@ -42,6 +44,11 @@ pub(crate) fn introduce(prepared: &Prepared, scheduler: &Scheduler, log: &Log<'_
     }
     prepared.notes.iter().for_each(|note| log.line(&format!("note: {note}")));
     let options = scheduler.options();
+    if let Some(jobs) = options.strands_max {
+        let (needs, threads) = (Needs::of(prepared), options.workers);
+        let bytes = readable_bytes(needs.bytes(jobs, threads));
+        log.line(&format!("memory: about {bytes}, {} at a time", counted(jobs, "job", "jobs")));
+    }
     log.line(&format!("seed {}, {} workers, policy {}", prepared.seed, options.workers, options.policy));
     if prepared.saved != Saved::default() {
         let (found, begun) = (prepared.saved.found.len(), prepared.saved.begun.len());
@@ -277,6 +284,7 @@ pub(crate) fn searched(
     prepared: &Prepared,
     found: &[Found],
     details: &Details,
+    ultrafast: &[String],
     log: &Log<'_>,
 ) -> Result<Report, Error> {
     let names = &prepared.names;
@@ -319,10 +327,22 @@ pub(crate) fn searched(
             let share = |s: &Support| format!("{:.4}", s.transfer);
             written.write(files::TRANSFER, &labelled(prepared, &tree, &labels(&tree, &supports, &share)))?;
         }
+        let mut quick = Replicates::default();
+        for text in ultrafast {
+            quick.add(&Splits::new(&read(text, names)?));
+        }
+        let quick_supports = quick.supports(&Splits::new(&tree), names.len());
+        if !quick_supports.is_empty() {
+            written.write(files::ULTRAFAST, &ultrafast.iter().map(|text| format!("{text}\n")).collect::<String>())?;
+            let labels = labels(&tree, &quick_supports, &percent);
+            written.write(files::ULTRAFAST_SUPPORT, &labelled(prepared, &tree, &labels))?;
+            let consensus = format!("{}\n", quick.majority_consensus(names).to_text());
+            written.write(files::ULTRAFAST_CONSENSUS, &consensus)?;
+        }
         write_details(prepared, &tree, details, &mut written)?;
-        let labels = match supports.is_empty() {
-            true => details.labels(prepared, &tree),
-            false => labels(&tree, &supports, &percent),
+        let labels = match [&supports, &quick_supports].into_iter().find(|supports| !supports.is_empty()) {
+            None => details.labels(prepared, &tree),
+            Some(supports) => labels(&tree, supports, &percent),
         };
         written.write(files::PICTURE, &picture(prepared, &tree, &labels, best))?;
     }

@@ -7,6 +7,7 @@ use super::files::{self, Outputs};
 use super::prepare::{Prepared, Task};
 use super::report::Report;
 use super::results;
+use super::ultrafast;
 use crate::checkpoint;
 use crate::checkpoint::Saved;
 use crate::convergence;
@@ -16,12 +17,11 @@ use crate::job::{Found, Job};
 use crate::likelihood::OnStrand;
 use crate::search::State as SearchState;
 use crate::tree::Splits;
+use multigrain::Abort;
 use multigrain::rooms::team::strands::{Scheduler, Statistics, Strand};
 use multigrain::rooms::trace::Trace;
 use multigrain::whole::WholeFile;
-use multigrain::{Abort, Machine, format_bytes};
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -115,7 +115,6 @@ pub fn run(
     abort: Arc<Abort>,
     watcher: &dyn Watcher,
 ) -> Result<Report, Error> {
-    check_memory(prepared, scheduler)?;
     let earlier = match prepared.is_resumed {
         true => std::fs::read_to_string(prepared.outputs.path(files::LOG)).unwrap_or_default(),
         false => String::new(),
@@ -147,12 +146,16 @@ pub fn run(
         Some(best) => details::look(prepared, best, scheduler, &abort, &log),
         None => Ok(Details::default()),
     };
-    let details = details.or_else(|error| {
+    let besides = details.and_then(|details| {
+        let ultrafast = ultrafast::look(prepared, &done.found, scheduler, &abort, &log)?;
+        Ok((details, ultrafast))
+    });
+    let (details, ultrafast) = besides.or_else(|error| {
         let mut saved = Saved { found: done.found.clone(), ..prepared.saved.clone() };
         save(prepared, &mut saved, &log)?;
         Err(error)
     })?;
-    let report = results::searched(prepared, &done.found, &details, &log)?;
+    let report = results::searched(prepared, &done.found, &details, &ultrafast, &log)?;
     remove_checkpoint(&prepared.outputs)?;
     Ok(report)
 }
@@ -227,23 +230,6 @@ struct Nobody;
 impl Watcher for Nobody {
     fn line(&self, _line: &str) {}
     fn progress(&self, _progress: Progress) {}
-}
-
-/// Refuses jobs that would not fit into memory, before any of them begins.
-fn check_memory(prepared: &Prepared, scheduler: &Scheduler) -> Result<(), Error> {
-    let options = scheduler.options();
-    let at_once = options.policy.strands_max(options.workers as u32) as usize;
-    let at_once = prepared.jobs.len().clamp(1, at_once.max(1));
-    let needed = prepared.job_bytes() * at_once as u64;
-    let machine = Machine::detect(Path::new(".")).map_err(|e| Error::run(e.to_string()))?;
-    let capacity = machine.memory(machine.root()).capacity_bytes;
-    if needed <= capacity {
-        return Ok(());
-    }
-    let [job, capacity] = [prepared.job_bytes(), capacity].map(format_bytes);
-    Err(Error::request(format!(
-        "{at_once} searches at once need about {job} each, but there are {capacity} of memory: ask for fewer --threads"
-    )))
 }
 
 /// Writes the trace that was asked for, whole or not at all.

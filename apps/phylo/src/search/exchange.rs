@@ -14,7 +14,7 @@ const ROUNDS: usize = 30;
 
 impl Likelihood<'_> {
     /// Rounds of exchanges and of all lengths, until one gains less than `gain`. Gives the log-likelihood.
-    pub(super) fn exchange_while(&mut self, gain: f64) -> f64 {
+    pub(crate) fn exchange_while(&mut self, gain: f64) -> f64 {
         self.exchange_among(gain, |_| true)
     }
 

@@ -100,7 +100,7 @@ fn random_half(tree: &Tree, random: &mut Random) -> HalfEdge {
 }
 
 /// Random moves all over the tree.
-pub(super) fn disturbed(tree: &mut Tree, random: &mut Random) {
+pub(crate) fn disturbed(tree: &mut Tree, random: &mut Random) {
     for _ in 0..(tree.taxa() / TAXA_A_MOVE).max(2) {
         random_step(tree, random);
     }

@@ -1,0 +1,115 @@
+//! What a run needs of memory, which is known before it begins.
+
+use super::prepare::{Prepared, Task};
+use crate::error::Error;
+use crate::kernel::kernel_states;
+use crate::partition::Partition;
+use crate::search;
+use crate::ultrafast::Drawn;
+use multigrain::{Machine, readable_bytes};
+use std::path::Path;
+
+/// The program itself, with its threads' stacks.
+const PROGRAM_BYTES: u64 = 8 << 20;
+/// A tree in text and in memory, each branch.
+const BRANCH_BYTES: u64 = 200;
+
+/// Bytes that a run takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Needs {
+    /// Once: data, results, replicates of sites.
+    pub shared: u64,
+    /// For each search or replicate that is in progress: vectors of conditional likelihoods.
+    pub job: u64,
+    /// For each thread: transition matrices and tables of tips for all branches of the tree.
+    pub thread: u64,
+}
+
+impl Needs {
+    /// Those of a request.
+    pub fn of(prepared: &Prepared) -> Needs {
+        let taxa = prepared.kept_names.len() as u64;
+        let patterns: u64 = prepared.partitions.iter().map(|p| p.patterns.len() as u64).sum();
+        let jobs = (prepared.jobs.len() + prepared.saved.found.len() + prepared.ultrafast) as u64;
+        // Letters as they were read, and as patterns; chunks have their own.
+        let letters = prepared.names.len() as u64 * prepared.sites as u64 + taxa * patterns;
+        let replicates = match prepared.ultrafast {
+            0 => 0,
+            replicates => Drawn::bytes(patterns as usize, replicates),
+        };
+        let thread = |p: &Partition| {
+            let (states, codes) = (p.model.states as u64, p.patterns.data_type.masks().len() as u64);
+            p.model.categories as u64 * states * (states + codes) * size_of::<f64>() as u64
+        };
+        Needs {
+            shared: PROGRAM_BYTES + letters + replicates + jobs * BRANCH_BYTES * 2 * taxa,
+            job: job_bytes(prepared) + taxa * patterns,
+            thread: 2 * taxa * prepared.partitions.iter().map(thread).sum::<u64>(),
+        }
+    }
+
+    /// With so many jobs in progress on so many threads.
+    pub fn bytes(&self, jobs: usize, threads: usize) -> u64 {
+        self.shared + self.job * jobs as u64 + self.thread * threads as u64
+    }
+
+    /// How many jobs may be in progress, at most `jobs`, where there are so many bytes.
+    ///
+    /// # Errors
+    /// Where there is no room for one.
+    pub fn jobs_within(&self, bytes: u64, jobs: usize, threads: usize) -> Result<usize, Error> {
+        let fitting = (1..=jobs.max(1)).take_while(|&jobs| self.bytes(jobs, threads) <= bytes).last();
+        fitting.ok_or_else(|| {
+            let [needed, one, there] = [self.bytes(1, threads), self.bytes(1, 1), bytes].map(readable_bytes);
+            let fewer = if threads > 1 { format!(" ({one} on one thread)") } else { String::new() };
+            Error::request(format!(
+                "one search at a time on {threads} threads needs about {needed} of memory{fewer}, and there are {there}: \
+                 ask for more --memory, fewer --threads, fewer categories of rates, or --fast"
+            ))
+        })
+    }
+}
+
+/// Conditional likelihood vectors of all inner nodes, and those with tables that are needed while places for a subtree are
+/// tried.
+fn job_bytes(prepared: &Prepared) -> u64 {
+    let vector = |p: &Partition| {
+        let entries = kernel_states(p.model.states) * p.model.categories * size_of::<f64>() + size_of::<u32>();
+        (p.patterns.len().next_multiple_of(8) * entries) as u64
+    };
+    let taxa = prepared.kept_names.len();
+    let spare = match &prepared.task {
+        Task::Search => search::SPARE_VECTORS,
+        Task::Evaluate { .. } => 0,
+    };
+    (taxa + spare) as u64 * prepared.partitions.iter().map(vector).sum::<u64>()
+}
+
+/// What there is: as much as was asked for, or the computer's memory.
+pub(super) fn available(asked: Option<u64>) -> Result<u64, Error> {
+    match asked {
+        Some(bytes) => Ok(bytes),
+        None => {
+            let machine = Machine::detect(Path::new(".")).map_err(|e| Error::run(e.to_string()))?;
+            Ok(machine.memory(machine.root()).capacity_bytes)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_jobs_as_there_is_room_for() {
+        let needs = Needs { shared: 100, job: 50, thread: 10 };
+        assert_eq!(needs.bytes(3, 2), 270);
+        let of = |bytes| needs.jobs_within(bytes, 4, 2).ok();
+        assert_eq!([of(169), of(170), of(219), of(220), of(1000)], [None, Some(1), Some(1), Some(2), Some(4)]);
+        let message = needs.jobs_within(1, 4, 2).unwrap_err().to_string();
+        assert!(
+            message.contains("170") && message.contains("on one thread") && message.contains("--memory"),
+            "{message}"
+        );
+    }
+}
