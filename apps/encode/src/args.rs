@@ -55,6 +55,9 @@ pub(crate) struct Args {
     /// Pictures that one may be predicted from [default: by preset]
     #[arg(long, value_name = "1-16", value_parser = clap::value_parser!(u8).range(1..=16))]
     refs: Option<u8>,
+    /// So many more, each the last of a scene, which may come back; decoding does not begin where another scene does then
+    #[arg(long, value_name = "0-15", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=15))]
+    long: u8,
     /// The input has no header: columns x rows of its pictures
     #[arg(long, value_name = "WxH", value_parser = size)]
     size: Option<Size>,
@@ -135,7 +138,7 @@ enum Preset {
     Fast,
     /// Parts of macroblocks, too
     Medium,
-    /// More steps of search
+    /// More steps of search, in more pictures
     Slow,
 }
 
@@ -194,8 +197,8 @@ impl Args {
             (None, Some(bits)) => Rate::Bits(bits),
             (None, None) => Rate::Constant(self.qp.unwrap_or(QP)),
         };
-        let keys = Keys { interval: self.keyint, at_cuts: !self.no_scenecut };
         let structure = self.structure(size)?;
+        let keys = Keys { interval: self.keyint, at_cuts: !self.no_scenecut && structure.long == 0 };
         Ok(Options { rate, keys, effort: self.preset.effort(), profile: self.profile.into(), structure })
     }
 
@@ -204,8 +207,8 @@ impl Args {
         let most = kept_max(size);
         let (bidirectional, references) = match (self.profile, self.preset) {
             (ProfileName::Main, Preset::Medium) if most > 1 => (2, 1),
-            (ProfileName::Main, Preset::Slow) if most > 1 => (2, 2),
-            (ProfileName::Baseline, Preset::Slow) => (0, most.min(2)),
+            (ProfileName::Main, Preset::Slow) if most > 1 => (2, most.min(3)),
+            (ProfileName::Baseline, Preset::Slow) => (0, most.min(3)),
             _ => (0, 1),
         };
         let bidirectional = self.bframes.map_or(bidirectional, usize::from);
@@ -214,10 +217,11 @@ impl Args {
                 "--bframes {bidirectional} is more than players of the baseline profile can do; add --profile main"
             )));
         }
-        let structure = Structure { references: self.refs.map_or(references, usize::from), bidirectional };
+        let references = self.refs.map_or(references, usize::from);
+        let structure = Structure { references, long: self.long.into(), bidirectional };
         if structure.kept() > most {
             return Err(Failure::Request(format!(
-                "players keep {most} pictures of {} x {} at most, and {} were to be kept; give smaller --refs and --bframes",
+                "players keep {most} pictures of {} x {} at most, and {} were to be kept; give smaller --refs, --long and --bframes",
                 size.width,
                 size.height,
                 structure.kept()

@@ -23,7 +23,7 @@ use crate::kernel::Kernels;
 use crate::motion::Reference;
 use crate::picture::{Block, Frame, Kind, Macroblock, Source, Vector};
 use crate::quantiser::Quantiser;
-use crate::search::{Effort, Search};
+use crate::search::{Effort, Found, Match, Search};
 use crate::tables::lambda;
 use std::sync::Arc;
 use syntax::Type;
@@ -56,6 +56,12 @@ pub struct Link {
 }
 
 impl Link {
+    /// To a picture that is `over` pictures away, where the vectors of `likely` lead `under` pictures back.
+    pub fn new(picture: &Arc<Frame>, likely: &Arc<Frame>, over: i64, under: i64) -> Link {
+        let scale = if under == 0 { 256 } else { (256 * over / under) as i32 };
+        Link { picture: picture.clone(), likely: likely.clone(), scale }
+    }
+
     fn scaled(&self, vector: Vector) -> Vector {
         scaled(vector, self.scale)
     }
@@ -194,8 +200,15 @@ impl<'a> Shot<'a> {
                 // SAFETY: by the caller.
                 unsafe { *fields[0].get_mut(index) = Default::default() };
             }
-            let mut nearest = Vector::default();
+            let mut nearest = Match::default();
             for (number, link) in self.links().enumerate() {
+                let is_other = number > 0 && number < self.lists[0].len();
+                // Where the first leaves next to nothing, no other is worth its bits.
+                if is_other && nearest.satd < self.settings.effort.enough * self.settings.lambda {
+                    // SAFETY: by the caller.
+                    unsafe { *fields[number].get_mut(index) = Found::NONE };
+                    continue;
+                }
                 // What the neighbour found, and what another picture found here and beyond, where nothing has been
                 // searched yet.
                 let mut likely = [Vector::default(); 5];
@@ -204,11 +217,7 @@ impl<'a> Shot<'a> {
                     let before =
                         |x: usize, y: usize| link.scaled(link.likely.fields[0].get(y * columns + x).whole.vector);
                     let (right, below) = ((x + 1).min(columns - 1), (row + 1).min(self.picture.size.rows() - 1));
-                    likely[1] = if number > 0 && number < self.lists[0].len() {
-                        scaled(nearest, link.scale)
-                    } else {
-                        before(x, row)
-                    };
+                    likely[1] = if is_other { link.scaled(nearest.vector) } else { before(x, row) };
                     likely[2] = before(right, row);
                     likely[3] = before(x, below);
                     likely[4] = if x > 0 { fields[number].get(index - 1).whole.vector } else { likely[1] };
@@ -223,7 +232,7 @@ impl<'a> Shot<'a> {
                 };
                 let found = search.run(&likely);
                 if number == 0 {
-                    nearest = found.whole.vector;
+                    nearest = found.whole;
                 }
                 // SAFETY: by the caller.
                 unsafe { *fields[number].get_mut(index) = found };

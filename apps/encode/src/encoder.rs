@@ -2,11 +2,11 @@
 
 use crate::bits::{Bits, Unit, unit};
 use crate::coder::{Link, Settings, Shot};
-use crate::headers::{Header, Profile, Properties, Ratio, SliceType, Structure, parameter_sets, slice_header};
+use crate::headers::{Header, Marking, Profile, Properties, Ratio, SliceType, Structure, parameter_sets, slice_header};
 use crate::kernel::Kernels;
 use crate::levels;
 use crate::picture::{Frame, Picture, Size, Source};
-use crate::rate::{Control, Keys, Look, Rate};
+use crate::rate::{Control, Glance, Keys, Look, Rate};
 use crate::search::Effort;
 use crate::wave::Wave;
 use multigrain::rooms::team::Progress;
@@ -110,6 +110,26 @@ struct Waiting {
     number: u64,
 }
 
+/// A picture that is to be encoded next.
+#[derive(Debug)]
+struct Decided {
+    waiting: Waiting,
+    slice_type: SliceType,
+    qp: u8,
+    /// Whether another scene began since the picture that it is predicted from.
+    is_behind_cut: bool,
+}
+
+/// A picture that others may be predicted from.
+#[derive(Debug)]
+struct Kept {
+    frame: Arc<Frame>,
+    /// What it looks like, where pictures that stay are chosen by that.
+    glance: Option<Glance>,
+    /// Whether it is the last of its scene.
+    is_last: bool,
+}
+
 /// Encodes pictures that come as they are shown; they go out in the order in which they are decoded. What is made of them
 /// depends on nothing but the pictures.
 #[derive(Debug)]
@@ -120,14 +140,17 @@ pub struct Encoder<'k> {
     /// Memory of pictures; nobody else's where nobody else has it.
     memory: Vec<Arc<Picture>>,
     /// Pictures that others may be predicted from, as a decoder keeps them, the last one first.
-    kept: Vec<Arc<Frame>>,
+    kept: Vec<Kept>,
+    /// Those of them that stay, by their numbers, and how many there were so far.
+    long: Vec<Kept>,
+    stayed: usize,
     /// Pictures that have come, those of them about which nothing was decided yet, and whether none will come.
     come: u64,
     waiting: VecDeque<Waiting>,
     has_ended: bool,
     /// Pictures that have types and quantisers, in the order of decoding, and how many there were so far, and until the last
     /// decision.
-    decided: VecDeque<(Waiting, SliceType, u8)>,
+    decided: VecDeque<Decided>,
     decisions: [u64; 2],
     /// What pictures took about which the control has not been told.
     taken: VecDeque<u64>,
@@ -155,6 +178,8 @@ impl<'k> Encoder<'k> {
             kernels,
             memory: Vec::new(),
             kept: Vec::new(),
+            long: Vec::new(),
+            stayed: 0,
             come: 0,
             waiting: VecDeque::new(),
             has_ended: false,
@@ -221,7 +246,7 @@ impl<'k> Encoder<'k> {
             self.decide();
         }
         match self.decided.pop_front() {
-            Some((waiting, slice_type, qp)) => Next::Picture(Box::new(self.begin(waiting, slice_type, qp))),
+            Some(decided) => Next::Picture(Box::new(self.begin(decided))),
             None => Next::End,
         }
     }
@@ -235,17 +260,19 @@ impl<'k> Encoder<'k> {
             // The last one is what those before it are predicted from.
             let last = begin + count - 1;
             let slice_type = if self.waiting[last].look.is_key { SliceType::I } else { SliceType::P };
-            places.push((last, slice_type));
-            places.extend((begin..last).map(|place| (place, SliceType::B)));
+            let is_behind_cut = self.waiting.range(begin..=last).any(|waiting| waiting.look.is_cut);
+            places.push((last, slice_type, is_behind_cut));
+            places.extend((begin..last).map(|place| (place, SliceType::B, false)));
             first = if begin == 0 { count } else { first };
         }
-        let looks: Vec<(Look, SliceType)> = places.iter().map(|(at, of)| (self.waiting[*at].look, *of)).collect();
+        let looks: Vec<(Look, SliceType)> = places.iter().map(|(at, of, _)| (self.waiting[*at].look, *of)).collect();
         let count = if is_first { first } else { looks.len() };
         let quantisers = self.control.decide(&looks, count);
         self.decisions = [self.decisions[0] + count as u64, self.decisions[0]];
         let mut taken: Vec<Option<Waiting>> = self.waiting.drain(..count).map(Some).collect();
-        for ((place, of), qp) in places.into_iter().zip(quantisers) {
-            self.decided.extend(taken[place].take().map(|waiting| (waiting, of, qp)));
+        for ((place, slice_type, is_behind_cut), qp) in places.into_iter().zip(quantisers) {
+            let decided = |waiting| Decided { waiting, slice_type, qp, is_behind_cut };
+            self.decided.extend(taken[place].take().map(decided));
         }
     }
 
@@ -271,55 +298,101 @@ impl<'k> Encoder<'k> {
         if let Some(free) = self.memory.iter_mut().position(|memory| Arc::get_mut(memory).is_some()) {
             return self.memory[free].clone();
         }
-        let Structure { references, bidirectional } = self.options.structure;
-        let fields = references.max(if bidirectional > 0 { 2 } else { 1 });
-        let memory = Arc::new(Picture::new(self.properties.size, fields));
+        let memory = Arc::new(Picture::new(self.properties.size, self.options.structure.kept()));
         self.memory.push(memory.clone());
         memory
     }
 
+    /// Which of the pictures that stay is the first that one behind a cut is predicted from: one that looks more like it than the
+    /// picture before.
+    fn first(&self, glance: &Glance) -> Option<usize> {
+        let distance = |kept: &Kept| kept.glance.as_ref().map_or(u64::MAX, |other| glance.distance(other));
+        let (index, nearest) = self.long.iter().map(distance).enumerate().min_by_key(|(_, distance)| *distance)?;
+        (nearest < distance(&self.kept[0])).then_some(index)
+    }
+
+    /// What a picture before others may be predicted from, as a decoder lists them: the last one first, then those that stay,
+    /// but the one that is to be the first.
+    fn list(&self, number: u64, first: Option<usize>) -> Vec<Link> {
+        let away = |frame: &Frame| number as i64 - frame.number as i64;
+        let nearest = &self.kept[0].frame;
+        let last = |(i, kept): (usize, &Kept)| match (i, &kept.frame) {
+            (0, frame) => Link::new(frame, frame, away(frame), frame.span),
+            // What was found in the nearest, as far as this one is.
+            (_, frame) => Link::new(frame, nearest, away(frame), away(nearest)),
+        };
+        // What moved since another scene says nothing.
+        let old = |kept: &Kept| Link::new(&kept.frame, nearest, 0, 1);
+        let count = if self.long.is_empty() { self.options.structure.references } else { self.kept.len() };
+        let long = self.long.iter().enumerate().filter(|(i, _)| Some(*i) != first).map(|(_, kept)| old(kept));
+        let lasts = self.kept.iter().take(count).enumerate().map(last);
+        first.map(|first| old(&self.long[first])).into_iter().chain(lasts).chain(long).collect()
+    }
+
+    /// Makes room for one more picture that others are predicted from, and says what a decoder has to do for that.
+    fn make_room(&mut self) -> Marking {
+        let structure = self.options.structure;
+        if self.kept.len() + self.long.len() < structure.kept() {
+            return Marking::Sliding;
+        }
+        match self.kept.pop() {
+            Some(oldest) if oldest.is_last && structure.long > 0 => {
+                let (back, index) = (self.kept.len(), self.stayed % structure.long);
+                let most = self.long.is_empty().then_some(structure.long);
+                self.stayed += 1;
+                let gone = match self.long.get_mut(index) {
+                    Some(older) => {
+                        *older = oldest;
+                        None
+                    }
+                    None => {
+                        self.long.push(oldest);
+                        self.kept.pop().map(|_| self.kept.len())
+                    }
+                };
+                Marking::Long { back, index, most, gone }
+            }
+            _ => Marking::Sliding,
+        }
+    }
+
     /// The next picture in the order of decoding: where it goes and what it is predicted from.
-    fn begin(&mut self, waiting: Waiting, slice_type: SliceType, qp: u8) -> Flight<'k> {
+    fn begin(&mut self, Decided { waiting, slice_type, qp, is_behind_cut }: Decided) -> Flight<'k> {
         let number = waiting.number;
         if slice_type == SliceType::I {
             (self.key, self.since_key, self.keys) = (number, 0, self.keys + 1);
             self.kept.clear();
+            self.long.clear();
+            self.stayed = 0;
         }
-        let away = |frame: &Frame| number as i64 - frame.number as i64;
-        let ratio = |over: i64, under: i64| if under == 0 { 256 } else { (256 * over / under) as i32 };
-        let link = |picture: &Arc<Frame>, likely: &Arc<Frame>, under: i64| Link {
-            scale: ratio(away(picture), under),
-            picture: picture.clone(),
-            likely: likely.clone(),
-        };
+        let first = if is_behind_cut && slice_type == SliceType::P { self.first(&waiting.source.glance) } else { None };
         let lists = match slice_type {
             SliceType::I => [Vec::new(), Vec::new()],
-            SliceType::P => {
-                let nearest = &self.kept[0];
-                let of = |(i, picture): (usize, &Arc<Frame>)| match i {
-                    0 => link(picture, picture, picture.span),
-                    // What was found in the nearest, as far as this one is.
-                    _ => link(picture, nearest, away(nearest)),
-                };
-                [self.kept.iter().take(self.options.structure.references).enumerate().map(of).collect(), Vec::new()]
-            }
+            SliceType::P => [self.list(number, first), Vec::new()],
             SliceType::B => {
-                let (behind, before) = (&self.kept[0], &self.kept[1]);
-                [before, behind].map(|picture| vec![link(picture, behind, behind.span)])
+                let [behind, before] = [0, 1].map(|i| &self.kept[i].frame);
+                let away = |frame: &Frame| number as i64 - frame.number as i64;
+                [before, behind].map(|frame| vec![Link::new(frame, behind, away(frame), behind.span)])
             }
         };
-        let span = lists[0].first().map_or(1, |link| away(&link.picture));
-        let references = lists[0].len();
+        let span = lists[0].first().map_or(1, |link| number as i64 - link.picture.number as i64);
         let memory = self.free_memory();
         let picture = Arc::new(Frame { memory, number, span, complete: Progress::default() });
-        let header =
-            Header { slice_type, number: self.since_key, order: number - self.key, key: self.keys, references, qp };
         let is_reference = slice_type != SliceType::B;
+        let mut marking = Marking::Sliding;
+        let since_key = self.since_key;
         if is_reference {
             self.since_key += 1;
-            self.kept.insert(0, picture.clone());
-            self.kept.truncate(self.options.structure.kept());
+            if let Some(before) = self.kept.first_mut() {
+                before.is_last = is_behind_cut;
+            }
+            marking = self.make_room();
+            let glance = (self.options.structure.long > 0).then(|| waiting.source.glance.clone());
+            self.kept.insert(0, Kept { frame: picture.clone(), glance, is_last: false });
         }
+        let references = lists[0].len();
+        let (order, key) = (number - self.key, self.keys);
+        let header = Header { slice_type, number: since_key, order, key, references, first, marking, qp };
         let Options { profile, structure, effort, .. } = self.options;
         let settings = Settings::new(self.kernels, qp, effort, profile == Profile::Main);
         let shot = Shot { source: waiting.source, picture, lists, is_reference, settings };

@@ -123,17 +123,19 @@ pub enum Profile {
 pub struct Structure {
     /// So many pictures before one, at most.
     pub references: usize,
+    /// So many more, each the last of a scene, which stay until as many scenes have followed (long-term references).
+    pub long: usize,
     /// So many pictures in a row that are predicted from one before and one behind them, and that none is predicted from.
     pub bidirectional: usize,
 }
 
 impl Structure {
     /// Each picture from the one before it.
-    pub const PLAIN: Structure = Structure { references: 1, bidirectional: 0 };
+    pub const PLAIN: Structure = Structure { references: 1, long: 0, bidirectional: 0 };
 
     /// Pictures that a decoder keeps.
     pub fn kept(&self) -> usize {
-        self.references.max(if self.bidirectional > 0 { 2 } else { 1 })
+        self.references.max(if self.bidirectional > 0 { 2 } else { 1 }) + self.long
     }
 }
 
@@ -273,6 +275,25 @@ pub enum SliceType {
     B,
 }
 
+/// What becomes of the pictures that a decoder keeps, when one more comes that others are predicted from (8.2.5). Pictures are
+/// counted back from the new one: 0 is the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marking {
+    /// The oldest goes, if there is no room for the new one; those that stay do not.
+    Sliding,
+    /// One stays as a long-term reference.
+    Long {
+        /// Which.
+        back: usize,
+        /// Its number among those that stay; the one that has it goes.
+        index: usize,
+        /// How many may stay, told with the first of them.
+        most: Option<usize>,
+        /// One goes.
+        gone: Option<usize>,
+    },
+}
+
 /// What differs between the headers of pictures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
@@ -286,8 +307,29 @@ pub struct Header {
     pub key: u64,
     /// From how many pictures before it it may be predicted.
     pub references: usize,
+    /// Which of the long-term references is the first of its list, if one is.
+    pub first: Option<usize>,
+    /// What becomes of those that are kept.
+    pub marking: Marking,
     /// The quantiser.
     pub qp: u8,
+}
+
+fn marking(bits: &mut Bits, marking: Marking) {
+    bits.flag(marking != Marking::Sliding); // adaptive_ref_pic_marking_mode_flag
+    let Marking::Long { back, index, most, gone } = marking else { return };
+    let mut operation = |number: u32, operands: &[usize]| {
+        bits.ue(number); // memory_management_control_operation
+        operands.iter().for_each(|operand| bits.ue(*operand as u32));
+    };
+    if let Some(most) = most {
+        operation(4, &[most]); // max_long_term_frame_idx_plus1
+    }
+    operation(3, &[back, index]); // difference_of_pic_nums_minus1, long_term_frame_idx
+    if let Some(gone) = gone {
+        operation(1, &[gone]); // difference_of_pic_nums_minus1
+    }
+    operation(0, &[]);
 }
 
 /// The bits of a slice before its first macroblock.
@@ -319,8 +361,13 @@ pub fn slice_header(header: &Header, profile: Profile, structure: Structure) -> 
             if header.references > 1 {
                 bits.ue(header.references as u32 - 1); // num_ref_idx_l0_active_minus1
             }
-            bits.flag(false); // ref_pic_list_modification_flag_l0
-            bits.flag(false); // adaptive_ref_pic_marking_mode_flag
+            bits.flag(header.first.is_some()); // ref_pic_list_modification_flag_l0
+            if let Some(index) = header.first {
+                bits.ue(2); // modification_of_pic_nums_idc: a long-term reference
+                bits.ue(index as u32); // long_term_pic_num
+                bits.ue(3); // modification_of_pic_nums_idc: no other
+            }
+            marking(&mut bits, header.marking);
         }
         SliceType::B => {
             bits.flag(true); // direct_spatial_mv_pred_flag

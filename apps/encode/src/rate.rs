@@ -85,6 +85,13 @@ impl Glance {
         glance
     }
 
+    /// How far it is from another.
+    pub fn distance(&self, other: &Glance) -> u64 {
+        let of =
+            |(a, b): (&[u8; 16], &[u8; 16])| -> u32 { a.iter().zip(b).map(|(a, b)| u32::from(a.abs_diff(*b))).sum() };
+        self.samples.iter().zip(&other.samples).map(|both| u64::from(of(both))).sum()
+    }
+
     /// Beside the one before.
     pub fn change(&self, before: &Glance) -> Change {
         let (mut within, mut between, mut least) = (0_u64, 0_u64, 0_u64);
@@ -130,6 +137,8 @@ fn detail(blocks: &[Block]) -> f64 {
 pub struct Look {
     /// Whether decoding can begin there.
     pub is_key: bool,
+    /// Whether another scene begins there.
+    pub is_cut: bool,
     change: Change,
 }
 
@@ -198,16 +207,16 @@ impl Control {
             None => Change { is_cut: true, ..glance.change(glance) },
         };
         // What comes back behind a flash is no other scene.
-        let is_cut =
-            self.keys.at_cuts && change.is_cut && self.before.iter().skip(1).all(|before| glance.change(before).is_cut);
-        let is_key = self.before.is_empty() || is_cut || self.since_key + 1 >= self.keys.interval.into();
+        let is_cut = change.is_cut && self.before.iter().skip(1).all(|before| glance.change(before).is_cut);
+        let is_key =
+            self.before.is_empty() || is_cut && self.keys.at_cuts || self.since_key + 1 >= self.keys.interval.into();
         self.since_key = if is_key { 0 } else { self.since_key + 1 };
         self.before.push_front(glance.clone());
         self.before.truncate(FLASH_PICTURES);
         if is_key && matches!(self.rate, Rate::Bits(_)) {
             change.detail = detail(&source.blocks) / DETAIL;
         }
-        Look { is_key, change }
+        Look { is_key, is_cut, change }
     }
 
     /// The quantisers of the first `count` of pictures that will be encoded next, in this order, all at once.

@@ -47,6 +47,16 @@ pub struct Found {
     pub quarters: Option<[Match; 4]>,
 }
 
+impl Found {
+    /// Where nothing was searched: anything else is better.
+    pub const NONE: Found = Found {
+        whole: Match { vector: Vector { x: 0, y: 0 }, satd: u32::MAX / 4 },
+        wide: None,
+        tall: None,
+        quarters: None,
+    };
+}
+
 /// Bits of a vector, given what it is predicted to be.
 #[inline]
 pub fn vector_bits(vector: Vector, predicted: Vector) -> u32 {

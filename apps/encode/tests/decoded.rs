@@ -30,6 +30,8 @@ impl Noise {
 enum Content {
     /// Shapes that move by fractions of samples over a slope, with some noise.
     Moving,
+    /// Two scenes in turns, each longer than a flash.
+    Scenes,
     /// Nothing that could be predicted.
     Noise,
     /// Black and white.
@@ -53,7 +55,11 @@ fn picture(content: Content, size: Size, number: usize) -> Vec<u8> {
                             0
                         }
                     }
-                    Content::Moving => {
+                    Content::Scenes if number / 10 % 2 == 1 => {
+                        let wave = 60.0 * ((x - 0.5 * t) / 4.0).cos() * ((y + x) / 6.0).sin();
+                        (170.0 - f64::from(plane) * 30.0 + wave + (noise.next() % 5) as f64).clamp(0.0, 255.0) as u8
+                    }
+                    Content::Moving | Content::Scenes => {
                         let moved = x - 1.7 * t;
                         let wave = 50.0 * (moved / 7.0).sin() * ((y + 0.6 * t) / 9.0).cos();
                         let disc = (x - 20.0 - 3.0 * t).hypot(y - 25.0 + 0.75 * t) < 14.0;
@@ -103,7 +109,8 @@ fn check(content: Content, size: Size, count: usize, qp: u8, key_interval: u32) 
     {
         // One picture is predicted from none.
         if count > 1 || references == 1 {
-            check_one(content, size, count, qp, key_interval, (profile, Structure { references, bidirectional }));
+            let structure = Structure { references, long: 0, bidirectional };
+            check_one(content, size, count, qp, key_interval, (profile, structure));
         }
     }
 }
@@ -198,7 +205,7 @@ fn small_quantisers_keep_large_steps() {
                 keys: Keys { interval: 3, at_cuts: false },
                 effort: THOROUGH,
                 profile,
-                structure: Structure { references: 1, bidirectional },
+                structure: Structure { bidirectional, ..Structure::PLAIN },
             };
             let mut encoder = Encoder::new(properties(size), options, &kernels);
             for number in 0..5 {
@@ -253,6 +260,52 @@ fn pictures_that_are_predicted_from_none_but_themselves() {
     }
 }
 
+/// Many pictures before one, and pictures that stay while scenes come and go, with all that players keep.
+#[test]
+fn many_references_and_old_ones() {
+    let size = Size { width: 66, height: 50 };
+    for (references, long, bidirectional) in
+        [(16, 0, 0), (3, 0, 3), (1, 1, 0), (2, 1, 0), (1, 3, 0), (1, 1, 2), (2, 2, 4), (4, 12, 1)]
+    {
+        let structure = Structure { references, long, bidirectional };
+        for profile in [Profile::Baseline, Profile::Main] {
+            if bidirectional == 0 || profile == Profile::Main {
+                for qp in [14, 30] {
+                    check_one(Content::Scenes, size, 50, qp, 37, (profile, structure));
+                }
+            }
+        }
+    }
+}
+
+/// A scene that comes back is predicted from its last picture.
+#[test]
+fn what_comes_back_takes_fewer_bits() {
+    let size = Size { width: 96, height: 80 };
+    let bytes = |structure: Structure| -> usize {
+        let keys = Keys { interval: 250, at_cuts: false };
+        let (rate, profile) = (Rate::Constant(26), Profile::Main);
+        let options = Options { rate, keys, effort: THOROUGH, profile, structure };
+        let (kernels, abort) = (Kernels::new(Isa::detect()), Abort::new());
+        let mut encoder = Encoder::new(properties(size), options, &kernels);
+        sources(Content::Scenes, size, 54).into_iter().for_each(|source| encoder.push(source));
+        encoder.end();
+        let mut bytes = 0;
+        while let Some(flight) = begun(&mut encoder) {
+            for _ in 0..flight.wave.jobs() {
+                flight.wave.step(&abort);
+            }
+            bytes += with_start_codes(&flight.encoded().units).len();
+        }
+        bytes
+    };
+    for bidirectional in [0, 2] {
+        let short = bytes(Structure { references: 2, long: 0, bidirectional });
+        let long = bytes(Structure { references: 1, long: 1, bidirectional });
+        assert!(10 * long < 9 * short, "{long} bytes with the last picture of a scene before, {short} without");
+    }
+}
+
 /// The stream, executed by so many threads, which share the rows of a few pictures under way at once.
 fn stream(isa: Isa, threads: usize, at_once: usize, (profile, structure): (Profile, Structure)) -> Vec<u8> {
     let size = Size { width: 100, height: 180 };
@@ -281,7 +334,7 @@ fn stream(isa: Isa, threads: usize, at_once: usize, (profile, structure): (Profi
 /// Neither threads nor pictures at once nor the instruction set change a bit.
 #[test]
 fn the_stream_depends_on_nothing_but_the_pictures() {
-    let both = Structure { references: 2, bidirectional: 2 };
+    let both = Structure { references: 2, long: 1, bidirectional: 2 };
     for of in [(Profile::Baseline, Structure::PLAIN), (Profile::Main, Structure::PLAIN), (Profile::Main, both)] {
         let expected = stream(Isa::Scalar, 1, 1, of);
         for isa in Isa::ALL.into_iter().filter(|isa| isa.is_supported()) {
