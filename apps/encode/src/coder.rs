@@ -151,6 +151,8 @@ pub struct RowCoder<'a> {
     row: Row,
     /// The last columns of the macroblock before, as they were before any smoothing: luma, Cb, Cr.
     left: ([u8; 16], [[u8; 8]; 2]),
+    /// What was tried last.
+    tried: inter::Tried,
 }
 
 impl<'a> Shot<'a> {
@@ -252,7 +254,7 @@ impl<'a> RowCoder<'a> {
     pub fn new(shot: &'a Shot<'a>, row: usize) -> RowCoder<'a> {
         let is_arithmetic = shot.settings.is_arithmetic;
         let coded = if is_arithmetic { Row::Syntax(Vec::with_capacity(shot.columns())) } else { Row::default() };
-        RowCoder { shot, y: row, row: coded, left: Default::default() }
+        RowCoder { shot, y: row, row: coded, left: Default::default(), tried: inter::Tried::NONE }
     }
 
     /// What was coded.

@@ -171,6 +171,7 @@ impl RowCoder<'_> {
             )
         };
         let lambda = settings.lambda;
+        self.tried.motion = None;
         // SAFETY: by the caller.
         let predicted = unsafe { self.predict_luma(here, parts_of(&direct), &direct) };
         // SAFETY: a macroblock of 16 rows; `Kernels::new` has seen to the instruction set.

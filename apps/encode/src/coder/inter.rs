@@ -8,7 +8,7 @@ use super::syntax::{From, Luma, Moved, Syntax, Type};
 use super::vectors::Vectors;
 use super::{Here, RowCoder};
 use crate::bits::te_bits;
-use crate::kernel::Samples;
+use crate::kernel::{Lanes, Samples};
 use crate::motion::{Part, Reference};
 use crate::picture::{Block, Kind, Macroblock, Motion, Vector};
 use crate::search::{Found, Match, vector_bits};
@@ -56,6 +56,22 @@ pub(super) struct Decision {
     pub(super) cost: u32,
 }
 
+/// Luma as it is predicted from other pictures, and what is left of it.
+#[derive(Clone, Debug)]
+pub(super) struct Tried {
+    /// By what; none if this is of another macroblock.
+    pub(super) motion: Option<[Motion; 4]>,
+    prediction: Samples,
+    levels: Lanes,
+    coded: u16,
+}
+
+impl Tried {
+    /// Nothing.
+    pub(super) const NONE: Tried =
+        Tried { motion: None, prediction: Samples::of(0), levels: Lanes([[0; 16]; 16]), coded: 0 };
+}
+
 /// The quarter that a part begins with.
 pub(super) fn first_quarter(part: &Part) -> usize {
     part.y / 8 * 2 + part.x / 8
@@ -90,18 +106,19 @@ impl RowCoder<'_> {
         let skipped = vectors.skipped();
         let may_be_skipped = nearest.allows(skipped);
         let skip = [Motion::of(0, skipped, 0); 4];
+        self.tried.motion = None;
         if may_be_skipped {
             let satd = match skipped == best_found.whole.vector {
                 true => best_found.whole.satd,
                 false => nearest.satd(&source.luma, Part::WHOLE, skipped),
             };
-            // SAFETY: by the caller.
-            let is_empty = || unsafe { self.prediction_if_empty(here, source, &skip) };
-            if satd <= best_found.whole.satd + 8 * lambda
-                && let Some(prediction) = is_empty()
-            {
-                *made = prediction;
-                return self.skip(skip, now);
+            if satd <= best_found.whole.satd + 8 * lambda {
+                // SAFETY: by the caller.
+                let prediction = unsafe { self.prediction_if_empty(here, source, &skip) };
+                if let Some(prediction) = prediction {
+                    *made = prediction;
+                    return self.skip(skip, now);
+                }
             }
         }
 
@@ -192,18 +209,20 @@ impl RowCoder<'_> {
     ) -> Samples {
         // Where two are to be weighed, all parts are predicted twice.
         let is_both = motion.iter().any(|motion| motion.uses(0) && motion.uses(1));
-        let mut samples = [Samples::of(0); 2];
-        for part in parts {
-            let motion = motion[first_quarter(part)];
-            for (i, to) in samples.iter_mut().enumerate().take(1 + usize::from(is_both)) {
+        let by = |i: usize| {
+            let mut samples = Samples::of(0);
+            for part in parts {
+                let motion = motion[first_quarter(part)];
                 let list = if motion.uses(i) { i } else { 1 - i };
                 // SAFETY: by the caller.
                 let reference = unsafe { self.shot.reference(list, motion.references[list] as usize, here.x, here.y) };
-                sample(&reference, *part, motion.vectors[list], to);
+                sample(&reference, *part, motion.vectors[list], &mut samples);
             }
-        }
-        let [mut first, second] = samples;
+            samples
+        };
+        let mut first = by(0);
         if is_both {
+            let second = by(1);
             let (to, other) = (first.0.as_mut_ptr(), second.0.as_ptr());
             // SAFETY: so many rows of 16; `Kernels::new` has seen to the instruction set.
             unsafe { (self.shot.settings.kernels.average)(to, other, rows) };
@@ -229,27 +248,41 @@ impl RowCoder<'_> {
         unsafe { self.predict(here, parts, motion, |from, part, vector, to| from.chroma(part, vector, to), 8) }
     }
 
+    /// Predicts luma, and transforms what is left of it, unless that has been done.
+    ///
+    /// # Safety
+    /// As [`RowCoder::code`].
+    unsafe fn try_luma(&mut self, here: &Here<'_>, source: &Block, parts: &[Part], motion: &[Motion; 4]) {
+        if self.tried.motion.as_ref() == Some(motion) {
+            return;
+        }
+        // SAFETY: by the caller.
+        self.tried.prediction = unsafe { self.predict_luma(here, parts, motion) };
+        let Tried { prediction, levels, .. } = &mut self.tried;
+        self.tried.coded = self.shot.settings.luma_inter(&source.luma, prediction, levels);
+        self.tried.motion = Some(*motion);
+    }
+
     /// What is predicted, if nothing worth coding is left.
     ///
     /// # Safety
     /// As [`RowCoder::code`].
     pub(super) unsafe fn prediction_if_empty(
-        &self,
+        &mut self,
         here: &Here<'_>,
         source: &Block,
         motion: &[Motion; 4],
     ) -> Option<Block> {
-        let settings = &self.shot.settings;
         let parts = parts_of(motion);
         // SAFETY: by the caller.
-        let luma = unsafe { self.predict_luma(here, parts, motion) };
-        if settings.luma_inter(&source.luma, &luma).1 != 0 {
+        unsafe { self.try_luma(here, source, parts, motion) };
+        if self.tried.coded != 0 {
             return None;
         }
         // SAFETY: by the caller.
         let chroma = unsafe { self.predict_chroma(here, parts, motion) };
-        let is_empty = settings.chroma_levels(&source.chroma, &chroma, false).pattern() == 0;
-        is_empty.then_some(Block { luma, chroma })
+        let is_empty = self.shot.settings.chroma_levels(&source.chroma, &chroma, false).pattern() == 0;
+        is_empty.then_some(Block { luma: self.tried.prediction, chroma })
     }
 
     pub(super) fn skip(&mut self, motion: [Motion; 4], now: &mut Macroblock) {
@@ -271,17 +304,17 @@ impl RowCoder<'_> {
         now: &mut Macroblock,
         made: &mut Block,
     ) {
-        let settings = &self.shot.settings;
+        let shot = self.shot;
+        let settings = &shot.settings;
         let is_direct = decision.from.contains(&From::Direct);
         let parts = if is_direct { parts_of(&decision.motion) } else { decision.cut.parts() };
         // SAFETY: of both, by the caller.
-        let prediction = unsafe {
-            Block {
-                luma: self.predict_luma(here, parts, &decision.motion),
-                chroma: self.predict_chroma(here, parts, &decision.motion),
-            }
+        let chroma = unsafe {
+            self.try_luma(here, source, parts, &decision.motion);
+            self.predict_chroma(here, parts, &decision.motion)
         };
-        let (luma, coded) = settings.luma_inter(&source.luma, &prediction.luma);
+        let Tried { prediction, levels, coded, .. } = &self.tried;
+        let (prediction, luma, coded) = (Block { luma: *prediction, chroma }, *levels, *coded);
         let chroma = settings.chroma_levels(&source.chroma, &prediction.chroma, false);
         let pattern = luma_pattern(coded) | chroma.pattern() << 4;
         let residual = Residual { luma, coded, luma_dc: None, chroma };

@@ -83,17 +83,18 @@ impl Settings<'_> {
     }
 
     /// Luma predicted from another picture: levels, and which blocks have any. What is worth too little is left out.
-    pub(super) fn luma_inter(&self, source: &Samples, prediction: &Samples) -> (Lanes, u16) {
-        let mut lanes = self.transformed(source, prediction);
-        let mut coded = self.divided(&mut lanes, &self.luma.inter);
+    pub(super) fn luma_inter(&self, source: &Samples, prediction: &Samples, lanes: &mut Lanes) -> u16 {
+        // SAFETY: as above.
+        unsafe { (self.kernels.transform)(source, prediction, lanes) };
+        let mut coded = self.divided(lanes, &self.luma.inter);
         if coded == 0 {
-            return (lanes, 0);
+            return 0;
         }
         let (mut dropped, mut total) = (0, 0);
         for quarter in QUARTERS {
             let mut sum = 0;
             for block in (0..16).filter(|block| coded & quarter & 1 << block != 0) {
-                sum += worth(&scanned(&lanes, block));
+                sum += worth(&scanned(lanes, block));
                 if sum > 5 {
                     break;
                 }
@@ -106,9 +107,9 @@ impl Settings<'_> {
         if total < 6 {
             dropped = coded;
         }
-        clear(&mut lanes, dropped);
+        clear(lanes, dropped);
         coded &= !dropped;
-        (lanes, coded)
+        coded
     }
 
     /// Luma predicted as a whole.

@@ -141,8 +141,10 @@ pub(super) unsafe fn halves(to: [*mut u8; 3], from: *const u8, stride: usize, wi
     }
     for x in 0..width {
         below[x] = clipped(middle[x + 2]);
-        let [a, b, c, d, e, f] = std::array::from_fn(|i| i32::from(middle[x + i]));
-        both[x] = ((a + f - 5 * (b + e) + 20 * (c + d) + 512) >> 10).clamp(0, 255) as u8;
+        // (a - 5 b + 20 c + 512) / 1024 of sums of pairs, in 16 bits: what saturates is far outside of samples.
+        let (a, b, c) = (middle[x] + middle[x + 5], middle[x + 1] + middle[x + 4], middle[x + 2] + middle[x + 3]);
+        let sum = ((a - b) >> 2).wrapping_sub(b).saturating_add(c);
+        both[x] = ((sum >> 2).wrapping_add(c).wrapping_add(32) >> 6).clamp(0, 255) as u8;
     }
 }
 

@@ -74,6 +74,31 @@ proptest! {
         }
     }
 
+    /// Six taps in whole numbers (8.4.2.2.1), of columns that are as far apart as can be, too.
+    #[test]
+    fn halves_are_those_of_the_standard(noise in picture(6 * STRIDE), columns in any::<u64>(), is_extreme: bool) {
+        const WIDE: usize = 33;
+        // Rows where the taps are positive, or those where they are not.
+        let extreme = |at: usize| 255 * u8::from((columns >> (at % STRIDE) & 1 == 1) == [0, 2, 3, 5].contains(&(at / STRIDE)));
+        let a: Vec<u8> = if is_extreme { (0..6 * STRIDE).map(extreme).collect() } else { noise };
+        let tap = |at: usize, step: usize| -> i32 {
+            [1, -5, 20, 20, -5, 1].iter().enumerate().map(|(i, tap)| tap * i32::from(a[at + i * step])).sum()
+        };
+        let sample = |value: i32| value.clamp(0, 255) as u8;
+        let expected: Vec<[u8; 3]> = (0..WIDE).map(|x| {
+            let both: i32 = [1, -5, 20, 20, -5, 1].iter().enumerate().map(|(i, by)| by * tap(x + i, STRIDE)).sum();
+            [(tap(2 * STRIDE + x, 1) + 16) >> 5, (tap(x + 2, STRIDE) + 16) >> 5, (both + 512) >> 10].map(sample)
+        }).collect();
+        for kernels in std::iter::once(plain()).chain(others()) {
+            let (mut planes, mut scratch) = ([[0_u8; WIDE]; 3], vec![0; WIDE + 5]);
+            let to = planes.each_mut().map(|plane| plane.as_mut_ptr());
+            // SAFETY: there are two rows and samples before, and three behind.
+            unsafe { (kernels.halves)(to, a.as_ptr().add(2 * STRIDE + 2), STRIDE, WIDE, &mut scratch) };
+            let found: Vec<[u8; 3]> = (0..WIDE).map(|x| planes.each_ref().map(|plane| plane[x])).collect();
+            prop_assert_eq!(&found, &expected, "{:?}", kernels);
+        }
+    }
+
     #[test]
     fn means_in_place_are_the_same(a in picture(256), b in picture(256), rows in 0..17_usize) {
         let all = |k: &Kernels| {
