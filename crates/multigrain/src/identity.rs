@@ -15,7 +15,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3Default;
 
 /// Version of the protocol that the records follow.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 
 /// The text of a journal.
 #[derive(Serialize, Deserialize)]
@@ -61,6 +61,7 @@ struct Input {
     bytes: u64,
     /// Seconds and nanoseconds since 1970, of a file with a name.
     modified: Option<(i64, i64)>,
+    changed: Option<(i64, i64)>,
     /// Hash of the sample that [`FileState`] describes, or of all bytes.
     content: String,
 }
@@ -116,7 +117,7 @@ pub(crate) fn changed_input(
         }
         let is_still = match homes.input(i) {
             Some(file) if !copied => disk.is_still(file, before),
-            None if copied => disk.state_of(path).map(|now| now == *before),
+            None if copied => disk.state_of(path).map(|now| now.holds_what(before)),
             _ => continue,
         };
         if !is_still.map_err(Error::Store)? {
@@ -138,7 +139,7 @@ impl Identity {
     ) -> Identity {
         let input = |((decl, source), state): ((&ArrayDecl, &Option<Source>), &Option<FileState>)| {
             let made = |from: String, bytes: u64, content: String| {
-                Some(Input { array: decl.name.clone(), from, bytes, modified: None, content })
+                Some(Input { array: decl.name.clone(), from, bytes, modified: None, changed: None, content })
             };
             match (source, state) {
                 (Some(Source::Npy(path) | Source::Raw(path)), Some(state)) => Some(Input {
@@ -149,6 +150,7 @@ impl Identity {
                     },
                     bytes: state.bytes,
                     modified: state.modified,
+                    changed: state.changed,
                     content: format!("{:016x}", state.sample),
                 }),
                 (Some(Source::Generated { seed }), _) => made(format!("seed {seed}"), decl.bytes(), String::new()),
@@ -220,8 +222,14 @@ impl Identity {
                 format!("{} had {} bytes, now it has {}", then.from, then.bytes, now.bytes)
             } else if then.modified != now.modified {
                 format!("{} was modified since", then.from)
-            } else {
+            } else if then.content != now.content {
                 format!("{} holds something else since", then.from)
+            } else {
+                format!(
+                    "the status of {} was changed since (attributes, names, or content whose time of modification was put \
+                     back: which, no file system tells)",
+                    then.from
+                )
             };
             return Some(format!("its input {} is not what it was: {what}", then.array));
         }

@@ -1,7 +1,7 @@
 //! What is asked of the arguments of a call, whether a program makes it or the split of another call.
 
 use crate::{Access, CallShape, Callee, DynTask, ElementType, Param, Region, Shape, SubCall};
-use smallvec::SmallVec;
+use crate::cover::covers;
 
 /// What a call cannot be given.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -222,7 +222,7 @@ impl SplitError {
 }
 
 /// Checks the calls that `task` makes of a call: each is one that its callee can be given, on blocks of the arguments, and
-/// they can write all that the task writes. Calls may share what they write, since they have an order.
+/// they write all that the task writes. Calls may share what they write, since they have an order.
 pub(crate) fn check_calls(
     task: &dyn DynTask,
     call: &CallShape,
@@ -236,27 +236,22 @@ pub(crate) fn check_calls(
         let access = if of == "stages" && param.access == Access::Reduce { Access::Write } else { param.access };
         Some(Given { name: param.name, element: param.element, shape, access })
     };
-    let mut written: SmallVec<[u64; 6]> = SmallVec::from_elem(0, params.len());
     for (number, sub) in subs.iter().enumerate() {
-        let callee = match &sub.callee {
-            Callee::Itself => task,
-            Callee::Task(other) => &**other,
-        };
+        let callee = callee(task, sub);
         let misfit = || callee.notation().and_then(|_| callee.refuses(&sub.shape()));
         check(callee.params(), sub.args.iter().copied(), params.len(), given)
             .and_then(|()| misfit().map_or(Ok(()), |why| Err(ArgumentError::Shapes { why })))
             .map_err(|source| {
                 SplitError::new(task, call, SplitProblem::Call { call: number, of, callee: callee.name(), source })
             })?;
-        for ((param, region), _) in
-            sub.args.iter().zip(callee.params()).filter(|(_, declared)| declared.access.writes())
-        {
-            written[*param] = written[*param].saturating_add(region.elements());
-        }
     }
-    // Blocks may overlap, so this does not tell that all is written; it tells where it cannot be.
-    let missing = |i: &usize| {
-        matches!(params[*i].access, Access::Write | Access::Reduce) && written[*i] < call.shapes[*i].elements()
+    let missing = |&i: &usize| {
+        let written = subs.iter().flat_map(|sub| {
+            let callee = callee(task, sub).params().iter();
+            let written = move |((param, _), declared): &(_, &Param)| *param == i && declared.access.writes();
+            sub.args.iter().copied().zip(callee).filter(written).map(|((_, region), _)| region)
+        });
+        matches!(params[i].access, Access::Write | Access::Reduce) && !covers(call.shapes[i], written)
     };
     match (0..params.len()).find(missing) {
         Some(i) if !subs.is_empty() => {
@@ -264,5 +259,12 @@ pub(crate) fn check_calls(
             Err(SplitError::new(task, call, problem))
         }
         _ => Ok(()),
+    }
+}
+
+fn callee<'a>(task: &'a dyn DynTask, sub: &'a SubCall) -> &'a dyn DynTask {
+    match &sub.callee {
+        Callee::Itself => task,
+        Callee::Task(other) => &**other,
     }
 }

@@ -71,6 +71,7 @@
 mod any;
 mod argument;
 mod array;
+mod cover;
 mod element;
 pub mod notation;
 mod params;

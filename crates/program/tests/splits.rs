@@ -158,10 +158,18 @@ fn a_split_does_something() {
 #[test]
 fn a_split_writes_all_that_the_task_writes() {
     let half: Make = |_, _| (0..5).map(|i| itself(&[(0, part(10 * i, 10)), (1, part(10 * i, 10))])).collect();
-    let error = Program::erase(Move { split: half, stages: none }).split(&shape(), &Tunables::new()).unwrap_err();
-    assert_eq!(error.problem, SplitProblem::Unwritten { param: "y", of: "split", shape: Shape::new(&[100]) });
-    let error = Program::erase(Move { split: none, stages: half }).stages(&shape()).unwrap_err();
-    assert!(matches!(error.problem, SplitProblem::Unwritten { of: "stages", .. }), "{error}");
+    // As many elements as there are, and not all of them.
+    let again: Make = |_, _| (0..10).map(|i| itself(&[(0, part(10 * i, 10)), (1, part(0, 10))])).collect();
+    let shifted: Make = |_, _| {
+        let to = |i| part(if i == 4 { 45 } else { 10 * i }, 10);
+        (0..10).rev().map(|i| itself(&[(0, part(10 * i, 10)), (1, to(i))])).collect()
+    };
+    for make in [half, again, shifted] {
+        let error = Program::erase(Move { split: make, stages: none }).split(&shape(), &Tunables::new()).unwrap_err();
+        assert_eq!(error.problem, SplitProblem::Unwritten { param: "y", of: "split", shape: Shape::new(&[100]) });
+        let error = Program::erase(Move { split: none, stages: make }).stages(&shape()).unwrap_err();
+        assert!(matches!(error.problem, SplitProblem::Unwritten { of: "stages", .. }), "{error}");
+    }
 }
 
 /// total = the sum of x, by spans of four; its inner variant does what it is made to.
@@ -262,8 +270,11 @@ fn leaves_that_split_come_to_an_end() {
 
 #[test]
 fn leaves_that_split_contribute_to_all_that_is_reduced() {
-    let split: Make =
-        |call, tunables| spans(call, tunables).map(|(i, n)| itself(&[(0, part(i, n)), (1, part(0, 1))])).collect();
+    // All of it is contributed to, though never by one call.
+    let split: Make = |call, tunables| {
+        let to = (0..2).flat_map(|total| spans(call, tunables).map(move |(i, n)| (i, n, total)));
+        to.map(|(i, n, total)| itself(&[(0, part(i, n)), (1, part(total, 1))])).collect()
+    };
     let task = Program::erase(Total { split });
     let shapes = [Shape::new(&[20]), Shape::new(&[2])];
     let call = CallShape { shapes: shapes.into_iter().collect(), scalars: Scalars::new() };

@@ -18,7 +18,7 @@ const WHOLE_BYTES_MAX: u64 = 1 << 20;
 const PIECES: u64 = 64;
 const PIECE_BYTES: u64 = 4096;
 
-/// Length, time and a sample of the content of a file.
+/// Length, times and a sample of the content of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileState {
     /// Length.
@@ -26,10 +26,20 @@ pub struct FileState {
     /// When the content was last modified: seconds and nanoseconds since 1970. `None` of a file without a name, which is
     /// somebody's copy: when that was made says nothing.
     pub modified: Option<(i64, i64)>,
+    /// When content, attributes or names were last changed, likewise. Nobody can put this time back, as `touch` and `rsync`
+    /// do with the other; but a new name or another owner alter it as well, which [`holds_what`](Self::holds_what) forgives.
+    pub changed: Option<(i64, i64)>,
     /// Hash (XXH3) of a sample: all of a file of up to 1 MiB; of a longer one its first 4 KiB, its last, and 4 KiB at a
     /// fixed place in each of 62 equal parts between. So content that was made anew is noticed; of one altered byte in a
-    /// long file, the time has to tell; so of a file without a name it is all.
+    /// long file, the times have to tell; so of a file without a name it is all.
     pub sample: u64,
+}
+
+impl FileState {
+    /// Whether the file holds what it held before, as far as length, time of modification and sample tell.
+    pub fn holds_what(&self, before: &FileState) -> bool {
+        FileState { changed: before.changed, ..*self } == *before
+    }
 }
 
 impl Disk {
@@ -45,14 +55,15 @@ impl Disk {
         })
     }
 
-    /// Whether a file that had a name and is open is as it was, whatever has its name by now.
+    /// Whether a file that had a name and is open holds what it did, whatever has its name by now.
     ///
     /// # Errors
     /// [`StoreError::File`].
     pub fn is_still(&self, file: &ArrayFile, before: &FileState) -> Result<bool, StoreError> {
         // A description of its own: that of the array may demand aligned reads.
         let same = format!("/proc/self/fd/{}", file.0.fd.as_raw_fd());
-        Ok(self.context().attempt(OperationKind::Read, file.path(), || state(&File::open(&same)?, true))? == *before)
+        let now = self.context().attempt(OperationKind::Read, file.path(), || state(&File::open(&same)?, true))?;
+        Ok(now.holds_what(before))
     }
 }
 
@@ -60,8 +71,13 @@ fn state(file: &File, is_named: bool) -> std::io::Result<FileState> {
     let found = file.metadata()?;
     let bytes = found.len();
     Ok(match is_named {
-        true => FileState { bytes, modified: Some((found.mtime(), found.mtime_nsec())), sample: sample(file, bytes)? },
-        false => FileState { bytes, modified: None, sample: whole(file, bytes)? },
+        true => FileState {
+            bytes,
+            modified: Some((found.mtime(), found.mtime_nsec())),
+            changed: Some((found.ctime(), found.ctime_nsec())),
+            sample: sample(file, bytes)?,
+        },
+        false => FileState { bytes, modified: None, changed: None, sample: whole(file, bytes)? },
     })
 }
 
