@@ -4,7 +4,6 @@ use crate::check;
 use crate::task::{InPlace, Into, Setup, direction};
 use multigrain::app::{AppJob, Application, input, output};
 use multigrain::prelude::*;
-use multigrain::readable_bytes;
 use multigrain_simd::Isa;
 use std::path::PathBuf;
 
@@ -69,7 +68,7 @@ impl Application for Args {
             None => (given.unwrap_or([256; 3]), None),
         };
         let name = self.input.as_ref().map_or("the volume".to_owned(), |path| path.display().to_string());
-        check_lengths(&name, shape, runtime.memory_bytes()?)?;
+        let tables = check_lengths(&name, shape, runtime)?;
         let mut program = Program::new();
         let generated = Source::Generated { seed: self.seed };
         let (first, result, job) = match source {
@@ -79,8 +78,7 @@ impl Application for Args {
                 let setup = setup(&name, shape)?;
                 let task = program.task(Into::new(&setup));
                 program.call(task, (from.all(), to.all()), direction(self.inverse))?;
-                let job =
-                    Job::new(Self::NAME, program).with_kept_bytes(setup.kept_bytes()).with_source(from.index(), source);
+                let job = Job::new(Self::NAME, program).with_kept_bytes(tables).with_source(from.index(), source);
                 (check::Initial::Array(from.index()), to.index(), job)
             }
             None => {
@@ -88,9 +86,7 @@ impl Application for Args {
                 let setup = setup(&name, shape)?;
                 let task = program.task(InPlace::new(&setup));
                 program.call(task, (data.all(),), direction(self.inverse))?;
-                let job = Job::new(Self::NAME, program)
-                    .with_kept_bytes(setup.kept_bytes())
-                    .with_source(data.index(), generated);
+                let job = Job::new(Self::NAME, program).with_kept_bytes(tables).with_source(data.index(), generated);
                 (check::Initial::Generated(self.seed), data.index(), job)
             }
         };
@@ -106,27 +102,23 @@ impl Application for Args {
     }
 }
 
-fn setup(name: &str, shape: [u64; 3]) -> Result<std::sync::Arc<Setup>, Error> {
-    let [x, y, z] = shape;
-    Setup::new(Isa::detect(), shape)
-        .ok_or_else(|| Error::Request(format!("{name} is {x} x {y} x {z}: too long to be indexed on this computer")))
-}
-
-/// Refuses what holds nothing, and what no memory holds a line of.
-fn check_lengths(name: &str, shape: [u64; 3], memory_bytes: u64) -> Result<(), Error> {
+/// Bytes of the tables for such a volume, if it holds anything, can be indexed, and leaves a plan room beside them.
+fn check_lengths(name: &str, shape: [u64; 3], runtime: &Runtime) -> Result<u64, Error> {
     let [x, y, z] = shape;
     if shape.contains(&0) {
         return Err(Error::Request(format!(
             "{name} is {x} x {y} x {z}: a dimension of length zero holds nothing to compute"
         )));
     }
-    // A line is transformed in memory.
-    match ["x", "y", "z"].into_iter().zip(shape).find(|(_, n)| n.saturating_mul(8) > memory_bytes) {
-        Some((axis, n)) => Err(Error::Request(format!(
-            "{name} is {x} x {y} x {z}: a line of {n} along {axis} takes {}, more than the memory of {}; give more --memory",
-            readable_bytes(n.saturating_mul(8)),
-            readable_bytes(memory_bytes)
-        ))),
-        None => Ok(()),
-    }
+    let tables = Setup::table_bytes(shape).ok_or_else(|| too_long(name, shape))?;
+    runtime.check_kept_bytes(Args::NAME, tables)?;
+    Ok(tables)
+}
+
+fn setup(name: &str, shape: [u64; 3]) -> Result<std::sync::Arc<Setup>, Error> {
+    Setup::new(Isa::detect(), shape).ok_or_else(|| too_long(name, shape))
+}
+
+fn too_long(name: &str, [x, y, z]: [u64; 3]) -> Error {
+    Error::Request(format!("{name} is {x} x {y} x {z}: too long to be indexed on this computer"))
 }

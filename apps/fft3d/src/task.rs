@@ -17,6 +17,7 @@
 use crate::kernel::{self, Axis, Block, Dft};
 use multigrain::prelude::*;
 use multigrain_simd::Isa;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Which part of a transform a task is.
@@ -58,30 +59,39 @@ const ROWS_OF_PAGE_MAX: u64 = 8;
 /// What all tasks of a transform share: the instruction set, and passes and twiddles of each axis.
 pub struct Setup {
     isa: Isa,
-    dfts: [Dft; 3],
+    /// Of each axis; equal lengths share one.
+    dfts: [Arc<Dft>; 3],
 }
 
 impl Setup {
-    /// For volumes of these lengths, all with the prime factors 2, 3, 5 and 7 only; otherwise `None`. An instruction set
-    /// that the processor lacks is replaced by plain code.
+    /// For volumes of these lengths; `None` when one is zero or too long to be indexed. An instruction set that the
+    /// processor lacks is replaced by plain code.
     pub fn new(isa: Isa, shape: [u64; 3]) -> Option<Arc<Setup>> {
         let isa = if isa.is_supported() { isa } else { Isa::Scalar };
-        let [x, y, z] = shape.map(Dft::new);
-        Some(Arc::new(Setup { isa, dfts: [x?, y?, z?] }))
+        let [x, y, z] = shape;
+        let first = Arc::new(Dft::new(x)?);
+        let second = if y == x { first.clone() } else { Arc::new(Dft::new(y)?) };
+        let third = match z {
+            _ if z == x => first.clone(),
+            _ if z == y => second.clone(),
+            _ => Arc::new(Dft::new(z)?),
+        };
+        Some(Arc::new(Setup { isa, dfts: [first, second, third] }))
     }
 
     fn dft(&self, axis: Axis) -> &Dft {
         &self.dfts[axis as usize]
     }
 
-    /// Bytes of the tables of all axes.
-    pub fn kept_bytes(&self) -> u64 {
-        self.dfts.iter().map(Dft::kept_bytes).sum()
+    /// Bytes of the tables for volumes of these lengths, known before they are made; `None` as [`new`](Self::new).
+    pub fn table_bytes(shape: [u64; 3]) -> Option<u64> {
+        let lengths: BTreeSet<u64> = shape.into_iter().collect();
+        lengths.into_iter().map(Dft::table_bytes).sum()
     }
 
     /// The passes of all axes: how many roundings lie between an element and a result is in proportion.
     pub fn passes(&self) -> usize {
-        self.dfts.iter().map(Dft::passes).sum()
+        self.dfts.iter().map(|dft| dft.passes()).sum()
     }
 
     /// How the calls of a part are cut: whole along the axes that it transforms.

@@ -35,13 +35,13 @@ pub struct Args {
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     pub steps: u64,
     /// Length of a step in units of time; negative goes backwards
-    #[arg(long, default_value_t = 0.001, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 0.001)]
     pub dt: f64,
     /// Softening length: forces are m d / (d^2 + softening^2)^(3/2)
-    #[arg(long, default_value_t = 0.01, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 0.01)]
     pub softening: f64,
     /// The gravitational constant in the units of the particles
-    #[arg(long, value_name = "G", default_value_t = 1.0, allow_negative_numbers = true)]
+    #[arg(long, value_name = "G", default_value_t = 1.0)]
     pub gravity: f64,
     /// A snapshot after every so many steps; one of the beginning and one of the end are always there. An interrupted run
     /// on a disk goes on from a snapshot: the last one where steps take seconds and there are at least 16 from one to the

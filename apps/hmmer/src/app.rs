@@ -57,78 +57,40 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["f1", "f2", "f3", "nobias"])]
     pub max: bool,
     /// P-value that MSV, the first filter, lets pass
-    #[arg(long = "F1", value_name = "X", default_value_t = 0.02, allow_negative_numbers = true)]
+    #[arg(long = "F1", value_name = "X", default_value_t = 0.02)]
     pub f1: f64,
     /// P-value that Viterbi, the second filter, lets pass
-    #[arg(long = "F2", value_name = "X", default_value_t = 1e-3, allow_negative_numbers = true)]
+    #[arg(long = "F2", value_name = "X", default_value_t = 1e-3)]
     pub f2: f64,
     /// P-value that Forward, the third filter, lets pass
-    #[arg(long = "F3", value_name = "X", default_value_t = 1e-5, allow_negative_numbers = true)]
+    #[arg(long = "F3", value_name = "X", default_value_t = 1e-5)]
     pub f3: f64,
     /// Filters leave biased composition alone
     #[arg(long)]
     pub nobias: bool,
     /// Sequences with an E-value of at most this are hits
-    #[arg(
-        requires = "tables",
-        short = 'E',
-        long,
-        value_name = "X",
-        default_value_t = 10.0,
-        allow_negative_numbers = true
-    )]
+    #[arg(requires = "tables", short = 'E', long, value_name = "X", default_value_t = 10.0)]
     pub evalue: f64,
     /// Sequences with a score of at least this, in bits, are hits, instead of -E
-    #[arg(
-        short = 'T',
-        long,
-        requires = "tables",
-        value_name = "X",
-        conflicts_with = "evalue",
-        allow_negative_numbers = true
-    )]
+    #[arg(short = 'T', long, requires = "tables", value_name = "X", conflicts_with = "evalue")]
     pub score: Option<f64>,
     /// Domains of hits with an E-value of at most this are reported
-    #[arg(long = "domE", requires = "tables", value_name = "X", default_value_t = 10.0, allow_negative_numbers = true)]
+    #[arg(long = "domE", requires = "tables", value_name = "X", default_value_t = 10.0)]
     pub domain_evalue: f64,
     /// Domains of hits with a score of at least this are reported, instead of --domE
-    #[arg(
-        long = "domT",
-        requires = "tables",
-        value_name = "X",
-        conflicts_with = "domain_evalue",
-        allow_negative_numbers = true
-    )]
+    #[arg(long = "domT", requires = "tables", value_name = "X", conflicts_with = "domain_evalue")]
     pub domain_score: Option<f64>,
     /// Hits with an E-value of at most this are significant
-    #[arg(long = "incE", requires = "tables", value_name = "X", default_value_t = 0.01, allow_negative_numbers = true)]
+    #[arg(long = "incE", requires = "tables", value_name = "X", default_value_t = 0.01)]
     pub include_evalue: f64,
     /// Hits with a score of at least this are significant, instead of --incE
-    #[arg(
-        long = "incT",
-        requires = "tables",
-        value_name = "X",
-        conflicts_with = "include_evalue",
-        allow_negative_numbers = true
-    )]
+    #[arg(long = "incT", requires = "tables", value_name = "X", conflicts_with = "include_evalue")]
     pub include_score: Option<f64>,
     /// Domains of significant hits with an E-value of at most this are significant
-    #[arg(
-        long = "incdomE",
-        requires = "tables",
-        value_name = "X",
-        default_value_t = 0.01,
-        allow_negative_numbers = true
-    )]
+    #[arg(long = "incdomE", requires = "tables", value_name = "X", default_value_t = 0.01)]
     pub include_domain_evalue: f64,
     /// Domains of significant hits with a score of at least this are significant, instead of --incdomE
-    #[arg(
-        long = "incdomT",
-        requires = "tables",
-        value_name = "X",
-        conflicts_with = "include_domain_evalue",
-        allow_negative_numbers = true
-    )]
+    #[arg(long = "incdomT", requires = "tables", value_name = "X", conflicts_with = "include_domain_evalue")]
     pub include_domain_score: Option<f64>,
     /// The profile's gathering cutoffs (GA) are all thresholds
     #[arg(long = "cut_ga", requires = "tables", conflicts_with_all = THRESHOLDS)]
@@ -140,10 +102,10 @@ pub struct Args {
     #[arg(long = "cut_tc", requires = "tables", conflicts_with_all = THRESHOLDS, conflicts_with_all = ["cut_ga", "cut_nc"])]
     pub cut_tc: bool,
     /// Number of sequences that E-values refer to, instead of the database's
-    #[arg(short = 'Z', long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(short = 'Z', long, value_name = "N")]
     pub targets: Option<f64>,
     /// Number of sequences that E-values of domains refer to, instead of that of the hits
-    #[arg(long = "domZ", value_name = "N", allow_negative_numbers = true)]
+    #[arg(long = "domZ", value_name = "N")]
     pub domain_targets: Option<f64>,
     /// Leaves scores uncorrected for biased composition
     #[arg(long)]
@@ -321,6 +283,7 @@ impl Args {
         let database = match &self.database {
             Some(path) => Database::read(path, limit),
             None => {
+                runtime.check_kept_bytes(Self::NAME, Database::indices_bytes(self.n))?;
                 Database::from_reader(inputs::Sequences::new(self.seed, self.n, nodes), Path::new("(generated)"), limit)
             }
         };

@@ -17,7 +17,7 @@ pub struct Args {
     #[arg(value_name = "Y")]
     pub y: Option<PathBuf>,
     /// The factor of x
-    #[arg(long, default_value_t = 2.0, allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 2.0)]
     pub alpha: f32,
     /// File for the result: .npy, or bare float32 under any other name; without it the result is discarded
     #[arg(short, long, value_name = "FILE")]

@@ -19,13 +19,20 @@ impl Entry {
         Entry {
             name: A::NAME,
             leaf_jobs: A::LEAF_JOBS,
-            command: || A::augment_args(Command::new(A::NAME)),
+            command: || with_negative_numbers(A::augment_args(Command::new(A::NAME))),
             request: |found| {
                 let args = A::from_arg_matches(found)?;
                 Ok(Request(Box::new(move |runtime| args.prepare(runtime))))
             },
         }
     }
+}
+
+/// Options take what looks like a negative number as their value, so that whoever needs a number says what is wrong with it.
+pub(crate) fn with_negative_numbers(command: Command) -> Command {
+    let is_option = |arg: &clap::Arg| !arg.is_positional() && arg.get_action().takes_values();
+    let command = command.mut_args(|arg| if is_option(&arg) { arg.allow_negative_numbers(true) } else { arg });
+    command.mut_subcommands(with_negative_numbers)
 }
 
 /// An application with the arguments that were typed.

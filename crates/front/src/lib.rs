@@ -43,7 +43,7 @@ mod trace;
 pub use application::Request;
 pub use run::fresh_seed;
 
-use application::Entry;
+use application::{Entry, with_negative_numbers};
 use args::{MachineArgs, PlanArgs, RunArgs, SimArgs, TraceArgs};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use external::Program;
@@ -173,7 +173,7 @@ impl Front {
             let command = command.subcommand_value_name("APP").subcommand_help_heading("Applications");
             command.subcommands(self.applications.iter().map(|entry| (entry.command)()))
         };
-        Command::new(self.name)
+        let command = Command::new(self.name)
             .version(self.version)
             .about(self.about)
             .subcommand_required(true)
@@ -187,7 +187,8 @@ impl Front {
             )
             .subcommand(TraceArgs::augment_args(Command::new("trace")))
             .subcommand(CompletionsArgs::augment_args(Command::new("completions")))
-            .subcommand(ManArgs::augment_args(Command::new("man")))
+            .subcommand(ManArgs::augment_args(Command::new("man")));
+        with_negative_numbers(command)
     }
 
     fn asked(&self, found: &ArgMatches) -> Result<Asked, clap::Error> {

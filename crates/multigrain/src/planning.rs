@@ -55,16 +55,7 @@ impl Asked {
         }
         let main = main_memory(&self.machine);
         let (name, capacity_bytes) = (main.name.clone(), main.capacity_bytes);
-        let tables = job.kept_bytes().saturating_sub(OWN_BYTES);
-        if tables.saturating_mul(PLAN_SHARE) > capacity_bytes {
-            return Err(Error::Request(format!(
-                "{} does not fit: its tables alone take {}; memory {name} holds {}; give {name} at least {}",
-                job.app,
-                readable_bytes(tables),
-                readable_bytes(capacity_bytes),
-                enough(tables.saturating_mul(PLAN_SHARE))
-            )));
-        }
+        check_kept(&job.app, job.kept_bytes(), capacity_bytes)?;
         let (mut machine, mut options) = (self.machine.clone(), self.options.clone());
         // What is set aside for the plan, beyond what the process takes for itself, and for what else blocks do not count.
         let (mut of_plan, mut beside, mut shorter) = (0_u64, 0_u64, 0);
@@ -169,6 +160,20 @@ const LISTED_SHARE: u64 = 64;
 const PLANS_LISTED: u64 = 2;
 /// Shorter ones are no list.
 const LISTED_MIN: u64 = 64;
+
+/// Refuses tables that leave a plan no room in a main memory.
+pub(crate) fn check_kept(app: &str, kept_bytes: u64, capacity_bytes: u64) -> Result<(), Error> {
+    let needed = kept_bytes.saturating_sub(OWN_BYTES).saturating_mul(PLAN_SHARE);
+    if needed <= capacity_bytes {
+        return Ok(());
+    }
+    Err(Error::Request(format!(
+        "{app} does not fit: its tables alone take {}; the main memory holds {}; give it at least {}",
+        readable_bytes(kept_bytes),
+        readable_bytes(capacity_bytes),
+        enough(needed)
+    )))
+}
 
 /// How many calls a plan may have that takes so many bytes with `others`.
 fn calls_beside(bytes: u64, others: u64) -> u64 {

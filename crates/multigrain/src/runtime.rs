@@ -9,7 +9,7 @@ use crate::job::{Job, Sink};
 use crate::journal::RunJournal;
 use crate::ledger::{Lease, Ledger};
 use crate::outcome::Outcome;
-use crate::planning::{Keeps, Kept, Planned, Ready};
+use crate::planning::{Keeps, Kept, Planned, Ready, check_kept};
 use crate::resume::{Begin, Begun, GoingOn, Unfinished, forget};
 use crate::sides::Sides;
 use multigrain_driver::{Driver, Drivers};
@@ -19,7 +19,7 @@ use multigrain_plan::{Mapping, Plan};
 use multigrain_store::{ArrayFile, BackendChoice, Direction, Disk, DiskOptions, Faults};
 use multigrain_team::{Abort, Team, TeamOptions};
 use multigrain_trace::{Mode, Spill};
-use multigrain_whole::is_same_file;
+use multigrain_whole::{check_target, is_same_file};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -132,6 +132,15 @@ impl Runtime {
     /// [`Error::Machine`] when the machine is refused.
     pub fn memory_bytes(&self) -> Result<u64, Error> {
         choose::memory_bytes(&self.options)
+    }
+
+    /// Refuses tables that would take so many bytes of the main memory that no plan has room beside them
+    /// ([`Job::with_kept_bytes`]): for an application whose tables take long to make.
+    ///
+    /// # Errors
+    /// [`Error::Request`] says how much is enough; [`Error::Machine`] when the machine is refused.
+    pub fn check_kept_bytes(&self, app: &str, bytes: u64) -> Result<(), Error> {
+        check_kept(app, bytes, self.memory_bytes()?)
     }
 
     /// Chooses the machine for a job, plans it and proves that it fits. Starts nothing.
@@ -301,7 +310,7 @@ impl Runtime {
         Ok(Prepared { runtime: self, job, planned, team, homes, memories: None, _lease: lease })
     }
 
-    /// Two results may not go to one file, nor may one overwrite an input.
+    /// Two results may not go to one file, nor may one overwrite an input, or lie where no file can be made.
     fn check_sinks(&self, job: &Job) -> Result<(), Error> {
         let results: Vec<&Path> = job.files_written().collect();
         for (number, path) in results.iter().enumerate() {
@@ -313,6 +322,7 @@ impl Runtime {
                 let what = format!("the result would replace the input {name}; give it another name");
                 return Err(Error::Request(what));
             }
+            check_target(path)?;
         }
         Ok(())
     }

@@ -192,6 +192,12 @@ impl Planner<'_> {
                 hint.leads = true;
                 planned = self.call(facts.number, &task, shape, 0);
             }
+            // Where its blocks must be smaller than the formula says, there may be so many that it is in parts itself.
+            if let Err(PlanError::DoesNotFit { .. } | PlanError::TooManyCalls { .. }) = &planned
+                && self.hints.remove(&key).is_some()
+            {
+                planned = self.call(facts.number, &task, shape, 0);
+            }
             let planned = planned?;
             if better.is_none() && !planned.is_in_parts() && inside.contains_key(&identity(&task)) {
                 let chosen = planned.tunables.iter().find(|(name, _)| name == task.name());

@@ -1,7 +1,7 @@
 //! What is asked of the arguments of a call, whether a program makes it or the split of another call.
 
-use crate::{Access, CallShape, Callee, DynTask, ElementType, Param, Region, Shape, SubCall};
 use crate::cover::covers;
+use crate::{Access, CallShape, Callee, DynTask, ElementType, Param, Region, Shape, SubCall};
 
 /// What a call cannot be given.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]

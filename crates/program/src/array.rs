@@ -223,7 +223,7 @@ impl<T: Task> Copy for TaskHandle<T> {}
 pub enum ProgramError {
     /// A dimension of length zero.
     #[error(
-        "array {array} has shape {shape}: a dimension of length zero holds nothing to compute; leave the array out"
+        "array {array} has shape {shape}: a dimension of length zero holds nothing to compute; give each a length of at least 1"
     )]
     ZeroLength {
         /// The array.

@@ -86,8 +86,7 @@ mod tests {
                 parts.swap(a as usize, b as usize);
             }
             let element = |number: u64| Region::whole(shape).pieces(1).nth(number as usize).unwrap();
-            let expected =
-                (0..shape.elements()).all(|number| parts.iter().any(|part| part.contains(&element(number))));
+            let expected = (0..shape.elements()).all(|number| parts.iter().any(|part| part.contains(&element(number))));
             assert_eq!(covers(shape, parts.iter().copied()), expected, "seed {seed}: {parts:?} of {shape}");
             assert_eq!(swept(shape, 0, parts.clone()), expected, "seed {seed}, swept");
             *(if expected { &mut whole } else { &mut holes }) += 1;

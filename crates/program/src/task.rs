@@ -449,6 +449,20 @@ pub(crate) struct Erased<T: Task> {
     merges: Vec<Option<Arc<dyn DynTask>>>,
 }
 
+/// Names of parameters to which a task gives none.
+const NAMELESS: [&str; 10] = [
+    "parameter 0",
+    "parameter 1",
+    "parameter 2",
+    "parameter 3",
+    "parameter 4",
+    "parameter 5",
+    "parameter 6",
+    "parameter 7",
+    "parameter 8",
+    "parameter 9",
+];
+
 impl<T: Task> Erased<T> {
     pub(crate) fn new(task: T) -> Erased<T> {
         let parameters = task.parameters();
@@ -458,7 +472,8 @@ impl<T: Task> Erased<T> {
             Some(notation) => notation.param_names().collect(),
             None => task.param_names().to_vec(),
         };
-        for (param, name) in params.iter_mut().zip(names) {
+        let named = names.len();
+        for (param, name) in params.iter_mut().zip(names.into_iter().chain(NAMELESS.into_iter().skip(named))) {
             param.name = name;
         }
         let mut reductions = parameters.reductions();

@@ -38,6 +38,9 @@ use multigrain_simd::{Isa, Lanes};
 use rows::Rows;
 use twiddle::root;
 
+/// Bytes of one element of a table, a pair of `f32`.
+const COMPLEX_BYTES: u64 = 8;
+
 /// One pass of a transform.
 #[derive(Clone, Copy, Debug)]
 struct Pass {
@@ -103,10 +106,20 @@ impl Dft {
         self.len
     }
 
-    /// Bytes of its tables.
-    pub fn kept_bytes(&self) -> u64 {
-        let own = self.twiddles.capacity() + self.lanes.capacity();
-        (own * size_of::<f32>()) as u64 + self.chirped.as_ref().map_or(0, |chirped| chirped.kept_bytes())
+    /// Bytes of the tables for a length, known before they are made; `None` as [`new`](Self::new).
+    pub fn table_bytes(len: u64) -> Option<u64> {
+        let indexed = usize::try_from(len).ok().filter(|&len| len > 0)?;
+        let Some(radices) = radices(len) else {
+            let padded = chirped::padded(indexed)? as u64;
+            return len.checked_add(padded)?.checked_mul(COMPLEX_BYTES)?.checked_add(Self::table_bytes(padded)?);
+        };
+        let (mut twiddles, mut n) = (0, indexed);
+        for (pass, radix) in radices.into_iter().enumerate() {
+            n /= radix;
+            let copies = u64::from(n > 1) + u64::from(pass == 0 && rows::in_lanes(indexed));
+            twiddles += copies * (n * (radix - 1)) as u64;
+        }
+        twiddles.checked_mul(COMPLEX_BYTES)
     }
 
     /// Elements of a column in a buffer.

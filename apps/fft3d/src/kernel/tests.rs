@@ -217,3 +217,17 @@ fn scratch_that_is_scarce_takes_narrower_vectors() {
     }
     assert_eq!(within(Isa::detect(), 0, need), Isa::Scalar);
 }
+
+#[test]
+fn the_bytes_of_tables_are_known_before_they_are_made() {
+    fn made(dft: &Dft) -> usize {
+        let padded = dft.chirped.as_ref().map_or(0, |chirped| chirped.floats() + made(&chirped.inner));
+        dft.twiddles.len() + dft.lanes.len() + padded
+    }
+    for len in (1..300).chain([1 << 12, 100_003, 15_625, 6 * 1024, 7 * 4096]) {
+        let dft = Dft::new(len).unwrap();
+        assert_eq!(Dft::table_bytes(len), Some(4 * made(&dft) as u64), "length {len}");
+    }
+    assert_eq!(Dft::table_bytes(0), None);
+    assert_eq!(Dft::table_bytes(u64::MAX), None);
+}

@@ -126,6 +126,11 @@ impl Database {
         self.offsets[self.len()]
     }
 
+    /// Bytes of the places of so many sequences, which are always kept.
+    pub fn indices_bytes(sequences: u64) -> u64 {
+        sequences.saturating_add(1).saturating_mul(size_of::<u64>() as u64)
+    }
+
     /// Bytes that this keeps in memory, but for residues that a source has.
     pub fn kept_bytes(&self) -> u64 {
         let stored = |stored: &Stored| match stored {
