@@ -101,7 +101,11 @@ impl Asked {
                     // A list that is shorter than it may be stays as it is until it may not. Parts are no list.
                     let calls = if plan.is_in_parts() { u64::MAX } else { plan.calls.len() as u64 };
                     let listed = options.listed_max.min(calls);
-                    (options.listed_max, shorter) = ((listed / 2).max(LISTED_MIN), shorter + 1);
+                    // So much shorter as its calls are too many, where these take most.
+                    let own_calls = (keeps.own + OWN_BYTES) / PLAN_CALL_BYTES;
+                    let fitting = calls_beside(0, keeps.memories.local.saturating_add(job.kept_bytes()));
+                    let by_calls = listed.saturating_mul(fitting) / own_calls.max(1);
+                    (options.listed_max, shorter) = (by_calls.min(listed / 2).max(LISTED_MIN), shorter + 1);
                     continue;
                 }
                 // With less room for blocks there are more calls: some more is set aside, and no more may be used.
@@ -159,7 +163,7 @@ const LISTED_SHARE: u64 = 64;
 /// So many plans of such lists are expected: of parts of full size, and of those at the ends of axes.
 const PLANS_LISTED: u64 = 2;
 /// Shorter ones are no list.
-const LISTED_MIN: u64 = 64;
+const LISTED_MIN: u64 = 16;
 
 /// Refuses tables that leave a plan no room in a main memory.
 pub(crate) fn check_kept(app: &str, kept_bytes: u64, capacity_bytes: u64) -> Result<(), Error> {
