@@ -3,7 +3,7 @@
 //! Particles are read whole before the run, 56 bytes each, beside the memory budget; snapshots lie where the machine has
 //! them.
 
-use crate::check::{self, Rows, snapshot};
+use crate::check::{self, Rows, in_pieces};
 use crate::particles::{self, PARTICLES_MAX, Particles};
 use crate::picture::{self, Canvas, Frame};
 use crate::plummer::plummer;
@@ -172,22 +172,33 @@ fn places(state: &Rows) -> Vec<[f64; 3]> {
 /// Draws the picture, and says when particles have left the numbers.
 fn after(outcome: &Outcome, array: usize, simulation: &Simulation, picture: Option<&Path>) -> Result<(), Error> {
     let (n, count) = (simulation.particles, simulation.snapshots());
-    let last = snapshot(outcome, array, count - 1, n)?;
     if let Some(path) = picture {
-        let first = places(&snapshot(outcome, array, 0, n)?);
-        let middle = places(&snapshot(outcome, array, count / 2, n)?);
-        let frame = Frame::of(&[first.clone(), middle, places(&last)].concat());
+        let places = |number: u64| {
+            let mut places = Vec::with_capacity(n as usize);
+            in_pieces(outcome, array, number, n, |_, rows| places.extend(self::places(&rows))).map(|()| places)
+        };
+        let frame = {
+            let mut seen = places(0)?;
+            seen.extend(places(count / 2)?);
+            seen.extend(places(count - 1)?);
+            Frame::of(&seen)
+        };
+        let mut before = places(0)?;
         let mut canvas = Canvas::new(&frame);
-        let mut before = first;
         for number in 1..count {
-            let next = places(&snapshot(outcome, array, number, n)?);
+            let next = places(number)?;
             canvas.lines(&frame, &before, &next, number as f64 / count as f64, count);
             before = next;
         }
         canvas.dots(&frame, &before);
         canvas.write(path)?;
     }
-    match last.iter().position(|row| row.iter().any(|value| !value.is_finite())) {
+    let mut lost = None;
+    in_pieces(outcome, array, count - 1, n, |first, rows| {
+        let at = rows.iter().position(|row| row.iter().any(|value| !value.is_finite()));
+        lost = lost.or(at.map(|at| first + at as u64));
+    })?;
+    match lost {
         None => Ok(()),
         Some(row) => Err(Error::After(format!(
             "particle {row} is no longer at a finite place after {} steps: it came too near to another; choose a larger \

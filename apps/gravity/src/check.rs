@@ -7,6 +7,11 @@
 //! of what pulls at a particle from all sides, make of them; that is estimated at sampled particles of the first and the
 //! last snapshot.
 //!
+//! **Neighbours.** Where every step has its snapshot, those before and after a step of Verlet lie apart by twice the velocity
+//! between them times the length of the step, since that is its own inverse: x(t + dt) - x(t - dt) = 2 dt v(t), for each
+//! particle and whatever the forces are. All particles of all snapshots are held to that, up to roundings to double precision; so
+//! one that was altered, or has changed places with another, is found with certainty.
+//!
 //! **Trajectories.** From snapshots that are chosen at random, all steps again in double precision by a loop that shares
 //! nothing with the kernels, up to the next snapshot: all of them where they take [`TRAJECTORY_INTERACTIONS`], as those of
 //! 4096 particles and 100 steps do; of steps that take more, as many legs as take so much, at least one; a leg that alone takes
@@ -52,8 +57,29 @@ const UNIT: f64 = 1.0 / 16_777_216.0;
 pub(crate) type Rows = Vec<[f64; 7]>;
 
 /// Snapshot `number`.
-pub(crate) fn snapshot(outcome: &Outcome, array: usize, number: u64, n: u64) -> Result<Rows, Error> {
-    let bytes = outcome.read(array, &Region::new(&[number, 0, 0], &[1, n, 7]))?;
+fn snapshot(outcome: &Outcome, array: usize, number: u64, n: u64) -> Result<Rows, Error> {
+    let mut all = Rows::with_capacity(n as usize);
+    in_pieces(outcome, array, number, n, |_, rows| all.extend(rows))?;
+    Ok(all)
+}
+
+/// A snapshot piece by piece, each with the number of its first particle, so that little of it is in memory at a time.
+pub(crate) fn in_pieces(
+    outcome: &Outcome,
+    array: usize,
+    number: u64,
+    n: u64,
+    mut each: impl FnMut(u64, Rows),
+) -> Result<(), Error> {
+    (0..n).step_by(ROWS as usize).try_for_each(|first| {
+        each(first, rows(outcome, array, number, first, ROWS.min(n - first))?);
+        Ok(())
+    })
+}
+
+/// Some particles of snapshot `number`.
+fn rows(outcome: &Outcome, array: usize, number: u64, first: u64, count: u64) -> Result<Rows, Error> {
+    let bytes = outcome.read(array, &Region::new(&[number, first, 0], &[1, count, 7]))?;
     let number = |b: &[u8]| f64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]);
     Ok(bytes.chunks_exact(56).map(|row| std::array::from_fn(|c| number(&row[8 * c..]))).collect())
 }
@@ -106,6 +132,7 @@ pub(crate) fn check(
     figures.push(("force error", force_error));
     let pulls = pulls.max(forces(&first_state, simulation, tolerance, &mut worst).1);
     kept(outcome, array, simulation, &first_state, pulls, &mut worst)?;
+    let neighbours = neighbours(outcome, array, simulation, &mut worst)?;
     let compared = trajectories(outcome, array, simulation, seed, &mut worst)?;
     let (begin, end) = (momentum(&first_state), momentum(&last_state));
     let change: [f64; 3] = std::array::from_fn(|d| end.0[d] - begin.0[d]);
@@ -120,7 +147,7 @@ pub(crate) fn check(
         figures.push(("energy drift", (end - begin).abs() / begin.abs().max(f64::MIN_POSITIVE)));
     }
     let covered = format!(
-        "masses, momentum and centre of mass of all {} snapshots; {compared}; forces of {} particles of the first and the \
+        "masses, momentum and centre of mass of all {} snapshots;{neighbours} {compared}; forces of {} particles of the first and the \
          last snapshot",
         last + 1,
         SAMPLES.min(n as usize)
@@ -182,6 +209,43 @@ fn kept(
         }
     }
     Ok(())
+}
+
+/// Particles of a snapshot that are read at a time.
+const ROWS: u64 = 4096;
+
+/// Compares places before and after each snapshot with the velocity there, where there is one of every step; says so.
+fn neighbours(
+    outcome: &Outcome,
+    array: usize,
+    simulation: &Simulation,
+    worst: &mut Worst,
+) -> Result<&'static str, Error> {
+    let snapshots = simulation.snapshots();
+    if simulation.every != 1 || snapshots < 3 {
+        return Ok("");
+    }
+    let dt = simulation.step.dt;
+    for first in (0..simulation.particles).step_by(ROWS as usize) {
+        let count = ROWS.min(simulation.particles - first);
+        let at = |number: u64| rows(outcome, array, number, first, count);
+        let (mut before, mut here) = (at(0)?, at(1)?);
+        for number in 1..snapshots - 1 {
+            let after = at(number + 1)?;
+            for (i, ((before, here), after)) in before.iter().zip(&here).zip(&after).enumerate() {
+                let moved: [f64; 3] = std::array::from_fn(|d| after[1 + d] - before[1 + d] - 2.0 * dt * here[4 + d]);
+                // Each of the six operations of either step rounds a number no larger than these are together.
+                let places = [before, here, after].map(|row| norm([row[1], row[2], row[3]]));
+                let speeds = [before, here, after].map(|row| dt.abs() * norm([row[4], row[5], row[6]]));
+                let allowed = 16.0 * f64::EPSILON * places.into_iter().chain(speeds).sum::<f64>();
+                worst.add(norm(moved), allowed, || {
+                    format!("particle {} of snapshot {number} is not between those before and after", first + i as u64)
+                });
+            }
+            (before, here) = (here, after);
+        }
+    }
+    Ok(" every particle of every snapshot with those before and after;")
 }
 
 /// Judges the forces of a state; returns the largest error relative to the force itself, and the mean square of mass times
@@ -319,7 +383,11 @@ fn trajectories(
         );
     }
     if affordable < legs {
-        text += ", the others would take longer than the run (snapshots more often, or --steps, make them shorter)";
+        text += &format!(
+            ", chosen at random: a leg that is wrong is among them with a probability of {:.2}; the others would take longer \
+             than the run (snapshots more often, or --steps, make them shorter)",
+            affordable as f64 / legs as f64
+        );
     }
     Ok(text)
 }

@@ -388,6 +388,30 @@ fn the_check_finds_one_altered_number_and_blocks_that_are_lost_or_swapped() {
     }
 }
 
+/// Two particles of one snapshot in the middle change places: masses, momentum and centre of mass stay as they are, and few
+/// trajectories of so many are computed again.
+#[test]
+fn particles_that_change_places_show_where_every_step_has_its_snapshot() {
+    let directory = tempfile::tempdir().unwrap();
+    let runtime = runtime_on(machine("disk", directory.path()), None, 2, None);
+    let out = directory.path().join("out.npy");
+    let n = 300;
+    let args = Args { output: Some(out.clone()), ..args(n, 12, 1) };
+    let app = args.prepare(&runtime).unwrap();
+    let outcome = runtime.run(&app.job, Settings::default()).unwrap();
+    let checked = (app.check)(&outcome, 1).unwrap();
+    assert!(checked.holds() && checked.covered.contains("before and after"), "{checked:?}");
+    let mut content = std::fs::read(&out).unwrap();
+    let data = content.len() - 13 * n as usize * 56;
+    let row = |i: usize| data + (6 * n as usize + i) * 56;
+    for byte in 0..56 {
+        content.swap(row(20) + byte, row(77) + byte);
+    }
+    std::fs::write(&out, content).unwrap();
+    let wrong = (app.check)(&outcome, 1).unwrap().wrong.unwrap();
+    assert!(wrong.contains("snapshot 6 is not between") || wrong.contains("snapshot 5 is not between"), "{wrong}");
+}
+
 /// A run too long to be computed again, of which the check still knows what every step keeps.
 #[test]
 fn one_kick_that_one_particle_misses_shows_where_no_trajectory_is_affordable() {

@@ -6,6 +6,8 @@ use crate::identity::scratch_path;
 use crate::job::{Job, Source};
 use crate::runtime::{MachineChoice, Options};
 use multigrain_machine::{Machine, Memory, MemoryId, approximate_bytes, readable_bytes};
+use multigrain_plan::Plan;
+use multigrain_plan::check::{check, edge_rules};
 use multigrain_program::Role;
 use std::path::Path;
 
@@ -120,6 +122,22 @@ pub(crate) fn root_is_disk(machine: &Machine) -> bool {
 pub fn main_memory(machine: &Machine) -> &Memory {
     let below_disk = machine.memories().iter().find(|m| m.edge.is_some_and(|e| e.driver.files));
     below_disk.unwrap_or_else(|| machine.memory(machine.root()))
+}
+
+/// Refuses a plan whose blocks break the rules of an edge that keeps to them: of lengths that no aligned blocks make up, one
+/// is made all the same, to be looked at.
+pub(crate) fn check_rules(machine: &Machine, plan: &Plan, job: &Job) -> Result<(), Error> {
+    let rules = edge_rules(machine);
+    if !rules.iter().any(|rules| rules.strict) {
+        return Ok(());
+    }
+    check(plan, &rules).map(|_| ()).map_err(|why| {
+        Error::Request(format!(
+            "{} cannot run on machine {}, whose transfers have to be aligned: {why}; choose lengths that are multiples of \
+             its alignment, or another machine",
+            job.app, machine.name
+        ))
+    })
 }
 
 /// Refuses, before anything is planned, arrays that a root in memory cannot hold.

@@ -139,8 +139,9 @@ impl Homes {
                 Some(Source::Generated { seed }) => {
                     // SAFETY: nobody else knows the buffer yet.
                     let slice = unsafe { buffer.as_mut_slice() };
-                    let each = CHUNK_BYTES / decl.element.size_bytes();
-                    for (number, piece) in slice[..bytes as usize].chunks_mut(CHUNK_BYTES as usize).enumerate() {
+                    let each = chunk_elements(decl);
+                    let chunk_bytes = (each * decl.element.size_bytes()) as usize;
+                    for (number, piece) in slice[..bytes as usize].chunks_mut(chunk_bytes).enumerate() {
                         go_on(abort)?;
                         generate::fill(decl.element, *seed, number as u64 * each, piece);
                     }
@@ -436,6 +437,11 @@ pub(crate) fn transfer_block(
     disk.wait(ticket)
 }
 
+/// Elements of an array in a chunk: at least one, whatever its size.
+fn chunk_elements(decl: &ArrayDecl) -> u64 {
+    (CHUNK_BYTES / decl.element.size_bytes()).max(1)
+}
+
 /// Writes the initial content of a region of an array, zeros where it has no source, into its file.
 fn fill(
     decl: &ArrayDecl,
@@ -450,9 +456,9 @@ fn fill(
         _ => None,
     };
     let size = decl.element.size_bytes();
-    let most_bytes = region.elements().saturating_mul(size).min(CHUNK_BYTES);
-    let mut buffer = AlignedBuffer::new(most_bytes as usize).map_err(Error::File)?;
-    for piece in region.pieces(most_bytes / size) {
+    let most = region.elements().min(chunk_elements(decl));
+    let mut buffer = AlignedBuffer::new((most * size) as usize).map_err(Error::File)?;
+    for piece in region.pieces(most) {
         go_on(abort)?;
         let (start, len) = (piece.start(), piece.len());
         match &opened {

@@ -34,6 +34,8 @@ pub struct Outcome {
     /// Whether an interrupted run was continued.
     pub resumed: bool,
     pub(crate) spill: Option<Arc<Spill>>,
+    /// The plan once more, as it was run: what lies in memory and in files is read by it, whatever `plan` is made to be.
+    pub(crate) ran: Arc<Plan>,
     pub(crate) homes: Homes,
     /// What is left to be removed of a run from whose results files are made.
     pub(crate) ending: Option<Ending>,
@@ -86,7 +88,7 @@ impl Outcome {
     /// # Panics
     /// When there is no such array, or the region is not in it.
     pub fn read(&self, array: usize, region: &Region) -> Result<Vec<u8>, Error> {
-        let decl = &self.plan.arrays[array];
+        let decl = &self.ran.arrays[array];
         assert!(Region::whole(decl.shape).contains(region), "{region} of {}", decl.name);
         let size = decl.element.size_bytes();
         let bytes = (region.elements() * size) as usize;
@@ -121,7 +123,7 @@ impl Outcome {
     /// When the array is of another program, whose array of this number is not of this type or has no such block.
     pub fn values<T: Element, const R: usize>(&self, block: impl Into<Block<T, R>>) -> Result<Vec<T>, Error> {
         let Arg { array, region } = block.into().arg();
-        let decl = &self.plan.arrays[array as usize];
+        let decl = &self.ran.arrays[array as usize];
         assert_eq!((decl.element, decl.shape.rank()), (T::TYPE, R), "type of array {}", decl.name);
         Ok(T::from_bytes(&self.read(array as usize, &region)?))
     }
@@ -134,7 +136,7 @@ impl Outcome {
     /// # Panics
     /// When there is no such array, it is not of float32, or the region is not in it.
     pub fn read_f32(&self, array: usize, region: &Region) -> Result<Vec<f32>, Error> {
-        assert_eq!(self.plan.arrays[array].element, ElementType::F32);
+        assert_eq!(self.ran.arrays[array].element, ElementType::F32);
         let bytes = self.read(array, region)?;
         Ok(bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect())
     }

@@ -125,7 +125,9 @@ impl Asked {
 
     pub(crate) fn planned(&self, plan: Arc<Plan>, job: &Job) -> Planned {
         let edges = edges(&self.machine, &plan, job);
-        let refused = choose::check_disk_room(&self.machine, job).err().map(|e| e.to_string());
+        let refused =
+            choose::check_disk_room(&self.machine, job).and_then(|()| choose::check_rules(&self.machine, &plan, job));
+        let refused = refused.err().map(|e| e.to_string());
         Planned { machine: self.machine.clone(), plan, edges, refused }
     }
 

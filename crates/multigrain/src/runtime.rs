@@ -41,7 +41,7 @@ pub struct Options {
     pub machine: MachineChoice,
     /// Capacity of the main memory in bytes, instead of the machine's: at least 256 KiB. All that runs keep is counted in it
     /// (arrays that lie in memory, blocks, scratch memory of all workers, partial results, transfer buffers, plans beyond
-    /// 8 MiB); a process takes up to 16 MiB besides.
+    /// 6 MiB); a process takes up to 16 MiB besides.
     pub memory_bytes: Option<u64>,
     /// Number of workers, instead of the machine's.
     pub threads: Option<usize>,
@@ -220,6 +220,7 @@ impl Runtime {
             None => self.ready(job, kept)?,
         };
         let Planned { machine, plan, edges, .. } = asked.planned(plan, job);
+        choose::check_rules(&machine, &plan, job)?;
         let keeps = self.find_room(job, &machine, &plan)?;
         let team = self.team(machine.workers())?;
         let own_abort = Abort::new();
@@ -261,6 +262,7 @@ impl Runtime {
             }
         };
         Ok(Outcome {
+            ran: plan.clone(),
             plan,
             machine,
             seconds: report.seconds,

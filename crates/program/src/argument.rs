@@ -2,6 +2,7 @@
 
 use crate::cover::covers;
 use crate::{Access, CallShape, Callee, DynTask, ElementType, Param, Region, Shape, SubCall};
+use std::collections::BTreeSet;
 
 /// What a call cannot be given.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -183,6 +184,14 @@ pub enum SplitProblem {
         /// The parameter's shape.
         shape: Shape,
     },
+    /// Contributions to blocks that are not the same, and not apart.
+    #[error(
+        "its split contributes to blocks of {param} that overlap and differ; blocks that are reduced are equal or disjoint"
+    )]
+    Crossing {
+        /// Parameter.
+        param: &'static str,
+    },
     /// Splitting along the reduced axis does not end.
     #[error("along its reduced axis {axis}, of length {length}, its split makes call {call}, which is as long")]
     Endless {
@@ -245,21 +254,28 @@ pub(crate) fn check_calls(
                 SplitError::new(task, call, SplitProblem::Call { call: number, of, callee: callee.name(), source })
             })?;
     }
-    let missing = |&i: &usize| {
+    if subs.is_empty() {
+        return Ok(());
+    }
+    for (i, (param, &shape)) in params.iter().zip(&call.shapes).enumerate() {
         let written = subs.iter().flat_map(|sub| {
             let callee = callee(task, sub).params().iter();
-            let written = move |((param, _), declared): &(_, &Param)| *param == i && declared.access.writes();
+            let written = move |((number, _), declared): &(_, &Param)| *number == i && declared.access.writes();
             sub.args.iter().copied().zip(callee).filter(written).map(|((_, region), _)| region)
         });
-        matches!(params[i].access, Access::Write | Access::Reduce) && !covers(call.shapes[i], written)
-    };
-    match (0..params.len()).find(missing) {
-        Some(i) if !subs.is_empty() => {
-            let problem = SplitProblem::Unwritten { param: params[i].name, of, shape: call.shapes[i] };
-            Err(SplitError::new(task, call, problem))
+        if matches!(param.access, Access::Write | Access::Reduce) && !covers(shape, written.clone()) {
+            return Err(SplitError::new(task, call, SplitProblem::Unwritten { param: param.name, of, shape }));
         }
-        _ => Ok(()),
+        // Contributions are added up block by block: what two blocks share in part would be lost by one of them.
+        if param.access == Access::Reduce && of == "split" {
+            let blocks: BTreeSet<Region> = written.collect();
+            let all = blocks.iter().map(Region::elements).fold(0, u64::saturating_add);
+            if all > shape.elements() {
+                return Err(SplitError::new(task, call, SplitProblem::Crossing { param: param.name }));
+            }
+        }
     }
+    Ok(())
 }
 
 fn callee<'a>(task: &'a dyn DynTask, sub: &'a SubCall) -> &'a dyn DynTask {

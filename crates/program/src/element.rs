@@ -149,7 +149,7 @@ pub struct Complex64 {
 ///
 /// # Safety
 /// Any bit pattern of its size is a valid value, and every byte of a value belongs to it: there is no padding. So memory
-/// that holds anything can be seen as elements, and elements as bytes.
+/// that holds anything can be seen as elements, and elements as bytes. [`TYPE`](Element::TYPE) is left as it is given.
 pub unsafe trait Element: Copy + Send + Sync + Default + fmt::Debug + 'static {
     /// The name NumPy gives to the type, or one like it: for messages.
     const NAME: &'static str;

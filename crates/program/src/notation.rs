@@ -314,7 +314,9 @@ impl Notation {
             let length = |(dimension, &len): (&Dimension, &u64)| match *dimension {
                 Dimension::Whole => len,
                 Dimension::Axis(axis) => lengths[axis].min(len),
-                Dimension::Window { axis, reach, .. } => lengths[axis].saturating_add(reach.0 + reach.1).min(len),
+                Dimension::Window { axis, reach, .. } => {
+                    lengths[axis].saturating_add(reach.0).saturating_add(reach.1).min(len)
+                }
             };
             let elements = dims.iter().zip(shape.dims()).map(length).fold(1, u64::saturating_mul);
             elements.saturating_mul(param.element.size_bytes())
@@ -354,10 +356,11 @@ impl Notation {
                         Dimension::Axis(axis) => at[axis],
                         Dimension::Window { axis, window, reach } => {
                             let (first, many) = at[axis];
-                            let center = call.scalars.before(window) + first;
+                            let center = call.scalars.before(window).saturating_add(first);
                             let begin = center.saturating_sub(reach.0);
                             before[window] = center - begin;
-                            (begin, (center + many + reach.1).min(extent) - begin)
+                            let end = center.saturating_add(many).saturating_add(reach.1).min(extent);
+                            (begin, end.saturating_sub(begin))
                         }
                     };
                     start.push(first);

@@ -15,6 +15,16 @@ pub enum SequentialError {
         /// Bytes given.
         given: u64,
     },
+    /// A call wants more scratch memory than there can be.
+    #[error(
+        "task {task} asks for {bytes} bytes of scratch memory; no computer has as much: this is a mistake in the task"
+    )]
+    Scratch {
+        /// The task.
+        task: String,
+        /// Bytes asked for.
+        bytes: u64,
+    },
 }
 
 impl Program {
@@ -42,9 +52,13 @@ impl Program {
         let mut scratch: Vec<u128> = Vec::new();
         for call in self.calls() {
             let task = &self.tasks()[call.task as usize];
-            let need = task.scratch_bytes(&call.shape(), u64::MAX) as usize;
-            if scratch.len() * 16 < need + 64 {
-                scratch.resize(need / 16 + 8, 0);
+            let bytes = task.scratch_bytes(&call.shape(), u64::MAX);
+            let too_much = || SequentialError::Scratch { task: task.name().to_owned(), bytes };
+            let need = usize::try_from(bytes).map_err(|_| too_much())?;
+            let units = need / 16 + 8;
+            if scratch.len() < units {
+                scratch.try_reserve_exact(units - scratch.len()).map_err(|_| too_much())?;
+                scratch.resize(units, 0);
             }
             let view = |arg: &Arg| {
                 let decl = &self.arrays()[arg.array as usize];

@@ -173,8 +173,47 @@ fn arrays_hold_something_and_can_be_counted() {
 fn sequential_execution_wants_every_byte() {
     let a = arrays();
     let error = a.program.run_sequential(&mut [vec![0; 96], vec![0; 95], vec![0; 192]]).unwrap_err();
-    let SequentialError::WrongLength { array, expected, given } = error;
-    assert_eq!((array.as_str(), expected, given), ("out", 96, 95));
+    let wanted = SequentialError::WrongLength { array: "out".to_owned(), expected: 96, given: 95 };
+    assert_eq!(error.to_string(), wanted.to_string());
+}
+
+/// Asks for as much as it is told.
+struct Greedy(u64);
+
+impl Task for Greedy {
+    type Params = (Write<u8, 1>,);
+    fn name(&self) -> &'static str {
+        "greedy"
+    }
+    fn split(&self, call: &CallShape, _: &Tunables) -> Vec<SubCall> {
+        vec![SubCall::itself([(0, Region::whole(call.shapes[0]))], &call.scalars)]
+    }
+    fn scratch_bytes(&self, _: &CallShape, _: u64) -> u64 {
+        self.0
+    }
+    fn leaf(&self, _: (ViewMut<'_, u8, 1>,), context: &mut LeafContext<'_>) {
+        assert_eq!(context.scratch.len() as u64, self.0);
+    }
+    fn work(&self, _: &CallShape) -> Work {
+        Work::default()
+    }
+}
+
+#[test]
+fn scratch_memory_is_as_long_as_asked_for_or_refused() {
+    let run = |bytes: u64| {
+        let mut program = Program::new();
+        let task = program.task(Greedy(bytes));
+        let out = program.array::<u8, 1>("out", [4], Role::Output).unwrap();
+        program.call(task, (out.all(),), Scalars::new()).unwrap();
+        program.run_sequential(&mut [vec![0; 4]])
+    };
+    for bytes in [0, 1, 1000] {
+        run(bytes).unwrap();
+    }
+    for bytes in [u64::MAX - 20, u64::MAX, i64::MAX as u64] {
+        assert!(matches!(run(bytes), Err(SequentialError::Scratch { .. })), "{bytes}");
+    }
 }
 
 #[test]

@@ -283,6 +283,20 @@ fn leaves_that_split_contribute_to_all_that_is_reduced() {
 }
 
 #[test]
+fn contributions_are_to_equal_or_to_disjoint_blocks() {
+    let split: Make = |call, tunables| {
+        let half = |i: u64, n: u64| itself(&[(0, part(i, n)), (1, part(i / 10, 1))]);
+        let whole = itself(&[(0, part(0, 4)), (1, Region::whole(call.shapes[1]))]);
+        spans(call, tunables).map(|(i, n)| half(i, n)).chain([whole]).collect()
+    };
+    let call =
+        CallShape { shapes: [Shape::new(&[20]), Shape::new(&[2])].into_iter().collect(), scalars: Scalars::new() };
+    let task = Program::erase(Total { split });
+    let error = task.split(&call, &Tunables::new()).unwrap_err();
+    assert_eq!(error.problem, SplitProblem::Crossing { param: "total" });
+}
+
+#[test]
 fn contributions_do_not_read_what_is_reduced() {
     let found = caught(|call, _| {
         let merge = Program::erase(Merge::<f32, 1, Sum>::default());
