@@ -229,9 +229,9 @@ fn refusal(args: Args) -> String {
 #[test]
 fn what_cannot_be_transformed_is_refused_in_plain_words() {
     let message = refusal(generated([16, 8, u64::MAX], 1, false));
-    assert!(message.contains("along z"), "{message}");
+    assert!(message.contains("too long"), "{message}");
     let message = refusal(generated([1, 1, (1 << 40) + 15], 1, false));
-    assert!(message.contains("1099511627791 along z") && message.contains("memory"), "{message}");
+    assert!(message.contains("tables") && message.contains("memory") && message.contains("at least"), "{message}");
     let message = refusal(generated([0, 8, 8], 1, false));
     assert!(message.contains("length zero"), "{message}");
     let message = refusal(generated([1 << 30, 1 << 30, 1 << 30], 1, false));

@@ -1,6 +1,5 @@
 //! The command: sequences of a database are scored against profiles, and the hits become a table.
 
-use crate::domain::Finder;
 use crate::filter::{self, Filters};
 use crate::generate as inputs;
 use crate::kernel;
@@ -12,7 +11,7 @@ use crate::table::{Threshold, Thresholds};
 use crate::task::{self, Filter, SCORES, Score};
 use multigrain::app::{AppJob, Application};
 use multigrain::prelude::*;
-use multigrain::{readable_bytes, whole};
+use multigrain::whole;
 use multigrain_simd::Isa;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -204,9 +203,6 @@ impl Application for Args {
                 results.push(stages.index());
             }
         }
-        if self.outputs().next().is_some() {
-            check_domains(&profiles, &database, runtime.memory_bytes()?)?;
-        }
         let job = Job::new(Self::NAME, program).with_afterwards(DOMAINS).with_kept_bytes(database.kept_bytes());
         let files = [&self.profile, &self.database].into_iter().flatten().filter(|p| p.as_os_str() != STANDARD_INPUT);
         let job = files.fold(job, |job, path| job.with_file_read(path));
@@ -226,31 +222,6 @@ impl Application for Args {
         let after = writes.then(|| Box::new(move |outcome: &Outcome| query.write(outcome)) as Box<_>);
         Ok(AppJob { job, shape, check, after })
     }
-}
-
-/// What one thread may take to find the domains of a hit where the memory is smaller: it is part of what a process takes for
-/// itself.
-const DOMAIN_BYTES: u64 = 4 << 20;
-
-/// Refuses sequences of which the domains could not be found within the memory, if they were hits.
-fn check_domains(profiles: &[Profile], database: &Database, memory_bytes: u64) -> Result<(), Error> {
-    let longest = (0..database.len()).max_by_key(|&i| database.length(i));
-    let needs = |profile: &Profile| longest.map(|i| (Finder::working_bytes(profile, database.length(i)), i));
-    let most = profiles.iter().filter_map(|profile| Some((needs(profile)?, profile))).max_by_key(|(needs, _)| *needs);
-    let Some(((bytes, i), profile)) = most.filter(|((bytes, _), _)| *bytes > memory_bytes.max(DOMAIN_BYTES)) else {
-        return Ok(());
-    };
-    let name = database.header(i).map_or_else(|_| (i + 1).to_string(), |(name, _)| name);
-    Err(Error::Request(format!(
-        "if sequence {name} of {} residues is a hit, finding its domains takes {} with profile {} of {} nodes; the memory is \
-         {}; give at least {} KiB, or leave out the tables",
-        database.length(i),
-        readable_bytes(bytes),
-        profile.name,
-        profile.nodes(),
-        readable_bytes(memory_bytes),
-        bytes.div_ceil(1024)
-    )))
 }
 
 impl Args {

@@ -12,8 +12,8 @@ use crate::profile::Profile;
 use crate::sequence::Database;
 use crate::table::Named;
 use crate::task::SCORES;
-use multigrain::Afterwards;
 use multigrain::prelude::{Error, Outcome, Region};
+use multigrain::{Afterwards, readable_bytes};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -94,20 +94,27 @@ pub struct Search<'a> {
     pub correct_bias: bool,
     /// Threads, where memory allows.
     pub workers: usize,
-    /// Working memory of all threads, in bytes. A sequence that needs more is searched all the same, by one thread.
+    /// Working memory of all threads, in bytes. Of a sequence that needs more than this, and than what a process takes for
+    /// itself, no domains are looked for: the search fails.
     pub memory_bytes: u64,
     /// Where what each thread does is told.
     pub told: Afterwards,
 }
+
+/// What one thread may take to find domains where the memory is smaller: it is part of what a process takes for itself.
+const OWN_BYTES: u64 = 4 << 20;
 
 impl Search<'_> {
     /// The hits among these sequences: all that can be reported and perhaps some that cannot, in the order of the
     /// database.
     ///
     /// # Errors
-    /// When sequences cannot be read.
+    /// When sequences cannot be read, or the domains of one could not be found within the memory.
     pub fn hits(&self, mut candidates: Vec<usize>) -> Result<Vec<Named>, Error> {
         candidates.sort_by_key(|&i| std::cmp::Reverse(self.database.length(i)));
+        if let Some(&longest) = candidates.first() {
+            self.check_room(longest)?;
+        }
         // The longest first, by as many threads as have room for them, so that more can take the others.
         let mut hits = Vec::new();
         let mut rest = &candidates[..];
@@ -119,6 +126,23 @@ impl Search<'_> {
         }
         hits.sort_by_key(|named| named.index);
         Ok(hits)
+    }
+
+    fn check_room(&self, i: usize) -> Result<(), Error> {
+        let (length, nodes) = (self.database.length(i), self.profile.nodes());
+        let bytes = Finder::working_bytes(self.profile, length);
+        if bytes <= self.memory_bytes.max(OWN_BYTES) {
+            return Ok(());
+        }
+        let name = self.database.header(i).map_or_else(|_| (i + 1).to_string(), |(name, _)| name);
+        Err(Error::After(format!(
+            "sequence {name} of {length} residues is perhaps a hit, and to find its domains with profile {} of {nodes} nodes \
+             takes {}; the memory has {} for that; give at least {} KiB more",
+            self.profile.name,
+            readable_bytes(bytes),
+            readable_bytes(self.memory_bytes),
+            (bytes - self.memory_bytes).div_ceil(1024)
+        )))
     }
 
     /// Threads that have room for a sequence at the same time, at least one.

@@ -149,7 +149,7 @@ fn outputs_that_cannot_be_written() {
         let run = |output: &str, words: &[&str]| {
             refused(&place, &format!("run sgemm a.npy b.npy -o {output} {here}"), words);
         };
-        run("nowhere/c.npy", &["nowhere/c.npy", "does not exist"]);
+        run("nowhere/c.npy", &["nowhere/c.npy", "there is no directory nowhere"]);
         run("a.npy/c.npy", &["a.npy/c.npy", "not a directory"]);
         run("/proc/c.npy", &["/proc"]);
         run("folder.npy", &["folder.npy", "directory"]);

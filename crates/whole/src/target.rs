@@ -54,6 +54,9 @@ pub enum TargetError {
 pub fn check_target(path: &Path) -> Result<(), TargetError> {
     let path = target(path)?;
     let directory = directory_of(&path);
+    if !directory.is_dir() && directory.exists() {
+        return Err(TargetError::Refused { path, source: io::ErrorKind::NotADirectory.into() });
+    }
     if !directory.is_dir() {
         let directory = directory.to_owned();
         return Err(TargetError::NoDirectory { path, directory });
