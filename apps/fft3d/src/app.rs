@@ -68,14 +68,14 @@ impl Application for Args {
             None => (given.unwrap_or([256; 3]), None),
         };
         let name = self.input.as_ref().map_or("the volume".to_owned(), |path| path.display().to_string());
-        let tables = check_lengths(&name, shape, runtime)?;
+        check_lengths(&name, shape)?;
         let mut program = Program::new();
         let generated = Source::Generated { seed: self.seed };
         let (first, result, job) = match source {
             Some(source) => {
                 let from = program.array::<Complex32, 3>("in", shape, Role::Input)?;
                 let to = program.array::<Complex32, 3>("out", shape, Role::Output)?;
-                let setup = setup(&name, shape)?;
+                let (setup, tables) = setup(&name, shape, runtime)?;
                 let task = program.task(Into::new(&setup));
                 program.call(task, (from.all(), to.all()), direction(self.inverse))?;
                 let job = Job::new(Self::NAME, program).with_kept_bytes(tables).with_source(from.index(), source);
@@ -83,7 +83,7 @@ impl Application for Args {
             }
             None => {
                 let data = program.array::<Complex32, 3>("data", shape, Role::InOut)?;
-                let setup = setup(&name, shape)?;
+                let (setup, tables) = setup(&name, shape, runtime)?;
                 let task = program.task(InPlace::new(&setup));
                 program.call(task, (data.all(),), direction(self.inverse))?;
                 let job = Job::new(Self::NAME, program).with_kept_bytes(tables).with_source(data.index(), generated);
@@ -102,21 +102,23 @@ impl Application for Args {
     }
 }
 
-/// Bytes of the tables for such a volume, if it holds anything, can be indexed, and leaves a plan room beside them.
-fn check_lengths(name: &str, shape: [u64; 3], runtime: &Runtime) -> Result<u64, Error> {
+/// Refuses what holds nothing.
+fn check_lengths(name: &str, shape: [u64; 3]) -> Result<(), Error> {
     let [x, y, z] = shape;
     if shape.contains(&0) {
         return Err(Error::Request(format!(
             "{name} is {x} x {y} x {z}: a dimension of length zero holds nothing to compute"
         )));
     }
-    let tables = Setup::table_bytes(shape).ok_or_else(|| too_long(name, shape))?;
-    runtime.check_kept_bytes(Args::NAME, tables)?;
-    Ok(tables)
+    Ok(())
 }
 
-fn setup(name: &str, shape: [u64; 3]) -> Result<std::sync::Arc<Setup>, Error> {
-    Setup::new(Isa::detect(), shape).ok_or_else(|| too_long(name, shape))
+/// The tables for such a volume and their bytes, if they leave a plan room.
+fn setup(name: &str, shape: [u64; 3], runtime: &Runtime) -> Result<(std::sync::Arc<Setup>, u64), Error> {
+    let bytes = Setup::table_bytes(shape).ok_or_else(|| too_long(name, shape))?;
+    runtime.check_kept_bytes(Args::NAME, bytes)?;
+    let setup = Setup::new(Isa::detect(), shape).ok_or_else(|| too_long(name, shape))?;
+    Ok((setup, bytes))
 }
 
 fn too_long(name: &str, [x, y, z]: [u64; 3]) -> Error {
