@@ -152,7 +152,7 @@ fn what_cannot_be_written_is_refused_before() {
     refused(directory.path(), "it is a directory; name a file");
     refused(&inside(".."), "it is a directory");
     refused(&inside("no/table"), "there is no directory");
-    refused(&inside("there/table"), "there is no directory");
+    refused(&inside("there/table"), "not a directory");
     // Not even a privileged process may replace these by a file.
     refused(Path::new("/dev/null"), "a device or a pipe");
     let refused = check_target(Path::new("/proc/table"));
