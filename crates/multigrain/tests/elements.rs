@@ -49,18 +49,23 @@ fn look(#[at(i)] x: Update<Page, 1>) {
     let _ = x.len(0);
 }
 
-#[test]
-fn generated_elements_do_not_depend_on_the_memory() {
-    let n = 300_000;
+/// A copy of generated triples, and the number of its result.
+fn triples(n: u64) -> (Job, usize) {
     let mut program = Program::new();
     let task = program.task(copy);
     let x = program.array::<Triple, 1>("x", [n], Role::Input).unwrap();
     let y = program.array::<Triple, 1>("y", [n], Role::Output).unwrap();
     program.call(task, (x.all(), y.all()), Scalars::new()).unwrap();
-    let job = Job::new("triples", program).with_source(x, Source::Generated { seed: 1 });
+    (Job::new("triples", program).with_source(x, Source::Generated { seed: 1 }), y.index())
+}
+
+#[test]
+fn generated_elements_do_not_depend_on_the_memory() {
+    let n = 300_000;
+    let (job, y) = triples(n);
     let run = |memory: &str| {
         let outcome = Runtime::with_memory(memory).unwrap().run(&job, Settings::default()).unwrap();
-        outcome.read(y.index(), &Region::new(&[0], &[n])).unwrap()
+        outcome.read(y, &Region::new(&[0], &[n])).unwrap()
     };
     let (much, little) = (run("64 MiB"), run("1 MiB"));
     assert!(much == little);
@@ -89,17 +94,12 @@ fn elements_may_be_longer_than_pieces() {
 #[test]
 fn results_are_read_as_they_were_made_whatever_plan_is_shown() {
     let n = 1 << 16;
-    let mut program = Program::new();
-    let task = program.task(copy);
-    let x = program.array::<Triple, 1>("x", [n], Role::Input).unwrap();
-    let y = program.array::<Triple, 1>("y", [n], Role::Output).unwrap();
-    program.call(task, (x.all(), y.all()), Scalars::new()).unwrap();
-    let job = Job::new("triples", program).with_source(x, Source::Generated { seed: 1 });
+    let (job, y) = triples(n);
     let mut outcome = Runtime::with_memory("1 MiB").unwrap().run(&job, Settings::default()).unwrap();
     let whole = Region::new(&[0], &[n]);
-    let before = outcome.read(y.index(), &whole).unwrap();
+    let before = outcome.read(y, &whole).unwrap();
     let mut plan = (*outcome.plan).clone();
-    plan.arrays[y.index()].element = ElementType::U8;
+    plan.arrays[y].element = ElementType::U8;
     outcome.plan = Arc::new(plan);
-    assert!(outcome.read(y.index(), &whole).unwrap() == before);
+    assert!(outcome.read(y, &whole).unwrap() == before);
 }
