@@ -111,7 +111,8 @@ impl Queue {
     }
 }
 
-impl Child for Around {
+// SAFETY: the child around which it lies does all that is done, or nothing is; what is held back is waited for.
+unsafe impl Child for Around {
     fn span(&self) -> Span {
         self.span
     }

@@ -69,7 +69,14 @@ unsafe impl Sync for Span {}
 /// One child memory. Its addresses are fixed as long as it lives; its bytes are initialised.
 ///
 /// One thread at a time executes a child's steps, so calls for one child come one after the other, but from any thread.
-pub trait Child: Send + Sync {
+///
+/// # Safety
+/// - [`span`](Self::span) is the same whenever it is asked for: memory of that many initialised bytes, aligned to 4096, that
+///   nobody else uses as long as the child lives.
+/// - [`issue`](Self::issue) touches the transfer's block and its bytes of the child, slack included, and nothing else; and its
+///   receipt says that the transfer is over only when nothing of it is on its way.
+/// - [`exchange`](Self::exchange) gives exactly the bytes that were asked for.
+pub unsafe trait Child: Send + Sync {
     /// Where it lies.
     fn span(&self) -> Span;
 
@@ -165,7 +172,7 @@ impl Opaque for ArrayFile {
     }
 }
 
-/// What is left of a transfer that was issued. Dropping it cancels nothing.
+/// What is left of a transfer that was issued. Dropping it cancels nothing. Who hands it out vouches for it ([`Child`]).
 pub trait Receipt: Send {
     /// Blocks until the transfer is over. Again after that: the same at once.
     ///

@@ -284,16 +284,31 @@ impl Homes {
         Ok(())
     }
 
-    fn files(&self, of: impl Fn(Stay) -> bool) -> impl Iterator<Item = &ArrayFile> {
-        self.places.iter().zip(&self.stays).filter_map(move |(place, &stay)| match place {
-            Place::File(file) if of(stay) => Some(file),
+    fn numbered(&self, of: impl Fn(Stay) -> bool) -> impl Iterator<Item = (usize, &ArrayFile)> {
+        self.places.iter().zip(&self.stays).enumerate().filter_map(move |(array, (place, &stay))| match place {
+            Place::File(file) if of(stay) => Some((array, file)),
             _ => None,
         })
     }
 
-    /// The files of results that did not have their final names when they were opened.
-    pub(crate) fn unpublished(&self) -> impl Iterator<Item = &ArrayFile> {
-        self.files(|stay| stay == Stay::Result)
+    fn files(&self, of: impl Fn(Stay) -> bool) -> impl Iterator<Item = &ArrayFile> {
+        self.numbered(of).map(|(_, file)| file)
+    }
+
+    /// The files of results that did not have their final names when they were opened, and which arrays these are.
+    pub(crate) fn unpublished(&self) -> impl Iterator<Item = (usize, &ArrayFile)> {
+        self.numbered(|stay| stay == Stay::Result)
+    }
+
+    /// The file in which a block lies that stands where [`Sides::lies`] says, of so many arrays.
+    pub(crate) fn file_of(&self, lies: u32, arrays: usize) -> Option<&ArrayFile> {
+        match (lies as usize).checked_sub(arrays) {
+            Some(array) => self.twins.get(&array),
+            None => self.places.get(lies as usize).and_then(|place| match place {
+                Place::File(file) => Some(file),
+                Place::Memory(_) => None,
+            }),
+        }
     }
 
     /// The files of results that had their final names when they were opened.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3Default;
 
 /// Version of the protocol that the records follow.
-const FORMAT: u32 = 4;
+const FORMAT: u32 = 5;
 
 /// The text of a journal.
 #[derive(Serialize, Deserialize)]

@@ -7,9 +7,11 @@ use crate::homes::Homes;
 use crate::identity::{Identity, InputStates, Text};
 use crate::job::Job;
 use crate::resume::Journals;
+use crate::samples::{Sample, block_of, sample};
 use multigrain_driver::Opaque;
 use multigrain_engine::StoreLog;
 use multigrain_plan::{Plan, Stored};
+use multigrain_program::Call;
 use multigrain_store::{ArrayFile, Disk, Record, StoreError};
 use std::any::Any;
 use std::path::Path;
@@ -21,11 +23,20 @@ const DONE: u32 = 2;
 const READY: u32 = 3;
 /// Every result is durable; files take their final names.
 const COMPLETE: u32 = 4;
+/// What a block that is recorded begins with.
+const SAMPLE: u32 = 5;
+/// What a complete file holds.
+const FILE: u32 = 6;
+
+/// Of so many of the stores that are recorded together a sample is taken.
+const SAMPLES: usize = 8;
 
 /// Writes the journal. Completed stores are recorded in groups: making files durable costs a flush of the disk.
 pub(crate) struct RunJournal<'a> {
     disk: &'a Disk,
     journals: Journals,
+    /// The numbered calls.
+    calls: &'a [Call],
     interval: Duration,
     last: Instant,
     waiting: Vec<(Record, ArrayFile)>,
@@ -41,25 +52,27 @@ impl<'a> RunJournal<'a> {
     pub(crate) fn new(
         disk: &'a Disk,
         journals: Journals,
+        calls: &'a [Call],
         interval: Duration,
         guard: Option<Guard>,
         recorded: bool,
     ) -> RunJournal<'a> {
-        RunJournal { disk, journals, interval, last: Instant::now(), waiting: Vec::new(), recorded, guard }
+        RunJournal { disk, journals, calls, interval, last: Instant::now(), waiting: Vec::new(), recorded, guard }
     }
 
     /// The journal of a run whose results are complete and durable, and only want their names.
     pub(crate) fn of_complete(
         job: &Job,
         disk: &'a Disk,
-        plan: &Plan,
+        plan: &'a Plan,
         inputs: &InputStates,
+        results: &[(usize, &ArrayFile)],
     ) -> Result<RunJournal<'a>, Error> {
         let numbered = (&plan.arrays[..], &plan.tasks[..], &plan.calls[..]);
         let identity = Identity::new(job, inputs, numbered, &plan.ways, Path::new("."), &[]);
         let journals = Journals::create(job, disk, &Text::Run(Box::new(identity)))?;
-        let mut log = RunJournal::new(disk, journals, Duration::ZERO, None, true);
-        match log.complete() {
+        let mut log = RunJournal::new(disk, journals, &plan.calls, Duration::ZERO, None, true);
+        match log.complete(results.iter().copied()) {
             Ok(()) => Ok(log),
             Err(error) => {
                 log.remove();
@@ -78,8 +91,10 @@ impl<'a> RunJournal<'a> {
                 synced.push(file.path().to_owned());
             }
         }
+        let samples = self.samples()?;
         let records: Vec<Record> = self.waiting.drain(..).map(|(record, _)| record).collect();
         self.journals.main.append(self.disk, &records)?;
+        self.journals.main.append(self.disk, &samples)?;
         self.recorded |= !records.is_empty();
         if let Some(guard) = &mut self.guard {
             for record in &records {
@@ -89,6 +104,19 @@ impl<'a> RunJournal<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Samples of some of the stores that wait, the last among them.
+    fn samples(&self) -> Result<Vec<Record>, StoreError> {
+        let every = self.waiting.len().div_ceil(SAMPLES).max(1);
+        let some = self.waiting.iter().rev().step_by(every);
+        let samples = some.filter_map(|(record, file)| {
+            let (call, argument) = (record.a as u32, record.b as u32);
+            let block = block_of(self.calls, call, argument)?;
+            let hash = sample(self.disk, file, &block.region);
+            Some(hash.map(|hash| Record { kind: SAMPLE, a: record.a | record.b << 32, b: hash }))
+        });
+        samples.collect()
     }
 
     /// Records that the files, made durable here with their names, hold their initial content: from now on the run can be
@@ -106,9 +134,15 @@ impl<'a> RunJournal<'a> {
         self.mark(READY)
     }
 
-    /// Records that every result is durable: from now on files only take their final names.
-    pub(crate) fn complete(&mut self) -> Result<(), StoreError> {
+    /// Records that every result is durable: from now on files, those of these arrays, only take their final names.
+    pub(crate) fn complete<'f>(
+        &mut self,
+        results: impl Iterator<Item = (usize, &'f ArrayFile)>,
+    ) -> Result<(), StoreError> {
         self.flush()?;
+        let held = |(array, file)| Ok(Record { kind: FILE, a: array as u64, b: self.disk.sample_of(file)? });
+        let held = results.map(held).collect::<Result<Vec<_>, StoreError>>()?;
+        self.journals.main.append(self.disk, &held)?;
         self.mark(COMPLETE)
     }
 
@@ -195,13 +229,31 @@ pub(crate) struct Found {
     ready: bool,
     /// Whether every result was durable, so that some may have their final names.
     pub(crate) complete: bool,
+    /// What was written.
+    pub(crate) samples: Vec<Sample>,
+    /// What complete files held: arrays and hashes.
+    pub(crate) files: Vec<(u64, u64)>,
 }
 
 impl Found {
     pub(crate) fn new(records: &[Record]) -> Found {
-        let store = |r: &Record| Stored { call: r.a as u32, argument: r.b as u32, durable: r.kind == DONE };
+        let (mut events, mut samples) = (Vec::new(), Vec::new());
+        for r in records {
+            match r.kind {
+                BEGIN | DONE => {
+                    events.push(Stored { call: r.a as u32, argument: r.b as u32, durable: r.kind == DONE });
+                }
+                SAMPLE => {
+                    let (call, argument) = (r.a as u32, (r.a >> 32) as u32);
+                    samples.push(Sample { events: events.len(), call, argument, hash: r.b });
+                }
+                _ => {}
+            }
+        }
         Found {
-            events: records.iter().filter(|r| matches!(r.kind, BEGIN | DONE)).map(store).collect(),
+            events,
+            samples,
+            files: records.iter().filter(|r| r.kind == FILE).map(|r| (r.a, r.b)).collect(),
             ready: records.iter().any(|r| r.kind == READY),
             complete: records.iter().any(|r| r.kind == COMPLETE),
         }

@@ -39,6 +39,7 @@ mod outcome;
 mod planning;
 mod resume;
 mod runtime;
+mod samples;
 mod sides;
 mod simulate;
 pub mod testing;

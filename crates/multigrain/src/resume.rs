@@ -7,6 +7,7 @@ use crate::homes::{Folder, Homes, Opening, part_path};
 use crate::identity::{Identity, InputStates, Text, absolute, changed_input, scratch_path, twin_path};
 use crate::job::Job;
 use crate::journal::{Found, RunJournal};
+use crate::samples::altered;
 use crate::sides::{Sides, overlapping, stored_blocks};
 use multigrain_plan::{ChildPlan, Left, Numbered, Op, Plan};
 use multigrain_program::{Arg, Role};
@@ -39,7 +40,7 @@ impl<'a> Begin<'a> {
     }
 
     /// Begins from the inputs, which were in these states before. When it fails, no file is left.
-    pub(crate) fn afresh(&self, plan: &Plan, inputs: &InputStates) -> Result<Begun<'a>, Error> {
+    pub(crate) fn afresh(&self, plan: &'a Plan, inputs: &InputStates) -> Result<Begun<'a>, Error> {
         let (disk, job) = (self.disk, self.job);
         let numbered = (&plan.arrays[..], &plan.tasks[..], &plan.calls[..]);
         let mut sides = Sides::of(&plan.arrays, &plan.tasks, &plan.calls, &overlapping(stored_blocks(plan)));
@@ -85,7 +86,7 @@ impl<'a> Begin<'a> {
             }
         };
         let guard = overwrites(plan, Vec::new()).then(|| Guard::new(&plan.arrays, &plan.tasks, &plan.calls, &sides));
-        let mut log = RunJournal::new(disk, journals, self.interval, guard, false);
+        let mut log = RunJournal::new(disk, journals, &plan.calls, self.interval, guard, false);
         if let Err(error) = log.ready(&homes) {
             homes.discard(disk);
             log.remove();
@@ -95,7 +96,7 @@ impl<'a> Begin<'a> {
     }
 
     /// Begins where an interrupted run ended. When it fails, what that run left stays.
-    pub(crate) fn continued(&self, going_on: &GoingOn, plan: &Plan) -> Result<Begun<'a>, Error> {
+    pub(crate) fn continued(&self, going_on: &'a GoingOn, plan: &Plan) -> Result<Begun<'a>, Error> {
         let (disk, job) = (self.disk, self.job);
         let GoingOn { unfinished, numbered, left, .. } = going_on;
         let found = &unfinished.found;
@@ -111,11 +112,15 @@ impl<'a> Begin<'a> {
         let homes = Homes::on_disk(job, &plan.arrays, disk, folder, opening, &mut sides, self.abort)?;
         let is_another = |file: &&ArrayFile| !file.is_resumed();
         let other = match found.complete {
-            true => homes.unpublished().find(is_another),
+            true => homes.unpublished().map(|(_, file)| file).find(is_another),
             false => homes.lasting().find(is_another),
         };
         if let Some(other) = other {
             return Err(self.refused(unfinished, format!("{} is not what it was", other.path().display())));
+        }
+        if let Some(path) = altered(found, numbered, &sides, &homes, disk).map_err(Error::File)? {
+            let why = format!("{} does not hold what the journal says was written to it", path.display());
+            return Err(self.refused(unfinished, why));
         }
         let (journals, _) =
             Journals::resume(job, disk)?.ok_or_else(|| self.refused(unfinished, "its journal is gone".to_owned()))?;
@@ -127,7 +132,7 @@ impl<'a> Begin<'a> {
             let events: Vec<_> = found.events.iter().chain(&left.given_up).copied().collect();
             Guard::new(numbered.arrays(), numbered.tasks(), numbered.calls(), &sides).after(&events)
         });
-        let mut log = RunJournal::new(disk, journals, self.interval, guard, true);
+        let mut log = RunJournal::new(disk, journals, numbered.calls(), self.interval, guard, true);
         log.give_up(&left.given_up).map_err(Error::File)?;
         homes.restore(job, disk, &sides, &left.restore, self.abort).map_err(|error| match error {
             Error::Interrupted { .. } => Error::Interrupted { resume: true },

@@ -465,8 +465,8 @@ impl Run<'_> {
         }
         // From here on only names change. Where there are several, or one cannot be changed, a journal says so, and a run
         // that ends within this is finished by the next.
-        let results: Vec<_> = files.iter().map(|(_, file)| file).collect();
-        let complete = || RunJournal::of_complete(self.job, disk, plan, &self.inputs);
+        let results: Vec<_> = files.iter().map(|(i, file)| (*i, file)).collect();
+        let complete = || RunJournal::of_complete(self.job, disk, plan, &self.inputs, &results);
         let log = (results.len() > 1).then(complete).transpose().inspect_err(|_| discard(&files))?;
         if let Err(error) = self.publish(&results) {
             if log.is_none() && complete().is_err() {
@@ -483,11 +483,12 @@ impl Run<'_> {
     }
 
     /// Gives results their names.
-    fn publish(&self, files: &[&ArrayFile]) -> Result<(), Error> {
-        files.iter().try_for_each(|file| self.runtime.disk.publish(file)).map_err(|source| {
+    fn publish(&self, results: &[(usize, &ArrayFile)]) -> Result<(), Error> {
+        let files = || results.iter().map(|&(_, file)| file);
+        files().try_for_each(|file| self.runtime.disk.publish(file)).map_err(|source| {
             let is_named = |file: &ArrayFile| Some(file.path()) == file.final_path();
             let name = |file: &ArrayFile| file.final_path().unwrap_or(file.path()).display().to_string();
-            let those = |named| files.iter().filter(|f| is_named(f) == named).map(|f| name(f)).collect();
+            let those = |named| files().filter(|f| is_named(f) == named).map(name).collect();
             Error::Unpublished { source, published: those(true), waiting: those(false) }
         })
     }
@@ -522,7 +523,7 @@ impl Run<'_> {
         };
         let ended = match ran {
             Ok(report) => match changed_input(self.job, &self.inputs, &homes, false, disk) {
-                Ok(None) => log.complete().map(|()| report).map_err(Error::Store),
+                Ok(None) => log.complete(homes.unpublished()).map(|()| report).map_err(Error::Store),
                 // What was read when is not known, so nothing that was made is to be used.
                 Ok(Some(path)) => {
                     homes.discard(disk);

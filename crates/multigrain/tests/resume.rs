@@ -316,6 +316,58 @@ fn a_run_whose_files_are_gone_is_refused_and_not_begun_again() {
     }
 }
 
+/// A journal is not believed about a file that has the right name, length and header, but not what was written.
+#[test]
+fn a_run_whose_files_were_replaced_is_refused() {
+    let refused = |pairs: &Pairs, why: &str| {
+        let refused = pairs.resume(2 * MIB).err().unwrap_or_else(|| panic!("{why}"));
+        assert!(matches!(refused, Error::OtherRun { .. }), "{why}: {refused}");
+        assert!(refused.to_string().contains("y0.npy.part"), "{why}: {refused}");
+        assert_eq!(refused.exit_status(), 2, "{why}: {refused}");
+    };
+    let pairs = Pairs::new(&[[256, 16_384]], &["times"]);
+    pairs.killed(2 * MIB, 6);
+    let [part, early, late] = ["y0.npy.part", "early", "late"].map(|name| pairs.path(name));
+    std::fs::copy(&part, &early).unwrap();
+    // It goes on, and is killed again.
+    pairs.calls.store(0, Ordering::SeqCst);
+    let die = DieAfter { calls: pairs.calls.clone(), least_calls: 3 };
+    let again = run(&pairs.runtime(2 * MIB, Some(Arc::new(die))), &pairs.job(|i| i), true, Some(Duration::ZERO));
+    assert!(again.is_err(), "it was to be killed");
+    std::fs::rename(&part, &late).unwrap();
+    // An older copy, in a file of its own and written over the one that is there; a file of which only the header is right.
+    std::fs::copy(&early, &part).unwrap();
+    refused(&pairs, "the .part is an older one");
+    let header = std::fs::read(&late).unwrap()[..4096].to_vec();
+    let file = std::fs::File::create(&part).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &header, 0).unwrap();
+    file.set_len(std::fs::metadata(&late).unwrap().len()).unwrap();
+    refused(&pairs, "the .part holds nothing");
+    std::fs::copy(&late, &part).unwrap();
+    assert!(pairs.resume(2 * MIB).unwrap().resumed, "the bytes count, not the file that holds them");
+    pairs.check("resumed");
+    // Likewise of a run that only wants its names.
+    for in_memory in [false, true] {
+        let pairs = Pairs::new(&[[64, 2048]], &["times"]);
+        let runtime = |faults| match in_memory {
+            false => pairs.runtime(MIB, faults),
+            true => {
+                let machine = multigrain::MachineChoice::Given(Box::new(memory_machine(2, None)));
+                Runtime::new(Options { machine, faults, ..Options::default() }).unwrap()
+            }
+        };
+        assert!(run(&runtime(failing(OperationKind::Rename, 0)), &pairs.job(|i| i), false, None).is_err());
+        let part = pairs.path("y0.npy.part");
+        let whole = std::fs::read(&part).unwrap();
+        alter(&part, 4096 + 400);
+        let refused = run(&runtime(None), &pairs.job(|i| i), true, None).err().expect("a complete .part was altered");
+        assert!(refused.to_string().contains("y0.npy.part"), "{refused}");
+        std::fs::write(&part, whole).unwrap();
+        assert!(run(&runtime(None), &pairs.job(|i| i), true, None).unwrap().resumed);
+        pairs.check("named");
+    }
+}
+
 /// Fails the operations of one kind from a number on.
 fn failing(kind: OperationKind, from: u64) -> Option<Arc<dyn Faults>> {
     Some(Arc::new(multigrain::rooms::store::faults::FailKind::new(kind, from, 5)))

@@ -29,7 +29,8 @@ impl AnyParams {
     }
 }
 
-impl ParamList for AnyParams {
+// SAFETY: the views are made from the parameters that it holds, and check type and rank where they are typed.
+unsafe impl ParamList for AnyParams {
     type Views<'a> = AnyViews<'a>;
     type Blocks = Vec<AnyBlock>;
 

@@ -77,7 +77,11 @@ impl<T, const R: usize, O> Default for Reduce<T, R, O> {
 }
 
 /// One parameter as a type: [`Read`], [`Write`], [`Update`] or [`Reduce`].
-pub trait ParamKind: Clone + Default + Send + Sync + 'static {
+///
+/// # Safety
+/// `PARAM` and `REDUCTION` say what the view does: it reads and writes elements of that type and rank only as that access
+/// allows, since blocks that are only read are shared between threads.
+pub unsafe trait ParamKind: Clone + Default + Send + Sync + 'static {
     /// Access, element type and rank; the name is filled in by the task.
     const PARAM: Param;
     /// How contributions are combined, for a parameter that is reduced.
@@ -93,7 +97,8 @@ pub trait ParamKind: Clone + Default + Send + Sync + 'static {
 
 macro_rules! kind {
     ($kind:ident, $access:ident, $view:ident) => {
-        impl<T: Element, const R: usize> ParamKind for $kind<T, R> {
+        // SAFETY: the view is made for this access, type and rank.
+        unsafe impl<T: Element, const R: usize> ParamKind for $kind<T, R> {
             const PARAM: Param = Param { name: "", access: Access::$access, element: T::TYPE, rank: R };
             type View<'a> = $view<'a, T, R>;
             type Block = Block<T, R>;
@@ -108,7 +113,8 @@ kind!(Read, Read, View);
 kind!(Write, Write, ViewMut);
 kind!(Update, Update, ViewMut);
 
-impl<T: Element, const R: usize, O: Operator<T>> ParamKind for Reduce<T, R, O> {
+// SAFETY: as above.
+unsafe impl<T: Element, const R: usize, O: Operator<T>> ParamKind for Reduce<T, R, O> {
     const PARAM: Param = Param { name: "", access: Access::Reduce, element: T::TYPE, rank: R };
     const REDUCTION: Option<Reduction> = Some(Reduction::of::<T, R, O>());
     type View<'a> = ReduceMut<'a, T, R, O>;
@@ -120,7 +126,10 @@ impl<T: Element, const R: usize, O: Operator<T>> ParamKind for Reduce<T, R, O> {
 }
 
 /// The parameters of a task: a tuple of [`ParamKind`]s, or [`AnyParams`](crate::AnyParams).
-pub trait ParamList: Clone + Default + Send + Sync + 'static {
+///
+/// # Safety
+/// As for [`ParamKind`]: the views do what `params` and `reductions` say, which say the same whenever they are asked.
+pub unsafe trait ParamList: Clone + Default + Send + Sync + 'static {
     /// What the leaf receives, in declared order.
     type Views<'a>;
     /// What a call is given, in declared order.
@@ -138,7 +147,8 @@ pub trait ParamList: Clone + Default + Send + Sync + 'static {
 
 macro_rules! list {
     ($($p:ident $i:tt),+) => {
-        impl<$($p: ParamKind),+> ParamList for ($($p,)+) {
+        // SAFETY: each view is that of its parameter.
+        unsafe impl<$($p: ParamKind),+> ParamList for ($($p,)+) {
             type Views<'a> = ($($p::View<'a>,)+);
             type Blocks = ($($p::Block,)+);
             fn params(&self) -> Vec<Param> {

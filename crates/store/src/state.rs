@@ -60,11 +60,39 @@ impl Disk {
     /// # Errors
     /// [`StoreError::File`].
     pub fn is_still(&self, file: &ArrayFile, before: &FileState) -> Result<bool, StoreError> {
-        // A description of its own: that of the array may demand aligned reads.
-        let same = format!("/proc/self/fd/{}", file.0.fd.as_raw_fd());
-        let now = self.context().attempt(OperationKind::Read, file.path(), || state(&File::open(&same)?, true))?;
+        let now = self.context().attempt(OperationKind::Read, file.path(), || state(&again(file)?, true))?;
         Ok(now.holds_what(before))
     }
+
+    /// Hash of a sample of an open file's header and data, as of [`FileState::sample`]; what a file that is not published
+    /// has behind them does not count.
+    ///
+    /// # Errors
+    /// [`StoreError::File`].
+    pub fn sample_of(&self, file: &ArrayFile) -> Result<u64, StoreError> {
+        let bytes = file.data_offset_bytes() + file.0.data_bytes;
+        self.context().attempt(OperationKind::Read, file.path(), || sample(&again(file)?, bytes))
+    }
+
+    /// Hash (XXH3) of so many elements of an open file, from one on, of which at most 4 KiB are looked at.
+    ///
+    /// # Errors
+    /// [`StoreError::File`].
+    pub fn sample_of_row(&self, file: &ArrayFile, first: u64, elements: u64) -> Result<u64, StoreError> {
+        let each = file.element().size_bytes();
+        let mut piece = [0; PIECE_BYTES as usize];
+        let len = elements.saturating_mul(each).min(PIECE_BYTES) as usize;
+        let mut hash = Xxh3Default::new();
+        self.context().attempt(OperationKind::Read, file.path(), || {
+            read(&again(file)?, &mut piece[..len], file.data_offset_bytes() + first * each, &mut hash)
+        })?;
+        Ok(hash.digest())
+    }
+}
+
+/// An open file, with a description of its own: that of the array may demand aligned reads.
+fn again(file: &ArrayFile) -> std::io::Result<File> {
+    File::open(format!("/proc/self/fd/{}", file.0.fd.as_raw_fd()))
 }
 
 fn state(file: &File, is_named: bool) -> std::io::Result<FileState> {

@@ -51,7 +51,8 @@ impl Scratchpad {
     }
 }
 
-impl Child for Scratchpad {
+// SAFETY: the buffer is its own, and nothing is on its way when `issue` returns.
+unsafe impl Child for Scratchpad {
     fn span(&self) -> Span {
         Span { start: self.0.as_mut_ptr(), len_bytes: self.0.len() as u64 }
     }
