@@ -145,7 +145,7 @@ enum Preset {
 impl Preset {
     fn effort(self) -> Effort {
         match self {
-            Preset::Fast => Effort { steps: 3, fine: 1, has_parts: false, enough: 64, intra: 5 },
+            Preset::Fast => Effort { steps: 1, fine: 2, has_parts: false, enough: 64, intra: 5 },
             Preset::Medium => Effort { steps: 6, fine: 2, has_parts: true, enough: 48, intra: 6 },
             Preset::Slow => Effort { steps: 16, fine: 3, has_parts: true, enough: 16, intra: 8 },
         }

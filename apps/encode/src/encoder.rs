@@ -414,3 +414,60 @@ pub const START_CODE: [u8; 4] = [0, 0, 0, 1];
 pub fn with_start_codes(units: &[Vec<u8>]) -> Vec<u8> {
     units.iter().flat_map(|unit| [&START_CODE, &unit[..]].concat()).collect()
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use multigrain::Abort;
+    use multigrain_simd::Isa;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// All of an encoder, by threads that share rows and borders: for Miri, which sees every access of the plain kernels.
+    fn stream(profile: Profile, structure: Structure, threads: usize) -> Vec<u8> {
+        let size = Size { width: 34, height: 34 };
+        let properties = Properties {
+            size,
+            rate: Ratio { over: 25, under: 1 },
+            aspect: None,
+            is_full_range: None,
+            colour: crate::headers::Colour::UNKNOWN,
+            chroma_place: None,
+        };
+        let effort = Effort { steps: 2, fine: 1, enough: 8, intra: 8, has_parts: true };
+        let (keys, rate) = (Keys { interval: 9, at_cuts: false }, Rate::Constant(24));
+        let (kernels, abort) = (Kernels::new(Isa::Scalar), Abort::new());
+        let mut encoder = Encoder::new(properties, Options { rate, keys, effort, profile, structure }, &kernels);
+        for number in 0..3 {
+            let sample = |at: usize| ((at % 34 + 3 * number) * (at / 34 + number) % 97 + at * at % 5 * 20) as u8;
+            let mut source = Source::default();
+            source.fill(size, &(0..size.bytes()).map(sample).collect::<Vec<u8>>());
+            encoder.push(source);
+        }
+        encoder.end();
+        let mut flights = Vec::new();
+        while let Next::Picture(flight) = encoder.advance() {
+            flights.push(flight);
+        }
+        let next = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    while let Some(flight) = flights.get(next.fetch_add(1, Ordering::Relaxed) / 3) {
+                        flight.wave.step(&abort);
+                    }
+                });
+            }
+        });
+        flights.iter().flat_map(|flight| with_start_codes(&flight.encoded().units)).collect()
+    }
+
+    #[test]
+    fn whole_encodes_stay_within_their_memory() {
+        let both = Structure { bidirectional: 1, ..Structure::PLAIN };
+        for (profile, structure) in [(Profile::Baseline, Structure::PLAIN), (Profile::Main, both)] {
+            let expected = stream(profile, structure, 1);
+            assert_eq!(expected[..5], [0, 0, 0, 1, 0x67]);
+            assert!(stream(profile, structure, 2) == expected, "{profile:?}");
+        }
+    }
+}

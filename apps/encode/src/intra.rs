@@ -56,11 +56,13 @@ impl Mode {
     }
 }
 
+#[inline(always)]
 fn sum(values: &[u8]) -> u32 {
     values.iter().map(|value| u32::from(*value)).sum()
 }
 
 /// Fills `N` columns from `x` on of the first `N` rows by a slope (8.3.3.4, 8.3.4.4).
+#[inline(always)]
 fn slope<const N: usize>(above: &[u8; N], left: &[u8; N], corner: u8, out: &mut Samples, x: usize) {
     let half = N / 2;
     let gradient = |line: &[u8; N]| -> i32 {
@@ -78,7 +80,8 @@ fn slope<const N: usize>(above: &[u8; N], left: &[u8; N], corner: u8, out: &mut 
     }
 }
 
-/// Luma of a macroblock; the mode is possible.
+/// Luma of a macroblock; the mode is possible. Inlined into the kernels ([`crate::kernel::Kernels`]).
+#[inline(always)]
 pub fn luma(mode: Mode, around: &Around<16>, out: &mut Samples) {
     let (above, left) = (around.above.unwrap_or_default(), around.left.unwrap_or_default());
     let rows = out.0.as_chunks_mut::<16>().0.iter_mut();
@@ -98,7 +101,8 @@ pub fn luma(mode: Mode, around: &Around<16>, out: &mut Samples) {
     }
 }
 
-/// Chroma of a macroblock, 8 columns from `x` on (0 for Cb, 8 for Cr); the mode is possible.
+/// Chroma of a macroblock, 8 columns from `x` on (0 for Cb, 8 for Cr); the mode is possible. Inlined as above.
+#[inline(always)]
 pub fn chroma(mode: Mode, around: &Around<8>, out: &mut Samples, x: usize) {
     let (above, left) = (around.above.unwrap_or_default(), around.left.unwrap_or_default());
     let rows = out.0.as_chunks_mut::<16>().0.iter_mut().take(8);

@@ -10,6 +10,7 @@ pub mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+use crate::intra::{Around, Mode};
 use multigrain_simd::Isa;
 
 /// A macroblock of samples: 16 rows of 16; of chroma, 8 rows of which each holds 8 of Cb and 8 of Cr.
@@ -102,6 +103,10 @@ pub struct Kernels {
     pub transform: unsafe fn(&Samples, &Samples, &mut Lanes),
     /// Coefficients become levels; bit b is set where block b has one that is not zero.
     pub divide: unsafe fn(&mut Lanes, &Division) -> u16,
+    /// Luma of a macroblock by a mode that is possible, from what is around it (8.3.3).
+    pub intra_luma: unsafe fn(Mode, &Around<16>, &mut Samples),
+    /// A plane of its chroma, 8 columns from 0 or 8 on (8.3.4).
+    pub intra_chroma: unsafe fn(Mode, &Around<8>, &mut Samples, usize),
     /// Differences of a block of 4 x 4, row by row, to predictions, one a lane, whose samples are picked from the ingredients: place
     /// by place, each lane's.
     pub pick: unsafe fn(&[u8; 16], &Ingredients, &[[u8; 16]; 16], &mut Lanes),
@@ -137,6 +142,8 @@ impl Kernels {
         Kernels {
             isa: Isa::Scalar,
             look: portable::look,
+            intra_luma: portable::intra_luma,
+            intra_chroma: portable::intra_chroma,
             pick: portable::pick,
             satd: portable::satd,
             satd_8: portable::satd_8,

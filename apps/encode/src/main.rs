@@ -18,8 +18,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// Bytes that are read at once.
-const READ_BYTES: usize = 1 << 20;
+/// Bytes that are read at once where lines are looked for; the rest of a picture goes where it is to be.
+const READ_BYTES: usize = 64 << 10;
 
 /// A rate is missed by so much before it is told.
 const MISSED: f64 = 1.25;

@@ -74,22 +74,29 @@ impl Source {
             for y in 0..size.rows() * side {
                 let row = &now[y.min(height - 1) * width..][..width];
                 let blocks = &mut self.blocks[y / side * columns..][..columns];
-                for (block, from) in blocks.iter_mut().zip(row.chunks(side)) {
-                    let at = y % side * 16;
-                    let to = match plane {
-                        0 => &mut block.luma.0[at..at + 16],
-                        _ => &mut block.chroma.0[at + 8 * (plane - 1)..][..8],
-                    };
-                    if from.len() == side {
-                        to.copy_from_slice(from);
-                    } else {
-                        to[..from.len()].copy_from_slice(from);
-                        to[from.len()..].fill(row[width - 1]);
-                    }
+                match plane {
+                    0 => spread(row, blocks, |block| &mut block.luma.0.as_chunks_mut::<16>().0[y % side]),
+                    // A row of Cb, one of Cr, and so on.
+                    _ => spread(row, blocks, |block| {
+                        &mut block.chroma.0.as_chunks_mut::<8>().0[y % side * 2 + plane - 1]
+                    }),
                 }
             }
         }
         self.glance = crate::rate::Glance::new(&self.blocks);
+    }
+}
+
+/// Spreads a row over the blocks that it crosses; the last sample is repeated to the end of the last one.
+fn spread<const N: usize>(row: &[u8], blocks: &mut [Block], place: impl Fn(&mut Block) -> &mut [u8; N]) {
+    let (whole, rest) = row.as_chunks::<N>();
+    for (block, from) in blocks.iter_mut().zip(whole) {
+        *place(block) = *from;
+    }
+    if let (Some(block), Some(last)) = (blocks.get_mut(whole.len()), rest.last()) {
+        let to = place(block);
+        to[..rest.len()].copy_from_slice(rest);
+        to[rest.len()..].fill(*last);
     }
 }
 

@@ -4,7 +4,7 @@ use super::residual::{Chroma, Residual, luma_pattern};
 use super::syntax::{Luma, Syntax, Type};
 use super::{Here, RowCoder};
 use crate::bits::ue_bits;
-use crate::intra::{BLOCK_DC, BLOCK_MODES, Line, Mode, PICKS, block as block_of, chroma, luma};
+use crate::intra::{BLOCK_DC, BLOCK_MODES, Line, Mode, PICKS, block as block_of};
 use crate::kernel::Lanes;
 use crate::kernel::Samples;
 use crate::picture::{Block, Kind, Macroblock};
@@ -80,9 +80,11 @@ impl RowCoder<'_> {
         let mut best = (Mode::Dc, u32::MAX, Samples::of(0));
         for mode in Mode::ALL.into_iter().filter(|mode| mode.is_possible(&around)) {
             let mut prediction = Samples::of(0);
-            luma(mode, &around, &mut prediction);
             // SAFETY: a macroblock of 16 rows; `Kernels::new` has seen to the instruction set.
-            let satd: u32 = unsafe { (settings.kernels.satd)(source, [prediction.0.as_ptr(); 2], 16) }.iter().sum();
+            let satd: u32 = unsafe {
+                (settings.kernels.intra_luma)(mode, &around, &mut prediction);
+                (settings.kernels.satd)(source, [prediction.0.as_ptr(); 2], 16).iter().sum()
+            };
             let cost = satd + settings.lambda * ue_bits(1 + mode.luma_number());
             if cost < best.1 {
                 best = (mode, cost, prediction);
@@ -102,7 +104,8 @@ impl RowCoder<'_> {
             let mut prediction = Samples::of(0);
             let mut cost = settings.lambda * ue_bits(mode.chroma_number());
             for (plane, around) in around.iter().enumerate() {
-                chroma(mode, around, &mut prediction, 8 * plane);
+                // SAFETY: as above.
+                unsafe { (settings.kernels.intra_chroma)(mode, around, &mut prediction, 8 * plane) };
                 let (a, b) = (source.0[8 * plane..].as_ptr(), prediction.0[8 * plane..].as_ptr());
                 // SAFETY: 8 rows of 8, 16 apart; as above.
                 cost += unsafe { (settings.kernels.satd_8)(a, [b; 2], 16) };

@@ -2,6 +2,7 @@
 //! instruction sets, too.
 
 use super::{Division, Edge, Ingredients, KEY_UNIT, Keys, Lanes, Samples};
+use crate::intra::{self, Around, Mode};
 
 /// The samples from a pointer on.
 ///
@@ -37,6 +38,16 @@ pub(super) unsafe fn look(source: &Samples, with: *const u8, stride: usize, adde
     for (key, sum) in keys.0.iter_mut().zip([a, b, c, d, a + b, c + d, a + c, b + d, a + b + c + d]) {
         *key = (*key).min(sum * KEY_UNIT + addend);
     }
+}
+
+#[inline(always)]
+pub(super) unsafe fn intra_luma(mode: Mode, around: &Around<16>, out: &mut Samples) {
+    intra::luma(mode, around, out);
+}
+
+#[inline(always)]
+pub(super) unsafe fn intra_chroma(mode: Mode, around: &Around<8>, out: &mut Samples, x: usize) {
+    intra::chroma(mode, around, out, x);
 }
 
 pub(super) unsafe fn pick(source: &[u8; 16], from: &Ingredients, places: &[[u8; 16]; 16], out: &mut Lanes) {

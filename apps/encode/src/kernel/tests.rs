@@ -183,6 +183,54 @@ proptest! {
         }
     }
 
+    /// Slopes as 8.3.3.4 and 8.3.4.4 write them; the rest is the same everywhere.
+    #[test]
+    fn whole_predictions_are_those_of_the_standard(a in picture(40), sides in 0..4_u8, number in 0..4_usize) {
+        let has = [sides & 1 > 0, sides & 2 > 0];
+        let mode = Mode::ALL[number];
+        let luma = Around::<16> {
+            above: has[0].then(|| a[..16].try_into().unwrap()),
+            left: has[1].then(|| a[16..32].try_into().unwrap()),
+            corner: a[32],
+        };
+        let chroma = Around::<8> {
+            above: has[0].then(|| a[..8].try_into().unwrap()),
+            left: has[1].then(|| a[16..24].try_into().unwrap()),
+            corner: a[32],
+        };
+        prop_assume!(mode.is_possible(&luma));
+        let all = |k: &Kernels| {
+            let mut out = [Samples::of(1); 2];
+            // SAFETY: the mode is possible.
+            unsafe {
+                (k.intra_luma)(mode, &luma, &mut out[0]);
+                (k.intra_chroma)(mode, &chroma, &mut out[1], 8);
+            }
+            out
+        };
+        let expected = all(&plain());
+        for other in others() {
+            prop_assert_eq!(&expected, &all(&other));
+        }
+        if mode == Mode::Plane {
+            for (side, factor, found) in [(16, 5, &expected[0]), (8, 34, &expected[1])] {
+                // p[x, -1] and p[-1, y], from -1 on.
+                let p = |from: usize, at: i32| i32::from(if at < 0 { a[32] } else { a[from + at as usize] });
+                let half = side / 2;
+                let slope = |from: usize| -> i32 {
+                    let sum = (0..half).map(|i| (i + 1) * (p(from, half + i) - p(from, half - 2 - i))).sum::<i32>();
+                    (factor * sum + 32) >> 6
+                };
+                let (b, c, base) = (slope(0), slope(16), 16 * (p(16, side - 1) + p(0, side - 1)));
+                for (x, y) in (0..side * side).map(|at| (at % side, at / side)) {
+                    let value = (base + b * (x - half + 1) + c * (y - half + 1) + 16) >> 5;
+                    let x = x + if side == 8 { 8 } else { 0 };
+                    prop_assert_eq!(i32::from(found.0[(16 * y + x) as usize]), value.clamp(0, 255));
+                }
+            }
+        }
+    }
+
     #[test]
     fn edges_are_smoothed_the_same(
         a in picture(24 * STRIDE), alpha: u8, beta in 0..19_u8, limits in any::<[Option<u8>; 4]>(), strong: bool, rows: bool

@@ -1,6 +1,7 @@
 //! The kernels with AVX2. One of the modules of this crate with `unsafe` in it.
 
 use super::{Division, Edge, Ingredients, KEY_UNIT, Kernels, Keys, Lanes, Samples, portable};
+use crate::intra::{Around, Mode};
 use multigrain_simd::Isa;
 use std::arch::x86_64::*;
 
@@ -9,6 +10,8 @@ pub(super) fn kernels(isa: Isa) -> Kernels {
     Kernels {
         isa,
         look,
+        intra_luma,
+        intra_chroma,
         pick,
         satd,
         satd_8,
@@ -39,6 +42,8 @@ macro_rules! compiled_with_avx2 {
 }
 
 compiled_with_avx2! {
+    intra_luma(mode: Mode, around: &Around<16>, out: &mut Samples);
+    intra_chroma(mode: Mode, around: &Around<8>, out: &mut Samples, x: usize);
     mean(to: *mut u8, a: *const u8, b: *const u8, stride: usize, rows: usize, wide: bool);
     average(to: *mut u8, other: *const u8, rows: usize);
     copy(to: *mut u8, from: *const u8, stride: usize, rows: usize, wide: bool);

@@ -77,7 +77,7 @@ pub(crate) struct Row {
     pub(crate) bar: Bar,
     /// What else is to be known: the work, what a figure includes.
     pub(crate) notes: Vec<String>,
-    /// Why there is no figure of ours.
+    /// Why there is no figure of ours, or why it counts for nothing.
     pub(crate) failed: Option<String>,
 }
 
@@ -134,6 +134,7 @@ impl Row {
     /// Whether the bar holds; `None` where there is none, or nobody to be held against.
     pub(crate) fn holds(&self) -> Option<bool> {
         match self.bar {
+            Bar::RatioAtLeast(_) | Bar::AtMost(_) if self.failed.is_some() => Some(false),
             Bar::RatioAtLeast(bar) => Some(self.ratio_to(self.fastest()?)? >= bar),
             Bar::AtMost(bar) => Some(self.median()? <= bar),
             Bar::None => None,
@@ -171,6 +172,13 @@ mod tests {
         assert_eq!(row.ratios_of_turns(fastest), Some([0.75, 0.9, 1.5]));
         assert_eq!(row.holds(), Some(true));
         assert_eq!(Row { bar: Bar::AtMost(2.9), ..row }.holds(), Some(false));
+    }
+
+    #[test]
+    fn a_figure_that_counts_for_nothing_holds_no_bar() {
+        let row = Row { ours: vec![1.0], peers: vec![figure("slow", &[9.0])], ..Row::failed("row", "why".into()) };
+        assert_eq!(row.holds(), None);
+        assert_eq!(Row { bar: Bar::RatioAtLeast(1.2), ..row }.holds(), Some(false));
     }
 
     #[test]
