@@ -60,6 +60,24 @@ read = "1 GB/s"
 latency = "100 us"
 "#;
 
+/// Two memories below one disk: one with cores, one with a device.
+const TWO_MEMORIES: &str = r#"
+name = "two"
+description = "A disk, and below it two memories of different kinds."
+base = "disk+kinds.toml"
+[[memory]]
+name = "far"
+parent = "disk"
+capacity = "32 MiB"
+[memory.edge]
+driver = "disk"
+read = "1 GB/s"
+latency = "100 us"
+[[memory]]
+name = "device"
+parent = "far"
+"#;
+
 /// Local stores of a third kind beside both.
 const THREE: &str = r#"
 name = "three"
@@ -86,6 +104,7 @@ fn write(place: &Place, capacity: &str) {
     place.write("kinds.toml", KINDS.replace("CAPACITY", capacity));
     place.write("three.toml", THREE);
     place.write("disk+kinds.toml", ON_DISK);
+    place.write("two.toml", TWO_MEMORIES);
 }
 
 #[test]
@@ -107,14 +126,15 @@ fn all_applications_give_the_same_bytes() {
             ran.json()
         };
         run("--threads 1", "expected");
-        for machine in ["kinds.toml", "three.toml", "disk+kinds.toml", "cpu+device"] {
+        for machine in ["kinds.toml", "three.toml", "disk+kinds.toml", "two.toml", "cpu+device"] {
             let ran = run(&format!("--machine {machine} --check"), "found");
             assert!(place.read("found") == place.read("expected"), "{request} on {machine}: other bytes");
-            if machine != "cpu+device" {
-                assert!(
-                    bytes_down(&ran, "dram - device") > 0,
-                    "{request}: the device has no part of it on {machine}: {ran}"
-                );
+            for edge in match machine {
+                "two.toml" if request.starts_with("sgemm") => &["disk - dram", "disk - far", "far - device"][..],
+                "two.toml" | "cpu+device" => &[],
+                _ => &["dram - device"],
+            } {
+                assert!(bytes_down(&ran, edge) > 0, "{request}: {edge} has no part of it on {machine}: {ran}");
             }
             let how = format!("{request} --machine {machine}");
             assert_eq!(place.run(&format!("plan {how} --verify")).status, Some(0), "{request}");
@@ -136,7 +156,9 @@ fn products_of_any_shape_have_the_same_bits() {
         "--m 333 --n 65 --k 1025",
     ] {
         place.run(&format!("run sgemm {shape} --threads 1 -o expected"));
-        for machine in ["kinds.toml", "three.toml", "disk+kinds.toml --memory 16MiB", "cpu+device"] {
+        for machine in
+            ["kinds.toml", "three.toml", "disk+kinds.toml --memory 16MiB", "two.toml --memory 2MiB", "cpu+device"]
+        {
             let ran = place.run(&format!("run sgemm {shape} --machine {machine} -o found"));
             assert_eq!(ran.status, Some(0), "{shape} on {machine}: {}", ran.stderr);
             assert!(place.read("found") == place.read("expected"), "{shape} on {machine}: other bytes");

@@ -290,6 +290,12 @@ impl Interpreter<'_, '_> {
             return Err(Ended);
         }
         let plan = state.plan;
+        if matches!(at, Places::Views) && plan.driver.files {
+            state.current.set(number);
+            self.part(plan, number, state.at.instance, self.led(plan, state.at), places)?;
+            self.done(plan, number);
+            return Ok(());
+        }
         let call = &plan.calls[number as usize];
         let class = &plan.classes[plan.class_of[number as usize] as usize];
         let task = &*plan.tasks[call.task as usize];
@@ -353,15 +359,22 @@ impl Interpreter<'_, '_> {
                 self.recorder(state.at.worker).leaf(t, task_number, plan_number, number);
             }
         }
+        self.done(plan, number);
+        Ok(())
+    }
+
+    /// Tells how far the run is, after a call of the root edge.
+    #[inline]
+    fn done(&self, plan: &Plan, number: u32) {
         if plan.edge == 0
             && let Some(progress) = self.progress
         {
-            let flops = task.work(&class.shape).flops.max(1.0) as u64;
+            let class = &plan.classes[plan.class_of[number as usize] as usize];
+            let flops = plan.tasks[class.task as usize].work(&class.shape).flops.max(1.0) as u64;
             // Relaxed: a sum that is only shown.
             let done = self.flops_done.fetch_add(flops, Ordering::Relaxed) + flops;
             progress(RunProgress { done: done as f64, total: self.flops_total });
         }
-        Ok(())
     }
 
     /// Where the slot's block lies in the child's memory; `None` where what the slot owns is not inside.

@@ -47,7 +47,8 @@ pub(crate) struct OfEdge {
 /// Bytes of the parts of [`Memories`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryBytes {
-    /// Memories below a root without addresses (a disk), as far as blocks and scratch memory use them.
+    /// The memory below a root without addresses (a disk), as far as blocks and scratch memory use it; the first one, where
+    /// such a root has children of several kinds, of which each has a capacity of its own.
     pub staging: u64,
     /// Other memories that blocks are copied into, of all workers, as far as they use them.
     pub local: u64,
@@ -87,7 +88,8 @@ struct Need {
 
 fn collect(plan: &Plan, needs: &mut Needs) {
     let Some(need) = needs.0.get_mut(plan.edge) else { return };
-    if plan.edge > 0 {
+    // Where arrays lie in files, so do partial results.
+    if plan.edge > 0 && !plan.driver.files {
         need.partials = need.partials.max(bytes_of(plan.temporaries()));
     }
     for child in &plan.children {
@@ -182,12 +184,17 @@ impl Memories {
         let needs = Needs::of(plan, &layout);
         let scratch = needs.scratch(machine, &layout).saturating_mul(layout.workers() as u64);
         let mut bytes = MemoryBytes { scratch, ..MemoryBytes::default() };
+        let mut read_files = false;
         for (branch, need) in layout.branches().iter().zip(&needs.0) {
             let driver = branch.edge(machine).driver;
             if let Some(id) = branch.child.filter(|_| !driver.views) {
                 let each = need.of_child().min(machine.memory(id).capacity_bytes);
-                let count = (branch.parents * branch.children) as u64;
-                *(if driver.files { &mut bytes.staging } else { &mut bytes.local }) += each.saturating_mul(count);
+                let all = each.saturating_mul((branch.parents * branch.children) as u64);
+                match driver.files {
+                    true if std::mem::replace(&mut read_files, true) => {}
+                    true => bytes.staging = all,
+                    false => bytes.local = bytes.local.saturating_add(all),
+                }
             }
             bytes.partials = bytes.partials.saturating_add(need.partials.saturating_mul(branch.parents as u64));
         }
@@ -209,6 +216,16 @@ impl Memories {
     #[inline]
     pub(crate) fn child(&self, plan: &Plan, instance: usize) -> Option<&Reserved> {
         self.edges[plan.edge].children.get(instance)
+    }
+
+    /// A memory that blocks of a plan's arrays are copied into: of its first kind of children, where there are several.
+    pub(crate) fn below(&self, plan: &Plan, instance: usize) -> Option<&Reserved> {
+        let (mut number, mut branch) = (plan.edge, self.branch(plan));
+        while branch.is_division() {
+            number = branch.below(0)?;
+            branch = self.layout.branch(number);
+        }
+        self.edges[number].children.get(branch.instance(instance, 0))
     }
 
     /// The kind of processor that executes leaves in the children of a plan.

@@ -40,13 +40,15 @@ pub(crate) fn memories(memories: &[Memory]) -> Result<(), MachineError> {
         self::memory(memory).map_err(|(key, problem)| here(problem).at_key(key))?;
     }
     for memory in memories {
-        let same = |other: &&Memory| memory.parent.is_some() && other.parent == memory.parent;
-        let reads_files = memory.edge.is_some_and(|edge| edge.driver.files);
-        if reads_files && memories.iter().filter(same).count() > 1 {
-            let parent = memory.parent.map_or(memory, |parent| &memories[parent.0]);
-            let names: Vec<&str> = memories.iter().filter(same).map(|other| other.name.as_str()).collect();
-            let problem = Problem::FilesBesideOthers { parent: parent.name.clone(), children: names.join(", ") };
-            return Err(MachineError::from(problem).in_memory(&memory.name).at_key("edge.driver"));
+        let reads_files = |memory: &Memory| memory.edge.is_some_and(|edge| edge.driver.files);
+        let beside = |other: &&Memory| other.parent == memory.parent && !reads_files(other);
+        if reads_files(memory)
+            && let Some(parent) = memory.parent
+            && let Some(other) = memories.iter().find(beside)
+        {
+            let (parent, reader, other) = (memories[parent.0].name.clone(), memory.name.clone(), other.name.clone());
+            let problem = Problem::FilesBesideOthers { parent, reader, other: other.clone() };
+            return Err(MachineError::from(problem).in_memory(&other).at_key("edge.driver"));
         }
     }
     for (memory, has_child) in memories.iter().zip(has_child) {

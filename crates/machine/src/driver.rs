@@ -85,6 +85,9 @@ impl Driver {
     /// Parent and child share one address space: views, no copies.
     pub const SHARED: Driver =
         Driver(&DriverFacts { name: "shared", views: true, synchronous: false, ..DriverFacts::COPIES });
+    /// Groups of children of one parent, which keeps its arrays in files: nothing is moved between them and it.
+    pub(crate) const SHARED_FILES: Driver =
+        Driver(&DriverFacts { name: "shared", views: true, files: true, synchronous: false, ..DriverFacts::COPIES });
     /// Files, read and written by direct asynchronous I/O.
     pub const DISK: Driver = Driver(&DriverFacts {
         name: "disk",

@@ -242,13 +242,18 @@ pub enum Problem {
     /// `replaces` without a base.
     #[error("there is nothing to replace without a `base`")]
     NeedsBase,
-    /// A memory in files beside children of other kinds.
-    #[error("arrays in files are for children of one kind, and memory \"{parent}\" has several: {children}")]
+    /// A memory whose arrays lie in files for one kind of children, and not for another.
+    #[error(
+        "memory \"{parent}\" keeps its arrays in files for \"{reader}\", which this driver cannot reach; put \"{other}\" below \
+         a memory that reads files"
+    )]
     FilesBesideOthers {
         /// The memory above.
         parent: String,
-        /// The children's names.
-        children: String,
+        /// Who reads files.
+        reader: String,
+        /// Who does not.
+        other: String,
     },
     /// No shipped machine of this name.
     #[error("no shipped machine is called \"{name}\"; shipped: {known}")]

@@ -42,15 +42,21 @@ pub struct Branch {
 }
 
 /// What the children of a division have in common with children that share their parent's addresses.
-static DIVISION: Edge = Edge {
-    driver: Driver::SHARED,
-    read_bytes_per_second: f64::MAX,
-    write_bytes_per_second: f64::MAX,
-    latency_ns: 0.0,
-    costs: Costs::NONE,
-    sibling_bytes_per_second: None,
-    rules: TransferRules::NONE,
-};
+static DIVISION: Edge = division(Driver::SHARED);
+/// The same, where the parent keeps arrays in files.
+static DIVISION_IN_FILES: Edge = division(Driver::SHARED_FILES);
+
+const fn division(driver: Driver) -> Edge {
+    Edge {
+        driver,
+        read_bytes_per_second: f64::MAX,
+        write_bytes_per_second: f64::MAX,
+        latency_ns: 0.0,
+        costs: Costs::NONE,
+        sibling_bytes_per_second: None,
+        rules: TransferRules::NONE,
+    }
+}
 
 impl Branch {
     /// Whether its children are groups of kinds, which lie in the memory above.
@@ -60,7 +66,9 @@ impl Branch {
 
     /// The edge as the machine describes it; for a division one that moves nothing.
     pub fn edge<'m>(&self, machine: &'m Machine) -> &'m Edge {
-        self.child.and_then(|child| machine.memory(child).edge.as_ref()).unwrap_or(&DIVISION)
+        let edge = |kind: MemoryId| machine.memory(kind).edge.as_ref();
+        let in_files = || self.kinds.iter().any(|&kind| edge(kind).is_some_and(|edge| edge.driver.files));
+        self.child.and_then(edge).unwrap_or_else(|| if in_files() { &DIVISION_IN_FILES } else { &DIVISION })
     }
 
     /// The edge by which calls of a child are divided; `None` where leaves are executed.

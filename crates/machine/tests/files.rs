@@ -353,14 +353,15 @@ fn another_driver_brings_its_own_costs_and_rules() {
 }
 
 #[test]
-fn files_are_for_children_of_one_kind() {
+fn children_of_all_kinds_read_files_or_none_does() {
     let local = "\n[[memory]]\nname = \"local\"\nparent = \"dram\"\ncapacity = \"1 MiB\"\ncomputes_like = \"core\"\n\
                  [memory.edge]\ndriver = \"local\"\nread = \"1 GB/s\"\nlatency = \"1 us\"\n";
     let text = format!("{}{local}", GOOD.replace("\"shared\"", "\"disk\""));
     let message = read(&text).unwrap_err().to_string();
     assert!(
-        message.starts_with("bad.toml:13: memory \"core\": edge.driver: ") && message.contains("core, local"),
+        message.contains("memory \"local\": edge.driver: ") && message.contains("put \"local\" below a memory"),
         "{message}"
     );
     assert!(read(&format!("{GOOD}{local}")).is_ok());
+    assert!(read(&text.replace("\"local\"\nread", "\"disk\"\nread")).is_ok());
 }

@@ -145,12 +145,16 @@ fn machine() -> impl Strategy<Value = Machine> {
                 Memory { name, parent: Some(MemoryId(choice % index)), edge: Some(edge), ..memory }
             });
             let mut memories: Vec<Memory> = memories.collect();
-            // Arrays in files are for children of one kind.
-            let parents: Vec<_> = memories.iter().map(|memory| memory.parent).collect();
+            // Children of all kinds read files, or none does.
+            let read = |memory: &Memory| memory.edge.is_some_and(|edge| edge.driver.files);
+            let firsts: Vec<_> = memories.iter().map(|memory| (memory.parent, read(memory))).collect();
             for memory in &mut memories {
-                let alone = parents.iter().filter(|parent| **parent == memory.parent).count() == 1;
-                if let Some(edge) = memory.edge.as_mut().filter(|edge| edge.driver.files && !alone) {
-                    edge.driver = Driver::LOCAL;
+                let first = firsts.iter().find(|first| first.0 == memory.parent).is_some_and(|first| first.1);
+                if read(memory) != first
+                    && let Some(edge) = &mut memory.edge
+                {
+                    edge.driver = if first { Driver::DISK } else { Driver::LOCAL };
+                    edge.costs = edge.driver.costs;
                 }
             }
             Machine::new(&name, &description, memories).unwrap()

@@ -162,12 +162,11 @@ impl Homes {
     }
 
     /// Arrays in files: inputs are opened, or made as scratch files in the folder; outputs are created beside their final
-    /// names. `arrays` are those of the job, and behind them temporary ones of a plan. Where the disk has no room for the
+    /// names. The arrays are those of the job, and behind them temporary ones of a plan. Where the disk has no room for the
     /// second file of an array, it does without, and `sides` know.
-    #[allow(clippy::too_many_arguments)]
     pub(crate) fn on_disk(
         job: &Job,
-        arrays: &[ArrayDecl],
+        plan: &Plan,
         disk: &Disk,
         folder: Folder<'_>,
         opening: Opening,
@@ -175,9 +174,17 @@ impl Homes {
         abort: &Abort,
     ) -> Result<Homes, Error> {
         let mut homes = Homes::none();
-        let result = (0..arrays.len())
-            .try_for_each(|i| homes.open(job, &arrays[i], i, disk, folder, opening))
-            .and_then(|()| homes.open_twins(job, arrays, disk, folder, opening, sides))
+        // What is lent to calls is nobody's between them.
+        let (lasting, passing) = plan.arrays.split_at(plan.own_arrays().len());
+        let nowhere = Folder { first: None, ..folder };
+        let result = (0..)
+            .zip(lasting)
+            .try_for_each(|(i, decl)| homes.open(job, decl, i, disk, folder, opening))
+            .and_then(|()| {
+                let mut passing = (lasting.len()..).zip(passing);
+                passing.try_for_each(|(i, decl)| homes.open(job, decl, i, disk, nowhere, opening))
+            })
+            .and_then(|()| homes.open_twins(job, &plan.arrays, disk, folder, opening, sides))
             .and_then(|()| homes.fill(job, disk, sides, abort));
         if result.is_err() && opening == Opening::Fresh {
             homes.discard(disk);

@@ -68,7 +68,7 @@ impl<'a> RunJournal<'a> {
         inputs: &InputStates,
         results: &[(usize, &ArrayFile)],
     ) -> Result<RunJournal<'a>, Error> {
-        let numbered = (&plan.arrays[..], &plan.tasks[..], &plan.calls[..]);
+        let numbered = (plan.own_arrays(), &plan.tasks[..], &plan.calls[..]);
         let identity = Identity::new(job, inputs, numbered, &plan.ways, Path::new("."), &[]);
         let journals = Journals::create(job, disk, &Text::Run(Box::new(identity)))?;
         let mut log = RunJournal::new(disk, journals, &plan.calls, Duration::ZERO, None, true);

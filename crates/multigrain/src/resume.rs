@@ -42,7 +42,7 @@ impl<'a> Begin<'a> {
     /// Begins from the inputs, which were in these states before. When it fails, no file is left.
     pub(crate) fn afresh(&self, plan: &'a Plan, inputs: &InputStates) -> Result<Begun<'a>, Error> {
         let (disk, job) = (self.disk, self.job);
-        let numbered = (&plan.arrays[..], &plan.tasks[..], &plan.calls[..]);
+        let numbered = (plan.own_arrays(), &plan.tasks[..], &plan.calls[..]);
         let mut sides = Sides::of(&plan.arrays, &plan.tasks, &plan.calls, &overlapping(stored_blocks(plan)));
         let create = |twins: &[usize]| {
             let identity = Identity::new(job, inputs, numbered, &plan.ways, self.directory, twins);
@@ -59,7 +59,7 @@ impl<'a> Begin<'a> {
         remove_left(job, disk, self.directory, plan.arrays.len())?;
         let folder = self.folder(self.directory);
         let wanted = sides.arrays();
-        let made = Homes::on_disk(job, &plan.arrays, disk, folder, Opening::Fresh, &mut sides, self.abort);
+        let made = Homes::on_disk(job, plan, disk, folder, Opening::Fresh, &mut sides, self.abort);
         let made = made.and_then(|homes| match changed_input(job, inputs, &homes, true, disk) {
             Ok(None) => Ok(homes),
             other => {
@@ -109,7 +109,7 @@ impl<'a> Begin<'a> {
             true => Sides::default(),
             false => going_on.sides(),
         };
-        let homes = Homes::on_disk(job, &plan.arrays, disk, folder, opening, &mut sides, self.abort)?;
+        let homes = Homes::on_disk(job, plan, disk, folder, opening, &mut sides, self.abort)?;
         let is_another = |file: &&ArrayFile| !file.is_resumed();
         let other = match found.complete {
             true => homes.unpublished().map(|(_, file)| file).find(is_another),
@@ -398,8 +398,8 @@ fn overwrites(plan: &Plan, mut stored: Vec<Arg>) -> bool {
         child.ops.iter().any(|op| matches!(*op, Op::Fetch { slot, .. } if role(child, slot) != Role::Input))
     };
     let in_out = plan.arrays.iter().any(|a| a.role == Role::InOut);
-    // What a part does to its blocks is known of it alone.
-    if plan.is_in_parts() || in_out || plan.children.iter().any(reads_again) {
+    // What a part does to its blocks, or a group of kinds of children, is known of it alone.
+    if plan.is_in_parts() || plan.is_division || in_out || plan.children.iter().any(reads_again) {
         return true;
     }
     stored.extend(stored_blocks(plan));

@@ -500,7 +500,7 @@ impl Run<'_> {
         let Some(first) = self.job.files_written().next() else {
             let folder = Folder { path: &directory, first: None };
             let mut sides = Sides::default();
-            let homes = Homes::on_disk(self.job, &plan.arrays, disk, folder, Opening::Fresh, &mut sides, self.abort)?;
+            let homes = Homes::on_disk(self.job, plan, disk, folder, Opening::Fresh, &mut sides, self.abort)?;
             let report = self.engine(plan, &homes, None, None).map_err(|e| ended(e, false))?;
             return Ok((homes, report, None));
         };

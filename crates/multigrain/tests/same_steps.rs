@@ -43,6 +43,11 @@ fn divides(plan: &Plan) -> bool {
         || plan.classes.iter().any(|class| matches!(&class.body, Body::Inner(inner) if divides(inner)))
 }
 
+/// Whether two kinds of children that read files have work.
+fn divides_files(plan: &Plan) -> bool {
+    plan.is_division && plan.driver.files && plan.forks()
+}
+
 /// The same records in both, in orders that agree.
 fn agree(plan: &Plan, ran: &Trace, simulated: &Trace) -> Result<(), String> {
     if (&ran.slots, &ran.uses, &ran.header.plans) != (&simulated.slots, &simulated.uses, &simulated.header.plans) {
@@ -215,7 +220,7 @@ fn engine_and_simulator_do_the_same() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let (first, cases) = (number("MULTIGRAIN_SEED").unwrap_or(0), number("MULTIGRAIN_CASES").unwrap_or(150));
     let directory = tempfile::tempdir().unwrap();
-    let (mut compared, mut claimed, mut divided, mut looked_at, mut seed) = (0, 0, 0, 0, first);
+    let (mut compared, mut claimed, mut divided, mut files, mut looked_at, mut seed) = (0, 0, 0, 0, 0, first);
     while compared < cases {
         let program = if seed % 3 == 0 { passes(seed) } else { random_program(seed) };
         let mut job = Job::new("same steps", program);
@@ -256,13 +261,15 @@ fn engine_and_simulator_do_the_same() {
         }
         claimed += u64::from(claims(&ran.plan));
         divided += u64::from(divides(&ran.plan));
+        files += u64::from(divides_files(&ran.plan));
         compared += 1;
     }
     println!(
-        "{compared} plans, {claimed} with batches that are claimed, {divided} divided among kinds, {looked_at} steps"
+        "{compared} plans, {claimed} with batches that are claimed, {divided} divided among kinds, {files} of them \
+         below a disk, {looked_at} steps"
     );
     assert!(
-        claimed > cases / 20 && divided > cases / 20 && looked_at as u64 > cases,
-        "{claimed} {divided} {looked_at}"
+        claimed > cases / 20 && divided > cases / 20 && files > cases / 100 && looked_at as u64 > cases,
+        "{claimed} {divided} {files} {looked_at}"
     );
 }

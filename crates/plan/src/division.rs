@@ -19,13 +19,15 @@ use crate::edge::{TaskRef, facts as edge_facts, meeting, reports};
 use crate::error::PlanError;
 use crate::estimate::Nest;
 use crate::grouping::{on_their_own, signals};
+use crate::numbered::Ways;
 use crate::order::program_order;
 use crate::placement::{Placement, by_completion};
-use crate::plan::{Body, CallClass, PassReport, Plan};
+use crate::plan::{Body, CallClass, PassReport, Plan, Traffic};
 use crate::planner::{Planner, Report, in_blocks, sources, undivided};
+use crate::remaining::Left;
 use crate::scope::{Key, Scope, Split, identity};
 use crate::stages::take_apart;
-use multigrain_machine::format_time;
+use multigrain_machine::{Wire, format_time};
 use multigrain_program::{CallShape, Tunable, Tunables};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -63,6 +65,8 @@ struct Placed {
     seconds: Vec<[f64; GROUPS]>,
     /// What each group is busy with, in seconds.
     load: [f64; GROUPS],
+    /// What the device is busy with that moves the bytes of both, in seconds.
+    device: f64,
 }
 
 impl Placed {
@@ -70,18 +74,21 @@ impl Placed {
     fn end(&self) -> f64 {
         let busy = self.load.iter().filter(|load| **load > 0.0).count();
         let handing = if busy > 1 { HAND_OVER_SECONDS } else { 0.0 };
-        self.load.iter().copied().fold(0.0, f64::max) + handing
+        self.load.iter().copied().fold(self.device, f64::max) + handing
     }
 }
 
 impl Planner<'_> {
-    /// The plan of a scope at a division, whose partial results may take `own_bytes_max` in the memory.
+    /// The plan of a scope, or of what is left of a program, at a division, whose partial results may take `own_bytes_max`
+    /// in the memory.
     pub(crate) fn division(
         &mut self,
         number: usize,
         scope: &Scope,
+        left: Option<&Left>,
         own_bytes_max: u64,
     ) -> Result<Arc<Plan>, PlanError> {
+        let (mut ways, mut report) = (Ways::default(), Report::default());
         let mut known: FxHashMap<Key, Option<String>> = FxHashMap::default();
         let taken = take_apart(scope, |task, shape| {
             let key = (identity(task), shape.clone());
@@ -89,38 +96,45 @@ impl Planner<'_> {
                 return Ok(why.clone());
             }
             let why = self.apart(number, task, shape, own_bytes_max)?;
+            ways.note_apart(task.name(), why.is_some());
             known.insert(key, why.clone());
             Ok::<_, PlanError>(why)
         })?;
         let (apart, stage_reports) = taken.unzip();
         let scope = apart.as_ref().unwrap_or(scope);
-        let (parts, blocks) =
-            in_blocks(scope, |task, shape| Ok(self.divided(number, task, shape, own_bytes_max)?.tunables))?;
+        let (parts, numbers, sources) = match left {
+            None => {
+                let (parts, blocks) = in_blocks(scope, |task, shape| {
+                    let tunables = self.divided(number, task, shape, own_bytes_max)?.tunables;
+                    ways.note_blocks(task.name(), &tunables);
+                    report.add(task, &tunables);
+                    Ok(tunables)
+                })?;
+                let sources = if number == 0 { sources(scope, &blocks) } else { Vec::new() };
+                (parts, Vec::new(), sources)
+            }
+            Some(left) => {
+                left.sources.iter().for_each(|source| report.add(&source.task, &source.tunables));
+                (left.split.clone().of_used_classes(), left.numbers.clone(), left.sources.clone())
+            }
+        };
         let below_bytes_max = below(own_bytes_max, parts.temporary_bytes(scope));
         let placed = self.placed(number, &parts, below_bytes_max)?;
         let children = |call: usize| placed.placement.child_of(call);
-        let mut report = Report::default();
-        for call in &scope.calls {
-            let task = &scope.tasks[call.task as usize];
-            if let Some(tunables) = blocks.get(&(identity(task), call.shape())) {
-                report.add(task, tunables);
-            }
-        }
-        let sources = if number == 0 { sources(scope, &blocks) } else { Vec::new() };
         let (calls_of, reduction) = (parts.calls.len(), parts.reduction_report(scope));
         // A class is executed by the plan of one group.
-        let mut numbers: FxHashMap<(u32, usize), u32> = FxHashMap::default();
+        let mut class_numbers: FxHashMap<(u32, usize), u32> = FxHashMap::default();
         let mut classes: Vec<CallClass> = Vec::new();
         let mut class_of = Vec::with_capacity(calls_of);
         for (call, &class) in parts.class_of.iter().enumerate() {
             let child = children(call);
-            let number = match numbers.get(&(class, child)) {
+            let number = match class_numbers.get(&(class, child)) {
                 Some(number) => *number,
                 None => {
                     let (task, shape) = &parts.classes[class as usize];
                     let body = self.part(number, child, &parts.tasks[*task as usize], shape, below_bytes_max)?;
                     classes.push(CallClass { task: *task, shape: shape.clone(), body: Body::Inner(body) });
-                    *numbers.entry((class, child)).or_insert(classes.len() as u32 - 1)
+                    *class_numbers.entry((class, child)).or_insert(classes.len() as u32 - 1)
                 }
             };
             class_of.push(number);
@@ -136,16 +150,26 @@ impl Planner<'_> {
         passes.extend(meeting(met, GROUPS));
         passes.extend(reduction);
         let branch = self.layout.branch(number);
-        let plan = Plan {
+        let mut plan = Plan {
             is_division: true,
             child: branch.child_name(self.machine),
+            numbers,
             sources,
             children: steps,
             passes,
             tunables: report.0,
+            ways,
             seconds: placed.end(),
             ..self.outline(number, Split { class_of, ..parts }, classes)
         };
+        if plan.driver.files {
+            let temporaries = plan.classes.iter().flat_map(|class| match &class.body {
+                Body::Inner(inner) => inner.temporaries(),
+                Body::Leaf { .. } => &[],
+            });
+            let lent: Vec<_> = temporaries.cloned().collect();
+            plan.arrays.extend(lent);
+        }
         Ok(Arc::new(plan))
     }
 
@@ -183,7 +207,7 @@ impl Planner<'_> {
         }
         let scope = Scope::of_call(task, shape);
         let whole = undivided(task, shape);
-        let alone = self.alone(number, task, shape, below(own_bytes_max, 0))?;
+        let alone = seconds(&self.alone(number, task, shape, below(own_bytes_max, 0))?);
         let calls = split_with(&scope, &whole)?.calls.len();
         let seconds = alone.iter().copied().fold(f64::INFINITY, f64::min);
         let mut best = Divided { tunables: whole.clone(), seconds, calls };
@@ -254,21 +278,43 @@ impl Planner<'_> {
 
     /// The calls of a split with their times, placed.
     fn placed(&mut self, number: usize, parts: &Split, below_bytes_max: u64) -> Result<Placed, PlanError> {
-        let mut of_class = Vec::with_capacity(parts.classes.len());
+        let (mut of_class, mut devices) = (Vec::new(), Vec::new());
         for (task, shape) in &parts.classes {
-            of_class.push(self.alone(number, &parts.tasks[*task as usize], shape, below_bytes_max)?);
+            let plans = self.alone(number, &parts.tasks[*task as usize], shape, below_bytes_max)?;
+            devices.push(plans.each_ref().map(|plan| plan.as_ref().map_or(0.0, |plan| self.device_seconds(plan))));
+            of_class.push(seconds(&plans));
         }
         let seconds: Vec<[f64; GROUPS]> = parts.class_of.iter().map(|&class| of_class[class as usize]).collect();
         let placement = by_completion(&dependence(&parts.calls, &parts.tasks), &seconds);
-        let mut load = [0.0; GROUPS];
-        for (call, seconds) in seconds.iter().enumerate() {
+        let (mut load, mut device) = ([0.0; GROUPS], 0.0);
+        for (call, (seconds, &class)) in seconds.iter().zip(&parts.class_of).enumerate() {
             let child = placement.child_of(call);
             load[child] += seconds[child];
+            device += devices[class as usize][child];
         }
-        Ok(Placed { placement, seconds, load })
+        Ok(Placed { placement, seconds, load, device })
     }
 
-    /// The time that each group is predicted to take for a call; infinite where it does not fit.
+    /// How long a device that serves children of all kinds moves bytes of a plan, in seconds, without its fragments; nothing
+    /// where each kind has wires of its own.
+    fn device_seconds(&self, plan: &Plan) -> f64 {
+        let edge = self.layout.branch(plan.edge).edge(self.machine);
+        let inner = |class: u32| match &plan.classes[class as usize].body {
+            Body::Inner(inner) if plan.is_division => self.device_seconds(inner),
+            _ => 0.0,
+        };
+        let Traffic { bytes_down, bytes_up, transfers, .. } = plan.traffic;
+        match edge.driver.wire {
+            Wire::Device => {
+                bytes_down as f64 / edge.read_bytes_per_second
+                    + bytes_up as f64 / edge.write_bytes_per_second
+                    + transfers as f64 * edge.costs.transfer_ns * 1e-9
+            }
+            _ => plan.class_of.iter().map(|&class| inner(class)).sum(),
+        }
+    }
+
+    /// The plans by which each group would execute a call; none where it does not fit.
     ///
     /// # Errors
     /// It fits in neither.
@@ -278,12 +324,12 @@ impl Planner<'_> {
         task: &TaskRef,
         shape: &CallShape,
         below_bytes_max: u64,
-    ) -> Result<[f64; GROUPS], PlanError> {
-        let mut seconds = [f64::INFINITY; GROUPS];
+    ) -> Result<[Option<Arc<Plan>>; GROUPS], PlanError> {
+        let mut plans = [const { None }; GROUPS];
         let mut refused = None;
-        for (child, seconds) in seconds.iter_mut().enumerate() {
+        for (child, part) in plans.iter_mut().enumerate() {
             match self.part(number, child, task, shape, below_bytes_max) {
-                Ok(plan) => *seconds = plan.seconds,
+                Ok(plan) => *part = Some(plan),
                 Err(error @ (PlanError::DoesNotFit { .. } | PlanError::TooManyCalls { .. })) => {
                     refused.get_or_insert(error);
                 }
@@ -291,8 +337,8 @@ impl Planner<'_> {
             }
         }
         match refused {
-            Some(error) if seconds.iter().all(|seconds| seconds.is_infinite()) => Err(error),
-            _ => Ok(seconds),
+            Some(error) if plans.iter().all(Option::is_none) => Err(error),
+            _ => Ok(plans),
         }
     }
 
@@ -320,6 +366,11 @@ impl Planner<'_> {
         let shares: Vec<String> = (0..GROUPS).map(share).collect();
         PassReport { pass: "division", summary: shares.join("; ") }
     }
+}
+
+/// The time that each group is predicted to take by its plan; infinite where it has none.
+fn seconds(plans: &[Option<Arc<Plan>>; GROUPS]) -> [f64; GROUPS] {
+    plans.each_ref().map(|plan| plan.as_ref().map_or(f64::INFINITY, |plan| plan.seconds))
 }
 
 /// What of so many bytes is left for the partial results of each group.

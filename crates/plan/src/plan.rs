@@ -6,6 +6,7 @@
 use crate::numbered::Ways;
 use multigrain_machine::Driver;
 use multigrain_program::{Arg, Args, ArrayDecl, Call, CallShape, DynTask, Role, Scalars, Tunables};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Whether executing these children takes more workers than the one that begins: not where all that there is to do is one
@@ -250,6 +251,23 @@ impl Plan {
     pub fn temporaries(&self) -> &[ArrayDecl] {
         let given = self.arrays.iter().position(|a| a.role == Role::Temporary).unwrap_or(self.arrays.len());
         &self.arrays[given..]
+    }
+
+    /// For a division whose arrays lie in files: which of its arrays, the last ones, are the temporary arrays of the plan by
+    /// which calls of a class are executed. They have no memory of their own, since files are all that lies there.
+    pub fn lent(&self, class: u32) -> Range<usize> {
+        let count = |class: &CallClass| match &class.body {
+            Body::Inner(inner) if self.is_division && self.driver.files => inner.temporaries().len(),
+            _ => 0,
+        };
+        let counts = self.classes.iter().map(count);
+        let first = self.arrays.len() - counts.clone().sum::<usize>() + counts.take(class as usize).sum::<usize>();
+        first..first + self.classes.get(class as usize).map_or(0, count)
+    }
+
+    /// The arrays that its calls name: all but those that are lent ([`Plan::lent`]).
+    pub fn own_arrays(&self) -> &[ArrayDecl] {
+        &self.arrays[..self.lent(0).start]
     }
 
     /// For the plan of a call: bytes of its temporary arrays in the memory where the call runs, and of those of all

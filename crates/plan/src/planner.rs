@@ -217,8 +217,7 @@ impl<'m> Planner<'m> {
         own_bytes_max: u64,
     ) -> Result<Arc<Plan>, PlanError> {
         if self.layout.branches().get(number).is_some_and(Branch::is_division) {
-            // Only files outlive a run, and they are for children of one kind.
-            return if left.is_none() { self.division(number, scope, own_bytes_max) } else { Err(self.no_edge()) };
+            return self.division(number, scope, left, own_bytes_max);
         }
         let mut facts = (number < self.layout.branches().len())
             .then(|| edge_facts(self.machine, &self.layout, number, self.options.disk_buffer_bytes))

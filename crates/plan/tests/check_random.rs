@@ -179,7 +179,7 @@ fn programs_and_machines_are_varied() {
             earlier.into_iter().any(|e| mine.iter().any(|m| m.array == e.array && m.region.intersects(&e.region)))
         };
         repeated += usize::from((1..program.calls().len()).any(overlaps));
-        levels[random_machine(seed).memories().len()] += 1;
+        levels[random_machine(seed).memories().len().min(4)] += 1;
         if let Some((plan, _)) = planned(seed, &program) {
             split += usize::from(leaves(&plan).len() > program.calls().len());
         }

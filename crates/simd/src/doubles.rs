@@ -21,84 +21,41 @@ pub const DOUBLES: usize = 8;
 /// # Safety
 /// Every function requires that the processor supports the instruction set of the implementing type. Pointers must be
 /// valid for the elements accessed; they need no alignment.
+#[allow(clippy::missing_safety_doc)] // of each function: it is the trait's
 pub trait Doubles: Copy {
     /// All lanes `value`.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn splat(value: f64) -> Self;
     /// The eight elements from `from` on.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn load(from: *const f64) -> Self;
     /// Writes eight elements.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn store(self, to: *mut f64);
     /// `self + b`.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn add(self, b: Self) -> Self;
     /// `self - b`.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn sub(self, b: Self) -> Self;
     /// `self * b`.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn mul(self, b: Self) -> Self;
     /// `self / b`.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn div(self, b: Self) -> Self;
     /// `a * b + self`, rounded once.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn fma(self, a: Self, b: Self) -> Self;
     /// The larger of two numbers; neither is NaN and zeros have one sign.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn max(self, b: Self) -> Self;
     /// Bit `i` is set where lane `i` of `self` is less than that of `b`.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn less(self, b: Self) -> u8;
     /// The four vectors whose lane `i` are the elements `rows[i][0]`, `[1]`, `[2]` and `[3]`: a table is looked up for
     /// each lane, and the rows are transposed.
-    ///
-    /// # Safety
-    /// See the trait; each of `rows` is valid for four elements.
+    /// Each of `rows` is valid for four elements.
     unsafe fn rows(rows: [*const f64; DOUBLES]) -> [Self; 4];
     /// For positive normal numbers, `k` (an integer) and `m` in `[sqrt(1/2), sqrt(2))` with `self = 2^k m`.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn split_logarithm(self) -> (Self, Self);
     /// The nearest integer `k` to `self` (ties to even) and 2^k, for numbers between -1022 and 1023.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn round_and_power(self) -> (Self, Self);
     /// The sum of all lanes by halving: lane `i` plus lane `i + h` for `h = 4, 2, 1`.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn halving_sum(self) -> f64;
 
     /// The natural logarithm of positive normal numbers, to within one unit in the last place (the argument reduction and
     /// polynomial of FreeBSD's `e_log.c`, Sun Microsystems 1993, with fused operations).
-    ///
-    /// # Safety
-    /// See the trait.
     #[inline(always)]
     unsafe fn ln(self) -> Self {
         const LG: [f64; 7] = [
@@ -130,9 +87,6 @@ pub trait Doubles: Copy {
 
     /// The exponential of numbers from -708 (below, its value there) to 709, to within one unit in the last place: reduced
     /// by multiples of ln 2, then Taylor's polynomial of degree 13, whose remainder is below 2^-57 there.
-    ///
-    /// # Safety
-    /// See the trait.
     #[inline(always)]
     unsafe fn exp(self) -> Self {
         const LN2_HIGH: f64 = 6.931_471_803_691_238e-1;

@@ -23,6 +23,7 @@ pub const NAN_BITS: u32 = 0x7fc0_0000;
 /// Every function requires that the processor supports the instruction set of the implementing
 /// type. Pointers must be valid for the lanes accessed: all [`LANES`](Self::LANES), or those set in
 /// the mask. They need no alignment unless stated.
+#[allow(clippy::missing_safety_doc)] // of each function: it is the trait's
 pub trait Lanes: Copy {
     /// Elements in a vector.
     const LANES: usize;
@@ -30,116 +31,55 @@ pub trait Lanes: Copy {
     type Mask: Copy;
 
     /// All lanes `value`.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn splat(value: f32) -> Self;
     /// The elements from `from` on.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn load(from: *const f32) -> Self;
     /// Writes all lanes.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn store(self, to: *mut f32);
     /// Writes all lanes past the caches; `to` is aligned to the size of the vector, and
     /// [`fence`](Self::fence) follows before another thread reads.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn stream(self, to: *mut f32);
     /// `a * b + self`, rounded once.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn fma(self, a: Self, b: Self) -> Self;
     /// `a * b - self`, rounded once.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn fms(self, a: Self, b: Self) -> Self;
     /// `self - a * b`, rounded once.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn fnma(self, a: Self, b: Self) -> Self;
     /// `self + b`.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn add(self, b: Self) -> Self;
     /// `self - b`.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn sub(self, b: Self) -> Self;
     /// `self * b`.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn mul(self, b: Self) -> Self;
     /// `self / b`.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn div(self, b: Self) -> Self;
     /// The square root of `self`.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn sqrt(self) -> Self;
     /// `self` with every NaN replaced by [`NAN_BITS`].
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn canonical(self) -> Self;
     /// The sum of all lanes by halving: lane `i` plus lane `i + h` for `h = LANES/2, ..., 1`.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn halving_sum(self) -> f32;
     /// The lanes `first..end`, where `first <= end <= LANES`.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn mask(first: usize, end: usize) -> Self::Mask;
     /// The chosen elements, and 0 in the other lanes, whose memory is not touched.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn load_masked(mask: Self::Mask, from: *const f32) -> Self;
     /// Writes the chosen lanes; the memory of the others is not touched.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn store_masked(self, mask: Self::Mask, to: *mut f32);
     /// `a * b + self` in the chosen lanes, `self` in the others.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn fma_masked(self, mask: Self::Mask, a: Self, b: Self) -> Self;
     /// The lanes in which `self` and `b` are equal.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn equal(self, b: Self) -> Self::Mask;
     /// `b` in the chosen lanes, `self` in the others.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn select(self, mask: Self::Mask, b: Self) -> Self;
     /// As integers: `bits` less half of each lane's bits, rounded down.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn halved_from(self, bits: u32) -> Self;
     /// Adds every lane to its number from `to` on, in double precision; `to` is valid for as many elements.
-    ///
-    /// # Safety
-    /// See the trait.
     unsafe fn add_to(self, to: *mut f64);
+    /// Exchanges lanes and vectors of a square: `square[i]` lane `j` becomes `square[j]` lane `i`. Only the first
+    /// [`LANES`](Self::LANES) vectors count.
+    unsafe fn transpose(square: &mut [Self; 16]);
+    /// Asks for the cache line at `at`, which may be any address, to be brought into the first-level cache.
+    fn prefetch_near(at: *const f32);
     /// Asks for the cache line at `at`, which may be any address, to be brought into the second-level
     /// cache: far enough ahead of a stream it then neither waits for memory nor evicts, from a small
     /// first-level cache, the lines of other streams that lie a power of two apart.
@@ -148,115 +88,44 @@ pub trait Lanes: Copy {
     fn fence();
 }
 
-#[inline(always)]
-fn canonical(value: f32) -> f32 {
-    if value.is_nan() { f32::from_bits(NAN_BITS) } else { value }
-}
-
+// SAFETY of what follows: the caller passes pointers that are valid for one element, where that lane is chosen.
 impl Lanes for f32 {
     const LANES: usize = 1;
     type Mask = bool;
 
-    #[inline(always)]
-    unsafe fn splat(value: f32) -> Self {
-        value
-    }
-    #[inline(always)]
-    unsafe fn load(from: *const f32) -> Self {
-        // SAFETY: the caller passes a pointer valid for one element.
-        unsafe { from.read() }
-    }
-    #[inline(always)]
-    unsafe fn store(self, to: *mut f32) {
-        // SAFETY: the caller passes a pointer valid for one element.
-        unsafe { to.write(self) }
-    }
-    #[inline(always)]
-    unsafe fn stream(self, to: *mut f32) {
-        // SAFETY: the caller passes a pointer valid for one element.
-        unsafe { to.write(self) }
-    }
-    #[inline(always)]
-    unsafe fn fma(self, a: Self, b: Self) -> Self {
-        a.mul_add(b, self)
-    }
-    #[inline(always)]
-    unsafe fn fms(self, a: Self, b: Self) -> Self {
-        a.mul_add(b, -self)
-    }
-    #[inline(always)]
-    unsafe fn fnma(self, a: Self, b: Self) -> Self {
-        (-a).mul_add(b, self)
-    }
-    #[inline(always)]
-    unsafe fn add(self, b: Self) -> Self {
-        self + b
-    }
-    #[inline(always)]
-    unsafe fn sub(self, b: Self) -> Self {
-        self - b
-    }
-    #[inline(always)]
-    unsafe fn mul(self, b: Self) -> Self {
-        self * b
-    }
-    #[inline(always)]
-    unsafe fn div(self, b: Self) -> Self {
-        self / b
-    }
-    #[inline(always)]
-    unsafe fn sqrt(self) -> Self {
-        f32::sqrt(self)
-    }
-    #[inline(always)]
-    unsafe fn canonical(self) -> Self {
-        canonical(self)
-    }
-    #[inline(always)]
-    unsafe fn halving_sum(self) -> f32 {
-        self
-    }
-    #[inline(always)]
-    unsafe fn mask(first: usize, end: usize) -> bool {
-        first < end
-    }
-    #[inline(always)]
-    unsafe fn load_masked(mask: bool, from: *const f32) -> Self {
-        if mask {
-            // SAFETY: the lane is chosen, so the caller vouches for the element.
-            unsafe { from.read() }
-        } else {
-            0.0
+    each! {
+        splat(value: f32) -> Self { value }
+        load(from: *const f32) -> Self { from.read() }
+        store(self, to: *mut f32) { to.write(self) }
+        stream(self, to: *mut f32) { to.write(self) }
+        fma(self, a: Self, b: Self) -> Self { a.mul_add(b, self) }
+        fms(self, a: Self, b: Self) -> Self { a.mul_add(b, -self) }
+        fnma(self, a: Self, b: Self) -> Self { (-a).mul_add(b, self) }
+        add(self, b: Self) -> Self { self + b }
+        sub(self, b: Self) -> Self { self - b }
+        mul(self, b: Self) -> Self { self * b }
+        div(self, b: Self) -> Self { self / b }
+        sqrt(self) -> Self { f32::sqrt(self) }
+        canonical(self) -> Self { if self.is_nan() { f32::from_bits(NAN_BITS) } else { self } }
+        halving_sum(self) -> f32 { self }
+        mask(first: usize, end: usize) -> bool { first < end }
+        load_masked(mask: bool, from: *const f32) -> Self {
+            if mask { from.read() } else { 0.0 }
         }
-    }
-    #[inline(always)]
-    unsafe fn store_masked(self, mask: bool, to: *mut f32) {
-        if mask {
-            // SAFETY: the lane is chosen, so the caller vouches for the element.
-            unsafe { to.write(self) }
+        store_masked(self, mask: bool, to: *mut f32) {
+            if mask {
+                to.write(self)
+            }
         }
+        fma_masked(self, mask: bool, a: Self, b: Self) -> Self { if mask { a.mul_add(b, self) } else { self } }
+        equal(self, b: Self) -> bool { self == b }
+        select(self, mask: bool, b: Self) -> Self { if mask { b } else { self } }
+        halved_from(self, bits: u32) -> Self { f32::from_bits(bits.wrapping_sub(self.to_bits() >> 1)) }
+        add_to(self, to: *mut f64) { *to += f64::from(self) }
+        transpose(_square: &mut [Self; 16]) {}
     }
     #[inline(always)]
-    unsafe fn fma_masked(self, mask: bool, a: Self, b: Self) -> Self {
-        if mask { a.mul_add(b, self) } else { self }
-    }
-    #[inline(always)]
-    unsafe fn equal(self, b: Self) -> bool {
-        self == b
-    }
-    #[inline(always)]
-    unsafe fn select(self, mask: bool, b: Self) -> Self {
-        if mask { b } else { self }
-    }
-    #[inline(always)]
-    unsafe fn halved_from(self, bits: u32) -> Self {
-        f32::from_bits(bits.wrapping_sub(self.to_bits() >> 1))
-    }
-    #[inline(always)]
-    unsafe fn add_to(self, to: *mut f64) {
-        // SAFETY: the caller passes a pointer valid for one element.
-        unsafe { *to += f64::from(self) };
-    }
+    fn prefetch_near(_at: *const f32) {}
     #[inline(always)]
     fn prefetch(_at: *const f32) {}
     #[inline(always)]

@@ -5,6 +5,21 @@
 //! [`Doubles`] (eight of `f64`), in terms of which a kernel is written once for all of them, so that its order of
 //! arithmetic cannot differ. This room holds no kernel, allocates nothing and knows nothing of machines, tasks or blocks.
 
+/// Functions of a trait of vectors, written as `name(arguments) -> result { body }`: each is unsafe to call, since the processor
+/// must support what its body uses, and inlined into a function that enables it.
+#[macro_export]
+macro_rules! each {
+    ($($(#[$about:meta])* $name:ident($($argument:tt)*) $(-> $result:ty)? { $($body:tt)* })*) => {$(
+        $(#[$about])*
+        #[inline(always)]
+        #[allow(unused_unsafe)]
+        unsafe fn $name($($argument)*) $(-> $result)? {
+            // SAFETY: as the trait demands of its callers.
+            unsafe { $($body)* }
+        }
+    )*};
+}
+
 mod dispatch;
 mod doubles;
 mod isa;

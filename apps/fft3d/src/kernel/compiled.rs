@@ -110,6 +110,8 @@ compiled_for!(fma, f32, "avx2,fma");
 compiled_for!(avx2, std::arch::x86_64::__m256, "avx2,fma");
 #[cfg(target_arch = "x86_64")]
 compiled_for!(avx512, std::arch::x86_64::__m512, "avx2,fma,avx512f,avx512vl,avx512dq");
+#[cfg(target_arch = "aarch64")]
+compiled_for!(neon, std::arch::aarch64::float32x4_t);
 
 /// Transforms rows.
 ///
@@ -125,6 +127,8 @@ pub(super) unsafe fn isa_rows(isa: Isa, call: &Rows<'_>, scratch: *mut f32) {
             Isa::Avx2 => avx2::rows(call, scratch),
             #[cfg(target_arch = "x86_64")]
             Isa::Scalar if Isa::Avx2.is_supported() => fma::rows(call, scratch),
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => neon::rows(call, scratch),
             _ => portable::rows(call, scratch),
         }
     }
@@ -144,6 +148,8 @@ pub(super) unsafe fn isa_columns(isa: Isa, call: &Columns<'_>, scratch: *mut f32
             Isa::Avx2 => avx2::columns(call, scratch),
             #[cfg(target_arch = "x86_64")]
             Isa::Scalar if Isa::Avx2.is_supported() => fma::columns(call, scratch),
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => neon::columns(call, scratch),
             _ => portable::columns(call, scratch),
         }
     }

@@ -73,7 +73,7 @@ pub(super) struct Tile {
 /// Elements that a store of a whole vector may write behind a packed panel of A.
 pub(super) const SLACK: usize = 16;
 /// Elements of a cache line, to which the packed blocks are aligned.
-const LINE: usize = 16;
+pub(super) const LINE: usize = 16;
 
 /// Rows of A that are packed at once, at most: 4 MiB, which a last-level cache keeps. Each block of B
 /// is packed once for all of them.

@@ -25,14 +25,10 @@
 //! rows stays in the first, and the tile of C that they update lives in registers for a whole span.
 
 mod blocking;
+mod fused;
 mod pack;
 mod reference;
 mod scalar;
-
-#[cfg(target_arch = "x86_64")]
-mod avx2;
-#[cfg(target_arch = "x86_64")]
-mod avx512;
 
 #[cfg(test)]
 mod tests;
@@ -54,15 +50,16 @@ pub const SPAN: usize = 256;
 /// in AVX-512, 6 KiB in AVX2) it is 0, and the product is then computed by the slower path that packs nothing.
 pub fn scratch_elements(isa: Isa, m: usize, n: usize, k: usize, limit_bytes: Option<u64>) -> usize {
     let limit = limit_bytes.map_or(usize::MAX, |bytes| usize::try_from(bytes / 4).unwrap_or(usize::MAX));
-    match isa {
-        Isa::Scalar | Isa::Neon => 0,
+    let blocking = match isa {
+        #[cfg(target_arch = "aarch64")]
+        Isa::Neon => blocking::Blocking::choose::<fused::Neon>(m, n, k, limit),
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => blocking::Blocking::choose::<avx2::Avx2>(m, n, k, limit).map_or(0, |b| b.elements()),
+        Isa::Avx2 => blocking::Blocking::choose::<fused::Avx2>(m, n, k, limit),
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 => blocking::Blocking::choose::<avx512::Avx512>(m, n, k, limit).map_or(0, |b| b.elements()),
-        #[cfg(not(target_arch = "x86_64"))]
-        _ => 0,
-    }
+        Isa::Avx512 => blocking::Blocking::choose::<fused::Avx512>(m, n, k, limit),
+        _ => None,
+    };
+    blocking.map_or(0, |blocking| blocking.elements())
 }
 
 /// C (m × n, row pitch `ldc` elements) = A (m × k, pitch `lda`) · B (k × n, pitch `ldb`), added to C unless
@@ -97,20 +94,22 @@ pub unsafe fn sgemm(
     if m == 0 || n == 0 {
         return;
     }
-    #[cfg(target_arch = "x86_64")]
-    if k > 0 && isa != Isa::Scalar && isa.is_supported() {
-        // SAFETY: the caller's promise about the matrices; the instruction set is available.
-        let done = unsafe {
-            match isa {
-                Isa::Avx2 => blocking::run::<avx2::Avx2>(&call, scratch),
-                _ => blocking::run::<avx512::Avx512>(&call, scratch),
-            }
-        };
-        if done {
-            return;
+    // SAFETY: the caller's promise about the matrices; the instruction set is available.
+    let done = unsafe {
+        match isa {
+            _ if k == 0 || !isa.is_supported() => false,
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => blocking::run::<fused::Neon>(&call, scratch),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => blocking::run::<fused::Avx2>(&call, scratch),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => blocking::run::<fused::Avx512>(&call, scratch),
+            _ => false,
         }
+    };
+    if done {
+        return;
     }
-    let _ = (isa, scratch);
     // SAFETY: the caller's promise about the matrices.
     unsafe { scalar::run(&call) }
 }

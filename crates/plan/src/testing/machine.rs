@@ -3,11 +3,11 @@
 use super::rng::Rng;
 use super::tasks::SPAN;
 use crate::mapping::Mapping;
-use multigrain_machine::{Driver, Edge, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
+use multigrain_machine::{Costs, Driver, Edge, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
 
 /// A random machine, mostly a chain of two to four memories: perhaps a disk, main memory, perhaps one to four cores that
-/// share it, perhaps local stores, which perhaps reach each other; and sometimes, beside the last of these, others of one or
-/// two more kinds with rates of their own. Memories below the root are small: for
+/// share it, perhaps local stores, which perhaps reach each other; and sometimes, beside the last of these, or below the disk,
+/// others of one or two more kinds with rates of their own. Memories below the root are small: for
 /// [`super::random_program`] most need many blocks, few are too small for any.
 pub fn random_machine(seed: u64) -> Machine {
     let mut rng = Rng::new(seed ^ 0x003a_c417);
@@ -48,6 +48,7 @@ pub fn random_machine(seed: u64) -> Machine {
         }
     }
     kinds(&mut rng, &mut memories);
+    kinds_below_disk(&mut rng, &mut memories);
     let name = format!("random {seed}");
     match Machine::new(&name, "A random machine for tests.", memories) {
         Ok(machine) => machine,
@@ -82,6 +83,43 @@ fn kinds(rng: &mut Rng, memories: &mut Vec<Memory>) {
         let processor = slow(rng, &leaf);
         let (parent, count) = (leaf.parent, rng.range(1, 2) as usize);
         memories.push(Memory { parent, count, edge: Some(edge), processor, ..Memory::root(name, capacity_bytes) });
+    }
+}
+
+/// Sometimes adds memories of other kinds below a disk, with processors of their own or local stores below them.
+fn kinds_below_disk(rng: &mut Rng, memories: &mut Vec<Memory>) {
+    let Some(first) = memories.get(1).cloned().filter(|first| first.edge.is_some_and(|edge| edge.driver.files)) else {
+        return;
+    };
+    if !rng.percent(30) {
+        return;
+    }
+    // So slow, and the disk so fast, that it is worth it to divide what is as small as these programs.
+    let slow = |rng: &mut Rng| Processor {
+        kind: ProcessorKind::Cpu,
+        flops_per_second: 1e4 * rng.range(1, 100) as f64,
+        call_overhead_ns: 0.0,
+        code_bytes: 0,
+    };
+    for memory in memories.iter_mut() {
+        memory.processor = memory.processor.map(|_| slow(rng));
+    }
+    let costs = Costs { transfer_ns: 10.0, queue_ns: 10.0, fragment_ns: 1.0, ..Costs::NONE };
+    let disk = |edge: Edge| Edge { latency_ns: 100.0, costs, ..edge };
+    memories[1].edge = first.edge.map(disk);
+    let more = rng.range(1, 2);
+    for (name, below) in [("far", "far local"), ("farther", "farther local")].into_iter().take(more as usize) {
+        let edge = disk(edge(rng, Driver::DISK, 2e9, 100.0));
+        let (has_local, at) = (rng.percent(40), MemoryId(memories.len()));
+        let capacity_bytes = 256 * rng.range(4, 64);
+        let processor = (!has_local).then(|| slow(rng));
+        memories.push(Memory { processor, ..Memory::child(name, MemoryId(0), 1, capacity_bytes, edge) });
+        if has_local {
+            let edge = self::edge(rng, Driver::LOCAL, 2e10, 100.0);
+            let (count, capacity_bytes) = (rng.range(1, 2) as usize, 128 * rng.range(4, 32));
+            let processor = Some(slow(rng));
+            memories.push(Memory { processor, ..Memory::child(below, at, count, capacity_bytes, edge) });
+        }
     }
 }
 

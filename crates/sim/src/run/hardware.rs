@@ -5,9 +5,10 @@ use crate::network::LinkId;
 use crate::server::ServerId;
 use crate::simulation::Simulation;
 use crate::time::Time;
-use multigrain_machine::{Edge, Layout, Machine, Wire};
+use multigrain_machine::{Edge, Layout, Machine, MemoryId, Wire};
 use multigrain_plan::cost;
 use multigrain_program::{ArrayDecl, Region};
+use std::collections::HashMap;
 
 /// How bytes get from a parent memory to its children and back.
 enum Route {
@@ -77,6 +78,8 @@ fn whole(bytes_per_second: f64) -> u64 {
 impl Hardware {
     pub(super) fn build<E>(sim: &mut Simulation<E>, machine: &Machine, layout: &Layout) -> Hardware {
         let mut edges = Vec::with_capacity(layout.branches().len());
+        // Of each memory above, whatever kinds of children it has.
+        let mut devices: HashMap<MemoryId, Vec<ServerId>> = HashMap::new();
         for branch in layout.branches() {
             if branch.is_division() {
                 edges.push(None);
@@ -86,7 +89,10 @@ impl Hardware {
             let (parents, count) = (branch.parents, branch.children);
             let children = parents * count;
             let route = match edge.driver.wire {
-                Wire::Device => Route::Device((0..parents).map(|_| sim.server()).collect()),
+                Wire::Device => {
+                    let servers = devices.entry(branch.parent);
+                    Route::Device(servers.or_insert_with(|| (0..parents).map(|_| sim.server()).collect()).clone())
+                }
                 Wire::Bus => {
                     let rate = whole(edge.read_bytes_per_second);
                     Route::Bus((0..parents).map(|_| sim.link(rate, Time::ZERO)).collect())

@@ -37,65 +37,33 @@ pub struct Pair(__m256d, __m256d);
 // as the trait demands; nothing else is needed.
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Doubles for Pair {
-    #[inline(always)]
-    unsafe fn splat(value: f64) -> Self {
-        unsafe { Pair(_mm256_set1_pd(value), _mm256_set1_pd(value)) }
-    }
-    #[inline(always)]
-    unsafe fn load(from: *const f64) -> Self {
-        unsafe { Pair(_mm256_loadu_pd(from), _mm256_loadu_pd(from.add(4))) }
-    }
-    #[inline(always)]
-    unsafe fn store(self, to: *mut f64) {
-        unsafe {
+    each! {
+        splat(value: f64) -> Self { Pair(_mm256_set1_pd(value), _mm256_set1_pd(value)) }
+        load(from: *const f64) -> Self { Pair(_mm256_loadu_pd(from), _mm256_loadu_pd(from.add(4))) }
+        store(self, to: *mut f64) {
             _mm256_storeu_pd(to, self.0);
             _mm256_storeu_pd(to.add(4), self.1);
         }
-    }
-    #[inline(always)]
-    unsafe fn add(self, b: Self) -> Self {
-        unsafe { Pair(_mm256_add_pd(self.0, b.0), _mm256_add_pd(self.1, b.1)) }
-    }
-    #[inline(always)]
-    unsafe fn sub(self, b: Self) -> Self {
-        unsafe { Pair(_mm256_sub_pd(self.0, b.0), _mm256_sub_pd(self.1, b.1)) }
-    }
-    #[inline(always)]
-    unsafe fn mul(self, b: Self) -> Self {
-        unsafe { Pair(_mm256_mul_pd(self.0, b.0), _mm256_mul_pd(self.1, b.1)) }
-    }
-    #[inline(always)]
-    unsafe fn div(self, b: Self) -> Self {
-        unsafe { Pair(_mm256_div_pd(self.0, b.0), _mm256_div_pd(self.1, b.1)) }
-    }
-    #[inline(always)]
-    unsafe fn fma(self, a: Self, b: Self) -> Self {
-        unsafe { Pair(_mm256_fmadd_pd(a.0, b.0, self.0), _mm256_fmadd_pd(a.1, b.1, self.1)) }
-    }
-    #[inline(always)]
-    unsafe fn max(self, b: Self) -> Self {
-        unsafe { Pair(_mm256_max_pd(self.0, b.0), _mm256_max_pd(self.1, b.1)) }
-    }
-    #[inline(always)]
-    unsafe fn less(self, b: Self) -> u8 {
-        unsafe {
+        add(self, b: Self) -> Self { Pair(_mm256_add_pd(self.0, b.0), _mm256_add_pd(self.1, b.1)) }
+        sub(self, b: Self) -> Self { Pair(_mm256_sub_pd(self.0, b.0), _mm256_sub_pd(self.1, b.1)) }
+        mul(self, b: Self) -> Self { Pair(_mm256_mul_pd(self.0, b.0), _mm256_mul_pd(self.1, b.1)) }
+        div(self, b: Self) -> Self { Pair(_mm256_div_pd(self.0, b.0), _mm256_div_pd(self.1, b.1)) }
+        fma(self, a: Self, b: Self) -> Self {
+            Pair(_mm256_fmadd_pd(a.0, b.0, self.0), _mm256_fmadd_pd(a.1, b.1, self.1))
+        }
+        max(self, b: Self) -> Self { Pair(_mm256_max_pd(self.0, b.0), _mm256_max_pd(self.1, b.1)) }
+        less(self, b: Self) -> u8 {
             let low = _mm256_movemask_pd(_mm256_cmp_pd::<_CMP_LT_OQ>(self.0, b.0));
             let high = _mm256_movemask_pd(_mm256_cmp_pd::<_CMP_LT_OQ>(self.1, b.1));
             (low | high << 4) as u8
         }
-    }
-    #[inline(always)]
-    unsafe fn rows(rows: [*const f64; DOUBLES]) -> [Self; 4] {
-        unsafe {
+        rows(rows: [*const f64; DOUBLES]) -> [Self; 4] {
             let row = |i: usize| _mm256_loadu_pd(rows[i]);
             let low = transpose4([row(0), row(1), row(2), row(3)]);
             let high = transpose4([row(4), row(5), row(6), row(7)]);
             [Pair(low[0], high[0]), Pair(low[1], high[1]), Pair(low[2], high[2]), Pair(low[3], high[3])]
         }
-    }
-    #[inline(always)]
-    unsafe fn split_logarithm(self) -> (Self, Self) {
-        unsafe {
+        split_logarithm(self) -> (Self, Self) {
             let half = |x: __m256d| {
                 let bits = _mm256_castpd_si256(x);
                 let one = _mm256_set1_epi64x(1023 << 52);
@@ -110,10 +78,7 @@ impl Doubles for Pair {
             let (low, high) = (half(self.0), half(self.1));
             (Pair(low.0, high.0), Pair(low.1, high.1))
         }
-    }
-    #[inline(always)]
-    unsafe fn round_and_power(self) -> (Self, Self) {
-        unsafe {
+        round_and_power(self) -> (Self, Self) {
             let half = |x: __m256d| {
                 let magic = _mm256_set1_pd(MAGIC);
                 let shifted = _mm256_add_pd(x, magic);
@@ -123,59 +88,25 @@ impl Doubles for Pair {
             let (low, high) = (half(self.0), half(self.1));
             (Pair(low.0, high.0), Pair(low.1, high.1))
         }
-    }
-    #[inline(always)]
-    unsafe fn halving_sum(self) -> f64 {
-        unsafe { halving_sum4(_mm256_add_pd(self.0, self.1)) }
+        halving_sum(self) -> f64 { halving_sum4(_mm256_add_pd(self.0, self.1)) }
     }
 }
 
 // SAFETY of every block below: as for `Pair`.
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Doubles for __m512d {
-    #[inline(always)]
-    unsafe fn splat(value: f64) -> Self {
-        unsafe { _mm512_set1_pd(value) }
-    }
-    #[inline(always)]
-    unsafe fn load(from: *const f64) -> Self {
-        unsafe { _mm512_loadu_pd(from) }
-    }
-    #[inline(always)]
-    unsafe fn store(self, to: *mut f64) {
-        unsafe { _mm512_storeu_pd(to, self) }
-    }
-    #[inline(always)]
-    unsafe fn add(self, b: Self) -> Self {
-        unsafe { _mm512_add_pd(self, b) }
-    }
-    #[inline(always)]
-    unsafe fn sub(self, b: Self) -> Self {
-        unsafe { _mm512_sub_pd(self, b) }
-    }
-    #[inline(always)]
-    unsafe fn mul(self, b: Self) -> Self {
-        unsafe { _mm512_mul_pd(self, b) }
-    }
-    #[inline(always)]
-    unsafe fn div(self, b: Self) -> Self {
-        unsafe { _mm512_div_pd(self, b) }
-    }
-    #[inline(always)]
-    unsafe fn fma(self, a: Self, b: Self) -> Self {
-        unsafe { _mm512_fmadd_pd(a, b, self) }
-    }
-    #[inline(always)]
-    unsafe fn max(self, b: Self) -> Self {
-        unsafe { _mm512_max_pd(self, b) }
-    }
-    #[inline(always)]
-    unsafe fn less(self, b: Self) -> u8 {
-        unsafe { _mm512_cmp_pd_mask::<_CMP_LT_OQ>(self, b) }
-    }
-    #[inline(always)]
-    unsafe fn rows(rows: [*const f64; DOUBLES]) -> [Self; 4] {
-        unsafe {
+    each! {
+        splat(value: f64) -> Self { _mm512_set1_pd(value) }
+        load(from: *const f64) -> Self { _mm512_loadu_pd(from) }
+        store(self, to: *mut f64) { _mm512_storeu_pd(to, self) }
+        add(self, b: Self) -> Self { _mm512_add_pd(self, b) }
+        sub(self, b: Self) -> Self { _mm512_sub_pd(self, b) }
+        mul(self, b: Self) -> Self { _mm512_mul_pd(self, b) }
+        div(self, b: Self) -> Self { _mm512_div_pd(self, b) }
+        fma(self, a: Self, b: Self) -> Self { _mm512_fmadd_pd(a, b, self) }
+        max(self, b: Self) -> Self { _mm512_max_pd(self, b) }
+        less(self, b: Self) -> u8 { _mm512_cmp_pd_mask::<_CMP_LT_OQ>(self, b) }
+        rows(rows: [*const f64; DOUBLES]) -> [Self; 4] {
             // Rows i and i + 4 share a register; each half is then transposed as four rows of four.
             let pair = |i: usize| {
                 let low = _mm512_castpd256_pd512(_mm256_loadu_pd(rows[i]));
@@ -193,10 +124,7 @@ impl Doubles for __m512d {
                 _mm512_permutex2var_pd(b, high, d),
             ]
         }
-    }
-    #[inline(always)]
-    unsafe fn split_logarithm(self) -> (Self, Self) {
-        unsafe {
+        split_logarithm(self) -> (Self, Self) {
             let bits = _mm512_castpd_si512(self);
             let one = _mm512_set1_epi64(1023 << 52);
             let cut = _mm512_sub_epi64(bits, _mm512_set1_epi64(ROOT_HALF as i64));
@@ -205,18 +133,14 @@ impl Doubles for __m512d {
             let m = _mm512_add_epi64(_mm512_sub_epi64(bits, _mm512_slli_epi64::<52>(biased)), one);
             (k, _mm512_castsi512_pd(m))
         }
-    }
-    #[inline(always)]
-    unsafe fn round_and_power(self) -> (Self, Self) {
-        unsafe {
+        round_and_power(self) -> (Self, Self) {
             let magic = _mm512_set1_pd(MAGIC);
             let shifted = _mm512_add_pd(self, magic);
             let biased = _mm512_add_epi64(_mm512_castpd_si512(shifted), _mm512_set1_epi64(1023));
             (_mm512_sub_pd(shifted, magic), _mm512_castsi512_pd(_mm512_slli_epi64::<52>(biased)))
         }
-    }
-    #[inline(always)]
-    unsafe fn halving_sum(self) -> f64 {
-        unsafe { halving_sum4(_mm256_add_pd(_mm512_castpd512_pd256(self), _mm512_extractf64x4_pd::<1>(self))) }
+        halving_sum(self) -> f64 {
+            halving_sum4(_mm256_add_pd(_mm512_castpd512_pd256(self), _mm512_extractf64x4_pd::<1>(self)))
+        }
     }
 }

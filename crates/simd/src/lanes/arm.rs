@@ -3,16 +3,6 @@
 use super::{Lanes, NAN_BITS};
 use std::arch::aarch64::*;
 
-/// Operations that are one instruction each.
-macro_rules! plain {
-    ($($name:ident($this:ident $(, $other:ident)*) = $intrinsic:ident($($operand:ident),*);)*) => {$(
-        #[inline(always)]
-        unsafe fn $name($this $(, $other: Self)*) -> Self {
-            unsafe { $intrinsic($($operand),*) }
-        }
-    )*};
-}
-
 /// Which lanes are chosen.
 #[inline(always)]
 unsafe fn chosen(mask: uint32x4_t) -> [u32; 4] {
@@ -29,58 +19,31 @@ impl Lanes for float32x4_t {
     const LANES: usize = 4;
     type Mask = uint32x4_t;
 
-    #[inline(always)]
-    unsafe fn splat(value: f32) -> Self {
-        unsafe { vdupq_n_f32(value) }
-    }
-    #[inline(always)]
-    unsafe fn load(from: *const f32) -> Self {
-        unsafe { vld1q_f32(from) }
-    }
-    #[inline(always)]
-    unsafe fn store(self, to: *mut f32) {
-        unsafe { vst1q_f32(to, self) }
-    }
-    #[inline(always)]
-    unsafe fn stream(self, to: *mut f32) {
-        unsafe { vst1q_f32(to, self) }
-    }
-    plain! {
-        fma(self, a, b) = vfmaq_f32(self, a, b);
-        fnma(self, a, b) = vfmsq_f32(self, a, b);
-        add(self, b) = vaddq_f32(self, b);
-        sub(self, b) = vsubq_f32(self, b);
-        mul(self, b) = vmulq_f32(self, b);
-        div(self, b) = vdivq_f32(self, b);
-        sqrt(self) = vsqrtq_f32(self);
-    }
-    #[inline(always)]
-    unsafe fn fms(self, a: Self, b: Self) -> Self {
-        unsafe { vfmaq_f32(vnegq_f32(self), a, b) }
-    }
-    #[inline(always)]
-    unsafe fn canonical(self) -> Self {
-        unsafe { vbslq_f32(vceqq_f32(self, self), self, vdupq_n_f32(f32::from_bits(NAN_BITS))) }
-    }
-    #[inline(always)]
-    unsafe fn halving_sum(self) -> f32 {
-        unsafe {
+    each! {
+        splat(value: f32) -> Self { vdupq_n_f32(value) }
+        load(from: *const f32) -> Self { vld1q_f32(from) }
+        store(self, to: *mut f32) { vst1q_f32(to, self) }
+        stream(self, to: *mut f32) { vst1q_f32(to, self) }
+        fma(self, a: Self, b: Self) -> Self { vfmaq_f32(self, a, b) }
+        fnma(self, a: Self, b: Self) -> Self { vfmsq_f32(self, a, b) }
+        add(self, b: Self) -> Self { vaddq_f32(self, b) }
+        sub(self, b: Self) -> Self { vsubq_f32(self, b) }
+        mul(self, b: Self) -> Self { vmulq_f32(self, b) }
+        div(self, b: Self) -> Self { vdivq_f32(self, b) }
+        sqrt(self) -> Self { vsqrtq_f32(self) }
+        fms(self, a: Self, b: Self) -> Self { vfmaq_f32(vnegq_f32(self), a, b) }
+        canonical(self) -> Self { vbslq_f32(vceqq_f32(self, self), self, vdupq_n_f32(f32::from_bits(NAN_BITS))) }
+        halving_sum(self) -> f32 {
             let two = vadd_f32(vget_low_f32(self), vget_high_f32(self));
             vget_lane_f32::<0>(two) + vget_lane_f32::<1>(two)
         }
-    }
-    #[inline(always)]
-    unsafe fn mask(first: usize, end: usize) -> uint32x4_t {
-        debug_assert!(first <= end && end <= 4);
-        unsafe {
+        mask(first: usize, end: usize) -> uint32x4_t {
+            debug_assert!(first <= end && end <= 4);
             let lane = vld1q_u32([0, 1, 2, 3].as_ptr());
             vandq_u32(vcgeq_u32(lane, vdupq_n_u32(first as u32)), vcltq_u32(lane, vdupq_n_u32(end as u32)))
         }
-    }
-    #[inline(always)]
-    unsafe fn load_masked(mask: uint32x4_t, from: *const f32) -> Self {
-        let mut lanes = [0.0; 4];
-        unsafe {
+        load_masked(mask: uint32x4_t, from: *const f32) -> Self {
+            let mut lanes = [0.0; 4];
             for (i, is_chosen) in chosen(mask).into_iter().enumerate() {
                 if is_chosen != 0 {
                     lanes[i] = *from.wrapping_add(i);
@@ -88,11 +51,8 @@ impl Lanes for float32x4_t {
             }
             vld1q_f32(lanes.as_ptr())
         }
-    }
-    #[inline(always)]
-    unsafe fn store_masked(self, mask: uint32x4_t, to: *mut f32) {
-        let mut lanes = [0.0; 4];
-        unsafe {
+        store_masked(self, mask: uint32x4_t, to: *mut f32) {
+            let mut lanes = [0.0; 4];
             vst1q_f32(lanes.as_mut_ptr(), self);
             for (i, is_chosen) in chosen(mask).into_iter().enumerate() {
                 if is_chosen != 0 {
@@ -100,34 +60,29 @@ impl Lanes for float32x4_t {
                 }
             }
         }
-    }
-    #[inline(always)]
-    unsafe fn fma_masked(self, mask: uint32x4_t, a: Self, b: Self) -> Self {
-        unsafe { vbslq_f32(mask, vfmaq_f32(self, a, b), self) }
-    }
-    #[inline(always)]
-    unsafe fn equal(self, b: Self) -> uint32x4_t {
-        unsafe { vceqq_f32(self, b) }
-    }
-    #[inline(always)]
-    unsafe fn select(self, mask: uint32x4_t, b: Self) -> Self {
-        unsafe { vbslq_f32(mask, b, self) }
-    }
-    #[inline(always)]
-    unsafe fn halved_from(self, bits: u32) -> Self {
-        unsafe {
+        fma_masked(self, mask: uint32x4_t, a: Self, b: Self) -> Self { vbslq_f32(mask, vfmaq_f32(self, a, b), self) }
+        equal(self, b: Self) -> uint32x4_t { vceqq_f32(self, b) }
+        select(self, mask: uint32x4_t, b: Self) -> Self { vbslq_f32(mask, b, self) }
+        halved_from(self, bits: u32) -> Self {
             let half = vshrq_n_u32::<1>(vreinterpretq_u32_f32(self));
             vreinterpretq_f32_u32(vsubq_u32(vdupq_n_u32(bits), half))
         }
-    }
-    #[inline(always)]
-    unsafe fn add_to(self, to: *mut f64) {
-        unsafe {
+        add_to(self, to: *mut f64) {
             let (low, high) = (vcvt_f64_f32(vget_low_f32(self)), vcvt_high_f64_f32(self));
             vst1q_f64(to, vaddq_f64(vld1q_f64(to), low));
             vst1q_f64(to.add(2), vaddq_f64(vld1q_f64(to.add(2)), high));
         }
+        transpose(square: &mut [Self; 16]) {
+            let s = *square;
+            let (a, b) = (vtrnq_f32(s[0], s[1]), vtrnq_f32(s[2], s[3]));
+            let low = |a: Self, b: Self| vcombine_f32(vget_low_f32(a), vget_low_f32(b));
+            let high = |a: Self, b: Self| vcombine_f32(vget_high_f32(a), vget_high_f32(b));
+            (square[0], square[1]) = (low(a.0, b.0), low(a.1, b.1));
+            (square[2], square[3]) = (high(a.0, b.0), high(a.1, b.1));
+        }
     }
+    #[inline(always)]
+    fn prefetch_near(_at: *const f32) {}
     #[inline(always)]
     fn prefetch(_at: *const f32) {
         // Without a stable intrinsic; streams are found by the hardware.
