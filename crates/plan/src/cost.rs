@@ -5,7 +5,7 @@ use crate::plan::{ChildPlan, Op, Plan, Slot};
 use multigrain_machine::{Edge, Processor};
 use multigrain_program::{ArrayDecl, Region, Work};
 use multigrain_schedule::choice::Table;
-use multigrain_schedule::{Algorithm, Kind, Shape};
+use multigrain_schedule::{Algorithm, Kind, Ring, Shape};
 use rustc_hash::FxHashSet;
 
 /// A copy moves whole cache lines, and one more where a fragment does not begin with one.
@@ -104,8 +104,6 @@ pub fn uncached_seconds(edge: &Edge, bytes: u64, staging_bytes: u64) -> f64 {
 /// Bytes of the buffer of a participant in a broadcast: each round of it moves an eighth. Both sides of a round then stay in
 /// second-level caches, and rounds are long enough that what they cost besides bytes is little.
 pub const BROADCAST_BUFFER_BYTES: u64 = 64 << 10;
-/// So many rounds of a broadcast a participant can be ahead of those who take what it has.
-pub const BROADCAST_RING: u32 = 8;
 
 /// How the team broadcasts among `children` children.
 pub fn broadcast_algorithm(table: &Table, children: usize, bytes: u64) -> Option<Algorithm> {
@@ -141,7 +139,7 @@ pub(crate) fn broadcast_seconds(
             (levels, levels)
         }
     };
-    let rounds = bytes.div_ceil(BROADCAST_BUFFER_BYTES / u64::from(BROADCAST_RING)).max(1);
+    let rounds = bytes.div_ceil(BROADCAST_BUFFER_BYTES / u64::from(Ring::USUAL.0)).max(1);
     let round = degree as f64 * (bytes as f64 / rounds as f64) / bytes_per_second + latency;
     (rounds + levels.saturating_sub(1)) as f64 * round + levels as f64 * latency
 }

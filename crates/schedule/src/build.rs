@@ -73,12 +73,6 @@ impl Schedule {
             && (self.eager && self.result == Some(area) || self.steps.iter().any(combined))
     }
 
-    /// After how many eager rounds it is told that they were taken: in rounds whose number, counted from 1, is a multiple.
-    /// Half the ring, so that who offers seldom looks and never waits for whoever keeps up.
-    pub const fn taken_every(ring: u32) -> u64 {
-        if ring < 2 { 1 } else { ring as u64 / 2 }
-    }
-
     /// Where copy `copy` of an area begins in that memory: see [`Copies`].
     pub const fn offset_bytes(&self, area: Area, copy: u32) -> u64 {
         let (index, segment_bytes) = (area.index as u64, self.segments.segment_bytes());

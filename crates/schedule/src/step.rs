@@ -119,8 +119,8 @@ pub enum Step {
         /// Who offers.
         from: u32,
     },
-    /// Eager rounds, last of all: nothing is needed any more of what others offered in this round. It is told every
-    /// [`crate::Schedule::taken_every`] eager rounds, for these rounds at once.
+    /// Eager rounds, last of all: nothing is needed any more of what others offered in this round. It is told in some
+    /// rounds ([`crate::Ring::tells`]), for those before at once.
     Taken,
 }
 

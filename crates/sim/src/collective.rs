@@ -14,7 +14,7 @@ use crate::simulation::Simulation;
 use crate::time::Time;
 pub use fabric::{Costs, Fabric, Tier};
 use fabric::{Wires, distances};
-use multigrain_schedule::{Area, Registers, Schedule, Schedules, Step};
+use multigrain_schedule::{Area, Registers, Ring, Schedules, Step};
 use std::collections::VecDeque;
 
 /// Why a collective operation has no virtual time.
@@ -305,7 +305,7 @@ impl Group<'_> {
                     return self.signal(rank, to, self.register.place(bit, rounds).bit, Time::ZERO);
                 }
                 Step::Reserve => {
-                    let place = (at.eager.rounds % u64::from(operations[at.operation].request.ring.max(1))) as usize;
+                    let place = Ring(operations[at.operation].request.ring).place(at.eager.rounds) as usize;
                     if let Some(&Some((used, operation))) = at.eager.used.get(place) {
                         let readers = &operations[operation].participants[rank as usize].readers;
                         if let Some(&late) = readers.iter().find(|&&of| at.eager.read[of as usize][1] < used) {
@@ -315,7 +315,7 @@ impl Group<'_> {
                     at.step += 1;
                 }
                 Step::Expect { from } => {
-                    if at.eager.read[from as usize][0] <= at.eager.rounds {
+                    if at.eager.read[from as usize][0] < Ring::count(at.eager.rounds) {
                         return self.look(rank, from, false);
                     }
                     if !at.eager.owes.contains(&from) {
@@ -325,9 +325,9 @@ impl Group<'_> {
                     return self.busy(rank, costs.test);
                 }
                 Step::Offer => {
-                    let (rounds, ring) = (at.eager.rounds + 1, operations[at.operation].request.ring.max(1));
-                    at.eager.used.resize(ring as usize, None);
-                    at.eager.used[(at.eager.rounds % u64::from(ring)) as usize] = Some((rounds, at.operation));
+                    let (rounds, ring) = (Ring::count(at.eager.rounds), Ring(operations[at.operation].request.ring));
+                    at.eager.used.resize(ring.0.max(1) as usize, None);
+                    at.eager.used[ring.place(at.eager.rounds) as usize] = Some((rounds, at.operation));
                     if let Some(&to) = schedule.readers.get(at.eager.told) {
                         at.eager.told += 1;
                         return self.tell(rank, to, false, rounds);
@@ -336,9 +336,8 @@ impl Group<'_> {
                     at.step += 1;
                 }
                 Step::Taken => {
-                    let rounds = at.eager.rounds + 1;
-                    let every = Schedule::taken_every(operations[at.operation].request.ring);
-                    if rounds.is_multiple_of(every)
+                    let rounds = Ring::count(at.eager.rounds);
+                    if Ring(operations[at.operation].request.ring).tells(at.eager.rounds)
                         && let Some(to) = at.eager.owes.pop_front()
                     {
                         return self.tell(rank, to, true, rounds);

@@ -3,7 +3,7 @@
 use super::value::{Value, Values};
 use super::{Fault, Wrong};
 use crate::order::Span;
-use crate::{Area, Bit, Copies, Operation, Order, Schedule, Schedules, Step};
+use crate::{Area, Bit, Copies, Operation, Order, Ring, Schedules, Step};
 use std::collections::HashMap;
 
 /// How whoever executes the steps moves bytes.
@@ -220,7 +220,7 @@ impl Program {
             });
             let end = schedule.steps.len() as u32 + 1;
             actions.push((round, end, Action::Leave(exit)));
-            if tells && u64::from(number + 1).is_multiple_of(Schedule::taken_every(ring)) {
+            if tells && Ring(ring).tells(number.into()) {
                 actions.push((round, end, Action::Raise { count: taken(rank), to: number + 1 }));
             }
             self.actions[rank as usize].extend(actions);

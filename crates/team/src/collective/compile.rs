@@ -4,14 +4,15 @@ use super::buffer::LINE_BYTES;
 use super::register::{Found, Mark, RegisterFile};
 use multigrain_schedule::choice::{Table, Way};
 use multigrain_schedule::{
-    Algorithm, Area, Kind, Operation, Order, Request, Schedule, ScheduleError, Step, Topology, schedules,
+    Algorithm, Area, Kind, Operation, Order, Request, Ring, Schedule, ScheduleError, Step, Topology, schedules,
 };
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// Places of the rings of eager operations. Enough that whoever reads them finds several rounds at once, few enough that
-/// they stay in first level caches.
-pub(super) const RING: u32 = if cfg!(loom) { 2 } else { 8 };
+/// The rings of eager operations.
+pub(super) const RING: Ring = if cfg!(loom) { Ring(2) } else { Ring::USUAL };
+/// Their places.
+pub(super) const PLACES: usize = RING.0 as usize;
 
 /// Where an area begins: whose, and at which line.
 #[derive(Clone, Copy, Debug)]
@@ -250,7 +251,7 @@ impl Plans {
             Kind::Reduce => Operation::Reduce { root, bytes, element_bytes, order },
             Kind::Allreduce => Operation::Allreduce { bytes, element_bytes, order },
         };
-        Request { operation, algorithm, topology: self.topology.clone(), buffer_bytes: self.buffer_bytes, ring: RING }
+        Request { operation, algorithm, topology: self.topology.clone(), buffer_bytes: self.buffer_bytes, ring: RING.0 }
     }
 }
 

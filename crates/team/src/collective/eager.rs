@@ -1,6 +1,6 @@
 //! One participant executing eager rounds: nobody waits for anybody but for what it gets, and for room.
 
-use super::compile::{Act, Plan, RING};
+use super::compile::{Act, PLACES, Plan, RING};
 use super::element::Element;
 use super::operator::Operator;
 use super::register::Mark;
@@ -8,17 +8,14 @@ use super::ring::Count;
 use super::{Collective, CollectiveError};
 use crate::abort::Abort;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
-use multigrain_schedule::Schedule;
-
-/// After how many rounds it is told that they were taken.
-const TOLD_EVERY: u64 = Schedule::taken_every(RING);
+use multigrain_schedule::Ring as Counted;
 
 /// What a participant knows about its own ring. Only its own thread uses it.
 #[derive(Debug, Default)]
 pub(super) struct Ring {
     /// Eager rounds that it has executed.
     rounds: AtomicU64,
-    used: [Place; RING as usize],
+    used: [Place; PLACES],
 }
 
 /// How a place of the ring was used last.
@@ -52,9 +49,9 @@ impl Collective {
             // Relaxed, here and below: only the participant's own thread uses it.
             let round = own.rounds.load(Ordering::Relaxed);
             self.eager_round(plan, rank, segment, operator, (round, name), abort)?;
-            own.rounds.store(round + 1, Ordering::Relaxed);
-            if plan.takes && (round + 1).is_multiple_of(TOLD_EVERY) {
-                self.rings.tell_taken(rank, round + 1);
+            own.rounds.store(Counted::count(round), Ordering::Relaxed);
+            if plan.takes && RING.tells(round) {
+                self.rings.tell_taken(rank, Counted::count(round));
             }
         }
         Ok(())
@@ -69,7 +66,7 @@ impl Collective {
         (round, name): (u64, Name),
         abort: &Abort,
     ) -> Result<(), CollectiveError> {
-        let copy = (round % u64::from(RING)) as u32;
+        let (copy, count) = (RING.place(round), Counted::count(round));
         let place = &self.own[rank as usize].ring.used[copy as usize];
         if plan.reserves {
             self.reserve(plan, rank, place, name, abort)?;
@@ -80,13 +77,13 @@ impl Collective {
         for act in &plan.acts {
             match *act {
                 Act::Expect { from } => {
-                    self.reach(plan, rank, (Count::Offered, from, round + 1), name, abort)?;
+                    self.reach(plan, rank, (Count::Offered, from, count), name, abort)?;
                     if self.rings.mark(rank, from, round) != name.mark {
                         return Err(self.mismatch(plan, rank, name.bytes, from));
                     }
                 }
                 Act::Offer => {
-                    place.rounds.store(round + 1, Ordering::Relaxed);
+                    place.rounds.store(count, Ordering::Relaxed);
                     place.plan.store(plan.number, Ordering::Relaxed);
                     self.rings.offer(rank, round, name.mark);
                 }

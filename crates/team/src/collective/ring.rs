@@ -3,11 +3,12 @@
 //! Both are counts of eager rounds that one participant raises and others read, on lines of their own. A count is read
 //! only when what was read before is not enough, so whoever lags behind finds several rounds at the price of one.
 
-use super::compile::RING;
+use super::compile::{PLACES, RING};
 use super::register::Mark;
 use crate::pad::Padded;
 use crate::signal::Signal;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use multigrain_schedule::Ring;
 
 /// How many others a participant remembers what it has read of; with more they share entries.
 const KNOWN_MAX: u32 = 64;
@@ -17,7 +18,7 @@ const KNOWN_MAX: u32 = 64;
 #[repr(C)]
 struct Offered {
     /// For each place of the ring what the participant is doing; before the count, to share its cache line.
-    marks: [AtomicU32; RING as usize],
+    marks: [AtomicU32; PLACES],
     /// One more than the last round in which it offered.
     count: Signal,
 }
@@ -29,7 +30,7 @@ struct Known {
     of: AtomicU32,
     offered: AtomicU64,
     taken: AtomicU64,
-    marks: [AtomicU32; RING as usize],
+    marks: [AtomicU32; PLACES],
 }
 
 /// The counts of a group.
@@ -64,8 +65,8 @@ impl Rings {
         let offered = &self.offered[rank as usize];
         // Relaxed: published by the count. Whoever still needs the mark of an earlier round in this place has been
         // waited for, as for the place itself.
-        offered.marks[(round % u64::from(RING)) as usize].store(mark, Ordering::Relaxed);
-        offered.count.advance_to(round + 1);
+        offered.marks[RING.place(round) as usize].store(mark, Ordering::Relaxed);
+        offered.count.advance_to(Ring::count(round));
     }
 
     /// Tells that `rank` needs nothing any more of what was offered in the first `rounds` rounds.
@@ -112,7 +113,7 @@ impl Rings {
     /// What another says that it is doing in a round whose offer is known.
     #[inline]
     pub(super) fn mark(&self, rank: u32, of: u32, round: u64) -> Mark {
-        self.known(rank, of).marks[(round % u64::from(RING)) as usize].load(Ordering::Relaxed)
+        self.known(rank, of).marks[RING.place(round) as usize].load(Ordering::Relaxed)
     }
 
     #[inline]

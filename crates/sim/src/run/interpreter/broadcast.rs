@@ -6,9 +6,9 @@
 use super::super::record::tick;
 use super::{Event, Interpreter};
 use crate::time::Time;
-use multigrain_plan::cost::{BROADCAST_BUFFER_BYTES, BROADCAST_RING, broadcast_algorithm};
+use multigrain_plan::cost::{BROADCAST_BUFFER_BYTES, broadcast_algorithm};
 use multigrain_schedule::choice::Table;
-use multigrain_schedule::{Operation, Request, Schedule, Schedules, Step, Topology, schedules};
+use multigrain_schedule::{Operation, Request, Ring, Schedules, Step, Topology, schedules};
 use multigrain_trace::{BARRIER_SIGNAL, Idleness, Kind as RecordKind, NO_TRANSFER};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -24,7 +24,7 @@ fn schedules_of(children: usize, root: u32, bytes: u64) -> Option<Schedules> {
         algorithm: broadcast_algorithm(&Table::assumed(), children, bytes)?,
         topology: Topology::flat(u32::try_from(children).ok()?).ok()?,
         buffer_bytes: BROADCAST_BUFFER_BYTES,
-        ring: BROADCAST_RING,
+        ring: Ring::USUAL.0,
     };
     schedules(&request).ok()
 }
@@ -60,7 +60,7 @@ struct At {
     /// For each of the two counts the last values, with when they were reached.
     told: [VecDeque<(u64, Time)>; 2],
     /// For each place of the ring, one more than the round that used it last, and in which broadcast.
-    used: [Option<(u64, Rc<Schedules>)>; BROADCAST_RING as usize],
+    used: [Option<(u64, Rc<Schedules>)>; Ring::USUAL.0 as usize],
     /// Whom it has expected something from, and not told that it was taken.
     owes: bool,
     /// The count of another that it waits for.
@@ -84,7 +84,7 @@ impl Exchange {
         let told = &mut self.at[child as usize].told[count as usize];
         told.push_back((value, now));
         // Nobody waits for what was told a ring of rounds ago.
-        while told.len() > 2 * BROADCAST_RING as usize {
+        while told.len() > 2 * Ring::USUAL.0 as usize {
             told.pop_front();
         }
         let waits_for_it =
@@ -155,7 +155,7 @@ impl Interpreter<'_> {
         let schedule = &schedules.participants[child as usize];
         loop {
             let at = &mut exchange.at[child as usize];
-            let place = (at.rounds % u64::from(BROADCAST_RING)) as usize;
+            let place = Ring::USUAL.place(at.rounds) as usize;
             let Some(step) = schedule.steps.get(at.step) else {
                 (at.step, at.round, at.rounds) = (0, at.round + 1, at.rounds + 1);
                 if at.round < schedule.segments.rounds() {
@@ -173,7 +173,7 @@ impl Interpreter<'_> {
                         needed.extend(readers.iter().map(|&reader| (reader, Count::Taken, *used)));
                     }
                 }
-                Step::Expect { from } => needed.push((from, Count::Offered, at.rounds + 1)),
+                Step::Expect { from } => needed.push((from, Count::Offered, Ring::count(at.rounds))),
                 Step::Flush if at.moving => return None,
                 _ => {}
             }
@@ -191,7 +191,7 @@ impl Interpreter<'_> {
                 }
             }
             let at = &mut exchange.at[child as usize];
-            let rounds = at.rounds + 1;
+            let rounds = Ring::count(at.rounds);
             let mut woken = Vec::new();
             match *step {
                 Step::Expect { .. } => at.owes = true,
@@ -205,7 +205,7 @@ impl Interpreter<'_> {
                     at.used[place] = Some((rounds, schedules.clone()));
                     woken = exchange.tell(child, Count::Offered, rounds, now);
                 }
-                Step::Taken if at.owes && rounds.is_multiple_of(Schedule::taken_every(BROADCAST_RING)) => {
+                Step::Taken if at.owes && Ring::USUAL.tells(at.rounds) => {
                     at.owes = false;
                     woken = exchange.tell(child, Count::Taken, rounds, now);
                 }
