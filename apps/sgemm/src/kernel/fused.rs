@@ -162,20 +162,34 @@ unsafe fn pack_a<V: Lanes, const MR: usize>(rows: usize, depth: usize, a: *const
             let columns = V::LANES.min(depth - k0);
             let mask = V::mask(0, columns);
             // The last rows first: what they write too much is of the first ones.
-            for r0 in (0..MR).step_by(V::LANES).rev() {
-                let mut x = [V::splat(0.0); 16];
-                for (r, x) in x.iter_mut().enumerate().take(V::LANES.min(MR - r0)) {
-                    if columns == V::LANES && rows == MR {
-                        *x = V::load(a.add((r0 + r) * lda + k0));
-                    } else if r0 + r < rows {
-                        *x = V::load_masked(mask, a.add((r0 + r) * lda + k0));
+            for group in (0..MR.div_ceil(V::LANES)).rev() {
+                let (r0, mut x) = (group * V::LANES, [V::splat(0.0); 16]);
+                let from = |r: usize| a.wrapping_add((r0 + r) * lda + k0);
+                if columns == V::LANES && rows == MR {
+                    for (r, x) in x[..V::LANES].iter_mut().enumerate() {
+                        if r0 + r < MR {
+                            *x = V::load(from(r));
+                        }
+                    }
+                } else {
+                    for (r, x) in x[..V::LANES].iter_mut().enumerate() {
+                        if r0 + r < rows {
+                            *x = V::load_masked(mask, from(r));
+                        }
                     }
                 }
                 V::transpose(&mut x);
                 let to = to.add(k0 * MR + r0);
-                for (c, &x) in x.iter().enumerate().take(V::LANES) {
-                    if columns == V::LANES || c < columns {
+                if columns == V::LANES {
+                    for (c, &x) in x[..V::LANES].iter().enumerate() {
                         x.store(to.add(c * MR));
+                    }
+                } else {
+                    // Vectors of a number that is known lie in registers.
+                    for (c, &x) in x[..V::LANES].iter().enumerate() {
+                        if c < columns {
+                            x.store(to.add(c * MR));
+                        }
                     }
                 }
             }
