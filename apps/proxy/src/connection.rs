@@ -6,7 +6,7 @@ use crate::counts::Counted;
 use crate::feed::{Cursor, FRAME, Feed};
 use crate::net::reached;
 use crate::session::{Server, Way};
-use crate::tfrc::Rate;
+use crate::tfrc::{Numbers, Rate};
 use crate::tunnel::Tunnel;
 use crate::viewer::{Flow, Outgoing, Sent};
 use crate::wire::Wire;
@@ -91,6 +91,8 @@ impl Connection {
 pub struct Paced {
     /// What TFRC allows.
     pub rate: Rate,
+    /// What went out.
+    pub numbers: Numbers,
     /// The number of the track.
     pub track: usize,
     /// As the viewer sees it.
@@ -131,7 +133,8 @@ pub fn send_datagrams(connection: &mut Connection, feed: &Feed, udp: &(UdpSocket
                     break 'all;
                 }
                 match (is_report, bytes) {
-                    (false, [_, _, _, _, _, _, _, _, a, b, c, d, ..]) => {
+                    (false, [_, _, high, low, _, _, _, _, a, b, c, d, ..]) => {
+                        paced.numbers.went(u16::from_be_bytes([*high, *low]));
                         paced.source = u32::from_be_bytes([*a, *b, *c, *d]);
                         paced.rate.went(bytes.len());
                     }

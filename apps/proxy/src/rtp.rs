@@ -125,6 +125,36 @@ pub fn is_key(codec: Codec, payload: &[u8]) -> bool {
     }
 }
 
+/// The type of the first unit that begins in a payload, and what lies behind its header.
+fn first_unit(codec: Codec, payload: &[u8]) -> Option<(u8, Option<u8>)> {
+    match (codec, payload) {
+        (Codec::H264, [first, rest @ ..]) => match first & 0x1f {
+            24 => aggregated(rest).next().map(|unit| (unit[0] & 0x1f, unit.get(1).copied())),
+            28 => rest.first().filter(|fu| **fu & 0x80 != 0).map(|fu| (fu & 0x1f, rest.get(1).copied())),
+            kind => Some((kind, rest.first().copied())),
+        },
+        (Codec::H265, [first, _, rest @ ..]) => match first >> 1 & 0x3f {
+            48 => aggregated(rest).next().map(|unit| (unit[0] >> 1 & 0x3f, unit.get(2).copied())),
+            49 => rest.first().filter(|fu| **fu & 0x80 != 0).map(|fu| (fu & 0x3f, rest.get(1).copied())),
+            kind => Some((kind, rest.first().copied())),
+        },
+        _ => None,
+    }
+}
+
+/// Whether no part of a picture can lie before this payload: it begins with the slice of the first macroblock (ITU-T H.264, section
+/// 7.4.3; H.265, section 7.4.7.1), or with what comes before all slices only (section 7.4.1.2.3; 7.4.2.4.4). Orders of slices that are
+/// arbitrary, which only the extended and baseline profiles of H.264 have, are taken for damage.
+pub fn begins_picture(codec: Codec, payload: &[u8]) -> bool {
+    let Some((kind, behind)) = first_unit(codec, payload) else { return false };
+    let is_first = behind.is_some_and(|byte| byte & 0x80 != 0);
+    match (codec, kind) {
+        (Codec::H264, 1 | 2 | 5) | (Codec::H265, 0..=31) => is_first,
+        (Codec::H264, kind) => matches!(kind, 6..=9 | 14..=18),
+        (_, kind) => matches!(kind, 32..=35 | 39 | 41..=44 | 48..=55),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,6 +185,31 @@ mod tests {
         h265.iter().for_each(|(payload, key)| assert_eq!(is_key(Codec::H265, payload), *key, "{payload:?}"));
     }
 
+    #[test]
+    fn beginnings_of_pictures_are_found_in_every_form() {
+        let h264: [(&[u8], bool); 9] = [
+            (&[0x65, 0x88], true),
+            (&[0x41, 0x40], false),
+            (&[0x41], false),
+            (&[9, 0xf0], true),
+            (&[24, 0, 2, 0x67, 1, 0, 2, 0x41, 0x40], true),
+            (&[24, 0, 2, 0x41, 0x40, 0, 2, 0x67, 1], false),
+            (&[28, 0x85, 0x88], true),
+            (&[28, 0x85, 0x08], false),
+            (&[28, 0x05, 0x88], false),
+        ];
+        h264.iter().for_each(|(payload, begins)| assert_eq!(begins_picture(Codec::H264, payload), *begins, "{payload:?}"));
+        let h265: [(&[u8], bool); 6] = [
+            (&[19 << 1, 1, 0x80], true),
+            (&[1 << 1, 1, 0x40], false),
+            (&[35 << 1, 1], true),
+            (&[40 << 1, 1], false),
+            (&[49 << 1, 1, 0x80 | 19, 0xa0], true),
+            (&[48 << 1, 1, 0, 3, 33 << 1, 1, 0], true),
+        ];
+        h265.iter().for_each(|(payload, begins)| assert_eq!(begins_picture(Codec::H265, payload), *begins, "{payload:?}"));
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(crate::cases(500)) })]
 
@@ -165,7 +220,7 @@ mod tests {
             }
             if let Some((header, payload)) = parse(&bytes) {
                 for codec in [Codec::H264, Codec::H265, Codec::Aac, Codec::Other] {
-                    let _ = is_key(codec, payload);
+                    let _ = (is_key(codec, payload), begins_picture(codec, payload));
                 }
                 let length = payload.len();
                 rewrite(&mut bytes, header.sequence.wrapping_add(7), 5, 6);

@@ -386,7 +386,7 @@ impl Worker {
         if let Some(paced) = connection.and_then(|connection| connection.paced.as_mut())
             && let Some(report) = Report::of(bytes, paced.source)
         {
-            paced.rate.heard(report, now);
+            paced.rate.heard(paced.numbers.only(report), now);
         }
     }
 }

@@ -88,6 +88,16 @@ pub struct Session {
 /// Why a session ends, for people; nothing where an end has ended it in order.
 pub type End = Option<String>;
 
+/// The first message of what an end has said, if it is all there, and its length.
+fn said(input: &[u8], who: &str) -> Result<Option<(Message, usize)>, End> {
+    let taken = text::take(input, BOUNDS);
+    let taken = taken.map_err(|why| Some(format!("the {who} sends what is no message: {why}")))?;
+    match taken.is_none() && input.len() >= INPUT_MAX {
+        true => Err(Some(format!("the {who} sends a message without an end"))),
+        false => Ok(taken),
+    }
+}
+
 impl Session {
     /// A client that connects, and the server that is to be its.
     pub fn new(near: Half, far: Half, address: Address, port: u16, patience: Duration, now: Instant) -> Session {
@@ -167,14 +177,7 @@ impl Session {
 
     fn near_said(&mut self, now: Instant, sink: Sink<'_>) -> Result<(), End> {
         loop {
-            let taken = text::take(&self.near_input, BOUNDS);
-            let taken = taken.map_err(|why| Some(format!("the client sends what is no message: {why}")))?;
-            let Some((message, length)) = taken else {
-                return match self.near_input.len() < INPUT_MAX {
-                    true => Ok(()),
-                    false => Err(Some("the client sends a message without an end".to_owned())),
-                };
-            };
+            let Some((message, length)) = said(&self.near_input, "client")? else { return Ok(()) };
             match message {
                 Message::Request { protocol: Protocol::Rtsp, method, target, headers, body } => {
                     self.speech = Speech::Rtsp;
@@ -238,14 +241,7 @@ impl Session {
 
     fn far_said(&mut self, now: Instant, sink: Sink<'_>) -> Result<(), End> {
         loop {
-            let taken = text::take(&self.far_input, BOUNDS);
-            let taken = taken.map_err(|why| Some(format!("the server sends what is no message: {why}")))?;
-            let Some((message, length)) = taken else {
-                return match self.far_input.len() < INPUT_MAX {
-                    true => Ok(()),
-                    false => Err(Some("the server sends a message without an end".to_owned())),
-                };
-            };
+            let Some((message, length)) = said(&self.far_input, "server")? else { return Ok(()) };
             self.far_input.drain(..length);
             match message {
                 Message::Response { status, headers, body } => match &mut self.speech {

@@ -10,7 +10,7 @@ use crate::session::{Effect, Request, Way};
 use crate::shared::Post;
 use crate::stream::add;
 use crate::text::{self, Bounds, Message, Protocol};
-use crate::tfrc::Rate;
+use crate::tfrc::{Numbers, Rate};
 use crate::tunnel::{self, Back, Tunnel};
 use crate::viewer::{Channels, Flow};
 use crate::websocket::{self, Said};
@@ -353,7 +353,7 @@ impl Worker {
             if let Some((track, Some(Way::Ports(_, port)))) = track.map(|track| (track, session.ways[track])) {
                 let from = SocketAddr::new(connection.peer, port);
                 self.reporters.insert(from, slot);
-                connection.paced = Some(Paced { rate: Rate::new(now), track, source: 0, from });
+                connection.paced = Some(Paced { rate: Rate::new(now), numbers: Numbers::default(), track, source: 0, from });
             }
             if connection.is_udp { "RTSP and UDP" } else { "RTSP" }
         } else {

@@ -127,6 +127,13 @@ impl Playing {
         }
     }
 
+    /// Sends a report about a track that goes as datagrams.
+    pub(crate) fn report(&mut self, track: usize, packet: &[u8]) {
+        let mut port = self.ports[track];
+        port.set_port(port.port() + 1);
+        self.udp.send_to(packet, port).unwrap();
+    }
+
     pub(crate) fn is_udp(&self) -> bool {
         !self.ports.is_empty()
     }
@@ -265,8 +272,13 @@ pub(crate) fn program() -> Command {
 impl Proxy {
     /// Starts it with these options beside its ports.
     pub(crate) fn start(options: &[&str]) -> Proxy {
+        Proxy::listening("127.0.0.1:0", options)
+    }
+
+    /// The same, with RTSP at another address than the loopback's.
+    pub(crate) fn listening(place: &str, options: &[&str]) -> Proxy {
         let mut child = program()
-            .args(["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--json", "--drain-s", "20"])
+            .args(["--listen", place, "--http", "127.0.0.1:0", "--json", "--drain-s", "20"])
             .args(options)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

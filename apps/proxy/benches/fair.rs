@@ -1,0 +1,163 @@
+//! How a link is shared by a viewer over UDP and the system's TCP: two name spaces, between them a link of so many bits a second with a
+//! queue that drops what it has no room for (`tbf`), a source that always has more, GStreamer as the viewer.
+//!
+//! `cargo bench -p multigrain-proxy --bench fair [-- SECONDS]`, by root, where `ip`, `tc` and GStreamer are. The kernel here delays nothing
+//! by itself, so the round trip is what packets wait in the queue.
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use rustix::net::sockopt::set_tcp_congestion;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use support::{Camera, Manners, Playing, Proxy, VIDEO, rtp};
+
+const NEAR: &str = "10.77.3.1";
+
+fn done(line: &str) -> bool {
+    let mut words = line.split(' ');
+    Command::new(words.next().unwrap()).args(words).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+/// Two name spaces, which are gone when it is dropped.
+struct Network([String; 2]);
+
+impl Network {
+    fn new(megabits: u32, queue_ms: u32) -> Option<Network> {
+        let network = Network(["n", "f"].map(|end| format!("mgfair{}{end}", std::process::id())));
+        let [near, far] = &network.0;
+        let queue = megabits * 125 * queue_ms;
+        let lines = [
+            format!("ip netns add {near}"),
+            format!("ip netns add {far}"),
+            format!("ip link add link netns {near} type veth peer name link netns {far}"),
+            format!("ip -n {near} addr add {NEAR}/24 dev link"),
+            format!("ip -n {far} addr add 10.77.3.2/24 dev link"),
+            format!("ip -n {near} link set lo up"),
+            format!("ip -n {near} link set link up"),
+            format!("ip -n {far} link set link up"),
+            // What the system would cut later would be dropped whole.
+            format!("ip -n {near} link set link gso_max_size 1514 gso_max_segs 1"),
+            format!("tc -n {near} qdisc add dev link root tbf rate {megabits}mbit burst 4kb limit {queue}"),
+        ];
+        match lines.iter().find(|line| !done(line)) {
+            None => Some(network),
+            Some(line) => {
+                eprintln!("skipped: cannot be done here: {line}");
+                None
+            }
+        }
+    }
+
+    fn enter(&self, end: usize) {
+        let space = File::open(format!("/run/netns/{}", self.0[end])).unwrap();
+        move_into_link_name_space(space.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|space| drop(done(&format!("ip netns del {space}"))));
+    }
+}
+
+/// Pictures of one packet, all keys, so many bytes a second, and a report of the sender's every second.
+fn send(playing: &mut Playing, bytes_a_second: u64, ends: &AtomicBool) {
+    let (began, mut reported) = (Instant::now(), 0);
+    for number in 0_u64.. {
+        let due = Duration::from_nanos(number * 1_000_000_000 * 1000 / bytes_a_second);
+        std::thread::sleep(due.saturating_sub(began.elapsed()));
+        if ends.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut payload = vec![0x65, 0x88];
+        payload.resize(988, 0);
+        let ticks = (due.as_nanos() * 9 / 100_000) as u32;
+        playing.send(0, &rtp(0x80 | 96, number as u16, ticks, 7, &payload));
+        if began.elapsed().as_secs() > reported {
+            reported = began.elapsed().as_secs();
+            let mut report = vec![0x80, 200, 0, 6, 0, 0, 0, 7];
+            // NTP's seconds and parts, of which the middle tells which report it was.
+            report.extend((reported as u32).to_be_bytes());
+            report.extend([0; 4]);
+            report.extend(ticks.to_be_bytes());
+            report.extend((number as u32).to_be_bytes());
+            report.extend([0; 4]);
+            playing.report(0, &report);
+        }
+    }
+}
+
+/// Bytes a second of the viewer, and of TCP.
+fn share(network: &Network, algorithm: &str, bytes_a_second: u64, seconds: u64) -> (f64, f64) {
+    let camera = Camera::new(Manners::of(VIDEO));
+    let proxy = Proxy::listening(&format!("{NEAR}:0"), &["-s", &format!("front=rtsp://{}/", camera.address)]);
+    let mut playing = camera.playing();
+    let address = format!("rtsp://{NEAR}:{}/front", proxy.rtsp);
+    let listener = TcpListener::bind((NEAR, 0)).unwrap();
+    let place = listener.local_addr().unwrap();
+    let (ends, came) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| send(&mut playing, bytes_a_second, &ends));
+        let mut viewer = Command::new("ip")
+            .args(["netns", "exec", &network.0[1], "gst-launch-1.0", "-q", "rtspsrc", "protocols=udp"])
+            .args([&format!("location={address}"), "latency=200", "!", "fakesink", "sync=false"])
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        proxy.until("has its viewer", || proxy.metric("viewers ") == 1);
+        scope.spawn(|| {
+            network.enter(1);
+            let (mut socket, mut buffer) = (TcpStream::connect(place).unwrap(), vec![0; 1 << 16]);
+            while let Ok(count @ 1..) = socket.read(&mut buffer) {
+                came.fetch_add(count as u64, Ordering::Relaxed);
+            }
+        });
+        let (mut socket, _) = listener.accept().unwrap();
+        set_tcp_congestion(&socket, algorithm).unwrap();
+        socket.set_write_timeout(Some(Duration::from_secs(5))).unwrap();
+        scope.spawn(|| {
+            while !ends.load(Ordering::Relaxed) && socket.write(&[0; 16 << 10]).is_ok() {}
+            drop(socket);
+        });
+        let counted = || (proxy.metric("bytes_sent"), came.load(Ordering::Relaxed));
+        // Until both have found their rates.
+        std::thread::sleep(Duration::from_secs(20));
+        let (before, began) = (counted(), Instant::now());
+        std::thread::sleep(Duration::from_secs(seconds));
+        let (after, took) = (counted(), began.elapsed().as_secs_f64());
+        ends.store(true, Ordering::Relaxed);
+        let _ = viewer.kill();
+        let _ = viewer.wait();
+        ((after.0 - before.0) as f64 / took, (after.1 - before.1) as f64 / took)
+    })
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
+    let seconds = arguments.next().map_or(60, |text| text.parse().expect("a number of seconds"));
+    for (megabits, queue_ms) in [(2, 100), (8, 50)] {
+        for algorithm in ["reno", "cubic"] {
+            let Some(network) = Network::new(megabits, queue_ms) else { return };
+            let (viewer, tcp) = std::thread::scope(|scope| {
+                let work = || {
+                    network.enter(0);
+                    share(&network, algorithm, u64::from(megabits) * 150_000, seconds)
+                };
+                scope.spawn(work).join().unwrap()
+            });
+            println!(
+                "{megabits} Mbit/s, a queue of {queue_ms} ms: viewer {:.0} kB/s, TCP ({algorithm}) {:.0} kB/s, ratio {:.2}",
+                viewer / 1000.0,
+                tcp / 1000.0,
+                viewer / tcp
+            );
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! A network that loses one packet of a hundred and reorders, and real players behind the proxy: no picture is damaged that was not lost.
+//!
+//! Every picture is a key and unlike all others, so what a player shows is a picture that was sent, or it is damaged. `MULTIGRAIN_PICTURES=15000`
+//! is ten minutes; 250 pictures are ten seconds.
+
+mod support;
+#[path = "support/lossy.rs"]
+mod lossy;
+
+use lossy::{Relay, Weather};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use support::{Camera, Manners, PATIENCE, Playing, Proxy, VIDEO, rtp};
+
+const WIDTH: usize = 320;
+const HEIGHT: usize = 240;
+/// Bytes of a picture that is decoded.
+const SHOWN: usize = WIDTH * HEIGHT * 3 / 2;
+/// Pictures of the clip, which is sent again and again.
+const CLIP: usize = 250;
+const PIXELS: &[&str] = &["-pix_fmt", "yuv420p", "-vsync", "0", "-f", "rawvideo", "-"];
+
+/// Pictures that are sent in bad weather.
+fn pictures() -> usize {
+    std::env::var("MULTIGRAIN_PICTURES").ok().and_then(|text| text.parse().ok()).unwrap_or(250)
+}
+
+fn there_is(program: &str, asks: &str) -> bool {
+    let there = Command::new(program).arg(asks).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+    if !there {
+        eprintln!("skipped: there is no {program} here");
+    }
+    there
+}
+
+fn sum(picture: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    picture.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The clip's pictures, each as its units, and how they look by their sums.
+fn clip(folder: &Path) -> Option<(Vec<Vec<Vec<u8>>>, HashMap<u64, usize>)> {
+    let file = folder.join("clip.h264");
+    let made = Command::new("ffmpeg")
+        .args(["-v", "error", "-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25", "-frames:v", &CLIP.to_string()])
+        .args(["-c:v", "libx264", "-preset", "veryfast", "-x264-params", "keyint=1:slices=3", "-qp", "28"])
+        .args(["-pix_fmt", "yuv420p"])
+        .arg(&file)
+        .status();
+    if !made.unwrap().success() {
+        eprintln!("skipped: this ffmpeg does not encode H.264");
+        return None;
+    }
+    let bytes = std::fs::read(&file).unwrap();
+    let starts: Vec<usize> = (0..bytes.len() - 2).filter(|i| bytes[*i..*i + 3] == [0, 0, 1]).collect();
+    let (mut pictures, mut has_slice): (Vec<Vec<Vec<u8>>>, _) = (vec![Vec::new()], false);
+    for (i, start) in starts.iter().enumerate() {
+        let end = starts.get(i + 1).copied().unwrap_or(bytes.len());
+        let mut unit = bytes[start + 3..end].to_vec();
+        while i + 1 < starts.len() && unit.last() == Some(&0) {
+            unit.pop();
+        }
+        let is_slice = matches!(unit[0] & 0x1f, 1 | 5);
+        if has_slice && (!is_slice || unit[1] & 0x80 != 0) {
+            pictures.push(Vec::new());
+            has_slice = false;
+        }
+        has_slice |= is_slice;
+        pictures.last_mut().unwrap().push(unit);
+    }
+    let decoded = Command::new("ffmpeg").args(["-v", "error", "-i"]).arg(&file).args(PIXELS).output().unwrap();
+    let looks: HashMap<u64, usize> =
+        decoded.stdout.chunks_exact(SHOWN).enumerate().map(|(number, picture)| (sum(picture), number)).collect();
+    assert_eq!((pictures.len(), looks.len()), (CLIP, CLIP), "pictures that are alike cannot be told apart");
+    Some((pictures, looks))
+}
+
+/// A player, and what it has shown so far: a picture of the clip, or none.
+struct Player {
+    name: &'static str,
+    shown: Arc<Mutex<Vec<Option<usize>>>>,
+    children: Vec<Child>,
+}
+
+impl Player {
+    /// The last of these programs, each of which reads the one before, tells pictures.
+    fn start(name: &'static str, programs: Vec<Command>, looks: &Arc<HashMap<u64, usize>>) -> Player {
+        let mut children: Vec<Child> = Vec::new();
+        for mut program in programs {
+            if let Some(before) = children.last_mut().and_then(|before| before.stdout.take()) {
+                program.stdin(Stdio::from(before));
+            }
+            children.push(program.stdout(Stdio::piped()).spawn().unwrap());
+        }
+        let mut output = children.last_mut().unwrap().stdout.take().unwrap();
+        let (shown, looks) = (Arc::new(Mutex::new(Vec::new())), looks.clone());
+        let to = shown.clone();
+        std::thread::spawn(move || {
+            let mut picture = vec![0; SHOWN];
+            while output.read_exact(&mut picture).is_ok() {
+                to.lock().unwrap().push(looks.get(&sum(&picture)).copied());
+            }
+        });
+        Player { name, shown, children }
+    }
+
+    fn count(&self) -> usize {
+        self.shown.lock().unwrap().len()
+    }
+}
+
+impl Drop for Player {
+    fn drop(&mut self) {
+        for child in &mut self.children {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn program(name: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(name);
+    command.args(arguments).stderr(Stdio::inherit()).stdin(Stdio::null());
+    command
+}
+
+fn ffmpeg(arguments: &[&str]) -> Command {
+    program("ffmpeg", &[&["-v", "error", "-nostdin", "-fflags", "nobuffer"], arguments, PIXELS].concat())
+}
+
+fn gstreamer(elements: &str) -> Command {
+    let tail = "h264parse ! avdec_h264 max-threads=1 ! video/x-raw,format=I420 ! fdsink fd=1 sync=false";
+    let all = format!("-q {elements} ! {tail}");
+    program("gst-launch-1.0", &all.split(' ').collect::<Vec<_>>())
+}
+
+/// It refuses to be run by root.
+fn vlc(address: &str) -> Command {
+    let sout = "#std{access=file,mux=ts,dst=-}";
+    let own = ["cvlc", "-q", "-I", "dummy", "--no-sout-audio", "--network-caching=500", address, "--sout", sout];
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
+    let other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    let all: Vec<&str> = if is_root { other.iter().chain(&own).copied().collect() } else { own.to_vec() };
+    let mut command = program(all[0], &all[1..]);
+    command.env("HOME", "/tmp");
+    command
+}
+
+/// Sends pictures of the clip, as a camera does.
+struct Sender<'a> {
+    playing: &'a mut Playing,
+    clip: &'a [Vec<Vec<u8>>],
+    sequence: u16,
+    number: usize,
+    due: Instant,
+}
+
+impl Sender<'_> {
+    fn picture(&mut self) {
+        self.due += Duration::from_millis(40);
+        std::thread::sleep(self.due.saturating_duration_since(Instant::now()));
+        let units = &self.clip[self.number % CLIP];
+        for (index, unit) in units.iter().enumerate() {
+            let parts = unit[1..].chunks(700).count();
+            for (i, bytes) in unit[1..].chunks(700).enumerate() {
+                let is_last = index + 1 == units.len() && i + 1 == parts;
+                let bits = if i == 0 { 0x80 } else { 0 } | if i + 1 == parts { 0x40 } else { 0 };
+                let head = [unit[0] & 0xe0 | 28, bits | unit[0] & 0x1f];
+                let head = if parts == 1 { &unit[..1] } else { &head[..] };
+                let kind = 96 | if is_last { 0x80 } else { 0 };
+                self.playing.send(0, &rtp(kind, self.sequence, self.number as u32 * 3600, 7, &[head, bytes].concat()));
+                self.sequence = self.sequence.wrapping_add(1);
+            }
+        }
+        self.number += 1;
+    }
+}
+
+/// What a player made of pictures of which some had lost packets.
+#[derive(Debug, Default)]
+struct Verdict {
+    shown: usize,
+    /// Shown, and not as any picture was sent.
+    damaged: usize,
+    /// Not shown, though nothing of them was lost.
+    missing: Vec<usize>,
+    /// Pictures that lost something, among those between the first and the last.
+    lost: usize,
+    /// Of these, shown as they were sent.
+    mended: usize,
+}
+
+fn judge(shown: &[Option<usize>], is_lost: &dyn Fn(usize) -> bool) -> Verdict {
+    let mut verdict = Verdict { shown: shown.len(), ..Verdict::default() };
+    let mut last: Option<usize> = None;
+    for look in shown {
+        let Some(look) = look else {
+            verdict.damaged += 1;
+            continue;
+        };
+        // Players begin within the first turn of the clip, and miss less than one at a time.
+        let number = match last {
+            None => *look,
+            Some(last) => last + 1 + (look + CLIP - (last + 1) % CLIP) % CLIP,
+        };
+        let between = last.map_or(number..number, |last| last + 1..number);
+        verdict.lost += between.clone().filter(|n| is_lost(*n)).count() + usize::from(is_lost(number));
+        verdict.mended += usize::from(is_lost(number));
+        verdict.missing.extend(between.filter(|n| !is_lost(*n)));
+        last = Some(number);
+    }
+    verdict
+}
+
+#[test]
+fn no_picture_is_damaged_that_was_not_lost() {
+    if !there_is("ffmpeg", "-version") {
+        return;
+    }
+    let (has_gstreamer, has_vlc) = (there_is("gst-launch-1.0", "--version"), there_is("cvlc", "--version"));
+    let folder = tempfile::tempdir().unwrap();
+    let Some((clip, looks)) = clip(folder.path()) else { return };
+    let looks = Arc::new(looks);
+    let camera = Camera::new(Manners::of(VIDEO));
+    let rains = Arc::new(AtomicBool::new(false));
+    let network = Relay::new(camera.address, Weather { seed: 7, lost: 10, late: 50 }, rains.clone());
+    // What is late here comes four packets later, however slow this computer is.
+    let source = format!("front=rtsp://{}/", network.address);
+    let proxy = Proxy::start(&["-s", &source, "--transport", "udp", "--reorder-ms", "1000"]);
+    let mut playing = camera.playing();
+    proxy.serves("front");
+    let rtsp = format!("rtsp://127.0.0.1:{}/front", proxy.rtsp);
+    let http = |kind: &str| format!("http://127.0.0.1:{}/front.{kind}", proxy.http);
+    let (ts, mp4) = (http("ts"), http("mp4"));
+    let from_stdin = || ffmpeg(&["-f", "mpegts", "-i", "-"]);
+    let mut players = vec![
+        ("ffmpeg, HTTP, MPEG-TS", vec![ffmpeg(&["-i", &ts])]),
+        ("ffmpeg, HTTP, MP4", vec![ffmpeg(&["-i", &mp4])]),
+        ("ffmpeg, RTSP, TCP", vec![ffmpeg(&["-rtsp_transport", "tcp", "-i", &rtsp])]),
+        ("ffmpeg, RTSP, UDP", vec![ffmpeg(&["-rtsp_transport", "udp", "-max_delay", "2000000", "-i", &rtsp])]),
+    ];
+    if has_gstreamer {
+        let by = |way: &str| vec![gstreamer(&format!("rtspsrc location={rtsp} protocols={way} latency=1000 ! rtph264depay"))];
+        players.push(("GStreamer, HTTP, MPEG-TS", vec![gstreamer(&format!("souphttpsrc location={ts} ! tsdemux"))]));
+        players.push(("GStreamer, HTTP, MP4", vec![gstreamer(&format!("souphttpsrc location={mp4} ! qtdemux"))]));
+        players.push(("GStreamer, RTSP, TCP", by("tcp")));
+        players.push(("GStreamer, RTSP, UDP", by("udp")));
+    }
+    if has_vlc {
+        players.push(("VLC, HTTP, MPEG-TS", vec![vlc(&ts), from_stdin()]));
+        players.push(("VLC, HTTP, MP4", vec![vlc(&mp4), from_stdin()]));
+    }
+    let players: Vec<Player> =
+        players.into_iter().map(|(name, programs)| Player::start(name, programs, &looks)).collect();
+    let mut sender = Sender { playing: &mut playing, clip: &clip, sequence: 65_000, number: 0, due: Instant::now() };
+    // Fine weather until all show something, then bad, then fine until all have shown the last of that.
+    let until = |sender: &mut Sender<'_>, counts: &[usize]| {
+        let began = Instant::now();
+        let lacks = |(player, count): (&Player, &usize)| player.count() < *count;
+        while players.iter().zip(counts).any(lacks) && began.elapsed() < 2 * PATIENCE {
+            sender.picture();
+        }
+    };
+    while proxy.metric("viewers ") < players.len() as u64 && sender.number < CLIP / 2 {
+        sender.due += Duration::from_millis(160);
+        sender.picture();
+    }
+    until(&mut sender, &vec![1; players.len()]);
+    rains.store(true, Ordering::Relaxed);
+    let first = sender.number;
+    for _ in 0..pictures() {
+        sender.picture();
+    }
+    rains.store(false, Ordering::Relaxed);
+    let last = sender.number;
+    let counts: Vec<usize> = players.iter().map(|player| player.count() + 30).collect();
+    until(&mut sender, &counts);
+    let done = network.done.lock().unwrap();
+    let is_lost = |number: usize| done.lost.contains(&(number as u32 * 3600));
+    let lost = (first..last).filter(|number| is_lost(*number)).count();
+    println!(
+        "{} packets, {} lost, {} late; {} pictures in bad weather, {lost} lost something",
+        done.packets,
+        done.packets_lost,
+        done.packets_late,
+        last - first
+    );
+    assert!(lost > 0 && done.packets_late > 0);
+    assert_eq!(proxy.metric("packets_lost"), done.packets_lost, "lost elsewhere than in the network; {}", proxy.log());
+    for player in &players {
+        let shown = player.shown.lock().unwrap().clone();
+        let verdict = judge(&shown, &is_lost);
+        println!("{}: {verdict:?}", player.name);
+    }
+    for player in &players {
+        let verdict = judge(&player.shown.lock().unwrap(), &is_lost);
+        let by_http = player.name.contains("HTTP");
+        assert!(verdict.shown > last - first - lost, "{}: {verdict:?}", player.name);
+        assert!(verdict.missing.is_empty(), "{}: {verdict:?}", player.name);
+        // By RTSP a player gets what is left of a picture, and shows what it makes of that.
+        assert!(verdict.damaged <= if by_http { 0 } else { verdict.lost }, "{}: {verdict:?}", player.name);
+    }
+}
