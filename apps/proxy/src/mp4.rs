@@ -13,8 +13,8 @@ use crate::units::{Assembly, Unit};
 use crate::websocket;
 use mp4_atom::{
     Audio, Avc1, Avcc, AvccExt, Dinf, Dops, Dref, DrefEntry, Encode, Esds, FourCC, Ftyp, Hdlr, Hvc1, HvcCArray, Hvcc,
-    Mdhd, Mdia, Mfhd, Minf, Moof, Moov, Mp4a, Mvex, Mvhd, Opus, Smhd, Stbl, Stsd, Stsz, StszSamples, Tfdt, Tfhd, Tkhd,
-    Traf, Trak, Trex, Trun, TrunEntry, TrunSamples, Url, Visual, Vmhd,
+    Mdhd, Mdia, Mfhd, Minf, Moof, Moov, Mp4a, Mvex, Mvhd, Opus, Smhd, Stbl, Stco, Stsd, Stsz, StszSamples, Tfdt, Tfhd,
+    Tkhd, Traf, Trak, Trex, Trun, TrunEntry, TrunSamples, Url, Visual, Vmhd,
 };
 use std::time::Instant;
 
@@ -231,7 +231,9 @@ impl Part {
                 (_, Some(first)) => usize::from(first >> 1 & 0x3f).checked_sub(32),
                 _ => None,
             };
-            if let Some(kind) = kind.and_then(|kind| found.get_mut(kind)).filter(|kind| kind.len() < SETS_MAX) {
+            let kind = kind.and_then(|kind| found.get_mut(kind)).filter(|kind| kind.len() < SETS_MAX);
+            // Some senders say everything twice.
+            if let Some(kind) = kind.filter(|kind| !kind.iter().any(|known| known == set)) {
                 kind.push(set.to_vec());
             }
         }
@@ -374,6 +376,8 @@ impl Part {
                     dinf: Dinf { dref: Dref { entries: vec![DrefEntry::Url(Url::default())] } },
                     stbl: Stbl {
                         stsd: Stsd { codecs: vec![entry] },
+                        // There are none, but the box is asked for (ISO/IEC 14496-12, section 8.7.5), and VLC insists.
+                        stco: Some(Stco::default()),
                         stsz: Stsz { samples: StszSamples::Different { sizes: Vec::new() } },
                         ..Stbl::default()
                     },
@@ -434,6 +438,23 @@ mod tests {
         batch.frame(0, &[0x80, 98, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 7, 8, 9], true, true);
         let out = mux.take(&batch, Instant::now());
         assert!(out.entries[0].is_key && kinds(&out.bytes) == Some(vec![*b"moof", *b"mdat"]));
+    }
+
+    #[test]
+    fn who_says_its_parameters_again_begins_nothing_anew() {
+        let [sequence, picture, ..] = sets();
+        let told = [&sequence, &picture].map(|set| STANDARD.encode(set)).join(",");
+        let text = format!("m=video 0 RTP/AVP 96\na=rtpmap:96 H264/90000\na=fmtp:96 sprop-parameter-sets={told}\n");
+        let mut mux = Mux::new(&Description::parse(text.as_bytes()).unwrap(), Instant::now(), false);
+        assert!(mux.head().unwrap().windows(4).any(|name| name == b"stco"));
+        let mut batch = Batch::default();
+        let key = vec![0x65, 0x88, 1];
+        for (number, unit) in [&sequence, &picture, &sequence, &picture, &key].into_iter().enumerate() {
+            let kind = if number == 4 { 0x80 | 96 } else { 96 };
+            let head = [0x80, kind, 0, number as u8, 0, 0, 0, 0, 0, 0, 0, 1];
+            batch.frame(0, &[&head, unit.as_slice()].concat(), false, number == 0);
+        }
+        assert_eq!(kinds(&mux.take(&batch, Instant::now()).bytes), Some(vec![*b"moof", *b"mdat"]));
     }
 
     proptest! {

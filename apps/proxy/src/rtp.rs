@@ -198,7 +198,8 @@ mod tests {
             (&[28, 0x85, 0x08], false),
             (&[28, 0x05, 0x88], false),
         ];
-        h264.iter().for_each(|(payload, begins)| assert_eq!(begins_picture(Codec::H264, payload), *begins, "{payload:?}"));
+        h264.iter()
+            .for_each(|(payload, begins)| assert_eq!(begins_picture(Codec::H264, payload), *begins, "{payload:?}"));
         let h265: [(&[u8], bool); 6] = [
             (&[19 << 1, 1, 0x80], true),
             (&[1 << 1, 1, 0x40], false),
@@ -207,7 +208,8 @@ mod tests {
             (&[49 << 1, 1, 0x80 | 19, 0xa0], true),
             (&[48 << 1, 1, 0, 3, 33 << 1, 1, 0], true),
         ];
-        h265.iter().for_each(|(payload, begins)| assert_eq!(begins_picture(Codec::H265, payload), *begins, "{payload:?}"));
+        h265.iter()
+            .for_each(|(payload, begins)| assert_eq!(begins_picture(Codec::H265, payload), *begins, "{payload:?}"));
     }
 
     proptest! {

@@ -3,9 +3,9 @@
 //! Every picture is a key and unlike all others, so what a player shows is a picture that was sent, or it is damaged. `MULTIGRAIN_PICTURES=15000`
 //! is ten minutes; 250 pictures are ten seconds.
 
-mod support;
 #[path = "support/lossy.rs"]
 mod lossy;
+mod support;
 
 use lossy::{Relay, Weather};
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use support::{Camera, Manners, PATIENCE, Playing, Proxy, VIDEO, rtp};
@@ -127,7 +127,7 @@ impl Drop for Player {
 
 fn program(name: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(name);
-    command.args(arguments).stderr(Stdio::inherit()).stdin(Stdio::null());
+    command.args(arguments).stderr(Stdio::null()).stdin(Stdio::null());
     command
 }
 
@@ -153,33 +153,48 @@ fn vlc(address: &str) -> Command {
     command
 }
 
-/// Sends pictures of the clip, as a camera does.
-struct Sender<'a> {
-    playing: &'a mut Playing,
-    clip: &'a [Vec<Vec<u8>>],
-    sequence: u16,
-    number: usize,
-    due: Instant,
+/// Sends pictures of the clip, as a camera does, until it is told to end: 25 a second, or fewer while `is_slow`.
+struct Sender {
+    is_slow: AtomicBool,
+    ends: AtomicBool,
+    /// The next picture's.
+    number: AtomicUsize,
 }
 
-impl Sender<'_> {
-    fn picture(&mut self) {
-        self.due += Duration::from_millis(40);
-        std::thread::sleep(self.due.saturating_duration_since(Instant::now()));
-        let units = &self.clip[self.number % CLIP];
-        for (index, unit) in units.iter().enumerate() {
-            let parts = unit[1..].chunks(700).count();
-            for (i, bytes) in unit[1..].chunks(700).enumerate() {
-                let is_last = index + 1 == units.len() && i + 1 == parts;
-                let bits = if i == 0 { 0x80 } else { 0 } | if i + 1 == parts { 0x40 } else { 0 };
-                let head = [unit[0] & 0xe0 | 28, bits | unit[0] & 0x1f];
-                let head = if parts == 1 { &unit[..1] } else { &head[..] };
-                let kind = 96 | if is_last { 0x80 } else { 0 };
-                self.playing.send(0, &rtp(kind, self.sequence, self.number as u32 * 3600, 7, &[head, bytes].concat()));
-                self.sequence = self.sequence.wrapping_add(1);
+impl Sender {
+    fn run(&self, playing: &mut Playing, clip: &[Vec<Vec<u8>>]) {
+        let (mut sequence, mut due) = (65_000_u16, Instant::now());
+        while !self.ends.load(Ordering::Relaxed) {
+            due += Duration::from_millis(if self.is_slow.load(Ordering::Relaxed) { 400 } else { 40 });
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            let number = self.number.load(Ordering::Relaxed);
+            let units = &clip[number % CLIP];
+            for (index, unit) in units.iter().enumerate() {
+                let parts = unit[1..].chunks(700).count();
+                for (i, bytes) in unit[1..].chunks(700).enumerate() {
+                    let is_last = index + 1 == units.len() && i + 1 == parts;
+                    let bits = if i == 0 { 0x80 } else { 0 } | if i + 1 == parts { 0x40 } else { 0 };
+                    let head = [unit[0] & 0xe0 | 28, bits | unit[0] & 0x1f];
+                    let head = if parts == 1 { &unit[..1] } else { &head[..] };
+                    let kind = 96 | if is_last { 0x80 } else { 0 };
+                    playing.send(0, &rtp(kind, sequence, number as u32 * 3600, 7, &[head, bytes].concat()));
+                    sequence = sequence.wrapping_add(1);
+                }
             }
+            self.number.store(number + 1, Ordering::Relaxed);
         }
-        self.number += 1;
+    }
+
+    fn sent(&self) -> usize {
+        self.number.load(Ordering::Relaxed)
+    }
+}
+
+/// Waits until something holds, or only a fault can be why it does not.
+fn wait(mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() && began.elapsed() < 2 * PATIENCE {
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -247,7 +262,9 @@ fn no_picture_is_damaged_that_was_not_lost() {
         ("ffmpeg, RTSP, UDP", vec![ffmpeg(&["-rtsp_transport", "udp", "-max_delay", "2000000", "-i", &rtsp])]),
     ];
     if has_gstreamer {
-        let by = |way: &str| vec![gstreamer(&format!("rtspsrc location={rtsp} protocols={way} latency=1000 ! rtph264depay"))];
+        let by = |way: &str| {
+            vec![gstreamer(&format!("rtspsrc location={rtsp} protocols={way} latency=1000 ! rtph264depay"))]
+        };
         players.push(("GStreamer, HTTP, MPEG-TS", vec![gstreamer(&format!("souphttpsrc location={ts} ! tsdemux"))]));
         players.push(("GStreamer, HTTP, MP4", vec![gstreamer(&format!("souphttpsrc location={mp4} ! qtdemux"))]));
         players.push(("GStreamer, RTSP, TCP", by("tcp")));
@@ -257,40 +274,36 @@ fn no_picture_is_damaged_that_was_not_lost() {
         players.push(("VLC, HTTP, MPEG-TS", vec![vlc(&ts), from_stdin()]));
         players.push(("VLC, HTTP, MP4", vec![vlc(&mp4), from_stdin()]));
     }
-    let players: Vec<Player> =
-        players.into_iter().map(|(name, programs)| Player::start(name, programs, &looks)).collect();
-    let mut sender = Sender { playing: &mut playing, clip: &clip, sequence: 65_000, number: 0, due: Instant::now() };
-    // Fine weather until all show something, then bad, then fine until all have shown the last of that.
-    let until = |sender: &mut Sender<'_>, counts: &[usize]| {
-        let began = Instant::now();
-        let lacks = |(player, count): (&Player, &usize)| player.count() < *count;
-        while players.iter().zip(counts).any(lacks) && began.elapsed() < 2 * PATIENCE {
-            sender.picture();
+    let sender = Sender { is_slow: AtomicBool::new(true), ends: AtomicBool::new(false), number: AtomicUsize::new(0) };
+    let (players, bad) = std::thread::scope(|scope| {
+        scope.spawn(|| sender.run(&mut playing, &clip));
+        let players: Vec<Player> =
+            players.into_iter().map(|(name, programs)| Player::start(name, programs, &looks)).collect();
+        // Fine weather until all show something, then bad, then fine until all have shown the last of that.
+        wait(|| proxy.metric("viewers ") >= players.len() as u64);
+        sender.is_slow.store(false, Ordering::Relaxed);
+        wait(|| players.iter().all(|player| player.count() > 0));
+        rains.store(true, Ordering::Relaxed);
+        let first = sender.sent();
+        while sender.sent() < first + pictures() {
+            std::thread::sleep(Duration::from_millis(20));
         }
-    };
-    while proxy.metric("viewers ") < players.len() as u64 && sender.number < CLIP / 2 {
-        sender.due += Duration::from_millis(160);
-        sender.picture();
-    }
-    until(&mut sender, &vec![1; players.len()]);
-    rains.store(true, Ordering::Relaxed);
-    let first = sender.number;
-    for _ in 0..pictures() {
-        sender.picture();
-    }
-    rains.store(false, Ordering::Relaxed);
-    let last = sender.number;
-    let counts: Vec<usize> = players.iter().map(|player| player.count() + 30).collect();
-    until(&mut sender, &counts);
+        rains.store(false, Ordering::Relaxed);
+        let last = sender.sent();
+        let counts: Vec<usize> = players.iter().map(|player| player.count() + 75).collect();
+        wait(|| players.iter().zip(&counts).all(|(player, count)| player.count() >= *count));
+        sender.ends.store(true, Ordering::Relaxed);
+        (players, first..last)
+    });
     let done = network.done.lock().unwrap();
     let is_lost = |number: usize| done.lost.contains(&(number as u32 * 3600));
-    let lost = (first..last).filter(|number| is_lost(*number)).count();
+    let lost = bad.clone().filter(|number| is_lost(*number)).count();
     println!(
         "{} packets, {} lost, {} late; {} pictures in bad weather, {lost} lost something",
         done.packets,
         done.packets_lost,
         done.packets_late,
-        last - first
+        bad.len()
     );
     assert!(lost > 0 && done.packets_late > 0);
     assert_eq!(proxy.metric("packets_lost"), done.packets_lost, "lost elsewhere than in the network; {}", proxy.log());
@@ -302,7 +315,7 @@ fn no_picture_is_damaged_that_was_not_lost() {
     for player in &players {
         let verdict = judge(&player.shown.lock().unwrap(), &is_lost);
         let by_http = player.name.contains("HTTP");
-        assert!(verdict.shown > last - first - lost, "{}: {verdict:?}", player.name);
+        assert!(verdict.shown > bad.len() - lost, "{}: {verdict:?}", player.name);
         assert!(verdict.missing.is_empty(), "{}: {verdict:?}", player.name);
         // By RTSP a player gets what is left of a picture, and shows what it makes of that.
         assert!(verdict.damaged <= if by_http { 0 } else { verdict.lost }, "{}: {verdict:?}", player.name);

@@ -353,7 +353,8 @@ impl Worker {
             if let Some((track, Some(Way::Ports(_, port)))) = track.map(|track| (track, session.ways[track])) {
                 let from = SocketAddr::new(connection.peer, port);
                 self.reporters.insert(from, slot);
-                connection.paced = Some(Paced { rate: Rate::new(now), numbers: Numbers::default(), track, source: 0, from });
+                connection.paced =
+                    Some(Paced { rate: Rate::new(now), numbers: Numbers::default(), track, source: 0, from });
             }
             if connection.is_udp { "RTSP and UDP" } else { "RTSP" }
         } else {

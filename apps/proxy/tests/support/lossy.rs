@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::io::{BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// What the network does.
@@ -179,7 +179,7 @@ impl Link {
             }
             number += 1;
             let fate = if self.rains.load(Ordering::Relaxed) { mixed(self.weather.seed, number) } else { u64::MAX };
-            let mut done = self.done.lock().unwrap();
+            let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
             done.packets += 1;
             if fate % 1000 < self.weather.lost {
                 done.packets_lost += 1;
