@@ -63,7 +63,9 @@ impl Network {
 
 impl Drop for Network {
     fn drop(&mut self) {
-        self.0.iter().for_each(|space| drop(done(&format!("ip netns del {space}"))));
+        for space in &self.0 {
+            done(&format!("ip netns del {space}"));
+        }
     }
 }
 
@@ -123,7 +125,9 @@ fn share(network: &Network, algorithm: &str, bytes_a_second: u64, seconds: u64) 
         set_tcp_congestion(&socket, algorithm).unwrap();
         socket.set_write_timeout(Some(Duration::from_secs(5))).unwrap();
         scope.spawn(|| {
-            while !ends.load(Ordering::Relaxed) && socket.write(&[0; 16 << 10]).is_ok() {}
+            while !ends.load(Ordering::Relaxed) && socket.write(&[0; 16 << 10]).is_ok() {
+                std::hint::spin_loop();
+            }
             drop(socket);
         });
         let counted = || (proxy.metric("bytes_sent"), came.load(Ordering::Relaxed));

@@ -46,6 +46,7 @@ fn sum(picture: &[u8]) -> u64 {
 }
 
 /// The clip's pictures, each as its units, and how they look by their sums.
+#[allow(clippy::type_complexity)]
 fn clip(folder: &Path) -> Option<(Vec<Vec<Vec<u8>>>, HashMap<u64, usize>)> {
     let file = folder.join("clip.h264");
     let made = Command::new("ffmpeg")

@@ -446,7 +446,7 @@ mod tests {
         fn everything_arrives(
             first in any::<u32>(), second in any::<u32>(),
             words in prop::collection::vec((any::<bool>(), prop::collection::vec(any::<u8>(), 0..4000)), 0..12),
-            fates in prop::collection::vec(0..10_u8, 1..200),
+            fates in prop::collection::vec(0..6_u8, 40..200),
         ) {
             let mut now = Instant::now();
             let mut fates = fates.iter().cycle();
@@ -458,14 +458,15 @@ mod tests {
             let (mut said, mut got) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
             let mut words = words.into_iter();
             let mut is_told = false;
-            let mut count = 0;
+            let mut counts = [0; 2];
             let mut from_one = vec![(true, std::mem::take(&mut out))];
             for _ in 0..20_000 {
                 for (is_first, packets) in from_one.drain(..) {
                     for packet in packets {
-                        count += 1;
-                        // Nothing is lost for ever.
-                        let fate = if count > 3000 || count % 5 == 0 { 5 } else { *fates.next().unwrap() };
+                        let count = &mut counts[usize::from(is_first)];
+                        *count += 1;
+                        // Nothing of either side is lost for ever: a sixth at most times, and never again and again for long.
+                        let fate = if *count > 1500 || *count % 5 == 0 { 5 } else { *fates.next().unwrap() };
                         let late = Duration::from_millis(if fate == 1 { 35 } else { 10 });
                         if fate > 0 {
                             link.push((now + late, !is_first, packet.clone()));
@@ -516,10 +517,11 @@ mod tests {
                     take(half, &packet, now, &mut out, &mut got[usize::from(!to_first)]);
                     from_one.push((to_first, std::mem::take(&mut out)));
                 }
-                prop_assert!(one.tick(now, &mut |packet| out.push(packet.to_vec())), "one gives up");
+                // The last acknowledgement may be what is lost; nobody waits for it.
+                let goes_on = one.tick(now, &mut |packet| out.push(packet.to_vec()));
+                prop_assert!(goes_on || other.as_ref().is_some_and(Half::is_over), "one gives up");
                 from_one.push((true, std::mem::take(&mut out)));
                 if let Some(other) = &mut other {
-                    // The last acknowledgement may be what is lost; nobody waits for it.
                     let goes_on = other.tick(now, &mut |packet| out.push(packet.to_vec()));
                     prop_assert!(goes_on || one.is_over(), "the other gives up");
                     from_one.push((false, std::mem::take(&mut out)));
