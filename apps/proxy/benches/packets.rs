@@ -2,27 +2,31 @@
 //! their connections, on the loopback; and how late packets are with one more viewer, from sending to having been read.
 //!
 //! Then the most packets a second of which all arrive, found by halving, and the latency at half of these. Sender and viewers run on the
-//! same processors as the program.
+//! same processors as the program, so it is told for which part of the time its threads were ready and had none.
 //!
-//! `cargo bench -p multigrain-proxy [-- costs|most [VIEWERS [PEER-ADDRESS PEER-PID]]]`: a peer that pulls `rtsp://127.0.0.1:8600/`
-//! and serves it at the address is measured by the same viewers.
+//! `cargo bench -p multigrain-proxy --bench packets [-- costs|most|peer [VIEWERS]]`: `peer` is a relay of gst-rtsp-server beside the
+//! program, in turns, where python3 with PyGObject is installed (MULTIGRAIN_PYTHON names another one).
 
 #[path = "../tests/support/mod.rs"]
 mod support;
 
 use multigrain_proxy::net::{Poll, Ready};
-use std::io::{BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use support::{Camera, Manners, Playing, Proxy, VIDEO, hear, rtp};
 
-/// Nanoseconds of processor time that a process has had, all threads.
-fn processor_ns(process: u32) -> u64 {
+/// Nanoseconds of processor time that a process has had, and for which it was ready and had none, all threads.
+fn processor_ns(process: u32) -> (u64, u64) {
     let tasks = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
     let times = tasks.flatten().filter_map(|task| std::fs::read_to_string(task.path().join("schedstat")).ok());
-    times.filter_map(|text| text.split(' ').next()?.parse::<u64>().ok()).sum()
+    times.fold((0, 0), |(had, waited), text| {
+        let mut numbers = text.split(' ').map(|number| number.trim().parse::<u64>().unwrap_or(0));
+        (had + numbers.next().unwrap_or(0), waited + numbers.next().unwrap_or(0))
+    })
 }
 
 /// What times in packets count from.
@@ -118,17 +122,20 @@ struct Figures {
     rate: f64,
     /// Of what was sent.
     arrived: f64,
+    /// Parts of the time for which threads had a processor, and waited for one.
+    busy: (f64, f64),
     /// Milliseconds of latency: the median, and what 99 of 100 are below.
     late_ms: (f64, f64),
 }
 
 impl std::fmt::Display for Figures {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Figures { us, rate, arrived, late_ms: (half, most) } = self;
-        let arrived = 100.0 * arrived;
+        let Figures { us, rate, arrived, busy, late_ms: (half, most) } = self;
+        let (arrived, had, waited) = (100.0 * arrived, 100.0 * busy.0, 100.0 * busy.1);
         write!(
             f,
-            "{us:.2} us a packet, {rate:.0} a second, {arrived:.1} % arrived, {half:.2} ms late, 99 of 100 below {most:.2}"
+            "{us:.2} us a packet, {rate:.0} a second, {arrived:.1} % arrived, {half:.2} ms late, 99 of 100 below {most:.2}; \
+             processors {had:.0} %, waited for them {waited:.0} %"
         )
     }
 }
@@ -160,14 +167,16 @@ fn measure(process: u32, place: &str, viewers: usize, seconds: u64) -> Figures {
         std::thread::sleep(Duration::from_secs(seconds));
         let packets = (bytes.load(Ordering::Relaxed) - before.1) as f64 / (BYTES + 4) as f64;
         let sent = (SENT.load(Ordering::Relaxed) - sent) as f64;
-        let taken = (processor_ns(process) - before.0) as f64;
+        let (had, waited) = processor_ns(process);
+        let (taken, passed) = ((had - before.0.0) as f64, before.2.elapsed().as_nanos() as f64);
         ends.store(true, Ordering::Relaxed);
         let late = late.join().unwrap();
         let part = |hundredths: usize| late.get(late.len() * hundredths / 100).map_or(f64::NAN, |ns| *ns as f64 / 1e6);
         Figures {
             arrived: packets / sent / viewers as f64,
             us: taken / 1000.0 / packets,
-            rate: packets / before.2.elapsed().as_secs_f64(),
+            rate: packets / passed * 1e9,
+            busy: (taken / passed, (waited - before.0.1) as f64 / passed),
             late_ms: (part(50), part(99)),
         }
     })
@@ -223,68 +232,112 @@ impl Subject<'_> {
     }
 }
 
-fn main() {
-    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench").peekable();
-    let section = arguments.next_if(|text| text == "costs" || text == "most");
-    let wants = |name: &str| section.as_deref().is_none_or(|section| section == name);
-    let viewers = arguments.next().map_or(100, |text| text.parse().expect("a number of viewers"));
-    if let Some(place) = arguments.next() {
-        let process = arguments.next().expect("the peer's process").parse().unwrap();
-        let camera = Camera::at("127.0.0.1:8600", Manners::of(VIDEO));
-        println!("waiting for the peer to pull rtsp://{}/", camera.address);
-        // A peer may pull only when somebody asks, so it is asked first.
+/// The program, pulled from a camera.
+fn own<T>(placement: &str, workers: &str, viewers: usize, gather: &str, work: impl FnOnce(&mut Subject<'_>) -> T) -> T {
+    let camera = Camera::new(Manners::of(VIDEO));
+    let source = format!("front=rtsp://{}/", camera.address);
+    let proxy = Proxy::start(&["-s", &source, "--placement", placement, "--workers", workers, "--gather-ms", gather]);
+    let mut playing = camera.playing();
+    proxy.serves("front");
+    let who = format!("{placement}, {workers} workers, gathered {gather} ms");
+    let place = format!("127.0.0.1:{}", proxy.rtsp);
+    let done = work(&mut Subject { who, process: proxy.process(), place, viewers, playing: &mut playing });
+    println!("lost: {}", proxy.metric("packets_lost") + proxy.metric("viewers_behind"));
+    done
+}
+
+/// The relay, pulled from a camera; nothing where it cannot be started.
+fn relay(viewers: usize, work: impl FnOnce(&mut Subject<'_>)) -> Option<()> {
+    let camera = Camera::new(Manners::of(VIDEO));
+    let port = TcpListener::bind("127.0.0.1:0").ok()?.local_addr().ok()?.port();
+    let python = std::env::var("MULTIGRAIN_PYTHON").unwrap_or_else(|_| "/usr/bin/python3".to_owned());
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/relay.py");
+    let mut child = Command::new(python)
+        .args([script, &format!("rtsp://{}/", camera.address), &port.to_string()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .ok()?;
+    let mut line = String::new();
+    BufReader::new(child.stdout.take()?).read_line(&mut line).ok()?;
+    if !line.is_empty() {
+        let place = format!("127.0.0.1:{port}");
+        // It pulls when somebody asks, and as long as somebody views.
         let first = std::thread::spawn({
             let place = place.clone();
             move || viewer(&place)
         });
-        let ends = AtomicBool::new(false);
-        let mut playing = camera.playing();
+        let (ends, mut playing) = (AtomicBool::new(false), camera.playing());
         let _first = std::thread::scope(|scope| {
             scope.spawn(|| send(&mut playing, 40, false, &ends));
             let first = first.join().unwrap();
             ends.store(true, Ordering::Relaxed);
             first
         });
-        // It stays, so that the peer goes on pulling.
-        let mut peer = Subject { who: "peer".to_owned(), process, place, viewers: viewers - 1, playing: &mut playing };
-        for is_even in [false, true] {
-            if wants("costs") {
-                peer.at(40, is_even, 5);
-            }
-            if wants("most") {
-                peer.most(is_even);
+        let who = "gst-rtsp-server".to_owned();
+        work(&mut Subject { who, process: child.id(), place, viewers: viewers - 1, playing: &mut playing });
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    (!line.is_empty()).then_some(())
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench").peekable();
+    let section = arguments.next_if(|text| matches!(text.as_str(), "costs" | "most" | "peer"));
+    let wants = |name: &str| section.as_deref().is_none_or(|section| section == name);
+    let viewers = arguments.next().map_or(100, |text| text.parse().expect("a number of viewers"));
+    if wants("costs") {
+        let mut costs = Vec::new();
+        let placements = [
+            ("run-to-completion", "1"),
+            ("pipelined", "1"),
+            ("run-to-completion", "2"),
+            ("pipelined", "2"),
+            ("spread", "2"),
+        ];
+        for (placement, workers) in placements {
+            for is_even in [false, true] {
+                let figures = own(placement, workers, viewers, "4", |subject| subject.at(40, is_even, 5));
+                costs.push((placement, workers, is_even, figures));
             }
         }
-        return;
-    }
-    let with = |placement: &str, workers: &str, gather: &str, work: &mut dyn FnMut(&mut Subject<'_>)| {
-        let camera = Camera::new(Manners::of(VIDEO));
-        let source = format!("front=rtsp://{}/", camera.address);
-        let options = ["-s", &source, "--placement", placement, "--workers", workers, "--gather-ms", gather];
-        let proxy = Proxy::start(&options);
-        let mut playing = camera.playing();
-        proxy.serves("front");
-        let who = format!("{placement}, {workers} workers, gathered {gather} ms");
-        let place = format!("127.0.0.1:{}", proxy.rtsp);
-        work(&mut Subject { who, process: proxy.process(), place, viewers, playing: &mut playing });
-        println!("lost: {}", proxy.metric("packets_lost") + proxy.metric("viewers_behind"));
-    };
-    for (placement, workers) in
-        [("run-to-completion", "1"), ("run-to-completion", "2"), ("pipelined", "2"), ("spread", "2")]
-    {
-        if wants("costs") {
-            for (is_even, gather) in [(false, "4"), (true, "0"), (true, "4")] {
-                with(placement, workers, gather, &mut |subject| {
-                    subject.at(40, is_even, 5);
-                });
-            }
+        for (_, workers, is_even, piped) in costs.iter().filter(|cost| cost.0 == "pipelined") {
+            let same = |cost: &&(_, _, _, _)| (cost.0, cost.1, cost.2) == ("run-to-completion", *workers, *is_even);
+            let Some((.., complete)) = costs.iter().find(same) else { continue };
+            println!(
+                "pipelined over run to completion, {workers} workers, {}: {:.2} of the processor time, {:.2} of the latency",
+                if *is_even { "evenly" } else { "by pictures" },
+                piped.us / complete.us,
+                piped.late_ms.1 / complete.late_ms.1
+            );
+        }
+        // What gathering gives and takes, as a worker becomes busy.
+        for gather in ["0", "4"] {
+            own("run-to-completion", "1", viewers, gather, |subject| {
+                for packets in [40, 80, 160, 320, 640] {
+                    subject.at(packets, true, 3);
+                }
+            });
         }
     }
-    for (placement, workers) in [("run-to-completion", "1"), ("spread", "2")] {
-        if wants("most") {
-            with(placement, workers, "4", &mut |subject| {
+    if wants("most") {
+        for (placement, workers) in [("run-to-completion", "1"), ("spread", "2")] {
+            own(placement, workers, viewers, "4", |subject| {
                 [false, true].into_iter().for_each(|is_even| subject.most(is_even))
             });
+        }
+    }
+    if wants("peer") {
+        for is_even in [false, true] {
+            let both = |subject: &mut Subject<'_>| {
+                subject.at(40, is_even, 5);
+                subject.most(is_even);
+            };
+            own("run-to-completion", "1", viewers, "4", both);
+            if relay(viewers, both).is_none() {
+                return println!("skipped: no relay of gst-rtsp-server can be started here");
+            }
         }
     }
 }

@@ -359,10 +359,20 @@ impl Args {
             (None, None) if rtsps.is_none() && https.is_none() => None,
             _ => return Err("TLS needs a certificate and its private key; give --cert FILE and --key FILE".to_owned()),
         };
+        let listen = listen.map_or_else(usual_place, |place| Ok::<_, String>(Some(place)))?;
+        let http = at(&self.http, &file.http, "--http")?;
+        let places = [("--listen", listen), ("--http", http), ("--rtsps", rtsps), ("--https", https)];
+        for (number, (option, place)) in places.iter().enumerate() {
+            let same =
+                places[..number].iter().find(|(_, other)| place.is_some_and(|p| p.port() != 0 && *other == Some(p)));
+            if let (Some((other, _)), Some(place)) = (same, place) {
+                return Err(format!("{other} and {option} are both {place}; give one of them another port"));
+            }
+        }
         Ok(Config {
             sources,
-            listen: listen.map_or_else(usual_place, |place| Ok(Some(place)))?,
-            http: at(&self.http, &file.http, "--http")?,
+            listen,
+            http,
             rtsps,
             https,
             certificate,
@@ -445,6 +455,7 @@ mod tests {
             with(&|a| a.users.push("hidden".to_owned())),
             with(&|a| a.users.push(":hidden".to_owned())),
             with(&|a| a.https = Some(":9".to_owned())),
+            with(&|a| (a.listen, a.http) = (Some(":9".to_owned()), Some(":9".to_owned()))),
         ];
         assert!(all.iter().all(|said| !said.contains("hidden")), "{all:?}");
     }

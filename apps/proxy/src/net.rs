@@ -69,10 +69,13 @@ impl Poll {
         let mut events = [const { MaybeUninit::uninit() }; EVENTS];
         let timeout =
             rustix::event::Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
-        let events = match epoll::wait(&self.epoll, &mut events, Some(&timeout)) {
-            Ok((events, _)) => events,
-            Err(rustix::io::Errno::INTR) => return Ok(()),
-            Err(e) => return Err(e.into()),
+        let events = loop {
+            match epoll::wait(&self.epoll, &mut events, Some(&timeout)) {
+                Ok((events, _)) => break events,
+                // Such as by being suspended: what came meanwhile is looked at before anybody is said to be silent.
+                Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
         };
         ready.extend(events.iter().map(|event| {
             let flags = event.flags;

@@ -345,7 +345,9 @@ impl Pull {
         let Phase::Talking(talk) = &mut self.phase else { return Ok(()) };
         let waited = |since: Instant| now.saturating_duration_since(since);
         if talk.dialogue.waits() && waited(talk.asked) > ANSWER && !talk.is_playing {
-            return Err(Trouble::Other(format!("it does not answer within {} s", ANSWER.as_secs())));
+            let text =
+                format!("it does not answer within {} s; look whether it speaks RTSP at this port", ANSWER.as_secs());
+            return Err(Trouble::Other(text));
         }
         if !talk.is_playing {
             return Ok(());

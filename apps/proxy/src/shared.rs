@@ -48,6 +48,14 @@ impl Live {
     }
 }
 
+/// Who reports of datagrams from some address.
+pub struct Reporter {
+    /// The worker that serves it.
+    pub worker: usize,
+    /// What that worker has not taken yet: the next report tells the same and more.
+    pub latest: Option<Vec<u8>>,
+}
+
 /// Where a viewer's tunnel is: its worker, and the address that began it.
 pub type Tunnels = HashMap<String, (usize, IpAddr)>;
 
@@ -62,6 +70,7 @@ pub struct Shared {
     /// How often the streams have changed.
     pub version: AtomicU64,
     tunnels: Mutex<Tunnels>,
+    reporters: Mutex<HashMap<SocketAddr, Reporter>>,
     /// Who is there.
     pub counts: Arc<Counts>,
     /// What others have for each worker.
@@ -95,8 +104,8 @@ pub enum Post {
     Dialled(usize, Dialled),
     /// Of a stream: whether a server answers that would be better.
     Checked(usize, usize, bool),
-    /// What somebody reports of datagrams.
-    Report(SocketAddr, Vec<u8>),
+    /// There is a report of somebody's ([`Reporter::latest`]).
+    Report(SocketAddr),
 }
 
 impl Shared {
@@ -114,6 +123,7 @@ impl Shared {
             again,
             version: AtomicU64::new(0),
             tunnels: Mutex::default(),
+            reporters: Mutex::default(),
             counts: Arc::new(Counts::new(config.workers)),
             inboxes: (0..config.workers).map(|_| Inbox::new(INBOX)).collect::<io::Result<_>>().map_err(failed)?,
             abort,
@@ -156,6 +166,11 @@ impl Shared {
     /// Where tunnels are. Held for a moment only.
     pub fn tunnels(&self) -> MutexGuard<'_, Tunnels> {
         self.tunnels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who reports of datagrams. Held for a moment only.
+    pub fn reporters(&self) -> MutexGuard<'_, HashMap<SocketAddr, Reporter>> {
+        self.reporters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads again what was asked for, if that is wanted: sources that are the same go on, others begin or end. What was wrong with it,

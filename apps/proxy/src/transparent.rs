@@ -75,7 +75,7 @@ fn place(address: &Address) -> Result<SocketAddrV4, String> {
         IpAddr::V4(ip) => Some(SocketAddrV4::new(ip, place.port())),
         IpAddr::V6(_) => None,
     });
-    place.ok_or_else(|| format!("{} has no IPv4 address, and nothing else is translated", address.host))
+    place.ok_or_else(|| format!("{} has no IPv4 address, and nothing else is translated; give one", address.host))
 }
 
 impl Translator {

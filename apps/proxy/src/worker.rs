@@ -15,7 +15,7 @@ use crate::form::{FORMS, Form, Maker};
 use crate::net::{Poll, Ready, canonical};
 use crate::pull::{Brought, Pull};
 use crate::receive::Receiver;
-use crate::shared::{Post, Shared};
+use crate::shared::{Post, Reporter, Shared};
 use crate::stream::Stream;
 use crate::tfrc::Report;
 use multigrain_console::say;
@@ -329,7 +329,12 @@ impl Worker {
                     pull.dialled(dialled, &self.poll, now);
                 }
             }
-            Post::Report(from, bytes) => self.heard_of(from, &bytes, now),
+            Post::Report(from) => {
+                let latest = self.shared.reporters().get_mut(&from).and_then(|reporter| reporter.latest.take());
+                if let Some(bytes) = latest {
+                    self.heard_of(from, &bytes, now);
+                }
+            }
         }
     }
 
@@ -363,27 +368,52 @@ impl Worker {
         }
     }
 
-    /// What viewers report about datagrams goes to the worker that serves them, which only that worker knows.
+    /// What viewers report about datagrams goes to the worker that serves them. Anybody may send here; what strangers send costs nobody
+    /// else anything, and of somebody's reports one at a time is under way.
     fn read_reports(&mut self, which: usize, now: Instant) {
         let mut bytes = [0; 2048];
         for _ in 0..64 {
             let socket = if which == 0 { &self.shared.udp.0 } else { &self.shared.udp.1 };
             let Ok((length, from)) = socket.recv_from(&mut bytes) else { return };
             // To the first port come only packets that open the way through a firewall.
-            if which == 1 {
-                let (from, bytes) = (canonical(from), &bytes[..length]);
+            if which == 0 {
+                continue;
+            }
+            let (from, bytes) = (canonical(from), &bytes[..length]);
+            let mut reporters = self.shared.reporters();
+            let Some(reporter) = reporters.get_mut(&from) else { continue };
+            if reporter.worker == self.index {
+                drop(reporters);
                 self.heard_of(from, bytes, now);
-                for inbox in self.shared.inboxes.iter().skip(1) {
-                    // The next report tells the same.
-                    let _ = inbox.post(Post::Report(from, bytes.to_vec()));
-                }
+            } else if reporter.latest.replace(bytes.to_vec()).is_none()
+                && self.shared.inboxes[reporter.worker].post(Post::Report(from)).is_err()
+            {
+                reporter.latest = None;
+            }
+        }
+    }
+
+    /// Somebody's reports come from there.
+    fn listen_to(&mut self, from: SocketAddr, slot: usize) {
+        self.reporters.insert(from, slot);
+        self.shared.reporters().insert(from, Reporter { worker: self.index, latest: None });
+    }
+
+    /// They come no more, unless somebody else's do.
+    fn forget(&mut self, from: SocketAddr, slot: usize) {
+        if self.reporters.get(&from) == Some(&slot) {
+            self.reporters.remove(&from);
+            let mut reporters = self.shared.reporters();
+            if reporters.get(&from).is_some_and(|reporter| reporter.worker == self.index) {
+                reporters.remove(&from);
             }
         }
     }
 
     fn heard_of(&mut self, from: SocketAddr, bytes: &[u8], now: Instant) {
         let connection = self.reporters.get(&from).and_then(|slot| self.connections[*slot].as_mut());
-        if let Some(paced) = connection.and_then(|connection| connection.paced.as_mut())
+        let paced = connection.and_then(|connection| connection.paced.as_mut());
+        if let Some(paced) = paced.filter(|paced| paced.from == from)
             && let Some(report) = Report::of(bytes, paced.source)
         {
             paced.rate.heard(paced.numbers.only(report), now);

@@ -166,6 +166,27 @@ fn a_source_that_restarts_goes_on_for_its_viewers() {
     assert_eq!(viewer.frame().1[12..], [19 << 1, 1]);
 }
 
+/// A computer that sleeps, or is moved to another one.
+#[test]
+fn who_was_suspended_goes_on() {
+    let camera = Camera::new(Manners::of(VIDEO));
+    let proxy = Proxy::start(&["-s", &source(&camera), "--transport", "udp"]);
+    let mut playing = camera.playing();
+    proxy.serves("front");
+    let mut viewer = Viewer::play(&proxy, "front", 1);
+    playing.send(0, &picture(1, true, 50));
+    assert_eq!(viewer.sequences(1), [1]);
+    proxy.send("STOP");
+    // For longer than a source may be silent; it was not.
+    for number in 2..26 {
+        playing.send(0, &picture(number, true, 50));
+        std::thread::sleep(std::time::Duration::from_millis(500));
+    }
+    proxy.send("CONT");
+    assert_eq!(viewer.sequences(24), (2..26).collect::<Vec<_>>());
+    assert!(!proxy.log().contains("nothing has come"), "{}", proxy.log());
+}
+
 #[test]
 fn sigterm_lets_viewers_finish() {
     let camera = Camera::new(Manners::of(VIDEO));

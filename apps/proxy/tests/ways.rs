@@ -332,7 +332,7 @@ fn what_is_asked_for_is_read_again_and_nobody_is_lost() {
     again();
     let mut other = cameras[1].playing();
     other.send(0, &rtp(96, 7000, 1, 99, &[0x65, 1]));
-    assert_eq!(viewer.sequences(1), [6]);
+    assert_eq!(viewer.sequences(1), [8]);
 }
 
 #[test]
@@ -362,5 +362,5 @@ fn another_server_takes_over() {
     first.hang_up();
     let mut second = playing(&proxy);
     second.send(0, &picture(900, true, 50));
-    assert_eq!(viewer.sequences(1), [6]);
+    assert_eq!(viewer.sequences(1), [8]);
 }

@@ -138,7 +138,10 @@ impl Pull {
         let Phase::Talking(talk) = &mut self.phase else { return Ok(()) };
         talk.input = input;
         match has_ended {
-            true => Err(Trouble::Other("it has ended the connection".to_owned())),
+            true if talk.is_playing => Err(Trouble::Other("it has ended the connection".to_owned())),
+            true => Err(Trouble::Other(
+                "it has ended the connection without a stream; look whether it speaks RTSP at this port".to_owned(),
+            )),
             false => talk.flush(),
         }
     }

@@ -26,6 +26,8 @@ const BOUNDS: Bounds = Bounds { head_bytes: 16 << 10, body_bytes: 4 << 10 };
 pub(super) const INPUT_MAX: usize = BOUNDS.head_bytes + BOUNDS.body_bytes;
 /// Responses that wait for room before nothing more is read of a connection.
 pub(super) const OWED_MAX: usize = 64 << 10;
+/// Bytes that are read on the way back of a tunnel before others have their turn.
+const TURN_BYTES: usize = 64 << 10;
 /// Wrong answers of a connection before it is cut off.
 const WRONGS_MAX: u32 = 3;
 
@@ -57,14 +59,21 @@ impl Worker {
 
     /// Something has come on the way back of a tunnel.
     pub(super) fn back_is_ready(&mut self, slot: usize, now: Instant) {
-        let mut bytes = [0; 8192];
+        let (mut bytes, mut taken) = ([0; 8192], 0);
         loop {
             let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) else { return };
             let Some(tunnel) = &mut connection.tunnel else { return };
             let Some(back) = tunnel.back.as_mut().filter(|_| connection.input.len() < INPUT_MAX) else { return };
+            // Others have their turn, unless it was read by TLS already, which is little: the system does not tell of that again.
+            if taken >= TURN_BYTES && !back.wire.holds_input() {
+                return;
+            }
             let is_over = match back.wire.read(&mut bytes) {
                 Ok(0) => true,
-                Ok(count) => back.decoder.take(&bytes[..count], &mut connection.input).is_err(),
+                Ok(count) => {
+                    taken += count;
+                    back.decoder.take(&bytes[..count], &mut connection.input).is_err()
+                }
                 Err(e) if is_later(&e) => return,
                 Err(_) => true,
             };
@@ -130,6 +139,15 @@ impl Worker {
                     Err(_) => return self.close(slot, None),
                 }
                 continue;
+            }
+            // Frames of data, of which viewers' are reports that nobody reads: all at once, since a frame is four bytes at least.
+            let mut frames = 0;
+            while let Ok(Some((Message::Data { .. }, length))) = text::take(&connection.input[frames..], BOUNDS) {
+                frames += length;
+            }
+            if frames > 0 {
+                connection.input.drain(..frames);
+                (connection.heard, connection.partial) = (now, None);
             }
             match text::take(&connection.input, BOUNDS) {
                 Ok(None) if connection.input.len() < INPUT_MAX => break,
@@ -316,6 +334,30 @@ impl Worker {
         }
     }
 
+    /// What goes to a viewer as datagrams has a rate from now on, which follows its reports.
+    fn pace(&mut self, slot: usize, now: Instant) {
+        let Some(connection) = self.connections[slot].as_mut() else { return };
+        let session = connection.server.session.as_ref().filter(|_| connection.wants.is_none());
+        let ways = session.iter().flat_map(|session| session.ways.iter().enumerate());
+        let first = { ways }.find_map(|(track, way)| match way {
+            Some(Way::Ports(_, port)) => Some((track, SocketAddr::new(connection.peer, *port))),
+            _ => None,
+        });
+        let new = first.map(|(track, from)| Paced {
+            rate: Rate::new(now),
+            numbers: Numbers::default(),
+            track,
+            source: 0,
+            from,
+        });
+        if let Some(before) = std::mem::replace(&mut connection.paced, new) {
+            self.forget(before.from, slot);
+        }
+        if let Some((_, from)) = first {
+            self.listen_to(from, slot);
+        }
+    }
+
     /// Plays to a viewer from now on, here; false if that cannot be any more.
     pub(super) fn begin(&mut self, slot: usize, now: Instant) -> bool {
         let Some(connection) = self.connections[slot].as_ref() else { return false };
@@ -335,6 +377,8 @@ impl Worker {
             connection.ends = true;
             return true;
         }
+        self.pace(slot, now);
+        let Some(connection) = self.connections[slot].as_mut() else { return false };
         let session = connection.server.session.as_ref();
         let (stream, local) = (&self.streams[stream], &mut self.feeds[feed]);
         let way = if let Some(session) = session.filter(|_| connection.wants.is_none()) {
@@ -349,13 +393,6 @@ impl Worker {
             };
             let response = connection.server.playing(&|track| local.feed.first_of(from?, 2 * track as u8));
             connection.out.say(&response);
-            let track = session.ways.iter().position(|way| matches!(way, Some(Way::Ports(..))));
-            if let Some((track, Some(Way::Ports(_, port)))) = track.map(|track| (track, session.ways[track])) {
-                let from = SocketAddr::new(connection.peer, port);
-                self.reporters.insert(from, slot);
-                connection.paced =
-                    Some(Paced { rate: Rate::new(now), numbers: Numbers::default(), track, source: 0, from });
-            }
             if connection.is_udp { "RTSP and UDP" } else { "RTSP" }
         } else {
             if local.maker.is_none() {

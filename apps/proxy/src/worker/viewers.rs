@@ -113,7 +113,7 @@ impl Worker {
         let connection = self.connections.get_mut(slot)?.take()?;
         self.free.push(slot);
         if let Some(paced) = &connection.paced {
-            self.reporters.remove(&paced.from);
+            self.forget(paced.from, slot);
         }
         if let Some(tunnel) = &connection.tunnel
             && self.tunnels.get(&tunnel.cookie) == Some(&slot)

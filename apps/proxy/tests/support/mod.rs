@@ -305,6 +305,11 @@ impl Proxy {
         self.told[way].as_str().unwrap().rsplit(':').next().unwrap().parse().unwrap()
     }
 
+    /// From where datagrams come; reports go to the next port.
+    pub(crate) fn udp_port(&self) -> u16 {
+        self.told["udp_port"].as_u64().unwrap() as u16
+    }
+
     /// What it has said so far.
     pub(crate) fn log(&self) -> String {
         self.log.lock().unwrap().clone()
@@ -355,8 +360,13 @@ impl Proxy {
     }
 
     pub(crate) fn signal(&self) {
+        self.send("TERM");
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn send(&self, signal: &str) {
         let id = self.process().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        assert!(Command::new("kill").args([&format!("-{signal}"), &id]).status().unwrap().success());
     }
 
     /// Waits for the end; its exit status.

@@ -1,0 +1,118 @@
+//! Who does not have to be known to do harm, and does none.
+
+mod support;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use std::io::{Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use support::{Camera, Manners, PATIENCE, Proxy, VIDEO, Viewer, picture};
+
+/// Does something again and again, on two threads, while something else is done.
+fn meanwhile<T>(again: impl Fn() + Sync, work: impl FnOnce() -> T) -> T {
+    let ends = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !ends.load(Ordering::Relaxed) {
+                    again();
+                }
+            });
+        }
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        ends.store(true, Ordering::Relaxed);
+        done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+#[test]
+fn who_never_stops_talking_keeps_nobody_waiting() {
+    let camera = Camera::new(Manners::of(VIDEO));
+    let source = format!("front=rtsp://{}/", camera.address);
+    let proxy = Proxy::start(&["-s", &source, "--transport", "tcp", "--workers", "1", "--user", "a:b"]);
+    let connect = |head: &str| {
+        let mut socket = TcpStream::connect(("127.0.0.1", proxy.http)).unwrap();
+        socket.write_all(format!("{head} /front HTTP/1.0\r\nx-sessioncookie: abc\r\n\r\n").as_bytes()).unwrap();
+        socket
+    };
+    let mut down = connect("GET");
+    down.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert!(down.read(&mut [0; 20]).unwrap() > 0);
+    let up = connect("POST");
+    // Empty frames, to which nothing is answered.
+    let frames = STANDARD.encode([b'$', 0, 0, 0].repeat(30_000));
+    up.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+    let answered = meanwhile(
+        || drop((&up).write_all(frames.as_bytes())),
+        || (0..3).all(|_| Viewer::connect(&proxy).ask("OPTIONS", "*", "").0.contains(" 200 ")),
+    );
+    assert!(answered);
+}
+
+#[test]
+fn datagrams_of_strangers_take_nothing_from_viewers() {
+    let camera = Camera::new(Manners::of(VIDEO));
+    let source = format!("front=rtsp://{}/", camera.address);
+    let proxy = Proxy::start(&["-s", &source, "--transport", "tcp", "--workers", "2", "--placement", "pipelined"]);
+    let mut playing = camera.playing();
+    proxy.serves("front");
+    let mut viewer = Viewer::play(&proxy, "front", 1);
+    let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let place = ("127.0.0.1", proxy.udp_port() + 1);
+    meanwhile(
+        || drop(stranger.send_to(&[0x80, 201, 0, 4, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0], place)),
+        || {
+            for number in 0..1000 {
+                playing.send(0, &picture(number, number % 10 == 0, 500));
+                std::thread::sleep(Duration::from_micros(500));
+            }
+            assert_eq!(viewer.sequences(1000), (0..1000).collect::<Vec<_>>());
+        },
+    );
+    assert_eq!(proxy.metric("viewers_behind"), 0);
+}
+
+#[test]
+fn who_is_gone_says_nothing_about_others() {
+    let camera = Camera::new(Manners::of(VIDEO));
+    let source = format!("front=rtsp://{}/", camera.address);
+    let proxy = Proxy::start(&["-s", &source, "--transport", "tcp", "--workers", "1"]);
+    let mut playing = camera.playing();
+    proxy.serves("front");
+    let sockets = || {
+        let all = [UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap()];
+        all[0].set_read_timeout(Some(PATIENCE)).unwrap();
+        all
+    };
+    let play = |viewer: &mut Viewer, sockets: &[UdpSocket; 2]| {
+        let ports = sockets.each_ref().map(|socket| socket.local_addr().unwrap().port());
+        let transport = format!("Transport: RTP/AVP;unicast;client_port={}-{}\r\n", ports[0], ports[1]);
+        assert!(viewer.ask("SETUP", "rtsp://h/front/trackID=0", &transport).0.contains(" 200 "));
+        assert!(viewer.ask("PLAY", "rtsp://h/front", "").0.contains(" 200 "));
+    };
+    // It plays to some ports, then to others, and leaves.
+    let (mut gone, first, second) = (Viewer::connect(&proxy), sockets(), sockets());
+    play(&mut gone, &first);
+    assert!(gone.ask("PAUSE", "rtsp://h/front", "").0.contains(" 200 "));
+    play(&mut gone, &second);
+    drop(gone);
+    proxy.until("lets it go", || proxy.metric("viewers ") == 0);
+    // Who comes next gets everything, whatever is reported from the first ports.
+    let (mut viewer, own) = (Viewer::connect(&proxy), sockets());
+    play(&mut viewer, &own);
+    for number in 0..200_u16 {
+        let told = u32::from(number);
+        let mut report = vec![0x81, 201, 0, 7, 0, 0, 0, 1, 0, 0, 0, 7];
+        [told, told, 0, 0, 0].iter().for_each(|word| report.extend(word.to_be_bytes()));
+        first[1].send_to(&report, ("127.0.0.1", proxy.udp_port() + 1)).unwrap();
+        playing.send(0, &picture(number, number % 10 == 0, 500));
+        let mut bytes = [0; 2000];
+        assert!(own[0].recv_from(&mut bytes).is_ok());
+        assert_eq!(support::sequence(&bytes), number);
+        // So that it is some round trips until the last.
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(proxy.metric("viewers_behind"), 0);
+}
