@@ -2,9 +2,10 @@
 //! from the server towards the client pass as a seed says. What happens to a packet depends on its number only, not on time.
 
 use crate::support::{Heard, hear};
+use multigrain_proxy::net::datagrams;
 use std::collections::HashSet;
 use std::io::{BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -142,20 +143,15 @@ impl Link {
 
     /// Two sockets, of which the first is for packets.
     fn pair(self, ends: &Ends) -> u16 {
-        for _ in 0..100 {
-            let first = UdpSocket::bind("127.0.0.1:0").unwrap();
-            let port = first.local_addr().unwrap().port();
-            if port % 2 == 1 || port == u16::MAX - 1 {
-                continue;
-            }
-            let Ok(second) = UdpSocket::bind(("127.0.0.1", port + 1)) else { continue };
-            for (socket, step) in [(first, 0), (second, 1)] {
-                let (link, ends) = (self.clone(), ends.clone());
-                std::thread::spawn(move || link.carry(&socket, &ends, step));
-            }
-            return port;
+        // With room for what comes while this computer does something else.
+        let (first, second) = datagrams(Ipv4Addr::LOCALHOST.into(), 0).unwrap();
+        let port = first.local_addr().unwrap().port();
+        for (socket, step) in [(first, 0), (second, 1)] {
+            socket.set_nonblocking(false).unwrap();
+            let (link, ends) = (self.clone(), ends.clone());
+            std::thread::spawn(move || link.carry(&socket, &ends, step));
         }
-        panic!("there are no two ports");
+        port
     }
 
     fn carry(self, socket: &UdpSocket, ends: &Ends, step: u16) {
