@@ -14,6 +14,7 @@ pub struct Engine {
     /// Bits that are all the opposite of the next.
     outstanding: u32,
     is_first: bool,
+    bins: u64,
     /// State times two, with the more probable symbol.
     contexts: [u8; CONTEXTS],
 }
@@ -29,7 +30,7 @@ impl Engine {
                 state => 2 * (state - 64) as u8 + 1,
             }
         });
-        Engine { bits: Bits::default(), low: 0, range: 510, outstanding: 0, is_first: true, contexts }
+        Engine { bits: Bits::default(), low: 0, range: 510, outstanding: 0, is_first: true, bins: 0, contexts }
     }
 
     #[inline]
@@ -68,6 +69,7 @@ impl Engine {
     /// A bin by a context.
     #[inline]
     pub fn bin(&mut self, context: usize, value: bool) {
+        self.bins += 1;
         let at = self.contexts[context];
         let (state, likely) = (at / 2, at & 1);
         let less = u32::from(RANGES[usize::from(state)][(self.range >> 6 & 3) as usize]);
@@ -85,6 +87,7 @@ impl Engine {
     /// A bin of which nothing is known.
     #[inline]
     pub fn plain(&mut self, value: bool) {
+        self.bins += 1;
         self.low <<= 1;
         if value {
             self.low += self.range;
@@ -115,6 +118,7 @@ impl Engine {
 
     /// Whether the slice, or what is coded by arithmetic, ends here. If so, all bits are there, the last of them a one.
     pub fn end(&mut self, ends: bool) {
+        self.bins += 1;
         self.range -= 2;
         if !ends {
             return self.renormalise();
@@ -131,6 +135,11 @@ impl Engine {
         self.bits.align();
         bytes.iter().for_each(|byte| self.bits.put(8, (*byte).into()));
         (self.low, self.range, self.outstanding, self.is_first) = (0, 510, 0, true);
+    }
+
+    /// How many bins there were.
+    pub fn bins(&self) -> u64 {
+        self.bins
     }
 
     /// The bits, after the end.

@@ -27,7 +27,7 @@ use crate::search::{Effort, Found, Match, Search};
 use crate::tables::lambda;
 use std::sync::Arc;
 use syntax::Type;
-use write::BITS_MAX;
+use write::{BITS_MAX, MANY_BITS};
 
 /// One picture on its way: all that does not change from row to row.
 #[derive(Debug)]
@@ -280,7 +280,9 @@ impl<'a> RowCoder<'a> {
             }
             Row::Syntax(all) => {
                 syntax.count(now);
-                if syntax.bits_of_levels() <= BITS_MAX {
+                // What contexts will have seen is not known here: what is well below the bound by itself is below it there.
+                let alone = |qp| Slice::bits_alone(&syntax, qp, self.shot.slice_type(), references);
+                if syntax.bits_of_levels() < MANY_BITS || alone(self.shot.settings.qp) <= BITS_MAX / 4 * 3 {
                     return all.push(syntax);
                 }
                 all.push(stored());

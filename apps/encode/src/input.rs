@@ -24,6 +24,9 @@ const SIDE_MAX: usize = 16384;
 /// More pictures a second, or more seconds a picture, are no video's.
 const RATE_MAX: u32 = 100_000;
 
+/// Samples that are wider or higher than so many times as much are no video's, and stop some players.
+const ASPECT_MAX: u64 = 100;
+
 /// Both numbers of a rate are at most so large. Then 31 bits, as programs read them, hold the time scale of an MP4 file, that of
 /// the stream, which is in fields, and the duration of 31 pictures, by less than which one is shown later than it is decoded.
 const RATE_NUMBER_MAX: u32 = 1 << 26;
@@ -75,6 +78,17 @@ fn checked_rate(rate: Ratio) -> Result<Ratio, String> {
         ));
     }
     Ok(rate.within(RATE_NUMBER_MAX))
+}
+
+/// A shape of samples that streams and files can say, in numbers of 16 bits.
+fn checked_aspect(aspect: Ratio) -> Result<Ratio, String> {
+    let (Ratio { over, under }, most) = (aspect, ASPECT_MAX);
+    if u64::from(over) > most * u64::from(under) || u64::from(under) > most * u64::from(over) {
+        return Err(format!(
+            "is to have samples of {over}:{under}, and players show 1:{most} to {most}:1; say with --sar what they are"
+        ));
+    }
+    Ok(aspect.within(u16::MAX.into()))
 }
 
 fn ratio(text: &str) -> Option<Ratio> {
@@ -133,8 +147,13 @@ impl<'a> Input<'a> {
     }
 
     /// What somebody knows better, but for the size.
-    pub fn correct(&mut self, properties: Properties) {
-        self.properties = Properties { size: self.properties.size, ..properties };
+    ///
+    /// # Errors
+    /// Samples are of a shape that players do not show.
+    pub fn correct(&mut self, properties: Properties) -> Result<(), Error> {
+        let aspect = properties.aspect.map(checked_aspect).transpose().map_err(|why| self.refused(why))?;
+        self.properties = Properties { size: self.properties.size, aspect, ..properties };
+        Ok(())
     }
 
     /// A line without its end, as far as it goes.

@@ -3,8 +3,8 @@
 //! All of it is integer arithmetic, so every instruction set gives the same bits; the tests hold them to it. What
 //! `portable` does lane by lane is compiled once for any processor and once more with AVX2, where the compiler makes
 //! vector instructions of it; what it does not see (sums of absolute differences, transforms of differences, the
-//! transposition of blocks into lanes) is written out in `x86`. AVX-512 computes with the kernels of AVX2: a
-//! macroblock's rows have sixteen samples, and wider registers have nothing more to hold.
+//! transposition of blocks into lanes) is written out in `x86`. There are none of AVX-512, whose processors
+//! compute with those of AVX2.
 
 pub mod portable;
 #[cfg(target_arch = "x86_64")]
@@ -80,7 +80,7 @@ pub struct Edge {
 /// are valid for what the function says it reads or writes; a stride is the distance of rows in bytes.
 #[derive(Clone, Copy)]
 pub struct Kernels {
-    /// Which instruction set.
+    /// Which instruction set they are of.
     pub isa: Isa,
     /// Sums of absolute differences of a macroblock and what lies at the pointer: where those of a part, times [`KEY_UNIT`] and
     /// with what is added, are less than its key, they become its key.
@@ -135,8 +135,8 @@ impl Kernels {
     /// Those for an instruction set, or for the plainest where this processor does not have it.
     pub fn new(isa: Isa) -> Kernels {
         #[cfg(target_arch = "x86_64")]
-        if isa >= Isa::Avx2 && isa.is_supported() {
-            return x86::kernels(isa);
+        if isa >= Isa::Avx2 && Isa::Avx2.is_supported() {
+            return x86::kernels();
         }
         let _ = isa;
         Kernels {

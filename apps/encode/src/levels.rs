@@ -88,6 +88,11 @@ pub fn expected(properties: &Properties, kept: usize, bits_per_second: Option<f6
     LEVELS.iter().find(holds).unwrap_or(&LEVELS[LEVELS.len() - 1]).number
 }
 
+/// Whether any level holds such pictures, of which so many are kept.
+pub fn is_held(properties: &Properties, kept: usize) -> bool {
+    LEVELS[LEVELS.len() - 1].holds(properties, kept)
+}
+
 /// What pictures have taken so far, beside what each level allows: a buffer that is full at first gives the bits of a picture at
 /// once and is filled at the level's rate (Annex C); and a picture is not too large by itself (A.3.1).
 #[derive(Clone, Debug)]
@@ -170,6 +175,8 @@ mod tests {
         ] {
             let found = expected(&properties(width, height, fps), kept, kb.map(|kb| kb * 1e3));
             assert_eq!(found, level, "{width} x {height} at {fps}, {kept} kept, {kb:?} kb/s");
+            let is_held = is_held(&properties(width, height, fps), kept);
+            assert_eq!(is_held, width < 16384, "{width} x {height} at {fps}, {kept} kept");
         }
     }
 

@@ -8,7 +8,8 @@ use multigrain::whole::{self, is_same_file};
 use multigrain_console::{Bar, Failure, Interrupt, Opened, Watched, has_stdout, open, print, say};
 use multigrain_encode::error::Error;
 use multigrain_encode::input::Input;
-use multigrain_encode::levels::Taken;
+use multigrain_encode::kernel::Kernels;
+use multigrain_encode::levels::{Taken, is_held};
 use multigrain_encode::output::{Container, Output, Written};
 use multigrain_encode::run::{Execution, run};
 use multigrain_simd::Isa;
@@ -81,9 +82,14 @@ fn encode(args: &Args) -> Result<(), Failure> {
     let watched = Watched { file: &opened.file, abort: &interrupt.abort };
     let from = BufReader::with_capacity(READ_BYTES, watched);
     let mut input = Input::open(Box::new(from), &opened.name, args.raw()).map_err(failure)?;
-    input.correct(args.properties(input.properties()));
+    input.correct(args.properties(input.properties())).map_err(failure)?;
     let (size, rate) = (input.properties().size, input.properties().rate);
     let options = args.options(size)?;
+    if !is_held(&input.properties(), options.structure.kept()) {
+        say(
+            "no level holds pictures as large and as many a second; the stream says level 6.2, and players may refuse it",
+        );
+    }
     let expected = opened.bytes.map(|bytes| bytes / size.bytes() as u64);
     let taken = Taken::new(&input.properties(), options.structure.kept());
     let output = match args.is_stream() {
@@ -160,7 +166,7 @@ fn encode(args: &Args) -> Result<(), Failure> {
             "tasks_by_one": finished.decided.calls + finished.decided.on_one,
             "tasks_shared": finished.decided.on_teams,
             "workers_of_shared": finished.decided.team_workers,
-            "kernel": execution.isa.name(),
+            "kernel": Kernels::new(execution.isa).isa.name(),
             "seconds": seconds,
             "pictures_per_second": speed,
             "calls": finished.calls.count,

@@ -105,7 +105,8 @@ impl<'a> Reference<'a> {
     /// For the macroblock at (column, row).
     ///
     /// # Safety
-    /// While it lives nobody writes the first [`rows_needed`] rows of the picture, and they are complete.
+    /// While it lives nobody writes the first [`rows_needed`] rows of the picture, and they are complete. It is asked for parts
+    /// that lie in a macroblock only, and to look at near vectors only.
     pub unsafe fn new(picture: &'a Picture, kernels: &'a Kernels, column: usize, row: usize) -> Reference<'a> {
         let (x, y) = (16 * column as isize, 16 * row as isize);
         let luma = &picture.luma[0];

@@ -284,7 +284,7 @@ fn movie(properties: &Properties, sets: &[Vec<u8>; 2], output: &Output, offset: 
             duration,
             enabled: true,
             in_movie: true,
-            width: FixedPoint::from(wide.min(65535.0) as u16),
+            width: FixedPoint::from(wide.clamp(1.0, 65535.0) as u16),
             height: FixedPoint::from(size.height as u16),
             ..Tkhd::default()
         },

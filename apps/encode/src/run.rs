@@ -9,10 +9,11 @@
 
 use crate::encoder::{Encoded, Encoder, Flight, Next, Options};
 use crate::error::Error;
+use crate::headers::Properties;
 use crate::input::Input;
 use crate::kernel::Kernels;
 use crate::output::{Output, Written};
-use crate::picture::Source;
+use crate::picture::{Size, Source};
 use crate::rate::Rate;
 use crate::wave::{Calls, RaisedOnPanic, pictures_at_once};
 use multigrain::Abort;
@@ -38,6 +39,10 @@ const TASK_ROWS: usize = 32;
 
 /// Samples of luma of pictures that are under way at once, at most, though two pictures always may; each takes some 7 bytes.
 const AT_ONCE_SAMPLES: usize = 128 << 20;
+
+/// Bytes that a picture takes for each sample of luma: 5.5 of samples as they come and as decoders have them, borders, and what is
+/// known of macroblocks.
+const PICTURE_BYTES: usize = 8;
 
 /// What is off-loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -277,6 +282,19 @@ impl<'a> Pipeline<'a, '_> {
     }
 }
 
+/// Refuses pictures for which the system has no memory: so many as decoders see, each with what it is made of.
+fn check_memory(properties: &Properties, pictures: usize) -> Result<(), Error> {
+    let bytes = PICTURE_BYTES * properties.size.macroblocks() * 256 * pictures;
+    let mut tried: Vec<u8> = Vec::new();
+    tried.try_reserve_exact(bytes).map_err(|_| {
+        let Size { width, height } = properties.size;
+        Error::Request(format!(
+            "{pictures} pictures of {width} x {height} are in memory at once and take {} MiB, which the system does not give;              give fewer --threads, --refs, --long or --bframes, or smaller pictures",
+            bytes >> 20
+        ))
+    })
+}
+
 /// Encodes all pictures of the input. `watch` is told how many are done.
 ///
 /// # Errors
@@ -303,6 +321,7 @@ pub fn run(
         }
         Cut::Macroblocks(_) => 1,
     };
+    check_memory(&properties, options.structure.kept() + at_once)?;
     let count = if at_once == 1 && workers > 1 { TASK_ROWS.div_ceil(rows) } else { 1 };
     let scheduler = Scheduler::new(SchedulerOptions {
         policy: if is_by_call { Policy::Edtlp } else { execution.policy },

@@ -65,7 +65,11 @@ pub struct Wave<'a> {
 
 impl<'a> Wave<'a> {
     /// What the picture is predicted from was made a wave before it.
-    pub fn new(shot: Shot<'a>) -> Wave<'a> {
+    ///
+    /// # Safety
+    /// Until all rows are done nobody else writes the memory of the picture, nor of those that it is predicted from but the
+    /// waves that make them, and these were begun before; all are of one size.
+    pub unsafe fn new(shot: Shot<'a>) -> Wave<'a> {
         let size = shot.picture.size;
         let mut codes = Vec::new();
         codes.resize_with(size.rows(), Row::default);
@@ -78,7 +82,7 @@ impl<'a> Wave<'a> {
     }
 
     /// The picture.
-    pub fn shot(&self) -> &Shot<'a> {
+    pub(crate) fn shot(&self) -> &Shot<'a> {
         &self.shot
     }
 
@@ -108,17 +112,19 @@ impl<'a> Wave<'a> {
         self.order.done(row, before(), &self.shot.picture.complete, abort, job).unwrap_or(false)
     }
 
-    /// All macroblocks behind what the header has before them; once, when all jobs are done.
-    pub fn finish(&self, mut bits: Bits) -> Vec<u8> {
+    /// All macroblocks behind what the header has before them, and how many bins of arithmetic codes these are; once, when all
+    /// jobs are done.
+    pub fn finish(&self, mut bits: Bits) -> (Vec<u8>, u64) {
         if let Some(slice) = lock(&self.slice).take() {
+            let bins = slice.bins();
             bits.align_with_ones();
             bits.append(&slice.into_bits());
-            return bits.finish_ended();
+            return (bits.finish_ended(), bins);
         }
         let rows = std::mem::take(&mut *lock(&self.codes));
         let codes = rows.iter().filter_map(|row| if let Row::Codes(bits) = row { Some(bits) } else { None });
         RowBits::join(&mut bits, codes, self.shot.slice_type() != SliceType::I);
-        bits.finish()
+        (bits.finish(), 0)
     }
 }
 

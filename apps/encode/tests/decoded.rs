@@ -233,6 +233,68 @@ fn small_quantisers_keep_large_steps() {
     }
 }
 
+/// Macroblocks have at most 3200 bits (A.3.1), and bins at most as many as bytes allow (7.4.2.10), which words without meaning at the
+/// end of a unit see to: slices of one macroblock tell both.
+#[test]
+fn macroblocks_are_not_longer_than_they_may_be() {
+    let size = Size { width: 16, height: 16 };
+    let mut noise = Noise(0x9e37_79b9);
+    let mut words = 0;
+    for qp in 0..34 {
+        for kind in 0..5 {
+            let keys = Keys { interval: 5, at_cuts: false };
+            let structure = Structure { bidirectional: 1, ..Structure::PLAIN };
+            let (rate, effort, profile) = (Rate::Constant(qp), THOROUGH, Profile::Main);
+            let options = Options { rate, keys, effort, profile, structure };
+            let (kernels, abort, mut decoder) = (Kernels::new(Isa::detect()), Abort::new(), Decoder::new());
+            let mut encoder = Encoder::new(properties(size), options, &kernels);
+            for _ in 0..5 {
+                let mut sample = || match kind {
+                    0 => noise.next() as u8,
+                    1 => 128 + (noise.next() % 64) as u8,
+                    2 => {
+                        if noise.next().is_multiple_of(5) {
+                            noise.next() as u8
+                        } else {
+                            90
+                        }
+                    }
+                    3 => {
+                        if noise.next().is_multiple_of(2) {
+                            255
+                        } else {
+                            0
+                        }
+                    }
+                    _ => 100 + (noise.next() % 120) as u8 / 2 * (noise.next() % 3) as u8,
+                };
+                let bytes: Vec<u8> = (0..size.bytes()).map(|_| sample()).collect();
+                let mut source = Source::default();
+                source.fill(size, &bytes);
+                encoder.push(source);
+            }
+            encoder.end();
+            while let Some(flight) = begun(&mut encoder) {
+                flight.wave.step(&abort);
+                let picture = flight.encoded();
+                let shown = decoder.decode(&with_start_codes(&picture.units)).unwrap().unwrap();
+                // As to those between: see `noise_and_extremes`.
+                let is_same = flight.shown() == [shown.y, shown.u, shown.v].concat();
+                assert!(is_same || (16..30).contains(&qp), "qp {qp}, noise {kind}");
+                let slice = picture.units.last().unwrap();
+                let ends = slice.rchunks(3).take_while(|end| *end == [0, 0, 3]).count();
+                words += ends;
+                // Without bytes that keep start codes out, and ten for the headers.
+                let slice = &slice[..slice.len() - 3 * ends];
+                let kept_out = slice.windows(3).filter(|bytes| **bytes == [0, 0, 3]).count();
+                let bits = 8 * (slice.len() - kept_out - 10);
+                assert!(bits <= 3200, "qp {qp}, noise {kind}: a macroblock has {bits} bits");
+            }
+        }
+    }
+    assert!(words > 0, "some have more bins than bytes allow");
+}
+
 #[test]
 fn sizes_that_are_no_multiple_of_a_macroblock() {
     for (width, height) in [(2, 2), (16, 16), (18, 2), (2, 34), (30, 46), (176, 144), (350, 18)] {

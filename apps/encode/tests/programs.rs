@@ -273,6 +273,14 @@ fn unusual_rates_are_written_or_refused() {
             assert!(names(folder.path()).is_empty());
         }
     }
+    std::fs::remove_file(&out).unwrap();
+    // So are shapes of samples that stop players.
+    for aspect in ["65535:1", "1:3000000000", "3000000000:1"] {
+        let input = [format!("YUV4MPEG2 W32 H32 F25:1 A{aspect}\n").as_bytes(), &all[frames..]].concat();
+        told(&run(&args, &input), 2, &[aspect, "--sar"]);
+        assert_eq!(run(&[&args[..], &["--sar", "4:3"]].concat(), &input).status.code(), Some(0), "{aspect}");
+        std::fs::remove_file(&out).unwrap();
+    }
     told(&run(&["-", "-o", "-", "--size", "32x32", "--rate", "1:2000000000"], &[]), 2, &["1:2000000000"]);
 }
 

@@ -113,6 +113,18 @@ impl Slice {
         }
     }
 
+    /// How many bins there were.
+    pub fn bins(&self) -> u64 {
+        self.engine.bins()
+    }
+
+    /// Bits of a macroblock if it were a picture by itself.
+    pub(super) fn bits_alone(syntax: &Syntax, qp: u8, slice_type: SliceType, references: usize) -> usize {
+        let mut slice = Slice::new(Size { width: 16, height: 16 }, qp, slice_type, references);
+        slice.row(std::slice::from_ref(syntax));
+        slice.into_bits().len()
+    }
+
     /// All bits but those before the first macroblock.
     pub fn into_bits(self) -> Bits {
         self.engine.into_bits()

@@ -133,7 +133,7 @@ impl Syntax {
         constant.into_iter().all(|level| level.abs() <= LEVEL_MAX)
     }
 
-    /// About as many bits as its levels take, at least in pictures where that matters.
+    /// Roughly as many bits as its levels take, without where they are.
     pub(super) fn bits_of_levels(&self) -> usize {
         let of = |levels: &[i16]| -> usize {
             let level = |level: &i16| 3 + 2 * level.unsigned_abs().checked_ilog2().unwrap_or(0) as usize;

@@ -12,6 +12,9 @@ use crate::tables::{CBP_INTER, CBP_INTRA};
 /// More bits than these no macroblock may have (A.3.1, item about `macroblock_layer`): then its samples are stored.
 pub(super) const BITS_MAX: usize = 3200;
 
+/// Levels of fewer bits do not come near that, with all that is written beside them.
+pub(super) const MANY_BITS: usize = 600;
+
 /// The bits of a row of macroblocks, to be joined with those of others.
 #[derive(Clone, Debug, Default)]
 pub struct RowBits {

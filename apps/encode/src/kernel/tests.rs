@@ -287,6 +287,11 @@ fn kernels_stay_within_their_memory() {
             let (mut between_rows, mut between_columns) = (exact(8, 16), exact(16, 8));
             (kernels.smooth_luma)(between_rows.as_mut_ptr().add(4 * stride), stride, &edge, true);
             (kernels.smooth_luma)(between_columns.as_mut_ptr().add(4), stride, &edge, false);
+            let (mut between_rows, mut between_columns) = ([exact(4, 8), exact(4, 8)], [exact(8, 4), exact(8, 4)]);
+            let at = between_rows.each_mut().map(|plane| plane.as_mut_ptr().add(2 * stride));
+            (kernels.smooth_chroma)(at, stride, &edge, true);
+            let at = between_columns.each_mut().map(|plane| plane.as_mut_ptr().add(2));
+            (kernels.smooth_chroma)(at, stride, &edge, false);
         }
     }
 }

@@ -6,9 +6,9 @@ use multigrain_simd::Isa;
 use std::arch::x86_64::*;
 
 /// The table; the caller has seen that the processor has AVX2.
-pub(super) fn kernels(isa: Isa) -> Kernels {
+pub(super) fn kernels() -> Kernels {
     Kernels {
-        isa,
+        isa: Isa::Avx2,
         look,
         intra_luma,
         intra_chroma,

@@ -81,7 +81,10 @@ pub(super) fn rows(bench: &Bench<'_>, clip: &Clip<'_>) -> Result<Vec<Row>, Failu
             Ok(words) => match beside(bench, clip, &words, [&title, label]) {
                 Ok(measured) => rows.extend(measured),
                 Err(Failure::Facade(error)) => return Err(error.into()),
-                Err(failure) => rows.push(Row::failed(&title, format!("{label}: {}", reason(failure)))),
+                Err(failure) => {
+                    let why = format!("{label}: {}", reason(failure));
+                    rows.push(Row { bar: Bar::RatioAtLeast(BAR), ..Row::failed(&title, why) });
+                }
             },
             Err(why) => {
                 let (ours, gone) = (Vec::new(), figure(label, Err(why)));
