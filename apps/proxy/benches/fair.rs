@@ -36,15 +36,15 @@ impl Network {
         let lines = [
             format!("ip netns add {near}"),
             format!("ip netns add {far}"),
-            format!("ip link add link netns {near} type veth peer name link netns {far}"),
-            format!("ip -n {near} addr add {NEAR}/24 dev link"),
-            format!("ip -n {far} addr add 10.77.3.2/24 dev link"),
+            format!("ip link add wire netns {near} type veth peer name wire netns {far}"),
+            format!("ip -n {near} addr add {NEAR}/24 dev wire"),
+            format!("ip -n {far} addr add 10.77.3.2/24 dev wire"),
             format!("ip -n {near} link set lo up"),
-            format!("ip -n {near} link set link up"),
-            format!("ip -n {far} link set link up"),
+            format!("ip -n {near} link set wire up"),
+            format!("ip -n {far} link set wire up"),
             // What the system would cut later would be dropped whole.
-            format!("ip -n {near} link set link gso_max_size 1514 gso_max_segs 1"),
-            format!("tc -n {near} qdisc add dev link root tbf rate {megabits}mbit burst 4kb limit {queue}"),
+            format!("ip -n {near} link set wire gso_max_size 1514 gso_max_segs 1"),
+            format!("tc -n {near} qdisc add dev wire root tbf rate {megabits}mbit burst 4kb limit {queue}"),
         ];
         match lines.iter().find(|line| !done(line)) {
             None => Some(network),

@@ -329,6 +329,10 @@ impl Args {
         if gather > 100 {
             return Err(format!("--gather-ms {gather} would delay pictures; give at most 100"));
         }
+        let viewers = self.viewers.or(file.viewers).unwrap_or(1000);
+        if viewers == 0 {
+            return Err("--viewers 0 would serve nobody; give how many may play at a time".to_owned());
+        }
         let mut users = Vec::new();
         for text in &self.users {
             let (user, password) =
@@ -382,7 +386,7 @@ impl Args {
             workers: workers.unwrap_or_else(usual_workers),
             placement: self.placement.or(file.placement).unwrap_or_default(),
             limits: Limits {
-                viewers: self.viewers.or(file.viewers).unwrap_or(1000),
+                viewers,
                 connections_an_address: self.connections_an_address.or(file.connections_an_address).unwrap_or(200),
                 queue_bytes: bytes as usize,
                 reorder: Duration::from_millis(reorder),
@@ -449,6 +453,7 @@ mod tests {
             with(&|a| a.listen = Some("everywhere".to_owned())),
             with(&|a| a.queue = Some("7".to_owned())),
             with(&|a| a.workers = Some(0)),
+            with(&|a| a.viewers = Some(0)),
             with(&|a| a.udp_port = Some(9)),
             with(&|a| a.reorder_ms = Some(9999)),
             with(&|a| a.gather_ms = Some(9999)),

@@ -47,6 +47,8 @@ pub struct Connection {
     pub paced: Option<Paced>,
     /// Whether a message has come.
     pub has_asked: bool,
+    /// Since when it is connected.
+    pub since: Instant,
     /// When a message was last complete, or since when it is connected.
     pub heard: Instant,
     /// Since when a message is not complete.
@@ -78,6 +80,7 @@ impl Connection {
             is_udp: false,
             paced: None,
             has_asked: false,
+            since: now,
             heard: now,
             partial: None,
             ends: false,

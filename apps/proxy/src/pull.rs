@@ -98,6 +98,8 @@ struct Talk {
 /// A track as it comes in.
 struct Incoming {
     codec: rtp::Codec,
+    /// Others are not of this track.
+    payload_type: u8,
     reorder: Reorder,
     continuity: Continuity,
     timestamp: Option<u32>,
@@ -157,6 +159,11 @@ pub enum Brought {
     Dialled(Dialled),
     /// The place of a server, and whether it answers.
     Checked(usize, bool),
+}
+
+/// What a source has said, as far as it may stand in a log: one line, and not too long.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(400).collect()
 }
 
 fn choice(source: &Source) -> Choice {
@@ -251,6 +258,10 @@ impl Pull {
     }
 
     fn trouble(&mut self, trouble: Trouble, now: Instant) {
+        let trouble = match trouble {
+            Trouble::Other(text) => Trouble::Other(plain(&text)),
+            none => none,
+        };
         let rest = self.rest;
         self.stream.is_flowing.store(false, Ordering::Relaxed);
         let (text, rest) = match trouble {
@@ -390,5 +401,16 @@ impl Pull {
             }
         }
         talk.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_source_says_is_one_line() {
+        assert_eq!(plain("a\u{9b}31m\nb\u{1b}"), "a 31m b ");
+        assert_eq!(plain(&"x".repeat(9000)).len(), 400);
     }
 }

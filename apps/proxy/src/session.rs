@@ -84,6 +84,8 @@ pub struct Server {
     target: String,
 }
 
+/// Ports below are for services of the system: nobody plays there, and whoever asks for it means somebody else harm.
+const PORT_MIN: u16 = 1024;
 const METHODS: &str = "OPTIONS, DESCRIBE, SETUP, PLAY, PAUSE, TEARDOWN, GET_PARAMETER, SET_PARAMETER";
 
 /// The name of a stream in an address, and the number of a track if it has one.
@@ -120,7 +122,9 @@ fn transport(text: &str, track: usize, with_udp: bool) -> Option<Way> {
                 Some(Way::Channels(u8::try_from(a).ok()?, u8::try_from(b).ok()?))
             }
             ("RTP/AVP/TCP", _, None) => Some(Way::Channels(2 * track as u8, 2 * track as u8 + 1)),
-            ("RTP/AVP" | "RTP/AVP/UDP", "client_port", Some((a, b))) if with_udp && a > 0 => Some(Way::Ports(a, b)),
+            ("RTP/AVP" | "RTP/AVP/UDP", "client_port", Some((a, b))) if with_udp && a.min(b) >= PORT_MIN => {
+                Some(Way::Ports(a, b))
+            }
             _ => None,
         }
     })
@@ -320,7 +324,12 @@ mod tests {
         let first = "SETUP rtsp://h/front/trackID=0 RTSP/1.0\nCSeq: 4\nTransport: RTP/AVP;multicast, RTP/AVP/TCP;unicast;interleaved=4-5";
         let set_up = said(&mut server, first).0;
         assert!(set_up.contains("interleaved=4-5\r\n") && set_up.contains("Session: 1a;timeout=60"), "{set_up}");
-        for transport in ["RTP/AVP/TCP;interleaved=5-6", "RTP/AVP;client_port=7-8", "RTP/AVP/TCP;interleaved=300-301"] {
+        for transport in [
+            "RTP/AVP/TCP;interleaved=5-6",
+            "RTP/AVP;client_port=7000-7001",
+            "RTP/AVP;client_port=53-54",
+            "RTP/AVP/TCP;interleaved=300-301",
+        ] {
             let text = format!("SETUP rtsp://h/front/trackID=1 RTSP/1.0\nCSeq: 5\nSession: 1a\nTransport: {transport}");
             assert!(said(&mut server, &text).0.starts_with("RTSP/1.0 461 "), "{transport}");
         }

@@ -116,3 +116,39 @@ fn who_is_gone_says_nothing_about_others() {
     }
     assert_eq!(proxy.metric("viewers_behind"), 0);
 }
+
+#[test]
+fn who_is_connected_and_does_nothing_keeps_nobody_out() {
+    let camera = Camera::new(Manners::of(VIDEO));
+    let source = format!("front=rtsp://{}/", camera.address);
+    let options = ["-s", &source, "--transport", "tcp", "--workers", "1", "--viewers", "2"];
+    let proxy = Proxy::start(&[&options[..], &["--connections-an-address", "2000", "--user", "a:b"]].concat());
+    let mut playing = camera.playing();
+    proxy.until("plays", || proxy.log().contains("playing"));
+    playing.send(0, &picture(0, true, 50));
+    let idle: Vec<Viewer> = (0..300)
+        .map(|_| {
+            let mut viewer = Viewer::connect(&proxy);
+            assert!(viewer.ask("OPTIONS", "*", "").0.contains(" 200 "));
+            viewer
+        })
+        .collect();
+    assert!(Viewer::connect(&proxy).ask("OPTIONS", "*", "").0.contains(" 200 "));
+    drop(idle);
+}
+
+#[test]
+fn what_is_no_packet_of_a_track_is_not_passed_on() {
+    let camera = Camera::new(Manners::of(VIDEO));
+    let proxy = Proxy::start(&["-s", &format!("front=rtsp://{}/", camera.address), "--transport", "udp"]);
+    let mut playing = camera.playing();
+    proxy.serves("front");
+    let mut viewer = Viewer::play(&proxy, "front", 1);
+    playing.send(0, &picture(7, true, 50));
+    for number in 0..3 {
+        playing.send(0, &support::rtp(5, 30_000 + number, 0, 0xdead_beef, &[0x65, 0x88, 1]));
+    }
+    playing.send(0, &picture(8, false, 50));
+    assert_eq!(viewer.sequences(2), [7, 8]);
+    assert_eq!(proxy.metric("packets_malformed"), 3);
+}

@@ -58,6 +58,8 @@ fn hostile_connections_disturb_nobody() {
             b"POST /metrics HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nGET /streams HTTP/1.1\r\n\r\n";
         let said = answer(port, twice);
         assert!(said.starts_with("HTTP/1.1 400 ") && said.matches("HTTP/1.1").count() == 1, "{said}");
+        let said = answer(port, b"OPTIONS * RTSP/1.0\r\nCSeq : 1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n");
+        assert!(said.starts_with("RTSP/1.0 400 ") && said.contains("malformed"), "{said}");
         assert!(answer(port, b"GET /../etc/passwd HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
     }
     // Frames of data that are larger than any report end the connection, as do requests that never end.

@@ -85,6 +85,10 @@ impl Pull {
             return false;
         };
         let Some(incoming) = self.tracks.get_mut(track) else { return false };
+        if header.payload_type != incoming.payload_type {
+            add(&self.stream.counts.packets_malformed, 1);
+            return false;
+        }
         let verdict = incoming.reorder.judge(header.sequence);
         match verdict {
             Verdict::Pass => self.pass(track, Place::In(range), now),

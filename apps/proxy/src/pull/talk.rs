@@ -246,6 +246,7 @@ impl Pull {
             continuity.restart();
             self.tracks.push(Incoming {
                 codec: track.codec,
+                payload_type: track.payload_type,
                 reorder: Reorder::new(self.limits.reorder),
                 continuity,
                 timestamp: None,

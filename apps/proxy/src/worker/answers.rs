@@ -162,10 +162,13 @@ impl Worker {
                 }
                 Err(why) => {
                     connection.ends = true;
-                    let protocol = if connection.input.first() == Some(&b'R') { "RTSP/1.0" } else { "HTTP/1.1" };
+                    let line = connection.input.split(|byte| *byte == b'\n').next().unwrap_or_default();
+                    let is_rtsp = line.windows(5).any(|word| word == b"RTSP/");
+                    let protocol = if is_rtsp { "RTSP/1.0" } else { "HTTP/1.1" };
                     let status = if matches!(why, text::Malformed::Head(_)) { 431 } else { 400 };
                     let line = format!("{protocol} {status} {}", text::reason(status));
-                    connection.out.say(&text::write(&line, &[("Connection", "close")], &[]));
+                    let kind = [("Connection", "close"), ("Content-Type", "text/plain")];
+                    connection.out.say(&text::write(&line, &kind, format!("{why}\n").as_bytes()));
                 }
             }
         }
@@ -192,11 +195,13 @@ impl Worker {
         let is_rtsp = protocol == Protocol::Rtsp;
         let now_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_secs());
         let asked = Asked { peer: connection.peer, method: &method, target: &target, now_s };
-        let live = self.shared.live();
+        let (shared, live) = (self.shared.clone(), self.shared.live());
         let needs_nobody = is_rtsp && matches!(method.as_str(), "OPTIONS" | "TEARDOWN");
         let verdict = match &connection.known {
             Some(streams) => Verdict::Known(streams.clone()),
             None if needs_nobody => Verdict::Known(Streams::default()),
+            // Who guesses is not told whether a guess was right.
+            None if shared.counts.is_barred(connection.peer, now) && !live.users.is_open() => Verdict::Silent,
             None => live.users.judge(headers.get("authorization"), asked),
         };
         let Verdict::Known(streams) = verdict else {
@@ -208,8 +213,11 @@ impl Worker {
                 false => http::unknown(&challenges),
             });
             connection.ends = !is_rtsp || connection.wrongs >= WRONGS_MAX;
-            if is_wrong && self.shared.counts.refuse().is_power_of_two() {
-                say(&format!("{} has asked with a wrong name or password", connection.peer));
+            if is_wrong {
+                let (peer, count) = (connection.peer, shared.counts.wrong(connection.peer, now));
+                if count.is_power_of_two() {
+                    self.tell(&format!("{peer} has asked with a wrong name or password: {count} within a minute"));
+                }
             }
             return true;
         };

@@ -30,6 +30,7 @@ impl Worker {
     pub(super) fn accept(&mut self, listener: usize, now: Instant) {
         loop {
             let Some(waiting) = self.listeners.get(listener) else { return };
+            let is_secure = waiting.is_secure;
             let (socket, peer) = match accepted(&waiting.socket) {
                 Ok(connected) => connected,
                 Err(e) if is_later(&e) || e.kind() == io::ErrorKind::ConnectionAborted => return,
@@ -44,7 +45,11 @@ impl Worker {
             let peer = canonical(peer).ip();
             let (counted, own, all) = self.shared.counts.enter(peer);
             let most = limits.connections_an_address;
-            if own > most || all > limits.viewers + OTHERS_MAX {
+            let all_max = limits.viewers + OTHERS_MAX;
+            // Who came first and does not play makes room.
+            let makes_room = own <= most && all > all_max && self.end_one_that_waits();
+            let limits = &self.shared.config.limits;
+            if own > most || (all > limits.viewers + OTHERS_MAX && !makes_room) {
                 if self.shared.counts.refuse().is_power_of_two() {
                     say(&format!(
                         "{peer} is refused: it has {own} connections (--connections-an-address {most}), all have {}",
@@ -53,7 +58,7 @@ impl Worker {
                 }
                 continue;
             }
-            let wire = match self.shared.live().tls.clone().filter(|_| waiting.is_secure) {
+            let wire = match self.shared.live().tls.clone().filter(|_| is_secure) {
                 None => Wire::from(socket),
                 Some(tls) => match rustls::ServerConnection::new(tls) {
                     Ok(tls) => Wire::secure(socket, tls),
@@ -80,6 +85,17 @@ impl Worker {
                 self.register(slot);
             }
         }
+    }
+
+    /// Ends the one that has been connected for longest of those that neither play nor have played.
+    fn end_one_that_waits(&mut self) -> bool {
+        let all = self.connections.iter().enumerate();
+        let waiting = all.filter_map(|(slot, one)| Some((one.as_ref().filter(|one| one.feed.is_none())?.since, slot)));
+        let first = waiting.min().map(|(_, slot)| slot);
+        if let Some(slot) = first {
+            self.close(slot, None);
+        }
+        first.is_some()
     }
 
     pub(super) fn keep(&mut self, connection: Box<Connection>) -> usize {
