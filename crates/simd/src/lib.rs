@@ -5,6 +5,9 @@
 //! [`Doubles`] (eight of `f64`), in terms of which a kernel is written once for all of them, so that its order of
 //! arithmetic cannot differ. This room holds no kernel, allocates nothing and knows nothing of machines, tasks or blocks.
 
+// What `each` makes of its arguments is unsafe to call.
+#![allow(clippy::macro_metavars_in_unsafe)]
+
 /// Functions of a trait of vectors, written as `name(arguments) -> result { body }`: each is unsafe to call, since the processor
 /// must support what its body uses, and inlined into a function that enables it.
 #[macro_export]

@@ -108,3 +108,40 @@ fn every_instruction_set_gives_the_same_bits() {
         }
     }
 }
+
+/// What a square becomes, whose vectors lie one after the other.
+#[inline(always)]
+unsafe fn transposed<L: Lanes>(square: &mut [f32; WIDEST * WIDEST]) -> usize {
+    // SAFETY: all of these vectors are elements; the instruction set is the caller's.
+    unsafe {
+        let mut vectors = [L::splat(0.0); 16];
+        for (i, vector) in vectors[..L::LANES].iter_mut().enumerate() {
+            *vector = L::load(square[i * L::LANES..].as_ptr());
+        }
+        L::transpose(&mut vectors);
+        for (i, vector) in vectors[..L::LANES].iter().enumerate() {
+            vector.store(square[i * L::LANES..].as_mut_ptr());
+        }
+    }
+    L::LANES
+}
+
+#[test]
+fn squares_are_transposed() {
+    let before: [f32; WIDEST * WIDEST] = std::array::from_fn(|i| i as f32);
+    for isa in Isa::ALL.into_iter().filter(|isa| isa.is_supported()) {
+        let mut after = before;
+        let square = &mut after;
+        // SAFETY: the processor supports the instruction set.
+        let n = unsafe {
+            dispatch!(isa, (square: &mut [f32; WIDEST * WIDEST]) -> usize => {
+                Scalar: transposed::<f32>,
+                Neon: transposed::<std::arch::aarch64::float32x4_t>,
+                Avx2: transposed::<std::arch::x86_64::__m256>,
+                Avx512: transposed::<std::arch::x86_64::__m512>,
+            })
+        };
+        let all = (0..n * n).all(|at| after[at] == before[at % n * n + at / n]);
+        assert!(all, "{isa}: {:?}", &after[..n * n]);
+    }
+}

@@ -189,7 +189,8 @@ pub enum Axis {
 /// Lanes of an instruction set.
 fn lanes(isa: Isa) -> usize {
     match isa {
-        Isa::Scalar | Isa::Neon => 1,
+        Isa::Scalar => 1,
+        Isa::Neon => 4,
         Isa::Avx2 => 8,
         Isa::Avx512 => 16,
     }

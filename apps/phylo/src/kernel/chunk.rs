@@ -149,11 +149,6 @@ impl Chunk {
         }
     }
 
-    /// Replaces the weights, `weights[i]` being that of the chunk's pattern i.
-    pub fn set_weights(&mut self, weights: &[u32]) {
-        self.weights.iter_mut().zip(weights).for_each(|(w, &new)| *w = f64::from(new));
-    }
-
     /// Lines of one vector.
     pub(super) fn lines(&self) -> usize {
         self.blocks * self.categories * self.states

@@ -15,7 +15,7 @@ impl Doubles for [f64; DOUBLES] {
         max(self, b: Self) -> Self { std::array::from_fn(|i| if self[i] > b[i] { self[i] } else { b[i] }) }
         less(self, b: Self) -> u8 { (0..DOUBLES).fold(0, |mask, i| mask | u8::from(self[i] < b[i]) << i) }
         rows(rows: [*const f64; DOUBLES]) -> [Self; 4] {
-            std::array::from_fn(|column| rows.map(|row| unsafe { row.add(column).read() }))
+            std::array::from_fn(|column| rows.map(|row| row.add(column).read()))
         }
         split_logarithm(self) -> (Self, Self) {
             let biased = self.map(|x| (x.to_bits().wrapping_sub(ROOT_HALF).wrapping_add(1023 << 52)) >> 52);
