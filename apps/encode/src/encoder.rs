@@ -439,7 +439,7 @@ mod tests {
     /// All of an encoder, by threads that share rows and borders: for Miri, which sees every access of the plain kernels.
     fn stream(profile: Profile, structure: Structure, threads: usize) -> Vec<u8> {
         // Seven rows: the next picture begins before the last row of the one before.
-        let (size, rows) = (Size { width: 18, height: 98 }, 7);
+        let (size, rows) = (Size { width: 16, height: 98 }, 7);
         let properties = Properties {
             size,
             rate: Ratio { over: 25, under: 1 },
@@ -452,8 +452,8 @@ mod tests {
         let (keys, rate) = (Keys { interval: 9, at_cuts: false }, Rate::Constant(24));
         let (kernels, abort) = (Kernels::new(Isa::Scalar), Abort::new());
         let mut encoder = Encoder::new(properties, Options { rate, keys, effort, profile, structure }, &kernels);
-        for number in 0..3 {
-            let sample = |at: usize| ((at % 18 + 3 * number) * (at / 18 + number) % 97 + at * at % 5 * 20) as u8;
+        for number in 0..2 + structure.bidirectional {
+            let sample = |at: usize| ((at % 16 + 3 * number) * (at / 16 + number) % 97 + at * at % 5 * 20) as u8;
             let mut source = Source::default();
             source.fill(size, &(0..size.bytes()).map(sample).collect::<Vec<u8>>());
             encoder.push(source);
@@ -480,9 +480,10 @@ mod tests {
     fn whole_encodes_stay_within_their_memory() {
         let both = Structure { bidirectional: 1, ..Structure::PLAIN };
         for (profile, structure) in [(Profile::Baseline, Structure::PLAIN), (Profile::Main, both)] {
-            let expected = stream(profile, structure, 1);
-            assert_eq!(expected[..5], [0, 0, 0, 1, 0x67]);
-            assert!(stream(profile, structure, 2) == expected, "{profile:?}");
+            let found = stream(profile, structure, 2);
+            assert_eq!(found[..5], [0, 0, 0, 1, 0x67]);
+            // Miri takes minutes for one.
+            assert!(cfg!(miri) || stream(profile, structure, 1) == found, "{profile:?}");
         }
     }
 }
