@@ -21,15 +21,14 @@ use multigrain::app::{
 };
 use multigrain::prelude::*;
 use multigrain_simd::Isa;
+use std::ops::Range;
 
 /// Columns that are probed together: fewer are compared more sharply, and more often.
 const GROUP: usize = 256;
 /// Random vectors; fewer where weights are many.
 const ROUNDS: u64 = 4;
-/// Bytes that what the weights make of the random vectors may take.
-const WEIGHTS_BYTES: u64 = 8 << 20;
-/// Elements of the result that are read at once.
-const BAND: u64 = 1 << 18;
+/// Bytes that what the weights make of the random vectors may take, where there is room for them.
+const WEIGHTS_BYTES_MAX: u64 = 8 << 20;
 /// Multiplications of what is computed again, at most.
 const AGAIN: u64 = 1 << 31;
 
@@ -68,8 +67,10 @@ pub(crate) fn check(
 ) -> Result<Checked, Error> {
     let (kh, kw) = (filter.rows, filter.cols);
     let each = 8 * kh * (GROUP as u64 + kw - 1);
-    let rounds = (2 * WEIGHTS_BYTES / each).clamp(1, ROUNDS);
-    let together = (WEIGHTS_BYTES / (each * rounds)).max(1);
+    let rounds = (2 * WEIGHTS_BYTES_MAX / each).clamp(1, ROUNDS);
+    let room = (outcome.check_bytes() / 3).min(WEIGHTS_BYTES_MAX);
+    // Of a group the sums of as many rows as the weights have are under way, too.
+    let together = (room / ((each + 8 * (kh + 1)) * rounds)).max(1);
     let mut all = Checked { tolerance: 1.0, ..Checked::default() };
     for &plane in planes {
         let job = Job { outcome, plane, m, n, filter };
@@ -92,14 +93,61 @@ pub(crate) fn check(
     Ok(all)
 }
 
-/// A row of the input, from half the weights' columns before the first of some columns to as many after the last.
-fn padded(row: Option<&[f32]>, first: u64, count: usize, filter: &Filter, n: u64) -> Vec<f64> {
-    let half = (filter.cols / 2) as i64;
-    let Some(row) = row else { return vec![0.0; count + filter.cols as usize - 1] };
-    let from = first as i64 - half;
-    (from..from + count as i64 + 2 * half)
-        .map(|i| filter.border.source(i, n).map_or(0.0, |source| f64::from(row[source as usize])))
-        .collect()
+/// Where some columns of a row that goes on beyond its border come from.
+struct Columns<'a> {
+    filter: &'a Filter,
+    n: u64,
+    /// The first of them; there are negative ones before the row.
+    from: i64,
+    to: i64,
+    /// First element and elements of what stands for the columns before the row, in it and behind it.
+    parts: [(u64, u64); 3],
+}
+
+impl<'a> Columns<'a> {
+    /// Some columns, from half the weights' columns before the first to as many after the last.
+    fn around(first: u64, count: usize, filter: &'a Filter, n: u64) -> Columns<'a> {
+        let half = (filter.cols / 2) as i64;
+        let (from, to) = (first as i64 - half, first as i64 + count as i64 + half);
+        let beyond = |columns: Range<i64>| {
+            let sources = columns.filter_map(|i| filter.border.source(i, n));
+            let (low, high) = sources.fold((u64::MAX, 0), |(low, high), i| (low.min(i), high.max(i + 1)));
+            (low.min(high), high.saturating_sub(low))
+        };
+        let inside = (from.max(0) as u64, (to.min(n as i64) - from.max(0)).max(0) as u64);
+        Columns { filter, n, from, to, parts: [beyond(from..to.min(0)), inside, beyond(from.max(n as i64)..to)] }
+    }
+
+    fn elements(&self) -> u64 {
+        self.parts.iter().map(|part| part.1).sum()
+    }
+
+    /// Some rows of an array, each part after the other.
+    fn read(&self, outcome: &Outcome, array: usize, row: u64, rows: u64) -> Result<[Vec<f32>; 3], Error> {
+        let mut read = [const { Vec::new() }; 3];
+        for (values, (first, count)) in read.iter_mut().zip(self.parts).filter(|(_, part)| part.1 > 0) {
+            *values = outcome.read_f32(array, &Region::new(&[row, first], &[rows, count]))?;
+        }
+        Ok(read)
+    }
+
+    /// `count` columns of row `row` of those that were read, from `first` of all columns on; zeros of no row.
+    fn padded(&self, read: Option<(&[Vec<f32>; 3], usize)>, first: usize, count: usize) -> Vec<f64> {
+        let Some((read, row)) = read else { return vec![0.0; count] };
+        let from = self.from + first as i64;
+        let value = |i: i64| {
+            let part = if i < 0 { 0 } else { 1 + usize::from(i >= self.n as i64) };
+            let (start, len) = self.parts[part];
+            let source = self.filter.border.source(i, self.n)?;
+            Some(f64::from(read[part][row * len as usize + (source - start) as usize]))
+        };
+        (from..from + count as i64).map(|i| value(i).unwrap_or(0.0)).collect()
+    }
+
+    /// All columns of one row.
+    fn all(&self, read: Option<(&[Vec<f32>; 3], usize)>) -> Vec<f64> {
+        self.padded(read, 0, (self.to - self.from) as usize)
+    }
 }
 
 /// The probes of some groups of columns.
@@ -162,15 +210,23 @@ impl<'a> Probes<'a> {
         let (groups, rounds) = (self.of_weights.len(), self.rounds);
         let none = Expected { sums: vec![0.0; groups * rounds], squares: vec![0.0; groups] };
         let mut ring = vec![none.clone(); kh];
-        let (mut input, mut output) = (Rows::new(plane.input), Rows::new(plane.output));
+        let around = Columns::around(self.first, self.columns, filter, n);
+        let (mut input, mut output) = (Band::new(around.elements(), outcome), Band::new(self.columns as u64, outcome));
+        let (mut before, mut after) = ([const { Vec::new() }; 3], Vec::new());
         for v in -half..m as i64 + half {
             let row = match filter.border.source(v, m) {
-                Some(row) => Some(input.row(outcome, row, (0, n), m)?),
+                Some(row) => {
+                    if let Some((first, rows)) = input.next(row, m) {
+                        before = Default::default();
+                        before = around.read(outcome, plane.input, first, rows)?;
+                    }
+                    Some((&before, (row - input.first) as usize))
+                }
                 None => None,
             };
             for g in 0..groups {
                 let width = GROUP.min(self.columns - g * GROUP);
-                let window = padded(row, self.first + (g * GROUP) as u64, width, filter, n);
+                let window = around.padded(row, g * GROUP, width + filter.cols as usize - 1);
                 let mut dots = vec![0.0; kh * rounds];
                 for (value, weights) in window.iter().zip(self.of_weights[g].chunks_exact(kh * rounds)) {
                     dots.iter_mut().zip(weights).for_each(|(dot, weight)| *dot += value * weight);
@@ -190,7 +246,12 @@ impl<'a> Probes<'a> {
             }
             let y = v - half;
             if y >= 0 {
-                let row = output.row(outcome, y as u64, (self.first, self.columns as u64), m)?;
+                if let Some((row, rows)) = output.next(y as u64, m) {
+                    let region = Region::new(&[row, self.first], &[rows, self.columns as u64]);
+                    after.clear();
+                    after = outcome.read_f32(plane.output, &region)?;
+                }
+                let row = &after[(y as u64 - output.first) as usize * self.columns..][..self.columns];
                 self.compare(y as u64, row, &ring[y as usize % kh], found);
                 ring[y as usize % kh] = none.clone();
             }
@@ -214,27 +275,26 @@ impl<'a> Probes<'a> {
     }
 }
 
-/// Rows of an array, read some at a time.
-struct Rows {
-    array: usize,
+/// Which rows of an array are read together.
+struct Band {
     first: u64,
-    width: usize,
-    values: Vec<f32>,
+    rows: u64,
+    most: u64,
 }
 
-impl Rows {
-    fn new(array: usize) -> Rows {
-        Rows { array, first: 0, width: 1, values: Vec::new() }
+impl Band {
+    /// None yet, of so many elements a row.
+    fn new(elements: u64, outcome: &Outcome) -> Band {
+        Band { first: 0, rows: 0, most: (outcome.band_elements() / elements.max(1)).max(1) }
     }
 
-    fn row(&mut self, outcome: &Outcome, row: u64, (column, columns): (u64, u64), m: u64) -> Result<&[f32], Error> {
-        let held = self.first..self.first + (self.values.len() / self.width) as u64;
-        if !held.contains(&row) {
-            let count = (BAND / columns).clamp(1, m - row);
-            self.values = outcome.read_f32(self.array, &Region::new(&[row, column], &[count, columns]))?;
-            (self.first, self.width) = (row, columns as usize);
+    /// First row and number of rows that are to be read now, to have one of `m`.
+    fn next(&mut self, row: u64, m: u64) -> Option<(u64, u64)> {
+        if (self.first..self.first + self.rows).contains(&row) {
+            return None;
         }
-        Ok(&self.values[(row - self.first) as usize * self.width..][..self.width])
+        (self.first, self.rows) = (row, self.most.min(m - row));
+        Some((self.first, self.rows))
     }
 }
 
@@ -269,6 +329,7 @@ impl Job<'_> {
     fn row_again(&self, y: u64, first: u64, width: usize) -> Result<(Vec<f32>, Vec<(f64, f64)>), Error> {
         let Filter { rows: kh, cols: kw, ref values, border } = *self.filter;
         let (kh, kw) = (kh as usize, kw as usize);
+        let around = Columns::around(first, width, self.filter, self.n);
         let mut rows: Vec<Vec<f64>> = Vec::new();
         let mut top = 0;
         for v in y as i64 - (kh / 2) as i64..=y as i64 + (kh / 2) as i64 {
@@ -276,12 +337,12 @@ impl Job<'_> {
                 None => {
                     // Taps beyond are skipped; rows before the first are those of the halo that is not there.
                     top += usize::from(v < 0);
-                    rows.push(padded(None, first, width, self.filter, self.n));
+                    rows.push(around.all(None));
                     continue;
                 }
-                Some(row) => self.outcome.read_f32(self.plane.input, &Region::new(&[row, 0], &[1, self.n]))?,
+                Some(row) => around.read(self.outcome, self.plane.input, row, 1)?,
             };
-            rows.push(padded(Some(&row), first, width, self.filter, self.n));
+            rows.push(around.all(Some((&row, 0))));
         }
         let mut sums = vec![(0.0f64, 0.0f64); width];
         for (row, weights) in rows.iter().zip(values.chunks_exact(kw)) {

@@ -21,10 +21,8 @@ use std::f64::consts::TAU;
 
 /// Independent functionals.
 const ROUNDS: u64 = 2;
-/// Elements that are read at once.
-const BAND_ELEMENTS: u64 = 1 << 18;
-/// Bytes that one functional may take: two numbers for each line.
-const BYTES_MIN: u64 = 16 << 20;
+/// Bytes that the sums of one line take, before and after, with what transforms them.
+const LINE_BYTES: u64 = 80;
 
 /// Where the volume is found as it was before.
 pub(crate) enum Initial {
@@ -63,21 +61,23 @@ pub(crate) fn check(
 ) -> Result<Checked, Error> {
     let elements: u64 = shape.iter().product();
     let lines = shape[0] * shape[1];
-    let kept = if 32 * lines <= (outcome.free_bytes() / 4).max(BYTES_MIN) { 2 } else { 1 };
+    let kept = if LINE_BYTES * lines <= outcome.check_bytes() / 2 { 2 } else { 1 };
     let direction = if inverse { FftDirection::Inverse } else { FftDirection::Forward };
     let factor = if inverse { 1.0 / elements as f64 } else { 1.0 };
     let allowed = rounding_bound(roundings(shape));
+    // Elements have eight bytes.
+    let band = outcome.band_elements() / 2;
     let mut comparison = Comparison::default();
     let mut wrong = None;
     for round in 0..ROUNDS {
         let functional = Functional::new(shape, kept, direction, seed.wrapping_add(round));
-        let before = sums(shape, kept, &functional.of_elements, |region| match initial {
+        let before = sums(shape, kept, &functional.of_elements, band, |region| match initial {
             Initial::Array(array) => outcome.read(*array, region),
             Initial::Generated(seed) => Ok(generated(*seed, shape, region)),
         })?;
         let mut expected = before.weighted;
         transform(&mut expected, &shape[..kept], direction);
-        let after = sums(shape, kept, &functional.of_results, |region| outcome.read(result, region))?;
+        let after = sums(shape, kept, &functional.of_results, band, |region| outcome.read(result, region))?;
         // The root of the sum of squares of all results, by Parseval's theorem, and of the mean line.
         let all = before.squares.iter().sum::<f64>().sqrt() * factor * (elements as f64).sqrt();
         let mean = all / (expected.len() as f64).sqrt();
@@ -153,23 +153,24 @@ fn transform(data: &mut [Complex<f64>], shape: &[u64], direction: FftDirection) 
     }
 }
 
-/// Sums of a volume over the axes that are not kept; whole rows are read at once.
+/// Sums of a volume over the axes that are not kept; whole rows are read at once, `band` elements.
 fn sums(
     shape: [u64; 3],
     kept: usize,
     weights: &[Vec<Complex<f64>>],
+    band: u64,
     mut read: impl FnMut(&Region) -> Result<Vec<u8>, Error>,
 ) -> Result<Sums, Error> {
     let [nx, ny, nz] = shape;
     let places = shape[..kept].iter().product::<u64>() as usize;
     let mut sums = Sums { weighted: vec![Complex::default(); places], squares: vec![0.0; places], absolute: 0.0 };
-    let planes = (BAND_ELEMENTS / (ny * nz)).max(1);
-    let rows = if planes > 1 { ny } else { (BAND_ELEMENTS / nz).clamp(1, ny) };
+    let planes = (band / (ny * nz)).max(1);
+    let rows = if planes > 1 { ny } else { (band / nz).clamp(1, ny) };
     // A row may be longer than a band.
     let along_z = &weights[weights.len() - 1];
     for (x, planes) in blocks(nx, planes) {
         for (y, rows) in blocks(ny, rows) {
-            for (z, columns) in blocks(nz, BAND_ELEMENTS) {
+            for (z, columns) in blocks(nz, band) {
                 let bytes = read(&Region::new(&[x, y, z], &[planes, rows, columns]))?;
                 for (i, row) in bytes.chunks_exact(8 * columns as usize).enumerate() {
                     let (x, y) = (x + i as u64 / rows, y + i as u64 % rows);

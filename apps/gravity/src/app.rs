@@ -1,16 +1,16 @@
 //! The command: particles attract each other for some steps.
 //!
-//! Particles are read whole before the run, 56 bytes each, beside the memory budget; snapshots lie where the machine has
-//! them.
+//! Particles are read whole before the run, 56 bytes each, which count against the memory budget; snapshots lie where the
+//! machine has them, and are looked at in pieces.
 
-use crate::check::{self, Rows, in_pieces};
+use crate::check::{self, ROWS, State};
 use crate::particles::{self, PARTICLES_MAX, Particles};
-use crate::picture::{self, Canvas, Frame};
+use crate::picture::{self, Frame, PIXEL_BYTES};
 use crate::plummer::plummer;
 use crate::simulation::Simulation;
 use crate::task::Step;
 use multigrain::app::{AppJob, Application, output};
-use multigrain::prelude::{Error, Job, Outcome, Runtime, Source};
+use multigrain::prelude::{Error, Job, Outcome, Runtime, Source, blocks};
 use multigrain_simd::Isa;
 use std::path::{Path, PathBuf};
 
@@ -86,7 +86,7 @@ impl Application for Args {
 
     fn prepare(&self, runtime: &Runtime) -> Result<AppJob, Error> {
         let step = self.step()?;
-        let particles = self.particles(f64::from(step.softening2).sqrt())?;
+        let particles = self.particles(runtime, f64::from(step.softening2).sqrt())?;
         let every = self.snapshots.unwrap_or(match self.picture {
             Some(_) => self.steps.div_ceil(PICTURE_SNAPSHOTS),
             None => self.steps,
@@ -150,51 +150,55 @@ impl Args {
         Ok(Step { dt, gravity, softening2: squared })
     }
 
-    fn particles(&self, softening: f64) -> Result<Particles, Error> {
+    /// The particles, if there is room for them in the memory.
+    fn particles(&self, runtime: &Runtime, softening: f64) -> Result<Particles, Error> {
         let request = |e: particles::ParticlesError| Error::Request(e.to_string());
+        let room = |n: u64| runtime.check_kept_bytes(Self::NAME, n.saturating_mul(particles::ROW_BYTES));
         if let Some(path) = &self.particles {
-            return particles::read(path, softening).map_err(request);
+            return match particles::count(path).map_err(request)? {
+                Some(n) => room(n),
+                // Of a text, which is read whole, no more is known.
+                None => runtime.check_kept_bytes(Self::NAME, std::fs::metadata(path).map_or(0, |file| file.len())),
+            }
+            .and_then(|()| particles::read(path, softening).map_err(request));
         }
         let n = self.n.unwrap_or(4096);
         if n == 0 || n > PARTICLES_MAX {
             return Err(Error::Request(format!("--n {n}: from 1 to {PARTICLES_MAX} particles are possible")));
         }
+        room(n)?;
         let particles = plummer(n as usize, self.seed);
         particles.validate(softening).map_err(request)?;
         Ok(particles)
     }
 }
 
-fn places(state: &Rows) -> Vec<[f64; 3]> {
-    state.iter().map(|row| [row[1], row[2], row[3]]).collect()
-}
-
 /// Draws the picture, and says when particles have left the numbers.
 fn after(outcome: &Outcome, array: usize, simulation: &Simulation, picture: Option<&Path>) -> Result<(), Error> {
     let (n, count) = (simulation.particles, simulation.snapshots());
+    let state = |number: u64| State { outcome, array, number, n };
     if let Some(path) = picture {
-        let places = |number: u64| {
-            let mut places = Vec::with_capacity(n as usize);
-            in_pieces(outcome, array, number, n, |_, rows| places.extend(self::places(&rows))).map(|()| places)
-        };
-        let frame = {
-            let mut seen = places(0)?;
-            seen.extend(places(count / 2)?);
-            seen.extend(places(count - 1)?);
-            Frame::of(&seen)
-        };
-        let mut before = places(0)?;
-        let mut canvas = Canvas::new(&frame);
-        for number in 1..count {
-            let next = places(number)?;
-            canvas.lines(&frame, &before, &next, number as f64 / count as f64, count);
-            before = next;
-        }
-        canvas.dots(&frame, &before);
-        canvas.write(path)?;
+        let frame = Frame::of(|each: &mut dyn FnMut([f64; 3])| {
+            [0, count / 2, count - 1].into_iter().try_for_each(|number| {
+                state(number).in_pieces(|_, rows| rows.iter().for_each(|row| each(picture::place(row))))
+            })
+        })?;
+        let rows = (outcome.check_bytes() / 2 / (PIXEL_BYTES * frame.extent()[0] as u64)) as usize;
+        picture::write(path, &frame, rows, |canvas| {
+            blocks(n, ROWS).try_for_each(|(first, some)| {
+                let mut before = state(0).rows(first, some)?;
+                for number in 1..count {
+                    let next = state(number).rows(first, some)?;
+                    canvas.lines(&frame, (first, n), &before, &next, number as f64 / count as f64, count);
+                    before = next;
+                }
+                canvas.dots(&frame, (first, n), &before);
+                Ok(())
+            })
+        })?;
     }
     let mut lost = None;
-    in_pieces(outcome, array, count - 1, n, |first, rows| {
+    state(count - 1).in_pieces(|first, rows| {
         let at = rows.iter().position(|row| row.iter().any(|value| !value.is_finite()));
         lost = lost.or(at.map(|at| first + at as u64));
     })?;

@@ -36,8 +36,10 @@ use crate::kernel::{SPAN, accelerate, reference};
 use crate::simulation::Simulation;
 use crate::task::SUMS;
 use multigrain::app::{Checked, DEVIATIONS, rounding_bound};
-use multigrain::prelude::{Error, Outcome, Region, generate};
+use multigrain::prelude::{Error, Outcome, Region, blocks, generate};
+use multigrain::readable_bytes;
 use multigrain_simd::Isa;
+use std::panic::resume_unwind;
 use std::thread;
 
 /// Particles whose forces are compared; all of fewer.
@@ -55,28 +57,47 @@ const BOUND_MAX: f64 = 1e-3;
 /// Unit roundoff of single precision.
 const UNIT: f64 = 1.0 / 16_777_216.0;
 
-/// A state in double precision: mass, x, y, z, vx, vy, vz each.
+/// Particles in double precision: mass, x, y, z, vx, vy, vz each.
 pub(crate) type Rows = Vec<[f64; 7]>;
 
-/// Snapshot `number`.
-fn snapshot(outcome: &Outcome, array: usize, number: u64, n: u64) -> Result<Rows, Error> {
-    let mut all = Rows::with_capacity(n as usize);
-    in_pieces(outcome, array, number, n, |_, rows| all.extend(rows))?;
-    Ok(all)
+/// Bytes that a particle of a trajectory takes: its numbers, and three of an acceleration.
+const PARTICLE_BYTES: u64 = 8 * 10;
+
+/// Particles of a snapshot that are read at a time.
+pub(crate) const ROWS: u64 = 4096;
+
+/// A state of all particles that lies in an array of a run, of which little is in memory at a time.
+#[derive(Clone, Copy)]
+pub(crate) struct State<'a> {
+    pub(crate) outcome: &'a Outcome,
+    pub(crate) array: usize,
+    /// Which of the array's states.
+    pub(crate) number: u64,
+    /// Particles.
+    pub(crate) n: u64,
 }
 
-/// A snapshot piece by piece, each with the number of its first particle, so that little of it is in memory at a time.
-pub(crate) fn in_pieces(
-    outcome: &Outcome,
-    array: usize,
-    number: u64,
-    n: u64,
-    mut each: impl FnMut(u64, Rows),
-) -> Result<(), Error> {
-    (0..n).step_by(ROWS as usize).try_for_each(|first| {
-        each(first, rows(outcome, array, number, first, ROWS.min(n - first))?);
-        Ok(())
-    })
+impl State<'_> {
+    /// Calls `each` with all particles, piece by piece, and the number of the first of each piece.
+    pub(crate) fn in_pieces(&self, mut each: impl FnMut(u64, Rows)) -> Result<(), Error> {
+        blocks(self.n, ROWS).try_for_each(|(first, count)| {
+            each(first, self.rows(first, count)?);
+            Ok(())
+        })
+    }
+
+    /// As [`State::in_pieces`], with the same particles of another state.
+    fn beside(&self, other: &State<'_>, mut each: impl FnMut(u64, Rows, Rows)) -> Result<(), Error> {
+        blocks(self.n, ROWS).try_for_each(|(first, count)| {
+            each(first, self.rows(first, count)?, other.rows(first, count)?);
+            Ok(())
+        })
+    }
+
+    /// Some particles.
+    pub(crate) fn rows(&self, first: u64, count: u64) -> Result<Rows, Error> {
+        rows(self.outcome, self.array, self.number, first, count)
+    }
 }
 
 /// Some particles of snapshot `number`.
@@ -119,31 +140,33 @@ pub(crate) fn check(
     let (initial, array, sums) = arrays;
     let n = simulation.particles;
     let last = simulation.snapshots() - 1;
-    let (first_state, last_state) = (snapshot(outcome, array, 0, n)?, snapshot(outcome, array, last, n)?);
+    let state = |number: u64| State { outcome, array, number, n };
+    let (first_state, last_state) = (state(0), state(last));
     let mut worst = Worst { ratio: 0.0, elements: 0, wrong: None };
     let mut figures = Vec::new();
     let tolerance = rounding_bound(SPAN as u64 + TERM_ROUNDINGS) + POLYNOMIAL_ERROR;
-    let given = snapshot(outcome, initial, 0, n)?;
-    for (i, (found, given)) in first_state.iter().zip(&given).enumerate() {
-        let same = found.iter().zip(given).all(|(a, b)| a.to_bits() == b.to_bits());
-        worst.add(if same { 0.0 } else { 1.0 }, 0.0, || {
-            format!("particle {i} of the first snapshot is not as it was given")
-        });
-    }
-    let (force_error, pulls) = forces(&last_state, simulation, tolerance, &mut worst);
+    first_state.beside(&State { array: initial, ..first_state }, |first, found, given| {
+        for (i, (found, given)) in (first..).zip(found.iter().zip(&given)) {
+            let same = found.iter().zip(given).all(|(a, b)| a.to_bits() == b.to_bits());
+            worst.add(if same { 0.0 } else { 1.0 }, 0.0, || {
+                format!("particle {i} of the first snapshot is not as it was given")
+            });
+        }
+    })?;
+    let (force_error, pulls) = forces(&last_state, simulation, tolerance, &mut worst)?;
     figures.push(("force error", force_error));
-    let pulls = pulls.max(forces(&first_state, simulation, tolerance, &mut worst).1);
-    kept(outcome, array, simulation, &first_state, pulls, &mut worst)?;
+    let pulls = pulls.max(forces(&first_state, simulation, tolerance, &mut worst)?.1);
+    kept(&first_state, simulation, pulls, &mut worst)?;
     let neighbours = neighbours(outcome, array, simulation, &mut worst)?;
     let compared = trajectories(outcome, array, simulation, seed, &mut worst)?;
-    let (begin, end) = (momentum(&first_state), momentum(&last_state));
+    let (begin, end) = (momentum(&first_state)?, momentum(&last_state)?);
     let change: [f64; 3] = std::array::from_fn(|d| end.0[d] - begin.0[d]);
     figures.push(("momentum drift", norm(change) / begin.1.max(end.1).max(f64::MIN_POSITIVE)));
     if n.saturating_mul(n) <= ENERGY_INTERACTIONS {
-        let (begin, end) = (energies(&first_state, simulation), energies(&last_state, simulation));
+        let (begin, end) = (energies(&first_state, simulation)?, energies(&last_state, simulation)?);
         if let Some(sums) = sums {
-            compare_sums(&row(outcome, sums, 0)?, &first_state, begin, &mut worst);
-            compare_sums(&row(outcome, sums, last)?, &last_state, end, &mut worst);
+            compare_sums(&row(outcome, sums, 0)?, &first_state, begin, &mut worst)?;
+            compare_sums(&row(outcome, sums, last)?, &last_state, end, &mut worst)?;
         }
         let (begin, end) = (begin[0] + begin[1], end[0] + end[1]);
         figures.push(("energy drift", (end - begin).abs() / begin.abs().max(f64::MIN_POSITIVE)));
@@ -158,41 +181,47 @@ pub(crate) fn check(
     Ok(Checked { max_relative_error: ratio, tolerance: 1.0, elements, covered, wrong, figures })
 }
 
+/// What the steps keep of a state.
+struct Totals {
+    momentum: [f64; 3],
+    /// Sum of all places times masses.
+    centre: [f64; 3],
+    /// Sums of the squares of what they are sums of.
+    speeds: f64,
+    distances: f64,
+}
+
+impl Totals {
+    /// Those of a state, whose masses have to be those of the first.
+    fn of(state: &State<'_>, first: &State<'_>, worst: &mut Worst) -> Result<Totals, Error> {
+        let mut totals = Totals { momentum: [0.0; 3], centre: [0.0; 3], speeds: 0.0, distances: 0.0 };
+        state.beside(first, |number, rows, before| {
+            for (i, (row, before)) in (number..).zip(rows.iter().zip(&before)) {
+                for d in 0..3 {
+                    totals.momentum[d] += row[0] * row[4 + d];
+                    totals.centre[d] += row[0] * row[1 + d];
+                    totals.speeds += (row[0] * row[4 + d]).powi(2);
+                    totals.distances += (row[0] * row[1 + d]).powi(2);
+                }
+                let changed = row[0].to_bits() != before[0].to_bits();
+                worst.add(if changed { 1.0 } else { 0.0 }, 0.0, || {
+                    format!("particle {i} of snapshot {} has mass {}, it was {}", state.number, row[0], before[0])
+                });
+            }
+        })?;
+        Ok(totals)
+    }
+}
+
 /// Judges what every step keeps, in every snapshot. `pulls` is the mean square over particles of mass times what pulls at
 /// it from all sides.
-fn kept(
-    outcome: &Outcome,
-    array: usize,
-    simulation: &Simulation,
-    first: &Rows,
-    pulls: f64,
-    worst: &mut Worst,
-) -> Result<(), Error> {
+fn kept(first: &State<'_>, simulation: &Simulation, pulls: f64, worst: &mut Worst) -> Result<(), Error> {
     let n = simulation.particles;
     let dt = simulation.step.dt.abs();
-    let totals = |state: &Rows| {
-        let (mut moved, mut at) = ([0.0; 3], [0.0; 3]);
-        let (mut speeds, mut distances) = (0.0, 0.0);
-        for row in state {
-            for d in 0..3 {
-                moved[d] += row[0] * row[4 + d];
-                at[d] += row[0] * row[1 + d];
-                speeds += (row[0] * row[4 + d]).powi(2);
-                distances += (row[0] * row[1 + d]).powi(2);
-            }
-        }
-        (moved, at, speeds, distances)
-    };
-    let (momentum, centre, speeds, _) = totals(first);
+    let Totals { momentum, centre, speeds, .. } = Totals::of(first, first, worst)?;
     for number in 1..simulation.snapshots() {
-        let state = snapshot(outcome, array, number, n)?;
-        for (i, (row, first)) in state.iter().zip(first).enumerate() {
-            let changed = row[0].to_bits() != first[0].to_bits();
-            worst.add(if changed { 1.0 } else { 0.0 }, 0.0, || {
-                format!("particle {i} of snapshot {number} has mass {}, it was {}", row[0], first[0])
-            });
-        }
-        let (moved, at, now, distances) = totals(&state);
+        let state = State { number, ..*first };
+        let Totals { momentum: moved, centre: at, speeds: now, distances } = Totals::of(&state, first, worst)?;
         let steps = simulation.steps_at(number) as f64;
         let time = steps * simulation.step.dt;
         // Two accelerations a step, and what has been a velocity at both ends has been changed by as much.
@@ -212,9 +241,6 @@ fn kept(
     }
     Ok(())
 }
-
-/// Particles of a snapshot that are read at a time.
-const ROWS: u64 = 4096;
 
 /// Compares places before and after each snapshot with the velocity there, where there is one of every step; says so.
 fn neighbours(
@@ -252,64 +278,119 @@ fn neighbours(
 
 /// Judges the forces of a state; returns the largest error relative to the force itself, and the mean square of mass times
 /// the sum of the absolute values of the terms.
-fn forces(state: &Rows, simulation: &Simulation, tolerance: f64, worst: &mut Worst) -> (f64, f64) {
-    let n = state.len();
+fn forces(state: &State<'_>, simulation: &Simulation, tolerance: f64, worst: &mut Worst) -> Result<(f64, f64), Error> {
+    let n = state.n as usize;
     let softening2 = simulation.step.softening2;
-    let masses: Vec<f32> = state.iter().map(|row| row[0] as f32).collect();
-    let sources: Vec<f32> = (1..4).flat_map(|c| state.iter().map(move |row| row[c] as f32)).collect();
     let sampled: Vec<usize> = (0..SAMPLES.min(n)).map(|k| k * n / SAMPLES.min(n)).collect();
+    let of_sampled: Vec<[f64; 7]> =
+        sampled.iter().map(|&i| Ok(state.rows(i as u64, 1)?[0])).collect::<Result<_, Error>>()?;
     let m = sampled.len();
-    let targets: Vec<f32> =
-        (0..3).flat_map(|d| sampled.iter().map(move |&i| (d, i))).map(|(d, i)| sources[d * n + i]).collect();
+    let targets: Vec<f32> = (1..4).flat_map(|c| of_sampled.iter().map(move |row| row[c] as f32)).collect();
     let mut found = vec![0.0; 3 * m];
-    // Lengths are right and the instruction set was detected: there is nothing to refuse.
-    let computed = accelerate(Isa::detect(), softening2, &masses, &sources, &targets, &mut found);
-    let mut largest: f64 = if computed.is_ok() { 0.0 } else { f64::INFINITY };
+    let mut exact = vec![([0.0; 3], 0.0); m];
+    let mut largest: f64 = 0.0;
+    // Pieces are whole spans, so the chains are those of all sources at once.
+    const { assert!(ROWS.is_multiple_of(SPAN as u64)) };
+    state.in_pieces(|_, rows| {
+        let masses: Vec<f32> = rows.iter().map(|row| row[0] as f32).collect();
+        let sources: Vec<f32> = (1..4).flat_map(|c| rows.iter().map(move |row| row[c] as f32)).collect();
+        // Lengths are right and the instruction set was detected: there is nothing to refuse.
+        if accelerate(Isa::detect(), softening2, &masses, &sources, &targets, &mut found).is_err() {
+            largest = f64::INFINITY;
+        }
+        for (k, (exact, all)) in exact.iter_mut().enumerate() {
+            let (sum, more) = reference(f64::from(softening2), &masses, &sources, &targets, k);
+            exact.iter_mut().zip(sum).for_each(|(exact, sum)| *exact += sum);
+            *all += more;
+        }
+    })?;
     let mut pulls = 0.0;
-    for k in 0..m {
-        let (exact, all) = reference(f64::from(softening2), &masses, &sources, &targets, k);
+    for (k, ((exact, all), row)) in exact.into_iter().zip(&of_sampled).enumerate() {
         let error = norm(std::array::from_fn(|d| found[d * m + k] - exact[d]));
         let particle = sampled[k];
-        pulls += (f64::from(masses[particle]) * all).powi(2) / m as f64;
+        pulls += (f64::from(row[0] as f32) * all).powi(2) / m as f64;
         worst.add(error, tolerance * all, || format!("the force on particle {particle} is wrong by {error:e}"));
         if norm(exact) > 0.0 {
             largest = largest.max(error / norm(exact));
         }
     }
-    (largest, pulls)
+    Ok((largest, pulls))
 }
 
-/// Accelerations of all particles in double precision, and the largest gradient of the field.
-fn field(state: &Rows, simulation: &Simulation) -> (Vec<[f64; 3]>, f64) {
-    let (softening2, gravity) = (f64::from(simulation.step.softening2), simulation.step.gravity);
-    let column = |c: usize| state.iter().map(|row| row[c]).collect::<Vec<f64>>();
-    let [m, x, y, z] = [0, 1, 2, 3].map(column);
-    let of = |i: usize| {
-        let (mut sum, mut gradient) = ([0.0; 3], 0.0);
-        for (((&m, &x_j), &y_j), &z_j) in m.iter().zip(&x).zip(&y).zip(&z) {
-            let (dx, dy, dz) = (x_j - x[i], y_j - y[i], z_j - z[i]);
-            let r2 = dx * dx + dy * dy + dz * dz;
-            let soft = r2 + softening2;
-            let scale = if r2 > 0.0 { m / (soft * soft.sqrt()) } else { 0.0 };
-            sum[0] += scale * dx;
-            sum[1] += scale * dy;
-            sum[2] += scale * dz;
-            gradient += scale.abs();
+/// The particles of a trajectory: mass, x, y, z, vx, vy, vz of all, and their accelerations.
+struct Trajectory {
+    columns: [Vec<f64>; 7],
+    accelerations: Vec<[f64; 3]>,
+}
+
+impl Trajectory {
+    fn from(state: &State<'_>) -> Result<Trajectory, Error> {
+        let mut columns = [(); 7].map(|()| Vec::with_capacity(state.n as usize));
+        state.in_pieces(|_, rows| {
+            rows.iter().for_each(|row| columns.iter_mut().zip(row).for_each(|(column, value)| column.push(*value)));
+        })?;
+        Ok(Trajectory { columns, accelerations: vec![[0.0; 3]; state.n as usize] })
+    }
+
+    fn place(&self, i: usize) -> [f64; 3] {
+        std::array::from_fn(|d| self.columns[1 + d][i])
+    }
+
+    fn velocity(&self, i: usize) -> [f64; 3] {
+        std::array::from_fn(|d| self.columns[4 + d][i])
+    }
+
+    /// Changes all velocities by so much of the accelerations.
+    fn kick(&mut self, time: f64) {
+        for (d, column) in self.columns[4..].iter_mut().enumerate() {
+            column.iter_mut().zip(&self.accelerations).for_each(|(v, a)| *v += time * a[d]);
         }
-        // The tensor's largest eigenvalue is at most 2 m / r^3; both particles move.
-        (sum.map(|sum| gravity * sum), 4.0 * gravity.abs() * gradient)
-    };
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    let each = state.len().div_ceil(threads).max(256);
-    let parts: Vec<Vec<([f64; 3], f64)>> = thread::scope(|scope| {
-        let of = &of;
-        let starts = (0..state.len()).step_by(each);
-        let part = |start: usize| move || (start..(start + each).min(state.len())).map(of).collect();
-        let running: Vec<_> = starts.map(|start| scope.spawn(part(start))).collect();
-        running.into_iter().map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
-    });
-    let steepest = parts.iter().flatten().fold(0.0, |most: f64, (_, gradient)| most.max(*gradient));
-    (parts.into_iter().flatten().map(|(sum, _)| sum).collect(), steepest)
+    }
+
+    /// Moves all particles.
+    fn drift(&mut self, time: f64) {
+        let (places, velocities) = self.columns[1..].split_at_mut(3);
+        for (x, v) in places.iter_mut().zip(velocities) {
+            x.iter_mut().zip(v).for_each(|(x, v)| *x += time * *v);
+        }
+    }
+
+    /// Computes the accelerations of all particles; the largest gradient of the field.
+    fn accelerate(&mut self, simulation: &Simulation) -> f64 {
+        let (softening2, gravity) = (f64::from(simulation.step.softening2), simulation.step.gravity);
+        let [m, x, y, z, ..] = &self.columns;
+        let of = |i: usize| {
+            let (mut sum, mut gradient) = ([0.0; 3], 0.0);
+            for (((&m, &x_j), &y_j), &z_j) in m.iter().zip(x).zip(y).zip(z) {
+                let (dx, dy, dz) = (x_j - x[i], y_j - y[i], z_j - z[i]);
+                let r2 = dx * dx + dy * dy + dz * dz;
+                let soft = r2 + softening2;
+                let scale = if r2 > 0.0 { m / (soft * soft.sqrt()) } else { 0.0 };
+                sum[0] += scale * dx;
+                sum[1] += scale * dy;
+                sum[2] += scale * dz;
+                gradient += scale.abs();
+            }
+            // The tensor's largest eigenvalue is at most 2 m / r^3; both particles move.
+            (sum.map(|sum| gravity * sum), 4.0 * gravity.abs() * gradient)
+        };
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        let each = m.len().div_ceil(threads).max(256);
+        let part = |(number, to): (usize, &mut [[f64; 3]])| {
+            to.iter_mut().enumerate().fold(0.0, |most: f64, (i, to)| {
+                let (sum, gradient) = of(number * each + i);
+                *to = sum;
+                most.max(gradient)
+            })
+        };
+        thread::scope(|scope| {
+            let part = &part;
+            let parts = self.accelerations.chunks_mut(each).enumerate();
+            let running: Vec<_> = parts.map(|one| scope.spawn(move || part(one))).collect();
+            let gradients = running.into_iter().map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            gradients.fold(0.0, f64::max)
+        })
+    }
 }
 
 /// Compares legs from snapshot to snapshot; which, in words.
@@ -324,6 +405,15 @@ fn trajectories(
     let each = n.saturating_mul(n).saturating_mul(simulation.every.min(simulation.steps) + 1);
     let legs = simulation.snapshots() - 1;
     let affordable = (TRAJECTORY_INTERACTIONS / each.max(1)).min(legs);
+    let (needed, room) = (n.saturating_mul(PARTICLE_BYTES), outcome.check_bytes());
+    if affordable > 0 && needed > room {
+        return Ok(format!(
+            "no trajectory, since these particles take {} again and {} are free (give {} more of --memory)",
+            readable_bytes(needed),
+            readable_bytes(room),
+            readable_bytes(needed - room)
+        ));
+    }
     // One leg of each of so many equal parts.
     let chosen = |k: u64| {
         let (from, to) = (k * legs / affordable, (k + 1) * legs / affordable);
@@ -331,26 +421,19 @@ fn trajectories(
     };
     let mut chaotic = 0;
     for number in (0..affordable).map(chosen) {
-        let mut state = snapshot(outcome, array, number, n)?;
-        let found = snapshot(outcome, array, number + 1, n)?;
+        let mut state = Trajectory::from(&State { outcome, array, number, n })?;
         let steps = simulation.steps_at(number + 1) - simulation.steps_at(number);
-        let (mut a, mut steepest) = field(&state, simulation);
+        let mut steepest = state.accelerate(simulation);
         let (mut largest, mut extent) = (0.0f64, 0.0f64);
         let dt = simulation.step.dt;
         for _ in 0..steps {
-            for (row, a) in state.iter_mut().zip(&a) {
-                for d in 0..3 {
-                    row[4 + d] += 0.5 * dt * a[d];
-                    row[1 + d] += dt * row[4 + d];
-                }
-            }
-            let (next, gradient) = field(&state, simulation);
-            a = next;
-            steepest = steepest.max(gradient);
-            for (row, a) in state.iter_mut().zip(&a) {
-                (0..3).for_each(|d| row[4 + d] += 0.5 * dt * a[d]);
+            state.kick(0.5 * dt);
+            state.drift(dt);
+            steepest = steepest.max(state.accelerate(simulation));
+            state.kick(0.5 * dt);
+            for (i, a) in state.accelerations.iter().enumerate() {
                 largest = largest.max(norm(*a));
-                extent = extent.max(norm([row[1], row[2], row[3]]));
+                extent = extent.max(norm(state.place(i)));
             }
         }
         // What the terms of one particle can err by is at most what all of them weigh, which the gradient bounds too.
@@ -363,19 +446,23 @@ fn trajectories(
             false => (0.0, 0.0),
         };
         // Double precision rounds as well.
-        let speed_of = |row: &[f64; 7]| norm([row[4], row[5], row[6]]);
-        let fastest = state.iter().map(speed_of).fold(0.0, f64::max);
+        let fastest = (0..n as usize).map(|i| norm(state.velocity(i))).fold(0.0, f64::max);
         let rounding = 4.0 * (steps + 1) as f64 * f64::EPSILON;
         let (place, speed) = (place + rounding * extent.max(fastest * t), speed + rounding * fastest.max(largest * t));
         if place.is_nan() || place > BOUND_MAX * extent {
             chaotic += 1;
             continue;
         }
-        for (i, (found, row)) in found.iter().zip(&state).enumerate() {
-            let wrong = || format!("particle {i} of snapshot {} is at {found:?}, {row:?} was expected", number + 1);
-            worst.add(norm(std::array::from_fn(|d| found[1 + d] - row[1 + d])), place, wrong);
-            worst.add(norm(std::array::from_fn(|d| found[4 + d] - row[4 + d])), speed, wrong);
-        }
+        State { outcome, array, number: number + 1, n }.in_pieces(|first, rows| {
+            for (i, found) in (first as usize..).zip(&rows) {
+                let (at, moving) = (state.place(i), state.velocity(i));
+                let wrong = || {
+                    format!("particle {i} of snapshot {} is at {found:?}, {at:?} {moving:?} was expected", number + 1)
+                };
+                worst.add(norm(std::array::from_fn(|d| found[1 + d] - at[d])), place, wrong);
+                worst.add(norm(std::array::from_fn(|d| found[4 + d] - moving[d])), speed, wrong);
+            }
+        })?;
     }
     let mut text =
         format!("{} of {legs} trajectories from snapshot to snapshot again in double precision", affordable - chaotic);
@@ -395,9 +482,15 @@ fn trajectories(
 }
 
 /// Sum of the momenta, and of their absolute values.
-fn momentum(state: &Rows) -> ([f64; 3], f64) {
-    let sum = std::array::from_fn(|d| state.iter().map(|row| row[0] * row[4 + d]).sum());
-    (sum, state.iter().map(|row| row[0] * norm([row[4], row[5], row[6]])).sum())
+fn momentum(state: &State<'_>) -> Result<([f64; 3], f64), Error> {
+    let (mut sum, mut all) = ([0.0; 3], 0.0);
+    state.in_pieces(|_, rows| {
+        for row in &rows {
+            (0..3).for_each(|d| sum[d] += row[0] * row[4 + d]);
+            all += row[0] * norm([row[4], row[5], row[6]]);
+        }
+    })?;
+    Ok((sum, all))
 }
 
 /// The row of sums of snapshot `number`.
@@ -407,10 +500,10 @@ fn row(outcome: &Outcome, sums: usize, number: u64) -> Result<Vec<f64>, Error> {
 }
 
 /// Judges the row of sums of a state whose energies are known.
-fn compare_sums(found: &[f64], state: &Rows, energies: [f64; 2], worst: &mut Worst) {
-    let (momentum, all) = momentum(state);
+fn compare_sums(found: &[f64], state: &State<'_>, energies: [f64; 2], worst: &mut Worst) -> Result<(), Error> {
+    let (momentum, all) = momentum(state)?;
     // All masses have one sign, so energies are sums of terms of one sign. Either side makes at most so many roundings.
-    let roundings = 2.0 * (state.len() as f64 + 96.0) * f64::EPSILON;
+    let roundings = 2.0 * (state.n as f64 + 96.0) * f64::EPSILON;
     let expected = energies.map(|energy| (energy, energy.abs())).into_iter().chain(momentum.map(|p| (p, all)));
     for (&found, (expected, scale)) in found.iter().zip(expected.chain([(all, all)])) {
         let error = if found == expected || (found.is_nan() && expected.is_nan()) { 0.0 } else { found - expected };
@@ -418,20 +511,28 @@ fn compare_sums(found: &[f64], state: &Rows, energies: [f64; 2], worst: &mut Wor
             format!("the sums of a snapshot hold {found}, {expected} was expected")
         });
     }
+    Ok(())
 }
 
 /// Kinetic and potential energy.
-pub(crate) fn energies(state: &Rows, simulation: &Simulation) -> [f64; 2] {
+pub(crate) fn energies(state: &State<'_>, simulation: &Simulation) -> Result<[f64; 2], Error> {
     let softening2 = f64::from(simulation.step.softening2);
-    let kinetic: f64 = state.iter().map(|row| 0.5 * row[0] * (4..7).map(|c| row[c] * row[c]).sum::<f64>()).sum();
-    let mut potential = 0.0;
-    for (i, a) in state.iter().enumerate() {
-        let mut sum = 0.0;
-        for b in &state[i + 1..] {
-            let r2: f64 = (1..4).map(|c| (a[c] - b[c]) * (a[c] - b[c])).sum();
-            sum += if r2 + softening2 > 0.0 { b[0] / (r2 + softening2).sqrt() } else { 0.0 };
+    let (mut kinetic, mut potential) = (0.0, 0.0);
+    for (first, count) in blocks(state.n, ROWS) {
+        let these = state.rows(first, count)?;
+        kinetic += these.iter().map(|row| 0.5 * row[0] * (4..7).map(|c| row[c] * row[c]).sum::<f64>()).sum::<f64>();
+        let mut sums = vec![0.0; these.len()];
+        for (other, count) in blocks(state.n, ROWS).skip_while(|(other, _)| *other < first) {
+            let others = state.rows(other, count)?;
+            for (i, (a, sum)) in these.iter().zip(&mut sums).enumerate() {
+                // Each pair once.
+                for b in &others[if other == first { i + 1 } else { 0 }..] {
+                    let r2: f64 = (1..4).map(|c| (a[c] - b[c]) * (a[c] - b[c])).sum();
+                    *sum += if r2 + softening2 > 0.0 { b[0] / (r2 + softening2).sqrt() } else { 0.0 };
+                }
+            }
         }
-        potential -= a[0] * sum;
+        potential -= these.iter().zip(sums).map(|(a, sum)| a[0] * sum).sum::<f64>();
     }
-    [kinetic, simulation.step.gravity * potential]
+    Ok([kinetic, simulation.step.gravity * potential])
 }

@@ -18,12 +18,18 @@ const LINES_MAX: usize = 1 << 23;
 /// Units of light of 1. A pixel holds up to 128, of which tone mapping makes the last shade but one of white.
 const UNITS: f32 = 512.0;
 
-/// Light that is gathered before it becomes a picture, in [`UNITS`].
+/// Light that is gathered before it becomes some rows of a picture, in [`UNITS`]. However it is added, in parts and in which
+/// order, it comes to the same.
 pub(crate) struct Canvas {
     width: usize,
-    height: usize,
+    /// Rows of the picture above it.
+    above: usize,
+    rows: usize,
     light: Vec<[u16; 3]>,
 }
+
+/// Bytes of a pixel's light.
+pub(crate) const PIXEL_BYTES: u64 = size_of::<[u16; 3]>() as u64;
 
 /// Where in space the picture lies: the two axes, the middle, and pixels a unit of length.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,15 +41,22 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// The frame of some places.
-    pub(crate) fn of(places: &[[f64; 3]]) -> Frame {
+    /// The frame of some places, which `all` shows one after the other, as often as it is asked.
+    pub(crate) fn of<E>(mut all: impl FnMut(&mut dyn FnMut([f64; 3])) -> Result<(), E>) -> Result<Frame, E> {
+        let mut counts = [0u64; 3];
+        all(&mut |place| {
+            counts.iter_mut().zip(place).filter(|(_, value)| value.is_finite()).for_each(|(count, _)| *count += 1);
+        })?;
+        // The least and the largest that the picture must hold, by their ranks.
+        let ranks = counts.map(|count| {
+            let skip = ((1.0 - INSIDE) / 2.0 * count as f64) as u64;
+            [skip, count.saturating_sub(1 + skip)]
+        });
+        let found = of_ranks(ranks, all)?;
         let mut ranges = [(0.0, 0.0); 3];
-        for (d, range) in ranges.iter_mut().enumerate() {
-            let mut values: Vec<f64> = places.iter().map(|p| p[d]).filter(|v| v.is_finite()).collect();
-            values.sort_by(f64::total_cmp);
-            if let (Some(&low), Some(&high)) = (values.first(), values.last()) {
-                let skip = ((1.0 - INSIDE) / 2.0 * values.len() as f64) as usize;
-                *range = if skip == 0 { (low, high) } else { (values[skip], values[values.len() - 1 - skip]) };
+        for ((range, found), count) in ranges.iter_mut().zip(found).zip(counts) {
+            if count > 0 {
+                *range = (found[0], found[1]);
             }
         }
         let length = |d: usize| ranges[d].1 - ranges[d].0;
@@ -55,12 +68,17 @@ impl Frame {
         let scale = (SIZE - 2 * MARGIN) as f64 / longest;
         let scale = if scale.is_finite() { scale } else { 1.0 };
         let pixels = |d: usize| ((length(d) * scale) as usize + 2 * MARGIN).clamp(SIZE / 2, SIZE);
-        Frame {
+        Ok(Frame {
             axes,
             middle: axes.map(|d| 0.5 * (ranges[d].0 + ranges[d].1)),
             scale,
             extent: [pixels(axes[0]), pixels(axes[1])],
-        }
+        })
+    }
+
+    /// Width and height in pixels.
+    pub(crate) fn extent(&self) -> [usize; 2] {
+        self.extent
     }
 
     /// Pixel coordinates of a place; up is up.
@@ -68,6 +86,48 @@ impl Frame {
         let along = |k: usize| (place[self.axes[k]] - self.middle[k]) * self.scale;
         [self.extent[0] as f64 / 2.0 + along(0), self.extent[1] as f64 / 2.0 - along(1)]
     }
+}
+
+/// Along each axis the finite numbers of two ranks, by the digits of numbers that are ordered as they are: as many passes as
+/// digits, and next to no memory.
+fn of_ranks<E>(
+    ranks: [[u64; 2]; 3],
+    mut all: impl FnMut(&mut dyn FnMut([f64; 3])) -> Result<(), E>,
+) -> Result<[[f64; 2]; 3], E> {
+    // As `f64::total_cmp` orders them.
+    let ordered = |value: f64| {
+        let bits = value.to_bits();
+        bits ^ if bits >> 63 == 1 { u64::MAX } else { 1 << 63 }
+    };
+    let number = |bits: u64| f64::from_bits(bits ^ if bits >> 63 == 1 { 1 << 63 } else { u64::MAX });
+    let mut found = [[0u64; 2]; 3];
+    let mut left = ranks;
+    for shift in (0..64).step_by(8).rev() {
+        let mut counts = [[[0u64; 256]; 2]; 3];
+        all(&mut |place| {
+            for ((value, found), counts) in place.into_iter().zip(&found).zip(&mut counts) {
+                let bits = ordered(value);
+                for (found, counts) in found.iter().zip(counts).filter(|_| value.is_finite()) {
+                    // Those that begin with the digits that were found.
+                    if (bits ^ found) >> shift < 256 {
+                        counts[(bits >> shift & 255) as usize] += 1;
+                    }
+                }
+            }
+        })?;
+        for ((found, left), counts) in found.iter_mut().zip(&mut left).zip(&counts) {
+            for ((found, left), counts) in found.iter_mut().zip(left).zip(counts) {
+                for (digit, &count) in (0u64..).zip(counts) {
+                    if *left < count {
+                        *found |= digit << shift;
+                        break;
+                    }
+                    *left -= count;
+                }
+            }
+        }
+    }
+    Ok(found.map(|found| found.map(number)))
 }
 
 /// A colour of its own for each particle: hues by the golden ratio, so that neighbours differ.
@@ -81,23 +141,39 @@ fn colour(particle: usize) -> [f32; 3] {
 }
 
 impl Canvas {
-    pub(crate) fn new(frame: &Frame) -> Canvas {
+    /// Some rows of a picture, from the top.
+    pub(crate) fn new(frame: &Frame, above: usize, rows: usize) -> Canvas {
         let [width, height] = frame.extent;
-        Canvas { width, height, light: vec![[0; 3]; width * height] }
+        let rows = rows.min(height - above);
+        Canvas { width, above, rows, light: vec![[0; 3]; width * rows] }
     }
 
     fn add(&mut self, x: f64, y: f64, light: [f32; 3]) {
-        if x >= 0.0 && y >= 0.0 && x < self.width as f64 && y < self.height as f64 {
+        let y = y - self.above as f64;
+        if x >= 0.0 && y >= 0.0 && x < self.width as f64 && y < self.rows as f64 {
             let pixel = &mut self.light[y as usize * self.width + x as usize];
             pixel.iter_mut().zip(light).for_each(|(to, light)| *to = to.saturating_add((light * UNITS) as u16));
         }
     }
 
-    /// Lines from the places of one snapshot to those of the next; `age` grows from 0 to 1.
-    pub(crate) fn lines(&mut self, frame: &Frame, from: &[[f64; 3]], to: &[[f64; 3]], age: f64, snapshots: u64) {
-        let stride = (from.len().saturating_mul(snapshots as usize)).div_ceil(LINES_MAX).max(1);
-        for (particle, (from, to)) in from.iter().zip(to).enumerate().step_by(stride) {
-            let (a, b) = (frame.project(from), frame.project(to));
+    /// Lines of some of `n` particles, from number `first` on, from their places in one snapshot to those in the next; `age`
+    /// grows from 0 to 1.
+    pub(crate) fn lines(
+        &mut self,
+        frame: &Frame,
+        (first, n): (u64, u64),
+        from: &[[f64; 7]],
+        to: &[[f64; 7]],
+        age: f64,
+        snapshots: u64,
+    ) {
+        let stride = (n as usize).saturating_mul(snapshots as usize).div_ceil(LINES_MAX).max(1);
+        for (particle, (from, to)) in (first as usize..).zip(from.iter().zip(to)) {
+            if !particle.is_multiple_of(stride) {
+                continue;
+            }
+            let [from, to] = [from, to].map(place);
+            let (a, b) = (frame.project(&from), frame.project(&to));
             let length = (b[0] - a[0]).abs().max((b[1] - a[1]).abs());
             if !length.is_finite() || length > 4.0 * SIZE as f64 {
                 continue;
@@ -111,11 +187,11 @@ impl Canvas {
         }
     }
 
-    /// A dot for each place.
-    pub(crate) fn dots(&mut self, frame: &Frame, places: &[[f64; 3]]) {
-        let bright = if places.len() <= 1000 { 1 } else { 0 };
-        for (particle, place) in places.iter().enumerate() {
-            let [x, y] = frame.project(place);
+    /// A dot for each of some of `n` particles, from number `first` on.
+    pub(crate) fn dots(&mut self, frame: &Frame, (first, n): (u64, u64), rows: &[[f64; 7]]) {
+        let bright = if n <= 1000 { 1 } else { 0 };
+        for (particle, row) in (first as usize..).zip(rows) {
+            let [x, y] = frame.project(&place(row));
             for dy in -bright..=bright {
                 for dx in -bright..=bright {
                     self.add(x + f64::from(dx), y + f64::from(dy), colour(particle));
@@ -123,28 +199,47 @@ impl Canvas {
             }
         }
     }
+}
 
-    /// Writes the picture: whole under its name, or not at all.
-    pub(crate) fn write(&self, path: &Path) -> Result<(), Error> {
-        let failed = |e: std::io::Error| Error::After(format!("{}: {e}; the picture was not written", path.display()));
-        whole::write(path, |out| self.encode(out)).map_err(failed)
-    }
+/// The place of a particle.
+pub(crate) fn place(row: &[f64; 7]) -> [f64; 3] {
+    [row[1], row[2], row[3]]
+}
 
-    fn encode(&self, out: &mut impl Write) -> std::io::Result<()> {
-        let mut encoder = png::Encoder::new(out, self.width as u32, self.height as u32);
+/// Writes a picture, `rows` of its rows at a time, which `draw` draws: whole under its name, or not at all.
+pub(crate) fn write(
+    path: &Path,
+    frame: &Frame,
+    rows: usize,
+    mut draw: impl FnMut(&mut Canvas) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut unread = None;
+    let written = whole::write(path, |out| {
+        let [width, height] = frame.extent;
+        let mut encoder = png::Encoder::new(out, width as u32, height as u32);
         encoder.set_color(png::ColorType::Rgb);
         encoder.set_depth(png::BitDepth::Eight);
         let mut writer = encoder.write_header().map_err(std::io::Error::other)?;
         // Light adds up without end; a picture is white at most.
         let tone = |light: u16| (255.0 * f32::from(light) / (0.5 * UNITS + f32::from(light))) as u8;
         let mut stream = writer.stream_writer().map_err(std::io::Error::other)?;
-        for row in self.light.chunks(self.width) {
-            let samples: Vec<u8> = row.iter().flatten().map(|&light| tone(light)).collect();
-            stream.write_all(&samples)?;
+        for above in (0..height).step_by(rows.max(1)) {
+            let mut canvas = Canvas::new(frame, above, rows.max(1));
+            draw(&mut canvas).map_err(|error| {
+                let why = std::io::Error::other(error.to_string());
+                unread = Some(error);
+                why
+            })?;
+            for row in canvas.light.chunks(width) {
+                let samples: Vec<u8> = row.iter().flatten().map(|&light| tone(light)).collect();
+                stream.write_all(&samples)?;
+            }
         }
         stream.finish().map_err(std::io::Error::other)?;
         writer.finish().map_err(std::io::Error::other)
-    }
+    });
+    let failed = |e: std::io::Error| Error::After(format!("{}: {e}; the picture was not written", path.display()));
+    written.map_err(|error| unread.take().unwrap_or_else(|| failed(error)))
 }
 
 /// Refuses before the run what would only fail after it.

@@ -119,7 +119,7 @@ impl Query {
                 align: self.args.shows_domains(),
                 correct_bias: !self.args.nonull2,
                 workers: outcome.machine.workers(),
-                memory_bytes: outcome.free_bytes(),
+                memory_bytes: outcome.work_bytes(),
                 told: outcome.afterwards(DOMAINS),
             };
             Ok(rows(profile, search.hits(self.candidates(outcome, number)?)?, thresholds))

@@ -94,15 +94,11 @@ pub struct Search<'a> {
     pub correct_bias: bool,
     /// Threads, where memory allows.
     pub workers: usize,
-    /// Working memory of all threads, in bytes. Of a sequence that needs more than this, and than what a process takes for
-    /// itself, no domains are looked for: the search fails.
+    /// Working memory of all threads, in bytes. Of a sequence that needs more, no domains are looked for: the search fails.
     pub memory_bytes: u64,
     /// Where what each thread does is told.
     pub told: Afterwards,
 }
-
-/// What one thread may take to find domains where the memory is smaller: it is part of what a process takes for itself.
-const OWN_BYTES: u64 = 4 << 20;
 
 impl Search<'_> {
     /// The hits among these sequences: all that can be reported and perhaps some that cannot, in the order of the
@@ -131,7 +127,7 @@ impl Search<'_> {
     fn check_room(&self, i: usize) -> Result<(), Error> {
         let (length, nodes) = (self.database.length(i), self.profile.nodes());
         let bytes = Finder::working_bytes(self.profile, length);
-        if bytes <= self.memory_bytes.max(OWN_BYTES) {
+        if bytes <= self.memory_bytes {
             return Ok(());
         }
         let name = self.database.header(i).map_or_else(|_| (i + 1).to_string(), |(name, _)| name);

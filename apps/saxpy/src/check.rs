@@ -3,9 +3,6 @@
 use multigrain::app::{Checked, Comparison, UNDERFLOW, UNIT_ROUNDOFF};
 use multigrain::prelude::*;
 
-/// Elements that are read at once.
-const BAND: u64 = 1 << 18;
-
 /// Where y is found as it was before.
 #[derive(Clone, Copy)]
 pub(crate) enum Before {
@@ -18,7 +15,7 @@ pub(crate) enum Before {
 pub(crate) fn check(outcome: &Outcome, n: u64, alpha: f32, before: Before, result: usize) -> Result<Checked, Error> {
     let mut comparison = Comparison::default();
     let mut wrong = None;
-    for (first, len) in blocks(n, BAND) {
+    for (first, len) in blocks(n, outcome.band_elements()) {
         let region = Region::new(&[first], &[len]);
         let x = outcome.read_f32(0, &region)?;
         let y = match before {

@@ -27,10 +27,8 @@ use multigrain_simd::Isa;
 const GROUP: u64 = 1024;
 /// Random vectors.
 const ROUNDS: usize = 4;
-/// Bytes of probes that are held: B x for some groups, and as much for rows.
-const PROBE_BYTES: u64 = 2 << 20;
-/// Elements that are read at once.
-const BAND: u64 = 1 << 18;
+/// Bytes of probes that are held where there is room for them: B x for some groups, and as much for rows.
+const PROBE_BYTES_MAX: u64 = 2 << 20;
 /// Multiplications of what is computed again, at most.
 const AGAIN: u64 = 1 << 31;
 /// Rows that are computed again together.
@@ -44,8 +42,9 @@ pub(crate) fn check(outcome: &Outcome, sizes: Sizes, seed: u64) -> Result<Checke
     let (_, n, k) = sizes;
     let mut found = Probed::default();
     let groups = n.div_ceil(GROUP);
-    let k_tile = (PROBE_BYTES / (8 * ROUNDS as u64) / SPAN as u64 * SPAN as u64).min(k);
-    let together = (PROBE_BYTES / (8 * ROUNDS as u64 * k_tile)).clamp(1, 16);
+    let probe_bytes = probe_bytes(outcome);
+    let k_tile = (probe_bytes / (8 * ROUNDS as u64) / SPAN as u64 * SPAN as u64).max(SPAN as u64).min(k);
+    let together = (probe_bytes / (8 * ROUNDS as u64 * k_tile)).clamp(1, 16);
     for (group, count) in blocks(groups, together) {
         probe_groups(outcome, sizes, seed, (group, count), k_tile, &mut found)?;
     }
@@ -56,6 +55,11 @@ pub(crate) fn check(outcome: &Outcome, sizes: Sizes, seed: u64) -> Result<Checke
     found.judge(AGAIN_ROWS, AGAIN / (k * n.min(GROUP)), &covered, |these, comparison| {
         compute_again(outcome, sizes, these, comparison)
     })
+}
+
+/// Bytes of probes that are held: a quarter of what there is room for each.
+fn probe_bytes(outcome: &Outcome) -> u64 {
+    (outcome.check_bytes() / 4).min(PROBE_BYTES_MAX)
 }
 
 /// Probes all rows of some groups of columns.
@@ -73,7 +77,8 @@ fn probe_groups(
     // Weight of column j in round r at j * ROUNDS + r.
     let weights: Vec<f64> =
         (first * ROUNDS as u64..(first + columns) * ROUNDS as u64).map(|i| probe(seed, i)).collect();
-    let m_tile = (PROBE_BYTES / (16 * lanes as u64)).max(1);
+    let m_tile = (probe_bytes(outcome) / (16 * lanes as u64)).max(1);
+    let most = outcome.band_elements();
     let mut of_b = Vec::new();
     for (row, rows) in blocks(m, m_tile) {
         let mut sums = vec![0.0; rows as usize * lanes];
@@ -83,7 +88,7 @@ fn probe_groups(
             if row == 0 || k_tile < k {
                 of_b = probes_of_b(outcome, (l, depth), (first, columns), &weights, lanes)?;
             }
-            for (i, band) in blocks(rows, (BAND / depth).max(1)) {
+            for (i, band) in blocks(rows, (most / depth).max(1)) {
                 let a = outcome.read_f32(0, &Region::new(&[row + i, l], &[band, depth]))?;
                 let at = i as usize * lanes;
                 let rows = sums[at..].chunks_exact_mut(lanes).zip(squares[at..].chunks_exact_mut(lanes));
@@ -92,7 +97,7 @@ fn probe_groups(
                 }
             }
         }
-        for (i, band) in blocks(rows, (BAND / columns).max(1)) {
+        for (i, band) in blocks(rows, (most / columns).max(1)) {
             let c = outcome.read_f32(2, &Region::new(&[row + i, first], &[band, columns]))?;
             for (c, i) in c.chunks_exact(columns as usize).zip(i as usize..) {
                 let (sums, squares) = (&sums[i * lanes..][..lanes], &squares[i * lanes..][..lanes]);
@@ -112,7 +117,7 @@ fn probes_of_b(
     lanes: usize,
 ) -> Result<Vec<f64>, Error> {
     let mut of_b = vec![0.0; depth as usize * lanes];
-    for (at, band) in blocks(depth, (BAND / columns).max(1)) {
+    for (at, band) in blocks(depth, (outcome.band_elements() / columns).max(1)) {
         let b = outcome.read_f32(1, &Region::new(&[l + at, first], &[band, columns]))?;
         for (b, sums) in b.chunks_exact(columns as usize).zip(of_b[at as usize * lanes..].chunks_exact_mut(lanes)) {
             let groups = b.chunks(GROUP as usize).zip(weights.chunks(GROUP as usize * ROUNDS));

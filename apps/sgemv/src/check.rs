@@ -10,8 +10,6 @@ use multigrain::app::{Checked, Comparison, DEVIATIONS, UNDERFLOW, UNIT_ROUNDOFF,
 use multigrain::prelude::*;
 use multigrain_simd::Isa;
 
-/// Elements of A that are read at once.
-const BAND: u64 = 1 << 18;
 /// Rows that are read together where they are long.
 const ROWS: u64 = 64;
 
@@ -28,8 +26,10 @@ struct Sum {
 /// Compares all elements of y = A x.
 pub(crate) fn check(outcome: &Outcome, m: u64, n: u64) -> Result<Checked, Error> {
     let span = SPAN as u64;
-    let rows = (BAND / n).max(ROWS).min(m);
-    let columns = ((BAND / rows) / span * span).max(span).min(n);
+    let band = outcome.band_elements();
+    // A sum takes as much as six elements.
+    let rows = (band / n.max(6)).clamp(ROWS, band / 6).min(m);
+    let columns = (band / rows / span * span).max(span).min(n);
     // A product passes through its chain, the halvings of the chains, and one sum a span.
     let bound = rounding_bound(n.min(span).div_ceil(CHAINS as u64) + u64::from(CHAINS.ilog2()) + n.div_ceil(span));
     let (mut comparison, mut wrong, mut again) = (Comparison::default(), None, 0u64);

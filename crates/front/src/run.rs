@@ -91,6 +91,8 @@ pub(crate) fn run(args: &RunArgs, request: &Request) -> Result<(), Failure> {
     };
     let peak_rss_bytes = read_peak_rss_bytes()?;
     interrupt.run_is_over();
+    // Nothing is run again, and whoever looks at the results has its room.
+    runtime.forget();
     let after = match &app.after {
         Some(after) => {
             let begin = Instant::now();

@@ -249,8 +249,11 @@ fn results(job: &Job) -> impl Iterator<Item = Output> + '_ {
     })
 }
 
+/// The one name of a file in its folder, whichever way leads there: by `..`, by links, from another working directory.
 pub(crate) fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+    folder.zip(path.file_name()).map_or_else(|| path.clone(), |(folder, name)| folder.join(name))
 }
 
 /// A hash (XXH3) as text.
@@ -278,4 +281,23 @@ pub(crate) fn twin_path(job: &Job, folder: &Path, array: usize) -> PathBuf {
     let mut name = sink(array).unwrap_or_else(|| scratch_path(&absolute(folder), &first(), array)).into_os_string();
     name.push(".twin");
     name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whichever_way_leads_to_a_file_it_has_one_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let sub = folder.path().join("sub");
+        std::fs::create_dir(&sub).unwrap();
+        std::os::unix::fs::symlink(&sub, folder.path().join("link")).unwrap();
+        let name = absolute(&folder.path().join("o.npy"));
+        assert_eq!(absolute(&sub.join("../o.npy")), name);
+        assert_eq!(absolute(&folder.path().join("link/../o.npy")), name);
+        assert_eq!(absolute(&folder.path().join("link/o.npy")), absolute(&sub.join("o.npy")));
+        assert_ne!(absolute(&sub.join("o.npy")), name);
+        assert_eq!(absolute(&folder.path().join("none/../o.npy")).file_name(), name.file_name());
+    }
 }

@@ -1,6 +1,6 @@
 //! A program with its inputs and outputs.
 
-use multigrain_program::{ArrayDecl, ArrayNumber, Program};
+use multigrain_program::{ArrayDecl, ArrayNumber, Call, Program};
 use std::path::{Path, PathBuf};
 
 /// Where the initial content of an array comes from.
@@ -36,6 +36,11 @@ impl Sink {
         }
     }
 }
+
+/// A program's calls are kept by the job and by what it is planned as.
+const CALL_COPIES: u64 = 2;
+/// What an allocator takes for itself with each list.
+const ALLOCATED_BYTES: usize = 16;
 
 /// A program, where its arrays come from and where its results go. Results without a sink can be read from the
 /// outcome.
@@ -77,13 +82,32 @@ impl Job {
         self
     }
 
-    /// Those bytes, and those of sources that are given as bytes.
+    /// Those bytes, those of sources that are given as bytes, and those of the program's calls, of which a planner has its own.
     pub(crate) fn kept_bytes(&self) -> u64 {
+        let calls = self
+            .program
+            .calls()
+            .iter()
+            .map(|call| (size_of::<Call>() + size_of_val(&call.args[..]) + ALLOCATED_BYTES) as u64);
+        [self.kept_bytes, self.given_bytes(), CALL_COPIES * calls.sum::<u64>()].into_iter().fold(0, u64::saturating_add)
+    }
+
+    fn given_bytes(&self) -> u64 {
         let given = |source: &Option<Source>| match source {
             Some(Source::Bytes(bytes)) => bytes.len() as u64,
             _ => 0,
         };
-        self.sources.iter().map(given).fold(self.kept_bytes, u64::saturating_add)
+        self.sources.iter().map(given).fold(0, u64::saturating_add)
+    }
+
+    /// What takes [`Job::kept_bytes`], in words.
+    pub(crate) fn kept(&self) -> &'static str {
+        match (self.given_bytes() > 0, self.program.calls().len() > 1) {
+            (false, false) => "its tables",
+            (true, false) => "its tables and the sources that are given as bytes",
+            (false, true) => "its tables and its calls",
+            (true, true) => "its tables, its calls and the sources that are given as bytes",
+        }
     }
 
     /// Sets where an array of the program comes from.

@@ -9,9 +9,12 @@ use crate::ledger::Lease;
 use multigrain_machine::Machine;
 use multigrain_plan::{EdgeTraffic, Plan};
 use multigrain_program::{Arg, Block, Element, ElementType, Region};
-use multigrain_store::{AlignedBuffer, Direction, Disk};
+use multigrain_store::{Direction, Disk};
 use multigrain_trace::{Breakdown, Spill, Trace};
 use std::sync::Arc;
+
+/// What a check may take however little is free.
+const CHECK_BYTES_MIN: u64 = 512 << 10;
 
 /// A completed run.
 pub struct Outcome {
@@ -40,13 +43,18 @@ pub struct Outcome {
     /// What is left to be removed of a run from whose results files are made.
     pub(crate) ending: Option<Ending>,
     pub(crate) disk: Arc<Disk>,
+    /// What is kept of the main memory besides the arrays.
+    pub(crate) beside_bytes: u64,
+    /// What is left of what a process takes for itself, its code and stacks aside.
+    pub(crate) own_left_bytes: u64,
     /// What the arrays take of the main memory.
     pub(crate) _lease: Lease,
 }
 
 impl Outcome {
-    /// Bytes of the main memory (that of [`Runtime::memory_bytes`](crate::Runtime::memory_bytes)) that the arrays do not
-    /// take: what may be used for work on the results.
+    /// Bytes of the main memory (that of [`Runtime::memory_bytes`](crate::Runtime::memory_bytes)) that neither the arrays nor
+    /// transfer buffers, the plan and the application's tables take: what may be used for work on the results, after
+    /// [`Runtime::forget`](crate::Runtime::forget).
     pub fn free_bytes(&self) -> u64 {
         let held: u64 = self
             .homes
@@ -57,7 +65,25 @@ impl Outcome {
                 Place::File(_) => 0,
             })
             .sum();
-        main_memory(&self.machine).capacity_bytes.saturating_sub(held)
+        main_memory(&self.machine).capacity_bytes.saturating_sub(held).saturating_sub(self.beside_bytes)
+    }
+
+    /// Bytes that work on the results may take: what is free, and what is left of the 16 MiB that a process takes beside its
+    /// memory.
+    pub fn work_bytes(&self) -> u64 {
+        self.free_bytes().saturating_add(self.own_left_bytes)
+    }
+
+    /// Bytes that a check may take: what is free, and where that is less, half a MiB, which is part of what a process takes for
+    /// itself.
+    pub fn check_bytes(&self) -> u64 {
+        self.free_bytes().max(CHECK_BYTES_MIN)
+    }
+
+    /// How many elements of four bytes a check reads at once: several such bands are an eighth of [`Outcome::check_bytes`]
+    /// each, and none is larger than a cache.
+    pub fn band_elements(&self) -> u64 {
+        (self.check_bytes() / 32).clamp(1 << 12, 1 << 18)
     }
 
     /// Work on the results, under a name that the job was given ([`Job::with_afterwards`](crate::Job::with_afterwards)):
@@ -88,30 +114,36 @@ impl Outcome {
     /// # Panics
     /// When there is no such array, or the region is not in it.
     pub fn read(&self, array: usize, region: &Region) -> Result<Vec<u8>, Error> {
+        self.read_as(array, region)
+    }
+
+    /// A block as elements of a type of which the array's elements are one or some, and nothing else beside it.
+    fn read_as<T: Element>(&self, array: usize, region: &Region) -> Result<Vec<T>, Error> {
         let decl = &self.ran.arrays[array];
         assert!(Region::whole(decl.shape).contains(region), "{region} of {}", decl.name);
         let size = decl.element.size_bytes();
         let bytes = (region.elements() * size) as usize;
+        let mut out = vec![T::default(); bytes / size_of::<T>()];
+        assert_eq!(size_of_val(&out[..]), bytes, "elements of {}", decl.name);
+        let to = out.as_mut_ptr().cast::<u8>();
         match &self.homes.places[array] {
             Place::Memory(buffer) => {
                 let (_, run) = region.fragments(decl.shape);
-                let mut out = vec![0; bytes];
-                for (number, piece) in out.chunks_mut((run * size) as usize).enumerate() {
+                let run_bytes = (run * size) as usize;
+                for number in 0..bytes / run_bytes.max(1) {
                     let first = (region.element(number as u64 * run, decl.shape) * size) as usize;
                     // SAFETY: the run lies in the array's buffer, which is not written any more.
-                    piece.copy_from_slice(unsafe { &buffer.as_slice()[first..][..piece.len()] });
+                    let from = unsafe { &buffer.as_slice()[first..][..run_bytes] };
+                    // SAFETY: `out` has room for all runs, and whatever bytes the array holds are elements.
+                    unsafe { to.add(number * run_bytes).copy_from_nonoverlapping(from.as_ptr(), run_bytes) };
                 }
-                Ok(out)
             }
             Place::File(file) => {
-                let buffer = AlignedBuffer::new(bytes).map_err(Error::Store)?;
                 let (start, len) = (region.start(), region.len());
-                transfer_block(&self.disk, file, Direction::Read, start, len, buffer.as_mut_ptr())
-                    .map_err(Error::Store)?;
-                // SAFETY: the transfer is over.
-                Ok(unsafe { buffer.as_slice() }[..bytes].to_vec())
+                transfer_block(&self.disk, file, Direction::Read, start, len, to).map_err(Error::Store)?;
             }
         }
+        Ok(out)
     }
 
     /// A block of an array after the run, or all of it, row-major.
@@ -125,7 +157,7 @@ impl Outcome {
         let Arg { array, region } = block.into().arg();
         let decl = &self.ran.arrays[array as usize];
         assert_eq!((decl.element, decl.shape.rank()), (T::TYPE, R), "type of array {}", decl.name);
-        Ok(T::from_bytes(&self.read(array as usize, &region)?))
+        self.read_as(array as usize, &region)
     }
 
     /// A block of a float32 array after the run, row-major.
@@ -137,7 +169,6 @@ impl Outcome {
     /// When there is no such array, it is not of float32, or the region is not in it.
     pub fn read_f32(&self, array: usize, region: &Region) -> Result<Vec<f32>, Error> {
         assert_eq!(self.ran.arrays[array].element, ElementType::F32);
-        let bytes = self.read(array, region)?;
-        Ok(bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect())
+        self.read_as(array, region)
     }
 }

@@ -56,7 +56,7 @@ impl Asked {
         }
         let main = main_memory(&self.machine);
         let (name, capacity_bytes) = (main.name.clone(), main.capacity_bytes);
-        check_kept(&job.app, job.kept_bytes(), capacity_bytes)?;
+        check_kept(&job.app, job.kept(), job.kept_bytes(), capacity_bytes)?;
         let (mut machine, mut options) = (self.machine.clone(), self.options.clone());
         // What is set aside for the plan, beyond what the process takes for itself, and for what else blocks do not count.
         let (mut of_plan, mut beside, mut shorter) = (0_u64, 0_u64, 0);
@@ -152,8 +152,8 @@ const PLAN_CALL_BYTES: u64 = 2304;
 const PARTS_A_CALL: u64 = 4;
 
 /// So much of the plan, of local stores beside a disk, and of an application's tables is part of what the process takes for
-/// itself, as its code and its stacks are: with those, some 10 MiB, it is what runs take beside their budget.
-const OWN_BYTES: u64 = 6 << 20;
+/// itself, as its code and its stacks are: with those, 10 to 12 MiB, it is what runs take beside their budget.
+const OWN_BYTES: u64 = 4 << 20;
 
 /// The part of the main memory that a plan may take beyond that.
 const PLAN_SHARE: u64 = 2;
@@ -166,13 +166,13 @@ const PLANS_LISTED: u64 = 2;
 const LISTED_MIN: u64 = 16;
 
 /// Refuses tables that leave a plan no room in a main memory.
-pub(crate) fn check_kept(app: &str, kept_bytes: u64, capacity_bytes: u64) -> Result<(), Error> {
+pub(crate) fn check_kept(app: &str, what: &str, kept_bytes: u64, capacity_bytes: u64) -> Result<(), Error> {
     let needed = kept_bytes.saturating_sub(OWN_BYTES).saturating_mul(PLAN_SHARE);
     if needed <= capacity_bytes {
         return Ok(());
     }
     Err(Error::Request(format!(
-        "{app} does not fit: its tables alone take {}; the main memory holds {}; give it at least {}",
+        "{app} does not fit: {what} alone take {}; the main memory holds {}; give it at least {}",
         readable_bytes(kept_bytes),
         readable_bytes(capacity_bytes),
         enough(needed)
@@ -209,6 +209,8 @@ pub(crate) struct Keeps {
     buffers: u64,
     /// What the plan, local stores and the application's own tables take beyond [`OWN_BYTES`].
     own: u64,
+    /// What they leave of these.
+    own_left: u64,
 }
 
 impl Keeps {
@@ -225,6 +227,7 @@ impl Keeps {
             memories,
             buffers: if files { buffers } else { 0 },
             own: own.saturating_sub(OWN_BYTES),
+            own_left: OWN_BYTES.saturating_sub(own),
         })
     }
 
@@ -232,6 +235,11 @@ impl Keeps {
     pub(crate) fn bytes(&self) -> u64 {
         let MemoryBytes { staging, partials, scratch, .. } = self.memories;
         [self.arrays, staging, partials, scratch, self.buffers, self.own].into_iter().fold(0, u64::saturating_add)
+    }
+
+    /// What outlives a run besides the arrays, and how much of what a process takes for itself is left.
+    pub(crate) fn beside(&self) -> (u64, u64) {
+        (self.buffers.saturating_add(self.own), self.own_left)
     }
 
     fn does_not_fit(&self, job: &Job, memory: &str, capacity_bytes: u64, driver: Driver) -> String {

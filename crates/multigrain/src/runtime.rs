@@ -16,6 +16,7 @@ use multigrain_driver::{Driver, Drivers};
 use multigrain_engine::{EngineError, Memories, Progress, Report, RunOptions, StoreLog};
 use multigrain_machine::Machine;
 use multigrain_plan::{Mapping, Plan};
+use multigrain_store::buffer::keep_no_free_memory;
 use multigrain_store::{ArrayFile, BackendChoice, Direction, Disk, DiskOptions, Faults};
 use multigrain_team::{Abort, Team, TeamOptions};
 use multigrain_trace::{Mode, Spill};
@@ -41,7 +42,7 @@ pub struct Options {
     pub machine: MachineChoice,
     /// Capacity of the main memory in bytes, instead of the machine's: at least 256 KiB. All that runs keep is counted in it
     /// (arrays that lie in memory, blocks, scratch memory of all workers, partial results, transfer buffers, plans beyond
-    /// 6 MiB); a process takes up to 16 MiB besides.
+    /// 4 MiB); a process takes up to 16 MiB besides.
     pub memory_bytes: Option<u64>,
     /// Number of workers, instead of the machine's.
     pub threads: Option<usize>,
@@ -102,6 +103,9 @@ impl Runtime {
     /// # Errors
     /// When the way to files that was asked for is refused by the system.
     pub fn new(options: Options) -> Result<Runtime, Error> {
+        if options.memory_bytes.is_some() || matches!(options.machine, MachineChoice::Given(_)) {
+            keep_no_free_memory();
+        }
         let staging_bytes = buffer_bytes(&options) as usize;
         let faults = options.faults.clone();
         let disk = Disk::new(DiskOptions { backend: options.backend, staging_bytes, faults, ..DiskOptions::default() })
@@ -140,7 +144,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::Request`] says how much is enough; [`Error::Machine`] when the machine is refused.
     pub fn check_kept_bytes(&self, app: &str, bytes: u64) -> Result<(), Error> {
-        check_kept(app, bytes, self.memory_bytes()?)
+        check_kept(app, "its tables", bytes, self.memory_bytes()?)
     }
 
     /// Chooses the machine for a job, plans it and proves that it fits. Starts nothing.
@@ -169,6 +173,11 @@ impl Runtime {
     /// What the last run has left, for one taker.
     fn take_kept(&self) -> Option<Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Lets go of the plan and the memories of the last job, so that their room is there for work on its results.
+    pub fn forget(&self) {
+        drop(self.take_kept());
     }
 
     fn keep(&self, kept: Kept) {
@@ -264,6 +273,7 @@ impl Runtime {
                 job.program.calls().iter().map(|c| tasks[c.task as usize].work(&c.shape()).flops).sum()
             }
         };
+        let (beside_bytes, own_left_bytes) = keeps.beside();
         Ok(Outcome {
             ran: plan.clone(),
             plan,
@@ -279,6 +289,8 @@ impl Runtime {
             homes,
             ending,
             disk: self.disk.clone(),
+            beside_bytes,
+            own_left_bytes,
             _lease: self.ledger.lease(keeps.arrays),
         })
     }

@@ -68,6 +68,14 @@ impl Task for Columns {
     }
 }
 
+/// x = x + 1
+#[task(axes(i))]
+fn increase(#[at(i)] x: Update<f32, 1>) {
+    for i in 0..x.len(0) {
+        x[[i]] += 1.0;
+    }
+}
+
 /// y = x by way of much scratch memory.
 struct Detour {
     scratch_bytes: u64,
@@ -133,6 +141,17 @@ fn job(name: &str) -> (Job, usize, Vec<u64>, f64) {
             program.call(task, (x.all(), y.all()), Scalars::new()).unwrap();
             let expected = f64::from(generate::f32_at(1, columns + 5));
             (source(Job::new("memory", program), 1, x.index()), y.index(), vec![1, 5], expected)
+        }
+        // A program that is a long list itself.
+        "calls" => {
+            let (calls, each) = (20_000, 1_000);
+            let task = program.task(increase);
+            let x = program.array::<f32, 1>("x", [calls * each], Role::InOut).unwrap();
+            for call in 0..calls {
+                program.call(task, (x.block([call * each], [each]),), Scalars::new()).unwrap();
+            }
+            let expected = f64::from(generate::f32_at(1, 7) + 1.0);
+            (source(Job::new("memory", program), 1, x.index()), x.index(), vec![7], expected)
         }
         other => panic!("no job {other}"),
     }
@@ -221,6 +240,12 @@ fn rows_that_are_filled_are_within_the_budget() {
 fn scratch_memory_is_within_the_budget() {
     held("disk", "detour", 1 << 20, 1);
     held("disk", "detour, large", 16 << 20, 1);
+}
+
+#[test]
+fn lists_of_calls_are_within_the_budget() {
+    held("disk", "calls", 48 << 20, 1);
+    held("disk", "calls", 56 << 20, 1);
 }
 
 #[test]

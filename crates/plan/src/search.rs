@@ -85,6 +85,9 @@ pub(crate) fn choose(
         let lists = (task.split(shape, tunables)?.len() as u64 / *pieces).max(1);
         numbered.iter_mut().filter(several).for_each(|(calls, _)| *calls = calls.saturating_mul(lists));
     }
+    if task.notation().is_none() {
+        as_split(task, shape, &mut numbered)?;
+    }
     let fewest = numbered.iter().map(|(calls, _)| *calls).min();
     numbered.retain(|(calls, _)| *calls <= facts.calls_max);
     if let (Some(calls), true) = (fewest, numbered.is_empty()) {
@@ -141,6 +144,23 @@ pub(crate) fn choose(
         return Err(PlanError::Empty);
     };
     Err(refusal(machine, facts, task, shape, depth_max, &smallest, !fixed.is_empty()))
+}
+
+/// Corrects, of a task whose split is free, how many calls its tunables were taken to stand for: the fewest are counted, and
+/// where finer blocks make no more calls than the coarsest, which are several, the task does not split by its tunables, so
+/// that there is one split to be looked at.
+fn as_split(task: &TaskRef, shape: &CallShape, numbered: &mut Vec<(u64, Tunables)>) -> Result<(), PlanError> {
+    numbered.sort_by_key(|(calls, _)| *calls);
+    let Some((said, coarsest)) = numbered.first() else { return Ok(()) };
+    let fewest = task.split(shape, coarsest)?.len() as u64;
+    let finer = numbered.iter().find(|(pieces, _)| pieces > said).filter(|_| fewest > 1);
+    if let Some((_, finer)) = finer
+        && task.split(shape, finer)?.len() as u64 <= fewest
+    {
+        numbered.truncate(1);
+    }
+    numbered[0].0 = fewest.max(numbered[0].0);
+    Ok(())
 }
 
 /// The refusal of a split into more calls than a plan has room for.

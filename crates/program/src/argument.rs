@@ -192,6 +192,20 @@ pub enum SplitProblem {
         /// Parameter.
         param: &'static str,
     },
+    /// A tunable that no block can have.
+    #[error("its tunable {axis} has extent 0, and it has elements to work on: an extent is the length of an axis")]
+    NoExtent {
+        /// Name of the tunable.
+        axis: &'static str,
+    },
+    /// A split that leaves as much to be done as there was, and more.
+    #[error("its split makes {calls} calls, of which call {call} is the whole call again")]
+    Again {
+        /// Number of the sub-call.
+        call: usize,
+        /// How many there are.
+        calls: usize,
+    },
     /// Splitting along the reduced axis does not end.
     #[error("along its reduced axis {axis}, of length {length}, its split makes call {call}, which is as long")]
     Endless {

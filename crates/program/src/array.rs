@@ -274,7 +274,8 @@ pub enum ProgramError {
 pub struct Program {
     arrays: Vec<ArrayDecl>,
     tasks: Vec<Arc<dyn DynTask>>,
-    calls: Vec<Call>,
+    /// Shared by clones until one of them goes on: lists of calls are long.
+    calls: Arc<Vec<Call>>,
     array_declarations: Vec<Declaration>,
     task_declarations: Vec<Declaration>,
 }
@@ -406,7 +407,7 @@ impl Program {
         if let Some(why) = called.refuses(&call.shape()) {
             return Err(ProgramError::Call { call: number, task: name, source: ArgumentError::Shapes { why } });
         }
-        self.calls.push(call);
+        Arc::make_mut(&mut self.calls).push(call);
         Ok(())
     }
 

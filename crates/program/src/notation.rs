@@ -90,8 +90,15 @@ pub enum Dimension {
 
 impl Notation {
     /// The axes of the iteration space, outermost first: the order in which the calls of a split stand.
+    ///
+    /// # Panics
+    /// When two have one name: a mistake in the task, not in its input.
     pub fn axes(names: impl IntoIterator<Item = &'static str>) -> Notation {
-        let axes = names.into_iter().map(|name| Axis { name, every: 1 }).collect();
+        let axes: SmallVec<[Axis; 4]> = names.into_iter().map(|name| Axis { name, every: 1 }).collect();
+        let is_twice = |(at, axis): &(usize, &Axis)| axes[..*at].iter().any(|other| other.name == axis.name);
+        if let Some((_, axis)) = axes.iter().enumerate().find(is_twice) {
+            panic!("the notation declares the axis {} twice", axis.name);
+        }
         Notation { axes, params: Vec::new(), flops: 0.0 }
     }
 

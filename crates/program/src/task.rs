@@ -274,7 +274,7 @@ pub trait Task: Send + Sync + 'static {
     }
 
     /// Inner variant of a task without notation: calls on blocks, in sequential order, that together do what the call
-    /// does.
+    /// does. Of several, none is the whole call again.
     fn split(&self, call: &CallShape, _tunables: &Tunables) -> Vec<SubCall> {
         vec![SubCall::whole(call)]
     }
@@ -518,6 +518,26 @@ impl<T: Task> Erased<T> {
         (!self.reductions.is_empty()).then_some(Spans { task: self, reductions: &self.reductions })
     }
 
+    /// Refuses axes without extent of a call that has elements: of which blocks would its search be?
+    fn check_axes(&self, call: &CallShape) -> Result<(), SplitError> {
+        let is_empty = call.shapes.iter().any(|shape| shape.elements() == 0);
+        match self.task.tunables(call).iter().find(|axis| axis.extent == 0 && !is_empty) {
+            Some(axis) => Err(SplitError::new(self, call, SplitProblem::NoExtent { axis: axis.name })),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a split of which a part is all that there was to be done: to search among the splits of parts has no end.
+    fn check_progress(&self, call: &CallShape, subs: &[SubCall]) -> Result<(), SplitError> {
+        let is_again = |sub: &SubCall| matches!(sub.callee, Callee::Itself) && sub.shape() == *call;
+        match subs.iter().position(is_again) {
+            Some(number) if subs.len() > 1 => {
+                Err(SplitError::new(self, call, SplitProblem::Again { call: number, calls: subs.len() }))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The task's own leaf variant.
     ///
     /// # Safety
@@ -561,7 +581,10 @@ impl<T: Task> DynTask for Erased<T> {
     fn split(&self, call: &CallShape, tunables: &Tunables) -> Result<Vec<SubCall>, SplitError> {
         let calls = match &self.notation {
             Some(notation) => notation.split(call, tunables, &self.folded, self.later.as_ref()),
-            None => self.task.split(call, &tunables.completed(&self.tunables(call))),
+            None => {
+                self.check_axes(call)?;
+                self.task.split(call, &tunables.completed(&self.tunables(call)))
+            }
         };
         if calls.is_empty() {
             return Err(SplitError::new(self, call, SplitProblem::Empty));
@@ -569,6 +592,7 @@ impl<T: Task> DynTask for Erased<T> {
         // What follows from the notation is right by construction.
         if self.notation.is_none() || cfg!(debug_assertions) {
             check_calls(self, call, &calls, "split")?;
+            self.check_progress(call, &calls)?;
         }
         Ok(calls)
     }

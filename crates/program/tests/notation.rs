@@ -287,3 +287,9 @@ fn arguments_that_do_not_belong_together_are_refused_by_the_program() {
     let halo = Scalars::new().with_before(&[1, 0]);
     program.call(task, (u.block([1, 0], [6, 5]), out.all()), halo).unwrap();
 }
+
+#[test]
+#[should_panic(expected = "declares the axis i twice")]
+fn an_axis_is_declared_once() {
+    let _ = Notation::axes(["i", "j", "i"]);
+}

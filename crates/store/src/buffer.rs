@@ -4,11 +4,23 @@ use std::ptr::NonNull;
 
 use crate::error::{Errno, StoreError};
 
-/// From this size on the kernel is asked for huge pages, the last of them whole: fewer page faults, and fewer pieces of
-/// memory in a direct transfer. Paravirtual disks take 254 at once, so a transfer of 1 MiB in small pages becomes two.
+/// From this size on the kernel is asked for huge pages: fewer page faults, and fewer pieces of memory in a direct transfer.
+/// Paravirtual disks take 254 at once, so a transfer of 1 MiB in small pages becomes two.
 const HUGE_PAGES_FROM_BYTES: usize = 1 << 20;
 /// Alignment of a huge page on every architecture that this runs on.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
+/// The last huge page is asked for whole where what it takes beyond the buffer is at most one part in so many of the buffer:
+/// else it would be memory that nobody counts.
+const WASTED_PART: usize = 64;
+
+/// Bytes of a buffer for which huge pages are asked.
+fn huge_bytes(len_bytes: usize) -> usize {
+    match len_bytes.checked_next_multiple_of(HUGE_PAGE_BYTES) {
+        _ if len_bytes < HUGE_PAGES_FROM_BYTES => 0,
+        Some(whole) if whole - len_bytes <= len_bytes / WASTED_PART => whole,
+        _ => len_bytes / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES,
+    }
+}
 
 /// Only for its alignment.
 #[repr(align(4096))]
@@ -56,8 +68,9 @@ impl AlignedBuffer {
         let skip = if huge { mapping.addr().get().wrapping_neg() % HUGE_PAGE_BYTES } else { 0 };
         // SAFETY: `skip` is below the slack that was added to the mapping, so the result lies inside it.
         let start = unsafe { mapping.add(skip) };
-        if huge {
-            advise_huge(start, mapping_bytes - slack);
+        let huge_bytes = huge_bytes(len_bytes);
+        if huge_bytes > 0 {
+            advise_huge(start, huge_bytes);
         }
         Ok(AlignedBuffer { start, len_bytes, mapping, mapping_bytes })
     }
@@ -159,9 +172,33 @@ pub fn give_free_memory_back() {
     }
 }
 
+/// From this size on an allocation is a mapping of its own, as long as nothing was freed.
+const MAPPED_FROM_BYTES: libc::c_int = 128 << 10;
+
+/// Has large allocations of this process be mappings of their own always, so that what is freed is the system's again at once.
+/// Without this, the allocator of the C library keeps up to twice the largest allocation that was ever freed (mallopt(3),
+/// `M_MMAP_THRESHOLD`), which no limit of memory can count.
+pub fn keep_no_free_memory() {
+    // SAFETY: a parameter of the allocator, which it sets under its own lock.
+    #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_FROM_BYTES);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn huge_pages_take_little_more_than_the_buffer() {
+        for len in (0..9 << 20).step_by(77_777).chain([256 << 20, (256 << 20) + 1]) {
+            let huge = huge_bytes(len);
+            assert_eq!(huge % HUGE_PAGE_BYTES, 0);
+            assert!(huge <= len + len / WASTED_PART && huge + HUGE_PAGE_BYTES > len || huge == 0, "{len}: {huge}");
+        }
+        assert_eq!([huge_bytes(1 << 20), huge_bytes(2 << 20), huge_bytes(5 << 20)], [0, 2 << 20, 4 << 20]);
+    }
 
     #[test]
     fn zeroed_aligned_and_writable() {

@@ -9,7 +9,7 @@ mod validate;
 
 pub use csv::parse;
 
-use multigrain::rooms::program::ElementType;
+use multigrain::rooms::program::{ElementType, blocks};
 use multigrain::rooms::store::npy;
 use std::fmt;
 use std::io::{Read, Seek, SeekFrom};
@@ -100,8 +100,7 @@ pub enum ParticlesError {
 /// # Errors
 /// [`ParticlesError`], with the file and the line or row.
 pub fn read(path: &Path, softening: f64) -> Result<Particles, ParticlesError> {
-    let npy = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy"));
-    let (particles, lines) = if npy {
+    let (particles, lines) = if is_npy(path) {
         (read_npy(path)?, None)
     } else {
         let content = std::fs::read(path).map_err(|source| ParticlesError::Read { path: path.to_owned(), source })?;
@@ -121,7 +120,29 @@ pub fn read(path: &Path, softening: f64) -> Result<Particles, ParticlesError> {
 /// Longest header of an array that is looked at.
 const HEADER_BYTES_MAX: u64 = 2 << 20;
 
-fn read_npy(path: &Path) -> Result<Particles, ParticlesError> {
+/// An array of particles in a file.
+struct Array {
+    file: std::fs::File,
+    /// Particles, and bytes of a number.
+    n: u64,
+    size: u64,
+    /// Where the first is.
+    offset_bytes: u64,
+}
+
+/// How many particles a file holds, where that is known before they are read: of an array.
+///
+/// # Errors
+/// As for [`read`].
+pub fn count(path: &Path) -> Result<Option<u64>, ParticlesError> {
+    if is_npy(path) { open_npy(path).map(|array| Some(array.n)) } else { Ok(None) }
+}
+
+fn is_npy(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy"))
+}
+
+fn open_npy(path: &Path) -> Result<Array, ParticlesError> {
     let failed = |source| ParticlesError::Read { path: path.to_owned(), source };
     let refuse = |problem: String| ParticlesError::Array { path: path.to_owned(), problem };
     let mut file = std::fs::File::open(path).map_err(failed)?;
@@ -155,20 +176,32 @@ fn read_npy(path: &Path) -> Result<Particles, ParticlesError> {
         let needed = all.map_or_else(|| "more than 2^64".to_owned(), |all| all.to_string());
         return Err(refuse(format!("it is cut off: its array takes {needed} bytes, there are {length}")));
     }
-    let bytes = n * 7 * size;
-    file.seek(SeekFrom::Start(header.data_offset_bytes + skipped * bytes)).map_err(failed)?;
-    let mut data = vec![0; bytes as usize];
-    file.read_exact(&mut data).map_err(failed)?;
+    Ok(Array { file, n, size, offset_bytes: header.data_offset_bytes + skipped * n * 7 * size })
+}
+
+/// Particles that are read at a time.
+const READ_ROWS: u64 = 4096;
+
+fn read_npy(path: &Path) -> Result<Particles, ParticlesError> {
+    let failed = |source| ParticlesError::Read { path: path.to_owned(), source };
+    let Array { mut file, n, size, offset_bytes } = open_npy(path)?;
+    file.seek(SeekFrom::Start(offset_bytes)).map_err(failed)?;
     let number = |b: &[u8]| match size {
         4 => f64::from(f32::from_le_bytes([b[0], b[1], b[2], b[3]])),
         _ => f64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]),
     };
     let row = |b: &[u8]| std::array::from_fn(|c| number(&b[c * size as usize..]));
-    Ok(Particles { rows: data.chunks_exact(7 * size as usize).map(row).collect() })
+    let mut rows = Vec::with_capacity(n as usize);
+    for (_, count) in blocks(n, READ_ROWS) {
+        let mut data = vec![0; (count * 7 * size) as usize];
+        file.read_exact(&mut data).map_err(failed)?;
+        rows.extend(data.chunks_exact(7 * size as usize).map(row));
+    }
+    Ok(Particles { rows })
 }
 
 /// Bytes of a row as float64.
-const ROW_BYTES: usize = 56;
+pub const ROW_BYTES: u64 = 56;
 /// In so many pieces rows become bytes.
 const PIECES: usize = 16;
 
@@ -186,13 +219,14 @@ impl Particles {
         let mut rows = self.rows;
         // From the last to the first, and what is done is given back: rows and bytes together take little more than one of
         // them, since zeros that were not touched take nothing.
-        let mut bytes = vec![0; rows.len() * ROW_BYTES];
+        let row_bytes = ROW_BYTES as usize;
+        let mut bytes = vec![0; rows.len() * row_bytes];
         let at_once = rows.len().div_ceil(PIECES);
         while !rows.is_empty() {
             let first = rows.len().saturating_sub(at_once.max(1));
             for (number, [mass, rest @ ..]) in rows.drain(first..).enumerate() {
                 let row = [f64::from(mass as f32)].into_iter().chain(rest).flat_map(f64::to_le_bytes);
-                let to = &mut bytes[(first + number) * ROW_BYTES..][..ROW_BYTES];
+                let to = &mut bytes[(first + number) * row_bytes..][..row_bytes];
                 to.iter_mut().zip(row).for_each(|(to, byte)| *to = byte);
             }
             rows.shrink_to_fit();
