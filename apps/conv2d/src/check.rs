@@ -217,7 +217,7 @@ impl<'a> Probes<'a> {
             let row = match filter.border.source(v, m) {
                 Some(row) => {
                     if let Some((first, rows)) = input.next(row, m) {
-                        before = Default::default();
+                        drop(std::mem::take(&mut before));
                         before = around.read(outcome, plane.input, first, rows)?;
                     }
                     Some((&before, (row - input.first) as usize))
