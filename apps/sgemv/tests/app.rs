@@ -1,5 +1,6 @@
 //! The application: the same bytes on every machine, right sums, refusals in plain words.
 
+use multigrain::MachineChoice;
 use multigrain::app::Application;
 use multigrain::prelude::*;
 use multigrain::rooms::plan::testing::Rng;
@@ -68,6 +69,25 @@ fn files_are_multiplied_and_one_wrong_element_is_found() {
         // Some 32 deviations of the roundings of a sum of 4097 products.
         let little = 32.0 / 16_777_216.0 * 200.0;
         testing::alterations(&out, Some((17, little)), seed, || (app.check)(&outcome, seed).unwrap().holds());
+    }
+}
+
+/// Blocks of rows of an odd length begin anywhere in a page of their file; in the memory they begin where the strict stores
+/// below take them to.
+#[test]
+fn odd_rows_of_files_reach_strict_local_stores() {
+    let directory = tempfile::tempdir().unwrap();
+    for n in [2049, 2051, 4097] {
+        let args = files(directory.path(), 1001, n);
+        let machine = MachineChoice::Given(Box::new(Machine::named("disk+ps3").unwrap()));
+        let options = Options { machine, memory_bytes: Some(3 << 20), threads: Some(2), ..Options::default() };
+        let plain = testing::runtime_with_disk(1, 8, directory.path()).unwrap();
+        let [found, wanted] = [Runtime::new(options).unwrap(), plain].map(|runtime| {
+            let app = args.prepare(&runtime).unwrap();
+            runtime.run(&app.job, Settings::default()).unwrap();
+            std::fs::read(directory.path().join("y.npy")).unwrap()
+        });
+        assert!(found == wanted, "rows of {n}");
     }
 }
 

@@ -307,6 +307,11 @@ impl Homes {
         self.numbered(|stay| stay == Stay::Result)
     }
 
+    /// The same, and files of arrays without one of their own.
+    pub(crate) fn kept(&self) -> impl Iterator<Item = (usize, &ArrayFile)> {
+        self.numbered(|stay| matches!(stay, Stay::Result | Stay::Scratch))
+    }
+
     /// The file in which a block lies that stands where [`Sides::lies`] says, of so many arrays.
     pub(crate) fn file_of(&self, lies: u32, arrays: usize) -> Option<&ArrayFile> {
         match (lies as usize).checked_sub(arrays) {

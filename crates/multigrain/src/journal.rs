@@ -134,7 +134,7 @@ impl<'a> RunJournal<'a> {
         self.mark(READY)
     }
 
-    /// Records that every result is durable: from now on files, those of these arrays, only take their final names.
+    /// Records that every result is durable: from now on files, those of these arrays, take their final names, or others are made from them.
     pub(crate) fn complete<'f>(
         &mut self,
         results: impl Iterator<Item = (usize, &'f ArrayFile)>,

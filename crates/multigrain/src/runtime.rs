@@ -535,7 +535,7 @@ impl Run<'_> {
         };
         let ended = match ran {
             Ok(report) => match changed_input(self.job, &self.inputs, &homes, false, disk) {
-                Ok(None) => log.complete(homes.unpublished()).map(|()| report).map_err(Error::Store),
+                Ok(None) => log.complete(homes.kept()).map(|()| report).map_err(Error::Store),
                 // What was read when is not known, so nothing that was made is to be used.
                 Ok(Some(path)) => {
                     homes.discard(disk);

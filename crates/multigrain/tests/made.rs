@@ -107,6 +107,20 @@ fn a_file_that_cannot_be_made_costs_no_work() {
     let outcome = made.run(true, None).unwrap();
     assert!(outcome.resumed && outcome.plan.calls.is_empty(), "{}", outcome.plan);
     assert!(made.results(&outcome).unwrap() == bytes);
+    // What it is to be made from is what it was, or not believed.
+    drop(outcome.keep(Error::After(String::new())));
+    let kept = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().path();
+    let parts = std::fs::read_dir(made.case.directory()).unwrap().map(kept);
+    let parts: Vec<PathBuf> = parts.filter(|path| path.extension().is_some_and(|end| end == "part")).collect();
+    assert!(!parts.is_empty(), "{:?}", made.case.left());
+    for part in &parts {
+        let whole = std::fs::read(part).unwrap();
+        std::fs::write(part, vec![0; whole.len()]).unwrap();
+        let refused = made.run(true, None).err().unwrap_or_else(|| panic!("{} holds zeros", part.display()));
+        assert!(matches!(refused, Error::OtherRun { .. }), "{refused}");
+        std::fs::write(part, whole).unwrap();
+    }
+    let outcome = made.run(true, None).unwrap();
     // Somebody who panics on the way keeps it as well.
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
         let _outcome = outcome;

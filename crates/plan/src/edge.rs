@@ -62,6 +62,8 @@ pub(crate) struct EdgeFacts<'m> {
     pub(crate) offsets_bytes: &'m [u64],
     /// What the partial results of a call that is split here may take in the parent memory.
     pub(crate) own_partials_bytes_max: u64,
+    /// The unit at which edges below that enforce their rules take a block to begin.
+    pub(crate) unit_below_bytes: u64,
 }
 
 impl EdgeFacts<'_> {
@@ -103,7 +105,7 @@ impl EdgeFacts<'_> {
             return 0;
         }
         let skew = (offset_bytes + region.element(0, array.shape) * size) % unit;
-        if skew.is_multiple_of(size) { skew } else { 0 }
+        if skew.is_multiple_of(size) && skew.is_multiple_of(self.unit_below_bytes) { skew } else { 0 }
     }
 
     pub(crate) fn scratch_bytes(&self, task: &dyn DynTask, shape: &CallShape) -> u64 {
@@ -195,7 +197,17 @@ pub(crate) fn facts<'m>(
         hosts: &[],
         offsets_bytes: &[],
         own_partials_bytes_max: u64::MAX,
+        unit_below_bytes: unit_below_bytes(machine, id),
     })
+}
+
+/// The largest unit of the edges below a memory that enforce their rules.
+fn unit_below_bytes(machine: &Machine, memory: MemoryId) -> u64 {
+    let of = |id: MemoryId| {
+        let rules = machine.memory(id).edge.map(|edge| edge.rules).filter(|rules| rules.strict);
+        rules.map_or(1, |rules| rules.alignment_bytes).max(unit_below_bytes(machine, id))
+    };
+    machine.children(memory).map(of).max().unwrap_or(1).max(1)
 }
 
 /// Leaves of one kind below a memory.

@@ -277,7 +277,8 @@ impl Steps {
     }
 }
 
-impl DynTask for Steps {
+// SAFETY: it is made of a task that keeps the contract, and its split follows from the notation of that.
+unsafe impl DynTask for Steps {
     /// That of the task.
     fn name(&self) -> &'static str {
         self.task.name()

@@ -364,7 +364,12 @@ impl<T: Task> Task for Arc<T> {
 }
 
 /// A [`Task`] without its types, as planners and engines see it.
-pub trait DynTask: Send + Sync {
+///
+/// # Safety
+/// Its parameters, reductions and reduced axis are the same whenever they are asked for; a leaf touches its views as the
+/// parameters say; what `split` returns lies within the call's blocks, is of their types, and writes disjoint parts or in
+/// order.
+pub unsafe trait DynTask: Send + Sync {
     /// Name of the task.
     fn name(&self) -> &'static str;
     /// See [`Task::version`].
@@ -550,7 +555,8 @@ impl<T: Task> Erased<T> {
     }
 }
 
-impl<T: Task> DynTask for Erased<T> {
+// SAFETY: parameters are those of the types and kept; `leaf` makes the views of them; `split` checks what the task returns.
+unsafe impl<T: Task> DynTask for Erased<T> {
     fn name(&self) -> &'static str {
         self.task.name()
     }
