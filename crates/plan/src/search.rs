@@ -146,15 +146,19 @@ pub(crate) fn choose(
     Err(refusal(machine, facts, task, shape, depth_max, &smallest, !fixed.is_empty()))
 }
 
+/// Tunables whose blocks are so many times as many as those of others make more calls, unless the split ignores them.
+const MUCH_FINER: u64 = 64;
+
 /// Corrects, of a task whose split is free, how many calls its tunables were taken to stand for: the fewest are counted, and
-/// where finer blocks make no more calls than the coarsest, which are several, the task does not split by its tunables, so
-/// that there is one split to be looked at.
+/// where much finer blocks make no more calls than the coarsest, which are several, the task does not split by its tunables,
+/// so that there is one split to be looked at.
 fn as_split(task: &TaskRef, shape: &CallShape, numbered: &mut Vec<(u64, Tunables)>) -> Result<(), PlanError> {
     numbered.sort_by_key(|(calls, _)| *calls);
     let Some((said, coarsest)) = numbered.first() else { return Ok(()) };
     let fewest = task.split(shape, coarsest)?.len() as u64;
-    let finer = numbered.iter().find(|(pieces, _)| pieces > said).filter(|_| fewest > 1);
-    if let Some((_, finer)) = finer
+    let much = said.saturating_mul(MUCH_FINER);
+    let finer = numbered.iter().find(|(pieces, _)| *pieces >= much).or(numbered.last());
+    if let Some((_, finer)) = finer.filter(|(pieces, _)| fewest > 1 && pieces > said)
         && task.split(shape, finer)?.len() as u64 <= fewest
     {
         numbered.truncate(1);
