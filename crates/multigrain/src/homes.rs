@@ -307,9 +307,9 @@ impl Homes {
         self.numbered(|stay| stay == Stay::Result)
     }
 
-    /// The same, and files of arrays without one of their own.
+    /// The files of all results, whatever their names, and of arrays without one of their own.
     pub(crate) fn kept(&self) -> impl Iterator<Item = (usize, &ArrayFile)> {
-        self.numbered(|stay| matches!(stay, Stay::Result | Stay::Scratch))
+        self.numbered(|stay| stay != Stay::No)
     }
 
     /// The file in which a block lies that stands where [`Sides::lies`] says, of so many arrays.

@@ -41,7 +41,8 @@ pub(crate) fn altered(
     disk: &Disk,
 ) -> Result<Option<PathBuf>, StoreError> {
     if found.complete {
-        for (array, file) in homes.kept().filter(|(_, file)| file.is_resumed()) {
+        // What was made just now is of arrays that are not needed any more.
+        for (array, file) in homes.kept().filter(|(_, file)| file.is_resumed() || !file.is_writable()) {
             let held = found.files.iter().rfind(|held| held.0 == array as u64);
             if let Some(held) = held
                 && disk.sample_of(file)? != held.1

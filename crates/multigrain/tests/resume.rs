@@ -362,6 +362,12 @@ fn a_run_whose_files_were_replaced_is_refused() {
         alter(&part, 4096 + 400);
         let refused = run(&runtime(None), &pairs.job(|i| i), true, None).err().expect("a complete .part was altered");
         assert!(refused.to_string().contains("y0.npy.part"), "{refused}");
+        // Another file has the name, and what was to have it is gone.
+        std::fs::rename(&part, pairs.path("elsewhere")).unwrap();
+        std::fs::write(pairs.path("y0.npy"), [&whole[..4096], &vec![0; 64 * 2048 * 4]].concat()).unwrap();
+        let refused = run(&runtime(None), &pairs.job(|i| i), true, None).err().expect("it is no result of this run");
+        assert!(refused.to_string().contains("y0.npy"), "{refused}");
+        std::fs::remove_file(pairs.path("y0.npy")).unwrap();
         std::fs::write(&part, whole).unwrap();
         assert!(run(&runtime(None), &pairs.job(|i| i), true, None).unwrap().resumed);
         pairs.check("named");
