@@ -1,6 +1,7 @@
 //! Tasks that say one thing of their splits and do another: refused with a word, or planned with bounded work.
 
 use multigrain::prelude::*;
+use multigrain::{MachineChoice, parse_bytes};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
