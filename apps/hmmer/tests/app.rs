@@ -248,19 +248,23 @@ fn failed_operations_on_files_leave_nothing_behind() {
     clear();
     // One in so many that some sixteen are tried; the first and the last among them.
     let operations = none.next.load(Ordering::Relaxed);
-    let mut failed = 0;
+    let (mut failed, mut kept) = (0, 0);
     for at in (0..operations).step_by(operations.div_ceil(16) as usize).chain([operations - 1]) {
         let faults = Arc::new(Fail { at, next: AtomicU64::new(0) });
         match run(&within(Some(faults)), &args) {
             Ok(found) => assert!(found == expected, "operation {at}"),
             Err(error) => {
                 failed += 1;
-                assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "operation {at}: {error}");
+                // Nothing is left but what can be continued, and then that is said.
+                let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|e| e.unwrap().path()).collect();
+                assert!(left.is_empty() || error.to_string().contains("--resume"), "operation {at}: {left:?}: {error}");
+                kept += usize::from(!left.is_empty());
+                left.iter().for_each(|path| std::fs::remove_file(path).unwrap());
             }
         }
         clear();
     }
-    assert!(failed > 3, "{failed} of {operations} operations failed");
+    assert!(failed > 3 && kept * 2 < failed, "{failed} of {operations} operations failed, {kept} kept work");
 }
 
 #[test]

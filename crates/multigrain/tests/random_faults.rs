@@ -187,8 +187,8 @@ fn runs_that_failed_continue_to_the_same_bytes() {
         ran < 50
             || continued > ran
                 && elsewhere * 4 > ran
-                && in_parts > 0
-                && in_two * 4 > ran
+                && (ran < 120 || in_parts > 0)
+                && in_two * 5 > ran
                 && spared > 3 * ran
                 && spared > 4 * again,
         "the proof is too weak"
