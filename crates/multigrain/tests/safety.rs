@@ -145,7 +145,7 @@ fn splits_pass_the_arguments_that_there_are() {
 #[test]
 fn sub_calls_that_share_what_they_write_have_an_order() {
     let overlapping: Make = |start, len, all| {
-        let len = (len + 100).min(all - start);
+        let len = (len + len / 2).min(all - start);
         vec![(0, part(start, len)), (1, part(start, len))]
     };
     let directory = support::directory();

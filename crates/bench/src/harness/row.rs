@@ -182,10 +182,10 @@ mod tests {
     }
 
     #[test]
-    fn without_samples_there_is_no_median_and_no_verdict() {
+    fn without_samples_there_is_no_median_and_no_bar_is_held() {
         assert_eq!(median(&[]), None);
         assert_eq!(median(&[4.0, 1.0]), Some(2.5));
         let row = Row { ours: vec![1.0], bar: Bar::RatioAtLeast(1.0), ..Row::failed("row", String::new()) };
-        assert_eq!(row.holds(), None);
+        assert_eq!(row.holds(), Some(false));
     }
 }
