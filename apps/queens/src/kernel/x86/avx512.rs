@@ -38,6 +38,7 @@ impl Register for Wide {
         nonzero(self) -> u32 { u32::from(_mm512_test_epi32_mask(self.0, self.0)) }
         pack(self, mask: u32, to: *mut u32) {
             // In a register, then written whole: compressing into memory takes over a hundred cycles on some processors.
+            // SAFETY: the caller's promise: `to` is valid for all lanes.
             unsafe { _mm512_storeu_si512(to.cast(), _mm512_maskz_compress_epi32(mask as u16, self.0)) }
         }
     }
