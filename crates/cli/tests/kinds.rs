@@ -137,10 +137,7 @@ fn all_applications_give_the_same_bytes() {
                 assert!(bytes_down(&ran, edge) > 0, "{request}: {edge} has no part of it on {machine}: {ran}");
             }
             let how = format!("{request} --machine {machine}");
-            // Known: of fft3d below two memories less scratch memory is set aside than the checker counts.
-            if !(machine == "two.toml" && request.starts_with("fft3d")) {
-                assert_eq!(place.run(&format!("plan {how} --verify")).status, Some(0), "{request} on {machine}");
-            }
+            assert_eq!(place.run(&format!("plan {how} --verify")).status, Some(0), "{request} on {machine}");
             assert_eq!(place.run(&format!("sim {how}")).status, Some(0), "{request}");
             place.remove("found");
         }

@@ -6,6 +6,7 @@
 use crate::numbered::Ways;
 use multigrain_machine::Driver;
 use multigrain_program::{Arg, Args, ArrayDecl, Call, CallShape, DynTask, Role, Scalars, Tunables};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -164,6 +165,32 @@ pub enum Body {
     },
     /// The plan of the child's own edge; in a plan in parts, one of the same edge.
     Inner(Arc<Plan>),
+}
+
+impl Body {
+    /// Scratch memory that one call takes at once of the memory it runs in: its partial results of reductions, and what is
+    /// below children that share its address space. Leaves in staging memories of their own take theirs from there.
+    pub(crate) fn scratch_bytes(&self) -> u64 {
+        let inner = match self {
+            Body::Leaf { scratch_bytes } => return *scratch_bytes,
+            Body::Inner(inner) => inner,
+        };
+        let temporaries = inner.arrays.iter().filter(|array| array.role == Role::Temporary);
+        let own = temporaries.fold(0u64, |sum, array| sum.saturating_add(array.bytes()));
+        // Children of one kind take as much each as any call; a group of kinds, what calls by plans of its edge take.
+        let mut of_edge: BTreeMap<usize, u64> = BTreeMap::new();
+        for class in inner.classes.iter().filter(|_| inner.driver.views) {
+            let edge = match &class.body {
+                Body::Inner(plan) if inner.is_division => plan.edge,
+                _ => inner.edge,
+            };
+            let most = of_edge.entry(edge).or_default();
+            *most = class.body.scratch_bytes().max(*most);
+        }
+        let children = if inner.is_division { 1 } else { inner.children.len() as u64 };
+        let below = of_edge.into_values().fold(0, u64::saturating_add);
+        own.saturating_add(below.saturating_mul(children))
+    }
 }
 
 /// Calls of one task, one shape, one set of scalars.

@@ -421,6 +421,21 @@ impl<'m> Planner<'m> {
             };
             classes.push(CallClass { task: *task, shape: shape.clone(), body });
         }
+        // A part of a call may take more than the whole would: what helps it need not have fitted there.
+        let need_bytes = classes.iter().map(|class| class.body.scratch_bytes()).max().unwrap_or(0);
+        if facts.stages() && need_bytes > scratch_bytes {
+            let error = PlanError::DoesNotFit {
+                memory: self.memory_name(facts.child),
+                task: scope.tasks[scope.calls[0].task as usize].name().to_owned(),
+                capacity: readable_bytes(scratch_bytes),
+                total: readable_bytes(facts.total_bytes),
+                reserved: readable_bytes(facts.fixed_bytes),
+                tile: "the scratch memory of its parts".to_owned(),
+                need: readable_bytes(need_bytes),
+                enough_bytes: facts.total_bytes.saturating_add(need_bytes),
+            };
+            return Err(Refused { error, scratch_bytes: need_bytes.saturating_sub(facts.partials_bytes) });
+        }
         let plan = Plan {
             capacity_bytes,
             slot_unit_bytes: if facts.stages() { facts.align_bytes() } else { 1 },

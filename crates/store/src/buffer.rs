@@ -172,17 +172,15 @@ pub fn give_free_memory_back() {
     }
 }
 
-/// From this size on an allocation is a mapping of its own, as long as nothing was freed.
-const MAPPED_FROM_BYTES: libc::c_int = 128 << 10;
-
-/// Has large allocations of this process be mappings of their own always, so that what is freed is the system's again at once.
+/// Has allocations of this process from 128 KiB on, what the allocator begins with, be mappings of their own always, so
+/// that what is freed is the system's again at once.
 /// Without this, the allocator of the C library keeps up to twice the largest allocation that was ever freed (mallopt(3),
 /// `M_MMAP_THRESHOLD`), which no limit of memory can count.
 pub fn keep_no_free_memory() {
     // SAFETY: a parameter of the allocator, which it sets under its own lock.
     #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
     unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_FROM_BYTES);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 128 << 10);
     }
 }
 

@@ -4,10 +4,8 @@
 use super::error::CheckError;
 use super::problem::{Direction, Problem};
 use super::scope;
-use crate::plan::{Body, ChildPlan, Op, Plan, Slot, Traffic};
+use crate::plan::{ChildPlan, Op, Plan, Slot, Traffic};
 use multigrain_machine::TransferRules;
-use multigrain_program::Role;
-use std::collections::BTreeMap;
 
 /// The transfers of one child.
 #[derive(Default)]
@@ -90,7 +88,7 @@ pub(super) fn capacity(plan: &Plan) -> Result<(), CheckError> {
     let mut used = vec![false; plan.classes.len()];
     plan.class_of.iter().for_each(|&class| used[class as usize] = true);
     for (number, class) in plan.classes.iter().enumerate().filter(|&(number, _)| used[number]) {
-        let need_bytes = scratch_bytes(&class.body);
+        let need_bytes = class.body.scratch_bytes();
         if need_bytes > plan.scratch_bytes {
             let call = plan.class_of.iter().position(|&c| c as usize == number).unwrap_or_default();
             let problem = Problem::TooLittleScratch { need_bytes, scratch_bytes: plan.scratch_bytes };
@@ -98,31 +96,6 @@ pub(super) fn capacity(plan: &Plan) -> Result<(), CheckError> {
         }
     }
     Ok(())
-}
-
-/// Scratch memory that one call takes at once of the memory it runs in: its partial results of reductions, and what is
-/// below children that share its address space. Leaves in staging memories of their own take theirs from there.
-fn scratch_bytes(body: &Body) -> u64 {
-    match body {
-        Body::Leaf { scratch_bytes } => *scratch_bytes,
-        Body::Inner(inner) => {
-            let temporaries = inner.arrays.iter().filter(|array| array.role == Role::Temporary);
-            let own = temporaries.fold(0u64, |sum, array| sum.saturating_add(array.bytes()));
-            // Children of one kind take as much each as any call; a group of kinds, what calls by plans of its edge take.
-            let mut of_edge: BTreeMap<usize, u64> = BTreeMap::new();
-            for class in inner.classes.iter().filter(|_| inner.driver.views) {
-                let edge = match &class.body {
-                    Body::Inner(plan) if inner.is_division => plan.edge,
-                    _ => inner.edge,
-                };
-                let most = of_edge.entry(edge).or_default();
-                *most = scratch_bytes(&class.body).max(*most);
-            }
-            let children = if inner.is_division { 1 } else { inner.children.len() as u64 };
-            let below = of_edge.into_values().fold(0, u64::saturating_add);
-            own.saturating_add(below.saturating_mul(children))
-        }
-    }
 }
 
 /// Checks the numbers that steps name, the transfers of every child and the stated traffic. The slots have been
