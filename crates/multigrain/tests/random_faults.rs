@@ -113,10 +113,10 @@ fn one(seed: u64, shown: &mut Shown) -> Result<bool, Failure> {
             Ok(_) => {}
             Err(Error::Kept { .. } | Error::Unpublished { .. }) => {
                 let (spared, in_two) = durable(&whole, &journal, &first)?;
-                let other = match case.rng.below(3) {
+                let other = match case.rng.below(4) {
                     0 => dram,
                     1 => 2 * dram + case.rng.below(dram),
-                    _ => dram / 2 + case.rng.below(dram / 2),
+                    _ => dram / 3 + case.rng.below(dram - dram / 3),
                 };
                 let resume = |setup: &Setup| {
                     setup
@@ -187,8 +187,8 @@ fn runs_that_failed_continue_to_the_same_bytes() {
         ran < 50
             || continued > ran
                 && elsewhere * 4 > ran
-                && (ran < 120 || in_parts > 0)
-                && in_two * 5 > ran
+                && in_parts > 0
+                && in_two * 4 > ran
                 && spared > 3 * ran
                 && spared > 4 * again,
         "the proof is too weak"

@@ -11,6 +11,7 @@ use crate::remaining::Left;
 use crate::scope::{Key, Lying, Scope, Split, identity, split};
 use crate::search::choose;
 use crate::stages::{reason, take_apart};
+use crate::staging::DoesNotFit;
 use crate::steps::{count, together};
 use multigrain_machine::{Branch, Layout, Machine, MemoryId, approximate_bytes, readable_bytes};
 use multigrain_program::{ArrayDecl, Call, CallShape, Program, Role, Tunables};
@@ -422,19 +423,20 @@ impl<'m> Planner<'m> {
             classes.push(CallClass { task: *task, shape: shape.clone(), body });
         }
         // A part of a call may take more than the whole would: what helps it need not have fitted there.
-        let need_bytes = classes.iter().map(|class| class.body.scratch_bytes()).max().unwrap_or(0);
-        if facts.stages() && need_bytes > scratch_bytes {
-            let error = PlanError::DoesNotFit {
-                memory: self.memory_name(facts.child),
-                task: scope.tasks[scope.calls[0].task as usize].name().to_owned(),
-                capacity: readable_bytes(scratch_bytes),
-                total: readable_bytes(facts.total_bytes),
-                reserved: readable_bytes(facts.fixed_bytes),
-                tile: "the scratch memory of its parts".to_owned(),
-                need: readable_bytes(need_bytes),
-                enough_bytes: facts.total_bytes.saturating_add(need_bytes),
+        let of_classes: Vec<u64> = classes.iter().map(|class| class.body.scratch_bytes()).collect();
+        let needs = parts.class_of.iter().map(|&class| of_classes[class as usize]);
+        let most = needs.zip(0..).max().filter(|&(need_bytes, _)| facts.stages() && need_bytes > scratch_bytes);
+        if let Some((need_bytes, call)) = most {
+            let overflow = Overflow {
+                fit: DoesNotFit { call, need_bytes },
+                capacity_bytes,
+                reserved_bytes: facts.fixed_bytes,
+                scratch_bytes: need_bytes.saturating_sub(facts.partials_bytes),
             };
-            return Err(Refused { error, scratch_bytes: need_bytes.saturating_sub(facts.partials_bytes) });
+            return Err(Refused {
+                scratch_bytes: overflow.scratch_bytes,
+                error: self.overflow(facts, &parts, overflow),
+            });
         }
         let plan = Plan {
             capacity_bytes,

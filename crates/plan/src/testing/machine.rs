@@ -91,7 +91,7 @@ fn kinds_below_disk(rng: &mut Rng, memories: &mut Vec<Memory>) {
     let Some(first) = memories.get(1).cloned().filter(|first| first.edge.is_some_and(|edge| edge.driver.files)) else {
         return;
     };
-    if !rng.percent(30) {
+    if !rng.percent(20) {
         return;
     }
     // So slow, and the disk so fast, that it is worth it to divide what is as small as these programs.
