@@ -111,6 +111,28 @@ struct Axis {
     from: u64,
 }
 
+impl Axis {
+    /// What is done along an axis of `n` elements with `len` places from number `out` on, and the least and the largest
+    /// element that they stand for. Where these follow each other, or are one, it is told as if they were all of an array: so
+    /// the many parts of a call are calls of few kinds, each planned once.
+    fn of(border: Border, out: i64, len: u64, n: u64) -> (Axis, (u64, u64)) {
+        let (low, high) = border.span(out, len, n);
+        let source = |place: u64| border.source(out + place as i64, n).unwrap_or(low);
+        // The element changes by at most one from place to place, unless an array is wrapped around.
+        let (first, last) = (source(0), source(len - 1));
+        let axis = if low == high {
+            Axis { n: 1, out: 0, from: 0 }
+        } else if last.checked_sub(first) == Some(len - 1) {
+            Axis { n: len, out: 0, from: 0 }
+        } else if border == Border::Reflect && first.checked_sub(last) == Some(len - 1) {
+            Axis { n: len, out: -(len as i64), from: 0 }
+        } else {
+            Axis { n, out, from: low }
+        };
+        (axis, (low, high))
+    }
+}
+
 fn scalars(border: Border, axes: [Axis; 2]) -> Scalars {
     let numbers = axes.into_iter().flat_map(|axis| [axis.n, axis.out as u64, axis.from]);
     numbers.fold(Scalars::new().with_u64(border as u64), Scalars::with_u64)
@@ -148,11 +170,9 @@ impl Task for Pad {
                 let mut parts = axes;
                 let mut from = [(0, 0); 2];
                 for d in 0..2 {
-                    let (start, len) = block[d];
-                    parts[d].out += start as i64;
-                    let (low, high) = border.span(parts[d].out, len, axes[d].n);
-                    parts[d].from = low;
-                    from[d] = (low - axes[d].from, high + 1 - low);
+                    let ((start, len), Axis { n, out, from: begin }) = (block[d], axes[d]);
+                    let (part, (low, high)) = Axis::of(border, out + start as i64, len, n);
+                    (parts[d], from[d]) = (part, (low - begin, high + 1 - low));
                 }
                 let [(row, rows), (column, columns)] = from;
                 let [(i, height), (j, width)] = block;
@@ -209,9 +229,9 @@ pub(crate) fn call(
         let padded = program.array::<f32, 2>(&format!("padded {number}{name}"), shape, Role::Temporary)?;
         for (at_row, height, row) in segments(i as i64 - top as i64, shape[0], m) {
             for (at_column, width, column) in segments(j as i64 - left as i64, shape[1], n) {
-                let (low, high) = border.span(row, height, m);
-                let (first, last) = border.span(column, width, n);
-                let axes = [Axis { n: m, out: row, from: low }, Axis { n, out: column, from: first }];
+                let (rows, (low, high)) = Axis::of(border, row, height, m);
+                let (columns, (first, last)) = Axis::of(border, column, width, n);
+                let axes = [rows, columns];
                 let from = input.block([low, first], [high + 1 - low, last + 1 - first]);
                 program.call(pad, (from, padded.block([at_row, at_column], [height, width])), scalars(border, axes))?;
             }
@@ -227,4 +247,42 @@ fn segments(start: i64, len: u64, n: u64) -> impl Iterator<Item = (u64, u64, i64
     let cuts = [start, 0.clamp(start, end), (n as i64).clamp(start, end), end];
     let parts: Vec<_> = cuts.windows(2).map(|cut| (cut[0], cut[1])).filter(|(a, b)| b > a).collect();
     parts.into_iter().map(move |(a, b)| ((a - start) as u64, (b - a) as u64, a))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Axis, Border};
+
+    /// What is told of parts, and of parts of parts, stands for the same elements.
+    #[test]
+    fn parts_stand_for_the_elements_of_the_whole() {
+        for border in [Border::Nearest, Border::Reflect, Border::Wrap] {
+            for (n, out, len) in (1..7).flat_map(|n| (-9..9).flat_map(move |out| (1..12).map(move |len| (n, out, len))))
+            {
+                let (whole, (low, high)) = Axis::of(border, out, len, n);
+                let place = |axis: Axis, at: u64| border.source(axis.out + at as i64, axis.n).unwrap() - axis.from;
+                for (start, of) in (0..len).flat_map(|start| (1..=len - start).map(move |of| (start, of))) {
+                    let (part, (first, last)) = Axis::of(border, whole.out + start as i64, of, whole.n);
+                    for at in 0..of {
+                        let expected = border.source(out + (start + at) as i64, n).unwrap();
+                        assert_eq!(low + place(whole, start + at), expected, "{border:?} {n} {out} {len}");
+                        let found = low + first - whole.from + place(part, at);
+                        assert_eq!(found, expected, "{border:?} {n} {out} {len}: {start} {of}");
+                    }
+                    assert!(low + last - whole.from <= high);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn parts_away_from_the_border_are_calls_of_one_kind() {
+        let told = |border, out, len| Axis::of(border, out, len, 1000).0;
+        let is = |axis: Axis, n, out, from| (axis.n, axis.out, axis.from) == (n, out, from);
+        for border in [Border::Nearest, Border::Reflect, Border::Wrap] {
+            assert!([0, 7, 993].iter().all(|&out| is(told(border, out, 7), 7, 0, 0)), "{border:?}");
+        }
+        assert!(is(told(Border::Wrap, -9, 7), 7, 0, 0) && is(told(Border::Nearest, 1000, 7), 1, 0, 0));
+        assert!(is(told(Border::Reflect, -9, 7), 7, -7, 0) && is(told(Border::Reflect, -3, 7), 1000, -3, 0));
+    }
 }
