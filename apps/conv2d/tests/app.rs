@@ -4,6 +4,7 @@
 use multigrain::app::Application;
 use multigrain::prelude::*;
 use multigrain::rooms::plan::testing::Rng;
+use multigrain::rooms::plan::{Body, Plan};
 use multigrain::testing;
 use multigrain_conv2d::app::Args;
 use multigrain_conv2d::border::Border;
@@ -51,6 +52,23 @@ fn blocks_of_blocks_equal_the_whole() {
         let job = job.with_source(1, Source::Generated { seed: seed + 1 });
         let [whole, split] = testing::whole_and_split(&job, 1 + seed as usize % 4, seed).unwrap();
         assert!(whole == split, "seed {seed}, {m} x {n} with {kh} x {kw}");
+    }
+}
+
+/// Of a long array that is padded each part was planned by itself: a plan of a million calls took minutes.
+#[test]
+fn parts_of_long_arrays_are_planned_once() {
+    fn kinds(plan: &Plan) -> usize {
+        let below = |body: &Body| if let Body::Inner(plan) = body { kinds(plan) } else { 0 };
+        plan.classes.len() + plan.classes.iter().map(|class| below(&class.body)).sum::<usize>()
+    }
+    let machine = multigrain::MachineChoice::Given(Box::new(Machine::named("disk").unwrap()));
+    let runtime = Runtime::new(Options { machine, memory_bytes: Some(1 << 20), ..Options::default() }).unwrap();
+    for border in BORDERS {
+        let args = Args { m: Some(300_017), n: Some(3), kernel: "gaussian:31".to_owned(), border, ..Args::default() };
+        let planned = runtime.plan(&args.prepare(&runtime).unwrap().job).unwrap();
+        let found = kinds(&planned.plan);
+        assert!(found < 100, "{border:?}: {found}");
     }
 }
 

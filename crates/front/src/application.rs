@@ -3,6 +3,7 @@
 use clap::{ArgMatches, Command};
 use multigrain::app::{AppJob, Application};
 use multigrain::{Error, Runtime};
+use std::sync::Arc;
 
 /// An application that can be named.
 pub(crate) struct Entry {
@@ -15,14 +16,14 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    pub(crate) fn of<A: Application + clap::Args + 'static>() -> Entry {
+    pub(crate) fn of<A: Application + clap::Args + Send + Sync + 'static>() -> Entry {
         Entry {
             name: A::NAME,
             leaf_jobs: A::LEAF_JOBS,
             command: || with_negative_numbers(A::augment_args(Command::new(A::NAME))),
             request: |found| {
                 let args = A::from_arg_matches(found)?;
-                Ok(Request(Box::new(move |runtime| args.prepare(runtime))))
+                Ok(Request(Arc::new(move |runtime| args.prepare(runtime))))
             },
         }
     }
@@ -36,9 +37,10 @@ pub(crate) fn with_negative_numbers(command: Command) -> Command {
 }
 
 /// An application with the arguments that were typed.
-pub struct Request(Box<Prepare>);
+#[derive(Clone)]
+pub struct Request(Arc<Prepare>);
 
-type Prepare = dyn Fn(&Runtime) -> Result<AppJob, Error>;
+type Prepare = dyn Fn(&Runtime) -> Result<AppJob, Error> + Send + Sync;
 
 impl Request {
     /// Looks at the inputs and makes the job. Nothing is written.

@@ -115,7 +115,7 @@ fn size(text: &str) -> Result<u64, UnitError> {
 const COMMON: &str = "Options of every application";
 
 /// What every application can be told.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = COMMON)]
 pub(crate) struct Common {
     /// A shipped machine (local, disk, disk+local, ...) or a machine file, instead of this computer

@@ -26,6 +26,7 @@
 //! It has the commands `machine`, `run`, `plan`, `sim` and `trace` with all their options, `completions` and `man`; any other
 //! word is a program `own-WORD`, which is looked for beside it and on PATH, and takes over.
 
+mod advice;
 mod application;
 mod args;
 mod external;
@@ -83,7 +84,7 @@ impl Front {
     }
 
     /// With an application: its name is [`Application::NAME`], its line in the help the first of the type's description.
-    pub fn application<A: Application + Args + 'static>(mut self) -> Front {
+    pub fn application<A: Application + Args + Send + Sync + 'static>(mut self) -> Front {
         self.applications.push(Entry::of::<A>());
         self
     }
@@ -117,9 +118,9 @@ impl Front {
         };
         multigrain_console::finish(|| match &asked {
             Asked::Machine(args) => machine::machine(&self, args),
-            Asked::Run(args, request) => run::run(args, request),
-            Asked::Plan(args, request) => plan::plan(args, request),
-            Asked::Sim(args, request) => sim::sim(args, request),
+            Asked::Run(args, request) => advice::followed(run::run(args, request), &args.common, request),
+            Asked::Plan(args, request) => advice::followed(plan::plan(args, request), &args.common, request),
+            Asked::Sim(args, request) => advice::followed(sim::sim(args, request), &args.common, request),
             Asked::Loops(args, loops) => loops::loops(args, loops),
             Asked::Trace(args) => trace::trace(args),
             Asked::Completions(args) => pages::completions(&self, args),

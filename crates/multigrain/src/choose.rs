@@ -100,17 +100,15 @@ fn choose(options: &Options, job: &Job, on_disk: bool) -> Result<Machine, Error>
     Ok(machine)
 }
 
-/// Capacity of the main memory in bytes: the budget, or that of the memory below a disk, or of the root where there is no
+/// The main memory, of the capacity of the budget where there is one: the memory below a disk, or the root where there is no
 /// disk.
-pub(crate) fn memory_bytes(options: &Options) -> Result<u64, Error> {
-    if let Some(bytes) = options.memory_bytes {
-        return Ok(bytes);
-    }
+pub(crate) fn memory(options: &Options) -> Result<Memory, Error> {
     let machine = match &options.machine {
         MachineChoice::Detected => Machine::detect(Path::new("."))?,
         MachineChoice::Given(machine) => (**machine).clone(),
     };
-    Ok(main_memory(&machine).capacity_bytes)
+    let main = main_memory(&machine);
+    Ok(Memory { capacity_bytes: options.memory_bytes.unwrap_or(main.capacity_bytes), ..main.clone() })
 }
 
 /// Whether the arrays of the root lie in files.

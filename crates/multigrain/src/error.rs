@@ -2,7 +2,7 @@
 
 use multigrain_engine::EngineError;
 use multigrain_machine::{MachineError, UnitError};
-use multigrain_plan::PlanError;
+use multigrain_plan::{Enough, PlanError};
 use multigrain_program::ProgramError;
 use multigrain_store::StoreError;
 use multigrain_whole::TargetError;
@@ -14,6 +14,18 @@ pub enum Error {
     /// The request is wrong, in words of the application.
     #[error("{0}")]
     Request(String),
+    /// What a run keeps does not fit into the main memory.
+    #[error("{what}; give {memory} at least {enough}{instead}")]
+    DoesNotFit {
+        /// What takes how much.
+        what: String,
+        /// The main memory.
+        memory: String,
+        /// How much of it is enough.
+        enough: Enough,
+        /// What else can be done.
+        instead: &'static str,
+    },
     /// A program was refused.
     #[error(transparent)]
     Program(#[from] ProgramError),
@@ -130,6 +142,19 @@ impl std::fmt::Debug for Error {
 }
 
 impl Error {
+    /// Of a refusal for want of memory: which memory, and how much of it is said to be enough, to be altered by whoever has
+    /// seen how much is.
+    pub fn enough(&mut self) -> Option<(&str, &mut Enough)> {
+        match self {
+            Error::DoesNotFit { memory, enough, .. }
+            | Error::Plan(
+                PlanError::DoesNotFit { memory, enough, .. }
+                | PlanError::TooManyCalls { memory, enough: Some(enough), .. },
+            ) => Some((memory, enough)),
+            _ => None,
+        }
+    }
+
     /// Exit status: 2 when nothing was started, 1 when the run failed.
     pub fn exit_status(&self) -> i32 {
         match self {

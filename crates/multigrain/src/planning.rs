@@ -7,7 +7,7 @@ use crate::resume::GoingOn;
 use crate::runtime::Runtime;
 use multigrain_engine::{Memories, MemoryBytes};
 use multigrain_machine::{Driver, Layout, Machine, Memory, readable_bytes};
-use multigrain_plan::{Body, EdgeTraffic, Mapping, Plan, PlanError, PlanOptions, Planner, enough};
+use multigrain_plan::{Body, EdgeTraffic, Enough, Mapping, Plan, PlanError, PlanOptions, Planner};
 use multigrain_program::{ArrayDecl, Program, Role};
 use multigrain_store::{buffer::give_free_memory_back, npy};
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl Asked {
         }
         let main = main_memory(&self.machine);
         let (name, capacity_bytes) = (main.name.clone(), main.capacity_bytes);
-        check_kept(&job.app, job.kept(), job.kept_bytes(), capacity_bytes)?;
+        check_kept(&job.app, job.kept(), job.kept_bytes(), main)?;
         let (mut machine, mut options) = (self.machine.clone(), self.options.clone());
         // What is set aside for the plan, beyond what the process takes for itself, and for what else blocks do not count.
         let (mut of_plan, mut beside, mut shorter) = (0_u64, 0_u64, 0);
@@ -77,15 +77,14 @@ impl Asked {
                 }
                 Err(mut error) => {
                     // Of so much as was found to be enough, what was set aside is not there.
-                    if let PlanError::DoesNotFit { memory, enough_bytes, .. } = &mut error
-                        && *memory == name
-                    {
-                        *enough_bytes = enough_bytes.saturating_add(of_plan.saturating_add(beside));
-                    }
-                    if let PlanError::TooManyCalls { memory, calls, enough_bytes, .. } = &mut error
-                        && *memory == name
-                    {
-                        *enough_bytes = Some(enough_for(*calls, capacity_bytes, job.kept_bytes()));
+                    match &mut error {
+                        PlanError::DoesNotFit { memory, enough, .. } if *memory == name => {
+                            *enough = enough.beside(of_plan.saturating_add(beside));
+                        }
+                        PlanError::TooManyCalls { memory, calls, enough, .. } if *memory == name => {
+                            *enough = Some(Enough::from_need(enough_for(*calls, capacity_bytes, job.kept_bytes())));
+                        }
+                        _ => {}
                     }
                     return Err(error.into());
                 }
@@ -115,7 +114,7 @@ impl Asked {
                 options.calls_max = self.options.calls_max.min(calls_beside(of_plan, others));
                 beside += (keeps.bytes() - keeps.own).saturating_sub(main_memory(&machine).capacity_bytes);
                 if !plan.driver.files || of_plan.saturating_add(beside) >= capacity_bytes {
-                    return Err(Error::Request(keeps.does_not_fit(job, &name, capacity_bytes, plan.driver)));
+                    return Err(keeps.does_not_fit(job, &name, capacity_bytes, plan.driver));
                 }
             }
             machine = machine.with_capacity(&name, capacity_bytes - of_plan - beside)?;
@@ -166,17 +165,22 @@ const PLANS_LISTED: u64 = 2;
 const LISTED_MIN: u64 = 16;
 
 /// Refuses tables that leave a plan no room in a main memory.
-pub(crate) fn check_kept(app: &str, what: &str, kept_bytes: u64, capacity_bytes: u64) -> Result<(), Error> {
+pub(crate) fn check_kept(app: &str, what: &str, kept_bytes: u64, main: &Memory) -> Result<(), Error> {
     let needed = kept_bytes.saturating_sub(OWN_BYTES).saturating_mul(PLAN_SHARE);
-    if needed <= capacity_bytes {
+    if needed <= main.capacity_bytes {
         return Ok(());
     }
-    Err(Error::Request(format!(
-        "{app} does not fit: {what} alone take {}; the main memory holds {}; give it at least {}",
-        readable_bytes(kept_bytes),
-        readable_bytes(capacity_bytes),
-        enough(needed)
-    )))
+    Err(Error::DoesNotFit {
+        what: format!(
+            "{app} does not fit: {what} alone take {}; memory {} holds {}",
+            readable_bytes(kept_bytes),
+            main.name,
+            readable_bytes(main.capacity_bytes)
+        ),
+        memory: main.name.clone(),
+        enough: Enough::from_need(needed),
+        instead: "",
+    })
 }
 
 /// How many calls a plan may have that takes so many bytes with `others`.
@@ -242,7 +246,7 @@ impl Keeps {
         (self.buffers.saturating_add(self.own), self.own_left)
     }
 
-    fn does_not_fit(&self, job: &Job, memory: &str, capacity_bytes: u64, driver: Driver) -> String {
+    fn does_not_fit(&self, job: &Job, memory: &str, capacity_bytes: u64, driver: Driver) -> Error {
         let MemoryBytes { staging, partials, scratch, .. } = self.memories;
         let parts = [
             (self.arrays, "its arrays"),
@@ -257,14 +261,17 @@ impl Keeps {
             what => format!("{what} {}", readable_bytes(*bytes)),
         };
         let parts: Vec<String> = parts.iter().filter(|(bytes, _)| *bytes > 0).map(text).collect();
-        let advice = format!("give {memory} at least {}", enough(self.bytes()));
-        let advice = if driver.files { advice } else { format!("{advice}, or choose a machine with a disk above it") };
-        format!(
-            "{} does not fit: {}; memory {memory} holds {}; {advice}",
-            job.app,
-            parts.join(", "),
-            readable_bytes(capacity_bytes)
-        )
+        Error::DoesNotFit {
+            what: format!(
+                "{} does not fit: {}; memory {memory} holds {}",
+                job.app,
+                parts.join(", "),
+                readable_bytes(capacity_bytes)
+            ),
+            memory: memory.to_owned(),
+            enough: Enough::from_need(self.bytes()),
+            instead: if driver.files { "" } else { ", or choose a machine with a disk above it" },
+        }
     }
 }
 
@@ -359,7 +366,7 @@ impl Runtime {
                 | PlanError::DoesNotFit { .. }
                 | PlanError::OneMemory { .. }),
             )) => Err(cannot(error.into())),
-            Err(error @ Error::Request(_)) => Err(cannot(error)),
+            Err(error @ (Error::Request(_) | Error::DoesNotFit { .. })) => Err(cannot(error)),
             Err(error) => Err(error),
         }
     }

@@ -135,7 +135,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::Machine`] when the machine is refused.
     pub fn memory_bytes(&self) -> Result<u64, Error> {
-        choose::memory_bytes(&self.options)
+        Ok(choose::memory(&self.options)?.capacity_bytes)
     }
 
     /// Refuses tables that would take so many bytes of the main memory that no plan has room beside them
@@ -144,7 +144,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::Request`] says how much is enough; [`Error::Machine`] when the machine is refused.
     pub fn check_kept_bytes(&self, app: &str, bytes: u64) -> Result<(), Error> {
-        check_kept(app, "its tables", bytes, self.memory_bytes()?)
+        check_kept(app, "its tables", bytes, &choose::memory(&self.options)?)
     }
 
     /// Chooses the machine for a job, plans it and proves that it fits. Starts nothing.

@@ -9,8 +9,7 @@ pub enum PlanError {
     /// The work does not fit, whatever the tile.
     #[error(
         "{task} does not fit: memory {memory} offers {capacity} for blocks ({total} less {reserved} for buffers and \
-         scratch memory), and the smallest tile, {tile}, needs {need}; give {memory} at least {}",
-        enough(*enough_bytes)
+         scratch memory), and the smallest tile, {tile}, needs {need}; give {memory} at least {enough}"
     )]
     DoesNotFit {
         /// Memory that is too small.
@@ -27,14 +26,14 @@ pub enum PlanError {
         tile: String,
         /// Bytes that it needs.
         need: String,
-        /// Capacity that would be enough, but for what buffers grow by.
-        enough_bytes: u64,
+        /// Capacity that would be enough.
+        enough: Enough,
     },
     /// A plan would have more calls than there is room for.
     #[error(
         "{task} is split into {calls} calls for memory {memory} {tile}, and the plan has room for {most}; choose larger \
          tiles, or give {memory} {}",
-        enough_bytes.map_or_else(|| "more".to_owned(), |bytes| format!("at least {}", enough(bytes)))
+        enough.map_or_else(|| "more".to_owned(), |enough| format!("at least {enough}"))
     )]
     TooManyCalls {
         /// Task.
@@ -48,7 +47,7 @@ pub enum PlanError {
         /// The most.
         most: u64,
         /// Capacity with which a plan will have room for fewer calls of larger tiles, where that is known.
-        enough_bytes: Option<u64>,
+        enough: Option<Enough>,
     },
     /// The tile that the mapping asks for does not fit.
     #[error(
@@ -125,10 +124,33 @@ pub enum PlanError {
     Empty,
 }
 
-/// Bytes that are enough, as a number to be given: buffers grow with the memory, so an eighth more than is needed now, in
-/// whole units.
-pub fn enough(bytes: u64) -> String {
-    let bytes = bytes.saturating_add(bytes / 8);
-    let unit = if bytes >= 64 << 20 { 1 << 20 } else { 1 << 10 };
-    readable_bytes(bytes.checked_next_multiple_of(unit).unwrap_or(bytes))
+/// A capacity that is enough, as a number to be given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Enough {
+    bytes: u64,
+}
+
+impl Enough {
+    /// By what is known of one refusal: buffers grow with the memory, so an eighth more than is needed now, in whole units.
+    pub fn from_need(bytes: u64) -> Enough {
+        let bytes = bytes.saturating_add(bytes / 8);
+        let unit = if bytes >= 64 << 20 { 1 << 20 } else { 1 << 10 };
+        Enough { bytes: bytes.checked_next_multiple_of(unit).unwrap_or(bytes) }
+    }
+
+    /// With so much set aside besides.
+    pub fn beside(self, bytes: u64) -> Enough {
+        Enough { bytes: self.bytes.saturating_add(Enough::from_need(bytes).bytes) }
+    }
+
+    /// The bytes to be given.
+    pub fn bytes(self) -> u64 {
+        self.bytes
+    }
+}
+
+impl std::fmt::Display for Enough {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&readable_bytes(self.bytes))
+    }
 }

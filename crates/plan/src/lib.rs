@@ -36,7 +36,7 @@ mod staging;
 mod steps;
 pub mod testing;
 
-pub use error::{PlanError, enough};
+pub use error::{Enough, PlanError};
 pub use mapping::Mapping;
 pub use numbered::{Numbered, OtherWays, Ways, hash_calls};
 pub use plan::{

@@ -2,7 +2,7 @@
 
 use crate::division::Divided;
 use crate::edge::{Draft, EdgeFacts, Overflow, TaskRef, draft, facts as edge_facts};
-use crate::error::PlanError;
+use crate::error::{Enough, PlanError};
 use crate::loops::{Hint, PART_LISTED_MIN, turns};
 use crate::mapping::Mapping;
 use crate::numbered::Ways;
@@ -587,7 +587,7 @@ impl<'m> Planner<'m> {
             reserved: readable_bytes(overflow.reserved_bytes),
             tile: format!("call {}", overflow.fit.call),
             need: readable_bytes(overflow.fit.need_bytes),
-            enough_bytes: overflow.reserved_bytes + 2 * overflow.fit.need_bytes,
+            enough: Enough::from_need(overflow.reserved_bytes + 2 * overflow.fit.need_bytes),
         }
     }
 

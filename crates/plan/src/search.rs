@@ -8,7 +8,7 @@
 use crate::candidates::{Candidate, combinations, finals, in_parallel, spans, split_with, values};
 use crate::cost::{UNEVEN, moving_seconds, staging_seconds, stolen_seconds, transfer_seconds, unevenness};
 use crate::edge::{EdgeFacts, TaskRef};
-use crate::error::PlanError;
+use crate::error::{Enough, PlanError};
 use crate::estimate::Nest;
 use crate::formula::{Unfit, by_formula};
 use crate::loops::turns;
@@ -181,7 +181,7 @@ pub(crate) fn too_many(
         tile: if is_mapped { "by the mapping's tile" } else { "by the largest tile that fits" },
         calls,
         most: facts.calls_max,
-        enough_bytes: None,
+        enough: None,
     }
 }
 
@@ -211,7 +211,7 @@ fn refusal(
             reserved: readable_bytes(total.saturating_sub(offered)),
             tile,
             need: readable_bytes(smallest.partials),
-            enough_bytes: total.saturating_add((smallest.partials - offered).saturating_mul(4)),
+            enough: Enough::from_need(total.saturating_add((smallest.partials - offered).saturating_mul(4))),
         };
     }
     let capacity = facts.total_bytes.saturating_sub(smallest.reserved);
@@ -226,7 +226,7 @@ fn refusal(
             reserved: readable_bytes(smallest.reserved.min(facts.total_bytes)),
             tile,
             need: readable_bytes(smallest.footprint),
-            enough_bytes: smallest.footprint.saturating_add(smallest.reserved).saturating_add(slack),
+            enough: Enough::from_need(smallest.footprint.saturating_add(smallest.reserved).saturating_add(slack)),
         };
     }
     match choose(machine, facts, &Mapping::default(), task, shape, depth_max, None) {

@@ -1,0 +1,57 @@
+//! Advice that was followed before it is given: where there is too little memory, the refusal names so much that the same
+//! request was seen to be planned with.
+//!
+//! One refusal knows what it met: the block that did not fit, the tables that were too large. What comes after that is known
+//! when the request is planned with what would have been enough for it, and so on.
+
+use crate::application::Request;
+use crate::args::Common;
+use multigrain::rooms::plan::Enough;
+use multigrain::{Error, Options, Runtime};
+use multigrain_console::Failure;
+use std::sync::mpsc::{self, Sender};
+use std::time::{Duration, Instant};
+
+/// So long the advice is followed: people are told within a second that what they ask for does not fit.
+const FOLLOWED_FOR: Duration = Duration::from_millis(600);
+
+/// What a command has ended with; of a refusal for want of memory, with as much as was enough, or, where that is not found in
+/// time, with the most that was found to be needed.
+pub(crate) fn followed(ended: Result<(), Failure>, common: &Common, request: &Request) -> Result<(), Failure> {
+    let Err(Failure::Facade(mut error)) = ended else { return ended };
+    if let Some((memory, enough)) = error.enough() {
+        let (common, request, memory, first) = (common.clone(), request.clone(), memory.to_owned(), *enough);
+        let (sender, receiver) = mpsc::channel();
+        // It ends with the process, which does not wait for it.
+        let follow = move || follow(&common, &request, &memory, first, &sender);
+        let until = Instant::now() + FOLLOWED_FOR;
+        if std::thread::Builder::new().spawn(follow).is_ok() {
+            while let Ok(more) = receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                *enough = more;
+            }
+        }
+    }
+    Err(Failure::Facade(error))
+}
+
+/// Plans with so much of a memory, then with what is asked for then, until nothing more is.
+fn follow(common: &Common, request: &Request, memory: &str, first: Enough, found: &Sender<Enough>) {
+    let mut given = first;
+    loop {
+        let Err(mut error) = planned(common, request, given.bytes()) else { return };
+        match error.enough() {
+            Some((of, more)) if of == memory && more.bytes() > given.bytes() => given = *more,
+            // For another reason, which nobody has asked about yet.
+            _ => return,
+        }
+        if found.send(given).is_err() {
+            return;
+        }
+    }
+}
+
+fn planned(common: &Common, request: &Request, memory_bytes: u64) -> Result<(), Error> {
+    let Ok(options) = common.options() else { return Ok(()) };
+    let runtime = Runtime::new(Options { memory_bytes: Some(memory_bytes), ..options })?;
+    runtime.plan(&request.prepare(&runtime)?.job).map(|_| ())
+}
