@@ -118,7 +118,7 @@ impl Front {
         };
         multigrain_console::finish(|| match &asked {
             Asked::Machine(args) => machine::machine(&self, args),
-            Asked::Run(args, request) => advice::followed(run::run(args, request), &args.common, request),
+            Asked::Run(args, request) => advice::to_plan(run::run(args, request)),
             Asked::Plan(args, request) => advice::followed(plan::plan(args, request), &args.common, request),
             Asked::Sim(args, request) => advice::followed(sim::sim(args, request), &args.common, request),
             Asked::Loops(args, loops) => loops::loops(args, loops),
