@@ -27,8 +27,9 @@ use std::ops::Range;
 const GROUP: usize = 256;
 /// Random vectors; fewer where weights are many.
 const ROUNDS: u64 = 4;
-/// Bytes that what the weights make of the random vectors may take, where there is room for them.
-const WEIGHTS_BYTES_MAX: u64 = 8 << 20;
+/// Bytes that what the weights make of the random vectors may take: a third of the room for a check, but no more than caches
+/// hold, and so many at least that only weights of more than a hundred rows are probed less often.
+const WEIGHTS_BYTES: std::ops::RangeInclusive<u64> = 2 << 20..=16 << 20;
 /// Multiplications of what is computed again, at most.
 const AGAIN: u64 = 1 << 31;
 
@@ -67,8 +68,8 @@ pub(crate) fn check(
 ) -> Result<Checked, Error> {
     let (kh, kw) = (filter.rows, filter.cols);
     let each = 8 * kh * (GROUP as u64 + kw - 1);
-    let rounds = (2 * WEIGHTS_BYTES_MAX / each).clamp(1, ROUNDS);
-    let room = (outcome.check_bytes() / 3).min(WEIGHTS_BYTES_MAX);
+    let room = (outcome.check_bytes() / 3).clamp(*WEIGHTS_BYTES.start(), *WEIGHTS_BYTES.end());
+    let rounds = (room / each).clamp(1, ROUNDS);
     // Of a group the sums of as many rows as the weights have are under way, too.
     let together = (room / ((each + 8 * (kh + 1)) * rounds)).max(1);
     let mut all = Checked { tolerance: 1.0, ..Checked::default() };

@@ -26,6 +26,7 @@ const JOBS: [(&str, &str, u64, i32); 20] = [
     // Rows of 1.2 MB; many weights.
     ("conv2d --m 20 --n 300000 --check", "disk", 1, 0),
     ("conv2d --n 900 --kernel box:31 --check", "disk", 1, 0),
+    ("conv2d --n 300 --kernel box:701 --check", "disk", 6, 0),
     ("conv2d --n 1900", "disk+local", 1, 0),
     // A sum for each of many lines; stacks of many threads.
     ("fft3d --shape 400,400,8 --check --threads 16", "disk", 1, 0),

@@ -37,8 +37,9 @@ impl Sink {
     }
 }
 
-/// A program's calls are kept by the job and by what it is planned as.
-const CALL_COPIES: u64 = 2;
+/// So often are a program's calls kept while it is run, beside the plan: by the job, by what is planned of it and what was left
+/// undone, and by their numbers and places in the journal. Measured: 2.4 KB a call of five arguments.
+const CALL_COPIES: u64 = 4;
 /// What an allocator takes for itself with each list.
 const ALLOCATED_BYTES: usize = 16;
 

@@ -47,7 +47,7 @@ impl Planner<'_> {
     pub(crate) fn turns(&mut self, facts: &EdgeFacts<'_>, scope: &Scope) -> Result<Turns, PlanError> {
         let mut found = Turns { longest: 0, all: 0 };
         let mut known: FxHashMap<Key, u64> = FxHashMap::default();
-        for call in &scope.calls {
+        for call in scope.calls.iter() {
             let task = &scope.tasks[call.task as usize];
             let key = (identity(task), call.shape());
             let count = match known.get(&key) {
@@ -138,7 +138,7 @@ impl Planner<'_> {
         };
         // The loops inside of a part are those of the call that it is a part of.
         let mut inside: FxHashMap<usize, Tunables> = FxHashMap::default();
-        for call in &scope.calls {
+        for call in scope.calls.iter() {
             let task = &scope.tasks[call.task as usize];
             if facts.may_be_parts(task) && !inside.contains_key(&identity(task)) {
                 inside.insert(identity(task), self.tunables(facts, task, &call.shape())?);

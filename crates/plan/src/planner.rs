@@ -9,7 +9,7 @@ use crate::numbered::Ways;
 use crate::plan::{Body, CallClass, PassReport, Plan, SourceCall, Traffic};
 use crate::remaining::Left;
 use crate::scope::{Key, Lying, Scope, Split, identity, split};
-use crate::search::choose;
+use crate::search::{choose, too_many};
 use crate::stages::{reason, take_apart};
 use crate::staging::DoesNotFit;
 use crate::steps::{count, together};
@@ -191,7 +191,7 @@ impl<'m> Planner<'m> {
     /// [`PlanError::DoesNotFit`] when blocks of the size that was chosen then do not fit now.
     pub fn plan_left(&mut self, left: &Left) -> Result<Arc<Plan>, PlanError> {
         let arrays = left.split.arrays.clone();
-        let scope = Scope { arrays, tasks: Vec::new(), calls: Vec::new(), lying: self.in_files() };
+        let scope = Scope { arrays, tasks: Vec::new(), calls: Arc::default(), lying: self.in_files() };
         self.edge(0, &scope, Some(left), u64::MAX)
     }
 
@@ -337,6 +337,11 @@ impl<'m> Planner<'m> {
                     return Ok(plan);
                 }
                 (parts, blocks) = in_blocks(scope, |task, shape| self.tunables(facts, task, shape))?;
+                // Before anything is planned for each of them.
+                if parts.calls.len() as u64 > facts.calls_max && facts.stages() {
+                    let (task, listed) = (&parts.tasks[parts.calls[0].task as usize], parts.calls.len() as u64);
+                    return Err(too_many(self.machine, facts, task, listed, self.is_mapped(facts, task)).into());
+                }
                 (scope, single)
             }
         };
@@ -376,7 +381,7 @@ impl<'m> Planner<'m> {
             None if facts.number == 0 => sources(scope, &blocks),
             None => Vec::new(),
         };
-        for call in &scope.calls {
+        for call in scope.calls.iter() {
             let task = &scope.tasks[call.task as usize];
             // The first call of each task and shape says how all of them were split.
             if let Some(tunables) = blocks.remove(&(identity(task), call.shape())) {

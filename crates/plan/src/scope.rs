@@ -14,7 +14,8 @@ use std::sync::Arc;
 pub(crate) struct Scope {
     pub(crate) arrays: Vec<ArrayDecl>,
     pub(crate) tasks: Vec<Arc<dyn DynTask>>,
-    pub(crate) calls: Vec<Call>,
+    /// Those of a whole program are the program's own: they may be many.
+    pub(crate) calls: Arc<Vec<Call>>,
     pub(crate) lying: Lying,
 }
 
@@ -40,7 +41,7 @@ impl Scope {
         Scope {
             arrays: program.arrays().to_vec(),
             tasks: program.tasks().to_vec(),
-            calls: program.calls().to_vec(),
+            calls: program.shared_calls(),
             lying: Lying::default(),
         }
     }
@@ -64,7 +65,7 @@ impl Scope {
             .collect();
         let args = arrays.iter().zip(0..).map(|(a, array)| Arg { array, region: Region::whole(a.shape) }).collect();
         let call = Call { task: 0, args, scalars: shape.scalars.clone() };
-        Scope { arrays, tasks: vec![task.clone()], calls: vec![call], lying: Lying::default() }
+        Scope { arrays, tasks: vec![task.clone()], calls: Arc::new(vec![call]), lying: Lying::default() }
     }
 }
 
@@ -142,8 +143,8 @@ pub(crate) fn split<E: From<SplitError>>(
     let mut result = Split {
         arrays: scope.arrays.clone(),
         tasks: Vec::new(),
-        calls: Vec::new(),
-        class_of: Vec::new(),
+        calls: Vec::with_capacity(scope.calls.len()),
+        class_of: Vec::with_capacity(scope.calls.len()),
         classes: Vec::new(),
         contributions: 0,
         targets: 0,
@@ -152,7 +153,7 @@ pub(crate) fn split<E: From<SplitError>>(
     let mut known: FxHashMap<Key, Known> = FxHashMap::default();
     let mut shared: FxHashMap<(usize, ArrayDecl), u32> = FxHashMap::default();
     let mut last: Option<Key> = None;
-    for call in &scope.calls {
+    for call in scope.calls.iter() {
         let task = &scope.tasks[call.task as usize];
         let key = match last.take() {
             Some(key) if key.0 == identity(task) && same_shape(&key.1, call) => key,

@@ -24,20 +24,16 @@ pub(crate) fn take_apart<E: From<SplitError>>(
     mut reason: impl FnMut(&TaskRef, &CallShape) -> Result<Option<String>, E>,
 ) -> Result<Option<(Scope, Vec<PassReport>)>, E> {
     let mut may = false;
-    for call in &scope.calls {
+    for call in scope.calls.iter() {
         may |= !scope.tasks[call.task as usize].stages(&call.shape())?.is_empty();
     }
     if !may {
         return Ok(None);
     }
-    let mut apart = Scope {
-        arrays: scope.arrays.clone(),
-        tasks: scope.tasks.clone(),
-        calls: Vec::with_capacity(scope.calls.len()),
-        lying: scope.lying.clone(),
-    };
+    let mut apart = scope.clone();
+    apart.calls = Arc::new(Vec::with_capacity(scope.calls.len()));
     let mut reports = Vec::new();
-    for call in &scope.calls {
+    for call in scope.calls.iter() {
         let task = scope.tasks[call.task as usize].clone();
         one(&mut reason, &task, call, &mut apart, &mut reports, 0)?;
     }
@@ -60,7 +56,7 @@ fn one<E: From<SplitError>>(
         if number == apart.tasks.len() {
             apart.tasks.push(task.clone());
         }
-        apart.calls.push(Call { task: number as u32, ..call.clone() });
+        Arc::make_mut(&mut apart.calls).push(Call { task: number as u32, ..call.clone() });
         return Ok(());
     };
     let names: Vec<&str> = stages.iter().map(|s| s.callee(task).name()).collect();

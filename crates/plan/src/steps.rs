@@ -133,16 +133,9 @@ pub(crate) fn together<E>(
     let chains = chains(scope);
     let mut chosen: FxHashMap<(usize, CallShape, usize, u64), u64> = FxHashMap::default();
     let mut made: FxHashMap<(usize, CallShape, usize, u64), TaskRef> = FxHashMap::default();
-    let mut blocked = Scope {
-        arrays: scope.arrays.clone(),
-        tasks: scope.tasks.clone(),
-        calls: Vec::with_capacity(scope.calls.len()),
-        lying: scope.lying.clone(),
-    };
+    let (mut blocked, mut listed) = (scope.clone(), Vec::new());
     let (mut reports, mut at) = (Vec::new(), 0);
     for chain in &chains {
-        blocked.calls.extend_from_slice(&scope.calls[at..chain.calls.start]);
-        at = chain.calls.end;
         let calls = &scope.calls[chain.calls.clone()];
         let (task, shape, steps) = (&scope.tasks[calls[0].task as usize], calls[0].shape(), calls.len() as u64);
         let key = |number: u64| (identity(task), shape.clone(), chain.state, number);
@@ -155,9 +148,10 @@ pub(crate) fn together<E>(
             }
         };
         let Some((passes, targets)) = passes(calls, chain, steps.div_ceil(most)) else {
-            blocked.calls.extend_from_slice(calls);
             continue;
         };
+        listed.extend_from_slice(&scope.calls[at..chain.calls.start]);
+        at = chain.calls.end;
         let mut from = calls[0].args[chain.state];
         for (number, target) in targets.iter().enumerate() {
             let size = steps / passes + u64::from((number as u64) < steps % passes);
@@ -173,7 +167,7 @@ pub(crate) fn together<E>(
             }
             let mut args: Args = calls[0].args.clone();
             (args[chain.state], args[chain.written]) = (from, *target);
-            blocked.calls.push(Call { task: task as u32, args, scalars: calls[0].scalars.clone() });
+            listed.push(Call { task: task as u32, args, scalars: calls[0].scalars.clone() });
             from = *target;
         }
         let (name, each) = (task.name(), steps.div_ceil(passes));
@@ -184,8 +178,12 @@ pub(crate) fn together<E>(
             reports.push(report);
         }
     }
-    blocked.calls.extend_from_slice(&scope.calls[at..]);
-    Ok((!reports.is_empty()).then_some((blocked, reports)))
+    if reports.is_empty() {
+        return Ok(None);
+    }
+    listed.extend_from_slice(&scope.calls[at..]);
+    blocked.calls = Arc::new(listed);
+    Ok(Some((blocked, reports)))
 }
 
 /// At least so many passes over a chain, and the block that each writes; `None` where that is every step for itself.

@@ -425,4 +425,9 @@ impl Program {
     pub fn calls(&self) -> &[Call] {
         &self.calls
     }
+
+    /// The calls, as they are shared with clones.
+    pub fn shared_calls(&self) -> Arc<Vec<Call>> {
+        self.calls.clone()
+    }
 }
