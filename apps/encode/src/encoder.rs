@@ -438,8 +438,9 @@ mod tests {
 
     /// All of an encoder, by threads that share rows and borders: for Miri, which sees every access of the plain kernels.
     fn stream(profile: Profile, structure: Structure, threads: usize) -> Vec<u8> {
-        // Seven rows: the next picture begins before the last row of the one before.
-        let (size, rows) = (Size { width: 16, height: 98 }, 7);
+        // Seven rows: the next picture begins before the last row of the one before. Miri sees that once.
+        let rows = if cfg!(miri) && profile == Profile::Baseline { 2 } else { 7 };
+        let size = Size { width: 16, height: 16 * (rows - 1) + 2 };
         let properties = Properties {
             size,
             rate: Ratio { over: 25, under: 1 },
@@ -453,7 +454,11 @@ mod tests {
         let (kernels, abort) = (Kernels::new(Isa::Scalar), Abort::new());
         let mut encoder = Encoder::new(properties, Options { rate, keys, effort, profile, structure }, &kernels);
         for number in 0..2 + structure.bidirectional {
-            let sample = |at: usize| ((at % 16 + 3 * number) * (at / 16 + number) % 97 + at * at % 5 * 20) as u8;
+            // Under Miri there is little to do in rows but the first, which is under way beside the last one of the picture before.
+            let sample = |at: usize| match cfg!(miri) && at >= 256 {
+                true => 128,
+                false => ((at % 16 + 3 * number) * (at / 16 + number) % 97 + at * at % 5 * 20) as u8,
+            };
             let mut source = Source::default();
             source.fill(size, &(0..size.bytes()).map(sample).collect::<Vec<u8>>());
             encoder.push(source);

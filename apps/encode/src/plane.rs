@@ -4,13 +4,15 @@
 //! job that has claimed it, and read by others after that job has told its progress.
 
 use std::cell::UnsafeCell;
+use std::ptr::NonNull;
 
 /// How far the samples of a picture go on beyond its edges.
 pub const PAD: usize = 32;
 
 /// Samples with a border of [`PAD`] on all sides.
 pub struct Plane {
-    cells: Box<[UnsafeCell<u8>]>,
+    /// All of them, of which nobody makes a reference: what Miri keeps of one, it keeps for each sample.
+    samples: NonNull<[u8]>,
     /// Samples in a row, without the border.
     pub width: usize,
     /// Rows, without the border.
@@ -19,8 +21,17 @@ pub struct Plane {
     pub stride: usize,
 }
 
-// SAFETY: the cells are reached through pointers only, whose users are the ones to keep order.
+// SAFETY: the samples are the plane's own, as a box's are.
+unsafe impl Send for Plane {}
+// SAFETY: they are reached through pointers only, whose users are the ones to keep order.
 unsafe impl Sync for Plane {}
+
+impl Drop for Plane {
+    fn drop(&mut self) {
+        // SAFETY: from a box, by `new`.
+        drop(unsafe { Box::from_raw(self.samples.as_ptr()) });
+    }
+}
 
 impl std::fmt::Debug for Plane {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -32,8 +43,8 @@ impl Plane {
     /// Zeros.
     pub fn new(width: usize, height: usize) -> Plane {
         let stride = width + 2 * PAD;
-        let cells = std::iter::repeat_with(|| UnsafeCell::new(0)).take(stride * (height + 2 * PAD)).collect();
-        Plane { cells, width, height, stride }
+        let samples = Box::leak(vec![0; stride * (height + 2 * PAD)].into_boxed_slice()).into();
+        Plane { samples, width, height, stride }
     }
 
     /// Where a sample is; within the border, too.
@@ -43,10 +54,10 @@ impl Plane {
         debug_assert!((-pad..self.width as isize + pad).contains(&x), "column {x} of {self:?}");
         debug_assert!((-pad..self.height as isize + pad).contains(&y), "row {y} of {self:?}");
         let offset = ((y + pad) * self.stride as isize + x + pad) as usize;
-        assert!(offset < self.cells.len(), "sample {x}, {y} of {self:?}");
-        // Of the whole memory, not of one cell: who has it reaches neighbours, too.
+        assert!(offset < self.samples.len(), "sample {x}, {y} of {self:?}");
+        // Of the whole memory, not of one sample: who has it reaches neighbours, too.
         // SAFETY: within the memory, as was just seen.
-        unsafe { UnsafeCell::raw_get(self.cells.as_ptr()).add(offset) }
+        unsafe { self.samples.cast::<u8>().as_ptr().add(offset) }
     }
 
     /// Repeats what lies at columns `-keep` and `width + keep - 1` of rows up to the ends of the rows.

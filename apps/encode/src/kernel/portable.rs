@@ -29,9 +29,9 @@ pub(super) unsafe fn look(source: &Samples, with: *const u8, stride: usize, adde
     let mut sums = [0; 4];
     for (y, row) in source.0.as_chunks::<16>().0.iter().enumerate() {
         // SAFETY: the caller's pointer is valid for 16 rows of 16.
-        let with = unsafe { samples(with.add(y * stride), 16) };
-        for (x, (a, b)) in row.iter().zip(with).enumerate() {
-            sums[y / 8 * 2 + x / 8] += u32::from(a.abs_diff(*b));
+        let with = unsafe { with.add(y * stride).cast::<[u8; 16]>().read() };
+        for x in 0..16 {
+            sums[y / 8 * 2 + x / 8] += u32::from(row[x].abs_diff(with[x]));
         }
     }
     let [a, b, c, d] = sums;
@@ -59,31 +59,37 @@ pub(super) unsafe fn pick(source: &[u8; 16], from: &Ingredients, places: &[[u8; 
     }
 }
 
-pub(super) unsafe fn satd_8(source: *const u8, with: [*const u8; 2], stride: usize) -> u32 {
+/// Differences of square blocks of 4 x 4, so many beside and above each other, to means of two: one block a lane.
+///
+/// # Safety
+/// The pointers are valid for the samples of the blocks.
+unsafe fn differences(source: *const u8, with: [*const u8; 2], stride: usize, beside: usize) -> Lanes {
     let mut lanes = Lanes([[0; 16]; 16]);
-    for block in 0..4 {
-        let (x, y) = (block % 2 * 4, block / 2 * 4);
-        for row in 0..4 {
-            let at = (y + row) * stride + x;
-            // SAFETY: the caller's pointers are valid for 8 rows of 8.
-            let (a, [b, c]) =
-                unsafe { (samples(source.add((y + row) * 16 + x), 4), with.map(|with| samples(with.add(at), 4))) };
+    for y in 0..4 * beside {
+        for x in 0..beside {
+            let at = y * stride + 4 * x;
+            // SAFETY: by the caller.
+            let [a, b, c] = unsafe {
+                [source.add(y * 16 + 4 * x), with[0].add(at), with[1].add(at)].map(|from| from.cast::<[u8; 4]>().read())
+            };
             for i in 0..4 {
                 let mean = (i16::from(b[i]) + i16::from(c[i]) + 1) >> 1;
-                lanes.0[4 * row + i][block] = i16::from(a[i]) - mean;
+                lanes.0[y % 4 * 4 + i][y / 4 * beside + x] = i16::from(a[i]) - mean;
             }
         }
     }
-    // SAFETY: by the caller.
-    unsafe { transformed_sums(&mut lanes) }.into_iter().map(u32::from).sum()
+    lanes
+}
+
+pub(super) unsafe fn satd_8(source: *const u8, with: [*const u8; 2], stride: usize) -> u32 {
+    // SAFETY: the caller's pointers are valid for 8 rows of 8.
+    unsafe { transformed_sums(&mut differences(source, with, stride, 2)) }.into_iter().map(u32::from).sum()
 }
 
 pub(super) unsafe fn satd(source: &Samples, with: [*const u8; 2], stride: usize) -> [u32; 4] {
-    std::array::from_fn(|quarter| {
-        let (x, y) = (quarter % 2 * 8, quarter / 2 * 8);
-        // SAFETY: the caller's pointers are valid for 16 rows of 16.
-        unsafe { satd_8(source.0.as_ptr().add(y * 16 + x), with.map(|with| with.add(y * stride + x)), stride) }
-    })
+    // SAFETY: the caller's pointers are valid for 16 rows of 16.
+    let sums = unsafe { transformed_sums(&mut differences(source.0.as_ptr(), with, stride, 4)) };
+    [0, 2, 8, 10].map(|first| [0, 1, 4, 5].into_iter().map(|block| u32::from(sums[first + block])).sum())
 }
 
 #[inline(always)]
@@ -124,9 +130,9 @@ pub(super) unsafe fn copy(to: *mut u8, from: *const u8, stride: usize, rows: usi
 }
 
 #[inline(always)]
-fn taps(values: [i16; 6]) -> i16 {
-    let [a, b, c, d, e, f] = values;
-    a + f - 5 * (b + e) + 20 * (c + d)
+fn taps([a, b, c, d, e, f]: [u8; 6]) -> i16 {
+    let pair = |a: u8, b: u8| i16::from(a) + i16::from(b);
+    pair(a, f) - 5 * pair(b, e) + 20 * pair(c, d)
 }
 
 #[inline(always)]
@@ -145,10 +151,11 @@ pub(super) unsafe fn halves(to: [*mut u8; 3], from: *const u8, stride: usize, wi
         (right, below, both, rows, samples(from.sub(2), width + 5))
     };
     for x in 0..width {
-        right[x] = clipped(taps(std::array::from_fn(|i| i16::from(row[x + i]))));
+        right[x] = clipped(taps([row[x], row[x + 1], row[x + 2], row[x + 3], row[x + 4], row[x + 5]]));
     }
+    let [a, b, c, d, e, f] = rows;
     for x in 0..width + 5 {
-        middle[x] = taps(std::array::from_fn(|i| i16::from(rows[i][x])));
+        middle[x] = taps([a[x], b[x], c[x], d[x], e[x], f[x]]);
     }
     for x in 0..width {
         below[x] = clipped(middle[x + 2]);
@@ -291,8 +298,8 @@ pub(super) unsafe fn chroma(to: *mut u8, from: *const u8, stride: usize, eighths
             )
         };
         for i in 0..size {
-            let [a, b, c, d] = [a[i], a[i + 1], b[i], b[i + 1]].map(u16::from);
-            let sum = weights[0] * a + weights[1] * b + weights[2] * c + weights[3] * d;
+            let part = |weight: usize, sample: u8| weights[weight] * u16::from(sample);
+            let sum = part(0, a[i]) + part(1, a[i + 1]) + part(2, b[i]) + part(3, b[i + 1]);
             to[i] = ((sum + 32) >> 6) as u8;
         }
     }
@@ -314,7 +321,7 @@ fn applies(p: [i16; 2], q: [i16; 2], edge: &Edge) -> bool {
 fn smooth_lines(p: &mut [Along; 4], q: &mut [Along; 4], edge: &Edge, limits: &Along) {
     let (alpha, beta) = (i16::from(edge.alpha), i16::from(edge.beta));
     for i in 0..16 {
-        let (a, b) = (p.map(|line| line[i]), q.map(|line| line[i]));
+        let (a, b) = ([p[0][i], p[1][i], p[2][i], p[3][i]], [q[0][i], q[1][i], q[2][i], q[3][i]]);
         let applies = applies([a[0], a[1]], [b[0], b[1]], edge) & (limits[i] >= 0);
         let (flat_a, flat_b) = ((a[2] - a[0]).abs() < beta, (b[2] - b[0]).abs() < beta);
         let (new_a, new_b);
@@ -357,7 +364,7 @@ fn smooth_lines(p: &mut [Along; 4], q: &mut [Along; 4], edge: &Edge, limits: &Al
 #[inline(always)]
 fn smooth_pairs(p: &mut [Along; 2], q: &mut [Along; 2], edge: &Edge, limits: &Along) {
     for i in 0..16 {
-        let (a, b) = (p.map(|line| line[i]), q.map(|line| line[i]));
+        let (a, b) = ([p[0][i], p[1][i]], [q[0][i], q[1][i]]);
         let applies = applies(a, b, edge) & (limits[i] >= 0);
         let (new_a, new_b) = match edge.is_strong {
             true => ((2 * a[1] + a[0] + b[1] + 2) >> 2, (2 * b[1] + b[0] + a[1] + 2) >> 2),
