@@ -38,17 +38,28 @@ impl Streams {
     }
 }
 
+/// Who somebody is, as whom he was let in; nobody in particular where nobody is asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Known(Option<Arc<User>>);
+
+impl Known {
+    /// What may be watched.
+    pub fn streams(&self) -> Streams {
+        self.0.as_ref().map(|user| user.streams.clone()).unwrap_or_default()
+    }
+}
+
 /// Everybody who may watch; nobody is asked where there is none.
 pub struct Users {
-    all: Vec<User>,
+    all: Vec<Arc<User>>,
     key: RandomState,
 }
 
 /// What an answer is worth.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// May watch these.
-    Known(Streams),
+    /// May watch.
+    Known(Known),
     /// Right, but for a challenge of long ago.
     Stale,
     /// Nothing was said.
@@ -84,7 +95,16 @@ fn is_same(a: &str, b: &str) -> bool {
 impl Users {
     /// These and nobody else; everybody, if there are none.
     pub fn new(all: Vec<User>) -> Users {
-        Users { all, key: RandomState::new() }
+        Users { all: all.into_iter().map(Arc::new).collect(), key: RandomState::new() }
+    }
+
+    /// As whom somebody goes on who was let in before these were read: by the same name and password, if at all.
+    pub fn again(&self, known: &Known) -> Option<Known> {
+        if self.is_open() {
+            return Some(Known::default());
+        }
+        let before = known.0.as_ref()?;
+        self.all.iter().find(|user| user.who == before.who).map(|user| Known(Some(user.clone())))
     }
 
     /// Whether anybody may watch.
@@ -108,7 +128,7 @@ impl Users {
     /// Looks at an answer: the value of an Authorization header.
     pub fn judge(&self, answer: Option<&str>, asked: Asked<'_>) -> Verdict {
         if self.is_open() {
-            return Verdict::Known(Streams::default());
+            return Verdict::Known(Known::default());
         }
         let Some(text) = answer else { return Verdict::Silent };
         let Some((scheme, rest)) = text.trim().split_once(' ') else { return Verdict::Wrong };
@@ -124,7 +144,7 @@ impl Users {
         // All are compared, whichever it is; hashes, since these have one length.
         let told = hash(&[&told]);
         let all = self.all.iter().filter(|user| is_same(&hash(&[&user.who.user, &user.who.password]), &told));
-        all.fold(Verdict::Wrong, |_, user| Verdict::Known(user.streams.clone()))
+        all.fold(Verdict::Wrong, |_, user| Verdict::Known(Known(Some(user.clone()))))
     }
 
     fn digest(&self, answer: &str, asked: Asked<'_>) -> Option<Verdict> {
@@ -154,7 +174,7 @@ impl Users {
         let is_right = is_same(&right, &get("response")?.to_ascii_lowercase());
         let user = user.filter(|_| is_right)?;
         let is_fresh = asked.now_s.checked_sub(at_s).is_some_and(|age| age <= FRESH_S);
-        Some(if is_fresh { Verdict::Known(user.streams.clone()) } else { Verdict::Stale })
+        Some(if is_fresh { Verdict::Known(Known(Some(user.clone()))) } else { Verdict::Stale })
     }
 }
 
@@ -164,9 +184,28 @@ mod tests {
     use http_auth::{PasswordClient, PasswordParams};
     use proptest::prelude::*;
 
+    fn eve() -> User {
+        User { who: Credentials { user: "eve".to_owned(), password: "pass:\"word".to_owned() }, streams: door() }
+    }
+
     fn users() -> Users {
-        let who = Credentials { user: "eve".to_owned(), password: "pass:\"word".to_owned() };
-        Users::new(vec![User { who, streams: door() }])
+        Users::new(vec![eve()])
+    }
+
+    fn known() -> Known {
+        Known(Some(Arc::new(eve())))
+    }
+
+    #[test]
+    fn who_is_known_goes_on_by_the_same_password_only() {
+        let all = Streams::default();
+        let others = Users::new(vec![User { streams: all.clone(), ..eve() }]);
+        assert_eq!(others.again(&known()).map(|known| known.streams()), Some(all));
+        let mut other = eve();
+        other.who.password.push('x');
+        assert_eq!(Users::new(vec![other]).again(&known()), None);
+        assert_eq!(users().again(&Known::default()), None);
+        assert_eq!(Users::new(Vec::new()).again(&known()), Some(Known::default()));
     }
 
     fn door() -> Streams {
@@ -183,8 +222,8 @@ mod tests {
         let url = "rtsp://h/front";
         assert_eq!(users.judge(None, asked(url, 5)), Verdict::Silent);
         for (secure, password, expected) in [
-            (false, "pass:\"word", Verdict::Known(door())),
-            (true, "pass:\"word", Verdict::Known(door())),
+            (false, "pass:\"word", Verdict::Known(known())),
+            (true, "pass:\"word", Verdict::Known(known())),
             (false, "other", Verdict::Wrong),
         ] {
             let challenges = users.challenges(asked(url, 5), &Verdict::Silent, secure);
@@ -201,7 +240,7 @@ mod tests {
                 assert_eq!(users.judge(Some(&answer), elsewhere), Verdict::Wrong);
             }
         }
-        assert_eq!(Users::new(Vec::new()).judge(None, asked(url, 0)), Verdict::Known(Streams::default()));
+        assert_eq!(Users::new(Vec::new()).judge(None, asked(url, 0)), Verdict::Known(Known::default()));
         assert!(door().has("door") && !door().has("yard") && Streams::default().has("yard"));
     }
 

@@ -236,8 +236,13 @@ fn file(path: &Path) -> Result<File, String> {
         std::fs::read_to_string(path).map_err(|e| format!("cannot read {shown}: {e}; give the name of a TOML file"))?;
     toml::from_str(&text).map_err(|e| {
         // The error's own text quotes the line, which may hold a password.
-        let line = e.span().map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count());
-        format!("{shown}, line {line}: {}; correct it there", e.message())
+        let start = e.span().map_or(0, |span| span.start.min(text.len()));
+        let line = 1 + text[..start].matches('\n').count();
+        let table = ["source", "user"].into_iter().find(|name| text[start..].starts_with(&format!("[{name}]")));
+        match table {
+            Some(table) => format!("{shown}, line {line}: write [[{table}]], since there may be several"),
+            None => format!("{shown}, line {line}: {}; correct it there", e.message()),
+        }
     })
 }
 
@@ -434,8 +439,14 @@ mod tests {
         assert!(said.contains("gone") && !said.contains("hidden"), "{said}");
         // A line that is wrong is named, and not shown.
         std::fs::write(&path, "viewers = 1\nurl = \"rtsp://u:hidden@b/\"\n").unwrap();
-        let said = Args { config: Some(path), ..Args::default() }.config().unwrap_err();
+        let args = Args { config: Some(path.clone()), ..Args::default() };
+        let said = args.config().unwrap_err();
         assert!(said.contains("line 2") && !said.contains("hidden"), "{said}");
+        for name in ["source", "user"] {
+            std::fs::write(&path, format!("viewers = 1\n[{name}]\nname = \"hidden\"\n")).unwrap();
+            let said = args.config().unwrap_err();
+            assert!(said.contains(&format!("line 2: write [[{name}]]")) && !said.contains("hidden"), "{said}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Somebody who connected: what he said, what he is owed, and how datagrams go to him.
 
-use crate::auth::Streams;
+use crate::auth::Known;
 use crate::bundle::Bundle;
 use crate::counts::Counted;
 use crate::feed::{Cursor, FRAME, Feed};
@@ -37,8 +37,8 @@ pub struct Connection {
     pub is_socket: bool,
     /// It speaks RTSP over HTTP.
     pub tunnel: Option<Tunnel>,
-    /// What it may watch, when it has said who it is.
-    pub known: Option<Streams>,
+    /// Who it is, when it has said so.
+    pub known: Option<Known>,
     /// Wrong answers so far.
     pub wrongs: u32,
     /// Packets go as datagrams, to the ports of each track.

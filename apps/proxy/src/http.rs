@@ -26,7 +26,10 @@ pub fn answer(shared: &Shared, may: &auth::Streams, method: &str, target: &str, 
     let path = target.split_once('?').map_or(target, |(path, _)| path);
     let text = |status, text: &str| Answer::Whole(whole(status, "text/plain", text));
     if method != "GET" {
-        return text(405, "only GET is answered\n");
+        let line = format!("HTTP/1.1 405 {}", reason(405));
+        let headers = [("Allow", "GET"), ("Content-Type", "text/plain"), ("Connection", "close")];
+        // What answers HEAD has no content (RFC 9110, section 9.3.2).
+        return Answer::Whole(write(&line, &headers, if method == "HEAD" { &[] } else { b"only GET is answered\n" }));
     }
     let forms = [(".ts", Form::Transport), (".mp4", Form::Fragments), (".ws", Form::Messages)];
     let asked = forms.iter().find_map(|(end, form)| Some((path.strip_prefix('/')?.strip_suffix(end)?, *form)));

@@ -22,6 +22,7 @@ pub mod form;
 pub mod http;
 pub mod mp4;
 pub mod net;
+pub mod origin;
 pub mod picture;
 pub mod pull;
 pub mod receive;

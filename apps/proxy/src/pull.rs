@@ -21,6 +21,7 @@ use crate::dial::{CONNECT, Dialled, answers, dial};
 use crate::dialogue::{Dialogue, Setup, Trouble, Way};
 use crate::feed::Batch;
 use crate::net::send_to;
+use crate::origin::Origin;
 use crate::receive::Expected;
 use crate::reorder::Reorder;
 use crate::report::Report;
@@ -106,6 +107,8 @@ struct Incoming {
     key_timestamp: Option<u32>,
     report: Report,
     expected: Expected,
+    /// From where its datagrams come.
+    origin: Origin,
 }
 
 /// A packet, and where it is.

@@ -7,7 +7,7 @@
 use crate::feed::FRAME;
 use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrLike, SockaddrStorage, recvmmsg};
 use std::io::{self, IoSliceMut};
-use std::net::{IpAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 
@@ -24,7 +24,7 @@ pub struct Came {
     /// Where it lies.
     pub range: Range<usize>,
     /// Who sent it.
-    pub from: IpAddr,
+    pub from: SocketAddr,
     /// There was not enough room for it.
     pub is_cut: bool,
 }
@@ -81,9 +81,9 @@ impl Receiver {
             let got = recvmmsg(socket.as_raw_fd(), &mut self.headers, places.iter_mut(), MsgFlags::MSG_DONTWAIT, None);
             for (number, message) in got?.enumerate() {
                 let from = message.address.filter(|address| address.len() > 0);
-                let v4 =
-                    from.as_ref().and_then(|address| address.as_sockaddr_in()).map(|address| IpAddr::V4(address.ip()));
-                let v6 = || from.as_ref()?.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip()));
+                let v4 = from.as_ref().and_then(|address| address.as_sockaddr_in());
+                let v4 = v4.map(|address| SocketAddr::from((address.ip(), address.port())));
+                let v6 = || from.as_ref()?.as_sockaddr_in6().map(|address| (address.ip(), address.port()).into());
                 let Some(from) = v4.or_else(v6) else { continue };
                 let place = start + number * slot + FRAME;
                 if message.bytes > expected.size {
@@ -122,7 +122,7 @@ mod tests {
         /// Whatever the sizes, what is received is what was sent, each with room for its frame before it, and nothing overlaps.
         #[test]
         fn datagrams_lie_where_they_were_received(sizes in prop::collection::vec(prop_oneof![4 => Just(1100_usize), 1 => 1..1472_usize, 1 => 1400..3200_usize], 1..60)) {
-            let (sender, socket) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+            let [sender, socket] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
             let to = socket.local_addr().unwrap();
             let (mut receiver, mut expected) = (Receiver::default(), Expected::default());
             let (mut bytes, mut got): (Vec<u8>, Vec<Range<usize>>) = (vec![7; 5], Vec::new());
@@ -136,7 +136,7 @@ mod tests {
                     socket.peek(&mut [0]).unwrap();
                     let _ = receiver.receive(&socket, &mut expected, &mut bytes);
                     for came in &receiver.came {
-                        prop_assert!(!came.is_cut && came.from == to.ip());
+                        prop_assert!(!came.is_cut && came.from == sender.local_addr().unwrap());
                         got.push(came.range.clone());
                     }
                 }

@@ -166,6 +166,9 @@ impl Worker {
             self.generations.push(stream.told().generation);
         }
         self.streams = all;
+        for slot in 0..self.connections.len() {
+            self.know_again(slot);
+        }
     }
 
     /// Works until it is told to end.

@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use support::{Camera, Manners, PATIENCE, Proxy, VIDEO, Viewer, picture};
+use support::{Camera, Manners, PATIENCE, Proxy, VIDEO, Viewer, picture, sequence};
 
 /// Does something again and again, on two threads, while something else is done.
 fn meanwhile<T>(again: impl Fn() + Sync, work: impl FnOnce() -> T) -> T {
@@ -151,4 +151,59 @@ fn what_is_no_packet_of_a_track_is_not_passed_on() {
     playing.send(0, &picture(8, false, 50));
     assert_eq!(viewer.sequences(2), [7, 8]);
     assert_eq!(proxy.metric("packets_malformed"), 3);
+}
+
+/// Whoever knows the camera's address and our port writes it into packets: they come from another port, or tell another source.
+#[test]
+fn packets_of_strangers_are_not_the_cameras() {
+    let camera = Camera::new(Manners::of(VIDEO));
+    let proxy = Proxy::start(&["-s", &format!("front=rtsp://{}/", camera.address), "--transport", "udp"]);
+    let mut playing = camera.playing();
+    proxy.serves("front");
+    let mut viewer = Viewer::play(&proxy, "front", 1);
+    let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+    playing.send(0, &picture(7, true, 50));
+    stranger.send_to(&picture(8, true, 60), playing.place(0)).unwrap();
+    let mut other = picture(8, true, 70);
+    other[11] = 9;
+    playing.send(0, &other);
+    playing.send(0, &picture(8, false, 50));
+    let got = [viewer.frame().1, viewer.frame().1];
+    assert_eq!(got.map(|packet| (sequence(&packet), packet.len())), [(7, 62), (8, 62)]);
+    assert_eq!(proxy.metric("packets_malformed"), 2);
+}
+
+/// The source told a port that it does not send from, as some cameras do; later it sends from yet another one.
+#[test]
+fn a_camera_that_tells_wrong_ports_is_heard() {
+    let camera = Camera::new(Manners { lies_about_ports: true, ..Manners::of(VIDEO) });
+    let proxy = Proxy::start(&["-s", &format!("front=rtsp://{}/", camera.address), "--transport", "udp"]);
+    let mut playing = camera.playing();
+    proxy.serves("front");
+    let mut viewer = Viewer::play(&proxy, "front", 1);
+    playing.send(0, &picture(7, true, 50));
+    assert_eq!(viewer.sequences(1), [7]);
+    let moved = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let mut number = 7;
+    proxy.until("hears the camera at its new port", || {
+        number += 1;
+        moved.send_to(&picture(number, true, 50), playing.place(0)).unwrap();
+        proxy.metric("packets_received") >= 2
+    });
+}
+
+#[test]
+fn who_asks_for_more_than_there_is_is_told_what_there_is() {
+    let camera = Camera::new(Manners::of(VIDEO));
+    let proxy = Proxy::start(&["-s", &format!("front=rtsp://{}/", camera.address)]);
+    for method in ["HEAD", "POST", "OPTIONS"] {
+        let mut socket = TcpStream::connect(("127.0.0.1", proxy.http)).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.write_all(format!("{method} /metrics HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes()).unwrap();
+        let mut text = String::new();
+        socket.read_to_string(&mut text).unwrap();
+        assert!(text.starts_with("HTTP/1.1 405 ") && text.contains("\r\nAllow: GET\r\n"), "{text}");
+        // What answers HEAD has no content (RFC 9110, section 9.3.2).
+        assert_eq!(text.ends_with("\r\n\r\n"), method == "HEAD", "{text}");
+    }
 }

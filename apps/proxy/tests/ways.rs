@@ -335,6 +335,62 @@ fn what_is_asked_for_is_read_again_and_nobody_is_lost() {
     assert_eq!(viewer.sequences(1), [8]);
 }
 
+/// Who may watch no more is sent away when that is read, by whatever way and on whichever worker; others go on.
+#[test]
+fn who_may_watch_no_more_is_sent_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let camera = Camera::new(described());
+    let source = |name: &str| format!("[[source]]\nname = \"{name}\"\nurl = \"rtsp://{}/\"\n", camera.address);
+    let user = |name: &str, password: &str, more: &str| {
+        format!("[[user]]\nname = \"{name}\"\npassword = \"{password}\"\n{more}")
+    };
+    let head = format!("workers = 2\nplacement = \"spread\"\n{}{}", source("door"), source("yard"));
+    let both = "streams = [\"door\", \"yard\"]\n";
+    let file = folder.path().join("proxy.toml");
+    let before =
+        [user("adam", "hush", ""), user("eve", "hush", ""), user("cain", "hush", ""), user("abel", "hush", both)];
+    let proxy = start(folder.path(), &(head.clone() + &before.concat()));
+    let _playing = [camera.playing(), camera.playing()];
+    let basic = |name: &str| format!("Authorization: Basic {}\r\n", STANDARD.encode(format!("{name}:hush")));
+    let by_rtsp = |name: &str, stream: &str| {
+        let (mut viewer, url) = (Viewer::connect(&proxy), format!("rtsp://h/{stream}"));
+        proxy.until("lets somebody in", || viewer.ask("DESCRIBE", &url, &basic(name)).0.contains(" 200 "));
+        let transport = "Transport: RTP/AVP/TCP;interleaved=0-1\r\n";
+        assert!(viewer.ask("SETUP", &format!("{url}/trackID=0"), transport).0.contains(" 200 "));
+        assert!(viewer.ask("PLAY", &url, "").0.contains(" 200 "));
+        viewer
+    };
+    let by_http = |name: &str| {
+        let (told, reader) = ask(&proxy, &format!("GET /yard.ts HTTP/1.1\r\n{}\r\n", basic(name)));
+        assert!(told.contains(" 200 "), "{told}");
+        reader
+    };
+    let mut stays = [by_rtsp("adam", "yard"), by_rtsp("abel", "door")];
+    let mut leave = [by_rtsp("eve", "door"), by_rtsp("cain", "yard"), by_rtsp("abel", "yard")];
+    let (mut http, mut asked) = (by_http("eve"), Viewer::connect(&proxy));
+    assert!(asked.ask("DESCRIBE", "rtsp://h/door", &basic("eve")).0.contains(" 200 "));
+    proxy.until("has its viewers", || {
+        let (_, mut body) = ask(&proxy, &format!("GET /streams HTTP/1.1\r\n{}\r\n", basic("adam")));
+        let mut text = String::new();
+        body.read_to_string(&mut text).unwrap();
+        text.contains("\"viewers\":6}")
+    });
+    // One is gone, one has another password, one may watch the other stream only.
+    let after = [user("adam", "hush", ""), user("cain", "other", ""), user("abel", "hush", "streams = [\"door\"]\n")];
+    std::fs::write(&file, head + &after.concat()).unwrap();
+    proxy.send("HUP");
+    proxy.says("read again: 2 streams");
+    for viewer in &mut leave {
+        assert_eq!(hear(&mut viewer.reader), Heard::End);
+    }
+    assert_eq!(http.read(&mut [0]).unwrap(), 0);
+    // Who does not play has to say again who it is.
+    assert!(asked.ask("DESCRIBE", "rtsp://h/door", "").0.contains(" 401 "));
+    for viewer in &mut stays {
+        assert!(viewer.ask("GET_PARAMETER", "rtsp://h/", "").0.contains(" 200 "));
+    }
+}
+
 #[test]
 fn another_server_takes_over() {
     let folder = tempfile::tempdir().unwrap();

@@ -7,6 +7,7 @@ use crate::receive::{Expected, Receiver};
 use crate::reorder::Verdict;
 use crate::rtp;
 use crate::stream::add;
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -51,7 +52,7 @@ impl Pull {
             for came in &receiver.came {
                 let Phase::Talking(talk) = &mut self.phase else { break };
                 // Who else sends here is no source.
-                if !talk.is_playing || !talk.peers.contains(&came.from.to_canonical()) {
+                if !talk.is_playing || !talk.peers.contains(&came.from.ip().to_canonical()) {
                     continue;
                 }
                 (talk.heard, talk.has_come) = (now, true);
@@ -60,7 +61,7 @@ impl Pull {
                 } else if is_reports {
                     let packet = self.batch.bytes[came.range.clone()].to_vec();
                     self.reports(track, &packet, now);
-                } else if self.receive(track, came.range.clone(), now) {
+                } else if self.receive(track, came.range.clone(), came.from, now) {
                     used = came.range.end;
                 }
             }
@@ -78,14 +79,14 @@ impl Pull {
     }
 
     /// A packet that may be out of order; whether it stays where it lies.
-    pub(super) fn receive(&mut self, track: usize, range: Range<usize>, now: Instant) -> bool {
+    pub(super) fn receive(&mut self, track: usize, range: Range<usize>, from: SocketAddr, now: Instant) -> bool {
         let packet = &self.batch.bytes[range.clone()];
         let Some((header, _)) = rtp::parse(packet) else {
             add(&self.stream.counts.packets_malformed, 1);
             return false;
         };
         let Some(incoming) = self.tracks.get_mut(track) else { return false };
-        if header.payload_type != incoming.payload_type {
+        if header.payload_type != incoming.payload_type || !incoming.origin.is(from, header.source, now) {
             add(&self.stream.counts.packets_malformed, 1);
             return false;
         }

@@ -5,6 +5,7 @@ use crate::continuity::Continuity;
 use crate::dial::Dialled;
 use crate::dialogue::{Dialogue, Next, Setup, Trouble, Way};
 use crate::net::{Poll, canonical, datagrams, group, is_later, send_to};
+use crate::origin::Origin;
 use crate::receive::{Expected, Receiver};
 use crate::reorder::Reorder;
 use crate::report::Report;
@@ -221,7 +222,12 @@ impl Pull {
         };
         let what: Vec<&str> = description.tracks.iter().map(|track| track.encoding.as_str()).collect();
         let text = format!("playing {} over {way}", what.join(" and "));
-        self.set_tracks(&description);
+        let told = talk.dialogue.setups.iter().map(|setup| match setup {
+            Setup::Ports(ports, _) => ports.map(|(first, _)| first),
+            _ => None,
+        });
+        let told: Vec<Option<u16>> = told.collect();
+        self.set_tracks(&description, &told);
         self.log(&text);
         (self.rest, self.told) = (REST, String::new());
         add(&self.stream.counts.connections, 1);
@@ -236,8 +242,8 @@ impl Pull {
         Ok(())
     }
 
-    /// Tracks go on from before where they are the same.
-    pub(super) fn set_tracks(&mut self, description: &Description) {
+    /// Tracks go on from before where they are the same; ports from which they come, as far as they were told.
+    pub(super) fn set_tracks(&mut self, description: &Description, told: &[Option<u16>]) {
         let before = self.stream.told().description.clone();
         let goes_on = before.is_some_and(|before| description.goes_on_from(&before));
         let mut old = std::mem::take(&mut self.tracks).into_iter().filter(|_| goes_on);
@@ -253,6 +259,7 @@ impl Pull {
                 key_timestamp: None,
                 report: Report::default(),
                 expected: Expected::default(),
+                origin: Origin::new(told.get(self.tracks.len()).copied().flatten()),
             });
         }
         let tracks = &description.tracks;

@@ -1,7 +1,7 @@
 //! What a worker hears from those who connect, and what it answers, until they play.
 
 use super::{CONNECTION, Worker, token};
-use crate::auth::{Asked, Streams, Verdict};
+use crate::auth::{Asked, Known, Verdict};
 use crate::connection::{Connection, Paced};
 use crate::form::{Form, Maker};
 use crate::http;
@@ -198,13 +198,13 @@ impl Worker {
         let (shared, live) = (self.shared.clone(), self.shared.live());
         let needs_nobody = is_rtsp && matches!(method.as_str(), "OPTIONS" | "TEARDOWN");
         let verdict = match &connection.known {
-            Some(streams) => Verdict::Known(streams.clone()),
-            None if needs_nobody => Verdict::Known(Streams::default()),
+            Some(known) => Verdict::Known(known.clone()),
+            None if needs_nobody => Verdict::Known(Known::default()),
             // Who guesses is not told whether a guess was right.
             None if shared.counts.is_barred(connection.peer, now) && !live.users.is_open() => Verdict::Silent,
             None => live.users.judge(headers.get("authorization"), asked),
         };
-        let Verdict::Known(streams) = verdict else {
+        let Verdict::Known(known) = verdict else {
             let is_wrong = verdict == Verdict::Wrong;
             connection.wrongs += u32::from(is_wrong);
             let challenges = live.users.challenges(asked, &verdict, connection.wire.is_secure());
@@ -221,8 +221,9 @@ impl Worker {
             }
             return true;
         };
-        if is_rtsp && !needs_nobody {
-            connection.known = Some(streams.clone());
+        let streams = known.streams();
+        if !needs_nobody {
+            connection.known = Some(known);
         }
         if !is_rtsp {
             match http::answer(&self.shared, &streams, &method, &target, &headers) {
@@ -384,6 +385,10 @@ impl Worker {
             connection.out.say(&connection.server.plain(454));
             connection.ends = true;
             return true;
+        }
+        // Who is known may have been told to go meanwhile, too.
+        if !self.know_again(slot) {
+            return false;
         }
         self.pace(slot, now);
         let Some(connection) = self.connections[slot].as_mut() else { return false };

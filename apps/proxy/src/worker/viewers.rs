@@ -156,6 +156,21 @@ impl Worker {
         }
     }
 
+    /// Looks whether somebody who said who it is may still watch what it watches, by what was read since then; if not, it is sent away.
+    pub(super) fn know_again(&mut self, slot: usize) -> bool {
+        let Some(connection) = self.connections[slot].as_mut() else { return false };
+        let Some(known) = &connection.known else { return true };
+        connection.known = self.shared.live().users.again(known);
+        let watched = connection.feed.or(connection.wants).map(|feed| Form::of(feed).1);
+        let watched = watched.or(connection.server.session.as_ref().map(|session| session.stream));
+        let Some(stream) = watched.and_then(|stream| self.streams.get(stream)) else { return true };
+        if connection.known.as_ref().is_some_and(|known| known.streams().has(stream.name())) {
+            return true;
+        }
+        self.close(slot, Some("may watch it no more and is sent away"));
+        false
+    }
+
     /// Sends to the viewers of streams that have news.
     pub(super) fn send(&mut self, now: Instant) {
         for stream in 0..self.feeds.len() {

@@ -89,6 +89,8 @@ pub(crate) struct Manners {
     pub(crate) only_tcp: bool,
     /// GET_PARAMETER and OPTIONS are answered so.
     pub(crate) refuses_keep_alive: bool,
+    /// It tells ports that it does not send from.
+    pub(crate) lies_about_ports: bool,
     /// Who asks for a group is told this one, and a port of each track from there on.
     pub(crate) group: Option<SocketAddr>,
 }
@@ -132,6 +134,11 @@ impl Playing {
         let mut port = self.ports[track];
         port.set_port(port.port() + 1);
         self.udp.send_to(packet, port).unwrap();
+    }
+
+    /// Where datagrams of a track go.
+    pub(crate) fn place(&self, track: usize) -> SocketAddr {
+        self.ports[track]
     }
 
     pub(crate) fn is_udp(&self) -> bool {
@@ -226,7 +233,7 @@ fn serve(stream: TcpStream, manners: &Manners, tell: &mpsc::Sender<Playing>) {
                     Some(_) if manners.only_tcp => status = "461 Unsupported Transport",
                     Some(port) => {
                         ports.push(SocketAddr::new(stream.peer_addr().unwrap().ip(), port.parse().unwrap()));
-                        let own = sender.local_addr().unwrap().port();
+                        let own = if manners.lies_about_ports { 6 } else { sender.local_addr().unwrap().port() };
                         let told = format!("{transport};server_port={own}-{}", own + 1);
                         headers.push_str(&format!("Session: 12345;timeout=4\r\nTransport: {told}\r\n"));
                     }
