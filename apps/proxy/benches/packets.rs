@@ -4,7 +4,7 @@
 //! Then the most packets a second of which all arrive, found by halving, and the latency at half of these. Sender and viewers run on the
 //! same processors as the program, so it is told for which part of the time its threads were ready and had none.
 //!
-//! `cargo bench -p multigrain-proxy --bench packets [-- costs|most|peer [VIEWERS]]`: `peer` is a relay of gst-rtsp-server beside the
+//! `cargo bench -p multigrain-proxy --bench packets [-- costs|gather|most|peer [VIEWERS]]`: `peer` is a relay of gst-rtsp-server beside the
 //! program, in turns, where python3 with PyGObject is installed (MULTIGRAIN_PYTHON names another one).
 
 #[path = "../tests/support/mod.rs"]
@@ -38,6 +38,21 @@ static SENT: AtomicU64 = AtomicU64::new(0);
 /// Pictures a second, and packets of each.
 const PICTURES: u64 = 25;
 const BYTES: usize = 1200;
+
+/// Threads that get a processor before all others as soon as they are ready: what is late then is late by work, not by waiting for one.
+fn come_first(threads: &[&str]) -> bool {
+    Command::new("chrt")
+        .args(["-f", "-p"])
+        .args(threads)
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// The same of the thread that calls this.
+fn comes_first() {
+    come_first(&["20", &rustix::thread::gettid().as_raw_nonzero().to_string()]);
+}
 
 /// Sends so many packets a picture until told to stop: at once, or evenly.
 fn send(playing: &mut Playing, packets: u16, is_even: bool, ends: &AtomicBool) {
@@ -144,7 +159,7 @@ impl std::fmt::Display for Figures {
     }
 }
 
-fn measure(process: u32, place: &str, viewers: usize, seconds: u64) -> Figures {
+fn measure(process: u32, place: &str, viewers: usize, seconds: u64, is_first: bool) -> Figures {
     // Who is served in the middle is late like most.
     let mut sockets: Vec<TcpStream> = (0..viewers / 2).map(|_| viewer(place).into_inner()).collect();
     let probe = viewer(place);
@@ -164,7 +179,12 @@ fn measure(process: u32, place: &str, viewers: usize, seconds: u64) -> Figures {
                 }
             }
         });
-        let late = scope.spawn(|| latencies(probe, &ends));
+        let late = scope.spawn(|| {
+            if is_first {
+                comes_first();
+            }
+            latencies(probe, &ends)
+        });
         std::thread::sleep(Duration::from_secs(2));
         let before = (processor_ns(process), bytes.load(Ordering::Relaxed), Instant::now());
         let sent = SENT.load(Ordering::Relaxed);
@@ -193,6 +213,8 @@ struct Subject<'a> {
     place: String,
     viewers: usize,
     playing: &'a mut Playing,
+    /// It comes before all others on the processors, with the sender and the viewer whose packets are looked at.
+    is_first: bool,
 }
 
 impl Subject<'_> {
@@ -200,8 +222,15 @@ impl Subject<'_> {
     fn at(&mut self, packets: u16, is_even: bool, seconds: u64) -> Figures {
         let ends = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            scope.spawn(|| send(self.playing, packets, is_even, &ends));
-            let figures = measure(self.process, &self.place, self.viewers, seconds);
+            let is_first = self.is_first;
+            let (playing, ends) = (&mut *self.playing, &ends);
+            scope.spawn(move || {
+                if is_first {
+                    comes_first();
+                }
+                send(playing, packets, is_even, ends)
+            });
+            let figures = measure(self.process, &self.place, self.viewers, seconds, is_first);
             ends.store(true, Ordering::Relaxed);
             let (a_second, how) = (u64::from(packets) * PICTURES, if is_even { "evenly" } else { "by pictures" });
             println!("{}, {a_second} packets a second {how}: {figures}", self.who);
@@ -233,6 +262,14 @@ impl Subject<'_> {
             self.viewers + 1
         );
         self.at((good / 2).max(1), is_even, 5);
+        let process = self.process.to_string();
+        if come_first(&["-a", "20", &process]) {
+            let who = std::mem::replace(&mut self.who, "the same before all others".to_owned());
+            self.is_first = true;
+            self.at((good / 2).max(1), is_even, 5);
+            (self.who, self.is_first) = (who, false);
+            Command::new("chrt").args(["-a", "-o", "-p", "0", &process]).status().unwrap();
+        }
     }
 }
 
@@ -245,7 +282,8 @@ fn own<T>(placement: &str, workers: &str, viewers: usize, gather: &str, work: im
     proxy.serves("front");
     let who = format!("{placement}, {workers} workers, gathered {gather} ms");
     let place = format!("127.0.0.1:{}", proxy.rtsp);
-    let done = work(&mut Subject { who, process: proxy.process(), place, viewers, playing: &mut playing });
+    let done =
+        work(&mut Subject { who, process: proxy.process(), place, viewers, playing: &mut playing, is_first: false });
     println!("lost: {}", proxy.metric("packets_lost") + proxy.metric("viewers_behind"));
     done
 }
@@ -279,16 +317,59 @@ fn relay(viewers: usize, work: impl FnOnce(&mut Subject<'_>)) -> Option<()> {
             first
         });
         let who = "gst-rtsp-server".to_owned();
-        work(&mut Subject { who, process: child.id(), place, viewers: viewers - 1, playing: &mut playing });
+        work(&mut Subject {
+            who,
+            process: child.id(),
+            place,
+            viewers: viewers - 1,
+            playing: &mut playing,
+            is_first: false,
+        });
     }
     let _ = child.kill();
     let _ = child.wait();
     (!line.is_empty()).then_some(())
 }
 
+/// What the system takes for a call that gives one packet to a connection, and nothing else: so many viewers, 1000 packets a second evenly.
+fn bare(viewers: usize) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let pairs = (0..viewers).map(|_| {
+        let far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let near = listener.accept().unwrap().0;
+        near.set_nodelay(true).unwrap();
+        [&near, &far].iter().for_each(|socket| socket.set_nonblocking(true).unwrap());
+        (near, far)
+    });
+    let (near, far): (Vec<_>, Vec<_>) = pairs.unzip();
+    let (poll, ends) = (Poll::new().unwrap(), AtomicBool::new(false));
+    far.iter().enumerate().for_each(|(i, socket)| poll.add(socket, i as u64).unwrap());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut ready, mut buffer): (Vec<Ready>, _) = (Vec::new(), vec![0; 1 << 20]);
+            while !ends.load(Ordering::Relaxed) {
+                poll.wait(Duration::from_millis(100), &mut ready).unwrap();
+                for event in &ready {
+                    let _ = (&far[event.token as usize]).read(&mut buffer);
+                }
+            }
+        });
+        let had = || std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+        let had = || had().split(' ').next().unwrap().parse::<u64>().unwrap();
+        let (before, began, packet) = (had(), Instant::now(), vec![0; BYTES + 4]);
+        for number in 0..3000_u64 {
+            std::thread::sleep(Duration::from_millis(number).saturating_sub(began.elapsed()));
+            near.iter().for_each(|mut socket| drop(socket.write(&packet)));
+        }
+        let us = (had() - before) as f64 / 3000.0 / viewers as f64 / 1000.0;
+        println!("a call that gives one packet to a connection, and nothing else: {us:.2} us");
+        ends.store(true, Ordering::Relaxed);
+    });
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench").peekable();
-    let section = arguments.next_if(|text| matches!(text.as_str(), "costs" | "most" | "peer"));
+    let section = arguments.next_if(|text| matches!(text.as_str(), "costs" | "gather" | "most" | "peer"));
     let wants = |name: &str| section.as_deref().is_none_or(|section| section == name);
     let viewers = arguments.next().map_or(100, |text| text.parse().expect("a number of viewers"));
     if wants("costs") {
@@ -316,6 +397,9 @@ fn main() {
                 piped.late_ms.1 / complete.late_ms.1
             );
         }
+    }
+    if wants("gather") {
+        bare(viewers);
         // What gathering gives and takes, as a worker becomes busy.
         for gather in ["0", "4"] {
             own("run-to-completion", "1", viewers, gather, |subject| {

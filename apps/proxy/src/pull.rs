@@ -62,7 +62,9 @@ const ROUND_CALLS: usize = 8;
 const GATHER_BYTES: usize = 64 << 10;
 /// Packets of a batch that is no longer gathered: most of what a system call costs is shared by then.
 const GATHER_PACKETS: usize = 6;
-/// A worker that is busy for less of its time than this sends each packet as it comes. Sending one takes a system call a viewer, of
+/// How long packets wait for others on a worker that has time: less than anybody sees.
+const SHORT: Duration = Duration::from_micros(500);
+/// A worker that is busy for more of its time than this lets them wait for longer. Sending one takes a system call a viewer, of
 /// which 90 % is TCP's work and the rest the call (measured by `perf`, so calls in common, by io_uring, would save little).
 const EASY: f64 = 0.75;
 

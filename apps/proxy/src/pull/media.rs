@@ -1,6 +1,6 @@
 //! What comes of a source: datagrams received, put in order, translated into the batch under way, and the batch handed on.
 
-use super::{EASY, GATHER_BYTES, GATHER_PACKETS, Phase, Place, Pull, ROUND_CALLS};
+use super::{EASY, GATHER_BYTES, GATHER_PACKETS, Phase, Place, Pull, ROUND_CALLS, SHORT};
 use crate::feed::Batch;
 use crate::net::is_later;
 use crate::receive::{Expected, Receiver};
@@ -14,11 +14,12 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 impl Pull {
-    /// How long packets wait for others of their picture where the worker is busy for such a part of its time: not at all as long
-    /// as it keeps up easily, or where others do not come in time.
+    /// How long packets wait for others of their picture where the worker is busy for such a part of its time: a little, longer where it
+    /// does not keep up easily, and not at all where others do not come in time.
     pub(super) fn gather(&self, busy: f64) -> Duration {
         let most = self.limits.gather;
-        if self.gap > most { Duration::ZERO } else { most.mul_f64(((busy - EASY) / (1.0 - EASY)).clamp(0.0, 1.0)) }
+        let wait = most.mul_f64(((busy - EASY) / (1.0 - EASY)).clamp(0.0, 1.0)).max(SHORT.min(most));
+        if self.gap > wait { Duration::ZERO } else { wait }
     }
 
     /// The packets that came since the last time, with their number; nothing while more of a picture is gathered.
