@@ -1,7 +1,7 @@
 //! How a link is shared by a viewer over UDP and the system's TCP: two name spaces, between them a link of so many bits a second with a
-//! queue that drops what it has no room for (`tbf`), a source that always has more, GStreamer as the viewer.
+//! queue that drops what it has no room for (`tbf`), a source that always has more, GStreamer and ffmpeg as viewers.
 //!
-//! `cargo bench -p multigrain-proxy --bench fair [-- SECONDS]`, by root, where `ip`, `tc` and GStreamer are. The kernel here delays nothing
+//! `cargo bench -p multigrain-proxy --bench fair [-- SECONDS]`, by root, where `ip`, `tc`, GStreamer and ffmpeg are; MULTIGRAIN_EACH prints kB of viewer and TCP in each second. The kernel here delays nothing
 //! by itself, so the round trip is what packets wait in the queue.
 
 #[path = "../tests/support/mod.rs"]
@@ -96,8 +96,20 @@ fn send(playing: &mut Playing, bytes_a_second: u64, ends: &AtomicBool) {
     }
 }
 
-/// Bytes a second of the viewer, and of TCP.
-fn share(network: &Network, algorithm: &str, bytes_a_second: u64, seconds: u64) -> (f64, f64) {
+/// Until both have found their rates, in seconds.
+const WARM: usize = 20;
+
+/// Players, and how often they report.
+const PLAYERS: [(&str, &str); 2] = [
+    (
+        "GStreamer, every 5 s",
+        "gst-launch-1.0 -q rtspsrc protocols=udp location=ADDRESS latency=200 ! fakesink sync=false",
+    ),
+    ("ffmpeg, every 280 kB", "ffprobe -v quiet -rtsp_transport udp -show_packets ADDRESS"),
+];
+
+/// Bytes of the viewer and of TCP in each second, from the beginning of both on.
+fn share(network: &Network, player: &str, algorithm: &str, bytes_a_second: u64, seconds: usize) -> Vec<[f64; 2]> {
     let camera = Camera::new(Manners::of(VIDEO));
     let proxy = Proxy::listening(&format!("{NEAR}:0"), &["-s", &format!("front=rtsp://{}/", camera.address)]);
     let mut playing = camera.playing();
@@ -108,8 +120,9 @@ fn share(network: &Network, algorithm: &str, bytes_a_second: u64, seconds: u64) 
     std::thread::scope(|scope| {
         scope.spawn(|| send(&mut playing, bytes_a_second, &ends));
         let mut viewer = Command::new("ip")
-            .args(["netns", "exec", &network.0[1], "gst-launch-1.0", "-q", "rtspsrc", "protocols=udp"])
-            .args([&format!("location={address}"), "latency=200", "!", "fakesink", "sync=false"])
+            .args(["netns", "exec", &network.0[1]])
+            .args(player.split(' ').map(|word| word.replace("ADDRESS", &address)))
+            .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
@@ -130,38 +143,71 @@ fn share(network: &Network, algorithm: &str, bytes_a_second: u64, seconds: u64) 
             }
             drop(socket);
         });
-        let counted = || (proxy.metric("bytes_sent"), came.load(Ordering::Relaxed));
-        // Until both have found their rates.
-        std::thread::sleep(Duration::from_secs(20));
-        let (before, began) = (counted(), Instant::now());
-        std::thread::sleep(Duration::from_secs(seconds));
-        let (after, took) = (counted(), began.elapsed().as_secs_f64());
+        let counted = || [proxy.metric("bytes_sent") as f64, came.load(Ordering::Relaxed) as f64];
+        let (mut before, began) = (counted(), Instant::now());
+        let each = (1..=WARM + seconds).map(|second| {
+            std::thread::sleep(Duration::from_secs(second as u64).saturating_sub(began.elapsed()));
+            let after = counted();
+            let was = std::mem::replace(&mut before, after);
+            [after[0] - was[0], after[1] - was[1]]
+        });
+        let each = each.collect();
         ends.store(true, Ordering::Relaxed);
         let _ = viewer.kill();
         let _ = viewer.wait();
-        ((after.0 - before.0) as f64 / took, (after.1 - before.1) as f64 / took)
+        each
     })
+}
+
+/// The viewer's bytes over TCP's.
+fn ratio(seconds: &[[f64; 2]]) -> f64 {
+    let sum = |who: usize| seconds.iter().map(|second| second[who]).sum::<f64>();
+    sum(0) / sum(1).max(1.0)
+}
+
+/// Least, median and greatest ratio in so many seconds one after the other.
+fn ratios(seconds: &[[f64; 2]], width: usize) -> String {
+    let mut all: Vec<f64> = seconds.windows(width).map(ratio).collect();
+    all.sort_by(f64::total_cmp);
+    match all.as_slice() {
+        [] => String::new(),
+        [least, .., most] => format!("; over {width} s {least:.2}, {:.2}, {most:.2}", all[all.len() / 2]),
+        [one] => format!("; over {width} s {one:.2}"),
+    }
 }
 
 fn main() {
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
     let seconds = arguments.next().map_or(60, |text| text.parse().expect("a number of seconds"));
     for (megabits, queue_ms) in [(2, 100), (8, 50)] {
-        for algorithm in ["reno", "cubic"] {
+        for ((who, player), algorithm) in PLAYERS.into_iter().flat_map(|player| ["reno", "cubic"].map(|a| (player, a)))
+        {
             let Some(network) = Network::new(megabits, queue_ms) else { return };
-            let (viewer, tcp) = std::thread::scope(|scope| {
+            let all = std::thread::scope(|scope| {
                 let work = || {
                     network.enter(0);
-                    share(&network, algorithm, u64::from(megabits) * 150_000, seconds)
+                    share(&network, player, algorithm, u64::from(megabits) * 150_000, seconds)
                 };
                 scope.spawn(work).join().unwrap()
             });
+            let counted = &all[WARM..];
+            let mean =
+                |who: usize| counted.iter().map(|second| second[who]).sum::<f64>() / 1000.0 / counted.len() as f64;
             println!(
-                "{megabits} Mbit/s, a queue of {queue_ms} ms: viewer {:.0} kB/s, TCP ({algorithm}) {:.0} kB/s, ratio {:.2}",
-                viewer / 1000.0,
-                tcp / 1000.0,
-                viewer / tcp
+                "{megabits} Mbit/s, a queue of {queue_ms} ms: viewer ({who}) {:.0} kB/s, TCP ({algorithm}) {:.0} kB/s, ratio {:.2}{}{}; \
+                 the first 8 s {:.2}",
+                mean(0),
+                mean(1),
+                ratio(counted),
+                ratios(counted, 25),
+                ratios(counted, 8),
+                ratio(&all[..8])
             );
+            if std::env::var_os("MULTIGRAIN_EACH").is_some() {
+                let each: Vec<_> =
+                    all.iter().map(|[viewer, tcp]| format!("{:.0}/{:.0}", viewer / 1e3, tcp / 1e3)).collect();
+                println!("{}", each.join(" "));
+            }
         }
     }
 }

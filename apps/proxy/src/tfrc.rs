@@ -2,8 +2,8 @@
 //!
 //! The sender's rate is what TCP would reach at the same loss and round trip ([`throughput`]). Loss counts by events: what is lost within
 //! one round trip of the first is one ([`Losses`]). Viewers are players that send nothing but receiver reports (RFC 3550), so
-//! [`Rate`] reckons from these: the round trip from the sender report that they echo, loss events from how many packets a
-//! report misses, at most one a round trip. A live stream cannot begin slowly, so there is no limit until something is lost.
+//! [`Rate`] reckons from these: the round trip from the sender report that they echo, loss events, at most one a round trip, from how many
+//! packets a report misses, where reports are rarer than that. A live stream cannot begin slowly, so there is no limit until something is lost.
 
 #[cfg(test)]
 mod link;
@@ -171,6 +171,9 @@ impl Numbers {
     }
 }
 
+/// Seconds over which what is sent is averaged.
+const SENDING_S: f64 = 1.0;
+
 /// Sender reports whose echoes are awaited.
 const SENT_MAX: usize = 16;
 
@@ -184,8 +187,11 @@ pub struct Rate {
     /// Mean size of packets, and bytes since the last report.
     size: f64,
     bytes: f64,
-    /// Loss events that are not counted yet: a part of one, half of one more.
+    /// Bytes a second that are sent, lately.
+    sending: f64,
+    /// Loss events that are not counted yet: a part of one, half of one more; when the last was.
     events: f64,
+    event_at: Option<Instant>,
     /// Bytes a second, once something was lost.
     limit: Option<f64>,
     /// Bytes that may be sent now.
@@ -203,7 +209,9 @@ impl Rate {
             sent: VecDeque::new(),
             size: 1200.0,
             bytes: 0.0,
+            sending: 0.0,
             events: 0.5,
+            event_at: None,
             limit: None,
             tokens: 0.0,
             filled: now,
@@ -249,33 +257,48 @@ impl Rate {
             let trip = now.saturating_duration_since(*at).saturating_sub(delay).as_secs_f64().max(0.000_1);
             self.round_trip_s = Some(self.round_trip_s.map_or(trip, |was| SMOOTHING * was + (1.0 - SMOOTHING) * trip));
         }
-        let Some((before, at)) = self.last.replace((report, now)) else {
-            self.bytes = 0.0;
+        let Some((before, at)) = self.last else {
+            (self.last, self.bytes) = (Some((report, now)), 0.0);
             return;
         };
         let passed = now.saturating_duration_since(at).as_secs_f64();
         let expected = report.highest.wrapping_sub(before.highest);
-        // What cannot be, such as of a receiver that began anew, is no loss.
-        if expected == 0 || expected > 1 << 20 || passed <= 0.0 {
-            return;
-        }
-        // Numbers differ from those that were reported by what was not sent, and go down where something came twice.
-        let lost = (report.lost.wrapping_sub(before.lost) as i32).max(0).unsigned_abs().min(expected);
         // No report has echoed one of ours: then it is a distant viewer.
         let trip = self.round_trip_s.unwrap_or(0.1);
-        let (rate, came) = (self.bytes / passed, f64::from(expected - lost));
-        self.bytes = 0.0;
-        // What is lost within a round trip of the first is one event: of losses at random times, so many are first. Parts of one are
-        // kept for the next report.
-        self.events += f64::from(lost) / (1.0 + f64::from(lost) * trip / passed);
-        let events = if lost > 0 { self.events.floor() as u32 } else { 0 };
-        self.events -= f64::from(events);
+        // Numbers differ from those that were reported by what was not sent, and go down where something came twice.
+        let lost = (report.lost.wrapping_sub(before.lost) as i32).max(0).unsigned_abs().min(expected);
+        let may_begin = self.event_at.is_none_or(|at| now.saturating_duration_since(at).as_secs_f64() >= trip);
+        // Once a round trip is enough, but what is lost is told at once (section 6.2); the next report tells the same and more.
+        if passed <= 0.0 || (passed < trip && expected < 1 << 20 && !(lost > 0 && may_begin)) {
+            return;
+        }
+        self.last = Some((report, now));
+        // What cannot be, such as of a receiver that began anew, is no loss.
+        if expected == 0 || expected > 1 << 20 {
+            return;
+        }
+        let weight = passed / (passed + SENDING_S);
+        self.sending += weight * (std::mem::take(&mut self.bytes) / passed - self.sending);
+        let events = if passed <= 2.0 * trip {
+            u32::from(lost > 0 && may_begin)
+        } else {
+            // What is lost within a round trip of the first is one event: of losses at random times, so many are first. Parts of one
+            // are kept for the next report.
+            self.events += f64::from(lost) / (1.0 + f64::from(lost) * trip / passed);
+            let events = if lost > 0 { self.events.floor() as u32 } else { 0 };
+            self.events -= f64::from(events);
+            events
+        };
+        // Before the first there was no limit, so what else was lost says nothing of a rate that was given.
+        let events = if self.limit.is_none() { events.min(1) } else { events };
         for _ in 0..events {
             self.losses.came(f64::from(expected) / f64::from(events));
-            self.losses.event(Losses::first(self.size, trip, rate.max(self.size)));
+            // What was right is half of what was sent before the first (section 6.3.1).
+            self.losses.event(Losses::first(self.size, trip, (self.sending / 2.0).max(self.size)));
+            self.event_at = Some(now);
         }
         if events == 0 {
-            self.losses.came(came);
+            self.losses.came(f64::from(expected));
         }
         if let Some(p) = self.losses.rate() {
             if self.limit.is_none() {
