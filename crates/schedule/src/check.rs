@@ -11,9 +11,12 @@
 //! - [`every_interleaving`] does not rely on that argument: it visits every reachable state, in which also each
 //!   transfer may happen at any time between its start and the step that waits for it. It serves small groups.
 //!
+//! [`messages`] gives scripts of messages to both.
+//!
 //! The steps of a sequence of operations are checked together, as one group executes them one after the other.
 
 mod explore;
+pub mod messages;
 mod ordered;
 mod program;
 mod value;
@@ -95,6 +98,16 @@ pub enum Wrong {
     /// The participants do not execute the same number of rounds.
     #[error("executes other rounds than the rest of the group")]
     OtherRounds,
+    /// The two ends of a message that do not fit each other.
+    #[error("exchanges a message with {with} whose ends differ in their blocks")]
+    Unlike {
+        /// Who has the other end.
+        with: u32,
+    },
+    /// Pieces outside of areas, messages to oneself, blocks that two messages of a round touch, a contribution that is
+    /// overwritten.
+    #[error("cannot be followed: pieces are outside of their areas, or are written while they are used")]
+    Malformed,
     /// More states than were allowed.
     #[error("has too many states to visit them all")]
     TooManyStates,

@@ -50,6 +50,14 @@ pub enum ScheduleError {
         /// The name.
         text: String,
     },
+    /// A name that is no message algorithm's.
+    #[error("'{text}' names no algorithm for messages; there are {known}")]
+    UnknownMessageAlgorithm {
+        /// The name.
+        text: String,
+        /// Those that there are.
+        known: String,
+    },
     /// A tree whose nodes have no children.
     #[error("a tree of degree {degree} cannot hold a group; its degree is 1 to {limit}")]
     Degree {

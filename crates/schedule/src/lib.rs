@@ -7,7 +7,7 @@
 //! [`Schedule`]: a list of [`Step`]s (signal, await, put, get, flush, combine, release; reserve, offer, expect, taken) that whoever moves the bytes
 //! executes literally, be it threads in shared memory or a simulator in virtual time. [`check`] proves such lists, for
 //! all interleavings of small groups and by happens-before for large ones; [`choice`] holds tables that say which
-//! algorithm serves a size best. [`claim`] says whose work is taken first. [`contributions`] is the tree by which all reductions combine, for those that make their
+//! algorithm serves a size best. [`message`] has the same, and all-gather and all-to-all, for ranks that send each other messages. [`claim`] says whose work is taken first. [`contributions`] is the tree by which all reductions combine, for those that make their
 //! contributions one after the other. This crate never starts a thread, moves a byte, or reads a clock.
 //!
 //! `docs/collectives.md` beside this crate describes the algorithms with their sources, how consecutive operations
@@ -40,6 +40,7 @@ pub mod division;
 mod error;
 mod exchange;
 pub mod jobs;
+pub mod message;
 mod operation;
 mod order;
 pub mod policy;

@@ -20,24 +20,27 @@ pub struct Explored {
 /// # Errors
 /// The first fault met; [`Wrong::TooManyStates`] if there are more than `states_max`.
 pub fn every_interleaving(sequence: &[Schedules], transfers: Transfers, states_max: usize) -> Result<Explored, Fault> {
-    let program = Program::new(sequence, transfers)?;
+    visit(&Program::new(sequence, transfers)?, states_max)
+}
+
+/// Visits every state of a program.
+pub(super) fn visit(program: &Program, states_max: usize) -> Result<Explored, Fault> {
     let mut values = Values::default();
-    let first = State::first(&program);
+    let first = State::first(program);
     let mut visited: HashSet<State> = HashSet::from([first.clone()]);
     let mut open = vec![first];
     let mut transitions = 0;
     while let Some(state) = open.pop() {
         let mut stuck = true;
         for rank in 0..program.n {
-            for successor in
-                [state.act(&program, &mut values, rank)?].into_iter().chain(state.transfers(rank).map(Some))
+            for successor in [state.act(program, &mut values, rank)?].into_iter().chain(state.transfers(rank).map(Some))
             {
                 let Some(successor) = successor else { continue };
                 stuck = false;
                 transitions += 1;
                 if !visited.contains(&successor) {
                     if visited.len() == states_max {
-                        let (round, step) = state.position(&program, rank).unwrap_or((0, 0));
+                        let (round, step) = state.position(program, rank).unwrap_or((0, 0));
                         return Err(Fault { rank, round, step, what: Wrong::TooManyStates });
                     }
                     visited.insert(successor.clone());
@@ -46,7 +49,7 @@ pub fn every_interleaving(sequence: &[Schedules], transfers: Transfers, states_m
             }
         }
         if stuck {
-            state.end(&program)?;
+            state.end(program)?;
         }
     }
     Ok(Explored { states: visited.len(), transitions })

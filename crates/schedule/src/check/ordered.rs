@@ -10,8 +10,12 @@ use crate::Schedules;
 /// # Errors
 /// The first fault met.
 pub fn happens_before(sequence: &[Schedules], transfers: Transfers) -> Result<(), Fault> {
-    let program = Program::new(sequence, transfers)?;
-    let mut run = Run::new(&program);
+    prove(&Program::new(sequence, transfers)?)
+}
+
+/// Proves a program for every interleaving from one.
+pub(super) fn prove(program: &Program) -> Result<(), Fault> {
+    let mut run = Run::new(program);
     loop {
         let mut moved = false;
         for rank in 0..program.n {

@@ -92,6 +92,22 @@ struct Used {
     readers: Vec<u32>,
 }
 
+/// What a round has to leave. Contributions are numbered as rounds are.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Leaves {
+    Nothing,
+    /// What a participant contributed.
+    Contribution {
+        round: u32,
+        rank: u32,
+    },
+    /// All contributions, combined.
+    Combined {
+        round: u32,
+        order: Order,
+    },
+}
+
 /// A sequence of operations as a group executes it.
 #[derive(Debug)]
 pub(super) struct Program {
@@ -99,7 +115,7 @@ pub(super) struct Program {
     /// For each rank its actions with the round and the step that each belongs to.
     pub(super) actions: Vec<Vec<(u32, u32, Action)>>,
     /// For each round what its result has to be, and whether nobody leaves it before everybody has entered.
-    rounds: Vec<(Operation, bool)>,
+    pub(super) rounds: Vec<(Leaves, bool)>,
     /// How many rounds of them synchronise, and how many are eager.
     synchronising: u32,
     eager: u32,
@@ -112,9 +128,8 @@ pub(super) struct Program {
 }
 
 impl Program {
-    pub(super) fn new(sequence: &[Schedules], transfers: Transfers) -> Result<Program, Fault> {
-        let n = sequence.first().map_or(0, |first| first.participants.len() as u32);
-        let mut program = Program {
+    pub(super) fn empty(n: u32) -> Program {
+        Program {
             n,
             actions: vec![Vec::new(); n as usize],
             rounds: Vec::new(),
@@ -123,7 +138,12 @@ impl Program {
             used: vec![Vec::new(); n as usize],
             owners: Vec::new(),
             receivers: Vec::new(),
-        };
+        }
+    }
+
+    pub(super) fn new(sequence: &[Schedules], transfers: Transfers) -> Result<Program, Fault> {
+        let n = sequence.first().map_or(0, |first| first.participants.len() as u32);
+        let mut program = Program::empty(n);
         let mut names = Names { places: HashMap::new(), slots: HashMap::new() };
         for schedules in sequence {
             let round = program.rounds.len() as u32;
@@ -143,7 +163,12 @@ impl Program {
     fn push_round(&mut self, schedules: &Schedules, transfers: Transfers, names: &mut Names) {
         let round = self.rounds.len() as u32;
         let eager = schedules.participants.iter().any(|p| p.eager);
-        self.rounds.push((schedules.request.operation, !eager));
+        let result = match schedules.request.operation {
+            Operation::Barrier => Leaves::Nothing,
+            Operation::Broadcast { root: rank, .. } => Leaves::Contribution { round, rank },
+            Operation::Reduce { order, .. } | Operation::Allreduce { order, .. } => Leaves::Combined { round, order },
+        };
+        self.rounds.push((result, !eager));
         let ring = schedules.request.ring.max(1);
         let number = if eager { self.eager } else { self.synchronising };
         // Which of the copies that areas and bits have.
@@ -241,12 +266,10 @@ impl Program {
     /// Whether a value is the result of a round.
     pub(super) fn is_result(&self, values: &mut Values, round: u32, value: Value) -> bool {
         match self.rounds[round as usize].0 {
-            Operation::Barrier => true,
-            Operation::Broadcast { root, .. } => value == values.contribution(round, root),
-            Operation::Reduce { order, .. } | Operation::Allreduce { order, .. } => match order {
-                Order::Fixed => value == values.canonical(round, Span::whole(self.n)),
-                Order::Free(_) => values.combines_each_once(value, round, self.n),
-            },
+            Leaves::Nothing => true,
+            Leaves::Contribution { round, rank } => value == values.contribution(round, rank),
+            Leaves::Combined { round, order: Order::Fixed } => value == values.canonical(round, Span::whole(self.n)),
+            Leaves::Combined { round, order: Order::Free(_) } => values.combines_each_once(value, round, self.n),
         }
     }
 }
