@@ -12,7 +12,7 @@ const LAYERS: &[&[&str]] = &[
     &["driver"],
     &["engine", "sim"],
     &["multigrain"],
-    &["console", "conformance", "device"],
+    &["console", "conformance", "device", "mpi"],
     &[
         "saxpy", "sgemv", "sgemm", "conv2d", "fft3d", "gravity", "hmmer", "phylo", "encrypt", "queens", "encode",
         "proxy", "front",

@@ -247,7 +247,8 @@ impl Script {
     pub fn well_formed(&self, operation: Operation, ranks: u32) -> Result<(), (u32, Wrong)> {
         let inside = |piece: &Piece| {
             let blocks = self.areas.get(piece.area as usize);
-            blocks.is_some_and(|b| b.start <= piece.first && piece.first <= piece.end && piece.end <= b.end)
+            let there = piece.area != 1 || !operation.in_place();
+            there && blocks.is_some_and(|b| b.start <= piece.first && piece.first <= piece.end && piece.end <= b.end)
         };
         let written = |piece: &Piece| inside(piece) && (piece.area != 0 || operation.in_place());
         for (round, at) in self.rounds.iter().zip(1..) {

@@ -1,0 +1,99 @@
+//! The beginning and the end of MPI in a process.
+
+use crate::comm::Comm;
+use crate::{MpiError, ffi};
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Which threads may call MPI, besides the one that started it. MPI is told, so that it knows that others exist; this
+/// layer calls it by that one only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Threads {
+    /// There is one thread.
+    Single,
+    /// There are others, which do not call it.
+    Funneled,
+    /// One at a time.
+    Serialized,
+    /// All.
+    Multiple,
+}
+
+/// MPI in this process, from its start to its end.
+pub struct Mpi {
+    threads: Threads,
+    /// What was started by a thread is ended by it.
+    bound: PhantomData<*mut ()>,
+}
+
+static STARTED: AtomicBool = AtomicBool::new(false);
+
+impl Mpi {
+    /// Starts MPI. A process that was not started by [`crate::MPIRUN`] is the only rank.
+    ///
+    /// # Errors
+    /// It was started before, or refuses.
+    pub fn start(wanted: Threads) -> Result<Mpi, MpiError> {
+        // SAFETY: no arguments; may be called at any time.
+        if STARTED.swap(true, Ordering::AcqRel) || unsafe { ffi::mg_started() } != 0 {
+            return Err(MpiError::Again);
+        }
+        let mut level = 0;
+        // SAFETY: called once, as was just seen.
+        let code = unsafe { ffi::mg_start(wanted as i32, &raw mut level) };
+        if code != ffi::SUCCESS {
+            return Err(MpiError::Refused { what: "MPI cannot be started", text: ffi::text(0, code) });
+        }
+        let levels = [Threads::Single, Threads::Funneled, Threads::Serialized, Threads::Multiple];
+        Ok(Mpi { threads: levels[level.clamp(0, 3) as usize], bound: PhantomData })
+    }
+
+    /// What it allows, which may be less than was wanted.
+    pub fn threads(&self) -> Threads {
+        self.threads
+    }
+
+    /// Which library it is, in its own words.
+    pub fn version(&self) -> String {
+        ffi::text(1, 0)
+    }
+
+    /// What it calls this node.
+    pub fn node_name(&self) -> String {
+        ffi::text(2, 0)
+    }
+
+    /// Ends the run on all ranks, after a message: what a rank has to do that cannot go on while others may wait for it.
+    pub fn fail(&self, why: &str) -> ! {
+        end(&format!("{why} (node {})", self.node_name()))
+    }
+
+    /// All ranks, in a communicator of one's own: what is sent in it meets nobody else's messages. Collective.
+    ///
+    /// # Errors
+    /// What MPI refuses.
+    pub fn world(&self) -> Result<Comm<'_>, MpiError> {
+        Comm::kept("all ranks cannot be had", |kept| {
+            // SAFETY: null means all ranks; MPI is running as long as `self` lives.
+            unsafe { ffi::mg_comm_again(std::ptr::null_mut(), kept) }
+        })
+    }
+}
+
+impl Drop for Mpi {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            // Others may wait for this rank, and its end would wait for them.
+            end(&format!("a panic on node {}", self.node_name()));
+        }
+        // SAFETY: it was started, and all that is made of it has ended.
+        unsafe { ffi::mg_finish() };
+    }
+}
+
+/// Ends the run on all ranks.
+pub(crate) fn end(why: &str) -> ! {
+    eprintln!("error: {why}; the run ends on all ranks");
+    // SAFETY: MPI is running.
+    unsafe { ffi::mg_abort(1) }
+}
