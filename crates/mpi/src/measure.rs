@@ -92,11 +92,20 @@ fn pair(comm: &Comm<'_>, partner: u32) -> Result<(f64, f64, f64), MpiError> {
                 comm.send(other, &buffer[..elements])
             }
         };
-        found[0] = turns(15, 100, || answer(0))? / 2.0;
-        found[1] = turns(9, 4, || answer(LONG_BYTES / 8))? / 2.0;
+        // As many as take a tenth of a millisecond, by the first rank's watch.
+        let mut calls = [turns(3, 1, || answer(0))?];
+        calls[0] = (1e5 / calls[0]).clamp(1.0, 100.0).floor();
+        if first {
+            comm.send(other, &calls)?
+        } else {
+            comm.receive(other, &mut calls)?
+        }
+        let calls = calls[0] as usize;
+        found[0] = turns(15, calls, || answer(0))? / 2.0;
+        found[1] = turns(9, calls.min(4), || answer(LONG_BYTES / 8))? / 2.0;
         let none: &[u64] = &[];
         let burst = vec![(other, none); BURST];
-        found[2] = turns(15, 20, || {
+        found[2] = turns(15, calls.div_ceil(5), || {
             let mut places: Vec<(u32, &mut [u64])> = (0..BURST).map(|_| (other, &mut [] as &mut [u64])).collect();
             if first {
                 comm.exchange(&burst, &mut [])?;
@@ -144,26 +153,29 @@ pub fn rows(comm: &Comm<'_>, topology: &Topology, costs: &Costs, sizes: &[u64]) 
                 _ => bytes as usize / 8,
             };
             let (mut a, mut b) = (vec![comm.rank().into(); elements], vec![0u64; elements]);
-            let calls = if bytes <= 4096 { 50 } else { 3 };
-            for turn in 0..8 {
-                for (group, times) in groups.iter_mut().zip(&mut times) {
+            let mut calls = vec![1f64; ways.len()];
+            for turn in 0..9 {
+                for ((group, times), calls) in groups.iter_mut().zip(&mut times).zip(&calls) {
                     comm.barrier()?;
-                    let time = turns(1, calls, || match operation {
+                    let time = turns(1, *calls as usize, || match operation {
                         Operation::Barrier => group.barrier(),
                         Operation::Broadcast { root } => group.broadcast(root, &mut b),
                         Operation::Allgather => group.allgather(&mut b),
                         Operation::Alltoall => group.alltoall(&a, &mut b),
                         _ => group.allreduce(&a, &mut b, &Sum),
                     })?;
-                    // The first turn prepares.
-                    if turn > 0 {
-                        times.push(time);
-                    }
+                    times.push(time);
                     // What is sent again unaltered flatters caches.
                     a.iter_mut().for_each(|x| *x = x.wrapping_add(1));
                 }
+                // The first turn prepares, and the second says how many calls take a tenth of a millisecond: where ranks
+                // share processors, one does.
+                if turn < 2 {
+                    calls = times.iter().map(|times| (1e5 / times[turn]).clamp(1.0, 50.0).floor()).collect();
+                    comm.broadcast(0, &mut calls)?;
+                }
             }
-            let mut medians: Vec<f64> = times.into_iter().map(median).collect();
+            let mut medians: Vec<f64> = times.into_iter().map(|times| median(times[2..].to_vec())).collect();
             comm.broadcast(0, &mut medians)?;
             let best = (0..ways.len()).min_by(|&i, &j| medians[i].total_cmp(&medians[j])).unwrap_or(0);
             let others = (0..ways.len()).filter(|&i| i != best);
