@@ -289,7 +289,8 @@ fn check_memory(properties: &Properties, pictures: usize) -> Result<(), Error> {
     tried.try_reserve_exact(bytes).map_err(|_| {
         let Size { width, height } = properties.size;
         Error::Request(format!(
-            "{pictures} pictures of {width} x {height} are in memory at once and take {} MiB, which the system does not give;              give fewer --threads, --refs, --long or --bframes, or smaller pictures",
+            "{pictures} pictures of {width} x {height} are in memory at once and take {} MiB, which the system does not give; \
+             give fewer --threads, --refs, --long or --bframes, or smaller pictures",
             bytes >> 20
         ))
     })

@@ -296,6 +296,18 @@ fn a_full_disk_leaves_nothing() {
     assert_eq!(names(folder.path()), ["in.y4m"]);
 }
 
+/// Pictures for which there is no memory are refused before the first.
+#[test]
+fn pictures_without_memory_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out.mp4");
+    let command =
+        format!("ulimit -v 150000; exec {PROGRAM} - -o {} --size 4096x2048 --threads 1 </dev/zero", out.display());
+    let output = Command::new("bash").args(["-c", &command]).output().unwrap();
+    told(&output, 2, &["4096 x 2048", "MiB", "does not give; give fewer --threads"]);
+    assert!(names(folder.path()).is_empty());
+}
+
 /// A stream whose reader has gone is not complete, nor is one that nobody could read.
 #[test]
 fn a_reader_that_goes_is_told() {
