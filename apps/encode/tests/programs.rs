@@ -302,7 +302,7 @@ fn pictures_without_memory_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out.mp4");
     let command =
-        format!("ulimit -v 150000; exec {PROGRAM} - -o {} --size 4096x2048 --threads 1 </dev/zero", out.display());
+        format!("ulimit -v 100000; exec {PROGRAM} - -o {} --size 4096x2048 --threads 1 </dev/zero", out.display());
     let output = Command::new("bash").args(["-c", &command]).output().unwrap();
     told(&output, 2, &["4096 x 2048", "MiB", "does not give; give fewer --threads"]);
     assert!(names(folder.path()).is_empty());
