@@ -57,19 +57,13 @@ impl<'comm, 'mpi> Window<'comm, 'mpi> {
     /// # Errors
     /// No such rank, or bytes outside of its part.
     pub fn get<T: Element>(&self, rank: u32, offset: u64, elements: &mut [T]) -> Result<(), MpiError> {
-        let bytes = size_of_val(elements);
-        self.inside(rank, offset, bytes)?;
-        for at in (0..bytes).step_by(TRANSFER_BYTES_MAX) {
-            let len = (bytes - at).min(TRANSFER_BYTES_MAX) as c_int;
+        self.transfer(rank, offset, size_of_val(elements), "a get cannot be begun", |at, len, place| {
             // SAFETY: elements that may have any bits, borrowed alone until the flush; within the rank's part.
-            let code = unsafe {
+            unsafe {
                 let into = elements.as_mut_ptr().cast::<u8>().add(at).cast();
-                ffi::mg_get(self.raw, into, len, rank as c_int, offset as c_longlong + at as c_longlong)
-            };
-            self.comm.sound("a get cannot be begun", code);
-        }
-        self.flush(rank);
-        Ok(())
+                ffi::mg_get(self.raw, into, len, rank as c_int, place)
+            }
+        })
     }
 
     /// Writes into a rank's part; it is there when this returns.
@@ -77,25 +71,34 @@ impl<'comm, 'mpi> Window<'comm, 'mpi> {
     /// # Errors
     /// As [`Window::get`].
     pub fn put<T: Element>(&self, rank: u32, offset: u64, elements: &[T]) -> Result<(), MpiError> {
-        let bytes = size_of_val(elements);
+        self.transfer(rank, offset, size_of_val(elements), "a put cannot be begun", |at, len, place| {
+            // SAFETY: elements without padding, borrowed until the flush; within the rank's part.
+            unsafe {
+                let data = elements.as_ptr().cast::<u8>().add(at).cast();
+                ffi::mg_put(self.raw, data, len, rank as c_int, place)
+            }
+        })
+    }
+
+    /// Begins a transfer of so many bytes in pieces that MPI can count (from which byte, how many, at which place of the rank's
+    /// part), and waits for all.
+    fn transfer(
+        &self,
+        rank: u32,
+        offset: u64,
+        bytes: usize,
+        refused: &str,
+        mut begin: impl FnMut(usize, c_int, c_longlong) -> c_int,
+    ) -> Result<(), MpiError> {
         self.inside(rank, offset, bytes)?;
         for at in (0..bytes).step_by(TRANSFER_BYTES_MAX) {
             let len = (bytes - at).min(TRANSFER_BYTES_MAX) as c_int;
-            // SAFETY: elements without padding, borrowed until the flush; within the rank's part.
-            let code = unsafe {
-                let data = elements.as_ptr().cast::<u8>().add(at).cast();
-                ffi::mg_put(self.raw, data, len, rank as c_int, offset as c_longlong + at as c_longlong)
-            };
-            self.comm.sound("a put cannot be begun", code);
+            self.comm.sound(refused, begin(at, len, offset as c_longlong + at as c_longlong));
         }
-        self.flush(rank);
-        Ok(())
-    }
-
-    fn flush(&self, rank: u32) {
         // SAFETY: a live window, locked for all.
         let code = unsafe { ffi::mg_flush(self.raw, rank as c_int) };
         self.comm.sound("a transfer did not end", code);
+        Ok(())
     }
 }
 
