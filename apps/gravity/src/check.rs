@@ -3,6 +3,7 @@
 //! **Every snapshot.** The first is what the run was given, and masses never change: these are compared bit by bit. Steps of
 //! Verlet keep the momentum and move the centre of mass at its velocity, but for the roundings of forces; both are linear in
 //! every number of a snapshot, so a step that was lost or one that was wrong, for any particle, shows in all that follow.
+//! They keep the angular momentum, too, which changes where places or velocities alone are those of another particle.
 //! What is allowed is [`DEVIATIONS`](multigrain::app::DEVIATIONS) times what independent roundings of all forces, at most u
 //! of what pulls at a particle from all sides, make of them; that is estimated at sampled particles of the first and the
 //! last snapshot.
@@ -14,14 +15,19 @@
 //! compared bit by bit, and all velocities but those of the last one. What was altered by more, or has changed places with
 //! another, is found.
 //!
-//! **Trajectories.** From snapshots that are chosen at random, all steps again in double precision by a loop that shares
-//! nothing with the kernels, up to the next snapshot: all of them where they take [`TRAJECTORY_INTERACTIONS`], as those of
-//! 4096 particles and 100 steps do; of steps that take more, as many legs as take so much, at least one; a leg that alone takes
-//! more is left out. Two trajectories that begin alike part as e'' <= L e + d, with d the largest error of an acceleration and
+//! **Trajectories.** From snapshots that are chosen at random, and from the one after which a particle strays most from where its
+//! velocities take it, all steps again in double precision by a loop that shares
+//! nothing with the kernels, up to the next snapshot: all of them where they take a bounded number of interactions, as those of
+//! 4096 particles and 100 steps do; of steps that take more, as many legs as take so much. Two trajectories that begin alike part
+//! as e'' <= L e + d, with d the largest error of an acceleration and
 //! L the largest gradient of the field met on the way, so after time t their places differ by at most
 //! d/L (cosh(sqrt(L) t) - 1), their velocities by d/sqrt(L) sinh(sqrt(L) t). The places' own rounding to single precision,
-//! before forces are computed, adds L u |x| to d. What is compared is the error over this bound; bounds beyond [`BOUND_MAX`]
+//! before forces are computed, adds L u |x| to d. What is compared is the error over this bound; bounds beyond a thousandth
 //! of the distance say nothing any more and are left out. What was left out is said.
+//!
+//! **Tracks.** Where no leg can be computed again as a whole, the ways of some particles are, those drawn at random and those that
+//! strayed most, so that a particle that has changed places with another is among them ([`tracks`]). If even these have no
+//! useful bound, the check says that it has not compared what it should, and is no verdict.
 //!
 //! **Forces.** Those of the last snapshot, of sampled particles, by the kernel of the run, against sums in double precision.
 //! The error is relative to the sum of the absolute values of the terms. A term takes at most 12 roundings to single
@@ -32,15 +38,18 @@
 //!
 //! Energy drifts by the length of the step, which is the user's choice, and is therefore reported and not judged.
 
+mod legs;
+mod sums;
+mod tracks;
+
+pub(crate) use sums::energies;
+
 use crate::kernel::{SPAN, accelerate, reference};
 use crate::simulation::Simulation;
-use crate::task::SUMS;
 use multigrain::app::{Checked, DEVIATIONS, rounding_bound};
-use multigrain::prelude::{Error, Outcome, Region, blocks, generate};
-use multigrain::readable_bytes;
+use multigrain::prelude::{Error, Outcome, Region, blocks};
 use multigrain_simd::Isa;
-use std::panic::resume_unwind;
-use std::thread;
+use sums::{compare_sums, momentum, row};
 
 /// Particles whose forces are compared; all of fewer.
 const SAMPLES: usize = 256;
@@ -48,20 +57,13 @@ const SAMPLES: usize = 256;
 const TERM_ROUNDINGS: u64 = 12;
 /// Relative error of the polynomial of the kernel.
 const POLYNOMIAL_ERROR: f64 = 2.8e-7;
-/// Interactions in double precision that the trajectories may take.
-const TRAJECTORY_INTERACTIONS: u64 = 1 << 31;
 /// Interactions that an energy may take; of larger systems none is computed.
 const ENERGY_INTERACTIONS: u64 = 1 << 32;
-/// A bound larger than this, relative to the size of the system, is no longer compared with.
-const BOUND_MAX: f64 = 1e-3;
 /// Unit roundoff of single precision.
 const UNIT: f64 = 1.0 / 16_777_216.0;
 
 /// Particles in double precision: mass, x, y, z, vx, vy, vz each.
 pub(crate) type Rows = Vec<[f64; 7]>;
-
-/// Bytes that a particle of a trajectory takes: its numbers, and three of an acceleration.
-const PARTICLE_BYTES: u64 = 8 * 10;
 
 /// Particles of a snapshot that are read at a time.
 pub(crate) const ROWS: u64 = 4096;
@@ -155,10 +157,11 @@ pub(crate) fn check(
     })?;
     let (force_error, pulls) = forces(&last_state, simulation, tolerance, &mut worst)?;
     figures.push(("force error", force_error));
-    let pulls = pulls.max(forces(&first_state, simulation, tolerance, &mut worst)?.1);
+    let at_first = forces(&first_state, simulation, tolerance, &mut worst)?.1;
+    let pulls = Pulls { force: pulls.force.max(at_first.force), torque: pulls.torque.max(at_first.torque) };
     kept(&first_state, simulation, pulls, &mut worst)?;
     let neighbours = neighbours(outcome, array, simulation, &mut worst)?;
-    let compared = trajectories(outcome, array, simulation, seed, &mut worst)?;
+    let compared = legs::compare(outcome, array, simulation, seed, &mut worst)?;
     let (begin, end) = (momentum(&first_state)?, momentum(&last_state)?);
     let change: [f64; 3] = std::array::from_fn(|d| end.0[d] - begin.0[d]);
     figures.push(("momentum drift", norm(change) / begin.1.max(end.1).max(f64::MIN_POSITIVE)));
@@ -172,29 +175,34 @@ pub(crate) fn check(
         figures.push(("energy drift", (end - begin).abs() / begin.abs().max(f64::MIN_POSITIVE)));
     }
     let covered = format!(
-        "masses, momentum and centre of mass of all {} snapshots;{neighbours} {compared}; forces of {} particles of the first and the \
+        "masses, momenta and centre of mass of all {} snapshots;{neighbours} {}; forces of {} particles of the first and the \
          last snapshot",
         last + 1,
+        compared.text,
         SAMPLES.min(n as usize)
     );
     let Worst { ratio, elements, wrong } = worst;
-    Ok(Checked { max_relative_error: ratio, tolerance: 1.0, elements, covered, wrong, figures })
+    let uncovered = compared.uncovered.filter(|_| neighbours.is_empty());
+    Ok(Checked { max_relative_error: ratio, tolerance: 1.0, elements, covered, uncovered, wrong, figures })
 }
 
 /// What the steps keep of a state.
+#[derive(Default)]
 struct Totals {
     momentum: [f64; 3],
     /// Sum of all places times masses.
     centre: [f64; 3],
+    angular: [f64; 3],
     /// Sums of the squares of what they are sums of.
     speeds: f64,
     distances: f64,
+    turns: f64,
 }
 
 impl Totals {
     /// Those of a state, whose masses have to be those of the first.
     fn of(state: &State<'_>, first: &State<'_>, worst: &mut Worst) -> Result<Totals, Error> {
-        let mut totals = Totals { momentum: [0.0; 3], centre: [0.0; 3], speeds: 0.0, distances: 0.0 };
+        let mut totals = Totals::default();
         state.beside(first, |number, rows, before| {
             for (i, (row, before)) in (number..).zip(rows.iter().zip(&before)) {
                 for d in 0..3 {
@@ -202,7 +210,10 @@ impl Totals {
                     totals.centre[d] += row[0] * row[1 + d];
                     totals.speeds += (row[0] * row[4 + d]).powi(2);
                     totals.distances += (row[0] * row[1 + d]).powi(2);
+                    let (e, f) = ((d + 1) % 3, (d + 2) % 3);
+                    totals.angular[d] += row[0] * (row[1 + e] * row[4 + f] - row[1 + f] * row[4 + e]);
                 }
+                totals.turns += (row[0] * norm([row[1], row[2], row[3]]) * norm([row[4], row[5], row[6]])).powi(2);
                 let changed = row[0].to_bits() != before[0].to_bits();
                 worst.add(if changed { 1.0 } else { 0.0 }, 0.0, || {
                     format!("particle {i} of snapshot {} has mass {}, it was {}", state.number, row[0], before[0])
@@ -213,25 +224,37 @@ impl Totals {
     }
 }
 
-/// Judges what every step keeps, in every snapshot. `pulls` is the mean square over particles of mass times what pulls at
-/// it from all sides.
-fn kept(first: &State<'_>, simulation: &Simulation, pulls: f64, worst: &mut Worst) -> Result<(), Error> {
+/// Mean squares over particles of mass times what pulls at it from all sides, and of this times the distance from the origin.
+#[derive(Clone, Copy, Default)]
+struct Pulls {
+    force: f64,
+    torque: f64,
+}
+
+/// Judges what every step keeps, in every snapshot.
+fn kept(first: &State<'_>, simulation: &Simulation, pulls: Pulls, worst: &mut Worst) -> Result<(), Error> {
     let n = simulation.particles;
     let dt = simulation.step.dt.abs();
-    let Totals { momentum, centre, speeds, .. } = Totals::of(first, first, worst)?;
+    let Totals { momentum, centre, angular, speeds, turns, .. } = Totals::of(first, first, worst)?;
     for number in 1..simulation.snapshots() {
         let state = State { number, ..*first };
-        let Totals { momentum: moved, centre: at, speeds: now, distances } = Totals::of(&state, first, worst)?;
+        let Totals { momentum: moved, centre: at, angular: turned, speeds: now, distances, turns: turning } =
+            Totals::of(&state, first, worst)?;
         let steps = simulation.steps_at(number) as f64;
         let time = steps * simulation.step.dt;
         // Two accelerations a step, and what has been a velocity at both ends has been changed by as much.
-        let changes = steps * n as f64 * pulls * (simulation.step.gravity * dt).powi(2) + speeds.max(now);
-        let allowed = DEVIATIONS * UNIT * changes.sqrt();
+        let each_step = steps * n as f64 * (simulation.step.gravity * dt).powi(2);
+        let allowed = DEVIATIONS * UNIT * (each_step * pulls.force + speeds.max(now)).sqrt();
+        // The places at which forces are computed are rounded, too, which turns each by as much.
+        let may_turn = DEVIATIONS * UNIT * (2.0 * each_step * pulls.torque + turns.max(turning)).sqrt();
         let double = 8.0 * f64::EPSILON * (steps + n as f64).sqrt();
         for d in 0..3 {
             let error = (moved[d] - momentum[d]).abs();
             worst
                 .add(error, allowed, || format!("the momentum of snapshot {number} is {moved:?}, it was {momentum:?}"));
+            worst.add((turned[d] - angular[d]).abs(), may_turn + double * turns.max(turning).sqrt(), || {
+                format!("the angular momentum of snapshot {number} is {turned:?}, it was {angular:?}")
+            });
             let expected = centre[d] + time * momentum[d];
             let allowed = allowed * time.abs() + double * (distances.sqrt() + time.abs() * speeds.max(now).sqrt());
             worst.add((at[d] - expected).abs(), allowed, || {
@@ -276,9 +299,13 @@ fn neighbours(
     Ok(" every particle of every snapshot between the first and the last with those before and after;")
 }
 
-/// Judges the forces of a state; returns the largest error relative to the force itself, and the mean square of mass times
-/// the sum of the absolute values of the terms.
-fn forces(state: &State<'_>, simulation: &Simulation, tolerance: f64, worst: &mut Worst) -> Result<(f64, f64), Error> {
+/// Judges the forces of a state; returns the largest error relative to the force itself, and what pulls.
+fn forces(
+    state: &State<'_>,
+    simulation: &Simulation,
+    tolerance: f64,
+    worst: &mut Worst,
+) -> Result<(f64, Pulls), Error> {
     let n = state.n as usize;
     let softening2 = simulation.step.softening2;
     let sampled: Vec<usize> = (0..SAMPLES.min(n)).map(|k| k * n / SAMPLES.min(n)).collect();
@@ -304,235 +331,17 @@ fn forces(state: &State<'_>, simulation: &Simulation, tolerance: f64, worst: &mu
             *all += more;
         }
     })?;
-    let mut pulls = 0.0;
+    let mut pulls = Pulls::default();
     for (k, ((exact, all), row)) in exact.into_iter().zip(&of_sampled).enumerate() {
         let error = norm(std::array::from_fn(|d| found[d * m + k] - exact[d]));
         let particle = sampled[k];
-        pulls += (f64::from(row[0] as f32) * all).powi(2) / m as f64;
+        let pull = f64::from(row[0] as f32) * all;
+        pulls.force += pull.powi(2) / m as f64;
+        pulls.torque += (pull * norm([row[1], row[2], row[3]])).powi(2) / m as f64;
         worst.add(error, tolerance * all, || format!("the force on particle {particle} is wrong by {error:e}"));
         if norm(exact) > 0.0 {
             largest = largest.max(error / norm(exact));
         }
     }
     Ok((largest, pulls))
-}
-
-/// The particles of a trajectory: mass, x, y, z, vx, vy, vz of all, and their accelerations.
-struct Trajectory {
-    columns: [Vec<f64>; 7],
-    accelerations: Vec<[f64; 3]>,
-}
-
-impl Trajectory {
-    fn from(state: &State<'_>) -> Result<Trajectory, Error> {
-        let mut columns = [(); 7].map(|()| Vec::with_capacity(state.n as usize));
-        state.in_pieces(|_, rows| {
-            rows.iter().for_each(|row| columns.iter_mut().zip(row).for_each(|(column, value)| column.push(*value)));
-        })?;
-        Ok(Trajectory { columns, accelerations: vec![[0.0; 3]; state.n as usize] })
-    }
-
-    fn place(&self, i: usize) -> [f64; 3] {
-        std::array::from_fn(|d| self.columns[1 + d][i])
-    }
-
-    fn velocity(&self, i: usize) -> [f64; 3] {
-        std::array::from_fn(|d| self.columns[4 + d][i])
-    }
-
-    /// Changes all velocities by so much of the accelerations.
-    fn kick(&mut self, time: f64) {
-        for (d, column) in self.columns[4..].iter_mut().enumerate() {
-            column.iter_mut().zip(&self.accelerations).for_each(|(v, a)| *v += time * a[d]);
-        }
-    }
-
-    /// Moves all particles.
-    fn drift(&mut self, time: f64) {
-        let (places, velocities) = self.columns[1..].split_at_mut(3);
-        for (x, v) in places.iter_mut().zip(velocities) {
-            x.iter_mut().zip(v).for_each(|(x, v)| *x += time * *v);
-        }
-    }
-
-    /// Computes the accelerations of all particles; the largest gradient of the field.
-    fn accelerate(&mut self, simulation: &Simulation) -> f64 {
-        let (softening2, gravity) = (f64::from(simulation.step.softening2), simulation.step.gravity);
-        let [m, x, y, z, ..] = &self.columns;
-        let of = |i: usize| {
-            let (mut sum, mut gradient) = ([0.0; 3], 0.0);
-            for (((&m, &x_j), &y_j), &z_j) in m.iter().zip(x).zip(y).zip(z) {
-                let (dx, dy, dz) = (x_j - x[i], y_j - y[i], z_j - z[i]);
-                let r2 = dx * dx + dy * dy + dz * dz;
-                let soft = r2 + softening2;
-                let scale = if r2 > 0.0 { m / (soft * soft.sqrt()) } else { 0.0 };
-                sum[0] += scale * dx;
-                sum[1] += scale * dy;
-                sum[2] += scale * dz;
-                gradient += scale.abs();
-            }
-            // The tensor's largest eigenvalue is at most 2 m / r^3; both particles move.
-            (sum.map(|sum| gravity * sum), 4.0 * gravity.abs() * gradient)
-        };
-        let threads = thread::available_parallelism().map_or(1, usize::from);
-        let each = m.len().div_ceil(threads).max(256);
-        let part = |(number, to): (usize, &mut [[f64; 3]])| {
-            to.iter_mut().enumerate().fold(0.0, |most: f64, (i, to)| {
-                let (sum, gradient) = of(number * each + i);
-                *to = sum;
-                most.max(gradient)
-            })
-        };
-        thread::scope(|scope| {
-            let part = &part;
-            let parts = self.accelerations.chunks_mut(each).enumerate();
-            let running: Vec<_> = parts.map(|one| scope.spawn(move || part(one))).collect();
-            let gradients = running.into_iter().map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic)));
-            gradients.fold(0.0, f64::max)
-        })
-    }
-}
-
-/// Compares legs from snapshot to snapshot; which, in words.
-fn trajectories(
-    outcome: &Outcome,
-    array: usize,
-    simulation: &Simulation,
-    seed: u64,
-    worst: &mut Worst,
-) -> Result<String, Error> {
-    let n = simulation.particles;
-    let each = n.saturating_mul(n).saturating_mul(simulation.every.min(simulation.steps) + 1);
-    let legs = simulation.snapshots() - 1;
-    let affordable = (TRAJECTORY_INTERACTIONS / each.max(1)).min(legs);
-    let (needed, room) = (n.saturating_mul(PARTICLE_BYTES), outcome.check_bytes());
-    if affordable > 0 && needed > room {
-        return Ok(format!(
-            "no trajectory, since these particles take {} again and {} are free (give {} more of --memory)",
-            readable_bytes(needed),
-            readable_bytes(room),
-            readable_bytes(needed - room)
-        ));
-    }
-    // One leg of each of so many equal parts.
-    let chosen = |k: u64| {
-        let (from, to) = (k * legs / affordable, (k + 1) * legs / affordable);
-        from + ((generate::f64_at(seed, k) + 1.0) / 2.0 * (to - from) as f64) as u64 % (to - from)
-    };
-    let mut chaotic = 0;
-    for number in (0..affordable).map(chosen) {
-        let mut state = Trajectory::from(&State { outcome, array, number, n })?;
-        let steps = simulation.steps_at(number + 1) - simulation.steps_at(number);
-        let mut steepest = state.accelerate(simulation);
-        let (mut largest, mut extent) = (0.0f64, 0.0f64);
-        let dt = simulation.step.dt;
-        for _ in 0..steps {
-            state.kick(0.5 * dt);
-            state.drift(dt);
-            steepest = steepest.max(state.accelerate(simulation));
-            state.kick(0.5 * dt);
-            for (i, a) in state.accelerations.iter().enumerate() {
-                largest = largest.max(norm(*a));
-                extent = extent.max(norm(state.place(i)));
-            }
-        }
-        // What the terms of one particle can err by is at most what all of them weigh, which the gradient bounds too.
-        let weight = largest.max(steepest * extent);
-        let error =
-            (rounding_bound(SPAN as u64 + TERM_ROUNDINGS) + POLYNOMIAL_ERROR) * weight + steepest * UNIT * extent;
-        let (t, root) = (steps as f64 * dt.abs(), steepest.sqrt());
-        let (place, speed) = match steepest > 0.0 {
-            true => (error / steepest * ((root * t).cosh() - 1.0), error / root * (root * t).sinh()),
-            false => (0.0, 0.0),
-        };
-        // Double precision rounds as well.
-        let fastest = (0..n as usize).map(|i| norm(state.velocity(i))).fold(0.0, f64::max);
-        let rounding = 4.0 * (steps + 1) as f64 * f64::EPSILON;
-        let (place, speed) = (place + rounding * extent.max(fastest * t), speed + rounding * fastest.max(largest * t));
-        if place.is_nan() || place > BOUND_MAX * extent {
-            chaotic += 1;
-            continue;
-        }
-        State { outcome, array, number: number + 1, n }.in_pieces(|first, rows| {
-            for (i, found) in (first as usize..).zip(&rows) {
-                let (at, moving) = (state.place(i), state.velocity(i));
-                let wrong = || {
-                    format!("particle {i} of snapshot {} is at {found:?}, {at:?} {moving:?} was expected", number + 1)
-                };
-                worst.add(norm(std::array::from_fn(|d| found[1 + d] - at[d])), place, wrong);
-                worst.add(norm(std::array::from_fn(|d| found[4 + d] - moving[d])), speed, wrong);
-            }
-        })?;
-    }
-    let mut text =
-        format!("{} of {legs} trajectories from snapshot to snapshot again in double precision", affordable - chaotic);
-    if chaotic > 0 {
-        text += &format!(
-            ", {chaotic} more are so chaotic that their rounding has no useful bound (snapshots more often help)"
-        );
-    }
-    if affordable < legs {
-        text += &format!(
-            ", chosen at random: a leg that is wrong is among them with a probability of {:.2}; the others would take longer \
-             than the run (snapshots more often, or --steps, make them shorter)",
-            affordable as f64 / legs as f64
-        );
-    }
-    Ok(text)
-}
-
-/// Sum of the momenta, and of their absolute values.
-fn momentum(state: &State<'_>) -> Result<([f64; 3], f64), Error> {
-    let (mut sum, mut all) = ([0.0; 3], 0.0);
-    state.in_pieces(|_, rows| {
-        for row in &rows {
-            (0..3).for_each(|d| sum[d] += row[0] * row[4 + d]);
-            all += row[0] * norm([row[4], row[5], row[6]]);
-        }
-    })?;
-    Ok((sum, all))
-}
-
-/// The row of sums of snapshot `number`.
-fn row(outcome: &Outcome, sums: usize, number: u64) -> Result<Vec<f64>, Error> {
-    let bytes = outcome.read(sums, &Region::new(&[number, 0], &[1, SUMS]))?;
-    Ok(bytes.chunks_exact(8).map(|b| f64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]])).collect())
-}
-
-/// Judges the row of sums of a state whose energies are known.
-fn compare_sums(found: &[f64], state: &State<'_>, energies: [f64; 2], worst: &mut Worst) -> Result<(), Error> {
-    let (momentum, all) = momentum(state)?;
-    // All masses have one sign, so energies are sums of terms of one sign. Either side makes at most so many roundings.
-    let roundings = 2.0 * (state.n as f64 + 96.0) * f64::EPSILON;
-    let expected = energies.map(|energy| (energy, energy.abs())).into_iter().chain(momentum.map(|p| (p, all)));
-    for (&found, (expected, scale)) in found.iter().zip(expected.chain([(all, all)])) {
-        let error = if found == expected || (found.is_nan() && expected.is_nan()) { 0.0 } else { found - expected };
-        worst.add(error.abs(), roundings * scale, || {
-            format!("the sums of a snapshot hold {found}, {expected} was expected")
-        });
-    }
-    Ok(())
-}
-
-/// Kinetic and potential energy.
-pub(crate) fn energies(state: &State<'_>, simulation: &Simulation) -> Result<[f64; 2], Error> {
-    let softening2 = f64::from(simulation.step.softening2);
-    let (mut kinetic, mut potential) = (0.0, 0.0);
-    for (first, count) in blocks(state.n, ROWS) {
-        let these = state.rows(first, count)?;
-        kinetic += these.iter().map(|row| 0.5 * row[0] * (4..7).map(|c| row[c] * row[c]).sum::<f64>()).sum::<f64>();
-        let mut sums = vec![0.0; these.len()];
-        for (other, count) in blocks(state.n, ROWS).skip_while(|(other, _)| *other < first) {
-            let others = state.rows(other, count)?;
-            for (i, (a, sum)) in these.iter().zip(&mut sums).enumerate() {
-                // Each pair once.
-                for b in &others[if other == first { i + 1 } else { 0 }..] {
-                    let r2: f64 = (1..4).map(|c| (a[c] - b[c]) * (a[c] - b[c])).sum();
-                    *sum += if r2 + softening2 > 0.0 { b[0] / (r2 + softening2).sqrt() } else { 0.0 };
-                }
-            }
-        }
-        potential -= these.iter().zip(sums).map(|(a, sum)| a[0] * sum).sum::<f64>();
-    }
-    Ok([kinetic, simulation.step.gravity * potential])
 }

@@ -418,12 +418,14 @@ fn one_kick_that_one_particle_misses_shows_where_no_trajectory_is_affordable() {
     let directory = tempfile::tempdir().unwrap();
     let runtime = runtime_on(machine("disk", directory.path()), None, 2, None);
     let out = directory.path().join("out.npy");
-    // 64 million interactions, but by steps so long that a trajectory has no bound.
+    // 64 million interactions, but by steps so long that neither a trajectory nor a track has a bound.
     let args = Args { output: Some(out.clone()), softening: 0.05, dt: 0.01, ..args(400, 400, 400) };
     let app = args.prepare(&runtime).unwrap();
     let outcome = runtime.run(&app.job, Settings::default()).unwrap();
     let checked = (app.check)(&outcome, 1).unwrap();
     assert!(checked.holds() && checked.covered.contains("0 of 1 trajectories"), "{checked:?}");
+    // That is no verdict, and it says what would help.
+    assert!(checked.uncovered.as_ref().is_some_and(|what| what.contains("--snapshots 50")), "{checked:?}");
     let mut content = std::fs::read(&out).unwrap();
     // The velocity of a particle of the last snapshot changes by what a step gives it: about dt.
     let at = content.len() - 8 * (7 * 100 - 4);
@@ -432,6 +434,80 @@ fn one_kick_that_one_particle_misses_shows_where_no_trajectory_is_affordable() {
     std::fs::write(&out, content).unwrap();
     let checked = (app.check)(&outcome, 1).unwrap();
     assert!(!checked.holds() && checked.wrong.unwrap().contains("momentum"));
+}
+
+/// Particles that a check cannot have again all at once, in so little memory.
+const MANY: usize = 7000;
+
+fn little(directory: &Path) -> Runtime {
+    runtime_on(machine("disk", directory), Some(480 * KIB), 2, None)
+}
+
+/// More particles than can be computed again, in one leg of several steps: what is altered in the last snapshot shows all the
+/// same.
+#[test]
+fn what_is_altered_among_many_particles_shows_by_tracks() {
+    let directory = tempfile::tempdir().unwrap();
+    let runtime = little(directory.path());
+    let out = directory.path().join("out.npy");
+    let n = MANY;
+    let args = Args { output: Some(out.clone()), softening: 0.05, ..args(n as u64, 5, 5) };
+    let app = args.prepare(&runtime).unwrap();
+    let outcome = runtime.run(&app.job, Settings::default()).unwrap();
+    let checked = (app.check)(&outcome, 1).unwrap();
+    assert!(checked.holds() && checked.uncovered.is_none(), "{checked:?}");
+    assert!(checked.covered.contains("0 of 1 trajectories") && checked.covered.contains("ways of"), "{checked:?}");
+    println!("{}", checked.covered);
+    let content = std::fs::read(&out).unwrap();
+    let row = |i: usize| content.len() - (n - i) * 56;
+    let wrong = |what: &str, alter: &dyn Fn(&mut [u8])| {
+        let mut altered = content.clone();
+        alter(&mut altered);
+        std::fs::write(&out, altered).unwrap();
+        let checked = (app.check)(&outcome, 2).unwrap();
+        assert!(!checked.holds() && checked.wrong.is_some(), "{what}: {checked:?}");
+    };
+    let swapped = |content: &mut [u8], from: usize, to: usize, columns: std::ops::Range<usize>| {
+        columns.flat_map(|c| 8 * c..8 * c + 8).for_each(|byte| content.swap(row(from) + byte, row(to) + byte));
+    };
+    wrong("two particles swapped", &|content| swapped(content, 20, 6077, 0..7));
+    wrong("two blocks of particles swapped", &|content| {
+        (0..64).for_each(|i| swapped(content, 1024 + i, 3080 + i, 0..7));
+    });
+    // Neither momentum nor centre of mass changes.
+    wrong("two particles' places swapped", &|content| swapped(content, 5, 6, 1..4));
+    wrong("two blocks' velocities swapped", &|content| {
+        (0..64).for_each(|i| swapped(content, 64 + i, 6400 + i, 4..7));
+    });
+    for column in [1, 6] {
+        wrong("one number altered", &|content| {
+            let at = row(3333) + 8 * column;
+            let value = f64::from_le_bytes(content[at..at + 8].try_into().unwrap());
+            content[at..at + 8].copy_from_slice(&(value + 1e-3).to_le_bytes());
+        });
+    }
+}
+
+/// Two particles of one snapshot in the middle change places where a snapshot is not taken after every step.
+#[test]
+fn particles_that_change_places_show_between_any_snapshots() {
+    let directory = tempfile::tempdir().unwrap();
+    let runtime = little(directory.path());
+    let out = directory.path().join("out.npy");
+    let n = MANY;
+    let args = Args { output: Some(out.clone()), softening: 0.05, ..args(n as u64, 16, 2) };
+    let app = args.prepare(&runtime).unwrap();
+    let outcome = runtime.run(&app.job, Settings::default()).unwrap();
+    let checked = (app.check)(&outcome, 1).unwrap();
+    assert!(checked.holds() && checked.covered.contains("0 of 8 trajectories"), "{checked:?}");
+    let mut content = std::fs::read(&out).unwrap();
+    let row = |i: usize| content.len() - 5 * n * 56 - (n - i) * 56;
+    let (a, b) = (row(20), row(6077));
+    (0..56).for_each(|byte| content.swap(a + byte, b + byte));
+    std::fs::write(&out, content).unwrap();
+    for draw in 1..4 {
+        assert!(!(app.check)(&outcome, draw).unwrap().holds(), "draw {draw}");
+    }
 }
 
 #[test]

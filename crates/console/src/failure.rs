@@ -17,6 +17,8 @@ pub enum Failure {
     Request(String),
     /// Something failed after work had been started: exit status 1.
     Run(String),
+    /// What was asked could be neither shown nor refuted: exit status 3.
+    Undecided(String),
     /// Whoever reads standard output has gone: nothing is left to be said, and that is no fault.
     ReaderGone,
 }
@@ -40,6 +42,7 @@ impl Failure {
             Failure::Facade(error) => (error.to_string(), error.exit_status() as u8),
             Failure::Request(message) => (message, 2),
             Failure::Run(message) => (message, 1),
+            Failure::Undecided(message) => (message, 3),
             Failure::ReaderGone => return ExitCode::SUCCESS,
         };
         say(&message);

@@ -2,7 +2,7 @@
 //!
 //! In come results, failures, signals and panics; out go text on standard output, one line on standard error when
 //! something goes wrong, a bar while a person looks on, and an exit status: 0 done, 1 the run failed, 2 the request is
-//! wrong. The command `multigrain` and the programs that it finds beside itself are written on it, so they end alike. This
+//! wrong, 3 a check could neither show nor refute a result. The command `multigrain` and the programs that it finds beside itself are written on it, so they end alike. This
 //! room knows no application and computes nothing.
 
 pub mod definition;

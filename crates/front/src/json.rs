@@ -44,6 +44,9 @@ pub(crate) fn run(finished: &Finished<'_>) -> Value {
             "elements": checked.elements,
             "covered": checked.covered,
         });
+        if let Some(uncovered) = &checked.uncovered {
+            value["checked"]["uncovered"] = json!(uncovered);
+        }
         if !checked.figures.is_empty() {
             let figures = checked.figures.iter().map(|(name, value)| ((*name).to_owned(), json!(value)));
             value["checked"]["figures"] = Value::Object(figures.collect());

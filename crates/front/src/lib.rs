@@ -2,7 +2,7 @@
 //!
 //! In come the types of applications (arguments that make a job, [`Application`]), words that were typed, files and signals;
 //! out go text or one JSON object on standard output, one line on standard error when something goes wrong, and an exit status:
-//! 0 done, 1 the run failed, 2 the request is wrong. This room only translates between people and the facade: it knows no
+//! 0 done, 1 the run failed, 2 the request is wrong, 3 the check could neither show the result right nor wrong. This room only translates between people and the facade: it knows no
 //! application by name, never decides how anything is computed, and no panic leaves it.
 //!
 //! A whole program, in which `Double` has `#[derive(clap::Args)]` and is an [`Application`] (`examples/own-command` in the

@@ -42,13 +42,20 @@ pub(crate) fn run(finished: &Finished<'_>) -> String {
         let _ = writeln!(text, "{:<9}{}", "files", finished.io);
     }
     if let Some(checked) = &finished.checked {
-        let verdict = if checked.holds() { "right" } else { "WRONG" };
+        let verdict = match &checked.uncovered {
+            _ if !checked.holds() => "WRONG",
+            None => "right",
+            Some(_) => "UNDECIDED",
+        };
         let _ = writeln!(
             text,
             "{:<9}{verdict}: largest error {:.2e} of {:.2e} allowed, {} elements",
             "check", checked.max_relative_error, checked.tolerance, checked.elements
         );
         let _ = writeln!(text, "{:<9}{}", "", checked.covered);
+        if let Some(uncovered) = &checked.uncovered {
+            let _ = writeln!(text, "{:<9}{uncovered}", "");
+        }
         for (name, value) in &checked.figures {
             let _ = writeln!(text, "{:<9}{name} {value:.2e}", "");
         }

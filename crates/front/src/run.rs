@@ -143,6 +143,8 @@ pub(crate) fn run(args: &RunArgs, request: &Request) -> Result<(), Failure> {
             checked.max_relative_error,
             checked.tolerance
         ))),
+        Some(Checked { uncovered: Some(uncovered), .. }) => printed
+            .and(Err(Failure::Undecided(format!("the check found nothing wrong, and cannot say right: {uncovered}")))),
         _ => printed,
     }
 }

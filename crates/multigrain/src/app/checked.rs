@@ -13,6 +13,8 @@ pub struct Checked {
     pub elements: u64,
     /// What was looked at and how, and with which probability an error of which size may have escaped; in words.
     pub covered: String,
+    /// What should have been looked at and could not be, and how it could, in words; without it a result that holds is right.
+    pub uncovered: Option<String>,
     /// The worst element of a wrong result, in words, where it was found.
     pub wrong: Option<String>,
     /// What else the check has found and does not judge, for reports: name and value.
@@ -20,7 +22,7 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Whether the result is right.
+    /// Whether nothing wrong was found.
     pub fn holds(&self) -> bool {
         self.max_relative_error <= self.tolerance
     }
