@@ -11,6 +11,7 @@
 mod support;
 
 use multigrain_proxy::net::{Poll, Ready};
+use rustix::net::{RecvFlags, recv};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
@@ -133,6 +134,37 @@ fn latencies(mut reader: BufReader<TcpStream>, ends: &AtomicBool) -> Vec<u64> {
     all
 }
 
+/// Viewers beside the one that is looked at: sockets whose bytes are counted, and thrown away by the system without being copied, as
+/// if other computers had them.
+struct Crowd {
+    sockets: Vec<TcpStream>,
+    poll: Poll,
+    bytes: AtomicU64,
+}
+
+impl Crowd {
+    fn new(sockets: Vec<TcpStream>) -> Crowd {
+        let poll = Poll::new().unwrap();
+        for (i, socket) in sockets.iter().enumerate() {
+            socket.set_nonblocking(true).unwrap();
+            poll.add(socket, i as u64).unwrap();
+        }
+        Crowd { sockets, poll, bytes: AtomicU64::new(0) }
+    }
+
+    fn read(&self, ends: &AtomicBool) {
+        let (mut ready, mut buffer): (Vec<Ready>, _) = (Vec::new(), vec![0_u8; 1 << 20]);
+        while !ends.load(Ordering::Relaxed) {
+            self.poll.wait(Duration::from_millis(100), &mut ready).unwrap();
+            for event in &ready {
+                let socket = &self.sockets[event.token as usize];
+                let (_, count) = recv(socket, buffer.as_mut_slice(), RecvFlags::TRUNC).unwrap_or_default();
+                self.bytes.fetch_add(count as u64, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
 /// Of a process that serves at a place.
 struct Figures {
     /// Microseconds a packet.
@@ -164,21 +196,10 @@ fn measure(process: u32, place: &str, viewers: usize, seconds: u64, is_first: bo
     let mut sockets: Vec<TcpStream> = (0..viewers / 2).map(|_| viewer(place).into_inner()).collect();
     let probe = viewer(place);
     sockets.extend((viewers / 2..viewers).map(|_| viewer(place).into_inner()));
-    sockets.iter().for_each(|socket| socket.set_nonblocking(true).unwrap());
-    let poll = Poll::new().unwrap();
-    sockets.iter().enumerate().for_each(|(i, socket)| poll.add(socket, i as u64).unwrap());
-    let (bytes, ends) = (AtomicU64::new(0), AtomicBool::new(false));
+    let (crowd, ends) = (Crowd::new(sockets), AtomicBool::new(false));
+    let bytes = &crowd.bytes;
     std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let (mut ready, mut buffer): (Vec<Ready>, _) = (Vec::new(), vec![0; 1 << 20]);
-            while !ends.load(Ordering::Relaxed) {
-                poll.wait(Duration::from_millis(100), &mut ready).unwrap();
-                for event in &ready {
-                    let count = (&sockets[event.token as usize]).read(&mut buffer).unwrap_or(0);
-                    bytes.fetch_add(count as u64, Ordering::Relaxed);
-                }
-            }
-        });
+        scope.spawn(|| crowd.read(&ends));
         let late = scope.spawn(|| {
             if is_first {
                 comes_first();
@@ -338,22 +359,13 @@ fn bare(viewers: usize) {
         let far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let near = listener.accept().unwrap().0;
         near.set_nodelay(true).unwrap();
-        [&near, &far].iter().for_each(|socket| socket.set_nonblocking(true).unwrap());
+        near.set_nonblocking(true).unwrap();
         (near, far)
     });
     let (near, far): (Vec<_>, Vec<_>) = pairs.unzip();
-    let (poll, ends) = (Poll::new().unwrap(), AtomicBool::new(false));
-    far.iter().enumerate().for_each(|(i, socket)| poll.add(socket, i as u64).unwrap());
+    let (crowd, ends) = (Crowd::new(far), AtomicBool::new(false));
     std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let (mut ready, mut buffer): (Vec<Ready>, _) = (Vec::new(), vec![0; 1 << 20]);
-            while !ends.load(Ordering::Relaxed) {
-                poll.wait(Duration::from_millis(100), &mut ready).unwrap();
-                for event in &ready {
-                    let _ = (&far[event.token as usize]).read(&mut buffer);
-                }
-            }
-        });
+        scope.spawn(|| crowd.read(&ends));
         let had = || std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
         let had = || had().split(' ').next().unwrap().parse::<u64>().unwrap();
         let (before, began, packet) = (had(), Instant::now(), vec![0; BYTES + 4]);

@@ -3,7 +3,7 @@
 use crate::auth::Known;
 use crate::bundle::Bundle;
 use crate::counts::Counted;
-use crate::feed::{Cursor, FRAME, Feed};
+use crate::feed::{FRAME, Feed};
 use crate::net::reached;
 use crate::session::{Server, Way};
 use crate::tfrc::{Numbers, Rate};
@@ -118,23 +118,36 @@ pub fn accepted(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
 }
 
 /// Everything that has come goes out as datagrams, as far as the viewer's rate allows another picture; what the system has no
-/// room for is lost, as on any network.
+/// room for is lost, as on any network. Of what is left out the sender's reports go out all the same: without their echoes nothing
+/// would be known of the round trip, and who gets little would get little for ever.
 pub fn send_datagrams(connection: &mut Connection, feed: &Feed, udp: &(UdpSocket, UdpSocket), now: Instant) -> Sent {
-    let Flow::At(from) = connection.out.flow else { return Sent::default() };
     let Some(session) = &connection.server.session else { return Sent::default() };
-    let (mut bundle, mut next) = (Bundle::default(), Flow::At(feed.end()));
+    let (from, to, mut next) = match connection.out.flow {
+        Flow::Idle => return Sent::default(),
+        Flow::At(from) => (from, feed.end(), Flow::At(feed.end())),
+        Flow::Waiting(from, since) => {
+            let to = feed.key_from(from).unwrap_or(feed.end());
+            (from, to, Flow::Waiting(to, since))
+        }
+    };
+    let mut bundle = Bundle::default();
     let peer = reached(&udp.0, connection.peer);
-    'all: for (number, batch) in feed.from(from) {
+    for (number, batch) in feed.from(from).take_while(|(number, _)| *number <= to.batch) {
         let first = if number == from.batch { from.entry } else { 0 };
-        for (index, entry) in batch.entries.iter().enumerate().skip(first) {
+        let last = if number == to.batch { to.entry } else { batch.entries.len() };
+        for entry in batch.entries.get(first..last).unwrap_or_default() {
             let (track, is_report) = (usize::from(entry.channel / 2), entry.channel % 2 == 1);
             let Some(Way::Ports(packets, reports)) = session.ways.get(track).copied().flatten() else { continue };
             let bytes = &batch.bytes[entry.range()][FRAME..];
-            if let Some(paced) = connection.paced.as_mut().filter(|paced| paced.track == track) {
-                if entry.is_start && !paced.rate.allows(now) {
-                    next = Flow::Waiting(Cursor { batch: number, entry: index + 1 }, now);
-                    break 'all;
-                }
+            let mut paced = connection.paced.as_mut().filter(|paced| paced.track == track);
+            let begins = entry.is_start && matches!(next, Flow::At(_));
+            if begins && paced.as_mut().is_some_and(|paced| !paced.rate.allows(now)) {
+                next = Flow::Waiting(to, now);
+            }
+            if matches!(next, Flow::Waiting(..)) && !is_report {
+                continue;
+            }
+            if let Some(paced) = paced {
                 match (is_report, bytes) {
                     (false, [_, _, high, low, _, _, _, _, a, b, c, d, ..]) => {
                         paced.numbers.went(u16::from_be_bytes([*high, *low]));

@@ -17,8 +17,9 @@ const WEIGHTS: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
 /// The longest time between two packets at the least rate (t_mbi, section 4.3).
 const BACK_OFF: f64 = 64.0;
 
-/// Round trips are averaged with this weight of what was (section 4.3).
-const SMOOTHING: f64 = 0.9;
+/// The round trip is the median of the last few. An average, as section 4.3 has it for one a round trip, would take minutes to forget one
+/// that waited where players report every five seconds, and a viewer starve until then.
+const TRIPS: usize = 5;
 
 /// f(p) with b = 1 and t_RTO = 4 R: round trips a packet takes at a rate of loss events (section 3.1).
 pub fn trips_a_packet(p: f64) -> f64 {
@@ -182,13 +183,15 @@ const SENT_MAX: usize = 16;
 pub struct Rate {
     losses: Losses,
     round_trip_s: Option<f64>,
+    /// The last that were measured, the latest first.
+    trips: VecDeque<f64>,
     last: Option<(Report, Instant)>,
     sent: VecDeque<(u32, Instant)>,
     /// Mean size of packets, and bytes since the last report.
     size: f64,
     bytes: f64,
-    /// Bytes a second that are sent, lately.
-    sending: f64,
+    /// Bytes a second that are sent, lately, if that is known.
+    sending: Option<f64>,
     /// Loss events that are not counted yet: a part of one, half of one more; when the last was.
     events: f64,
     event_at: Option<Instant>,
@@ -205,11 +208,12 @@ impl Rate {
         Rate {
             losses: Losses::default(),
             round_trip_s: None,
+            trips: VecDeque::new(),
             last: None,
             sent: VecDeque::new(),
             size: 1200.0,
             bytes: 0.0,
-            sending: 0.0,
+            sending: None,
             events: 0.5,
             event_at: None,
             limit: None,
@@ -252,10 +256,17 @@ impl Rate {
 
     /// A receiver's report came.
     pub fn heard(&mut self, report: Report, now: Instant) {
-        if let Some((_, at)) = self.sent.iter().find(|(middle, _)| report.sender != 0 && *middle == report.sender) {
+        let echoed = self.sent.iter().position(|(middle, _)| report.sender != 0 && *middle == report.sender);
+        // Another echo of it, or of one before, tells nothing new.
+        if let Some((_, at)) = echoed.and_then(|index| self.sent.drain(index..).next()) {
             let delay = Duration::from_nanos(u64::from(report.delay) * 1_000_000_000 / 65_536);
-            let trip = now.saturating_duration_since(*at).saturating_sub(delay).as_secs_f64().max(0.000_1);
-            self.round_trip_s = Some(self.round_trip_s.map_or(trip, |was| SMOOTHING * was + (1.0 - SMOOTHING) * trip));
+            let trip = now.saturating_duration_since(at).saturating_sub(delay).as_secs_f64().max(0.000_1);
+            self.trips.push_front(trip);
+            self.trips.truncate(TRIPS);
+            let mut sorted: Vec<f64> = self.trips.iter().copied().collect();
+            sorted.sort_by(f64::total_cmp);
+            // Of two the shorter.
+            self.round_trip_s = Some(sorted[(sorted.len() - 1) / 2]);
         }
         let Some((before, at)) = self.last else {
             (self.last, self.bytes) = (Some((report, now)), 0.0);
@@ -277,8 +288,9 @@ impl Rate {
         if expected == 0 || expected > 1 << 20 {
             return;
         }
-        let weight = passed / (passed + SENDING_S);
-        self.sending += weight * (std::mem::take(&mut self.bytes) / passed - self.sending);
+        let (weight, sent) = (passed / (passed + SENDING_S), std::mem::take(&mut self.bytes) / passed);
+        let sending = self.sending.map_or(sent, |before| before + weight * (sent - before));
+        self.sending = Some(sending);
         let events = if passed <= 2.0 * trip {
             u32::from(lost > 0 && may_begin)
         } else {
@@ -294,7 +306,7 @@ impl Rate {
         for _ in 0..events {
             self.losses.came(f64::from(expected) / f64::from(events));
             // What was right is half of what was sent before the first (section 6.3.1).
-            self.losses.event(Losses::first(self.size, trip, (self.sending / 2.0).max(self.size)));
+            self.losses.event(Losses::first(self.size, trip, (sending / 2.0).max(self.size)));
             self.event_at = Some(now);
         }
         if events == 0 {
@@ -385,6 +397,58 @@ mod tests {
         (0..1000).for_each(|_| rate.went(1000));
         assert!(!rate.allows(now));
         assert!(rate.allows(now + Duration::from_secs(60)));
+    }
+
+    /// A report that waited (a program that was stopped, a radio link that slept) tells of no longer way, though it is all there is for
+    /// five seconds; and what it echoes is no news the second time.
+    #[test]
+    fn a_report_that_waited_starves_nobody() {
+        for (first, echoes) in [(true, 1), (false, 1), (false, 2), (false, 6)] {
+            let (mut now, trip) = (Instant::now(), Duration::from_millis(50));
+            let (mut rate, mut highest, mut lost) = (Rate::new(now), 0, 0);
+            let mut after = Vec::new();
+            for round in 1..40_u32 {
+                // Where the viewer gets little, players see one report of the sender's again and again.
+                let is_old = (20..20 + echoes).contains(&round);
+                if !is_old || round == 20 {
+                    rate.reported(round, now);
+                }
+                let waited = if is_old || (first && round == 2) { Duration::from_secs(4) } else { Duration::ZERO };
+                let period = Duration::from_secs(5);
+                (0..500).for_each(|_| rate.went(1000));
+                now += period;
+                (highest, lost) = (highest + 500, lost + 5);
+                let sender = if is_old { 20 } else { round };
+                let back = period * (round - sender + 1) - trip - waited;
+                let delay = (back.as_micros() as u64 * 65_536 / 1_000_000) as u32;
+                rate.heard(Report { highest, lost, sender, delay }, now);
+                after.push(rate.limit().unwrap_or(f64::INFINITY));
+            }
+            let expected = throughput(1000.0, 0.05, 0.01);
+            let ratios: Vec<f64> = after.iter().skip(10).map(|limit| limit / expected).collect();
+            assert!(
+                ratios.iter().all(|ratio| (0.8..1.25).contains(ratio)),
+                "first {first}, {echoes} echoes: {ratios:.2?}"
+            );
+        }
+    }
+
+    /// What was sent before the first loss counts from the first report on, however often a player reports.
+    #[test]
+    fn the_first_loss_gives_half_of_what_was_sent() {
+        for every in [0.05, 0.25, 1.0, 5.0] {
+            let (mut now, mut rate) = (Instant::now(), Rate::new(Instant::now()));
+            let packets = (every * 500.0) as u32;
+            for round in 1..=3 {
+                (0..packets).for_each(|_| rate.went(1000));
+                now += Duration::from_secs_f64(every);
+                let lost = if round == 3 { 5 } else { 0 };
+                rate.took(Duration::from_millis(50));
+                rate.heard(Report { highest: round * packets, lost, sender: 0, delay: 0 }, now);
+            }
+            let found = rate.limit().unwrap() / 500_000.0;
+            assert!((0.45..0.55).contains(&found), "reports every {every} s: {found} of what was sent");
+        }
     }
 
     proptest! {

@@ -239,5 +239,18 @@ fn who_reports_loss_gets_fewer_pictures() {
         });
         // Nobody else is.
         assert_eq!(careful.sequences(usize::from(number)), (0..number).collect::<Vec<_>>());
+        // The sender's reports come whatever is left out: from their echoes the round trip is known, and so what a viewer may get.
+        for told in 0..20_u32 {
+            playing.send(0, &picture(number, true, 500));
+            let mut report = vec![0x80, 200, 0, 6, 0, 0, 0, 7];
+            [told + 1, 0, 0, 0, 0].iter().for_each(|word| report.extend(word.to_be_bytes()));
+            playing.report(0, &report);
+            playing.send(0, &picture(number + 1, true, 500));
+            number += 2;
+            let mut bytes = [0; 2000];
+            sockets[1].set_read_timeout(Some(PATIENCE)).unwrap();
+            let (length, _) = sockets[1].recv_from(&mut bytes).expect("the sender's report comes");
+            assert_eq!((length, bytes[1], bytes[11]), (28, 200, told as u8 + 1));
+        }
     }
 }

@@ -340,8 +340,8 @@ fn a_viewer_that_reports_gets_the_rate_of_the_equation() {
         {
             let expected = throughput(BYTES, trip_s, loss);
             let link = Link { bytes_a_second: 1e9, queue_bytes: 1e9, trip_s, loss, state: 7, free: 0.0 };
-            // So long that there are some hundred events, and as many reports.
-            let events = if loss < 0.001 { 80.0 } else { 400.0 };
+            // So long that chance is a small part of the mean: the standard's own is below the equation by 5 % at the greatest loss.
+            let events = if loss < 0.001 { 80.0 } else { 4000.0 };
             let seconds = (events * BYTES / loss / expected).max(600.0);
             let out = share(link, 3.0 * expected, false, seconds, reports_s);
             let ratio = out.viewer / throughput(BYTES, trip_s, out.events);

@@ -201,12 +201,17 @@ impl Worker {
         let stream = connection.feed.map(|feed| Form::of(feed).1);
         let mut sent = Sent::default();
         if let Some((feed, stream)) = feed.zip(stream) {
+            // What reports there are before the next key goes out before the viewer goes on there.
+            if connection.is_udp && matches!(connection.out.flow, Flow::Waiting(..)) {
+                sent = send_datagrams(connection, feed, &self.shared.udp, now);
+            }
             if connection.out.keep_up(feed, behind_max(self.shared.config.limits.queue_bytes), now) {
                 add(&self.streams[stream].counts.viewers_behind, 1);
             }
             if connection.is_udp {
                 let before = connection.out.flow;
-                sent = send_datagrams(connection, feed, &self.shared.udp, now);
+                let more = send_datagrams(connection, feed, &self.shared.udp, now);
+                (sent.packets, sent.bytes) = (sent.packets + more.packets, sent.bytes + more.bytes);
                 if let (Flow::At(_), Flow::Waiting(..)) = (before, connection.out.flow) {
                     add(&self.streams[stream].counts.viewers_behind, 1);
                 }

@@ -129,11 +129,19 @@ impl Playing {
         }
     }
 
-    /// Sends a report about a track that goes as datagrams.
+    /// Sends a report about a track.
     pub(crate) fn report(&mut self, track: usize, packet: &[u8]) {
-        let mut port = self.ports[track];
-        port.set_port(port.port() + 1);
-        self.udp.send_to(packet, port).unwrap();
+        match self.ports.get(track) {
+            Some(port) => {
+                self.udp.send_to(packet, (port.ip(), port.port() + 1)).unwrap();
+            }
+            None => {
+                let mut frame = vec![b'$', 2 * track as u8 + 1];
+                frame.extend((packet.len() as u16).to_be_bytes());
+                frame.extend(packet);
+                self.stream.write_all(&frame).unwrap();
+            }
+        }
     }
 
     /// Where datagrams of a track go.
