@@ -84,7 +84,7 @@ pub(crate) fn run_seconds(report: &Report) -> f64 {
 pub(crate) fn reason(failure: Failure) -> String {
     match failure {
         Failure::Facade(error) => error.to_string(),
-        Failure::Request(why) | Failure::Run(why) => why,
+        Failure::Request(why) | Failure::Run(why) | Failure::Undecided(why) => why,
         Failure::ReaderGone => "standard output was closed".into(),
     }
 }
