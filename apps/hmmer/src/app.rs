@@ -291,7 +291,7 @@ impl Args {
     }
 
     /// Files that are written.
-    fn outputs(&self) -> impl Iterator<Item = &PathBuf> {
+    pub(crate) fn outputs(&self) -> impl Iterator<Item = &PathBuf> {
         [&self.output, &self.domtblout, &self.report, &self.alignment, &self.scores].into_iter().flatten()
     }
 

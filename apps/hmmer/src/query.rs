@@ -19,6 +19,14 @@ use std::path::{Path, PathBuf};
 /// Name of the second stage in traces.
 pub(crate) const DOMAINS: &str = "hmmer-domains";
 
+/// What writes a file's content.
+pub(crate) type WriteTo<'a> = dyn FnMut(&mut dyn Write) -> std::io::Result<()> + 'a;
+
+/// Domains of which an alignment is made.
+fn aligned(found: &[Rows]) -> usize {
+    found.iter().flat_map(|rows| &rows.domains).filter(|domain| domain.is_significant).count()
+}
+
 /// What a search is about.
 pub(crate) struct Query {
     pub(crate) profiles: Vec<Profile>,
@@ -41,44 +49,52 @@ fn file_name(path: &Option<PathBuf>) -> String {
 impl Query {
     /// What is asked for, written whole or not at all; what was found, in words.
     pub(crate) fn write(&self, outcome: &Outcome) -> Result<Option<String>, Error> {
-        let failed = |path: &Path| {
-            let name = path.display().to_string();
-            move |e: std::io::Error| Error::After(format!("cannot write {name}: {e}; free space, or name another file"))
-        };
-        let found = match self.args.looks_for_hits() {
-            true => Some(self.found(outcome)?),
-            false => None,
-        };
-        if let Some(path) = &self.args.scores {
-            whole::write(path, |out| self.write_scores(out, outcome, path).map_err(std::io::Error::other))
-                .map_err(|e| as_it_was(e, failed(path)))?;
-        }
+        let found = self.found(outcome)?;
+        self.each_file(outcome, found.as_deref(), |path, write| {
+            let failed = |e: std::io::Error| {
+                Error::After(format!("cannot write {}: {e}; free space, or name another file", path.display()))
+            };
+            whole::write(path, |out| write(out)).map_err(|e| as_it_was(e, failed))
+        })?;
         let Some(found) = found else { return Ok(None) };
-        if let Some(path) = &self.args.output {
-            whole::write(path, |out| self.write_table(out, &found)).map_err(failed(path))?;
-        }
-        if let Some(path) = &self.args.domtblout {
-            whole::write(path, |out| self.write_domain_table(out, &found)).map_err(failed(path))?;
-        }
-        if let Some(path) = &self.args.report {
-            whole::write(path, |out| self.write_report(out, &found)).map_err(failed(path))?;
-        }
         let mut words = self.in_words(&found);
         if let Some(path) = &self.args.alignment {
-            // Nothing to align leaves no file, as a Stockholm file holds an alignment.
-            let aligned: usize = found.iter().flat_map(|rows| &rows.domains).filter(|d| d.is_significant).count();
-            if aligned == 0 {
-                words += &format!("; no domain is significant, so there is no {}", path.display());
-                return Ok(Some(words));
-            }
-            let write = |out: &mut _| {
-                let queries = self.profiles.iter().zip(&found);
-                queries.map(|(profile, rows)| write_stockholm(out, profile, rows)).collect::<Result<Vec<_>, _>>()
+            words += &match aligned(&found) {
+                0 => format!("; no domain is significant, so there is no {}", path.display()),
+                aligned => format!("; {aligned} significant domains are aligned in {}", path.display()),
             };
-            whole::write(path, |out| write(out).map(drop)).map_err(failed(path))?;
-            words += &format!("; {aligned} significant domains are aligned in {}", path.display());
         }
         Ok(Some(words))
+    }
+
+    /// Calls `each` with every file that is asked for and what writes its content.
+    pub(crate) fn each_file(
+        &self,
+        outcome: &Outcome,
+        found: Option<&[Rows]>,
+        mut each: impl FnMut(&Path, &mut WriteTo<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        if let Some(path) = &self.args.scores {
+            each(path, &mut |mut out| self.write_scores(&mut out, outcome, path).map_err(std::io::Error::other))?;
+        }
+        let Some(found) = found else { return Ok(()) };
+        if let Some(path) = &self.args.output {
+            each(path, &mut |mut out| self.write_table(&mut out, found))?;
+        }
+        if let Some(path) = &self.args.domtblout {
+            each(path, &mut |mut out| self.write_domain_table(&mut out, found))?;
+        }
+        if let Some(path) = &self.args.report {
+            each(path, &mut |mut out| self.write_report(&mut out, found))?;
+        }
+        // Nothing to align leaves no file, as a Stockholm file holds an alignment.
+        if let Some(path) = self.args.alignment.as_ref().filter(|_| aligned(found) > 0) {
+            each(path, &mut |mut out| {
+                let mut queries = self.profiles.iter().zip(found);
+                queries.try_for_each(|(profile, rows)| write_stockholm(&mut out, profile, rows).map(drop))
+            })?;
+        }
+        Ok(())
     }
 
     /// The scores of all sequences, a line each.
@@ -105,8 +121,11 @@ impl Query {
         Ok(())
     }
 
-    /// The hits of every profile.
-    fn found(&self, outcome: &Outcome) -> Result<Vec<Rows>, Error> {
+    /// The hits of every profile, if they are asked for.
+    pub(crate) fn found(&self, outcome: &Outcome) -> Result<Option<Vec<Rows>>, Error> {
+        if !self.args.looks_for_hits() {
+            return Ok(None);
+        }
         let hits_of = |number: usize| {
             let (profile, thresholds) = (&self.profiles[number], &self.thresholds[number]);
             let search = Search {
@@ -124,7 +143,7 @@ impl Query {
             };
             Ok(rows(profile, search.hits(self.candidates(outcome, number)?)?, thresholds))
         };
-        (0..self.profiles.len()).map(hits_of).collect()
+        (0..self.profiles.len()).map(hits_of).collect::<Result<_, _>>().map(Some)
     }
 
     /// The last filter, if there are any.

@@ -35,6 +35,10 @@ fn filtered(directory: &Path, n: u64, m: u64, seed: u64) -> Args {
 fn run(runtime: &Runtime, args: &Args) -> Result<(String, String), Error> {
     let app = args.prepare(runtime)?;
     let outcome = runtime.run(&app.job, Settings::default())?;
+    // Files of an earlier request are none of this one's.
+    for path in [&args.output, &args.scores].into_iter().flatten().filter(|path| path.exists()) {
+        std::fs::remove_file(path).unwrap();
+    }
     let checked = (app.check)(&outcome, 1)?;
     assert!(checked.holds() && checked.elements > 0, "{checked:?}");
     if let Some(after) = &app.after {
@@ -112,6 +116,45 @@ fn altered_scores_are_refused_by_the_check() {
         std::fs::write(&out, content).unwrap();
         assert!(holds(1));
     }
+}
+
+/// Files are what the user gets: one letter, two lines, an end that is missing or one that is too much.
+#[test]
+fn altered_files_are_refused_by_the_check() {
+    let directory = tempfile::tempdir().unwrap();
+    let [domtblout, report, alignment] =
+        ["domains", "report", "alignment"].map(|name| Some(directory.path().join(name)));
+    let args = Args { domtblout, report, alignment, ..generated(directory.path(), 220, 40, 3) };
+    let runtime = detected();
+    let app = args.prepare(&runtime).unwrap();
+    let outcome = runtime.run(&app.job, Settings::default()).unwrap();
+    app.after.as_ref().unwrap()(&outcome).unwrap();
+    let right = || {
+        let checked = (app.check)(&outcome, 1).unwrap();
+        assert!(checked.holds() != checked.wrong.is_some(), "{checked:?}");
+        checked.holds()
+    };
+    assert!(right());
+    let files = [&args.output, &args.scores, &args.domtblout, &args.report, &args.alignment];
+    for path in files.into_iter().flatten() {
+        let text = std::fs::read_to_string(path).unwrap();
+        let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
+        let apart = (1..lines.len()).find(|&i| i > lines.len() / 3 && lines[i] != lines[i - 1]).unwrap();
+        lines.swap(apart, apart - 1);
+        let digit = text.len() / 2 + text[text.len() / 2..].find(|c: char| c.is_ascii_alphanumeric()).unwrap();
+        let other = if text.as_bytes()[digit] == b'7' { "8" } else { "7" };
+        let one = [&text[..digit], other, &text[digit + 1..]].concat();
+        let mut altered = vec![lines.concat(), one];
+        if Some(path) == args.output.as_ref() {
+            altered.extend([text[..text.len() - 1].to_owned(), format!("{text}#\n"), String::new()]);
+        }
+        for altered in altered {
+            std::fs::write(path, altered).unwrap();
+            assert!(!right(), "{}", path.display());
+        }
+        std::fs::write(path, text).unwrap();
+    }
+    assert!(right());
 }
 
 #[test]
