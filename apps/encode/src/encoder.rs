@@ -5,7 +5,7 @@ use crate::coder::{Link, Settings, Shot};
 use crate::headers::{Header, Marking, Profile, Properties, Ratio, SliceType, Structure, parameter_sets, slice_header};
 use crate::kernel::Kernels;
 use crate::levels;
-use crate::picture::{Frame, Picture, Size, Source};
+use crate::picture::{Frame, Picture, Source};
 use crate::rate::{Control, Glance, Keys, Look, Rate};
 use crate::search::Effort;
 use crate::wave::Wave;
@@ -16,10 +16,6 @@ use std::sync::Arc;
 /// Pictures whose quantisers are decided at once where they follow a rate of bits, at most, and their samples of luma.
 const BATCH: usize = 4;
 const BATCH_SAMPLES: usize = 16 << 20;
-
-fn batch(size: Size) -> usize {
-    (BATCH_SAMPLES / (size.width * size.height)).clamp(1, BATCH)
-}
 
 /// So many pictures tell what bits they take before the next ones are begun, where a rate of bits is followed: what a first guess
 /// spends too much, a short video does not make up for.
@@ -231,13 +227,25 @@ impl<'k> Encoder<'k> {
         self.taken.push_back(bits);
     }
 
+    /// Pictures about which something is decided at once, at least.
+    fn batch(&self) -> usize {
+        match self.options.rate {
+            Rate::Bits(_) => {
+                (BATCH_SAMPLES / (self.properties.size.width * self.properties.size.height)).clamp(1, BATCH)
+            }
+            Rate::Constant(_) | Rate::Quality(_) => 1,
+        }
+    }
+
+    /// How many pictures that have come may wait, at most.
+    pub fn waiting_at_once(&self) -> usize {
+        self.batch().max(self.options.structure.bidirectional + 1)
+    }
+
     /// The next picture in the order of decoding, or what it waits for.
     pub fn advance(&mut self) -> Next<'k> {
         if self.decided.is_empty() {
-            let batch = match self.options.rate {
-                Rate::Bits(_) => batch(self.properties.size),
-                Rate::Constant(_) | Rate::Quality(_) => 1,
-            };
+            let batch = self.batch();
             if self.has_ended && self.waiting.is_empty() {
                 return Next::End;
             }
@@ -432,6 +440,7 @@ pub fn with_start_codes(units: &[Vec<u8>]) -> Vec<u8> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::picture::Size;
     use multigrain::Abort;
     use multigrain_simd::Isa;
     use std::sync::atomic::{AtomicUsize, Ordering};

@@ -5,13 +5,14 @@ mod args;
 use args::Args;
 use multigrain::Progress;
 use multigrain::whole::{self, is_same_file};
+use multigrain_console::memory::Memory;
 use multigrain_console::{Bar, Failure, Interrupt, Opened, Watched, has_stdout, open, print, say};
 use multigrain_encode::error::Error;
 use multigrain_encode::input::Input;
 use multigrain_encode::kernel::Kernels;
 use multigrain_encode::levels::{Taken, is_held};
 use multigrain_encode::output::{Container, Output, Written};
-use multigrain_encode::run::{Execution, run};
+use multigrain_encode::run::{Execution, LESS_MEMORY, run};
 use multigrain_simd::Isa;
 use serde_json::json;
 use std::io::{BufReader, IsTerminal};
@@ -21,6 +22,9 @@ use std::time::Instant;
 
 /// Bytes that are read at once where lines are looked for; the rest of a picture goes where it is to be.
 const READ_BYTES: usize = 64 << 10;
+
+#[global_allocator]
+static MEMORY: Memory = Memory::new(LESS_MEMORY);
 
 /// A rate is missed by so much before it is told.
 const MISSED: f64 = 1.25;

@@ -13,13 +13,14 @@ use crate::headers::Properties;
 use crate::input::Input;
 use crate::kernel::Kernels;
 use crate::output::{Output, Written};
-use crate::picture::{Size, Source};
+use crate::picture::{Block, Size, Source};
 use crate::rate::Rate;
 use crate::wave::{Calls, RaisedOnPanic, pictures_at_once};
 use multigrain::Abort;
 use multigrain::rooms::team::Progress;
 use multigrain::rooms::trace::Trace;
 use multigrain::strands::{Hosts, Policy, Scheduler, SchedulerOptions, Statistics, Strand, TaskKind};
+use multigrain_console::memory::tried;
 use multigrain_simd::Isa;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -40,9 +41,9 @@ const TASK_ROWS: usize = 32;
 /// Samples of luma of pictures that are under way at once, at most, though two pictures always may; each takes some 7 bytes.
 const AT_ONCE_SAMPLES: usize = 128 << 20;
 
-/// Bytes that a picture takes for each sample of luma: 5.5 of samples as they come and as decoders have them, borders, and what is
-/// known of macroblocks.
-const PICTURE_BYTES: usize = 8;
+/// Bytes that a picture takes for each sample of luma: 4.5 of samples as decoders have them, borders, and what is known of
+/// macroblocks. As it comes it takes [`Block`]s beside these.
+const PICTURE_BYTES: usize = 6;
 
 /// What is off-loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -282,15 +283,20 @@ impl<'a> Pipeline<'a, '_> {
     }
 }
 
-/// Refuses pictures for which the system has no memory: so many as decoders see, each with what it is made of.
-fn check_memory(properties: &Properties, pictures: usize) -> Result<(), Error> {
-    let bytes = PICTURE_BYTES * properties.size.macroblocks() * 256 * pictures;
-    let mut tried: Vec<u8> = Vec::new();
-    tried.try_reserve_exact(bytes).map_err(|_| {
+/// What takes less memory.
+pub const LESS_MEMORY: &str = "give fewer --threads, --refs, --long or --bframes, or smaller pictures";
+
+/// Refuses pictures for which the system has no memory: so many as decoders see, and so many as they came. What else a run takes
+/// is little beside these; where even that is not given, the program ends then ([`multigrain_console::memory`]).
+fn check_memory(properties: &Properties, pictures: usize, sources: usize) -> Result<(), Error> {
+    let macroblocks = properties.size.macroblocks();
+    let bytes = PICTURE_BYTES * macroblocks * 256 * pictures + size_of::<Block>() * macroblocks * sources;
+    let mut memory: Vec<u8> = Vec::new();
+    tried(|| memory.try_reserve_exact(bytes)).map_err(|_| {
         let Size { width, height } = properties.size;
         Error::Request(format!(
-            "{pictures} pictures of {width} x {height} are in memory at once and take {} MiB, which the system does not give; \
-             give fewer --threads, --refs, --long or --bframes, or smaller pictures",
+            "{pictures} pictures of {width} x {height} are in memory at once, and {sources} as they came; they take {} MiB, \
+             which the system does not give; {LESS_MEMORY}",
             bytes >> 20
         ))
     })
@@ -322,7 +328,8 @@ pub fn run(
         }
         Cut::Macroblocks(_) => 1,
     };
-    check_memory(&properties, options.structure.kept() + at_once)?;
+    // One more is being read.
+    check_memory(&properties, options.structure.kept() + at_once, at_once + encoder.waiting_at_once() + 1)?;
     let count = if at_once == 1 && workers > 1 { TASK_ROWS.div_ceil(rows) } else { 1 };
     let scheduler = Scheduler::new(SchedulerOptions {
         policy: if is_by_call { Policy::Edtlp } else { execution.policy },

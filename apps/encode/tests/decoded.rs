@@ -309,10 +309,10 @@ fn a_large_picture_and_one_that_follows() {
     check_one(Content::Moving, Size { width: 3840, height: 2160 }, 2, 30, 250, (Profile::Main, Structure::PLAIN));
 }
 
-/// Numbers of pictures, which have eight bits, begin again.
+/// Numbers of pictures, which have eight bits, begin again, and so do those that say when they are shown: of ten bits, two for each.
 #[test]
 fn many_pictures_without_one_at_which_decoding_can_begin() {
-    check(Content::Moving, Size { width: 16, height: 16 }, 300, 34, 1000);
+    check(Content::Moving, Size { width: 16, height: 16 }, 600, 34, 1000);
 }
 
 #[test]

@@ -308,6 +308,32 @@ fn pictures_without_memory_are_refused() {
     assert!(names(folder.path()).is_empty());
 }
 
+/// Where it comes to light later that there is too little memory, that is told, too, and nothing half written stays.
+#[test]
+fn memory_that_ends_on_the_way_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, out) = (folder.path().join("in.yuv"), folder.path().join("out.mp4"));
+    // Three pictures of zeros.
+    std::fs::File::create(&input).unwrap().set_len(3 * 4096 * 2048 * 3 / 2).unwrap();
+    for (threads, kib) in [(1, [150, 170, 180, 190, 200]), (2, [240, 280, 300, 320, 340])]
+        .into_iter()
+        .flat_map(|(threads, mib)| mib.map(|mib| (threads, 1000 * mib)))
+    {
+        let command = format!(
+            "ulimit -v {kib}; exec {PROGRAM} {} -o {} --size 4096x2048 --threads {threads} --preset fast",
+            input.display(),
+            out.display()
+        );
+        let output = Command::new("bash").args(["-c", &command]).output().unwrap();
+        if output.status.success() {
+            std::fs::remove_file(&out).unwrap();
+        } else {
+            told(&output, 2, &["memory", "does not give", "give fewer --threads"]);
+        }
+        assert_eq!(names(folder.path()), ["in.yuv"], "{kib} KiB");
+    }
+}
+
 /// A stream whose reader has gone is not complete, nor is one that nobody could read.
 #[test]
 fn a_reader_that_goes_is_told() {

@@ -58,11 +58,15 @@ pub fn called(name: &'static str) {
     let _ = NAME.set(name);
 }
 
+/// What it is called.
+pub(crate) fn name() -> &'static str {
+    NAME.get().copied().unwrap_or("multigrain")
+}
+
 /// One message on standard error. Where even that is gone, there is nobody to tell.
 pub fn say(message: &str) {
     use std::io::Write as _;
-    let name = NAME.get().copied().unwrap_or("multigrain");
-    let _ = writeln!(std::io::stderr(), "{name}: {message}");
+    let _ = writeln!(std::io::stderr(), "{}: {message}", name());
 }
 
 /// Help and version on standard output with status 0; a usage error with status 2.

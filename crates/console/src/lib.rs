@@ -9,6 +9,7 @@ pub mod definition;
 pub mod failure;
 pub mod input;
 pub mod interrupt;
+pub mod memory;
 pub mod output;
 pub mod progress;
 pub mod table;

@@ -32,7 +32,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
 
 /// What is gathered before it goes to the system.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -196,9 +197,21 @@ pub fn begin_writeback(file: &File, place: u64, bytes: u64) {
 /// Removes what is under way, for a process that ends without returning (a second Ctrl-C): nothing of it would stay
 /// anyway. Files that other threads still write vanish with it.
 pub fn discard_all() {
-    for part in std::mem::take(&mut *parts()) {
-        // As for one that is dropped.
-        let _ = std::fs::remove_file(part);
+    // Whoever holds the list holds it for a moment; unless it ends the process itself, since it got no memory for a name.
+    for _ in 0..100 {
+        let mut parts = match PARTS.try_lock() {
+            Ok(parts) => parts,
+            Err(TryLockError::Poisoned(parts)) => parts.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                std::thread::sleep(Duration::from_millis(1));
+                continue;
+            }
+        };
+        for part in std::mem::take(&mut *parts) {
+            // As for one that is dropped.
+            let _ = std::fs::remove_file(part);
+        }
+        return;
     }
 }
 
