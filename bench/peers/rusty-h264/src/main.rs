@@ -1,7 +1,7 @@
 //! The crate rusty_h264, files to files: `rusty-h264-peer encode IN.y4m OUT.h264 QP THREADS` (it has no threads of its own to be
 //! told of), or `--probe`. Exit status 0 if it was done, else 1 with the reason on standard error.
 
-use rusty_h264::{Encoder, EncoderConfig, YuvFrame};
+use rusty_h264::{Encoder, EncoderConfig, Preset, YuvFrame};
 use std::io::{BufRead, BufReader, Read, Write};
 
 fn encode(from: &str, to: &str, qp: u8) -> Result<(), String> {
@@ -11,14 +11,18 @@ fn encode(from: &str, to: &str, qp: u8) -> Result<(), String> {
     input.read_line(&mut line).map_err(|e| told(from, e))?;
     let side = |letter: char| line.split_whitespace().find_map(|word| word.strip_prefix(letter)?.parse::<usize>().ok());
     let (width, height) = side('W').zip(side('H')).ok_or_else(|| format!("no size in {from}"))?;
-    let mut config = EncoderConfig::new(width, height);
-    (config.gop_size, config.bitrate, config.qp) = (250, 0, qp);
+    // As the others have it: constrained baseline, one picture before, one quantiser for all macroblocks. By itself it writes High
+    // profile, by arithmetic codes. Of its presets the one that searches fractions of samples.
+    let mut config = EncoderConfig::baseline(width, height);
+    (config.gop_size, config.bitrate, config.qp, config.aq_strength) = (250, 0, qp, 0.0);
+    config.preset = Preset::Balanced;
     let mut encoder = Encoder::new(config).map_err(|e| format!("{e:?}"))?;
     let mut output = std::fs::File::create(to).map_err(|e| told(to, e))?;
     loop {
         line.clear();
         if input.read_line(&mut line).map_err(|e| told(from, e))? == 0 {
-            return Ok(());
+            // What it holds back to look ahead.
+            return output.write_all(&encoder.flush()).map_err(|e| told(to, e));
         }
         let mut planes = [width * height, width * height / 4, width * height / 4].map(|count| vec![0; count]);
         planes.iter_mut().try_for_each(|plane| input.read_exact(plane)).map_err(|e| told(from, e))?;
