@@ -1,7 +1,7 @@
 //! How a link is shared by a viewer over UDP and the system's TCP: two name spaces, between them a link of so many bits a second with a
 //! queue that drops what it has no room for (`tbf`), a source that always has more, GStreamer and ffmpeg as viewers.
 //!
-//! `cargo bench -p multigrain-proxy --bench fair [-- SECONDS]`, by root, where `ip`, `tc`, GStreamer and ffmpeg are; MULTIGRAIN_EACH prints kB of
+//! `cargo bench -p multigrain-proxy --bench fair [-- SECONDS [PLAYER]]`, by root, where `ip`, `tc`, GStreamer and ffmpeg are; MULTIGRAIN_EACH prints kB of
 //! viewer and TCP in each second. The kernel here delays nothing by itself, so the round trip is what packets wait in the queue.
 
 #[path = "../tests/support/mod.rs"]
@@ -202,9 +202,10 @@ fn ratios(seconds: &[[f64; 2]], width: usize) -> String {
 fn main() {
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
     let seconds = arguments.next().map_or(60, |text| text.parse().expect("a number of seconds"));
+    let wanted = arguments.next().unwrap_or_default();
+    let players: Vec<_> = PLAYERS.into_iter().filter(|(who, _)| who.starts_with(&wanted)).collect();
     for (megabits, queue_ms) in [(2, 100), (8, 50)] {
-        for ((who, player), algorithm) in PLAYERS.into_iter().flat_map(|player| ["reno", "cubic"].map(|a| (player, a)))
-        {
+        for (&(who, player), algorithm) in players.iter().flat_map(|player| ["reno", "cubic"].map(|a| (player, a))) {
             let Some(network) = Network::new(megabits, queue_ms) else { return };
             let run = || {
                 let work = || {

@@ -117,7 +117,7 @@ fn viewer(place: &str) -> BufReader<TcpStream> {
 
 /// Nanoseconds that packets took until a viewer had read them, sorted.
 fn latencies(mut reader: BufReader<TcpStream>, ends: &AtomicBool) -> Vec<u64> {
-    reader.get_ref().set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    reader.get_ref().set_read_timeout(Some(Duration::from_secs(2))).unwrap();
     let mut all = Vec::new();
     let mut frame = vec![0; 4 + BYTES];
     while !ends.load(Ordering::Relaxed) && reader.read_exact(&mut frame).is_ok() {
@@ -259,8 +259,21 @@ impl Subject<'_> {
         })
     }
 
-    /// The most of which all arrive, and how late they are at half of that.
-    fn most(&mut self, is_even: bool) {
+    /// With so many packets a picture, coming before all others on the processors; nothing where that is not allowed.
+    fn first_at(&mut self, packets: u16, is_even: bool) {
+        let process = self.process.to_string();
+        if come_first(&["-a", "20", &process]) {
+            let who = format!("{}, before all others", self.who);
+            let who = std::mem::replace(&mut self.who, who);
+            self.is_first = true;
+            self.at(packets, is_even, 5);
+            (self.who, self.is_first) = (who, false);
+            Command::new("chrt").args(["-a", "-o", "-p", "0", &process]).status().unwrap();
+        }
+    }
+
+    /// The most of which all arrive, and how late they are at half of that, which is returned in packets a picture.
+    fn most(&mut self, is_even: bool) -> u16 {
         let (mut good, mut bad) = (0, None);
         for packets in std::iter::successors(Some(40_u16), |packets| Some(packets * 2)).take(8) {
             match self.at(packets, is_even, 2).arrived > 0.995 {
@@ -282,15 +295,10 @@ impl Subject<'_> {
             u64::from(good) * PICTURES,
             self.viewers + 1
         );
-        self.at((good / 2).max(1), is_even, 5);
-        let process = self.process.to_string();
-        if come_first(&["-a", "20", &process]) {
-            let who = std::mem::replace(&mut self.who, "the same before all others".to_owned());
-            self.is_first = true;
-            self.at((good / 2).max(1), is_even, 5);
-            (self.who, self.is_first) = (who, false);
-            Command::new("chrt").args(["-a", "-o", "-p", "0", &process]).status().unwrap();
-        }
+        let half = (good / 2).max(1);
+        self.at(half, is_even, 5);
+        self.first_at(half, is_even);
+        half
     }
 }
 
@@ -422,11 +430,21 @@ fn main() {
         }
     }
     if wants("most") {
-        for (placement, workers) in [("run-to-completion", "1"), ("spread", "2")] {
-            own(placement, workers, viewers, "4", |subject| {
-                [false, true].into_iter().for_each(|is_even| subject.most(is_even))
+        let halves =
+            own("run-to-completion", "1", viewers, "4", |subject| [false, true].map(|is_even| subject.most(is_even)));
+        // The same in other ways: nothing is gathered, viewers are divided among two threads, or receiving is another thread's.
+        for (placement, workers, gather) in
+            [("run-to-completion", "1", "0"), ("spread", "2", "4"), ("spread", "2", "0"), ("pipelined", "2", "0")]
+        {
+            own(placement, workers, viewers, gather, |subject| {
+                halves.into_iter().zip([false, true]).for_each(|(half, is_even)| subject.first_at(half, is_even));
             });
         }
+        own("spread", "2", viewers, "4", |subject| {
+            for is_even in [false, true] {
+                subject.most(is_even);
+            }
+        });
     }
     if wants("peer") {
         for is_even in [false, true] {
