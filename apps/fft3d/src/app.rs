@@ -116,7 +116,9 @@ fn check_lengths(name: &str, shape: [u64; 3]) -> Result<(), Error> {
 /// The tables for such a volume and their bytes, if they leave a plan room.
 fn setup(name: &str, shape: [u64; 3], runtime: &Runtime) -> Result<(std::sync::Arc<Setup>, u64), Error> {
     let bytes = Setup::table_bytes(shape).ok_or_else(|| too_long(name, shape))?;
-    runtime.check_kept_bytes(Args::NAME, bytes)?;
+    // Every worker transforms a line at least, and one of them lies in memory.
+    let line_bytes = shape.into_iter().max().unwrap_or(0).saturating_mul(8);
+    runtime.check_kept_bytes(Args::NAME, bytes, line_bytes, Setup::line_scratch_bytes(shape))?;
     let setup = Setup::new(Isa::detect(), shape).ok_or_else(|| too_long(name, shape))?;
     Ok((setup, bytes))
 }

@@ -89,6 +89,11 @@ impl Setup {
         lengths.into_iter().map(Dft::table_bytes).sum()
     }
 
+    /// Bytes of the buffers in which one line of such a volume is transformed at least.
+    pub fn line_scratch_bytes(shape: [u64; 3]) -> u64 {
+        shape.into_iter().map(Dft::line_scratch_bytes).max().unwrap_or(0)
+    }
+
     /// The passes of all axes: how many roundings lie between an element and a result is in proportion.
     pub fn passes(&self) -> usize {
         self.dfts.iter().map(|dft| dft.passes()).sum()

@@ -153,12 +153,14 @@ impl Args {
     /// The particles, if there is room for them in the memory.
     fn particles(&self, runtime: &Runtime, softening: f64) -> Result<Particles, Error> {
         let request = |e: particles::ParticlesError| Error::Request(e.to_string());
-        let room = |n: u64| runtime.check_kept_bytes(Self::NAME, n.saturating_mul(particles::ROW_BYTES));
+        let room = |n: u64| runtime.check_kept_bytes(Self::NAME, n.saturating_mul(particles::ROW_BYTES), 0, 0);
         if let Some(path) = &self.particles {
             return match particles::count(path).map_err(request)? {
                 Some(n) => room(n),
                 // Of a text, which is read whole, no more is known.
-                None => runtime.check_kept_bytes(Self::NAME, std::fs::metadata(path).map_or(0, |file| file.len())),
+                None => {
+                    runtime.check_kept_bytes(Self::NAME, std::fs::metadata(path).map_or(0, |file| file.len()), 0, 0)
+                }
             }
             .and_then(|()| particles::read(path, softening).map_err(request));
         }

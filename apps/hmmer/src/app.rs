@@ -161,6 +161,9 @@ impl Default for Args {
 const MEMORY_SHARE: u64 = 8;
 /// The most nodes and sequences that are generated.
 const GENERATED_MAX: (u64, u64) = (100_000, 10_000_000);
+/// So many sequences take tenths of a second to be made.
+const GENERATED_SLOWLY: u64 = 50_000;
+
 impl Application for Args {
     const NAME: &'static str = "hmmer";
 
@@ -170,6 +173,32 @@ impl Application for Args {
         let sequences = database.len() as u64;
         let thresholds =
             profiles.iter().map(|p| self.thresholds(p, sequences + database.empty())).collect::<Result<Vec<_>, _>>()?;
+        let source = database.take_source();
+        let (job, residues, results) = self.job(&profiles, &database, source)?;
+        let shape = vec![
+            ("sequences", sequences),
+            ("residues", database.residues()),
+            ("profiles", profiles.len() as u64),
+            ("nodes", profiles.iter().map(|p| p.nodes() as u64).sum()),
+        ];
+        let query = Arc::new(Query { profiles, database, residues, results, thresholds, args: self.clone() });
+        let for_check = query.clone();
+        let check = Box::new(move |outcome: &Outcome, seed: u64| for_check.check(outcome, seed));
+        let writes = self.outputs().next().is_some();
+        let after = writes.then(|| Box::new(move |outcome: &Outcome| query.write(outcome)) as Box<_>);
+        Ok(AppJob { job, shape, check, after })
+    }
+}
+
+impl Args {
+    /// What is run, and its arrays of residues and of results.
+    fn job(
+        &self,
+        profiles: &[Profile],
+        database: &Database,
+        source: Source,
+    ) -> Result<(Job, usize, Vec<usize>), Error> {
+        let sequences = database.len() as u64;
         let mut program = Program::new();
         let (score, filter) = (
             Score::new(Isa::detect(), database.offsets().clone()),
@@ -181,7 +210,7 @@ impl Application for Args {
             false => (None, Some(program.task(filter))),
         };
         let residues = program.array::<u8, 1>("residues", [database.residues()], Role::Input)?;
-        let mut sources = vec![(residues.index(), database.take_source())];
+        let mut sources = vec![(residues.index(), source)];
         let mut results = Vec::new();
         for (i, profile) in profiles.iter().enumerate() {
             // One profile needs no number.
@@ -208,23 +237,9 @@ impl Application for Args {
         let job = files.fold(job, |job, path| job.with_file_read(path));
         let job = self.outputs().fold(job, |job, path| job.with_file_written(path));
         let job = sources.into_iter().fold(job, |job, (array, source)| job.with_source(array, source));
-        let shape = vec![
-            ("sequences", sequences),
-            ("residues", database.residues()),
-            ("profiles", profiles.len() as u64),
-            ("nodes", profiles.iter().map(|p| p.nodes() as u64).sum()),
-        ];
-        let query =
-            Arc::new(Query { profiles, database, residues: residues.index(), results, thresholds, args: self.clone() });
-        let for_check = query.clone();
-        let check = Box::new(move |outcome: &Outcome, seed: u64| for_check.check(outcome, seed));
-        let writes = self.outputs().next().is_some();
-        let after = writes.then(|| Box::new(move |outcome: &Outcome| query.write(outcome)) as Box<_>);
-        Ok(AppJob { job, shape, check, after })
+        Ok((job, residues.index(), results))
     }
-}
 
-impl Args {
     /// Refuses numbers that make no sense, and outputs that could not be written after the work.
     fn check(&self) -> Result<(), Error> {
         let refuse = |what: String| Err(Error::Request(what));
@@ -283,11 +298,28 @@ impl Args {
         let database = match &self.database {
             Some(path) => Database::read(path, limit),
             None => {
-                runtime.check_kept_bytes(Self::NAME, Database::indices_bytes(self.n))?;
-                Database::from_reader(inputs::Sequences::new(self.seed, self.n, nodes), Path::new("(generated)"), limit)
+                runtime.check_kept_bytes(Self::NAME, Database::indices_bytes(self.n), 0, 0)?;
+                self.check_room(runtime, &profiles)?;
+                let text = inputs::Sequences::new(self.seed, self.n, nodes);
+                Database::from_reader(text, Path::new("(generated)"), limit, self.n as usize)
             }
         };
         Ok((profiles, database.map_err(|e| request(&e))?))
+    }
+
+    /// Refuses sequences that take seconds to be made and would not fit then: how long they are is known in no time.
+    fn check_room(&self, runtime: &Runtime, profiles: &[Profile]) -> Result<(), Error> {
+        if self.n < GENERATED_SLOWLY {
+            return Ok(());
+        }
+        let lengths = inputs::Sequences::new(self.seed, self.n, self.m as usize).lengths();
+        let database = Database::of_lengths(lengths, self.n as usize);
+        let (job, ..) = self.job(profiles, &database, Source::Generated { seed: self.seed })?;
+        match runtime.plan(&job).map_err(|mut error| (error.enough().is_some(), error)) {
+            Err((true, error)) => Err(error),
+            // Whatever else is wrong is found when it comes to it.
+            Ok(_) | Err((false, _)) => Ok(()),
+        }
     }
 
     /// Files that are written.

@@ -170,21 +170,52 @@ impl Sequences {
         }
     }
 
-    /// The next sequence.
-    fn make(&mut self) {
-        let Sequences { numbers, nodes, residues, text, .. } = self;
+    /// How long the sequences are, one after the other, without their residues: a number of the sequence of random numbers is
+    /// had without those before it.
+    pub(crate) fn lengths(mut self) -> impl Iterator<Item = u64> {
+        (0..self.count).map(move |_| {
+            let length = self.begin();
+            self.numbers.next += length as u64;
+            let related = self.is_related();
+            if related {
+                self.numbers.uniform();
+                self.relative();
+            }
+            (length + if related { self.nodes.len() } else { 0 }) as u64
+        })
+    }
+
+    /// Goes on to the next sequence; its length, but for a relative.
+    fn begin(&mut self) -> usize {
         self.made += 1;
         let (mean, deviation) = LENGTH_LN;
-        let length = (mean + deviation * numbers.normal()).exp() as usize;
+        let length = (mean + deviation * self.numbers.normal()).exp() as usize;
+        length.clamp(*LENGTHS.start(), *LENGTHS.end())
+    }
+
+    fn is_related(&self) -> bool {
+        self.made % RELATED == RELATED / 2
+    }
+
+    fn relative(&mut self) -> Vec<u8> {
+        let Sequences { numbers, nodes, .. } = self;
+        let one = |&(best, weight): &(u8, f64)| if numbers.uniform() < weight { best } else { numbers.residue() };
+        nodes.iter().map(one).collect()
+    }
+
+    /// The next sequence.
+    fn make(&mut self) {
+        let length = self.begin();
+        let Sequences { numbers, residues, .. } = self;
         residues.clear();
-        residues.extend((0..length.clamp(*LENGTHS.start(), *LENGTHS.end())).map(|_| numbers.residue()));
-        let related = self.made % RELATED == RELATED / 2;
+        residues.extend((0..length).map(|_| numbers.residue()));
+        let related = self.is_related();
         if related {
-            let at = (numbers.uniform() * residues.len() as f64) as usize;
-            let relative =
-                nodes.iter().map(|&(best, weight)| if numbers.uniform() < weight { best } else { numbers.residue() });
-            residues.splice(at..at, relative.collect::<Vec<_>>());
+            let at = (self.numbers.uniform() * self.residues.len() as f64) as usize;
+            let relative = self.relative();
+            self.residues.splice(at..at, relative);
         }
+        let Sequences { residues, text, .. } = self;
         text.clear();
         let what = if related { "with a relative of the profile" } else { "at random" };
         text.extend_from_slice(format!(">made{} {what}\n", self.made).as_bytes());
@@ -220,6 +251,14 @@ impl Read for Sequences {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lengths_are_known_without_residues() {
+        let text = sequences(7, 450, 33);
+        let residues = |record: &str| record.lines().skip(1).map(|line| line.len() as u64).sum::<u64>();
+        let made: Vec<u64> = text.split('>').skip(1).map(residues).collect();
+        assert_eq!(made, Sequences::new(7, 450, 33).lengths().collect::<Vec<_>>());
+    }
 
     #[test]
     fn residues_are_looked_up_as_they_are_found() {

@@ -213,7 +213,7 @@ fn what_is_skipped_could_not_be_reported() {
         let (table, scores) = run(&detected(), &args).unwrap();
         let profile = &Profile::parse(generate::profile(seed, m as usize).as_bytes(), Path::new("made")).unwrap()[0];
         let text = generate::sequences(seed, args.n, m as usize);
-        let database = Database::from_reader(text.as_bytes(), Path::new("made"), limit).unwrap();
+        let database = Database::from_reader(text.as_bytes(), Path::new("made"), limit, 0).unwrap();
         let expected = thorough(profile, &database, evalue);
         let mut printed = Vec::new();
         table::write_rows(&mut printed, &expected).unwrap();
@@ -422,7 +422,7 @@ fn as_many_sequences_pass_each_filter_as_in_hmmsearch() {
     let (profile, text) = (generate::profile(2, 40), generate::sequences(2, 600, 40));
     let profile = &Profile::parse(profile.as_bytes(), Path::new("made")).unwrap()[0];
     let limit = Limit { memory_bytes: u64::MAX, directory: Path::new(".") };
-    let database = Database::from_reader(text.as_bytes(), Path::new("made"), limit).unwrap();
+    let database = Database::from_reader(text.as_bytes(), Path::new("made"), limit, 0).unwrap();
     for (f1, f2) in [(0.02, 1e-3), (0.3, 0.1), (0.6, 0.02), (0.1, 0.05), (0.05, 0.01)] {
         let args = Args { f1, f2, ..Args::default() };
         let options = ["--F1", &f1.to_string(), "--F2", &f2.to_string()];

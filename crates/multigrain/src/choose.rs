@@ -102,13 +102,14 @@ fn choose(options: &Options, job: &Job, on_disk: bool) -> Result<Machine, Error>
 
 /// The main memory, of the capacity of the budget where there is one: the memory below a disk, or the root where there is no
 /// disk.
-pub(crate) fn memory(options: &Options) -> Result<Memory, Error> {
+pub(crate) fn memory(options: &Options) -> Result<(Memory, usize), Error> {
     let machine = match &options.machine {
         MachineChoice::Detected => Machine::detect(Path::new("."))?,
         MachineChoice::Given(machine) => (**machine).clone(),
     };
     let main = main_memory(&machine);
-    Ok(Memory { capacity_bytes: options.memory_bytes.unwrap_or(main.capacity_bytes), ..main.clone() })
+    let workers = options.threads.unwrap_or(machine.workers());
+    Ok((Memory { capacity_bytes: options.memory_bytes.unwrap_or(main.capacity_bytes), ..main.clone() }, workers))
 }
 
 /// Whether the arrays of the root lie in files.

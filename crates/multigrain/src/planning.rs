@@ -56,7 +56,7 @@ impl Asked {
         }
         let main = main_memory(&self.machine);
         let (name, capacity_bytes) = (main.name.clone(), main.capacity_bytes);
-        check_kept(&job.app, job.kept(), job.kept_bytes(), main)?;
+        check_kept(&job.app, job.kept(), job.kept_bytes(), 0, main)?;
         let (mut machine, mut options) = (self.machine.clone(), self.options.clone());
         // What is set aside for the plan, beyond what the process takes for itself, and for what else blocks do not count.
         let (mut of_plan, mut beside, mut shorter) = (0_u64, 0_u64, 0);
@@ -164,9 +164,10 @@ const PLANS_LISTED: u64 = 2;
 /// Shorter ones are no list.
 const LISTED_MIN: u64 = 16;
 
-/// Refuses tables that leave a plan no room in a main memory.
-pub(crate) fn check_kept(app: &str, what: &str, kept_bytes: u64, main: &Memory) -> Result<(), Error> {
-    let needed = kept_bytes.saturating_sub(OWN_BYTES).saturating_mul(PLAN_SHARE);
+/// Refuses tables that leave a plan no room in a main memory; `others` is what is known to be needed beside them.
+pub(crate) fn check_kept(app: &str, what: &str, kept_bytes: u64, others: u64, main: &Memory) -> Result<(), Error> {
+    let own = kept_bytes.saturating_sub(OWN_BYTES);
+    let needed = own.saturating_mul(PLAN_SHARE);
     if needed <= main.capacity_bytes {
         return Ok(());
     }
@@ -178,7 +179,7 @@ pub(crate) fn check_kept(app: &str, what: &str, kept_bytes: u64, main: &Memory) 
             readable_bytes(main.capacity_bytes)
         ),
         memory: main.name.clone(),
-        enough: Enough::from_need(needed),
+        enough: Enough::from_need(needed.max(own.saturating_add(others))),
         instead: "",
     })
 }

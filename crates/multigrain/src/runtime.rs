@@ -135,16 +135,19 @@ impl Runtime {
     /// # Errors
     /// [`Error::Machine`] when the machine is refused.
     pub fn memory_bytes(&self) -> Result<u64, Error> {
-        Ok(choose::memory(&self.options)?.capacity_bytes)
+        Ok(choose::memory(&self.options)?.0.capacity_bytes)
     }
 
     /// Refuses tables that would take so many bytes of the main memory that no plan has room beside them
-    /// ([`Job::with_kept_bytes`]): for an application whose tables take long to make.
+    /// ([`Job::with_kept_bytes`]): for an application whose tables take long to make. What else is known to be needed, in all
+    /// and for each worker, counts in what is said to be enough.
     ///
     /// # Errors
-    /// [`Error::Request`] says how much is enough; [`Error::Machine`] when the machine is refused.
-    pub fn check_kept_bytes(&self, app: &str, bytes: u64) -> Result<(), Error> {
-        check_kept(app, "its tables", bytes, &choose::memory(&self.options)?)
+    /// [`Error::DoesNotFit`] says how much is enough; [`Error::Machine`] when the machine is refused.
+    pub fn check_kept_bytes(&self, app: &str, bytes: u64, others: u64, each_worker: u64) -> Result<(), Error> {
+        let (memory, workers) = choose::memory(&self.options)?;
+        let others = others.saturating_add(each_worker.saturating_mul(workers as u64));
+        check_kept(app, "its tables", bytes, others, &memory)
     }
 
     /// Chooses the machine for a job, plans it and proves that it fits. Starts nothing.

@@ -122,6 +122,16 @@ impl Dft {
         twiddles.checked_mul(COMPLEX_BYTES)
     }
 
+    /// Bytes of scratch memory for one line of a length, known before its tables are made; 0 where there are none.
+    pub fn line_scratch_bytes(len: u64) -> u64 {
+        let padded = match radices(len) {
+            Some(_) => usize::try_from(len).ok(),
+            None => usize::try_from(len).ok().and_then(chirped::padded),
+        };
+        // Two buffers: what a pass reads and what it writes.
+        padded.map_or(0, |padded| (padded as u64).saturating_mul(2 * COMPLEX_BYTES))
+    }
+
     /// Elements of a column in a buffer.
     fn padded(&self) -> usize {
         self.chirped.as_ref().map_or(self.len, |chirped| chirped.inner.len)

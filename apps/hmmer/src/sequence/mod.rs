@@ -62,20 +62,35 @@ impl Database {
     pub fn read(path: &Path, limit: Limit<'_>) -> Result<Database, SequenceError> {
         let (reader, gzip) =
             text::open(path).map_err(|source| SequenceError::Open { path: path.to_owned(), source })?;
-        Database::parse(reader, gzip, path, limit)
+        Database::parse(reader, gzip, path, limit, 0)
     }
 
-    /// Reads a FASTA or Stockholm text; `path` is for messages only.
+    /// Reads a FASTA or Stockholm text of about so many sequences; `path` is for messages only.
     ///
     /// # Errors
     /// As [`Database::read`].
-    pub fn from_reader(text: impl BufRead, path: &Path, limit: Limit<'_>) -> Result<Database, SequenceError> {
-        Database::parse(text, false, path, limit)
+    pub fn from_reader(
+        text: impl BufRead,
+        path: &Path,
+        limit: Limit<'_>,
+        sequences: usize,
+    ) -> Result<Database, SequenceError> {
+        Database::parse(text, false, path, limit, sequences)
     }
 
-    fn parse(reader: impl BufRead, gzip: bool, path: &Path, limit: Limit<'_>) -> Result<Database, SequenceError> {
+    fn parse(
+        reader: impl BufRead,
+        gzip: bool,
+        path: &Path,
+        limit: Limit<'_>,
+        sequences: usize,
+    ) -> Result<Database, SequenceError> {
         let (mut residues, mut headers) = (Spill::new(limit), Spill::new(limit));
-        let (mut offsets, mut header_offsets, mut header_end) = (vec![0], Vec::new(), 0);
+        let (mut offsets, mut header_offsets, mut header_end) = (Vec::new(), Vec::new(), 0);
+        let [of_residues, of_headers] = Database::indices(sequences);
+        offsets.reserve_exact(of_residues);
+        header_offsets.reserve_exact(of_headers);
+        offsets.push(0);
         let mut empty = 0;
         fasta::parse(text::Lines::new(reader, gzip, path), &mut residues, |header, residues, any| {
             if !any {
@@ -92,6 +107,9 @@ impl Database {
             Ok(())
         })?;
         header_offsets.push(header_end);
+        // They grew by doubling, and are kept.
+        offsets.shrink_to_fit();
+        header_offsets.shrink_to_fit();
         if offsets.len() == 1 {
             return Err(SequenceError::None { path: path.to_owned() });
         }
@@ -103,6 +121,26 @@ impl Database {
             header_offsets,
             empty,
         })
+    }
+
+    /// Sequences of which nothing is known but how long they are: enough to plan what is done with them.
+    pub(crate) fn of_lengths(lengths: impl Iterator<Item = u64>, sequences: usize) -> Database {
+        let [of_residues, of_headers] = Database::indices(sequences);
+        let mut offsets = Vec::new();
+        offsets.reserve_exact(of_residues);
+        offsets.push(0);
+        offsets.extend(lengths.scan(0, |end, length| {
+            *end += length;
+            Some(*end)
+        }));
+        Database {
+            path: PathBuf::new(),
+            offsets: Arc::new(offsets),
+            residues: Stored::Memory(Vec::new()),
+            headers: Stored::Memory(Vec::new()),
+            header_offsets: vec![0; of_headers],
+            empty: 0,
+        }
     }
 
     /// The file that was read.
@@ -126,9 +164,15 @@ impl Database {
         self.offsets[self.len()]
     }
 
+    /// How many places of residues and of headers there are of so many sequences.
+    fn indices(sequences: usize) -> [usize; 2] {
+        [sequences.saturating_add(1), (sequences.div_ceil(HEADERS_EACH)).saturating_add(1)]
+    }
+
     /// Bytes of the places of so many sequences, which are always kept.
     pub fn indices_bytes(sequences: u64) -> u64 {
-        sequences.saturating_add(1).saturating_mul(size_of::<u64>() as u64)
+        let [of_residues, of_headers] = Database::indices(usize::try_from(sequences).unwrap_or(usize::MAX));
+        (of_residues as u64).saturating_add(of_headers as u64).saturating_mul(size_of::<u64>() as u64)
     }
 
     /// Bytes that this keeps in memory, but for residues that a source has.

@@ -12,7 +12,7 @@ fn ample() -> Limit<'static> {
 }
 
 fn parse(text: &[u8]) -> Result<Database, SequenceError> {
-    Database::parse(text, false, Path::new("db.fa"), ample())
+    Database::parse(text, false, Path::new("db.fa"), ample(), 0)
 }
 
 fn codes(text: &str) -> Vec<u8> {
@@ -122,7 +122,7 @@ fn a_database_beyond_the_limit_lies_in_scratch_files_that_nobody_sees() {
         .flat_map(|i| format!(">s{i} {}\n{}\n", "d".repeat(i % 700), "MKVLAGST".repeat(1 + i % 90)).into_bytes())
         .collect();
     let small = Limit { memory_bytes: 1000, directory: directory.path() };
-    let mut spilled = Database::parse(&text[..], false, Path::new("db.fa"), small).unwrap();
+    let mut spilled = Database::parse(&text[..], false, Path::new("db.fa"), small, 0).unwrap();
     let mut kept = parse(&text).unwrap();
     assert_eq!(content(&spilled), content(&kept));
     let (Source::Raw(path), Source::Bytes(bytes)) = (spilled.take_source(), kept.take_source()) else {
@@ -131,7 +131,7 @@ fn a_database_beyond_the_limit_lies_in_scratch_files_that_nobody_sees() {
     assert_eq!(std::fs::read(path).unwrap(), bytes);
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "a scratch file has a name");
     let nowhere = Limit { memory_bytes: 1000, directory: Path::new("/nowhere") };
-    let error = Database::parse(&text[..], false, Path::new("db.fa"), nowhere).unwrap_err();
+    let error = Database::parse(&text[..], false, Path::new("db.fa"), nowhere, 0).unwrap_err();
     assert!(error.to_string().contains("/nowhere"), "{error}");
 }
 
@@ -170,7 +170,7 @@ proptest! {
         let at = flip % packed.len();
         packed[at] ^= value;
         let reader = std::io::BufReader::new(flate2::bufread::MultiGzDecoder::new(&packed[..]));
-        let _ = Database::parse(reader, true, Path::new("db.gz"), ample());
+        let _ = Database::parse(reader, true, Path::new("db.gz"), ample(), 0);
     }
 }
 
