@@ -337,6 +337,9 @@ pub fn run(
         // Whoever is called works on another processor, as the synergistic processors of the thesis did.
         hosts: if is_by_call { Hosts::Own(1) } else { Hosts::Workers },
         trace: execution.trace,
+        // Others work beside it: whoever makes its input, or more of its kind. Bound to the first processors it would wait for
+        // these while others have nothing to do.
+        bind: is_by_call,
         // A picture takes milliseconds: whether sharing it pays needs no trials on calls.
         throttle: false,
         ..SchedulerOptions::default()

@@ -334,6 +334,33 @@ fn memory_that_ends_on_the_way_is_told() {
     }
 }
 
+/// Several runs beside each other share all processors: no thread is bound to one.
+#[test]
+fn runs_beside_each_other_share_processors() {
+    let mut child = Command::new(PROGRAM)
+        .args(["-", "-o", "-", "--qp", "0", "--threads", "1"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut to = child.stdin.take().unwrap();
+    // As much as pipes hold.
+    to.write_all(&video(128, 128, 2)).unwrap();
+    // What has come out has been encoded, and whoever did that waits for more.
+    child.stdout.as_mut().unwrap().read_exact(&mut [0; 100]).unwrap();
+    let allowed = |status: &Path| -> Option<String> {
+        let text = std::fs::read_to_string(status).unwrap();
+        Some(text.lines().find(|line| line.starts_with("Cpus_allowed:"))?.to_owned())
+    };
+    let all = allowed(Path::new("/proc/self/status"));
+    for thread in std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap() {
+        assert_eq!(allowed(&thread.unwrap().path().join("status")), all);
+    }
+    drop(to);
+    assert!(child.wait_with_output().unwrap().status.success());
+}
+
 /// A stream whose reader has gone is not complete, nor is one that nobody could read.
 #[test]
 fn a_reader_that_goes_is_told() {

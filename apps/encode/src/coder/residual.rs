@@ -69,6 +69,13 @@ fn worth(levels: &[i16]) -> u32 {
     sum
 }
 
+/// What levels of a quarter, of all luma, and of a plane of chroma have to be worth to be kept. Less than x264's 4, 6 and 7: what
+/// is dropped stays as an error in all pictures behind, and where pictures move by fractions of samples it grows from one to the
+/// next. To keep all takes more bits of noisy pictures.
+const KEPT_QUARTER: u32 = 3;
+const KEPT_LUMA: u32 = 5;
+const KEPT_CHROMA: u32 = 4;
+
 impl Settings<'_> {
     fn transformed(&self, source: &Samples, prediction: &Samples) -> Lanes {
         let mut lanes = Lanes([[0; 16]; 16]);
@@ -95,16 +102,16 @@ impl Settings<'_> {
             let mut sum = 0;
             for block in (0..16).filter(|block| coded & quarter & 1 << block != 0) {
                 sum += worth(&scanned(lanes, block));
-                if sum > 5 {
+                if sum >= KEPT_LUMA {
                     break;
                 }
             }
             total += sum;
-            if sum < 4 {
+            if sum < KEPT_QUARTER {
                 dropped |= quarter & coded;
             }
         }
-        if total < 6 {
+        if total < KEPT_LUMA {
             dropped = coded;
         }
         clear(lanes, dropped);
@@ -133,7 +140,7 @@ impl Settings<'_> {
             for blocks in CHROMA_BLOCKS {
                 let bits = blocks.iter().fold(0, |bits, block| bits | 1 << block) & coded;
                 let worth = |block: &usize| worth(&scanned(&lanes, *block)[1..]);
-                if blocks.iter().filter(|block| bits & 1 << **block != 0).map(worth).sum::<u32>() < 7 {
+                if blocks.iter().filter(|block| bits & 1 << **block != 0).map(worth).sum::<u32>() < KEPT_CHROMA {
                     clear(&mut lanes, bits);
                     coded &= !bits;
                 }
