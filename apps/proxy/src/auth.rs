@@ -98,6 +98,11 @@ impl Users {
         Users { all: all.into_iter().map(Arc::new).collect(), key: RandomState::new() }
     }
 
+    /// Others instead of these, who are asked as these were: a challenge of before is one of today's.
+    pub fn anew(&self, all: Vec<User>) -> Users {
+        Users { key: self.key.clone(), ..Users::new(all) }
+    }
+
     /// As whom somebody goes on who was let in before these were read: by the same name and password, if at all.
     pub fn again(&self, known: &Known) -> Option<Known> {
         if self.is_open() {
@@ -160,9 +165,8 @@ impl Users {
             return None;
         }
         let at_s = u64::from_str_radix(nonce.get(..8)?, 16).ok()?;
-        if !is_same(&nonce, &self.nonce(asked.peer, at_s)) {
-            return None;
-        }
+        // Who answers a challenge that is not of this run, or was another's, and knows the password, is asked anew (section 3.3).
+        let is_own = is_same(&nonce, &self.nonce(asked.peer, at_s));
         let user = self.all.iter().find(|user| user.who.user == name);
         let password = user.map_or("", |user| user.who.password.as_str());
         let secret = hash(&[&name, REALM, password]);
@@ -173,7 +177,7 @@ impl Users {
         };
         let is_right = is_same(&right, &get("response")?.to_ascii_lowercase());
         let user = user.filter(|_| is_right)?;
-        let is_fresh = asked.now_s.checked_sub(at_s).is_some_and(|age| age <= FRESH_S);
+        let is_fresh = is_own && asked.now_s.checked_sub(at_s).is_some_and(|age| age <= FRESH_S);
         Some(if is_fresh { Verdict::Known(Known(Some(user.clone()))) } else { Verdict::Stale })
     }
 }
@@ -237,7 +241,10 @@ mod tests {
                 let later = if password == "other" { Verdict::Wrong } else { Verdict::Stale };
                 assert_eq!(users.judge(Some(&answer), asked(url, 999)), later);
                 let elsewhere = Asked { peer: "10.0.0.2".parse().unwrap(), ..asked(url, 6) };
-                assert_eq!(users.judge(Some(&answer), elsewhere), Verdict::Wrong);
+                assert_eq!(users.judge(Some(&answer), elsewhere), later);
+                // The file was read again; the program was started again.
+                assert_eq!(users.anew(vec![eve()]).judge(Some(&answer), asked(url, 6)), expected);
+                assert_eq!(super::tests::users().judge(Some(&answer), asked(url, 6)), later);
             }
         }
         assert_eq!(Users::new(Vec::new()).judge(None, asked(url, 0)), Verdict::Known(Known::default()));

@@ -241,7 +241,11 @@ fn file(path: &Path) -> Result<File, String> {
         let table = ["source", "user"].into_iter().find(|name| text[start..].starts_with(&format!("[{name}]")));
         match table {
             Some(table) => format!("{shown}, line {line}: write [[{table}]], since there may be several"),
-            None => format!("{shown}, line {line}: {}; correct it there", e.message()),
+            // Numbers that were taken for passwords are quoted as well.
+            None => match e.message().split_once(", expected ").filter(|_| e.message().starts_with("invalid ")) {
+                Some((_, expected)) => format!("{shown}, line {line}: there has to be {expected}; correct it there"),
+                None => format!("{shown}, line {line}: {}; correct it there", e.message()),
+            },
         }
     })
 }
@@ -272,8 +276,9 @@ impl Args {
         let file = self.config.as_deref().map_or_else(|| Ok(File::default()), file)?;
         let usual = self.transport.or(file.transport).unwrap_or_default();
         let given = self.sources.iter().map(|text| {
-            let scheme = text.find("://").unwrap_or(text.len());
-            match text[..scheme].split_once('=') {
+            // Before the scheme is a name, and nothing else: without one, the text may begin with a password.
+            let before = text.find("://").map_or("", |scheme| &text[..scheme]);
+            match before.split_once('=').filter(|(name, _)| !name.contains([':', '@'])) {
                 Some((name, _)) => (Some(name.to_owned()), vec![text[name.len() + 1..].to_owned()], usual),
                 None => (None, vec![text.clone()], usual),
             }
@@ -442,6 +447,11 @@ mod tests {
         let args = Args { config: Some(path.clone()), ..Args::default() };
         let said = args.config().unwrap_err();
         assert!(said.contains("line 2") && !said.contains("hidden"), "{said}");
+        for password in ["8241973", "82.41973", "true", "[8241973]", "2020-08-24"] {
+            std::fs::write(&path, format!("[[user]]\nname = \"eve\"\npassword = {password}\n")).unwrap();
+            let said = args.config().unwrap_err();
+            assert!(said.contains("line 3: there has to be a string") && !said.contains(password), "{said}");
+        }
         for name in ["source", "user"] {
             std::fs::write(&path, format!("viewers = 1\n[{name}]\nname = \"hidden\"\n")).unwrap();
             let said = args.config().unwrap_err();
@@ -461,6 +471,8 @@ mod tests {
             with(&|a| a.sources.push("camera=rtsp://b/".to_owned())),
             with(&|a| a.sources.push("a b=rtsp://b/".to_owned())),
             with(&|a| a.sources.push("x=http://u:hidden@b/".to_owned())),
+            with(&|a| a.sources.push("user:hidden=1@b/x".to_owned())),
+            with(&|a| a.sources.push("user:hidden=1@b/rtsp://x".to_owned())),
             with(&|a| a.listen = Some("everywhere".to_owned())),
             with(&|a| a.queue = Some("7".to_owned())),
             with(&|a| a.workers = Some(0)),

@@ -41,10 +41,15 @@ pub struct Live {
 }
 
 impl Live {
-    fn new(config: &Config) -> Result<Live, String> {
+    fn new(config: &Config, before: Option<&Users>) -> Result<Live, String> {
         let tls = config.certificate.as_ref().map(|(cert, key)| tls::server(cert, key)).transpose()?;
         let trust = Arc::new(Trust::new(config.trust.as_deref())?);
-        Ok(Live { users: Users::new(config.users.clone()), tls, trust })
+        let users = config.users.clone();
+        Ok(Live {
+            users: before.map_or_else(|| Users::new(users.clone()), |before| before.anew(users.clone())),
+            tls,
+            trust,
+        })
     }
 }
 
@@ -119,7 +124,7 @@ impl Shared {
         let streams = config.sources.iter().cloned().enumerate().map(|(i, source)| Arc::new(Stream::new(i, source)));
         Ok(Shared {
             streams: RwLock::new(streams.collect()),
-            live: RwLock::new(Arc::new(Live::new(&config)?)),
+            live: RwLock::new(Arc::new(Live::new(&config, None)?)),
             again,
             version: AtomicU64::new(0),
             tunnels: Mutex::default(),
@@ -181,7 +186,12 @@ impl Shared {
     }
 
     fn take_over(&self, config: Config) -> Result<String, String> {
-        let live = Live::new(&config)?;
+        if self.config.certificate.is_some() && config.certificate.is_none() {
+            return Err("viewers ask within TLS, and there is no certificate any more; give cert and key, or restart it without rtsps and \
+                 https"
+                .to_owned());
+        }
+        let live = Live::new(&config, Some(&self.live().users))?;
         let mut streams = self.streams.write().unwrap_or_else(PoisonError::into_inner);
         let is_new = |name: &str| !streams.iter().any(|stream| stream.name() == name);
         let new = config.sources.iter().filter(|source| is_new(&source.name)).count();

@@ -420,3 +420,33 @@ fn another_server_takes_over() {
     second.send(0, &picture(900, true, 50));
     assert_eq!(viewer.sequences(1), [8]);
 }
+
+/// What is said behind a request that plays is no other viewer: the connection is cut, and who watches is counted right.
+#[test]
+fn who_plays_asks_for_nothing_else() {
+    for workers in ["1", "2"] {
+        let camera = Camera::new(described());
+        let sources = ["door", "yard"].map(|name| format!("{name}=rtsp://{}/", camera.address));
+        let proxy = Proxy::start(&["-s", &sources[0], "-s", &sources[1], "--transport", "tcp", "--workers", workers]);
+        let _playing = [camera.playing(), camera.playing()];
+        proxy.serves("door");
+        proxy.serves("yard");
+        for second in
+            ["GET /yard.ts HTTP/1.1\r\n\r\n", "GET /metrics HTTP/1.1\r\n\r\n", "OPTIONS * RTSP/1.0\r\nCSeq: 1\r\n\r\n"]
+        {
+            let (head, mut rest) = ask(&proxy, "GET /door.ts HTTP/1.1\r\nHost: h\r\n\r\n");
+            assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+            rest.get_mut().write_all(second.as_bytes()).unwrap();
+            let mut more = Vec::new();
+            let _ = rest.read_to_end(&mut more);
+            assert!(!more.windows(5).any(|bytes| bytes == b"HTTP/" || bytes == b"RTSP/"), "{more:?}");
+        }
+        let mut viewer = Viewer::play(&proxy, "door", 1);
+        viewer.reader.get_mut().write_all(b"GET /yard.mp4 HTTP/1.1\r\n\r\n").unwrap();
+        assert_eq!(hear(&mut viewer.reader), Heard::End);
+        proxy.until("has nobody left", || proxy.metric("viewers ") == 0);
+        let told = proxy.get("/streams");
+        // Of each stream, and of all.
+        assert_eq!(told.matches("\"viewers\":0").count(), 3, "{told}");
+    }
+}

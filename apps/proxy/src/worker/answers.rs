@@ -89,7 +89,8 @@ impl Worker {
     pub(super) fn join(&mut self, cookie: &str, mut back: Box<Back>, now: Instant) {
         let Some(slot) = self.tunnels.get(cookie).copied() else { return };
         let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) else { return };
-        let Some(tunnel) = &mut connection.tunnel else { return };
+        // Whoever makes one way back after another has no more room than one.
+        let Some(tunnel) = connection.tunnel.as_mut().filter(|_| connection.input.len() < INPUT_MAX) else { return };
         if self.poll.add(&back.wire, token(CONNECTION, slot) | 1).is_ok() {
             connection.input.append(&mut back.before);
             tunnel.back = Some(back);
@@ -186,6 +187,12 @@ impl Worker {
         let Some(connection) = self.connections[slot].as_mut() else { return false };
         let Message::Request { protocol, method, target, headers, .. } = message else { return true };
         connection.has_asked = true;
+        // An answer would stand in the middle of what plays, and what plays has its place on this worker.
+        let has_session = connection.feed.is_some() || connection.server.session.is_some();
+        if connection.wants.is_some() || (protocol == Protocol::Http && has_session) {
+            self.close(slot, Some("asks for something else while it plays, and is cut off"));
+            return false;
+        }
         if protocol == Protocol::Http
             && connection.tunnel.is_none()
             && let Some(cookie) = tunnel::cookie(&headers)

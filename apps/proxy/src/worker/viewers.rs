@@ -58,8 +58,9 @@ impl Worker {
                 }
                 continue;
             }
-            let wire = match self.shared.live().tls.clone().filter(|_| is_secure) {
-                None => Wire::from(socket),
+            let wire = match self.shared.live().tls.clone() {
+                _ if !is_secure => Wire::from(socket),
+                None => continue,
                 Some(tls) => match rustls::ServerConnection::new(tls) {
                     Ok(tls) => Wire::secure(socket, tls),
                     Err(_) => continue,
