@@ -26,13 +26,19 @@ struct Picture {
     /// By row: samples that others are predicted from, but for those at the bottom, which are the next row's to smooth.
     samples: Vec<UnsafeCell<u32>>,
     bottoms: Vec<UnsafeCell<u32>>,
-    /// Rows in the order in which they were written.
+    /// Rows in the order in which they were written, where each is written behind the one above it.
     written: UnsafeCell<Vec<usize>>,
+    /// By row: how often it was written, where each is written by itself.
+    apart: Vec<UnsafeCell<u32>>,
 }
 
 struct Shared {
     pictures: Vec<Picture>,
     abort: Abort,
+    /// Whether rows are written behind each other: by arithmetic codes.
+    is_in_order: bool,
+    /// How many pictures before it a picture may be predicted from.
+    references: usize,
     /// At this row of the first picture somebody gives up.
     fails_at: Option<usize>,
 }
@@ -42,7 +48,7 @@ unsafe impl Sync for Shared {}
 // SAFETY: as above.
 unsafe impl Send for Shared {}
 
-fn shared(pictures: usize, rows: usize, columns: usize, fails_at: Option<usize>) -> Arc<Shared> {
+fn shared(pictures: usize, rows: usize, columns: usize, fails_at: Option<usize>) -> Shared {
     let cells = |count: usize| (0..count).map(|_| UnsafeCell::new(0)).collect::<Vec<_>>();
     let spin = SpinLimit::from_polls(0);
     let picture = |_| Picture {
@@ -52,8 +58,10 @@ fn shared(pictures: usize, rows: usize, columns: usize, fails_at: Option<usize>)
         samples: cells(rows),
         bottoms: cells(rows),
         written: UnsafeCell::new(Vec::new()),
+        apart: cells(rows),
     };
-    Arc::new(Shared { pictures: (0..pictures).map(picture).collect(), abort: Abort::new(), fails_at })
+    let pictures = (0..pictures).map(picture).collect();
+    Shared { pictures, abort: Abort::new(), is_in_order: true, references: 1, fails_at }
 }
 
 struct RowJob<'a> {
@@ -74,10 +82,9 @@ fn add(cell: &UnsafeCell<u32>) {
 
 impl Job for RowJob<'_> {
     fn code(&mut self, turn: &Turn<'_>) -> Result<(), Aborted> {
-        let Shared { pictures, abort, fails_at } = self.shared;
+        let Shared { pictures, abort, fails_at, .. } = self.shared;
         let now = &pictures[self.picture];
-        if let Some(before) = self.picture.checked_sub(1) {
-            let before = &pictures[before];
+        for before in self.shared.before(self.picture) {
             // Of the last row that is complete, what the next one smooths may still change.
             let needed = needed(self.row, before.samples.len());
             let settled = if needed == before.samples.len() { needed } else { needed - 1 };
@@ -113,12 +120,16 @@ impl Job for RowJob<'_> {
     }
 
     fn is_written_in_order(&self) -> bool {
-        true
+        self.shared.is_in_order
     }
 
     fn write(self) {
-        // SAFETY: what this is about.
-        self.shared.pictures[self.picture].written.with_mut(|rows| unsafe { (*rows).push(self.row) });
+        let now = &self.shared.pictures[self.picture];
+        match self.shared.is_in_order {
+            // SAFETY: what this is about.
+            true => now.written.with_mut(|rows| unsafe { (*rows).push(self.row) }),
+            false => add(&now.apart[self.row]),
+        }
     }
 }
 
@@ -128,18 +139,27 @@ fn needed(row: usize, rows: usize) -> usize {
 }
 
 impl Shared {
+    /// What a picture may be predicted from.
+    fn before(&self, picture: usize) -> &[Picture] {
+        &self.pictures[picture.saturating_sub(self.references)..picture]
+    }
+
     /// Claims a row of a picture and does it: whether there was any.
     fn step(&self, picture: usize) -> bool {
-        let Picture { order, complete, written, .. } = &self.pictures[picture];
+        let Picture { order, complete, written, apart, .. } = &self.pictures[picture];
         let Some(row) = order.claim() else { return false };
-        let before = picture
-            .checked_sub(1)
-            .map(|before| Before { complete: &self.pictures[before].complete, rows: needed(row, order.rows()) as u64 });
+        let before = || {
+            let rows = needed(row, order.rows()) as u64;
+            self.before(picture).iter().map(move |before| Before { complete: &before.complete, rows })
+        };
         let job = RowJob { shared: self, picture, row };
-        if order.done(row, before.into_iter(), complete, &self.abort, job) == Ok(true) {
+        if order.done(row, before(), complete, &self.abort, job) == Ok(true) {
             // Whoever is the last sees what all have written.
-            // SAFETY: what this is about.
-            written.with(|rows| assert!(unsafe { (*rows).iter().copied().eq(0..order.rows()) }));
+            match self.is_in_order {
+                // SAFETY: what this is about.
+                true => written.with(|rows| assert!(unsafe { (*rows).iter().copied().eq(0..order.rows()) })),
+                false => apart.iter().for_each(|cell| assert_eq!(read(cell), 1)),
+            }
         }
         true
     }
@@ -151,7 +171,8 @@ impl Shared {
 }
 
 /// Two workers, each of which does all rows that the other does not claim of these pictures.
-fn two(shared: &Arc<Shared>, [first, second]: [std::ops::Range<usize>; 2]) {
+fn two(shared: Shared, [first, second]: [std::ops::Range<usize>; 2]) {
+    let shared = Arc::new(shared);
     let other = thread::spawn({
         let shared = shared.clone();
         move || shared.work(second)
@@ -164,26 +185,38 @@ fn two(shared: &Arc<Shared>, [first, second]: [std::ops::Range<usize>; 2]) {
 /// written before it, and a last one that does not see what the other wrote: two workers share the rows of a picture.
 #[test]
 fn two_workers_share_rows() {
-    check(2, || two(&shared(1, 3, 2, None), [0..1, 0..1]));
+    check(2, || two(shared(1, 3, 2, None), [0..1, 0..1]));
 }
 
 /// Hunts samples that the next picture is predicted from before they are complete, and pictures that wait for each other: each of
 /// two workers has a picture of its own.
 #[test]
 fn two_workers_have_pictures() {
-    check(2, || two(&shared(2, 3, 1, None), [0..1, 1..2]));
+    check(2, || two(shared(2, 3, 1, None), [0..1, 1..2]));
 }
 
 /// Hunts a worker that waits for rows which nobody has claimed, where all claim rows of the first picture, then of the second.
 #[test]
 fn two_workers_share_two_pictures() {
-    check(2, || two(&shared(2, 2, 1, None), [0..2, 0..2]));
+    check(2, || two(shared(2, 2, 1, None), [0..2, 0..2]));
+}
+
+/// Hunts a last one that does not see what the other wrote, where rows are written by themselves, as variable-length codes are.
+#[test]
+fn rows_are_written_by_themselves() {
+    check(2, || two(Shared { is_in_order: false, ..shared(1, 3, 1, None) }, [0..1, 0..1]));
+}
+
+/// Hunts samples of either of two pictures that a third is predicted from before they are complete.
+#[test]
+fn a_picture_waits_for_two() {
+    check(2, || two(Shared { references: 2, ..shared(3, 1, 1, None) }, [0..3, 0..3]));
 }
 
 /// Hunts a wait that a failure does not end: whoever fails raises the abort and does no more, as a panic has it.
 #[test]
 fn a_failure_ends_all_waits() {
     for fails_at in [0, 1] {
-        check(2, move || two(&shared(2, 2, 2, Some(fails_at)), [0..2, 0..2]));
+        check(2, move || two(shared(2, 2, 2, Some(fails_at)), [0..2, 0..2]));
     }
 }
