@@ -49,6 +49,9 @@ pub enum Error {
         /// What the system says.
         source: io::Error,
     },
+    /// Standard output cannot be written.
+    #[error("cannot write standard output: {0}; the stream is not complete, free space or choose another place")]
+    Stream(io::Error),
     /// Whoever reads standard output has gone.
     #[error("cannot write standard output: nobody reads it any more; the stream is not complete")]
     ReaderGone,

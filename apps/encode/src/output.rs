@@ -117,6 +117,7 @@ impl Output {
     fn refused(&self, source: std::io::Error) -> Error {
         match (&self.to, source.kind()) {
             (To::Standard(_), ErrorKind::BrokenPipe) => Error::ReaderGone,
+            (To::Standard(_), _) => Error::Stream(source),
             _ => Error::Write { name: self.name.clone(), source },
         }
     }
@@ -196,7 +197,7 @@ impl Output {
         match self.to {
             To::Standard(mut out) => match out.flush() {
                 Err(e) if e.kind() == ErrorKind::BrokenPipe => return Err(Error::ReaderGone),
-                ended => ended.map_err(unwritable)?,
+                ended => ended.map_err(Error::Stream)?,
             },
             To::File(file) => {
                 file.into_inner().map_err(|e| e.into_error()).and_then(WholeFile::publish).map_err(unwritable)?;
