@@ -104,9 +104,16 @@ impl Address {
         Ok(Address { is_secure, host: host.to_owned(), port, path: path.to_owned(), credentials })
     }
 
-    /// The address as requests name it: without credentials.
+    /// The address as requests name it: without the credentials before the host, with all that follows it.
     pub fn url(&self) -> String {
-        self.to_string()
+        format!("{}{}", self.place(), self.path)
+    }
+
+    /// Scheme, host and port.
+    fn place(&self) -> String {
+        let (scheme, usual) = if self.is_secure { ("rtsps", RTSPS_PORT) } else { ("rtsp", RTSP_PORT) };
+        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        if self.port == usual { format!("{scheme}://{host}") } else { format!("{scheme}://{host}:{}", self.port) }
     }
 
     /// What another path on the same host is called.
@@ -119,17 +126,15 @@ fn is_port(authority: &str) -> bool {
     authority.rsplit_once(':').is_some_and(|(_, port)| !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()))
 }
 
+/// The address as people are shown it: many cameras take name and password as values within the path or behind it, so
+/// nothing from the first value on is shown.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (scheme, usual) = if self.is_secure { ("rtsps", RTSPS_PORT) } else { ("rtsp", RTSP_PORT) };
-        match self.host.contains(':') {
-            true => write!(f, "{scheme}://[{}]", self.host)?,
-            false => write!(f, "{scheme}://{}", self.host)?,
+        f.write_str(&self.place())?;
+        match self.path.find(['?', '=']) {
+            Some(at) => write!(f, "{}...", &self.path[..=at]),
+            None => f.write_str(&self.path),
         }
-        if self.port != usual {
-            write!(f, ":{}", self.port)?;
-        }
-        f.write_str(&self.path)
     }
 }
 
@@ -144,12 +149,13 @@ mod tests {
             ("rtsps://u:p@cam/a", "rtsps://cam/a", "cam", 322, Some(("u", "p"))),
             ("rtsps://cam:554", "rtsps://cam:554", "cam", 554, None),
             ("RTSP://cam:8554", "rtsp://cam:8554", "cam", 8554, None),
-            ("rtsp://u:p@10.0.0.1/x?y=1&z={2}", "rtsp://10.0.0.1/x?y=1&z={2}", "10.0.0.1", 554, Some(("u", "p"))),
+            ("rtsp://u:p@10.0.0.1/x?y=1&z={2}", "rtsp://10.0.0.1/x?...", "10.0.0.1", 554, Some(("u", "p"))),
+            ("rtsp://cam/user=a&password=b/c", "rtsp://cam/user=...", "cam", 554, None),
             ("rtsp://u:p%40%3a@cam/", "rtsp://cam/", "cam", 554, Some(("u", "p@:"))),
             ("rtsp://u:a@b@cam:99/", "rtsp://cam:99/", "cam", 99, Some(("u", "a@b"))),
             ("rtsp://u:a/b@cam:99/c", "rtsp://cam:99/c", "cam", 99, Some(("u", "a/b"))),
             ("rtsp://[::1]:5/q", "rtsp://[::1]:5/q", "::1", 5, None),
-            ("rtsp://u@cam?channel=1", "rtsp://cam?channel=1", "cam", 554, Some(("u", ""))),
+            ("rtsp://u@cam?channel=1", "rtsp://cam?...", "cam", 554, Some(("u", ""))),
             ("rtsp://cam:554/mail@home", "rtsp://cam/mail@home", "cam", 554, None),
         ];
         for (text, shown, host, port, who) in cases {
@@ -161,6 +167,9 @@ mod tests {
             );
             let found = address.credentials.as_ref().map(|c| (c.user.as_str(), c.password.as_str()));
             assert_eq!(found, who, "{text}");
+            let path =
+                text.rsplit_once("cam").filter(|_| host == "cam").map(|(_, rest)| rest.trim_start_matches(":554"));
+            assert!(path.is_none_or(|path| address.url().ends_with(path)), "{text}: a request names all of the path");
             assert!(!format!("{address:?}").contains("a@b"), "{address:?}");
         }
         for wrong in [

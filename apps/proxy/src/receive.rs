@@ -17,6 +17,8 @@ const COUNT_MAX: usize = 32;
 const BYTES_MAX: usize = 256 << 10;
 /// What is longer than expected has this much more room.
 const MORE: usize = 2048;
+/// Bytes that a datagram is taken to have at least.
+const SIZE_MIN: usize = 1200;
 
 /// What came.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +34,8 @@ pub struct Came {
 /// What is expected of a socket.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected {
-    /// Bytes of a datagram: the most so far.
+    /// Bytes of a datagram: the most of late. It falls again by an eighth each time, so that one that is long, from whomever,
+    /// does not make all that follow take its room.
     size: usize,
     /// How many at once.
     count: usize,
@@ -40,7 +43,7 @@ pub struct Expected {
 
 impl Default for Expected {
     fn default() -> Expected {
-        Expected { size: 1200, count: 2 }
+        Expected { size: SIZE_MIN, count: 2 }
     }
 }
 
@@ -95,9 +98,11 @@ impl Receiver {
         }
         let is_full = self.came.len() == count;
         let size = expected.size;
+        if let Some(longest) = self.came.iter().map(|came| if came.is_cut { 1 << 16 } else { came.range.len() }).max() {
+            expected.size = longest.max(size - size / 8).max(SIZE_MIN);
+        }
         for (index, number) in long {
             let came = &mut self.came[index];
-            expected.size = if came.is_cut { 1 << 16 } else { expected.size.max(came.range.len()) };
             let (head, rest) = (came.range.start..came.range.start + size, came.range.len() - size);
             let at = bytes.len() + FRAME;
             bytes.resize(at, 0);
@@ -115,6 +120,23 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::time::Duration;
+
+    #[test]
+    fn one_long_datagram_is_soon_forgotten() {
+        let (socket, sender) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+        socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let to = socket.local_addr().unwrap();
+        let (mut receiver, mut expected) = (Receiver::default(), Expected::default());
+        let mut sizes = Vec::new();
+        for size in std::iter::once(60_000).chain(std::iter::repeat_n(1000, 60)) {
+            sender.send_to(&vec![1; size], to).unwrap();
+            socket.peek_from(&mut [0]).unwrap();
+            receiver.receive(&socket, &mut expected, &mut Vec::new()).unwrap();
+            assert_eq!(receiver.came.len(), 1);
+            sizes.push(expected.size);
+        }
+        assert_eq!((sizes[0], sizes[60]), (1 << 16, SIZE_MIN), "{sizes:?}");
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(crate::cases(30)) })]
