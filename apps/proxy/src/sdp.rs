@@ -63,6 +63,14 @@ pub struct Description {
     pub control: Option<String>,
 }
 
+impl Description {
+    /// The track by which the others go: the first whose decoding begins with certain pictures, else the first of pictures.
+    pub fn lead(&self) -> Option<usize> {
+        let with_keys = self.tracks.iter().position(Track::has_keys);
+        with_keys.or_else(|| self.tracks.iter().position(|track| track.media == "video"))
+    }
+}
+
 /// What a payload type means that needs no `a=rtpmap` (RFC 3551, section 6).
 fn fixed(payload_type: u8) -> Option<&'static str> {
     Some(match payload_type {

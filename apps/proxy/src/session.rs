@@ -49,6 +49,18 @@ pub struct Session {
     pub ways: [Option<Way>; TRACKS_MAX],
 }
 
+impl Session {
+    /// The track that has a rate, and the port of its viewer's reports: of those that are sent as datagrams that of the
+    /// pictures, since whole pictures are left out, else the first.
+    pub fn paced(&self) -> Option<(usize, u16)> {
+        let ports = |track: usize| match self.ways.get(track).copied().flatten() {
+            Some(Way::Ports(_, reports)) => Some((track, reports)),
+            _ => None,
+        };
+        self.description.lead().and_then(ports).or_else(|| (0..self.ways.len()).find_map(ports))
+    }
+}
+
 /// What has to be done, beside sending the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {

@@ -206,21 +206,26 @@ fn sigterm_lets_viewers_finish() {
 
 #[test]
 fn who_reports_loss_gets_fewer_pictures() {
-    for workers in ["1", "3"] {
-        let camera = Camera::new(Manners { only_tcp: true, ..Manners::of(VIDEO) });
+    let audio_first = VIDEO.replacen("m=video", &(AUDIO.to_owned() + "m=video"), 1);
+    for (workers, description, lead) in [("1", VIDEO, 0), ("3", VIDEO, 0), ("1", audio_first.as_str(), 1)] {
+        let camera = Camera::new(Manners { only_tcp: true, ..Manners::of(description) });
         let proxy = Proxy::start(&["-s", &source(&camera), "--transport", "tcp", "--workers", workers]);
         let mut playing = camera.playing();
         proxy.serves("front");
-        let mut careful = Viewer::play(&proxy, "front", 1);
+        let mut careful = Viewer::play(&proxy, "front", lead + 1);
         let mut viewer = Viewer::connect(&proxy);
+        for track in 0..lead {
+            let transport = "Transport: RTP/AVP;unicast;client_port=40000-40001\r\n";
+            assert!(viewer.ask("SETUP", &format!("rtsp://h/front/trackID={track}"), transport).0.contains(" 200 "));
+        }
         let sockets = [UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap()];
         let ports = sockets.each_ref().map(|socket| socket.local_addr().unwrap().port());
         let transport = format!("Transport: RTP/AVP;unicast;client_port={}-{}\r\n", ports[0], ports[1]);
-        let (told, _) = viewer.ask("SETUP", "rtsp://h/front/trackID=0", &transport);
+        let (told, _) = viewer.ask("SETUP", &format!("rtsp://h/front/trackID={lead}"), &transport);
         let server = told.split("server_port=").nth(1).unwrap().split(['-', '\r']).nth(1).unwrap();
         let server: u16 = server.parse().unwrap();
         assert!(viewer.ask("PLAY", "rtsp://h/front", "").0.contains(" 200 "));
-        playing.send(0, &picture(0, true, 500));
+        playing.send(lead, &picture(0, true, 500));
         sockets[0].set_read_timeout(Some(PATIENCE)).unwrap();
         assert!(sockets[0].recv_from(&mut [0; 2000]).is_ok());
         assert_eq!(proxy.metric("viewers_behind"), 0);
@@ -232,7 +237,7 @@ fn who_reports_loss_gets_fewer_pictures() {
                 let mut report = vec![0x81, 201, 0, 7, 0, 0, 0, 1, 0, 0, 0, 7];
                 [told, told, 0, 0, 0].iter().for_each(|word| report.extend(word.to_be_bytes()));
                 sockets[1].send_to(&report, ("127.0.0.1", server)).unwrap();
-                playing.send(0, &picture(number, number.is_multiple_of(4), 500));
+                playing.send(lead, &picture(number, number.is_multiple_of(4), 500));
                 number += 1;
                 false
             }
@@ -241,11 +246,11 @@ fn who_reports_loss_gets_fewer_pictures() {
         assert_eq!(careful.sequences(usize::from(number)), (0..number).collect::<Vec<_>>());
         // The sender's reports come whatever is left out: from their echoes the round trip is known, and so what a viewer may get.
         for told in 0..20_u32 {
-            playing.send(0, &picture(number, true, 500));
+            playing.send(lead, &picture(number, true, 500));
             let mut report = vec![0x80, 200, 0, 6, 0, 0, 0, 7];
             [told + 1, 0, 0, 0, 0].iter().for_each(|word| report.extend(word.to_be_bytes()));
-            playing.report(0, &report);
-            playing.send(0, &picture(number + 1, true, 500));
+            playing.report(lead, &report);
+            playing.send(lead, &picture(number + 1, true, 500));
             number += 2;
             let mut bytes = [0; 2000];
             sockets[1].set_read_timeout(Some(PATIENCE)).unwrap();

@@ -262,9 +262,7 @@ impl Pull {
                 origin: Origin::new(told.get(self.tracks.len()).copied().flatten()),
             });
         }
-        let tracks = &description.tracks;
-        let with_keys = tracks.iter().position(|track| track.has_keys());
-        self.lead = with_keys.or_else(|| tracks.iter().position(|track| track.media == "video"));
+        self.lead = description.lead();
     }
 }
 

@@ -354,11 +354,8 @@ impl Worker {
     fn pace(&mut self, slot: usize, now: Instant) {
         let Some(connection) = self.connections[slot].as_mut() else { return };
         let session = connection.server.session.as_ref().filter(|_| connection.wants.is_none());
-        let ways = session.iter().flat_map(|session| session.ways.iter().enumerate());
-        let first = { ways }.find_map(|(track, way)| match way {
-            Some(Way::Ports(_, port)) => Some((track, SocketAddr::new(connection.peer, *port))),
-            _ => None,
-        });
+        let paced = session.and_then(|session| session.paced());
+        let first = paced.map(|(track, port)| (track, SocketAddr::new(connection.peer, port)));
         let new = first.map(|(track, from)| Paced {
             rate: Rate::new(now),
             numbers: Numbers::default(),
