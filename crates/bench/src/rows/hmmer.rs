@@ -79,8 +79,13 @@ fn search(
     let runtime = bench.runtime(bench.threads(), None)?;
     let mut shape = Vec::new();
     let app = args.prepare(&runtime)?;
-    let checked = right(&app, &runtime.run(&app.job, bench.settings())?)?;
-    drop(app);
+    let outcome = runtime.run(&app.job, bench.settings())?;
+    // The table of another row may be there.
+    if let Some(after) = &app.after {
+        after(&outcome)?;
+    }
+    let checked = right(&app, &outcome)?;
+    drop((outcome, app));
     let turn: Turn<'_> = Box::new(|| {
         let begin = Instant::now();
         let app = args.prepare(&runtime)?;
