@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// Quantiser of pictures of usual change; more where more changes, less where less does
     #[arg(long, value_name = "0-51", value_parser = quality, group = "rate_by")]
     crf: Option<f64>,
-    /// Bits a second that the video takes, such as 800k or 2.5M
+    /// Bits a second that the video takes as a whole, 1k to 1000G, such as 800k or 2.5M; a busy second may take three times as many
     #[arg(long, value_name = "BITS", value_parser = bits, group = "rate_by")]
     bitrate: Option<f64>,
     /// Pictures from one at which decoding can begin to the next
@@ -61,11 +61,11 @@ pub(crate) struct Args {
     /// The input has no header: columns x rows of its pictures
     #[arg(long, value_name = "WxH", value_parser = size)]
     size: Option<Size>,
-    /// Pictures a second of an input without header
-    #[arg(long, value_name = "N[:M]", value_parser = rate, requires = "size", default_value = "25")]
+    /// Pictures a second of an input without header, such as 25, 30000/1001 or 29.97, which means that
+    #[arg(long, value_name = "N[/M]", value_parser = rate, requires = "size", default_value = "25")]
     rate: Ratio,
     /// Width of a sample over its height, where the input does not say it or is wrong
-    #[arg(long, value_name = "N:M", value_parser = rate)]
+    #[arg(long, value_name = "N:M", value_parser = ratio)]
     sar: Option<Ratio>,
     /// Whether samples use all values or 16 to 235, where the input does not say it or is wrong
     #[arg(long)]
@@ -252,16 +252,32 @@ fn quality(text: &str) -> Result<f64, String> {
 }
 
 fn bits(text: &str) -> Result<f64, String> {
-    let (number, unit) = match text.strip_suffix(['k', 'K']) {
-        Some(number) => (number, 1e3),
-        None => text.strip_suffix('M').map_or((text, 1.0), |number| (number, 1e6)),
-    };
+    let units = [('k', 1e3), ('K', 1e3), ('M', 1e6), ('G', 1e9)];
+    let with_unit = units.into_iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)));
+    let (number, unit) = with_unit.unwrap_or((text, 1.0));
     let value = number.parse().ok().map(|number: f64| number * unit).filter(|value| (1e3..=1e12).contains(value));
-    value.ok_or_else(|| "bits a second, at least 1000, such as 800k or 2.5M".into())
+    value.ok_or_else(|| "bits a second, from 1k to 1000G, such as 800k or 2.5M".into())
 }
 
-fn rate(text: &str) -> Result<Ratio, String> {
-    let (over, under) = text.split_once(':').unwrap_or((text, "1"));
+fn ratio(text: &str) -> Result<Ratio, String> {
+    let (over, under) = text.split_once([':', '/']).unwrap_or((text, "1"));
     let ratio = over.parse().ok().zip(under.parse().ok()).filter(|(over, under)| *over > 0 && *under > 0);
-    ratio.map(|(over, under)| Ratio { over, under }).ok_or_else(|| "a number, or a fraction such as 30000:1001".into())
+    ratio.map(|(over, under)| Ratio { over, under }).ok_or_else(|| "a fraction such as 4:3".into())
+}
+
+/// Rates that are written with two or three digits, in thousandths of 1001ths.
+const ROUNDED: [(&str, u32); 7] =
+    [("23.976", 24), ("23.98", 24), ("29.97", 30), ("47.95", 48), ("47.952", 48), ("59.94", 60), ("119.88", 120)];
+
+fn rate(text: &str) -> Result<Ratio, String> {
+    if let Some((_, thousands)) = ROUNDED.iter().find(|(name, _)| *name == text) {
+        return Ok(Ratio { over: 1000 * thousands, under: 1001 });
+    }
+    // Digits behind a point are as many powers of ten.
+    let decimal = text.split_once('.').and_then(|(whole, digits)| {
+        let under = 10_u32.checked_pow(digits.len().try_into().ok()?)?;
+        Some(format!("{whole}{digits}:{under}"))
+    });
+    ratio(decimal.as_deref().unwrap_or(text))
+        .map_err(|_| "a number such as 25 or 29.97, or a fraction such as 30000/1001".into())
 }

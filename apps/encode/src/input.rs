@@ -133,7 +133,8 @@ impl<'a> Input<'a> {
         Ok(())
     }
 
-    fn refused(&self, why: String) -> Error {
+    /// What is wrong with it, beginning with a verb, and what to do.
+    pub(crate) fn refused(&self, why: String) -> Error {
         Error::Input { name: self.name.clone(), why }
     }
 
@@ -224,11 +225,13 @@ fn shown(text: &str) -> String {
     text.chars().take(20).collect::<String>().escape_debug().to_string()
 }
 
+/// What makes an input of any video.
+const CONVERSION: &str = "ffmpeg -i FILE -pix_fmt yuv420p -f yuv4mpegpipe -";
+
 /// What a header says.
 fn properties_of(line: &[u8]) -> Result<Properties, String> {
     let no_header = || {
-        "does not begin with YUV4MPEG2; make it so (ffmpeg -i FILE -f yuv4mpegpipe), or give --size for samples without header"
-            .to_owned()
+        format!("does not begin with YUV4MPEG2; make it so ({CONVERSION}), or give --size for samples without header")
     };
     let text = std::str::from_utf8(line).map_err(|_| no_header())?;
     let mut words = text.split(' ');
@@ -269,7 +272,7 @@ fn properties_of(line: &[u8]) -> Result<Properties, String> {
                     "420paldv" => 2,
                     _ => {
                         return Err(format!(
-                            "has samples {}, and 4:2:0 with 8 bits can be encoded; convert it (ffmpeg -pix_fmt yuv420p)",
+                            "has samples {}, and 4:2:0 with 8 bits can be encoded; convert it ({CONVERSION})",
                             shown(value)
                         ));
                     }

@@ -4,7 +4,7 @@ mod args;
 
 use args::Args;
 use multigrain::Progress;
-use multigrain::whole::{self, is_same_file};
+use multigrain::whole::{self, TargetError, is_same_file};
 use multigrain_console::memory::Memory;
 use multigrain_console::{Bar, Failure, Interrupt, Opened, Watched, has_stdout, open, print, say};
 use multigrain_encode::error::Error;
@@ -55,8 +55,12 @@ fn container(args: &Args) -> Result<Container, Failure> {
     let Some(container) = Container::of(&name) else {
         return refused(format!("{name} ends neither in .mp4 nor in .h264, which say what to write; name it so"));
     };
-    whole::check_target(&args.output)?;
-    Ok(container)
+    match whole::check_target(&args.output) {
+        Err(e @ TargetError::NotAFile { .. }) if !args.output.is_dir() => {
+            refused(format!("{e}, or write a stream to it: -o - > {name}"))
+        }
+        checked => Ok(checked.map(|()| container)?),
+    }
 }
 
 /// Refuses to write what is being read, or two things to one file.
@@ -89,11 +93,6 @@ fn encode(args: &Args) -> Result<(), Failure> {
     input.correct(args.properties(input.properties())).map_err(failure)?;
     let (size, rate) = (input.properties().size, input.properties().rate);
     let options = args.options(size)?;
-    if !is_held(&input.properties(), options.structure.kept()) {
-        say(
-            "no level holds pictures as large and as many a second; the stream says level 6.2, and players may refuse it",
-        );
-    }
     let expected = opened.bytes.map(|bytes| bytes / size.bytes() as u64);
     let taken = Taken::new(&input.properties(), options.structure.kept());
     let output = match args.is_stream() {
@@ -137,6 +136,11 @@ fn encode(args: &Args) -> Result<(), Failure> {
     let speed = finished.pictures as f64 / seconds;
     let shown_seconds = finished.pictures as f64 * f64::from(rate.under) / f64::from(rate.over);
     let Written { bytes, level, level_told } = finished.written;
+    if !is_held(&input.properties(), options.structure.kept()) {
+        say(
+            "no level holds pictures as large and as many a second; the stream says level 6.2, and players may refuse it",
+        );
+    }
     let bits = 8.0 * bytes as f64 / shown_seconds;
     if let Some(wanted) = args.bits()
         && bits > MISSED * wanted

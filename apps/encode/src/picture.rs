@@ -241,6 +241,13 @@ impl Picture {
         }
     }
 
+    /// Bytes of one.
+    pub fn bytes(size: Size, references: usize) -> usize {
+        let (width, height) = (16 * size.columns(), 16 * size.rows());
+        let known = size_of::<Macroblock>() + references * size_of::<crate::search::Found>();
+        4 * Plane::bytes(width, height) + 2 * Plane::bytes(width / 2, height / 2) + known * size.macroblocks()
+    }
+
     /// The samples of the picture as they are shown, planes one after the other.
     ///
     /// # Safety

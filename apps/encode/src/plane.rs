@@ -47,6 +47,11 @@ impl Plane {
         Plane { samples, width, height, stride }
     }
 
+    /// Bytes of one.
+    pub fn bytes(width: usize, height: usize) -> usize {
+        (width + 2 * PAD) * (height + 2 * PAD)
+    }
+
     /// Where a sample is; within the border, too.
     #[inline]
     pub fn at(&self, x: isize, y: isize) -> *mut u8 {

@@ -13,7 +13,7 @@ use crate::headers::Properties;
 use crate::input::Input;
 use crate::kernel::Kernels;
 use crate::output::{Output, Written};
-use crate::picture::{Block, Size, Source};
+use crate::picture::{Block, Picture, Size, Source};
 use crate::rate::Rate;
 use crate::wave::{Calls, RaisedOnPanic, pictures_at_once};
 use multigrain::Abort;
@@ -38,12 +38,9 @@ const CALL: TaskKind = TaskKind::new(1, "call");
 /// one that is left waits for the others.
 const TASK_ROWS: usize = 32;
 
-/// Samples of luma of pictures that are under way at once, at most, though two pictures always may; each takes some 7 bytes.
+/// Samples of luma of pictures that are under way at once, at most, though two pictures always may; each takes some 7 bytes, and more
+/// where pictures are predicted from many.
 const AT_ONCE_SAMPLES: usize = 128 << 20;
-
-/// Bytes that a picture takes for each sample of luma: 4.5 of samples as decoders have them, borders, and what is known of
-/// macroblocks. As it comes it takes [`Block`]s beside these.
-const PICTURE_BYTES: usize = 6;
 
 /// What is off-loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -286,11 +283,12 @@ impl<'a> Pipeline<'a, '_> {
 /// What takes less memory.
 pub const LESS_MEMORY: &str = "give fewer --threads, --refs, --long or --bframes, or smaller pictures";
 
-/// Refuses pictures for which the system has no memory: so many as decoders see, and so many as they came. What else a run takes
-/// is little beside these; where even that is not given, the program ends then ([`multigrain_console::memory`]).
-fn check_memory(properties: &Properties, pictures: usize, sources: usize) -> Result<(), Error> {
-    let macroblocks = properties.size.macroblocks();
-    let bytes = PICTURE_BYTES * macroblocks * 256 * pictures + size_of::<Block>() * macroblocks * sources;
+/// Refuses pictures for which the system has no memory: so many as decoders see, each predicted from so many, and so many as they
+/// came. What else a run takes is little beside these; where even that is not given, the program ends then
+/// ([`multigrain_console::memory`]).
+fn check_memory(properties: &Properties, pictures: usize, references: usize, sources: usize) -> Result<(), Error> {
+    let source = size_of::<Block>() * properties.size.macroblocks();
+    let bytes = pictures * Picture::bytes(properties.size, references) + sources * source;
     let mut memory: Vec<u8> = Vec::new();
     tried(|| memory.try_reserve_exact(bytes)).map_err(|_| {
         let Size { width, height } = properties.size;
@@ -329,7 +327,8 @@ pub fn run(
         Cut::Macroblocks(_) => 1,
     };
     // One more is being read.
-    check_memory(&properties, options.structure.kept() + at_once, at_once + encoder.waiting_at_once() + 1)?;
+    let kept = options.structure.kept();
+    check_memory(&properties, kept + at_once, kept, at_once + encoder.waiting_at_once() + 1)?;
     let count = if at_once == 1 && workers > 1 { TASK_ROWS.div_ceil(rows) } else { 1 };
     let scheduler = Scheduler::new(SchedulerOptions {
         policy: if is_by_call { Policy::Edtlp } else { execution.policy },
@@ -376,10 +375,8 @@ pub fn run(
     unlocked(back.error)?;
     unlocked(lock(&pipeline.front).error.take())?;
     if back.pictures == 0 {
-        return Err(Error::Input {
-            name: "the input".to_owned(),
-            why: "has no pictures; give one that has".to_owned(),
-        });
+        let front = lock(&pipeline.front);
+        return Err(front.input.refused("has no pictures; give one that has".to_owned()));
     }
     Ok(Finished {
         pictures: back.pictures,

@@ -80,8 +80,17 @@ pub fn usage(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return ExitCode::from(2);
     }
-    say(text.strip_prefix("error: ").unwrap_or(&text).trim_end());
+    say(&one_line(&text));
     ExitCode::from(2)
+}
+
+/// What is wrong, and the hints; how the program is called is told by its help.
+fn one_line(usage_error: &str) -> String {
+    let text = usage_error.strip_prefix("error: ").unwrap_or(usage_error);
+    let is_said = |part: &&str| !part.trim_start().starts_with("Usage:") && !part.starts_with("For more information");
+    let words = |part: &str| part.split_whitespace().collect::<Vec<_>>().join(" ");
+    let parts: Vec<String> = text.split("\n\n").filter(is_said).map(words).filter(|part| !part.is_empty()).collect();
+    format!("{} (--help says more)", parts.join("; "))
 }
 
 static LAST_PANIC: Mutex<Option<String>> = Mutex::new(None);

@@ -1,5 +1,5 @@
-//! The crate rusty_h264, files to files: `rusty-h264-peer encode IN.y4m OUT.h264 QP THREADS` (it has no threads of its own to be
-//! told of), or `--probe`. Exit status 0 if it was done, else 1 with the reason on standard error.
+//! The crate rusty_h264, files to files: `rusty-h264-peer encode IN.y4m OUT.h264 QP THREADS` (it has one thread,
+//! whatever is said), or `--probe`. Exit status 0 if it was done, else 1 with the reason on standard error.
 
 use rusty_h264::{Encoder, EncoderConfig, Preset, YuvFrame};
 use std::io::{BufRead, BufReader, Read, Write};

@@ -180,7 +180,9 @@ fn bits(clip: &Clip<'_>) -> Result<Vec<Row>, String> {
     let of = |name, bar, [ours, theirs]: [Curve; 2]| -> Result<Row, String> {
         let peer = figure("x264 superfast", Ok(vec![more_bits(&theirs, &reference)?]));
         let than = "x264 in baseline with hexagonal search and subme 7";
-        let how = format!("bits at equal PSNR over those of {than}, QP {QUANTISERS:?} (Bjontegaard)");
+        let how = format!(
+            "bits at equal PSNR, of all samples, luma and chroma, over those of {than}, QP {QUANTISERS:?} (Bjontegaard)"
+        );
         let notes = vec![format!("{how}; {}", clip.name)];
         Ok(row(name, Unit::Multiple, vec![more_bits(&ours, &reference)?], vec![peer], bar, notes))
     };

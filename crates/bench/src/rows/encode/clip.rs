@@ -73,12 +73,12 @@ impl Clip<'_> {
         executed(&mut command).map(|(_, seconds)| seconds).map_err(|why| format!("x264: {why}"))
     }
 
-    /// Seconds that a peer takes, which is started by these words.
-    pub(super) fn peer(&self, words: &[String], out: &str, qp: u32) -> Result<f64, String> {
+    /// Seconds that a peer takes, which is started by these words, by so many threads.
+    pub(super) fn peer(&self, words: &[String], out: &str, threads: u32, qp: u32) -> Result<f64, String> {
         let Some((program, options)) = words.split_first() else { return Err("it has no command".to_owned()) };
         let mut command = Command::new(program);
         command.args(options).arg("encode").arg(&self.path).arg(self.scratch.path(out));
-        command.args([qp, self.threads].map(|number| number.to_string()));
+        command.args([qp, threads].map(|number| number.to_string()));
         executed(&mut command).map(|(_, seconds)| seconds)
     }
 

@@ -1,5 +1,6 @@
 //! Speed and bits at equal PSNR: the peer at one quantiser, ours at the two neighbours between whose qualities the peer's lies.
-//! What is between these is interpolated; nothing is said of qualities that were not reached on both sides.
+//! What is between these is interpolated; nothing is said of qualities that were not reached on both sides. PSNR is that of all
+//! samples together, of luma and chroma.
 
 use super::clip::Clip;
 use super::{QUANTISER, Theirs, figure, in_turns, row};
@@ -8,8 +9,21 @@ use crate::harness::row::{Bar, Row, Unit};
 use crate::harness::{Bench, reason};
 use multigrain_console::Failure;
 
-/// Encoders of other kinds, in the list of peers and as they are shown.
-const PEERS: [(&str, &str); 2] = [("openh264", "openh264"), ("rusty-h264", "rusty_h264")];
+/// An encoder of another kind.
+struct Peer {
+    /// In the list of peers.
+    name: &'static str,
+    label: &'static str,
+    /// Whether it has more than one thread.
+    has_threads: bool,
+    /// What several threads do to its stream.
+    by_threads: &'static str,
+}
+
+const PEERS: [Peer; 2] = [
+    Peer { name: "openh264", label: "openh264", has_threads: true, by_threads: ", each a slice of every picture" },
+    Peer { name: "rusty-h264", label: "rusty_h264", has_threads: false, by_threads: "" },
+];
 
 /// Presets of ours.
 const PRESETS: [&str; 2] = ["fast", "medium"];
@@ -72,22 +86,29 @@ fn around(psnr: f64, begin: u32, mut at: impl FnMut(u32) -> Result<(f64, f64), S
     }
 }
 
-/// For each peer that is there, and each preset: speed and bits.
+/// For each peer that is there, and each preset: speed and bits, by one thread of both, and by as many as there are.
 pub(super) fn rows(bench: &Bench<'_>, clip: &Clip<'_>) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
-    for (name, label) in PEERS {
-        let title = format!("encode-{name}");
-        match bench.catalogue.command(name) {
-            Ok(words) => match beside(bench, clip, &words, [&title, label]) {
-                Ok(measured) => rows.extend(measured),
-                Err(Failure::Facade(error)) => return Err(error.into()),
-                Err(failure) => {
-                    let why = format!("{label}: {}", reason(failure));
-                    rows.push(Row { bar: Bar::RatioAtLeast(BAR), ..Row::failed(&title, why) });
+    for peer in &PEERS {
+        let title = format!("encode-{}", peer.name);
+        match bench.catalogue.command(peer.name) {
+            Ok(words) => {
+                let mut threads = vec![1, clip.threads];
+                threads.dedup();
+                for threads in threads {
+                    let title = if threads == 1 { format!("{title}-1") } else { title.clone() };
+                    match beside(bench, clip, &words, (&title, peer, threads)) {
+                        Ok(measured) => rows.extend(measured),
+                        Err(Failure::Facade(error)) => return Err(error.into()),
+                        Err(failure) => {
+                            let why = format!("{}: {}", peer.label, reason(failure));
+                            rows.push(Row { bar: Bar::RatioAtLeast(BAR), ..Row::failed(&title, why) });
+                        }
+                    }
                 }
-            },
+            }
             Err(why) => {
-                let (ours, gone) = (Vec::new(), figure(label, Err(why)));
+                let (ours, gone) = (Vec::new(), figure(peer.label, Err(why)));
                 rows.push(row(&title, Unit::Seconds, ours, vec![gone], Bar::RatioAtLeast(BAR), Vec::new()));
             }
         }
@@ -95,20 +116,27 @@ pub(super) fn rows(bench: &Bench<'_>, clip: &Clip<'_>) -> Result<Vec<Row>, Failu
     Ok(rows)
 }
 
+fn counted(threads: u32) -> String {
+    if threads == 1 { "one thread".to_owned() } else { format!("{threads} threads") }
+}
+
 fn beside(
     bench: &Bench<'_>,
     clip: &Clip<'_>,
     words: &[String],
-    [title, label]: [&str; 2],
+    (title, peer, threads): (&str, &Peer, u32),
 ) -> Result<Vec<Row>, Failure> {
+    let label = peer.label;
+    let its = if peer.has_threads { threads } else { 1 };
+    let by_threads = if its > 1 { peer.by_threads } else { "" };
     // What is timed has been decoded: all pictures are there, and as good as is said.
     let samples = clip.samples(&clip.path).map_err(Failure::Run)?;
-    clip.peer(words, "peer.h264", QUANTISER).map_err(Failure::Run)?;
+    clip.peer(words, "peer.h264", its, QUANTISER).map_err(Failure::Run)?;
     let (bits, psnr) = clip.point("peer.h264", &samples).map_err(Failure::Run)?;
     let mut found = Vec::new();
     for preset in PRESETS {
         let measured = around(psnr, QUANTISER, |qp| {
-            clip.ours("point.h264", clip.threads, "rows", qp, &["--preset", preset]).map_err(reason)?;
+            clip.ours("point.h264", threads, "rows", qp, &["--preset", preset]).map_err(reason)?;
             clip.point("point.h264", &samples)
         });
         found.push((preset, measured.map_err(|why| Failure::Run(format!("--preset {preset}: {why}")))?));
@@ -117,10 +145,10 @@ fn beside(
     for (preset, between) in &found {
         for point in between.points {
             let options = ["--preset", preset];
-            turns.push(Box::new(move || Ok(clip.ours("ours.h264", clip.threads, "rows", point.qp, &options)?.seconds)));
+            turns.push(Box::new(move || Ok(clip.ours("ours.h264", threads, "rows", point.qp, &options)?.seconds)));
         }
     }
-    let mut theirs = [Theirs::new(|| clip.peer(words, "peer.h264", QUANTISER))];
+    let mut theirs = [Theirs::new(|| clip.peer(words, "peer.h264", its, QUANTISER))];
     let seconds = in_turns(bench, turns, &mut theirs)?;
     let theirs = theirs.map(|theirs| theirs.figure(label));
     let mut rows = Vec::new();
@@ -129,9 +157,15 @@ fn beside(
         let more = between.bits() / bits;
         let [better, worse] = between.points;
         let notes = vec![format!(
-            "{}, {psnr:.2} dB, which {label} has at QP {QUANTISER}, and --preset {preset} between QP {} ({:.2} dB) and {} \
-             ({:.2} dB); {} threads, baseline; whole runs",
-            clip.name, better.qp, better.psnr, worse.qp, worse.psnr, clip.threads
+            "{}, {psnr:.2} dB of all samples, luma and chroma, which {label} has at QP {QUANTISER} by {}{by_threads}, and \
+             --preset {preset} by {} between QP {} ({:.2} dB) and {} ({:.2} dB); baseline; whole runs",
+            clip.name,
+            counted(its),
+            counted(threads),
+            better.qp,
+            better.psnr,
+            worse.qp,
+            worse.psnr
         )];
         let (title, bits_title) = (format!("{title}-{preset}"), format!("{title}-{preset}-bits"));
         let mut speed = row(&title, Unit::Seconds, ours, theirs.to_vec(), Bar::RatioAtLeast(BAR), notes.clone());
