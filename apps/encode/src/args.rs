@@ -134,7 +134,7 @@ const QP: u8 = 26;
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Preset {
-    /// Whole macroblocks only
+    /// Whole macroblocks only, and none that can be skipped
     Fast,
     /// Parts of macroblocks, too
     Medium,
@@ -145,9 +145,9 @@ enum Preset {
 impl Preset {
     fn effort(self) -> Effort {
         match self {
-            Preset::Fast => Effort { steps: 1, fine: 2, has_parts: false, enough: 64, intra: 5 },
-            Preset::Medium => Effort { steps: 6, fine: 2, has_parts: true, enough: 48, intra: 6 },
-            Preset::Slow => Effort { steps: 16, fine: 3, has_parts: true, enough: 16, intra: 8 },
+            Preset::Fast => Effort { steps: 1, fine: 2, has_parts: false, skips_first: true, enough: 64, intra: 5 },
+            Preset::Medium => Effort { steps: 6, fine: 2, has_parts: true, skips_first: false, enough: 48, intra: 6 },
+            Preset::Slow => Effort { steps: 16, fine: 3, has_parts: true, skips_first: false, enough: 16, intra: 8 },
         }
     }
 }

@@ -22,6 +22,7 @@ use crate::intra::Around;
 use crate::kernel::Kernels;
 use crate::motion::Reference;
 use crate::picture::{Block, Frame, Kind, Macroblock, Source, Vector};
+use crate::plane::Plane;
 use crate::quantiser::Quantiser;
 use crate::search::{Effort, Found, Match, Search};
 use crate::tables::lambda;
@@ -153,6 +154,8 @@ pub struct RowCoder<'a> {
     left: ([u8; 16], [[u8; 8]; 2]),
     /// What was tried last.
     tried: inter::Tried,
+    /// Whether macroblocks are searched when it turns out that they are not skipped. Else they have been.
+    searches: bool,
 }
 
 impl<'a> Shot<'a> {
@@ -172,6 +175,11 @@ impl<'a> Shot<'a> {
             [_, true] => SliceType::P,
             _ => SliceType::B,
         }
+    }
+
+    /// Whether macroblocks are skipped before their motion is searched.
+    pub fn skips_first(&self) -> bool {
+        self.settings.effort.skips_first && self.slice_type() == SliceType::P
     }
 
     /// All that it may be predicted from.
@@ -250,11 +258,11 @@ fn median(a: Vector, b: Vector, c: Vector) -> Vector {
 }
 
 impl<'a> RowCoder<'a> {
-    /// Begins a row.
-    pub fn new(shot: &'a Shot<'a>, row: usize) -> RowCoder<'a> {
+    /// Begins a row; true if it searches macroblocks itself.
+    pub fn new(shot: &'a Shot<'a>, row: usize, searches: bool) -> RowCoder<'a> {
         let is_arithmetic = shot.settings.is_arithmetic;
         let coded = if is_arithmetic { Row::Syntax(Vec::with_capacity(shot.columns())) } else { Row::default() };
-        RowCoder { shot, y: row, row: coded, left: Default::default(), tried: inter::Tried::NONE }
+        RowCoder { shot, y: row, row: coded, left: Default::default(), tried: inter::Tried::NONE, searches }
     }
 
     /// What was coded.
@@ -349,16 +357,17 @@ impl<'a> RowCoder<'a> {
         let picture = &self.shot.picture;
         let (luma, _) = made.luma.0.as_chunks::<16>();
         let (chroma, _) = made.chroma.0.as_chunks::<16>();
+        let begin = |plane: &Plane, side: usize| plane.at((side * here.x) as isize, (side * here.y) as isize);
+        let (to, stride) = (begin(&picture.luma[0], 16), picture.luma[0].stride);
         for (y, row) in luma.iter().enumerate() {
-            let to = picture.luma[0].at(16 * here.x as isize, (16 * here.y + y) as isize);
-            // SAFETY: samples of this macroblock, which is this job's.
-            unsafe { to.copy_from_nonoverlapping(row.as_ptr(), 16) };
+            // SAFETY: samples of this macroblock, which is this job's; planes have whole ones.
+            unsafe { to.add(y * stride).copy_from_nonoverlapping(row.as_ptr(), 16) };
         }
-        for (y, row) in chroma.iter().take(8).enumerate() {
-            for (plane, samples) in picture.chroma.iter().zip(row.as_chunks::<8>().0) {
-                let to = plane.at(8 * here.x as isize, (8 * here.y + y) as isize);
+        for (i, plane) in picture.chroma.iter().enumerate() {
+            let to = begin(plane, 8);
+            for (y, row) in chroma.iter().take(8).enumerate() {
                 // SAFETY: as above.
-                unsafe { to.copy_from_nonoverlapping(samples.as_ptr(), 8) };
+                unsafe { to.add(y * plane.stride).copy_from_nonoverlapping(row[8 * i..8 * i + 8].as_ptr(), 8) };
             }
         }
         let (cb, cr) = (chroma[7].as_chunks::<8>().0[0], chroma[7].as_chunks::<8>().0[1]);

@@ -458,7 +458,9 @@ mod tests {
             colour: crate::headers::Colour::UNKNOWN,
             chroma_place: None,
         };
-        let effort = Effort { steps: 2, fine: 1, enough: 8, intra: 8, has_parts: true };
+        // Without parts, what can be skipped is skipped first.
+        let has_parts = profile == Profile::Main;
+        let effort = Effort { steps: 2, fine: 1, enough: 8, intra: 8, has_parts, skips_first: !has_parts };
         let (keys, rate) = (Keys { interval: 9, at_cuts: false }, Rate::Constant(24));
         let (kernels, abort) = (Kernels::new(Isa::Scalar), Abort::new());
         let mut encoder = Encoder::new(properties, Options { rate, keys, effort, profile, structure }, &kernels);

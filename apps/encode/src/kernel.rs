@@ -60,6 +60,17 @@ pub struct Division {
     pub bias: [u16; 16],
 }
 
+/// Coefficients of sixteen blocks, as levels.
+#[derive(Clone, Copy, Debug)]
+pub struct Coefficients<'a> {
+    /// The levels.
+    pub levels: &'a Lanes,
+    /// What they are multiplied by, place by place.
+    pub factors: &'a [i16; 16],
+    /// Constant parts that are known, instead of these.
+    pub constant: Option<[i16; 16]>,
+}
+
 /// How an edge between two blocks is smoothed (8.7.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edge {
@@ -85,6 +96,8 @@ pub struct Kernels {
     /// Sums of absolute differences of a macroblock and what lies at the pointer: where those of a part, times [`KEY_UNIT`] and
     /// with what is added, are less than its key, they become its key.
     pub look: unsafe fn(&Samples, *const u8, usize, u32, &mut Keys),
+    /// The sum of absolute differences of a macroblock and what lies at the pointer.
+    pub sad: unsafe fn(&Samples, *const u8, usize) -> u32,
     /// Half of the sums of absolute values of the Hadamard-transformed (4 x 4) differences, of the four quarters, to the means,
     /// rounded up, of what lies at two pointers with one stride (which may be one).
     pub satd: unsafe fn(&Samples, [*const u8; 2], usize) -> [u32; 4],
@@ -112,10 +125,8 @@ pub struct Kernels {
     pub pick: unsafe fn(&[u8; 16], &Ingredients, &[[u8; 16]; 16], &mut Lanes),
     /// Half of the sums of absolute values of Hadamard-transformed blocks, one block a lane.
     pub transformed_sums: unsafe fn(&mut Lanes) -> [u16; 16],
-    /// Levels become coefficients, times a factor for each place.
-    pub scale: unsafe fn(&mut Lanes, &[i16; 16]),
     /// The inverse transform of coefficients, added to a prediction (8.5.12, 8.5.14).
-    pub reconstruct: unsafe fn(&Lanes, &Samples, &mut Samples),
+    pub reconstruct: unsafe fn(Coefficients<'_>, &Samples, &mut Samples),
     /// Chroma samples between others (8.4.2.2.2): a block of 8 or 4 columns and as many rows from the pointer on, at eighths
     /// (x, y), to rows 16 apart. Reads one row and column more.
     pub chroma: unsafe fn(*mut u8, *const u8, usize, [u8; 2], usize),
@@ -142,6 +153,7 @@ impl Kernels {
         Kernels {
             isa: Isa::Scalar,
             look: portable::look,
+            sad: portable::sad,
             intra_luma: portable::intra_luma,
             intra_chroma: portable::intra_chroma,
             pick: portable::pick,
@@ -154,7 +166,6 @@ impl Kernels {
             transform: portable::transform,
             divide: portable::divide,
             transformed_sums: portable::transformed_sums,
-            scale: portable::scale,
             reconstruct: portable::reconstruct,
             chroma: portable::chroma,
             smooth_luma: portable::smooth_luma,

@@ -200,12 +200,28 @@ impl<'a> Reference<'a> {
     /// differences, and what is added to them.
     #[inline]
     pub fn look(&self, source: &Samples, vector: Vector, addend: u32, keys: &mut Keys) {
+        let (at, stride) = self.place(vector);
+        // SAFETY: as in `places` and `luma`.
+        unsafe { (self.kernels.look)(source, at, stride, addend, keys) }
+    }
+
+    /// Where the macroblock lies by a vector near the picture, of whole or half samples, and the distance of rows.
+    #[inline]
+    fn place(&self, vector: Vector) -> (*const u8, usize) {
         debug_assert!(self.is_near(vector) && (vector.x | vector.y) & 1 == 0, "{vector:?}");
         let stride = self.picture.luma[0].stride;
         let plane = usize::from(((vector.x >> 1 & 1) | (vector.y & 2)) as u16);
         let offset = isize::from(vector.y >> 2) * stride as isize + isize::from(vector.x >> 2);
+        // SAFETY: with near vectors blocks lie in the planes with their borders.
+        (unsafe { self.here[plane].offset(offset) }, stride)
+    }
+
+    /// The sum of absolute differences of the whole macroblock for a vector as above.
+    #[inline]
+    pub fn sad(&self, source: &Samples, vector: Vector) -> u32 {
+        let (at, stride) = self.place(vector);
         // SAFETY: as in `places` and `luma`.
-        unsafe { (self.kernels.look)(source, self.here[plane].offset(offset), stride, addend, keys) }
+        unsafe { (self.kernels.sad)(source, at, stride) }
     }
 
     /// Sums of transformed differences of a part.

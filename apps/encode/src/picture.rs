@@ -65,38 +65,44 @@ impl Source {
     pub fn fill(&mut self, size: Size, bytes: &[u8]) {
         self.blocks.resize(size.macroblocks(), Block::EMPTY);
         let columns = size.columns();
-        let mut rest = bytes;
-        for plane in 0..3 {
-            let part = if plane == 0 { 1 } else { 2 };
-            let (width, height, side) = (size.width / part, size.height / part, 16 / part);
-            let (now, later) = rest.split_at(width * height);
-            rest = later;
-            for y in 0..size.rows() * side {
-                let row = &now[y.min(height - 1) * width..][..width];
-                let blocks = &mut self.blocks[y / side * columns..][..columns];
-                match plane {
-                    0 => spread(row, blocks, |block| &mut block.luma.0.as_chunks_mut::<16>().0[y % side]),
-                    // A row of Cb, one of Cr, and so on.
-                    _ => spread(row, blocks, |block| {
-                        &mut block.chroma.0.as_chunks_mut::<8>().0[y % side * 2 + plane - 1]
-                    }),
-                }
+        let (width, height) = (size.width / 2, size.height / 2);
+        let (luma, chroma) = bytes.split_at(4 * width * height);
+        let (cb, cr) = chroma.split_at(width * height);
+        for (y, blocks) in self.blocks.chunks_exact_mut(columns).enumerate() {
+            fn row(plane: &[u8], width: usize, number: usize) -> &[u8] {
+                &plane[number.min(plane.len() / width - 1) * width..][..width]
             }
+            spread::<16>(|i| row(luma, size.width, 16 * y + i), blocks, |block| &mut block.luma, 0);
+            // A row of Cb, one of Cr, and so on.
+            spread::<8>(|i| row(cb, width, 8 * y + i), blocks, |block| &mut block.chroma, 0);
+            spread::<8>(|i| row(cr, width, 8 * y + i), blocks, |block| &mut block.chroma, 1);
         }
         self.glance = crate::rate::Glance::new(&self.blocks);
     }
 }
 
-/// Spreads a row over the blocks that it crosses; the last sample is repeated to the end of the last one.
-fn spread<const N: usize>(row: &[u8], blocks: &mut [Block], place: impl Fn(&mut Block) -> &mut [u8; N]) {
-    let (whole, rest) = row.as_chunks::<N>();
-    for (block, from) in blocks.iter_mut().zip(whole) {
-        *place(block) = *from;
-    }
-    if let (Some(block), Some(last)) = (blocks.get_mut(whole.len()), rest.last()) {
-        let to = place(block);
-        to[..rest.len()].copy_from_slice(rest);
-        to[rest.len()..].fill(*last);
+/// Spreads so many rows over the blocks that they cross, block by block, to each second place of `N` samples if these are two
+/// beside each other; the last sample of a row is repeated to the end of the last block.
+fn spread<'a, const N: usize>(
+    rows: impl Fn(usize) -> &'a [u8],
+    blocks: &mut [Block],
+    samples: impl Fn(&mut Block) -> &mut Samples,
+    which: usize,
+) {
+    let rows: [&[u8]; N] = std::array::from_fn(rows);
+    let apart = 16 / N;
+    for (x, block) in blocks.iter_mut().enumerate() {
+        let places = samples(block).0.as_chunks_mut::<N>().0.iter_mut().skip(which).step_by(apart);
+        for (to, row) in places.zip(rows) {
+            let rest = &row[N * x..];
+            match rest.first_chunk() {
+                Some(whole) => *to = *whole,
+                None => {
+                    to[..rest.len()].copy_from_slice(rest);
+                    to[rest.len()..].fill(row[row.len() - 1]);
+                }
+            }
+        }
     }
 }
 

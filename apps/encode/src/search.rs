@@ -23,6 +23,9 @@ pub struct Effort {
     pub intra: u32,
     /// Whether halves and quarters of macroblocks have vectors of their own.
     pub has_parts: bool,
+    /// Whether a macroblock that leaves nothing to be coded where it is skipped is skipped, and its motion not searched: in pictures
+    /// that are predicted from those before only. Others may be predicted better, for more bits.
+    pub skips_first: bool,
 }
 
 /// A vector and what is left after it: half of the sum of transformed differences.
@@ -126,7 +129,12 @@ impl Search<'_> {
         let bits = self.lambda * vector_bits(vector, predicted);
         let before = best.keys.0[WHOLE];
         best.vectors[best.count] = vector;
-        self.reference.look(self.source, vector, bits * KEY_UNIT + best.count as u32, &mut best.keys);
+        let addend = bits * KEY_UNIT + best.count as u32;
+        match self.effort.has_parts {
+            true => self.reference.look(self.source, vector, addend, &mut best.keys),
+            // Parts are not asked for.
+            false => best.keys.0[WHOLE] = before.min(self.reference.sad(self.source, vector) * KEY_UNIT + addend),
+        }
         best.count += 1;
         best.keys.0[WHOLE] < before
     }

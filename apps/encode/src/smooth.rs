@@ -90,6 +90,11 @@ fn strengths(before: &Macroblock, now: &Macroblock, line: usize, between_rows: b
     })
 }
 
+/// One vector and no levels: there is nothing to smooth inside.
+fn is_plain(of: &Macroblock) -> bool {
+    matches!(of.kind, Kind::Skip | Kind::Inter) && of.counts[..16] == [0; 16] && of.motion == [of.motion[0]; 4]
+}
+
 /// Smooths all edges of a row of macroblocks, and those to the row above.
 ///
 /// # Safety
@@ -100,11 +105,8 @@ pub unsafe fn smooth_row(picture: &Picture, row: usize, kernels: &Kernels) {
         // SAFETY: by the caller.
         let at = |x: usize, y: usize| unsafe { picture.macroblocks.get(y * columns + x) };
         let now = at(x, row);
-        // One vector and no levels: there is nothing to smooth inside.
-        let is_plain = matches!(now.kind, Kind::Skip | Kind::Inter)
-            && now.counts[..16] == [0; 16]
-            && now.motion == [now.motion[0]; 4];
-        let lines = if is_plain { 1 } else { 4 };
+        let is_now_plain = is_plain(now);
+        let lines = if is_now_plain { 1 } else { 4 };
         for between_rows in [false, true] {
             let before = match between_rows {
                 false => (x > 0).then(|| at(x - 1, row)),
@@ -112,6 +114,9 @@ pub unsafe fn smooth_row(picture: &Picture, row: usize, kernels: &Kernels) {
             };
             for line in 0..lines {
                 let Some(before) = (if line == 0 { before } else { Some(now) }) else { continue };
+                if is_now_plain && before.motion == now.motion && is_plain(before) {
+                    continue;
+                }
                 let strengths = strengths(before, now, line, between_rows);
                 if strengths == [0; 4] {
                     continue;

@@ -107,7 +107,8 @@ impl<'a> Wave<'a> {
         let Some(row) = self.order.claim() else { return false };
         let needed = rows_needed(row, self.jobs()) as u64;
         let before = || self.shot.links().map(|link| Before { complete: &link.picture.complete, rows: needed });
-        let job = RowJob { wave: self, row, coder: RowCoder::new(&self.shot, row), calls };
+        let searches = calls.is_none() && self.shot.skips_first();
+        let job = RowJob { wave: self, row, coder: RowCoder::new(&self.shot, row, searches), calls };
         // An abort is a failure elsewhere, which is told there.
         self.order.done(row, before(), &self.shot.picture.complete, abort, job).unwrap_or(false)
     }
@@ -147,10 +148,14 @@ impl Job for RowJob<'_, '_> {
         let mut code = |x: usize| turn.column(x, || unsafe { coder.code(x) });
         match self.calls {
             None => {
-                search(0..columns);
+                if !shot.skips_first() {
+                    search(0..columns);
+                }
                 (0..columns).try_for_each(code)
             }
-            Some(calls) => in_parts(calls, columns, &search, &mut code),
+            // What is searched next to a macroblock that is skipped begins with its vector.
+            Some(calls) if shot.skips_first() => in_parts((calls, 1), columns, &search, &mut code),
+            Some(calls) => in_parts((calls, calls.macroblocks()), columns, &search, &mut code),
         }
     }
 
@@ -191,12 +196,11 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 /// Searches and codes so many macroblocks, the former off-loaded.
 fn in_parts(
-    calls: &dyn Calls,
+    (calls, count): (&dyn Calls, usize),
     columns: usize,
     search: &(dyn Fn(Range<usize>) + Sync),
     code: &mut (dyn FnMut(usize) -> Result<(), Aborted> + Send),
 ) -> Result<(), Aborted> {
-    let count = calls.macroblocks();
     if count == 1 {
         return (0..columns).try_for_each(|x| {
             calls.call(&|| search(x..x + 1));

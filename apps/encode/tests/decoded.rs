@@ -11,7 +11,9 @@ use multigrain_simd::Isa;
 use rusty_h264_decoder::Decoder;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-const THOROUGH: Effort = Effort { steps: 8, fine: 3, enough: 8, intra: 8, has_parts: true };
+/// What can be skipped is not searched.
+const QUICK: Effort = Effort { steps: 1, fine: 2, enough: 64, intra: 5, has_parts: false, skips_first: true };
+const THOROUGH: Effort = Effort { steps: 8, fine: 3, enough: 8, intra: 8, has_parts: true, skips_first: false };
 
 /// Numbers that look random, the same every time.
 struct Noise(u64);
@@ -110,7 +112,8 @@ fn check(content: Content, size: Size, count: usize, qp: u8, key_interval: u32) 
         // One picture is predicted from none.
         if count > 1 || references == 1 {
             let structure = Structure { references, long: 0, bidirectional };
-            check_one(content, size, count, qp, key_interval, (profile, structure));
+            check_one(content, size, count, qp, key_interval, (profile, structure, THOROUGH));
+            check_one(content, size, count, qp, key_interval, (profile, structure, QUICK));
         }
     }
 }
@@ -121,12 +124,12 @@ fn check_one(
     count: usize,
     qp: u8,
     key_interval: u32,
-    (profile, structure): (Profile, Structure),
+    (profile, structure, effort): (Profile, Structure, Effort),
 ) {
     let options = Options {
         rate: Rate::Constant(qp),
         keys: Keys { interval: key_interval, at_cuts: false },
-        effort: THOROUGH,
+        effort,
         profile,
         structure,
     };
@@ -306,7 +309,14 @@ fn sizes_that_are_no_multiple_of_a_macroblock() {
 
 #[test]
 fn a_large_picture_and_one_that_follows() {
-    check_one(Content::Moving, Size { width: 3840, height: 2160 }, 2, 30, 250, (Profile::Main, Structure::PLAIN));
+    check_one(
+        Content::Moving,
+        Size { width: 3840, height: 2160 },
+        2,
+        30,
+        250,
+        (Profile::Main, Structure::PLAIN, THOROUGH),
+    );
 }
 
 /// Numbers of pictures, which have eight bits, begin again, and so do those that say when they are shown: of ten bits, two for each.
@@ -333,7 +343,7 @@ fn many_references_and_old_ones() {
         for profile in [Profile::Baseline, Profile::Main] {
             if bidirectional == 0 || profile == Profile::Main {
                 for qp in [14, 30] {
-                    check_one(Content::Scenes, size, 50, qp, 37, (profile, structure));
+                    check_one(Content::Scenes, size, 50, qp, 37, (profile, structure, THOROUGH));
                 }
             }
         }
@@ -369,10 +379,15 @@ fn what_comes_back_takes_fewer_bits() {
 }
 
 /// The stream, executed by so many threads, which share the rows of a few pictures under way at once.
-fn stream(isa: Isa, threads: usize, at_once: usize, (profile, structure): (Profile, Structure)) -> Vec<u8> {
+fn stream(
+    isa: Isa,
+    threads: usize,
+    at_once: usize,
+    (profile, structure, effort): (Profile, Structure, Effort),
+) -> Vec<u8> {
     let size = Size { width: 100, height: 180 };
     let keys = Keys { interval: 7, at_cuts: true };
-    let options = Options { rate: Rate::Constant(26), keys, effort: THOROUGH, profile, structure };
+    let options = Options { rate: Rate::Constant(26), keys, effort, profile, structure };
     let (kernels, abort) = (Kernels::new(isa), Abort::new());
     let mut encoder = Encoder::new(properties(size), options, &kernels);
     sources(Content::Moving, size, 12).into_iter().for_each(|source| encoder.push(source));
@@ -397,7 +412,13 @@ fn stream(isa: Isa, threads: usize, at_once: usize, (profile, structure): (Profi
 #[test]
 fn the_stream_depends_on_nothing_but_the_pictures() {
     let both = Structure { references: 2, long: 1, bidirectional: 2 };
-    for of in [(Profile::Baseline, Structure::PLAIN), (Profile::Main, Structure::PLAIN), (Profile::Main, both)] {
+    for of in [
+        (Profile::Baseline, Structure::PLAIN, THOROUGH),
+        (Profile::Baseline, Structure { references: 3, ..Structure::PLAIN }, QUICK),
+        (Profile::Main, Structure::PLAIN, THOROUGH),
+        (Profile::Main, both, THOROUGH),
+        (Profile::Main, both, QUICK),
+    ] {
         let expected = stream(Isa::Scalar, 1, 1, of);
         for isa in Isa::ALL.into_iter().filter(|isa| isa.is_supported()) {
             for (threads, at_once) in [(1, 12), (2, 3), (3, 12), (7, 12)] {

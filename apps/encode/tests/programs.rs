@@ -100,6 +100,13 @@ fn threads_policies_and_ways_in_do_not_change_the_stream() {
         let found = run(&[file, "-o", "-", "--qp", "30", "--threads", "2", "--cut", cut], &[]);
         assert!(found.stdout == expected.stdout, "{cut}: {}", String::from_utf8_lossy(&found.stderr));
     }
+    // Nor where motion is searched in the serial part.
+    let expected_fast = run(&[file, "-o", "-", "--preset", "fast", "--refs", "2", "--threads", "1"], &[]).stdout;
+    assert!(expected_fast != run(&[file, "-o", "-", "--refs", "2", "--threads", "1"], &[]).stdout);
+    for (threads, cut) in [("1", "1"), ("2", "1"), ("2", "3"), ("2", "1000"), ("3", "rows")] {
+        let found = run(&[file, "-o", "-", "--preset", "fast", "--refs", "2", "--threads", threads, "--cut", cut], &[]);
+        assert!(found.stdout == expected_fast, "fast, {threads}, {cut}: {}", String::from_utf8_lossy(&found.stderr));
+    }
     // The same without header has other properties, but the same pictures: all units but the parameter sets.
     let raw: Vec<u8> = (0..20).flat_map(|number| planes(size.0, size.1, number)).collect();
     let found = run(&["-", "-o", "-", "--qp", "30", "--size", "98x66"], &raw).stdout;
@@ -584,9 +591,10 @@ fn other_decoders_show_the_pictures_of_the_encoder() {
     }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.h264");
-    let effort = Effort { steps: 8, fine: 2, enough: 8, intra: 8, has_parts: true };
+    let effort = Effort { steps: 8, fine: 2, enough: 8, intra: 8, has_parts: true, skips_first: false };
     for (profile, references, long, bidirectional, has_parts) in [
         (Profile::Baseline, 1, 0, 0, true),
+        (Profile::Baseline, 1, 0, 0, false),
         (Profile::Baseline, 11, 0, 0, true),
         (Profile::Baseline, 1, 2, 0, true),
         (Profile::Main, 1, 0, 0, true),
@@ -595,7 +603,8 @@ fn other_decoders_show_the_pictures_of_the_encoder() {
     ] {
         let structure = Structure { references, long, bidirectional };
         let context = format!("{profile:?}, {structure:?}");
-        let expected = all_quantisers(&path, profile, structure, Effort { has_parts, ..effort });
+        let expected =
+            all_quantisers(&path, profile, structure, Effort { has_parts, skips_first: !has_parts, ..effort });
         if has_ffmpeg {
             compare(&shown(&path), &expected, 12, &context);
         }

@@ -97,7 +97,7 @@ impl RowCoder<'_> {
             // SAFETY: by the caller.
             unsafe { shot.picture.fields[index].get(here.y * shot.columns() + here.x) }
         };
-        let (nearest, best_found) = (reference(0), found(0));
+        let nearest = reference(0);
         let count = shot.lists[0].len();
         let vectors = Vectors::new(here, 0);
         let lambda = settings.lambda;
@@ -107,7 +107,26 @@ impl RowCoder<'_> {
         let may_be_skipped = nearest.allows(skipped);
         let skip = [Motion::of(0, skipped, 0); 4];
         self.tried.motion = None;
-        if may_be_skipped {
+        let skips_first = shot.skips_first();
+        if skips_first {
+            // SAFETY: by the caller.
+            if may_be_skipped && let Some(prediction) = unsafe { self.prediction_if_empty(here, source, &skip) } {
+                for index in 0..count {
+                    let whole = Match { vector: if index == 0 { skipped } else { Vector::default() }, satd: 0 };
+                    let at = here.y * shot.columns() + here.x;
+                    // SAFETY: by the caller.
+                    unsafe { *shot.picture.fields[index].get_mut(at) = Found { whole, ..Found::NONE } };
+                }
+                *made = prediction;
+                return self.skip(skip, now);
+            }
+            if self.searches {
+                // SAFETY: by the caller; what lies before in the row has been searched, or has got what it is skipped by.
+                unsafe { shot.search(here.y, here.x..here.x + 1) };
+            }
+        }
+        let best_found = found(0);
+        if may_be_skipped && !skips_first {
             let satd = match skipped == best_found.whole.vector {
                 true => best_found.whole.satd,
                 false => nearest.satd(&source.luma, Part::WHOLE, skipped),

@@ -1,7 +1,7 @@
 //! What is left after prediction: coefficients, levels, and what a decoder makes of them.
 
 use super::{Block, Settings};
-use crate::kernel::{Division, Lanes, Samples};
+use crate::kernel::{Coefficients, Division, Lanes, Samples};
 use crate::tables::{BLOCK_ORDER, ZIGZAG};
 
 /// Levels of a macroblock that was predicted as a whole or from another picture.
@@ -153,14 +153,10 @@ impl Settings<'_> {
     pub(super) fn made(&self, residual: &Residual, prediction: &Block) -> Block {
         let mut out = *prediction;
         if residual.coded != 0 || residual.luma_dc.is_some_and(|dc| dc != [0; 16]) {
-            let mut lanes = residual.luma;
+            let constant = residual.luma_dc.map(|dc| self.luma.luma_dc_back(&dc));
+            let coefficients = Coefficients { levels: &residual.luma, factors: &self.luma.scale, constant };
             // SAFETY: as above.
-            unsafe { (self.kernels.scale)(&mut lanes, &self.luma.scale) };
-            if let Some(dc) = &residual.luma_dc {
-                lanes.0[0] = self.luma.luma_dc_back(dc);
-            }
-            // SAFETY: as above.
-            unsafe { (self.kernels.reconstruct)(&lanes, &prediction.luma, &mut out.luma) };
+            unsafe { (self.kernels.reconstruct)(coefficients, &prediction.luma, &mut out.luma) };
         }
         out.chroma = self.made_chroma(&residual.chroma, &prediction.chroma);
         out
@@ -169,15 +165,15 @@ impl Settings<'_> {
     fn made_chroma(&self, chroma: &Chroma, prediction: &Samples) -> Samples {
         let mut out = *prediction;
         if chroma.coded != 0 || chroma.dc != [[0; 4]; 2] {
-            let mut lanes = chroma.lanes;
-            // SAFETY: as above.
-            unsafe { (self.kernels.scale)(&mut lanes, &self.chroma.scale) };
+            let mut constant = [0; 16];
             for (blocks, dc) in CHROMA_BLOCKS.iter().zip(chroma.dc) {
                 let values = self.chroma.chroma_dc_back(dc);
-                blocks.iter().zip(values).for_each(|(block, value)| lanes.0[0][*block] = value);
+                blocks.iter().zip(values).for_each(|(block, value)| constant[*block] = value);
             }
+            let (levels, factors) = (&chroma.lanes, &self.chroma.scale);
+            let coefficients = Coefficients { levels, factors, constant: Some(constant) };
             // SAFETY: as above.
-            unsafe { (self.kernels.reconstruct)(&lanes, prediction, &mut out) };
+            unsafe { (self.kernels.reconstruct)(coefficients, prediction, &mut out) };
         }
         out
     }

@@ -1,7 +1,7 @@
 //! The kernels as the standard has them, for any processor. What works lane by lane is inlined into the functions of other
 //! instruction sets, too.
 
-use super::{Division, Edge, Ingredients, KEY_UNIT, Keys, Lanes, Samples};
+use super::{Coefficients, Division, Edge, Ingredients, KEY_UNIT, Keys, Lanes, Samples};
 use crate::intra::{self, Around, Mode};
 
 /// The samples from a pointer on.
@@ -38,6 +38,16 @@ pub(super) unsafe fn look(source: &Samples, with: *const u8, stride: usize, adde
     for (key, sum) in keys.0.iter_mut().zip([a, b, c, d, a + b, c + d, a + c, b + d, a + b + c + d]) {
         *key = (*key).min(sum * KEY_UNIT + addend);
     }
+}
+
+pub(super) unsafe fn sad(source: &Samples, with: *const u8, stride: usize) -> u32 {
+    let mut sum = 0;
+    for (y, row) in source.0.as_chunks::<16>().0.iter().enumerate() {
+        // SAFETY: the caller's pointer is valid for 16 rows of 16.
+        let with = unsafe { with.add(y * stride).cast::<[u8; 16]>().read() };
+        sum += row.iter().zip(with).map(|(a, b)| u32::from(a.abs_diff(b))).sum::<u32>();
+    }
+    sum
 }
 
 #[inline(always)]
@@ -216,11 +226,18 @@ pub(super) unsafe fn divide(lanes: &mut Lanes, by: &Division) -> u16 {
     (0..16).fold(0, |bits, lane| bits | u16::from(any[lane] != 0) << lane)
 }
 
+/// Levels as coefficients.
 #[inline(always)]
-pub(super) unsafe fn scale(lanes: &mut Lanes, factors: &[i16; 16]) {
-    for (values, factor) in lanes.0.iter_mut().zip(factors) {
-        values.iter_mut().for_each(|value| *value = value.wrapping_mul(*factor));
+pub(super) fn scaled(coefficients: Coefficients<'_>) -> Lanes {
+    let Coefficients { levels, factors, constant } = coefficients;
+    let mut lanes = Lanes([[0; 16]; 16]);
+    for ((to, from), factor) in lanes.0.iter_mut().zip(&levels.0).zip(factors) {
+        to.iter_mut().zip(from).for_each(|(to, level)| *to = level.wrapping_mul(*factor));
     }
+    if let Some(constant) = constant {
+        lanes.0[0] = constant;
+    }
+    lanes
 }
 
 #[inline(always)]
@@ -275,8 +292,8 @@ pub(super) fn inverse(lanes: &mut Lanes) {
     lanes.0.iter_mut().flatten().for_each(|value| *value >>= 6);
 }
 
-pub(super) unsafe fn reconstruct(coefficients: &Lanes, prediction: &Samples, out: &mut Samples) {
-    let mut lanes = *coefficients;
+pub(super) unsafe fn reconstruct(coefficients: Coefficients<'_>, prediction: &Samples, out: &mut Samples) {
+    let mut lanes = scaled(coefficients);
     inverse(&mut lanes);
     for (at, (to, from)) in out.0.iter_mut().zip(&prediction.0).enumerate() {
         let (x, y) = (at % 16, at / 16);

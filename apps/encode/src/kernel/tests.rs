@@ -42,6 +42,10 @@ proptest! {
                     keys.0[9..].fill(0);
                 }
                 prop_assert_eq!(keys[0], keys[1]);
+                let mut whole = Keys::NONE;
+                (other.look)(&source, with, STRIDE, 0, &mut whole);
+                let sad = (other.sad)(&source, with, STRIDE);
+                prop_assert_eq!((sad * KEY_UNIT, sad), (whole.0[8], (plain.sad)(&source, with, STRIDE)));
                 let with = [with, b.as_ptr().add((y / 2) * STRIDE + x / 3)];
                 prop_assert_eq!((plain.satd)(&source, with, STRIDE), (other.satd)(&source, with, STRIDE));
                 let quarter = source.0.as_ptr().add(8);
@@ -152,9 +156,12 @@ proptest! {
                 let transformed = lanes;
                 let coded = (k.divide)(&mut lanes, &scales.inter);
                 let levels = lanes;
-                (k.scale)(&mut lanes, &scales.scale);
-                (k.reconstruct)(&lanes, &prediction, &mut out);
-                (transformed, coded, levels, lanes, out)
+                let without = Coefficients { levels: &levels, factors: &scales.scale, constant: None };
+                (k.reconstruct)(without, &prediction, &mut out);
+                let constant = Some(std::array::from_fn(|lane| 64 * lane as i16));
+                let mut other = Samples::of(0);
+                (k.reconstruct)(Coefficients { constant, ..without }, &prediction, &mut other);
+                (transformed, coded, levels, other, out)
             }
         };
         let expected = all(&plain());
@@ -265,6 +272,7 @@ fn kernels_stay_within_their_memory() {
             let with = exact(16, 16);
             (kernels.look)(&source, with.as_ptr(), stride, 5, &mut keys);
             assert_eq!(keys.0[8], 256 * 68 * KEY_UNIT + 5);
+            assert_eq!((kernels.sad)(&source, with.as_ptr(), stride), 256 * 68);
             assert_eq!((kernels.satd)(&source, [with.as_ptr(); 2], stride), [68 * 64 / 8; 4].map(|sum: u32| sum * 4));
             let with = exact(8, 8);
             (kernels.satd_8)(source.0.as_ptr().add(136), [with.as_ptr(); 2], stride);

@@ -1,6 +1,6 @@
 //! The kernels with AVX2. One of the modules of this crate with `unsafe` in it.
 
-use super::{Division, Edge, Ingredients, KEY_UNIT, Kernels, Keys, Lanes, Samples, portable};
+use super::{Coefficients, Division, Edge, Ingredients, KEY_UNIT, Kernels, Keys, Lanes, Samples, portable};
 use crate::intra::{Around, Mode};
 use multigrain_simd::Isa;
 use std::arch::x86_64::*;
@@ -10,6 +10,7 @@ pub(super) fn kernels() -> Kernels {
     Kernels {
         isa: Isa::Avx2,
         look,
+        sad,
         intra_luma,
         intra_chroma,
         pick,
@@ -22,7 +23,6 @@ pub(super) fn kernels() -> Kernels {
         transform,
         divide,
         transformed_sums,
-        scale,
         reconstruct,
         chroma,
         smooth_luma,
@@ -48,7 +48,6 @@ compiled_with_avx2! {
     average(to: *mut u8, other: *const u8, rows: usize);
     copy(to: *mut u8, from: *const u8, stride: usize, rows: usize, wide: bool);
     halves(to: [*mut u8; 3], from: *const u8, stride: usize, width: usize, scratch: &mut [i16]);
-    scale(lanes: &mut Lanes, factors: &[i16; 16]);
     transformed_sums(lanes: &mut Lanes) -> [u16; 16];
 }
 
@@ -94,6 +93,22 @@ unsafe fn look(source: &Samples, with: *const u8, stride: usize, addend: u32, ke
             _mm_store_si128(to, _mm_min_epu32(_mm_load_si128(to), key));
         }
     }
+}
+
+#[target_feature(enable = "avx2")]
+unsafe fn sad(source: &Samples, with: *const u8, stride: usize) -> u32 {
+    let mut sums = [_mm256_setzero_si256(); 2];
+    for pair in 0..8 {
+        let y = pair * 2;
+        // SAFETY: rows y and y + 1 of both, for which the caller's pointer is valid.
+        let (a, b) = unsafe {
+            (_mm256_load_si256(source.0.as_ptr().add(y * 16).cast()), two_rows(with.add(y * stride), stride))
+        };
+        sums[pair % 2] = _mm256_add_epi64(sums[pair % 2], _mm256_sad_epu8(a, b));
+    }
+    let sum = _mm256_add_epi64(sums[0], sums[1]);
+    let sum = _mm_add_epi64(_mm256_castsi256_si128(sum), _mm256_extracti128_si256::<1>(sum));
+    (_mm_cvtsi128_si32(sum) + _mm_extract_epi32::<2>(sum)) as u32
 }
 
 #[target_feature(enable = "avx2")]
@@ -318,8 +333,8 @@ unsafe fn chroma(to: *mut u8, from: *const u8, stride: usize, eighths: [u8; 2], 
 }
 
 #[target_feature(enable = "avx2")]
-unsafe fn reconstruct(coefficients: &Lanes, prediction: &Samples, out: &mut Samples) {
-    let mut lanes = *coefficients;
+unsafe fn reconstruct(coefficients: Coefficients<'_>, prediction: &Samples, out: &mut Samples) {
+    let mut lanes = portable::scaled(coefficients);
     portable::inverse(&mut lanes);
     for row in 0..4 {
         let mut columns = columns_at(prediction, row);
