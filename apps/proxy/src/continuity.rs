@@ -49,10 +49,15 @@ impl Continuity {
         self.source
     }
 
+    /// Whether a packet is the first of another beginning.
+    pub fn begins(&self, header: &Header) -> bool {
+        self.offsets.is_none_or(|offsets| offsets.source != header.source)
+    }
+
     /// Sequence number, timestamp and identifier with which a packet is passed on. Packets come in order.
     pub fn translate(&mut self, header: &Header, now: Instant) -> (u16, u32, u32) {
         let source = *self.source.get_or_insert(header.source);
-        let offsets = match self.offsets.filter(|offsets| offsets.source == header.source) {
+        let offsets = match self.offsets.filter(|_| !self.begins(header)) {
             Some(offsets) => offsets,
             None => {
                 let (sequence, timestamp) = self.last.map_or((0, 0), |(sequence, timestamp, at)| {

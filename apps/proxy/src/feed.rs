@@ -64,6 +64,16 @@ impl Batch {
         &mut self.bytes[range]
     }
 
+    /// Takes the pieces from that one on.
+    pub fn split_off(&mut self, entry: usize) -> Batch {
+        let start = self.entries.get(entry).map_or(self.bytes.len(), |first| first.start as usize);
+        let mut entries = self.entries.split_off(entry.min(self.entries.len()));
+        for entry in &mut entries {
+            (entry.start, entry.end) = (entry.start - start as u32, entry.end - start as u32);
+        }
+        Batch { bytes: self.bytes.split_off(start), entries }
+    }
+
     /// Ends the piece that was written to the end of the bytes.
     pub fn piece(&mut self, is_key: bool) {
         let start = self.entries.last().map_or(0, |entry| entry.end);

@@ -67,6 +67,14 @@ impl Maker {
         }
     }
 
+    /// From which piece of what was made last on the head is another one, if it is.
+    pub fn anew(&mut self) -> Option<usize> {
+        match self {
+            Maker::Transport(_) => None,
+            Maker::Fragments(mux) => mux.anew.take(),
+        }
+    }
+
     /// What a viewer gets before anything else; nothing while it is not known.
     pub fn head(&self) -> Option<Vec<u8>> {
         match self {

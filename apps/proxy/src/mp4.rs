@@ -1,8 +1,8 @@
 //! Fragmented MP4 (ISO/IEC 14496-12): what browsers play, over HTTP or, a piece a message, over WebSocket.
 //!
 //! A fragment is one picture, or one frame of sound, so nothing waits for others. What decoders have to know comes first, apart from
-//! the log, since every viewer needs it; it comes again, within the log, where the video changes its parameters. There is
-//! one video track and one of audio at most, as browsers have it. The crate `mp4-atom` writes the boxes.
+//! the log, since every viewer needs it. Where a key has other parameters there is another head, and the log begins anew
+//! ([`Mux::anew`]): players read a file's first description only. There is one video track and one of audio at most, as browsers have it. The crate `mp4-atom` writes the boxes.
 
 use crate::clock::{Clock, DecodeOrder};
 use crate::feed::{Batch, FRAME};
@@ -51,6 +51,8 @@ pub struct Mux {
     sequence: u32,
     /// What decoders have to know first, once it is known.
     head: Option<Vec<u8>>,
+    /// From which piece of those that were made last on the head is another one.
+    pub anew: Option<usize>,
     units: Vec<Unit>,
 }
 
@@ -76,7 +78,7 @@ impl Mux {
                 lasts: told.clock_rate / if told.codec.is_video() { 25 } else { 50 },
             });
         }
-        let mut mux = Mux { parts, is_socket, sequence: 0, head: None, units: Vec::new() };
+        let mut mux = Mux { parts, is_socket, sequence: 0, head: None, anew: None, units: Vec::new() };
         for number in 0..mux.parts.len() {
             let sets = mux.parts[number].assembly.parameters().to_vec();
             mux.parts[number].take_sets(sets.iter().map(Vec::as_slice));
@@ -129,10 +131,9 @@ impl Mux {
         let sets = unit.pieces().filter(|piece| codec.is_parameter(piece));
         if codec.is_video() && unit.is_key && part.take_sets(sets) {
             let head = self.written_head();
-            if let (Some(_), Some(head)) = (&self.head, &head) {
-                out.bytes.extend_from_slice(head);
+            if std::mem::replace(&mut self.head, head).is_some() {
+                self.anew = Some(out.entries.len());
             }
-            self.head = head;
         }
         if self.head.is_none() {
             return out.bytes.truncate(start);
@@ -147,7 +148,8 @@ impl Mux {
         let mut data = Vec::with_capacity(unit.bytes.len());
         match part.codec {
             Codec::H264 | Codec::H265 => {
-                for piece in unit.pieces().filter(|piece| !part.codec.is_parameter(piece)) {
+                // Parameters of keys are in the head; what comes between is for those who know the head already.
+                for piece in unit.pieces().filter(|piece| !(unit.is_key && part.codec.is_parameter(piece))) {
                     data.extend((piece.len() as u32).to_be_bytes());
                     data.extend_from_slice(piece);
                 }
@@ -240,8 +242,20 @@ impl Part {
         let read = if self.codec == Codec::H264 { picture::h264 } else { picture::h265 };
         let Some(facts) = found[1].first().and_then(|set| read(set)) else { return false };
         let is_whole = !found[2].is_empty() && (self.codec == Codec::H264 || !found[0].is_empty());
-        if !is_whole || found == self.sets {
+        if !is_whole {
             return false;
+        }
+        if found[..2] == self.sets[..2] {
+            // Who tells those of a picture only which that needs has not taken back the others.
+            let id = |set: &Vec<u8>| picture::parameters_id(self.codec, set);
+            let others = self.sets[2].iter().filter(|set| !found[2].iter().any(|new| id(new) == id(set)));
+            let all: Vec<Vec<u8>> = others.chain(&found[2]).cloned().collect();
+            if found[2].iter().all(|set| self.sets[2].contains(set)) {
+                return false;
+            }
+            if all.len() <= SETS_MAX {
+                found[2] = all;
+            }
         }
         self.order.deepen(facts.depth.unwrap_or(0));
         (self.sets, self.facts) = (found, facts);

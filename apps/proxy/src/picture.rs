@@ -2,6 +2,7 @@
 //!
 //! The crate `h264-reader` reads those of H.264, and the bits of H.265's, of which the beginning is enough.
 
+use crate::rtp::Codec;
 use h264_reader::nal::sps::{ChromaFormat, SeqParameterSet};
 use h264_reader::rbsp::{BitRead, BitReader, decode_nal};
 
@@ -103,6 +104,13 @@ pub fn h265(set: &[u8]) -> Option<Facts> {
         format: (chroma.try_into().ok()?, luma.try_into().ok()?, colour.try_into().ok()?),
         profile,
     })
+}
+
+/// The number of a picture parameter set (ITU-T H.264, section 7.3.2.2; H.265, section 7.3.2.3).
+pub fn parameters_id(codec: Codec, set: &[u8]) -> Option<u32> {
+    let bytes = decode_nal(set).ok()?;
+    let rest = if codec == Codec::H264 { &bytes[..] } else { bytes.get(1..)? };
+    BitReader::new(rest).read_ue("id").ok()
 }
 
 #[cfg(test)]

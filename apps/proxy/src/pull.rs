@@ -107,6 +107,8 @@ struct Incoming {
     continuity: Continuity,
     timestamp: Option<u32>,
     key_timestamp: Option<u32>,
+    /// Since when another beginning has brought no key: what comes before it refers to pictures that nobody has.
+    awaits_key: Option<Instant>,
     report: Report,
     expected: Expected,
     /// From where its datagrams come.

@@ -51,7 +51,7 @@ impl Unit {
 #[derive(Debug)]
 pub struct Assembly {
     codec: Codec,
-    /// Parameters of the video as the description told them.
+    /// Parameters of the video as the description told them, or the last key.
     parameters: Vec<Vec<u8>>,
     /// Of AAC: profile, index of the sampling rate, channels.
     adts: (u8, u8, u8),
@@ -72,6 +72,8 @@ pub struct Assembly {
 
 /// Parameter sets of a description at most.
 const SETS_MAX: usize = 48;
+/// Bytes of one at most.
+const SET_MAX: usize = 4096;
 
 const START: [u8; 4] = [0, 0, 0, 1];
 
@@ -83,7 +85,7 @@ fn parameters(track: &Track) -> Vec<Vec<u8>> {
     let names = ["sprop-parameter-sets", "sprop-vps", "sprop-sps", "sprop-pps"];
     let sets = names.iter().filter_map(|name| track.parameter(name)).flat_map(|sets| sets.split(','));
     let decoded = sets.take(SETS_MAX).filter_map(|set| STANDARD.decode(set.trim()).ok());
-    decoded.filter(|set| !set.is_empty() && set.len() < 4096).collect()
+    decoded.filter(|set| !set.is_empty() && set.len() < SET_MAX).collect()
 }
 
 /// What the description says of AAC (ISO/IEC 14496-3, AudioSpecificConfig).
@@ -192,6 +194,9 @@ impl Assembly {
         if std::mem::take(&mut self.is_open) && !is_damaged && !self.unit.bytes.is_empty() {
             self.gives_parameters |= self.unit.is_key && self.has_parameters;
             let mut unit = std::mem::replace(&mut self.unit, Unit::new(0, false, Vec::new()));
+            if unit.is_key && self.has_parameters {
+                self.remember(&unit);
+            }
             if unit.is_key && !self.has_parameters {
                 let mut all = Unit::new(unit.timestamp, true, Vec::new());
                 for set in &self.parameters {
@@ -205,6 +210,18 @@ impl Assembly {
             }
             units.push(unit);
         }
+    }
+
+    /// What came with a key holds from then on, whatever the description tells.
+    fn remember(&mut self, unit: &Unit) {
+        let kind = |set: &[u8]| if self.codec == Codec::H264 { set[0] & 0x1f } else { set[0] >> 1 & 0x3f };
+        let is_set = |set: &&[u8]| !matches!((self.codec, kind(set)), (Codec::H264, 9) | (Codec::H265, 35));
+        let sets = unit.pieces().filter(|piece| self.codec.is_parameter(piece) && piece.len() < SET_MAX);
+        let told: Vec<&[u8]> = sets.filter(is_set).take(SETS_MAX).collect();
+        let kept = self.parameters.iter().filter(|known| !told.iter().any(|set| kind(set) == kind(known)));
+        let mut all: Vec<Vec<u8>> = kept.cloned().chain(told.iter().map(|set| set.to_vec())).collect();
+        all.sort_by_key(|set| kind(set));
+        self.parameters = all;
     }
 
     /// A whole unit of the codec's network layer.

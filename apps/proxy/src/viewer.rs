@@ -24,7 +24,7 @@ pub fn behind_max(log_bytes: usize) -> u64 {
 }
 
 /// Where no key comes for so long, a viewer begins anywhere: some cameras never send one.
-const KEY_PATIENCE: Duration = Duration::from_secs(10);
+pub const KEY_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Which channel of a batch goes out as which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

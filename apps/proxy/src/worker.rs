@@ -18,6 +18,7 @@ use crate::receive::Receiver;
 use crate::shared::{Post, Reporter, Shared};
 use crate::stream::Stream;
 use crate::tfrc::Report;
+use crate::viewer::Flow;
 use multigrain_console::say;
 use std::collections::HashMap;
 use std::io;
@@ -48,6 +49,16 @@ struct Local {
     has_news: bool,
     /// Makes another form of the packets while somebody views it.
     maker: Option<Maker>,
+}
+
+impl Local {
+    /// What was made goes to the end of the log.
+    fn add(&mut self, pieces: Batch) {
+        if !pieces.entries.is_empty() {
+            self.feed.push(self.feed.end().batch, Arc::new(pieces));
+            self.has_news = true;
+        }
+    }
 }
 
 /// Where others connect.
@@ -285,15 +296,41 @@ impl Worker {
         for form in [Form::Transport, Form::Fragments, Form::Messages] {
             let local = &mut self.feeds[form.feed(stream)];
             let Some(maker) = &mut local.maker else { continue };
-            let pieces = maker.take(batch, now);
-            if !pieces.entries.is_empty() {
-                local.feed.push(local.feed.end().batch, Arc::new(pieces));
-                local.has_news = true;
+            let mut pieces = maker.take(batch, now);
+            if let Some(at) = maker.anew() {
+                let others = pieces.split_off(at);
+                local.add(pieces);
+                self.begin_anew(form.feed(stream), now);
+                pieces = others;
             }
+            self.feeds[form.feed(stream)].add(pieces);
         }
         let local = &mut self.feeds[Form::Packets.feed(stream)];
         local.feed.push(number, batch.clone());
         local.has_news = true;
+    }
+
+    /// The head of a form is another one from here on: who can be told in between is, and others have to ask again.
+    fn begin_anew(&mut self, number: usize, now: Instant) {
+        for slot in self.feeds[number].viewers.clone() {
+            self.flush(slot, now);
+        }
+        let name = self.stream_of(number).name().to_owned();
+        let queue_bytes = self.shared.config.limits.queue_bytes;
+        let local = &mut self.feeds[number];
+        local.feed = Feed::new(queue_bytes);
+        let viewers = local.viewers.clone();
+        for slot in viewers {
+            let Some(connection) = self.connections[slot].as_mut() else { continue };
+            if connection.is_socket {
+                connection.awaits_head = true;
+                connection.out.begin(&self.feeds[number].feed, now, true);
+            } else {
+                (connection.out.flow, connection.ends) = (Flow::Idle, true);
+                self.tell(&format!("{name}: the video has other parameters; viewers of its file have to ask again"));
+                self.flush(slot, now);
+            }
+        }
     }
 
     /// Whether what has a generation is for the viewers that are here; ends these if it is newer than what they were told.

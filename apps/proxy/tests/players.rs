@@ -34,8 +34,8 @@ fn transport_streams_begin_with_a_key() {
             })
             .collect();
         // Each is a picture as soon as the next begins.
-        for number in 0..5 {
-            playing.send(0, &picture(number, number % 3 == 1, 500));
+        for number in 0..7 {
+            playing.send(0, &picture(number, number % 3 == 0, 500));
         }
         for reader in &mut readers {
             let mut packets = vec![0; 188 * (2 + 3 + 3)];
@@ -43,13 +43,13 @@ fn transport_streams_begin_with_a_key() {
             let ids: Vec<u16> =
                 packets.chunks(188).map(|packet| u16::from_be_bytes([packet[1], packet[2]]) & 0x1fff).collect();
             assert_eq!(ids, [0, 0x1000, 0x100, 0x100, 0x100, 0x100, 0x100, 0x100]);
-            let key = packets[2 * 188..].windows(6).position(|bytes| bytes == [0, 0, 0, 1, 0x65, 1]);
+            let key = packets[2 * 188..].windows(6).position(|bytes| bytes == [0, 0, 0, 1, 0x65, 3]);
             assert!(key.is_some_and(|at| at < 188), "{key:?}");
         }
         // One that leaves takes nothing from the others.
         drop(readers.pop());
-        for number in 5..40 {
-            playing.send(0, &picture(number, number % 3 == 1, 500));
+        for number in 7..40 {
+            playing.send(0, &picture(number, number % 3 == 0, 500));
         }
         for reader in &mut readers {
             reader.read_exact(&mut vec![0; 188 * 3 * 30]).unwrap();
@@ -284,6 +284,78 @@ fn every_codec_is_decoded_as_it_was_sent() {
                 |line: &str| ["prematurely", "Input/output", "repeated"].iter().any(|word| line.contains(word));
             assert!(said.lines().all(|line| line.trim().is_empty() || is_end(line)), "{}", shown());
         }
+    }
+}
+
+/// A camera that comes back with pictures of another size, told by nothing but its parameter sets, in the middle of a group: nobody
+/// sees a damaged picture, and who cannot be told of the size within what it gets has an end and asks again.
+#[test]
+fn a_camera_that_comes_back_with_another_size_damages_nothing() {
+    if !there_is("ffmpeg") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let clips = ["320x240", "640x480"].map(|size| {
+        let file = folder.path().join(format!("{size}.mp4")).to_str().unwrap().to_owned();
+        let source = format!("testsrc=size={size}:rate=25");
+        let made = ["-v", "error", "-f", "lavfi", "-i", &source, "-frames:v", "60", "-c:v", "libx264", "-g", "20"];
+        let made = Command::new("ffmpeg").args(made).args(["-pix_fmt", "yuv420p", "-bf", "0", &file]).status();
+        // Parameters come with keys, as cameras send them.
+        let told = folder.path().join(format!("{size}.ts")).to_str().unwrap().to_owned();
+        let copied = Command::new("ffmpeg").args(["-v", "error", "-i", &file, "-c", "copy", &told]).status();
+        (made.unwrap().success() && copied.unwrap().success()).then(|| packets(&told, folder.path()).0)
+    });
+    let [Some(small), Some(large)] = clips else {
+        return eprintln!("skipped: this ffmpeg does not encode H.264");
+    };
+    let manners = Manners::of(VIDEO);
+    let describes = manners.sdp.clone();
+    let camera = Camera::new(manners);
+    let proxy = Proxy::start(&["-s", &format!("front=rtsp://{}/", camera.address), "--transport", "tcp"]);
+    let mut playing = camera.playing();
+    proxy.serves("front");
+    let http = |kind: &str| format!("http://127.0.0.1:{}/front.{kind}", proxy.http);
+    let rtsp = format!("rtsp://127.0.0.1:{}/front", proxy.rtsp);
+    let player = |from: &str| {
+        let way: &[&str] = if from == rtsp { &["-rtsp_transport", "tcp"] } else { &[] };
+        let all = [&["-v", "error", "-nostdin"], way, &["-i", from, "-f", "null", "-"]].concat();
+        Command::new("ffmpeg").args(all).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let [ts, mut mp4, rtsp] = [http("ts"), http("mp4"), rtsp.clone()].map(|from| player(&from));
+    let (mut number, mut rounds) = (0_u16, 0_u32);
+    let mut send = |playing: &mut Playing, clip: &[Vec<u8>]| {
+        rounds += 1;
+        for packet in clip {
+            let mut packet = packet.clone();
+            packet[2..4].copy_from_slice(&number.to_be_bytes());
+            let time = u32::from_be_bytes(packet[4..8].try_into().unwrap());
+            packet[4..8].copy_from_slice(&time.wrapping_add(rounds * 60 * 3600).to_be_bytes());
+            number = number.wrapping_add(1);
+            playing.send(0, &packet);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    proxy.until("has all players", || {
+        send(&mut playing, &small);
+        proxy.metric("viewers ") == 3
+    });
+    (0..3).for_each(|_| send(&mut playing, &small));
+    playing.hang_up();
+    let mut playing = camera.playing();
+    send(&mut playing, &large[large.len() / 6..]);
+    (0..3).for_each(|_| send(&mut playing, &large));
+    // The file has ended; the others go on.
+    proxy.until("ends the file", || proxy.metric("viewers ") == 2);
+    assert!(mp4.wait().is_ok());
+    *describes.lock().unwrap() = VIDEO.replace("H264", "JPEG");
+    playing.hang_up();
+    for (what, mut player) in [("MP4", mp4), ("MPEG-TS", ts), ("RTSP", rtsp)] {
+        let mut said = String::new();
+        player.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        player.wait().unwrap();
+        let is_end = |line: &str| ["prematurely", "Input/output", "repeated"].iter().any(|word| line.contains(word));
+        let is_time = |line: &str| line.contains("monotonic");
+        assert!(said.lines().all(|line| line.trim().is_empty() || is_end(line) || is_time(line)), "{what}: {said}");
     }
 }
 

@@ -146,8 +146,11 @@ fn a_source_that_restarts_goes_on_for_its_viewers() {
     playing.send(0, &picture(11, false, 50));
     assert_eq!(viewer.sequences(2), [10, 11]);
     playing.hang_up();
-    // Another sender with other numbers: for viewers it is the same, which has lost something.
+    // Another sender with other numbers: for viewers it is the same, which has lost something. What comes before its first key
+    // refers to pictures that nobody has.
     let mut playing = camera.playing();
+    playing.send(0, &rtp(96, 8998, 3, 4711, &[0x41, 1]));
+    playing.send(0, &rtp(96, 8999, 4, 4711, &[0x41, 1]));
     playing.send(0, &rtp(96, 9000, 5, 4711, &[0x65, 1]));
     let (_, packet) = viewer.frame();
     assert_eq!((sequence(&packet), &packet[8..12]), (14, &[0, 0, 0, 7][..]));

@@ -88,9 +88,10 @@ fn browsers_get_fragments_that_begin_with_a_key() {
             socket.read_exact(&mut bytes).unwrap();
             bytes
         };
-        for number in 0..4 {
-            playing.send(0, &picture(number, number == 1, 300));
+        for number in 0..5 {
+            playing.send(0, &picture(number, number % 3 == 0, 300));
         }
+        playing.send(0, &picture(5, false, 300));
         let found = boxes(&mut plain, b"mdat");
         let kinds: Vec<&str> = found.iter().map(|(kind, _)| kind.as_str()).collect();
         assert_eq!(kinds, ["ftyp", "moov", "moof", "mdat"]);
@@ -102,14 +103,25 @@ fn browsers_get_fragments_that_begin_with_a_key() {
         assert_eq!(&message(2)[4..8], b"ftyp");
         let fragment = message(2);
         assert_eq!((&fragment[4..8], fragment[fragment.len() - 300]), (&b"moof"[..], 0x65));
-        // Parameters that come with a key and are others: they are told within the stream.
+        // Parameters that come with a key and are others: a file has one description, so it ends behind the last picture of before, and
+        // who asks again gets another one. Within WebSocket they are told before the key.
         let mut wide = STANDARD.decode("Z2QAH6zZQFAFuwEQAAADABAAAAMDIPGDGWA=").unwrap();
         wide[3] = 0x20;
-        playing.send(0, &rtp(96, 4, 4 * 3600, 7, &wide));
-        playing.send(0, &rtp(96, 5, 4 * 3600, 7, &STANDARD.decode("aOvjyyLA").unwrap()));
-        playing.send(0, &rtp(96 | 0x80, 6, 4 * 3600, 7, &[0x65; 9]));
-        let kinds: Vec<String> = boxes(&mut plain, b"moov").into_iter().map(|(kind, _)| kind).collect();
-        assert_eq!(kinds.last().map(String::as_str), Some("moov"));
+        playing.send(0, &rtp(96, 6, 6 * 3600, 7, &wide));
+        playing.send(0, &rtp(96, 7, 6 * 3600, 7, &STANDARD.decode("aOvjyyLA").unwrap()));
+        playing.send(0, &rtp(96 | 0x80, 8, 6 * 3600, 7, &[0x65; 9]));
+        assert_eq!(boxes(&mut plain, b"mdat")[1].1[4], 0x41);
+        assert_eq!(plain.read(&mut [0; 9]).unwrap(), 0, "the file goes on");
+        assert_eq!(&message(2)[4..8], b"moof");
+        assert_eq!(&message(2)[4..8], b"moof");
+        assert_eq!(String::from_utf8(message(1)).unwrap(), "video/mp4; codecs=\"avc1.640020\"");
+        assert!(message(2).windows(4).any(|name| name == b"moov"));
+        let fragment = message(2);
+        assert_eq!((&fragment[4..8], fragment[fragment.len() - 9]), (&b"moof"[..], 0x65));
+        let (_, mut anew) = ask(&proxy, "GET /front.mp4 HTTP/1.1\r\nHost: h\r\n\r\n");
+        let found = boxes(&mut anew, b"mdat");
+        assert!(found[1].1.windows(4).any(|bytes| bytes == [0x67, 0x64, 0, 0x20]));
+        assert_eq!(found[3].1[..], [&[0, 0, 0, 9][..], &[0x65; 9]].concat());
     }
 }
 

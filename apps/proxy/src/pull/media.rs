@@ -7,6 +7,7 @@ use crate::receive::{Expected, Receiver};
 use crate::reorder::Verdict;
 use crate::rtp;
 use crate::stream::add;
+use crate::viewer::KEY_PATIENCE;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
@@ -92,13 +93,14 @@ impl Pull {
             return false;
         }
         let verdict = incoming.reorder.judge(header.sequence);
+        let mut stays = false;
         match verdict {
-            Verdict::Pass => self.pass(track, Place::In(range), now),
+            Verdict::Pass => stays = self.pass(track, Place::In(range), now),
             Verdict::Keep => incoming.reorder.keep(header.sequence, packet.to_vec(), now),
             Verdict::Drop => add(&self.stream.counts.packets_late, 1),
         }
         self.release_track(track, now);
-        verdict == Verdict::Pass
+        stays
     }
 
     pub(super) fn release(&mut self, now: Instant) {
@@ -114,22 +116,23 @@ impl Pull {
                 add(&self.stream.counts.packets_lost, lost);
             }
             match released {
-                Some(packet) => self.pass(track, Place::Out(&packet), now),
+                Some(packet) => drop(self.pass(track, Place::Out(&packet), now)),
                 None => return,
             }
         }
     }
 
-    /// A packet in its turn goes into the batch.
-    pub(super) fn pass(&mut self, track: usize, place: Place<'_>, now: Instant) {
+    /// A packet in its turn goes into the batch; whether it did.
+    pub(super) fn pass(&mut self, track: usize, place: Place<'_>, now: Instant) -> bool {
         let counts = &self.stream.counts;
         let packet = match &place {
             Place::In(range) => &self.batch.bytes[range.clone()],
             Place::Out(packet) => *packet,
         };
-        let Some(incoming) = self.tracks.get_mut(track) else { return };
+        let Some(incoming) = self.tracks.get_mut(track) else { return false };
         let Some((header, payload)) = rtp::parse(packet).filter(|_| packet.len() <= usize::from(u16::MAX)) else {
-            return add(&counts.packets_malformed, 1);
+            add(&counts.packets_malformed, 1);
+            return false;
         };
         add(&counts.packets_received, 1);
         add(&counts.bytes_received, packet.len() as u64);
@@ -141,12 +144,19 @@ impl Pull {
             None => (true, true),
             // The first packet of a picture at which decoding can begin.
             Some(_) => {
-                let has_keys = matches!(incoming.codec, rtp::Codec::H264 | rtp::Codec::H265);
+                let has_keys = incoming.codec.is_video();
                 let begins = if has_keys { rtp::is_key(incoming.codec, payload) } else { is_new };
                 let is_key = begins && incoming.key_timestamp != Some(header.timestamp);
                 if is_key {
                     incoming.key_timestamp = Some(header.timestamp);
                 }
+                if incoming.continuity.begins(&header) {
+                    let since = *incoming.awaits_key.get_or_insert(now);
+                    if !is_key && now.saturating_duration_since(since) < KEY_PATIENCE {
+                        return false;
+                    }
+                }
+                incoming.awaits_key = None;
                 (is_key, is_new)
             }
         };
@@ -160,6 +170,7 @@ impl Pull {
             Place::Out(packet) => self.batch.frame(channel, packet, is_key, is_start),
         };
         rtp::rewrite(bytes, sequence, timestamp, source);
+        true
     }
 
     /// Reports of the sender go to viewers with the numbers that they see.

@@ -114,7 +114,7 @@ impl Pull {
                         if is_reports {
                             self.reports(track, packet, now)
                         } else {
-                            self.pass(track, Place::Out(packet), now)
+                            self.pass(track, Place::Out(packet), now);
                         }
                     }
                 }
@@ -257,6 +257,7 @@ impl Pull {
                 continuity,
                 timestamp: None,
                 key_timestamp: None,
+                awaits_key: None,
                 report: Report::default(),
                 expected: Expected::default(),
                 origin: Origin::new(told.get(self.tracks.len()).copied().flatten()),
