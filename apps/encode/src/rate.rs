@@ -71,18 +71,26 @@ pub struct Change {
 impl Glance {
     /// Of macroblocks of luma.
     pub fn new(blocks: &[Block]) -> Glance {
-        let mut glance = Glance { samples: Vec::with_capacity(blocks.len()), histogram: [0; BINS] };
+        let mut samples = Vec::with_capacity(blocks.len());
+        // Samples beside each other are alike, and to count one waits for the one before where that is the same count.
+        let mut histograms = [[0; BINS]; 4];
         for block in blocks {
-            let mut samples = [0; 16];
-            for (rows, means) in block.luma.0.as_chunks::<64>().0.iter().zip(samples.as_chunks_mut::<4>().0) {
-                let column = |x: usize| (0..4).map(|y| u16::from(rows[16 * y + x])).sum::<u16>();
-                let columns: [u16; 16] = std::array::from_fn(column);
-                *means = std::array::from_fn(|x| (columns[4 * x..4 * x + 4].iter().sum::<u16>() / 16) as u8);
+            let mut means = [0; 16];
+            for (rows, means) in block.luma.0.as_chunks::<64>().0.iter().zip(means.as_chunks_mut::<4>().0) {
+                let mut columns = [0_u16; 16];
+                for row in rows.as_chunks::<16>().0 {
+                    columns.iter_mut().zip(row).for_each(|(sum, sample)| *sum += u16::from(*sample));
+                }
+                for ((mean, sums), histogram) in means.iter_mut().zip(columns.as_chunks::<4>().0).zip(&mut histograms) {
+                    let [a, b, c, d] = *sums;
+                    *mean = ((a + b + c + d) / 16) as u8;
+                    histogram[usize::from(*mean) * BINS / 256] += 1;
+                }
             }
-            samples.iter().for_each(|sample| glance.histogram[usize::from(*sample) * BINS / 256] += 1);
-            glance.samples.push(samples);
+            samples.push(means);
         }
-        glance
+        let [a, b, c, d] = histograms;
+        Glance { samples, histogram: std::array::from_fn(|bin| a[bin] + b[bin] + c[bin] + d[bin]) }
     }
 
     /// How far it is from another.

@@ -172,17 +172,17 @@ impl RowCoder<'_> {
         };
         let lambda = settings.lambda;
         self.tried.motion = None;
+        let mut predicted = Samples::of(0);
         // SAFETY: by the caller.
-        let predicted = unsafe { self.predict_luma(here, parts_of(&direct), &direct) };
+        unsafe { shot.predict_luma(here, parts_of(&direct), &direct, &mut predicted) };
         // SAFETY: a macroblock of 16 rows; `Kernels::new` has seen to the instruction set.
         let left = unsafe { (settings.kernels.satd)(&source.luma, [predicted.0.as_ptr(); 2], 16) };
         let left_whole: u32 = left.iter().sum();
         let found_least = found[0].whole.satd.min(found[1].whole.satd);
         if left_whole <= found_least + 8 * lambda {
             // SAFETY: by the caller.
-            if let Some(prediction) = unsafe { self.prediction_if_empty(here, source, &direct) } {
-                *made = prediction;
-                return self.skip(direct, now);
+            if unsafe { self.leaves_nothing(here, source, &direct) } {
+                return self.skip(direct, now, made);
             }
         }
 

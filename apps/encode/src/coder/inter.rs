@@ -3,10 +3,10 @@
 //! Search found vectors for the whole and its parts without knowing what they cost. Here they are weighed again with the
 //! true predictors (8.4.1.3 of the standard), beside the vector that comes for nothing and what the picture itself predicts.
 
-use super::residual::{Residual, luma_pattern};
+use super::residual::luma_pattern;
 use super::syntax::{From, Luma, Moved, Syntax, Type};
 use super::vectors::Vectors;
-use super::{Here, RowCoder};
+use super::{Here, RowCoder, Shot};
 use crate::bits::te_bits;
 use crate::kernel::{Lanes, Samples};
 use crate::motion::{Part, Reference};
@@ -61,7 +61,7 @@ pub(super) struct Decision {
 pub(super) struct Tried {
     /// By what; none if this is of another macroblock.
     pub(super) motion: Option<[Motion; 4]>,
-    prediction: Samples,
+    prediction: Block,
     levels: Lanes,
     coded: u16,
 }
@@ -69,12 +69,67 @@ pub(super) struct Tried {
 impl Tried {
     /// Nothing.
     pub(super) const NONE: Tried =
-        Tried { motion: None, prediction: Samples::of(0), levels: Lanes([[0; 16]; 16]), coded: 0 };
+        Tried { motion: None, prediction: Block::EMPTY, levels: Lanes([[0; 16]; 16]), coded: 0 };
 }
 
 /// The quarter that a part begins with.
 pub(super) fn first_quarter(part: &Part) -> usize {
     part.y / 8 * 2 + part.x / 8
+}
+
+impl Shot<'_> {
+    /// What other pictures predict, plane by plane: `sample` takes a part from a picture to its place, and there
+    /// are so many rows.
+    ///
+    /// # Safety
+    /// As [`RowCoder::code`].
+    unsafe fn predict(
+        &self,
+        here: &Here<'_>,
+        parts: &[Part],
+        motion: &[Motion; 4],
+        sample: impl Fn(&Reference<'_>, Part, Vector, &mut Samples),
+        rows: usize,
+        out: &mut Samples,
+    ) {
+        // Where two are to be weighed, all parts are predicted twice.
+        let is_both = motion.iter().any(|motion| motion.uses(0) && motion.uses(1));
+        let by = |i: usize, samples: &mut Samples| {
+            for part in parts {
+                let motion = motion[first_quarter(part)];
+                let list = if motion.uses(i) { i } else { 1 - i };
+                // SAFETY: by the caller.
+                let reference = unsafe { self.reference(list, motion.references[list] as usize, here.x, here.y) };
+                sample(&reference, *part, motion.vectors[list], samples);
+            }
+        };
+        by(0, out);
+        if is_both {
+            let mut second = Samples::of(0);
+            by(1, &mut second);
+            let (to, other) = (out.0.as_mut_ptr(), second.0.as_ptr());
+            // SAFETY: so many rows of 16; `Kernels::new` has seen to the instruction set.
+            unsafe { (self.settings.kernels.average)(to, other, rows) };
+        }
+    }
+
+    /// The luma that other pictures predict.
+    ///
+    /// # Safety
+    /// As [`RowCoder::code`].
+    pub(super) unsafe fn predict_luma(&self, here: &Here<'_>, parts: &[Part], motion: &[Motion; 4], out: &mut Samples) {
+        // SAFETY: by the caller.
+        unsafe { self.predict(here, parts, motion, |from, part, vector, to| from.luma(part, vector, to), 16, out) }
+    }
+
+    /// And the chroma.
+    ///
+    /// # Safety
+    /// As [`RowCoder::code`].
+    unsafe fn predict_chroma(&self, here: &Here<'_>, parts: &[Part], motion: &[Motion; 4], out: &mut Samples) {
+        // SAFETY: by the caller.
+        unsafe { self.predict(here, parts, motion, |from, part, vector, to| from.chroma(part, vector, to), 8, out) }
+    }
 }
 
 impl RowCoder<'_> {
@@ -110,15 +165,14 @@ impl RowCoder<'_> {
         let skips_first = shot.skips_first();
         if skips_first {
             // SAFETY: by the caller.
-            if may_be_skipped && let Some(prediction) = unsafe { self.prediction_if_empty(here, source, &skip) } {
+            if may_be_skipped && unsafe { self.leaves_nothing(here, source, &skip) } {
                 for index in 0..count {
                     let whole = Match { vector: if index == 0 { skipped } else { Vector::default() }, satd: 0 };
                     let at = here.y * shot.columns() + here.x;
                     // SAFETY: by the caller.
                     unsafe { *shot.picture.fields[index].get_mut(at) = Found { whole, ..Found::NONE } };
                 }
-                *made = prediction;
-                return self.skip(skip, now);
+                return self.skip(skip, now, made);
             }
             if self.searches {
                 // SAFETY: by the caller; what lies before in the row has been searched, or has got what it is skipped by.
@@ -133,10 +187,8 @@ impl RowCoder<'_> {
             };
             if satd <= best_found.whole.satd + 8 * lambda {
                 // SAFETY: by the caller.
-                let prediction = unsafe { self.prediction_if_empty(here, source, &skip) };
-                if let Some(prediction) = prediction {
-                    *made = prediction;
-                    return self.skip(skip, now);
+                if unsafe { self.leaves_nothing(here, source, &skip) } {
+                    return self.skip(skip, now, made);
                 }
             }
         }
@@ -214,59 +266,6 @@ impl RowCoder<'_> {
         is_better
     }
 
-    /// What other pictures predict, plane by plane: `sample` takes a part from a picture, and there are so many rows.
-    ///
-    /// # Safety
-    /// As [`RowCoder::code`].
-    unsafe fn predict(
-        &self,
-        here: &Here<'_>,
-        parts: &[Part],
-        motion: &[Motion; 4],
-        sample: impl Fn(&Reference<'_>, Part, Vector, &mut Samples),
-        rows: usize,
-    ) -> Samples {
-        // Where two are to be weighed, all parts are predicted twice.
-        let is_both = motion.iter().any(|motion| motion.uses(0) && motion.uses(1));
-        let by = |i: usize| {
-            let mut samples = Samples::of(0);
-            for part in parts {
-                let motion = motion[first_quarter(part)];
-                let list = if motion.uses(i) { i } else { 1 - i };
-                // SAFETY: by the caller.
-                let reference = unsafe { self.shot.reference(list, motion.references[list] as usize, here.x, here.y) };
-                sample(&reference, *part, motion.vectors[list], &mut samples);
-            }
-            samples
-        };
-        let mut first = by(0);
-        if is_both {
-            let second = by(1);
-            let (to, other) = (first.0.as_mut_ptr(), second.0.as_ptr());
-            // SAFETY: so many rows of 16; `Kernels::new` has seen to the instruction set.
-            unsafe { (self.shot.settings.kernels.average)(to, other, rows) };
-        }
-        first
-    }
-
-    /// The luma that other pictures predict.
-    ///
-    /// # Safety
-    /// As [`RowCoder::code`].
-    pub(super) unsafe fn predict_luma(&self, here: &Here<'_>, parts: &[Part], motion: &[Motion; 4]) -> Samples {
-        // SAFETY: by the caller.
-        unsafe { self.predict(here, parts, motion, |from, part, vector, to| from.luma(part, vector, to), 16) }
-    }
-
-    /// And the chroma.
-    ///
-    /// # Safety
-    /// As [`RowCoder::code`].
-    pub(super) unsafe fn predict_chroma(&self, here: &Here<'_>, parts: &[Part], motion: &[Motion; 4]) -> Samples {
-        // SAFETY: by the caller.
-        unsafe { self.predict(here, parts, motion, |from, part, vector, to| from.chroma(part, vector, to), 8) }
-    }
-
     /// Predicts luma, and transforms what is left of it, unless that has been done.
     ///
     /// # Safety
@@ -276,35 +275,32 @@ impl RowCoder<'_> {
             return;
         }
         // SAFETY: by the caller.
-        self.tried.prediction = unsafe { self.predict_luma(here, parts, motion) };
+        unsafe { self.shot.predict_luma(here, parts, motion, &mut self.tried.prediction.luma) };
         let Tried { prediction, levels, .. } = &mut self.tried;
-        self.tried.coded = self.shot.settings.luma_inter(&source.luma, prediction, levels);
+        self.tried.coded = self.shot.settings.luma_inter(&source.luma, &prediction.luma, levels);
         self.tried.motion = Some(*motion);
     }
 
-    /// What is predicted, if nothing worth coding is left.
+    /// Whether nothing worth coding is left of what is predicted, which has been tried then.
     ///
     /// # Safety
     /// As [`RowCoder::code`].
-    pub(super) unsafe fn prediction_if_empty(
-        &mut self,
-        here: &Here<'_>,
-        source: &Block,
-        motion: &[Motion; 4],
-    ) -> Option<Block> {
+    pub(super) unsafe fn leaves_nothing(&mut self, here: &Here<'_>, source: &Block, motion: &[Motion; 4]) -> bool {
         let parts = parts_of(motion);
         // SAFETY: by the caller.
         unsafe { self.try_luma(here, source, parts, motion) };
         if self.tried.coded != 0 {
-            return None;
+            return false;
         }
+        let chroma = &mut self.tried.prediction.chroma;
         // SAFETY: by the caller.
-        let chroma = unsafe { self.predict_chroma(here, parts, motion) };
-        let is_empty = self.shot.settings.chroma_levels(&source.chroma, &chroma, false).pattern() == 0;
-        is_empty.then_some(Block { luma: self.tried.prediction, chroma })
+        unsafe { self.shot.predict_chroma(here, parts, motion, chroma) };
+        self.shot.settings.chroma_levels(&source.chroma, chroma, false).pattern() == 0
     }
 
-    pub(super) fn skip(&mut self, motion: [Motion; 4], now: &mut Macroblock) {
+    /// Makes it what was tried last.
+    pub(super) fn skip(&mut self, motion: [Motion; 4], now: &mut Macroblock, made: &mut Block) {
+        *made = self.tried.prediction;
         now.kind = Kind::Skip;
         now.motion = motion;
         self.row.skip(now);
@@ -328,19 +324,18 @@ impl RowCoder<'_> {
         let is_direct = decision.from.contains(&From::Direct);
         let parts = if is_direct { parts_of(&decision.motion) } else { decision.cut.parts() };
         // SAFETY: of both, by the caller.
-        let chroma = unsafe {
+        unsafe {
             self.try_luma(here, source, parts, &decision.motion);
-            self.predict_chroma(here, parts, &decision.motion)
-        };
-        let Tried { prediction, levels, coded, .. } = &self.tried;
-        let (prediction, luma, coded) = (Block { luma: *prediction, chroma }, *levels, *coded);
-        let chroma = settings.chroma_levels(&source.chroma, &prediction.chroma, false);
-        let pattern = luma_pattern(coded) | chroma.pattern() << 4;
-        let residual = Residual { luma, coded, luma_dc: None, chroma };
-        *made = settings.made(&residual, &prediction);
-        if pattern == 0 && decision.cut == Cut::Whole && skipped == Some(decision.motion) {
-            return self.skip(decision.motion, now);
+            shot.predict_chroma(here, parts, &decision.motion, &mut self.tried.prediction.chroma);
         }
+        let Tried { prediction, levels, coded, .. } = &self.tried;
+        let chroma = settings.chroma_levels(&source.chroma, &prediction.chroma, false);
+        let pattern = luma_pattern(*coded) | chroma.pattern() << 4;
+        if pattern == 0 && decision.cut == Cut::Whole && skipped == Some(decision.motion) {
+            return self.skip(decision.motion, now, made);
+        }
+        settings.made_luma((levels, *coded), None, &prediction.luma, &mut made.luma);
+        settings.made_chroma(&chroma, &prediction.chroma, &mut made.chroma);
         now.kind = Kind::Inter;
         now.motion = decision.motion;
         let mut moved = Moved { cut: decision.cut, from: decision.from, ..Moved::DIRECT };
@@ -359,9 +354,8 @@ impl RowCoder<'_> {
                 vectors.set(*part, &motion);
             }
         }
-        let Residual { luma, chroma, .. } = residual;
-        let kind = Type::Inter(moved);
-        let syntax = Syntax { kind, chroma_mode: 0, pattern, luma: Luma::Lanes(luma), luma_dc: None, chroma };
+        let (kind, luma) = (Type::Inter(moved), Luma::Lanes(*levels));
+        let syntax = Syntax { kind, chroma_mode: 0, pattern, luma, luma_dc: None, chroma };
         self.write(here, source, syntax, now, made);
     }
 }

@@ -1,6 +1,6 @@
 //! Macroblocks that are predicted from their own picture.
 
-use super::residual::{Chroma, Residual, luma_pattern};
+use super::residual::luma_pattern;
 use super::syntax::{Luma, Syntax, Type};
 use super::{Here, RowCoder};
 use crate::bits::ue_bits;
@@ -226,6 +226,7 @@ impl RowCoder<'_> {
         let settings = &self.shot.settings;
         let (chroma_mode, chroma_prediction) = self.best_chroma(here, &source.chroma);
         let chroma = settings.chroma_levels(&source.chroma, &chroma_prediction, true);
+        settings.made_chroma(&chroma, &chroma_prediction, &mut made.chroma);
         let syntax = match blocks {
             Some(blocks) => {
                 now.kind = Kind::Intra4;
@@ -233,8 +234,7 @@ impl RowCoder<'_> {
                     let (mode, likely) = (blocks.modes[block], self.likely_mode(here, &blocks.modes, block));
                     (mode != likely).then(|| mode - u8::from(mode > likely))
                 });
-                let prediction = Block { luma: blocks.made, chroma: chroma_prediction };
-                *made = settings.made(&chroma_only(&chroma), &prediction);
+                made.luma = blocks.made;
                 now.modes = blocks.modes;
                 let pattern = luma_pattern(blocks.coded) | chroma.pattern() << 4;
                 let (kind, luma) = (Type::Intra4(modes), Luma::Scanned(blocks.levels));
@@ -245,25 +245,19 @@ impl RowCoder<'_> {
                 let (mode, _, prediction) = whole;
                 let (luma, coded, dc) = settings.luma_whole(&source.luma, &prediction);
                 let pattern = if coded != 0 { 15 } else { 0 } | chroma.pattern() << 4;
-                let residual = Residual { luma, coded, luma_dc: Some(dc), chroma };
-                *made = settings.made(&residual, &Block { luma: prediction, chroma: chroma_prediction });
+                settings.made_luma((&luma, coded), Some(&dc), &prediction, &mut made.luma);
                 let mut scanned = [0; 16];
                 scanned.iter_mut().zip(ZIGZAG).for_each(|(level, place)| *level = dc[place]);
                 Syntax {
                     kind: Type::Intra16(mode.luma_number()),
                     chroma_mode: chroma_mode.chroma_number(),
                     pattern,
-                    luma: Luma::Lanes(residual.luma),
+                    luma: Luma::Lanes(luma),
                     luma_dc: Some(scanned),
-                    chroma: residual.chroma,
+                    chroma,
                 }
             }
         };
         self.write(here, source, syntax, now, made);
     }
-}
-
-/// Chroma's levels alone: luma has been made already.
-fn chroma_only(chroma: &Chroma) -> Residual {
-    Residual { luma: crate::kernel::Lanes([[0; 16]; 16]), coded: 0, luma_dc: None, chroma: chroma.clone() }
 }

@@ -1,21 +1,8 @@
 //! What is left after prediction: coefficients, levels, and what a decoder makes of them.
 
-use super::{Block, Settings};
+use super::Settings;
 use crate::kernel::{Coefficients, Division, Lanes, Samples};
 use crate::tables::{BLOCK_ORDER, ZIGZAG};
-
-/// Levels of a macroblock that was predicted as a whole or from another picture.
-#[derive(Clone, Debug)]
-pub(super) struct Residual {
-    /// Levels of luma; where the constant parts are coded by themselves, without these.
-    pub(super) luma: Lanes,
-    /// Bit b: block b has levels.
-    pub(super) coded: u16,
-    /// The constant parts, if they are coded by themselves.
-    pub(super) luma_dc: Option<[i16; 16]>,
-    /// Of chroma.
-    pub(super) chroma: Chroma,
-}
 
 /// Levels of chroma.
 #[derive(Clone, Debug)]
@@ -149,33 +136,40 @@ impl Settings<'_> {
         Chroma { lanes, coded, dc }
     }
 
-    /// What a decoder makes of the levels.
-    pub(super) fn made(&self, residual: &Residual, prediction: &Block) -> Block {
-        let mut out = *prediction;
-        if residual.coded != 0 || residual.luma_dc.is_some_and(|dc| dc != [0; 16]) {
-            let constant = residual.luma_dc.map(|dc| self.luma.luma_dc_back(&dc));
-            let coefficients = Coefficients { levels: &residual.luma, factors: &self.luma.scale, constant };
-            // SAFETY: as above.
-            unsafe { (self.kernels.reconstruct)(coefficients, &prediction.luma, &mut out.luma) };
+    /// What a decoder makes of the levels of luma, some of which are not zero if any block is coded, and of constant parts that are
+    /// coded by themselves.
+    pub(super) fn made_luma(
+        &self,
+        (levels, coded): (&Lanes, u16),
+        luma_dc: Option<&[i16; 16]>,
+        prediction: &Samples,
+        out: &mut Samples,
+    ) {
+        if coded == 0 && luma_dc.is_none_or(|dc| *dc == [0; 16]) {
+            *out = *prediction;
+            return;
         }
-        out.chroma = self.made_chroma(&residual.chroma, &prediction.chroma);
-        out
+        let constant = luma_dc.map(|dc| self.luma.luma_dc_back(dc));
+        let coefficients = Coefficients { levels, factors: &self.luma.scale, constant };
+        // SAFETY: as above.
+        unsafe { (self.kernels.reconstruct)(coefficients, prediction, out) };
     }
 
-    fn made_chroma(&self, chroma: &Chroma, prediction: &Samples) -> Samples {
-        let mut out = *prediction;
-        if chroma.coded != 0 || chroma.dc != [[0; 4]; 2] {
-            let mut constant = [0; 16];
-            for (blocks, dc) in CHROMA_BLOCKS.iter().zip(chroma.dc) {
-                let values = self.chroma.chroma_dc_back(dc);
-                blocks.iter().zip(values).for_each(|(block, value)| constant[*block] = value);
-            }
-            let (levels, factors) = (&chroma.lanes, &self.chroma.scale);
-            let coefficients = Coefficients { levels, factors, constant: Some(constant) };
-            // SAFETY: as above.
-            unsafe { (self.kernels.reconstruct)(coefficients, prediction, &mut out) };
+    /// And of those of chroma.
+    pub(super) fn made_chroma(&self, chroma: &Chroma, prediction: &Samples, out: &mut Samples) {
+        if chroma.pattern() == 0 {
+            *out = *prediction;
+            return;
         }
-        out
+        let mut constant = [0; 16];
+        for (blocks, dc) in CHROMA_BLOCKS.iter().zip(chroma.dc) {
+            let values = self.chroma.chroma_dc_back(dc);
+            blocks.iter().zip(values).for_each(|(block, value)| constant[*block] = value);
+        }
+        let (levels, factors) = (&chroma.lanes, &self.chroma.scale);
+        let coefficients = Coefficients { levels, factors, constant: Some(constant) };
+        // SAFETY: as above.
+        unsafe { (self.kernels.reconstruct)(coefficients, prediction, out) };
     }
 }
 
