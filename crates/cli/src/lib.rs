@@ -5,7 +5,14 @@
 //! application (run, plan, sim, trace, machine) is the front room's, and how it computes is its own; this room has no other
 //! code.
 
+mod cluster;
+
 use multigrain_front::Front;
+
+/// Does what the arguments of this process ask for, on all ranks where `mpirun` has started several; gives the exit status.
+pub fn main() -> u8 {
+    cluster::on_ranks(|| front().status())
+}
 
 /// The front with all applications and programs.
 pub fn front() -> Front {

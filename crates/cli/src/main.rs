@@ -1,5 +1,5 @@
 //! The command `multigrain`; what it can do is listed in the library of this crate.
 
 fn main() -> std::process::ExitCode {
-    multigrain_cli::front().main()
+    std::process::ExitCode::from(multigrain_cli::main())
 }

@@ -1,7 +1,7 @@
 //! How things end that do not go well: one line on standard error and an exit status.
 
 use clap::error::ErrorKind;
-use multigrain::Error;
+use multigrain::{Error, ranks};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -36,17 +36,26 @@ impl Failure {
         Failure::Run(format!("internal error: {}", seen.unwrap_or_else(|| "a panic without text".to_owned())))
     }
 
-    /// Says what went wrong.
-    pub fn report(self) -> ExitCode {
+    /// Says what went wrong; gives the exit status. Where several ranks run together it ends on all of them, and one of them says
+    /// so.
+    pub fn told(self) -> u8 {
         let (message, status) = match self {
             Failure::Facade(error) => (error.to_string(), error.exit_status() as u8),
             Failure::Request(message) => (message, 2),
             Failure::Run(message) => (message, 1),
             Failure::Undecided(message) => (message, 3),
-            Failure::ReaderGone => return ExitCode::SUCCESS,
+            Failure::ReaderGone => return 0,
         };
+        if let Some(ranks) = ranks::joined() {
+            ranks.end(status, &message);
+        }
         say(&message);
-        ExitCode::from(status)
+        status
+    }
+
+    /// The same, for `main`.
+    pub fn report(self) -> ExitCode {
+        ExitCode::from(self.told())
     }
 }
 
@@ -63,25 +72,32 @@ pub(crate) fn name() -> &'static str {
     NAME.get().copied().unwrap_or("multigrain")
 }
 
+/// Whether another rank speaks for this one.
+pub(crate) fn is_silent() -> bool {
+    ranks::joined().is_some_and(|ranks| !ranks.speaks())
+}
+
 /// One message on standard error. Where even that is gone, there is nobody to tell.
 pub fn say(message: &str) {
     use std::io::Write as _;
+    if is_silent() {
+        return;
+    }
     let _ = writeln!(std::io::stderr(), "{}: {message}", name());
 }
 
 /// Help and version on standard output with status 0; a usage error with status 2.
-pub fn usage(error: &clap::Error) -> ExitCode {
-    if !error.use_stderr() {
-        let _ = error.print();
-        return ExitCode::SUCCESS;
+pub fn usage(error: &clap::Error) -> u8 {
+    let is_told = !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    if is_told {
+        if !is_silent() {
+            let _ = error.print();
+        }
+        return if error.use_stderr() { 2 } else { 0 };
     }
     let text = error.render().to_string();
-    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        let _ = error.print();
-        return ExitCode::from(2);
-    }
     say(&one_line(&text));
-    ExitCode::from(2)
+    2
 }
 
 /// What is wrong, and the hints; how the program is called is told by its help.

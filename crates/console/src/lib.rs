@@ -40,16 +40,21 @@ pub fn program<A: clap::Parser>(work: impl FnOnce(&A) -> Result<(), Failure>) ->
     }
     match A::try_parse() {
         Ok(args) => finish(|| work(&args)),
-        Err(error) => usage(&error),
+        Err(error) => ExitCode::from(usage(&error)),
     }
 }
 
 /// Does the work, tells what went wrong, and gives the exit status. No panic leaves it.
 pub fn finish(work: impl FnOnce() -> Result<(), Failure>) -> ExitCode {
+    ExitCode::from(finished(work))
+}
+
+/// The same, with the exit status as a number.
+pub fn finished(work: impl FnOnce() -> Result<(), Failure>) -> u8 {
     // Nothing of what the work leaves behind is looked at after a panic.
     match std::panic::catch_unwind(AssertUnwindSafe(work)) {
-        Ok(Ok(())) => ExitCode::SUCCESS,
-        Ok(Err(failure)) => failure.report(),
-        Err(_) => Failure::panicked().report(),
+        Ok(Ok(())) => 0,
+        Ok(Err(failure)) => failure.told(),
+        Err(_) => Failure::panicked().told(),
     }
 }

@@ -37,6 +37,9 @@ pub fn leave_stdout_as_it_was() {
 
 /// Writes to standard output. A reader that has gone (`| head`) is no fault of the run.
 pub fn print(text: &str) -> Result<(), Failure> {
+    if crate::failure::is_silent() {
+        return Ok(());
+    }
     if !has_stdout() {
         return Err(Failure::Run("cannot write to standard output: it is closed".to_owned()));
     }

@@ -14,7 +14,7 @@ pub struct Bar(Option<ProgressBar>);
 impl Bar {
     /// A bar if standard error is a terminal and `wanted`.
     pub fn new(app: &str, wanted: bool) -> Bar {
-        if !wanted || !std::io::stderr().is_terminal() {
+        if !wanted || crate::failure::is_silent() || !std::io::stderr().is_terminal() {
             return Bar(None);
         }
         let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr_with_hz(10));

@@ -7,10 +7,12 @@
 //! those that are registered ([`register`]). This room never decides what is moved when, and knows no plan.
 //!
 //! Three come along: `disk` (files, by [`multigrain_store::Disk`]), `local` (a worker's arena, by
-//! [`multigrain_store::LocalStore`]) and `shared` (views: nothing is moved).
+//! [`multigrain_store::LocalStore`]) and `shared` (views: nothing is moved). What processes tell each other that execute one
+//! plan together is here too ([`ranks`]).
 
 mod disk;
 mod local;
+pub mod ranks;
 mod rows;
 mod set;
 

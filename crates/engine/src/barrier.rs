@@ -119,6 +119,18 @@ impl Interpreter<'_, '_> {
     /// A child meets all others.
     pub(crate) fn meet(&self, state: &mut ChildState<'_>) -> Result<(), Ended> {
         let edge = state.plan.edge;
+        if let Some(ranks) = self.ranks_of(state.plan) {
+            let t = self.recorder(state.at.worker).start();
+            ranks.all.meet(self.abort).map_err(|_| Ended)?;
+            self.recorder(state.at.worker).idle(
+                t,
+                edge as u16,
+                Idleness::Signal,
+                state.at.worker as u32,
+                BARRIER_SIGNAL,
+            );
+            return Ok(());
+        }
         let Some(meeting) = self.meetings.of(edge, state.at.parent) else {
             return Err(self.fail(EngineError::NoBarrier { edge }));
         };

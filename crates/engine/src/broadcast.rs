@@ -16,7 +16,7 @@ impl Interpreter<'_, '_> {
         let slot = state.steps.slots[index as usize];
         let own = self.memories.child(plan, state.at.instance);
         let meeting = self.meetings.of(edge, state.at.parent);
-        let (Some(meeting), Some(own)) = (meeting, own) else {
+        let (Some(meeting), Some(own), None) = (meeting, own, self.ranks_of(plan)) else {
             return Err(self.fail(EngineError::NoBarrier { edge }));
         };
         let is_root = root == state.at.child;

@@ -5,6 +5,7 @@ use crate::error::{CallName, EngineError, block_name};
 use crate::home::{Place, Sides, StoreLog};
 use crate::memory::{Memories, Reserved};
 use crate::phase::Phase;
+use crate::ranks::OnRanks;
 use crate::run::Progress as RunProgress;
 use crate::tracing::{Issued, RecorderCell};
 use multigrain_driver::{Direction, Location, Opaque, Receipt, Slack, Span, StoreError, Transfer};
@@ -34,6 +35,8 @@ pub(crate) struct Interpreter<'a, 'l> {
     /// Where children meet at barriers and broadcasts.
     pub(crate) meetings: &'a Meetings,
     pub(crate) abort: &'a Abort,
+    /// Where other processes execute the other children of the root.
+    pub(crate) ranks: Option<OnRanks<'a>>,
     pub(crate) log: Option<Log<'l>>,
     pub(crate) sides: Option<&'a dyn Sides>,
     pub(crate) recorders: Vec<RecorderCell>,
@@ -143,6 +146,9 @@ impl Interpreter<'_, '_> {
             let at = ChildAt { child, instance: instance_below, worker: by, parent: instance, leader: worker };
             self.child(&shared, at, since, places)
         };
+        if let Some(ranks) = self.ranks_of(plan) {
+            return one(ranks.all.rank(), worker).and_then(|()| ranks.leave(plan, self.abort));
+        }
         if let Some(only) = plan.alone() {
             let result = one(only, worker);
             self.record_spare(plan, worker, only, since);
@@ -169,7 +175,11 @@ impl Interpreter<'_, '_> {
 
     /// The leading worker of another child of the same execution.
     pub(crate) fn sibling(&self, state: &ChildState<'_>, child: usize) -> usize {
-        self.memories.branch(state.plan).first_worker(state.at.leader, child)
+        match self.ranks_of(state.plan) {
+            // It has no number here.
+            Some(_) => state.at.worker,
+            None => self.memories.branch(state.plan).first_worker(state.at.leader, child),
+        }
     }
 
     pub(crate) fn fail(&self, error: EngineError) -> Ended {
@@ -269,13 +279,22 @@ impl Interpreter<'_, '_> {
                 Op::Signal => {
                     state.signals += 1;
                     self.record_signal(state, state.signals);
-                    shared.progress[state.at.child].signal();
+                    match self.ranks_of(state.plan) {
+                        Some(ranks) => ranks.all.signal(),
+                        None => drop(shared.progress[state.at.child].signal()),
+                    }
                 }
                 Op::Barrier => self.meet(state)?,
                 Op::Broadcast { root, slot } => self.broadcast(state, root as usize, slot)?,
                 Op::Wait { child, signals } => {
                     let t = self.recorder(state.at.worker).start();
-                    shared.progress[child as usize].wait_for(u64::from(signals), self.abort).map_err(|_| Ended)?;
+                    match self.ranks_of(state.plan) {
+                        Some(ranks) => ranks.wait(child as usize, signals, self.abort)?,
+                        None => {
+                            let progress = &shared.progress[child as usize];
+                            progress.wait_for(u64::from(signals), self.abort).map_err(|_| Ended)?;
+                        }
+                    }
                     let (other, edge) = (self.sibling(state, child as usize), state.plan.edge as u16);
                     self.recorder(state.at.worker).idle(t, edge, Idleness::Signal, other as u32, signals);
                 }

@@ -56,6 +56,14 @@ pub enum EngineError {
     /// The trace of the run cannot be written.
     #[error(transparent)]
     Trace(TraceError),
+    /// The machine's root has not a child for each rank.
+    #[error("{ranks} ranks cannot execute the plan of a machine whose root has {children} children of one kind")]
+    Ranks {
+        /// Ranks.
+        ranks: usize,
+        /// Children of the root.
+        children: usize,
+    },
     /// The run was interrupted from outside.
     #[error("interrupted")]
     Interrupted,

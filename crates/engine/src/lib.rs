@@ -13,10 +13,11 @@ mod home;
 mod memory;
 mod parts;
 mod phase;
+mod ranks;
 mod run;
 mod tracing;
 
 pub use error::{CallName, EngineError};
 pub use home::{Home, Sides, StoreLog};
-pub use memory::{Memories, MemoryBytes};
+pub use memory::{Memories, MemoryBytes, Part};
 pub use run::{Progress, Report, RunOptions, run};

@@ -35,8 +35,11 @@ impl Reserved {
 
 /// The memories of one edge.
 pub(crate) struct OfEdge {
-    /// The memories below. Empty where they share their parents' addresses.
+    /// The memories below, as far as they are this process's. Empty where they share their parents' addresses.
     pub(crate) children: Vec<Reserved>,
+    /// How many memories below, and above, are of ranks before this one.
+    before: usize,
+    before_above: usize,
     /// For each memory above, the partial results of reductions of the call that is divided there; empty when none
     /// reduces.
     partials: Vec<AlignedBuffer>,
@@ -58,9 +61,35 @@ pub struct MemoryBytes {
     pub scratch: u64,
 }
 
+/// Which part of a machine is this process's: of as many children as its root has, each with a rank of its own, one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Which.
+    pub rank: usize,
+    /// Of how many.
+    pub ranks: usize,
+}
+
+impl Part {
+    /// All of it.
+    pub const WHOLE: Part = Part { rank: 0, ranks: 1 };
+
+    /// Of so many memories of a kind those that are this process's.
+    fn own(self, all: usize) -> std::ops::Range<usize> {
+        let each = all / self.ranks;
+        self.rank * each..(self.rank + 1) * each
+    }
+
+    /// Whether a machine can be parted so.
+    pub(crate) fn is_of(self, layout: &Layout) -> bool {
+        self.ranks == 1 || !layout.branch(0).is_division() && layout.branch(0).children == self.ranks
+    }
+}
+
 /// All memory that runs of a plan need besides the homes of its arrays, on one machine.
 pub struct Memories {
     machine: Machine,
+    part: Part,
     needs: Needs,
     pub(crate) layout: Layout,
     /// In the order of the layout.
@@ -147,12 +176,20 @@ impl Memories {
     ///
     /// # Errors
     /// [`EngineError::NoDriver`]; [`EngineError::Setup`] when the system refuses the memory.
-    pub fn reserve(machine: &Machine, plan: &Plan, drivers: &Drivers) -> Result<Memories, EngineError> {
+    pub fn reserve(machine: &Machine, plan: &Plan, drivers: &Drivers, part: Part) -> Result<Memories, EngineError> {
         let layout = Layout::of(machine);
+        if !part.is_of(&layout) {
+            return Err(EngineError::Ranks { ranks: part.ranks, children: layout.branch(0).children });
+        }
         let needs = Needs::of(plan, &layout);
         let mut edges = Vec::with_capacity(needs.0.len());
-        for (branch, need) in layout.branches().iter().zip(&needs.0) {
+        for (number, (branch, need)) in layout.branches().iter().zip(&needs.0).enumerate() {
             let edge = branch.edge(machine);
+            let (below, above) = match number {
+                // The root is everybody's.
+                0 => (part.own(branch.parents * branch.children), 0..1),
+                _ => (part.own(branch.parents * branch.children), part.own(branch.parents)),
+            };
             let instance = |(id, index)| {
                 let memory = machine.memory(id);
                 let site = Site { memory, edge, index, bytes: need.of_child() };
@@ -161,49 +198,50 @@ impl Memories {
                 Ok(Reserved { span: child.span(), executes: edge.driver.own_processor, child })
             };
             let copied = branch.child.filter(|_| !edge.driver.views).into_iter();
-            let each = copied.flat_map(|id| (0..branch.parents * branch.children).map(move |index| (id, index)));
+            let each = copied.flat_map(|id| below.clone().map(move |index| (id, index)));
             let children = each.map(instance).collect::<Result<Vec<_>, EngineError>>()?;
             let partials = match need.partials {
                 0 => Vec::new(),
-                bytes => (0..branch.parents).map(|_| AlignedBuffer::new(bytes as usize)).collect::<Result<_, _>>()?,
+                bytes => above.clone().map(|_| AlignedBuffer::new(bytes as usize)).collect::<Result<_, _>>()?,
             };
             let processor = branch.child.and_then(|id| machine.memory(id).processor);
             let processor = processor.map_or(ProcessorKind::Cpu, |processor| processor.kind).name();
-            edges.push(OfEdge { children, partials, processor });
+            edges.push(OfEdge { children, before: below.start, before_above: above.start, partials, processor });
         }
         let scratch_bytes = (needs.scratch(machine, &layout) as usize).max(1);
         let scratch =
-            (0..layout.workers()).map(|_| AlignedBuffer::new(scratch_bytes)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Memories { machine: machine.clone(), needs, layout, edges, scratch })
+            part.own(layout.workers()).map(|_| AlignedBuffer::new(scratch_bytes)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Memories { machine: machine.clone(), part, needs, layout, edges, scratch })
     }
 
     /// Bytes that [`Memories::reserve`] sets aside, as far as runs use them: staging memories and partial results of every
     /// memory, scratch memory of every worker.
-    pub fn bytes(machine: &Machine, plan: &Plan) -> MemoryBytes {
+    pub fn bytes(machine: &Machine, plan: &Plan, part: Part) -> MemoryBytes {
         let layout = Layout::of(machine);
         let needs = Needs::of(plan, &layout);
-        let scratch = needs.scratch(machine, &layout).saturating_mul(layout.workers() as u64);
+        let scratch = needs.scratch(machine, &layout).saturating_mul(part.own(layout.workers()).len() as u64);
         let mut bytes = MemoryBytes { scratch, ..MemoryBytes::default() };
         let mut read_files = false;
         for (branch, need) in layout.branches().iter().zip(&needs.0) {
             let driver = branch.edge(machine).driver;
             if let Some(id) = branch.child.filter(|_| !driver.views) {
                 let each = need.of_child().min(machine.memory(id).capacity_bytes);
-                let all = each.saturating_mul((branch.parents * branch.children) as u64);
+                let all = each.saturating_mul(part.own(branch.parents * branch.children).len() as u64);
                 match driver.files {
                     true if std::mem::replace(&mut read_files, true) => {}
                     true => bytes.staging = all,
                     false => bytes.local = bytes.local.saturating_add(all),
                 }
             }
-            bytes.partials = bytes.partials.saturating_add(need.partials.saturating_mul(branch.parents as u64));
+            let parents = part.own(branch.parents).len().max(1) as u64;
+            bytes.partials = bytes.partials.saturating_add(need.partials.saturating_mul(parents));
         }
         bytes
     }
 
     /// Whether a run of `plan` on `machine` finds all it needs.
-    pub fn serve(&self, machine: &Machine, plan: &Plan) -> bool {
-        self.machine == *machine && Needs::of(plan, &self.layout).is_within(&self.needs)
+    pub fn serve(&self, machine: &Machine, plan: &Plan, part: Part) -> bool {
+        self.machine == *machine && self.part == part && Needs::of(plan, &self.layout).is_within(&self.needs)
     }
 
     /// How the children of a plan lie.
@@ -215,7 +253,8 @@ impl Memories {
     /// The memory of a child of a plan that does not share its parent's addresses.
     #[inline]
     pub(crate) fn child(&self, plan: &Plan, instance: usize) -> Option<&Reserved> {
-        self.edges[plan.edge].children.get(instance)
+        let edge = &self.edges[plan.edge];
+        edge.children.get(instance.checked_sub(edge.before)?)
     }
 
     /// A memory that blocks of a plan's arrays are copied into: of its first kind of children, where there are several.
@@ -225,7 +264,8 @@ impl Memories {
             number = branch.below(0)?;
             branch = self.layout.branch(number);
         }
-        self.edges[number].children.get(branch.instance(instance, 0))
+        let edge = &self.edges[number];
+        edge.children.get(branch.instance(instance, 0).checked_sub(edge.before)?)
     }
 
     /// The kind of processor that executes leaves in the children of a plan.
@@ -250,7 +290,9 @@ impl Memories {
     /// Where the temporary arrays of the plan of a call lie that runs in memory `instance` of those above the plan's edge. The
     /// call is the only one that runs there, so until it ends they are its own.
     pub(crate) fn temporaries<'p>(&self, plan: &'p Plan, instance: usize) -> impl Iterator<Item = RawView> + use<'p> {
-        let mut next = self.edges[plan.edge].partials.get(instance).map_or(std::ptr::null_mut(), |b| b.as_mut_ptr());
+        let edge = &self.edges[plan.edge];
+        let partials = instance.checked_sub(edge.before_above).and_then(|own| edge.partials.get(own));
+        let mut next = partials.map_or(std::ptr::null_mut(), |b| b.as_mut_ptr());
         plan.temporaries().iter().map(move |array| {
             let here = next;
             next = next.wrapping_add(array.bytes().next_multiple_of(TEMPORARY_ALIGN_BYTES) as usize);

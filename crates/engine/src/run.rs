@@ -4,7 +4,9 @@ use crate::barrier::Meetings;
 use crate::child::Interpreter;
 use crate::error::EngineError;
 use crate::home::{Home, Place, Sides, StoreLog};
-use crate::memory::Memories;
+use crate::memory::{Memories, Part};
+use crate::ranks::OnRanks;
+use multigrain_driver::ranks::Ranks;
 use multigrain_machine::Machine;
 use multigrain_plan::names::Names;
 use multigrain_plan::{Body, Plan};
@@ -35,6 +37,8 @@ pub struct RunOptions<'a, 'l> {
     pub program: &'a str,
     /// Names of tasks that are no part of the plan: work on the results, which the caller may add to the trace.
     pub afterwards: &'a [&'static str],
+    /// The ranks that execute the plan together, of which each executes the steps of the root's child of its number.
+    pub ranks: Option<&'a Ranks>,
     /// Told about what is stored where arrays have no addresses.
     pub log: Option<&'l mut (dyn StoreLog + 'l)>,
     /// Which places the calls read and write; needed where an array lies in two.
@@ -78,10 +82,11 @@ pub unsafe fn run(
     homes: &[Home],
     options: RunOptions<'_, '_>,
 ) -> Result<Report, EngineError> {
-    if !memories.serve(machine, plan) {
+    let part = options.ranks.map_or(Part::WHOLE, |ranks| Part { rank: ranks.rank(), ranks: ranks.count() });
+    if !memories.serve(machine, plan, part) {
         return Err(EngineError::Reserved);
     }
-    let workers = machine.workers();
+    let workers = machine.workers() / part.ranks;
     if workers > team.workers() {
         return Err(EngineError::Workers { planned: workers, given: team.workers() });
     }
@@ -126,7 +131,8 @@ fn run_placed(
     places: &[Place<'_>],
     options: RunOptions<'_, '_>,
 ) -> Result<Report, EngineError> {
-    let (workers, layout) = (machine.workers(), &memories.layout);
+    let ranks = options.ranks.map_or(1, Ranks::count);
+    let (workers, layout) = (machine.workers() / ranks, &memories.layout);
     let meetings = Meetings::reserve(plan, layout, team.spin())?;
     let names: Vec<String> = layout.branches().iter().map(|branch| branch.name(machine)).collect();
     let full = options.mode == Mode::Full || options.spill.is_some();
@@ -143,6 +149,7 @@ fn run_placed(
         memories,
         meetings: &meetings,
         abort: options.abort,
+        ranks: options.ranks.map(OnRanks::new),
         log,
         sides: options.sides,
         recorders,
@@ -150,7 +157,8 @@ fn run_placed(
         fault: Mutex::new(None),
         progress: options.progress,
         flops_done: AtomicU64::new(0),
-        flops_total: plan.flops().max(plan.calls.len() as f64),
+        // Of several ranks each tells how far its own share is.
+        flops_total: plan.flops().max(plan.calls.len() as f64) / ranks as f64,
     };
     let timed = options.mode != Mode::Off || full;
     let tick = || if timed { multigrain_trace::now() } else { Tick::default() };
@@ -166,6 +174,10 @@ fn run_placed(
     // is wakes nobody.
     if wakes_workers(plan) {
         memories.touch_scratch(team, workers);
+    }
+    if let Some(ranks) = options.ranks {
+        // All have seen how many signals there were before the first is given.
+        ranks.meet(options.abort).map_err(|_| EngineError::Interrupted)?;
     }
     let (begin, first) = (Instant::now(), tick());
     let done = interpreter.execute(plan, 0, 0, places);

@@ -2,7 +2,7 @@
 //! and small under Miri, which sees every access outside of what it may touch, and every two that race.
 
 use multigrain_driver::Drivers;
-use multigrain_engine::{EngineError, Home, Memories, RunOptions, run};
+use multigrain_engine::{EngineError, Home, Memories, Part, RunOptions, run};
 use multigrain_machine::{Driver, Machine};
 use multigrain_plan::testing::{random_bytes, random_machine, random_mapping, random_program};
 use multigrain_plan::{Mapping, Plan, PlanError, PlanOptions, Planner};
@@ -35,13 +35,14 @@ fn execute(machine: &Machine, plan: &Plan, memory: &mut [Vec<u64>]) -> Result<()
         .collect();
     let team =
         Team::new(TeamOptions { workers: machine.workers(), bind: !cfg!(miri), spin: SpinLimit::SHORT }).unwrap();
-    let mut memories = Memories::reserve(machine, plan, &Drivers::with_disk(None))?;
+    let mut memories = Memories::reserve(machine, plan, &Drivers::with_disk(None), Part::WHOLE)?;
     let options = RunOptions {
         abort: &Abort::new(),
         mode: Mode::Off,
         spill: None,
         program: "test",
         afterwards: &[],
+        ranks: None,
         log: None,
         sides: None,
         progress: None,

@@ -150,6 +150,15 @@ pub(crate) enum Io {
 }
 
 impl Common {
+    /// Where several ranks run together: refuses files that are not the same for all.
+    pub(crate) fn same_on_all_ranks(&self) -> Result<(), Failure> {
+        let Some(ranks) = multigrain::ranks::joined() else { return Ok(()) };
+        let text = |path: &std::path::Path| std::fs::read_to_string(path).unwrap_or_default();
+        let machine = self.machine.as_ref().map_or_else(String::new, |name| text(name.as_ref()));
+        let mapping = self.mapping.as_deref().map_or_else(String::new, text);
+        Ok(multigrain::ranks::same(&ranks, &[("machine file", machine), ("mapping", mapping)])?)
+    }
+
     /// The runtime's options.
     pub(crate) fn options(&self) -> Result<Options, Failure> {
         let machine = match &self.machine {

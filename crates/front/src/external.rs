@@ -133,6 +133,9 @@ impl Front {
                 Some(program) => Err(self.not_built(program)),
             };
         };
+        if multigrain::ranks::joined().is_some() {
+            return crate::run::alone();
+        }
         leave_stdout_as_it_was();
         // Returns only where the program could not be started.
         let refused = Command::new(&path).args(rest).exec();

@@ -2,6 +2,7 @@
 
 use crate::plan::Prepared;
 use crate::run::Finished;
+use multigrain::ranks::OfRank;
 use multigrain::rooms::plan::check::CheckReport;
 use multigrain::{EdgeTraffic, Machine, MemoryUse, main_memory};
 use serde_json::{Map, Value, json};
@@ -33,6 +34,17 @@ pub(crate) fn run(finished: &Finished<'_>) -> Value {
         "io": finished.io,
         "resumed": finished.resumed,
     });
+    if !finished.ranks.is_empty() {
+        let rank = |rank: &OfRank| {
+            json!({
+                "node": rank.node,
+                "seconds": rank.seconds,
+                "leaf_seconds": rank.leaf_seconds,
+                "peak_rss_bytes": rank.peak_bytes,
+            })
+        };
+        value["ranks"] = finished.ranks.iter().map(rank).collect();
+    }
     if let Some(after) = &finished.after {
         value["after"] = json!({ "seconds": after.seconds, "peak_rss_bytes": after.peak_rss_bytes });
     }

@@ -76,6 +76,13 @@ enum Asked {
     Man(ManArgs),
 }
 
+impl Asked {
+    /// Whether this can be done, on all ranks where there are several.
+    fn is_for_ranks(&self) -> bool {
+        matches!(self, Asked::Run(..)) || multigrain::ranks::joined().is_none_or(|r| r.count() == 1)
+    }
+}
+
 impl Front {
     /// A command without applications. Its name is what is typed, the first word of its messages, and what the names of its
     /// programs begin with.
@@ -101,14 +108,19 @@ impl Front {
 
     /// Does what the arguments of this process ask for.
     pub fn main(self) -> ExitCode {
+        ExitCode::from(self.status())
+    }
+
+    /// The same, with the exit status as a number, for whoever has something to do before the process ends.
+    pub fn status(self) -> u8 {
         // Before anything that a program which takes over would inherit.
         let arguments: Vec<_> = std::env::args_os().collect();
         multigrain_console::called(self.name);
         if let Err(failure) = self.each_name_once() {
-            return failure.report();
+            return failure.told();
         }
         if let Err(failure) = self.take_over(arguments.get(1..).unwrap_or_default()) {
-            return failure.report();
+            return failure.told();
         }
         multigrain_console::begin();
         let parsed = self.with_programs(self.own()).try_get_matches_from(arguments);
@@ -116,7 +128,8 @@ impl Front {
             Ok(asked) => asked,
             Err(usage) => return multigrain_console::usage(&usage),
         };
-        multigrain_console::finish(|| match &asked {
+        multigrain_console::finished(|| match &asked {
+            asked if !asked.is_for_ranks() => run::alone(),
             Asked::Machine(args) => machine::machine(&self, args),
             Asked::Run(args, request) => advice::to_plan(run::run(args, request)),
             Asked::Plan(args, request) => advice::followed(plan::plan(args, request), &args.common, request),

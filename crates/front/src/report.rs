@@ -2,11 +2,33 @@
 
 use crate::plan::Prepared;
 use crate::run::Finished;
+use multigrain::ranks::OfRank;
 use multigrain::rooms::machine::{MemoryId, approximate_bytes, approximate_time};
 use multigrain::rooms::plan::check::CheckReport;
 use multigrain::{Breakdown, EdgeTraffic, Job, Machine, main_memory};
 use multigrain_console::table;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
+
+/// How many ranks a run had, and by how much their work differed.
+fn ranks(ranks: &[OfRank]) -> String {
+    let by_work = |(_, a): &(usize, &OfRank), (_, b): &(usize, &OfRank)| a.leaf_seconds.total_cmp(&b.leaf_seconds);
+    let (least, most) = (ranks.iter().enumerate().min_by(by_work), ranks.iter().enumerate().max_by(by_work));
+    let (Some((least, little)), Some((most, much))) = (least, most) else { return String::new() };
+    let nodes: BTreeSet<&str> = ranks.iter().map(|rank| rank.node.as_str()).collect();
+    let peak = ranks.iter().map(|rank| rank.peak_bytes).max().unwrap_or(0);
+    format!(
+        "{:<9}{} on {} {}; leaf work from {} (rank {least}) to {} (rank {most}), at most {} at the peak of memory; below, times are \
+         those of rank 0, bytes those of all\n",
+        "ranks",
+        ranks.len(),
+        nodes.len(),
+        if nodes.len() == 1 { "node" } else { "nodes" },
+        seconds(little.leaf_seconds),
+        seconds(much.leaf_seconds),
+        approximate_bytes(peak)
+    )
+}
 
 /// What a run was.
 pub(crate) fn run(finished: &Finished<'_>) -> String {
@@ -26,6 +48,7 @@ pub(crate) fn run(finished: &Finished<'_>) -> String {
         approximate_bytes(finished.peak_rss_bytes),
         approximate_bytes(budget)
     );
+    text += &ranks(finished.ranks);
     if let Some(after) = &finished.after {
         if let Some(found) = &after.found {
             let _ = writeln!(text, "{:<9}{found}", "found");

@@ -4,6 +4,7 @@ use crate::application::Request;
 use crate::args::RunArgs;
 use crate::{json, report};
 use multigrain::app::{AppJob, Checked};
+use multigrain::ranks::OfRank;
 use multigrain::rooms::trace::Spill;
 use multigrain::{Breakdown, EdgeTraffic, Job, Machine, Progress, Runtime, Settings, whole};
 use multigrain_console::Bar;
@@ -37,6 +38,8 @@ pub(crate) struct Finished<'a> {
     /// Peak resident size of the process when the run ended, in bytes; for a simulation what it would be of the arrays
     /// and the plan.
     pub(crate) peak_rss_bytes: u64,
+    /// What the run was on each rank, where there were several.
+    pub(crate) ranks: &'a [OfRank],
     /// What the application did with the results, if anything.
     pub(crate) after: Option<Afterwards>,
     /// The comparison with the reference, if it was asked for.
@@ -57,6 +60,7 @@ pub(crate) struct Afterwards {
 
 /// Runs an application and reports.
 pub(crate) fn run(args: &RunArgs, request: &Request) -> Result<(), Failure> {
+    args.common.same_on_all_ranks()?;
     let runtime = Runtime::new(args.common.options()?)?;
     args.trace.as_deref().map(whole::check_target).transpose()?;
     let interrupt = Interrupt::install()?;
@@ -89,6 +93,10 @@ pub(crate) fn run(args: &RunArgs, request: &Request) -> Result<(), Failure> {
         }
         (Err(error), None) => return Err(error.into()),
     };
+    if multigrain::ranks::joined().is_some_and(|ranks| ranks.rank() > 0) {
+        // The first looks at the results, and tells.
+        return Ok(());
+    }
     let peak_rss_bytes = read_peak_rss_bytes()?;
     interrupt.run_is_over();
     // Nothing is run again, and whoever looks at the results has its room.
@@ -128,6 +136,7 @@ pub(crate) fn run(args: &RunArgs, request: &Request) -> Result<(), Failure> {
         resumed: outcome.resumed,
         simulated: false,
         peak_rss_bytes,
+        ranks: &outcome.ranks,
         after,
         checked,
         resume_asked: args.resume,
@@ -147,6 +156,11 @@ pub(crate) fn run(args: &RunArgs, request: &Request) -> Result<(), Failure> {
             .and(Err(Failure::Undecided(format!("the check found nothing wrong, and cannot say right: {uncovered}")))),
         _ => printed,
     }
+}
+
+/// Refuses what several ranks cannot do together.
+pub(crate) fn alone() -> Result<(), Failure> {
+    Err(Failure::Request("ranks run applications together, and do nothing else: start this without mpirun".into()))
 }
 
 /// Refuses a trace under the name of a file that the run reads or writes.

@@ -54,6 +54,7 @@ pub(crate) fn sim(args: &SimArgs, request: &Request) -> Result<(), Failure> {
         resumed: false,
         simulated: true,
         peak_rss_bytes: simulated.memory_bytes,
+        ranks: &[],
         after: None,
         checked: None,
         resume_asked: false,

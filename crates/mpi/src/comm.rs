@@ -221,6 +221,41 @@ impl<'mpi> Comm<'mpi> {
         })
     }
 
+    /// A message that has come from anybody, whole; none if none has.
+    pub(crate) fn receive_any(&self) -> Option<(u32, Vec<u8>)> {
+        let (mut from, mut bytes) = (-1, 0);
+        // SAFETY: a live communicator.
+        self.sound("messages cannot be looked for", unsafe { ffi::mg_probe(self.raw, &raw mut from, &raw mut bytes) });
+        let from = u32::try_from(from).ok()?;
+        let mut message = vec![0; bytes.max(0) as usize];
+        // SAFETY: it has so many bytes, as was just seen, and is received by this thread alone.
+        let code = unsafe { ffi::mg_receive(self.raw, message.as_mut_ptr().cast(), bytes, from as c_int) };
+        self.sound("a message did not arrive", code);
+        Some((from, message))
+    }
+
+    /// Sends a message, which is kept until it is sent.
+    pub(crate) fn post(&self, to: u32, message: Vec<u8>) -> Letter {
+        // SAFETY: no arguments.
+        let request = unsafe { ffi::mg_letter_new() };
+        let bytes = c_int::try_from(message.len());
+        let (false, Ok(bytes)) = (request.is_null(), bytes) else {
+            end(&format!("rank {}: a message of {} bytes cannot be sent", self.rank, message.len()));
+        };
+        // SAFETY: the message stays where it is until MPI has sent it (`Letter`).
+        let code = unsafe { ffi::mg_letter_send(request, self.raw, message.as_ptr().cast(), bytes, to as c_int) };
+        self.sound("a message cannot be begun", code);
+        Letter { request, _message: message }
+    }
+
+    /// Whether a message is sent.
+    pub(crate) fn is_sent(&self, letter: &Letter) -> bool {
+        let mut sent = 0;
+        // SAFETY: a request of this communicator; once it is over MPI has made it a null request.
+        self.sound("a message was not sent", unsafe { ffi::mg_letter_sent(letter.request, &raw mut sent) });
+        sent != 0
+    }
+
     /// MPI's own barrier.
     ///
     /// # Errors
@@ -307,6 +342,19 @@ impl<'mpi> Comm<'mpi> {
         }
         let what = format!("{elements} elements are not as many for each");
         Err(MpiError::Elements { operation, ranks: self.size, what })
+    }
+}
+
+/// A message under way. Who drops it has seen that it is sent ([`Comm::is_sent`]), or the process ends.
+pub(crate) struct Letter {
+    request: *mut c_void,
+    _message: Vec<u8>,
+}
+
+impl Drop for Letter {
+    fn drop(&mut self) {
+        // SAFETY: made with it, and MPI keeps nothing there.
+        unsafe { ffi::mg_letter_free(self.request) };
     }
 }
 

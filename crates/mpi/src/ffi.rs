@@ -9,6 +9,7 @@ unsafe extern "C" {
     pub(crate) fn mg_started() -> c_int;
     pub(crate) fn mg_finish() -> c_int;
     pub(crate) fn mg_abort(status: c_int) -> !;
+    pub(crate) fn mg_deaf();
     pub(crate) fn mg_text_bytes() -> c_int;
     pub(crate) fn mg_text(which: c_int, code: c_int, text: *mut c_char, bytes: *mut c_int) -> c_int;
     pub(crate) fn mg_comm_again(comm: *mut c_void, kept: *mut *mut c_void) -> c_int;
@@ -41,6 +42,18 @@ unsafe extern "C" {
         tag: c_int,
     ) -> c_int;
     pub(crate) fn mg_wait(of: *mut c_void, from: *mut c_int, came: *mut c_int, expected: *mut c_int) -> c_int;
+    pub(crate) fn mg_probe(comm: *mut c_void, from: *mut c_int, bytes: *mut c_int) -> c_int;
+    pub(crate) fn mg_receive(comm: *mut c_void, data: *mut c_void, bytes: c_int, from: c_int) -> c_int;
+    pub(crate) fn mg_letter_new() -> *mut c_void;
+    pub(crate) fn mg_letter_send(
+        of: *mut c_void,
+        comm: *mut c_void,
+        data: *const c_void,
+        bytes: c_int,
+        to: c_int,
+    ) -> c_int;
+    pub(crate) fn mg_letter_sent(of: *mut c_void, sent: *mut c_int) -> c_int;
+    pub(crate) fn mg_letter_free(of: *mut c_void);
     pub(crate) fn mg_barrier(comm: *mut c_void) -> c_int;
     pub(crate) fn mg_broadcast(comm: *mut c_void, data: *mut c_void, bytes: c_int, root: c_int) -> c_int;
     pub(crate) fn mg_allgather(comm: *mut c_void, data: *mut c_void, bytes: c_int) -> c_int;

@@ -25,6 +25,8 @@ mod ffi;
 #[cfg(feature = "mpi")]
 mod measure;
 #[cfg(feature = "mpi")]
+mod post;
+#[cfg(feature = "mpi")]
 mod prepared;
 #[cfg(feature = "mpi")]
 mod start;
@@ -41,6 +43,8 @@ pub use comm::Comm;
 pub use error::MpiError;
 #[cfg(feature = "mpi")]
 pub use measure::{costs, rows};
+#[cfg(feature = "mpi")]
+pub use post::{Post, is_launched};
 #[cfg(feature = "mpi")]
 pub use start::{Mpi, Threads};
 #[cfg(feature = "mpi")]

@@ -5,6 +5,7 @@
 
 #include <mpi.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,6 +36,13 @@ int mg_finish(void) { return MPI_Finalize(); }
 void mg_abort(int status) {
     MPI_Abort(MPI_COMM_WORLD, status);
     _Exit(status);
+}
+
+/* From here on whoever asks this process to end is not heard: it does. */
+void mg_deaf(void) {
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGINT, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
 }
 
 int mg_text_bytes(void) { return MPI_MAX_ERROR_STRING > MPI_MAX_LIBRARY_VERSION_STRING ? MPI_MAX_ERROR_STRING : MPI_MAX_LIBRARY_VERSION_STRING; }
@@ -161,6 +169,32 @@ int mg_wait(void *of, int *from, int *came, int *expected) {
     }
     return MPI_SUCCESS;
 }
+
+/* A message from anybody that can be received now: from is -1 if there is none. */
+int mg_probe(void *comm, int *from, int *bytes) {
+    MPI_Status status;
+    int there, code = MPI_Iprobe(MPI_ANY_SOURCE, 0, *(MPI_Comm *)comm, &there, &status);
+    *from = -1;
+    if (code != MPI_SUCCESS || !there) return code;
+    *from = status.MPI_SOURCE;
+    return MPI_Get_count(&status, MPI_BYTE, bytes);
+}
+
+/* Receives it. */
+int mg_receive(void *comm, void *data, int bytes, int from) {
+    return MPI_Recv(data, bytes, MPI_BYTE, from, 0, *(MPI_Comm *)comm, MPI_STATUS_IGNORE);
+}
+
+/* A message that is sent while others are: its request, or null without memory for it. */
+void *mg_letter_new(void) { return calloc(1, sizeof(MPI_Request)); }
+
+int mg_letter_send(void *of, void *comm, const void *data, int bytes, int to) {
+    return MPI_Isend(data, bytes, MPI_BYTE, to, 0, *(MPI_Comm *)comm, (MPI_Request *)of);
+}
+
+int mg_letter_sent(void *of, int *sent) { return MPI_Test((MPI_Request *)of, sent, MPI_STATUS_IGNORE); }
+
+void mg_letter_free(void *of) { free(of); }
 
 /* MPI's own collective operations, on bytes. */
 int mg_barrier(void *comm) { return MPI_Barrier(*(MPI_Comm *)comm); }

@@ -1,5 +1,6 @@
 //! Which machine a job runs on, and in which of its memories the arrays start.
 
+use crate::across;
 use crate::error::Error;
 use crate::homes::part_path;
 use crate::identity::scratch_path;
@@ -84,6 +85,16 @@ fn choose(options: &Options, job: &Job, on_disk: bool) -> Result<Machine, Error>
         machine = machine.with_capacity(&name, bytes)?;
     }
     let root_is_disk = root_is_disk(&machine);
+    if let Some(ranks) = &options.ranks {
+        if !root_is_disk {
+            return Err(Error::Request(format!(
+                "on {} ranks arrays lie in files that all reach, and machine {} has no disk: choose one with a disk above its memory",
+                ranks.count(),
+                machine.name
+            )));
+        }
+        return across::of_all(ranks, options, &machine);
+    }
     if on_disk && !root_is_disk {
         return Err(Error::Request(format!("its arrays lie on a disk, and machine {} has none", machine.name)));
     }
@@ -109,7 +120,12 @@ pub(crate) fn memory(options: &Options) -> Result<(Memory, usize), Error> {
     };
     let main = main_memory(&machine);
     let workers = options.threads.unwrap_or(machine.workers());
-    Ok((Memory { capacity_bytes: options.memory_bytes.unwrap_or(main.capacity_bytes), ..main.clone() }, workers))
+    let capacity_bytes = options.memory_bytes.unwrap_or(main.capacity_bytes);
+    let [capacity_bytes, workers] = match &options.ranks {
+        Some(ranks) => across::least(ranks, options, capacity_bytes, workers)?,
+        None => [capacity_bytes, workers as u64],
+    };
+    Ok((Memory { capacity_bytes, ..main.clone() }, workers as usize))
 }
 
 /// Whether the arrays of the root lie in files.
@@ -203,7 +219,7 @@ fn directory_of(path: &Path) -> &Path {
 
 /// As many workers as asked for, by changing the count of the lowest memory that has several, of a kind whose leaves are
 /// executed by workers, and not by a processor of its own.
-fn with_threads(machine: Machine, threads: usize) -> Result<Machine, Error> {
+pub(crate) fn with_threads(machine: Machine, threads: usize) -> Result<Machine, Error> {
     if threads == 0 {
         return Err(Error::Request("--threads 0: at least one thread is needed".into()));
     }

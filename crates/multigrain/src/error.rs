@@ -1,5 +1,6 @@
 //! What can go wrong, for people and for exit statuses.
 
+use multigrain_driver::ranks::Ended;
 use multigrain_engine::EngineError;
 use multigrain_machine::{MachineError, UnitError};
 use multigrain_plan::{Enough, PlanError};
@@ -115,6 +116,14 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The run ended on another rank, and so on all.
+    #[error("{name}: {}", ended.text)]
+    OnRank {
+        /// The rank and its node.
+        name: String,
+        /// What happened there.
+        ended: Ended,
+    },
     /// The run ended before its time.
     #[error(transparent)]
     Run(#[from] EngineError),
@@ -159,6 +168,7 @@ impl Error {
     pub fn exit_status(&self) -> i32 {
         match self {
             Error::Run(_) | Error::Store(_) | Error::After(_) | Error::Interrupted { .. } => 1,
+            Error::OnRank { ended, .. } => i32::from(ended.status),
             Error::Kept { .. } | Error::Unpublished { .. } | Error::InputChanged { .. } => 1,
             _ => 2,
         }

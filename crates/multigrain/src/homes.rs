@@ -55,6 +55,8 @@ pub(crate) struct Folder<'a> {
     pub(crate) path: &'a Path,
     /// The first file that the job writes, if there is one: then nothing is lost when the run is interrupted.
     pub(crate) first: Option<&'a Path>,
+    /// Whether other processes open the files too, so that each has to have a name.
+    pub(crate) shared: bool,
 }
 
 /// How the files of results are opened.
@@ -62,6 +64,8 @@ pub(crate) struct Folder<'a> {
 pub(crate) enum Opening {
     /// They are created.
     Fresh,
+    /// Another process has created them, and fills them.
+    Joined,
     /// They are continued.
     Continued,
     /// They are continued; who is no longer under its `.part` name is complete, and nothing else is needed any more.
@@ -70,7 +74,7 @@ pub(crate) enum Opening {
 
 impl Opening {
     fn resumes(self) -> bool {
-        self != Opening::Fresh
+        matches!(self, Opening::Continued | Opening::Complete)
     }
 }
 
@@ -95,6 +99,9 @@ fn create(
     opening: Opening,
 ) -> Result<ArrayFile, StoreError> {
     let (element, dims) = (decl.element, decl.shape.dims());
+    if opening == Opening::Joined {
+        return disk.join(path, element, dims, matches!(result, Some(Sink::Npy(_))));
+    }
     match result {
         Some(Sink::Npy(_)) => disk.create_npy(path, element, dims, opening.resumes()),
         _ => disk.create_raw(path, element, dims, opening.resumes()),
@@ -176,7 +183,7 @@ impl Homes {
         let mut homes = Homes::none();
         // What is lent to calls is nobody's between them.
         let (lasting, passing) = plan.arrays.split_at(plan.own_arrays().len());
-        let nowhere = Folder { first: None, ..folder };
+        let nowhere = Folder { first: folder.first.filter(|_| folder.shared), ..folder };
         let result = (0..)
             .zip(lasting)
             .try_for_each(|(i, decl)| homes.open(job, decl, i, disk, folder, opening))
@@ -185,7 +192,7 @@ impl Homes {
                 passing.try_for_each(|(i, decl)| homes.open(job, decl, i, disk, nowhere, opening))
             })
             .and_then(|()| homes.open_twins(job, &plan.arrays, disk, folder, opening, sides))
-            .and_then(|()| homes.fill(job, disk, sides, abort));
+            .and_then(|()| homes.fill(job, disk, sides, opening, abort));
         if result.is_err() && opening == Opening::Fresh {
             homes.discard(disk);
         }
@@ -224,7 +231,7 @@ impl Homes {
                 self.stays.push(Stay::No);
                 return Ok(());
             }
-            (Role::Output | Role::InOut | Role::Temporary, ..) if folder.first.is_some() => {
+            (role, ..) if folder.shared || folder.first.is_some() && role != Role::Input => {
                 let path = scratch_path(folder.path, folder.first.unwrap_or(Path::new("")), i);
                 let file = create(disk, decl, None, &path, opening);
                 (file.map_err(Error::File)?, Stay::Scratch)
@@ -259,11 +266,12 @@ impl Homes {
     }
 
     /// Writes the initial content of files that are new.
-    fn fill(&self, job: &Job, disk: &Disk, sides: &Sides, abort: &Abort) -> Result<(), Error> {
+    fn fill(&self, job: &Job, disk: &Disk, sides: &Sides, opening: Opening, abort: &Abort) -> Result<(), Error> {
         for (i, (decl, source)) in job.arrays().iter().zip(&job.sources).enumerate() {
             if let Some(file) = self.initial(i, sides)
                 && source.is_some()
                 && file.is_writable()
+                && opening != Opening::Joined
                 && !file.is_resumed()
             {
                 fill(decl, source.as_ref(), disk, file, &Region::whole(decl.shape), abort)?;

@@ -178,6 +178,17 @@ impl Identity {
         }
     }
 
+    /// What has to be the same on all ranks that execute the run together, and what each of it is called. Of files only what is in
+    /// them: a node may have a copy of its own.
+    pub(crate) fn of_all_ranks(&self) -> [(&'static str, String); 3] {
+        let content = |input: &Input| format!("{} {} {}", input.array, input.bytes, input.content);
+        [
+            ("inputs", self.inputs.iter().map(content).collect::<Vec<_>>().join("; ")),
+            ("results", self.written().map(|path| path.display().to_string()).collect::<Vec<_>>().join("; ")),
+            ("program", format!("{} {} {}", self.application, self.program, self.calls)),
+        ]
+    }
+
     /// The files beside which the run has journals: results, and what is made from them. The first one's is the run's.
     pub(crate) fn written(&self) -> impl Iterator<Item = &PathBuf> {
         self.results.iter().map(|result| &result.to).chain(&self.made)
@@ -254,6 +265,11 @@ pub(crate) fn absolute(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
     folder.zip(path.file_name()).map_or_else(|| path.clone(), |(folder, name)| folder.join(name))
+}
+
+/// Nanoseconds since 1970, to tell runs apart.
+pub(crate) fn moment() -> u128 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_nanos())
 }
 
 /// A hash (XXH3) as text.

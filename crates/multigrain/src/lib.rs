@@ -20,6 +20,7 @@
 //! A task is a function on blocks with a notation (see [`macro@task`]); a [`Program`](prelude::Program) calls tasks on
 //! arrays. `docs/guide.md` in the repository leads there from a loop nest, and `examples/` of this crate has whole programs.
 
+mod across;
 mod afterwards;
 pub mod app;
 mod blocks;
@@ -74,6 +75,12 @@ pub mod jobs {
 /// of those of the same names in one runtime. `examples/custom-driver` in the repository has one in a file.
 pub mod driver {
     pub use multigrain_driver::*;
+}
+
+/// The processes of a cluster that execute runs together.
+pub mod ranks {
+    pub use crate::across::{OfRank, same};
+    pub use multigrain_driver::ranks::*;
 }
 
 /// The code of the guide.

@@ -1,5 +1,6 @@
 //! What a run was, and its arrays, to be looked at.
 
+use crate::across::OfRank;
 use crate::afterwards::Afterwards;
 use crate::choose::main_memory;
 use crate::ending::Ending;
@@ -36,6 +37,8 @@ pub struct Outcome {
     pub backend: String,
     /// Whether an interrupted run was continued.
     pub resumed: bool,
+    /// What the run was on each rank, where several executed it together; times and steps above are those of this one.
+    pub ranks: Vec<OfRank>,
     pub(crate) spill: Option<Arc<Spill>>,
     /// The plan once more, as it was run: what lies in memory and in files is read by it, whatever `plan` is made to be.
     pub(crate) ran: Arc<Plan>,

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::job::{Job, Sink, Source};
 use crate::resume::GoingOn;
 use crate::runtime::Runtime;
-use multigrain_engine::{Memories, MemoryBytes};
+use multigrain_engine::{Memories, MemoryBytes, Part};
 use multigrain_machine::{Driver, Layout, Machine, Memory, readable_bytes};
 use multigrain_plan::{Body, EdgeTraffic, Enough, Mapping, Plan, PlanError, PlanOptions, Planner};
 use multigrain_program::{ArrayDecl, Program, Role};
@@ -31,6 +31,8 @@ pub(crate) struct Asked {
     machine: Machine,
     mapping: Mapping,
     options: PlanOptions,
+    /// Whose plan it is: of a cluster, each rank's.
+    part: Part,
 }
 
 impl Asked {
@@ -91,7 +93,7 @@ impl Asked {
                 Ok(plan) => Some(plan),
             };
             if let Some(plan) = planned {
-                let keeps = Keeps::of(&self.machine, &plan, job, self.options.disk_buffer_bytes)?;
+                let keeps = Keeps::of(&self.machine, &plan, job, self.options.disk_buffer_bytes, self.part)?;
                 // Of a run of which nothing is left but names, nothing is kept.
                 if keeps.bytes() <= capacity_bytes || plan.calls.is_empty() {
                     return Ok(plan);
@@ -220,10 +222,10 @@ pub(crate) struct Keeps {
 
 impl Keeps {
     /// What runs of a plan keep on a machine; disks have so many bytes of transfer buffers.
-    pub(crate) fn of(machine: &Machine, plan: &Plan, job: &Job, buffers: u64) -> Result<Keeps, Error> {
+    pub(crate) fn of(machine: &Machine, plan: &Plan, job: &Job, buffers: u64, part: Part) -> Result<Keeps, Error> {
         let on_disk = plan.driver.files;
         let files = on_disk || job.reads_files() || job.sinks.iter().any(Option::is_some);
-        let memories = Memories::bytes(machine, plan);
+        let memories = Memories::bytes(machine, plan, part);
         let calls = calls_in_all(plan, &mut Vec::new());
         let own = [calls.saturating_mul(PLAN_CALL_BYTES), memories.local, job.kept_bytes()];
         let own = own.into_iter().fold(0, u64::saturating_add);
@@ -326,6 +328,7 @@ impl Runtime {
             machine,
             mapping: mapping.clone(),
             options: PlanOptions { simulated, ..self.plan_options(job)? },
+            part: self.part(),
         })
     }
 
@@ -359,7 +362,8 @@ impl Runtime {
         }
         .and_then(|machine| choose::check_disk_room(&machine, job).map(|()| machine))
         .map_err(cannot)?;
-        let asked = Asked { program: job.program.clone(), machine, mapping: self.options.mapping.clone(), options };
+        let (program, mapping) = (job.program.clone(), self.options.mapping.clone());
+        let asked = Asked { program, machine, mapping, options, part: self.part() };
         match asked.within(job, |planner| planner.plan_left(&going_on.left)) {
             Ok(plan) => Ok(Ready { asked, plan, memories: None }),
             Err(Error::Plan(

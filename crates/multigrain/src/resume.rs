@@ -36,7 +36,7 @@ pub(crate) struct Begun<'a> {
 
 impl<'a> Begin<'a> {
     fn folder<'p>(&'p self, path: &'p Path) -> Folder<'p> {
-        Folder { path, first: self.job.files_written().next() }
+        Folder { path, first: self.job.files_written().next(), shared: false }
     }
 
     /// Begins from the inputs, which were in these states before. When it fails, no file is left.
@@ -373,7 +373,7 @@ pub(crate) fn forget(job: &Job, disk: &Disk) -> Result<(), Error> {
 
 /// Removes what a run that was killed before there was anything to be continued has left beside results and in the folder
 /// for scratch files, where a run that is planned otherwise would not use it.
-fn remove_left(job: &Job, disk: &Disk, folder: &Path, arrays: usize) -> Result<(), Error> {
+pub(crate) fn remove_left(job: &Job, disk: &Disk, folder: &Path, arrays: usize) -> Result<(), Error> {
     let Some(first) = job.files_written().next() else { return Ok(()) };
     let of = |i: usize| [twin_path(job, folder, i), scratch_path(folder, first, i)];
     let left: Vec<PathBuf> = (0..arrays).flat_map(of).map(|path| part_path(&path)).filter(|p| p.exists()).collect();
@@ -385,7 +385,7 @@ fn remove_left(job: &Job, disk: &Disk, folder: &Path, arrays: usize) -> Result<(
 }
 
 /// The names of journals beside the files that a job writes.
-fn journal_paths(job: &Job) -> impl Iterator<Item = PathBuf> + '_ {
+pub(crate) fn journal_paths(job: &Job) -> impl Iterator<Item = PathBuf> + '_ {
     job.files_written().map(|path| Journal::path_for(&absolute(path)))
 }
 

@@ -1,5 +1,6 @@
 //! Planning and running jobs.
 
+use crate::across::{self, OfRank};
 use crate::choose;
 use crate::ending::Ending;
 use crate::error::Error;
@@ -12,8 +13,9 @@ use crate::outcome::Outcome;
 use crate::planning::{Keeps, Kept, Planned, Ready, check_kept};
 use crate::resume::{Begin, Begun, GoingOn, Unfinished, forget};
 use crate::sides::Sides;
+use multigrain_driver::ranks::Ranks;
 use multigrain_driver::{Driver, Drivers};
-use multigrain_engine::{EngineError, Memories, Progress, Report, RunOptions, StoreLog};
+use multigrain_engine::{EngineError, Memories, Part, Progress, Report, RunOptions, StoreLog};
 use multigrain_machine::Machine;
 use multigrain_plan::{Mapping, Plan};
 use multigrain_store::buffer::keep_no_free_memory;
@@ -55,6 +57,9 @@ pub struct Options {
     pub disk_buffer_bytes: Option<u64>,
     /// How long a plan's lists of calls are, where calls can be parts instead. `None`: as long as fits beside the memory.
     pub listed_max: Option<u64>,
+    /// The ranks that execute runs together, of which this process is one, instead of those that were joined
+    /// ([`crate::ranks::join`]).
+    pub ranks: Option<Arc<Ranks>>,
     /// Instead of the registered drivers of their names.
     pub drivers: Vec<Arc<dyn Driver>>,
     /// Asked before every file operation; for tests.
@@ -102,7 +107,8 @@ impl Runtime {
     ///
     /// # Errors
     /// When the way to files that was asked for is refused by the system.
-    pub fn new(options: Options) -> Result<Runtime, Error> {
+    pub fn new(mut options: Options) -> Result<Runtime, Error> {
+        options.ranks = options.ranks.or_else(multigrain_driver::ranks::joined).filter(|ranks| ranks.count() > 1);
         if options.memory_bytes.is_some() || matches!(options.machine, MachineChoice::Given(_)) {
             keep_no_free_memory();
         }
@@ -187,6 +193,12 @@ impl Runtime {
         *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
     }
 
+    /// What of a machine is this process's.
+    pub(crate) fn part(&self) -> Part {
+        let ranks = self.options.ranks.as_ref();
+        ranks.map_or(Part::WHOLE, |ranks| Part { rank: ranks.rank(), ranks: ranks.count() })
+    }
+
     fn team(&self, workers: usize) -> Result<Arc<Team>, Error> {
         let mut team = self.team.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(team) = &*team
@@ -207,6 +219,13 @@ impl Runtime {
     /// See [`Error::exit_status`] for which of them mean that nothing was started. What a run on a disk had done when it
     /// failed or was interrupted is kept ([`Error::Kept`], [`Error::Interrupted`]); otherwise no file is left behind.
     pub fn run(&self, job: &Job, settings: Settings<'_>) -> Result<Outcome, Error> {
+        match &self.options.ranks {
+            None => self.run_here(job, settings),
+            Some(ranks) => self.run_here(job, settings).map_err(|error| across::failed(ranks, error)),
+        }
+    }
+
+    fn run_here(&self, job: &Job, settings: Settings<'_>) -> Result<Outcome, Error> {
         self.check_sinks(job)?;
         choose::check_memory(&self.options)?;
         if settings.resume && settings.discard {
@@ -215,7 +234,8 @@ impl Runtime {
         let _turn = self.ledger.turn(settings.abort)?;
         let kept = self.take_kept();
         let inputs = input_states(job, &self.disk)?;
-        let mut unfinished = Unfinished::find(job, &self.disk, settings.resume)?;
+        let leads = across::leads(&self.options, &settings)?;
+        let mut unfinished = if leads { Unfinished::find(job, &self.disk, settings.resume)? } else { Vec::new() };
         let going_on = match unfinished.pop() {
             Some(one) if settings.resume => Some(GoingOn::of(job, &inputs, one)?),
             Some(one) if !settings.discard => {
@@ -237,7 +257,10 @@ impl Runtime {
         let Planned { machine, plan, edges, .. } = asked.planned(plan, job);
         choose::check_rules(&machine, &plan, job)?;
         let keeps = self.find_room(job, &machine, &plan)?;
-        let team = self.team(machine.workers())?;
+        if let Some(ranks) = &self.options.ranks {
+            across::agree(ranks, &machine, &plan, job, &inputs)?;
+        }
+        let team = self.team(machine.workers() / self.part().ranks)?;
         let own_abort = Abort::new();
         let abort = settings.abort.unwrap_or(&own_abort);
         if let Some(on_start) = settings.on_start {
@@ -255,10 +278,12 @@ impl Runtime {
             settings: &settings,
             memories,
             inputs,
+            of_ranks: Vec::new(),
         };
         let resumed = going_on.is_some();
-        let (homes, report, ending) = match (plan.driver.files, &going_on) {
-            (true, _) | (_, Some(_)) => run.on_disk(&plan, going_on.as_ref())?,
+        let (homes, report, ending) = match (&self.options.ranks, plan.driver.files, &going_on) {
+            (Some(ranks), ..) => run.on_ranks(&plan, ranks)?,
+            (None, true, _) | (None, _, Some(_)) => run.on_disk(&plan, going_on.as_ref())?,
             _ => run.in_memory(&plan)?,
         };
         if let Some(memories) = run.memories.take()
@@ -268,6 +293,7 @@ impl Runtime {
         {
             self.keep(Kept { asked, plan: plan.clone(), memories });
         }
+        let of_ranks = run.of_ranks;
         let flops = match resumed {
             // What was done before is no part of this run.
             true => plan.flops(),
@@ -289,6 +315,7 @@ impl Runtime {
             flops,
             backend: self.disk.backend_name().to_owned(),
             resumed,
+            ranks: of_ranks,
             homes,
             ending,
             disk: self.disk.clone(),
@@ -300,7 +327,7 @@ impl Runtime {
 
     /// What a run of the plan keeps, if that fits beside what results and prepared jobs hold.
     fn find_room(&self, job: &Job, machine: &Machine, plan: &Plan) -> Result<Keeps, Error> {
-        let keeps = Keeps::of(machine, plan, job, self.disk.staging_bytes())?;
+        let keeps = Keeps::of(machine, plan, job, self.disk.staging_bytes(), self.part())?;
         if let Some(capacity_bytes) = choose::budget_bytes(&self.options, machine) {
             self.ledger.check(&job.app, keeps.bytes(), capacity_bytes)?;
         }
@@ -382,6 +409,7 @@ impl Prepared<'_> {
             settings: &settings,
             memories: self.memories.take(),
             inputs: Vec::new(),
+            of_ranks: Vec::new(),
         };
         let report = run.engine(&self.planned.plan, &self.homes, None, None).map_err(|e| ended(e, false))?;
         self.memories = run.memories;
@@ -390,24 +418,26 @@ impl Prepared<'_> {
 }
 
 /// One run of a job.
-struct Run<'a> {
-    runtime: &'a Runtime,
-    job: &'a Job,
-    machine: &'a Machine,
+pub(crate) struct Run<'a> {
+    pub(crate) runtime: &'a Runtime,
+    pub(crate) job: &'a Job,
+    pub(crate) machine: &'a Machine,
     team: &'a Team,
-    abort: &'a Abort,
+    pub(crate) abort: &'a Abort,
     mode: Mode,
     settings: &'a Settings<'a>,
     /// Of the run before, or of this one once it is over.
     memories: Option<Memories>,
     /// The files that it reads, as they were before.
-    inputs: InputStates,
+    pub(crate) inputs: InputStates,
+    /// Of ranks, what the run was on each of them once it is over.
+    pub(crate) of_ranks: Vec<OfRank>,
 }
 
-type Done = (Homes, Report, Option<Ending>);
+pub(crate) type Done = (Homes, Report, Option<Ending>);
 
 impl Run<'_> {
-    fn engine<'l>(
+    pub(crate) fn engine<'l>(
         &mut self,
         plan: &Plan,
         homes: &Homes,
@@ -420,15 +450,17 @@ impl Run<'_> {
             spill: self.settings.trace.as_ref(),
             program: &self.job.app,
             afterwards: &self.job.afterwards,
+            ranks: self.runtime.options.ranks.as_deref(),
             log,
             sides: sides.filter(|sides| !sides.arrays().is_empty()).map(|sides| sides as _),
             progress: self.settings.progress,
         };
+        let part = self.runtime.part();
         let mut memories = match self.memories.take() {
-            Some(memories) if memories.serve(self.machine, plan) => memories,
+            Some(memories) if memories.serve(self.machine, plan, part) => memories,
             other => {
                 drop(other);
-                Memories::reserve(self.machine, plan, &self.runtime.drivers())?
+                Memories::reserve(self.machine, plan, &self.runtime.drivers(), part)?
             }
         };
         // SAFETY: memory homes are buffers of this run, one for each array, which nobody else uses.
@@ -498,7 +530,7 @@ impl Run<'_> {
     }
 
     /// Gives results their names.
-    fn publish(&self, results: &[(usize, &ArrayFile)]) -> Result<(), Error> {
+    pub(crate) fn publish(&self, results: &[(usize, &ArrayFile)]) -> Result<(), Error> {
         let files = || results.iter().map(|&(_, file)| file);
         files().try_for_each(|file| self.runtime.disk.publish(file)).map_err(|source| {
             let is_named = |file: &ArrayFile| Some(file.path()) == file.final_path();
@@ -513,7 +545,7 @@ impl Run<'_> {
         let root = self.machine.memory(self.machine.root());
         let directory = root.path.clone().unwrap_or_else(|| PathBuf::from("."));
         let Some(first) = self.job.files_written().next() else {
-            let folder = Folder { path: &directory, first: None };
+            let folder = Folder { path: &directory, first: None, shared: false };
             let mut sides = Sides::default();
             let homes = Homes::on_disk(self.job, plan, disk, folder, Opening::Fresh, &mut sides, self.abort)?;
             let report = self.engine(plan, &homes, None, None).map_err(|e| ended(e, false))?;
@@ -590,7 +622,7 @@ impl Run<'_> {
     }
 }
 
-fn ended(error: EngineError, resume: bool) -> Error {
+pub(crate) fn ended(error: EngineError, resume: bool) -> Error {
     match error {
         EngineError::Interrupted => Error::Interrupted { resume },
         error => Error::Run(error),

@@ -44,7 +44,7 @@ impl Plan {
 
 /// A block's stay at fixed addresses of a child's staging memory: from the fetch (or the first write) to the last use
 /// or the end of its last store. The bytes lie densely, row-major.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Slot {
     /// First byte within the child's staging memory.
     pub offset_bytes: u64,
@@ -63,7 +63,7 @@ impl Slot {
 }
 
 /// One step of a child. Transfers are numbered from 0 within a child, each issued once and awaited at most once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     /// Issue the copy of a slot's block from the parent memory into the slot.
     Fetch {
@@ -116,7 +116,7 @@ pub enum Op {
 }
 
 /// Where the arguments of a run lie.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Places {
     /// In the parent memory, which the child shares: views, no copies.
     Views,
@@ -128,7 +128,7 @@ pub enum Places {
 }
 
 /// What one child does.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub struct ChildPlan {
     /// Steps, in order.
     pub ops: Vec<Op>,

@@ -93,6 +93,30 @@ impl Disk {
         Ok(output(fd, alignment, path, None, element, shape, 0, data_bytes, false))
     }
 
+    /// Opens an output that another process has created and holds the lock of, and writes to it too: a .npy file, or else bare
+    /// elements. Whoever created it publishes or discards it.
+    ///
+    /// # Errors
+    /// [`StoreError`]: it is not there, cannot be written or has another length.
+    pub fn join(
+        &self,
+        final_path: impl AsRef<Path>,
+        element: ElementType,
+        shape: &[u64],
+        npy: bool,
+    ) -> Result<ArrayFile, StoreError> {
+        let final_path = final_path.as_ref();
+        let data_bytes = data_bytes(final_path, element, shape)?;
+        let offset = if npy { npy::DATA_OFFSET_BYTES } else { 0 };
+        let part = with_suffix(final_path, PART_SUFFIX);
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let (fd, alignment) = open_direct(self.context(), OperationKind::Open, &part, flags, Mode::empty())?;
+        let found = rustix::fs::fstat(&fd).map_err(|e| file_error(OperationKind::Open, &part, e))?;
+        check_length(&part, allocated_bytes(offset + data_bytes), found.st_size as u64)?;
+        // Neither its name nor its end are this process's.
+        Ok(output(fd, alignment, part, None, element, shape, offset, data_bytes, false))
+    }
+
     fn create(
         &self,
         final_path: &Path,

@@ -1,0 +1,221 @@
+//! The command on ranks that `mpirun` starts: the same bits as alone, one message and one exit status where something is wrong, and
+//! an end everywhere when a rank is lost.
+
+use multigrain_mpi::MPIRUN;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+/// The command as so many ranks, more than there are cores if need be. Whoever hangs is ended, and has failed.
+fn ranks(count: usize, directory: &Path) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["--kill-after=5", "120", MPIRUN, "-n", &count.to_string()]).current_dir(directory);
+    if is_open_mpi() {
+        command.args(["--oversubscribe", "--allow-run-as-root", "--mca", "mpi_yield_when_idle", "1"]);
+    }
+    command
+}
+
+fn is_open_mpi() -> bool {
+    let version = Command::new(MPIRUN).arg("--version").output();
+    let version = version.unwrap_or_else(|e| panic!("{MPIRUN} cannot be started: {e}"));
+    String::from_utf8_lossy(&version.stdout).contains("open-mpi.org")
+}
+
+const COMMAND: &str = env!("CARGO_BIN_EXE_multigrain");
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split_whitespace()
+}
+
+fn run(count: usize, directory: &Path, arguments: &str) -> Output {
+    ranks(count, directory).arg(COMMAND).args(words(arguments)).output().unwrap()
+}
+
+/// What the command says of itself, apart from what the launcher adds.
+fn said(output: &Output) -> Vec<String> {
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    text.lines().filter(|line| line.starts_with("multigrain: ")).map(str::to_owned).collect()
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        std::fs::read_dir(directory).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn every_application_has_the_bits_of_one_process() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    for (arguments, into) in [
+        ("saxpy --n 300000", "-o"),
+        ("sgemv --n 700", "-o"),
+        ("sgemm --n 500", "-o"),
+        ("conv2d --n 600", "-o"),
+        ("fft3d --n 48", "-o"),
+        ("gravity --n 2000 --steps 4", "-o"),
+        ("hmmer --max", "--scores"),
+    ] {
+        let budgets = if arguments.starts_with("hmmer") { ["8MiB", "12MiB"] } else { ["1MiB", "8MiB"] };
+        let alone = Command::new(COMMAND)
+            .current_dir(at)
+            .args(words(&format!("run {arguments} {into} alone.npy --memory 16MiB")))
+            .output()
+            .unwrap();
+        assert!(alone.status.success(), "{arguments}: {}", String::from_utf8_lossy(&alone.stderr));
+        let expected = std::fs::read(at.join("alone.npy")).unwrap();
+        let cases = [(1, budgets[1]), (2, budgets[0]), (5, budgets[1])];
+        let cases = if into == "-o" { &cases[..] } else { &cases[1..2] };
+        for &(count, budget) in cases {
+            let output = run(
+                count,
+                at,
+                &format!("run {arguments} {into} ranks.npy --memory {budget} --threads 1 --check --json"),
+            );
+            let told = String::from_utf8_lossy(&output.stdout);
+            assert!(
+                output.status.success(),
+                "{arguments} on {count}: {told}\n{}",
+                String::from_utf8_lossy(&output.stderr)
+            );
+            assert!(said(&output).is_empty(), "{:?}", said(&output));
+            let value: serde_json::Value = serde_json::from_str(&told).unwrap_or_else(|e| panic!("{e}: {told}"));
+            let reported = value["ranks"].as_array().map_or(1, Vec::len);
+            assert_eq!(reported, count, "{told}");
+            let found = std::fs::read(at.join("ranks.npy")).unwrap();
+            assert!(found == expected, "{arguments} on {count} ranks in {budget} has other bits");
+            std::fs::remove_file(at.join("ranks.npy")).unwrap();
+        }
+        assert_eq!(names(at), ["alone.npy"], "{arguments}");
+    }
+}
+
+/// A shell command that differs between the first rank and the others.
+fn differing(first: &str, others: &str) -> String {
+    format!("if [ \"${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}\" = 0 ]; then {first}; else {others}; fi")
+}
+
+#[test]
+fn what_is_wrong_is_told_once_and_ends_all() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let made = run(1, at, "run saxpy --n 5000 -o x.npy --memory 4MiB");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    std::fs::create_dir(at.join("elsewhere")).unwrap();
+    let command = |arguments: &str| format!("exec {COMMAND} {arguments}");
+    let go = "run saxpy x.npy x.npy -o y.npy --memory 4MiB";
+    let cases = [
+        (command(&format!("{go} --resume")), "keeps no journal"),
+        (command(&format!("{go} --trace t.trace")), "cannot be traced"),
+        (command("run saxpy missing.npy x.npy -o y.npy"), "cannot open missing.npy"),
+        (command("run saxpy --nonsense"), "unexpected argument"),
+        (command("machine"), "do nothing else"),
+        (command("plan saxpy"), "do nothing else"),
+        (command(&format!("{go} --machine local")), "no disk"),
+        (command("run sgemm --n 3000 -o y.npy --memory 257KiB"), "give dram at least"),
+        (differing(&command(go), &command(&format!("{go} --check"))), "has not the same arguments as rank 0"),
+        (differing(&command(go), &format!("cd elsewhere; {}", command(go))), "cannot open x.npy"),
+        (
+            differing(&format!("cp {COMMAND} other; echo >> other; exec ./other {go}"), &command(go)),
+            "has not the same program file as rank 0",
+        ),
+    ];
+    for (script, expected) in cases {
+        let output = ranks(3, at).args(["bash", "-c", &script]).output().unwrap();
+        let said = said(&output);
+        let all = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(said.len(), 1, "{script}: {all}");
+        assert!(said[0].contains(expected), "{script}: {all}");
+        assert_eq!(output.status.code(), Some(2), "{script}: {all}");
+        let _ = std::fs::remove_file(at.join("other"));
+        assert_eq!(names(at), ["elsewhere", "x.npy"], "{script}");
+    }
+}
+
+/// A run that takes some time, and the processes of its ranks once all are there.
+fn long(at: &Path, count: usize) -> (Child, Vec<u32>) {
+    let variable = if is_open_mpi() { "OMPI_COMM_WORLD_RANK" } else { "PMI_RANK" };
+    // Each rank leaves its number as a file's name and its process in it, and becomes the command.
+    let script =
+        format!("echo $$ > pid.${variable}; exec {COMMAND} run sgemm --n 6000 -o z.npy --memory 32MiB --threads 1");
+    let mut command = ranks(count, at);
+    command.args(["bash", "-c", &script]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let process = |rank: usize| loop {
+        if let Ok(text) = std::fs::read_to_string(at.join(format!("pid.{rank}")))
+            && let Ok(process) = text.trim().parse()
+        {
+            break process;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    };
+    (child, (0..count).map(process).collect())
+}
+
+fn signal(process: u32, signal: i32) {
+    // SAFETY: asks the kernel to signal a process of this test's, which its launcher has not waited for.
+    unsafe { libc::kill(process as i32, signal) };
+}
+
+#[test]
+fn a_rank_that_is_lost_ends_the_run_everywhere() {
+    // Killed or stopped, the first rank and another, in preparing and in running.
+    for (sent, rank, begun) in [
+        (libc::SIGKILL, 0, false),
+        (libc::SIGKILL, 1, true),
+        (libc::SIGKILL, 0, true),
+        (libc::SIGSTOP, 1, true),
+        (libc::SIGSTOP, 0, true),
+        (libc::SIGTERM, 1, true),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let at = directory.path();
+        let (child, processes) = long(at, 3);
+        while begun && !at.join("z.npy.part").exists() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        signal(processes[rank], sent);
+        let output = child.wait_with_output().unwrap();
+        let all = String::from_utf8_lossy(&output.stderr);
+        // 124: it had to be ended from outside.
+        assert!(!output.status.success() && output.status.code() != Some(124), "{sent} to {rank}: {all}");
+        assert!(!at.join("z.npy").exists(), "{sent} to {rank}: published");
+        if sent == libc::SIGSTOP {
+            assert!(
+                all.contains(&format!("rank {rank} on node")) && all.contains("answers no more"),
+                "{sent} to {rank}: {all}"
+            );
+            signal(processes[rank], libc::SIGKILL);
+        }
+        // Launchers end what is left: none of these is there much longer.
+        for process in processes {
+            while Path::new(&format!("/proc/{process}/exe")).read_link().is_ok_and(|exe| exe == Path::new(COMMAND)) {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_on_one_rank_ends_all() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let (child, processes) = long(at, 3);
+    while !at.join("z.npy.part").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    // What this rank writes beyond a limit on files is refused from now on.
+    let limit = libc::rlimit { rlim_cur: 1, rlim_max: 1 };
+    // SAFETY: sets a limit of another process, and reads the limit that is given.
+    let set = unsafe { libc::prlimit(processes[1] as i32, libc::RLIMIT_FSIZE, &raw const limit, std::ptr::null_mut()) };
+    assert_eq!(set, 0);
+    let output = child.wait_with_output().unwrap();
+    let all = String::from_utf8_lossy(&output.stderr);
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{all}");
+    assert_eq!(said.len(), 1, "{all}");
+    assert!(said[0].contains("rank 1 on node") && said[0].contains("File too large"), "{all}");
+    let left: Vec<String> = names(at).into_iter().filter(|name| !name.starts_with("pid")).collect();
+    assert_eq!(left, [""; 0]);
+}

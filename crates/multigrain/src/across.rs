@@ -1,0 +1,266 @@
+//! Runs that several processes execute together: the ranks of a cluster.
+//!
+//! The root is a disk that all reach, with a memory below it for each rank. All plan alone and the same, agree on that before
+//! anything is written, and each executes the steps of its own memory; the results lie in files that the first rank creates, fills
+//! and publishes, and that the others open and write their blocks of:
+//!
+//! ```text
+//! rank 0    agree   create, fill .part |            | execute, sync |          | publish |
+//! others    agree                      | open .part | execute, sync |          |         |
+//!                                      ^            ^               ^ all durable         ^ all named
+//! ```
+//! At each bar all meet. Who fails says so to all, and nobody waits any more; the first rank removes what it created.
+
+use crate::choose::main_memory;
+use crate::error::Error;
+use crate::homes::{Folder, Homes, Opening};
+use crate::identity::{Identity, InputStates, changed_input};
+use crate::job::Job;
+use crate::resume::{forget, remove_left};
+use crate::runtime::{Done, MachineChoice, Options, Run, Settings};
+use crate::sides::Sides;
+use multigrain_driver::ranks::{Ended, Ranks};
+use multigrain_engine::EngineError;
+use multigrain_machine::Machine;
+use multigrain_plan::{Body, Plan};
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use xxhash_rust::xxh3::Xxh3Default;
+
+/// An end that another rank told of, or this one.
+fn on_rank(ranks: &Ranks, ended: Ended) -> Error {
+    Error::OnRank { name: ranks.name(ended.rank), ended }
+}
+
+/// Tells all ranks of an error of this one; gives the error that all end with.
+pub(crate) fn failed(ranks: &Ranks, error: Error) -> Error {
+    match (ranks.ended(), error) {
+        (_, error @ Error::OnRank { .. }) => error,
+        (Some(ended), _) if ended.rank != ranks.rank() => on_rank(ranks, ended),
+        (_, error) => {
+            ranks.end(error.exit_status() as u8, &error.to_string());
+            error
+        }
+    }
+}
+
+/// All meet here.
+fn meet(ranks: &Ranks) -> Result<(), Error> {
+    ranks.gather(&[]).map(drop).map_err(|ended| on_rank(ranks, ended))
+}
+
+/// Refuses what ranks that execute a run together do not have in common. Each thing has a name for people. All ranks call this in
+/// the same order, and all have the same answer.
+///
+/// # Errors
+/// [`Error::Request`] names the first thing that differs, and where; [`Error::OnRank`] where the run has ended.
+pub fn same(ranks: &Ranks, things: &[(&str, String)]) -> Result<(), Error> {
+    let hash = |text: &String| {
+        let mut hasher = Xxh3Default::new();
+        text.hash(&mut hasher);
+        hasher.finish().to_le_bytes()
+    };
+    let own: Vec<u8> = things.iter().flat_map(|(_, text)| hash(text)).collect();
+    let all = ranks.gather(&own).map_err(|ended| on_rank(ranks, ended))?;
+    for (number, (what, _)) in things.iter().enumerate() {
+        let of = |rank: usize| all[rank].get(8 * number..8 * number + 8);
+        let others: Vec<usize> = (1..all.len()).filter(|&rank| of(rank) != of(0)).collect();
+        if let Some(&other) = others.first() {
+            let more = match others.len() {
+                1 => String::new(),
+                2 => ", nor has another".to_owned(),
+                count => format!(", nor have {} others", count - 1),
+            };
+            return Err(Error::Request(format!(
+                "{} has not the same {what} as {}{more}: all ranks have to be started in the same way, and to see the same files",
+                ranks.name(other),
+                ranks.name(0)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Whether this rank looks after files for all; refuses what ranks cannot do yet.
+pub(crate) fn leads(options: &Options, settings: &Settings<'_>) -> Result<bool, Error> {
+    let Some(ranks) = &options.ranks else { return Ok(true) };
+    let refused = |what: &str| {
+        Err(Error::Request(format!("on {} ranks {what}: leave that out, or start without mpirun", ranks.count())))
+    };
+    if settings.resume {
+        return refused("a run keeps no journal, so there is nothing to resume");
+    }
+    if settings.trace.is_some() || settings.full_trace {
+        return refused("a run cannot be traced");
+    }
+    Ok(ranks.rank() == 0)
+}
+
+/// The machine of all ranks, of which each has detected or read its own: a disk with a memory for each rank below it, of the
+/// smallest capacity and the fewest workers of all, else as the first rank has it.
+pub(crate) fn of_all(ranks: &Ranks, options: &Options, machine: &Machine) -> Result<Machine, Error> {
+    let main = main_memory(machine);
+    let [capacity_bytes, workers] = least(ranks, options, main.capacity_bytes, machine.workers())?;
+    let text = machine.to_toml();
+    let all = ranks.gather(text.as_bytes()).map_err(|ended| on_rank(ranks, ended))?;
+    let first = String::from_utf8_lossy(&all[0]);
+    let machine = if first == text { machine.clone() } else { Machine::parse(&first, "the machine of rank 0")? };
+    let (name, count) = (main_memory(&machine).name.clone(), main_memory(&machine).count);
+    if count != 1 && count != ranks.count() {
+        return Err(Error::Request(format!(
+            "machine {} has {count} memories {name} below its disk, and there are {} ranks: give it one, or one for each",
+            machine.name,
+            ranks.count()
+        )));
+    }
+    let one = machine.with_count(&name, 1)?;
+    let one = if one.workers() == workers as usize { one } else { crate::choose::with_threads(one, workers as usize)? };
+    Ok(one.with_capacity(&name, capacity_bytes)?.with_count(&name, ranks.count())?)
+}
+
+/// The least capacity of a main memory and the fewest workers of all ranks. What was detected of a node is shared by its ranks.
+pub(crate) fn least(ranks: &Ranks, options: &Options, capacity_bytes: u64, workers: usize) -> Result<[u64; 2], Error> {
+    let node = ranks.node(ranks.rank());
+    let sharing = (0..ranks.count()).filter(|&rank| ranks.node(rank) == node).count() as u64;
+    let is_shared = matches!(options.machine, MachineChoice::Detected) && options.memory_bytes.is_none();
+    let own = [if is_shared { capacity_bytes / sharing } else { capacity_bytes }, workers as u64];
+    let bytes: Vec<u8> = own.iter().flat_map(|number| number.to_le_bytes()).collect();
+    let all = ranks.gather(&bytes).map_err(|ended| on_rank(ranks, ended))?;
+    Ok([0, 1].map(|at| all.iter().map(|bytes| number(bytes, at)).min().unwrap_or(0)))
+}
+
+/// Refuses to go on unless all ranks have made the same plan for the same program and inputs on the same machine.
+pub(crate) fn agree(
+    ranks: &Ranks,
+    machine: &Machine,
+    plan: &Plan,
+    job: &Job,
+    inputs: &InputStates,
+) -> Result<(), Error> {
+    let numbered = (plan.own_arrays(), &plan.tasks[..], &plan.calls[..]);
+    let identity = Identity::new(job, inputs, numbered, &plan.ways, Path::new("."), &[]);
+    let mut hasher = Xxh3Default::new();
+    hash_plan(plan, &mut Vec::new(), &mut hasher);
+    let mut things = identity.of_all_ranks().to_vec();
+    things.push(("machine", machine.to_toml()));
+    things.push(("plan", hasher.finish().to_string()));
+    same(ranks, &things)
+}
+
+/// Enters what all children do, and what is below.
+fn hash_plan(plan: &Plan, seen: &mut Vec<*const Plan>, hasher: &mut impl Hasher) {
+    (plan.edge, plan.numbers.as_slice(), plan.class_of.as_slice(), plan.children.as_slice()).hash(hasher);
+    for class in &plan.classes {
+        if let Body::Inner(inner) = &class.body {
+            match seen.iter().position(|other| *other == Arc::as_ptr(inner)) {
+                Some(number) => number.hash(hasher),
+                None => {
+                    seen.push(Arc::as_ptr(inner));
+                    hash_plan(inner, seen, hasher);
+                }
+            }
+        }
+    }
+}
+
+/// What a run was on one of its ranks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OfRank {
+    /// Its node.
+    pub node: String,
+    /// Seconds from the first step to the last.
+    pub seconds: f64,
+    /// Seconds of all its workers in leaves.
+    pub leaf_seconds: f64,
+    /// Peak resident size of its process, in bytes.
+    pub peak_bytes: u64,
+}
+
+/// One of the numbers that a rank has told.
+fn number(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(8 * at..8 * at + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes)
+}
+
+/// Peak resident size of this process so far; 0 where the system does not tell.
+fn peak_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kib =
+        status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix("kB")?.trim().parse().ok());
+    kib.map_or(0, |kib: u64| kib * 1024)
+}
+
+impl Run<'_> {
+    /// Executes this rank's part of the plan; results have their names when all have done theirs.
+    pub(crate) fn on_ranks(&mut self, plan: &Plan, ranks: &Arc<Ranks>) -> Result<Done, Error> {
+        let root = self.machine.memory(self.machine.root());
+        let directory = root.path.clone().unwrap_or_else(|| PathBuf::from("."));
+        let leads = ranks.rank() == 0;
+        let mut made = None;
+        let abort = self.abort;
+        let done = std::thread::scope(|scope| {
+            let _watch = ranks.watch(abort, scope);
+            self.on_ranks_in(plan, ranks, &directory, &mut made)
+        });
+        if let (true, Err(_), Some(homes)) = (leads, &done, &made) {
+            homes.discard(&self.runtime.disk);
+        }
+        let report = done?;
+        Ok((made.unwrap_or_else(Homes::none), report, None))
+    }
+
+    fn on_ranks_in(
+        &mut self,
+        plan: &Plan,
+        ranks: &Arc<Ranks>,
+        directory: &Path,
+        made: &mut Option<Homes>,
+    ) -> Result<multigrain_engine::Report, Error> {
+        let (disk, job) = (&self.runtime.disk, self.job);
+        let leads = ranks.rank() == 0;
+        // Files without a name of their own are known to all by one that no other run has.
+        let name = format!("multigrain-{}-{}", std::process::id(), crate::identity::moment());
+        let names = ranks.gather(name.as_bytes()).map_err(|ended| on_rank(ranks, ended))?;
+        let first = directory.join(String::from_utf8_lossy(&names[0]).as_ref());
+        let folder = Folder { path: directory, first: Some(&first), shared: true };
+        let open = |opening| Homes::on_disk(job, plan, disk, folder, opening, &mut Sides::default(), self.abort);
+        if leads {
+            forget(job, disk)?;
+            remove_left(job, disk, directory, plan.arrays.len())?;
+            *made = Some(open(Opening::Fresh)?);
+        }
+        meet(ranks)?;
+        if !leads {
+            *made = Some(open(Opening::Joined)?);
+        }
+        meet(ranks)?;
+        let Some(homes) = made else { return Err(Error::Request("no arrays".to_owned())) };
+        if leads {
+            // Who has opened them needs no names.
+            homes.scratch().for_each(|file| disk.remove(file.path()));
+        }
+        let report = self.engine(plan, homes, None, None).map_err(|error| match error {
+            EngineError::Interrupted => Error::Interrupted { resume: false },
+            error => Error::Run(error),
+        })?;
+        homes.unpublished().try_for_each(|(_, file)| disk.sync(file)).map_err(Error::Store)?;
+        if leads && let Some(path) = changed_input(job, &self.inputs, homes, false, disk)? {
+            return Err(Error::InputChanged { path });
+        }
+        meet(ranks)?;
+        if leads {
+            self.publish(&homes.unpublished().collect::<Vec<_>>())?;
+        }
+        let own = [report.seconds.to_bits(), report.breakdown.leaf_seconds.to_bits(), peak_bytes()];
+        let bytes: Vec<u8> = own.iter().flat_map(|number| number.to_le_bytes()).collect();
+        let all = ranks.gather(&bytes).map_err(|ended| on_rank(ranks, ended))?;
+        let of = |(rank, bytes): (usize, &Vec<u8>)| OfRank {
+            node: ranks.node(rank).to_owned(),
+            seconds: f64::from_bits(number(bytes, 0)),
+            leaf_seconds: f64::from_bits(number(bytes, 1)),
+            peak_bytes: number(bytes, 2),
+        };
+        self.of_ranks = all.iter().enumerate().map(of).collect();
+        Ok(report)
+    }
+}

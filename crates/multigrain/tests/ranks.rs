@@ -1,0 +1,252 @@
+//! Several ranks execute one run together: here each is a thread of one process, whose messages are calls. Random programs on 1 to 5
+//! ranks give the bytes of sequential execution; what differs between ranks, or fails on one, ends on all.
+
+use multigrain::prelude::*;
+use multigrain::ranks::{Link, Ranks};
+use multigrain::rooms::machine::{Driver, Edge, Memory, MemoryId, Processor, ProcessorKind};
+use multigrain::rooms::plan::Op;
+use multigrain::rooms::plan::testing::{Rng, random_bytes, random_program, random_steps};
+use multigrain::rooms::store::faults::{Faults, Operation, OperationKind, Verdict};
+use multigrain::testing::{TEST_BUFFER_BYTES, run_and_compare};
+use multigrain::{MachineChoice, Sink};
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+/// The ranks of one process; a message is a call.
+#[derive(Clone, Default)]
+struct Here(Arc<OnceLock<Vec<Arc<Ranks>>>>);
+
+struct From {
+    rank: usize,
+    all: Here,
+}
+
+impl Link for From {
+    fn send(&self, to: usize, message: Vec<u8>) {
+        self.all.0.get().unwrap()[to].deliver(self.rank, &message);
+    }
+}
+
+fn ranks(count: usize) -> Vec<Arc<Ranks>> {
+    let all = Here::default();
+    let nodes: Vec<String> = (0..count).map(|rank| format!("node{}", rank / 2)).collect();
+    let one = |rank| Ranks::new(rank, nodes.clone(), Box::new(From { rank, all: all.clone() }));
+    all.0.get_or_init(|| (0..count).map(one).collect()).clone()
+}
+
+/// Executes on as many ranks at the same time; what each gives, in their order.
+fn on_ranks<T: Send>(count: usize, one: impl Fn(Arc<Ranks>) -> T + Sync) -> Vec<T> {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = ranks(count).into_iter().map(|rank| scope.spawn(|| one(rank))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+fn machine(directory: &Path, dram_bytes: u64, cores: usize) -> Machine {
+    let disk = Memory { path: Some(directory.to_owned()), ..Memory::root("disk", 1 << 40) };
+    let capacity = dram_bytes + TEST_BUFFER_BYTES;
+    let dram = Memory::child("dram", MemoryId(0), 1, capacity, Edge::new(Driver::DISK, 2e9, 8e4));
+    let processor =
+        Processor { kind: ProcessorKind::Cpu, flops_per_second: 1e9, call_overhead_ns: 100.0, code_bytes: 0 };
+    let core = Memory::child("core", MemoryId(1), cores, capacity, Edge::new(Driver::SHARED, 2e10, 100.0));
+    Machine::new("test", "A disk and a memory.", vec![disk, dram, core.with_processor(processor)]).unwrap()
+}
+
+fn options(ranks: &Arc<Ranks>, machine: &Machine, seed: u64) -> Options {
+    Options {
+        machine: MachineChoice::Given(Box::new(machine.clone())),
+        ranks: Some(Arc::clone(ranks)),
+        disk_buffer_bytes: Some(TEST_BUFFER_BYTES),
+        listed_max: [None, None, Some(5)][seed as usize % 3],
+        ..Options::default()
+    }
+}
+
+fn runtime(ranks: &Arc<Ranks>, machine: &Machine, seed: u64) -> Runtime {
+    Runtime::new(options(ranks, machine, seed)).unwrap()
+}
+
+fn job(seed: u64, directory: &Path) -> Job {
+    let program = if seed.is_multiple_of(4) { random_steps(seed) } else { random_program(seed) };
+    let bytes = random_bytes(&program, seed);
+    let mut job = Job::new("random", program);
+    for (i, (role, content)) in job.arrays().to_vec().iter().map(|a| a.role).zip(bytes).enumerate() {
+        if matches!(role, Role::Input | Role::InOut) {
+            job = job.with_source(i, Source::Bytes(content));
+        }
+        if matches!(role, Role::Output | Role::InOut) && !(seed + i as u64).is_multiple_of(3) {
+            job = job.with_sink(i, Sink::Raw(directory.join(format!("{i}.bin"))));
+        }
+    }
+    job
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn random_programs_give_the_bytes_of_sequential_execution() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|s| s.parse::<u64>().ok());
+    let (first, count) = (number("MULTIGRAIN_SEED").unwrap_or(1), number("MULTIGRAIN_CASES").unwrap_or(30));
+    let (mut ran, mut several, mut waited) = (0, 0, 0);
+    for seed in first..first + count {
+        let directory = tempfile::tempdir().unwrap();
+        let mut rng = Rng::new(seed);
+        let machine = machine(directory.path(), rng.range(2 << 10, 60 << 10), rng.range(1, 2) as usize);
+        let job = job(seed, directory.path());
+        if job.program.calls().is_empty() {
+            continue;
+        }
+        let processes = 1 + seed as usize % 5;
+        let runs = on_ranks(processes, |rank| {
+            let runtime = runtime(&rank, &machine, seed);
+            run_and_compare(&runtime, &job).map(|outcome| outcome.map(|outcome| outcome.plan.clone()))
+        });
+        let plans: Vec<_> = runs.into_iter().map(|run| run.unwrap_or_else(|e| panic!("seed {seed}: {e}"))).collect();
+        assert!(plans.iter().all(|plan| plan.is_some() == plans[0].is_some()), "seed {seed}");
+        let Some(plan) = &plans[0] else { continue };
+        ran += 1;
+        let busy = plan.children.iter().filter(|child| !child.ops.is_empty()).count();
+        several += u64::from(busy > 1 || plan.is_in_parts() && processes > 1);
+        let waits = |op: &Op| matches!(op, Op::Wait { .. } | Op::Barrier);
+        waited += u64::from(processes > 1 && plan.children.iter().any(|child| child.ops.iter().any(waits)));
+        let left = names(directory.path());
+        assert!(left.iter().all(|name| name.ends_with(".bin")), "seed {seed}: {left:?}");
+    }
+    println!("{ran} ran, {several} on several ranks, {waited} with ranks that wait for each other");
+    assert!(
+        count < 30 || ran > 22 && several > 10 && waited > 2,
+        "{ran} ran, {several} on several ranks, {waited} wait"
+    );
+}
+
+#[task(axes(i))]
+fn twice(#[at(i)] x: Read<f32, 1>, #[at(i)] y: Write<f32, 1>) {
+    for i in 0..y.len(0) {
+        y[[i]] = 2.0 * x[[i]];
+    }
+}
+
+/// A job on an input of this length, whose result goes to a file.
+fn doubled(length: u64, directory: &Path) -> Job {
+    let mut program = Program::new();
+    let task = program.task(twice);
+    let x = program.array::<f32, 1>("x", [length], Role::Input).unwrap();
+    let y = program.array::<f32, 1>("y", [length], Role::Output).unwrap();
+    program.call(task, (x.all(), y.all()), Scalars::new()).unwrap();
+    Job::new("doubled", program)
+        .with_source(x, Source::Generated { seed: 1 })
+        .with_sink(y, Sink::Npy(directory.join("y.npy")))
+}
+
+#[test]
+fn ranks_that_do_not_have_the_same_are_told_once_and_the_same() {
+    let directory = tempfile::tempdir().unwrap();
+    let machine = machine(directory.path(), 1 << 20, 1);
+    let errors = on_ranks(4, |rank| {
+        let length = if rank.rank() == 2 { 1001 } else { 1000 };
+        let job = doubled(length, directory.path());
+        let error = runtime(&rank, &machine, 0).run(&job, Settings::default()).err().unwrap();
+        (error.exit_status(), error.to_string())
+    });
+    for (rank, (status, text)) in errors.iter().enumerate() {
+        assert_eq!(*status, 2);
+        assert!(text.contains("rank 2 on node node1 has not the same"), "rank {rank}: {text}");
+    }
+    assert_eq!(names(directory.path()), [""; 0]);
+}
+
+/// Fails every write.
+struct FullDisk;
+
+impl Faults for FullDisk {
+    fn before(&self, operation: &Operation<'_>) -> Verdict {
+        match operation.kind {
+            OperationKind::Write => Verdict::Fail(28),
+            _ => Verdict::Go,
+        }
+    }
+}
+
+#[test]
+fn a_fault_on_one_rank_ends_all_and_nothing_is_left() {
+    let directory = tempfile::tempdir().unwrap();
+    let machine = machine(directory.path(), 1 << 20, 1);
+    let errors = on_ranks(3, |rank| {
+        let faults: Option<Arc<dyn Faults>> = (rank.rank() == 1).then(|| Arc::new(FullDisk) as _);
+        let runtime = Runtime::new(Options { faults, ..options(&rank, &machine, 0) }).unwrap();
+        let error = runtime.run(&doubled(1 << 20, directory.path()), Settings::default()).err().unwrap();
+        (error.exit_status(), error.to_string())
+    });
+    for (rank, (status, text)) in errors.iter().enumerate() {
+        assert_eq!(*status, 1, "{text}");
+        assert!(text.contains("No space left"), "rank {rank}: {text}");
+        assert!(rank == 1 || text.starts_with("rank 1 on node node0: "), "rank {rank}: {text}");
+    }
+    assert_eq!(names(directory.path()), [""; 0]);
+}
+
+#[test]
+fn what_ranks_cannot_do_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let machine = machine(directory.path(), 1 << 20, 1);
+    for (settings, said) in [
+        (Settings { resume: true, ..Settings::default() }, "nothing to resume"),
+        (Settings { full_trace: true, ..Settings::default() }, "cannot be traced"),
+    ] {
+        let (resume, full_trace) = (settings.resume, settings.full_trace);
+        let texts = on_ranks(2, |rank| {
+            let settings = Settings { resume, full_trace, ..Settings::default() };
+            let error = runtime(&rank, &machine, 0).run(&doubled(1000, directory.path()), settings).err().unwrap();
+            assert_eq!(error.exit_status(), 2);
+            error.to_string()
+        });
+        assert!(texts.iter().all(|text| text.contains(said)), "{texts:?}");
+    }
+    let in_memory = machine.without_root();
+    let texts = on_ranks(2, |rank| {
+        runtime(&rank, &in_memory, 0)
+            .run(&doubled(1000, directory.path()), Settings::default())
+            .err()
+            .unwrap()
+            .to_string()
+    });
+    assert!(texts.iter().all(|text| text.contains("has no disk")), "{texts:?}");
+}
+
+#[task(axes(i))]
+fn inverted(#[at(i)] x: Read<u64, 1>, #[at(i)] y: Write<u64, 1>) {
+    for i in 0..y.len(0) {
+        assert!(x[[i]] != 3, "three is not inverted");
+        y[[i]] = !x[[i]];
+    }
+}
+
+#[test]
+fn a_panic_on_one_rank_ends_all() {
+    let directory = tempfile::tempdir().unwrap();
+    let machine = machine(directory.path(), 1 << 20, 1);
+    let length = 1 << 20;
+    let mut program = Program::new();
+    let task = program.task(inverted);
+    let x = program.array::<u64, 1>("x", [length], Role::Input).unwrap();
+    let y = program.array::<u64, 1>("y", [length], Role::Output).unwrap();
+    program.call(task, (x.all(), y.all()), Scalars::new()).unwrap();
+    let mut content = vec![0; 8 * length as usize];
+    content[8 * (length as usize - 1)] = 3;
+    let inputs = tempfile::tempdir().unwrap();
+    let input = inputs.path().join("x.bin");
+    std::fs::write(&input, content).unwrap();
+    let job = Job::new("inverted", program)
+        .with_source(x, Source::Raw(input))
+        .with_sink(y, Sink::Npy(directory.path().join("y.npy")));
+    let errors = on_ranks(4, |rank| {
+        let error = runtime(&rank, &machine, 0).run(&job, Settings::default()).err().unwrap();
+        (error.exit_status(), error.to_string())
+    });
+    let own = errors.iter().filter(|(_, text)| !text.starts_with("rank ")).count();
+    assert_eq!(own, 1, "{errors:?}");
+    assert!(errors.iter().all(|(status, text)| *status == 1 && text.contains("three is not inverted")), "{errors:?}");
+    assert_eq!(names(directory.path()), [""; 0]);
+}
