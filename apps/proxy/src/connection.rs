@@ -4,7 +4,7 @@ use crate::auth::Known;
 use crate::bundle::Bundle;
 use crate::counts::Counted;
 use crate::feed::{FRAME, Feed};
-use crate::net::reached;
+use crate::net::{bound_not_sent, reached};
 use crate::session::{Server, Way};
 use crate::tfrc::{Numbers, Rate};
 use crate::tunnel::Tunnel;
@@ -47,6 +47,8 @@ pub struct Connection {
     pub paced: Option<Paced>,
     /// Whether a message has come.
     pub has_asked: bool,
+    /// Whether it has played, though it may pause.
+    pub has_played: bool,
     /// Since when it is connected.
     pub since: Instant,
     /// When a message was last complete, or since when it is connected.
@@ -80,6 +82,7 @@ impl Connection {
             is_udp: false,
             paced: None,
             has_asked: false,
+            has_played: false,
             since: now,
             heard: now,
             partial: None,
@@ -104,11 +107,19 @@ pub struct Paced {
     pub from: SocketAddr,
 }
 
-/// The next who wants to connect.
-pub fn accepted(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
+/// The part of what a viewer may be behind that may lie in the system, and what is enough for any of them: what a hundred megabits a second
+/// take in ten milliseconds, after which there is more.
+const NOT_SENT_PART: usize = 16;
+const NOT_SENT_MAX: usize = 128 << 10;
+
+/// The next who wants to connect, who may be behind by so much.
+pub fn accepted(listener: &TcpListener, queue_bytes: usize) -> io::Result<(TcpStream, SocketAddr)> {
     let (socket, peer) = listener.accept()?;
     socket.set_nonblocking(true)?;
     let _ = socket.set_nodelay(true);
+    // Otherwise it takes megabytes, which nobody could leave out any more.
+    let not_sent = (queue_bytes / NOT_SENT_PART).min(NOT_SENT_MAX) as u32;
+    bound_not_sent(&socket, not_sent);
     // Who vanishes without a word is found out.
     let _ = sockopt::set_socket_keepalive(&socket, true);
     let _ = sockopt::set_tcp_keepidle(&socket, Duration::from_secs(30));

@@ -1,6 +1,6 @@
 //! How many are connected, from which addresses, and how many play, each counted as long as it lasts.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,14 +25,23 @@ struct Wrongs {
     by: HashMap<IpAddr, u32>,
 }
 
+/// Connections of one place.
+#[derive(Default)]
+struct Own {
+    all: usize,
+    /// Those that do not play, by their numbers, which grow, with their workers.
+    waiting: BTreeMap<u64, usize>,
+}
+
 /// What all workers count.
 pub struct Counts {
     /// Viewers that play, by worker.
     playing: Vec<AtomicUsize>,
     refused: AtomicU64,
     wrongs: Mutex<Wrongs>,
-    addresses: Mutex<HashMap<IpAddr, usize>>,
+    addresses: Mutex<HashMap<IpAddr, Own>>,
     connections: AtomicUsize,
+    entered: AtomicU64,
 }
 
 impl Counts {
@@ -44,6 +53,7 @@ impl Counts {
             wrongs: Mutex::default(),
             addresses: Mutex::default(),
             connections: AtomicUsize::new(0),
+            entered: AtomicU64::new(0),
         }
     }
 
@@ -92,10 +102,25 @@ impl Counts {
     pub fn enter(self: &Arc<Counts>, peer: IpAddr) -> (Counted, usize, usize) {
         let peer = site(peer);
         let all = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
-        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = addresses.entry(peer).or_insert(0);
-        *own += 1;
-        (Counted { counts: self.clone(), peer, plays: None }, *own, all)
+        let mut addresses = self.addresses();
+        let own = addresses.entry(peer).or_default();
+        own.all += 1;
+        let number = self.entered.fetch_add(1, Ordering::Relaxed);
+        (Counted { counts: self.clone(), peer, number, plays: None }, own.all, all)
+    }
+
+    fn addresses(&self) -> MutexGuard<'_, HashMap<IpAddr, Own>> {
+        self.addresses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who has to make room for somebody else: of the place from which most wait, on whichever workers, the one that came first. Its worker and
+    /// its number; each is named once.
+    pub fn first_to_go(&self) -> Option<(usize, u64)> {
+        let mut addresses = self.addresses();
+        let most = addresses
+            .values_mut()
+            .max_by_key(|own| (own.waiting.len(), own.waiting.keys().next().map(|n| u64::MAX - n)));
+        most?.waiting.pop_first().map(|(number, worker)| (worker, number))
     }
 }
 
@@ -103,6 +128,8 @@ impl Counts {
 pub struct Counted {
     counts: Arc<Counts>,
     peer: IpAddr,
+    /// It has the number of no other.
+    pub number: u64,
     /// The worker on which it plays, if it does.
     plays: Option<usize>,
 }
@@ -114,18 +141,38 @@ impl Counted {
         if let Some(before) = self.plays.replace(worker) {
             self.counts.playing[before].fetch_sub(1, Ordering::Relaxed);
         }
+        self.stays();
+    }
+
+    /// It makes room for nobody.
+    pub fn stays(&self) {
+        if let Some(own) = self.counts.addresses().get_mut(&self.peer) {
+            own.waiting.remove(&self.number);
+        }
+    }
+
+    /// It waits on a worker, and makes room for others where there is none.
+    pub fn waits_on(&mut self, worker: usize) {
+        if let Some(before) = self.plays.take() {
+            self.counts.playing[before].fetch_sub(1, Ordering::Relaxed);
+        }
+        if let Some(own) = self.counts.addresses().get_mut(&self.peer) {
+            own.waiting.insert(self.number, worker);
+        }
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        let mut addresses = self.counts.addresses.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = addresses.get_mut(&self.peer) {
-            *count -= 1;
-            if *count == 0 {
+        let mut addresses = self.counts.addresses();
+        if let Some(own) = addresses.get_mut(&self.peer) {
+            own.waiting.remove(&self.number);
+            own.all -= 1;
+            if own.all == 0 {
                 addresses.remove(&self.peer);
             }
         }
+        drop(addresses);
         self.counts.connections.fetch_sub(1, Ordering::Relaxed);
         if let Some(worker) = self.plays {
             self.counts.playing[worker].fetch_sub(1, Ordering::Relaxed);
@@ -136,6 +183,23 @@ impl Drop for Counted {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_has_most_that_wait_makes_room() {
+        let counts = Arc::new(Counts::new(3));
+        let at = |text: &str| text.parse::<IpAddr>().unwrap();
+        let mut all: Vec<Counted> =
+            ["10.0.0.1", "10.0.0.2", "10.0.0.2", "10.0.0.2"].iter().map(|peer| counts.enter(at(peer)).0).collect();
+        assert_eq!(counts.first_to_go(), None);
+        all.iter_mut().enumerate().for_each(|(i, one)| one.waits_on(i % 3));
+        // The first of the second, which plays, is none of them; one that pauses is.
+        all[1].plays_on(2);
+        assert_eq!((counts.viewers(), counts.first_to_go()), (1, Some((2, 2))));
+        all[1].waits_on(2);
+        all.pop();
+        assert_eq!((counts.viewers(), counts.first_to_go(), counts.first_to_go()), (0, Some((0, 0)), Some((2, 1))));
+        assert_eq!(counts.first_to_go(), None);
+    }
 
     #[test]
     fn who_guesses_is_barred_for_a_while_and_nobody_else() {

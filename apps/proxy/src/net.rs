@@ -6,7 +6,8 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::sockopt;
 use std::io;
 use std::mem::MaybeUninit;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 /// Sockets that are told of at once.
@@ -223,6 +224,16 @@ pub fn group(address: IpAddr, port: u16, own: IpAddr) -> io::Result<UdpSocket> {
         IpAddr::V6(address) => socket.join_multicast_v6(&address, 0)?,
     }
     Ok(socket)
+}
+
+/// So many bytes the system takes of a connection beyond what is on its way (TCP_NOTSENT_LOWAT, which rustix does not have).
+pub fn bound_not_sent(socket: &TcpStream, bytes: u32) {
+    let (level, name) = (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT);
+    // SAFETY: the descriptor is open as long as `socket` is borrowed, and the kernel reads the four bytes of `bytes`. Where it refuses, more
+    // is taken.
+    let _ = unsafe {
+        libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const bytes).cast(), size_of::<u32>() as u32)
+    };
 }
 
 /// Whether an error only means that there is nothing to be had now.

@@ -109,6 +109,8 @@ pub enum Post {
     Dialled(usize, Dialled),
     /// Of a stream: whether a server answers that would be better.
     Checked(usize, usize, bool),
+    /// The connection of that number makes room for another one.
+    MakeRoom(u64),
     /// There is a report of somebody's ([`Reporter::latest`]).
     Report(SocketAddr),
 }

@@ -94,6 +94,9 @@ pub struct Report {
 }
 
 impl Report {
+    /// Before anything was sent.
+    const NONE: Report = Report { highest: 0, lost: 0, sender: 0, delay: 0 };
+
     /// The reports in a compound packet of RTCP about a source.
     pub fn of(mut packet: &[u8], source: u32) -> Option<Report> {
         let word = |bytes: &[u8], at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
@@ -122,7 +125,8 @@ impl Report {
 /// Which numbers went to a viewer: what it misses of the others was never sent, since pictures were left out, or lost before it came here.
 #[derive(Debug, Default)]
 pub struct Numbers {
-    /// The last, with cycles.
+    /// The first and the last, with cycles.
+    first: u64,
     last: Option<u64>,
     /// How many were not sent so far, and of those that no report has reached yet, before which number.
     left_out: u64,
@@ -138,7 +142,8 @@ impl Numbers {
     /// A packet went out. What is out of order, as no other end would number it, counts for nothing.
     pub fn went(&mut self, sequence: u16) {
         let Some(last) = self.last else {
-            self.last = Some((1 << 16) + u64::from(sequence));
+            self.first = (1 << 16) + u64::from(sequence);
+            self.last = Some(self.first);
             return;
         };
         let step = sequence.wrapping_sub(last as u16);
@@ -160,20 +165,30 @@ impl Numbers {
         self.before = self.gaps.pop_front().map_or(self.before, |(_, left_out)| left_out);
     }
 
-    /// A report, of what was sent only.
-    pub fn only(&mut self, report: Report) -> Report {
-        let Some(last) = self.last else { return report };
+    /// A report, of what was sent only, with the packets sent so far for a number; nothing if it tells of one that never was.
+    pub fn only(&mut self, report: Report) -> Option<Report> {
+        let last = self.last?;
         let highest = last - u64::from((last as u16).wrapping_sub(report.highest as u16));
+        let sent = (highest + 1).checked_sub(self.first)?;
         while self.gaps.front().is_some_and(|(number, _)| *number <= highest) {
             self.forget();
         }
-        let left_out = self.before as u32;
-        Report { highest: report.highest.wrapping_sub(left_out), lost: report.lost.wrapping_sub(left_out), ..report }
+        let left_out = self.before;
+        Some(Report {
+            highest: (sent - left_out.min(sent)) as u32,
+            lost: report.lost.wrapping_sub(left_out as u32),
+            ..report
+        })
     }
 }
 
 /// Seconds over which what is sent is averaged.
 const SENDING_S: f64 = 1.0;
+
+/// A viewer of whom nothing is heard for so long gets half of it (section 4.4), again and again. Players report every 5 s, at most 7.5, or after
+/// 280 kB, so it is silent when four of both are over.
+const SILENT: Duration = Duration::from_secs(20);
+const SILENT_BYTES: f64 = 4.0 * 280e3;
 
 /// Sender reports whose echoes are awaited.
 const SENT_MAX: usize = 16;
@@ -185,7 +200,7 @@ pub struct Rate {
     round_trip_s: Option<f64>,
     /// The last that were measured, the latest first.
     trips: VecDeque<f64>,
-    last: Option<(Report, Instant)>,
+    last: (Report, Instant),
     sent: VecDeque<(u32, Instant)>,
     /// Mean size of packets, and bytes since the last report.
     size: f64,
@@ -197,6 +212,12 @@ pub struct Rate {
     event_at: Option<Instant>,
     /// Bytes a second, once something was lost.
     limit: Option<f64>,
+    /// Bytes a second, where nothing is heard of the viewer; since when that is so, and bytes that went since.
+    unheard: Option<f64>,
+    heard: Instant,
+    since_heard: f64,
+    /// It was not said yet that nothing is heard.
+    falls_silent: bool,
     /// Bytes that may be sent now.
     tokens: f64,
     filled: Instant,
@@ -209,7 +230,8 @@ impl Rate {
             losses: Losses::default(),
             round_trip_s: None,
             trips: VecDeque::new(),
-            last: None,
+            // What the first report tells has been lost since here.
+            last: (Report::NONE, now),
             sent: VecDeque::new(),
             size: 1200.0,
             bytes: 0.0,
@@ -217,14 +239,30 @@ impl Rate {
             events: 0.5,
             event_at: None,
             limit: None,
+            unheard: None,
+            heard: now,
+            since_heard: 0.0,
+            falls_silent: false,
             tokens: 0.0,
             filled: now,
         }
     }
 
+    /// The same viewer takes its packets elsewhere, or others, and counts anew.
+    pub fn elsewhere(mut self, now: Instant) -> Rate {
+        (self.last, self.bytes) = ((Report::NONE, now), 0.0);
+        self.sent.clear();
+        self
+    }
+
     /// Bytes a second, if there is a limit.
     pub fn limit(&self) -> Option<f64> {
-        self.limit
+        self.limit.into_iter().chain(self.unheard).reduce(f64::min)
+    }
+
+    /// Whether it has just come to light that nothing is heard of the viewer.
+    pub fn falls_silent(&mut self) -> bool {
+        std::mem::take(&mut self.falls_silent)
     }
 
     /// A sender's report went out, with this as the middle of its time.
@@ -237,12 +275,23 @@ impl Rate {
     pub fn went(&mut self, bytes: usize) {
         self.size += (bytes as f64 - self.size) / 16.0;
         self.bytes += bytes as f64;
+        self.since_heard += bytes as f64;
         self.tokens -= bytes as f64;
     }
 
     /// Whether another picture may begin; what is saved up lasts for half a second.
     pub fn allows(&mut self, now: Instant) -> bool {
-        let Some(limit) = self.limit else { return true };
+        let silent = now.saturating_duration_since(self.heard);
+        if silent > SILENT && self.since_heard > SILENT_BYTES {
+            let before = self.limit().unwrap_or_else(|| {
+                (self.filled, self.tokens) = (now, 0.0);
+                self.since_heard / silent.as_secs_f64()
+            });
+            self.falls_silent = self.unheard.is_none();
+            self.unheard = Some((before / 2.0).max(self.size / BACK_OFF));
+            (self.heard, self.since_heard) = (now, 0.0);
+        }
+        let Some(limit) = self.limit() else { return true };
         let passed = now.saturating_duration_since(self.filled).as_secs_f64();
         self.filled = now;
         self.tokens = (self.tokens + limit * passed).min((limit / 2.0).max(64.0 * self.size));
@@ -268,10 +317,8 @@ impl Rate {
             // Of two the shorter.
             self.round_trip_s = Some(sorted[(sorted.len() - 1) / 2]);
         }
-        let Some((before, at)) = self.last else {
-            (self.last, self.bytes) = (Some((report, now)), 0.0);
-            return;
-        };
+        (self.unheard, self.heard, self.since_heard) = (None, now, 0.0);
+        let (before, at) = self.last;
         let passed = now.saturating_duration_since(at).as_secs_f64();
         let expected = report.highest.wrapping_sub(before.highest);
         // No report has echoed one of ours: then it is a distant viewer.
@@ -283,7 +330,7 @@ impl Rate {
         if passed <= 0.0 || (passed < trip && expected < 1 << 20 && !(lost > 0 && may_begin)) {
             return;
         }
-        self.last = Some((report, now));
+        self.last = (report, now);
         // What cannot be, such as of a receiver that began anew, is no loss.
         if expected == 0 || expected > 1 << 20 {
             return;
@@ -433,6 +480,46 @@ mod tests {
         }
     }
 
+    /// What a viewer tells in its first report was lost, too.
+    #[test]
+    fn the_first_report_counts() {
+        let start = Instant::now();
+        let (mut rate, mut numbers) = (Rate::new(start), Numbers::default());
+        for number in 65_500..65_900_u32 {
+            numbers.went(number as u16);
+            rate.went(1000);
+        }
+        let report = numbers.only(Report { highest: 65_899, lost: 40, sender: 0, delay: 0 }).unwrap();
+        assert_eq!((report.highest, report.lost), (400, 40));
+        rate.heard(report, start + Duration::from_secs(4));
+        assert!(rate.limit().is_some_and(|limit| (45e3..55e3).contains(&limit)), "{:?}", rate.limit());
+        // Whoever counts anew keeps what was found out.
+        assert_eq!(rate.limit(), rate.elsewhere(start).limit());
+    }
+
+    /// A viewer that reports nothing gets half as much again and again, until it does.
+    #[test]
+    fn who_reports_nothing_gets_less_and_less() {
+        let (mut now, mut rate) = (Instant::now(), Rate::new(Instant::now()));
+        let (mut sent, mut silent) = (Vec::new(), 0);
+        for _ in 0..6 {
+            let mut bytes = 0;
+            for _ in 0..2000 {
+                now += Duration::from_millis(20);
+                if rate.allows(now) {
+                    rate.went(2000);
+                    bytes += 2000;
+                }
+                silent += u32::from(rate.falls_silent());
+            }
+            sent.push(bytes / 40);
+        }
+        assert!(sent[0] > 70_000 && sent.is_sorted_by(|a, b| a >= b) && sent[5] < 20_000, "{sent:?}");
+        assert_eq!(silent, 1);
+        rate.heard(Report { highest: 1000, lost: 0, sender: 0, delay: 0 }, now);
+        assert_eq!(rate.limit(), None);
+    }
+
     /// What was sent before the first loss counts from the first report on, however often a player reports.
     #[test]
     fn the_first_loss_gives_half_of_what_was_sent() {
@@ -474,7 +561,7 @@ mod tests {
                 }
                 let Some(highest) = highest.filter(|last| i % every == 0 && *last == u32::from(first) + i as u32) else { continue };
                 let missing = highest - u32::from(first) + 1 - came;
-                let told = numbers.only(Report { highest, lost: missing, sender: 0, delay: 0 });
+                let told = numbers.only(Report { highest, lost: missing, sender: 0, delay: 0 }).unwrap();
                 if let Some((told_before, gone_before, sent_before)) = before.replace((told, gone, sent)) {
                     let told_before: Report = told_before;
                     prop_assert_eq!(told.lost.wrapping_sub(told_before.lost), gone - gone_before);
@@ -493,7 +580,9 @@ mod tests {
                 rate.went((highest % 1500) as usize);
                 now += Duration::from_millis(passed);
                 numbers.went(lost as u16);
-                rate.heard(numbers.only(Report { highest, lost, sender, delay }), now);
+                if let Some(report) = numbers.only(Report { highest, lost, sender, delay }) {
+                    rate.heard(report, now);
+                }
                 prop_assert!(rate.limit().is_none_or(|limit| limit.is_finite() && limit > 0.0));
                 let _ = rate.allows(now);
             }

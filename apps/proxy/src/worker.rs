@@ -358,6 +358,7 @@ impl Worker {
                     self.connection_is_ready(slot, Ready { token: 0, can_read: true, can_write: false }, now);
                 }
             }
+            Post::MakeRoom(number) => self.make_room(number),
             Post::Back(cookie, back) => self.join(&cookie, back, now),
             Post::Checked(stream, place, answers) => {
                 if let Some(pull) = self.pulls.iter_mut().find(|pull| pull.stream.index == stream) {
@@ -455,8 +456,9 @@ impl Worker {
         let paced = connection.and_then(|connection| connection.paced.as_mut());
         if let Some(paced) = paced.filter(|paced| paced.from == from)
             && let Some(report) = Report::of(bytes, paced.source)
+            && let Some(report) = paced.numbers.only(report)
         {
-            paced.rate.heard(paced.numbers.only(report), now);
+            paced.rate.heard(report, now);
         }
     }
 }

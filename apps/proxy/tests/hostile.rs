@@ -153,6 +153,68 @@ fn what_is_no_packet_of_a_track_is_not_passed_on() {
     assert_eq!(proxy.metric("packets_malformed"), 3);
 }
 
+/// More connections within TLS that say nothing than there may be, on all workers.
+#[test]
+fn who_says_nothing_within_tls_shuts_nobody_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let (cert, key) = (folder.path().join("own.pem"), folder.path().join("own.key"));
+    std::fs::write(&cert, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let camera = Camera::new(Manners::of(VIDEO));
+    let proxy = Proxy::start(&[
+        "-s",
+        &format!("front=rtsp://{}/", camera.address),
+        "--workers",
+        "3",
+        "--viewers",
+        "1",
+        "--connections-an-address",
+        "1000",
+        "--https",
+        "127.0.0.1:0",
+        "--cert",
+        cert.to_str().unwrap(),
+        "--key",
+        key.to_str().unwrap(),
+    ]);
+    let place = ("127.0.0.1", proxy.port("https"));
+    let mut silent: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(place).unwrap()).collect();
+    for _ in 0..20 {
+        assert!(proxy.get("/metrics").starts_with("HTTP/1.1 200 "));
+        silent.push(TcpStream::connect(place).unwrap());
+    }
+    assert_eq!(proxy.metric("refused"), 0);
+}
+
+/// Ways back of a tunnel, each with what it says before it is one, while nothing of what is answered is read.
+#[test]
+fn ways_back_take_no_more_room_than_one() {
+    let camera = Camera::new(Manners::of(VIDEO));
+    let proxy = Proxy::start(&["-s", &format!("front=rtsp://{}/", camera.address), "--workers", "1"]);
+    let begin = |method: &str| {
+        let mut socket = TcpStream::connect(("127.0.0.1", proxy.http)).unwrap();
+        socket.write_all(format!("{method} /front HTTP/1.0\r\nx-sessioncookie: abc\r\n\r\n").as_bytes()).unwrap();
+        socket
+    };
+    let down = begin("GET");
+    proxy.until("knows the tunnel", || down.peek(&mut [0; 20]).unwrap() > 0);
+    let said = STANDARD.encode("OPTIONS * RTSP/1.0\r\nCSeq: 1\r\n\r\n".repeat(500));
+    let held = || {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", proxy.process())).unwrap();
+        let line = text.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
+    };
+    let before = held();
+    for _ in 0..1000 {
+        let mut up = begin("POST");
+        let _ = up.write_all(said.as_bytes());
+    }
+    assert!(proxy.get("/metrics").starts_with("HTTP/1.1 200 "));
+    let more = held().saturating_sub(before);
+    assert!(more < 4096, "{more} KiB more are held");
+}
+
 /// Whoever knows the camera's address and our port writes it into packets: they come from another port, or tell another source.
 #[test]
 fn packets_of_strangers_are_not_the_cameras() {

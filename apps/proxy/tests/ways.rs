@@ -347,6 +347,33 @@ fn what_is_asked_for_is_read_again_and_nobody_is_lost() {
     assert_eq!(viewer.sequences(1), [8]);
 }
 
+/// A file that is read again and has no certificate takes nothing of TLS away: no port begins to speak in the clear.
+#[test]
+fn tls_stays_tls_when_the_file_is_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (cert, key) = certificate(folder.path(), "own");
+    let camera = Camera::new(described());
+    let source = format!("[[source]]\nname = \"front\"\nurl = \"rtsp://{}/\"\n", camera.address);
+    let tls = format!("rtsps = \"127.0.0.1:0\"\nhttps = \"127.0.0.1:0\"\ncert = \"{cert}\"\nkey = \"{key}\"\n");
+    let proxy = start(folder.path(), &(tls + &source));
+    let _playing = camera.playing();
+    proxy.serves("front");
+    std::fs::write(folder.path().join("proxy.toml"), source).unwrap();
+    proxy.send("HUP");
+    proxy.says("there is no certificate any more");
+    for (way, asked) in
+        [("https", "GET / HTTP/1.1\r\nHost: h\r\n\r\n"), ("rtsps", "OPTIONS * RTSP/1.0\r\nCSeq: 1\r\n\r\n")]
+    {
+        let mut socket = TcpStream::connect(("127.0.0.1", proxy.port(way))).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.write_all(asked.as_bytes()).unwrap();
+        let mut told = Vec::new();
+        let _ = socket.read_to_end(&mut told);
+        // An alert, if anything: record type 21.
+        assert!(told.first().is_none_or(|first| *first == 21), "{way}: {}", String::from_utf8_lossy(&told));
+    }
+}
+
 /// Who may watch no more is sent away when that is read, by whatever way and on whichever worker; others go on.
 #[test]
 fn who_may_watch_no_more_is_sent_away() {

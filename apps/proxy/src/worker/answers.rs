@@ -261,10 +261,21 @@ impl Worker {
         match effect {
             Effect::None => {}
             Effect::End => connection.ends = true,
-            Effect::Pause => connection.out.flow = Flow::Idle,
+            Effect::Pause => self.rest(slot),
             Effect::Play => return self.play(slot, now),
         }
         true
+    }
+
+    /// A viewer pauses: its place is another's.
+    fn rest(&mut self, slot: usize) {
+        let Some(connection) = self.connections[slot].as_mut() else { return };
+        connection.out.flow = Flow::Idle;
+        if let Some(feed) = connection.feed.take() {
+            connection.counted.waits_on(self.index);
+            self.feeds[feed].viewers.retain(|viewer| *viewer != slot);
+            self.stream_of(feed).viewers.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     /// Lets a viewer play where it is to be played.
@@ -331,6 +342,7 @@ impl Worker {
                 self.poll.remove(&connection.wire);
                 let Some(connection) = self.take(slot) else { return false };
                 let Connection { wire, input, counted, .. } = *connection;
+                counted.stays();
                 let mut back = Box::new(Back { wire, decoder: Default::default(), before: Vec::new(), counted });
                 if back.decoder.take(&input, &mut back.before).is_err() {
                     return false;
@@ -356,15 +368,18 @@ impl Worker {
         let session = connection.server.session.as_ref().filter(|_| connection.wants.is_none());
         let paced = session.and_then(|session| session.paced());
         let first = paced.map(|(track, port)| (track, SocketAddr::new(connection.peer, port)));
-        let new = first.map(|(track, from)| Paced {
-            rate: Rate::new(now),
-            numbers: Numbers::default(),
-            track,
-            source: 0,
-            from,
+        let before = connection.paced.take();
+        let before_from = before.as_ref().map(|before| before.from);
+        connection.paced = first.map(|(track, from)| match before {
+            // Who plays again is where it was.
+            Some(before) if (before.track, before.from) == (track, from) => before,
+            before => {
+                let rate = before.map_or_else(|| Rate::new(now), |before| before.rate.elsewhere(now));
+                Paced { rate, numbers: Numbers::default(), track, source: 0, from }
+            }
         });
-        if let Some(before) = std::mem::replace(&mut connection.paced, new) {
-            self.forget(before.from, slot);
+        if let Some(before) = before_from {
+            self.forget(before, slot);
         }
         if let Some((_, from)) = first {
             self.listen_to(from, slot);
@@ -402,8 +417,10 @@ impl Worker {
             let tracks = connection.server.description().map_or(0, |description| description.tracks.len());
             connection.is_udp = session.ways.iter().flatten().any(|way| matches!(way, Way::Ports(..)));
             connection.out.channels = Channels::of(&session.ways, tracks);
-            // A burst of old pictures is what a connection can take; datagrams begin with what comes.
-            connection.out.begin(&local.feed, now, !connection.is_udp);
+            // A burst of old pictures is what a connection can take; datagrams begin with what comes. Who plays already goes on.
+            if connection.out.flow == Flow::Idle {
+                connection.out.begin(&local.feed, now, !connection.is_udp);
+            }
             let from = match connection.out.flow {
                 Flow::At(cursor) => Some(cursor),
                 _ => None,
@@ -422,6 +439,7 @@ impl Worker {
             }
             if connection.is_socket { "WebSocket" } else { "HTTP" }
         };
+        connection.has_played = true;
         if connection.feed.replace(feed).is_none() {
             local.viewers.push(slot);
             stream.viewers.fetch_add(1, Ordering::Relaxed);

@@ -31,7 +31,7 @@ impl Worker {
         loop {
             let Some(waiting) = self.listeners.get(listener) else { return };
             let is_secure = waiting.is_secure;
-            let (socket, peer) = match accepted(&waiting.socket) {
+            let (socket, peer) = match accepted(&waiting.socket, self.shared.config.limits.queue_bytes) {
                 Ok(connected) => connected,
                 Err(e) if is_later(&e) || e.kind() == io::ErrorKind::ConnectionAborted => return,
                 Err(e) => {
@@ -46,7 +46,6 @@ impl Worker {
             let (counted, own, all) = self.shared.counts.enter(peer);
             let most = limits.connections_an_address;
             let all_max = limits.viewers + OTHERS_MAX;
-            // Who came first and does not play makes room.
             let makes_room = own <= most && all > all_max && self.end_one_that_waits();
             let limits = &self.shared.config.limits;
             if own > most || (all > limits.viewers + OTHERS_MAX && !makes_room) {
@@ -66,12 +65,13 @@ impl Worker {
                     Err(_) => continue,
                 },
             };
-            let connection = Box::new(Connection::new(wire, counted, peer, now));
+            let mut connection = Box::new(Connection::new(wire, counted, peer, now));
             // A greeting within TLS takes a millisecond of a processor: it is for each worker in its turn.
             let secure = connection.wire.is_secure();
             let turn = if secure { self.greeted.wrapping_add(1) } else { self.index };
             self.greeted = if secure { turn } else { self.greeted };
             let worker = turn % self.shared.inboxes.len();
+            connection.counted.waits_on(worker);
             let mut here = Some(connection);
             if worker != self.index
                 && let Some(connection) = here.take()
@@ -88,15 +88,26 @@ impl Worker {
         }
     }
 
-    /// Ends the one that has been connected for longest of those that neither play nor have played.
+    /// Somebody who does not play makes room, on whichever worker; whether there is one.
     fn end_one_that_waits(&mut self) -> bool {
-        let all = self.connections.iter().enumerate();
-        let waiting = all.filter_map(|(slot, one)| Some((one.as_ref().filter(|one| one.feed.is_none())?.since, slot)));
-        let first = waiting.min().map(|(_, slot)| slot);
-        if let Some(slot) = first {
+        match self.shared.counts.first_to_go() {
+            None => false,
+            Some((worker, number)) if worker == self.index => {
+                self.make_room(number);
+                true
+            }
+            Some((worker, number)) => self.shared.inboxes[worker].post(Post::MakeRoom(number)).is_ok(),
+        }
+    }
+
+    /// The connection of that number makes room, unless it plays by now.
+    pub(super) fn make_room(&mut self, number: u64) {
+        let has = |one: &Option<Box<Connection>>| {
+            one.as_ref().is_some_and(|c| c.counted.number == number && c.feed.is_none())
+        };
+        if let Some(slot) = self.connections.iter().position(has) {
             self.close(slot, None);
         }
-        first.is_some()
     }
 
     pub(super) fn keep(&mut self, connection: Box<Connection>) -> usize {
@@ -200,7 +211,7 @@ impl Worker {
         }
         let feed = local.filter(|_| !connection.awaits_head).map(|local| &local.feed);
         let stream = connection.feed.map(|feed| Form::of(feed).1);
-        let mut sent = Sent::default();
+        let (mut sent, mut is_silent) = (Sent::default(), false);
         if let Some((feed, stream)) = feed.zip(stream) {
             // What reports there are before the next key goes out before the viewer goes on there.
             if connection.is_udp && matches!(connection.out.flow, Flow::Waiting(..)) {
@@ -216,8 +227,10 @@ impl Worker {
                 if let (Flow::At(_), Flow::Waiting(..)) = (before, connection.out.flow) {
                     add(&self.streams[stream].counts.viewers_behind, 1);
                 }
+                is_silent = connection.paced.as_mut().is_some_and(|paced| paced.rate.falls_silent());
             }
         }
+        let silent = connection.peer;
         let feed = feed.filter(|_| !connection.is_udp);
         let mut result = Ok(Sent::default());
         if !connection.out.is_blocked {
@@ -241,6 +254,12 @@ impl Worker {
             add(&counts.packets_sent, sent.packets);
             add(&counts.bytes_sent, sent.bytes);
         }
+        if let Some(stream) = stream.filter(|_| is_silent) {
+            let name = self.streams[stream].name().to_owned();
+            self.tell(&format!("{name}: viewer {silent} takes datagrams and does not report what arrives: it gets less and less; let it ask \
+                 within the connection"));
+        }
+        let Some(connection) = self.connections[slot].as_mut() else { return };
         if connection.ends && connection.out.owed() == 0 && !connection.wire.owes() {
             connection.wire.finish();
             return self.close(slot, None);
@@ -297,7 +316,12 @@ impl Worker {
                     Some("is cut off: the video tells no parameters, without which it is for RTSP and MPEG-TS only")
                 }
                 None if !connection.has_asked && silent > FIRST => Some("asked for nothing and is cut off"),
-                None if silent > IDLE => Some("has not played for 90 s and is cut off"),
+                // Who asks again and again does not stay for that; who has played and pauses does, as long as it is heard of.
+                None if silent > IDLE
+                    || (!connection.has_played && now.saturating_duration_since(connection.since) > IDLE) =>
+                {
+                    Some("has not played for 90 s and is cut off")
+                }
                 _ => None,
             };
             if why.is_some() {
