@@ -23,9 +23,9 @@ use multigrain::strands::{Hosts, Policy, Scheduler, SchedulerOptions, Statistics
 use multigrain_console::memory::tried;
 use multigrain_simd::Isa;
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 /// The rows of a picture, or of a few small ones.
@@ -150,6 +150,8 @@ struct Pipeline<'a, 'i> {
     back: Mutex<Back>,
     /// Pictures written.
     written: Progress,
+    /// Pictures that have been begun and are not complete, in the order of decoding.
+    under_way: Mutex<VecDeque<Arc<Flight<'a>>>>,
     /// Memory of pictures that have been encoded, to be filled again.
     spare: Mutex<Vec<Source>>,
     is_over: AtomicBool,
@@ -166,7 +168,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl<'a> Pipeline<'a, '_> {
     /// The next picture in the order of decoding; none if there are no more or the run is over.
-    fn begin(&self) -> Option<Box<Flight<'a>>> {
+    fn begin(&self) -> Option<Arc<Flight<'a>>> {
         let mut front = lock(&self.front);
         let Front { input, encoder, bytes, error } = &mut *front;
         loop {
@@ -178,7 +180,11 @@ impl<'a> Pipeline<'a, '_> {
                 return None;
             }
             match encoder.advance() {
-                Next::Picture(flight) => return Some(flight),
+                Next::Picture(flight) => {
+                    let flight = Arc::from(flight);
+                    lock(&self.under_way).push_back(Arc::clone(&flight));
+                    return Some(flight);
+                }
                 Next::Source => match input.read(bytes) {
                     Ok(true) => {
                         let mut source = lock(&self.spare).pop().unwrap_or_default();
@@ -210,6 +216,7 @@ impl<'a> Pipeline<'a, '_> {
 
     /// All rows of a picture are done: it is written as soon as those before it are.
     fn finish(&self, flight: &Flight<'_>) {
+        lock(&self.under_way).retain(|other| other.place != flight.place);
         let encoded = flight.encoded();
         let mut back = lock(&self.back);
         back.held.insert(flight.place, encoded);
@@ -250,16 +257,32 @@ impl<'a> Pipeline<'a, '_> {
             for _ in iterations {
                 let flight = &flights[next.fetch_add(1, Ordering::Relaxed) / rows];
                 // Whoever comes first begins it, so it has a worker then, and pictures before it have, too.
-                if let Some(flight) = flight.get_or_init(|| self.begin())
-                    && flight.wave.step(&self.failed)
-                {
-                    self.finish(flight);
+                if let Some(flight) = flight.get_or_init(|| self.begin()) {
+                    self.help(flight);
+                    self.step(flight);
                 }
             }
             std::mem::forget(guard);
         };
         strand.offload(PICTURES, rows * count, 1, (), body, |(), ()| ());
         flights.into_iter().for_each(|flight| self.spare(flight.into_inner().flatten()));
+    }
+
+    fn step(&self, flight: &Flight<'_>) {
+        if flight.wave.step(&self.failed) {
+            self.finish(flight);
+        }
+    }
+
+    /// While the picture would wait for others, rows of these are done instead: who is slower, or disturbed, is not waited for. No
+    /// row has been claimed meanwhile that others may wait for.
+    fn help(&self, flight: &Flight<'_>) {
+        while flight.wave.waits() == Some(true) && !self.failed.is_raised() {
+            let before = |other: &&Arc<Flight<'a>>| other.place < flight.place && other.wave.waits() == Some(false);
+            let Some(other) = lock(&self.under_way).iter().find(before).cloned() else { return };
+            self.step(&other);
+            self.spare(Some(other));
+        }
     }
 
     /// For comparison: by the strand itself, but calls.
@@ -275,8 +298,9 @@ impl<'a> Pipeline<'a, '_> {
         self.spare(flight);
     }
 
-    fn spare(&self, flight: Option<Box<Flight<'_>>>) {
-        lock(&self.spare).extend(flight.map(|flight| flight.wave.into_source()));
+    /// Whoever is the last to have it gives back what it was made of.
+    fn spare(&self, flight: Option<Arc<Flight<'_>>>) {
+        lock(&self.spare).extend(flight.and_then(Arc::into_inner).map(|flight| flight.wave.into_source()));
     }
 }
 
@@ -326,9 +350,9 @@ pub fn run(
         }
         Cut::Macroblocks(_) => 1,
     };
-    // One more is being read.
-    let kept = options.structure.kept();
-    check_memory(&properties, kept + at_once, kept, at_once + encoder.waiting_at_once() + 1)?;
+    // One more is being read, and of each but one the last row may be somebody's who helps.
+    let (kept, begun) = (options.structure.kept(), 2 * at_once - 1);
+    check_memory(&properties, kept + begun, kept, begun + encoder.waiting_at_once() + 1)?;
     let count = if at_once == 1 && workers > 1 { TASK_ROWS.div_ceil(rows) } else { 1 };
     let scheduler = Scheduler::new(SchedulerOptions {
         policy: if is_by_call { Policy::Edtlp } else { execution.policy },
@@ -349,6 +373,7 @@ pub fn run(
         front: Mutex::new(Front { input, encoder, bytes: Vec::new(), error: None }),
         back: Mutex::new(Back { output, held: BTreeMap::new(), taken, pictures: 0, error: None }),
         written: Progress::default(),
+        under_way: Mutex::new(VecDeque::new()),
         spare: Mutex::new(Vec::new()),
         is_over: AtomicBool::new(false),
         failed: Abort::new(),

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A job is a row of a picture, from motion search to half samples. Pictures are begun in the order of decoding, and the jobs of
-//! each claimed in the order of rows. What a job waits for, and why nothing waits for itself, is said and model-checked in
+//! each claimed in the order of rows. Who would have to wait for a picture before does rows of that picture first ([`Wave::waits`]), so
+//! that nobody waits for somebody slower while there are rows to be claimed. What a job waits for, and why nothing waits for itself, is said and model-checked in
 //! `order`; here is what it does. A worker that panics raises an abort, which ends all waits.
 
 mod order;
@@ -94,6 +95,13 @@ impl<'a> Wave<'a> {
     /// How many jobs there are: rows.
     pub fn jobs(&self) -> usize {
         self.order.rows()
+    }
+
+    /// Whether a job is left to be claimed, and whether it would wait for pictures before. Others may claim it meanwhile, so this
+    /// says only what is likely.
+    pub fn waits(&self) -> Option<bool> {
+        let needed = rows_needed(self.order.unclaimed()?, self.jobs()) as u64;
+        Some(self.shot.links().any(|link| link.picture.complete.count() < needed))
     }
 
     /// Claims the next job and does it, unless there is none; true if by that all are done. Whoever panics raises the abort

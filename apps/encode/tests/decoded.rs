@@ -378,6 +378,31 @@ fn what_comes_back_takes_fewer_bits() {
     }
 }
 
+/// Whoever would wait for the picture before can do its rows instead: a picture says whether it waits.
+#[test]
+fn pictures_say_whether_they_wait() {
+    let size = Size { width: 32, height: 128 };
+    let keys = Keys { interval: 250, at_cuts: false };
+    let (rate, profile, structure) = (Rate::Constant(26), Profile::Baseline, Structure::PLAIN);
+    let (kernels, abort) = (Kernels::new(Isa::detect()), Abort::new());
+    let mut encoder =
+        Encoder::new(properties(size), Options { rate, keys, effort: QUICK, profile, structure }, &kernels);
+    sources(Content::Moving, size, 2).into_iter().for_each(|source| encoder.push(source));
+    encoder.end();
+    let (first, second) = (begun(&mut encoder).unwrap(), begun(&mut encoder).unwrap());
+    // Of 8 rows, the first row of the next picture needs 6, the second 7.
+    for row in 0..8 {
+        assert_eq!((first.wave.waits(), second.wave.waits()), (Some(false), Some(row < 6)), "{row}");
+        assert_eq!(first.wave.step(&abort), row == 7);
+    }
+    assert_eq!(first.wave.waits(), None);
+    for row in 0..8 {
+        assert_eq!(second.wave.waits(), Some(false), "{row}");
+        assert_eq!(second.wave.step(&abort), row == 7);
+    }
+    assert_eq!(second.wave.waits(), None);
+}
+
 /// The stream, executed by so many threads, which share the rows of a few pictures under way at once.
 fn stream(
     isa: Isa,

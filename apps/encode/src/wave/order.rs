@@ -93,6 +93,12 @@ impl Order {
         self.coded.len()
     }
 
+    /// The row that is claimed next; none if all have been claimed. Others may claim it meanwhile.
+    pub(super) fn unclaimed(&self) -> Option<usize> {
+        let row = self.next.load(Ordering::Relaxed);
+        (row < self.rows()).then_some(row)
+    }
+
     /// A row that nobody else has; none if all have been claimed.
     pub(super) fn claim(&self) -> Option<usize> {
         let row = self.next.fetch_add(1, Ordering::Relaxed);
