@@ -134,7 +134,7 @@ const QP: u8 = 26;
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Preset {
-    /// Whole macroblocks only, and none that can be skipped
+    /// Whole macroblocks only, and no search where one can be skipped
     Fast,
     /// Parts of macroblocks, too
     Medium,
