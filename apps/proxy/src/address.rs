@@ -89,6 +89,9 @@ impl Address {
                 (Some(Credentials { user, password }), host)
             }
         };
+        if host.starts_with('[') && !host.contains(']') {
+            return Err(format!("the [ before its host has no ] behind it; {form}"));
+        }
         let (host, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             Some((host, port)) => (host, port.strip_prefix(':')),
             None => host.split_once(':').map_or((host, None), |(host, port)| (host, Some(port))),

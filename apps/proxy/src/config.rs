@@ -4,10 +4,13 @@ use crate::address::{Address, Credentials};
 use crate::auth::{Streams, User};
 use clap::{Parser, ValueEnum};
 use serde::Deserialize;
+use std::fmt::Display;
 use std::net::{Ipv6Addr, SocketAddr};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use toml::Spanned;
 
 /// Serves cameras to any number of viewers
 ///
@@ -179,27 +182,30 @@ pub struct Limits {
 #[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
-    source: Vec<FileSource>,
+    source: Vec<Spanned<FileSource>>,
     #[serde(default)]
-    user: Vec<FileUser>,
-    listen: Option<String>,
-    http: Option<String>,
-    rtsps: Option<String>,
-    https: Option<String>,
+    user: Vec<Spanned<FileUser>>,
+    listen: Option<Spanned<String>>,
+    http: Option<Spanned<String>>,
+    rtsps: Option<Spanned<String>>,
+    https: Option<Spanned<String>>,
     cert: Option<PathBuf>,
     key: Option<PathBuf>,
     trust: Option<PathBuf>,
-    udp_port: Option<u16>,
+    udp_port: Option<Spanned<u16>>,
     transport: Option<Transport>,
-    workers: Option<usize>,
+    workers: Option<Spanned<usize>>,
     placement: Option<Placement>,
-    reorder_ms: Option<u64>,
-    gather_ms: Option<u64>,
-    queue: Option<String>,
-    viewers: Option<usize>,
-    connections_an_address: Option<usize>,
+    reorder_ms: Option<Spanned<u64>>,
+    gather_ms: Option<Spanned<u64>>,
+    queue: Option<Spanned<Size>>,
+    viewers: Option<Spanned<usize>>,
+    connections_an_address: Option<Spanned<usize>>,
     drain_s: Option<u64>,
     transparent: Option<String>,
+    /// The file's name and its text, to tell lines.
+    #[serde(skip)]
+    place: (String, String),
 }
 
 #[derive(Deserialize)]
@@ -221,43 +227,105 @@ struct FileUser {
     streams: Option<Vec<String>>,
 }
 
+/// Bytes, or such as "8MiB".
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Size {
+    Bytes(u64),
+    Text(String),
+}
+
+impl std::fmt::Display for Size {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Size::Bytes(bytes) => bytes.fmt(f),
+            Size::Text(text) => f.write_str(text),
+        }
+    }
+}
+
 /// Addresses of one source at most.
 const ADDRESSES_MAX: usize = 64;
 
 /// Sources at most.
 pub const SOURCES_MAX: usize = 1000;
 
+/// Bytes of a stream's log, unless told otherwise.
+const QUEUE: u64 = 8 << 20;
+
 /// Threads at most.
 pub const WORKERS_MAX: usize = 64;
 
+/// What there has to be, in other words than a library's.
+fn wanted(expected: &str) -> &str {
+    match expected {
+        "usize" | "u64" => "a number without a sign or a point",
+        "u16" => "a number from 0 to 65535",
+        "a string" => "a text in quotes",
+        other => other,
+    }
+}
+
 fn file(path: &Path) -> Result<File, String> {
-    let shown = path.display();
-    let text =
-        std::fs::read_to_string(path).map_err(|e| format!("cannot read {shown}: {e}; give the name of a TOML file"))?;
-    toml::from_str(&text).map_err(|e| {
+    let shown = path.display().to_string();
+    let bytes = std::fs::read(path).map_err(|e| format!("cannot read {shown}: {e}; give the name of a TOML file"))?;
+    let text = String::from_utf8(bytes).map_err(|e| {
+        let line = 1 + e.as_bytes()[..e.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
+        format!("{shown}, line {line}: this is no text in UTF-8; give the name of a TOML file, or save it so")
+    })?;
+    let read: Result<File, toml::de::Error> = toml::from_str(&text);
+    let read = read.map_err(|e| {
         // The error's own text quotes the line, which may hold a password.
         let start = e.span().map_or(0, |span| span.start.min(text.len()));
         let line = 1 + text[..start].matches('\n').count();
         let table = ["source", "user"].into_iter().find(|name| text[start..].starts_with(&format!("[{name}]")));
+        let message = e.message();
         match table {
             Some(table) => format!("{shown}, line {line}: write [[{table}]], since there may be several"),
+            None if message.starts_with("invalid basic string") => {
+                format!("{shown}, line {line}: a text ends with \" in the same line; correct it there")
+            }
+            None if message.contains("untagged enum Size") => {
+                format!("{shown}, line {line}: there has to be a size, such as \"8MiB\"; correct it there")
+            }
             // Numbers that were taken for passwords are quoted as well.
-            None => match e.message().split_once(", expected ").filter(|_| e.message().starts_with("invalid ")) {
-                Some((_, expected)) => format!("{shown}, line {line}: there has to be {expected}; correct it there"),
-                None => format!("{shown}, line {line}: {}; correct it there", e.message()),
+            None => match message.split_once(", expected ").filter(|_| message.starts_with("invalid ")) {
+                Some((_, expected)) => {
+                    format!("{shown}, line {line}: there has to be {}; correct it there", wanted(expected))
+                }
+                None => format!("{shown}, line {line}: {message}; correct it there"),
             },
         }
-    })
+    });
+    read.map(|file| File { place: (shown, text), ..file })
+}
+
+impl File {
+    /// Where something stands in it.
+    fn line(&self, span: &Range<usize>) -> String {
+        let (shown, text) = &self.place;
+        let before = text.get(..span.start).unwrap_or_default();
+        format!("{shown}, line {}", 1 + before.matches('\n').count())
+    }
+
+    /// What is given as an option, or else here, and how people know it.
+    fn pick<T: Display>(&self, key: &str, given: Option<T>, filed: Option<Spanned<T>>) -> Option<(T, String)> {
+        let option = format!("--{}", key.replace('_', "-"));
+        let given = given.map(|value| (format!("{option} {value}"), value));
+        let filed = || {
+            filed
+                .map(|value| (format!("{}: {key} = {}", self.line(&value.span()), value.get_ref()), value.into_inner()))
+        };
+        given.or_else(filed).map(|(place, value)| (value, place))
+    }
 }
 
 /// An address to listen at; without a host, all of this computer's.
-fn place(text: &str, option: &str) -> Result<SocketAddr, String> {
+fn place(text: &str, told: &str) -> Result<SocketAddr, String> {
     let all = text.strip_prefix(':').and_then(|port| port.parse().ok());
     let all = all.map(|port: u16| SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)));
     all.or_else(|| text.parse().ok()).ok_or_else(|| {
-        format!(
-            "{option} {text} is no place to listen at; write :PORT, or ADDRESS:PORT with an IP address of this computer"
-        )
+        format!("{told} is no place to listen at; write :PORT, or ADDRESS:PORT with an IP address of this computer")
     })
 }
 
@@ -273,38 +341,42 @@ impl Args {
     /// # Errors
     /// What is wrong and what to write instead. No text has a password in it.
     pub fn config(&self) -> Result<Config, String> {
-        let file = self.config.as_deref().map_or_else(|| Ok(File::default()), file)?;
+        let mut file = self.config.as_deref().map_or_else(|| Ok(File::default()), file)?;
         let usual = self.transport.or(file.transport).unwrap_or_default();
         let given = self.sources.iter().map(|text| {
             // Before the scheme is a name, and nothing else: without one, the text may begin with a password.
             let before = text.find("://").map_or("", |scheme| &text[..scheme]);
             match before.split_once('=').filter(|(name, _)| !name.contains([':', '@'])) {
-                Some((name, _)) => (Some(name.to_owned()), vec![text[name.len() + 1..].to_owned()], usual),
-                None => (None, vec![text.clone()], usual),
+                Some((name, _)) => {
+                    (String::new(), Some(name.to_owned()), vec![text[name.len() + 1..].to_owned()], usual)
+                }
+                None => (String::new(), None, vec![text.clone()], usual),
             }
         });
-        let filed = file
-            .source
-            .into_iter()
-            .map(|s| (s.name, s.url.into_iter().chain(s.urls).collect::<Vec<String>>(), s.transport.unwrap_or(usual)));
+        let filed = std::mem::take(&mut file.source);
+        let filed = filed.into_iter().map(|source| {
+            let (line, s) = (format!("{}: ", file.line(&source.span())), source.into_inner());
+            let urls = s.url.into_iter().chain(s.urls).collect::<Vec<String>>();
+            (line, s.name, urls, s.transport.unwrap_or(usual))
+        });
         let mut sources: Vec<Source> = Vec::new();
-        for (number, (name, urls, transport)) in given.chain(filed).enumerate() {
+        for (number, (line, name, urls, transport)) in given.chain(filed).enumerate() {
             let unnamed = || if number == 0 { "camera".to_owned() } else { format!("camera{}", number + 1) };
             let name = name.unwrap_or_else(unnamed);
             if !is_name(&name) {
                 return Err(format!(
-                    "a source cannot be called {name:?}: names have 1 to 64 letters, digits, -, _ and ., and do not begin with ."
+                    "{line}a source cannot be called {name:?}: names have 1 to 64 letters, digits, -, _ and ., and do not begin with ."
                 ));
             }
             if sources.iter().any(|source| source.name == name) {
-                return Err(format!("two sources are called {name}; give one of them another name, NAME=rtsp://..."));
+                return Err(format!("{line}two sources are called {name}; give one of them another name"));
             }
-            let wrong = |why: String| format!("the address of source {name} is wrong: {why}");
+            let wrong = |why: String| format!("{line}the address of source {name} is wrong: {why}");
             let addresses: Vec<Address> =
                 urls.iter().map(|url| Address::parse(url)).collect::<Result<_, _>>().map_err(wrong)?;
             if !(1..=ADDRESSES_MAX).contains(&addresses.len()) {
                 return Err(format!(
-                    "source {name} has {} addresses; give url, or urls with 1 to {ADDRESSES_MAX}",
+                    "{line}source {name} has {} addresses; give url, or urls with 1 to {ADDRESSES_MAX}",
                     addresses.len()
                 ));
             }
@@ -319,68 +391,117 @@ impl Args {
                 sources.len()
             ));
         }
-        let queue = self.queue.as_deref().or(file.queue.as_deref()).unwrap_or("8MiB");
-        let bytes = multigrain::parse_bytes(queue).ok().filter(|bytes| (64 << 10..=1 << 30).contains(bytes));
-        let bytes = bytes.ok_or_else(|| format!("--queue {queue} is no size from 64KiB to 1GiB, such as 8MiB"))?;
-        let workers = self.workers.or(file.workers);
-        if workers.is_some_and(|n| !(1..=WORKERS_MAX).contains(&n)) {
-            return Err(format!("--workers is a number from 1 to {WORKERS_MAX}"));
-        }
-        let usual_workers = || std::thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX);
-        let udp_port = self.udp_port.or(file.udp_port).unwrap_or(0);
-        if udp_port % 2 == 1 {
-            return Err(format!("--udp-port {udp_port} is odd; RTP takes an even port and its reports the next one"));
-        }
-        let reorder = self.reorder_ms.or(file.reorder_ms).unwrap_or(50);
-        if reorder > 2000 {
-            return Err(format!("--reorder-ms {reorder} would keep pictures back for seconds; give at most 2000"));
-        }
-        let gather = self.gather_ms.or(file.gather_ms).unwrap_or(4);
-        if gather > 100 {
-            return Err(format!("--gather-ms {gather} would delay pictures; give at most 100"));
-        }
-        let viewers = self.viewers.or(file.viewers).unwrap_or(1000);
-        if viewers == 0 {
-            return Err("--viewers 0 would serve nobody; give how many may play at a time".to_owned());
-        }
-        let mut users = Vec::new();
+        let queue = file.queue.take();
+        let queue = file.pick("queue", self.queue.clone().map(Size::Text), queue);
+        let bytes = match &queue {
+            None => Some(QUEUE),
+            Some((Size::Bytes(bytes), _)) => Some(*bytes),
+            Some((Size::Text(text), _)) => multigrain::parse_bytes(text).ok(),
+        };
+        let bytes = bytes.filter(|bytes| (64 << 10..=1 << 30).contains(bytes));
+        let told = queue.map_or_else(String::new, |(_, told)| told);
+        let bytes = bytes.ok_or_else(|| format!("{told} is no size from 64KiB to 1GiB, such as 8MiB"))?;
+        let number = |picked: Option<(usize, String)>, usual: usize, most: usize, what: &str| match picked {
+            None => Ok(usual),
+            Some((n, _)) if (1..=most).contains(&n) => Ok(n),
+            Some((_, told)) => Err(format!("{told}: {what}")),
+        };
+        let usual_workers = std::thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX);
+        let workers = file.workers.take();
+        let workers = file.pick("workers", self.workers, workers);
+        let workers =
+            number(workers, usual_workers, WORKERS_MAX, &format!("threads are a number from 1 to {WORKERS_MAX}"))?;
+        let udp_port = file.udp_port.take();
+        let udp_port = match file.pick("udp_port", self.udp_port, udp_port) {
+            Some((port, told)) if port % 2 == 1 => {
+                return Err(format!("{told} is odd; RTP takes an even port and its reports the next one"));
+            }
+            picked => picked.map_or(0, |(port, _)| port),
+        };
+        let reorder = file.reorder_ms.take();
+        let reorder = match file.pick("reorder_ms", self.reorder_ms, reorder) {
+            Some((ms, told)) if ms > 2000 => {
+                return Err(format!("{told} would keep pictures back for seconds; give at most 2000"));
+            }
+            picked => picked.map_or(50, |(ms, _)| ms),
+        };
+        let gather = file.gather_ms.take();
+        let gather = match file.pick("gather_ms", self.gather_ms, gather) {
+            Some((ms, told)) if ms > 100 => return Err(format!("{told} would delay pictures; give at most 100")),
+            picked => picked.map_or(4, |(ms, _)| ms),
+        };
+        let viewers = file.viewers.take();
+        let viewers = file.pick("viewers", self.viewers, viewers);
+        let viewers = number(viewers, 1000, usize::MAX, "this would serve nobody; give how many may play at a time")?;
+        let own = file.connections_an_address.take();
+        let own = file.pick("connections_an_address", self.connections_an_address, own);
+        let own = number(own, 200, usize::MAX, "this would let nobody in; give how many one address may have")?;
+        let mut users: Vec<(String, User)> = Vec::new();
         for text in &self.users {
             let (user, password) =
                 text.split_once(':').ok_or("--user is NAME:PASSWORD, and there is no colon in it")?;
             let who = Credentials { user: user.to_owned(), password: password.to_owned() };
-            users.push(User { who, streams: Streams::default() });
+            users.push((String::new(), User { who, streams: Streams::default() }));
         }
-        for FileUser { name, password, streams: own } in file.user {
+        for user in std::mem::take(&mut file.user) {
+            let (line, user) = (format!("{}: ", file.line(&user.span())), user.into_inner());
+            let FileUser { name, password, streams: own } = user;
             if let Some(unknown) = own.iter().flatten().find(|own| !sources.iter().any(|source| source.name == **own)) {
-                return Err(format!("a user may watch {unknown}, which is no source; correct the name in its streams"));
+                return Err(format!(
+                    "{line}a user may watch {unknown}, which is no source; correct the name in its streams"
+                ));
             }
             let streams = Streams(own.map(Arc::new));
-            users.push(User { who: Credentials { user: name, password }, streams });
+            users.push((line, User { who: Credentials { user: name, password }, streams }));
         }
-        let is_wrong =
-            |who: &Credentials| who.user.is_empty() || who.password.is_empty() || who.user.contains([':', '"']);
-        if users.iter().any(|user| is_wrong(&user.who)) {
-            return Err("a user's name and password are not empty, and the name has neither : nor \" in it".to_owned());
+        for (number, (line, User { who, .. })) in users.iter().enumerate() {
+            if who.user.is_empty() || who.password.is_empty() || who.user.contains([':', '"']) {
+                return Err(format!(
+                    "{line}a user's name and password are not empty, and the name has neither : nor \" in it"
+                ));
+            }
+            // Names may be as secret as passwords: whoever mistakes one for the other sees neither.
+            if users[..number].iter().any(|(_, other)| other.who.user == who.user) {
+                return Err(format!(
+                    "{line}user {} has the name of one before; give each a name of its own",
+                    number + 1
+                ));
+            }
         }
-        let at = |given: &Option<String>, filed: &Option<String>, option: &str| {
-            given.as_deref().or(filed.as_deref()).map(|text| place(text, option)).transpose()
+        let users: Vec<User> = users.into_iter().map(|(_, user)| user).collect();
+        let at = |key: &str, given: &Option<String>, filed: Option<Spanned<String>>| {
+            file.pick(key, given.clone(), filed).map(|(text, told)| place(&text, &told)).transpose()
         };
-        let (rtsps, https) = (at(&self.rtsps, &file.rtsps, "--rtsps")?, at(&self.https, &file.https, "--https")?);
-        let listen = at(&self.listen, &file.listen, "--listen")?;
+        let rtsps = at("rtsps", &self.rtsps, file.rtsps.clone())?;
+        let https = at("https", &self.https, file.https.clone())?;
+        let listen = at("listen", &self.listen, file.listen.clone())?;
         let usual_place = || rtsps.is_none().then(|| place(":8554", "--listen")).transpose();
-        let certificate = match (self.cert.clone().or(file.cert), self.key.clone().or(file.key)) {
+        let certificate = match (self.cert.clone().or(file.cert.clone()), self.key.clone().or(file.key.clone())) {
             (Some(cert), Some(key)) => Some((cert, key)),
             (None, None) if rtsps.is_none() && https.is_none() => None,
             _ => return Err("TLS needs a certificate and its private key; give --cert FILE and --key FILE".to_owned()),
         };
         let listen = listen.map_or_else(usual_place, |place| Ok::<_, String>(Some(place)))?;
-        let http = at(&self.http, &file.http, "--http")?;
+        let http = at("http", &self.http, file.http.clone())?;
         let places = [("--listen", listen), ("--http", http), ("--rtsps", rtsps), ("--https", https)];
         for (number, (option, place)) in places.iter().enumerate() {
             let same =
                 places[..number].iter().find(|(_, other)| place.is_some_and(|p| p.port() != 0 && *other == Some(p)));
             if let (Some((other, _)), Some(place)) = (same, place) {
                 return Err(format!("{other} and {option} are both {place}; give one of them another port"));
+            }
+        }
+        let transparent = self.transparent.clone().or(file.transparent.clone());
+        if transparent.is_some() {
+            if !users.is_empty() || rtsps.is_some() || https.is_some() {
+                return Err("with --transparent nobody is asked for a password and nothing is within TLS: clients talk to the sources; leave \
+                     out --user, --rtsps and --https"
+                    .to_owned());
+            }
+            if sources.iter().flat_map(|source| &source.addresses).any(|address| address.credentials.is_some()) {
+                return Err("with --transparent whoever asks by HTTP would come in by the password that is in a source's address; leave it out: \
+                     by RTSP clients give their own"
+                    .to_owned());
             }
         }
         Ok(Config {
@@ -393,17 +514,17 @@ impl Args {
             trust: self.trust.clone().or(file.trust),
             users,
             udp_port,
-            workers: workers.unwrap_or_else(usual_workers),
+            workers,
             placement: self.placement.or(file.placement).unwrap_or_default(),
             limits: Limits {
                 viewers,
-                connections_an_address: self.connections_an_address.or(file.connections_an_address).unwrap_or(200),
+                connections_an_address: own,
                 queue_bytes: bytes as usize,
                 reorder: Duration::from_millis(reorder),
                 gather: Duration::from_millis(gather),
             },
             drain: Duration::from_secs(self.drain_s.or(file.drain_s).unwrap_or(5).min(3600)),
-            transparent: self.transparent.clone().or(file.transparent),
+            transparent,
         })
     }
 }
@@ -450,8 +571,40 @@ mod tests {
         for password in ["8241973", "82.41973", "true", "[8241973]", "2020-08-24"] {
             std::fs::write(&path, format!("[[user]]\nname = \"eve\"\npassword = {password}\n")).unwrap();
             let said = args.config().unwrap_err();
-            assert!(said.contains("line 3: there has to be a string") && !said.contains(password), "{said}");
+            assert!(said.contains("line 3: there has to be a text in quotes") && !said.contains(password), "{said}");
         }
+        // What is wrong in the file is found in the file, in words of this program.
+        let source = "[[source]]\nname = \"yard\"\nurl = \"rtsp://b/\"\n";
+        let user = "[[user]]\nname = \"eve\"\npassword = \"hidden\"\n";
+        for (text, told) in [
+            (format!("viewers = 3\nworkers = 100\n{source}"), "line 2: workers = 100: threads are"),
+            (format!("viewers = 0\n{source}"), "line 1: viewers = 0: this would serve nobody"),
+            (
+                format!("connections_an_address = 0\n{source}"),
+                "line 1: connections_an_address = 0: this would let nobody in",
+            ),
+            (format!("queue = 7\n{source}"), "line 1: queue = 7 is no size"),
+            (format!("queue = true\n{source}"), "line 1: there has to be a size"),
+            (format!("workers = -1\n{source}"), "line 1: there has to be a number without a sign"),
+            (format!("udp_port = 70000\n{source}"), "line 1: there has to be a number from 0 to 65535"),
+            (format!("listen = \":85\n{source}"), "line 1: a text ends with"),
+            (format!("listen = \"here\"\n{source}"), "line 1: listen = here is no place"),
+            (format!("{source}{source}"), "line 4: two sources are called yard"),
+            (format!("{source}{user}{user}"), "line 7: user 2 has the name of one before"),
+            (format!("{source}{user}streams = [\"nope\"]\n"), "line 4: a user may watch nope"),
+            (
+                "[[source]]\nurl = \"rtsp://u:hidden@[::1/x\"\n".to_owned(),
+                "line 1: the address of source camera is wrong: the [ before its host has no ]",
+            ),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let said = args.config().unwrap_err();
+            assert!(said.contains(told) && said.contains("proxy.toml") && !said.contains("hidden"), "{said}");
+        }
+        std::fs::write(&path, b"viewers = 1\n# \xff\n").unwrap();
+        assert!(args.config().unwrap_err().contains("line 2: this is no text in UTF-8"));
+        std::fs::write(&path, format!("queue = 1048576\n{source}")).unwrap();
+        assert_eq!(args.config().unwrap().limits.queue_bytes, 1 << 20);
         for name in ["source", "user"] {
             std::fs::write(&path, format!("viewers = 1\n[{name}]\nname = \"hidden\"\n")).unwrap();
             let said = args.config().unwrap_err();
@@ -478,6 +631,13 @@ mod tests {
             with(&|a| a.workers = Some(0)),
             with(&|a| a.viewers = Some(0)),
             with(&|a| a.udp_port = Some(9)),
+            with(&|a| a.connections_an_address = Some(0)),
+            with(&|a| a.transparent = Some("grain".to_owned())),
+            with(&|a| {
+                (a.transparent, a.sources, a.users) =
+                    (Some("grain".to_owned()), vec!["rtsp://a/".to_owned()], vec!["eve:hidden".to_owned()])
+            }),
+            with(&|a| a.users.extend(["eve:hidden".to_owned(), "eve:other".to_owned()])),
             with(&|a| a.reorder_ms = Some(9999)),
             with(&|a| a.gather_ms = Some(9999)),
             with(&|a| a.users.push("hidden".to_owned())),

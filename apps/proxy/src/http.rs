@@ -25,11 +25,21 @@ pub enum Answer {
 pub fn answer(shared: &Shared, may: &auth::Streams, method: &str, target: &str, headers: &Headers) -> Answer {
     let path = target.split_once('?').map_or(target, |(path, _)| path);
     let text = |status, text: &str| Answer::Whole(whole(status, "text/plain", text));
+    if method == "HEAD" {
+        // The same without its content (RFC 9110, section 9.3.2).
+        let mut head = match answer(shared, may, "GET", target, headers) {
+            Answer::Whole(whole) => whole,
+            Answer::Stream(feed) => stream_head(Form::of(feed).0),
+            Answer::Upgrade(..) => whole(400, "text/plain", ""),
+        };
+        let end = head.windows(4).position(|bytes| bytes == b"\r\n\r\n").map_or(head.len(), |at| at + 4);
+        head.truncate(end);
+        return Answer::Whole(head);
+    }
     if method != "GET" {
         let line = format!("HTTP/1.1 405 {}", reason(405));
-        let headers = [("Allow", "GET"), ("Content-Type", "text/plain"), ("Connection", "close")];
-        // What answers HEAD has no content (RFC 9110, section 9.3.2).
-        return Answer::Whole(write(&line, &headers, if method == "HEAD" { &[] } else { b"only GET is answered\n" }));
+        let headers = [("Allow", "GET, HEAD"), ("Content-Type", "text/plain"), ("Connection", "close")];
+        return Answer::Whole(write(&line, &headers, b"only GET and HEAD are answered\n"));
     }
     let forms = [(".ts", Form::Transport), (".mp4", Form::Fragments), (".ws", Form::Messages)];
     let asked = forms.iter().find_map(|(end, form)| Some((path.strip_prefix('/')?.strip_suffix(end)?, *form)));
@@ -113,6 +123,8 @@ fn metrics(shared: &Shared, may: &auth::Streams) -> String {
     let flowing = |s: &Arc<Stream>| (label(s.name()), u64::from(s.is_flowing.load(Ordering::Relaxed)));
     one("flowing", "gauge", "Whether packets come from the source", &streams.iter().map(flowing).collect::<Vec<_>>());
     let none = String::new;
+    let viewers = |s: &Arc<Stream>| (label(s.name()), s.viewers.load(Ordering::Relaxed) as u64);
+    one("stream_viewers", "gauge", "Viewers that play it", &streams.iter().map(viewers).collect::<Vec<_>>());
     one("viewers", "gauge", "Viewers that play", &[(none(), shared.counts.viewers() as u64)]);
     let refused = shared.counts.refused();
     one("refused_total", "counter", "Connections and viewers that were refused", &[(none(), refused)]);

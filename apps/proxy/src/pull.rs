@@ -111,8 +111,9 @@ struct Incoming {
     awaits_key: Option<Instant>,
     report: Report,
     expected: Expected,
-    /// From where its datagrams come.
+    /// From where its packets come, and the number of whom they come from.
     origin: Origin,
+    source: Option<u32>,
 }
 
 /// A packet, and where it is.

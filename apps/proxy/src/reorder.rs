@@ -86,18 +86,21 @@ impl Reorder {
         Verdict::Drop
     }
 
+    /// What comes next is another sender's: nothing of before is waited for.
+    pub fn restart(&mut self) {
+        self.lost += self.count as u64;
+        self.kept.iter_mut().for_each(|kept| *kept = None);
+        (self.count, self.other, self.next) = (0, None, None);
+    }
+
     fn slot(&mut self, sequence: u16) -> &mut Option<Kept> {
         &mut self.kept[usize::from(sequence) % ROOM]
     }
 
     /// Keeps a packet that is early.
     pub fn keep(&mut self, sequence: u16, bytes: Vec<u8>, now: Instant) {
-        // Another in its place is a lap behind: so much is missing that waiting has no use.
-        if self.slot(sequence).is_none() {
-            self.count += 1;
-        } else {
-            self.lost += 1;
-        }
+        // Another in its place is a lap behind: so much is missing that waiting has no use. It is lost, and counted when it is given up.
+        self.count += usize::from(self.slot(sequence).is_none());
         *self.slot(sequence) = Some(Kept { sequence, since: now, bytes });
     }
 

@@ -16,7 +16,7 @@ pub mod tun;
 use crate::address::Address;
 use crate::choice::Choice;
 use crate::config::{Config, Source};
-use half::Half;
+use half::{Half, Heard};
 use multigrain::Abort;
 use multigrain_console::say;
 use packet::{Ends, Kind, Told, bare_segment, kind, segment};
@@ -55,6 +55,8 @@ pub struct Translator {
     /// Which servers answer, over all clusters.
     down: HashMap<SocketAddrV4, Instant>,
     sessions: HashMap<Key, Box<Session>>,
+    /// Who was answered and has not shown that the answer came: nothing else is done for an address that may be forged.
+    opening: HashMap<Key, (Half, Instant)>,
     far: HashMap<Ends, Key>,
     /// By the server's address and the client's port: whose, which track, and whether reports.
     datagrams: HashMap<(Ipv4Addr, SocketAddrV4), (Key, usize, bool)>,
@@ -64,6 +66,10 @@ pub struct Translator {
 
 /// How long a server that did not answer is left out.
 const DOWN: Duration = Duration::from_secs(15);
+
+/// Connections that may be opening at a time, the first make room; and for how long.
+const OPENING_MAX: usize = 1024;
+const OPENING: Duration = Duration::from_secs(10);
 
 fn place(address: &Address) -> Result<SocketAddrV4, String> {
     if address.is_secure {
@@ -96,6 +102,7 @@ impl Translator {
             config,
             down: HashMap::new(),
             sessions: HashMap::new(),
+            opening: HashMap::new(),
             far: HashMap::new(),
             datagrams: HashMap::new(),
             random: RandomState::new(),
@@ -148,6 +155,9 @@ impl Translator {
                 let Some(repr) = segment(&bytes, ends, &range) else { return };
                 let tun = &self.tun;
                 let sink = &mut |packet: &[u8]| tun.give(packet);
+                if key.is_none() && self.opening.contains_key(&ends) && repr.control != TcpControl::Syn {
+                    return self.opened(ends, &repr, now);
+                }
                 let ended = match key.and_then(|(key, is_near)| Some((self.sessions.get_mut(&key)?, key, is_near))) {
                     Some((session, key, is_near)) => {
                         let heard = match is_near {
@@ -194,16 +204,54 @@ impl Translator {
             .find(|cluster| cluster.places.iter().any(|place| *place == to || (is_http && place.ip() == to.ip())))
     }
 
-    /// A client connects.
+    /// A client connects: it is answered, and nothing else, until it has shown that it is where it says.
     fn begin(&mut self, ends: Ends, syn: &smoltcp::wire::TcpRepr<'_>, now: Instant) {
-        let limits = self.config.limits;
-        let own = self.sessions.keys().filter(|key| key.from.ip() == ends.from.ip()).count();
-        let is_full = self.sessions.len() >= limits.viewers || own >= limits.connections_an_address;
-        let Some(cluster) = self.cluster(ends.to).filter(|_| !is_full) else {
+        if self.is_full(ends) {
             let expects = (syn.seq_number.0 as u32).wrapping_add(1);
             let told = Told { ends: ends.back(), sequence: 0, expects, window: 0 };
             return self.tun.give(&bare_segment(told, TcpControl::Rst, true, None));
-        };
+        }
+        if self.opening.len() >= OPENING_MAX {
+            let first = self.opening.iter().min_by_key(|(_, (_, since))| *since).map(|(ends, _)| *ends);
+            first.and_then(|first| self.opening.remove(&first));
+        }
+        let first = self.random.hash_one((ends, 0_u8, syn.seq_number.0)) as u32;
+        let tun = &self.tun;
+        let near = Half::answering(ends.back(), syn, first, now, &mut |packet| tun.give(packet));
+        self.opening.insert(ends, (near, now));
+    }
+
+    fn is_full(&self, ends: Ends) -> bool {
+        let limits = self.config.limits;
+        let own = self.sessions.keys().filter(|key| key.from.ip() == ends.from.ip()).count();
+        self.sessions.len() >= limits.viewers || own >= limits.connections_an_address
+    }
+
+    /// Who was answered says something.
+    fn opened(&mut self, ends: Ends, segment: &smoltcp::wire::TcpRepr<'_>, now: Instant) {
+        let Some((mut near, since)) = self.opening.remove(&ends) else { return };
+        let tun = &self.tun;
+        let heard = near.heard(segment, now, &mut |packet| tun.give(packet));
+        if heard == Heard::Broken || self.is_full(ends) {
+            near.reset(&mut |packet| tun.give(packet));
+        } else if !near.is_open() {
+            self.opening.insert(ends, (near, since));
+        } else {
+            self.join(ends, near, now);
+            let tun = &self.tun;
+            let session = self.sessions.get_mut(&ends);
+            let said =
+                session.map(|session| session.near_did(heard, segment.payload, now, &mut |packet| tun.give(packet)));
+            if let Some(Err(why)) = said {
+                self.end(ends, why, now);
+            }
+        }
+    }
+
+    /// A client is there: its server is asked in its name.
+    fn join(&mut self, ends: Ends, mut near: Half, now: Instant) {
+        let tun = &self.tun;
+        let Some(cluster) = self.cluster(ends.to) else { return near.reset(&mut |packet| tun.give(packet)) };
         let (client, servers) = (ends.from.ip().to_string(), &cluster.places);
         let names: Vec<String> = cluster.source.addresses.iter().map(Address::to_string).collect();
         let mut choice = Choice::new(&client, &names);
@@ -221,14 +269,11 @@ impl Translator {
             Session::places(*port).all(|(port, ..)| !self.datagrams.contains_key(&place(port)))
         };
         let Some(port) = (0..2500).map(|i| 16_384 + (ends.from.port() % 2500 + i) % 2500 * 16).find(free) else {
-            return;
+            return near.reset(&mut |packet| tun.give(packet));
         };
-        let tun = &self.tun;
-        let sink = &mut |packet: &[u8]| tun.give(packet);
-        let first = |which: u8| self.random.hash_one((ends, which, self.sessions.len(), syn.seq_number.0)) as u32;
-        let near = Half::answering(ends.back(), syn, first(0), now, sink);
-        let far = Half::opening(Ends { from: ends.from, to: server }, first(1), now, sink);
-        let session = Session::new(near, far, address, port, limits.reorder, now);
+        let first = self.random.hash_one((ends, 1_u8, self.sessions.len())) as u32;
+        let far = Half::opening(Ends { from: ends.from, to: server }, first, now, &mut |packet| tun.give(packet));
+        let session = Session::new(near, far, address, port, self.config.limits.reorder, now);
         self.far.insert(Ends { from: server, to: ends.from }, ends);
         for (port, track, is_report) in Session::places(port) {
             let place = (*server.ip(), SocketAddrV4::new(*ends.from.ip(), port));
@@ -239,6 +284,7 @@ impl Translator {
     }
 
     fn look_over(&mut self, now: Instant) {
+        self.opening.retain(|_, (_, since)| now.saturating_duration_since(*since) < OPENING);
         let tun = &self.tun;
         let mut over: Vec<(Key, End)> = Vec::new();
         for (key, session) in &mut self.sessions {

@@ -29,6 +29,14 @@ pub fn text(text: &str) -> Vec<u8> {
     bytes
 }
 
+/// The end, with a reason for people: try again later (section 7.4 and IANA's list, 1013).
+pub fn later(reason: &str) -> Vec<u8> {
+    let mut bytes = head(OpCode::Control(Control::Close), 2 + reason.len());
+    bytes.extend(1013_u16.to_be_bytes());
+    bytes.extend(reason.bytes());
+    bytes
+}
+
 /// The answer to who wants to speak it; nothing where the request is none (section 4.2.1), or comes from a page of somebody
 /// else, which would see what only its reader may.
 pub fn accept(headers: &Headers) -> Option<Vec<u8>> {

@@ -235,6 +235,32 @@ fn packets_of_strangers_are_not_the_cameras() {
     assert_eq!(proxy.metric("packets_malformed"), 2);
 }
 
+/// What comes within a camera's connection and is of another payload type or source is none of the track's; another source is believed when
+/// the one before is silent, whatever its numbers.
+#[test]
+fn what_a_camera_says_beside_its_track_is_left_out() {
+    let camera = Camera::new(Manners { only_tcp: true, ..Manners::of(VIDEO) });
+    let proxy = Proxy::start(&["-s", &format!("front=rtsp://{}/", camera.address), "--transport", "tcp"]);
+    let mut playing = camera.playing();
+    proxy.serves("front");
+    let mut viewer = Viewer::play(&proxy, "front", 1);
+    playing.send(0, &picture(7, true, 50));
+    let mut retransmitted = picture(9000, true, 60);
+    retransmitted[1] = 97;
+    playing.send(0, &retransmitted);
+    let mut other = picture(6, true, 70);
+    other[11] = 9;
+    playing.send(0, &other);
+    playing.send(0, &picture(8, false, 50));
+    let got = [viewer.frame().1, viewer.frame().1];
+    assert_eq!(got.map(|packet| (sequence(&packet), packet.len())), [(7, 62), (8, 62)]);
+    proxy.until("hears the other", || {
+        playing.send(0, &other);
+        proxy.metric("packets_received") > 2
+    });
+    assert_eq!(sequence(&viewer.frame().1), 11);
+}
+
 /// The source told a port that it does not send from, as some cameras do; later it sends from yet another one.
 #[test]
 fn a_camera_that_tells_wrong_ports_is_heard() {
@@ -258,13 +284,15 @@ fn a_camera_that_tells_wrong_ports_is_heard() {
 fn who_asks_for_more_than_there_is_is_told_what_there_is() {
     let camera = Camera::new(Manners::of(VIDEO));
     let proxy = Proxy::start(&["-s", &format!("front=rtsp://{}/", camera.address)]);
-    for method in ["HEAD", "POST", "OPTIONS"] {
+    for method in ["HEAD", "GET", "POST", "OPTIONS"] {
         let mut socket = TcpStream::connect(("127.0.0.1", proxy.http)).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         socket.write_all(format!("{method} /metrics HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes()).unwrap();
         let mut text = String::new();
         socket.read_to_string(&mut text).unwrap();
-        assert!(text.starts_with("HTTP/1.1 405 ") && text.contains("\r\nAllow: GET\r\n"), "{text}");
+        let is_there = matches!(method, "HEAD" | "GET");
+        assert_eq!(text.starts_with("HTTP/1.1 200 "), is_there, "{text}");
+        assert!(is_there || (text.starts_with("HTTP/1.1 405 ") && text.contains("\r\nAllow: GET, HEAD\r\n")), "{text}");
         // What answers HEAD has no content (RFC 9110, section 9.3.2).
         assert_eq!(text.ends_with("\r\n\r\n"), method == "HEAD", "{text}");
     }

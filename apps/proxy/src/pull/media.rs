@@ -87,11 +87,10 @@ impl Pull {
             add(&self.stream.counts.packets_malformed, 1);
             return false;
         };
-        let Some(incoming) = self.tracks.get_mut(track) else { return false };
-        if header.payload_type != incoming.payload_type || !incoming.origin.is(from, header.source, now) {
-            add(&self.stream.counts.packets_malformed, 1);
+        if !self.is_own(track, &header, from, now) {
             return false;
         }
+        let (packet, incoming) = (&self.batch.bytes[range.clone()], &mut self.tracks[track]);
         let verdict = incoming.reorder.judge(header.sequence);
         let mut stays = false;
         match verdict {
@@ -101,6 +100,19 @@ impl Pull {
         }
         self.release_track(track, now);
         stays
+    }
+
+    /// Whether a packet that comes from there is one of the track's; another sender begins anew.
+    pub(super) fn is_own(&mut self, track: usize, header: &rtp::Header, from: SocketAddr, now: Instant) -> bool {
+        let Some(incoming) = self.tracks.get_mut(track) else { return false };
+        if header.payload_type != incoming.payload_type || !incoming.origin.is(from, header.source, now) {
+            add(&self.stream.counts.packets_malformed, 1);
+            return false;
+        }
+        if incoming.source.replace(header.source).is_some_and(|before| before != header.source) {
+            incoming.reorder.restart();
+        }
+        true
     }
 
     pub(super) fn release(&mut self, now: Instant) {

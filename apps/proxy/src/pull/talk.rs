@@ -9,11 +9,12 @@ use crate::origin::Origin;
 use crate::receive::{Expected, Receiver};
 use crate::reorder::Reorder;
 use crate::report::Report;
+use crate::rtp;
 use crate::sdp::Description;
 use crate::stream::add;
 use crate::text::{self, Message};
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -111,10 +112,16 @@ impl Pull {
                     (talk.heard, talk.has_come) = (now, true);
                     if let Some((track, is_reports)) = place {
                         let packet = &input[at + range.start..at + range.end];
-                        if is_reports {
-                            self.reports(track, packet, now)
-                        } else {
-                            self.pass(track, Place::Out(packet), now);
+                        // Nobody else speaks here, but a camera may send more than it has told of.
+                        let from = SocketAddr::new(talk.peers[0], 0);
+                        match rtp::parse(packet) {
+                            _ if is_reports => self.reports(track, packet, now),
+                            Some((header, _)) => {
+                                if self.is_own(track, &header, from, now) {
+                                    self.pass(track, Place::Out(packet), now);
+                                }
+                            }
+                            None => add(&self.stream.counts.packets_malformed, 1),
                         }
                     }
                 }
@@ -260,6 +267,7 @@ impl Pull {
                 awaits_key: None,
                 report: Report::default(),
                 expected: Expected::default(),
+                source: None,
                 origin: Origin::new(told.get(self.tracks.len()).copied().flatten()),
             });
         }

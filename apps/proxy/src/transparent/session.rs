@@ -30,6 +30,8 @@ const SILENCE: Duration = Duration::from_secs(90);
 struct Track {
     /// The request that set it up, until it is answered.
     asked: Option<String>,
+    /// The server has refused it: its ports are free for another.
+    is_refused: bool,
     /// As the client has it.
     channels: (u8, u8),
     /// To which of the client's ports it goes: this one, and reports to the next.
@@ -139,12 +141,21 @@ impl Session {
     /// # Errors
     /// Why it ends.
     pub fn near_heard(&mut self, segment: &TcpRepr<'_>, now: Instant, sink: Sink<'_>) -> Result<(), End> {
-        match self.near.heard(segment, now, sink) {
+        let heard = self.near.heard(segment, now, sink);
+        self.near_did(heard, segment.payload, now, sink)
+    }
+
+    /// The client has done that.
+    ///
+    /// # Errors
+    /// Why it ends.
+    pub fn near_did(&mut self, heard: Heard, payload: &[u8], now: Instant, sink: Sink<'_>) -> Result<(), End> {
+        match heard {
             Heard::Broken => return Err(None),
             Heard::Nothing => {}
             Heard::Content => {
                 self.heard = now;
-                self.near_input.extend_from_slice(segment.payload);
+                self.near_input.extend_from_slice(payload);
                 self.near_said(now, sink)?;
             }
         }
@@ -213,7 +224,8 @@ impl Session {
             let sequence = headers.get("cseq").unwrap_or("");
             let asked = headers.get("transport").unwrap_or("").split(',');
             let within = asked.map(str::trim).find(|one| one.to_ascii_uppercase().starts_with("RTP/AVP/TCP"));
-            let number = self.tracks.len();
+            let free = self.tracks.iter().position(|track| track.is_refused);
+            let number = free.unwrap_or(self.tracks.len());
             let Some(within) = within.filter(|_| number < TRACKS_MAX) else {
                 // Datagrams do not reach this client, or it would not need us.
                 let line = format!("RTSP/1.0 461 {}", reason(461));
@@ -224,15 +236,20 @@ impl Session {
             let described = self.description.tracks.iter().enumerate();
             let mut fits = described.filter(|(_, track)| !track.control.is_empty() && target.ends_with(&track.control));
             let described = fits.next().map(|(_, track)| track).or_else(|| self.description.tracks.get(number));
-            self.tracks.push(Track {
+            let track = Track {
                 asked: Some(sequence.to_owned()),
+                is_refused: false,
                 channels: value(within, "interleaved").and_then(pair).unwrap_or(usual),
                 port,
                 from: None,
                 codec: described.map_or(Codec::Other, |track| track.codec),
                 reorder: Reorder::new(self.patience),
                 timestamp: None,
-            });
+            };
+            match free {
+                Some(number) => self.tracks[number] = track,
+                None => self.tracks.push(track),
+            }
             transport = Some(format!("RTP/AVP;unicast;client_port={port}-{}", port + 1));
         }
         let words = again(&format!("{method} {target} RTSP/1.0"), headers, transport.as_deref(), body);
@@ -273,8 +290,9 @@ impl Session {
         let number = self.tracks.iter().position(|track| track.asked.as_deref() == Some(sequence))?;
         let told = headers.get("transport").unwrap_or("");
         if status != 200 {
-            // The request may come again, with an answer to a challenge.
-            self.tracks.remove(number);
+            // The request may come again, with an answer to a challenge. Others keep their places, by which datagrams are told apart.
+            let track = &mut self.tracks[number];
+            (track.asked, track.from, track.codec, track.is_refused) = (None, None, Codec::Other, true);
             return None;
         }
         let track = &mut self.tracks[number];
@@ -314,6 +332,7 @@ impl Session {
                         for (number, setup) in dialogue.setups.iter().enumerate() {
                             self.tracks.push(Track {
                                 asked: None,
+                                is_refused: false,
                                 channels: (0, 1),
                                 port: self.port + 2 * number as u16,
                                 from: if let Setup::Ports(from, _) = setup { *from } else { None },
@@ -365,7 +384,7 @@ impl Session {
         now: Instant,
         sink: Sink<'_>,
     ) {
-        let Some(known) = self.tracks.get_mut(track) else { return };
+        let Some(known) = self.tracks.get_mut(track).filter(|track| !track.is_refused) else { return };
         self.heard = now;
         if is_report {
             if matches!(self.speech, Speech::Rtsp) && self.near.waiting() == 0 {

@@ -296,7 +296,7 @@ impl Worker {
         if is_outdated || is_full {
             shared.counts.refuse();
             let response = match connection.wants {
-                Some(_) if connection.is_socket => Vec::new(),
+                Some(_) if connection.is_socket => websocket::later("there are as many viewers as there may be"),
                 Some(_) => http::full(),
                 None => connection.server.plain(if is_outdated { 454 } else { 503 }),
             };
