@@ -2,6 +2,7 @@
 //! in earnest.
 
 use crate::edge::{Draft, EdgeFacts, draft};
+use crate::rooms::kept;
 use crate::rules::Movable;
 use crate::scope::{Scope, Split, split};
 use multigrain_program::{SplitError, Tunable, Tunables};
@@ -20,13 +21,13 @@ const THOROUGH_MIN: usize = 4;
 /// Candidates whose first plan costs at most so many times the best are planned with every order and depth.
 const NEAR: f64 = 1.1;
 /// At most [`FINALISTS_MIN`] of them, and so many that cost more and move less.
-const LEANEST: usize = 4;
+pub(crate) const LEANEST: usize = 4;
 
 /// The most sub-calls that are planned to choose among candidates.
 const CALLS_PLANNED_MAX: f64 = 65536.0;
 
 /// Prices this close may be the other way round in fact: then the plan that moves least is better.
-const CLOSE: f64 = 1.02;
+pub(crate) const CLOSE: f64 = 1.02;
 
 /// Prices and bytes this close are equal; then smaller blocks are better, whose transfers overlap more evenly.
 const EQUAL: f64 = 1.01;
@@ -113,7 +114,8 @@ pub(crate) fn finals(
 ) -> Option<Tunables> {
     let plan = |candidate: &Candidate, thorough: bool| -> Option<(f64, u64)> {
         let split = split_with(scope, &candidate.tunables).ok()?;
-        let draft: Draft = draft(facts, &split, depth_max, thorough, &[]).ok()?;
+        let kept = kept(facts, scope, &candidate.tunables);
+        let draft: Draft = draft(facts, &split, kept.as_ref(), depth_max, thorough, &[]).ok()?;
         Some((draft.price(), draft.bytes()))
     };
     let seconds = fitting.first().map_or(0.0, |best| best.guess);

@@ -2,15 +2,18 @@
 
 use crate::barriers::barriers;
 use crate::broadcasts::{Meaning, broadcasts};
+use crate::candidates::CLOSE;
 use crate::cost::{
     LOCAL_READS_PER_COPY, UNEVEN, broadcast_algorithm, broadcast_seconds, children_seconds, leaf_seconds,
     moving_seconds, price, staging_seconds,
 };
 use crate::dependence::{Dependence, dependence};
+use crate::estimate::Kept;
 use crate::grouping::{seen_outside, signals, views};
 use crate::order::{program_order, sharing_order};
 use crate::placement::{Placement, placement};
 use crate::plan::{ChildPlan, PassReport, Slot, Traffic, forks};
+use crate::rooms::rooms;
 use crate::rules;
 use crate::scope::Split;
 use crate::staging::{Counts, DoesNotFit, Problem, stage};
@@ -289,10 +292,12 @@ pub(crate) struct Overflow {
     pub(crate) scratch_bytes: u64,
 }
 
-/// Runs the passes. `thorough` tries every order and depth, otherwise the first that fits.
+/// Runs the passes. `thorough` tries every order and depth, otherwise the first that fits. Where that moves more than a
+/// formula promises with what it `kept`, each parameter is given a room of its own as well.
 pub(crate) fn draft(
     facts: &EdgeFacts<'_>,
     split: &Split,
+    kept: Option<&Kept>,
     depth_max: usize,
     thorough: bool,
     file_offsets_bytes: &[u64],
@@ -330,6 +335,7 @@ pub(crate) fn draft(
             block_skew: &block_skew,
             signals: &signals,
             seen_outside: &seen,
+            rooms: None,
         };
         let mut views = views(&problem, children, &call_seconds);
         let met = barriers(&mut views.children);
@@ -388,26 +394,52 @@ pub(crate) fn draft(
             block_skew: &block_skew,
             signals: &signals,
             seen_outside: &seen,
+            rooms: None,
         };
         for depth in depths(facts.edge.driver.queued, depth_max) {
-            let staged: Result<Vec<_>, _> = (0..children)
-                .map(|c| stage(&problem, c, children, capacity_bytes, facts.align_bytes(), depth))
-                .collect();
-            let staged = match staged {
-                Ok(staged) => staged,
-                Err(fit) => {
-                    failure = Some(fit);
-                    continue;
-                }
+            let staged = |problem: &Problem<'_>| {
+                let of_child = |c| stage(problem, c, children, capacity_bytes, facts.align_bytes(), depth);
+                let staged = (0..children).map(of_child).collect::<Result<Vec<_>, _>>()?;
+                let rooms = problem.rooms.is_some();
+                Ok(staged_draft(
+                    facts,
+                    arrays,
+                    staged,
+                    &call_seconds,
+                    (capacity_bytes, scratch_bytes),
+                    depth,
+                    (name, rooms),
+                ))
             };
-            let draft = staged_draft(facts, arrays, staged, &call_seconds, capacity_bytes, scratch_bytes, depth, name);
-            let shared = sharing.as_ref().and_then(|sharing| broadcast_draft(facts, sharing, &draft, &call_seconds));
-            for draft in std::iter::once(draft).chain(shared) {
-                if best.as_ref().is_none_or(|b| draft.price() < b.price()) {
-                    best = Some(draft);
+            let free = staged(&problem);
+            let promised = kept.filter(|kept| {
+                let bytes = free.as_ref().map_or(f64::INFINITY, |draft: &Draft| draft.bytes() as f64);
+                bytes > kept.bytes * CLOSE
+            });
+            let rooms = promised.and_then(|kept| {
+                let bytes = |block: usize| block_bytes[block] + block_skew[block];
+                rooms(facts, split, &dependence, bytes, kept, capacity_bytes, depth as u64 + 1)
+            });
+            let mut fits = false;
+            let in_rooms = rooms.map(|rooms| staged(&Problem { rooms: Some(&rooms), ..problem }));
+            for draft in std::iter::once(free).chain(in_rooms) {
+                let draft = match draft {
+                    Ok(draft) => draft,
+                    Err(fit) => {
+                        failure = Some(fit);
+                        continue;
+                    }
+                };
+                fits = true;
+                let shared =
+                    sharing.as_ref().and_then(|sharing| broadcast_draft(facts, sharing, &draft, &call_seconds));
+                for draft in std::iter::once(draft).chain(shared) {
+                    if best.as_ref().is_none_or(|b| draft.price() < b.price()) {
+                        best = Some(draft);
+                    }
                 }
             }
-            if !thorough {
+            if fits && !thorough {
                 break;
             }
         }
@@ -467,10 +499,9 @@ fn staged_draft(
     arrays: &[ArrayDecl],
     staged: Vec<(ChildPlan, Counts)>,
     call_seconds: &dyn Fn(usize) -> f64,
-    capacity_bytes: u64,
-    scratch_bytes: u64,
+    (capacity_bytes, scratch_bytes): (u64, u64),
     depth: usize,
-    order: &str,
+    (order, rooms): (&str, bool),
 ) -> Draft {
     let mut traffic = Traffic::default();
     let mut sum = Counts::default();
@@ -503,7 +534,8 @@ fn staged_draft(
         report(
             "slots",
             format!(
-                "{slots} stays at fixed addresses, peak {} of {}",
+                "{slots} stays at fixed addresses{}, peak {} of {}",
+                if rooms { ", each parameter in a room of its own" } else { "" },
                 readable_bytes(peak),
                 readable_bytes(capacity_bytes)
             ),

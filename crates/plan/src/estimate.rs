@@ -17,6 +17,9 @@ use smallvec::SmallVec;
 /// How many transfers are in a disk's queue.
 const USUAL_QUEUE: f64 = 3.0;
 
+/// Elements of which lengths of blocks are multiples: cache lines of the smallest usual elements.
+pub(crate) const FRIENDLY: u64 = 16;
+
 /// A loop: number of the axis, and length of its blocks.
 pub(crate) type Loop = (usize, u64);
 
@@ -44,6 +47,8 @@ pub(crate) struct Nest<'a> {
     task: &'a TaskRef,
     call: &'a CallShape,
     pub(crate) extents: SmallVec<[u64; 4]>,
+    /// Of what lengths along each axis are multiples.
+    every: SmallVec<[u64; 4]>,
     params: Vec<Parameter>,
 }
 
@@ -58,12 +63,30 @@ pub(crate) struct Estimate {
     /// Bytes of partial results of reductions in the parent memory.
     pub(crate) partials: u64,
     pub(crate) seconds: f64,
+    /// Bytes over the edge.
+    pub(crate) bytes: f64,
     pub(crate) price: f64,
+}
+
+/// How many blocks of each parameter the best choice keeps, and what it promises.
+pub(crate) struct Kept {
+    /// For each parameter: how many, and whether others are needed for nearly every call.
+    pub(crate) blocks: SmallVec<[(u64, bool); 6]>,
+    /// Bytes over the edge.
+    pub(crate) bytes: f64,
+}
+
+/// The best choice of what stays: time in seconds, bytes, and how each parameter's blocks are kept.
+struct Choice {
+    seconds: f64,
+    bytes: f64,
+    stays: SmallVec<[Stay; 6]>,
 }
 
 /// One way to keep blocks of a parameter.
 #[derive(Clone, Copy, Debug)]
 struct Stay {
+    kept: f64,
     kept_bytes: f64,
     /// How often a block is loaded, in blocks.
     loads: f64,
@@ -90,7 +113,8 @@ impl<'a> Nest<'a> {
             size_bytes: param.element.size_bytes(),
             access: param.access,
         });
-        Some(Nest { facts, task, call, extents, params: params.collect() })
+        let every = task.tunables(call).iter().map(|axis| axis.multiple.max(1)).collect();
+        Some(Nest { facts, task, call, extents, every, params: params.collect() })
     }
 
     /// Axes that the written parameters lack, along which order is fixed.
@@ -137,7 +161,12 @@ impl<'a> Nest<'a> {
                 break;
             }
             let Some((&last, before)) = axes.split_last().filter(|_| !folded.is_empty()) else { continue };
-            let block = self.block(lengths);
+            // Blocks of one size rather than a short one at the end.
+            let mut lengths: SmallVec<[u64; 4]> = SmallVec::from_slice(lengths);
+            for &axis in before {
+                lengths[axis] = self.even(axis, self.extents[axis], self.extents[axis].div_ceil(lengths[axis]));
+            }
+            let block = self.block(&lengths);
             let (mut others, mut written, mut streams, mut panels) = (0, 0, 0, 0);
             for (number, p) in self.params.iter().enumerate() {
                 let bytes = self.block_bytes(&block, number);
@@ -152,19 +181,31 @@ impl<'a> Nest<'a> {
             }
             let mut before_length = 0;
             for ahead in [streams + panels, streams] {
-                let blocks = room.saturating_sub(others + ahead) / written.max(1);
-                let extent = self.extents[last];
-                let large = lengths[last].saturating_mul(blocks).clamp(1, extent);
-                let even = extent.div_ceil(extent.div_ceil(large)).next_multiple_of(lengths[last]).min(extent);
-                if blocks < 2 || even <= lengths[last] || even == before_length {
+                let (extent, most) = (self.extents[last], room.saturating_sub(others + ahead) / written.max(1));
+                let large = lengths[last].saturating_mul(most).clamp(1, extent);
+                let whole = extent.div_ceil(extent.div_ceil(large));
+                let blocks = whole.div_ceil(lengths[last]);
+                // Where cache lines begin, if that fits.
+                let plain = whole.div_ceil(blocks).next_multiple_of(self.every[last]);
+                let friendly = Some(self.even(last, whole, blocks)).filter(|length| length * blocks <= large);
+                let inner_length = friendly.unwrap_or(plain).min(extent);
+                let even = inner_length.saturating_mul(blocks).min(extent);
+                if blocks < 2 || even == before_length {
                     continue;
                 }
                 before_length = even;
                 let outside = before.iter().map(|&axis| (axis, lengths[axis])).chain([(last, even)]);
-                orders.push(outside.chain(inner()).chain([(last, lengths[last])]).collect());
+                orders.push(outside.chain(inner()).chain([(last, inner_length)]).collect());
             }
         }
         orders
+    }
+
+    /// The length of so many blocks of one size along an axis, that begin where cache lines do unless they are short.
+    fn even(&self, axis: usize, extent: u64, count: u64) -> u64 {
+        let (even, every) = (extent.div_ceil(count.max(1)), self.every[axis]);
+        let friendly = if every == 1 && even >= 8 * FRIENDLY { FRIENDLY } else { every };
+        even.next_multiple_of(friendly).min(extent)
     }
 
     /// The largest blocks of a call.
@@ -253,8 +294,19 @@ impl<'a> Nest<'a> {
             .collect()
     }
 
-    /// What these loops cost; `lengths` are those of the innermost blocks.
+    /// What these loops cost.
     pub(crate) fn estimate(&self, loops: &[Loop]) -> Estimate {
+        self.chosen(loops).0
+    }
+
+    /// What the best choice keeps; `None` where blocks are not copied.
+    pub(crate) fn kept(&self, loops: &[Loop]) -> Option<Kept> {
+        let choice = self.chosen(loops).1?;
+        let blocks = choice.stays.iter().map(|stay| (stay.kept.round() as u64, stay.streams)).collect();
+        Some(Kept { blocks, bytes: choice.bytes })
+    }
+
+    fn chosen(&self, loops: &[Loop]) -> (Estimate, Option<Choice>) {
         let facts = self.facts;
         let lengths = self.lengths(loops);
         let block = self.block(&lengths);
@@ -276,16 +328,17 @@ impl<'a> Nest<'a> {
             reserved,
             partials: self.partials(&turns, loops),
             seconds,
+            bytes,
             price: price(seconds, bytes as u64),
         };
         if !facts.stages() {
             let idle = if calls < facts.children as f64 { run } else { 0.0 };
             let forking = if calls > 1.5 { crate::cost::UNEVEN * run + facts.fork_seconds() } else { 0.0 };
-            return estimate(busy + forking + idle, 1.0);
+            return (estimate(busy + forking + idle, 1.0), None);
         }
         let capacity = facts.total_bytes.saturating_sub(reserved) as f64;
-        let (seconds, bytes) = self.moving(loops, &turns, &block, capacity, busy, uneven);
-        estimate(seconds, bytes)
+        let choice = self.moving(loops, &turns, &block, capacity, busy, uneven);
+        (estimate(choice.seconds, choice.bytes), Some(choice))
     }
 
     /// Blocks that are written, each by calls that stay with one child.
@@ -311,22 +364,22 @@ impl<'a> Nest<'a> {
         let cuts = |l: usize| p.is_cut_by(loops[l].0);
         let inside = (0..loops.len()).rev().find(|&l| cuts(l) && turns[l].1 > 1).map_or(0, |l| l + 1);
         let last = (0..loops.len()).rev().find(|&l| turns[l].1 > 1);
-        let mut kept = bytes as f64;
+        let mut kept = 1.0;
         let mut loads: f64 = turns[..inside].iter().map(|&(average, _)| average).product();
-        let mut stays =
-            SmallVec::from_slice(&[Stay { kept_bytes: kept, loads, streams: last == inside.checked_sub(1) }]);
+        let stay = |kept: f64, loads, streams| Stay { kept, kept_bytes: kept * bytes as f64, loads, streams };
+        let mut stays = SmallVec::from_slice(&[stay(kept, loads, last == inside.checked_sub(1))]);
         for l in (0..inside).rev() {
             if cuts(l) {
                 kept *= turns[l].1 as f64;
             } else if turns[l].1 > 1 {
                 loads /= turns[l].0;
-                stays.push(Stay { kept_bytes: kept, loads, streams: false });
+                stays.push(stay(kept, loads, false));
             }
         }
         stays
     }
 
-    /// Time in seconds and bytes, for the best choice of what stays.
+    /// The best choice of what stays.
     fn moving(
         &self,
         loops: &[Loop],
@@ -335,7 +388,7 @@ impl<'a> Nest<'a> {
         capacity: f64,
         busy: f64,
         uneven: f64,
-    ) -> (f64, f64) {
+    ) -> Choice {
         let facts = self.facts;
         let count = self.params.len();
         let bytes: SmallVec<[u64; 6]> = (0..count).map(|p| self.block_bytes(block, p)).collect();
@@ -343,7 +396,7 @@ impl<'a> Nest<'a> {
             (0..count).map(|p| self.stays(&self.params[p], bytes[p], loops, turns)).collect();
         let moved: SmallVec<[Moved; 6]> = (0..count).map(|p| self.moved(p, block, loops, turns)).collect();
         let mut at: SmallVec<[usize; 6]> = SmallVec::from_elem(0, count);
-        let mut best = (f64::INFINITY, f64::INFINITY);
+        let mut best = Choice { seconds: f64::INFINITY, bytes: f64::INFINITY, stays: SmallVec::new() };
         loop {
             let chosen = |p: usize| &stays[p][at[p]];
             let kept: f64 = (0..count).map(|p| chosen(p).kept_bytes).sum();
@@ -385,12 +438,10 @@ impl<'a> Nest<'a> {
                     _ if free >= streams => busy.max(moving) + first + stalls.min(moving) * 0.5,
                     _ => busy + moving,
                 } + around;
-                let found = (together, total);
-                if kept <= capacity || best.0.is_infinite() {
-                    let better = price(found.0, found.1 as u64) < price(best.0.min(1e300), best.1.min(1e18) as u64);
-                    if better || best.0.is_infinite() {
-                        best = found;
-                    }
+                let better =
+                    price(together, total as u64) < price(best.seconds.min(1e300), best.bytes.min(1e18) as u64);
+                if best.seconds.is_infinite() || (kept <= capacity && better) {
+                    best = Choice { seconds: together, bytes: total, stays: (0..count).map(|p| *chosen(p)).collect() };
                 }
             }
             // The next choice.

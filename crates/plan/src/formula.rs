@@ -1,21 +1,17 @@
 //! The choice of tunables where the cost of a nest of loops is a formula ([`crate::estimate`]): all nests of some orders are
 //! looked at, the best are refined, the most promising planned.
 
-use crate::candidates::{Candidate, FINALISTS, combinations, finals, in_parallel};
-use crate::estimate::{Loop, Nest};
+use crate::candidates::{CLOSE, Candidate, FINALISTS, LEANEST, combinations, finals, in_parallel};
+use crate::estimate::{FRIENDLY, Loop, Nest};
 use crate::rules::Movable;
 use crate::scope::Scope;
 use multigrain_program::{Tunable, Tunables};
 use smallvec::SmallVec;
 
-/// What lists of more calls than are meant to stand in a plan must gain: the price of a short list as a multiple of the best one's.
-const LONG_LIST_GAIN: f64 = 1.05;
 /// How many candidates are refined, how often each of their lengths is changed, and what a round must gain.
 const REFINED: usize = 24;
 const REFINE_ROUNDS: usize = 8;
 const REFINE_GAIN: f64 = 0.9995;
-/// Elements of which lengths of blocks are multiples: cache lines of the smallest usual elements.
-const FRIENDLY: u64 = 16;
 
 /// Why no tunables can be chosen.
 pub(crate) enum Unfit {
@@ -30,6 +26,7 @@ pub(crate) enum Unfit {
 pub(crate) struct Looked {
     loops: SmallVec<[Loop; 6]>,
     pub(crate) price: f64,
+    bytes: f64,
     calls: u64,
     calls_max: u64,
     fits: bool,
@@ -42,7 +39,7 @@ impl Looked {
         let blocks = !facts.stages() || found.footprint.saturating_add(found.reserved) <= facts.total_bytes;
         let fits = blocks && found.partials <= facts.own_partials_bytes_max;
         let calls_max = if nest.may_be_long() { u64::MAX } else { facts.calls_max };
-        Looked { loops, price: found.price, calls: found.calls, calls_max, fits }
+        Looked { loops, price: found.price, bytes: found.bytes, calls: found.calls, calls_max, fits }
     }
 
     pub(crate) fn is_possible(&self) -> bool {
@@ -162,10 +159,8 @@ pub(crate) fn by_formula(
     }
     let by_price = |a: &Looked, b: &Looked| a.price.total_cmp(&b.price).then(a.calls.cmp(&b.calls));
     looked.sort_by(by_price);
-    // Long lists of calls only where there is no good short one.
     let listed = facts.listed_max;
-    let few = looked.iter().position(|found| found.calls <= listed).filter(|_| facts.stages());
-    let short = few.is_some_and(|at| looked[at].price <= looked[0].price * LONG_LIST_GAIN);
+    let short = facts.stages() && looked.first().is_some_and(|best| best.calls <= listed);
     let long = looked.iter().find(|found| found.calls > listed).filter(|_| nest.may_be_long()).cloned();
     looked.retain(|found| !short || found.calls <= listed);
     looked.truncate(2 * FINALISTS);
@@ -184,6 +179,7 @@ pub(crate) fn by_formula(
         }
         looked.retain(|found| found.calls <= listed);
     }
+    lean_ones_ahead(&mut looked);
     let fitting: Vec<Candidate> = looked.iter().map(|found| candidate(&found.loops)).filter(fits).collect();
     match (finals(facts, scope, fitting, depth_max), long) {
         (Some(best), _) => Ok(best),
@@ -192,4 +188,17 @@ pub(crate) fn by_formula(
         // reduction keeps.
         (None, None) => Err(Unfit::Smallest(Box::new(candidate(&leanest)))),
     }
+}
+
+/// Of those whose prices are about the best, the ones that move least come behind the best, to be planned whatever else is.
+fn lean_ones_ahead(looked: &mut Vec<Looked>) {
+    let Some(lowest) = looked.first().map(|found| found.price) else { return };
+    let close = looked.partition_point(|found| found.price <= lowest * CLOSE);
+    let mut lean: Vec<usize> = (1..close).collect();
+    lean.sort_by(|&a, &b| looked[a].bytes.total_cmp(&looked[b].bytes));
+    lean.truncate(LEANEST);
+    let ahead: Vec<Looked> = lean.iter().map(|&at| looked[at].clone()).collect();
+    let mut at = 0..;
+    looked.retain(|_| at.next().is_none_or(|at| !lean.contains(&at)));
+    looked.splice(1..1, ahead);
 }

@@ -28,6 +28,7 @@ mod plan;
 mod planner;
 mod remaining;
 mod report;
+mod rooms;
 mod rules;
 mod scope;
 mod search;

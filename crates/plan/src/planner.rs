@@ -3,11 +3,13 @@
 use crate::division::Divided;
 use crate::edge::{Draft, EdgeFacts, Overflow, TaskRef, draft, facts as edge_facts};
 use crate::error::{Enough, PlanError};
+use crate::estimate::Kept;
 use crate::loops::{Hint, PART_LISTED_MIN, turns};
 use crate::mapping::Mapping;
 use crate::numbered::Ways;
 use crate::plan::{Body, CallClass, PassReport, Plan, SourceCall, Traffic};
 use crate::remaining::Left;
+use crate::rooms::kept;
 use crate::scope::{Key, Lying, Scope, Split, identity, split};
 use crate::search::{choose, too_many};
 use crate::stages::{reason, take_apart};
@@ -347,15 +349,17 @@ impl<'m> Planner<'m> {
         };
         let depth_max = self.options.depth_max;
         // Slots that lie as their files do take up to a page more each; what fits only without is moved with copies.
-        let drafted = |parts: &Split| {
-            draft(facts, parts, depth_max, true, facts.offsets_bytes)
-                .or_else(|_| draft(facts, parts, depth_max, true, &[]))
+        let drafted = |parts: &Split, kept: Option<&Kept>| {
+            draft(facts, parts, kept, depth_max, true, facts.offsets_bytes)
+                .or_else(|_| draft(facts, parts, kept, depth_max, true, &[]))
         };
+        let chosen = blocks.values().next().filter(|_| left.is_none());
+        let of_formula = chosen.and_then(|tunables| kept(facts, scope, tunables));
         let refused = |overflow: Overflow, parts: &Split| Refused {
             scratch_bytes: overflow.scratch_bytes,
             error: self.overflow(facts, parts, overflow),
         };
-        let mut draft = match (drafted(&parts), left) {
+        let mut draft = match (drafted(&parts, of_formula.as_ref()), left) {
             (Ok(draft), _) => draft,
             (Err(overflow), None) => return Err(refused(overflow, &parts)),
             // The blocks of a run in a larger memory: each is a part.
@@ -369,10 +373,10 @@ impl<'m> Planner<'m> {
         if left.is_none()
             && self.may_keep_all(facts, single)
             && let Ok((whole, of_whole)) = in_blocks(single, |task, shape| Ok(undivided(task, shape)))
-            && let Ok(kept) = drafted(&whole)
-            && kept.price() < draft.price()
+            && let Ok(all) = drafted(&whole, None)
+            && all.price() < draft.price()
         {
-            (parts, blocks, draft, scope, *blocked) = (whole, of_whole, kept, single, false);
+            (parts, blocks, draft, scope, *blocked) = (whole, of_whole, all, single, false);
             ways.note_single();
             step_reports.clear();
         }

@@ -9,10 +9,11 @@
 //! What is resident stays right because the program's hazards say when a copy becomes stale: a write that some other
 //! block or some other child will see is stored at once, and a copy older than the last overlapping write is dropped.
 
-use crate::arena::{Arena, close_gaps};
+use crate::arena::{Arena, Granted, close_gaps};
 use crate::dependence::{Dependence, Hazard};
 use crate::placement::Placement;
 use crate::plan::{ChildPlan, Op, Places, Slot};
+use crate::rooms::Rooms;
 use multigrain_program::{Arg, ArrayDecl, Role};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -32,6 +33,8 @@ pub(crate) struct Problem<'a> {
     pub(crate) signals: &'a Signals,
     /// For each call, one bit an argument: whether what it writes is seen by another block or another child.
     pub(crate) seen_outside: &'a [u8],
+    /// Where blocks lie in rooms of their own, if they are to.
+    pub(crate) rooms: Option<&'a Rooms>,
 }
 
 /// Which calls tell other children that they are done, and as which signal.
@@ -81,8 +84,8 @@ struct Walk<'a> {
     next_use: Vec<SmallVec<[usize; 4]>>,
     position_of: FxHashMap<u32, usize>,
     resident: FxHashMap<u32, Resident>,
-    /// Next use of each resident block, as seen from the current window.
-    arena: Arena,
+    /// One for each room, with its first byte.
+    arenas: SmallVec<[(u64, Arena); 1]>,
     plan: ChildPlan,
     transfers: u32,
     awaited: Vec<bool>,
@@ -123,6 +126,17 @@ pub(crate) fn stage(
         next_use[position] = uses.iter().map(|used| next_seen.get(&used.block).copied().unwrap_or(NEVER)).collect();
         next_seen.extend(uses.iter().map(|used| (used.block, position)));
     }
+    let arenas = match problem.rooms {
+        None => SmallVec::from_iter([(0, Arena::new(capacity_bytes, align_bytes))]),
+        Some(rooms) => {
+            let beginning = |at: &mut u64, &(bytes, count): &(u64, u64)| {
+                let first = *at;
+                *at += bytes * count;
+                Some((first, Arena::new(bytes * count, bytes)))
+            };
+            rooms.slots.iter().scan(0, beginning).collect()
+        }
+    };
     let position_of = sequence.iter().enumerate().map(|(p, &c)| (c, p)).collect();
     let mut walk = Walk {
         problem,
@@ -131,7 +145,7 @@ pub(crate) fn stage(
         next_use,
         position_of,
         resident: FxHashMap::default(),
-        arena: Arena::new(capacity_bytes, align_bytes),
+        arenas,
         plan: ChildPlan::default(),
         transfers: 0,
         awaited: Vec::new(),
@@ -264,13 +278,15 @@ impl Walk<'_> {
         }
         let bytes = self.problem.block_bytes[used.block as usize];
         let skew = self.problem.block_skew[used.block as usize];
+        let room = self.room(used.block);
         let granted = loop {
-            if let Some(granted) = self.arena.take(bytes + skew, used.access.writes()) {
-                break granted;
+            let (first, arena) = &mut self.arenas[room];
+            if let Some(granted) = arena.take(bytes + skew, used.access.writes()) {
+                break Granted { offset: *first + granted.offset, ..granted };
             }
             // Making room ahead of time pays only for a fetch, and only if it can succeed.
-            let worth = target == now || (fetch && self.could_make_room(target, now, bytes));
-            if !worth || !self.evict(target, now) {
+            let worth = target == now || (fetch && self.could_make_room(target, now, bytes, room));
+            if !worth || !self.evict(target, now, room) {
                 return false;
             }
         };
@@ -310,23 +326,29 @@ impl Walk<'_> {
         true
     }
 
-    /// Whether the blocks that may leave are large enough, together with what is free.
-    fn could_make_room(&self, target: usize, now: usize, bytes: u64) -> bool {
+    /// In which room a block lies.
+    fn room(&self, block: u32) -> usize {
+        self.problem.rooms.map_or(0, |rooms| rooms.of_block[block as usize] as usize)
+    }
+
+    /// Whether the blocks of a room that may leave are large enough, together with what is free there.
+    fn could_make_room(&self, target: usize, now: usize, bytes: u64, room: usize) -> bool {
         let evictable: u64 = self
             .resident
             .iter()
-            .filter(|(block, r)| r.pinned_to < now && self.use_after(**block, r.pinned_to) > target)
+            .filter(|(block, r)| self.room(**block) == room && r.pinned_to < now)
+            .filter(|(block, r)| self.use_after(**block, r.pinned_to) > target)
             .map(|(_, r)| self.plan.slots[r.slot as usize].bytes)
             .sum();
-        self.arena.free_bytes() + evictable >= bytes
+        self.arenas[room].1.free_bytes() + evictable >= bytes
     }
 
-    /// Makes the unpinned block with the farthest next use leave. Whether there was one.
-    fn evict(&mut self, target: usize, now: usize) -> bool {
+    /// Makes the unpinned block of a room with the farthest next use leave. Whether there was one.
+    fn evict(&mut self, target: usize, now: usize, room: usize) -> bool {
         let victim = self
             .resident
             .iter()
-            .filter(|(_, r)| r.pinned_to < now)
+            .filter(|(block, r)| self.room(**block) == room && r.pinned_to < now)
             .map(|(&block, r)| (self.use_after(block, r.pinned_to), block))
             .filter(|&(next, _)| next > target)
             .max();
@@ -401,7 +423,9 @@ impl Walk<'_> {
             let draining = draining.or_else(|| self.stored_by.get(&block).copied());
             let draining = draining.filter(|&t| !self.awaited[t as usize]);
             let skew = self.problem.block_skew[block as usize];
-            self.arena.give(slot.offset_bytes - skew, slot.bytes + skew, draining);
+            let room = self.room(block);
+            let (first, arena) = &mut self.arenas[room];
+            arena.give(slot.offset_bytes - skew - *first, slot.bytes + skew, draining);
         }
     }
 
@@ -416,7 +440,7 @@ impl Walk<'_> {
     fn wait_for(&mut self, transfer: u32) {
         if !std::mem::replace(&mut self.awaited[transfer as usize], true) {
             self.plan.ops.push(Op::Await { transfer });
-            self.arena.awaited(transfer);
+            self.arenas.iter_mut().for_each(|(_, arena)| arena.awaited(transfer));
         }
     }
 

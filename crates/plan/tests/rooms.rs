@@ -1,0 +1,71 @@
+//! Memory as tight as a formula allows: what it promises is kept, and the plan is right.
+
+use multigrain_machine::{Driver, Edge, Machine, Memory, MemoryId, Processor, ProcessorKind, TransferRules};
+use multigrain_plan::check::check;
+use multigrain_plan::{Mapping, Plan, PlanOptions, Planner};
+use multigrain_program::notation::Notation;
+use multigrain_program::{CallShape, LeafContext, Program, Read, Role, Scalars, Task, View, ViewMut, Work, Write};
+
+/// C = A B, of which sums end every 64 elements of k.
+struct Product;
+
+impl Task for Product {
+    type Params = (Read<f32, 2>, Read<f32, 2>, Write<f32, 2>);
+
+    fn name(&self) -> &'static str {
+        "product"
+    }
+
+    fn notation(&self) -> Option<Notation> {
+        let axes = Notation::axes(["m", "n", "k"]).every("k", 64);
+        Some(axes.param("A", ["m", "k"]).param("B", ["k", "n"]).param("C", ["m", "n"]))
+    }
+
+    fn leaf(&self, _: (View<'_, f32, 2>, View<'_, f32, 2>, ViewMut<'_, f32, 2>), _: &mut LeafContext<'_>) {}
+
+    fn work(&self, call: &CallShape) -> Work {
+        let [m, k, n] = [(0, 0), (0, 1), (1, 1)].map(|(param, dim)| call.shapes[param].dims()[dim] as f64);
+        Work { flops: 2.0 * m * n * k, bytes: 4.0 * (m * k + k * n + m * n) }
+    }
+}
+
+/// The plan of a product of n x n matrices in files, through a memory of so many bytes.
+fn plan(n: u64, bytes: u64) -> Plan {
+    let processor =
+        Processor { kind: ProcessorKind::Cpu, flops_per_second: 5e9, call_overhead_ns: 100.0, code_bytes: 0 };
+    let mut edge = Edge::new(Driver::DISK, 2e9, 100_000.0);
+    (edge.costs.fragment_ns, edge.costs.fragment_processor_ns) = (1000.0, 200.0);
+    let dram = Memory::child("dram", MemoryId(0), 1, bytes, edge).with_processor(processor);
+    let machine = Machine::new("disk", "", vec![Memory::root("disk", 1 << 40), dram]).unwrap();
+    let mut program = Program::new();
+    let product = program.task(Product);
+    let array = |program: &mut Program, name, role| program.array::<f32, 2>(name, [n, n], role).unwrap();
+    let a = array(&mut program, "a", Role::Input);
+    let b = array(&mut program, "b", Role::Input);
+    let c = array(&mut program, "c", Role::Output);
+    program.call(product, (a.all(), b.all(), c.all()), Scalars::new()).unwrap();
+    let options =
+        PlanOptions { disk_buffer_bytes: 256 << 10, file_offsets_bytes: vec![128; 3], ..PlanOptions::default() };
+    let plan = Planner::new(&machine, Mapping::default(), options).plan(&program).unwrap();
+    check(&plan, &[TransferRules::default()]).unwrap();
+    Plan::clone(&plan)
+}
+
+/// Bytes over the edge in multiples of 2 n^3 / sqrt(S) elements read (Kwasniewski et al., arXiv 1908.09606) and n^2 written.
+fn over_bound(plan: &Plan, n: u64, bytes: u64) -> f64 {
+    let elements = 2.0 * (n as f64).powi(3) / (bytes as f64 / 4.0).sqrt() + (n * n) as f64;
+    (plan.traffic.bytes_down + plan.traffic.bytes_up) as f64 / (4.0 * elements)
+}
+
+#[test]
+fn a_tile_that_nearly_fills_the_memory_stays() {
+    let mut in_rooms = 0;
+    for (n, mib, most) in [(4096, 8, 1.1), (4096, 12, 1.1), (5000, 8, 1.15)] {
+        let bytes = mib << 20;
+        let plan = plan(n, bytes);
+        in_rooms += usize::from(plan.passes.iter().any(|pass| pass.summary.contains("room of its own")));
+        let found = over_bound(&plan, n, bytes);
+        assert!(found <= most, "{n} in {mib} MiB: {found:.3} of the bound\n{plan}");
+    }
+    assert!(in_rooms > 0);
+}
