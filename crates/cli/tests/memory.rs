@@ -35,6 +35,9 @@ const JOBS: &[(&str, &str, u64, i32)] = &[
     ("gravity --n 20000 --steps 1 --check", "disk", 1, 0),
     ("gravity --n 20000 --steps 1 --picture orbits.png", "disk", 1, 0),
     ("gravity --n 1000000 --steps 1", "disk", 2, 2),
+    // Workers take room themselves.
+    ("gravity --n 2048 --steps 2 --threads 1000", "disk", 1, 2),
+    ("gravity --n 2048 --steps 2 --threads 1000", "disk", 40, 0),
     ("hmmer --n 240000 --m 5", "disk", 1, 0),
     ("hmmer --n 100000 --m 5 --check", "disk", 1, 0),
     ("hmmer --n 200000 --m 5", "disk+local", 2, 0),
