@@ -221,7 +221,7 @@ impl StoreLog for RunJournal<'_> {
 }
 
 /// What a journal says.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Found {
     /// Stores, for the planner.
     pub(crate) events: Vec<Stored>,
@@ -236,26 +236,19 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    pub(crate) fn new(records: &[Record]) -> Found {
-        let (mut events, mut samples) = (Vec::new(), Vec::new());
-        for r in records {
-            match r.kind {
-                BEGIN | DONE => {
-                    events.push(Stored { call: r.a as u32, argument: r.b as u32, durable: r.kind == DONE });
-                }
-                SAMPLE => {
-                    let (call, argument) = (r.a as u32, (r.a >> 32) as u32);
-                    samples.push(Sample { events: events.len(), call, argument, hash: r.b });
-                }
-                _ => {}
+    /// What the next record says.
+    pub(crate) fn add(&mut self, record: Record) {
+        let Record { kind, a, b } = record;
+        match kind {
+            BEGIN | DONE => self.events.push(Stored { call: a as u32, argument: b as u32, durable: kind == DONE }),
+            SAMPLE => {
+                let (call, argument) = (a as u32, (a >> 32) as u32);
+                self.samples.push(Sample { events: self.events.len(), call, argument, hash: b });
             }
-        }
-        Found {
-            events,
-            samples,
-            files: records.iter().filter(|r| r.kind == FILE).map(|r| (r.a, r.b)).collect(),
-            ready: records.iter().any(|r| r.kind == READY),
-            complete: records.iter().any(|r| r.kind == COMPLETE),
+            FILE => self.files.push((a, b)),
+            READY => self.ready = true,
+            COMPLETE => self.complete = true,
+            _ => {}
         }
     }
 

@@ -122,7 +122,7 @@ impl<'a> Begin<'a> {
             let why = format!("{} does not hold what the journal says was written to it", path.display());
             return Err(self.refused(unfinished, why));
         }
-        let (journals, _) =
+        let journals =
             Journals::resume(job, disk)?.ok_or_else(|| self.refused(unfinished, "its journal is gone".to_owned()))?;
         let stored = found.events.iter().filter(|e| e.durable).filter_map(|e| {
             let call = numbered.calls().get(e.call as usize)?;
@@ -297,12 +297,14 @@ fn names(result: &Path, journal: &Path) -> bool {
 }
 
 fn read(disk: &Disk, path: &Path) -> Result<Option<(Text, Found)>, Error> {
-    let Some((text, records)) = Journal::read(disk, path).map_err(Error::File)? else { return Ok(None) };
+    let mut found = Found::default();
+    let text = Journal::read(disk, path, |record| found.add(record)).map_err(Error::File)?;
+    let Some(text) = text else { return Ok(None) };
     let text = serde_json::from_str(&text).map_err(|_| {
         let found = "it is a journal of another version of this program".to_owned();
         Error::File(StoreError::NotAJournal { path: path.to_owned(), found })
     })?;
-    Ok(Some((text, Found::new(&records))))
+    Ok(Some((text, found)))
 }
 
 /// The journal of a run, and beside its other results what points to it.
@@ -333,11 +335,12 @@ impl Journals {
         Ok(journals)
     }
 
-    fn resume(job: &Job, disk: &Disk) -> Result<Option<(Journals, Found)>, Error> {
+    fn resume(job: &Job, disk: &Disk) -> Result<Option<Journals>, Error> {
         let mut paths = journal_paths(job);
         let Some(first) = paths.next() else { return Ok(None) };
-        let resumed = Journal::resume(disk, &first).map_err(Error::File)?;
-        Ok(resumed.map(|(main, records)| (Journals { main, pointing: paths.collect() }, Found::new(&records))))
+        // What it says is known.
+        let resumed = Journal::resume(disk, &first, |_| ()).map_err(Error::File)?;
+        Ok(resumed.map(|main| Journals { main, pointing: paths.collect() }))
     }
 
     /// Removes them: the run is over, or given up.

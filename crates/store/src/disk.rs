@@ -162,12 +162,16 @@ impl Context {
         path: &Path,
         operation: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, StoreError> {
-        let failed = |errno| StoreError::File { operation: kind, path: path.to_owned(), errno };
         match self.ask(kind, path, 0, 0) {
-            Ok(()) => operation().map_err(|error| failed(error.into())),
-            Err(Refusal::Fail(errno)) => Err(failed(errno)),
+            Ok(()) => operation().map_err(|error| self.failed(kind, path, error)),
+            Err(Refusal::Fail(errno)) => Err(self.failed(kind, path, errno)),
             Err(Refusal::Dead) => Err(StoreError::Dead),
         }
+    }
+
+    /// The error of an operation that was asked for and has failed.
+    pub(crate) fn failed(&self, kind: OperationKind, path: &Path, error: impl Into<Errno>) -> StoreError {
+        StoreError::File { operation: kind, path: path.to_owned(), errno: error.into() }
     }
 
     pub(crate) fn is_dead(&self) -> bool {

@@ -27,6 +27,7 @@
 //! hence the sync; a lost `done` only costs time.
 
 use std::fs::File;
+use std::io::{BufReader, ErrorKind, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -98,28 +99,30 @@ impl Journal {
         Ok(journal)
     }
 
-    /// The text and the valid records of the journal of an interrupted run. `None` when there is no journal, or when the
-    /// run was killed before its header was written.
+    /// The text of the journal of an interrupted run; `each` gets its valid records, of which few are in memory at a time.
+    /// `None` when there is no journal, or when the run was killed before its header was written.
     ///
     /// # Errors
     /// [`StoreError::NotAJournal`]; [`StoreError::File`].
-    pub fn read(disk: &Disk, path: impl AsRef<Path>) -> Result<Option<(String, Vec<Record>)>, StoreError> {
+    pub fn read(disk: &Disk, path: impl AsRef<Path>, each: impl FnMut(Record)) -> Result<Option<String>, StoreError> {
         let path = path.as_ref();
-        let bytes = match disk.context().attempt(OperationKind::Read, path, || std::fs::read(path)) {
+        let file = match disk.context().attempt(OperationKind::Read, path, || File::open(path)) {
             Err(StoreError::File { errno: Errno(libc::ENOENT), .. }) => return Ok(None),
             other => other?,
         };
-        let Some(header) = read_header(path, &bytes)? else { return Ok(None) };
-        let records = read_records(checksum(0, &bytes[..header.len_bytes]), &bytes[header.len_bytes..]);
-        Ok(Some((header.text, records)))
+        Ok(scan(disk.context(), path, &file, each)?.map(|scanned| scanned.text))
     }
 
-    /// Opens the journal of an interrupted run to go on with it, and reads its valid records. `None` as for
+    /// Opens the journal of an interrupted run to go on with it, behind its valid records, which `each` gets. `None` as for
     /// [`read`](Self::read).
     ///
     /// # Errors
     /// As for [`read`](Self::read).
-    pub fn resume(disk: &Disk, path: impl AsRef<Path>) -> Result<Option<(Journal, Vec<Record>)>, StoreError> {
+    pub fn resume(
+        disk: &Disk,
+        path: impl AsRef<Path>,
+        each: impl FnMut(Record),
+    ) -> Result<Option<Journal>, StoreError> {
         let path = path.as_ref();
         let context = disk.context();
         let mut options = std::fs::OpenOptions::new();
@@ -128,18 +131,16 @@ impl Journal {
             Err(StoreError::File { errno: Errno(libc::ENOENT), .. }) => return Ok(None),
             other => other?,
         };
-        let bytes = context.attempt(OperationKind::Read, path, || std::fs::read(path))?;
-        let Some(header) = read_header(path, &bytes)? else { return Ok(None) };
-        let seed = checksum(0, &bytes[..header.len_bytes]);
-        let records = read_records(seed, &bytes[header.len_bytes..]);
-        let end_bytes = (header.len_bytes + records.len() * RECORD_BYTES) as u64;
-        let journal = Journal { file, path: path.to_owned(), seed, number: records.len() as u32, end_bytes };
-        if end_bytes < bytes.len() as u64 {
+        let scanned = context.attempt(OperationKind::Read, path, || Ok::<_, std::io::Error>(()));
+        let Some(scanned) = scanned.and_then(|()| scan(context, path, &file, each))? else { return Ok(None) };
+        let Scanned { seed, records, end_bytes, whole_bytes, .. } = scanned;
+        let journal = Journal { file, path: path.to_owned(), seed, number: records, end_bytes };
+        if end_bytes < whole_bytes {
             // A torn append may have left later records whole; behind new records they would look valid again.
             context.attempt(OperationKind::Truncate, path, || journal.file.set_len(end_bytes))?;
             journal.sync(disk)?;
         }
-        Ok(Some((journal, records)))
+        Ok(Some(journal))
     }
 
     /// Appends records with one write. They survive the death of the process; [`sync`](Self::sync) makes them survive
@@ -238,6 +239,52 @@ fn read_header(path: &Path, bytes: &[u8]) -> Result<Option<Header>, StoreError> 
     Ok(Some(Header { text, len_bytes }))
 }
 
+/// What a journal was found to be.
+struct Scanned {
+    text: String,
+    seed: u64,
+    /// Valid records, where they end, and where the file does.
+    records: u32,
+    end_bytes: u64,
+    whole_bytes: u64,
+}
+
+/// Bytes of records that are read at a time.
+const READ_BYTES: usize = RECORD_BYTES << 11;
+
+/// Reads a journal piece by piece.
+fn scan(
+    context: &Context,
+    path: &Path,
+    file: &File,
+    mut each: impl FnMut(Record),
+) -> Result<Option<Scanned>, StoreError> {
+    let failed = |errno: std::io::Error| context.failed(OperationKind::Read, path, errno);
+    let whole_bytes = file.metadata().map_err(failed)?.len();
+    let mut reader = BufReader::with_capacity(READ_BYTES, file);
+    let mut header = Vec::new();
+    reader.by_ref().take(TEXT_AT as u64).read_to_end(&mut header).map_err(failed)?;
+    if header.len() == TEXT_AT {
+        let rest = u64::from(u32_at(&header, 12)) + 8;
+        reader.by_ref().take(rest).read_to_end(&mut header).map_err(failed)?;
+    }
+    let Some(Header { text, len_bytes }) = read_header(path, &header)? else { return Ok(None) };
+    let seed = checksum(0, &header);
+    let (mut records, mut bytes) = (0, [0; RECORD_BYTES]);
+    loop {
+        match reader.read_exact(&mut bytes) {
+            Ok(()) => {}
+            Err(e) if e.kind() == ErrorKind::UnexpectedEof => break,
+            Err(e) => return Err(failed(e)),
+        }
+        let Some(record) = decode(seed, records, &bytes) else { break };
+        each(record);
+        records += 1;
+    }
+    let end_bytes = len_bytes as u64 + u64::from(records) * RECORD_BYTES as u64;
+    Ok(Some(Scanned { text, seed, records, end_bytes, whole_bytes }))
+}
+
 fn encode(seed: u64, number: u32, record: &Record, bytes: &mut Vec<u8>) {
     let start = bytes.len();
     bytes.extend_from_slice(&record.kind.to_le_bytes());
@@ -248,12 +295,10 @@ fn encode(seed: u64, number: u32, record: &Record, bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(&sum.to_le_bytes());
 }
 
-fn read_records(seed: u64, bytes: &[u8]) -> Vec<Record> {
-    let valid = |(number, bytes): (usize, &[u8])| {
-        let sound = u32_at(bytes, 4) as usize == number && checksum(seed, &bytes[..24]) == u64_at(bytes, 24);
-        sound.then(|| Record { kind: u32_at(bytes, 0), a: u64_at(bytes, 8), b: u64_at(bytes, 16) })
-    };
-    bytes.chunks_exact(RECORD_BYTES).enumerate().map_while(valid).collect()
+/// A record, if it is valid and has this number.
+fn decode(seed: u64, number: u32, bytes: &[u8; RECORD_BYTES]) -> Option<Record> {
+    let sound = u32_at(bytes, 4) == number && checksum(seed, &bytes[..24]) == u64_at(bytes, 24);
+    sound.then(|| Record { kind: u32_at(bytes, 0), a: u64_at(bytes, 8), b: u64_at(bytes, 16) })
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {

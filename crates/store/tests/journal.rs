@@ -27,7 +27,17 @@ fn written(disk: &Disk, scratch: &Scratch, records: &[Record]) -> Vec<u8> {
 }
 
 fn resumed(disk: &Disk, scratch: &Scratch) -> Result<Option<(Journal, Vec<Record>)>, StoreError> {
-    Journal::resume(disk, scratch.path("j"))
+    let mut records = Vec::new();
+    let journal = Journal::resume(disk, scratch.path("j"), |record| records.push(record))?;
+    Ok(journal.map(|journal| (journal, records)))
+}
+
+type Read = Option<(String, Vec<Record>)>;
+
+fn read(disk: &Disk, scratch: &Scratch) -> Result<Read, StoreError> {
+    let mut records = Vec::new();
+    let text = Journal::read(disk, scratch.path("j"), |record| records.push(record))?;
+    Ok(text.map(|text| (text, records)))
 }
 
 #[test]
@@ -44,7 +54,7 @@ fn cut_at_every_byte_it_is_a_prefix_and_goes_on() {
             continue;
         };
         assert_eq!(found, all[..(len - header) / 32], "{len}");
-        assert_eq!(Journal::read(&disk, scratch.path("j")).unwrap(), Some((TEXT.to_owned(), found.clone())));
+        assert_eq!(read(&disk, &scratch).unwrap(), Some((TEXT.to_owned(), found.clone())));
         let more = Record { kind: 9, a: 9, b: 9 };
         journal.append(&disk, &[more]).unwrap();
         let (_, again) = resumed(&disk, &scratch).unwrap().unwrap();
@@ -95,11 +105,11 @@ fn what_is_no_journal_is_told_and_left_alone() {
     let scratch = Scratch::new();
     let disk = disk(BackendChoice::Pool);
     assert!(resumed(&disk, &scratch).unwrap().is_none());
-    assert!(Journal::read(&disk, scratch.path("j")).unwrap().is_none());
+    assert!(read(&disk, &scratch).unwrap().is_none());
     let mut bytes = written(&disk, &scratch, &records(2));
     std::fs::write(scratch.path("j"), b"dear diary").unwrap();
     assert!(matches!(resumed(&disk, &scratch), Err(StoreError::NotAJournal { .. })));
-    assert!(matches!(Journal::read(&disk, scratch.path("j")), Err(StoreError::NotAJournal { .. })));
+    assert!(matches!(read(&disk, &scratch), Err(StoreError::NotAJournal { .. })));
     assert_eq!(std::fs::read(scratch.path("j")).unwrap(), b"dear diary");
     bytes[8] += 1;
     std::fs::write(scratch.path("j"), &bytes).unwrap();
