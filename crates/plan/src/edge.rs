@@ -421,7 +421,10 @@ pub(crate) fn draft(
                 rooms(facts, split, &dependence, bytes, kept, capacity_bytes, depth as u64 + 1)
             });
             let mut fits = false;
+            // A panel that has no second place is waited for: rooms are for where that hardly counts.
+            let seconds_max = free.as_ref().map_or(f64::INFINITY, |draft: &Draft| draft.seconds * CLOSE);
             let in_rooms = rooms.map(|rooms| staged(&Problem { rooms: Some(&rooms), ..problem }));
+            let in_rooms = in_rooms.filter(|draft| draft.as_ref().is_ok_and(|draft| draft.seconds <= seconds_max));
             for draft in std::iter::once(free).chain(in_rooms) {
                 let draft = match draft {
                     Ok(draft) => draft,
