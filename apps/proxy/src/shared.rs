@@ -193,6 +193,11 @@ impl Shared {
                  https"
                 .to_owned());
         }
+        if !self.live().users.is_open() && config.users.is_empty() {
+            return Err("viewers are asked who they are, and nobody is named any more: everybody would be let in; name users, or restart it \
+                 to let everybody in"
+                .to_owned());
+        }
         let live = Live::new(&config, Some(&self.live().users))?;
         let mut streams = self.streams.write().unwrap_or_else(PoisonError::into_inner);
         let is_new = |name: &str| !streams.iter().any(|stream| stream.name() == name);

@@ -416,7 +416,7 @@ fn who_may_watch_no_more_is_sent_away() {
     });
     // One is gone, one has another password, one may watch the other stream only.
     let after = [user("adam", "hush", ""), user("cain", "other", ""), user("abel", "hush", "streams = [\"door\"]\n")];
-    std::fs::write(&file, head + &after.concat()).unwrap();
+    std::fs::write(&file, head.clone() + &after.concat()).unwrap();
     proxy.send("HUP");
     proxy.says("read again: 2 streams");
     for viewer in &mut leave {
@@ -428,6 +428,11 @@ fn who_may_watch_no_more_is_sent_away() {
     for viewer in &mut stays {
         assert!(viewer.ask("GET_PARAMETER", "rtsp://h/", "").0.contains(" 200 "));
     }
+    // A file that names nobody, as one that is half written, opens nothing.
+    std::fs::write(&file, head).unwrap();
+    proxy.send("HUP");
+    proxy.says("everybody would be let in");
+    assert!(asked.ask("DESCRIBE", "rtsp://h/door", "").0.contains(" 401 "));
 }
 
 #[test]
