@@ -5,7 +5,7 @@
 use multigrain::app::Application;
 use multigrain::prelude::*;
 use multigrain::rooms::store::faults::{Count, DieAt, Faults};
-use multigrain::rooms::store::{Journal, Operation, OperationKind, Verdict, npy};
+use multigrain::rooms::store::{Journal, Operation, OperationKind, Record, Verdict, npy};
 use multigrain::{MachineChoice, Mapping, testing};
 use multigrain_fft3d::app::Args;
 use std::path::{Path, PathBuf};
@@ -113,14 +113,14 @@ impl Case {
     fn durable(&self) -> Vec<u32> {
         const DONE: u32 = 2;
         let runtime = self.runtime(None, PLANES_BYTES).unwrap();
-        let Some((_, records)) = Journal::read(runtime.disk(), Journal::path_for(&self.output())).unwrap() else {
-            return Vec::new();
-        };
         let mut last: Vec<(u64, u32)> = Vec::new();
-        for record in records.iter().filter(|record| record.kind <= DONE) {
-            last.retain(|(call, _)| *call != record.a);
-            last.push((record.a, record.kind));
-        }
+        let noted = |record: Record| {
+            if record.kind <= DONE {
+                last.retain(|(call, _)| *call != record.a);
+                last.push((record.a, record.kind));
+            }
+        };
+        Journal::read(runtime.disk(), Journal::path_for(&self.output()), noted).unwrap();
         last.iter().filter(|(_, kind)| *kind == DONE).map(|(call, _)| *call as u32).collect()
     }
 
