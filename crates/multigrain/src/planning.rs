@@ -59,6 +59,8 @@ impl Asked {
         let main = main_memory(&self.machine);
         let (name, capacity_bytes) = (main.name.clone(), main.capacity_bytes);
         check_kept(&job.app, job.kept(), job.kept_bytes(), 0, main)?;
+        // Before there is a plan that names each of them.
+        check_kept(&job.app, "its workers", workers_bytes(&self.machine), 0, main)?;
         let (mut machine, mut options) = (self.machine.clone(), self.options.clone());
         // What is set aside for the plan, beyond what the process takes for itself, and for what else blocks do not count.
         let (mut of_plan, mut beside, mut shorter) = (0_u64, 0_u64, 0);
@@ -190,6 +192,10 @@ pub(crate) fn check_kept(app: &str, what: &str, kept_bytes: u64, others: u64, ma
     })
 }
 
+fn workers_bytes(machine: &Machine) -> u64 {
+    (machine.workers() as u64).saturating_mul(WORKER_BYTES)
+}
+
 /// How many calls a plan may have that takes so many bytes with `others`.
 fn calls_beside(bytes: u64, others: u64) -> u64 {
     ((OWN_BYTES + bytes).saturating_sub(others) / PLAN_CALL_BYTES).min(1 << 20)
@@ -231,8 +237,7 @@ impl Keeps {
         let files = on_disk || job.reads_files() || job.sinks.iter().any(Option::is_some);
         let memories = Memories::bytes(machine, plan, part);
         let calls = calls_in_all(plan, &mut Vec::new());
-        let workers = (machine.workers() as u64).saturating_mul(WORKER_BYTES);
-        let own = [calls.saturating_mul(PLAN_CALL_BYTES), workers, memories.local, job.kept_bytes()];
+        let own = [calls.saturating_mul(PLAN_CALL_BYTES), workers_bytes(machine), memories.local, job.kept_bytes()];
         let own = own.into_iter().fold(0, u64::saturating_add);
         Ok(Keeps {
             arrays: if on_disk { 0 } else { plan.arrays.iter().fold(0, |sum: u64, a| sum.saturating_add(a.bytes())) },
