@@ -20,12 +20,12 @@ use std::path::{Path, PathBuf};
 /// The input is YUV4MPEG2 (`ffmpeg -i FILE -pix_fmt yuv420p -f yuv4mpegpipe -`), or 4:2:0 samples with --size. The result is the
 /// same whatever the number of threads and the policy.
 #[derive(Parser, Debug)]
-#[command(name = "multigrain encode", version, max_term_width = 100)]
+#[command(name = "multigrain encode", version, max_term_width = 100, allow_negative_numbers = true)]
 pub(crate) struct Args {
     /// The video; - for standard input
     #[arg(value_name = "FILE")]
     pub(crate) input: PathBuf,
-    /// Where to: .mp4 or .h264, or - for a stream on standard output
+    /// Where to: .mp4 (or .m4v), or .h264 (.264, .avc), or - for a stream on standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
     /// Quantiser of all pictures; the first, and those at which decoding can begin, have 3 less [default: 26]
@@ -61,9 +61,9 @@ pub(crate) struct Args {
     /// The input has no header: columns x rows of its pictures
     #[arg(long, value_name = "WxH", value_parser = size)]
     size: Option<Size>,
-    /// Pictures a second of an input without header, such as 25, 30000/1001 or 29.97, which means that
-    #[arg(long, value_name = "N[/M]", value_parser = rate, requires = "size", default_value = "25")]
-    rate: Ratio,
+    /// Pictures a second, such as 25, 30000/1001 or 29.97, which means that, where the input does not say it (25 then) or is wrong
+    #[arg(long, value_name = "N[/M]", value_parser = rate)]
+    rate: Option<Ratio>,
     /// Width of a sample over its height, where the input does not say it or is wrong
     #[arg(long, value_name = "N:M", value_parser = ratio)]
     sar: Option<Ratio>,
@@ -88,6 +88,9 @@ pub(crate) struct Args {
     /// Writes down who computed what when; `multigrain trace FILE` shows it
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
+    /// Writes the pictures, too, as players show them (4:2:0 samples, planes one after the other), and tells their PSNR
+    #[arg(long, value_name = "FILE")]
+    pub(crate) recon: Option<PathBuf>,
     /// Prints one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -165,12 +168,13 @@ impl Args {
 
     /// What an input without header has to be told.
     pub(crate) fn raw(&self) -> Option<Raw> {
-        self.size.map(|size| Raw { size, rate: self.rate })
+        self.size.map(|size| Raw { size, rate: self.rate.unwrap_or(Ratio { over: 25, under: 1 }) })
     }
 
     /// What is known of the pictures, and what is said of them instead.
     pub(crate) fn properties(&self, found: Properties) -> Properties {
         Properties {
+            rate: self.rate.unwrap_or(found.rate),
             aspect: self.sar.or(found.aspect),
             is_full_range: self.range.map(|range| range == Range::Full).or(found.is_full_range),
             colour: Colour {
@@ -211,6 +215,22 @@ impl Args {
             (ProfileName::Baseline, Preset::Slow) => (0, most.min(3)),
             _ => (0, 1),
         };
+        // Between a picture at which decoding can begin and the next there has to be one that they are predicted from.
+        let (bidirectional, references) = match self.keyint {
+            1 => (0, 1),
+            2 => (0, references),
+            _ => (bidirectional, references),
+        };
+        let wanted = [("bframes", self.bframes, 0, 3), ("refs", self.refs, 1, 2), ("long", Some(self.long), 0, 3)];
+        for (name, value, least, keyint) in wanted {
+            if let Some(value) = value.filter(|value| *value > least && self.keyint < keyint) {
+                return Err(Failure::Request(format!(
+                    "--{name} {value} does nothing with --keyint {}, where too few pictures are predicted from others; give --keyint \
+                     {keyint} or more, or leave one out",
+                    self.keyint
+                )));
+            }
+        }
         let bidirectional = self.bframes.map_or(bidirectional, usize::from);
         if bidirectional > 0 && matches!(self.profile, ProfileName::Baseline) {
             return Err(Failure::Request(format!(
@@ -243,7 +263,7 @@ fn cut(text: &str) -> Result<Cut, String> {
 fn size(text: &str) -> Result<Size, String> {
     let sides = text.split_once('x').and_then(|(w, h)| Some((w.parse().ok()?, h.parse().ok()?)));
     let (width, height) = sides.ok_or("columns x rows, such as 640x480")?;
-    checked_size(width, height).map_err(|why| format!("it {why}"))
+    checked_size(width, height).map_err(|why| why.replacen("has pictures of ", "", 1))
 }
 
 fn quality(text: &str) -> Result<f64, String> {

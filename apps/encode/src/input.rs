@@ -85,7 +85,7 @@ fn checked_aspect(aspect: Ratio) -> Result<Ratio, String> {
     let (Ratio { over, under }, most) = (aspect, ASPECT_MAX);
     if u64::from(over) > most * u64::from(under) || u64::from(under) > most * u64::from(over) {
         return Err(format!(
-            "is to have samples of {over}:{under}, and players show 1:{most} to {most}:1; say with --sar what they are"
+            "samples of {over}:{under}, and players show 1:{most} to {most}:1; say with --sar what they are"
         ));
     }
     Ok(aspect.within(u16::MAX.into()))
@@ -125,7 +125,7 @@ impl<'a> Input<'a> {
         let read = self.from.by_ref().take(MAGIC.len() as u64).read_to_end(&mut begin);
         read.map_err(|e| self.unreadable(e))?;
         if begin == MAGIC.as_bytes() {
-            let why = "has a header, and --size is for samples without one; leave out --size and --rate";
+            let why = "has a header, and --size is for samples without one; leave out --size";
             return Err(self.refused(why.to_owned()));
         }
         let rest = std::mem::replace(&mut self.from, Box::new(std::io::empty()));
@@ -150,10 +150,19 @@ impl<'a> Input<'a> {
     /// What somebody knows better, but for the size.
     ///
     /// # Errors
-    /// Samples are of a shape that players do not show.
+    /// Samples are of a shape that players do not show, or pictures of no video's rate.
     pub fn correct(&mut self, properties: Properties) -> Result<(), Error> {
-        let aspect = properties.aspect.map(checked_aspect).transpose().map_err(|why| self.refused(why))?;
-        self.properties = Properties { size: self.properties.size, aspect, ..properties };
+        let is_found = properties.aspect == self.properties.aspect;
+        let aspect = properties.aspect.map(checked_aspect).transpose().map_err(|why| match is_found {
+            true => self.refused(format!("is to have {why}")),
+            false => Error::Request(format!("--sar asks for {why}")),
+        })?;
+        let rate = match properties.rate {
+            // As it was checked.
+            rate if rate == self.properties.rate => rate,
+            other => checked_rate(other).map_err(|why| self.refused(why))?,
+        };
+        self.properties = Properties { size: self.properties.size, rate, aspect, ..properties };
         Ok(())
     }
 
@@ -190,6 +199,12 @@ impl<'a> Input<'a> {
                     "has \"{found}\" where picture {number} should begin with FRAME; it is damaged, get it again"
                 )));
             }
+            if line.split(|byte| *byte == b' ').any(is_interlaced) {
+                let number = self.pictures + 1;
+                return Err(self.refused(format!(
+                    "has an interlaced picture, number {number}, and only whole ones can be encoded; deinterlace it"
+                )));
+            }
         }
         let mut found = 0;
         while found < expected {
@@ -217,6 +232,20 @@ impl<'a> Input<'a> {
             return Err(Error::CutOff { name: self.name.clone(), picture: self.pictures, found, expected, advice });
         }
         Ok(true)
+    }
+}
+
+/// Whether a parameter of a picture is of two fields: `I`, how it is presented (`1` to `3`: whole, so many times), when its fields are
+/// from (`p`: the same time), and how its chroma is sampled.
+fn is_interlaced(word: &[u8]) -> bool {
+    match word {
+        [b'I', rest @ ..] => match rest {
+            [_, b'i', ..] | [_, _, b'i', ..] => true,
+            [_, b'p', ..] => false,
+            [presented, ..] => !matches!(presented, b'1'..=b'3' | b'p' | b'?'),
+            [] => false,
+        },
+        _ => false,
     }
 }
 
@@ -350,6 +379,34 @@ mod tests {
             let error = all(&stream(header, 1)).unwrap_err();
             assert_eq!(error.exit_status(), 2);
             assert!(error.to_string().contains(word), "{header}: {error}");
+        }
+    }
+
+    #[test]
+    fn pictures_of_two_fields_are_told() {
+        for (parameters, is_refused) in [
+            ("It", true),
+            ("Ib", true),
+            ("Iti", true),
+            ("ITi", true),
+            ("I1pi", true),
+            ("I1i", true),
+            ("Itp", false),
+            ("I1pp", false),
+            ("I2", false),
+            ("Xsomething I1p?", false),
+            ("Xi", false),
+        ] {
+            let bytes = stream("YUV4MPEG2 W4 H4", 2);
+            let second = bytes.len() - 24;
+            let bytes = [&bytes[..second - 1], b" ", parameters.as_bytes(), b"\n", &bytes[second..]].concat();
+            match all(&bytes) {
+                Ok((_, pictures)) => assert!(!is_refused && pictures.len() == 2, "{parameters}"),
+                Err(error) => {
+                    let text = error.to_string();
+                    assert!(is_refused && text.contains("number 2") && text.contains("deinterlace"), "{text}");
+                }
+            }
         }
     }
 

@@ -13,6 +13,7 @@ use multigrain_encode::kernel::Kernels;
 use multigrain_encode::levels::{Taken, is_held};
 use multigrain_encode::output::{Container, Output, Written};
 use multigrain_encode::run::{Execution, LESS_MEMORY, run};
+use multigrain_encode::shown::Shown;
 use multigrain_simd::Isa;
 use serde_json::json;
 use std::io::{BufReader, IsTerminal};
@@ -72,14 +73,28 @@ fn check_names(args: &Args, input: &Opened) -> Result<(), Failure> {
         let to = if args.is_stream() { "standard output".to_owned() } else { to.display().to_string() };
         return Err(Failure::Request(format!("{to} is the input; name another file with -o")));
     }
-    let Some(trace) = &args.trace else { return Ok(()) };
-    if is_same_file(trace, to) || is_file && is_same_file(trace, from) {
-        return Err(Failure::Request(format!(
-            "{} is the input or the output; name another file with --trace",
-            trace.display()
-        )));
+    let mut others = vec![("the output", to)];
+    if is_file {
+        others.push(("the input", from));
     }
-    Ok(whole::check_target(trace)?)
+    for (option, path) in [("--trace", &args.trace), ("--recon", &args.recon)] {
+        let Some(path) = path else { continue };
+        if let Some((what, _)) = others.iter().find(|(_, other)| is_same_file(path, other)) {
+            return Err(Failure::Request(format!("{} is {what}; name another file with {option}", path.display())));
+        }
+        whole::check_target(path)?;
+        others.push(("the trace", path));
+    }
+    Ok(())
+}
+
+/// What was written is there, whatever fails behind it.
+fn complete(args: &Args, failed: Failure) -> Failure {
+    let name = if args.is_stream() { "the stream".to_owned() } else { args.output.display().to_string() };
+    match failed {
+        Failure::Run(why) => Failure::Run(format!("{name} is complete, but {why}")),
+        other => other,
+    }
 }
 
 fn encode(args: &Args) -> Result<(), Failure> {
@@ -99,6 +114,7 @@ fn encode(args: &Args) -> Result<(), Failure> {
         true => Output::standard(taken),
         false => Output::file(&args.output, container, taken).map_err(failure)?,
     };
+    let shown = args.recon.as_ref().map(|path| Shown::create(path, size)).transpose().map_err(failure)?;
     let threads =
         args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |n| n as usize);
     let execution = Execution {
@@ -123,25 +139,30 @@ fn encode(args: &Args) -> Result<(), Failure> {
         true => interrupt.begin_stream(),
         false => interrupt.begin(),
     }
-    let finished = run(&mut input, output, options, &execution, &interrupt.abort, &watch).map_err(failure)?;
+    let finished = run(&mut input, (output, shown), options, &execution, &interrupt.abort, &watch).map_err(failure)?;
     interrupt.run_is_over();
     bar.clear();
+    let complete = |failed| complete(args, failed);
+    let psnr = finished.shown.as_ref().map(Shown::psnr);
+    if let Some(shown) = finished.shown {
+        shown.finish().map_err(|error| complete(failure(error)))?;
+    }
     if let (Some(path), Some(trace)) = (&args.trace, &finished.trace) {
         let refused = |e| {
             Failure::Run(format!("cannot write the trace {}: {e}; free space, or choose another file", path.display()))
         };
-        trace.save(path).map_err(refused)?;
+        trace.save(path).map_err(refused).map_err(complete)?;
     }
     let seconds = began.elapsed().as_secs_f64();
     let speed = finished.pictures as f64 / seconds;
     let shown_seconds = finished.pictures as f64 * f64::from(rate.under) / f64::from(rate.over);
-    let Written { bytes, level, level_told } = finished.written;
+    let Written { bytes, picture_bytes, level, level_told } = finished.written;
     if !is_held(&input.properties(), options.structure.kept()) {
         say(
             "no level holds pictures as large and as many a second; the stream says level 6.2, and players may refuse it",
         );
     }
-    let bits = 8.0 * bytes as f64 / shown_seconds;
+    let bits = 8.0 * picture_bytes as f64 / shown_seconds;
     if let Some(wanted) = args.bits()
         && bits > MISSED * wanted
     {
@@ -168,6 +189,7 @@ fn encode(args: &Args) -> Result<(), Failure> {
             "bytes": bytes,
             "level": f64::from(level_told) / 10.0,
             "bits_per_second": bits,
+            "psnr": psnr,
             "threads": threads,
             "policy": args.policy.to_string(),
             "pictures_at_once": finished.at_once,
@@ -181,17 +203,18 @@ fn encode(args: &Args) -> Result<(), Failure> {
             "call_nanoseconds": finished.calls.took_ns,
             "wait_nanoseconds": finished.calls.waited_ns,
         });
-        return print(&format!("{object}\n"));
+        return print(&format!("{object}\n")).map_err(complete);
     }
+    let psnr = psnr.map(|psnr| format!(", PSNR {psnr:.2} dB")).unwrap_or_default();
     let line = format!(
-        "{} pictures of {} x {}, {bytes} bytes, {speed:.1} pictures a second",
+        "{} pictures of {} x {}, {bytes} bytes{psnr}, {speed:.1} pictures a second",
         finished.pictures, size.width, size.height
     );
     if args.is_stream() {
         say(&line);
         return Ok(());
     }
-    print(&format!("{line}\n"))
+    print(&format!("{line}\n")).map_err(complete)
 }
 
 fn main() -> ExitCode {

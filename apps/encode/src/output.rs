@@ -26,7 +26,7 @@ pub enum Container {
 impl Container {
     /// By the end of the name.
     pub fn of(name: &str) -> Option<Container> {
-        match name.rsplit('.').next()?.to_ascii_lowercase().as_str() {
+        match name.rsplit_once('.')?.1.to_ascii_lowercase().as_str() {
             "mp4" | "m4v" => Some(Container::Mp4),
             "h264" | "264" | "avc" => Some(Container::Bytes),
             _ => None,
@@ -45,6 +45,8 @@ pub struct Output {
     /// When each is shown, counted from 0.
     numbers: Vec<u64>,
     bytes: u64,
+    /// Of pictures, with parameter sets, without what lies around them.
+    picture_bytes: u64,
     /// Where the number of the level is in parameter sets that were written to a file of bytes.
     levels: Vec<u64>,
     taken: Taken,
@@ -55,6 +57,8 @@ pub struct Output {
 pub struct Written {
     /// Bytes of all.
     pub bytes: u64,
+    /// Bytes of the pictures, with parameter sets, whatever they lie in: what a rate is of.
+    pub picture_bytes: u64,
     /// The number of the level that holds it.
     pub level: u8,
     /// The number of the level that is told. Only a stream, which is gone when that is known, tells another.
@@ -111,7 +115,7 @@ impl Output {
 
     fn new(to: To, name: String, container: Container, taken: Taken) -> Output {
         let (sizes, keys, numbers, levels) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Output { to, name, container, sizes, keys, numbers, bytes: 0, levels, taken }
+        Output { to, name, container, sizes, keys, numbers, bytes: 0, picture_bytes: 0, levels, taken }
     }
 
     fn refused(&self, source: std::io::Error) -> Error {
@@ -146,7 +150,9 @@ impl Output {
                 .map(|unit| [&(unit.len() as u32).to_be_bytes(), &unit[..]].concat())
                 .unwrap_or_default(),
         };
-        self.taken.add(picture.units.iter().map(Vec::len).sum());
+        let taken = picture.units.iter().map(Vec::len).sum();
+        self.picture_bytes += taken as u64;
+        self.taken.add(taken);
         if let (To::File(_), Container::Bytes, true) = (&self.to, self.container, picture.is_key) {
             // The unit of the sequence comes first.
             self.levels.push(self.bytes + (START_CODE.len() + LEVEL_PLACE) as u64);
@@ -192,7 +198,7 @@ impl Output {
             });
             patched.map_err(|e| self.refused(e))?;
         }
-        let (bytes, name) = (self.bytes, self.name);
+        let (bytes, picture_bytes, name) = (self.bytes, self.picture_bytes, self.name);
         let unwritable = |source| Error::Write { name, source };
         match self.to {
             To::Standard(mut out) => match out.flush() {
@@ -203,7 +209,7 @@ impl Output {
                 file.into_inner().map_err(|e| e.into_error()).and_then(WholeFile::publish).map_err(unwritable)?;
             }
         }
-        Ok(Written { bytes, level, level_told })
+        Ok(Written { bytes, picture_bytes, level, level_told })
     }
 }
 

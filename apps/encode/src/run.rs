@@ -15,7 +15,8 @@ use crate::kernel::Kernels;
 use crate::output::{Output, Written};
 use crate::picture::{Block, Picture, Size, Source};
 use crate::rate::Rate;
-use crate::wave::{Calls, RaisedOnPanic, pictures_at_once};
+use crate::shown::Shown;
+use crate::wave::{Calls, RaisedOnPanic, instead, pictures_at_once};
 use multigrain::Abort;
 use multigrain::rooms::team::Progress;
 use multigrain::rooms::trace::Trace;
@@ -81,6 +82,8 @@ pub struct Finished {
     pub calls: CallTimes,
     /// Who computed what when, if it was asked for.
     pub trace: Option<Trace>,
+    /// The pictures as players show them, if they were asked for; the file is to be finished.
+    pub shown: Option<Shown>,
 }
 
 /// Calls that were off-loaded by themselves, instead of rows.
@@ -136,6 +139,8 @@ struct Front<'a, 'i> {
 /// Where they go.
 struct Back {
     output: Output,
+    /// Where pictures go as players show them.
+    shown: Option<Shown>,
     /// Those that were complete before one that comes before them.
     held: BTreeMap<u64, Encoded>,
     /// Where a rate is followed: what was written took so many bits, as far as the encoder was not told.
@@ -166,7 +171,27 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<'a> Pipeline<'a, '_> {
+impl<'a, 'i> Pipeline<'a, 'i> {
+    fn new(
+        front: Front<'a, 'i>,
+        (output, shown): (Output, Option<Shown>),
+        taken: Option<Vec<u64>>,
+        abort: &'a Abort,
+        watch: &'a (dyn Fn(u64) + Sync),
+    ) -> Pipeline<'a, 'i> {
+        Pipeline {
+            front: Mutex::new(front),
+            back: Mutex::new(Back { output, shown, held: BTreeMap::new(), taken, pictures: 0, error: None }),
+            written: Progress::default(),
+            under_way: Mutex::new(VecDeque::new()),
+            spare: Mutex::new(Vec::new()),
+            is_over: AtomicBool::new(false),
+            failed: Abort::new(),
+            abort,
+            watch,
+        }
+    }
+
     /// The next picture in the order of decoding; none if there are no more or the run is over.
     fn begin(&self) -> Option<Arc<Flight<'a>>> {
         let mut front = lock(&self.front);
@@ -219,6 +244,12 @@ impl<'a> Pipeline<'a, '_> {
         lock(&self.under_way).retain(|other| other.place != flight.place);
         let encoded = flight.encoded();
         let mut back = lock(&self.back);
+        if let Some(shown) = &mut back.shown {
+            let shot = flight.wave.shot();
+            if let Err(error) = shown.add(shot.picture.number, &flight.shown(), &shot.source) {
+                return self.fail(&mut back, error);
+            }
+        }
         back.held.insert(flight.place, encoded);
         while let Some(next) = {
             let place = back.pictures;
@@ -276,13 +307,22 @@ impl<'a> Pipeline<'a, '_> {
 
     /// While the picture would wait for others, rows of these are done instead: who is slower, or disturbed, is not waited for. No
     /// row has been claimed meanwhile that others may wait for.
-    fn help(&self, flight: &Flight<'_>) {
-        while flight.wave.waits() == Some(true) && !self.failed.is_raised() {
-            let before = |other: &&Arc<Flight<'a>>| other.place < flight.place && other.wave.waits() == Some(false);
-            let Some(other) = lock(&self.under_way).iter().find(before).cloned() else { return };
+    fn help(&self, flight: &Arc<Flight<'a>>) {
+        while let Some(other) = self.instead(flight) {
             self.step(&other);
             self.spare(Some(other));
         }
+    }
+
+    /// A picture of which a row is to be done before the next one of this.
+    fn instead(&self, flight: &Arc<Flight<'a>>) -> Option<Arc<Flight<'a>>> {
+        // Most wait for nothing; others' list is not asked for then.
+        if flight.wave.waits() != Some(true) || self.failed.is_raised() {
+            return None;
+        }
+        let under_way = lock(&self.under_way);
+        let before = under_way.iter().take_while(|other| other.place < flight.place);
+        instead(&flight, before, |flight| flight.wave.waits()).cloned()
     }
 
     /// For comparison: by the strand itself, but calls.
@@ -324,13 +364,13 @@ fn check_memory(properties: &Properties, pictures: usize, references: usize, sou
     })
 }
 
-/// Encodes all pictures of the input. `watch` is told how many are done.
+/// Encodes all pictures of the input to the output, and what players show of them, if anywhere. `watch` is told how many are done.
 ///
 /// # Errors
 /// The input cannot be read or is cut off, the output cannot be written, or the user ended the run.
 pub fn run(
     input: &mut Input<'_>,
-    output: Output,
+    (output, shown): (Output, Option<Shown>),
     options: Options,
     execution: &Execution,
     abort: &Abort,
@@ -369,17 +409,8 @@ pub fn run(
     });
     let scheduler = scheduler.map_err(|e| Error::Request(e.to_string()))?;
     let taken = matches!(options.rate, Rate::Bits(_)).then(Vec::new);
-    let pipeline = Pipeline {
-        front: Mutex::new(Front { input, encoder, bytes: Vec::new(), error: None }),
-        back: Mutex::new(Back { output, held: BTreeMap::new(), taken, pictures: 0, error: None }),
-        written: Progress::default(),
-        under_way: Mutex::new(VecDeque::new()),
-        spare: Mutex::new(Vec::new()),
-        is_over: AtomicBool::new(false),
-        failed: Abort::new(),
-        abort,
-        watch,
-    };
+    let front = Front { input, encoder, bytes: Vec::new(), error: None };
+    let pipeline = Pipeline::new(front, (output, shown), taken, abort, watch);
     let strand = |strand: &Strand<'_>| {
         let mut calls = CallTimes::default();
         while !pipeline.is_over() {
@@ -410,5 +441,55 @@ pub fn run(
         decided: if execution.cut == Cut::Rows { outcome.statistics } else { Statistics::default() },
         calls: outcome.results.into_iter().next().unwrap_or_default(),
         trace: outcome.trace,
+        shown: back.shown,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::headers::{Profile, Structure};
+    use crate::levels::Taken;
+    use crate::output::Container;
+    use crate::rate::Keys;
+    use crate::search::Effort;
+
+    /// Of three pictures of eight rows, whose next row needs six of the one before: what helps the last one does just what is needed of
+    /// the others, the first ones first, and claims nothing of the last one itself.
+    #[test]
+    fn who_would_wait_does_rows_of_pictures_before() {
+        let mut bytes = b"YUV4MPEG2 W16 H128\n".to_vec();
+        for _ in 0..3 {
+            bytes.extend(b"FRAME\n");
+            bytes.extend([100; 16 * 128 * 3 / 2]);
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let mut input = Input::open(Box::new(&bytes[..]), "it", None).unwrap();
+        let (properties, kernels, abort) = (input.properties(), Kernels::new(Isa::detect()), Abort::new());
+        let options = Options {
+            rate: Rate::Constant(30),
+            keys: Keys { interval: 250, at_cuts: false },
+            effort: Effort { steps: 1, fine: 2, has_parts: false, skips_first: true, enough: 64, intra: 5 },
+            profile: Profile::Baseline,
+            structure: Structure::PLAIN,
+        };
+        let output = Output::file(&folder.path().join("out"), Container::Bytes, Taken::new(&properties, 1)).unwrap();
+        let encoder = Encoder::new(properties, options, &kernels);
+        let front = Front { input: &mut input, encoder, bytes: Vec::new(), error: None };
+        let pipeline = Pipeline::new(front, (output, None), None, &abort, &|_| ());
+        let flights: Vec<_> = std::iter::from_fn(|| pipeline.begin()).collect();
+        let complete = || flights.iter().map(|flight| flight.wave.shot().picture.complete.count()).collect::<Vec<_>>();
+        pipeline.help(&flights[0]);
+        assert_eq!(complete(), [0, 0, 0], "what waits for nothing helps nobody");
+        pipeline.help(&flights[1]);
+        assert_eq!(complete(), [6, 0, 0]);
+        pipeline.help(&flights[2]);
+        assert_eq!(complete(), [8, 6, 0]);
+        assert_eq!(lock(&pipeline.under_way).len(), 2, "the first one is written");
+        pipeline.step(&flights[2]);
+        assert_eq!(complete(), [8, 6, 1]);
+        pipeline.failed.raise();
+        pipeline.help(&flights[2]);
+        assert_eq!(complete(), [8, 6, 1], "a run that failed does no more");
+    }
 }

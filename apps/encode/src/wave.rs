@@ -7,9 +7,10 @@
 //! ```
 //!
 //! A job is a row of a picture, from motion search to half samples. Pictures are begun in the order of decoding, and the jobs of
-//! each claimed in the order of rows. Who would have to wait for a picture before does rows of that picture first ([`Wave::waits`]), so
-//! that nobody waits for somebody slower while there are rows to be claimed. What a job waits for, and why nothing waits for itself, is said and model-checked in
-//! `order`; here is what it does. A worker that panics raises an abort, which ends all waits.
+//! each claimed in the order of rows. Who would have to wait for a picture before does rows of pictures before first
+//! ([`Wave::waits`]), so that nobody waits for somebody slower while there are rows to be claimed. What a job waits for, and why nothing
+//! waits for itself, is said and model-checked in `order`; here is what it does. A worker that panics raises an abort, which ends all
+//! waits.
 
 mod order;
 
@@ -20,6 +21,8 @@ use crate::motion::rows_needed;
 use crate::picture::Source;
 use multigrain::Abort;
 use multigrain::rooms::team::{Aborted, SpinLimit};
+#[cfg(not(loom))]
+pub(crate) use order::instead;
 use order::{Before, Job, Order, Turn};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -100,8 +103,13 @@ impl<'a> Wave<'a> {
     /// Whether a job is left to be claimed, and whether it would wait for pictures before. Others may claim it meanwhile, so this
     /// says only what is likely.
     pub fn waits(&self) -> Option<bool> {
-        let needed = rows_needed(self.order.unclaimed()?, self.jobs()) as u64;
-        Some(self.shot.links().any(|link| link.picture.complete.count() < needed))
+        self.order.waits(|row| self.before(row))
+    }
+
+    /// What a row needs of pictures before.
+    fn before(&self, row: usize) -> impl Iterator<Item = Before<'_>> {
+        let rows = rows_needed(row, self.jobs()) as u64;
+        self.shot.links().map(move |link| Before { complete: &link.picture.complete, rows })
     }
 
     /// Claims the next job and does it, unless there is none; true if by that all are done. Whoever panics raises the abort
@@ -113,12 +121,10 @@ impl<'a> Wave<'a> {
     /// The same; parts of it may be off-loaded.
     pub fn step_by(&self, abort: &Abort, calls: Option<&dyn Calls>) -> bool {
         let Some(row) = self.order.claim() else { return false };
-        let needed = rows_needed(row, self.jobs()) as u64;
-        let before = || self.shot.links().map(|link| Before { complete: &link.picture.complete, rows: needed });
         let searches = calls.is_none() && self.shot.skips_first();
         let job = RowJob { wave: self, row, coder: RowCoder::new(&self.shot, row, searches), calls };
         // An abort is a failure elsewhere, which is told there.
-        self.order.done(row, before(), &self.shot.picture.complete, abort, job).unwrap_or(false)
+        self.order.done(row, self.before(row), &self.shot.picture.complete, abort, job).unwrap_or(false)
     }
 
     /// All macroblocks behind what the header has before them, and how many bins of arithmetic codes these are; once, when all

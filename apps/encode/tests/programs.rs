@@ -175,6 +175,75 @@ fn a_report_says_what_was_done() {
     assert_eq!(names(folder.path()), ["out.mp4"]);
 }
 
+/// Bits are those of pictures: the same in whatever they lie.
+#[test]
+fn bits_do_not_depend_on_the_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = video(66, 50, 15);
+    let found = ["a.h264", "a.mp4"].map(|name| {
+        let out = folder.path().join(name);
+        let args = ["-", "-o", out.to_str().unwrap(), "--bitrate", "2k", "--json"];
+        let output = run(&args, &input);
+        let object: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        (object["bits_per_second"].clone(), object["bytes"].clone(), String::from_utf8(output.stderr).unwrap())
+    });
+    let [stream, file] = &found;
+    assert_eq!((&stream.0, &stream.2), (&file.0, &file.2));
+    assert!(stream.2.contains("kb/s instead of 2;"), "{}", stream.2);
+    assert_ne!(stream.1, file.1);
+}
+
+/// What is complete is said to be, where the report of it cannot be written.
+#[test]
+fn a_report_that_cannot_be_written_says_that_the_file_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, whole, out) =
+        (folder.path().join("in.y4m"), folder.path().join("whole.mp4"), folder.path().join("out.mp4"));
+    std::fs::write(&input, video(32, 32, 3)).unwrap();
+    let (from, to) = (input.to_str().unwrap(), out.to_str().unwrap());
+    assert_eq!(run(&[from, "-o", whole.to_str().unwrap()], &[]).status.code(), Some(0));
+    for rest in ["> /dev/full", "--json > /dev/full", ">&-"] {
+        let command = format!("exec {PROGRAM} {from} -o {to} {rest}");
+        let found = Command::new("bash").args(["-c", &command]).output().unwrap();
+        told(&found, 1, &["out.mp4 is complete, but cannot write to standard output"]);
+        assert!(std::fs::read(&out).unwrap() == std::fs::read(&whole).unwrap(), "{rest}");
+        std::fs::remove_file(&out).unwrap();
+    }
+}
+
+/// What a user can compare a decoder with, and how near it is to the source.
+#[test]
+fn pictures_are_written_as_players_show_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let (out, recon) = (folder.path().join("out.h264"), folder.path().join("out.yuv"));
+    let [to, shows] = [&out, &recon].map(|path| path.to_str().unwrap());
+    let input = video(70, 54, 14);
+    for options in [["--preset", "fast"], ["--profile", "main"], ["--bitrate", "200k"]] {
+        let args = [&["-", "-o", to, "--recon", shows, "--json", "--threads", "3"], &options[..]].concat();
+        let output = run(&args, &input);
+        let object: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let pictures = std::fs::read(&recon).unwrap();
+        let source: Vec<u8> = (0..14).flat_map(|number| planes(70, 54, number)).collect();
+        assert_eq!(pictures.len(), source.len());
+        let squares: f64 = pictures.iter().zip(&source).map(|(a, b)| f64::from(a.abs_diff(*b)).powi(2)).sum();
+        let psnr = 10.0 * (255.0 * 255.0 * source.len() as f64 / squares).log10();
+        assert!((object["psnr"].as_f64().unwrap() - psnr).abs() < 1e-9, "{psnr}, {object}");
+        if has_ffmpeg() {
+            assert!(shown(&out) == pictures, "{options:?}");
+        }
+        // The stream is the same without.
+        let with = std::fs::read(&out).unwrap();
+        run(&[&["-", "-o", to], &options[..]].concat(), &input);
+        assert!(std::fs::read(&out).unwrap() == with, "{options:?}");
+    }
+    std::fs::remove_file(&out).unwrap();
+    std::fs::remove_file(&recon).unwrap();
+    told(&run(&["-", "-o", to, "--recon", to], &input), 2, &["is the output", "--recon"]);
+    told(&run(&["-", "-o", to, "--recon", shows], &input[..input.len() - 1]), 1, &["cut off"]);
+    told(&run(&["-", "-o", to, "--recon", "/dev/full"], &input), 2, &["/dev/full", "device"]);
+    assert!(names(folder.path()).is_empty());
+}
+
 #[test]
 fn a_trace_is_written_beside_the_same_stream() {
     let folder = tempfile::tempdir().unwrap();
@@ -208,6 +277,17 @@ fn what_is_wrong_is_told_in_one_line_and_leaves_nothing() {
     told(&run(&["-", "-o", out], &damaged), 2, &["picture 12", "damaged"]);
     told(&run(&["no such.y4m", "-o", out], b""), 2, &["no such.y4m"]);
     told(&run(&["-", "-o", out, "--bframes", "2"], &whole), 2, &["--bframes 2", "--profile main"]);
+    // Options of which one does nothing beside the other.
+    for (options, word) in [
+        (["--keyint", "1", "--bframes", "2"], "--bframes 2"),
+        (["--keyint", "2", "--bframes", "1"], "--bframes 1"),
+        (["--keyint", "1", "--refs", "16"], "--refs 16"),
+        (["--keyint", "2", "--long", "3"], "--long 3"),
+    ] {
+        let found = run(&[&["-", "-o", out, "--profile", "main"], &options[..]].concat(), &whole);
+        told(&found, 2, &[word, "does nothing with --keyint", "or more"]);
+    }
+    told(&run(&["-", "-o", "mp4"], &whole), 2, &["mp4 ends neither"]);
     told(&run(&["-", "-o", "out.avi"], &whole), 2, &["out.avi", ".mp4"]);
     // What cannot be understood, too.
     for (options, words) in [
@@ -216,6 +296,9 @@ fn what_is_wrong_is_told_in_one_line_and_leaves_nothing() {
         (["--policy", "nope"], ["nope", "marginal"]),
         (["--preset", "fst"], ["fst", "tip: a similar value exists: 'fast'"]),
         (["--qpp", "3"], ["--qpp", "--qp"]),
+        (["--crf", "-1"], ["-1", "from 0 to 51"]),
+        (["--sar", "101:1"], ["--sar asks for samples of 101:1", "1:100 to 100:1"]),
+        (["--size", "1x1"], [": 1 x 1; H.264", "even"]),
     ] {
         told(&run(&[&["-", "-o", out], &options[..]].concat(), &whole), 2, &words);
     }
@@ -227,7 +310,7 @@ fn what_is_wrong_is_told_in_one_line_and_leaves_nothing() {
     let shell = format!("-o - > {}", pipe.display());
     told(&run(&["-", "-o", pipe.to_str().unwrap()], &whole), 2, &["device or a pipe", &shell]);
     std::fs::remove_file(&pipe).unwrap();
-    told(&run(&["-", "-o", out, "--size", "32x32"], &whole), 2, &["--size", "has a header"]);
+    told(&run(&["-", "-o", out, "--size", "32x32"], &whole), 2, &["leave out --size", "has a header"]);
     let short = run(&["-", "-o", out, "--size", "320x320"], &whole[100..]);
     told(&short, 1, &["cut off", "correct --size"]);
     assert!(!String::from_utf8_lossy(&short.stderr).contains("picture 0"));
@@ -320,6 +403,11 @@ fn unusual_rates_are_written_or_refused() {
         assert!(stream(a) == stream(b), "{a} {b}");
     }
     assert!(stream("29.97") != stream("30"));
+    // What a header says is corrected, too.
+    let told_by_header = run(&["-", "-o", "-"], &video(32, 32, 2)).stdout;
+    let corrected = run(&["-", "-o", "-", "--rate", "25"], &video(32, 32, 2)).stdout;
+    assert!(corrected != told_by_header);
+    assert!(run(&["-", "-o", "-", "--rate", "29.97"], &video(32, 32, 2)).stdout == told_by_header);
     for rate in ["29,97", "0.0", "1/0", "1.00000000000", "fast"] {
         told(&run(&["-", "-o", "-", "--size", "32x32", "--rate", rate], &[]), 2, &[rate, "30000/1001"]);
     }
@@ -617,6 +705,109 @@ fn other_decoders_show_the_pictures_of_the_encoder() {
             // two sides: of x264's streams, too.
             let count = if bidirectional > 0 { 10 } else { 12 };
             compare(&shown_by(program, &path), &expected, count, &format!("openh264, {context}"));
+        }
+    }
+}
+
+/// Streams by the program itself, with its presets, as ffmpeg and openh264 show them: 4K, sizes that are no multiple of a
+/// macroblock, scenes that are cut, quantisers that differ from picture to picture.
+#[test]
+fn other_decoders_show_what_the_program_writes() {
+    let (has_ffmpeg, openh264) = (has_ffmpeg(), openh264());
+    let folder = tempfile::tempdir().unwrap();
+    let (out, recon) = (folder.path().join("out.h264"), folder.path().join("out.yuv"));
+    let [to, shows] = [&out, &recon].map(|path| path.to_str().unwrap());
+    for (size, count, options) in [
+        ((3840, 2160), 3, "--preset fast --qp 28"),
+        ((3840, 2160), 3, "--profile main --qp 32"),
+        ((2, 2), 3, "--preset slow"),
+        ((18, 34), 8, "--preset slow --qp 20"),
+        ((350, 18), 8, "--preset medium --crf 24"),
+        ((130, 98), 40, "--preset fast --crf 30"),
+        ((130, 98), 40, "--preset medium --bitrate 300k"),
+        ((130, 98), 40, "--preset slow --bitrate 200k --keyint 9"),
+        ((130, 98), 40, "--preset medium --crf 22 --profile main --bframes 0"),
+        ((130, 98), 40, "--preset slow --bitrate 200k --profile main"),
+        ((130, 98), 40, "--preset fast --crf 26 --profile main --bframes 3"),
+    ] {
+        let (width, height) = size;
+        let mut input = format!("YUV4MPEG2 W{width} H{height} F25:1\n").into_bytes();
+        for number in 0..count {
+            input.extend(b"FRAME\n");
+            let begin = input.len();
+            input.extend(planes(width, height, number));
+            // Other scenes from 13 and from 26 on.
+            if (13..26).contains(&number) {
+                input[begin..].iter_mut().for_each(|sample| *sample = 255 - *sample);
+            }
+        }
+        let mut args = vec!["-", "-o", to, "--recon", shows];
+        args.extend(options.split(' '));
+        let output = run(&args, &input);
+        assert_eq!(output.status.code(), Some(0), "{options}: {}", String::from_utf8_lossy(&output.stderr));
+        let (stream, expected) = (std::fs::read(&out).unwrap(), std::fs::read(&recon).unwrap());
+        if count > 26 && !options.contains("keyint") {
+            let keys = stream.windows(5).filter(|w| w[..4] == [0, 0, 0, 1] && w[4] & 31 == 5).count();
+            assert_eq!(keys, 3, "{options}: scenes begin with pictures at which decoding can begin");
+        }
+        let context = format!("{width} x {height} {options}");
+        if has_ffmpeg {
+            assert!(shown(&out) == expected, "ffmpeg, {context}");
+        }
+        // See below as to pictures that are predicted from two sides, which are shown in another order around keys, too.
+        if let Some(program) = &openh264
+            && (!options.contains("main") || options.contains("bframes 0"))
+        {
+            assert!(shown_by(program, &out) == expected, "openh264, {context}");
+        }
+    }
+}
+
+/// How often each kind of macroblock is in a stream, as ffmpeg reads it: how it is predicted (`I` as a whole from its picture, `i` block by
+/// block, `P` stored, `S` and `d` skipped, `D` direct, `>` from before, `<` from behind, `X` both), and how it is cut (`-` in halves one
+/// above the other, `|` beside each other, `+` in quarters).
+fn kinds(path: &Path) -> std::collections::BTreeMap<String, usize> {
+    let output = Command::new("ffmpeg")
+        .args(["-nostdin", "-threads", "1", "-debug", "mb_type", "-i"])
+        .arg(path)
+        .args(["-f", "null", "-"])
+        .output()
+        .unwrap();
+    let mut kinds = std::collections::BTreeMap::new();
+    for line in String::from_utf8_lossy(&output.stderr).lines() {
+        let row = line.strip_prefix("[h264 @ ").and_then(|rest| rest.split_once("] ")).map_or("", |(_, row)| row);
+        // Three characters each.
+        let row = row.as_bytes();
+        let known = |kind: &[u8]| b"IiPSdD><X".contains(&kind[0]) && b" -|+".contains(&kind[1]) && kind[2] == b' ';
+        if !row.is_empty() && row.len().is_multiple_of(3) && row.chunks(3).all(known) {
+            for kind in row.chunks(3) {
+                *kinds.entry(String::from_utf8_lossy(&kind[..2]).trim_end().to_owned()).or_default() += 1;
+            }
+        }
+    }
+    kinds
+}
+
+/// All kinds of macroblocks and cuts are in the streams that decoders are compared by.
+#[test]
+fn streams_have_all_kinds_of_macroblocks() {
+    if !has_ffmpeg() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.h264");
+    let effort = Effort { steps: 8, fine: 2, enough: 8, intra: 8, has_parts: true, skips_first: false };
+    let predicted = ["I", "i", "P", "S", ">", ">-", ">|", ">+"];
+    let both = [&["I", "i", "P", "S", ">", ">-", ">|", ">+"][..], &["d", "D", "<", "<-", "<|", "X", "X-", "X|", "X+"]]
+        .concat();
+    for (profile, bidirectional, expected) in
+        [(Profile::Baseline, 0, &predicted[..]), (Profile::Main, 0, &predicted), (Profile::Main, 3, &both)]
+    {
+        let structure = Structure { bidirectional, ..Structure::PLAIN };
+        all_quantisers(&path, profile, structure, effort);
+        let found = kinds(&path);
+        for kind in expected {
+            assert!(found.get(*kind).is_some_and(|count| *count > 0), "{profile:?} has no {kind}: {found:?}");
         }
     }
 }

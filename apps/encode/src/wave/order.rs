@@ -8,8 +8,12 @@
 //! - write, by arithmetic codes: the row above, written. (Variable-length codes are written as macroblocks are coded.)
 //!
 //! So it waits for rows above and for pictures before. Whoever begins a picture goes on with it until all of its rows are claimed,
-//! alone or with others; so of all pictures that are under way, the rows of the first are done without waiting for another, then
-//! those of the second, and nothing can wait for itself, whatever worker claims what, and however few there are.
+//! alone or with others, but for rows of pictures before it, which it does instead of a row that would wait ([`instead`]). Of all
+//! pictures that are not complete take the first. Its rows wait for those above them only, and these were claimed before them. None of
+//! its workers is kept elsewhere: of it none is helped for, since it waits for no picture, and rows of pictures before are done. So
+//! its rows are done without waiting for another picture, then those of the next one, and nothing can wait for itself, whatever
+//! worker claims what, and however few there are. Between a look and a claim somebody else may claim a row, and the next one may
+//! wait: as any row that is claimed, for pictures before its own, about which the same holds.
 //!
 //! The model checks at the end of this file execute this code on loom's threads:
 //! `RUSTFLAGS="--cfg loom" cargo test -p multigrain-encode --release --lib order`.
@@ -76,6 +80,20 @@ impl Turn<'_> {
     }
 }
 
+/// What is done instead of a row of a picture that would wait for pictures before: a row of the first of these whose own would not
+/// wait; none if there is nothing to wait for, or nothing else to do. `before` are the pictures on their way that were begun before,
+/// in that order; `waits` says whether a picture's next row would wait, and nothing where all have been claimed.
+pub(crate) fn instead<P>(
+    now: &P,
+    before: impl IntoIterator<Item = P>,
+    waits: impl Fn(&P) -> Option<bool>,
+) -> Option<P> {
+    if waits(now) != Some(true) {
+        return None;
+    }
+    before.into_iter().find(|other| waits(other) == Some(false))
+}
+
 impl Order {
     /// None claimed.
     pub(super) fn new(rows: usize, columns: usize, spin: SpinLimit) -> Order {
@@ -93,10 +111,11 @@ impl Order {
         self.coded.len()
     }
 
-    /// The row that is claimed next; none if all have been claimed. Others may claim it meanwhile.
-    pub(super) fn unclaimed(&self) -> Option<usize> {
+    /// Whether the row that is claimed next would wait for pictures before, of each of which it needs so many rows; none if all have
+    /// been claimed. Others may claim it meanwhile, so this says only what is likely.
+    pub(super) fn waits<'a, B: Iterator<Item = Before<'a>>>(&self, before: impl FnOnce(usize) -> B) -> Option<bool> {
         let row = self.next.load(Ordering::Relaxed);
-        (row < self.rows()).then_some(row)
+        (row < self.rows()).then(|| before(row).any(|before| before.complete.count() < before.rows))
     }
 
     /// A row that nobody else has; none if all have been claimed.
@@ -133,3 +152,25 @@ impl Order {
 
 #[cfg(all(test, loom))]
 mod model;
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::instead;
+
+    /// Whether the next row of each of four pictures would wait, and which of those before the last does one instead.
+    #[test]
+    fn the_first_picture_that_does_not_wait_is_helped() {
+        let (waits, goes, claimed) = (Some(true), Some(false), None);
+        for (pictures, expected) in [
+            ([goes, goes, goes, goes], None),
+            ([goes, goes, goes, claimed], None),
+            ([goes, goes, waits, waits], Some(0)),
+            ([claimed, goes, goes, waits], Some(1)),
+            ([claimed, waits, goes, waits], Some(2)),
+            ([claimed, claimed, claimed, waits], None),
+            ([claimed, waits, waits, waits], None),
+        ] {
+            assert_eq!(instead(&3, 0..3, |picture: &usize| pictures[*picture]), expected, "{pictures:?}");
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Model checks of the wavefront. Each hunts what its comment says; the cells are what the order is about, and the checker itself
 //! reports an access that is not ordered behind the write before it, a wait that nobody ends, and jobs that wait for each other.
 
-use super::{Before, Job, Order, Turn};
+use super::{Before, Job, Order, Turn, instead};
 use crate::wave::RaisedOnPanic;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -39,6 +39,8 @@ struct Shared {
     is_in_order: bool,
     /// How many pictures before it a picture may be predicted from.
     references: usize,
+    /// Whether rows of pictures before are done instead of waiting for them.
+    helps: bool,
     /// At this row of the first picture somebody gives up.
     fails_at: Option<usize>,
 }
@@ -61,7 +63,7 @@ fn shared(pictures: usize, rows: usize, columns: usize, fails_at: Option<usize>)
         apart: cells(rows),
     };
     let pictures = (0..pictures).map(picture).collect();
-    Shared { pictures, abort: Abort::new(), is_in_order: true, references: 1, fails_at }
+    Shared { pictures, abort: Abort::new(), is_in_order: true, references: 1, helps: false, fails_at }
 }
 
 struct RowJob<'a> {
@@ -144,16 +146,26 @@ impl Shared {
         &self.pictures[picture.saturating_sub(self.references)..picture]
     }
 
+    /// What a row of a picture needs of them.
+    fn rows_before(&self, picture: usize, row: usize) -> impl Iterator<Item = Before<'_>> {
+        let rows = needed(row, self.pictures[picture].order.rows()) as u64;
+        self.before(picture).iter().map(move |before| Before { complete: &before.complete, rows })
+    }
+
+    /// Does rows of pictures before while one of this would wait, as `run` does.
+    fn help(&self, picture: usize) {
+        let waits = |picture: &usize| self.pictures[*picture].order.waits(|row| self.rows_before(*picture, row));
+        while let Some(other) = instead(&picture, 0..picture, waits) {
+            self.step(other);
+        }
+    }
+
     /// Claims a row of a picture and does it: whether there was any.
     fn step(&self, picture: usize) -> bool {
         let Picture { order, complete, written, apart, .. } = &self.pictures[picture];
         let Some(row) = order.claim() else { return false };
-        let before = || {
-            let rows = needed(row, order.rows()) as u64;
-            self.before(picture).iter().map(move |before| Before { complete: &before.complete, rows })
-        };
         let job = RowJob { shared: self, picture, row };
-        if order.done(row, before(), complete, &self.abort, job) == Ok(true) {
+        if order.done(row, self.rows_before(picture, row), complete, &self.abort, job) == Ok(true) {
             // Whoever is the last sees what all have written.
             match self.is_in_order {
                 // SAFETY: what this is about.
@@ -166,7 +178,14 @@ impl Shared {
 
     /// All rows of these pictures that nobody else claims.
     fn work(&self, pictures: std::ops::Range<usize>) {
-        pictures.for_each(|picture| while self.step(picture) {});
+        pictures.for_each(|picture| {
+            while {
+                if self.helps {
+                    self.help(picture);
+                }
+                self.step(picture)
+            } {}
+        });
     }
 }
 
@@ -211,6 +230,28 @@ fn rows_are_written_by_themselves() {
 #[test]
 fn a_picture_waits_for_two() {
     check(2, || two(Shared { references: 2, ..shared(3, 1, 1, None) }, [0..3, 0..3]));
+}
+
+/// Hunts pictures that wait for each other, rows that are done twice or not at all, and samples that are read before they are complete,
+/// where whoever would wait for the picture before does rows of it first: one of two workers has the picture, the other the next one;
+/// and where each has a picture, behind one that both helped with.
+#[test]
+fn who_would_wait_helps() {
+    check(2, || two(Shared { helps: true, ..shared(2, 3, 1, None) }, [0..1, 1..2]));
+    check(1, || two(Shared { helps: true, ..shared(3, 2, 1, None) }, [0..2, 2..3]));
+}
+
+/// Hunts a helper who has nobody to wait for: alone, it does all that its picture waits for.
+#[test]
+fn one_who_helps_needs_nobody() {
+    check(2, || {
+        let shared = Shared { helps: true, ..shared(3, 3, 1, None) };
+        shared.work(2..3);
+        shared.pictures[2].samples.iter().for_each(|cell| assert_eq!(read(cell), 1));
+        // No more of those before than is needed.
+        let done = |picture: usize| shared.pictures[picture].samples.iter().filter(|cell| read(cell) == 1).count();
+        assert_eq!([done(0), done(1)], [3, 3]);
+    });
 }
 
 /// Hunts a wait that a failure does not end: whoever fails raises the abort and does no more, as a panic has it.
