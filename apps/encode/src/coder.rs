@@ -378,3 +378,6 @@ impl<'a> RowCoder<'a> {
         unsafe { *picture.macroblocks.get_mut(here.y * self.shot.columns() + here.x) = now };
     }
 }
+
+#[cfg(all(test, not(loom), not(miri)))]
+mod tests;

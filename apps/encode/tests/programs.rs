@@ -379,6 +379,18 @@ fn unusual_rates_are_written_or_refused() {
         let output = run(&args, &input);
         if is_fine {
             assert_eq!(output.status.code(), Some(0), "{rate}: {}", String::from_utf8_lossy(&output.stderr));
+            if has_ffmpeg() {
+                let entries = ["-v", "error", "-show_entries", "stream=time_base,duration_ts", "-of", "csv=p=0"];
+                let said = Command::new("ffprobe").args(entries).arg(&out).output().unwrap().stdout;
+                // Ticks a second, and ticks of all.
+                let said = String::from_utf8(said).unwrap();
+                let (ticks, lasts) = said.trim().split_once(',').unwrap();
+                let ticks: f64 = ticks.strip_prefix("1/").unwrap().parse().unwrap();
+                let found = 12.0 * ticks / lasts.parse::<f64>().unwrap();
+                let (over, under) = rate.split_once(':').unwrap();
+                let expected = over.parse::<f64>().unwrap() / under.parse::<f64>().unwrap();
+                assert!((found / expected - 1.0).abs() < 0.001, "{rate}: {said}");
+            }
         } else {
             told(&output, 2, &[rate, "pictures a second"]);
             assert!(names(folder.path()).is_empty());
