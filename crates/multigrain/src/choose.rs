@@ -19,21 +19,6 @@ const IN_MEMORY_SHARE: f64 = 0.8;
 /// not bring it down.
 const THREADS_MAX: usize = 4096;
 
-/// The smallest budget: a page for each argument of a call, and transfer buffers, leave room for blocks worth a transfer.
-const MEMORY_BYTES_MIN: u64 = 256 << 10;
-
-/// Refuses a budget that nothing can be planned for.
-fn check_budget(options: &Options) -> Result<(), Error> {
-    match options.memory_bytes {
-        Some(bytes) if bytes < MEMORY_BYTES_MIN => Err(Error::Request(format!(
-            "a memory of {} is too small: at least {} are needed",
-            readable_bytes(bytes),
-            readable_bytes(MEMORY_BYTES_MIN)
-        ))),
-        _ => Ok(()),
-    }
-}
-
 /// Refuses to run with more memory than this computer has. Planning for more is fine.
 pub(crate) fn check_memory(options: &Options) -> Result<(), Error> {
     let Some(bytes) = options.memory_bytes else { return Ok(()) };
@@ -70,7 +55,6 @@ pub(crate) fn machine_with_disk(options: &Options, job: &Job) -> Result<Machine,
 }
 
 fn choose(options: &Options, job: &Job, on_disk: bool) -> Result<Machine, Error> {
-    check_budget(options)?;
     let directory = job.sinks.iter().flatten().next().map_or(Path::new("."), |s| directory_of(s.path()));
     let detected = matches!(options.machine, MachineChoice::Detected);
     let mut machine = match &options.machine {

@@ -72,14 +72,14 @@ pub enum HeaderError {
     },
     /// Column-major data.
     #[error(
-        "the array is in Fortran (column-major) order; convert it: \
-        numpy.save(path, numpy.ascontiguousarray(numpy.load(path)))"
+        "the array is in Fortran (column-major) order; convert it: a = numpy.load(path, mmap_mode='r'); \
+        numpy.lib.format.open_memmap(new_path, 'w+', a.dtype, a.shape)[:] = a"
     )]
     FortranOrder,
     /// Big-endian data.
     #[error(
-        "the elements are big-endian ('{descr}'); convert them: a = numpy.load(path); \
-        numpy.save(path, a.astype(a.dtype.newbyteorder('<')))"
+        "the elements are big-endian ('{descr}'); convert them: a = numpy.load(path, mmap_mode='r'); \
+        numpy.lib.format.open_memmap(new_path, 'w+', a.dtype.newbyteorder('<'), a.shape)[:] = a"
     )]
     BigEndian {
         /// The type string of the header.

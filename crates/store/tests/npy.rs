@@ -75,7 +75,7 @@ fn written_headers_are_read_back_and_fill_a_page() {
 fn hostile_headers_are_refused() {
     let parse = |text: &str| npy::parse(&header(1, text)).unwrap_err();
     assert_eq!(parse(&dict("<f4", "True", "(2, 3)")), HeaderError::FortranOrder);
-    assert!(parse(&dict("<f4", "True", "(2, 3)")).to_string().contains("ascontiguousarray"));
+    assert!(parse(&dict("<f4", "True", "(2, 3)")).to_string().contains("open_memmap"));
     for descr in [">f4", ">f8", ">c8", ">i2", ">u8"] {
         assert_eq!(parse(&dict(descr, "False", "(2,)")), HeaderError::BigEndian { descr: descr.into() });
     }

@@ -64,7 +64,8 @@ impl Disk {
         element: ElementType,
         shape: &[u64],
     ) -> Result<ArrayFile, StoreError> {
-        let directory = directory.as_ref();
+        // Errors name the place, also where it is the working directory.
+        let directory = &std::path::absolute(directory.as_ref()).unwrap_or_else(|_| directory.as_ref().to_path_buf());
         let path = directory.join("(temporary)");
         let data_bytes = data_bytes(&path, element, shape)?;
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
@@ -86,6 +87,7 @@ impl Disk {
                 open_direct(self.context(), OperationKind::Create, &same, flags, mode)
                     .unwrap_or((made, Alignment::BUFFERED))
             }
+            Err(StoreError::File { operation, errno, .. }) => return Err(file_error(operation, &path, errno)),
             opened => opened?,
         };
         let allocated = allocated_bytes(data_bytes);
