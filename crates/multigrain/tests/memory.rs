@@ -293,7 +293,7 @@ fn runs_within_runs_and_budgets_that_cannot_be_are_refused() {
     let begin = || *inner.lock().unwrap() = memory.run(&job, Settings::default()).err().map(|error| error.to_string());
     memory.run(&job, Settings { on_start: Some(&begin), ..Settings::default() }).unwrap();
     assert!(inner.lock().unwrap().as_ref().is_some_and(|text| text.contains("within a run")), "{inner:?}");
-    for (budget, words) in [(100 << 10, "at least 256 KiB"), (1 << 50, "cannot be had")] {
+    for (budget, words) in [(100 << 10, "give dram at least"), (1 << 50, "cannot be had")] {
         let error = runtime(machine("disk", directory.path()), budget).run(&job, Settings::default()).err().unwrap();
         assert!(error.to_string().contains(words) && error.exit_status() == 2, "{error}");
     }

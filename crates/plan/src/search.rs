@@ -223,7 +223,7 @@ fn refusal(
             task: task.name().to_owned(),
             capacity: readable_bytes(capacity),
             total: readable_bytes(facts.total_bytes),
-            reserved: readable_bytes(smallest.reserved.min(facts.total_bytes)),
+            reserved: readable_bytes(smallest.reserved),
             tile,
             need: readable_bytes(smallest.footprint),
             enough: Enough::from_need(smallest.footprint.saturating_add(smallest.reserved).saturating_add(slack)),
