@@ -26,6 +26,7 @@ pub mod origin;
 pub mod picture;
 pub mod pull;
 pub mod receive;
+pub mod references;
 pub mod reorder;
 pub mod report;
 pub mod rtp;

@@ -3,7 +3,7 @@
 //! The crate `h264-reader` reads those of H.264, and the bits of H.265's, of which the beginning is enough.
 
 use crate::rtp::Codec;
-use h264_reader::nal::sps::{ChromaFormat, SeqParameterSet};
+use h264_reader::nal::sps::{ChromaFormat, FrameMbsFlags, SeqParameterSet};
 use h264_reader::rbsp::{BitRead, BitReader, decode_nal};
 
 /// What is known of a video.
@@ -44,6 +44,45 @@ pub fn h264(set: &[u8]) -> Option<Facts> {
         format: (colours, chroma.bit_depth_luma_minus8, chroma.bit_depth_chroma_minus8),
         ..Facts::default()
     })
+}
+
+/// How H.264 numbers its pictures, where each is a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbering {
+    bits: u32,
+    has_planes: bool,
+}
+
+/// Bytes of a slice in which its number stands, with whatever escapes there are.
+const NUMBER_BYTES: usize = 24;
+
+impl Numbering {
+    /// As a sequence parameter set tells it; nothing where pictures may be fields, of which two have one number.
+    pub fn of_set(set: &[u8]) -> Option<Numbering> {
+        let bytes = decode_nal(set).ok()?;
+        let sps = SeqParameterSet::from_bits(BitReader::new(bytes.as_ref())).ok()?;
+        let has_planes = sps.chroma_info.separate_colour_plane_flag;
+        let bits = u32::from(sps.log2_max_frame_num());
+        matches!(sps.frame_mbs_flags, FrameMbsFlags::Frames).then_some(Numbering { bits, has_planes })
+    }
+
+    /// The number of the picture to which a slice belongs (section 7.3.3).
+    pub fn of(self, slice: &[u8]) -> Option<u32> {
+        let bytes = decode_nal(slice.get(..NUMBER_BYTES).unwrap_or(slice)).ok()?;
+        let mut bits = BitReader::new(bytes.as_ref());
+        for name in ["first macroblock", "type", "parameters"] {
+            bits.read_ue(name).ok()?;
+        }
+        if self.has_planes {
+            bits.skip(2, "plane").ok()?;
+        }
+        (0..self.bits).try_fold(0, |number, _| Some(number << 1 | u32::from(bits.read_bit("number").ok()?)))
+    }
+
+    /// Whether a picture's number is the one behind that of a reference.
+    pub fn follows(self, reference: u32, number: u32) -> bool {
+        number == (reference + 1) & ((1 << self.bits) - 1)
+    }
 }
 
 /// Reads a sequence parameter set of H.265 (ITU-T H.265, section 7.3.2.2), with the two bytes that tell its type.

@@ -109,6 +109,8 @@ struct Incoming {
     key_timestamp: Option<u32>,
     /// Since when another beginning has brought no key: what comes before it refers to pictures that nobody has.
     awaits_key: Option<Instant>,
+    /// What leads the last key refers to what was before another beginning.
+    skips_leading: bool,
     report: Report,
     expected: Expected,
     /// From where its packets come, and the number of whom they come from.

@@ -1,7 +1,7 @@
 //! Packets put together: access units of video, frames of audio (RFC 6184, RFC 7798, RFC 3640, RFC 7587).
 //!
-//! A unit of which a packet is missing is left out, whole, and no other. Whose a missing packet was, the numbers of packets alone do not
-//! tell where it lay between two pictures:
+//! A unit of which a packet is missing is left out, whole, and all that may refer to it ([`References`]), and no other. Whose a
+//! missing packet was, the numbers of packets alone do not tell where it lay between two pictures:
 //!
 //! - A picture without its marker has lost its end, if others had markers; one packet that is missing was that end. Where no sender
 //!   ever marked an end, the end may be missing or not, and the picture is left out.
@@ -12,6 +12,8 @@
 //! Units are as MPEG transport streams hold them: video with start codes
 //! and, at a key, with its parameters; AAC with ADTS headers.
 
+use crate::picture::Numbering;
+use crate::references::{Picture, References};
 use crate::rtp::{self, Codec, aggregated};
 use crate::sdp::Track;
 use base64::Engine as _;
@@ -68,6 +70,9 @@ pub struct Assembly {
     /// What the sender was seen to do: mark ends, give parameters with keys.
     marks: bool,
     gives_parameters: bool,
+    /// What packets of the unit told of it so far, damaged or not.
+    glimpse: Option<Picture>,
+    references: References,
 }
 
 /// Parameter sets of a description at most.
@@ -97,6 +102,13 @@ fn audio(track: &Track) -> Option<(u8, u8, u8)> {
         .then(|| (object - 1, rate, channels))
 }
 
+/// How pictures are numbered, if all go by one set.
+fn numbering(codec: Codec, parameters: &[Vec<u8>]) -> Option<Numbering> {
+    let mut sets = parameters.iter().filter(|set| codec == Codec::H264 && set[0] & 0x1f == 7);
+    let first = sets.next().filter(|_| sets.next().is_none())?;
+    Numbering::of_set(first)
+}
+
 /// Bytes of hexadecimal digits; those before what is none.
 fn unhexed(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.chars().map_while(|c| c.to_digit(16)).map(|digit| digit as u8).take(128).collect();
@@ -115,9 +127,12 @@ impl Assembly {
             Codec::Other => return None,
             _ => (0, 0, 0),
         };
+        let parameters = parameters(track);
+        let mut references = References::new(track.codec, track.clock_rate);
+        references.number_by(numbering(track.codec, &parameters));
         Some(Assembly {
             codec: track.codec,
-            parameters: parameters(track),
+            parameters,
             adts,
             config: track.parameter("config").map(unhexed).unwrap_or_default(),
             clock_rate: track.clock_rate,
@@ -129,6 +144,8 @@ impl Assembly {
             is_behind_gap: false,
             marks: false,
             gives_parameters: false,
+            glimpse: None,
+            references,
         })
     }
 
@@ -160,15 +177,21 @@ impl Assembly {
                     let lost_end = self.is_open && is_gap;
                     self.is_damaged |= lost_end;
                     self.finish(units);
-                    let is_whole = !is_gap
-                        || (lost_end && self.marks && missing == Some(1))
-                        || rtp::begins_picture(self.codec, payload);
+                    let (begins, is_one) = (rtp::begins_picture(self.codec, payload), missing == Some(1));
+                    let was_end = lost_end && self.marks && is_one;
+                    let is_whole = !is_gap || was_end || begins;
+                    // One packet that is missing was this one's beginning, where those before it have their ends.
+                    let was_beginning = !lost_end && self.marks && is_one && !begins;
+                    if let Some(packets) = missing.filter(|_| is_gap && !was_end && !was_beginning) {
+                        self.references.vanished(packets);
+                    }
                     self.unit = Unit::new(header.timestamp, false, Vec::new());
                     (self.is_damaged, self.has_parameters, self.is_open) = (!is_whole, false, true);
                     self.is_behind_gap = is_gap;
                 } else {
                     self.is_damaged |= is_gap;
                 }
+                self.glimpse = self.glimpse.or_else(|| Picture::glimpse(self.codec, payload));
                 if self.codec == Codec::H264 {
                     self.h264(payload)
                 } else {
@@ -191,12 +214,25 @@ impl Assembly {
         let gives_parameters = self.gives_parameters || self.parameters.is_empty();
         let lost_parameters = self.unit.is_key && !self.has_parameters && self.is_behind_gap && gives_parameters;
         let is_damaged = self.is_damaged || lost_parameters;
-        if std::mem::take(&mut self.is_open) && !is_damaged && !self.unit.bytes.is_empty() {
+        let (was_open, picture) = (std::mem::take(&mut self.is_open), self.glimpse.take());
+        if is_damaged && was_open {
+            match picture {
+                Some(picture) => self.references.lost(picture),
+                None => self.references.vanished(1),
+            }
+        }
+        if was_open && !is_damaged && !self.unit.bytes.is_empty() {
+            if self.unit.is_key && self.has_parameters {
+                self.remember();
+            }
+            let slice = self.unit.pieces().find(|piece| Picture::glimpse(self.codec, piece).is_some());
+            if picture
+                .is_some_and(|picture| !self.references.allow(picture, slice.unwrap_or_default(), self.unit.timestamp))
+            {
+                return;
+            }
             self.gives_parameters |= self.unit.is_key && self.has_parameters;
             let mut unit = std::mem::replace(&mut self.unit, Unit::new(0, false, Vec::new()));
-            if unit.is_key && self.has_parameters {
-                self.remember(&unit);
-            }
             if unit.is_key && !self.has_parameters {
                 let mut all = Unit::new(unit.timestamp, true, Vec::new());
                 for set in &self.parameters {
@@ -213,15 +249,18 @@ impl Assembly {
     }
 
     /// What came with a key holds from then on, whatever the description tells.
-    fn remember(&mut self, unit: &Unit) {
+    fn remember(&mut self) {
         let kind = |set: &[u8]| if self.codec == Codec::H264 { set[0] & 0x1f } else { set[0] >> 1 & 0x3f };
         let is_set = |set: &&[u8]| !matches!((self.codec, kind(set)), (Codec::H264, 9) | (Codec::H265, 35));
-        let sets = unit.pieces().filter(|piece| self.codec.is_parameter(piece) && piece.len() < SET_MAX);
+        let sets = self.unit.pieces().filter(|piece| self.codec.is_parameter(piece) && piece.len() < SET_MAX);
         let told: Vec<&[u8]> = sets.filter(is_set).take(SETS_MAX).collect();
         let kept = self.parameters.iter().filter(|known| !told.iter().any(|set| kind(set) == kind(known)));
         let mut all: Vec<Vec<u8>> = kept.cloned().chain(told.iter().map(|set| set.to_vec())).collect();
         all.sort_by_key(|set| kind(set));
-        self.parameters = all;
+        if all != self.parameters {
+            self.references.number_by(numbering(self.codec, &all));
+            self.parameters = all;
+        }
     }
 
     /// A whole unit of the codec's network layer.
@@ -335,7 +374,9 @@ mod tests {
         // No marker: the next timestamp ends it.
         take(packet(4, 30, true, &[24, 0, 2, 0x67, 7, 0, 2, 0x65, 8]));
         take(packet(6, 40, true, &[0x41, 1]));
+        // It refers to the one that has lost its beginning.
         take(packet(7, 50, true, &[0x41, 2]));
+        take(packet(8, 60, true, &[24, 0, 2, 0x67, 7, 0, 2, 0x65, 9]));
         let found: Vec<_> = units.iter().map(|unit| (unit.timestamp, unit.is_key, unit.bytes.as_slice())).collect();
         let first = [0, 0, 0, 1, 0x67, 1, 0, 0, 0, 1, 0x68, 2, 0, 0, 0, 1, 5, 0x81, 2, 3];
         let second = [0, 0, 0, 1, 0x67, 7, 0, 0, 0, 1, 0x65, 8];
@@ -345,7 +386,7 @@ mod tests {
                 (10, true, &first[..]),
                 (20, false, &[0, 0, 0, 1, 0x41, 9][..]),
                 (30, true, &second[..]),
-                (50, false, &[0, 0, 0, 1, 0x41, 2][..]),
+                (60, true, &[0, 0, 0, 1, 0x67, 7, 0, 0, 0, 1, 0x65, 9][..]),
             ]
         );
     }
@@ -409,7 +450,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(crate::cases(2000)) })]
 
-        /// Exactly the pictures that lost something are missing, whatever is lost, and what is there is as it was sent. Two things no rule
+        /// Exactly the pictures that lost something are missing, and those behind them to the next key, whatever is lost, and what is there is
+        /// as it was sent. Two things no rule
         /// can tell: whether a delimiter was lost or a picture before it, so a picture without its delimiter may be there; and where a
         /// sender marks no ends, whether what is missing behind a picture was its own.
         #[test]
@@ -430,18 +472,24 @@ mod tests {
                     assembly.take(packet, &mut units);
                 }
             }
+            let first = (0..packets.len()).find(|i| !is_lost(*i)).unwrap_or(0);
             for (number, _) in pictures.iter().enumerate() {
-                let lost: Vec<Part> = (0..packets.len()).filter(|i| packets[*i].0 == number && is_lost(*i)).map(|i| packets[i].1).collect();
-                let last = packets.iter().rposition(|packet| packet.0 == number).unwrap();
+                let from = (0..=number).rev().find(|n| pictures[*n].0).unwrap_or(0);
+                let group: Vec<usize> = (0..packets.len()).filter(|i| (from..=number).contains(&packets[*i].0)).collect();
+                // Who begins knows nothing of what was before.
+                let is_known = |i: usize| packets[i].0 >= packets[first].0 || packets[i].0 == number;
+                let lost: Vec<Part> =
+                    group.iter().filter(|i| is_lost(**i) && is_known(**i)).map(|i| packets[*i].1).collect();
                 let found: Vec<&Unit> = units.iter().filter(|unit| unit.timestamp == number as u32).collect();
                 prop_assert!(found.len() <= 1);
                 let sent = whole.iter().find(|unit| unit.timestamp == number as u32);
                 if lost.is_empty() {
+                    let last = *group.last().unwrap();
                     let is_told = marks || (last + 1 < packets.len() && !is_lost(last + 1));
                     prop_assert!(!found.is_empty() || !is_told, "picture {} lost nothing and is missing", number);
                     prop_assert!(found.first().is_none_or(|unit| Some(*unit) == sent), "picture {}", number);
-                } else if lost != [Part::Delimiter] {
-                    prop_assert!(found.is_empty(), "picture {} lost {:?} and is there", number, lost);
+                } else if lost.iter().any(|part| *part != Part::Delimiter) {
+                    prop_assert!(found.is_empty(), "picture {} or one before it lost {:?} and it is there", number, lost);
                 }
             }
         }
@@ -451,7 +499,7 @@ mod tests {
         fn what_begins_in_the_middle_is_no_picture(slices in 2..5_usize, fragments in 1..4_usize, is_h264 in any::<bool>()) {
             let text = if is_h264 { "H264" } else { "H265" };
             let text = format!("m=video 0 RTP/AVP 96\na=rtpmap:96 {text}/90000\n");
-            let packets = packets_of(&[(true, slices, fragments, true), (false, 1, 2, false)], is_h264, true);
+            let packets = packets_of(&[(true, slices, fragments, true), (true, 1, 2, false)], is_h264, true);
             let first = packets.iter().filter(|packet| packet.0 == 0).count();
             for from in 3..first {
                 let (mut assembly, mut units) = (Assembly::new(&track(&text)).unwrap(), Vec::new());

@@ -1,7 +1,8 @@
 //! A network that loses one packet of a hundred and reorders, and real players behind the proxy: no picture is damaged that was not lost.
 //!
-//! Every picture is a key and unlike all others, so what a player shows is a picture that was sent, or it is damaged. `MULTIGRAIN_PICTURES=15000`
-//! is ten minutes; 250 pictures are ten seconds.
+//! Every picture is unlike all others, so what a player shows is a picture that was sent, or it is damaged. Where every picture is a key, all
+//! are shown that lost nothing; where they refer to each other, those that refer to nothing that is missing. `MULTIGRAIN_PICTURES=15000` is ten
+//! minutes; 250 pictures are ten seconds.
 
 #[path = "support/lossy.rs"]
 mod lossy;
@@ -45,42 +46,103 @@ fn sum(picture: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// The clip's pictures, each as its units, and how they look by their sums.
-#[allow(clippy::type_complexity)]
-fn clip(folder: &Path) -> Option<(Vec<Vec<Vec<u8>>>, HashMap<u64, usize>)> {
-    let file = folder.join("clip.h264");
-    let made = Command::new("ffmpeg")
-        .args(["-v", "error", "-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25", "-frames:v", &CLIP.to_string()])
-        .args(["-c:v", "libx264", "-preset", "veryfast", "-x264-params", "keyint=1:slices=3", "-qp", "28"])
-        .args(["-pix_fmt", "yuv420p"])
-        .arg(&file)
-        .status();
-    if !made.unwrap().success() {
-        eprintln!("skipped: this ffmpeg does not encode H.264");
-        return None;
-    }
-    let bytes = std::fs::read(&file).unwrap();
-    let starts: Vec<usize> = (0..bytes.len() - 2).filter(|i| bytes[*i..*i + 3] == [0, 0, 1]).collect();
-    let (mut pictures, mut has_slice): (Vec<Vec<Vec<u8>>>, _) = (vec![Vec::new()], false);
-    for (i, start) in starts.iter().enumerate() {
-        let end = starts.get(i + 1).copied().unwrap_or(bytes.len());
-        let mut unit = bytes[start + 3..end].to_vec();
-        while i + 1 < starts.len() && unit.last() == Some(&0) {
-            unit.pop();
+/// How a clip is encoded.
+#[derive(Clone, Copy)]
+struct Encoded {
+    name: &'static str,
+    is_h264: bool,
+    arguments: &'static [&'static str],
+}
+
+const KEYS: Encoded = Encoded {
+    name: "keys only",
+    is_h264: true,
+    arguments: &["-c:v", "libx264", "-preset", "veryfast", "-x264-params", "keyint=1:slices=3", "-qp", "28"],
+};
+
+/// One that refers: a key every two seconds.
+const REFERRING: [Encoded; 3] = [
+    Encoded {
+        name: "H.264",
+        is_h264: true,
+        arguments: &["-c:v", "libx264", "-x264-params", "keyint=50:min-keyint=50:scenecut=0:bframes=0:slices=3"],
+    },
+    Encoded {
+        name: "H.264 with B pictures",
+        is_h264: true,
+        arguments: &["-c:v", "libx264", "-x264-params", "keyint=50:min-keyint=50:scenecut=0:bframes=3:slices=3"],
+    },
+    // Its keys are open: pictures lead them that refer across them.
+    Encoded {
+        name: "H.265 with B pictures",
+        is_h264: false,
+        arguments: &["-c:v", "libx265", "-x265-params", "keyint=50:min-keyint=50:scenecut=0:open-gop=1:log-level=none"],
+    },
+];
+
+/// A clip.
+struct Clip {
+    is_h264: bool,
+    /// As they are sent: each as its units, and its place in the order of show.
+    pictures: Vec<(usize, Vec<Vec<u8>>)>,
+    /// Places by how they look.
+    looks: HashMap<u64, usize>,
+}
+
+impl Clip {
+    /// Makes it, if this ffmpeg can.
+    fn new(folder: &Path, encoded: Encoded) -> Option<Clip> {
+        let (whole, file) = (folder.join("clip.mp4"), folder.join("clip.raw"));
+        let is_made = |program: &str, arguments: &[&str], to: &Path| {
+            let mut command = Command::new(program);
+            command.args(["-v", "error", "-y"]).args(arguments).arg(to).status().is_ok_and(|status| status.success())
+        };
+        let source = ["-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25", "-frames:v", &CLIP.to_string()];
+        if !is_made("ffmpeg", &[&source[..], encoded.arguments, &["-pix_fmt", "yuv420p"]].concat(), &whole) {
+            eprintln!("skipped: this ffmpeg does not encode {}", encoded.name);
+            return None;
         }
-        let is_slice = matches!(unit[0] & 0x1f, 1 | 5);
-        if has_slice && (!is_slice || unit[1] & 0x80 != 0) {
-            pictures.push(Vec::new());
-            has_slice = false;
+        let from = whole.to_str().unwrap();
+        let kind = if encoded.is_h264 { "h264" } else { "hevc" };
+        let filter = format!("{kind}_mp4toannexb");
+        assert!(is_made("ffmpeg", &["-i", from, "-c", "copy", "-bsf:v", &filter, "-f", kind], &file));
+        let times = Command::new("ffprobe")
+            .args(["-v", "error", "-show_entries", "packet=pts_time", "-of", "csv=p=0", from])
+            .output()
+            .unwrap();
+        let times: Vec<f64> = String::from_utf8(times.stdout)
+            .unwrap()
+            .lines()
+            .filter_map(|line| line.trim_end_matches(',').parse().ok())
+            .collect();
+        let first = times.iter().copied().fold(f64::MAX, f64::min);
+        let places = times.iter().map(|time| ((time - first) * 25.0).round() as usize);
+        let bytes = std::fs::read(&file).unwrap();
+        let starts: Vec<usize> = (0..bytes.len() - 2).filter(|i| bytes[*i..*i + 3] == [0, 0, 1]).collect();
+        let (mut pictures, mut has_slice): (Vec<Vec<Vec<u8>>>, _) = (vec![Vec::new()], false);
+        for (i, start) in starts.iter().enumerate() {
+            let end = starts.get(i + 1).copied().unwrap_or(bytes.len());
+            let mut unit = bytes[start + 3..end].to_vec();
+            while i + 1 < starts.len() && unit.last() == Some(&0) {
+                unit.pop();
+            }
+            let (is_slice, behind) = match encoded.is_h264 {
+                true => (matches!(unit[0] & 0x1f, 1 | 5), unit[1]),
+                false => (unit[0] >> 1 < 32, unit[2]),
+            };
+            if has_slice && (!is_slice || behind & 0x80 != 0) {
+                pictures.push(Vec::new());
+                has_slice = false;
+            }
+            has_slice |= is_slice;
+            pictures.last_mut().unwrap().push(unit);
         }
-        has_slice |= is_slice;
-        pictures.last_mut().unwrap().push(unit);
+        let decoded = Command::new("ffmpeg").args(["-v", "error", "-i", from]).args(PIXELS).output().unwrap();
+        let looks: HashMap<u64, usize> =
+            decoded.stdout.chunks_exact(SHOWN).enumerate().map(|(number, picture)| (sum(picture), number)).collect();
+        assert_eq!((pictures.len(), looks.len()), (CLIP, CLIP), "pictures that are alike cannot be told apart");
+        Some(Clip { is_h264: encoded.is_h264, pictures: places.zip(pictures).collect(), looks })
     }
-    let decoded = Command::new("ffmpeg").args(["-v", "error", "-i"]).arg(&file).args(PIXELS).output().unwrap();
-    let looks: HashMap<u64, usize> =
-        decoded.stdout.chunks_exact(SHOWN).enumerate().map(|(number, picture)| (sum(picture), number)).collect();
-    assert_eq!((pictures.len(), looks.len()), (CLIP, CLIP), "pictures that are alike cannot be told apart");
-    Some((pictures, looks))
 }
 
 /// A player, and what it has shown so far: a picture of the clip, or none.
@@ -92,7 +154,7 @@ struct Player {
 
 impl Player {
     /// The last of these programs, each of which reads the one before, tells pictures.
-    fn start(name: &'static str, programs: Vec<Command>, looks: &Arc<HashMap<u64, usize>>) -> Player {
+    fn start(name: &'static str, programs: Vec<Command>, clip: &Arc<Clip>) -> Player {
         let mut children: Vec<Child> = Vec::new();
         for mut program in programs {
             if let Some(before) = children.last_mut().and_then(|before| before.stdout.take()) {
@@ -101,12 +163,12 @@ impl Player {
             children.push(program.stdout(Stdio::piped()).spawn().unwrap());
         }
         let mut output = children.last_mut().unwrap().stdout.take().unwrap();
-        let (shown, looks) = (Arc::new(Mutex::new(Vec::new())), looks.clone());
+        let (shown, clip) = (Arc::new(Mutex::new(Vec::new())), clip.clone());
         let to = shown.clone();
         std::thread::spawn(move || {
             let mut picture = vec![0; SHOWN];
             while output.read_exact(&mut picture).is_ok() {
-                to.lock().unwrap().push(looks.get(&sum(&picture)).copied());
+                to.lock().unwrap().push(clip.looks.get(&sum(&picture)).copied());
             }
         });
         Player { name, shown, children }
@@ -163,22 +225,28 @@ struct Sender {
 }
 
 impl Sender {
-    fn run(&self, playing: &mut Playing, clip: &[Vec<Vec<u8>>]) {
+    fn run(&self, playing: &mut Playing, clip: &Clip) {
         let (mut sequence, mut due) = (65_000_u16, Instant::now());
         while !self.ends.load(Ordering::Relaxed) {
             due += Duration::from_millis(if self.is_slow.load(Ordering::Relaxed) { 400 } else { 40 });
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
             let number = self.number.load(Ordering::Relaxed);
-            let units = &clip[number % CLIP];
+            let (place, units) = &clip.pictures[number % CLIP];
+            // When it is shown; pictures before the first of a turn would be of the turn before.
+            let shown = number - number % CLIP + place;
+            let header = if clip.is_h264 { 1 } else { 2 };
             for (index, unit) in units.iter().enumerate() {
-                let parts = unit[1..].chunks(700).count();
-                for (i, bytes) in unit[1..].chunks(700).enumerate() {
+                let parts = unit[header..].chunks(700).count();
+                for (i, bytes) in unit[header..].chunks(700).enumerate() {
                     let is_last = index + 1 == units.len() && i + 1 == parts;
                     let bits = if i == 0 { 0x80 } else { 0 } | if i + 1 == parts { 0x40 } else { 0 };
-                    let head = [unit[0] & 0xe0 | 28, bits | unit[0] & 0x1f];
-                    let head = if parts == 1 { &unit[..1] } else { &head[..] };
+                    let head = match (parts, clip.is_h264) {
+                        (1, _) => unit[..header].to_vec(),
+                        (_, true) => vec![unit[0] & 0xe0 | 28, bits | unit[0] & 0x1f],
+                        (_, false) => vec![unit[0] & 0x81 | 49 << 1, unit[1], bits | unit[0] >> 1],
+                    };
                     let kind = 96 | if is_last { 0x80 } else { 0 };
-                    playing.send(0, &rtp(kind, sequence, number as u32 * 3600, 7, &[head, bytes].concat()));
+                    playing.send(0, &rtp(kind, sequence, shown as u32 * 3600, 7, &[&head[..], bytes].concat()));
                     sequence = sequence.wrapping_add(1);
                 }
             }
@@ -242,8 +310,8 @@ fn no_picture_is_damaged_that_was_not_lost() {
     }
     let (has_gstreamer, has_vlc) = (there_is("gst-launch-1.0", "--version"), there_is("cvlc", "--version"));
     let folder = tempfile::tempdir().unwrap();
-    let Some((clip, looks)) = clip(folder.path()) else { return };
-    let looks = Arc::new(looks);
+    let Some(clip) = Clip::new(folder.path(), KEYS) else { return };
+    let clip = Arc::new(clip);
     let camera = Camera::new(Manners::of(VIDEO));
     let rains = Arc::new(AtomicBool::new(false));
     let network = Relay::new(camera.address, Weather { seed: 7, lost: 10, late: 50 }, rains.clone());
@@ -279,7 +347,7 @@ fn no_picture_is_damaged_that_was_not_lost() {
     let (players, bad) = std::thread::scope(|scope| {
         scope.spawn(|| sender.run(&mut playing, &clip));
         let players: Vec<Player> =
-            players.into_iter().map(|(name, programs)| Player::start(name, programs, &looks)).collect();
+            players.into_iter().map(|(name, programs)| Player::start(name, programs, &clip)).collect();
         // Fine weather until all show something, then bad, then fine until all have shown the last of that.
         wait(|| proxy.metric("viewers ") >= players.len() as u64);
         sender.is_slow.store(false, Ordering::Relaxed);
@@ -320,5 +388,79 @@ fn no_picture_is_damaged_that_was_not_lost() {
         assert!(verdict.missing.is_empty(), "{}: {verdict:?}", player.name);
         // By RTSP a player gets what is left of a picture, and shows what it makes of that.
         assert!(verdict.damaged <= if by_http { 0 } else { verdict.lost }, "{}: {verdict:?}", player.name);
+    }
+}
+
+/// Pictures that refer to others are shown as they were sent, or not at all.
+#[test]
+fn nothing_is_shown_that_refers_to_what_is_missing() {
+    if !there_is("ffmpeg", "-version") || !there_is("ffprobe", "-version") {
+        return;
+    }
+    std::thread::scope(|scope| {
+        for encoded in REFERRING {
+            scope.spawn(move || refers(encoded));
+        }
+    });
+}
+
+fn refers(encoded: Encoded) {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(clip) = Clip::new(folder.path(), encoded) else { return };
+    let clip = Arc::new(clip);
+    let description = if encoded.is_h264 { VIDEO.to_owned() } else { VIDEO.replace("H264", "H265") };
+    let camera = Camera::new(Manners::of(&description));
+    let rains = Arc::new(AtomicBool::new(false));
+    let network = Relay::new(camera.address, Weather { seed: 7, lost: 10, late: 50 }, rains.clone());
+    let source = format!("front=rtsp://{}/", network.address);
+    let proxy = Proxy::start(&["-s", &source, "--transport", "udp", "--reorder-ms", "1000"]);
+    let mut playing = camera.playing();
+    proxy.serves("front");
+    let http = |kind: &str| format!("http://127.0.0.1:{}/front.{kind}", proxy.http);
+    // With `nobuffer` what was looked at first is not shown, and what is begins between keys.
+    let whole = |from: &str| {
+        let own = ["-v", "error", "-nostdin", "-analyzeduration", "1000000", "-i", from];
+        vec![program("ffmpeg", &[&own, PIXELS].concat())]
+    };
+    let players = [("ffmpeg, HTTP, MPEG-TS", whole(&http("ts"))), ("ffmpeg, HTTP, MP4", whole(&http("mp4")))];
+    let sender = Sender { is_slow: AtomicBool::new(false), ends: AtomicBool::new(false), number: AtomicUsize::new(0) };
+    let (players, bad) = std::thread::scope(|scope| {
+        scope.spawn(|| sender.run(&mut playing, &clip));
+        let players: Vec<Player> =
+            players.into_iter().map(|(name, programs)| Player::start(name, programs, &clip)).collect();
+        wait(|| players.iter().all(|player| player.count() > 0));
+        rains.store(true, Ordering::Relaxed);
+        let first = sender.sent();
+        while sender.sent() < first + pictures() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        rains.store(false, Ordering::Relaxed);
+        let last = sender.sent();
+        // Two more keys, and some pictures.
+        wait(|| sender.sent() > last + 175);
+        sender.ends.store(true, Ordering::Relaxed);
+        (players, first..last)
+    });
+    let lost = network.done.lock().unwrap().lost.len();
+    assert!(lost > 0 && proxy.metric("packets_lost") > 0);
+    for player in &players {
+        let shown = player.shown.lock().unwrap().clone();
+        let damaged = shown.iter().filter(|look| look.is_none()).count();
+        println!(
+            "{}, {}: {} shown of {}, {lost} lost something, {damaged} damaged",
+            encoded.name,
+            player.name,
+            shown.len(),
+            bad.len() + 175
+        );
+        assert_eq!(
+            damaged,
+            0,
+            "{}, {}: damaged among {} that are shown, {lost} lost something",
+            encoded.name,
+            player.name,
+            shown.len()
+        );
+        assert!(shown.len() > 150, "{}, {}: only {} are shown", encoded.name, player.name, shown.len());
     }
 }

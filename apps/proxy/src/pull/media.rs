@@ -4,6 +4,7 @@ use super::{EASY, GATHER_BYTES, GATHER_PACKETS, Phase, Place, Pull, ROUND_CALLS,
 use crate::feed::Batch;
 use crate::net::is_later;
 use crate::receive::{Expected, Receiver};
+use crate::references::Picture;
 use crate::reorder::Verdict;
 use crate::rtp;
 use crate::stream::add;
@@ -159,10 +160,17 @@ impl Pull {
                 let has_keys = incoming.codec.is_video();
                 let begins = if has_keys { rtp::is_key(incoming.codec, payload) } else { is_new };
                 let is_key = begins && incoming.key_timestamp != Some(header.timestamp);
+                let is_anew = incoming.continuity.begins(&header);
                 if is_key {
                     incoming.key_timestamp = Some(header.timestamp);
+                    incoming.skips_leading = is_anew;
                 }
-                if incoming.continuity.begins(&header) {
+                if incoming.skips_leading
+                    && Picture::glimpse(incoming.codec, payload).is_some_and(|picture| picture.is_leading)
+                {
+                    return false;
+                }
+                if is_anew {
                     let since = *incoming.awaits_key.get_or_insert(now);
                     if !is_key && now.saturating_duration_since(since) < KEY_PATIENCE {
                         return false;

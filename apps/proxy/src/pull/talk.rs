@@ -265,6 +265,7 @@ impl Pull {
                 timestamp: None,
                 key_timestamp: None,
                 awaits_key: None,
+                skips_leading: false,
                 report: Report::default(),
                 expected: Expected::default(),
                 source: None,
