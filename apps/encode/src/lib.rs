@@ -19,7 +19,7 @@
 //!
 //! Several pictures are under way at once: each is begun in the order of decoding, and its rows when enough of those before it
 //! is complete. Pictures that are predicted from two sides come behind the later of these; none is predicted from them, so
-//! nothing waits for them ([`encoder`]). Who would wait for a picture before does rows of that one first. A picture on its way is an off-loaded task of a strand, its rows are the task's loop
+//! nothing waits for them ([`encoder`]). Who would wait for a picture before does rows of the first picture that does not wait. A picture on its way is an off-loaded task of a strand, its rows are the task's loop
 //! ([`run`]): the policy decides whether each picture has one worker (frames), or several share its rows (loops).
 //!
 //! # The four resources
