@@ -450,14 +450,7 @@ mod tests {
         // Seven rows: the next picture begins before the last row of the one before. Miri sees that once.
         let rows = if cfg!(miri) && profile == Profile::Baseline { 2 } else { 7 };
         let size = Size { width: 16, height: 16 * (rows - 1) + 2 };
-        let properties = Properties {
-            size,
-            rate: Ratio { over: 25, under: 1 },
-            aspect: None,
-            is_full_range: None,
-            colour: crate::headers::Colour::UNKNOWN,
-            chroma_place: None,
-        };
+        let properties = Properties::plain(size, Ratio { over: 25, under: 1 });
         // Without parts, what can be skipped is skipped first.
         let has_parts = profile == Profile::Main;
         let effort = Effort { steps: 2, fine: 1, enough: 8, intra: 8, has_parts, skips_first: !has_parts };

@@ -43,6 +43,13 @@ pub struct Properties {
     pub chroma_place: Option<u8>,
 }
 
+impl Properties {
+    /// Of pictures of which nothing but this is known.
+    pub const fn plain(size: Size, rate: Ratio) -> Properties {
+        Properties { size, rate, aspect: None, is_full_range: None, colour: Colour::UNKNOWN, chroma_place: None }
+    }
+}
+
 /// What samples mean, by the numbers of tables E-3 to E-5, which are those of ITU-T H.273.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Colour {

@@ -105,8 +105,7 @@ impl<'a> Input<'a> {
         // What a header says replaces it.
         let unknown = Raw { size: Size { width: 2, height: 2 }, rate: Ratio { over: 25, under: 1 } };
         let Raw { size, rate } = raw.unwrap_or(unknown);
-        let properties =
-            Properties { size, rate, aspect: None, is_full_range: None, colour: Colour::UNKNOWN, chroma_place: None };
+        let properties = Properties::plain(size, rate);
         let mut input = Input { from, name: name.to_owned(), properties, is_raw: raw.is_some(), pictures: 0 };
         match raw {
             None => {

@@ -137,17 +137,10 @@ impl Taken {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::headers::{Colour, Ratio};
+    use crate::headers::Ratio;
 
     fn properties(width: usize, height: usize, over: u32) -> Properties {
-        Properties {
-            size: Size { width, height },
-            rate: Ratio { over, under: 1 },
-            aspect: None,
-            is_full_range: None,
-            colour: Colour::UNKNOWN,
-            chroma_place: None,
-        }
+        Properties::plain(Size { width, height }, Ratio { over, under: 1 })
     }
 
     /// Sizes, speeds, pictures that are kept and rates, as players are sold by.

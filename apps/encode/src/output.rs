@@ -330,14 +330,7 @@ mod tests {
     fn only_what_has_an_index_grows() {
         let folder = tempfile::tempdir().unwrap();
         for (container, kept, keys) in [(Container::Bytes, 0, 0), (Container::Mp4, 9, 3)] {
-            let properties = Properties {
-                size: Size { width: 16, height: 16 },
-                rate: Ratio { over: 25, under: 1 },
-                aspect: None,
-                is_full_range: None,
-                colour: Colour::UNKNOWN,
-                chroma_place: None,
-            };
+            let properties = Properties::plain(Size { width: 16, height: 16 }, Ratio { over: 25, under: 1 });
             let taken = Taken::new(&properties, 1);
             let mut output = Output::file(&folder.path().join("out"), container, taken).unwrap();
             for number in 0..9 {

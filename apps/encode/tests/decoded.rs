@@ -2,7 +2,7 @@
 
 use multigrain::Abort;
 use multigrain_encode::encoder::{Encoder, Flight, Next, Options, with_start_codes};
-use multigrain_encode::headers::{Colour, Profile, Properties, Ratio, Structure};
+use multigrain_encode::headers::{Profile, Properties, Ratio, Structure};
 use multigrain_encode::kernel::Kernels;
 use multigrain_encode::picture::{Size, Source};
 use multigrain_encode::rate::{Keys, Rate};
@@ -85,14 +85,7 @@ fn sources(content: Content, size: Size, count: usize) -> Vec<Source> {
 }
 
 fn properties(size: Size) -> Properties {
-    Properties {
-        size,
-        rate: Ratio { over: 25, under: 1 },
-        aspect: None,
-        is_full_range: None,
-        colour: Colour::UNKNOWN,
-        chroma_place: None,
-    }
+    Properties::plain(size, Ratio { over: 25, under: 1 })
 }
 
 /// All pictures that can be begun, in the order of decoding, where these have come and no others will.

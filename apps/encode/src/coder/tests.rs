@@ -3,7 +3,7 @@
 use super::syntax::Type;
 use super::{Row, RowCoder};
 use crate::encoder::{Encoder, Next, Options};
-use crate::headers::{Colour, Profile, Properties, Ratio, Structure};
+use crate::headers::{Profile, Properties, Ratio, Structure};
 use crate::kernel::Kernels;
 use crate::picture::{Kind, Size, Source};
 use crate::rate::{Keys, Rate};
@@ -11,32 +11,14 @@ use crate::search::Effort;
 use multigrain_simd::Isa;
 use std::collections::BTreeMap;
 
-/// Edges that move and are no multiple of anything: the samples by which the program's tests compare decoders for all quantisers.
-fn planes(size: Size, number: usize) -> Vec<u8> {
-    let mut out = Vec::new();
-    for part in [1, 2, 2] {
-        for y in 0..size.height / part {
-            for x in 0..size.width / part {
-                let (a, b) = (x * part + 3 * number, y * part + number);
-                out.push(((a * a / 37 + b * 3) % 160) as u8 + if (a / 11 + b / 13) % 3 == 0 { 60 } else { 10 });
-            }
-        }
-    }
-    out
-}
+#[path = "../../tests/support/pictures.rs"]
+mod pictures;
 
 /// All nine modes of blocks, and all four of whole macroblocks, of luma and of chroma, are chosen.
 #[test]
 fn all_modes_within_a_picture_are_chosen() {
     let size = Size { width: 70, height: 54 };
-    let properties = Properties {
-        size,
-        rate: Ratio { over: 25, under: 1 },
-        aspect: None,
-        is_full_range: None,
-        colour: Colour::UNKNOWN,
-        chroma_place: None,
-    };
+    let properties = Properties::plain(size, Ratio { over: 25, under: 1 });
     let kernels = Kernels::new(Isa::detect());
     let (mut blocks, mut wholes, mut chroma) = ([0; 9], BTreeMap::new(), BTreeMap::new());
     for qp in (0..52).step_by(3) {
@@ -50,7 +32,7 @@ fn all_modes_within_a_picture_are_chosen() {
         let mut encoder = Encoder::new(properties, options, &kernels);
         for number in 0..12 {
             let mut source = Source::default();
-            source.fill(size, &planes(size, number));
+            source.fill(size, &pictures::planes(size.width, size.height, number));
             encoder.push(source);
         }
         encoder.end();

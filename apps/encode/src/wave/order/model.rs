@@ -248,7 +248,7 @@ fn one_who_helps_needs_nobody() {
         let shared = Shared { helps: true, ..shared(3, 3, 1, None) };
         shared.work(2..3);
         shared.pictures[2].samples.iter().for_each(|cell| assert_eq!(read(cell), 1));
-        // No more of those before than is needed.
+        // All rows of those before: each row waits for one further down in the picture before, or for its last.
         let done = |picture: usize| shared.pictures[picture].samples.iter().filter(|cell| read(cell) == 1).count();
         assert_eq!([done(0), done(1)], [3, 3]);
     });
