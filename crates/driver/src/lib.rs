@@ -15,6 +15,7 @@ mod local;
 pub mod ranks;
 mod rows;
 mod set;
+pub mod spread;
 
 pub use disk::DiskDriver;
 pub use local::LocalDriver;

@@ -11,6 +11,7 @@
 //! ```
 //! The first end that a rank hears of is the one that it believes.
 
+use crate::spread::Exchange;
 use multigrain_team::{Abort, Aborted, Progress};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
@@ -49,6 +50,7 @@ pub struct Ranks {
     /// The node of each rank.
     nodes: Vec<String>,
     link: Box<dyn Link>,
+    pub(crate) exchange: Exchange,
     state: Mutex<State>,
     changed: Condvar,
     /// Signals of each rank's steps, from the first run on.
@@ -107,6 +109,7 @@ impl Ranks {
             rank,
             nodes,
             link,
+            exchange: Exchange::default(),
             state: Mutex::new(state),
             changed: Condvar::new(),
             signals: (0..count).map(|_| Progress::default()).collect(),
@@ -144,7 +147,7 @@ impl Ranks {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self, to: usize, kind: u8, bytes: &[u8]) {
+    pub(crate) fn tell(&self, to: usize, kind: u8, bytes: &[u8]) {
         let mut message = Vec::with_capacity(1 + bytes.len());
         message.push(kind);
         message.extend_from_slice(bytes);
@@ -166,6 +169,11 @@ impl Ranks {
         let mut state = self.state();
         if from == self.before() {
             state.heard = Instant::now();
+        }
+        if kind > BYE {
+            drop(state);
+            self.exchanged(from, kind, bytes);
+            return;
         }
         match kind {
             SIGNAL => {

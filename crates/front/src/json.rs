@@ -41,6 +41,7 @@ pub(crate) fn run(finished: &Finished<'_>) -> Value {
                 "seconds": rank.seconds,
                 "leaf_seconds": rank.leaf_seconds,
                 "peak_rss_bytes": rank.peak_bytes,
+                "moved_bytes": rank.moved_bytes,
             })
         };
         value["ranks"] = finished.ranks.iter().map(rank).collect();

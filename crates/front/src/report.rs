@@ -18,15 +18,16 @@ fn ranks(ranks: &[OfRank]) -> String {
     let nodes: BTreeSet<&str> = ranks.iter().map(|rank| rank.node.as_str()).collect();
     let peak = ranks.iter().map(|rank| rank.peak_bytes).max().unwrap_or(0);
     format!(
-        "{:<9}{} on {} {}; leaf work from {} (rank {least}) to {} (rank {most}), at most {} at the peak of memory; below, times are \
-         those of rank 0, bytes those of all\n",
+        "{:<9}{} on {} {}; leaf work from {} (rank {least}) to {} (rank {most}), at most {} at the peak of memory, {} from rank to rank; below, \
+         times are those of rank 0, bytes those of all\n",
         "ranks",
         ranks.len(),
         nodes.len(),
         if nodes.len() == 1 { "node" } else { "nodes" },
         seconds(little.leaf_seconds),
         seconds(much.leaf_seconds),
-        approximate_bytes(peak)
+        approximate_bytes(peak),
+        approximate_bytes(ranks.iter().map(|rank| rank.moved_bytes).sum())
     )
 }
 

@@ -13,16 +13,19 @@
 
 use crate::choose::main_memory;
 use crate::error::Error;
-use crate::homes::{Folder, Homes, Opening};
+use crate::homes::{Folder, Homes, Opening, Place, transfer_block};
 use crate::identity::{Identity, InputStates, changed_input};
-use crate::job::Job;
+use crate::job::{Job, Sink};
 use crate::resume::{forget, remove_left};
 use crate::runtime::{Done, MachineChoice, Options, Run, Settings};
 use crate::sides::Sides;
 use multigrain_driver::ranks::{Ended, Ranks};
+use multigrain_driver::spread::{Spread, owned};
 use multigrain_engine::EngineError;
-use multigrain_machine::Machine;
+use multigrain_machine::{Machine, Memory};
 use multigrain_plan::{Body, Plan};
+use multigrain_program::ArrayDecl;
+use multigrain_store::{ArrayFile, Direction};
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -98,8 +101,9 @@ pub(crate) fn leads(options: &Options, settings: &Settings<'_>) -> Result<bool, 
 }
 
 /// The machine of all ranks, of which each has detected or read its own: a disk with a memory for each rank below it, of the
-/// smallest capacity and the fewest workers of all, else as the first rank has it.
-pub(crate) fn of_all(ranks: &Ranks, options: &Options, machine: &Machine) -> Result<Machine, Error> {
+/// smallest capacity and the fewest workers of all, else as the first rank has it. Where no array comes from a file and all have room
+/// in the memories together, they lie there.
+pub(crate) fn of_all(ranks: &Ranks, options: &Options, job: &Job, machine: &Machine) -> Result<Machine, Error> {
     let main = main_memory(machine);
     let [capacity_bytes, workers] = least(ranks, options, main.capacity_bytes, machine.workers())?;
     let text = machine.to_toml();
@@ -116,7 +120,43 @@ pub(crate) fn of_all(ranks: &Ranks, options: &Options, machine: &Machine) -> Res
     }
     let one = machine.with_count(&name, 1)?;
     let one = if one.workers() == workers as usize { one } else { crate::choose::with_threads(one, workers as usize)? };
-    Ok(one.with_capacity(&name, capacity_bytes)?.with_count(&name, ranks.count())?)
+    let all = one.with_capacity(&name, capacity_bytes)?.with_count(&name, ranks.count())?;
+    let root = all.memory(all.root()).name.clone();
+    let share = most_owned(job, ranks.count());
+    if job.reads_files() || share > capacity_bytes / SPREAD_SHARE {
+        let directory = |memory: &mut Memory| {
+            memory.path.get_or_insert_with(|| PathBuf::from("."));
+        };
+        return Ok(all.with(&root, directory)?);
+    }
+    // What arrays take of each memory is not there for blocks.
+    let in_memories = |memory: &mut Memory| {
+        (memory.path, memory.capacity_bytes) = (None, share.saturating_mul(ranks.count() as u64).max(1));
+        SPREAD.clone_into(&mut memory.name);
+    };
+    Ok(all.with_capacity(&name, capacity_bytes - share)?.with(&root, in_memories)?)
+}
+
+/// Bytes that a job's arrays take of a rank's memory, at most.
+fn most_owned(job: &Job, ranks: usize) -> u64 {
+    let of = |rank: usize, decl: &ArrayDecl| {
+        let own = owned(decl.shape.elements(), rank, ranks);
+        (own.end - own.start).saturating_mul(decl.element.size_bytes())
+    };
+    let all = |rank| job.arrays().iter().fold(0, |sum: u64, decl| sum.saturating_add(of(rank, decl)));
+    (0..ranks).map(all).max().unwrap_or(0)
+}
+
+/// Arrays lie in the ranks' memories if they take at most this part of each.
+const SPREAD_SHARE: u64 = 2;
+
+/// The name of the root where the arrays lie in the ranks' memories: a disk without a directory to the planner.
+const SPREAD: &str = "ranks";
+
+/// Whether the arrays of a run on such a machine lie in the ranks' memories.
+pub(crate) fn is_spread(machine: &Machine) -> bool {
+    let root = machine.memory(machine.root());
+    root.path.is_none() && root.name == SPREAD
 }
 
 /// The least capacity of a main memory and the fewest workers of all ranks. What was detected of a node is shared by its ranks.
@@ -175,6 +215,8 @@ pub struct OfRank {
     pub leaf_seconds: f64,
     /// Peak resident size of its process, in bytes.
     pub peak_bytes: u64,
+    /// Bytes of arrays that it got from other ranks' memories, or put there.
+    pub moved_bytes: u64,
 }
 
 /// One of the numbers that a rank has told.
@@ -196,17 +238,52 @@ impl Run<'_> {
         let root = self.machine.memory(self.machine.root());
         let directory = root.path.clone().unwrap_or_else(|| PathBuf::from("."));
         let leads = ranks.rank() == 0;
-        let mut made = None;
+        let (mut made, mut results) = (None, Vec::new());
         let abort = self.abort;
         let done = std::thread::scope(|scope| {
             let _watch = ranks.watch(abort, scope);
-            self.on_ranks_in(plan, ranks, &directory, &mut made)
+            self.on_ranks_in(plan, ranks, &directory, &mut made, &mut results)
         });
         if let (true, Err(_), Some(homes)) = (leads, &done, &made) {
             homes.discard(&self.runtime.disk);
         }
+        if leads && done.is_err() {
+            results.iter().for_each(|(_, file)| self.runtime.disk.discard(file));
+        }
         let report = done?;
         Ok((made.unwrap_or_else(Homes::none), report, None))
+    }
+
+    /// Creates the files of results whose arrays lie in the ranks' memories, so that a name that cannot be written is refused before the work.
+    fn create_results(&self, results: &mut Vec<(usize, ArrayFile)>) -> Result<(), Error> {
+        for (i, (decl, sink)) in self.job.arrays().iter().zip(&self.job.sinks).enumerate() {
+            let Some(sink) = sink else { continue };
+            let (element, dims) = (decl.element, decl.shape.dims());
+            let file = match sink {
+                Sink::Npy(path) => self.runtime.disk.create_npy(path, element, dims, false),
+                Sink::Raw(path) => self.runtime.disk.create_raw(path, element, dims, false),
+            };
+            results.push((i, file.map_err(Error::File)?));
+        }
+        Ok(())
+    }
+
+    /// Writes what lies here of such arrays into their files, and makes it durable.
+    fn write_own(&self, homes: &Homes) -> Result<(), Error> {
+        let disk = &self.runtime.disk;
+        for ((decl, sink), place) in self.job.arrays().iter().zip(&self.job.sinks).zip(&homes.places) {
+            let (Some(sink), Place::Spread(array)) = (sink, place) else { continue };
+            let elements = [decl.shape.elements()];
+            let npy = matches!(sink, Sink::Npy(_));
+            let file = disk.join(sink.path(), decl.element, &elements, npy).map_err(Error::Store)?;
+            let own = array.own_elements();
+            let (start, len) = ([own.start], [own.end - own.start]);
+            if len[0] > 0 {
+                transfer_block(disk, &file, Direction::Write, &start, &len, array.own_start()).map_err(Error::Store)?;
+            }
+            disk.sync(&file).map_err(Error::Store)?;
+        }
+        Ok(())
     }
 
     fn on_ranks_in(
@@ -215,6 +292,7 @@ impl Run<'_> {
         ranks: &Arc<Ranks>,
         directory: &Path,
         made: &mut Option<Homes>,
+        results: &mut Vec<(usize, ArrayFile)>,
     ) -> Result<multigrain_engine::Report, Error> {
         let (disk, job) = (&self.runtime.disk, self.job);
         let leads = ranks.rank() == 0;
@@ -222,12 +300,20 @@ impl Run<'_> {
         let name = format!("multigrain-{}-{}", std::process::id(), crate::identity::moment());
         let names = ranks.gather(name.as_bytes()).map_err(|ended| on_rank(ranks, ended))?;
         let first = directory.join(String::from_utf8_lossy(&names[0]).as_ref());
-        let folder = Folder { path: directory, first: Some(&first), shared: true };
+        let spread = is_spread(self.machine);
+        let folder = Folder { path: directory, first: Some(&first), shared: true, spread: spread.then_some(ranks) };
         let open = |opening| Homes::on_disk(job, plan, disk, folder, opening, &mut Sides::default(), self.abort);
+        // All have come here, so nobody uses arrays of a run before.
+        Spread::forget_all(ranks);
+        let before = ranks.moved_bytes();
+        meet(ranks)?;
         if leads {
             forget(job, disk)?;
             remove_left(job, disk, directory, plan.arrays.len())?;
             *made = Some(open(Opening::Fresh)?);
+            if spread {
+                self.create_results(results)?;
+            }
         }
         meet(ranks)?;
         if !leads {
@@ -244,14 +330,21 @@ impl Run<'_> {
             error => Error::Run(error),
         })?;
         homes.unpublished().try_for_each(|(_, file)| disk.sync(file)).map_err(Error::Store)?;
+        if spread {
+            // Nobody stores any more.
+            meet(ranks)?;
+            self.write_own(homes)?;
+        }
         if leads && let Some(path) = changed_input(job, &self.inputs, homes, false, disk)? {
             return Err(Error::InputChanged { path });
         }
         meet(ranks)?;
         if leads {
-            self.publish(&homes.unpublished().collect::<Vec<_>>())?;
+            let spread = results.iter().map(|(array, file)| (*array, file));
+            self.publish(&homes.unpublished().chain(spread).collect::<Vec<_>>())?;
         }
-        let own = [report.seconds.to_bits(), report.breakdown.leaf_seconds.to_bits(), peak_bytes()];
+        let moved = ranks.moved_bytes() - before;
+        let own = [report.seconds.to_bits(), report.breakdown.leaf_seconds.to_bits(), peak_bytes(), moved];
         let bytes: Vec<u8> = own.iter().flat_map(|number| number.to_le_bytes()).collect();
         let all = ranks.gather(&bytes).map_err(|ended| on_rank(ranks, ended))?;
         let of = |(rank, bytes): (usize, &Vec<u8>)| OfRank {
@@ -259,6 +352,7 @@ impl Run<'_> {
             seconds: f64::from_bits(number(bytes, 0)),
             leaf_seconds: f64::from_bits(number(bytes, 1)),
             peak_bytes: number(bytes, 2),
+            moved_bytes: number(bytes, 3),
         };
         self.of_ranks = all.iter().enumerate().map(of).collect();
         Ok(report)

@@ -77,7 +77,7 @@ fn choose(options: &Options, job: &Job, on_disk: bool) -> Result<Machine, Error>
                 machine.name
             )));
         }
-        return across::of_all(ranks, options, &machine);
+        return across::of_all(ranks, options, job, &machine);
     }
     if on_disk && !root_is_disk {
         return Err(Error::Request(format!("its arrays lie on a disk, and machine {} has none", machine.name)));
@@ -160,7 +160,7 @@ fn check_memory_room(machine: &Machine, job: &Job) -> Result<(), Error> {
 /// [`Error::Request`] with the numbers.
 pub(crate) fn check_disk_room(machine: &Machine, job: &Job) -> Result<(), Error> {
     let root = machine.memory(machine.root());
-    if !root_is_disk(machine) {
+    if !root_is_disk(machine) || across::is_spread(machine) {
         return Ok(());
     }
     let directory = root.path.as_deref().unwrap_or(Path::new("."));

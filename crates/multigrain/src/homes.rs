@@ -6,6 +6,8 @@ use crate::identity::{scratch_path, twin_path};
 use crate::job::{Job, Sink, Source};
 use crate::sides::Sides;
 use multigrain_driver::Opaque;
+use multigrain_driver::ranks::Ranks;
+use multigrain_driver::spread::Spread;
 use multigrain_engine::Home;
 use multigrain_plan::Plan;
 use multigrain_program::{Arg, ArrayDecl, Lengths, Region, Role};
@@ -24,6 +26,8 @@ const PART_BYTES: u64 = 256 << 20;
 pub(crate) enum Place {
     Memory(AlignedBuffer),
     File(ArrayFile),
+    /// In the memories of all ranks.
+    Spread(Arc<Spread>),
 }
 
 /// The homes of all arrays of a job.
@@ -57,6 +61,8 @@ pub(crate) struct Folder<'a> {
     pub(crate) first: Option<&'a Path>,
     /// Whether other processes open the files too, so that each has to have a name.
     pub(crate) shared: bool,
+    /// Ranks in whose memories the job's arrays lie, instead of files.
+    pub(crate) spread: Option<&'a Arc<Ranks>>,
 }
 
 /// How the files of results are opened.
@@ -120,6 +126,7 @@ impl Homes {
                 }
                 (Place::File(file), Some(twin)) => Home::Twins([opaque(file), opaque(twin)]),
                 (Place::File(file), None) => Home::Opaque(opaque(file)),
+                (Place::Spread(array), _) => Home::Opaque(array.clone()),
             })
             .collect()
     }
@@ -209,6 +216,12 @@ impl Homes {
         opening: Opening,
     ) -> Result<(), Error> {
         let (element, dims) = (decl.element, decl.shape.dims());
+        if let Some(ranks) = folder.spread.filter(|_| i < job.arrays().len()) {
+            let array = Spread::new(ranks, &decl.name, element, dims).map_err(Error::File)?;
+            self.places.push(Place::Spread(Arc::new(array)));
+            self.stays.push(Stay::No);
+            return Ok(());
+        }
         let source = job.sources.get(i).and_then(Option::as_ref);
         let sink = job.sinks.get(i).and_then(Option::as_ref);
         let (file, stay) = match (decl.role, source, sink) {
@@ -268,6 +281,9 @@ impl Homes {
     /// Writes the initial content of files that are new.
     fn fill(&self, job: &Job, disk: &Disk, sides: &Sides, opening: Opening, abort: &Abort) -> Result<(), Error> {
         for (i, (decl, source)) in job.arrays().iter().zip(&job.sources).enumerate() {
+            if let (Place::Spread(array), Some(source)) = (&self.places[i], source) {
+                fill_own(decl, source, array, abort)?;
+            }
             if let Some(file) = self.initial(i, sides)
                 && source.is_some()
                 && file.is_writable()
@@ -285,7 +301,7 @@ impl Homes {
         match (&self.places[array], self.twins.get(&array)) {
             (_, Some(twin)) if sides.initial_in_second(array) => Some(twin),
             (Place::File(file), _) => Some(file),
-            (Place::Memory(_), _) => None,
+            (Place::Memory(_) | Place::Spread(_), _) => None,
         }
     }
 
@@ -326,7 +342,7 @@ impl Homes {
             Some(array) => self.twins.get(&array),
             None => self.places.get(lies as usize).and_then(|place| match place {
                 Place::File(file) => Some(file),
-                Place::Memory(_) => None,
+                Place::Memory(_) | Place::Spread(_) => None,
             }),
         }
     }
@@ -507,6 +523,28 @@ fn fill(
             }
         }
         transfer_block(disk, file, Direction::Write, start, len, buffer.as_mut_ptr()).map_err(Error::File)?;
+    }
+    Ok(())
+}
+
+/// Makes the initial content of what lies here of an array of all ranks.
+fn fill_own(decl: &ArrayDecl, source: &Source, array: &Spread, abort: &Abort) -> Result<(), Error> {
+    let (own, size) = (array.own_elements(), decl.element.size_bytes());
+    let each = chunk_elements(decl);
+    let given = match source {
+        Source::Bytes(given) => bytes_of(decl, given)?,
+        _ => &[],
+    };
+    for first in (own.start..own.end).step_by(each as usize) {
+        go_on(abort)?;
+        let bytes = ((own.end - first).min(each) * size) as usize;
+        let here = array.own_start().wrapping_add(((first - own.start) * size) as usize);
+        // SAFETY: within what lies here, initialised as it is made; nobody knows it before all ranks meet.
+        let piece = unsafe { std::slice::from_raw_parts_mut(here, bytes) };
+        match source {
+            Source::Generated { seed } => generate::fill(decl.element, *seed, first, piece),
+            _ => piece.copy_from_slice(&given[(first * size) as usize..][..bytes]),
+        }
     }
     Ok(())
 }

@@ -65,7 +65,8 @@ impl Outcome {
             .iter()
             .map(|place| match place {
                 Place::Memory(buffer) => buffer.len() as u64,
-                Place::File(_) => 0,
+                // What ranks hold of arrays is not in the capacity that was planned with.
+                Place::File(_) | Place::Spread(_) => 0,
             })
             .sum();
         main_memory(&self.machine).capacity_bytes.saturating_sub(held).saturating_sub(self.beside_bytes)
@@ -141,6 +142,8 @@ impl Outcome {
                     unsafe { to.add(number * run_bytes).copy_from_nonoverlapping(from.as_ptr(), run_bytes) };
                 }
             }
+            // SAFETY: there is room for the region, and nobody else knows it.
+            Place::Spread(spread) => unsafe { spread.read(region, to) }.map_err(Error::Store)?,
             Place::File(file) => {
                 let (start, len) = (region.start(), region.len());
                 transfer_block(&self.disk, file, Direction::Read, start, len, to).map_err(Error::Store)?;

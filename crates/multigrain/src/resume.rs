@@ -36,7 +36,7 @@ pub(crate) struct Begun<'a> {
 
 impl<'a> Begin<'a> {
     fn folder<'p>(&'p self, path: &'p Path) -> Folder<'p> {
-        Folder { path, first: self.job.files_written().next(), shared: false }
+        Folder { path, first: self.job.files_written().next(), shared: false, spread: None }
     }
 
     /// Begins from the inputs, which were in these states before. When it fails, no file is left.

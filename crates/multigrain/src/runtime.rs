@@ -14,7 +14,8 @@ use crate::planning::{Keeps, Kept, Planned, Ready, check_kept};
 use crate::resume::{Begin, Begun, GoingOn, Unfinished, forget};
 use crate::sides::Sides;
 use multigrain_driver::ranks::Ranks;
-use multigrain_driver::{Driver, Drivers};
+use multigrain_driver::spread::Beside;
+use multigrain_driver::{DiskDriver, Driver, Drivers};
 use multigrain_engine::{EngineError, Memories, Part, Progress, Report, RunOptions, StoreLog};
 use multigrain_machine::Machine;
 use multigrain_plan::{Mapping, Plan};
@@ -132,7 +133,12 @@ impl Runtime {
 
     /// What moves bytes along the edges of its machines.
     fn drivers(&self) -> Drivers {
-        Drivers::with_disk(Some(self.disk.clone())).replaced_by(&self.options.drivers)
+        let known = Drivers::with_disk(Some(self.disk.clone()));
+        let known = match self.options.ranks {
+            Some(_) => known.replaced_by(&[Arc::new(Beside(DiskDriver::new(self.disk.clone())))]),
+            None => known,
+        };
+        known.replaced_by(&self.options.drivers)
     }
 
     /// Capacity of the main memory in bytes, for applications whose inputs become arrays only after they were read: the
@@ -545,7 +551,7 @@ impl Run<'_> {
         let root = self.machine.memory(self.machine.root());
         let directory = root.path.clone().unwrap_or_else(|| PathBuf::from("."));
         let Some(first) = self.job.files_written().next() else {
-            let folder = Folder { path: &directory, first: None, shared: false };
+            let folder = Folder { path: &directory, first: None, shared: false, spread: None };
             let mut sides = Sides::default();
             let homes = Homes::on_disk(self.job, plan, disk, folder, Opening::Fresh, &mut sides, self.abort)?;
             let report = self.engine(plan, &homes, None, None).map_err(|e| ended(e, false))?;

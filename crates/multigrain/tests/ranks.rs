@@ -4,10 +4,11 @@
 use multigrain::prelude::*;
 use multigrain::ranks::{Link, Ranks};
 use multigrain::rooms::machine::{Driver, Edge, Memory, MemoryId, Processor, ProcessorKind};
-use multigrain::rooms::plan::Op;
+use multigrain::rooms::plan::check::{check, edge_rules};
 use multigrain::rooms::plan::testing::{Rng, random_bytes, random_program, random_steps};
+use multigrain::rooms::plan::{Op, PlanError};
 use multigrain::rooms::store::faults::{Faults, Operation, OperationKind, Verdict};
-use multigrain::testing::{TEST_BUFFER_BYTES, run_and_compare};
+use multigrain::testing::{TEST_BUFFER_BYTES, initial_bytes};
 use multigrain::{MachineChoice, Sink};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -66,13 +67,22 @@ fn runtime(ranks: &Arc<Ranks>, machine: &Machine, seed: u64) -> Runtime {
     Runtime::new(options(ranks, machine, seed)).unwrap()
 }
 
-fn job(seed: u64, directory: &Path) -> Job {
+/// A random job whose inputs come from files in a folder, if there is one, and else from memory.
+fn job(seed: u64, directory: &Path, inputs: Option<&Path>) -> Job {
     let program = if seed.is_multiple_of(4) { random_steps(seed) } else { random_program(seed) };
     let bytes = random_bytes(&program, seed);
     let mut job = Job::new("random", program);
     for (i, (role, content)) in job.arrays().to_vec().iter().map(|a| a.role).zip(bytes).enumerate() {
         if matches!(role, Role::Input | Role::InOut) {
-            job = job.with_source(i, Source::Bytes(content));
+            let source = match inputs {
+                Some(folder) => {
+                    let path = folder.join(format!("{i}.in"));
+                    std::fs::write(&path, content).unwrap();
+                    Source::Raw(path)
+                }
+                None => Source::Bytes(content),
+            };
+            job = job.with_source(i, source);
         }
         if matches!(role, Role::Output | Role::InOut) && !(seed + i as u64).is_multiple_of(3) {
             job = job.with_sink(i, Sink::Raw(directory.join(format!("{i}.bin"))));
@@ -89,35 +99,63 @@ fn names(directory: &Path) -> Vec<String> {
 fn random_programs_give_the_bytes_of_sequential_execution() {
     let number = |name: &str| std::env::var(name).ok().and_then(|s| s.parse::<u64>().ok());
     let (first, count) = (number("MULTIGRAIN_SEED").unwrap_or(1), number("MULTIGRAIN_CASES").unwrap_or(30));
-    let (mut ran, mut several, mut waited) = (0, 0, 0);
+    let (mut ran, mut several, mut waited, mut moved) = (0, 0, 0, 0);
     for seed in first..first + count {
-        let directory = tempfile::tempdir().unwrap();
+        let (directory, inputs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let mut rng = Rng::new(seed);
-        let machine = machine(directory.path(), rng.range(2 << 10, 60 << 10), rng.range(1, 2) as usize);
-        let job = job(seed, directory.path());
-        if job.program.calls().is_empty() {
+        let (processes, cores) = (1 + seed as usize % 5, rng.range(1, 2) as usize);
+        let in_memory = job(seed, directory.path(), None);
+        if in_memory.program.calls().is_empty() {
             continue;
         }
-        let processes = 1 + seed as usize % 5;
+        let mut expected = initial_bytes(&in_memory);
+        in_memory.program.run_sequential(&mut expected).unwrap();
+        // Arrays in files, or in the memories of all, which hold them besides.
+        let (job, share) = match seed % 2 {
+            0 => (job(seed, directory.path(), Some(inputs.path())), 0),
+            _ => (in_memory.clone(), in_memory.bytes().div_ceil(processes as u64)),
+        };
+        let machine = machine(directory.path(), rng.range(2 << 10, 60 << 10) + share, cores);
         let runs = on_ranks(processes, |rank| {
             let runtime = runtime(&rank, &machine, seed);
-            run_and_compare(&runtime, &job).map(|outcome| outcome.map(|outcome| outcome.plan.clone()))
+            let outcome = match runtime.run(&job, Settings::default()) {
+                Ok(outcome) => outcome,
+                Err(Error::Plan(PlanError::DoesNotFit { .. } | PlanError::MappingDoesNotFit { .. })) => return None,
+                Err(Error::OnRank { ended, .. }) if ended.text.contains("does not fit") => return None,
+                Err(error) => panic!("seed {seed}, rank {}: {error}", rank.rank()),
+            };
+            check(&outcome.plan, &edge_rules(&outcome.machine)).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+            if rank.rank() == 0 {
+                for (i, decl) in job.arrays().iter().enumerate().filter(|(_, decl)| decl.role != Role::Temporary) {
+                    let found = outcome.read(i, &Region::whole(decl.shape)).unwrap();
+                    assert!(found == expected[i], "seed {seed}: array {} differs", decl.name);
+                    let path = directory.path().join(format!("{i}.bin"));
+                    assert!(!path.exists() || std::fs::read(&path).unwrap() == expected[i], "seed {seed}: {i}.bin");
+                }
+            }
+            // The first reads what lies at the others as long as they are there.
+            rank.bye(0);
+            Some((outcome.plan.clone(), outcome.ranks.iter().map(|rank| rank.moved_bytes).sum::<u64>()))
         });
-        let plans: Vec<_> = runs.into_iter().map(|run| run.unwrap_or_else(|e| panic!("seed {seed}: {e}"))).collect();
-        assert!(plans.iter().all(|plan| plan.is_some() == plans[0].is_some()), "seed {seed}");
-        let Some(plan) = &plans[0] else { continue };
+        assert!(runs.iter().all(|run| run.is_some() == runs[0].is_some()), "seed {seed}");
+        let Some((plan, bytes)) = &runs[0] else { continue };
         ran += 1;
         let busy = plan.children.iter().filter(|child| !child.ops.is_empty()).count();
         several += u64::from(busy > 1 || plan.is_in_parts() && processes > 1);
         let waits = |op: &Op| matches!(op, Op::Wait { .. } | Op::Barrier);
         waited += u64::from(processes > 1 && plan.children.iter().any(|child| child.ops.iter().any(waits)));
+        moved += u64::from(*bytes > 0);
+        assert!(
+            seed % 2 == 1 || *bytes == 0,
+            "seed {seed}: {bytes} bytes between ranks, though all arrays lie in files"
+        );
         let left = names(directory.path());
         assert!(left.iter().all(|name| name.ends_with(".bin")), "seed {seed}: {left:?}");
     }
-    println!("{ran} ran, {several} on several ranks, {waited} with ranks that wait for each other");
+    println!("{ran} ran, {several} on several ranks, {waited} with waits, {moved} with arrays of all ranks");
     assert!(
-        count < 30 || ran > 22 && several > 10 && waited > 2,
-        "{ran} ran, {several} on several ranks, {waited} wait"
+        count < 30 || ran > 22 && several > 10 && waited > 2 && moved > 5,
+        "{ran} ran, {several} on several ranks, {waited} wait, {moved} move"
     );
 }
 

@@ -1,0 +1,479 @@
+//! Arrays that lie in the memories of several ranks: each has an equal range of the elements, row-major.
+//!
+//! A rank copies what it owns itself; for the rest it asks the owner, which answers with the bytes, or is sent them and answers that
+//! they are there. Both are messages of at most [`MESSAGE_BYTES`] of content, of which a rank has at most [`UNDER_WAY`] unanswered: what
+//! they take beside the arrays is bounded, however large the blocks are. Whoever carries messages serves them, so an owner's workers
+//! are not disturbed. That nobody writes what is read is what the plan says, as for any memory.
+
+use crate::ranks::{Ended, Ranks};
+use crate::{Child, Direction, Driver, Location, Opaque, Receipt, Site, Span, StoreError, Transfer};
+use multigrain_machine::DriverFacts;
+use multigrain_program::{ElementType, Region, Shape};
+use multigrain_store::AlignedBuffer;
+use std::any::Any;
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Content of a message, at most; a single fragment may be cut. Tests of this crate have many of them.
+pub const MESSAGE_BYTES: usize = if cfg!(test) { 64 } else { 1 << 20 };
+/// Messages of a rank that wait for their answers, at most.
+pub const UNDER_WAY: usize = 8;
+/// Elements at which the ranges of ranks begin, where there are enough: whole blocks of any file, whatever the elements.
+const CUT_ELEMENTS: u64 = 4096;
+/// How often who waits looks whether the run has ended.
+const LOOK: Duration = Duration::from_millis(20);
+
+const GET: u8 = 8;
+const DATA: u8 = 9;
+const PUT: u8 = 10;
+const STORED: u8 = 11;
+
+/// What of an array lies in this process.
+struct Share {
+    buffer: AlignedBuffer,
+    bytes: Range<u64>,
+}
+
+impl Share {
+    /// The address of some bytes of the array; none where they do not all lie here.
+    fn at(&self, offset: u64, bytes: u64) -> Option<*mut u8> {
+        let end = offset.checked_add(bytes)?;
+        (offset >= self.bytes.start && end <= self.bytes.end)
+            .then(|| self.buffer.as_mut_ptr().wrapping_add((offset - self.bytes.start) as usize))
+    }
+}
+
+/// An array that lies in the memories of all ranks.
+pub struct Spread {
+    ranks: Arc<Ranks>,
+    number: u32,
+    name: String,
+    element: ElementType,
+    shape: Vec<u64>,
+    own: Arc<Share>,
+}
+
+/// What a rank has to do with spread arrays: its shares, and what it has asked others for.
+#[derive(Default)]
+pub(crate) struct Exchange {
+    shares: Mutex<HashMap<u32, Arc<Share>>>,
+    desk: Mutex<Desk>,
+    /// Bytes of content that were sent to others, and received.
+    moved: AtomicU64,
+}
+
+/// Messages to be sent, the oldest first, and those that were not answered yet, by number.
+#[derive(Default)]
+struct Desk {
+    queue: VecDeque<Message>,
+    asked: HashMap<u64, Message>,
+    number: u64,
+    /// Somebody sends what is in the queue.
+    is_sending: bool,
+}
+
+/// A part of a transfer: pieces of an array, all of one owner.
+struct Message {
+    of: Arc<UnderWay>,
+    array: u32,
+    direction: Direction,
+    pieces: Vec<Piece>,
+}
+
+impl Message {
+    fn content_bytes(&self) -> u64 {
+        self.pieces.iter().map(|piece| piece.bytes).sum()
+    }
+
+    /// The message, to be sent under its number; none if nobody waits any more.
+    fn encode(&self, number: u64) -> Option<Vec<u8>> {
+        let left = lock(&self.of.state);
+        if left.over {
+            return None;
+        }
+        let is_put = self.direction == Direction::Write;
+        let content = if is_put { self.content_bytes() as usize } else { 0 };
+        let mut bytes = Vec::with_capacity(16 + 16 * self.pieces.len() + content);
+        bytes.extend(number.to_le_bytes());
+        bytes.extend(self.array.to_le_bytes());
+        bytes.extend((self.pieces.len() as u32).to_le_bytes());
+        for piece in &self.pieces {
+            bytes.extend(piece.offset.to_le_bytes());
+            bytes.extend(piece.bytes.to_le_bytes());
+        }
+        for piece in self.pieces.iter().filter(|_| is_put) {
+            // SAFETY: whoever began the transfer vouches for these bytes, which nobody writes, until it is over; it is not, since this
+            // holds the lock.
+            bytes.extend_from_slice(unsafe { std::slice::from_raw_parts(piece.place, piece.bytes as usize) });
+        }
+        Some(bytes)
+    }
+}
+
+/// A transfer of several messages.
+struct UnderWay {
+    state: Mutex<Left>,
+    changed: Condvar,
+}
+
+struct Left {
+    messages: usize,
+    /// Nobody waits any more: nothing may be touched.
+    over: bool,
+    failed: bool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The elements of an array that a rank owns.
+pub fn owned(elements: u64, rank: usize, ranks: usize) -> Range<u64> {
+    let cut = |rank: usize| {
+        let exact = (u128::from(elements) * rank as u128 / ranks as u128) as u64;
+        match elements / ranks as u64 >= CUT_ELEMENTS && rank < ranks {
+            true => exact / CUT_ELEMENTS * CUT_ELEMENTS,
+            false => exact,
+        }
+    };
+    cut(rank)..cut(rank + 1)
+}
+
+/// Bytes of an array, one of whose owners is asked for: whose they are, where they begin, how many, and where they are in the
+/// child.
+#[derive(Clone, Copy)]
+struct Piece {
+    owner: usize,
+    offset: u64,
+    bytes: u64,
+    place: *mut u8,
+}
+
+// SAFETY: the bytes at `place` are touched only under the lock of the piece's transfer, while that is not over.
+unsafe impl Send for Piece {}
+
+impl Spread {
+    /// An array of zeros, of which this rank's part lies here. All ranks make the same arrays in the same order, and meet before one is
+    /// used. It is there until all are [forgotten](Spread::forget_all).
+    ///
+    /// # Errors
+    /// The system refuses the memory.
+    pub fn new(ranks: &Arc<Ranks>, name: &str, element: ElementType, shape: &[u64]) -> Result<Spread, StoreError> {
+        let range = owned(Shape::new(shape).elements(), ranks.rank(), ranks.count());
+        let bytes = range.start * element.size_bytes()..range.end * element.size_bytes();
+        let buffer = AlignedBuffer::new((bytes.end - bytes.start) as usize)?;
+        let own = Arc::new(Share { buffer, bytes });
+        let mut shares = lock(&ranks.exchange.shares);
+        let number = shares.len() as u32;
+        shares.insert(number, Arc::clone(&own));
+        drop(shares);
+        let (name, shape) = (name.to_owned(), shape.to_vec());
+        Ok(Spread { ranks: Arc::clone(ranks), number, name, element, shape, own })
+    }
+
+    /// Lets go of this rank's parts of all arrays; who reads one that was made before is refused. All ranks do it before arrays are made, and
+    /// meet in between.
+    pub fn forget_all(ranks: &Ranks) {
+        lock(&ranks.exchange.shares).clear();
+        *lock(&ranks.exchange.desk) = Desk::default();
+    }
+
+    /// The elements that lie here.
+    pub fn own_elements(&self) -> Range<u64> {
+        let size = self.element.size_bytes();
+        self.own.bytes.start / size..self.own.bytes.end / size
+    }
+
+    /// Where they lie: nobody else uses them as long as no plan does.
+    pub fn own_start(&self) -> *mut u8 {
+        self.own.buffer.as_mut_ptr()
+    }
+
+    /// Reads a region into dense memory, and waits for it.
+    ///
+    /// # Errors
+    /// The run has ended on a rank.
+    ///
+    /// # Safety
+    /// The memory holds the region, and is nobody else's.
+    pub unsafe fn read(&self, region: &Region, into: *mut u8) -> Result<(), StoreError> {
+        // SAFETY: the caller vouches for it.
+        match unsafe { self.begin(region, Direction::Read, into) } {
+            Some(receipt) => receipt.wait(),
+            None => Ok(()),
+        }
+    }
+
+    /// The region's bytes by owner, in the order in which they lie densely at `start`.
+    fn pieces(&self, region: &Region, start: *mut u8) -> Vec<Piece> {
+        let shape = Shape::new(&self.shape);
+        let (size, ranks) = (self.element.size_bytes(), self.ranks.count());
+        let ends: Vec<u64> = (0..ranks).map(|rank| owned(shape.elements(), rank, ranks).end * size).collect();
+        let (count, run) = region.fragments(shape);
+        let (mut pieces, mut place) = (Vec::new(), start);
+        for number in 0..count {
+            let mut offset = region.element(number * run, shape) * size;
+            let end = offset + run * size;
+            let mut owner = ends.partition_point(|&end| end <= offset);
+            while offset < end && owner < ranks {
+                let bytes = end.min(ends[owner]).saturating_sub(offset).min(MESSAGE_BYTES as u64);
+                if bytes == 0 {
+                    owner += 1;
+                    continue;
+                }
+                pieces.push(Piece { owner, offset, bytes, place });
+                (offset, place) = (offset + bytes, place.wrapping_add(bytes as usize));
+            }
+        }
+        pieces
+    }
+
+    /// Copies what lies here, and asks others for the rest.
+    ///
+    /// # Safety
+    /// As [`Child::issue`].
+    unsafe fn begin(&self, region: &Region, direction: Direction, start: *mut u8) -> Option<Box<dyn Receipt>> {
+        let (mut of_others, mut messages) = (vec![Vec::new(); self.ranks.count()], Vec::new());
+        let mut sums = vec![0; self.ranks.count()];
+        for piece in self.pieces(region, start) {
+            if piece.owner != self.ranks.rank() {
+                let (pieces, sum) = (&mut of_others[piece.owner], &mut sums[piece.owner]);
+                if *sum + piece.bytes > MESSAGE_BYTES as u64 && !pieces.is_empty() {
+                    messages.push(std::mem::take(pieces));
+                    *sum = 0;
+                }
+                *sum += piece.bytes;
+                pieces.push(piece);
+                continue;
+            }
+            let here = piece.place;
+            let Some(own) = self.own.at(piece.offset, piece.bytes) else { continue };
+            let (from, to) = if direction == Direction::Read { (own, here) } else { (here, own) };
+            // SAFETY: the piece lies in this rank's share, and in the memory that the caller vouches for; nobody else uses either.
+            unsafe { from.copy_to_nonoverlapping(to, piece.bytes as usize) };
+        }
+        messages.extend(of_others.into_iter().filter(|pieces: &Vec<Piece>| !pieces.is_empty()));
+        if messages.is_empty() {
+            return None;
+        }
+        let left = Left { messages: messages.len(), over: false, failed: false };
+        let under_way = Arc::new(UnderWay { state: Mutex::new(left), changed: Condvar::new() });
+        let array = self.number;
+        let message = |pieces| Message { of: Arc::clone(&under_way), array, direction, pieces };
+        lock(&self.ranks.exchange.desk).queue.extend(messages.into_iter().map(message));
+        self.ranks.send_queued();
+        Some(Box::new(Waiting { ranks: Arc::clone(&self.ranks), under_way }))
+    }
+}
+
+impl Opaque for Spread {
+    fn element(&self) -> ElementType {
+        self.element
+    }
+
+    fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    fn name(&self) -> String {
+        format!("array {} of all ranks", self.name)
+    }
+}
+
+/// A transfer that others have to answer.
+struct Waiting {
+    ranks: Arc<Ranks>,
+    under_way: Arc<UnderWay>,
+}
+
+fn refused(what: String) -> StoreError {
+    StoreError::Driver { driver: "ranks".into(), what }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        // Where nobody has waited, answers that come later find nobody.
+        lock(&self.under_way.state).over = true;
+    }
+}
+
+impl Receipt for Waiting {
+    fn wait(&self) -> Result<(), StoreError> {
+        let mut left = lock(&self.under_way.state);
+        while left.messages > 0 && !left.over {
+            if let Some(Ended { text, .. }) = self.ranks.ended() {
+                // Answers that come later find nobody.
+                left.over = true;
+                left.failed = true;
+                return Err(refused(text));
+            }
+            left = self.under_way.changed.wait_timeout(left, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        match left.failed {
+            true => Err(refused("an array of all ranks is not there any more: it was of an earlier run".to_owned())),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The first eight bytes, and what is behind them.
+fn word(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    bytes.split_first_chunk::<8>().map(|(word, rest)| (u64::from_le_bytes(*word), rest))
+}
+
+impl Ranks {
+    /// Bytes of arrays that this rank has sent to others or asked them for, from its beginning on.
+    pub fn moved_bytes(&self) -> u64 {
+        self.exchange.moved.load(Ordering::Relaxed)
+    }
+
+    /// Sends what is queued, as far as so many messages may be under way.
+    fn send_queued(&self) {
+        let mut desk = lock(&self.exchange.desk);
+        if desk.is_sending {
+            // An answer that comes while a message is sent, on this thread or another: who sends looks again.
+            return;
+        }
+        desk.is_sending = true;
+        while desk.asked.len() < UNDER_WAY {
+            let Some(message) = desk.queue.pop_front() else { break };
+            desk.number += 1;
+            let number = desk.number;
+            let Some(bytes) = message.encode(number) else { continue };
+            let (owner, kind) = (message.pieces[0].owner, if message.direction == Direction::Read { GET } else { PUT });
+            self.exchange.moved.fetch_add(message.content_bytes(), Ordering::Relaxed);
+            desk.asked.insert(number, message);
+            drop(desk);
+            self.tell(owner, kind, &bytes);
+            desk = lock(&self.exchange.desk);
+        }
+        desk.is_sending = false;
+    }
+
+    /// Serves a message about spread arrays.
+    pub(crate) fn exchanged(&self, from: usize, kind: u8, bytes: &[u8]) {
+        // What is cut off is no message.
+        let _ = match kind {
+            GET | PUT => self.serve(from, kind, bytes),
+            DATA | STORED => self.answered(kind, bytes),
+            _ => None,
+        };
+    }
+
+    /// Gives what was asked for, or takes what was sent; an answer that is too short says that it is not there.
+    fn serve(&self, from: usize, kind: u8, bytes: &[u8]) -> Option<()> {
+        let (number, rest) = word(bytes)?;
+        let (array, rest) = rest.split_first_chunk::<4>()?;
+        let (count, mut rest) = rest.split_first_chunk::<4>()?;
+        let share = lock(&self.exchange.shares).get(&u32::from_le_bytes(*array)).cloned();
+        let mut pieces = Vec::new();
+        for _ in 0..u32::from_le_bytes(*count) {
+            let (offset, more) = word(rest)?;
+            let (len, more) = word(more)?;
+            pieces.push((offset, len));
+            rest = more;
+        }
+        let mut answer = number.to_le_bytes().to_vec();
+        let mut all = share.is_some();
+        for (offset, len) in pieces {
+            let Some(here) = share.as_ref().and_then(|share| share.at(offset, len)) else {
+                all = false;
+                continue;
+            };
+            match kind {
+                // SAFETY: the bytes lie in this rank's share, which `share` keeps; the plan says that nobody writes them now.
+                GET => answer.extend_from_slice(unsafe { std::slice::from_raw_parts(here, len as usize) }),
+                _ => {
+                    let (content, more) = rest.split_at_checked(len as usize)?;
+                    // SAFETY: as above; the plan says that nobody else uses them now.
+                    unsafe { here.copy_from_nonoverlapping(content.as_ptr(), content.len()) };
+                    rest = more;
+                }
+            }
+        }
+        if kind == PUT {
+            answer.push(u8::from(all));
+        }
+        self.tell(from, if kind == GET { DATA } else { STORED }, &answer);
+        Some(())
+    }
+
+    /// Puts an answer where it belongs.
+    fn answered(&self, kind: u8, bytes: &[u8]) -> Option<()> {
+        let (number, mut content) = word(bytes)?;
+        let message = lock(&self.exchange.desk).asked.remove(&number)?;
+        let mut left = lock(&message.of.state);
+        left.messages -= 1;
+        let needed = if kind == DATA { message.content_bytes() } else { 1 };
+        left.failed |= content.len() as u64 != needed || kind == STORED && content != [1];
+        if kind == DATA && !left.failed && !left.over {
+            for piece in &message.pieces {
+                let (bytes, rest) = content.split_at(piece.bytes as usize);
+                // SAFETY: whoever began the transfer vouches for these bytes, which nobody else uses, until it is over; it is not, since
+                // this holds the lock.
+                unsafe { piece.place.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+                content = rest;
+            }
+        }
+        drop(left);
+        message.of.changed.notify_all();
+        self.send_queued();
+        Some(())
+    }
+}
+
+/// Another driver, which moves what lies in files or elsewhere, and beside that arrays of all ranks.
+pub struct Beside<D>(pub D);
+
+struct ChildBeside(Box<dyn Child>);
+
+impl<D: Driver> Driver for Beside<D> {
+    fn facts(&self) -> &'static DriverFacts {
+        self.0.facts()
+    }
+
+    fn reserve(&self, site: &Site<'_>) -> Result<Option<Box<dyn Child>>, StoreError> {
+        Ok(self.0.reserve(site)?.map(|child| Box::new(ChildBeside(child)) as Box<dyn Child>))
+    }
+}
+
+// SAFETY: what is not a spread array is the other driver's; of these, the block's bytes and those of the child are touched until all
+// messages are answered, or nobody waits.
+unsafe impl Child for ChildBeside {
+    fn span(&self) -> Span {
+        self.0.span()
+    }
+
+    unsafe fn issue(&self, transfer: &Transfer<'_>) -> Result<Option<Box<dyn Receipt>>, StoreError> {
+        if let Location::Opaque(array, region) = &transfer.location
+            && let Some(spread) = (*array as &dyn Any).downcast_ref::<Spread>()
+        {
+            let Span { start, len_bytes } = self.0.span();
+            let bytes = region.elements() * spread.element.size_bytes();
+            if transfer.offset_bytes.checked_add(bytes).is_none_or(|end| end > len_bytes) {
+                return Err(refused(format!("{} does not lie in its memory", (transfer.name)())));
+            }
+            let start = start.wrapping_add(transfer.offset_bytes as usize);
+            // SAFETY: the caller's promises.
+            return Ok(unsafe { spread.begin(region, transfer.direction, start) });
+        }
+        // SAFETY: the caller's promises.
+        unsafe { self.0.issue(transfer) }
+    }
+
+    unsafe fn run(&self, leaf: &mut (dyn FnMut() + Send)) -> std::thread::Result<()> {
+        // SAFETY: the caller's promises.
+        unsafe { self.0.run(leaf) }
+    }
+
+    unsafe fn exchange(&self, offset_bytes: u64, bytes: u64, out: bool) -> Result<&mut [u8], StoreError> {
+        // SAFETY: the caller's promises.
+        unsafe { self.0.exchange(offset_bytes, bytes, out) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! Arrays of all ranks, whose messages are calls here.
+
+use super::{Direction, ElementType, Piece, Ranks, Region, Spread, UNDER_WAY, lock, owned};
+use crate::ranks::Link;
+use std::sync::{Arc, Barrier, OnceLock, Weak};
+
+type All = Arc<OnceLock<Vec<Weak<Ranks>>>>;
+
+/// Messages are calls; a lost rank's go nowhere.
+struct Calls(usize, All, Option<usize>);
+
+impl Link for Calls {
+    fn send(&self, to: usize, message: Vec<u8>) {
+        if Some(to) != self.2 {
+            self.1.get().unwrap()[to].upgrade().unwrap().deliver(self.0, &message);
+        }
+    }
+}
+
+fn ranks(count: usize, lost: Option<usize>) -> Vec<Arc<Ranks>> {
+    let all = All::default();
+    let nodes = vec!["here".to_owned(); count];
+    let one = |rank| Ranks::new(rank, nodes.clone(), Box::new(Calls(rank, Arc::clone(&all), lost)));
+    let made: Vec<Arc<Ranks>> = (0..count).map(one).collect();
+    all.get_or_init(|| made.iter().map(Arc::downgrade).collect());
+    made
+}
+
+#[test]
+fn what_one_has_stored_all_read_though_it_lies_elsewhere() {
+    const SHAPE: [u64; 2] = [11, 13];
+    for count in 1..4 {
+        let met = Barrier::new(count);
+        let (all, met) = (ranks(count, None), &met);
+        std::thread::scope(|scope| {
+            for (rank, ranks) in all.iter().enumerate() {
+                scope.spawn(move || {
+                    let array = Spread::new(ranks, "a", ElementType::F64, &SHAPE).unwrap();
+                    met.wait();
+                    // Rows of every rank by turns, in two parts: most lie at others, some across two of them.
+                    for row in (rank as u64..SHAPE[0]).step_by(count) {
+                        for (first, len) in [(0, 5), (5, 8)] {
+                            let region = Region::new(&[row, first], &[1, len]);
+                            let mut bytes: Vec<f64> = (first..first + len).map(|i| (row * 100 + i) as f64).collect();
+                            let start = bytes.as_mut_ptr().cast();
+                            // SAFETY: the region's bytes, which live until it was waited for.
+                            if let Some(receipt) = unsafe { array.begin(&region, Direction::Write, start) } {
+                                receipt.wait().unwrap();
+                            }
+                        }
+                    }
+                    met.wait();
+                    let mut bytes = vec![0.0f64; 10 * 7];
+                    // SAFETY: as above.
+                    unsafe { array.read(&Region::new(&[1, 3], &[10, 7]), bytes.as_mut_ptr().cast()) }.unwrap();
+                    let expected: Vec<f64> =
+                        (1..11).flat_map(|row| (3..10).map(move |i| f64::from(row * 100 + i))).collect();
+                    assert_eq!(bytes, expected, "rank {rank} of {count}");
+                    met.wait();
+                    assert!(count == 1 || ranks.moved_bytes() > 0);
+                    assert!(lock(&ranks.exchange.desk).asked.is_empty() && lock(&ranks.exchange.desk).queue.is_empty());
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn few_messages_are_under_way_and_an_end_is_heard() {
+    let all = ranks(2, Some(1));
+    let arrays: Vec<Spread> =
+        all.iter().map(|ranks| Spread::new(ranks, "a", ElementType::F64, &[1000]).unwrap()).collect();
+    let mut bytes = vec![0.0f64; 1000];
+    let region = Region::new(&[0], &[1000]);
+    // SAFETY: the region's bytes, which live until the receipt does not.
+    let receipt = unsafe { arrays[0].begin(&region, Direction::Read, bytes.as_mut_ptr().cast()) }.unwrap();
+    let desk = &all[0].exchange.desk;
+    let kept: Piece = {
+        let desk = lock(desk);
+        assert_eq!((desk.asked.len(), desk.queue.len()), (UNDER_WAY, 500 / 8 + 1 - UNDER_WAY));
+        desk.asked[&1].pieces[0]
+    };
+    all[0].end(1, "it has ended");
+    assert!(receipt.wait().unwrap_err().to_string().contains("it has ended"));
+    drop((receipt, bytes));
+    // An answer that comes too late touches nothing.
+    let mut answer = 1u64.to_le_bytes().to_vec();
+    answer.resize(8 + kept.bytes as usize, 7);
+    all[0].exchanged(1, super::DATA, &answer);
+    assert!(lock(desk).queue.is_empty(), "what nobody waits for is not sent");
+}
+
+#[test]
+fn every_element_has_one_owner_and_ranges_are_alike() {
+    for elements in [0, 1, 5, 4095, 4096, 8192, 10_000, 20_480, 1 << 20, (1 << 33) + 12_345] {
+        for ranks in 1..9 {
+            let ranges: Vec<_> = (0..ranks).map(|rank| owned(elements, rank, ranks)).collect();
+            assert_eq!((ranges[0].start, ranges[ranks - 1].end), (0, elements));
+            assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start), "{ranges:?}");
+            let most = ranges.iter().map(|range| range.end - range.start).max().unwrap();
+            assert!(most <= elements / ranks as u64 + 4096 * 2, "{ranges:?}");
+            let whole = |range: &std::ops::Range<u64>| range.start.is_multiple_of(4096);
+            assert!(elements / (ranks as u64) < 4096 || ranges.iter().all(whole), "{ranges:?}");
+        }
+    }
+}
