@@ -6,7 +6,7 @@ use crate::counts::Counted;
 use crate::feed::{FRAME, Feed};
 use crate::net::{bound_not_sent, reached};
 use crate::session::{Server, Way};
-use crate::tfrc::{Numbers, Rate};
+use crate::tfrc::{Numbers, Rate, Share};
 use crate::tunnel::Tunnel;
 use crate::viewer::{Flow, Outgoing, Sent};
 use crate::wire::Wire;
@@ -101,6 +101,8 @@ pub struct Paced {
     pub numbers: Numbers,
     /// The number of the track.
     pub track: usize,
+    /// The picture under way is left out.
+    pub skips: bool,
     /// As the viewer sees it.
     pub source: u32,
     /// From where reports come.
@@ -129,8 +131,9 @@ pub fn accepted(listener: &TcpListener, queue_bytes: usize) -> io::Result<(TcpSt
 }
 
 /// Everything that has come goes out as datagrams, as far as the viewer's rate allows another picture; what the system has no
-/// room for is lost, as on any network. Of what is left out the sender's reports go out all the same: without their echoes nothing
-/// would be known of the round trip, and who gets little would get little for ever.
+/// room for is lost, as on any network. Other tracks go out before any picture: sound is little, and its gaps are heard. Of what is
+/// left out the sender's reports go out all the same: without their echoes nothing would be known of the round trip, and who gets
+/// little would get little for ever.
 pub fn send_datagrams(connection: &mut Connection, feed: &Feed, udp: &(UdpSocket, UdpSocket), now: Instant) -> Sent {
     let Some(session) = &connection.server.session else { return Sent::default() };
     let (from, to, mut next) = match connection.out.flow {
@@ -142,6 +145,7 @@ pub fn send_datagrams(connection: &mut Connection, feed: &Feed, udp: &(UdpSocket
         }
     };
     let mut bundle = Bundle::default();
+    let is_limited = connection.paced.as_ref().is_some_and(|paced| paced.rate.limit().is_some());
     let peer = reached(&udp.0, connection.peer);
     for (number, batch) in feed.from(from).take_while(|(number, _)| *number <= to.batch) {
         let first = if number == from.batch { from.entry } else { 0 };
@@ -150,24 +154,32 @@ pub fn send_datagrams(connection: &mut Connection, feed: &Feed, udp: &(UdpSocket
             let (track, is_report) = (usize::from(entry.channel / 2), entry.channel % 2 == 1);
             let Some(Way::Ports(packets, reports)) = session.ways.get(track).copied().flatten() else { continue };
             let bytes = &batch.bytes[entry.range()][FRAME..];
-            let mut paced = connection.paced.as_mut().filter(|paced| paced.track == track);
-            let begins = entry.is_start && matches!(next, Flow::At(_));
-            if begins && paced.as_mut().is_some_and(|paced| !paced.rate.allows(now)) {
-                next = Flow::Waiting(to, now);
+            let paced = connection.paced.as_mut();
+            if let Some(paced) = paced.filter(|paced| paced.track == track && matches!(next, Flow::At(_)))
+                && entry.is_start
+            {
+                let share = paced.rate.picture(entry.is_spare, now);
+                paced.skips = share == Share::Without;
+                if share == Share::AtKey {
+                    next = Flow::Waiting(to, now);
+                }
             }
-            if matches!(next, Flow::Waiting(..)) && !is_report {
+            let (is_own, skips) = connection.paced.as_ref().map_or((false, false), |p| (p.track == track, p.skips));
+            let waits = matches!(next, Flow::Waiting(..)) && (is_own || !is_limited);
+            if !is_report && (waits || is_own && skips) {
                 continue;
             }
-            if let Some(paced) = paced {
-                match (is_report, bytes) {
-                    (false, [_, _, high, low, _, _, _, _, a, b, c, d, ..]) => {
+            if let Some(paced) = &mut connection.paced {
+                match (is_own, is_report, bytes) {
+                    (true, false, [_, _, high, low, _, _, _, _, a, b, c, d, ..]) => {
                         paced.numbers.went(u16::from_be_bytes([*high, *low]));
                         paced.source = u32::from_be_bytes([*a, *b, *c, *d]);
-                        paced.rate.went(bytes.len());
+                        paced.rate.went(bytes.len(), now);
                     }
-                    (true, [_, 200, _, _, _, _, _, _, _, _, a, b, c, d, ..]) => {
+                    (true, true, [_, 200, _, _, _, _, _, _, _, _, a, b, c, d, ..]) => {
                         paced.rate.reported(u32::from_be_bytes([*a, *b, *c, *d]), now);
                     }
+                    (false, false, _) => paced.rate.went_beside(bytes.len()),
                     _ => {}
                 }
             }

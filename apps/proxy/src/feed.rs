@@ -21,6 +21,8 @@ pub struct Entry {
     pub is_key: bool,
     /// A picture begins here: whoever stops before it stops between pictures.
     pub is_start: bool,
+    /// No picture refers to the one that begins here.
+    pub is_spare: bool,
 }
 
 impl Entry {
@@ -51,7 +53,7 @@ impl Batch {
         self.bytes.extend_from_slice(&(length as u16).to_be_bytes());
         self.bytes.extend_from_slice(&packet[..length]);
         let end = self.bytes.len();
-        self.entries.push(Entry { start: start as u32, end: end as u32, channel, is_key, is_start });
+        self.entries.push(Entry { start: start as u32, end: end as u32, channel, is_key, is_start, is_spare: false });
         &mut self.bytes[start + FRAME..]
     }
 
@@ -60,8 +62,23 @@ impl Batch {
         let start = range.start - FRAME;
         let length = (range.len() as u16).to_be_bytes();
         self.bytes[start..range.start].copy_from_slice(&[b'$', channel, length[0], length[1]]);
-        self.entries.push(Entry { start: start as u32, end: range.end as u32, channel, is_key, is_start });
+        self.entries.push(Entry {
+            start: start as u32,
+            end: range.end as u32,
+            channel,
+            is_key,
+            is_start,
+            is_spare: false,
+        });
         &mut self.bytes[range]
+    }
+
+    /// The last picture that has begun here is one to which none refers.
+    pub fn is_spare(&mut self, channel: u8) {
+        let begun = self.entries.iter_mut().rev().find(|entry| entry.channel == channel && entry.is_start);
+        if let Some(entry) = begun {
+            entry.is_spare = true;
+        }
     }
 
     /// Takes the pieces from that one on.
@@ -78,7 +95,7 @@ impl Batch {
     pub fn piece(&mut self, is_key: bool) {
         let start = self.entries.last().map_or(0, |entry| entry.end);
         let end = self.bytes.len() as u32;
-        self.entries.push(Entry { start, end, channel: 0, is_key, is_start: true });
+        self.entries.push(Entry { start, end, channel: 0, is_key, is_start: true, is_spare: false });
     }
 }
 

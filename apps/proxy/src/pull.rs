@@ -111,6 +111,8 @@ struct Incoming {
     awaits_key: Option<Instant>,
     /// What leads the last key refers to what was before another beginning.
     skips_leading: bool,
+    /// The highest sub-layer of its pictures so far.
+    layers: u8,
     report: Report,
     expected: Expected,
     /// From where its packets come, and the number of whom they come from.

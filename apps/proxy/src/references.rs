@@ -51,6 +51,11 @@ impl Picture {
         }
     }
 
+    /// Whether no picture at all refers to it, where `layers` is the highest sub-layer that there is.
+    pub fn is_spare(&self, layers: u8) -> bool {
+        !self.is_reference && self.layer >= layers
+    }
+
     /// Of the picture to which a payload belongs, whichever part of it that is.
     pub fn glimpse(codec: Codec, payload: &[u8]) -> Option<Picture> {
         let header = [*payload.first()?, payload.get(1).copied().unwrap_or(0)];

@@ -190,6 +190,21 @@ const SENDING_S: f64 = 1.0;
 const SILENT: Duration = Duration::from_secs(20);
 const SILENT_BYTES: f64 = 4.0 * 280e3;
 
+/// For how many seconds what was not sent is saved up, and while a key is awaited: groups of pictures are shorter.
+const SAVED_S: f64 = 0.5;
+const SAVED_MAX_S: f64 = 30.0;
+
+/// What becomes of a picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// It goes out.
+    Goes,
+    /// It is left out, and no other.
+    Without,
+    /// It is left out, and all to the next key.
+    AtKey,
+}
+
 /// Sender reports whose echoes are awaited.
 const SENT_MAX: usize = 16;
 
@@ -218,9 +233,15 @@ pub struct Rate {
     since_heard: f64,
     /// It was not said yet that nothing is heard.
     falls_silent: bool,
-    /// Bytes that may be sent now.
+    /// Bytes that may be sent now, and of how many seconds they may be saved up.
     tokens: f64,
+    saved_s: f64,
+    /// The next key is awaited.
+    waits: bool,
     filled: Instant,
+    /// Since the last report, how long packets were on the way or would have been acknowledged; until when those that went are.
+    busy_s: f64,
+    went: Instant,
 }
 
 impl Rate {
@@ -244,7 +265,11 @@ impl Rate {
             since_heard: 0.0,
             falls_silent: false,
             tokens: 0.0,
+            saved_s: SAVED_S,
+            waits: false,
             filled: now,
+            busy_s: 0.0,
+            went: now,
         }
     }
 
@@ -272,15 +297,29 @@ impl Rate {
     }
 
     /// A packet went out.
-    pub fn went(&mut self, bytes: usize) {
+    pub fn went(&mut self, bytes: usize, now: Instant) {
+        let since = now.saturating_duration_since(std::mem::replace(&mut self.went, now)).as_secs_f64();
+        self.busy_s += since.min(self.trip_s());
         self.size += (bytes as f64 - self.size) / 16.0;
         self.bytes += bytes as f64;
         self.since_heard += bytes as f64;
         self.tokens -= bytes as f64;
     }
 
-    /// Whether another picture may begin; what is saved up lasts for half a second.
-    pub fn allows(&mut self, now: Instant) -> bool {
+    /// Bytes of another track went beside it: they have their part of the rate.
+    pub fn went_beside(&mut self, bytes: usize) {
+        self.tokens -= bytes as f64;
+    }
+
+    /// No report has echoed one of ours: then it is a distant viewer.
+    fn trip_s(&self) -> f64 {
+        self.round_trip_s.unwrap_or(0.1)
+    }
+
+    /// What becomes of a picture that begins; `is_spare` are those to which none refers. These are left out first, when half of what may be
+    /// saved up is gone. Who is refused another gets nothing until the next key, and what would have been sent meanwhile is saved up:
+    /// otherwise the mean would be a fraction of the rate. It never goes out faster than the stream itself.
+    pub fn picture(&mut self, is_spare: bool, now: Instant) -> Share {
         let silent = now.saturating_duration_since(self.heard);
         if silent > SILENT && self.since_heard > SILENT_BYTES {
             let before = self.limit().unwrap_or_else(|| {
@@ -291,11 +330,22 @@ impl Rate {
             self.unheard = Some((before / 2.0).max(self.size / BACK_OFF));
             (self.heard, self.since_heard) = (now, 0.0);
         }
-        let Some(limit) = self.limit() else { return true };
+        let Some(limit) = self.limit() else { return Share::Goes };
         let passed = now.saturating_duration_since(self.filled).as_secs_f64();
         self.filled = now;
-        self.tokens = (self.tokens + limit * passed).min((limit / 2.0).max(64.0 * self.size));
-        self.tokens > 0.0
+        let usual = (limit * SAVED_S).max(64.0 * self.size);
+        if self.waits {
+            self.saved_s = (self.saved_s + passed).min(SAVED_MAX_S);
+        } else if self.tokens < usual {
+            self.saved_s = SAVED_S;
+        }
+        let most = (limit * self.saved_s).max(usual);
+        self.tokens = (self.tokens + limit * passed).min(most);
+        if is_spare && self.tokens < most / 2.0 {
+            return Share::Without;
+        }
+        self.waits = self.tokens <= 0.0;
+        if self.waits { Share::AtKey } else { Share::Goes }
     }
 
     /// A packet and its acknowledgement took so long.
@@ -321,8 +371,7 @@ impl Rate {
         let (before, at) = self.last;
         let passed = now.saturating_duration_since(at).as_secs_f64();
         let expected = report.highest.wrapping_sub(before.highest);
-        // No report has echoed one of ours: then it is a distant viewer.
-        let trip = self.round_trip_s.unwrap_or(0.1);
+        let trip = self.trip_s();
         // Numbers differ from those that were reported by what was not sent, and go down where something came twice.
         let lost = (report.lost.wrapping_sub(before.lost) as i32).max(0).unsigned_abs().min(expected);
         let may_begin = self.event_at.is_none_or(|at| now.saturating_duration_since(at).as_secs_f64() >= trip);
@@ -336,14 +385,15 @@ impl Rate {
             return;
         }
         let (weight, sent) = (passed / (passed + SENDING_S), std::mem::take(&mut self.bytes) / passed);
+        let busy_s = std::mem::take(&mut self.busy_s);
         let sending = self.sending.map_or(sent, |before| before + weight * (sent - before));
         self.sending = Some(sending);
         let events = if passed <= 2.0 * trip {
             u32::from(lost > 0 && may_begin)
         } else {
-            // What is lost within a round trip of the first is one event: of losses at random times, so many are first. Parts of one
-            // are kept for the next report.
-            self.events += f64::from(lost) / (1.0 + f64::from(lost) * trip / passed);
+            // What is lost within a round trip of the first is one event: of losses at random times while something was sent, so many are
+            // first. Parts of one are kept for the next report.
+            self.events += f64::from(lost) / (1.0 + f64::from(lost) * trip / busy_s.clamp(trip, passed));
             let events = if lost > 0 { self.events.floor() as u32 } else { 0 };
             self.events -= f64::from(events);
             events
@@ -426,7 +476,7 @@ mod tests {
         let (mut now, mut highest, mut lost) = (start, 0, 0);
         for round in 1..60_u32 {
             rate.reported(round, now);
-            (0..500).for_each(|_| rate.went(1000));
+            (1..=500).for_each(|i| rate.went(1000, now + i * Duration::from_millis(10)));
             now += Duration::from_secs(5);
             highest += 500;
             // Nothing is lost at first, then one of a hundred.
@@ -440,10 +490,10 @@ mod tests {
         assert!((found / expected - 1.0).abs() < 0.1, "{found} instead of {expected}");
         assert!(Report::of(&report(1, 2, 3, 4), 8).is_none());
         // What is allowed comes back with time.
-        rate.allows(now);
-        (0..1000).for_each(|_| rate.went(1000));
-        assert!(!rate.allows(now));
-        assert!(rate.allows(now + Duration::from_secs(60)));
+        rate.picture(false, now);
+        (0..1000).for_each(|_| rate.went(1000, now));
+        assert_eq!(rate.picture(false, now), Share::AtKey);
+        assert_eq!(rate.picture(false, now + Duration::from_secs(60)), Share::Goes);
     }
 
     /// A report that waited (a program that was stopped, a radio link that slept) tells of no longer way, though it is all there is for
@@ -462,7 +512,7 @@ mod tests {
                 }
                 let waited = if is_old || (first && round == 2) { Duration::from_secs(4) } else { Duration::ZERO };
                 let period = Duration::from_secs(5);
-                (0..500).for_each(|_| rate.went(1000));
+                (1..=500).for_each(|i| rate.went(1000, now + i * period / 500));
                 now += period;
                 (highest, lost) = (highest + 500, lost + 5);
                 let sender = if is_old { 20 } else { round };
@@ -487,7 +537,7 @@ mod tests {
         let (mut rate, mut numbers) = (Rate::new(start), Numbers::default());
         for number in 65_500..65_900_u32 {
             numbers.went(number as u16);
-            rate.went(1000);
+            rate.went(1000, start);
         }
         let report = numbers.only(Report { highest: 65_899, lost: 40, sender: 0, delay: 0 }).unwrap();
         assert_eq!((report.highest, report.lost), (400, 40));
@@ -506,8 +556,8 @@ mod tests {
             let mut bytes = 0;
             for _ in 0..2000 {
                 now += Duration::from_millis(20);
-                if rate.allows(now) {
-                    rate.went(2000);
+                if rate.picture(false, now) == Share::Goes {
+                    rate.went(2000, now);
                     bytes += 2000;
                 }
                 silent += u32::from(rate.falls_silent());
@@ -527,7 +577,7 @@ mod tests {
             let (mut now, mut rate) = (Instant::now(), Rate::new(Instant::now()));
             let packets = (every * 500.0) as u32;
             for round in 1..=3 {
-                (0..packets).for_each(|_| rate.went(1000));
+                (0..packets).for_each(|_| rate.went(1000, now));
                 now += Duration::from_secs_f64(every);
                 let lost = if round == 3 { 5 } else { 0 };
                 rate.took(Duration::from_millis(50));
@@ -577,14 +627,14 @@ mod tests {
             let (mut rate, mut numbers) = (Rate::new(now), Numbers::default());
             for (highest, lost, sender, delay, passed) in reports {
                 rate.reported(sender, now);
-                rate.went((highest % 1500) as usize);
+                rate.went((highest % 1500) as usize, now);
                 now += Duration::from_millis(passed);
                 numbers.went(lost as u16);
                 if let Some(report) = numbers.only(Report { highest, lost, sender, delay }) {
                     rate.heard(report, now);
                 }
                 prop_assert!(rate.limit().is_none_or(|limit| limit.is_finite() && limit > 0.0));
-                let _ = rate.allows(now);
+                let _ = rate.picture(lost % 2 == 0, now);
             }
         }
 

@@ -152,6 +152,9 @@ impl Pull {
         self.stream.is_flowing.store(true, Ordering::Relaxed);
         incoming.report.received(&header);
         let is_new = incoming.timestamp.replace(header.timestamp) != Some(header.timestamp);
+        let picture = Picture::glimpse(incoming.codec, payload).filter(|_| self.lead == Some(track));
+        incoming.layers = incoming.layers.max(picture.map_or(0, |picture| picture.layer));
+        let is_spare = picture.is_some_and(|picture| picture.is_spare(incoming.layers));
         let (is_key, is_start) = match self.lead {
             Some(lead) if lead != track => (false, false),
             None => (true, true),
@@ -165,9 +168,7 @@ impl Pull {
                     incoming.key_timestamp = Some(header.timestamp);
                     incoming.skips_leading = is_anew;
                 }
-                if incoming.skips_leading
-                    && Picture::glimpse(incoming.codec, payload).is_some_and(|picture| picture.is_leading)
-                {
+                if incoming.skips_leading && picture.is_some_and(|picture| picture.is_leading) {
                     return false;
                 }
                 if is_anew {
@@ -190,6 +191,9 @@ impl Pull {
             Place::Out(packet) => self.batch.frame(channel, packet, is_key, is_start),
         };
         rtp::rewrite(bytes, sequence, timestamp, source);
+        if is_spare {
+            self.batch.is_spare(channel);
+        }
         true
     }
 

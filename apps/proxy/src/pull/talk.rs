@@ -266,6 +266,7 @@ impl Pull {
                 key_timestamp: None,
                 awaits_key: None,
                 skips_leading: false,
+                layers: 0,
                 report: Report::default(),
                 expected: Expected::default(),
                 source: None,

@@ -11,7 +11,7 @@ use crate::reorder::{Reorder, Verdict};
 use crate::rtp::{self, Codec};
 use crate::sdp::{Description, TRACKS_MAX};
 use crate::text::{self, Bounds, Headers, Message, Protocol, reason, write};
-use crate::tfrc::{Rate, Report};
+use crate::tfrc::{Rate, Report, Share};
 use smoltcp::wire::TcpRepr;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ops::Range;
@@ -424,9 +424,8 @@ impl Session {
             Some(_) => (false, false),
             None => (true, true),
         };
-        if is_start {
-            let may = self.rate.allows(now) && self.near.waiting() == 0;
-            self.is_behind = !may || (self.is_behind && !is_key);
+        if is_start && (is_key || !self.is_behind) {
+            self.is_behind = self.rate.picture(false, now) != Share::Goes || self.near.waiting() > 0;
         }
         let is_left_out = self.is_behind && lead.is_none_or(|lead| lead == track);
         if is_left_out || self.near.waiting() > WAITING_MAX || !self.near.is_open() {
@@ -441,7 +440,7 @@ impl Session {
             },
             _ => Packet::framed(bytes, ends, range, known.channels.0),
         };
-        self.rate.went(packet.len());
+        self.rate.went(packet.len(), now);
         self.done.passed += 1;
         self.near.pass(packet, now, sink);
     }

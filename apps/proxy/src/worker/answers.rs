@@ -375,7 +375,7 @@ impl Worker {
             Some(before) if (before.track, before.from) == (track, from) => before,
             before => {
                 let rate = before.map_or_else(|| Rate::new(now), |before| before.rate.elsewhere(now));
-                Paced { rate, numbers: Numbers::default(), track, source: 0, from }
+                Paced { rate, numbers: Numbers::default(), track, skips: false, source: 0, from }
             }
         });
         if let Some(before) = before_from {
