@@ -74,7 +74,7 @@ fn checked_rate(rate: Ratio) -> Result<Ratio, String> {
     let most = u64::from(RATE_MAX);
     if over == 0 || u64::from(over) > most * u64::from(under) || u64::from(under) > most * u64::from(over) {
         return Err(format!(
-            "is to have {over}:{under} pictures a second; 1:{most} to {most}:1 can be encoded, so correct the rate"
+            "is to have {over}:{under} pictures a second; 1:{most} to {most}:1 can be encoded, so say with --rate what is right"
         ));
     }
     Ok(rate.within(RATE_NUMBER_MAX))
@@ -97,11 +97,18 @@ fn ratio(text: &str) -> Option<Ratio> {
 }
 
 impl<'a> Input<'a> {
-    /// Reads the header; where there is none, what it would say is given.
+    /// Reads the header; where there is none, what it would say is given. What it says, but for the size, somebody may know
+    /// better: `corrected` gets it, and says what is.
     ///
     /// # Errors
-    /// The stream cannot be read, is none of pictures, or of such as cannot be encoded.
-    pub fn open(from: Box<dyn BufRead + Send + 'a>, name: &str, raw: Option<Raw>) -> Result<Input<'a>, Error> {
+    /// The stream cannot be read, is none of pictures, or of such as cannot be encoded: samples are of a shape that players do
+    /// not show, or pictures of no video's rate.
+    pub fn open(
+        from: Box<dyn BufRead + Send + 'a>,
+        name: &str,
+        raw: Option<Raw>,
+        corrected: impl FnOnce(Properties) -> Properties,
+    ) -> Result<Input<'a>, Error> {
         // What a header says replaces it.
         let unknown = Raw { size: Size { width: 2, height: 2 }, rate: Ratio { over: 25, under: 1 } };
         let Raw { size, rate } = raw.unwrap_or(unknown);
@@ -114,7 +121,15 @@ impl<'a> Input<'a> {
             }
             Some(_) => input.check_without_header()?,
         }
-        input.properties.rate = checked_rate(input.properties.rate).map_err(|why| input.refused(why))?;
+        let said = input.properties;
+        let corrected = corrected(said);
+        let aspect =
+            corrected.aspect.map(checked_aspect).transpose().map_err(|why| match corrected.aspect == said.aspect {
+                true => input.refused(format!("is to have {why}")),
+                false => Error::Request(format!("--sar asks for {why}")),
+            })?;
+        let rate = checked_rate(corrected.rate).map_err(|why| input.refused(why))?;
+        input.properties = Properties { size: said.size, rate, aspect, ..corrected };
         Ok(input)
     }
 
@@ -144,25 +159,6 @@ impl<'a> Input<'a> {
     /// What is known of the pictures.
     pub fn properties(&self) -> Properties {
         self.properties
-    }
-
-    /// What somebody knows better, but for the size.
-    ///
-    /// # Errors
-    /// Samples are of a shape that players do not show, or pictures of no video's rate.
-    pub fn correct(&mut self, properties: Properties) -> Result<(), Error> {
-        let is_found = properties.aspect == self.properties.aspect;
-        let aspect = properties.aspect.map(checked_aspect).transpose().map_err(|why| match is_found {
-            true => self.refused(format!("is to have {why}")),
-            false => Error::Request(format!("--sar asks for {why}")),
-        })?;
-        let rate = match properties.rate {
-            // As it was checked.
-            rate if rate == self.properties.rate => rate,
-            other => checked_rate(other).map_err(|why| self.refused(why))?,
-        };
-        self.properties = Properties { size: self.properties.size, rate, aspect, ..properties };
-        Ok(())
     }
 
     /// A line without its end, as far as it goes.
@@ -326,7 +322,7 @@ mod tests {
     use super::*;
 
     fn all(bytes: &[u8]) -> Result<(Properties, Vec<Vec<u8>>), Error> {
-        let mut input = Input::open(Box::new(bytes), "it", None)?;
+        let mut input = Input::open(Box::new(bytes), "it", None, |said| said)?;
         let (mut pictures, mut picture) = (Vec::new(), Vec::new());
         while input.read(&mut picture)? {
             pictures.push(picture.clone());
@@ -535,7 +531,7 @@ mod tests {
             let context = format!("MULTIGRAIN_SEED={seed} MULTIGRAIN_CASES=1 repeats it: {}", bytes.escape_ascii());
             let read = || -> Result<usize, Error> {
                 let (mut input, mut picture, mut count) =
-                    (Input::open(Box::new(&bytes[..]), "it", None)?, Vec::new(), 0);
+                    (Input::open(Box::new(&bytes[..]), "it", None, |said| said)?, Vec::new(), 0);
                 let expected = input.properties().size.bytes();
                 while input.read(&mut picture)? {
                     assert_eq!(picture.len(), expected, "{context}");

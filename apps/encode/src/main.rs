@@ -104,8 +104,8 @@ fn encode(args: &Args) -> Result<(), Failure> {
     check_names(args, &opened)?;
     let watched = Watched { file: &opened.file, abort: &interrupt.abort };
     let from = BufReader::with_capacity(READ_BYTES, watched);
-    let mut input = Input::open(Box::new(from), &opened.name, args.raw()).map_err(failure)?;
-    input.correct(args.properties(input.properties())).map_err(failure)?;
+    let corrected = |said| args.properties(said);
+    let mut input = Input::open(Box::new(from), &opened.name, args.raw(), corrected).map_err(failure)?;
     let (size, rate) = (input.properties().size, input.properties().rate);
     let options = args.options(size)?;
     let expected = opened.bytes.map(|bytes| bytes / size.bytes() as u64);

@@ -45,7 +45,7 @@ const DETAIL: f64 = 8.0;
 /// A flash is so many pictures long, at most.
 const FLASH_PICTURES: usize = 8;
 
-/// Sixteenths of 16 values that a histogram counts.
+/// Parts of equal width of the values of samples, of which a histogram counts how many are there.
 const BINS: usize = 32;
 
 /// What a picture looks like from afar: every sample is the mean of 4 x 4 of luma.
@@ -53,7 +53,6 @@ const BINS: usize = 32;
 pub struct Glance {
     /// Macroblock by macroblock, 16 samples each.
     samples: Vec<[u8; 16]>,
-    histogram: [u32; BINS],
 }
 
 /// A picture beside the one before it.
@@ -71,26 +70,27 @@ pub struct Change {
 impl Glance {
     /// Of macroblocks of luma.
     pub fn new(blocks: &[Block]) -> Glance {
-        let mut samples = Vec::with_capacity(blocks.len());
-        // Samples beside each other are alike, and to count one waits for the one before where that is the same count.
-        let mut histograms = [[0; BINS]; 4];
-        for block in blocks {
+        let glance = |block: &Block| {
             let mut means = [0; 16];
             for (rows, means) in block.luma.0.as_chunks::<64>().0.iter().zip(means.as_chunks_mut::<4>().0) {
                 let mut columns = [0_u16; 16];
                 for row in rows.as_chunks::<16>().0 {
                     columns.iter_mut().zip(row).for_each(|(sum, sample)| *sum += u16::from(*sample));
                 }
-                for ((mean, sums), histogram) in means.iter_mut().zip(columns.as_chunks::<4>().0).zip(&mut histograms) {
-                    let [a, b, c, d] = *sums;
+                for (mean, [a, b, c, d]) in means.iter_mut().zip(columns.as_chunks::<4>().0) {
                     *mean = ((a + b + c + d) / 16) as u8;
-                    histogram[usize::from(*mean) * BINS / 256] += 1;
                 }
             }
-            samples.push(means);
-        }
-        let [a, b, c, d] = histograms;
-        Glance { samples, histogram: std::array::from_fn(|bin| a[bin] + b[bin] + c[bin] + d[bin]) }
+            means
+        };
+        Glance { samples: blocks.iter().map(glance).collect() }
+    }
+
+    /// How many samples have values of each part.
+    fn histogram(&self) -> [u32; BINS] {
+        let mut counts = [0; BINS];
+        self.samples.as_flattened().iter().for_each(|sample| counts[usize::from(*sample) * BINS / 256] += 1);
+        counts
     }
 
     /// How far it is from another.
@@ -114,14 +114,16 @@ impl Glance {
             between += u64::from(outer);
             least += u64::from(outer.min(inner + 16));
         }
-        let moved: u32 = self.histogram.iter().zip(&before.histogram).map(|(a, b)| a.abs_diff(*b)).sum();
+        let moved = || {
+            let both = self.histogram().into_iter().zip(before.histogram());
+            both.map(|(a, b)| u64::from(a.abs_diff(b))).sum::<u64>()
+        };
         let count = self.samples.len().max(1) as f64;
         Change {
             detail: 0.0,
             between: least as f64 / count,
             // Something else has other shapes in other places, and other brightness: a quarter of all samples.
-            is_cut: between > within + 32 * self.samples.len() as u64
-                && u64::from(moved) > 8 * self.samples.len() as u64,
+            is_cut: between > within + 32 * self.samples.len() as u64 && moved() > 8 * self.samples.len() as u64,
         }
     }
 }

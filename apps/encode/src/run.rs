@@ -464,7 +464,7 @@ mod tests {
             bytes.extend([100; 16 * 128 * 3 / 2]);
         }
         let folder = tempfile::tempdir().unwrap();
-        let mut input = Input::open(Box::new(&bytes[..]), "it", None).unwrap();
+        let mut input = Input::open(Box::new(&bytes[..]), "it", None, |said| said).unwrap();
         let (properties, kernels, abort) = (input.properties(), Kernels::new(Isa::detect()), Abort::new());
         let options = Options {
             rate: Rate::Constant(30),

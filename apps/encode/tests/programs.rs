@@ -344,8 +344,10 @@ fn unusual_rates_are_written_or_refused() {
                 assert!((found / expected - 1.0).abs() < 0.001, "{rate}: {said}");
             }
         } else {
-            told(&output, 2, &[rate, "pictures a second"]);
+            told(&output, 2, &[rate, "pictures a second", "--rate"]);
             assert!(names(folder.path()).is_empty());
+            let corrected = run(&["-", "-o", "-", "--rate", "25"], &input);
+            assert_eq!(corrected.status.code(), Some(0), "{}", String::from_utf8_lossy(&corrected.stderr));
         }
     }
     std::fs::remove_file(&out).unwrap();
