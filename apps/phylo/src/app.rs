@@ -1,8 +1,8 @@
 //! The program: what can be asked for, what is read and refused, the jobs, the files.
 
 mod args;
-mod bootstraps;
 mod chosen;
+mod count;
 mod details;
 mod files;
 mod memory;
@@ -13,7 +13,7 @@ mod run;
 mod ultrafast;
 
 pub use args::{Args, BranchesChoice, FormatChoice};
-pub use bootstraps::Bootstraps;
+pub use count::Count;
 pub use files::Outputs;
 pub use memory::Needs;
 pub use prepare::{Prepared, Start, Task, prepare};

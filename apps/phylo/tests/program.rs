@@ -50,7 +50,7 @@ fn a_fast_search_is_one_search() {
         assert!((fast - full).abs() < 1e-3, "{fast} {full}");
     }
     let alignment = path(folder.path(), "small.phy");
-    assert_eq!(args(&[&alignment, "--fast", "--searches", "4"]).searches, 4);
+    assert_eq!(args(&[&alignment, "--fast", "--searches", "4"]).searches.to_string(), "4");
     let request = |typed: &[&str]| prepare(&args(&[&[&*alignment, "--force"], typed].concat())).unwrap().request;
     assert_ne!(request(&[]), request(&["--fast"]));
 }
@@ -240,6 +240,67 @@ fn resuming_is_right_in_every_state() {
         let refused = prepare(&args(&more)).unwrap_err();
         assert!(refused.to_string().contains("--force"), "{refused}");
     }
+}
+
+/// Sequences that tell nothing of a tree.
+fn noise(taxa: usize, sites: usize) -> String {
+    let mut state = 7_u64;
+    let mut letter = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        b"ACGT"[(state >> 62) as usize] as char
+    };
+    let rows = (0..taxa).map(|taxon| format!("t{taxon} {}\n", (0..sites).map(|_| letter()).collect::<String>()));
+    format!("{taxa} {sites}\n{}", rows.collect::<String>())
+}
+
+/// Searches are made until two found the best tree: five where that is easy, more where it is not, the same whoever executes
+/// them, and wherever they were interrupted; a note where the best was found once.
+#[test]
+fn searches_go_on_until_the_best_is_found_twice() {
+    let folder = folder(&[("easy.phy", &evolved(8, 300)), ("noise.phy", &noise(24, 40))]);
+    let out = |name: &str| path(folder.path(), name);
+    let ends = |name: &str, word: &str| std::fs::read_to_string(out(&format!("{name}.{word}"))).unwrap();
+    let easy = phylo(&[&out("easy.phy"), "-m", "JC"]).unwrap();
+    assert_eq!(easy.searches.len(), 5);
+    assert!(ends("easy.phy", "log").contains("of 5 searches found the best tree: enough"));
+
+    let typed = |most: &str, prefix: &str, more: &[&str]| {
+        let (alignment, prefix) = (out("noise.phy"), out(prefix));
+        args(&[&[&*alignment, "-m", "JC", "--fast", "-s", most, "--prefix", &prefix], more].concat())
+    };
+    let whole = |most: &str, prefix: &str, workers| {
+        let prepared = prepare(&typed(most, prefix, &[])).unwrap();
+        run(&prepared, &scheduler(workers, Policy::Edtlp), Arc::new(Abort::new()), &Silent).unwrap().searches
+    };
+    let best_twice = |searches: &[f64]| {
+        let best = searches.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        searches.iter().filter(|one| **one >= best - 0.1).count() >= 2
+    };
+    let all = whole("20", "all", 2);
+    // The first number that is looked at, of 5, 10 and 12.
+    let expected = [5, 10].into_iter().find(|count| best_twice(&all[..*count])).unwrap_or(12);
+    assert!(expected > 5, "no other data would be needed: {all:?}");
+    assert_eq!(whole("auto{12}", "one", 1), all[..expected]);
+    assert_eq!(whole("auto{12}", "three", 3), all[..expected]);
+    assert_eq!(ends("one", "mlTrees"), ends("three", "mlTrees"));
+    let once = whole("auto{3}", "few", 2);
+    assert_eq!(once, all[..3]);
+    assert_eq!(ends("few", "log").contains("note: one of 3 searches found the best tree"), !best_twice(&once));
+
+    for attempt in 0..50 {
+        let prepared = prepare(&typed("auto{12}", "cut", if attempt == 0 { &[] } else { &["--resume"] })).unwrap();
+        let abort = Arc::new(Abort::new());
+        let watcher = Interrupting { left: AtomicUsize::new(40), abort: abort.clone() };
+        match run(&prepared, &scheduler(2, Policy::Edtlp), abort, &watcher) {
+            Err(error) => assert_eq!(error, Error::Interrupted),
+            Ok(report) => {
+                assert!(attempt > 0, "the run was never interrupted");
+                assert_eq!(report.searches, all[..expected]);
+                break;
+            }
+        }
+    }
+    assert_eq!(ends("cut", "mlTrees"), ends("one", "mlTrees"));
 }
 
 /// Gzipped files, names with more behind them, three taxa.

@@ -1,6 +1,6 @@
 //! What can be typed.
 
-use super::bootstraps::Bootstraps;
+use super::count::Count;
 use super::memory::{self, Needs};
 use super::prepare::Prepared;
 use crate::choose::{Besides, Criterion};
@@ -59,10 +59,11 @@ pub struct Args {
     /// Format of the alignment
     #[arg(long, value_enum, default_value_t = FormatChoice::Auto)]
     pub format: FormatChoice,
-    /// Searches, each from its own starting tree [with --fast: 1]
-    #[arg(short, long, value_name = "N", default_value_t = 5, default_value_if("fast", "true", "1"))]
-    #[arg(conflicts_with = "evaluate")]
-    pub searches: usize,
+    /// Searches, each from its own starting tree: a number; auto: five, and five more until the best tree was found twice, but no
+    /// more than 20, or than N with auto{N} [with --fast: 1]
+    #[arg(short, long, value_name = "N", default_value_t = Count::SEARCHES, default_value_if("fast", "true", "1"))]
+    #[arg(value_parser = Count::searches, conflicts_with = "evaluate")]
+    pub searches: Count,
     /// Searches that end early, for thousands of taxa: each from one tree, by exchanges of neighbours and short moves
     #[arg(long, conflicts_with = "evaluate")]
     pub fast: bool,
@@ -74,8 +75,9 @@ pub struct Args {
     pub outgroup: Vec<String>,
     /// Bootstrap replicates, whose supports are put on the best tree: a number; autoMRE: until they are enough (Pattengale
     /// and others 2010), but no more than 1000, or than N with autoMRE{N}
-    #[arg(short, long, value_name = "N", default_value_t = Bootstraps::Number(0), conflicts_with = "evaluate")]
-    pub bootstraps: Bootstraps,
+    #[arg(short, long, value_name = "N", default_value_t = Count::Number(0))]
+    #[arg(value_parser = Count::replicates, conflicts_with = "evaluate")]
+    pub bootstraps: Count,
     /// Replicates of the ultrafast bootstrap (UFBoot2: Hoang and others 2018), whose supports are put on the best tree; 1000 are
     /// usual
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "evaluate")]
@@ -118,7 +120,7 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub memory: Option<u64>,
     /// Records every decision of the policy with its reason, and who computed what when, into this file, for
-    /// `multigrain trace`
+    /// `multigrain trace`: up to where it is looked for the first time whether searches and replicates are enough
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
     /// Overwrites output files, and forgets a checkpoint

@@ -1,7 +1,7 @@
 //! Everything that is read, checked and refused before any work.
 
 use super::args::{Args, BranchesChoice, FormatChoice};
-use super::bootstraps::Bootstraps;
+use super::count::Count;
 use super::files::{self, Outputs};
 use crate::alignment::{Alignment, DataType, Format, Source, read_alignment};
 use crate::checkpoint::{self, Hash, Request, Saved};
@@ -14,8 +14,11 @@ use crate::model::ModelSpec;
 use crate::parsimony::START_LENGTH;
 use crate::partition::{self, Branches, Partition, Scheme, Unnamed};
 use crate::tree::{Newick, Tree};
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+
+/// After so many searches it is looked whether they found the best tree twice, and after each so many more. Five end alike where
+/// an alignment is easy.
+pub(super) const SEARCHES_STEP: usize = 5;
 
 /// Fewer distinct sequences than this make no unrooted tree.
 const TAXA_MIN: usize = 3;
@@ -70,15 +73,16 @@ pub struct Prepared {
     pub besides: Besides,
     /// What is to be done.
     pub task: Task,
-    /// The jobs that are still to be done, searches first; where replicates are made until they are enough, with the first of
-    /// them alone.
+    /// The jobs that are still to be done, searches first; where as many are made as are enough, with the first of them alone.
     pub jobs: Vec<Job>,
     /// What searches begin with.
     pub start: Start,
     /// The taxa at whose branch trees are rooted; none: at none.
     pub outgroup: Vec<usize>,
-    /// How many replicates are wanted.
-    pub bootstraps: Bootstraps,
+    /// How many searches are wanted.
+    pub searches: Count,
+    /// How many replicates are.
+    pub bootstraps: Count,
     /// Replicates of the ultrafast bootstrap.
     pub ultrafast: usize,
     /// Whether they are climbed by exchanges on their own sites.
@@ -173,12 +177,7 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
         let tips = kept.iter().map(|&t| std::mem::take(&mut partition.patterns.tips[t])).collect();
         partition.patterns.tips = tips;
     }
-    if args.trace.is_some() && matches!(args.bootstraps, Bootstraps::Auto { .. }) {
-        let what =
-            "--trace records one turn of replicates, --bootstraps autoMRE may make many: give a number of --bootstraps";
-        return Err(Error::request(what));
-    }
-    if args.ufboot > 0 && args.searches == 0 {
+    if args.ufboot > 0 && args.searches.most() == 0 {
         return Err(Error::request("--ufboot begins with the trees of searches, but --searches is 0: ask for one"));
     }
     let outputs = Outputs::new(args.prefix.as_deref().unwrap_or(&args.alignment));
@@ -195,22 +194,17 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
         true => Saved::default(),
         false => outputs_and_checkpoint(args, &outputs, &task, words, &request)?,
     };
-    let jobs = (0..args.searches).map(Job::Search).chain((0..args.bootstraps.most()).map(Job::Replicate));
-    let wanted: HashSet<Job> = jobs.clone().collect();
-    saved.found.retain(|f| wanted.contains(&f.job));
-    saved.begun.retain(|job, _| wanted.contains(job));
+    let is_wanted = |job: &Job| match *job {
+        Job::Search(number) => number < args.searches.most(),
+        Job::Replicate(number) => number < args.bootstraps.most(),
+    };
+    saved.found.retain(|f| is_wanted(&f.job));
+    saved.begun.retain(|job, _| is_wanted(job));
     let jobs = match &task {
-        Task::Search if args.searches + args.bootstraps.most() == 0 => {
+        Task::Search if args.searches.most() + args.bootstraps.most() == 0 => {
             return Err(Error::request("--searches 0 and --bootstraps 0: there is nothing to do"));
         }
-        Task::Search => {
-            let first = match args.bootstraps {
-                Bootstraps::Number(number) => number,
-                Bootstraps::Auto { most } => most.min(convergence::STEP),
-            };
-            let is_first = |job: &Job| !matches!(job, Job::Replicate(number) if *number >= first);
-            jobs.filter(|j| is_first(j) && !saved.found.iter().any(|f| f.job == *j)).collect()
-        }
+        Task::Search => turn(&saved, args.searches.first(SEARCHES_STEP), args.bootstraps.first(convergence::STEP)),
         Task::Evaluate { .. } => Vec::new(),
     };
     let gap_columns = partitions.iter().flat_map(|p| &p.patterns.pattern_of_site).filter(|p| p.is_none()).count();
@@ -229,6 +223,7 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
         jobs,
         start,
         outgroup,
+        searches: args.searches,
         bootstraps: args.bootstraps,
         ultrafast: args.ufboot,
         is_corrected: args.bnni,
@@ -245,6 +240,12 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
         trace: args.trace.clone(),
         is_resumed: args.resume,
     })
+}
+
+/// Of so many searches and replicates those that have not ended.
+pub(super) fn turn(saved: &Saved, searches: usize, replicates: usize) -> Vec<Job> {
+    let jobs = (0..searches).map(Job::Search).chain((0..replicates).map(Job::Replicate));
+    jobs.filter(|job| !saved.found.iter().any(|found| found.job == *job)).collect()
 }
 
 /// Partitions differ in speed more often than not, so that is the default (RAxML-NG's too), unless nothing is fitted.
@@ -419,10 +420,8 @@ fn mark(args: &Args, request: &Request) -> String {
         hash.add(name.as_bytes());
         hash.add(value.as_bytes());
     }
-    [args.searches, args.alrt, args.ufboot, usize::from(args.bnni)]
-        .iter()
-        .for_each(|count| hash.add(&count.to_le_bytes()));
-    hash.add(args.bootstraps.to_string().as_bytes());
+    [args.alrt, args.ufboot, usize::from(args.bnni)].iter().for_each(|count| hash.add(&count.to_le_bytes()));
+    [args.searches, args.bootstraps].iter().for_each(|count| hash.add(count.to_string().as_bytes()));
     hash.add(&[u8::from(args.site_likelihoods)]);
     format!("finished: request {:016x}", hash.value())
 }
@@ -433,15 +432,15 @@ fn words(args: &Args, task: &Task, branches: Branches) -> Vec<&'static str> {
         Task::Evaluate { .. } => vec![files::BEST_TREE, files::BEST_MODEL, files::LOG],
         Task::Search => vec![files::BEST_TREE, files::BEST_MODEL, files::ML_TREES, files::PICTURE, files::LOG],
     };
-    if args.searches == 0 && *task == Task::Search {
+    if args.searches.most() == 0 && *task == Task::Search {
         words = vec![files::LOG];
     }
-    if branches == Branches::Unlinked && args.searches > 0 {
+    if branches == Branches::Unlinked && args.searches.most() > 0 {
         words.push(files::PARTITION_TREES);
     }
     if args.bootstraps.most() > 0 {
         words.extend([files::BOOTSTRAPS, files::CONSENSUS]);
-        if args.searches > 0 {
+        if args.searches.most() > 0 {
             words.extend([files::SUPPORT, files::TRANSFER]);
         }
     }
@@ -451,7 +450,7 @@ fn words(args: &Args, task: &Task, branches: Branches) -> Vec<&'static str> {
     if args.is_auto() {
         words.push(files::MODELS);
     }
-    let has_tree = args.searches > 0 || *task != Task::Search;
+    let has_tree = args.searches.most() > 0 || *task != Task::Search;
     if args.alrt > 0 && has_tree {
         words.push(files::ALRT);
     }

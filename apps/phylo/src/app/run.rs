@@ -1,10 +1,10 @@
 //! Executing what was prepared: every job is a strand, whose kernels are off-loaded under a policy; checkpoints, results.
 
-use super::bootstraps::Bootstraps;
 use super::chosen;
+use super::count::Count;
 use super::details::{self, Details};
 use super::files::{self, Outputs};
-use super::prepare::{Prepared, Task};
+use super::prepare::{Prepared, SEARCHES_STEP, Task, turn};
 use super::report::Report;
 use super::results;
 use super::ultrafast;
@@ -140,7 +140,6 @@ pub fn run(
         return results::evaluated(prepared, &found, &details, *fixed, &log);
     }
     let done = all_jobs(prepared, scheduler, &abort, &log)?;
-    results::account(&done.statistics, &log);
     keep_trace(prepared, done.trace.as_ref(), &log)?;
     let details = match best(&done.found) {
         Some(best) => details::look(prepared, best, scheduler, &abort, &log),
@@ -166,42 +165,104 @@ pub(super) fn best(found: &[Found]) -> Option<&Found> {
     searches.reduce(|a, b| if b.log_likelihood > a.log_likelihood { b } else { a })
 }
 
-/// Does the jobs, and where replicates are made until they are enough, more of them until they are.
+/// Does the jobs, and where as many are made as are enough, more of them until they are.
 fn all_jobs(prepared: &Prepared, scheduler: &Scheduler, abort: &Arc<Abort>, log: &Log<'_>) -> Result<Executed, Error> {
-    let first = |prepared: &Prepared| jobs(prepared, scheduler, abort.clone(), Some(CHECKPOINT_INTERVAL), log);
-    let mut done = first(prepared)?;
-    let Bootstraps::Auto { most } = prepared.bootstraps else { return Ok(done) };
-    let mut count = most.min(convergence::STEP);
+    let execute = |prepared: &Prepared| {
+        let done = jobs(prepared, scheduler, abort.clone(), Some(CHECKPOINT_INTERVAL), log)?;
+        results::account(&done.statistics, log);
+        Ok::<_, Error>(done)
+    };
+    let mut done = execute(prepared)?;
+    let mut searches = More::new(prepared.searches, SEARCHES_STEP);
+    let mut replicates = More::new(prepared.bootstraps, convergence::STEP);
     loop {
-        let is_wanted = |job: Job| !matches!(job, Job::Replicate(number) if number >= count);
-        let found: Vec<Found> = done.found.iter().filter(|f| is_wanted(f.job)).cloned().collect();
-        let replicates = found.iter().filter(|f| matches!(f.job, Job::Replicate(_)));
-        let trees: Result<Vec<Splits>, Error> =
-            replicates.map(|f| results::read(&f.trees[0], &prepared.names).map(|tree| Splits::new(&tree))).collect();
-        let verdict = convergence::look(&trees?, prepared.seed);
-        log.timed(&format!(
-            "autoMRE after {count} replicates: halves are {:.2} % apart, {:.1} % of divisions at most {:.0} %{}",
-            100.0 * verdict.distance,
-            100.0 * verdict.passing,
-            100.0 * convergence::CUTOFF,
-            if verdict.is_enough { ": enough" } else { "" }
-        ));
-        if verdict.is_enough || count == most {
-            if !verdict.is_enough {
-                log.line(&format!("note: {most} replicates are not enough by autoMRE: supports may still change"));
-            }
+        let is_wanted = |found: &&Found| match found.job {
+            Job::Search(number) => number < searches.count,
+            Job::Replicate(number) => number < replicates.count,
+        };
+        // What a run before had done beyond is not looked at: results do not depend on where it was interrupted.
+        let found: Vec<Found> = done.found.iter().filter(is_wanted).cloned().collect();
+        searches.look(|count, most| Ok(is_found_twice(&found, count, most, log)))?;
+        replicates.look(|count, most| are_enough(prepared, &found, count, most, log))?;
+        let saved = Saved { found: done.found.clone(), ..prepared.saved.clone() };
+        let left = turn(&saved, searches.count, replicates.count);
+        if left.is_empty() && !searches.is_open() && !replicates.is_open() {
             return Ok(Executed { found, ..done });
         }
-        count = most.min(count + convergence::STEP);
-        let open = |number: &usize| !done.found.iter().any(|f| f.job == Job::Replicate(*number));
-        let next = Prepared {
-            jobs: (0..count).filter(open).map(Job::Replicate).collect(),
-            saved: Saved { found: done.found.clone(), ..prepared.saved.clone() },
-            ..prepared.clone()
-        };
-        let more = first(&next)?;
-        done = Executed { found: more.found, statistics: done.statistics, trace: None };
+        if prepared.trace.is_some() {
+            log.line("note: the trace has the searches and replicates up to here");
+        }
+        let more = execute(&Prepared { jobs: left, saved, ..prepared.clone() })?;
+        done = Executed { found: more.found, ..done };
     }
+}
+
+/// Jobs of one kind, of which there are more as long as there are not enough.
+struct More {
+    /// How many there are by now.
+    count: usize,
+    /// Of how many there may be, and how many more each time; none where there are enough.
+    left: Option<(usize, usize)>,
+}
+
+impl More {
+    fn new(wanted: Count, step: usize) -> More {
+        let left = matches!(wanted, Count::Auto { .. }).then_some((wanted.most(), step));
+        More { count: wanted.first(step), left }
+    }
+
+    fn is_open(&self) -> bool {
+        self.left.is_some()
+    }
+
+    /// Asks whether so many, of so many at most, are enough; if not, there are to be more.
+    fn look(&mut self, is_enough: impl FnOnce(usize, usize) -> Result<bool, Error>) -> Result<(), Error> {
+        let Some((most, step)) = self.left else { return Ok(()) };
+        match is_enough(self.count, most)? || self.count == most {
+            true => self.left = None,
+            false => self.count = most.min(self.count + step),
+        }
+        Ok(())
+    }
+}
+
+/// Searches that end on the same tree differ by less in their log-likelihoods.
+const ALIKE: f64 = 0.1;
+
+/// Whether two searches found the best tree.
+fn is_found_twice(found: &[Found], count: usize, most: usize, log: &Log<'_>) -> bool {
+    let Some(best) = best(found) else { return true };
+    let is_alike = |f: &&Found| matches!(f.job, Job::Search(_)) && f.log_likelihood >= best.log_likelihood - ALIKE;
+    let times = found.iter().filter(is_alike).count();
+    if times >= 2 {
+        log.timed(&format!("{times} of {count} searches found the best tree: enough"));
+    } else if count < most {
+        log.timed(&format!("one of {count} searches found the best tree: more are made"));
+    } else {
+        log.line(&format!(
+            "note: one of {most} searches found the best tree: more of them, by --searches, may find a better one"
+        ));
+    }
+    times >= 2
+}
+
+/// Whether supports do not change with more replicates.
+fn are_enough(prepared: &Prepared, found: &[Found], count: usize, most: usize, log: &Log<'_>) -> Result<bool, Error> {
+    let replicates = found.iter().filter(|f| matches!(f.job, Job::Replicate(_)));
+    let trees: Result<Vec<Splits>, Error> =
+        replicates.map(|f| results::read(&f.trees[0], &prepared.names).map(|tree| Splits::new(&tree))).collect();
+    let verdict = convergence::look(&trees?, prepared.seed);
+    log.timed(&format!(
+        "autoMRE after {count} replicates: halves are {:.2} % apart, {:.1} % of divisions at most {:.0} %{}",
+        100.0 * verdict.distance,
+        100.0 * verdict.passing,
+        100.0 * convergence::CUTOFF,
+        if verdict.is_enough { ": enough" } else { "" }
+    ));
+    if count == most && !verdict.is_enough {
+        log.line(&format!("note: {most} replicates are not enough by autoMRE: supports may still change"));
+    }
+    Ok(verdict.is_enough)
 }
 
 /// What the jobs of a run found, and how they were executed.
@@ -407,4 +468,34 @@ fn done(shared: &Shared<'_>, found: Found) {
     state.saved.begun.remove(&found.job);
     state.saved.found.push(found);
     end(shared, state);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// There are more jobs until there are enough, and no more than may be.
+    #[test]
+    fn more_until_enough() {
+        let counts = |wanted: Count, enough: usize| {
+            let mut more = More::new(wanted, 5);
+            let mut seen = Vec::new();
+            loop {
+                let mut look = |count, _| {
+                    seen.push(count);
+                    Ok(count >= enough)
+                };
+                more.look(&mut look).unwrap();
+                if !more.is_open() {
+                    return (seen, more.count);
+                }
+            }
+        };
+        let auto = |most: usize| Count::searches(&format!("auto{{{most}}}")).unwrap();
+        assert_eq!(counts(Count::Number(7), 10), (vec![], 7));
+        assert_eq!(counts(auto(20), 5), (vec![5], 5));
+        assert_eq!(counts(auto(20), 11), (vec![5, 10, 15], 15));
+        assert_eq!(counts(auto(12), 50), (vec![5, 10, 12], 12));
+        assert_eq!(counts(auto(3), 50), (vec![3], 3));
+    }
 }
