@@ -54,6 +54,13 @@ impl Continuity {
         self.offsets.is_none_or(|offsets| offsets.source != header.source)
     }
 
+    /// A packet is not passed on: those behind it close up, so that viewers do not wait for it.
+    pub fn leave_out(&mut self) {
+        if let Some(offsets) = &mut self.offsets {
+            offsets.sequence = offsets.sequence.wrapping_sub(1);
+        }
+    }
+
     /// Sequence number, timestamp and identifier with which a packet is passed on. Packets come in order.
     pub fn translate(&mut self, header: &Header, now: Instant) -> (u16, u32, u32) {
         let source = *self.source.get_or_insert(header.source);

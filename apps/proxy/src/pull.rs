@@ -22,6 +22,7 @@ use crate::dialogue::{Dialogue, Setup, Trouble, Way};
 use crate::feed::Batch;
 use crate::net::send_to;
 use crate::origin::Origin;
+use crate::passage::Passage;
 use crate::receive::Expected;
 use crate::reorder::Reorder;
 use crate::report::Report;
@@ -107,12 +108,8 @@ struct Incoming {
     continuity: Continuity,
     timestamp: Option<u32>,
     key_timestamp: Option<u32>,
-    /// Since when another beginning has brought no key: what comes before it refers to pictures that nobody has.
-    awaits_key: Option<Instant>,
-    /// What leads the last key refers to what was before another beginning.
-    skips_leading: bool,
-    /// The highest sub-layer of its pictures so far.
-    layers: u8,
+    /// Of video: which packets are passed on.
+    passage: Option<Passage>,
     report: Report,
     expected: Expected,
     /// From where its packets come, and the number of whom they come from.

@@ -117,6 +117,22 @@ impl References {
         self.numbering = numbering;
     }
 
+    /// Another beginning: all that was before is missing.
+    pub fn restart(&mut self) {
+        (self.broken, self.is_suspect, self.since) = (0, false, None);
+        (self.last, self.key) = (None, None);
+    }
+
+    /// Whether some picture may be shown before the next key.
+    pub fn may_go_on(&self) -> bool {
+        self.broken > 0
+    }
+
+    /// Whether a picture that is damaged itself refers to nothing that is missing.
+    pub fn may_show(&self, picture: Picture) -> bool {
+        picture.is_key || picture.layer < self.broken
+    }
+
     /// A picture is missing that was seen.
     pub fn lost(&mut self, picture: Picture) {
         self.is_suspect = true;
@@ -131,7 +147,7 @@ impl References {
         }
     }
 
-    /// Whether a picture that is whole can be shown as it was sent; `slice` is its first slice.
+    /// Whether a picture of which nothing is missing so far can be shown as it was sent; `slice` is its first slice.
     pub fn allow(&mut self, picture: Picture, slice: &[u8], timestamp: u32) -> bool {
         let number = self.numbering.and_then(|numbering| numbering.of(slice));
         if picture.is_key {
@@ -140,7 +156,11 @@ impl References {
                 let passed = timestamp.wrapping_sub(before);
                 self.longest = self.longest.max(if passed > u32::MAX / 4 { 0 } else { passed });
             }
-            (self.broken, self.is_suspect, self.since) = (ALL, false, None);
+            // A key that is lost later is none: patience does not begin anew with it.
+            if self.broken == ALL {
+                self.since = None;
+            }
+            (self.broken, self.is_suspect) = (ALL, false);
         } else if picture.is_leading && self.skips_leading {
             return false;
         } else if self.is_suspect && self.codec == Codec::H264 {
@@ -159,6 +179,8 @@ impl References {
                 return false;
             }
             (self.broken, self.is_suspect, self.since) = (ALL, false, None);
+        } else if !picture.is_key && self.broken == ALL {
+            self.since = None;
         }
         if picture.is_reference {
             self.last = number;

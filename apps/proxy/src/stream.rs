@@ -61,6 +61,8 @@ counts! {
     packets_lost,
     /// Packets that came twice or too late
     packets_late,
+    /// Packets of pictures that refer to what is lost, which are for nobody
+    packets_left_out,
     /// What came and was no packet of a track
     packets_malformed,
     /// How often the source was pulled

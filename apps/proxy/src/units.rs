@@ -1,19 +1,13 @@
 //! Packets put together: access units of video, frames of audio (RFC 6184, RFC 7798, RFC 3640, RFC 7587).
 //!
-//! A unit of which a packet is missing is left out, whole, and all that may refer to it ([`References`]), and no other. Whose a
-//! missing packet was, the numbers of packets alone do not tell where it lay between two pictures:
-//!
-//! - A picture without its marker has lost its end, if others had markers; one packet that is missing was that end. Where no sender
-//!   ever marked an end, the end may be missing or not, and the picture is left out.
-//! - A picture behind a gap is whole if what comes first of it can only come first ([`rtp::begins_picture`]). A delimiter or a
-//!   message (SEI) before that may be missing: pictures are decoded without. A key without parameters behind a gap has lost them,
-//!   if its sender has given others with their keys, or none in the description.
+//! A unit of which a packet is missing ([`Gaps`]) is left out, whole, and no other: what refers to it does not come here
+//! ([`passage`](crate::passage)). A key without parameters behind a gap has lost them, if its sender has given others with their keys, or
+//! none in the description.
 //!
 //! Units are as MPEG transport streams hold them: video with start codes
 //! and, at a key, with its parameters; AAC with ADTS headers.
 
-use crate::picture::Numbering;
-use crate::references::{Picture, References};
+use crate::gaps::Gaps;
 use crate::rtp::{self, Codec, aggregated};
 use crate::sdp::Track;
 use base64::Engine as _;
@@ -60,19 +54,16 @@ pub struct Assembly {
     /// Of AAC: all that decoders have to know.
     config: Vec<u8>,
     clock_rate: u32,
-    next: Option<u16>,
+    gaps: Gaps,
     unit: Unit,
     is_damaged: bool,
     has_parameters: bool,
-    is_open: bool,
     /// Something is missing before the unit.
     is_behind_gap: bool,
-    /// What the sender was seen to do: mark ends, give parameters with keys.
-    marks: bool,
+    /// The last key had lost its parameters.
+    awaits_key: bool,
+    /// The sender was seen to give parameters with keys.
     gives_parameters: bool,
-    /// What packets of the unit told of it so far, damaged or not.
-    glimpse: Option<Picture>,
-    references: References,
 }
 
 /// Parameter sets of a description at most.
@@ -86,7 +77,7 @@ const START: [u8; 4] = [0, 0, 0, 1];
 const RATES: [u32; 13] = [96000, 88200, 64000, 48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000, 7350];
 
 /// What the description says of parameters.
-fn parameters(track: &Track) -> Vec<Vec<u8>> {
+pub fn parameters(track: &Track) -> Vec<Vec<u8>> {
     let names = ["sprop-parameter-sets", "sprop-vps", "sprop-sps", "sprop-pps"];
     let sets = names.iter().filter_map(|name| track.parameter(name)).flat_map(|sets| sets.split(','));
     let decoded = sets.take(SETS_MAX).filter_map(|set| STANDARD.decode(set.trim()).ok());
@@ -100,13 +91,6 @@ fn audio(track: &Track) -> Option<(u8, u8, u8)> {
     let (object, rate, channels) = ((config >> 11) as u8, (config >> 7 & 15) as u8, (config >> 3 & 15) as u8);
     ((1..=4).contains(&object) && usize::from(rate) < RATES.len() && (1..=7).contains(&channels))
         .then(|| (object - 1, rate, channels))
-}
-
-/// How pictures are numbered, if all go by one set.
-fn numbering(codec: Codec, parameters: &[Vec<u8>]) -> Option<Numbering> {
-    let mut sets = parameters.iter().filter(|set| codec == Codec::H264 && set[0] & 0x1f == 7);
-    let first = sets.next().filter(|_| sets.next().is_none())?;
-    Numbering::of_set(first)
 }
 
 /// Bytes of hexadecimal digits; those before what is none.
@@ -128,24 +112,19 @@ impl Assembly {
             _ => (0, 0, 0),
         };
         let parameters = parameters(track);
-        let mut references = References::new(track.codec, track.clock_rate);
-        references.number_by(numbering(track.codec, &parameters));
         Some(Assembly {
             codec: track.codec,
             parameters,
             adts,
             config: track.parameter("config").map(unhexed).unwrap_or_default(),
             clock_rate: track.clock_rate,
-            next: None,
+            gaps: Gaps::default(),
             unit: Unit::new(0, false, Vec::new()),
             is_damaged: false,
             has_parameters: false,
-            is_open: false,
             is_behind_gap: false,
-            marks: false,
+            awaits_key: false,
             gives_parameters: false,
-            glimpse: None,
-            references,
         })
     }
 
@@ -167,38 +146,27 @@ impl Assembly {
     /// Takes a packet; gives the units that are complete.
     pub fn take(&mut self, packet: &[u8], units: &mut Vec<Unit>) {
         let Some((header, payload)) = rtp::parse(packet) else { return };
-        let next = self.next.replace(header.sequence.wrapping_add(1));
-        // How many are missing before this one; who begins knows nothing of what was before.
-        let missing = next.map(|next| header.sequence.wrapping_sub(next));
-        let is_gap = missing != Some(0);
         match self.codec {
             Codec::H264 | Codec::H265 => {
-                if header.timestamp != self.unit.timestamp || !self.is_open {
-                    let lost_end = self.is_open && is_gap;
-                    self.is_damaged |= lost_end;
-                    self.finish(units);
-                    let (begins, is_one) = (rtp::begins_picture(self.codec, payload), missing == Some(1));
-                    let was_end = lost_end && self.marks && is_one;
-                    let is_whole = !is_gap || was_end || begins;
-                    // One packet that is missing was this one's beginning, where those before it have their ends.
-                    let was_beginning = !lost_end && self.marks && is_one && !begins;
-                    if let Some(packets) = missing.filter(|_| is_gap && !was_end && !was_beginning) {
-                        self.references.vanished(packets);
+                let seen = self.gaps.see(self.codec, &header, payload);
+                match seen.begins {
+                    Some(begins) => {
+                        if begins.was_open {
+                            self.is_damaged |= begins.lost_end;
+                            self.finish(units);
+                        }
+                        self.unit = Unit::new(header.timestamp, false, Vec::new());
+                        (self.is_damaged, self.has_parameters) = (!begins.is_whole, false);
+                        self.is_behind_gap = seen.is_gap;
                     }
-                    self.unit = Unit::new(header.timestamp, false, Vec::new());
-                    (self.is_damaged, self.has_parameters, self.is_open) = (!is_whole, false, true);
-                    self.is_behind_gap = is_gap;
-                } else {
-                    self.is_damaged |= is_gap;
+                    None => self.is_damaged |= seen.is_gap,
                 }
-                self.glimpse = self.glimpse.or_else(|| Picture::glimpse(self.codec, payload));
                 if self.codec == Codec::H264 {
                     self.h264(payload)
                 } else {
                     self.h265(payload)
                 }
-                if header.marker {
-                    self.marks = true;
+                if seen.ends {
                     self.finish(units);
                 }
             }
@@ -213,23 +181,11 @@ impl Assembly {
     fn finish(&mut self, units: &mut Vec<Unit>) {
         let gives_parameters = self.gives_parameters || self.parameters.is_empty();
         let lost_parameters = self.unit.is_key && !self.has_parameters && self.is_behind_gap && gives_parameters;
-        let is_damaged = self.is_damaged || lost_parameters;
-        let (was_open, picture) = (std::mem::take(&mut self.is_open), self.glimpse.take());
-        if is_damaged && was_open {
-            match picture {
-                Some(picture) => self.references.lost(picture),
-                None => self.references.vanished(1),
-            }
-        }
-        if was_open && !is_damaged && !self.unit.bytes.is_empty() {
+        // The first key of all is passed on without parameters, which a player of RTSP may have from elsewhere.
+        self.awaits_key = lost_parameters || (self.awaits_key && !self.unit.is_key);
+        if !self.is_damaged && !self.awaits_key && !self.unit.bytes.is_empty() {
             if self.unit.is_key && self.has_parameters {
                 self.remember();
-            }
-            let slice = self.unit.pieces().find(|piece| Picture::glimpse(self.codec, piece).is_some());
-            if picture
-                .is_some_and(|picture| !self.references.allow(picture, slice.unwrap_or_default(), self.unit.timestamp))
-            {
-                return;
             }
             self.gives_parameters |= self.unit.is_key && self.has_parameters;
             let mut unit = std::mem::replace(&mut self.unit, Unit::new(0, false, Vec::new()));
@@ -257,10 +213,7 @@ impl Assembly {
         let kept = self.parameters.iter().filter(|known| !told.iter().any(|set| kind(set) == kind(known)));
         let mut all: Vec<Vec<u8>> = kept.cloned().chain(told.iter().map(|set| set.to_vec())).collect();
         all.sort_by_key(|set| kind(set));
-        if all != self.parameters {
-            self.references.number_by(numbering(self.codec, &all));
-            self.parameters = all;
-        }
+        self.parameters = all;
     }
 
     /// A whole unit of the codec's network layer.
@@ -343,6 +296,8 @@ impl Assembly {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::continuity::Continuity;
+    use crate::passage::Passage;
     use crate::sdp::Description;
     use proptest::prelude::*;
 
@@ -359,34 +314,54 @@ mod tests {
         bytes
     }
 
-    fn h264() -> Assembly {
+    /// What comes of packets as they are passed on.
+    fn units_of<'a>(track: &Track, packets: impl Iterator<Item = &'a [u8]>) -> Vec<Unit> {
+        let (mut assembly, mut passage) = (Assembly::new(track).unwrap(), Passage::new(track).unwrap());
+        let (mut continuity, now) = (Continuity::new(track.clock_rate), std::time::Instant::now());
+        let mut units = Vec::new();
+        for packet in packets {
+            let (header, payload) = rtp::parse(packet).unwrap();
+            if !passage.take(&header, payload).goes {
+                continuity.leave_out();
+                continue;
+            }
+            let (sequence, timestamp, source) = continuity.translate(&header, now);
+            let mut packet = packet.to_vec();
+            rtp::rewrite(&mut packet, sequence, timestamp, source);
+            assembly.take(&packet, &mut units);
+        }
+        units
+    }
+
+    fn h264() -> Track {
         let text = "m=video 0 RTP/AVP 96\na=rtpmap:96 H264/90000\na=fmtp:96 sprop-parameter-sets=ZwE=,aAI=\n";
-        Assembly::new(&track(text)).unwrap()
+        track(text)
     }
 
     #[test]
     fn pictures_are_put_together_and_damaged_ones_left_out() {
-        let (mut assembly, mut units) = (h264(), Vec::new());
-        let mut take = |packet: Vec<u8>| assembly.take(&packet, &mut units);
-        take(packet(1, 10, false, &[28, 0x85, 0x81, 2]));
-        take(packet(2, 10, true, &[28, 0x45, 3]));
-        take(packet(3, 20, false, &[0x41, 9]));
-        // No marker: the next timestamp ends it.
-        take(packet(4, 30, true, &[24, 0, 2, 0x67, 7, 0, 2, 0x65, 8]));
-        take(packet(6, 40, true, &[0x41, 1]));
-        // It refers to the one that has lost its beginning.
-        take(packet(7, 50, true, &[0x41, 2]));
-        take(packet(8, 60, true, &[24, 0, 2, 0x67, 7, 0, 2, 0x65, 9]));
+        let packets = [
+            packet(1, 10, false, &[28, 0x85, 0x81, 2]),
+            packet(2, 10, true, &[28, 0x45, 3]),
+            packet(3, 20, false, &[0x41, 0x89]),
+            // No marker: the next timestamp ends it.
+            packet(4, 30, true, &[24, 0, 2, 0x67, 7, 0, 2, 0x65, 0x88]),
+            packet(6, 40, true, &[0x41, 1]),
+            // It refers to the one that has lost its beginning.
+            packet(7, 50, true, &[0x41, 0x82]),
+            packet(8, 60, true, &[24, 0, 2, 0x67, 7, 0, 2, 0x65, 0x89]),
+        ];
+        let units = units_of(&h264(), packets.iter().map(Vec::as_slice));
         let found: Vec<_> = units.iter().map(|unit| (unit.timestamp, unit.is_key, unit.bytes.as_slice())).collect();
         let first = [0, 0, 0, 1, 0x67, 1, 0, 0, 0, 1, 0x68, 2, 0, 0, 0, 1, 5, 0x81, 2, 3];
-        let second = [0, 0, 0, 1, 0x67, 7, 0, 0, 0, 1, 0x65, 8];
+        let second = [0, 0, 0, 1, 0x67, 7, 0, 0, 0, 1, 0x65, 0x88];
         assert_eq!(
             found,
             [
                 (10, true, &first[..]),
-                (20, false, &[0, 0, 0, 1, 0x41, 9][..]),
+                (20, false, &[0, 0, 0, 1, 0x41, 0x89][..]),
                 (30, true, &second[..]),
-                (60, true, &[0, 0, 0, 1, 0x67, 7, 0, 0, 0, 1, 0x65, 9][..]),
+                (60, true, &[0, 0, 0, 1, 0x67, 7, 0, 0, 0, 1, 0x65, 0x89][..]),
             ]
         );
     }
@@ -451,7 +426,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(crate::cases(2000)) })]
 
         /// Exactly the pictures that lost something are missing, and those behind them to the next key, whatever is lost, and what is there is
-        /// as it was sent. Two things no rule
+        /// as it was sent, but for delimiters behind a loss. Two things no rule
         /// can tell: whether a delimiter was lost or a picture before it, so a picture without its delimiter may be there; and where a
         /// sender marks no ends, whether what is missing behind a picture was its own.
         #[test]
@@ -461,17 +436,12 @@ mod tests {
         ) {
             let text = if is_h264 { "H264" } else { "H265" };
             let text = format!("m=video 0 RTP/AVP 96\na=rtpmap:96 {text}/90000\n");
-            let mut assembly = Assembly::new(&track(&text)).unwrap();
+            let track = track(&text);
             let packets = packets_of(&pictures, is_h264, marks);
             let is_lost = |i: usize| losses[i % losses.len()] < rate;
-            let mut whole = Vec::new();
-            packets.iter().for_each(|packet| assembly.take(&packet.2, &mut whole));
-            let (mut assembly, mut units) = (Assembly::new(&track(&text)).unwrap(), Vec::new());
-            for (i, (_, _, packet)) in packets.iter().enumerate() {
-                if !is_lost(i) {
-                    assembly.take(packet, &mut units);
-                }
-            }
+            let whole = units_of(&track, packets.iter().map(|packet| packet.2.as_slice()));
+            let arrive = packets.iter().enumerate().filter(|(i, _)| !is_lost(*i));
+            let units = units_of(&track, arrive.map(|(_, packet)| packet.2.as_slice()));
             let first = (0..packets.len()).find(|i| !is_lost(*i)).unwrap_or(0);
             for (number, _) in pictures.iter().enumerate() {
                 let from = (0..=number).rev().find(|n| pictures[*n].0).unwrap_or(0);
@@ -487,7 +457,12 @@ mod tests {
                     let last = *group.last().unwrap();
                     let is_told = marks || (last + 1 < packets.len() && !is_lost(last + 1));
                     prop_assert!(!found.is_empty() || !is_told, "picture {} lost nothing and is missing", number);
-                    prop_assert!(found.first().is_none_or(|unit| Some(*unit) == sent), "picture {}", number);
+                    // While a key is awaited delimiters are left out, also that of the key.
+                    let pieces = |unit: &&Unit| {
+                        let is_delimiter = |piece: &[u8]| piece[0] == 9 || piece[0] == 35 << 1;
+                        unit.pieces().filter(|piece| !is_delimiter(piece)).map(<[u8]>::to_vec).collect::<Vec<_>>()
+                    };
+                    prop_assert!(found.is_empty() || found.first().map(pieces) == sent.as_ref().map(pieces), "picture {}", number);
                 } else if lost.iter().any(|part| *part != Part::Delimiter) {
                     prop_assert!(found.is_empty(), "picture {} or one before it lost {:?} and it is there", number, lost);
                 }

@@ -9,9 +9,10 @@ mod lossy;
 mod support;
 
 use lossy::{Relay, Weather};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
+use std::ops::Range;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -198,10 +199,18 @@ fn ffmpeg(arguments: &[&str]) -> Command {
     program("ffmpeg", &[&["-v", "error", "-nostdin", "-fflags", "nobuffer"], arguments, PIXELS].concat())
 }
 
-fn gstreamer(elements: &str) -> Command {
-    let tail = "h264parse ! avdec_h264 max-threads=1 ! video/x-raw,format=I420 ! fdsink fd=1 sync=false";
+fn gstreamer(elements: &str, is_h264: bool) -> Vec<Command> {
+    let number = if is_h264 { 264 } else { 265 };
+    let elements = elements.replace("depay", &format!("rtph{number}depay"));
+    let tail =
+        format!("h{number}parse ! avdec_h{number} max-threads=1 ! video/x-raw,format=I420 ! fdsink fd=1 sync=false");
     let all = format!("-q {elements} ! {tail}");
-    program("gst-launch-1.0", &all.split(' ').collect::<Vec<_>>())
+    vec![program("gst-launch-1.0", &all.split(' ').collect::<Vec<_>>())]
+}
+
+/// GStreamer by RTSP, over TCP or UDP.
+fn gstreamer_by(way: &str, rtsp: &str, is_h264: bool) -> Vec<Command> {
+    gstreamer(&format!("rtspsrc location={rtsp} protocols={way} latency=1000 ! depay"), is_h264)
 }
 
 /// It refuses to be run by root.
@@ -303,16 +312,31 @@ fn judge(shown: &[Option<usize>], is_lost: &dyn Fn(usize) -> bool) -> Verdict {
     verdict
 }
 
-#[test]
-fn no_picture_is_damaged_that_was_not_lost() {
-    if !there_is("ffmpeg", "-version") {
-        return;
-    }
-    let (has_gstreamer, has_vlc) = (there_is("gst-launch-1.0", "--version"), there_is("cvlc", "--version"));
-    let folder = tempfile::tempdir().unwrap();
-    let Some(clip) = Clip::new(folder.path(), KEYS) else { return };
-    let clip = Arc::new(clip);
-    let camera = Camera::new(Manners::of(VIDEO));
+/// What came of bad weather: what players showed, which pictures were sent meanwhile, and which of them lost something.
+struct Weathered {
+    players: Vec<Player>,
+    bad: Range<usize>,
+    lost: HashSet<u32>,
+    proxy: Proxy,
+}
+
+/// Where players find the stream.
+struct Places {
+    ts: String,
+    mp4: String,
+    rtsp: String,
+}
+
+/// A camera that sends the clip, through a network that loses of a thousand packets ten and reorders fifty, and players of the proxy: fine
+/// weather until all show something, then bad, then fine until all have shown what comes behind that. A camera that `begins_slowly` sends
+/// few pictures until all players are there.
+fn weather(
+    clip: &Arc<Clip>,
+    begins_slowly: bool,
+    players: impl FnOnce(&Places) -> Vec<(&'static str, Vec<Command>)>,
+) -> Weathered {
+    let description = if clip.is_h264 { VIDEO.to_owned() } else { VIDEO.replace("H264", "H265") };
+    let camera = Camera::new(Manners::of(&description));
     let rains = Arc::new(AtomicBool::new(false));
     let network = Relay::new(camera.address, Weather { seed: 7, lost: 10, late: 50 }, rains.clone());
     // What is late here comes four packets later, however slow this computer is.
@@ -320,35 +344,15 @@ fn no_picture_is_damaged_that_was_not_lost() {
     let proxy = Proxy::start(&["-s", &source, "--transport", "udp", "--reorder-ms", "1000"]);
     let mut playing = camera.playing();
     proxy.serves("front");
-    let rtsp = format!("rtsp://127.0.0.1:{}/front", proxy.rtsp);
     let http = |kind: &str| format!("http://127.0.0.1:{}/front.{kind}", proxy.http);
-    let (ts, mp4) = (http("ts"), http("mp4"));
-    let from_stdin = || ffmpeg(&["-f", "mpegts", "-i", "-"]);
-    let mut players = vec![
-        ("ffmpeg, HTTP, MPEG-TS", vec![ffmpeg(&["-i", &ts])]),
-        ("ffmpeg, HTTP, MP4", vec![ffmpeg(&["-i", &mp4])]),
-        ("ffmpeg, RTSP, TCP", vec![ffmpeg(&["-rtsp_transport", "tcp", "-i", &rtsp])]),
-        ("ffmpeg, RTSP, UDP", vec![ffmpeg(&["-rtsp_transport", "udp", "-max_delay", "2000000", "-i", &rtsp])]),
-    ];
-    if has_gstreamer {
-        let by = |way: &str| {
-            vec![gstreamer(&format!("rtspsrc location={rtsp} protocols={way} latency=1000 ! rtph264depay"))]
-        };
-        players.push(("GStreamer, HTTP, MPEG-TS", vec![gstreamer(&format!("souphttpsrc location={ts} ! tsdemux"))]));
-        players.push(("GStreamer, HTTP, MP4", vec![gstreamer(&format!("souphttpsrc location={mp4} ! qtdemux"))]));
-        players.push(("GStreamer, RTSP, TCP", by("tcp")));
-        players.push(("GStreamer, RTSP, UDP", by("udp")));
-    }
-    if has_vlc {
-        players.push(("VLC, HTTP, MPEG-TS", vec![vlc(&ts), from_stdin()]));
-        players.push(("VLC, HTTP, MP4", vec![vlc(&mp4), from_stdin()]));
-    }
-    let sender = Sender { is_slow: AtomicBool::new(true), ends: AtomicBool::new(false), number: AtomicUsize::new(0) };
+    let rtsp = format!("rtsp://127.0.0.1:{}/front", proxy.rtsp);
+    let players = players(&Places { ts: http("ts"), mp4: http("mp4"), rtsp });
+    let sender =
+        Sender { is_slow: AtomicBool::new(begins_slowly), ends: AtomicBool::new(false), number: AtomicUsize::new(0) };
     let (players, bad) = std::thread::scope(|scope| {
-        scope.spawn(|| sender.run(&mut playing, &clip));
+        scope.spawn(|| sender.run(&mut playing, clip));
         let players: Vec<Player> =
-            players.into_iter().map(|(name, programs)| Player::start(name, programs, &clip)).collect();
-        // Fine weather until all show something, then bad, then fine until all have shown the last of that.
+            players.into_iter().map(|(name, programs)| Player::start(name, programs, clip)).collect();
         wait(|| proxy.metric("viewers ") >= players.len() as u64);
         sender.is_slow.store(false, Ordering::Relaxed);
         wait(|| players.iter().all(|player| player.count() > 0));
@@ -365,102 +369,108 @@ fn no_picture_is_damaged_that_was_not_lost() {
         (players, first..last)
     });
     let done = network.done.lock().unwrap();
-    let is_lost = |number: usize| done.lost.contains(&(number as u32 * 3600));
-    let lost = bad.clone().filter(|number| is_lost(*number)).count();
-    println!(
-        "{} packets, {} lost, {} late; {} pictures in bad weather, {lost} lost something",
-        done.packets,
-        done.packets_lost,
-        done.packets_late,
-        bad.len()
-    );
-    assert!(lost > 0 && done.packets_late > 0);
+    println!("{} packets, {} lost, {} late", done.packets, done.packets_lost, done.packets_late);
+    assert!(!done.lost.is_empty() && done.packets_late > 0);
     assert_eq!(proxy.metric("packets_lost"), done.packets_lost, "lost elsewhere than in the network; {}", proxy.log());
-    for player in &players {
-        let shown = player.shown.lock().unwrap().clone();
-        let verdict = judge(&shown, &is_lost);
-        println!("{}: {verdict:?}", player.name);
+    Weathered { players, bad, lost: done.lost.clone(), proxy }
+}
+
+#[test]
+fn no_picture_is_damaged_that_was_not_lost() {
+    if !there_is("ffmpeg", "-version") {
+        return;
     }
-    for player in &players {
-        let verdict = judge(&player.shown.lock().unwrap(), &is_lost);
-        let by_http = player.name.contains("HTTP");
-        assert!(verdict.shown > bad.len() - lost, "{}: {verdict:?}", player.name);
-        assert!(verdict.missing.is_empty(), "{}: {verdict:?}", player.name);
+    let (has_gstreamer, has_vlc) = (there_is("gst-launch-1.0", "--version"), there_is("cvlc", "--version"));
+    let folder = tempfile::tempdir().unwrap();
+    let Some(clip) = Clip::new(folder.path(), KEYS) else { return };
+    let from_stdin = || ffmpeg(&["-f", "mpegts", "-i", "-"]);
+    let found = weather(&Arc::new(clip), true, |Places { ts, mp4, rtsp }| {
+        let mut players = vec![
+            ("ffmpeg, HTTP, MPEG-TS", vec![ffmpeg(&["-i", ts])]),
+            ("ffmpeg, HTTP, MP4", vec![ffmpeg(&["-i", mp4])]),
+            ("ffmpeg, RTSP, TCP", vec![ffmpeg(&["-rtsp_transport", "tcp", "-i", rtsp])]),
+            ("ffmpeg, RTSP, UDP", vec![ffmpeg(&["-rtsp_transport", "udp", "-max_delay", "2000000", "-i", rtsp])]),
+        ];
+        if has_gstreamer {
+            let http = |place: &str, demux: &str| gstreamer(&format!("souphttpsrc location={place} ! {demux}"), true);
+            players.push(("GStreamer, HTTP, MPEG-TS", http(ts, "tsdemux")));
+            players.push(("GStreamer, HTTP, MP4", http(mp4, "qtdemux")));
+            players.push(("GStreamer, RTSP, TCP", gstreamer_by("tcp", rtsp, true)));
+            players.push(("GStreamer, RTSP, UDP", gstreamer_by("udp", rtsp, true)));
+        }
+        if has_vlc {
+            players.push(("VLC, HTTP, MPEG-TS", vec![vlc(ts), from_stdin()]));
+            players.push(("VLC, HTTP, MP4", vec![vlc(mp4), from_stdin()]));
+        }
+        players
+    });
+    let is_lost = |number: usize| found.lost.contains(&(number as u32 * 3600));
+    let lost = found.bad.clone().filter(|number| is_lost(*number)).count();
+    println!("{} pictures in bad weather, {lost} lost something", found.bad.len());
+    let verdicts: Vec<(&str, Verdict)> =
+        found.players.iter().map(|player| (player.name, judge(&player.shown.lock().unwrap(), &is_lost))).collect();
+    verdicts.iter().for_each(|(name, verdict)| println!("{name}: {verdict:?}"));
+    for (name, verdict) in &verdicts {
+        assert!(verdict.shown > found.bad.len() - lost, "{name}: {verdict:?}");
+        assert!(verdict.missing.is_empty(), "{name}: {verdict:?}");
         // By RTSP a player gets what is left of a picture, and shows what it makes of that.
-        assert!(verdict.damaged <= if by_http { 0 } else { verdict.lost }, "{}: {verdict:?}", player.name);
+        assert!(verdict.damaged <= if name.contains("HTTP") { 0 } else { verdict.lost }, "{name}: {verdict:?}");
     }
 }
 
-/// Pictures that refer to others are shown as they were sent, or not at all.
+/// Pictures that refer to others are shown as they were sent, or not at all, or they have lost something themselves.
 #[test]
 fn nothing_is_shown_that_refers_to_what_is_missing() {
     if !there_is("ffmpeg", "-version") || !there_is("ffprobe", "-version") {
         return;
     }
+    let has_gstreamer = there_is("gst-launch-1.0", "--version");
     std::thread::scope(|scope| {
         for encoded in REFERRING {
-            scope.spawn(move || refers(encoded));
+            scope.spawn(move || refers(encoded, has_gstreamer));
         }
     });
 }
 
-fn refers(encoded: Encoded) {
+fn refers(encoded: Encoded, has_gstreamer: bool) {
     let folder = tempfile::tempdir().unwrap();
     let Some(clip) = Clip::new(folder.path(), encoded) else { return };
-    let clip = Arc::new(clip);
-    let description = if encoded.is_h264 { VIDEO.to_owned() } else { VIDEO.replace("H264", "H265") };
-    let camera = Camera::new(Manners::of(&description));
-    let rains = Arc::new(AtomicBool::new(false));
-    let network = Relay::new(camera.address, Weather { seed: 7, lost: 10, late: 50 }, rains.clone());
-    let source = format!("front=rtsp://{}/", network.address);
-    let proxy = Proxy::start(&["-s", &source, "--transport", "udp", "--reorder-ms", "1000"]);
-    let mut playing = camera.playing();
-    proxy.serves("front");
-    let http = |kind: &str| format!("http://127.0.0.1:{}/front.{kind}", proxy.http);
     // With `nobuffer` what was looked at first is not shown, and what is begins between keys.
-    let whole = |from: &str| {
-        let own = ["-v", "error", "-nostdin", "-analyzeduration", "1000000", "-i", from];
+    let whole = |from: &[&str]| {
+        let own = [&["-v", "error", "-nostdin", "-analyzeduration", "1000000"], from].concat();
         vec![program("ffmpeg", &[&own, PIXELS].concat())]
     };
-    let players = [("ffmpeg, HTTP, MPEG-TS", whole(&http("ts"))), ("ffmpeg, HTTP, MP4", whole(&http("mp4")))];
-    let sender = Sender { is_slow: AtomicBool::new(false), ends: AtomicBool::new(false), number: AtomicUsize::new(0) };
-    let (players, bad) = std::thread::scope(|scope| {
-        scope.spawn(|| sender.run(&mut playing, &clip));
-        let players: Vec<Player> =
-            players.into_iter().map(|(name, programs)| Player::start(name, programs, &clip)).collect();
-        wait(|| players.iter().all(|player| player.count() > 0));
-        rains.store(true, Ordering::Relaxed);
-        let first = sender.sent();
-        while sender.sent() < first + pictures() {
-            std::thread::sleep(Duration::from_millis(20));
+    let is_h264 = clip.is_h264;
+    let found = weather(&Arc::new(clip), false, |Places { ts, mp4, rtsp }| {
+        let mut players = vec![
+            ("ffmpeg, HTTP, MPEG-TS", whole(&["-i", ts])),
+            ("ffmpeg, HTTP, MP4", whole(&["-i", mp4])),
+            ("ffmpeg, RTSP, TCP", whole(&["-rtsp_transport", "tcp", "-i", rtsp])),
+            ("ffmpeg, RTSP, UDP", whole(&["-rtsp_transport", "udp", "-max_delay", "2000000", "-i", rtsp])),
+        ];
+        if has_gstreamer {
+            players.push(("GStreamer, RTSP, TCP", gstreamer_by("tcp", rtsp, is_h264)));
+            players.push(("GStreamer, RTSP, UDP", gstreamer_by("udp", rtsp, is_h264)));
         }
-        rains.store(false, Ordering::Relaxed);
-        let last = sender.sent();
-        // Two more keys, and some pictures.
-        wait(|| sender.sent() > last + 175);
-        sender.ends.store(true, Ordering::Relaxed);
-        (players, first..last)
+        players
     });
-    let lost = network.done.lock().unwrap().lost.len();
-    assert!(lost > 0 && proxy.metric("packets_lost") > 0);
-    for player in &players {
+    let lost = found.lost.len();
+    let mut faults = Vec::new();
+    for player in &found.players {
         let shown = player.shown.lock().unwrap().clone();
         let damaged = shown.iter().filter(|look| look.is_none()).count();
         println!(
-            "{}, {}: {} shown of {}, {lost} lost something, {damaged} damaged",
+            "{}, {}: {} shown, {} sent in bad weather, {lost} lost something, {damaged} damaged",
             encoded.name,
             player.name,
             shown.len(),
-            bad.len() + 175
+            found.bad.len()
         );
-        assert_eq!(
-            damaged,
-            0,
-            "{}, {}: damaged among {} that are shown, {lost} lost something",
-            encoded.name,
-            player.name,
-            shown.len()
-        );
-        assert!(shown.len() > 150, "{}, {}: only {} are shown", encoded.name, player.name, shown.len());
+        let may_be = if player.name.contains("HTTP") { 0 } else { lost };
+        if damaged > may_be || shown.len() < 150 {
+            faults.push((player.name, shown.len(), damaged));
+        }
     }
+    assert!(faults.is_empty(), "{}: shown, damaged: {faults:?}; {lost} lost something", encoded.name);
+    assert!(found.proxy.metric("packets_left_out") > 0);
 }

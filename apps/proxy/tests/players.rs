@@ -43,7 +43,7 @@ fn transport_streams_begin_with_a_key() {
             let ids: Vec<u16> =
                 packets.chunks(188).map(|packet| u16::from_be_bytes([packet[1], packet[2]]) & 0x1fff).collect();
             assert_eq!(ids, [0, 0x1000, 0x100, 0x100, 0x100, 0x100, 0x100, 0x100]);
-            let key = packets[2 * 188..].windows(6).position(|bytes| bytes == [0, 0, 0, 1, 0x65, 3]);
+            let key = packets[2 * 188..].windows(6).position(|bytes| bytes == [0, 0, 0, 1, 0x65, 0x83]);
             assert!(key.is_some_and(|at| at < 188), "{key:?}");
         }
         // One that leaves takes nothing from the others.

@@ -204,8 +204,8 @@ fn a_source_that_restarts_goes_on_for_its_viewers() {
     let (_, told) = Viewer::connect(&proxy).ask("DESCRIBE", "rtsp://h/front", "");
     assert!(String::from_utf8(told).unwrap().contains("H265/90000"));
     let mut viewer = Viewer::play(&proxy, "front", 1);
-    playing.send(0, &rtp(96, 1, 5, 4711, &[19 << 1, 1]));
-    assert_eq!(viewer.frame().1[12..], [19 << 1, 1]);
+    playing.send(0, &rtp(96, 1, 5, 4711, &[19 << 1, 1, 0x80]));
+    assert_eq!(viewer.frame().1[12..], [19 << 1, 1, 0x80]);
 }
 
 /// A computer that sleeps, or is moved to another one.

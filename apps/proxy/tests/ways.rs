@@ -88,10 +88,9 @@ fn browsers_get_fragments_that_begin_with_a_key() {
             socket.read_exact(&mut bytes).unwrap();
             bytes
         };
-        for number in 0..5 {
-            playing.send(0, &picture(number, number % 3 == 0, 300));
+        for number in 3..6 {
+            playing.send(0, &picture(number, number == 3, 300));
         }
-        playing.send(0, &picture(5, false, 300));
         let found = boxes(&mut plain, b"mdat");
         let kinds: Vec<&str> = found.iter().map(|(kind, _)| kind.as_str()).collect();
         assert_eq!(kinds, ["ftyp", "moov", "moof", "mdat"]);

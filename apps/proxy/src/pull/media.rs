@@ -3,12 +3,11 @@
 use super::{EASY, GATHER_BYTES, GATHER_PACKETS, Phase, Place, Pull, ROUND_CALLS, SHORT};
 use crate::feed::Batch;
 use crate::net::is_later;
+use crate::passage::{Passage, Passed};
 use crate::receive::{Expected, Receiver};
-use crate::references::Picture;
 use crate::reorder::Verdict;
 use crate::rtp;
 use crate::stream::add;
-use crate::viewer::KEY_PATIENCE;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
@@ -151,33 +150,27 @@ impl Pull {
         add(&counts.bytes_received, packet.len() as u64);
         self.stream.is_flowing.store(true, Ordering::Relaxed);
         incoming.report.received(&header);
+        let has_keys = incoming.passage.is_some();
+        if incoming.continuity.begins(&header) {
+            incoming.passage.as_mut().map(Passage::restart);
+        }
+        let passed = incoming.passage.as_mut().map_or(Passed::AS_IT_IS, |passage| passage.take(&header, payload));
+        if !passed.goes {
+            incoming.continuity.leave_out();
+            add(&counts.packets_left_out, 1);
+            return false;
+        }
         let is_new = incoming.timestamp.replace(header.timestamp) != Some(header.timestamp);
-        let picture = Picture::glimpse(incoming.codec, payload).filter(|_| self.lead == Some(track));
-        incoming.layers = incoming.layers.max(picture.map_or(0, |picture| picture.layer));
-        let is_spare = picture.is_some_and(|picture| picture.is_spare(incoming.layers));
         let (is_key, is_start) = match self.lead {
             Some(lead) if lead != track => (false, false),
             None => (true, true),
             // The first packet of a picture at which decoding can begin.
             Some(_) => {
-                let has_keys = incoming.codec.is_video();
-                let begins = if has_keys { rtp::is_key(incoming.codec, payload) } else { is_new };
+                let begins = if has_keys { rtp::is_key(incoming.codec, payload) && passed.is_whole } else { is_new };
                 let is_key = begins && incoming.key_timestamp != Some(header.timestamp);
-                let is_anew = incoming.continuity.begins(&header);
                 if is_key {
                     incoming.key_timestamp = Some(header.timestamp);
-                    incoming.skips_leading = is_anew;
                 }
-                if incoming.skips_leading && picture.is_some_and(|picture| picture.is_leading) {
-                    return false;
-                }
-                if is_anew {
-                    let since = *incoming.awaits_key.get_or_insert(now);
-                    if !is_key && now.saturating_duration_since(since) < KEY_PATIENCE {
-                        return false;
-                    }
-                }
-                incoming.awaits_key = None;
                 (is_key, is_new)
             }
         };
@@ -191,7 +184,7 @@ impl Pull {
             Place::Out(packet) => self.batch.frame(channel, packet, is_key, is_start),
         };
         rtp::rewrite(bytes, sequence, timestamp, source);
-        if is_spare {
+        if passed.is_spare && self.lead == Some(track) {
             self.batch.is_spare(channel);
         }
         true

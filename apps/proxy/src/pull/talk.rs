@@ -6,6 +6,7 @@ use crate::dial::Dialled;
 use crate::dialogue::{Dialogue, Next, Setup, Trouble, Way};
 use crate::net::{Poll, canonical, datagrams, group, is_later, send_to};
 use crate::origin::Origin;
+use crate::passage::Passage;
 use crate::receive::{Expected, Receiver};
 use crate::reorder::Reorder;
 use crate::report::Report;
@@ -264,9 +265,7 @@ impl Pull {
                 continuity,
                 timestamp: None,
                 key_timestamp: None,
-                awaits_key: None,
-                skips_leading: false,
-                layers: 0,
+                passage: Passage::new(track),
                 report: Report::default(),
                 expected: Expected::default(),
                 source: None,

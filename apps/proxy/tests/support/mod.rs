@@ -31,6 +31,8 @@ pub(crate) fn rtp(payload_type: u8, sequence: u16, timestamp: u32, source: u32, 
 pub(crate) fn picture(number: u16, is_key: bool, bytes: usize) -> Vec<u8> {
     let mut payload = vec![if is_key { 0x65 } else { 0x41 }];
     payload.resize(bytes.max(1), number as u8);
+    // Its slice begins with the first macroblock.
+    payload.iter_mut().skip(1).take(1).for_each(|byte| *byte |= 0x80);
     rtp(96, number, u32::from(number) * 3600, 7, &payload)
 }
 
