@@ -20,12 +20,15 @@ const TWICE: &str = "auto";
 /// Until supports do not change ([`crate::convergence`]).
 const MAJORITY_RULE: &str = "autoMRE";
 
-impl Count {
-    /// Searches where nothing else is said. At most RAxML-NG's number, ten from parsimony and ten from random trees.
-    pub const SEARCHES: Count = Count::Auto { most: 20, rule: TWICE };
+/// The most searches where nothing else is said: RAxML-NG's number, ten from parsimony and ten from random trees.
+const SEARCHES_MOST: usize = 20;
 
-    /// Replicates, until they are enough; the most are RAxML's and RAxML-NG's.
-    const REPLICATES: Count = Count::Auto { most: 1000, rule: MAJORITY_RULE };
+/// The most replicates: RAxML's and RAxML-NG's.
+const REPLICATES_MOST: usize = 1000;
+
+impl Count {
+    /// Searches where nothing else is said.
+    pub const SEARCHES: Count = Count::Auto { most: SEARCHES_MOST, rule: TWICE };
 
     /// The most jobs that there can be.
     pub fn most(self) -> usize {
@@ -44,24 +47,23 @@ impl Count {
 
     /// How many searches are typed.
     pub(crate) fn searches(text: &str) -> Result<Count, String> {
-        Count::parse(text, Count::SEARCHES, "searches")
+        Count::parse(text, TWICE, SEARCHES_MOST, "searches")
     }
 
     /// How many replicates are.
     pub(crate) fn replicates(text: &str) -> Result<Count, String> {
-        Count::parse(text, Count::REPLICATES, "replicates")
+        Count::parse(text, MAJORITY_RULE, REPLICATES_MOST, "replicates")
     }
 
     /// A number, or the rule's name, which the most may follow in braces.
-    fn parse(text: &str, auto: Count, what: &str) -> Result<Count, String> {
-        let Count::Auto { rule, .. } = auto else { unreachable!("a rule") };
+    fn parse(text: &str, rule: &'static str, most: usize, what: &str) -> Result<Count, String> {
         let lower = text.to_ascii_lowercase();
         let Some(rest) = lower.strip_prefix(&rule.to_ascii_lowercase()) else {
             let expected = || format!("a number of {what}, {rule}, or {rule}{{MOST}} was expected");
             return lower.parse().map(Count::Number).map_err(|_| expected());
         };
         if rest.is_empty() {
-            return Ok(auto);
+            return Ok(Count::Auto { most, rule });
         }
         let most = rest.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).and_then(|most| most.parse().ok());
         match most {
@@ -87,7 +89,7 @@ mod tests {
     #[test]
     fn numbers_and_as_many_as_it_takes() {
         assert_eq!(Count::replicates("100"), Ok(Count::Number(100)));
-        assert_eq!(Count::replicates("autoMRE"), Ok(Count::REPLICATES));
+        assert_eq!(Count::replicates("autoMRE"), Ok(Count::Auto { most: 1000, rule: MAJORITY_RULE }));
         assert_eq!(Count::replicates("automre{500}"), Ok(Count::Auto { most: 500, rule: MAJORITY_RULE }));
         assert_eq!(Count::searches("auto"), Ok(Count::SEARCHES));
         assert_eq!(Count::searches("7"), Ok(Count::Number(7)));
