@@ -79,6 +79,8 @@ pub struct Asked<'a> {
     pub target: &'a str,
     /// Seconds since some time.
     pub now_s: u64,
+    /// Nobody can listen: it came within TLS, or from this computer.
+    pub is_private: bool,
 }
 
 /// MD5 in hexadecimal digits.
@@ -138,6 +140,8 @@ impl Users {
         let Some(text) = answer else { return Verdict::Silent };
         let Some((scheme, rest)) = text.trim().split_once(' ') else { return Verdict::Wrong };
         match scheme.to_ascii_lowercase().as_str() {
+            // Whoever tells a password where others can listen is asked as if nothing had been said, or it would never be found out.
+            "basic" if !asked.is_private => Verdict::Silent,
             "basic" => self.basic(rest.trim()),
             "digest" => self.digest(text, asked).unwrap_or(Verdict::Wrong),
             _ => Verdict::Wrong,
@@ -217,7 +221,7 @@ mod tests {
     }
 
     fn asked(target: &str, now_s: u64) -> Asked<'_> {
-        Asked { peer: "10.0.0.1".parse().unwrap(), method: "DESCRIBE", target, now_s }
+        Asked { peer: "10.0.0.1".parse().unwrap(), method: "DESCRIBE", target, now_s, is_private: false }
     }
 
     #[test]
@@ -235,7 +239,11 @@ mod tests {
             let mut client = PasswordClient::try_from(challenges.last().unwrap().as_str()).unwrap();
             let params = PasswordParams { username: "eve", password, uri: url, method: "DESCRIBE", body: Some(&[]) };
             let answer = client.respond(&params).unwrap();
-            assert_eq!(users.judge(Some(&answer), asked(url, 6)), expected, "{answer}");
+            let private = Asked { is_private: secure, ..asked(url, 6) };
+            assert_eq!(users.judge(Some(&answer), private), expected, "{answer}");
+            if secure {
+                assert_eq!(users.judge(Some(&answer), asked(url, 6)), Verdict::Silent, "{answer}");
+            }
             if answer.starts_with("Digest") {
                 assert_eq!(users.judge(Some(&answer), asked("rtsp://h/yard", 6)), Verdict::Wrong);
                 let later = if password == "other" { Verdict::Wrong } else { Verdict::Stale };
@@ -259,7 +267,7 @@ mod tests {
             "(Basic|Digest) [ -~]{0,60}",
             "Digest (username=\"eve\", )?(realm=\"multigrain\", )?(nonce=\"[0-9a-fé]{0,30}\", )?uri=\"rtsp://h/front\", response=\"[0-9a-f]{0,32}\"",
         ]) {
-            prop_assert_eq!(users().judge(Some(&text), asked("rtsp://h/front", 5)), Verdict::Wrong);
+            prop_assert_eq!(users().judge(Some(&text), Asked { is_private: true, ..asked("rtsp://h/front", 5) }), Verdict::Wrong);
         }
     }
 }

@@ -21,7 +21,8 @@ use toml::Spanned;
 #[derive(Parser, Clone, Debug, Default)]
 #[command(name = "multigrain proxy", version, max_term_width = 100)]
 pub struct Args {
-    /// A source: rtsp://USER:PASSWORD@HOST/PATH or rtsps://..., with NAME= before it to serve it as /NAME [default name: camera, camera2, ...]
+    /// A source: rtsp://USER:PASSWORD@HOST/PATH or rtsps://..., with NAME= before it to serve it as /NAME [default name: camera, camera2, ...]. Others on
+    /// this computer see it with its password: better in the file
     #[arg(short, long = "source", value_name = "[NAME=]URL")]
     pub sources: Vec<String>,
     /// A TOML file with the same: sources with name, url and transport, and the options below
@@ -201,7 +202,7 @@ struct File {
     queue: Option<Spanned<Size>>,
     viewers: Option<Spanned<usize>>,
     connections_an_address: Option<Spanned<usize>>,
-    drain_s: Option<u64>,
+    drain_s: Option<Spanned<u64>>,
     transparent: Option<String>,
     /// The file's name and its text, to tell lines.
     #[serde(skip)]
@@ -430,6 +431,13 @@ impl Args {
             Some((ms, told)) if ms > 100 => return Err(format!("{told} would delay pictures; give at most 100")),
             picked => picked.map_or(4, |(ms, _)| ms),
         };
+        let drain = file.drain_s.take();
+        let drain = match file.pick("drain_s", self.drain_s, drain) {
+            Some((s, told)) if s > 3600 => {
+                return Err(format!("{told} would keep it running for hours; give at most 3600"));
+            }
+            picked => picked.map_or(5, |(s, _)| s),
+        };
         let viewers = file.viewers.take();
         let viewers = file.pick("viewers", self.viewers, viewers);
         let viewers = number(viewers, 1000, usize::MAX, "this would serve nobody; give how many may play at a time")?;
@@ -523,7 +531,7 @@ impl Args {
                 reorder: Duration::from_millis(reorder),
                 gather: Duration::from_millis(gather),
             },
-            drain: Duration::from_secs(self.drain_s.or(file.drain_s).unwrap_or(5).min(3600)),
+            drain: Duration::from_secs(drain),
             transparent,
         })
     }
@@ -552,9 +560,9 @@ mod tests {
         assert_eq!(
             names,
             [
-                ("door", "rtsp://a/x=...".to_owned(), Transport::Auto),
-                ("camera2", "rtsp://c/?...".to_owned(), Transport::Auto),
-                ("yard", "rtsp://b/".to_owned(), Transport::Tcp),
+                ("door", "rtsp://a".to_owned(), Transport::Auto),
+                ("camera2", "rtsp://c".to_owned(), Transport::Auto),
+                ("yard", "rtsp://b".to_owned(), Transport::Tcp),
             ]
         );
         assert_eq!((config.limits.viewers, config.workers, config.listen.unwrap().port()), (7, 2, 8554));

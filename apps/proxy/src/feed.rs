@@ -81,6 +81,22 @@ impl Batch {
         }
     }
 
+    /// Gives back what was reserved and is not needed.
+    pub fn fit(&mut self) {
+        if self.bytes.capacity() > 2 * self.bytes.len() {
+            self.bytes.shrink_to_fit();
+        }
+        if self.entries.capacity() > 2 * self.entries.len() {
+            self.entries.shrink_to_fit();
+        }
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn size(&self) -> u64 {
+        let entries = self.entries.capacity() * size_of::<Entry>();
+        (self.bytes.capacity() + entries + size_of::<(Batch, [usize; 2], Arc<Batch>, u64)>()) as u64
+    }
+
     /// Takes the pieces from that one on.
     pub fn split_off(&mut self, entry: usize) -> Batch {
         let start = self.entries.get(entry).map_or(self.bytes.len(), |first| first.start as usize);
@@ -116,13 +132,15 @@ pub struct Feed {
     batches: VecDeque<(Arc<Batch>, u64)>,
     first: u64,
     bytes: u64,
+    /// Bytes of memory that they take.
+    size: u64,
     keys: VecDeque<Cursor>,
 }
 
 impl Feed {
-    /// An empty log that keeps at most so many bytes, and the last batch.
+    /// An empty log that takes at most so many bytes of memory, and keeps the last batch.
     pub fn new(bytes_max: usize) -> Feed {
-        Feed { bytes_max, batches: VecDeque::new(), first: 0, bytes: 0, keys: VecDeque::new() }
+        Feed { bytes_max, batches: VecDeque::new(), first: 0, bytes: 0, size: 0, keys: VecDeque::new() }
     }
 
     /// Puts the batch of that number at the end. Where numbers are missing, what was before is forgotten.
@@ -130,15 +148,17 @@ impl Feed {
         if number != self.end().batch {
             self.batches.clear();
             self.keys.clear();
+            self.size = 0;
             self.first = number;
         }
         let keys = batch.entries.iter().enumerate().filter(|(_, entry)| entry.is_key);
         self.keys.extend(keys.map(|(entry, _)| Cursor { batch: number, entry }));
         let before = self.bytes;
         self.bytes += batch.bytes.len() as u64;
+        self.size += batch.size();
         self.batches.push_back((batch, before));
-        while self.batches.len() > 1 && self.held() > self.bytes_max as u64 {
-            self.batches.pop_front();
+        while self.batches.len() > 1 && self.size > self.bytes_max as u64 {
+            self.size -= self.batches.pop_front().map_or(0, |(batch, _)| batch.size());
             self.first += 1;
         }
         while self.keys.front().is_some_and(|key| key.batch < self.first) {
@@ -216,14 +236,15 @@ mod tests {
 
     #[test]
     fn the_log_is_bounded_and_knows_its_keys() {
-        let mut feed = Feed::new(60);
-        assert_eq!((feed.end(), feed.key()), (Cursor { batch: 0, entry: 0 }, None));
         let batch = |key: bool| {
             let mut batch = Batch::default();
             batch.frame(0, &[1; 10], key, true);
             batch.frame(1, &[2; 2], false, false);
+            batch.fit();
             Arc::new(batch)
         };
+        let mut feed = Feed::new(3 * batch(false).size() as usize);
+        assert_eq!((feed.end(), feed.key()), (Cursor { batch: 0, entry: 0 }, None));
         for number in 0..5 {
             feed.push(number, batch(number == 1 || number == 3));
         }
@@ -241,6 +262,21 @@ mod tests {
         // A gap: what was before is no use.
         feed.push(9, batch(false));
         assert_eq!((feed.first, feed.held(), feed.key(), feed.end().batch), (9, 20, None, 10));
+    }
+
+    /// Packets that come alone, each where much more had room.
+    #[test]
+    fn what_is_bounded_is_memory() {
+        let mut feed = Feed::new(64 << 10);
+        for number in 0..5000 {
+            let mut batch = Batch { bytes: Vec::with_capacity(2408), entries: Vec::with_capacity(4) };
+            batch.frame(0, &[1; 32], false, true);
+            batch.fit();
+            feed.push(number, Arc::new(batch));
+        }
+        let taken: usize =
+            feed.batches.iter().map(|(batch, _)| batch.bytes.capacity() + batch.entries.capacity() * 16).sum();
+        assert!((20 << 10..=64 << 10).contains(&taken), "{taken}");
     }
 
     proptest! {

@@ -125,7 +125,7 @@ fn metrics(shared: &Shared, may: &auth::Streams) -> String {
     let none = String::new;
     let viewers = |s: &Arc<Stream>| (label(s.name()), s.viewers.load(Ordering::Relaxed) as u64);
     one("stream_viewers", "gauge", "Viewers that play it", &streams.iter().map(viewers).collect::<Vec<_>>());
-    one("viewers", "gauge", "Viewers that play", &[(none(), shared.counts.viewers() as u64)]);
+    one("viewers", "gauge", "Viewers that play", &[(none(), viewers_of(&streams) as u64)]);
     let refused = shared.counts.refused();
     one("refused_total", "counter", "Connections and viewers that were refused", &[(none(), refused)]);
     text
@@ -135,6 +135,11 @@ fn metrics(shared: &Shared, may: &auth::Streams) -> String {
 fn served(shared: &Shared, may: &auth::Streams) -> Vec<Arc<Stream>> {
     let is_served = |stream: &Arc<Stream>| !stream.is_gone.load(Ordering::Relaxed) && may.has(stream.name());
     shared.streams().into_iter().filter(is_served).collect()
+}
+
+/// Viewers that play them.
+fn viewers_of(streams: &[Arc<Stream>]) -> usize {
+    streams.iter().map(|stream| stream.viewers.load(Ordering::Relaxed)).sum()
 }
 
 /// What is flowing, for programs and for the page.
@@ -159,6 +164,7 @@ fn streams(shared: &Shared, may: &auth::Streams) -> String {
             "counts": counts,
         })
     };
-    let streams: Vec<_> = served(shared, may).iter().map(one).collect();
-    format!("{}\n", json!({ "viewers": shared.counts.viewers(), "streams": streams }))
+    let all = served(shared, may);
+    let streams: Vec<_> = all.iter().map(one).collect();
+    format!("{}\n", json!({ "viewers": viewers_of(&all), "streams": streams }))
 }

@@ -43,6 +43,8 @@ const ANSWER: Duration = Duration::from_secs(10);
 const SILENCE: Duration = Duration::from_secs(10);
 /// How long datagrams are waited for before they are asked for within the connection.
 const DATAGRAMS: Duration = Duration::from_secs(4);
+/// For how long a server that sent none is asked for nothing else: it may have been starting.
+const WITHIN: Duration = Duration::from_secs(600);
 /// The first and the longest time between two tries.
 const REST: Duration = Duration::from_secs(1);
 const REST_MAX: Duration = Duration::from_secs(30);
@@ -139,6 +141,8 @@ pub struct Pull {
     limits: Limits,
     phase: Phase,
     way: Way,
+    /// The server that was found to send nothing over UDP, and when.
+    within: Option<(usize, Instant)>,
     rest: Duration,
     told: String,
     attempts: u64,
@@ -176,7 +180,7 @@ fn plain(text: &str) -> String {
 }
 
 fn choice(source: &Source) -> Choice {
-    let servers: Vec<String> = source.addresses.iter().map(Address::to_string).collect();
+    let servers: Vec<String> = source.addresses.iter().map(Address::url).collect();
     Choice::new(&source.name, &servers)
 }
 
@@ -198,6 +202,7 @@ impl Pull {
             place: 0,
             checked: now,
             way: way(source.transport),
+            within: None,
             source,
             stream,
             limits,
@@ -245,7 +250,7 @@ impl Pull {
             self.generation = told.generation;
         } else if !is_gone && (was_gone || !Arc::ptr_eq(&source, &self.source)) {
             self.close();
-            (self.choice, self.way, self.rest) = (choice(&source), way(source.transport), REST);
+            (self.choice, self.within, self.rest) = (choice(&source), None, REST);
             (self.source, self.phase) = (source, Phase::Resting(now));
             self.told.clear();
         }
@@ -275,7 +280,7 @@ impl Pull {
         self.stream.is_flowing.store(false, Ordering::Relaxed);
         let (text, rest) = match trouble {
             Trouble::NoUdp if self.source.transport == Transport::Auto => {
-                self.way = Way::Tcp;
+                self.within = Some((self.place, now));
                 ("it does not send over UDP; asking within the connection".to_owned(), Duration::ZERO)
             }
             Trouble::NoUdp => ("it does not send over UDP; give it transport tcp or auto".to_owned(), rest),
@@ -329,6 +334,12 @@ impl Pull {
             Phase::Resting(until) if now >= *until => {
                 self.attempts += 1;
                 self.place = self.choice.best(now);
+                self.way = match self.within {
+                    Some((place, since)) if place == self.place && now.saturating_duration_since(since) < WITHIN => {
+                        Way::Tcp
+                    }
+                    _ => way(self.source.transport),
+                };
                 let (attempt, address, trust) = (self.attempts, self.address(), trust());
                 self.stream.told().server = address.to_string();
                 self.phase = Phase::Dialling(attempt, now + 2 * CONNECT + ANSWER);
@@ -374,17 +385,21 @@ impl Pull {
         }
         if waited(talk.played) > HEALTHY {
             self.choice.serves(self.place);
+            let was_told = !std::mem::take(&mut self.told).is_empty();
+            if was_told && std::mem::replace(&mut self.rest, REST) > 2 * REST {
+                multigrain_console::say(&format!("{}: it goes on playing", self.stream.name()));
+            }
         }
         let may_change = self.source.transport == Transport::Auto && talk.dialogue.way() == Way::Udp;
         if !talk.has_come && may_change && waited(talk.played) > DATAGRAMS {
-            self.way = Way::Tcp;
+            self.within = Some((self.place, now));
             self.log("no datagrams arrive, as where a firewall is between; asking within the connection");
             self.rest = Duration::ZERO;
             self.phase = Phase::Resting(now);
             return Ok(());
         }
         if waited(talk.heard) > SILENCE {
-            return Err(Trouble::Other(format!("nothing has come for {} s", SILENCE.as_secs())));
+            return Err(Trouble::Other(format!("no packet of its media has come for {} s", SILENCE.as_secs())));
         }
         if waited(talk.kept_alive) > talk.dialogue.keep_alive_every() {
             (talk.kept_alive, talk.asked) = (now, now);

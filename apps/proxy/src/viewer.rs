@@ -386,7 +386,7 @@ mod tests {
             let mut ways = [None; TRACKS_MAX];
             ways[0] = Some(if swapped { Way::Channels(6, 7) } else { Way::Channels(0, 1) });
             ways[1] = with_audio.then_some(Way::Channels(2, 3));
-            let (mut feed, now) = (Feed::new(2 * max as usize), Instant::now());
+            let (mut feed, now) = (Feed::new(20 * max as usize), Instant::now());
             let mut outgoing = Outgoing::new(now);
             outgoing.channels = Channels::of(&ways, 2);
             outgoing.begin(&feed, now, true);

@@ -22,6 +22,7 @@ fn wrong_requests_are_refused_at_once() {
     refused(&["-s", "http://u:topsecret@h/"], 2, &["begins with neither rtsp:// nor rtsps://"]);
     refused(&["-s", "rtsp://h/", "--listen", "here"], 2, &["--listen here", ":PORT"]);
     refused(&["-c", "/nowhere.toml"], 2, &["/nowhere.toml", "TOML"]);
+    refused(&["-s", "rtsp://h/", "--drain-s", "999999"], 2, &["--drain-s 999999", "3600"]);
     refused(&["-s", "rtsp://h/", "--placement", "somewhere"], 2, &["run-to-completion"]);
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let place = taken.local_addr().unwrap().to_string();

@@ -2,6 +2,7 @@
 
 mod support;
 
+use multigrain_proxy::choice::Choice;
 use std::net::UdpSocket;
 use support::{AUDIO, Camera, Heard, Manners, PATIENCE, Proxy, VIDEO, Viewer, hear, picture, rtp, sequence};
 
@@ -226,7 +227,7 @@ fn who_was_suspended_goes_on() {
     }
     proxy.send("CONT");
     assert_eq!(viewer.sequences(24), (2..26).collect::<Vec<_>>());
-    assert!(!proxy.log().contains("nothing has come"), "{}", proxy.log());
+    assert!(!proxy.log().contains("has come for"), "{}", proxy.log());
 }
 
 #[test]
@@ -300,4 +301,58 @@ fn who_reports_loss_gets_fewer_pictures() {
             assert_eq!((length, bytes[1], bytes[11]), (28, 200, told as u8 + 1));
         }
     }
+}
+
+/// An encoder that hangs, of a camera that goes on to send reports and what is of no track.
+#[test]
+fn a_camera_of_which_no_media_come_is_asked_again() {
+    let camera = Camera::new(Manners::of(VIDEO));
+    let proxy = Proxy::start(&["-s", &source(&camera), "--transport", "tcp"]);
+    let mut playing = camera.playing();
+    proxy.serves("front");
+    playing.send(0, &picture(1, true, 50));
+    let began = std::time::Instant::now();
+    while !proxy.log().contains("no packet of its media has come for 10 s") {
+        assert!(began.elapsed() < PATIENCE, "{}", proxy.log());
+        playing
+            .try_report(0, &[0x80, 200, 0, 6, 0, 0, 0, 7, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 5, 0, 0, 0, 1, 0, 0, 0, 2]);
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    assert_eq!(proxy.metric("flowing"), 0);
+    drop(camera.playing());
+}
+
+/// A camera that plays and ends at once is asked more and more seldom, and is told of once.
+#[test]
+fn who_ends_again_and_again_fills_no_log() {
+    let camera = Camera::new(Manners::of(VIDEO));
+    let proxy = Proxy::start(&["-s", &source(&camera), "--transport", "tcp"]);
+    let mut times = Vec::new();
+    for _ in 0..4 {
+        let playing = camera.playing();
+        times.push(std::time::Instant::now());
+        playing.hang_up();
+    }
+    assert!(times[3] - times[2] > times[1] - times[0] + std::time::Duration::from_secs(1), "{times:?}");
+    let log = proxy.log();
+    assert_eq!(log.matches("has ended the connection").count(), 1, "{log}");
+}
+
+/// One server that sends nothing over UDP says nothing of another.
+#[test]
+fn each_server_is_asked_for_datagrams() {
+    let (first, second) =
+        (Camera::new(Manners { only_tcp: true, ..Manners::of(VIDEO) }), Camera::new(Manners::of(VIDEO)));
+    let urls = [&first, &second].map(|camera| format!("rtsp://{}/", camera.address));
+    // Of a name of which the first is the favourite.
+    let is_first = |name: &String| Choice::new(name, &urls).best(std::time::Instant::now()) == 0;
+    let name = (0..).map(|number| format!("front{number}")).find(is_first).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("two.toml");
+    std::fs::write(&file, format!("[[source]]\nname = \"{name}\"\nurls = {urls:?}\n")).unwrap();
+    let proxy = Proxy::start(&["--config", file.to_str().unwrap()]);
+    let playing = first.playing();
+    assert!(!playing.is_udp(), "{}", proxy.log());
+    playing.hang_up();
+    assert!(second.playing().is_udp(), "{}", proxy.log());
 }

@@ -36,7 +36,8 @@ impl Pull {
         let room = (self.batch.bytes.len(), self.batch.entries.len());
         // The next will be of that size, more or less.
         let next = Batch { bytes: Vec::with_capacity(room.0), entries: Vec::with_capacity(room.1) };
-        let batch = std::mem::replace(&mut self.batch, next);
+        let mut batch = std::mem::replace(&mut self.batch, next);
+        batch.fit();
         self.number += 1;
         Some((self.number - 1, Arc::new(batch)))
     }
@@ -57,7 +58,7 @@ impl Pull {
                 if !talk.is_playing || !talk.peers.contains(&came.from.ip().to_canonical()) {
                     continue;
                 }
-                (talk.heard, talk.has_come) = (now, true);
+                talk.has_come = true;
                 if came.is_cut {
                     add(&self.stream.counts.packets_malformed, 1);
                 } else if is_reports {
@@ -149,6 +150,12 @@ impl Pull {
         add(&counts.packets_received, 1);
         add(&counts.bytes_received, packet.len() as u64);
         self.stream.is_flowing.store(true, Ordering::Relaxed);
+        // An encoder that hangs may go on to send reports, and sound.
+        if let Phase::Talking(talk) = &mut self.phase
+            && self.lead.is_none_or(|lead| lead == track)
+        {
+            talk.heard = now;
+        }
         incoming.report.received(&header);
         let has_keys = incoming.passage.is_some();
         if incoming.continuity.begins(&header) {

@@ -110,7 +110,7 @@ impl Pull {
                 Message::Data { channel, range } => {
                     let Phase::Talking(talk) = &mut self.phase else { return Ok(()) };
                     let place = talk.channels[usize::from(channel)].filter(|_| talk.is_playing);
-                    (talk.heard, talk.has_come) = (now, true);
+                    talk.has_come = true;
                     if let Some((track, is_reports)) = place {
                         let packet = &input[at + range.start..at + range.end];
                         // Nobody else speaks here, but a camera may send more than it has told of.
@@ -236,8 +236,10 @@ impl Pull {
         });
         let told: Vec<Option<u16>> = told.collect();
         self.set_tracks(&description, &told);
-        self.log(&text);
-        (self.rest, self.told) = (REST, String::new());
+        // Who plays again and again and ends at once fills no log.
+        if self.rest <= 2 * REST {
+            self.log(&text);
+        }
         add(&self.stream.counts.connections, 1);
         let mut told = self.stream.told();
         told.trouble = None;

@@ -103,11 +103,12 @@ impl Worker {
     pub(super) fn read(&mut self, slot: usize) -> bool {
         let Some(connection) = self.connections[slot].as_mut() else { return true };
         let mut bytes = [0; 8192];
-        while connection.input.len() < INPUT_MAX {
+        let mut ignored = 0;
+        while connection.input.len() < INPUT_MAX && ignored < INPUT_MAX {
             match connection.wire.read(&mut bytes) {
                 Ok(0) => return false,
                 // What a tunnel's viewer says comes on the other way.
-                Ok(_) if connection.tunnel.is_some() => {}
+                Ok(count) if connection.tunnel.is_some() => ignored += count,
                 Ok(count) => {
                     connection.input.extend_from_slice(&bytes[..count]);
                     if count < bytes.len() && !connection.wire.is_secure() {
@@ -201,7 +202,8 @@ impl Worker {
         }
         let is_rtsp = protocol == Protocol::Rtsp;
         let now_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_secs());
-        let asked = Asked { peer: connection.peer, method: &method, target: &target, now_s };
+        let is_private = connection.wire.is_secure() || connection.peer.is_loopback();
+        let asked = Asked { peer: connection.peer, method: &method, target: &target, now_s, is_private };
         let (shared, live) = (self.shared.clone(), self.shared.live());
         let needs_nobody = is_rtsp && matches!(method.as_str(), "OPTIONS" | "TEARDOWN");
         let verdict = match &connection.known {

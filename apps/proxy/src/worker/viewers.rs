@@ -11,6 +11,7 @@ use crate::stream::add;
 use crate::viewer::{Flow, Sent, behind_max};
 use crate::wire::Wire;
 use multigrain_console::say;
+use rustix::io::Errno;
 use std::io;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -35,8 +36,13 @@ impl Worker {
                 Ok(connected) => connected,
                 Err(e) if is_later(&e) || e.kind() == io::ErrorKind::ConnectionAborted => return,
                 Err(e) => {
-                    // Such as no more files: others are let in when some have gone.
-                    say(&format!("cannot let anybody in: {e}; raise the limit on open files (ulimit -n)"));
+                    // Others are let in when some have gone.
+                    if self.shared.counts.refuse().is_power_of_two() {
+                        let has_no_files = matches!(Errno::from_io_error(&e), Some(Errno::MFILE | Errno::NFILE));
+                        let way =
+                            if has_no_files { "; raise the limit on open files (ulimit -n)" } else { "; trying again" };
+                        say(&format!("cannot let anybody in: {e}{way}"));
+                    }
                     self.is_full = true;
                     return self.listeners.iter().for_each(|listener| self.poll.remove(&listener.socket));
                 }

@@ -131,6 +131,14 @@ impl Playing {
         }
     }
 
+    /// Sends a report about a track, unless nobody hears it any more.
+    pub(crate) fn try_report(&mut self, track: usize, packet: &[u8]) {
+        let mut frame = vec![b'$', 2 * track as u8 + 1];
+        frame.extend((packet.len() as u16).to_be_bytes());
+        frame.extend(packet);
+        let _ = self.stream.write_all(&frame);
+    }
+
     /// Sends a report about a track.
     pub(crate) fn report(&mut self, track: usize, packet: &[u8]) {
         match self.ports.get(track) {
