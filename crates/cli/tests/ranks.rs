@@ -96,6 +96,78 @@ fn every_application_has_the_bits_of_one_process() {
     }
 }
 
+/// What random kills need: numbers that are others in every run, and told.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// A random rank is killed at a random moment, and what is left is continued by other ranks, or alone. `MULTIGRAIN_KILLS=200` kills so often.
+#[test]
+fn after_a_kill_whoever_resumes_has_the_same_bits() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|s| s.parse::<u64>().ok());
+    let (kills, seed) = (number("MULTIGRAIN_KILLS").unwrap_or(6), number("MULTIGRAIN_SEED"));
+    let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
+    let seed = seed.unwrap_or_else(now);
+    let mut random = Random(seed);
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let jobs = ["sgemm --n 5000 --memory 24MiB", "fft3d --n 240 --memory 16MiB"]
+        .map(|job| format!("run {job} -o z.npy --threads 1"));
+    let expected = jobs.clone().map(|job| {
+        let alone = Command::new(COMMAND).current_dir(at).args(words(&job)).output().unwrap();
+        assert!(alone.status.success(), "{}", String::from_utf8_lossy(&alone.stderr));
+        let bytes = std::fs::read(at.join("z.npy")).unwrap();
+        std::fs::remove_file(at.join("z.npy")).unwrap();
+        bytes
+    });
+    let (mut killed, mut continued) = (0, 0);
+    while killed < kills {
+        let which = random.below(2) as usize;
+        let mut what = format!("seed {seed}, {}", jobs[which]);
+        for time in 0..2 {
+            let count = 2 + random.below(2) as usize;
+            let (child, processes) =
+                started(at, count, &format!("{} {}", jobs[which], if time > 0 { "--resume" } else { "" }));
+            let (rank, after) = (random.below(count as u64) as usize, random.below(4000));
+            // Now and then while files are made, mostly when there is something to be kept.
+            let is_early = random.below(4) == 0;
+            let is_there = |process: &u32| Path::new(&format!("/proc/{process}")).exists();
+            while !is_early && processes.iter().all(is_there) && !at.join("z.npy.journal.0").exists() {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            std::thread::sleep(std::time::Duration::from_millis(after));
+            signal(processes[rank], libc::SIGKILL);
+            what += &format!("; rank {rank} of {count} killed after {after} ms");
+            let output = child.wait_with_output().unwrap();
+            gone(&processes);
+            assert!(output.status.code() != Some(124), "{what}: {}", String::from_utf8_lossy(&output.stderr));
+            killed += 1;
+            if output.status.success() || at.join("z.npy").exists() {
+                break;
+            }
+        }
+        let resumed = format!("{} --resume --json", jobs[which]);
+        let output = match random.below(4) as usize {
+            0 => Command::new(COMMAND).current_dir(at).args(words(&resumed)).output().unwrap(),
+            count => run(count, at, &resumed),
+        };
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{what}: {told} {}", String::from_utf8_lossy(&output.stderr));
+        continued += u64::from(told.contains("\"resumed\": true") || told.contains("\"resumed\":true"));
+        assert!(std::fs::read(at.join("z.npy")).unwrap() == expected[which], "{what}: other bits");
+        std::fs::remove_file(at.join("z.npy")).unwrap();
+        // Of a first rank that is killed before it has told the others of files without names these stay.
+        let left: Vec<String> = names(at).into_iter().filter(|name| name.starts_with("z.npy")).collect();
+        assert_eq!(left, [""; 0], "{what}");
+    }
+    println!("{killed} kills, {continued} runs continued; seed {seed}");
+}
+
 /// A shell command that differs between the first rank and the others.
 fn differing(first: &str, others: &str) -> String {
     format!("if [ \"${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}\" = 0 ]; then {first}; else {others}; fi")
@@ -111,7 +183,6 @@ fn what_is_wrong_is_told_once_and_ends_all() {
     let command = |arguments: &str| format!("exec {COMMAND} {arguments}");
     let go = "run saxpy x.npy x.npy -o y.npy --memory 4MiB";
     let cases = [
-        (command(&format!("{go} --resume")), "keeps no journal"),
         (command(&format!("{go} --trace t.trace")), "cannot be traced"),
         (command("run saxpy missing.npy x.npy -o y.npy"), "cannot open missing.npy"),
         (command("run saxpy --nonsense"), "unexpected argument"),
@@ -138,12 +209,17 @@ fn what_is_wrong_is_told_once_and_ends_all() {
     }
 }
 
-/// A run that takes some time, and the processes of its ranks once all are there.
+/// A run that takes some time.
 fn long(at: &Path, count: usize, memory: &str) -> (Child, Vec<u32>) {
+    started(at, count, &format!("run sgemm --n 6000 -o z.npy --memory {memory} --threads 1"))
+}
+
+/// A run, and the processes of its ranks once all are there.
+fn started(at: &Path, count: usize, arguments: &str) -> (Child, Vec<u32>) {
     let variable = if is_open_mpi() { "OMPI_COMM_WORLD_RANK" } else { "PMI_RANK" };
     // Each rank leaves its number as a file's name and its process in it, and becomes the command.
-    let script =
-        format!("echo $$ > pid.${variable}; exec {COMMAND} run sgemm --n 6000 -o z.npy --memory {memory} --threads 1");
+    (0..count).for_each(|rank| drop(std::fs::remove_file(at.join(format!("pid.{rank}")))));
+    let script = format!("echo $$ > pid.${variable}; exec {COMMAND} {arguments}");
     let mut command = ranks(count, at);
     command.args(["bash", "-c", &script]).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
@@ -161,6 +237,15 @@ fn long(at: &Path, count: usize, memory: &str) -> (Child, Vec<u32>) {
 fn signal(process: u32, signal: i32) {
     // SAFETY: asks the kernel to signal a process of this test's, which its launcher has not waited for.
     unsafe { libc::kill(process as i32, signal) };
+}
+
+/// Launchers end what is left: none of these is there much longer.
+fn gone(processes: &[u32]) {
+    for process in processes {
+        while Path::new(&format!("/proc/{process}/exe")).read_link().is_ok_and(|exe| exe == Path::new(COMMAND)) {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
 }
 
 #[test]
@@ -194,12 +279,7 @@ fn a_rank_that_is_lost_ends_the_run_everywhere() {
             );
             signal(processes[rank], libc::SIGKILL);
         }
-        // Launchers end what is left: none of these is there much longer.
-        for process in processes {
-            while Path::new(&format!("/proc/{process}/exe")).read_link().is_ok_and(|exe| exe == Path::new(COMMAND)) {
-                std::thread::sleep(std::time::Duration::from_millis(20));
-            }
-        }
+        gone(&processes);
     }
 }
 
@@ -208,7 +288,7 @@ fn a_full_disk_on_one_rank_ends_all() {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();
     let (child, processes) = long(at, 3, "32MiB");
-    while !at.join("z.npy.part").exists() {
+    while std::fs::metadata(at.join("z.npy.journal.1")).map_or(0, |journal| journal.len()) == 0 {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     // What this rank writes beyond a limit on files is refused from now on.
@@ -222,6 +302,8 @@ fn a_full_disk_on_one_rank_ends_all() {
     assert_eq!(output.status.code(), Some(1), "{all}");
     assert_eq!(said.len(), 1, "{all}");
     assert!(said[0].contains("rank 1 on node") && said[0].contains("File too large"), "{all}");
+    // What others have done is kept, if they had come to do anything.
     let left: Vec<String> = names(at).into_iter().filter(|name| !name.starts_with("pid")).collect();
-    assert_eq!(left, [""; 0]);
+    assert_eq!(left.is_empty(), !said[0].contains("--resume"), "{left:?}: {all}");
+    assert!(!at.join("z.npy").exists());
 }

@@ -70,8 +70,15 @@ impl Interpreter<'_, '_> {
             self.record_overhead(plan, led.start, Activity::Journal, since);
         }
         for (from, argument) in carried {
-            if let Some(Place::Part(to, region)) = here.get(argument as usize) {
+            // Of several ranks one does, and the others wait for it: who is through with it writes there.
+            let ranks = self.ranks_of(inner);
+            if let Some(Place::Part(to, region)) = here.get(argument as usize)
+                && ranks.is_none_or(|ranks| ranks.all.rank() == 0)
+            {
                 self.carry_over(plan, number, (inner, instance), (from, *to), region)?;
+            }
+            if let Some(ranks) = ranks {
+                ranks.all.meet(self.abort).map_err(|_| Ended)?;
             }
         }
         let since = self.moment();

@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::homes::{Folder, Homes, Opening, Place, transfer_block};
 use crate::identity::{Identity, InputStates, changed_input};
 use crate::job::{Job, Sink};
-use crate::resume::{forget, remove_left};
+use crate::resume::{GoingOn, forget, remove_left};
 use crate::runtime::{Done, MachineChoice, Options, Run, Settings};
 use crate::sides::Sides;
 use multigrain_driver::ranks::{Ended, Ranks};
@@ -40,6 +40,9 @@ fn on_rank(ranks: &Ranks, ended: Ended) -> Error {
 pub(crate) fn failed(ranks: &Ranks, error: Error) -> Error {
     match (ranks.ended(), error) {
         (_, error @ Error::OnRank { .. }) => error,
+        (Some(ended), Error::Kept { result, .. }) if ended.rank != ranks.rank() => {
+            Error::Kept { source: Box::new(on_rank(ranks, ended)), result }
+        }
         (Some(ended), _) if ended.rank != ranks.rank() => on_rank(ranks, ended),
         (_, error) => {
             ranks.end(error.exit_status() as u8, &error.to_string());
@@ -49,8 +52,13 @@ pub(crate) fn failed(ranks: &Ranks, error: Error) -> Error {
 }
 
 /// All meet here.
-fn meet(ranks: &Ranks) -> Result<(), Error> {
-    ranks.gather(&[]).map(drop).map_err(|ended| on_rank(ranks, ended))
+pub(crate) fn meet(ranks: &Ranks) -> Result<(), Error> {
+    heard(ranks, ranks.gather(&[])).map(drop)
+}
+
+/// What ranks were told, unless the run has ended on one.
+pub(crate) fn heard<T>(ranks: &Ranks, told: Result<T, Ended>) -> Result<T, Error> {
+    told.map_err(|ended| on_rank(ranks, ended))
 }
 
 /// Refuses what ranks that execute a run together do not have in common. Each thing has a name for people. All ranks call this in
@@ -91,9 +99,6 @@ pub(crate) fn leads(options: &Options, settings: &Settings<'_>) -> Result<bool, 
     let refused = |what: &str| {
         Err(Error::Request(format!("on {} ranks {what}: leave that out, or start without mpirun", ranks.count())))
     };
-    if settings.resume {
-        return refused("a run keeps no journal, so there is nothing to resume");
-    }
     if settings.trace.is_some() || settings.full_trace {
         return refused("a run cannot be traced");
     }
@@ -103,7 +108,13 @@ pub(crate) fn leads(options: &Options, settings: &Settings<'_>) -> Result<bool, 
 /// The machine of all ranks, of which each has detected or read its own: a disk with a memory for each rank below it, of the
 /// smallest capacity and the fewest workers of all, else as the first rank has it. Where no array comes from a file and all have room
 /// in the memories together, they lie there.
-pub(crate) fn of_all(ranks: &Ranks, options: &Options, job: &Job, machine: &Machine) -> Result<Machine, Error> {
+pub(crate) fn of_all(
+    ranks: &Ranks,
+    options: &Options,
+    job: &Job,
+    machine: &Machine,
+    on_disk: bool,
+) -> Result<Machine, Error> {
     let main = main_memory(machine);
     let [capacity_bytes, workers] = least(ranks, options, main.capacity_bytes, machine.workers())?;
     let text = machine.to_toml();
@@ -123,7 +134,7 @@ pub(crate) fn of_all(ranks: &Ranks, options: &Options, job: &Job, machine: &Mach
     let all = one.with_capacity(&name, capacity_bytes)?.with_count(&name, ranks.count())?;
     let root = all.memory(all.root()).name.clone();
     let share = most_owned(job, ranks.count());
-    if job.reads_files() || share > capacity_bytes / SPREAD_SHARE {
+    if on_disk || job.reads_files() || share > capacity_bytes / SPREAD_SHARE {
         let directory = |memory: &mut Memory| {
             memory.path.get_or_insert_with(|| PathBuf::from("."));
         };
@@ -175,8 +186,8 @@ pub(crate) fn agree(
     ranks: &Ranks,
     machine: &Machine,
     plan: &Plan,
-    job: &Job,
-    inputs: &InputStates,
+    (job, inputs): (&Job, &InputStates),
+    going_on: Option<&GoingOn>,
 ) -> Result<(), Error> {
     let numbered = (plan.own_arrays(), &plan.tasks[..], &plan.calls[..]);
     let identity = Identity::new(job, inputs, numbered, &plan.ways, Path::new("."), &[]);
@@ -184,6 +195,8 @@ pub(crate) fn agree(
     hash_plan(plan, &mut Vec::new(), &mut hasher);
     let mut things = identity.of_all_ranks().to_vec();
     things.push(("machine", machine.to_toml()));
+    let events = going_on.map_or(&[][..], |going_on| &going_on.unfinished.found.events);
+    things.push(("journal", crate::identity::hash(|h| events.hash(h))));
     things.push(("plan", hasher.finish().to_string()));
     same(ranks, &things)
 }
@@ -234,15 +247,34 @@ fn peak_bytes() -> u64 {
 
 impl Run<'_> {
     /// Executes this rank's part of the plan; results have their names when all have done theirs.
-    pub(crate) fn on_ranks(&mut self, plan: &Plan, ranks: &Arc<Ranks>) -> Result<Done, Error> {
+    pub(crate) fn on_ranks(
+        &mut self,
+        plan: &Plan,
+        ranks: &Arc<Ranks>,
+        going_on: Option<&GoingOn>,
+    ) -> Result<Done, Error> {
         let root = self.machine.memory(self.machine.root());
         let directory = root.path.clone().unwrap_or_else(|| PathBuf::from("."));
         let leads = ranks.rank() == 0;
         let (mut made, mut results) = (None, Vec::new());
         let abort = self.abort;
+        let before = ranks.moved_bytes();
         let done = std::thread::scope(|scope| {
             let _watch = ranks.watch(abort, scope);
-            self.on_ranks_in(plan, ranks, &directory, &mut made, &mut results)
+            // Files without a name of their own are known to all by one that no other run has.
+            let name = format!("multigrain-{}-{}", std::process::id(), crate::identity::moment());
+            let names = heard(ranks, ranks.gather(name.as_bytes()))?;
+            let name = directory.join(String::from_utf8_lossy(&names[0]).as_ref());
+            // All have come here, so nobody uses arrays of a run before.
+            Spread::forget_all(ranks);
+            meet(ranks)?;
+            match going_on.is_some() || !is_spread(self.machine) && self.job.files_written().next().is_some() {
+                true => self.kept_on_ranks(plan, ranks, (&directory, &name), going_on),
+                false => {
+                    let report = self.on_ranks_in(plan, ranks, (&directory, &name), &mut made, &mut results)?;
+                    Ok((made.take().unwrap_or_else(Homes::none), report, None))
+                }
+            }
         });
         if let (true, Err(_), Some(homes)) = (leads, &done, &made) {
             homes.discard(&self.runtime.disk);
@@ -250,8 +282,25 @@ impl Run<'_> {
         if leads && done.is_err() {
             results.iter().for_each(|(_, file)| self.runtime.disk.discard(file));
         }
-        let report = done?;
-        Ok((made.unwrap_or_else(Homes::none), report, None))
+        let done = done?;
+        self.tell_all(ranks, &done.1, ranks.moved_bytes() - before)?;
+        Ok(done)
+    }
+
+    /// What the run was on each rank.
+    fn tell_all(&mut self, ranks: &Ranks, report: &multigrain_engine::Report, moved: u64) -> Result<(), Error> {
+        let own = [report.seconds.to_bits(), report.breakdown.leaf_seconds.to_bits(), peak_bytes(), moved];
+        let bytes: Vec<u8> = own.iter().flat_map(|number| number.to_le_bytes()).collect();
+        let all = heard(ranks, ranks.gather(&bytes))?;
+        let of = |(rank, bytes): (usize, &Vec<u8>)| OfRank {
+            node: ranks.node(rank).to_owned(),
+            seconds: f64::from_bits(number(bytes, 0)),
+            leaf_seconds: f64::from_bits(number(bytes, 1)),
+            peak_bytes: number(bytes, 2),
+            moved_bytes: number(bytes, 3),
+        };
+        self.of_ranks = all.iter().enumerate().map(of).collect();
+        Ok(())
     }
 
     /// Creates the files of results whose arrays lie in the ranks' memories, so that a name that cannot be written is refused before the work.
@@ -290,23 +339,15 @@ impl Run<'_> {
         &mut self,
         plan: &Plan,
         ranks: &Arc<Ranks>,
-        directory: &Path,
+        (directory, name): (&Path, &Path),
         made: &mut Option<Homes>,
         results: &mut Vec<(usize, ArrayFile)>,
     ) -> Result<multigrain_engine::Report, Error> {
         let (disk, job) = (&self.runtime.disk, self.job);
         let leads = ranks.rank() == 0;
-        // Files without a name of their own are known to all by one that no other run has.
-        let name = format!("multigrain-{}-{}", std::process::id(), crate::identity::moment());
-        let names = ranks.gather(name.as_bytes()).map_err(|ended| on_rank(ranks, ended))?;
-        let first = directory.join(String::from_utf8_lossy(&names[0]).as_ref());
         let spread = is_spread(self.machine);
-        let folder = Folder { path: directory, first: Some(&first), shared: true, spread: spread.then_some(ranks) };
+        let folder = Folder { path: directory, first: None, shared: Some(name), spread: spread.then_some(ranks) };
         let open = |opening| Homes::on_disk(job, plan, disk, folder, opening, &mut Sides::default(), self.abort);
-        // All have come here, so nobody uses arrays of a run before.
-        Spread::forget_all(ranks);
-        let before = ranks.moved_bytes();
-        meet(ranks)?;
         if leads {
             forget(job, disk)?;
             remove_left(job, disk, directory, plan.arrays.len())?;
@@ -323,7 +364,7 @@ impl Run<'_> {
         let Some(homes) = made else { return Err(Error::Request("no arrays".to_owned())) };
         if leads {
             // Who has opened them needs no names.
-            homes.scratch().for_each(|file| disk.remove(file.path()));
+            homes.shared().for_each(|file| disk.remove(file.path()));
         }
         let report = self.engine(plan, homes, None, None).map_err(|error| match error {
             EngineError::Interrupted => Error::Interrupted { resume: false },
@@ -343,18 +384,6 @@ impl Run<'_> {
             let spread = results.iter().map(|(array, file)| (*array, file));
             self.publish(&homes.unpublished().chain(spread).collect::<Vec<_>>())?;
         }
-        let moved = ranks.moved_bytes() - before;
-        let own = [report.seconds.to_bits(), report.breakdown.leaf_seconds.to_bits(), peak_bytes(), moved];
-        let bytes: Vec<u8> = own.iter().flat_map(|number| number.to_le_bytes()).collect();
-        let all = ranks.gather(&bytes).map_err(|ended| on_rank(ranks, ended))?;
-        let of = |(rank, bytes): (usize, &Vec<u8>)| OfRank {
-            node: ranks.node(rank).to_owned(),
-            seconds: f64::from_bits(number(bytes, 0)),
-            leaf_seconds: f64::from_bits(number(bytes, 1)),
-            peak_bytes: number(bytes, 2),
-            moved_bytes: number(bytes, 3),
-        };
-        self.of_ranks = all.iter().enumerate().map(of).collect();
         Ok(report)
     }
 }

@@ -77,7 +77,7 @@ fn choose(options: &Options, job: &Job, on_disk: bool) -> Result<Machine, Error>
                 machine.name
             )));
         }
-        return across::of_all(ranks, options, job, &machine);
+        return across::of_all(ranks, options, job, &machine, on_disk);
     }
     if on_disk && !root_is_disk {
         return Err(Error::Request(format!("its arrays lie on a disk, and machine {} has none", machine.name)));

@@ -29,6 +29,8 @@ pub(crate) struct Guard {
     begun: Blocks,
     /// Blocks that were written and wait to be recorded.
     waiting: Blocks,
+    /// Where other ranks store too: all blocks, and of each the first call that writes it.
+    others: Option<(Blocks, Vec<u32>)>,
 }
 
 impl Guard {
@@ -46,7 +48,33 @@ impl Guard {
         }
         let [durable, begun, waiting] = [(); 3].map(|()| Blocks::new(written(tasks, &calls)));
         let calls = calls.into_iter().map(|call| call.args).collect();
-        Guard { calls, durable, initial, begun, waiting }
+        Guard { calls, durable, initial, begun, waiting, others: None }
+    }
+
+    /// Where other ranks store too, and nobody knows what they have recorded.
+    pub(crate) fn among_ranks(mut self, tasks: &[Arc<dyn DynTask>], calls: &[Call]) -> Guard {
+        let writes = |(call, args): (&Call, &Args), number: u32| {
+            let uses = args.iter().zip(tasks[call.task as usize].params());
+            uses.filter(|(_, param)| param.access.writes()).map(|(arg, _)| (*arg, number)).collect::<Vec<_>>()
+        };
+        let written: Vec<(Arg, u32)> =
+            calls.iter().zip(&self.calls).zip(0..).flat_map(|(call, number)| writes(call, number)).collect();
+        let mut all = Blocks::new(written.iter().map(|(block, _)| *block));
+        let mut first = vec![u32::MAX; all.len()];
+        for (block, call) in &written {
+            if let Some(number) = all.number(block) {
+                all.set(number, true);
+                first[number as usize] = first[number as usize].min(*call);
+            }
+        }
+        self.others = Some((all, first));
+        self
+    }
+
+    /// Whether another rank may have recorded what this call is about to overwrite: an earlier call writes there.
+    pub(crate) fn may_end_others(&self, call: u32, block: &Arg) -> bool {
+        let Some((all, first)) = &self.others else { return false };
+        all.marked_around(block).iter().any(|&other| first[other as usize] < call)
     }
 
     /// Takes over what the journal of an interrupted run says.

@@ -50,6 +50,8 @@ enum Stay {
     Published,
     /// An array without a file of its own, kept beside the journal until the run is over.
     Scratch,
+    /// Such an array that is not kept, and has a name until all ranks have opened it.
+    Shared,
 }
 
 /// Where a run on disk keeps what has no file of its own.
@@ -59,8 +61,8 @@ pub(crate) struct Folder<'a> {
     pub(crate) path: &'a Path,
     /// The first file that the job writes, if there is one: then nothing is lost when the run is interrupted.
     pub(crate) first: Option<&'a Path>,
-    /// Whether other processes open the files too, so that each has to have a name.
-    pub(crate) shared: bool,
+    /// Where other processes open the files too, so that each has to have a name: one that no other run has.
+    pub(crate) shared: Option<&'a Path>,
     /// Ranks in whose memories the job's arrays lie, instead of files.
     pub(crate) spread: Option<&'a Arc<Ranks>>,
 }
@@ -190,7 +192,7 @@ impl Homes {
         let mut homes = Homes::none();
         // What is lent to calls is nobody's between them.
         let (lasting, passing) = plan.arrays.split_at(plan.own_arrays().len());
-        let nowhere = Folder { first: folder.first.filter(|_| folder.shared), ..folder };
+        let nowhere = Folder { first: None, ..folder };
         let result = (0..)
             .zip(lasting)
             .try_for_each(|(i, decl)| homes.open(job, decl, i, disk, folder, opening))
@@ -244,12 +246,18 @@ impl Homes {
                 self.stays.push(Stay::No);
                 return Ok(());
             }
-            (role, ..) if folder.shared || folder.first.is_some() && role != Role::Input => {
-                let path = scratch_path(folder.path, folder.first.unwrap_or(Path::new("")), i);
-                let file = create(disk, decl, None, &path, opening);
-                (file.map_err(Error::File)?, Stay::Scratch)
-            }
-            _ => (disk.create_temporary(folder.path, element, dims).map_err(Error::File)?, Stay::No),
+            (role, ..) => match (folder.first.filter(|_| role != Role::Input), folder.shared) {
+                (Some(first), _) => {
+                    let file = create(disk, decl, None, &scratch_path(folder.path, first, i), opening);
+                    (file.map_err(Error::File)?, Stay::Scratch)
+                }
+                (None, Some(name)) => {
+                    let opening = if opening == Opening::Joined { opening } else { Opening::Fresh };
+                    let file = create(disk, decl, None, &scratch_path(folder.path, name, i), opening);
+                    (file.map_err(Error::File)?, Stay::Shared)
+                }
+                (None, None) => (disk.create_temporary(folder.path, element, dims).map_err(Error::File)?, Stay::No),
+            },
         };
         self.places.push(Place::File(file));
         self.stays.push(stay);
@@ -333,7 +341,7 @@ impl Homes {
 
     /// The files of all results, whatever their names, and of arrays without one of their own.
     pub(crate) fn kept(&self) -> impl Iterator<Item = (usize, &ArrayFile)> {
-        self.numbered(|stay| stay != Stay::No)
+        self.numbered(|stay| !matches!(stay, Stay::No | Stay::Shared))
     }
 
     /// The file in which a block lies that stands where [`Sides::lies`] says, of so many arrays.
@@ -378,6 +386,11 @@ impl Homes {
     /// The files of arrays that have none of their own.
     pub(crate) fn scratch(&self) -> impl Iterator<Item = &ArrayFile> {
         self.files(|stay| stay == Stay::Scratch)
+    }
+
+    /// The files that have names only until all ranks have opened them.
+    pub(crate) fn shared(&self) -> impl Iterator<Item = &ArrayFile> {
+        self.files(|stay| stay == Stay::Shared)
     }
 
     /// Puts the initial content of blocks back.

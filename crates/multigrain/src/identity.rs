@@ -15,7 +15,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3Default;
 
 /// Version of the protocol that the records follow.
-const FORMAT: u32 = 5;
+const FORMAT: u32 = 6;
 
 /// The text of a journal.
 #[derive(Serialize, Deserialize)]
@@ -25,6 +25,8 @@ pub(crate) enum Text {
     Run(Box<Identity>),
     /// Beside its other results: where the journal of the run lies.
     Journal(PathBuf),
+    /// Of one of the ranks that executed the run together: the number by which the run's journal knows these.
+    Rank(u64),
 }
 
 /// A run, as its journal knows it.

@@ -6,6 +6,7 @@ use crate::guard::{Guard, overlap};
 use crate::homes::Homes;
 use crate::identity::{Identity, InputStates, Text};
 use crate::job::Job;
+use crate::merged::{OfRanks, folded};
 use crate::resume::Journals;
 use crate::samples::{Sample, block_of, sample};
 use multigrain_driver::Opaque;
@@ -14,19 +15,23 @@ use multigrain_plan::{Plan, Stored};
 use multigrain_program::Call;
 use multigrain_store::{ArrayFile, Disk, Record, StoreError};
 use std::any::Any;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-const BEGIN: u32 = 1;
-const DONE: u32 = 2;
+pub(crate) const BEGIN: u32 = 1;
+pub(crate) const DONE: u32 = 2;
 /// The files are there, with their initial content.
 const READY: u32 = 3;
 /// Every result is durable; files take their final names.
 const COMPLETE: u32 = 4;
 /// What a block that is recorded begins with.
-const SAMPLE: u32 = 5;
+pub(crate) const SAMPLE: u32 = 5;
 /// What a complete file holds.
 const FILE: u32 = 6;
+/// Whose journals count from here on beside this one; what stands before it counts.
+pub(crate) const RANKS: u32 = 7;
+/// What follows takes the place of those journals.
+pub(crate) const FOLD: u32 = 8;
 
 /// Of so many of the stores that are recorded together a sample is taken.
 const SAMPLES: usize = 8;
@@ -84,7 +89,7 @@ impl<'a> RunJournal<'a> {
     /// Makes every completed store durable and records it.
     pub(crate) fn flush(&mut self) -> Result<(), StoreError> {
         self.last = Instant::now();
-        let mut synced: Vec<std::path::PathBuf> = Vec::new();
+        let mut synced: Vec<PathBuf> = Vec::new();
         for (_, file) in &self.waiting {
             if !synced.iter().any(|p| p == file.path()) {
                 self.disk.sync(file)?;
@@ -157,6 +162,19 @@ impl<'a> RunJournal<'a> {
         self.journals.main.sync(self.disk)
     }
 
+    /// Records that the journals of these ranks count from now on.
+    pub(crate) fn of_ranks(&mut self, of: OfRanks) -> Result<(), StoreError> {
+        let [a, b] = of.written();
+        self.journals.main.append(self.disk, &[Record { kind: RANKS, a, b }])?;
+        self.journals.main.sync(self.disk)
+    }
+
+    /// Records what ranks had recorded, whose journals count no longer.
+    pub(crate) fn fold(&mut self, records: &[Record]) -> Result<(), StoreError> {
+        self.journals.main.append(self.disk, &folded(records))?;
+        self.journals.main.sync(self.disk)
+    }
+
     /// Whether something is recorded that could be continued.
     pub(crate) fn has_work(&self) -> bool {
         self.recorded
@@ -192,7 +210,7 @@ impl StoreLog for RunJournal<'_> {
                             other.is_some_and(|other| !overlap(&other, &block))
                         });
                     }
-                    sync = guard.begin(&block);
+                    sync = guard.begin(&block) | guard.may_end_others(call, &block);
                 }
                 None => sync = true,
             }
@@ -233,6 +251,13 @@ pub(crate) struct Found {
     pub(crate) samples: Vec<Sample>,
     /// What complete files held: arrays and hashes.
     pub(crate) files: Vec<(u64, u64)>,
+    /// Ranks whose journals count beside this one, and what these say.
+    pub(crate) of_ranks: Option<OfRanks>,
+    pub(crate) merged: Vec<Record>,
+    /// A journal that counts and is not there.
+    pub(crate) missing: Option<PathBuf>,
+    /// How many events and samples stood before the last word on ranks.
+    settled: [usize; 2],
 }
 
 impl Found {
@@ -248,12 +273,29 @@ impl Found {
             FILE => self.files.push((a, b)),
             READY => self.ready = true,
             COMPLETE => self.complete = true,
+            RANKS => {
+                self.of_ranks = OfRanks::read(a, b);
+                self.settled = [self.events.len(), self.samples.len()];
+            }
+            FOLD => self.unsettle(),
             _ => {}
         }
     }
 
+    /// There are no more records in the run's journal: what was to take the place of ranks' and is not whole is nothing.
+    pub(crate) fn end(&mut self) {
+        if self.of_ranks.is_some() {
+            self.unsettle();
+        }
+    }
+
+    fn unsettle(&mut self) {
+        self.events.truncate(self.settled[0]);
+        self.samples.truncate(self.settled[1]);
+    }
+
     /// Whether there is work that could be continued.
     pub(crate) fn has_work(&self) -> bool {
-        self.complete || self.ready && self.events.iter().any(|event| event.durable)
+        self.complete || self.ready && (self.missing.is_some() || self.events.iter().any(|event| event.durable))
     }
 }

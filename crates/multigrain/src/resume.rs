@@ -7,6 +7,7 @@ use crate::homes::{Folder, Homes, Opening, part_path};
 use crate::identity::{Identity, InputStates, Text, absolute, changed_input, scratch_path, twin_path};
 use crate::job::Job;
 use crate::journal::{Found, RunJournal};
+use crate::merged;
 use crate::samples::altered;
 use crate::sides::{Sides, overlapping, stored_blocks};
 use multigrain_plan::{ChildPlan, Left, Numbered, Op, Plan};
@@ -25,6 +26,8 @@ pub(crate) struct Begin<'a> {
     pub(crate) interval: Duration,
     /// Ends the beginning early when raised.
     pub(crate) abort: &'a Abort,
+    /// Of a run of several ranks, a name that no other run has: by it others open files that are nobody's result.
+    pub(crate) shared: Option<&'a Path>,
 }
 
 /// A run that can start.
@@ -35,8 +38,8 @@ pub(crate) struct Begun<'a> {
 }
 
 impl<'a> Begin<'a> {
-    fn folder<'p>(&'p self, path: &'p Path) -> Folder<'p> {
-        Folder { path, first: self.job.files_written().next(), shared: false, spread: None }
+    pub(crate) fn folder<'p>(&'p self, path: &'p Path) -> Folder<'p> {
+        Folder { path, first: self.job.files_written().next(), shared: self.shared, spread: None }
     }
 
     /// Begins from the inputs, which were in these states before. When it fails, no file is left.
@@ -56,6 +59,7 @@ impl<'a> Begin<'a> {
             }
             false => None,
         };
+        journal_paths(job).for_each(|path| merged::remove(disk, &path));
         remove_left(job, disk, self.directory, plan.arrays.len())?;
         let folder = self.folder(self.directory);
         let wanted = sides.arrays();
@@ -85,7 +89,7 @@ impl<'a> Begin<'a> {
                 return Err(error);
             }
         };
-        let guard = overwrites(plan, Vec::new()).then(|| Guard::new(&plan.arrays, &plan.tasks, &plan.calls, &sides));
+        let guard = self.guard(plan, &sides);
         let mut log = RunJournal::new(disk, journals, &plan.calls, self.interval, guard, false);
         if let Err(error) = log.ready(&homes) {
             homes.discard(disk);
@@ -93,6 +97,11 @@ impl<'a> Begin<'a> {
             return Err(Error::File(error));
         }
         Ok(Begun { homes, log, sides })
+    }
+
+    /// What has to be durable first, of a run from the inputs.
+    pub(crate) fn guard(&self, plan: &Plan, sides: &Sides) -> Option<Guard> {
+        overwrites(plan, Vec::new()).then(|| Guard::new(&plan.arrays, &plan.tasks, &plan.calls, sides))
     }
 
     /// Begins where an interrupted run ended. When it fails, what that run left stays.
@@ -124,15 +133,12 @@ impl<'a> Begin<'a> {
         }
         let journals =
             Journals::resume(job, disk)?.ok_or_else(|| self.refused(unfinished, "its journal is gone".to_owned()))?;
-        let stored = found.events.iter().filter(|e| e.durable).filter_map(|e| {
-            let call = numbered.calls().get(e.call as usize)?;
-            call.args.get(e.argument as usize).copied()
-        });
-        let guard = overwrites(plan, stored.collect()).then(|| {
-            let events: Vec<_> = found.events.iter().chain(&left.given_up).copied().collect();
-            Guard::new(numbered.arrays(), numbered.tasks(), numbered.calls(), &sides).after(&events)
-        });
-        let mut log = RunJournal::new(disk, journals, numbered.calls(), self.interval, guard, true);
+        let mut log =
+            RunJournal::new(disk, journals, numbered.calls(), self.interval, going_on.guard(plan, &sides), true);
+        if found.of_ranks.is_some() {
+            log.fold(&found.merged).map_err(Error::File)?;
+            merged::remove(disk, &unfinished.journal);
+        }
         log.give_up(&left.given_up).map_err(Error::File)?;
         homes.restore(job, disk, &sides, &left.restore, self.abort).map_err(|error| match error {
             Error::Interrupted { .. } => Error::Interrupted { resume: true },
@@ -158,6 +164,12 @@ impl GoingOn {
     pub(crate) fn of(job: &Job, inputs: &InputStates, unfinished: Unfinished) -> Result<GoingOn, Error> {
         let then = &unfinished.identity;
         let refused = |why| Error::OtherRun { journal: unfinished.journal.clone(), why };
+        if let Some(missing) = &unfinished.found.missing {
+            return Err(refused(format!(
+                "{}, the journal of one of its ranks, is not there any more",
+                missing.display()
+            )));
+        }
         let numbered = Numbered::of(&job.program, &then.ways);
         let calls = match &numbered {
             Ok(numbered) => (numbered.arrays(), numbered.tasks(), numbered.calls()),
@@ -180,7 +192,20 @@ impl GoingOn {
         Ok(GoingOn { unfinished, numbered, left })
     }
 
-    fn sides(&self) -> Sides {
+    /// What has to be durable first.
+    pub(crate) fn guard(&self, plan: &Plan, sides: &Sides) -> Option<Guard> {
+        let (found, numbered) = (&self.unfinished.found, &self.numbered);
+        let stored = found.events.iter().filter(|e| e.durable).filter_map(|e| {
+            let call = numbered.calls().get(e.call as usize)?;
+            call.args.get(e.argument as usize).copied()
+        });
+        overwrites(plan, stored.collect()).then(|| {
+            let events: Vec<_> = found.events.iter().chain(&self.left.given_up).copied().collect();
+            Guard::new(numbered.arrays(), numbered.tasks(), numbered.calls(), sides).after(&events)
+        })
+    }
+
+    pub(crate) fn sides(&self) -> Sides {
         sides_of(&self.unfinished.identity, &self.numbered)
     }
 }
@@ -199,8 +224,8 @@ pub(crate) struct Unfinished {
 }
 
 impl Unfinished {
-    /// What is in the way of a job's results, or could be continued. Refused where somebody is at work on it.
-    pub(crate) fn find(job: &Job, disk: &Disk, resume: bool) -> Result<Vec<Unfinished>, Error> {
+    /// What is in the way of a job's results, or could be continued. Refused, where that is `asked`, if somebody is at work on it.
+    pub(crate) fn find(job: &Job, disk: &Disk, resume: bool, asked: bool) -> Result<Vec<Unfinished>, Error> {
         let mut found: Vec<Unfinished> = Vec::new();
         for path in journal_paths(job).filter(|path| path.exists()) {
             let one = match read(disk, &path)? {
@@ -212,9 +237,14 @@ impl Unfinished {
                     _ => continue,
                 },
                 Some((Text::Run(identity), found)) => Unfinished { journal: path, identity: *identity, found },
-                None => continue,
+                Some((Text::Rank(_), _)) | None => continue,
             };
-            refuse_if_busy(disk, one.identity.results.iter().map(|result| result.to.clone()).chain(one.lies_in()))?;
+            if asked {
+                refuse_if_busy(disk, one.identity.results.iter().map(|result| result.to.clone()).chain(one.lies_in()))?;
+                if let Some(path) = merged::busy(disk, &one.journal) {
+                    return Err(Error::File(StoreError::Busy { path }));
+                }
+            }
             let over = one.found.complete
                 && one.parts().all(|part| !part.exists())
                 && !((resume || one.is_to_be_made()) && one.is_all_there(job));
@@ -285,6 +315,7 @@ impl Unfinished {
     pub(crate) fn discard(&self, disk: &Disk) {
         // The journal goes first: without it nobody believes the rest.
         disk.remove(&self.journal);
+        merged::remove(disk, &self.journal);
         let pointing = self.identity.written().skip(1).map(|to| Journal::path_for(to));
         let rest = pointing.chain(self.parts()).chain(self.scratch());
         rest.filter(|path| path.exists()).for_each(|path| disk.remove(&path));
@@ -300,6 +331,8 @@ fn read(disk: &Disk, path: &Path) -> Result<Option<(Text, Found)>, Error> {
     let mut found = Found::default();
     let text = Journal::read(disk, path, |record| found.add(record)).map_err(Error::File)?;
     let Some(text) = text else { return Ok(None) };
+    found.end();
+    merged::add(disk, path, &mut found)?;
     let text = serde_json::from_str(&text).map_err(|_| {
         let found = "it is a journal of another version of this program".to_owned();
         Error::File(StoreError::NotAJournal { path: path.to_owned(), found })
@@ -346,7 +379,14 @@ impl Journals {
     /// Removes them: the run is over, or given up.
     pub(crate) fn remove(self, disk: &Disk) {
         self.pointing.iter().for_each(|path| disk.remove(path));
+        let path = self.main.path().to_owned();
         self.main.remove(disk);
+        merged::remove(disk, &path);
+    }
+
+    /// That of a rank alone.
+    pub(crate) fn of_rank(main: Journal) -> Journals {
+        Journals { main, pointing: Vec::new() }
     }
 }
 
@@ -371,6 +411,7 @@ fn written_under<'a>(job: &'a Job, folder: &'a Path) -> impl Iterator<Item = Pat
 /// be continued, must not be believed about them.
 pub(crate) fn forget(job: &Job, disk: &Disk) -> Result<(), Error> {
     journal_paths(job).filter(|path| path.exists()).for_each(|path| disk.remove(&path));
+    journal_paths(job).for_each(|path| merged::remove(disk, &path));
     remove_left(job, disk, Path::new("."), job.arrays().len())
 }
 

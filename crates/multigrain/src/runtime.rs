@@ -241,7 +241,11 @@ impl Runtime {
         let kept = self.take_kept();
         let inputs = input_states(job, &self.disk)?;
         let leads = across::leads(&self.options, &settings)?;
-        let mut unfinished = if leads { Unfinished::find(job, &self.disk, settings.resume)? } else { Vec::new() };
+        // All ranks go on with what the first has found; they have the same journals, which is compared.
+        let mut unfinished = match leads || settings.resume {
+            true => Unfinished::find(job, &self.disk, settings.resume, leads)?,
+            false => Vec::new(),
+        };
         let going_on = match unfinished.pop() {
             Some(one) if settings.resume => Some(GoingOn::of(job, &inputs, one)?),
             Some(one) if !settings.discard => {
@@ -264,7 +268,7 @@ impl Runtime {
         choose::check_rules(&machine, &plan, job)?;
         let keeps = self.find_room(job, &machine, &plan)?;
         if let Some(ranks) = &self.options.ranks {
-            across::agree(ranks, &machine, &plan, job, &inputs)?;
+            across::agree(ranks, &machine, &plan, (job, &inputs), going_on.as_ref())?;
         }
         let team = self.team(machine.workers() / self.part().ranks)?;
         let own_abort = Abort::new();
@@ -272,7 +276,7 @@ impl Runtime {
         if let Some(on_start) = settings.on_start {
             on_start();
         }
-        unfinished.iter().for_each(|other| other.discard(&self.disk));
+        unfinished.iter().filter(|_| leads).for_each(|other| other.discard(&self.disk));
         let mode = if settings.full_trace { Mode::Full } else { Mode::Totals };
         let mut run = Run {
             runtime: self,
@@ -288,7 +292,7 @@ impl Runtime {
         };
         let resumed = going_on.is_some();
         let (homes, report, ending) = match (&self.options.ranks, plan.driver.files, &going_on) {
-            (Some(ranks), ..) => run.on_ranks(&plan, ranks)?,
+            (Some(ranks), ..) => run.on_ranks(&plan, ranks, going_on.as_ref())?,
             (None, true, _) | (None, _, Some(_)) => run.on_disk(&plan, going_on.as_ref())?,
             _ => run.in_memory(&plan)?,
         };
@@ -546,12 +550,17 @@ impl Run<'_> {
         })
     }
 
-    fn on_disk(&mut self, plan: &Plan, going_on: Option<&GoingOn>) -> Result<Done, Error> {
+    /// How often completed stores are recorded.
+    pub(crate) fn interval(&self) -> Duration {
+        self.settings.journal_interval.unwrap_or(Duration::from_secs(2))
+    }
+
+    pub(crate) fn on_disk(&mut self, plan: &Plan, going_on: Option<&GoingOn>) -> Result<Done, Error> {
         let disk = &self.runtime.disk;
         let root = self.machine.memory(self.machine.root());
         let directory = root.path.clone().unwrap_or_else(|| PathBuf::from("."));
         let Some(first) = self.job.files_written().next() else {
-            let folder = Folder { path: &directory, first: None, shared: false, spread: None };
+            let folder = Folder { path: &directory, first: None, shared: None, spread: None };
             let mut sides = Sides::default();
             let homes = Homes::on_disk(self.job, plan, disk, folder, Opening::Fresh, &mut sides, self.abort)?;
             let report = self.engine(plan, &homes, None, None).map_err(|e| ended(e, false))?;
@@ -561,8 +570,9 @@ impl Run<'_> {
             job: self.job,
             disk,
             directory: &directory,
-            interval: self.settings.journal_interval.unwrap_or(Duration::from_secs(2)),
+            interval: self.interval(),
             abort: self.abort,
+            shared: None,
         };
         let Begun { mut homes, mut log, sides } = match going_on {
             Some(going_on) => begin.continued(going_on, plan)?,

@@ -7,7 +7,8 @@ use multigrain::rooms::machine::{Driver, Edge, Memory, MemoryId, Processor, Proc
 use multigrain::rooms::plan::check::{check, edge_rules};
 use multigrain::rooms::plan::testing::{Rng, random_bytes, random_program, random_steps};
 use multigrain::rooms::plan::{Op, PlanError};
-use multigrain::rooms::store::faults::{Faults, Operation, OperationKind, Verdict};
+use multigrain::rooms::program::ArrayDecl;
+use multigrain::rooms::store::faults::{Count, Faults, Operation, OperationKind, Verdict};
 use multigrain::testing::{TEST_BUFFER_BYTES, initial_bytes};
 use multigrain::{MachineChoice, Sink};
 use std::path::Path;
@@ -72,8 +73,8 @@ fn job(seed: u64, directory: &Path, inputs: Option<&Path>) -> Job {
     let program = if seed.is_multiple_of(4) { random_steps(seed) } else { random_program(seed) };
     let bytes = random_bytes(&program, seed);
     let mut job = Job::new("random", program);
-    for (i, (role, content)) in job.arrays().to_vec().iter().map(|a| a.role).zip(bytes).enumerate() {
-        if matches!(role, Role::Input | Role::InOut) {
+    for (i, (decl, content)) in job.arrays().to_vec().iter().zip(bytes).enumerate() {
+        if matches!(decl.role, Role::Input | Role::InOut) {
             let source = match inputs {
                 Some(folder) => {
                     let path = folder.join(format!("{i}.in"));
@@ -84,11 +85,15 @@ fn job(seed: u64, directory: &Path, inputs: Option<&Path>) -> Job {
             };
             job = job.with_source(i, source);
         }
-        if matches!(role, Role::Output | Role::InOut) && !(seed + i as u64).is_multiple_of(3) {
+        if goes_to_file(decl, seed, i) {
             job = job.with_sink(i, Sink::Raw(directory.join(format!("{i}.bin"))));
         }
     }
     job
+}
+
+fn goes_to_file(decl: &ArrayDecl, seed: u64, array: usize) -> bool {
+    matches!(decl.role, Role::Output | Role::InOut) && !(seed + array as u64).is_multiple_of(3)
 }
 
 fn names(directory: &Path) -> Vec<String> {
@@ -208,7 +213,7 @@ impl Faults for FullDisk {
 }
 
 #[test]
-fn a_fault_on_one_rank_ends_all_and_nothing_is_left() {
+fn a_fault_on_one_rank_ends_all_and_others_go_on() {
     let directory = tempfile::tempdir().unwrap();
     let machine = machine(directory.path(), 1 << 20, 1);
     let errors = on_ranks(3, |rank| {
@@ -222,26 +227,134 @@ fn a_fault_on_one_rank_ends_all_and_nothing_is_left() {
         assert!(text.contains("No space left"), "rank {rank}: {text}");
         assert!(rank == 1 || text.starts_with("rank 1 on node node0: "), "rank {rank}: {text}");
     }
-    assert_eq!(names(directory.path()), [""; 0]);
+    // What the others have done is kept, if they had come to do anything.
+    let is_kept = errors[0].1.contains("--resume");
+    let left = names(directory.path());
+    assert_eq!(left.is_empty(), !is_kept, "{left:?} {errors:?}");
+    for done in executed(2, &machine, &doubled(1 << 20, directory.path()), true, |_| None) {
+        assert_eq!(done.unwrap(), is_kept);
+    }
+    assert_eq!(names(directory.path()), ["y.npy"]);
+}
+
+/// Executes a job on so many ranks, of which some are asked before each operation, or alone; whether it went on with what was left.
+fn executed(
+    count: usize,
+    machine: &Machine,
+    job: &Job,
+    resume: bool,
+    faults: impl Fn(usize) -> Option<Arc<dyn Faults>> + Sync,
+) -> Vec<Result<bool, Error>> {
+    let settings = || Settings {
+        resume,
+        discard: !resume,
+        journal_interval: Some(std::time::Duration::ZERO),
+        ..Settings::default()
+    };
+    let run = |options: Options| Ok(Runtime::new(options)?.run(job, settings())?.resumed);
+    if count == 0 {
+        let options = Options {
+            machine: MachineChoice::Given(Box::new(machine.clone())),
+            disk_buffer_bytes: Some(TEST_BUFFER_BYTES),
+            faults: faults(0),
+            ..Options::default()
+        };
+        return vec![run(options)];
+    }
+    on_ranks(count, |rank| {
+        let done = run(Options { faults: faults(rank.rank()), ..options(&rank, machine, 0) });
+        rank.bye(0);
+        done
+    })
+}
+
+/// Runs on ranks are ended at a random operation, all at once or one rank alone, go on with another number of ranks or alone, perhaps to be
+/// ended again, and give the bytes of sequential execution.
+#[test]
+fn what_ranks_have_done_is_continued_by_others_and_alone() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|s| s.parse::<u64>().ok());
+    let (first, count) = (number("MULTIGRAIN_SEED").unwrap_or(1), number("MULTIGRAIN_CASES").unwrap_or(40));
+    let (mut ran, mut continued) = (0, 0);
+    for seed in first..first + count {
+        let (directory, inputs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let mut rng = Rng::new(seed ^ 0x7261_6e6b);
+        let job = job(seed, directory.path(), Some(inputs.path()));
+        let results: Vec<usize> =
+            (0..job.arrays().len()).filter(|&i| goes_to_file(&job.arrays()[i], seed, i)).collect();
+        if job.program.calls().is_empty() || results.is_empty() {
+            continue;
+        }
+        let in_memory = self::job(seed, directory.path(), None);
+        let mut expected = initial_bytes(&in_memory);
+        in_memory.program.run_sequential(&mut expected).unwrap();
+        let machine = machine(directory.path(), rng.range(6 << 10, 60 << 10), 1);
+        let counts = [rng.range(2, 4), rng.range(0, 4), rng.range(0, 4)].map(|count| count as usize);
+        let operations = Arc::new(Count::new());
+        let undisturbed = executed(counts[0], &machine, &job, false, |_| Some(operations.clone() as _));
+        if undisturbed.iter().any(|done| matches!(done, Err(error) if error.to_string().contains("does not fit"))) {
+            continue;
+        }
+        undisturbed.into_iter().for_each(|done| assert!(!done.unwrap_or_else(|e| panic!("seed {seed}: {e}"))));
+        ran += 1;
+        let (times, mut what) = (rng.range(1, 2) as usize, String::new());
+        for (time, &count) in counts[..times].iter().enumerate() {
+            // One rank has some of all operations.
+            let one = rng.percent(40).then(|| rng.below(count.max(1) as u64) as usize);
+            let n = rng.below(operations.operations().max(2) / if one.is_some() { count.max(1) as u64 } else { 1 });
+            what += &format!("{count} ranks ended at {n} ({one:?}), ");
+            let ending: Arc<dyn Faults> = Arc::new(Ending { n, seen: Count::new() });
+            let _ = executed(count, &machine, &job, time > 0, |rank| {
+                one.is_none_or(|one| one == rank).then(|| ending.clone())
+            });
+        }
+        let last = counts[2];
+        what += &format!("then {last}");
+        for done in executed(last, &machine, &job, true, |_| None) {
+            match done {
+                Ok(resumed) => continued += u64::from(resumed),
+                Err(error) => panic!("seed {seed}: {what}: {error}"),
+            }
+        }
+        for i in results {
+            let found = std::fs::read(directory.path().join(format!("{i}.bin"))).unwrap();
+            assert!(found == expected[i], "seed {seed}: {what}: array {i} differs");
+        }
+        let left = names(directory.path());
+        // Files that only ranks share are named after the process, and are of no use once it has ended.
+        assert!(
+            left.iter().all(|name| name.ends_with(".bin") || name.starts_with("multigrain-")),
+            "seed {seed}: {what}: {left:?}"
+        );
+    }
+    println!("{ran} ran, {continued} ranks continued");
+    assert!(count < 40 || ran > 20 && continued > 15, "{ran} ran, {continued} ranks continued");
+}
+
+/// As if killed before an operation of several disks.
+struct Ending {
+    n: u64,
+    seen: Count,
+}
+
+impl Faults for Ending {
+    fn before(&self, operation: &Operation<'_>) -> Verdict {
+        let is_over = self.seen.operations() >= self.n;
+        self.seen.before(operation);
+        if is_over { Verdict::Dead } else { Verdict::Go }
+    }
 }
 
 #[test]
 fn what_ranks_cannot_do_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let machine = machine(directory.path(), 1 << 20, 1);
-    for (settings, said) in [
-        (Settings { resume: true, ..Settings::default() }, "nothing to resume"),
-        (Settings { full_trace: true, ..Settings::default() }, "cannot be traced"),
-    ] {
-        let (resume, full_trace) = (settings.resume, settings.full_trace);
-        let texts = on_ranks(2, |rank| {
-            let settings = Settings { resume, full_trace, ..Settings::default() };
-            let error = runtime(&rank, &machine, 0).run(&doubled(1000, directory.path()), settings).err().unwrap();
-            assert_eq!(error.exit_status(), 2);
-            error.to_string()
-        });
-        assert!(texts.iter().all(|text| text.contains(said)), "{texts:?}");
-    }
+    let texts = on_ranks(2, |rank| {
+        let settings = Settings { full_trace: true, ..Settings::default() };
+        let error = runtime(&rank, &machine, 0).run(&doubled(1000, directory.path()), settings).err().unwrap();
+        assert_eq!(error.exit_status(), 2);
+        error.to_string()
+    });
+    assert!(texts.iter().all(|text| text.contains("cannot be traced")), "{texts:?}");
     let in_memory = machine.without_root();
     let texts = on_ranks(2, |rank| {
         runtime(&rank, &in_memory, 0)
@@ -286,5 +399,5 @@ fn a_panic_on_one_rank_ends_all() {
     let own = errors.iter().filter(|(_, text)| !text.starts_with("rank ")).count();
     assert_eq!(own, 1, "{errors:?}");
     assert!(errors.iter().all(|(status, text)| *status == 1 && text.contains("three is not inverted")), "{errors:?}");
-    assert_eq!(names(directory.path()), [""; 0]);
+    assert!(!directory.path().join("y.npy").exists());
 }

@@ -35,6 +35,7 @@ use crate::disk::{Context, Disk};
 use crate::error::{Errno, StoreError};
 use crate::faults::OperationKind;
 use crate::naming::with_suffix;
+use rustix::fs::FlockOperation;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 const MAGIC: [u8; 8] = *b"MGJRNL\r\n";
@@ -169,6 +170,18 @@ impl Journal {
     /// [`StoreError::File`].
     pub fn sync(&self, disk: &Disk) -> Result<(), StoreError> {
         disk.context().attempt(OperationKind::Sync, &self.path, || self.file.sync_data())
+    }
+
+    /// Takes the journal's lock, which ends with it, so that others see that somebody writes it ([`Disk::is_locked`]). A file system without locks
+    /// has no holders.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`]: another process has it.
+    pub fn lock(&self) -> Result<(), StoreError> {
+        match rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(StoreError::Busy { path: self.path.clone() }),
+            _ => Ok(()),
+        }
     }
 
     /// Records in the journal.

@@ -267,9 +267,14 @@ fn lock_patiently(fd: &OwnedFd) -> rustix::io::Result<()> {
 impl Disk {
     /// Whether another process writes the output `final_path` at this moment: it holds the lock of its `.part`.
     pub fn is_busy(&self, final_path: &Path) -> bool {
+        self.is_locked(&with_suffix(final_path, PART_SUFFIX))
+    }
+
+    /// Whether another process holds the lock of a file.
+    pub fn is_locked(&self, path: &Path) -> bool {
         let held = |file: std::fs::File| matches!(lock_patiently(&file.into()), Err(rustix::io::Errno::WOULDBLOCK));
         // The lock ends with the file. A file system without locks has no holders either.
-        std::fs::File::open(with_suffix(final_path, PART_SUFFIX)).is_ok_and(held)
+        std::fs::File::open(path).is_ok_and(held)
     }
 }
 
