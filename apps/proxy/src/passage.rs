@@ -187,3 +187,71 @@ impl Passage {
         self.is_damaged = false;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sdp::Description;
+    use proptest::prelude::*;
+
+    fn passage(encoding: &str) -> Passage {
+        let text = format!("m=video 0 RTP/AVP 96\na=rtpmap:96 {encoding}/90000\n");
+        Passage::new(&Description::parse(text.as_bytes()).unwrap().tracks[0]).unwrap()
+    }
+
+    /// Whether packets go: each its number, the number of its picture, and its payload.
+    fn goes(passage: &mut Passage, packets: &[(u16, u32, &[u8])]) -> Vec<bool> {
+        let header = |sequence, picture| Header {
+            sequence,
+            timestamp: picture * 3600,
+            source: 7,
+            payload_type: 96,
+            marker: true,
+        };
+        packets
+            .iter()
+            .map(|(number, picture, payload)| passage.take(&header(*number, *picture), payload).goes)
+            .collect()
+    }
+
+    #[test]
+    fn what_refers_to_what_is_missing_waits_for_a_key() {
+        let (key, reference, spare, delimiter): (&[u8], &[u8], &[u8], &[u8]) =
+            (&[24, 0, 2, 0x67, 7, 0, 2, 0x65, 0x88], &[0x41, 0x88], &[0x01, 0x88], &[9, 0xf0]);
+        let mut passage = passage("H264");
+        passage.restart();
+        assert_eq!(
+            goes(&mut passage, &[(1, 1, reference), (2, 2, delimiter)]),
+            [false, false],
+            "nothing goes before a key"
+        );
+        assert_eq!(goes(&mut passage, &[(3, 3, key), (4, 4, spare), (5, 5, reference)]), [true; 3]);
+        // A picture without its first slice goes as far as it came, and none that may refer to it.
+        assert_eq!(
+            goes(&mut passage, &[(7, 8, &[0x41, 0x08]), (8, 9, spare), (9, 10, delimiter)]),
+            [true, false, false]
+        );
+        assert_eq!(goes(&mut passage, &[(10, 11, &[0x67, 7]), (11, 12, key), (12, 13, reference)]), [true; 3]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(crate::cases(300)) })]
+
+        #[test]
+        fn random_packets_do_no_harm(
+            packets in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..40), 0..4_u16, 0..3_u32, any::<bool>()), 1..40), is_h264 in any::<bool>(),
+        ) {
+            let mut passage = passage(if is_h264 { "H264" } else { "H265" });
+            let (mut sequence, mut timestamp) = (65_530_u16, u32::MAX - 5);
+            for (payload, missing, later, marker) in packets {
+                sequence = sequence.wrapping_add(1 + missing / 2);
+                timestamp = timestamp.wrapping_add(later * later * later * 10_000);
+                let header = Header { sequence, timestamp, source: 7, payload_type: 96, marker };
+                if missing == 3 {
+                    passage.restart();
+                }
+                let _ = passage.take(&header, &payload);
+            }
+        }
+    }
+}
