@@ -97,6 +97,13 @@ impl Batch {
         (self.bytes.capacity() + entries + size_of::<(Batch, [usize; 2], Arc<Batch>, u64)>()) as u64
     }
 
+    /// Sequence number and timestamp of a channel's first packet of RTP.
+    pub fn first_of(&self, channel: u8) -> Option<(u16, u32)> {
+        let entry = self.entries.iter().find(|entry| entry.channel == channel)?;
+        let (header, _) = crate::rtp::parse(&self.bytes[entry.range()][FRAME..])?;
+        Some((header.sequence, header.timestamp))
+    }
+
     /// Takes the pieces from that one on.
     pub fn split_off(&mut self, entry: usize) -> Batch {
         let start = self.entries.get(entry).map_or(self.bytes.len(), |first| first.start as usize);
@@ -184,6 +191,17 @@ impl Feed {
     /// The first place from one on at which decoding can begin.
     pub fn key_from(&self, cursor: Cursor) -> Option<Cursor> {
         self.keys.get(self.keys.partition_point(|key| *key < cursor)).copied()
+    }
+
+    /// What there is from the latest key on.
+    pub fn group(&self) -> Vec<Arc<Batch>> {
+        let Some(key) = self.key() else { return Vec::new() };
+        let mut group: Vec<Arc<Batch>> = self.from(key).map(|(_, batch)| batch.clone()).collect();
+        if let Some(first) = group.first_mut().filter(|_| key.entry > 0) {
+            let entries = first.entries[key.entry..].to_vec();
+            *first = Arc::new(Batch { bytes: first.bytes.clone(), entries });
+        }
+        group
     }
 
     /// How many bytes lie between a place and the end, gaps included; nothing if the place has left the log.

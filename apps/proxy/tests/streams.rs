@@ -356,3 +356,33 @@ fn each_server_is_asked_for_datagrams() {
     playing.hang_up();
     assert!(second.playing().is_udp(), "{}", proxy.log());
 }
+
+/// Who is first to ask for a form gets what there is since the last key, though none comes.
+#[test]
+fn who_asks_first_waits_for_no_key() {
+    let camera = Camera::new(Manners::of(
+        &VIDEO.replace("mode=1", "mode=1;sprop-parameter-sets=Z2QAH6zZQFAFuwEQAAADABAAAAMDIPGDGWA=,aOvjyyLA"),
+    ));
+    let proxy = Proxy::start(&["-s", &source(&camera), "--transport", "tcp"]);
+    let mut playing = camera.playing();
+    proxy.serves("front");
+    // The packets are there when somebody else has got them.
+    let mut viewer = Viewer::play(&proxy, "front", 1);
+    for number in 1..20 {
+        playing.send(0, &picture(number, number == 1, 300));
+    }
+    assert_eq!(viewer.sequences(19).len(), 19);
+    for form in ["ts", "mp4"] {
+        let mut socket = std::net::TcpStream::connect(("127.0.0.1", proxy.http)).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        std::io::Write::write_all(&mut socket, format!("GET /front.{form} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes())
+            .unwrap();
+        let (mut all, mut bytes) = (Vec::new(), [0; 4096]);
+        // The key, and one behind it.
+        while ![[0x65, 0x81], [0x41, 0x92]].iter().all(|begin| all.windows(2).any(|found| found == begin)) {
+            let count = std::io::Read::read(&mut socket, &mut bytes).unwrap_or(0);
+            assert!(count > 0, "{form}: {} bytes came", all.len());
+            all.extend_from_slice(&bytes[..count]);
+        }
+    }
+}

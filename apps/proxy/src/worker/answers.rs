@@ -3,6 +3,7 @@
 use super::{CONNECTION, Worker, token};
 use crate::auth::{Asked, Known, Verdict};
 use crate::connection::{Connection, Paced};
+use crate::feed::{Batch, Feed};
 use crate::form::{Form, Maker};
 use crate::http;
 use crate::net::{Ready, is_later};
@@ -17,8 +18,9 @@ use crate::websocket::{self, Said};
 use multigrain_console::say;
 use std::io::Read;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// What a viewer may say at once.
 const BOUNDS: Bounds = Bounds { head_bytes: 16 << 10, body_bytes: 4 << 10 };
@@ -30,6 +32,9 @@ pub(super) const OWED_MAX: usize = 64 << 10;
 const TURN_BYTES: usize = 64 << 10;
 /// Wrong answers of a connection before it is cut off.
 const WRONGS_MAX: u32 = 3;
+
+/// How old what is there may be by its timestamps.
+const AGO_MAX_S: f64 = 60.0;
 
 impl Worker {
     pub(super) fn connection_is_ready(&mut self, slot: usize, event: Ready, now: Instant) {
@@ -388,6 +393,35 @@ impl Worker {
         }
     }
 
+    /// Begins to make a form of a stream, with what is there since the last key, at the times at which it came as far as it tells.
+    fn make(&mut self, feed: usize, now: Instant) {
+        let (form, stream) = Form::of(feed);
+        let Some(description) = self.streams[stream].told().description.clone() else { return };
+        let (mut group, lead) = (self.feeds[Form::Packets.feed(stream)].feed.group(), description.lead());
+        let rate = lead.and_then(|lead| description.tracks.get(lead)).map_or(0, |track| track.clock_rate);
+        group.retain(|batch| !batch.entries.is_empty());
+        let timestamp = |batch: &Arc<Batch>| batch.first_of(2 * lead? as u8).map(|(_, timestamp)| timestamp);
+        let last = group.iter().rev().find_map(timestamp);
+        let came = |batch: &Arc<Batch>| {
+            let ticks = last.zip(timestamp(batch)).map_or(0, |(last, one)| last.wrapping_sub(one).cast_signed().max(0));
+            let ago = f64::from(ticks) / f64::from(rate.max(1));
+            if ago > AGO_MAX_S { now } else { now.checked_sub(Duration::from_secs_f64(ago)).unwrap_or(now) }
+        };
+        let mut at = group.first().map_or(now, came);
+        let Some(mut maker) = Maker::new(form, &description, at) else { return };
+        let queue_bytes = self.shared.config.limits.queue_bytes;
+        let local = &mut self.feeds[feed];
+        for batch in &group {
+            at = at.max(came(batch));
+            let mut pieces = maker.take(batch, at);
+            if let Some(anew) = maker.anew() {
+                (pieces, local.feed) = (pieces.split_off(anew), Feed::new(queue_bytes));
+            }
+            local.add(pieces);
+        }
+        local.maker = Some(maker);
+    }
+
     /// Plays to a viewer from now on, here; false if that cannot be any more.
     pub(super) fn begin(&mut self, slot: usize, now: Instant) -> bool {
         let Some(connection) = self.connections[slot].as_ref() else { return false };
@@ -413,6 +447,10 @@ impl Worker {
         }
         self.pace(slot, now);
         let Some(connection) = self.connections[slot].as_mut() else { return false };
+        if connection.wants.is_some() && self.feeds[feed].maker.is_none() {
+            self.make(feed, now);
+        }
+        let Some(connection) = self.connections[slot].as_mut() else { return false };
         let session = connection.server.session.as_ref();
         let (stream, local) = (&self.streams[stream], &mut self.feeds[feed]);
         let way = if let Some(session) = session.filter(|_| connection.wants.is_none()) {
@@ -431,9 +469,6 @@ impl Worker {
             connection.out.say(&response);
             if connection.is_udp { "RTSP and UDP" } else { "RTSP" }
         } else {
-            if local.maker.is_none() {
-                local.maker = stream.told().description.as_ref().and_then(|told| Maker::new(form, told, now));
-            }
             connection.out.begin(&local.feed, now, true);
             connection.awaits_head = true;
             if !connection.is_socket {
