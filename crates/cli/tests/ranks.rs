@@ -83,6 +83,12 @@ fn every_application_has_the_bits_of_one_process() {
             let value: serde_json::Value = serde_json::from_str(&told).unwrap_or_else(|e| panic!("{e}: {told}"));
             let reported = value["ranks"].as_array().map_or(1, Vec::len);
             assert_eq!(reported, count, "{told}");
+            if count > 1 {
+                let seconds = |rank: usize| value["ranks"][rank]["leaf_seconds"].as_f64().unwrap();
+                let of = |name: &str| seconds(value[name].as_u64().unwrap() as usize);
+                let (fastest, slowest) = (of("fastest_rank"), of("slowest_rank"));
+                assert!((0..count).all(|rank| (fastest..=slowest).contains(&seconds(rank))), "{told}");
+            }
             if arguments.starts_with("sgemm") && count > 1 {
                 // Arrays lie in files where they do not fit into half of the memories, and else in these.
                 let moved: u64 = (0..count).filter_map(|rank| value["ranks"][rank]["moved_bytes"].as_u64()).sum();

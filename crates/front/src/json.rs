@@ -1,6 +1,7 @@
 //! One JSON object for programs that read. Keys are stable; sizes are in bytes, times in seconds.
 
 use crate::plan::Prepared;
+use crate::report::fastest_and_slowest;
 use crate::run::Finished;
 use multigrain::ranks::OfRank;
 use multigrain::rooms::plan::check::CheckReport;
@@ -45,6 +46,10 @@ pub(crate) fn run(finished: &Finished<'_>) -> Value {
             })
         };
         value["ranks"] = finished.ranks.iter().map(rank).collect();
+        if let Some([fastest, slowest]) = fastest_and_slowest(finished.ranks) {
+            value["fastest_rank"] = fastest.into();
+            value["slowest_rank"] = slowest.into();
+        }
     }
     if let Some(after) = &finished.after {
         value["after"] = json!({ "seconds": after.seconds, "peak_rss_bytes": after.peak_rss_bytes });

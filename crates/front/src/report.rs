@@ -10,11 +10,17 @@ use multigrain_console::table;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+/// The ranks whose workers were the shortest and the longest time in leaves, all workers together. They begin and end at the same time, so this tells
+/// who waited for whom.
+pub(crate) fn fastest_and_slowest(ranks: &[OfRank]) -> Option<[usize; 2]> {
+    let by_work = |&a: &usize, &b: &usize| ranks[a].leaf_seconds.total_cmp(&ranks[b].leaf_seconds);
+    Some([(0..ranks.len()).min_by(by_work)?, (0..ranks.len()).max_by(by_work)?])
+}
+
 /// How many ranks a run had, and by how much their work differed.
 fn ranks(ranks: &[OfRank]) -> String {
-    let by_work = |(_, a): &(usize, &OfRank), (_, b): &(usize, &OfRank)| a.leaf_seconds.total_cmp(&b.leaf_seconds);
-    let (least, most) = (ranks.iter().enumerate().min_by(by_work), ranks.iter().enumerate().max_by(by_work));
-    let (Some((least, little)), Some((most, much))) = (least, most) else { return String::new() };
+    let Some([least, most]) = fastest_and_slowest(ranks) else { return String::new() };
+    let [little, much] = [least, most].map(|rank| &ranks[rank]);
     let nodes: BTreeSet<&str> = ranks.iter().map(|rank| rank.node.as_str()).collect();
     let peak = ranks.iter().map(|rank| rank.peak_bytes).max().unwrap_or(0);
     format!(
