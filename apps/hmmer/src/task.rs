@@ -43,8 +43,11 @@ impl Ragged {
     }
 
     fn new(offsets: Arc<Vec<u64>>) -> Ragged {
-        let lengths: Vec<u64> = offsets.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        let longest = lengths.chunks(GROUP).map(|group| group.iter().copied().max().unwrap_or(0)).collect();
+        let sequences = offsets.len() - 1;
+        // Of a group at a time: lengths of all would be as much memory as where they begin.
+        let group = |first: usize| &offsets[first..=(first + GROUP).min(sequences)];
+        let longest_of = |offsets: &[u64]| offsets.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
+        let longest = (0..sequences).step_by(GROUP).map(|first| longest_of(group(first))).collect();
         Ragged { offsets, longest }
     }
 

@@ -9,8 +9,9 @@ use support::{Place, ended};
 /// What a process may take beside its budget.
 const BESIDE_BYTES: u64 = 16 << 20;
 
-/// Of that, what its code may take. Without optimisation it takes more: what it does is allowed.
-const CODE_BYTES: u64 = 12 << 20;
+/// Of that, what its code takes (the smallest run of a release build has a peak of 10.8 to 11.1 MiB). Without optimisation it takes more: what
+/// it does is allowed.
+const CODE_BYTES: u64 = 11 << 20;
 
 /// Application and options, machine, budget in MiB, exit status. Data of several times the budget with what is allowed beside
 /// it, or tables, sums, rows, pictures or lists of calls that are as large.
@@ -44,8 +45,17 @@ const JOBS: &[(&str, &str, u64, i32)] = &[
     ("hmmer --n 1000000 --m 5", "disk", 1, 2),
 ];
 
+/// Less than what any process takes: it had ended before it was looked at.
+const SEEN_BYTES: u64 = 1 << 20;
+
+/// The peak of a process; of one that may end before it is looked at, of several runs the first that is seen.
+fn watched(start: &dyn Fn() -> Child, expected: i32) -> u64 {
+    let mut peaks = std::iter::repeat_with(|| watched_once(start(), expected)).take(20);
+    peaks.find(|peak| *peak > SEEN_BYTES).expect("one of twenty runs is seen")
+}
+
 /// Looks at the peak of a process as long as it lives: it only grows, so little is missed.
-fn watched(child: Child, expected: i32) -> u64 {
+fn watched_once(child: Child, expected: i32) -> u64 {
     let status = format!("/proc/{}/status", child.id());
     let (sender, receiver) = std::sync::mpsc::channel();
     let watcher = std::thread::spawn(move || {
@@ -67,15 +77,16 @@ fn watched(child: Child, expected: i32) -> u64 {
 #[test]
 fn every_application_keeps_to_its_budget() {
     let place = Place::new();
-    let least = watched(place.start("run saxpy --n 1000 --machine disk --memory 1MiB"), 0);
+    // How much of its code is resident differs from run to run, since the system reads files ahead: the most of several.
+    let smallest = || watched(&|| place.start("run saxpy --n 1000 --machine disk --memory 1MiB"), 0);
+    let least = (0..5).map(|_| smallest()).max().expect("five runs");
     let beside = BESIDE_BYTES + least.saturating_sub(CODE_BYTES);
     let mut over = Vec::new();
     for &(job, machine, budget, status) in JOBS {
         let request = format!("run {job} --machine {machine} --memory {budget}MiB");
-        let peak = watched(place.start(&request), status);
+        let peak = watched(&|| place.start(&request), status);
         let limit = (budget << 20) + beside;
         eprintln!("{request}: {:.1} of {:.1} MiB", peak as f64 / 1048576.0, limit as f64 / 1048576.0);
-        assert!(peak > 1 << 20, "{request}: nothing was seen");
         if peak > limit {
             over.push(request);
         }
