@@ -1,5 +1,6 @@
 //! How a link is shared by a viewer over UDP and the system's TCP: two name spaces, between them a link of so many bits a second with a
-//! queue that drops what it has no room for (`tbf`), a source that always has more, GStreamer and ffmpeg as viewers.
+//! queue that drops what it has no room for (`tbf`), a source that always has more, with a key every two seconds, GStreamer and ffmpeg as
+//! viewers.
 //!
 //! `cargo bench -p multigrain-proxy --bench fair [-- SECONDS [PLAYER]]`, by root, where `ip`, `tc`, GStreamer and ffmpeg are; MULTIGRAIN_EACH prints kB of
 //! viewer and TCP in each second. The kernel here delays nothing by itself, so the round trip is what packets wait in the queue.
@@ -69,19 +70,27 @@ impl Drop for Network {
     }
 }
 
-/// Pictures of one packet, all keys, so many bytes a second, and a report of the sender's every second.
+/// Pictures a second, and from a key to the next, as most cameras have them: what goes to a viewer goes by such groups.
+const PICTURES: u64 = 25;
+const GROUP: u64 = 50;
+
+/// Pictures of as many packets as make so many bytes a second, and a report of the sender's every second.
 fn send(playing: &mut Playing, bytes_a_second: u64, ends: &AtomicBool) {
     let (began, mut reported) = (Instant::now(), 0);
+    let packets = (bytes_a_second / PICTURES / 1000).max(1);
     for number in 0_u64.. {
-        let due = Duration::from_nanos(number * 1_000_000_000 * 1000 / bytes_a_second);
+        let (picture, packet) = (number / packets, number % packets);
+        let due = Duration::from_nanos(number * 1_000_000_000 / PICTURES / packets);
         std::thread::sleep(due.saturating_sub(began.elapsed()));
         if ends.load(Ordering::Relaxed) {
             return;
         }
-        let mut payload = vec![0x65, 0x88];
+        // Slices, of which the first of a picture begins with the first macroblock.
+        let mut payload = vec![if picture % GROUP == 0 { 0x65 } else { 0x41 }, if packet == 0 { 0x88 } else { 0x48 }];
         payload.resize(988, 0);
-        let ticks = (due.as_nanos() * 9 / 100_000) as u32;
-        playing.send(0, &rtp(0x80 | 96, number as u16, ticks, 7, &payload));
+        let ticks = (picture * 90_000 / PICTURES) as u32;
+        let kind = if packet + 1 == packets { 0x80 | 96 } else { 96 };
+        playing.send(0, &rtp(kind, number as u16, ticks, 7, &payload));
         if began.elapsed().as_secs() > reported {
             reported = began.elapsed().as_secs();
             let mut report = vec![0x80, 200, 0, 6, 0, 0, 0, 7];

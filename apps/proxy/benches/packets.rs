@@ -4,20 +4,25 @@
 //! Then the most packets a second of which all arrive, found by halving, and the latency at half of these. Sender and viewers run on the
 //! same processors as the program, so it is told for which part of the time its threads were ready and had none.
 //!
-//! `cargo bench -p multigrain-proxy --bench packets [-- costs|gather|most|peer [VIEWERS]]`: `peer` is a relay of gst-rtsp-server beside the
+//! `cargo bench -p multigrain-proxy --bench packets [-- costs|gather|most|peer [VIEWERS]]`, or `at PLACEMENT WORKERS MS
+//! RATE...`, such as `at spread 2 0.5 3500 1000p`: `peer` is a relay of gst-rtsp-server beside the
 //! program, in turns, where python3 with PyGObject is installed (MULTIGRAIN_PYTHON names another one).
 
 #[path = "../tests/support/mod.rs"]
 mod support;
 
 use multigrain_proxy::net::{Poll, Ready};
+use nix::cmsg_space;
+use nix::sys::socket::sockopt::ReceiveTimestampns;
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt};
+use nix::sys::time::TimeSpec;
 use rustix::net::{RecvFlags, recv};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, IoSliceMut, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use support::{Camera, Manners, Playing, Proxy, VIDEO, hear, rtp};
 
 /// Nanoseconds of processor time that a process has had, and for which it was ready and had none, all threads.
@@ -30,8 +35,10 @@ fn processor_ns(process: u32) -> (u64, u64) {
     })
 }
 
-/// What times in packets count from.
-static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
+/// Nanoseconds since 1970, as the system stamps what comes.
+fn now() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos() as u64
+}
 
 /// Packets that were sent.
 static SENT: AtomicU64 = AtomicU64::new(0);
@@ -39,6 +46,8 @@ static SENT: AtomicU64 = AtomicU64::new(0);
 /// Pictures a second, and packets of each.
 const PICTURES: u64 = 25;
 const BYTES: usize = 1200;
+/// As they come within a connection.
+const FRAME_BYTES: usize = 4 + BYTES;
 
 /// Threads that get a processor before all others as soon as they are ready: what is late then is late by work, not by waiting for one.
 fn come_first(threads: &[&str]) -> bool {
@@ -71,7 +80,7 @@ fn send(playing: &mut Playing, packets: u16, is_even: bool, ends: &AtomicBool) {
             // Fragments of one picture; every 25th is a key.
             let first = if packet == 0 { 0x80 } else { 0 } | if picture % 25 == 0 { 5 } else { 1 };
             let mut payload = vec![0x7c, first];
-            payload.extend((BEGAN.elapsed().as_nanos() as u64).to_be_bytes());
+            payload.extend(now().to_be_bytes());
             payload.resize(BYTES - 12, 0);
             let kind = if packet + 1 == packets { 0x80 | 96 } else { 96 };
             playing.send(0, &rtp(kind, sequence, picture as u32 * 3600, 7, &payload));
@@ -115,18 +124,38 @@ fn viewer(place: &str) -> BufReader<TcpStream> {
     reader
 }
 
-/// Nanoseconds that packets took until a viewer had read them, sorted.
-fn latencies(mut reader: BufReader<TcpStream>, ends: &AtomicBool) -> Vec<u64> {
-    reader.get_ref().set_read_timeout(Some(Duration::from_secs(2))).unwrap();
-    let mut all = Vec::new();
-    let mut frame = vec![0; 4 + BYTES];
-    while !ends.load(Ordering::Relaxed) && reader.read_exact(&mut frame).is_ok() {
-        let sent = u64::from_be_bytes(frame[18..26].try_into().unwrap());
-        // A relay may put something before what was sent, so that it is not found.
-        if sent == 0 {
-            continue;
+/// Nanoseconds that packets took until they had come to a viewer's connection, sorted: the system tells when the last of what is read
+/// came, so it counts no time that the viewer, which stands for another computer, waits for a processor of this one.
+fn latencies(reader: BufReader<TcpStream>, ends: &AtomicBool) -> Vec<u64> {
+    let (socket, mut bytes) = (reader.get_ref(), reader.buffer().to_vec());
+    socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    setsockopt(socket, ReceiveTimestampns, &true).unwrap();
+    let (mut all, mut buffer, mut room) = (Vec::new(), vec![0; 1 << 16], cmsg_space!(TimeSpec));
+    while !ends.load(Ordering::Relaxed) {
+        let mut places = [IoSliceMut::new(&mut buffer)];
+        let Ok(message) = recvmsg::<()>(socket.as_raw_fd(), &mut places, Some(&mut room), MsgFlags::empty()) else {
+            break;
+        };
+        let came = message.cmsgs().unwrap().find_map(|told| match told {
+            ControlMessageOwned::ScmTimestampns(time) => {
+                Some(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
+            }
+            _ => None,
+        });
+        let length = message.bytes;
+        if length == 0 {
+            break;
         }
-        all.push((BEGAN.elapsed().as_nanos() as u64).saturating_sub(sent));
+        bytes.extend_from_slice(&buffer[..length]);
+        let mut frames = bytes.chunks_exact(FRAME_BYTES);
+        for frame in &mut frames {
+            let sent = u64::from_be_bytes(frame[18..26].try_into().unwrap());
+            // A relay may put something before what was sent, so that it is not found; what came before it was asked for has no stamp.
+            if let Some(came) = came.filter(|_| sent > 0) {
+                all.push(came.saturating_sub(sent));
+            }
+        }
+        bytes = frames.remainder().to_vec();
     }
     // Who begins gets what was before.
     let mut all = all.split_off(all.len() / 4);
@@ -389,7 +418,19 @@ fn bare(viewers: usize) {
 
 fn main() {
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench").peekable();
-    let section = arguments.next_if(|text| matches!(text.as_str(), "costs" | "gather" | "most" | "peer"));
+    let section = arguments.next_if(|text| matches!(text.as_str(), "at" | "costs" | "gather" | "most" | "peer"));
+    if section.as_deref() == Some("at") {
+        let mut word = || {
+            arguments.next().expect("a placement, workers, milliseconds of gathering, and rates, by pictures with a p")
+        };
+        let (placement, workers, gather) = (word(), word(), word());
+        return own(&placement, &workers, 100, &gather, |subject| {
+            for rate in arguments {
+                let packets = rate.trim_end_matches('p').parse::<u16>().expect("packets a second") / PICTURES as u16;
+                subject.at(packets, !rate.ends_with('p'), 5);
+            }
+        });
+    }
     let wants = |name: &str| section.as_deref().is_none_or(|section| section == name);
     let viewers = arguments.next().map_or(100, |text| text.parse().expect("a number of viewers"));
     if wants("costs") {
@@ -403,7 +444,7 @@ fn main() {
         ];
         for (placement, workers) in placements {
             for is_even in [false, true] {
-                let figures = own(placement, workers, viewers, "4", |subject| subject.at(40, is_even, 5));
+                let figures = own(placement, workers, viewers, "0.5", |subject| subject.at(40, is_even, 5));
                 costs.push((placement, workers, is_even, figures));
             }
         }
@@ -421,7 +462,7 @@ fn main() {
     if wants("gather") {
         bare(viewers);
         // What gathering gives and takes, as a worker becomes busy.
-        for gather in ["0", "4"] {
+        for gather in ["0", "0.5", "4"] {
             own("run-to-completion", "1", viewers, gather, |subject| {
                 for packets in [40, 80, 160, 320, 640] {
                     subject.at(packets, true, 3);
@@ -431,16 +472,16 @@ fn main() {
     }
     if wants("most") {
         let halves =
-            own("run-to-completion", "1", viewers, "4", |subject| [false, true].map(|is_even| subject.most(is_even)));
+            own("run-to-completion", "1", viewers, "0.5", |subject| [false, true].map(|is_even| subject.most(is_even)));
         // The same in other ways: nothing is gathered, viewers are divided among two threads, or receiving is another thread's.
         for (placement, workers, gather) in
-            [("run-to-completion", "1", "0"), ("spread", "2", "4"), ("spread", "2", "0"), ("pipelined", "2", "0")]
+            [("run-to-completion", "1", "0"), ("spread", "2", "0.5"), ("spread", "2", "0"), ("pipelined", "2", "0")]
         {
             own(placement, workers, viewers, gather, |subject| {
                 halves.into_iter().zip([false, true]).for_each(|(half, is_even)| subject.first_at(half, is_even));
             });
         }
-        own("spread", "2", viewers, "4", |subject| {
+        own("spread", "2", viewers, "0.5", |subject| {
             for is_even in [false, true] {
                 subject.most(is_even);
             }
@@ -452,7 +493,7 @@ fn main() {
                 subject.at(40, is_even, 5);
                 subject.most(is_even);
             };
-            own("run-to-completion", "1", viewers, "4", both);
+            own("run-to-completion", "1", viewers, "0.5", both);
             if relay(viewers, both).is_none() {
                 return println!("skipped: no relay of gst-rtsp-server can be started here");
             }

@@ -79,6 +79,13 @@ impl Address {
             }
             _ => (authority, path),
         };
+        // Either the password goes on behind the slash, or the path has an @ in it.
+        if !authority.contains('@') && authority.contains(':') && path.contains('@') && !authority.starts_with('[') {
+            return Err(
+                "it can be read in two ways: write / in a password as %2F, ? as %3F, and @ behind the host as %40"
+                    .to_owned(),
+            );
+        }
         let (credentials, host) = match authority.rsplit_once('@') {
             None => (None, authority),
             Some((who, host)) => {
@@ -156,7 +163,7 @@ mod tests {
             ("rtsp://u:a/b@cam:99/c", "rtsp://cam:99", "cam", 99, Some(("u", "a/b"))),
             ("rtsp://[::1]:5/q", "rtsp://[::1]:5", "::1", 5, None),
             ("rtsp://u@cam?channel=1", "rtsp://cam", "cam", 554, Some(("u", ""))),
-            ("rtsp://cam:554/mail@home", "rtsp://cam", "cam", 554, None),
+            ("rtsp://cam/mail@home", "rtsp://cam", "cam", 554, None),
         ];
         for (text, shown, host, port, who) in cases {
             let address = Address::parse(text).unwrap();
@@ -178,6 +185,8 @@ mod tests {
             "rtsp://",
             "rtsp://u:secret@/x",
             "rtsp://cam:0/",
+            "rtsp://admin:8241/secret@host/live",
+            "rtsp://admin:8241?secret@host/live",
             "rtsp://u:secret@cam:x/",
             "rtsp://a b/",
         ] {

@@ -56,6 +56,11 @@ impl Choice {
         self.order.iter().any(|place| !self.is_out(*place, now))
     }
 
+    /// It is not to be asked for so long, whatever others do.
+    pub fn rests(&mut self, place: usize, time: Duration, now: Instant) {
+        self.out[place].1 = self.out[place].1.max(Some(now + time));
+    }
+
     /// It serves.
     pub fn serves(&mut self, place: usize) {
         self.out[place] = (0, None);

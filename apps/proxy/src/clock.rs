@@ -49,6 +49,26 @@ fn ticks(time: Duration, rate: u32) -> u64 {
     time.as_secs() * u64::from(rate) + u64::from(time.subsec_nanos()) * u64::from(rate) / 1_000_000_000
 }
 
+/// How old what is there may be by its timestamps, seconds.
+const AGO_MAX_S: f64 = 60.0;
+
+/// When batches came that are there, by the timestamps that some of them have: the last just now, others with the one before them, none
+/// before another.
+pub fn came(stamps: &[Option<u32>], rate: u32, now: Instant) -> Vec<Instant> {
+    let last = stamps.iter().rev().find_map(|stamp| *stamp);
+    let by_stamp = |stamp: u32| {
+        let ticks = last.map_or(0, |last| last.wrapping_sub(stamp).cast_signed().max(0));
+        let ago = f64::from(ticks) / f64::from(rate.max(1));
+        if ago > AGO_MAX_S { now } else { now.checked_sub(Duration::from_secs_f64(ago)).unwrap_or(now) }
+    };
+    let first = stamps.iter().find_map(|stamp| *stamp).map_or(now, by_stamp);
+    let times = stamps.iter().scan(first, |at, stamp| {
+        *at = stamp.map_or(*at, |stamp| by_stamp(stamp).max(*at));
+        Some(*at)
+    });
+    times.collect()
+}
+
 /// Pictures that come before ones that are shown earlier, at most (H.264, annex A.3.1; H.265, A.4.2).
 const DEPTH_MAX: usize = 16;
 
@@ -104,6 +124,25 @@ impl DecodeOrder {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// Sound between pictures comes when these do, not now.
+    #[test]
+    fn what_is_there_came_when_its_pictures_did() {
+        let now = Instant::now() + Duration::from_secs(1000);
+        let ago = |stamps: &[Option<u32>]| -> Vec<u128> {
+            came(stamps, 90_000, now).iter().map(|at| (now - *at).as_millis()).collect()
+        };
+        let start = u32::MAX - 3599;
+        assert_eq!(
+            ago(&[None, Some(start), None, Some(0), None, None, Some(3600), None]),
+            [80, 80, 80, 40, 40, 40, 0, 0]
+        );
+        // Pictures that are shown later come before others.
+        assert_eq!(ago(&[Some(0), Some(7200), Some(3600), None, Some(9000)]), [100, 20, 20, 20, 0]);
+        // No pictures, or timestamps that have jumped.
+        assert_eq!(ago(&[None, None]), [0, 0]);
+        assert_eq!(ago(&[Some(0), None, Some(90_000_000), Some(90_009_000)]), [0, 0, 0, 0]);
+    }
 
     #[test]
     fn a_track_goes_on_by_its_timestamps() {

@@ -25,7 +25,8 @@ pub struct Args {
     /// this computer see it with its password: better in the file
     #[arg(short, long = "source", value_name = "[NAME=]URL")]
     pub sources: Vec<String>,
-    /// A TOML file with the same: sources with name, url and transport, and the options below
+    /// A TOML file with the same: tables `source` with name, transport, and url or, of several servers, urls; tables `user` with name, password
+    /// and, if not all, streams; and the options below
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Where viewers ask by RTSP [default: :8554, unless there is --rtsps]
@@ -64,10 +65,10 @@ pub struct Args {
     /// Which thread does what [default: spread]
     #[arg(long, value_name = "POLICY")]
     pub placement: Option<Placement>,
-    /// How long packets of a picture are gathered at most, the longer the busier a thread is from three quarters of its time on,
-    /// milliseconds; 0 for never [default: 4]
+    /// Within which time packets should be on their way: what sending leaves of it is waited for others, which saves processor time;
+    /// milliseconds, such as 0.5; 0 for never [default: 0.5]
     #[arg(long, value_name = "MS")]
-    pub gather_ms: Option<u64>,
+    pub gather_ms: Option<f64>,
     /// How long packets wait for those before them, milliseconds [default: 50]
     #[arg(long, value_name = "MS")]
     pub reorder_ms: Option<u64>,
@@ -96,7 +97,7 @@ pub struct Args {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
-    /// As datagrams, and within the connection where none come
+    /// As datagrams, and within the connection where none come, or where that is within TLS
     #[default]
     Auto,
     /// As datagrams
@@ -198,7 +199,7 @@ struct File {
     workers: Option<Spanned<usize>>,
     placement: Option<Placement>,
     reorder_ms: Option<Spanned<u64>>,
-    gather_ms: Option<Spanned<u64>>,
+    gather_ms: Option<Spanned<f64>>,
     queue: Option<Spanned<Size>>,
     viewers: Option<Spanned<usize>>,
     connections_an_address: Option<Spanned<usize>>,
@@ -263,6 +264,7 @@ fn wanted(expected: &str) -> &str {
         "usize" | "u64" => "a number without a sign or a point",
         "u16" => "a number from 0 to 65535",
         "a string" => "a text in quotes",
+        "f64" => "a number",
         other => other,
     }
 }
@@ -279,24 +281,30 @@ fn file(path: &Path) -> Result<File, String> {
         // The error's own text quotes the line, which may hold a password.
         let start = e.span().map_or(0, |span| span.start.min(text.len()));
         let line = 1 + text[..start].matches('\n').count();
-        let table = ["source", "user"].into_iter().find(|name| text[start..].starts_with(&format!("[{name}]")));
+        let begins = text[..start].rsplit('\n').next().unwrap_or_default().trim_start();
+        let table = ["source", "user"].into_iter().find(|name| {
+            let is_key = begins.strip_prefix(name).is_some_and(|rest| rest.trim_start().starts_with('='));
+            is_key || text[start..].starts_with(&format!("[{name}]"))
+        });
         let message = e.message();
-        match table {
-            Some(table) => format!("{shown}, line {line}: write [[{table}]], since there may be several"),
-            None if message.starts_with("invalid basic string") => {
-                format!("{shown}, line {line}: a text ends with \" in the same line; correct it there")
-            }
-            None if message.contains("untagged enum Size") => {
-                format!("{shown}, line {line}: there has to be a size, such as \"8MiB\"; correct it there")
-            }
-            // Numbers that were taken for passwords are quoted as well.
-            None => match message.split_once(", expected ").filter(|_| message.starts_with("invalid ")) {
-                Some((_, expected)) => {
-                    format!("{shown}, line {line}: there has to be {}; correct it there", wanted(expected))
+        let wrong = match table {
+            Some(table) => return format!("{shown}, line {line}: write [[{table}]], since there may be several"),
+            None if message.starts_with("invalid basic string") => "a text ends with \" in the same line".to_owned(),
+            None if message.contains("untagged enum Size") => "there has to be a size, such as \"8MiB\"".to_owned(),
+            None if message.starts_with("key with no value") => "this line is not whole: KEY = VALUE".to_owned(),
+            None if message.starts_with("duplicate key") => "this was given before".to_owned(),
+            // A key that is none may be anything, and numbers that were taken for passwords are quoted as well.
+            None => match message.split_once(", expected ") {
+                Some((what, keys)) if what.starts_with("unknown field") => {
+                    format!("there is no such key, but {}", keys.trim_start_matches("one of "))
                 }
-                None => format!("{shown}, line {line}: {message}; correct it there"),
+                Some((what, expected)) if what.starts_with("invalid ") => {
+                    format!("there has to be {}", wanted(expected))
+                }
+                _ => message.to_owned(),
             },
-        }
+        };
+        format!("{shown}, line {line}: {wrong}; correct it there")
     });
     read.map(|file| File { place: (shown, text), ..file })
 }
@@ -381,6 +389,12 @@ impl Args {
                     addresses.len()
                 ));
             }
+            let goes_clear = matches!(transport, Transport::Udp | Transport::Multicast);
+            if goes_clear && addresses.iter().any(|address| address.is_secure) {
+                return Err(format!(
+                    "{line}source {name} is asked within TLS, and datagrams would come in the clear; give it transport tcp or auto, or rtsp://"
+                ));
+            }
             sources.push(Source { name, addresses, transport });
         }
         if sources.is_empty() {
@@ -428,8 +442,10 @@ impl Args {
         };
         let gather = file.gather_ms.take();
         let gather = match file.pick("gather_ms", self.gather_ms, gather) {
-            Some((ms, told)) if ms > 100 => return Err(format!("{told} would delay pictures; give at most 100")),
-            picked => picked.map_or(4, |(ms, _)| ms),
+            Some((ms, told)) if !(0.0..=100.0).contains(&ms) => {
+                return Err(format!("{told} is no time to keep packets; give milliseconds from 0 to 100"));
+            }
+            picked => picked.map_or(0.5, |(ms, _)| ms),
         };
         let drain = file.drain_s.take();
         let drain = match file.pick("drain_s", self.drain_s, drain) {
@@ -459,6 +475,9 @@ impl Args {
                     "{line}a user may watch {unknown}, which is no source; correct the name in its streams"
                 ));
             }
+            if own.as_ref().is_some_and(Vec::is_empty) {
+                return Err(format!("{line}a user may watch nothing; name streams, or leave streams out for all"));
+            }
             let streams = Streams(own.map(Arc::new));
             users.push((line, User { who: Credentials { user: name, password }, streams }));
         }
@@ -485,6 +504,11 @@ impl Args {
         let listen = at("listen", &self.listen, file.listen.clone())?;
         let usual_place = || rtsps.is_none().then(|| place(":8554", "--listen")).transpose();
         let certificate = match (self.cert.clone().or(file.cert.clone()), self.key.clone().or(file.key.clone())) {
+            (Some(_), Some(_)) if rtsps.is_none() && https.is_none() => {
+                return Err(
+                    "there is a certificate, and nothing is served within TLS; give --rtsps or --https".to_owned()
+                );
+            }
             (Some(cert), Some(key)) => Some((cert, key)),
             (None, None) if rtsps.is_none() && https.is_none() => None,
             _ => return Err("TLS needs a certificate and its private key; give --cert FILE and --key FILE".to_owned()),
@@ -529,7 +553,7 @@ impl Args {
                 connections_an_address: own,
                 queue_bytes: bytes as usize,
                 reorder: Duration::from_millis(reorder),
-                gather: Duration::from_millis(gather),
+                gather: Duration::from_secs_f64(gather / 1000.0),
             },
             drain: Duration::from_secs(drain),
             transparent,
@@ -576,6 +600,9 @@ mod tests {
         let args = Args { config: Some(path.clone()), ..Args::default() };
         let said = args.config().unwrap_err();
         assert!(said.contains("line 2") && !said.contains("hidden"), "{said}");
+        std::fs::write(&path, "[[source]]\n\"rtsp://u:hidden@b/\" = \"front\"\n").unwrap();
+        let said = args.config().unwrap_err();
+        assert!(said.contains("line 2") && said.contains("`url`") && !said.contains("hidden"), "{said}");
         for password in ["8241973", "82.41973", "true", "[8241973]", "2020-08-24"] {
             std::fs::write(&path, format!("[[user]]\nname = \"eve\"\npassword = {password}\n")).unwrap();
             let said = args.config().unwrap_err();
@@ -608,6 +635,39 @@ mod tests {
             std::fs::write(&path, text).unwrap();
             let said = args.config().unwrap_err();
             assert!(said.contains(told) && said.contains("proxy.toml") && !said.contains("hidden"), "{said}");
+        }
+        // Keys are as secret as what was meant to be a value.
+        for text in [
+            "\"rtsp://u:hidden@h/\" = \"a\"",
+            "hidden = 1",
+            "url = 1\nurl = \"hidden\"",
+            "\"hidden\" = 1\n\"hidden\" = 2",
+            "hidden",
+        ] {
+            for table in ["source", "user"] {
+                std::fs::write(&path, format!("[[{table}]]\n{text}\n")).unwrap();
+                let said = args.config().unwrap_err();
+                assert!(said.contains("line ") && !said.contains("hidden"), "{said}");
+            }
+        }
+        for (text, told) in [
+            ("source = [\"rtsp://u:hidden@h/\"]\n", "line 1: write [[source]]"),
+            ("source = \"rtsp://u:hidden@h/\"\n", "line 1: write [[source]]"),
+            ("user = [\"a:hidden\"]\n", "line 1: write [[user]]"),
+            (
+                "[[source]]\nurl = \"rtsps://u:hidden@h/\"\ntransport = \"udp\"\n",
+                "line 1: source camera is asked within TLS",
+            ),
+            ("[[source]]\nname\n", "line 2: this line is not whole"),
+            ("cert = \"a\"\nkey = \"b\"\n[[source]]\nurl = \"rtsp://h/\"\n", "give --rtsps or --https"),
+            (
+                "[[source]]\nurl = \"rtsp://h/\"\n[[user]]\nname = \"eve\"\npassword = \"hidden\"\nstreams = []\n",
+                "may watch nothing",
+            ),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let said = args.config().unwrap_err();
+            assert!(said.contains(told) && !said.contains("hidden"), "{said}");
         }
         std::fs::write(&path, b"viewers = 1\n# \xff\n").unwrap();
         assert!(args.config().unwrap_err().contains("line 2: this is no text in UTF-8"));
@@ -647,7 +707,8 @@ mod tests {
             }),
             with(&|a| a.users.extend(["eve:hidden".to_owned(), "eve:other".to_owned()])),
             with(&|a| a.reorder_ms = Some(9999)),
-            with(&|a| a.gather_ms = Some(9999)),
+            with(&|a| a.gather_ms = Some(9999.0)),
+            with(&|a| a.gather_ms = Some(f64::NAN)),
             with(&|a| a.users.push("hidden".to_owned())),
             with(&|a| a.users.push(":hidden".to_owned())),
             with(&|a| a.https = Some(":9".to_owned())),

@@ -34,8 +34,8 @@ pub enum Setup {
     Channels(u8, u8),
     /// Ports from which they come, and the host if it is told.
     Ports(Option<(u16, u16)>, Option<IpAddr>),
-    /// The group to which they come, and its ports.
-    Group(IpAddr, (u16, u16)),
+    /// The group to which they come, its ports, and the host that sends if it is told.
+    Group(IpAddr, (u16, u16), Option<IpAddr>),
 }
 
 /// What is to be done next.
@@ -55,6 +55,9 @@ pub enum Trouble {
     /// Datagrams are not offered: to be tried within the connection.
     #[error("it does not send over UDP")]
     NoUdp,
+    /// The password is wrong.
+    #[error("{0}")]
+    Refused(String),
     /// Anything else, with the way out.
     #[error("{0}")]
     Other(String),
@@ -255,6 +258,12 @@ impl Dialogue {
             State::Setup(_) if self.way == Way::Multicast && status == 461 => {
                 Err(Trouble::Other("it sends to no group; give it transport auto".to_owned()))
             }
+            State::Setup(_) if self.way == Way::Tcp && status == 461 && self.description.tracks.len() == 1 => {
+                Err(Trouble::Other(
+                    "it sends neither over UDP nor within the connection; where it sends to a group, give it transport multicast"
+                        .to_owned(),
+                ))
+            }
             State::Setup(track) if track > 0 || self.description.tracks.len() > 1 => {
                 // One medium that cannot be had does not keep the others away.
                 self.description.tracks.remove(track);
@@ -302,12 +311,13 @@ impl Dialogue {
     fn challenged(&mut self, headers: &Headers) -> Result<Next, Trouble> {
         let shown = &self.address;
         if self.address.credentials.is_none() {
+            let scheme = if self.address.is_secure { "rtsps" } else { "rtsp" };
             return Err(Trouble::Other(format!(
-                "{shown} asks who wants to see it; give the address as rtsp://USER:PASSWORD@..."
+                "{shown} asks who wants to see it; give the address as {scheme}://USER:PASSWORD@..."
             )));
         }
         if self.is_repeated {
-            return Err(Trouble::Other(format!(
+            return Err(Trouble::Refused(format!(
                 "{shown} refuses the user and password of its address; correct them (other characters than letters and digits \
                  as %XX)"
             )));
@@ -350,19 +360,18 @@ fn transport(text: &str, asked: Way, track: usize) -> Option<Setup> {
     if let Some((a, b)) = value("interleaved").and_then(pair) {
         return Some(Setup::Channels(u8::try_from(a).ok()?, u8::try_from(b).ok()?));
     }
+    let host = value("source").and_then(|ip| ip.parse().ok());
     let is_group = text.to_ascii_lowercase().contains("multicast");
     if is_group || asked == Way::Multicast {
         let group: IpAddr = value("destination")?.parse().ok()?;
         let ports = value("port").and_then(pair).filter(|ports| ports.0 > 0 && ports.1 > 0)?;
-        return (asked == Way::Multicast && group.is_multicast()).then_some(Setup::Group(group, ports));
+        return (asked == Way::Multicast && group.is_multicast()).then_some(Setup::Group(group, ports, host));
     }
     match asked {
         Way::Multicast => None,
         Way::Tcp if text.to_ascii_uppercase().contains("RTP/AVP;") => None,
         Way::Tcp => Some(Setup::Channels(2 * track as u8, 2 * track as u8 + 1)),
-        Way::Udp => {
-            Some(Setup::Ports(value("server_port").and_then(pair), value("source").and_then(|ip| ip.parse().ok())))
-        }
+        Way::Udp => Some(Setup::Ports(value("server_port").and_then(pair), host)),
     }
 }
 
@@ -437,7 +446,7 @@ mod tests {
             "RTSP/1.0 200 OK\r\nTransport: RTP/AVP;multicast;destination=239.1.2.3;port=7000-7001;ttl=1\r\n\r\n";
         let mut dialogue = begun();
         said(answer(&mut dialogue, group));
-        assert_eq!(dialogue.setups, [Setup::Group("239.1.2.3".parse().unwrap(), (7000, 7001))]);
+        assert_eq!(dialogue.setups, [Setup::Group("239.1.2.3".parse().unwrap(), (7000, 7001), None)]);
         // What is no group is not joined.
         for wrong in
             [group.replace("239.1.2.3", "10.0.0.1"), group.replace(";port=7000-7001", ""), group.replace("7000", "0")]
@@ -467,6 +476,12 @@ mod tests {
         let mut dialogue = begun("rtsp://cam/", Way::Udp);
         said(answer(&mut dialogue, &described("")));
         assert_eq!(answer(&mut dialogue, "RTSP/1.0 461 No\r\n\r\n"), Err(Trouble::NoUdp));
+        // Neither datagrams nor the connection: it may know of groups only.
+        let mut dialogue = begun("rtsp://cam/", Way::Tcp);
+        let one = "m=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n";
+        said(answer(&mut dialogue, &format!("RTSP/1.0 200 OK\r\nContent-Length: {}\r\n\r\n{one}", one.len())));
+        let told = answer(&mut dialogue, "RTSP/1.0 461 No\r\n\r\n").unwrap_err().to_string();
+        assert!(told.contains("transport multicast"), "{told}");
         // Without the first medium the second is played.
         let mut dialogue = begun("rtsp://cam/", Way::Tcp);
         said(answer(&mut dialogue, &described("")));

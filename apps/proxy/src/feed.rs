@@ -6,6 +6,7 @@
 //! slow costs nothing, and who has fallen too far behind goes on at a later key.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// One packet of a batch, or one piece of another format.
@@ -142,12 +143,21 @@ pub struct Feed {
     /// Bytes of memory that they take.
     size: u64,
     keys: VecDeque<Cursor>,
+    has_had_keys: bool,
 }
 
 impl Feed {
     /// An empty log that takes at most so many bytes of memory, and keeps the last batch.
     pub fn new(bytes_max: usize) -> Feed {
-        Feed { bytes_max, batches: VecDeque::new(), first: 0, bytes: 0, size: 0, keys: VecDeque::new() }
+        Feed {
+            bytes_max,
+            batches: VecDeque::new(),
+            first: 0,
+            bytes: 0,
+            size: 0,
+            keys: VecDeque::new(),
+            has_had_keys: false,
+        }
     }
 
     /// Puts the batch of that number at the end. Where numbers are missing, what was before is forgotten.
@@ -160,6 +170,7 @@ impl Feed {
         }
         let keys = batch.entries.iter().enumerate().filter(|(_, entry)| entry.is_key);
         self.keys.extend(keys.map(|(entry, _)| Cursor { batch: number, entry }));
+        self.has_had_keys |= !self.keys.is_empty();
         let before = self.bytes;
         self.bytes += batch.bytes.len() as u64;
         self.size += batch.size();
@@ -186,6 +197,11 @@ impl Feed {
     /// The latest place at which decoding can begin.
     pub fn key(&self) -> Option<Cursor> {
         self.keys.back().copied()
+    }
+
+    /// Whether there was ever a place at which decoding can begin.
+    pub fn has_had_keys(&self) -> bool {
+        self.has_had_keys
     }
 
     /// The first place from one on at which decoding can begin.
@@ -231,19 +247,22 @@ impl Feed {
         })
     }
 
-    /// The packets from a place to the next picture, to be sent before somebody leaves out others; false if there is no next
+    /// The packets from a place to the next picture, to be sent before somebody leaves out others; nothing if there is no next
     /// picture yet, so these are not all.
-    pub fn rest_of_picture(&self, cursor: Cursor, mut take: impl FnMut(&[u8], &Entry)) -> bool {
+    pub fn rest_of_picture(&self, cursor: Cursor) -> Option<Vec<(Arc<Batch>, Range<usize>)>> {
+        let mut rest = Vec::new();
         for (number, batch) in self.from(cursor) {
             let from = if number == cursor.batch { cursor.entry } else { 0 };
-            for entry in batch.entries.get(from..).unwrap_or_default() {
-                if entry.is_start {
-                    return true;
-                }
-                take(&batch.bytes[entry.range()], entry);
+            let next = batch.entries.iter().skip(from).position(|entry| entry.is_start);
+            let to = next.map_or(batch.entries.len(), |next| from + next);
+            if from < to {
+                rest.push((batch.clone(), from..to));
+            }
+            if next.is_some() {
+                return Some(rest);
             }
         }
-        false
+        None
     }
 }
 
@@ -273,10 +292,9 @@ mod tests {
         assert_eq!(feed.behind(Cursor { batch: 1, entry: 1 }), None);
         assert_eq!(feed.behind(Cursor { batch: 4, entry: 1 }), Some(6));
         assert_eq!(feed.behind(feed.end()), Some(0));
-        let mut rest = Vec::new();
-        assert!(feed.rest_of_picture(Cursor { batch: 2, entry: 1 }, |bytes, _| rest.extend_from_slice(bytes)));
-        assert!(!feed.rest_of_picture(Cursor { batch: 4, entry: 1 }, |_, _| {}));
-        assert_eq!(rest, [b'$', 1, 0, 2, 2, 2]);
+        assert!(feed.rest_of_picture(Cursor { batch: 4, entry: 1 }).is_none());
+        let rest = feed.rest_of_picture(Cursor { batch: 2, entry: 1 }).unwrap();
+        assert_eq!((rest.len(), rest[0].1.clone()), (1, 1..2));
         // A gap: what was before is no use.
         feed.push(9, batch(false));
         assert_eq!((feed.first, feed.held(), feed.key(), feed.end().batch), (9, 20, None, 10));

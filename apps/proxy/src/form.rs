@@ -83,3 +83,51 @@ impl Maker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feed::FRAME;
+    use proptest::prelude::*;
+    use std::time::Duration;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(crate::cases(100)) })]
+
+        /// Whatever the packets are, each form is pieces that lie one behind the other, and begins anew only where there is one.
+        #[test]
+        fn lying_batches_do_no_harm(
+            packets in prop::collection::vec((
+                0..4_u8, prop_oneof![Just(0x67_u8), Just(0x68), Just(0x65), Just(0x41), Just(0x7c), Just(0x78), any::<u8>()],
+                prop::collection::vec(any::<u8>(), 0..40), any::<(bool, bool)>(), 0..4_u32, 0..2000_u64,
+            ), 0..30),
+            video in 0..2_usize, form in 1..FORMS,
+        ) {
+            let video = ["H264/90000", "H265/90000"][video];
+            let text = format!(
+                "m=video 0 RTP/AVP 96\na=rtpmap:96 {video}\na=fmtp:96 sprop-parameter-sets=Z2QAH6zZQFAFuwEQAAADABAAAAMDIPGDGWA=,aOvjyyLA\n\
+                 m=audio 0 RTP/AVP 97\na=rtpmap:97 mpeg4-generic/16000/1\na=fmtp:97 sizelength=13;indexlength=3;config=1408\n"
+            );
+            let (now, description) = (Instant::now(), Description::parse(text.as_bytes()).unwrap());
+            let mut maker = Maker::new(Form::of(form).0, &description, now).unwrap();
+            let mut late = Duration::ZERO;
+            for (number, (channel, first, rest, (marker, is_start), timestamp, passed)) in packets.iter().enumerate() {
+                let head = [0x80, 96 | u8::from(*marker) << 7, 0, number as u8];
+                let stamp = (timestamp * 3600).to_be_bytes();
+                let packet = [&head[..], &stamp, &[0, 0, 0, 7, *first], rest].concat();
+                let mut batch = Batch::default();
+                batch.frame(*channel, &packet, *first == 0x65, *is_start);
+                late += Duration::from_millis(*passed);
+                let made = maker.take(&batch, now + late);
+                let mut end = 0;
+                for entry in &made.entries {
+                    prop_assert!(entry.start == end && entry.end >= entry.start);
+                    end = entry.end;
+                }
+                prop_assert_eq!(end as usize, made.bytes.len());
+                prop_assert!(maker.anew().is_none_or(|at| at <= made.entries.len()));
+                prop_assert!(maker.head().is_none_or(|head| head.len() < 100_000) && batch.bytes.len() > FRAME);
+            }
+        }
+    }
+}

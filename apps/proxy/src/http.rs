@@ -23,6 +23,9 @@ pub enum Answer {
 
 /// Answers a request; the connection ends with the response.
 pub fn answer(shared: &Shared, may: &auth::Streams, method: &str, target: &str, headers: &Headers) -> Answer {
+    // As a proxy would be asked (RFC 9112, section 3.2.2).
+    let whole_url = target.split_once("://").filter(|(scheme, _)| scheme.eq_ignore_ascii_case("http"));
+    let target = whole_url.map_or(target, |(_, rest)| rest.find('/').map_or("/", |at| &rest[at..]));
     let path = target.split_once('?').map_or(target, |(path, _)| path);
     let text = |status, text: &str| Answer::Whole(whole(status, "text/plain", text));
     if method == "HEAD" {

@@ -38,7 +38,7 @@ fn proxy(args: &Args) -> Result<(), Failure> {
     let places: Vec<String> =
         proxy.places.iter().map(|(way, place)| format!("{way} at port {}", place.port())).collect();
     say(&format!("serving {}: {}; datagrams from port {}", names.join(", "), places.join(", "), proxy.udp_port));
-    let ended = proxy.serve().map_err(Failure::Run);
+    let ended = proxy.serve();
     interrupt.run_is_over();
     ended
 }

@@ -1,9 +1,10 @@
 //! Sockets, and how a worker waits for them.
 
 use multigrain::jobs::{Fifo, SpinLimit};
-use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::sockopt;
+use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -28,7 +29,14 @@ pub struct Ready {
 #[derive(Debug)]
 pub struct Poll {
     epoll: OwnedFd,
+    /// Ready at the end of a time that is no whole number of milliseconds: waiting itself is in these, and longer rather than shorter
+    /// (only newer systems have epoll_pwait2).
+    alarm: OwnedFd,
 }
+
+/// Its token, and for how long a time it is worth a call.
+const ALARM: u64 = u64::MAX;
+const ALARM_NANOSECONDS: i64 = 20_000_000;
 
 impl Poll {
     /// Waits for nothing yet.
@@ -36,7 +44,10 @@ impl Poll {
     /// # Errors
     /// The system's.
     pub fn new() -> io::Result<Poll> {
-        Ok(Poll { epoll: epoll::create(epoll::CreateFlags::CLOEXEC)? })
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let alarm = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+        epoll::add(&epoll, &alarm, epoll::EventData::new_u64(ALARM), epoll::EventFlags::IN)?;
+        Ok(Poll { epoll, alarm })
     }
 
     /// Waits for a socket too, until it is closed.
@@ -68,8 +79,11 @@ impl Poll {
     pub fn wait(&self, timeout: Duration, ready: &mut Vec<Ready>) -> io::Result<()> {
         ready.clear();
         let mut events = [const { MaybeUninit::uninit() }; EVENTS];
-        let timeout =
-            rustix::event::Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
+        let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
+        if timeout.tv_sec == 0 && timeout.tv_nsec < ALARM_NANOSECONDS && timeout.tv_nsec % 1_000_000 > 0 {
+            let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: timeout };
+            timerfd_settime(&self.alarm, TimerfdTimerFlags::empty(), &once)?;
+        }
         let events = loop {
             match epoll::wait(&self.epoll, &mut events, Some(&timeout)) {
                 Ok((events, _)) => break events,
@@ -78,14 +92,18 @@ impl Poll {
                 Err(e) => return Err(e.into()),
             }
         };
-        ready.extend(events.iter().map(|event| {
+        ready.extend(events.iter().filter_map(|event| {
+            if event.data.u64() == ALARM {
+                let _ = rustix::io::read(&self.alarm, &mut [0_u8; 8]);
+                return None;
+            }
             let flags = event.flags;
             let end = flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR);
-            Ready {
+            Some(Ready {
                 token: event.data.u64(),
                 can_read: flags.contains(epoll::EventFlags::IN) || end,
                 can_write: flags.contains(epoll::EventFlags::OUT) || end,
-            }
+            })
         }));
         Ok(())
     }

@@ -20,6 +20,7 @@ use crate::continuity::Continuity;
 use crate::dial::{CONNECT, Dialled, answers, dial};
 use crate::dialogue::{Dialogue, Setup, Trouble, Way};
 use crate::feed::Batch;
+use crate::gathering::Gathering;
 use crate::net::send_to;
 use crate::origin::Origin;
 use crate::passage::Passage;
@@ -48,6 +49,10 @@ const WITHIN: Duration = Duration::from_secs(600);
 /// The first and the longest time between two tries.
 const REST: Duration = Duration::from_secs(1);
 const REST_MAX: Duration = Duration::from_secs(30);
+/// How long a server that has refused the password is left alone: cameras shut out who comes with a wrong one again and again.
+const REFUSED: Duration = Duration::from_secs(300);
+/// What went wrong in different ways is told so often before it plays again.
+const TOLD_MAX: usize = 8;
 /// How long a source has played before it is healthy, and how often better ones are looked for.
 const HEALTHY: Duration = Duration::from_secs(10);
 const CHECK: Duration = Duration::from_secs(30);
@@ -63,14 +68,6 @@ const ROUND_CALLS: usize = 8;
 
 /// Bytes of a batch that is no longer gathered.
 const GATHER_BYTES: usize = 64 << 10;
-/// Packets of a batch that is no longer gathered: most of what a system call costs is shared by then.
-const GATHER_PACKETS: usize = 6;
-/// How long packets wait for others on a worker that has time: less than anybody sees.
-const SHORT: Duration = Duration::from_micros(500);
-/// A worker that is busy for more of its time than this lets them wait for longer. Sending one takes a system call a viewer, of
-/// which 90 % is TCP's work and the rest the call (measured by `perf`, so calls in common, by io_uring, would save little).
-const EASY: f64 = 0.75;
-
 /// Tokens of its sockets, as offsets: the connection, then two for each track.
 pub const CONNECTION: u8 = 0;
 
@@ -90,6 +87,8 @@ struct Talk {
     /// Where datagrams come, by track.
     datagrams: Vec<(UdpSocket, UdpSocket)>,
     peers: Vec<IpAddr>,
+    /// Somebody else who sends here.
+    stranger: Option<IpAddr>,
     /// Track and whether it is reports, by channel.
     channels: Vec<Option<(usize, bool)>>,
     is_playing: bool,
@@ -144,20 +143,18 @@ pub struct Pull {
     /// The server that was found to send nothing over UDP, and when.
     within: Option<(usize, Instant)>,
     rest: Duration,
-    told: String,
+    /// The servers that have refused the password.
+    refused: Vec<usize>,
+    /// What was told of what went wrong since it played last.
+    told: Vec<String>,
     attempts: u64,
     tracks: Vec<Incoming>,
     /// The track whose pictures count.
     lead: Option<usize>,
     batch: Batch,
-    /// When the first packet of the batch came, and whether a picture ends in it.
-    gathered: Option<Instant>,
-    is_complete: bool,
-    /// How long that waits.
-    waits: Duration,
-    /// Mean time between packets, and when the last came.
-    gap: Duration,
-    passed: Instant,
+    gathering: Gathering,
+    /// How long sending a batch takes.
+    sending: Duration,
     /// The number of the next batch.
     pub number: u64,
     /// Reused for what comes within the connection.
@@ -170,8 +167,8 @@ pub struct Pull {
 pub enum Brought {
     /// What connecting came to.
     Dialled(Dialled),
-    /// The place of a server, and whether it answers.
-    Checked(usize, bool),
+    /// Of that list, the place of a server, and whether it answers.
+    Checked(Arc<Source>, usize, bool),
 }
 
 /// What a source has said, as far as it may stand in a log: one line, and not too long.
@@ -184,8 +181,10 @@ fn choice(source: &Source) -> Choice {
     Choice::new(&source.name, &servers)
 }
 
-fn way(transport: Transport) -> Way {
+/// Datagrams go in the clear: whoever asks within TLS wants that of nothing.
+fn way(transport: Transport, address: &Address) -> Way {
     match transport {
+        Transport::Auto if address.is_secure => Way::Tcp,
         Transport::Auto | Transport::Udp => Way::Udp,
         Transport::Tcp => Way::Tcp,
         Transport::Multicast => Way::Multicast,
@@ -201,23 +200,21 @@ impl Pull {
             choice: choice(&source),
             place: 0,
             checked: now,
-            way: way(source.transport),
+            way: way(source.transport, &source.addresses[0]),
             within: None,
             source,
             stream,
             limits,
             phase: Phase::Resting(now),
             rest: REST,
-            told: String::new(),
+            refused: Vec::new(),
+            told: Vec::new(),
             attempts: 0,
             tracks: Vec::new(),
             lead: None,
             batch: Batch::default(),
-            gathered: None,
-            is_complete: false,
-            waits: Duration::ZERO,
-            gap: Duration::ZERO,
-            passed: now,
+            gathering: Gathering::new(now),
+            sending: Duration::ZERO,
             number: 0,
             scratch: vec![0; 1 << 16].into_boxed_slice(),
             token,
@@ -253,6 +250,7 @@ impl Pull {
             (self.choice, self.within, self.rest) = (choice(&source), None, REST);
             (self.source, self.phase) = (source, Phase::Resting(now));
             self.told.clear();
+            self.refused.clear();
         }
     }
 
@@ -260,8 +258,11 @@ impl Pull {
         self.source.addresses[self.place].clone()
     }
 
-    /// Another server answers that is better: it takes over.
-    pub fn checked(&mut self, place: usize, answers: bool, now: Instant) {
+    /// Another server answers that is better: it takes over. Of a list of before nothing is known any more.
+    pub fn checked(&mut self, of: &Arc<Source>, place: usize, answers: bool, now: Instant) {
+        if !Arc::ptr_eq(of, &self.source) {
+            return;
+        }
         if !answers {
             self.choice.failed(place, now);
         } else if matches!(self.phase, Phase::Talking(_)) && self.choice.better_than(self.place, now) == Some(place) {
@@ -272,39 +273,54 @@ impl Pull {
     }
 
     fn trouble(&mut self, trouble: Trouble, now: Instant) {
-        let trouble = match trouble {
-            Trouble::Other(text) => Trouble::Other(plain(&text)),
-            none => none,
-        };
-        let rest = self.rest;
         self.stream.is_flowing.store(false, Ordering::Relaxed);
         let (text, rest) = match trouble {
             Trouble::NoUdp if self.source.transport == Transport::Auto => {
                 self.within = Some((self.place, now));
                 ("it does not send over UDP; asking within the connection".to_owned(), Duration::ZERO)
             }
-            Trouble::NoUdp => ("it does not send over UDP; give it transport tcp or auto".to_owned(), rest),
-            Trouble::Other(text) => {
-                let others = self.choice.failed(self.place, now);
-                let place = &self.source.addresses[self.place];
-                match self.source.addresses.len() {
-                    1 => (text, rest),
-                    // The next without a rest, as long as there is one.
-                    _ => (format!("{place}: {text}"), if others { Duration::ZERO } else { rest }),
+            Trouble::NoUdp => ("it does not send over UDP; give it transport tcp or auto".to_owned(), self.rest),
+            Trouble::Refused(text) => {
+                if !self.refused.contains(&self.place) {
+                    self.refused.push(self.place);
                 }
+                self.failed(&text, now)
+            }
+            Trouble::Other(text) => {
+                self.refused.retain(|place| *place != self.place);
+                self.failed(&text, now)
             }
         };
-        if self.told != text {
-            match rest.is_zero() {
-                true => self.log(&text),
-                false => self.log(&format!("{text} (trying again from time to time)")),
-            }
-            self.told = text.clone();
+        if !self.told.contains(&text) && self.told.len() < TOLD_MAX {
+            self.log(&match rest.as_secs() {
+                0 => text.clone(),
+                _ if rest >= REFUSED => format!("{text} (trying again every {} minutes)", REFUSED.as_secs() / 60),
+                _ => format!("{text} (trying again from time to time)"),
+            });
+            self.told.push(text.clone());
         }
         self.stream.told().trouble = Some(text);
         self.phase = Phase::Resting(now + rest);
         if !rest.is_zero() {
-            self.rest = (2 * rest).min(REST_MAX);
+            self.rest = (2 * self.rest).min(REST_MAX);
+        }
+    }
+
+    /// A server does not serve: what is told of it, and how long the next try is waited for.
+    fn failed(&mut self, text: &str, now: Instant) -> (String, Duration) {
+        let others = self.choice.failed(self.place, now);
+        if self.refused.contains(&self.place) {
+            self.choice.rests(self.place, REFUSED, now);
+        }
+        // Where all have refused, the next in turn has.
+        let rest = if self.refused.contains(&self.choice.best(now)) { REFUSED } else { self.rest };
+        match self.source.addresses.len() {
+            1 => (plain(text), rest),
+            // The next without a rest, as long as there is one.
+            _ => (
+                format!("{}: {}", self.source.addresses[self.place], plain(text)),
+                if others { Duration::ZERO } else { rest },
+            ),
         }
     }
 
@@ -317,7 +333,7 @@ impl Pull {
             Phase::Dialling(_, until) => (*until).min(second),
             Phase::Talking(_) => {
                 let reorder = self.tracks.iter().filter_map(|track| track.reorder.deadline());
-                let gather = self.gathered.map(|since| since + self.waits);
+                let gather = self.gathering.due(self.sending, self.limits.gather);
                 reorder.chain(gather).min().map_or(second, |at| at.min(second))
             }
         }
@@ -338,7 +354,7 @@ impl Pull {
                     Some((place, since)) if place == self.place && now.saturating_duration_since(since) < WITHIN => {
                         Way::Tcp
                     }
-                    _ => way(self.source.transport),
+                    _ => way(self.source.transport, &self.source.addresses[self.place]),
                 };
                 let (attempt, address, trust) = (self.attempts, self.address(), trust());
                 self.stream.told().server = address.to_string();
@@ -362,7 +378,8 @@ impl Pull {
                 if let Some(place) = better.filter(|_| now.saturating_duration_since(self.checked) > CHECK) {
                     self.checked = now;
                     let (address, trust) = (self.source.addresses[place].clone(), trust());
-                    let work = move || bring(Brought::Checked(place, answers(&address, &trust)));
+                    let source = self.source.clone();
+                    let work = move || bring(Brought::Checked(source, place, answers(&address, &trust)));
                     // Who cannot be looked after now is looked after next time.
                     let _ = std::thread::Builder::new().name("check".to_owned()).spawn(work);
                 }
@@ -383,10 +400,12 @@ impl Pull {
         if !talk.is_playing {
             return Ok(());
         }
-        if waited(talk.played) > HEALTHY {
+        // Who lets in and sends nothing is not.
+        if waited(talk.played) > HEALTHY && talk.heard > talk.played {
             self.choice.serves(self.place);
-            let was_told = !std::mem::take(&mut self.told).is_empty();
-            if was_told && std::mem::replace(&mut self.rest, REST) > 2 * REST {
+            self.refused.retain(|place| *place != self.place);
+            let (rest, told) = (std::mem::replace(&mut self.rest, REST), std::mem::take(&mut self.told));
+            if !told.is_empty() && rest > 2 * REST {
                 multigrain_console::say(&format!("{}: it goes on playing", self.stream.name()));
             }
         }
@@ -394,12 +413,15 @@ impl Pull {
         if !talk.has_come && may_change && waited(talk.played) > DATAGRAMS {
             self.within = Some((self.place, now));
             self.log("no datagrams arrive, as where a firewall is between; asking within the connection");
-            self.rest = Duration::ZERO;
             self.phase = Phase::Resting(now);
             return Ok(());
         }
         if waited(talk.heard) > SILENCE {
-            return Err(Trouble::Other(format!("no packet of its media has come for {} s", SILENCE.as_secs())));
+            let others = talk.stranger.map_or_else(String::new, |other| {
+                format!("; packets come from {other}, which is not the camera: if it is, give that address")
+            });
+            let text = format!("no packet of its media has come for {} s{others}", SILENCE.as_secs());
+            return Err(Trouble::Other(text));
         }
         if waited(talk.kept_alive) > talk.dialogue.keep_alive_every() {
             (talk.kept_alive, talk.asked) = (now, now);
@@ -431,6 +453,157 @@ impl Pull {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn source(addresses: &[&str]) -> Source {
+        let addresses = addresses.iter().map(|text| Address::parse(text).unwrap()).collect();
+        Source { name: "door".to_owned(), addresses, transport: Transport::Auto }
+    }
+
+    fn pull(addresses: &[&str], now: Instant) -> Pull {
+        let short = Duration::from_millis(50);
+        let limits =
+            Limits { viewers: 1, connections_an_address: 1, queue_bytes: 1 << 20, reorder: short, gather: short };
+        Pull::new(Arc::new(Stream::new(0, source(addresses))), limits, 0, now)
+    }
+
+    /// It plays by now; the end of the camera.
+    fn plays(pull: &mut Pull, way: Way, now: Instant) -> std::net::TcpStream {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        pull.phase = Phase::Talking(Box::new(Talk {
+            wire: Wire::from(socket),
+            dialogue: Dialogue::new(pull.address(), way),
+            input: Vec::new(),
+            output: Vec::new(),
+            datagrams: Vec::new(),
+            peers: vec!["127.0.0.1".parse().unwrap()],
+            stranger: None,
+            channels: vec![None; 256],
+            is_playing: true,
+            asked: now,
+            heard: now,
+            played: now,
+            kept_alive: now,
+            reported: now,
+            has_come: false,
+        }));
+        listener.accept().unwrap().0
+    }
+
+    fn tick(pull: &mut Pull, now: Instant) {
+        pull.tick(now, || Arc::new(Trust::new(None).unwrap()), |_| {});
+    }
+
+    fn rest(pull: &Pull, now: Instant) -> Duration {
+        let Phase::Resting(until) = pull.phase else { panic!("it does not rest") };
+        until - now
+    }
+
+    /// A server was looked after while the list was read again, and has no such place any more.
+    #[test]
+    fn who_was_asked_of_a_list_of_before_says_nothing_of_this_one() {
+        let now = Instant::now();
+        let mut pull = pull(&["rtsp://a/", "rtsp://b/", "rtsp://c/"], now);
+        let before = pull.source.clone();
+        pull.stream.set_source(source(&["rtsp://a/", "rtsp://d/"]));
+        pull.follow(now);
+        for place in 0..3 {
+            pull.checked(&before, place, false, now);
+        }
+        assert_eq!(pull.choice.best(now), choice(&pull.source).best(now));
+        let now_given = pull.source.clone();
+        pull.checked(&now_given, pull.choice.best(now), false, now);
+        assert_ne!(pull.choice.best(now), choice(&pull.source).best(now));
+    }
+
+    /// No datagrams arrive, it plays within the connection for a while, and is switched off.
+    #[test]
+    fn a_camera_that_is_off_is_left_alone_for_longer_and_longer() {
+        let mut now = Instant::now();
+        let mut pull = pull(&["rtsp://127.0.0.1:9/a"], now);
+        let _camera = plays(&mut pull, Way::Udp, now);
+        now += DATAGRAMS + Duration::from_secs(1);
+        tick(&mut pull, now);
+        assert!(rest(&pull, now).is_zero() && pull.within.is_some());
+        for healthy in [false, true, true] {
+            let _camera = plays(&mut pull, Way::Tcp, now);
+            if healthy {
+                now += HEALTHY + Duration::from_secs(2);
+                if let Phase::Talking(talk) = &mut pull.phase {
+                    talk.heard = now;
+                }
+                tick(&mut pull, now);
+            }
+            let rests = [(); 8].map(|()| {
+                pull.trouble(Trouble::Other("it is off".to_owned()), now);
+                rest(&pull, now).as_secs()
+            });
+            assert_eq!(rests, [1, 2, 4, 8, 16, 30, 30, 30]);
+        }
+        // Who lets in and sends nothing is no better for that.
+        let _camera = plays(&mut pull, Way::Tcp, now);
+        now += SILENCE + Duration::from_secs(1);
+        tick(&mut pull, now);
+        assert_eq!(rest(&pull, now), REST_MAX);
+    }
+
+    /// Whoever wants TLS wants nobody else to see it.
+    #[test]
+    fn what_is_asked_for_within_tls_comes_within_it() {
+        let now = Instant::now();
+        let mut pull = pull(&["rtsps://127.0.0.1:9/a"], now);
+        tick(&mut pull, now);
+        assert_eq!(pull.way, Way::Tcp);
+    }
+
+    /// Cameras shut out who comes with a wrong password again and again, whatever comes then.
+    #[test]
+    fn a_password_that_was_refused_is_not_tried_again_soon() {
+        let now = Instant::now();
+        let mut pull = pull(&["rtsp://me:bad@127.0.0.1:9/a"], now);
+        let mut dialogue = Dialogue::new(pull.address(), Way::Tcp);
+        dialogue.begin();
+        let said = b"RTSP/1.0 401 No\r\nWWW-Authenticate: Basic realm=\"r\"\r\n\r\n";
+        let Ok(Some((crate::text::Message::Response { headers, .. }, _))) = crate::text::take(said, BOUNDS) else {
+            panic!()
+        };
+        let mut heard = || dialogue.heard(401, &headers, &[], &mut |_| Ok(5000));
+        assert!(heard().is_ok());
+        pull.trouble(heard().unwrap_err(), now);
+        assert!(rest(&pull, now) >= Duration::from_secs(240), "{:?}", rest(&pull, now));
+    }
+
+    /// Of two servers one refuses the password and the other is off, then that refuses it, too.
+    #[test]
+    fn who_has_refused_a_password_keeps_nobody_else_waiting() {
+        let now = Instant::now();
+        let mut pull = pull(&["rtsp://me:bad@127.0.0.1:9/a", "rtsp://me:bad@127.0.0.1:9/b"], now);
+        pull.place = pull.choice.best(now);
+        pull.trouble(Trouble::Refused("no".to_owned()), now);
+        assert!(rest(&pull, now).is_zero());
+        pull.place = pull.choice.best(now);
+        for _ in 0..3 {
+            pull.trouble(Trouble::Other("it is off".to_owned()), now);
+            assert_eq!(pull.choice.best(now), pull.place);
+            assert!(rest(&pull, now) <= REST_MAX);
+        }
+        pull.trouble(Trouble::Refused("no".to_owned()), now);
+        assert_eq!(rest(&pull, now), REFUSED);
+    }
+
+    /// What goes wrong in one way and another in turns is told once.
+    #[test]
+    fn what_goes_wrong_is_told_once() {
+        let now = Instant::now();
+        let mut pull = pull(&["rtsp://127.0.0.1:9/a"], now);
+        for number in 0..100 {
+            pull.trouble(Trouble::Other(format!("it is off {}", number % 2)), now);
+        }
+        assert_eq!(pull.told, ["it is off 0", "it is off 1"]);
+        (0..100).for_each(|number| pull.trouble(Trouble::Other(format!("it lies {number}")), now));
+        assert_eq!(pull.told.len(), TOLD_MAX);
+    }
 
     #[test]
     fn what_a_source_says_is_one_line() {

@@ -18,6 +18,13 @@ pub struct Report {
 }
 
 impl Report {
+    /// How many numbers are missing between the highest so far and a packet that comes next.
+    pub fn missing_before(&self, header: &rtp::Header) -> u64 {
+        let step = header.sequence.wrapping_sub(self.highest);
+        let goes_on = self.first.is_some() && self.source == header.source && (1..1 << 15).contains(&step);
+        if goes_on { u64::from(step - 1) } else { 0 }
+    }
+
     /// A packet has come.
     pub fn received(&mut self, header: &rtp::Header) {
         if self.source != header.source {

@@ -97,12 +97,13 @@ impl Description {
         let text = String::from_utf8_lossy(bytes);
         let mut description = Description::default();
         // Whether the lines belong to a medium that is taken, or to one that is not.
-        let (mut in_medium, mut taken) = (false, false);
+        let (mut in_medium, mut taken, mut is_secret) = (false, false, false);
         for line in text.lines() {
             let Some((kind, value)) = line.trim().split_once('=') else { continue };
             let value = value.trim();
             if kind == "m" {
                 in_medium = true;
+                is_secret |= value.split_whitespace().nth(2).is_some_and(|protocol| protocol.contains("SAVP"));
                 let track = medium(value).filter(|_| description.tracks.len() < TRACKS_MAX);
                 taken = track.is_some();
                 description.tracks.extend(track);
@@ -118,6 +119,9 @@ impl Description {
         }
         description.tracks.retain(|track| track.clock_rate > 0);
         match description.tracks.is_empty() {
+            true if is_secret => {
+                Err("its media are encrypted by SRTP, which is not read; let it send plain RTP, within TLS by rtsps://")
+            }
             true => Err("it describes no medium sent as RTP whose format is told"),
             false => Ok(description),
         }
@@ -173,11 +177,14 @@ fn medium(value: &str) -> Option<Track> {
     Some(track)
 }
 
+/// Bytes of what a track is called.
+const ENCODING_MAX: usize = 64;
+
 fn encode(track: &mut Track, encoding: &str) {
     let mut parts = encoding.split('/');
     let (name, rate) = (parts.next().unwrap_or(""), parts.next().and_then(|rate| rate.trim().parse().ok()));
     // It is shown to people and told to viewers.
-    let is_plain = encoding.bytes().all(|b| b.is_ascii_graphic());
+    let is_plain = encoding.len() <= ENCODING_MAX && encoding.bytes().all(|b| b.is_ascii_graphic());
     if let Some(rate) = rate.filter(|rate| (1..=RATE_MAX).contains(rate) && is_plain) {
         track.codec = Codec::named(name.trim());
         track.clock_rate = rate;
@@ -232,6 +239,11 @@ mod tests {
         assert!(again.goes_on_from(&description), "{told}");
         assert_eq!(again.tracks[1].control, "trackID=1");
         assert!(Description::parse(b"v=0\r\nm=video 0 RTP/AVP 96\r\n").is_err());
+        let long = format!("m=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000/{}\r\n", "A".repeat(60));
+        assert!(Description::parse(long.as_bytes()).is_err());
+        // Media that are encrypted are told to be so.
+        let secret = Description::parse(b"m=video 0 RTP/SAVP 96\r\na=rtpmap:96 H264/90000\r\n").unwrap_err();
+        assert!(secret.contains("SRTP"), "{secret}");
     }
 
     proptest! {

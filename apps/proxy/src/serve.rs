@@ -6,6 +6,7 @@ use crate::shared::{Again, Shared};
 use crate::worker::{Listening, Worker};
 use multigrain::Abort;
 use multigrain::jobs::{SpinLimit, Team, TeamOptions};
+use multigrain_console::Failure;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -75,12 +76,12 @@ impl Proxy {
     /// Serves until the abort flag is raised and viewers had their time.
     ///
     /// # Errors
-    /// What the system refused, or a fault of the program.
-    pub fn serve(self) -> Result<(), String> {
+    /// What the system refused, or a fault of the program, with the place where it is.
+    pub fn serve(self) -> Result<(), Failure> {
         let count = self.workers.len();
         // Workers wait for sockets, not for each other.
         let team = Team::new(TeamOptions { workers: count, bind: false, spin: SpinLimit::SHORT });
-        let team = team.map_err(|e| format!("cannot start {count} threads: {e}; use fewer --workers"))?;
+        let team = team.map_err(|e| Failure::Run(format!("cannot start {count} threads: {e}; use fewer --workers")))?;
         let first = Mutex::new(Ok(()));
         let done = team.fork(0..count, &|worker| {
             let _alarm = Alarm(&self.abort);
@@ -92,7 +93,8 @@ impl Proxy {
                 }
             }
         });
-        done.map_err(|panic| format!("internal error: {panic}"))?;
-        first.into_inner().unwrap_or_else(PoisonError::into_inner)
+        // The hook of panics has seen where it was.
+        done.map_err(|_| Failure::panicked())?;
+        first.into_inner().unwrap_or_else(PoisonError::into_inner).map_err(Failure::Run)
     }
 }

@@ -1,7 +1,7 @@
 //! What all workers know: the streams, who is there, and what one has for another.
 
 use crate::auth::{self, Users};
-use crate::config::{Config, Placement, SOURCES_MAX};
+use crate::config::{Config, Placement, SOURCES_MAX, Source};
 use crate::connection::Connection;
 use crate::counts::Counts;
 use crate::dial::Dialled;
@@ -18,6 +18,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 
 /// Messages between two workers.
 const INBOX: usize = 1024;
@@ -78,6 +79,8 @@ pub struct Shared {
     reporters: Mutex<HashMap<SocketAddr, Reporter>>,
     /// Who is there.
     pub counts: Arc<Counts>,
+    /// How long each takes to send to its viewers, nanoseconds.
+    sending: Vec<AtomicU64>,
     /// What others have for each worker.
     pub inboxes: Vec<Inbox<Post>>,
     /// Raised when it is to end.
@@ -108,7 +111,7 @@ pub enum Post {
     /// Of a stream: what connecting came to.
     Dialled(usize, Dialled),
     /// Of a stream: whether a server answers that would be better.
-    Checked(usize, usize, bool),
+    Checked(usize, Arc<Source>, usize, bool),
     /// The connection of that number makes room for another one.
     MakeRoom(u64),
     /// There is a report of somebody's ([`Reporter::latest`]).
@@ -132,6 +135,7 @@ impl Shared {
             tunnels: Mutex::default(),
             reporters: Mutex::default(),
             counts: Arc::new(Counts::new(config.workers)),
+            sending: (0..config.workers).map(|_| AtomicU64::new(0)).collect(),
             inboxes: (0..config.workers).map(|_| Inbox::new(INBOX)).collect::<io::Result<_>>().map_err(failed)?,
             abort,
             udp,
@@ -158,6 +162,17 @@ impl Shared {
             Placement::Pipelined | Placement::Spread => 0..workers,
         };
         candidates.min_by_key(|worker| self.counts.viewers_of(*worker)).unwrap_or(0)
+    }
+
+    /// How long the slowest worker takes to send to its viewers, of late.
+    pub fn sending(&self) -> Duration {
+        // Relaxed: a time of a round before is as good.
+        Duration::from_nanos(self.sending.iter().map(|time| time.load(Ordering::Relaxed)).max().unwrap_or(0))
+    }
+
+    /// A worker takes so long of late.
+    pub fn sends_for(&self, worker: usize, time: Duration) {
+        self.sending[worker].store(time.as_nanos() as u64, Ordering::Relaxed);
     }
 
     /// All streams, those included that are served no more.

@@ -166,6 +166,9 @@ pub fn take(buffer: &[u8], bounds: Bounds) -> Result<Option<(Message, usize)>, M
     if lengths.len() > 1 || headers.get("transfer-encoding").is_some() {
         return Err(Malformed::Text("it tells its length in more than one way, or in chunks"));
     }
+    if headers.all("host").count() > 1 {
+        return Err(Malformed::Text("it names more than one host"));
+    }
     if length > bounds.body_bytes {
         return Err(Malformed::Body(length, bounds.body_bytes));
     }
@@ -180,6 +183,10 @@ pub fn take(buffer: &[u8], bounds: Bounds) -> Result<Option<(Message, usize)>, M
     } else {
         let protocol = match three {
             Some("RTSP/1.0") => Protocol::Rtsp,
+            // Old clients of tunnels name none.
+            Some("HTTP/1.1") if headers.get("host").is_none() && headers.get("x-sessioncookie").is_none() => {
+                return Err(Malformed::Text("it names no host"));
+            }
             Some("HTTP/1.0" | "HTTP/1.1") => Protocol::Http,
             _ => return Err(Malformed::Text("it speaks neither RTSP/1.0 nor HTTP/1.1")),
         };
@@ -254,12 +261,16 @@ mod tests {
     #[test]
     fn what_could_be_read_in_two_ways_is_refused() {
         for text in [
-            "GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
-            "GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
-            "GET / HTTP/1.1\r\nContent-Length : 1\r\n\r\n",
-            "GET / HTTP/1.1\r\nContent-Length: +1\r\n\r\n",
-            "GET / HTTP/1.1\r\nContent-Length: 65\r\n\r\n",
-            "GET /a b HTTP/1.1\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: h\r\nContent-Length : 1\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: h\r\nContent-Length: +1\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 65\r\n\r\n",
+            "GET /a b HTTP/1.1\r\nHost: h\r\n\r\n",
+            "GET / HTTP/1.1\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+            "GET / HTTP/1.0\r\nHost: a\r\nHost: a\r\n\r\n",
             "GET / HTTP/2\r\n\r\n",
             "get / HTTP/1.1\r\n\r\n",
             "\x16\x03\x01",
@@ -279,7 +290,7 @@ mod tests {
         #[test]
         fn bytes_are_taken_alike_whole_or_in_pieces(
             words in prop::collection::vec(prop_oneof![
-                Just("GET / HTTP/1.1\r\n".to_owned()), Just("RTSP/1.0 200 OK\r\n".to_owned()), Just("\r\n".to_owned()),
+                Just("GET / HTTP/1.1\r\nHost: h\r\n".to_owned()), Just("RTSP/1.0 200 OK\r\n".to_owned()), Just("\r\n".to_owned()),
                 Just("Content-Length: 5\r\n".to_owned()), Just("$".to_owned()), Just("\n".to_owned()), Just(" ".to_owned()),
                 "[ -~\r\n\u{0}]{0,12}",
             ], 0..12),

@@ -49,6 +49,23 @@ pub fn server(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, Strin
     })
 }
 
+/// Why a certificate is not believed, for people.
+fn unbelieved(why: &CertificateError) -> String {
+    match why {
+        CertificateError::UnknownIssuer => "nobody who is known has signed it".to_owned(),
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "its time is over".to_owned(),
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "its time has not begun, or the clock here is wrong".to_owned()
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "it is for another name than that of the address".to_owned()
+        }
+        // What a camera makes for itself.
+        _ if format!("{why:?}").contains("CaUsedAsEndEntity") => "it is signed by itself".to_owned(),
+        _ => format!("{why:?}"),
+    }
+}
+
 /// Which certificates of sources are believed: those that the system's authorities have signed, and those of a file, which may
 /// be authorities or the sources' own.
 pub struct Trust {
@@ -139,7 +156,8 @@ impl Trust {
             .map_err(|_| format!("{host} is no name that a certificate can have; correct the host of its address"))?;
         let failed = |e: rustls::Error| match &e {
             rustls::Error::InvalidCertificate(why) => format!(
-                "its certificate is not believed ({why:?}); give the certificate, or that of who signed it, by --trust FILE"
+                "its certificate is not believed: {}; give the certificate, or that of who signed it, by --trust FILE",
+                unbelieved(why)
             ),
             _ => format!("it does not speak TLS as it should: {e}; look whether rtsp:// is meant, and at the port"),
         };

@@ -16,9 +16,9 @@ pub mod tun;
 use crate::address::Address;
 use crate::choice::Choice;
 use crate::config::{Config, Source};
+use crate::lines::Lines;
 use half::{Half, Heard};
 use multigrain::Abort;
-use multigrain_console::say;
 use packet::{Ends, Kind, Told, bare_segment, kind, segment};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use session::{End, Session};
@@ -62,6 +62,8 @@ pub struct Translator {
     datagrams: HashMap<(Ipv4Addr, SocketAddrV4), (Key, usize, bool)>,
     random: RandomState,
     abort: Arc<Abort>,
+    /// About clients.
+    lines: Lines,
 }
 
 /// How long a server that did not answer is left out.
@@ -107,6 +109,7 @@ impl Translator {
             datagrams: HashMap::new(),
             random: RandomState::new(),
             abort,
+            lines: Lines::new(Instant::now()),
         })
     }
 
@@ -280,7 +283,7 @@ impl Translator {
             self.datagrams.insert(place, (ends, track, is_report));
         }
         self.sessions.insert(ends, Box::new(session));
-        say(&format!("{name}: {} is translated to {server}", ends.from));
+        self.lines.tell(&format!("{name}: {} is translated to {server}", ends.from));
     }
 
     fn look_over(&mut self, now: Instant) {
@@ -311,7 +314,7 @@ impl Translator {
         }
         let done = session.done;
         let why = why.unwrap_or_else(|| "it has ended".to_owned());
-        say(&format!(
+        self.lines.tell(&format!(
             "{} and {}: {why}; {} packets passed, {} were left out, {} sent again",
             key.from, far.to, done.passed, done.left_out, session.near.lost
         ));

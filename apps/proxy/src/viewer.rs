@@ -3,13 +3,16 @@
 //! ```text
 //! Idle --PLAY--> Waiting for a key --> At a place in the feed --too far behind--> Waiting for a key
 //! ```
-//! A connection takes what it has room for; the rest of a packet that was cut is kept, nothing else. Who is too far behind gets
-//! the rest of the picture under way and goes on with the latest key.
+//! A connection takes what it has room for. Who is too far behind gets the rest of the picture under way, from the batches that all share,
+//! and goes on with the latest key.
 
-use crate::feed::{Cursor, Entry, FRAME, Feed};
+use crate::feed::{Batch, Cursor, Entry, FRAME, Feed};
 use crate::sdp::TRACKS_MAX;
 use crate::session::Way;
+use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write};
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Channels of a batch: two for each track.
@@ -23,8 +26,9 @@ pub fn behind_max(log_bytes: usize) -> u64 {
     log_bytes as u64 / 2
 }
 
-/// Where no key comes for so long, a viewer begins anywhere: some cameras never send one.
+/// Where no key comes for so long, a viewer begins anywhere: some cameras never send one. Of those that have, the next may be away for longer.
 pub const KEY_PATIENCE: Duration = Duration::from_secs(10);
+const NEXT_KEY_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Which channel of a batch goes out as which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,9 +85,13 @@ pub struct Sent {
 /// What goes out on one connection.
 #[derive(Debug)]
 pub struct Outgoing {
-    /// What comes first: responses, and what is left of a packet.
+    /// What comes first: responses.
     pending: Vec<u8>,
     begun: usize,
+    /// What comes then, whatever is left out: packets of batches, of the first of which so many bytes are sent, which before anything
+    /// else goes on.
+    rest: VecDeque<(Arc<Batch>, Range<usize>)>,
+    cut: usize,
     /// What comes then.
     pub flow: Flow,
     /// As what.
@@ -98,10 +106,19 @@ pub struct Outgoing {
 
 /// A piece of what is sent next.
 enum Piece<'a> {
-    /// A frame for another channel than the one in the batch.
-    Frame([u8; FRAME]),
+    /// A frame for another channel than the one in the batch, from one of its bytes on.
+    Frame([u8; FRAME], usize),
     /// Bytes of a batch, and which of them.
-    Bytes(&'a [u8], std::ops::Range<usize>),
+    Bytes(&'a [u8], Range<usize>),
+}
+
+impl Piece<'_> {
+    fn slice(&self) -> IoSlice<'_> {
+        match self {
+            Piece::Frame(frame, from) => IoSlice::new(&frame[*from..]),
+            Piece::Bytes(batch, range) => IoSlice::new(&batch[range.clone()]),
+        }
+    }
 }
 
 impl Outgoing {
@@ -110,6 +127,8 @@ impl Outgoing {
         Outgoing {
             pending: Vec::new(),
             begun: 0,
+            rest: VecDeque::new(),
+            cut: 0,
             flow: Flow::Idle,
             channels: Channels::ALL,
             is_blocked: false,
@@ -123,9 +142,14 @@ impl Outgoing {
         self.pending.extend_from_slice(bytes);
     }
 
-    /// Bytes that come before anything of the feed.
+    /// Bytes of responses that are not sent.
     pub fn owed(&self) -> usize {
         self.pending.len() - self.begun
+    }
+
+    /// Whether nothing has to come but what is new.
+    pub fn is_done(&self) -> bool {
+        self.owed() == 0 && self.rest.is_empty()
     }
 
     /// Begins with the latest key, or the next.
@@ -142,7 +166,9 @@ impl Outgoing {
             Flow::Waiting(from, since) => {
                 if let Some(key) = feed.key_from(from) {
                     self.flow = Flow::At(key);
-                } else if now.saturating_duration_since(since) > KEY_PATIENCE {
+                } else if now.saturating_duration_since(since)
+                    > if feed.has_had_keys() { NEXT_KEY_PATIENCE } else { KEY_PATIENCE }
+                {
                     self.flow = Flow::At(feed.end());
                 }
                 false
@@ -153,12 +179,9 @@ impl Outgoing {
                     return false;
                 }
                 if behind.is_some() && self.resumes != Some(cursor) {
-                    let (before, pending, channels) = (self.pending.len(), &mut self.pending, &self.channels);
-                    if !feed.rest_of_picture(cursor, |bytes, entry| append(pending, channels, bytes, entry)) {
-                        // One picture that is larger than what is allowed: it is left whole as long as the log has it.
-                        pending.truncate(before);
-                        return false;
-                    }
+                    // One picture that is larger than what is allowed: it is left whole as long as the log has it.
+                    let Some(rest) = feed.rest_of_picture(cursor) else { return false };
+                    self.rest.extend(rest);
                 }
                 self.resumes = feed.key().filter(|key| *key > cursor);
                 self.flow = match self.resumes {
@@ -178,29 +201,27 @@ impl Outgoing {
     pub fn send(&mut self, socket: &mut impl Write, feed: Option<&Feed>, now: Instant) -> io::Result<Sent> {
         let mut sent = Sent::default();
         loop {
-            let waiting = &self.pending[self.begun..];
-            let (head, cursor) = (waiting.len(), if let Flow::At(cursor) = self.flow { Some(cursor) } else { None });
-            let mut pieces = Vec::new();
-            let mut end = cursor;
-            if let Some((feed, cursor)) = feed.zip(cursor) {
+            let cursor = if let Flow::At(cursor) = self.flow { Some(cursor) } else { None };
+            let (mut first, mut pieces, mut end) = (Vec::new(), Vec::new(), cursor);
+            if self.cut > 0
+                && let Some((batch, index)) = self.rest.front().map(|(batch, entries)| (batch, entries.start))
+            {
+                self.pieces(batch, index, self.cut, &mut first);
+            }
+            let is_all = self.gather_rest(&mut pieces);
+            if let Some((feed, cursor)) = feed.zip(cursor).filter(|_| is_all) {
                 end = Some(self.gather(feed, cursor, &mut pieces));
             }
-            if head == 0 && pieces.is_empty() {
-                if let Some(end) = end {
-                    self.flow = Flow::At(end);
-                }
-                self.is_blocked = false;
+            let responses = &self.pending[self.begun..];
+            if responses.is_empty() && first.is_empty() && pieces.is_empty() {
+                (self.flow, self.is_blocked) = (end.map_or(self.flow, Flow::At), false);
                 return Ok(sent);
             }
-            let mut slices = Vec::with_capacity(1 + pieces.len());
-            if head > 0 {
-                slices.push(IoSlice::new(waiting));
-            }
-            slices.extend(pieces.iter().map(|piece| match piece {
-                Piece::Frame(frame) => IoSlice::new(frame),
-                Piece::Bytes(batch, range) => IoSlice::new(&batch[range.clone()]),
-            }));
-            let all: usize = slices.iter().map(|slice| slice.len()).sum();
+            let mut slices: Vec<IoSlice<'_>> = first.iter().map(Piece::slice).collect();
+            let begun: usize = slices.iter().map(|slice| slice.len()).sum();
+            slices.extend(Some(responses).filter(|bytes| !bytes.is_empty()).map(IoSlice::new));
+            slices.extend(pieces.iter().map(Piece::slice));
+            let (all, owed) = (slices.iter().map(|slice| slice.len()).sum::<usize>(), responses.len());
             let written = match socket.write_vectored(&slices) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => written,
@@ -213,19 +234,73 @@ impl Outgoing {
             };
             self.moved = now;
             sent.bytes += written as u64;
-            self.begun += written.min(head);
+            let mut left = written;
+            if begun > 0 {
+                self.advance_rest(1, &mut left);
+            }
+            let said = left.min(owed);
+            self.begun += said;
+            left -= said;
             if self.begun == self.pending.len() {
                 self.pending.clear();
                 self.begun = 0;
             }
-            if let (Some(feed), Some(from), Some(end)) = (feed, cursor, end) {
-                sent.packets += self.advance(feed, from, end, written - written.min(head));
+            if left > 0 {
+                sent.packets += self.advance_rest(usize::MAX, &mut left);
+            }
+            if let (Some(feed), Some(from), Some(end)) = (feed, cursor, end)
+                && self.rest.is_empty()
+            {
+                sent.packets += self.advance(feed, from, end, left);
             }
             if written < all {
                 self.is_blocked = true;
                 return Ok(sent);
             }
         }
+    }
+
+    /// What a packet is sent as, from so many of its bytes on.
+    fn pieces<'a>(&self, batch: &'a Batch, index: usize, cut: usize, pieces: &mut Vec<Piece<'a>>) {
+        let entry = &batch.entries[index];
+        // What was begun is ended.
+        let to = self.channels.get(entry).or((cut > 0).then_some(entry.channel));
+        let start = entry.start as usize + cut;
+        match to {
+            None => {}
+            Some(to) if to == entry.channel => match pieces.last_mut() {
+                Some(Piece::Bytes(last, range))
+                    if std::ptr::eq(*last, batch.bytes.as_slice()) && range.end == start =>
+                {
+                    range.end = entry.end as usize;
+                }
+                _ => pieces.push(Piece::Bytes(&batch.bytes, start..entry.end as usize)),
+            },
+            Some(to) => {
+                let frame = &batch.bytes[entry.range()][..FRAME];
+                if cut < FRAME {
+                    pieces.push(Piece::Frame([b'$', to, frame[2], frame[3]], cut));
+                }
+                pieces.push(Piece::Bytes(&batch.bytes, start.max(entry.start as usize + FRAME)..entry.end as usize));
+            }
+        }
+    }
+
+    /// What has to come, behind what was begun; whether that is all of it.
+    fn gather_rest<'a>(&'a self, pieces: &mut Vec<Piece<'a>>) -> bool {
+        let mut skipped = usize::from(self.cut > 0);
+        for (batch, entries) in &self.rest {
+            for index in entries.clone() {
+                if std::mem::take(&mut skipped) > 0 {
+                    continue;
+                }
+                if pieces.len() >= SLICES {
+                    return false;
+                }
+                self.pieces(batch, index, 0, pieces);
+            }
+        }
+        true
     }
 
     /// What is to be sent from a place on, and the place behind it.
@@ -236,30 +311,43 @@ impl Outgoing {
             if pieces.len() >= SLICES {
                 return end;
             }
-            for (index, entry) in batch.entries.iter().enumerate().skip(from) {
+            for index in from..batch.entries.len() {
                 if pieces.len() >= SLICES {
                     return Cursor { batch: number, entry: index };
                 }
-                match self.channels.get(entry) {
-                    None => {}
-                    Some(to) if to == entry.channel => match pieces.last_mut() {
-                        Some(Piece::Bytes(last, range))
-                            if std::ptr::eq(*last, batch.bytes.as_slice()) && range.end == entry.start as usize =>
-                        {
-                            range.end = entry.end as usize;
-                        }
-                        _ => pieces.push(Piece::Bytes(&batch.bytes, entry.range())),
-                    },
-                    Some(to) => {
-                        let frame = &batch.bytes[entry.range()][..FRAME];
-                        pieces.push(Piece::Frame([b'$', to, frame[2], frame[3]]));
-                        pieces.push(Piece::Bytes(&batch.bytes, entry.start as usize + FRAME..entry.end as usize));
-                    }
-                }
+                self.pieces(batch, index, 0, pieces);
             }
             end = Cursor { batch: number + 1, entry: 0 };
         }
         end
+    }
+
+    /// Goes on by so many bytes of what has to come, over so many packets at most. Returns how many were begun.
+    fn advance_rest(&mut self, most: usize, bytes: &mut usize) -> u64 {
+        let mut packets = 0;
+        for _ in 0..most {
+            let Some((batch, entries)) = self.rest.front_mut() else { break };
+            let Some(entry) = batch.entries.get(entries.start).filter(|_| entries.start < entries.end) else {
+                self.rest.pop_front();
+                continue;
+            };
+            let is_for = self.cut > 0 || self.channels.get(entry).is_some();
+            let length = if is_for { entry.range().len() - self.cut } else { 0 };
+            if is_for && *bytes == 0 {
+                break;
+            }
+            packets += u64::from(is_for && self.cut == 0);
+            if *bytes < length {
+                self.cut += std::mem::take(bytes);
+                break;
+            }
+            *bytes -= length;
+            (self.cut, entries.start) = (0, entries.start + 1);
+            if entries.start >= entries.end {
+                self.rest.pop_front();
+            }
+        }
+        packets
     }
 
     /// Goes on by so many bytes of what [`Outgoing::gather`] found up to `end`; what is left of a packet that was cut comes first
@@ -284,9 +372,8 @@ impl Outgoing {
                 }
                 packets += 1;
                 if bytes < length {
-                    let mut wire = Vec::with_capacity(length);
-                    append(&mut wire, &self.channels, &batch.bytes[entry.range()], entry);
-                    self.pending.extend_from_slice(&wire[bytes..]);
+                    self.rest.push_back((batch.clone(), index..index + 1));
+                    self.cut = bytes;
                     self.flow = Flow::At(Cursor { batch: number, entry: index + 1 });
                     return packets;
                 }
@@ -298,22 +385,10 @@ impl Outgoing {
     }
 }
 
-/// A packet as a viewer gets it.
-fn append(to: &mut Vec<u8>, channels: &Channels, bytes: &[u8], entry: &Entry) {
-    let Some(channel) = channels.get(entry) else { return };
-    let start = to.len();
-    to.extend_from_slice(bytes);
-    if !channels.is_identity && bytes.len() >= FRAME {
-        to[start + 1] = channel;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::feed::Batch;
     use proptest::prelude::*;
-    use std::sync::Arc;
 
     /// A connection with room for what it is told.
     #[derive(Default)]
@@ -350,6 +425,56 @@ mod tests {
         }
         assert!(bytes.is_empty(), "what is left is no frame: {bytes:?}");
         found
+    }
+
+    /// A camera with keys a quarter of a minute apart, and one without any.
+    #[test]
+    fn who_waits_begins_at_a_key_where_there_are_such() {
+        let now = Instant::now();
+        for has_keys in [true, false] {
+            let mut feed = Feed::new(1 << 10);
+            for number in 0..100 {
+                let mut batch = Batch::default();
+                batch.frame(0, &[1; 40], number == 0 && has_keys, true);
+                feed.push(number, Arc::new(batch));
+            }
+            let mut out = Outgoing::new(now);
+            out.begin(&feed, now, true);
+            let at = |out: &mut Outgoing, seconds| {
+                out.keep_up(&feed, 1 << 20, now + Duration::from_secs(seconds));
+                matches!(out.flow, Flow::At(_))
+            };
+            assert_eq!([9, 11, 59, 61].map(|seconds| at(&mut out, seconds)), [false, !has_keys, !has_keys, true]);
+        }
+    }
+
+    /// A packet or piece that is cut, and the rest of a picture that has to come, take no memory of each viewer.
+    #[test]
+    fn what_is_begun_is_not_copied() {
+        let (mut feed, now) = (Feed::new(4 << 20), Instant::now());
+        for (number, is_start) in [true, false, false].into_iter().enumerate() {
+            let mut batch = Batch { bytes: vec![number as u8; 1 << 20], entries: Vec::new() };
+            batch.piece(false);
+            batch.entries[0].is_start = is_start;
+            feed.push(number as u64, Arc::new(batch));
+        }
+        let mut out = Outgoing::new(now);
+        out.flow = Flow::At(Cursor { batch: 1, entry: 0 });
+        let mut narrow = Narrow { room: 1, got: Vec::new() };
+        out.send(&mut narrow, Some(&feed), now).unwrap();
+        for number in 3..5 {
+            let mut batch = Batch { bytes: vec![number as u8; 1 << 10], entries: Vec::new() };
+            batch.piece(number == 4);
+            feed.push(number, Arc::new(batch));
+        }
+        assert!(out.keep_up(&feed, 1 << 19, now));
+        out.say(b"said");
+        assert!(out.pending.capacity() < 100 && out.owed() == 4 && !out.is_done());
+        narrow.room = usize::MAX;
+        out.send(&mut narrow, Some(&feed), now).unwrap();
+        assert!(out.is_done());
+        let expected = [&vec![1; 1 << 20][..], b"said", &vec![2; 1 << 20], &vec![4; 1 << 10]].concat();
+        assert!(narrow.got == expected, "{} {}", narrow.got.len(), expected.len());
     }
 
     /// A viewer stands at the end of a batch, or takes nothing of most, and many more have come.

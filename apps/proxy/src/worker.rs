@@ -12,6 +12,8 @@ use crate::config::Placement;
 use crate::connection::Connection;
 use crate::feed::{Batch, Feed};
 use crate::form::{FORMS, Form, Maker};
+use crate::gathering::lately;
+use crate::lines::Lines;
 use crate::net::{Poll, Ready, canonical};
 use crate::pull::{Brought, Pull};
 use crate::receive::Receiver;
@@ -29,8 +31,6 @@ use std::time::{Duration, Instant};
 
 /// How often everything is looked over.
 const ROUND: Duration = Duration::from_millis(250);
-/// Lines about viewers in a round at most: who comes and goes all the time does not fill the log.
-const LINES_MAX: u32 = 50;
 
 const WAKE: u64 = 0;
 const LISTENER: u64 = 1;
@@ -69,28 +69,6 @@ pub struct Listening {
     pub is_secure: bool,
 }
 
-/// The part of its time that a worker is not waiting, lately.
-struct Busy {
-    part: f64,
-    woken: Instant,
-}
-
-/// How long it is remembered.
-const LATELY: Duration = Duration::from_millis(100);
-
-impl Busy {
-    /// It waited from one time to another.
-    fn woken(&mut self, slept: Instant, now: Instant) {
-        let all = now.saturating_duration_since(self.woken).as_secs_f64();
-        let worked = slept.saturating_duration_since(self.woken).as_secs_f64();
-        self.woken = now;
-        if all > 0.0 {
-            let weight = (all / LATELY.as_secs_f64()).min(1.0);
-            self.part += (worked / all - self.part) * weight;
-        }
-    }
-}
-
 /// One worker.
 pub struct Worker {
     index: usize,
@@ -111,14 +89,16 @@ pub struct Worker {
     free: Vec<usize>,
     /// Who reports from where.
     reporters: HashMap<SocketAddr, usize>,
+    /// Who was not heard to the end of what TLS has read, and whether that came on the way back of a tunnel.
+    again: Vec<(usize, bool)>,
     looked_over: Instant,
     /// Connections within TLS that were let in.
     greeted: usize,
     draining: Option<Instant>,
     /// Nobody is let in until the next round.
     is_full: bool,
-    /// Lines about viewers in this round.
-    lines: u32,
+    /// About viewers.
+    lines: Lines,
 }
 
 impl Worker {
@@ -150,11 +130,12 @@ impl Worker {
             connections: Vec::new(),
             free: Vec::new(),
             reporters: HashMap::new(),
+            again: Vec::new(),
             looked_over: now,
             greeted: 0,
             draining: None,
             is_full: false,
-            lines: 0,
+            lines: Lines::new(now),
             shared,
         };
         worker.follow(now);
@@ -188,15 +169,14 @@ impl Worker {
     /// In words.
     pub fn run(mut self) -> Result<(), String> {
         let (mut ready, mut receiver): (Vec<Ready>, _) = (Vec::new(), Receiver::default());
-        let mut busy = Busy { part: 0.0, woken: Instant::now() };
+        let mut sending = Duration::ZERO;
         loop {
             let now = Instant::now();
             let due = self.pulls.iter().map(|pull| pull.deadline(now)).min().unwrap_or(now + ROUND);
-            let timeout = due.saturating_duration_since(now).clamp(Duration::from_micros(100), ROUND);
+            let timeout =
+                if self.again.is_empty() { due.saturating_duration_since(now).min(ROUND) } else { Duration::ZERO };
             self.poll.wait(timeout, &mut ready).map_err(|e| format!("cannot wait for sockets: {e}"))?;
-            let slept = now;
             let now = Instant::now();
-            busy.woken(slept, now);
             for event in &ready {
                 let (kind, index) = (event.token >> 56, (event.token >> 8) as usize & 0xffff_ffff);
                 match kind {
@@ -212,12 +192,14 @@ impl Worker {
                     _ => self.read_reports(index, now),
                 }
             }
+            self.hear_again(now);
             if self.version != self.shared.version.load(Ordering::Relaxed) {
                 self.follow(now);
             }
             while let Some(post) = self.shared.inboxes[self.index].take() {
                 self.receive(post, now);
             }
+            let longest = self.shared.sending();
             for number in 0..self.pulls.len() {
                 let (shared, home) = (self.shared.clone(), self.index);
                 let pull = &mut self.pulls[number];
@@ -225,7 +207,7 @@ impl Worker {
                 let bring = move |brought| {
                     let mut post = match brought {
                         Brought::Dialled(dialled) => Post::Dialled(stream, dialled),
-                        Brought::Checked(place, answers) => Post::Checked(stream, place, answers),
+                        Brought::Checked(of, place, answers) => Post::Checked(stream, of, place, answers),
                     };
                     // This thread may wait until there is room; the worker waits for the post.
                     while let Err(back) = shared.inboxes[home].post(post) {
@@ -238,11 +220,14 @@ impl Worker {
                 };
                 let live = &self.shared;
                 pull.tick(now, || live.live().trust.clone(), bring);
-                if let Some((number, batch)) = pull.take_batch(busy.part, now) {
+                if let Some((number, batch)) = pull.take_batch(longest, now) {
                     self.hand_on((stream, generation), number, &batch, now);
                 }
             }
-            self.send(now);
+            if self.send(now) {
+                sending = lately(sending, now.elapsed());
+                self.shared.sends_for(self.index, sending);
+            }
             if now.saturating_duration_since(self.looked_over) >= ROUND {
                 self.looked_over = now;
                 self.look_over(now);
@@ -360,9 +345,9 @@ impl Worker {
             }
             Post::MakeRoom(number) => self.make_room(number),
             Post::Back(cookie, back) => self.join(&cookie, back, now),
-            Post::Checked(stream, place, answers) => {
+            Post::Checked(stream, of, place, answers) => {
                 if let Some(pull) = self.pulls.iter_mut().find(|pull| pull.stream.index == stream) {
-                    pull.checked(place, answers, now);
+                    pull.checked(&of, place, answers, now);
                 }
             }
             Post::Dialled(stream, dialled) => {
@@ -381,10 +366,7 @@ impl Worker {
 
     /// Says something about a viewer, unless too much is said.
     fn tell(&mut self, text: &str) {
-        self.lines += 1;
-        if self.lines <= LINES_MAX {
-            say(text);
-        }
+        self.lines.tell(text);
     }
 
     /// What a stream's viewers were told about it holds no more.

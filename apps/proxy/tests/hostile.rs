@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use support::{Camera, Manners, PATIENCE, Proxy, VIDEO, Viewer, picture, sequence};
+use support::{Camera, Heard, Manners, PATIENCE, Proxy, VIDEO, Viewer, hear, picture, sequence};
 
 /// Does something again and again, on two threads, while something else is done.
 fn meanwhile<T>(again: impl Fn() + Sync, work: impl FnOnce() -> T) -> T {
@@ -280,6 +280,42 @@ fn a_camera_that_tells_wrong_ports_is_heard() {
     });
 }
 
+/// Datagrams of all lengths that there are, of many in one call: what a viewer gets is what was sent, byte for byte.
+#[test]
+fn datagrams_of_all_lengths_are_passed_on_whole() {
+    const SIZES: [usize; 14] = [1, 60, 1186, 1187, 1188, 1189, 1190, 1300, 1388, 1460, 3200, 3300, 8988, 65_495];
+    let camera = Camera::new(Manners::of(VIDEO));
+    let source = format!("front=rtsp://{}/", camera.address);
+    let proxy = Proxy::start(&["-s", &source, "--transport", "udp", "--workers", "1"]);
+    let mut playing = camera.playing();
+    proxy.serves("front");
+    let mut viewer = Viewer::play(&proxy, "front", 1);
+    let (mut number, mut state) = (0, 1_u32);
+    for round in 0..40 {
+        let (mut sent, mut bytes) = (Vec::new(), 0);
+        // They lie there together when it looks.
+        proxy.send("STOP");
+        while bytes < 70_000 && sent.len() < 50 {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            // The first ones of usual cameras; then any.
+            let of = if round < 20 { 10 } else { SIZES.len() };
+            let size = SIZES[(state >> 16) as usize % of];
+            let packet = picture(number, number % 16 == 0, size);
+            playing.send(0, &packet);
+            // Neither an empty one nor one without a head is a packet.
+            (0..state >> 30).for_each(|size| playing.send(0, &vec![0; 11 * size as usize]));
+            (number, bytes) = (number + 1, bytes + size);
+            sent.push(packet);
+        }
+        proxy.send("CONT");
+        for packet in &sent {
+            let (_, got) = viewer.frame();
+            assert_eq!((sequence(&got), got.len()), (sequence(packet), packet.len()));
+            assert!(got[12..] == packet[12..], "round {round}: packet {} is another", sequence(packet));
+        }
+    }
+}
+
 #[test]
 fn who_asks_for_more_than_there_is_is_told_what_there_is() {
     let camera = Camera::new(Manners::of(VIDEO));
@@ -296,4 +332,119 @@ fn who_asks_for_more_than_there_is_is_told_what_there_is() {
         // What answers HEAD has no content (RFC 9110, section 9.3.2).
         assert_eq!(text.ends_with("\r\n\r\n"), method == "HEAD", "{text}");
     }
+}
+
+/// More requests at once than responses are owed at once, and nothing after them.
+#[test]
+fn who_asks_much_at_once_is_answered_to_the_end() {
+    let camera = Camera::new(Manners::of(VIDEO));
+    let proxy = Proxy::start(&["-s", &format!("front=rtsp://{}/", camera.address), "--workers", "1"]);
+    let mut viewer = Viewer::connect(&proxy);
+    let all: String = (1..=600).map(|number| format!("OPTIONS * RTSP/1.0\r\nCSeq: {number}\r\n\r\n")).collect();
+    viewer.reader.get_mut().write_all(all.as_bytes()).unwrap();
+    for number in 1..=600 {
+        let Heard::Text(text, _) = hear(&mut viewer.reader) else { panic!("no answer to request {number}") };
+        assert!(text.contains(&format!("CSeq: {number}\r\n")), "{text}");
+    }
+}
+
+/// Records of TLS of which something is always left when as much as a message may have has been read, and nothing that is answered.
+#[test]
+fn who_never_stops_talking_within_tls_keeps_nobody_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let (cert, key) = (folder.path().join("own.pem"), folder.path().join("own.key"));
+    std::fs::write(&cert, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let camera = Camera::new(Manners::of(VIDEO));
+    let source = format!("front=rtsp://{}/", camera.address);
+    let (cert_path, key_path) = (cert.to_str().unwrap(), key.to_str().unwrap());
+    let options = ["--workers", "1", "--rtsps", "127.0.0.1:0", "--cert", cert_path, "--key", key_path];
+    let proxy = Proxy::start(&[&["-s", &source][..], &options].concat());
+    let trust = multigrain_proxy::tls::Trust::new(Some(&cert)).unwrap();
+    let response = format!("RTSP/1.0 200 OK\r\n{}\r\n", "a: b\r\n".repeat(60));
+    let all = response.repeat(9000).into_bytes();
+    let flood = || {
+        let socket = TcpStream::connect(("127.0.0.1", proxy.port("rtsps"))).unwrap();
+        socket.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+        let Ok(mut tls) = trust.greet(&socket, "localhost", PATIENCE) else { return };
+        for record in std::iter::repeat(&all).flat_map(|all| all.chunks(9000)) {
+            tls.writer().write_all(record).unwrap();
+            while tls.wants_write() {
+                if tls.write_tls(&mut &socket).is_err() {
+                    return;
+                }
+            }
+        }
+    };
+    let answered =
+        meanwhile(flood, || (0..3).all(|_| Viewer::connect(&proxy).ask("OPTIONS", "*", "").0.contains(" 200 ")));
+    assert!(answered);
+}
+
+/// Connections that say what a player might, in any order and cut anywhere, to what answers it; as many as MULTIGRAIN_CASES says.
+#[test]
+fn random_dialogues_do_no_harm() {
+    let camera = Camera::new(Manners::of(VIDEO));
+    let proxy = Proxy::start(&["-s", &format!("front=rtsp://{}/", camera.address), "--workers", "2"]);
+    let mut playing = camera.playing();
+    proxy.serves("front");
+    let mut viewer = Viewer::play(&proxy, "front", 1);
+    let cases = std::env::var("MULTIGRAIN_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(300_u64);
+    let words: [&[u8]; 24] = [
+        b"OPTIONS * RTSP/1.0\r\nCSeq: 1\r\n\r\n",
+        b"DESCRIBE rtsp://h/front RTSP/1.0\r\nCSeq: 2\r\nAccept: application/sdp\r\n\r\n",
+        b"SETUP rtsp://h/front/trackID=0 RTSP/1.0\r\nCSeq: 3\r\nTransport: RTP/AVP/TCP;interleaved=0-1\r\n\r\n",
+        b"SETUP rtsp://h/front/trackID=0 RTSP/1.0\r\nCSeq: 3\r\nTransport: RTP/AVP;unicast;client_port=9998-9999\r\n\r\n",
+        b"PLAY rtsp://h/front RTSP/1.0\r\nCSeq: 4\r\n\r\n",
+        b"PAUSE rtsp://h/front RTSP/1.0\r\nCSeq: 5\r\n\r\n",
+        b"TEARDOWN rtsp://h/front RTSP/1.0\r\nCSeq: 6\r\n\r\n",
+        b"GET_PARAMETER rtsp://h/front RTSP/1.0\r\nCSeq: 7\r\nContent-Length: 4\r\n\r\nabcd",
+        b"GET /front.ts HTTP/1.1\r\nHost: h\r\n\r\n",
+        b"GET /front.mp4 HTTP/1.1\r\nHost: h\r\n\r\n",
+        b"GET /front.ws HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+        b"GET /streams HTTP/1.1\r\nHost: h\r\n\r\n",
+        b"GET /front HTTP/1.0\r\nx-sessioncookie: abc\r\n\r\n",
+        b"POST /front HTTP/1.0\r\nx-sessioncookie: abc\r\nContent-Length: 32767\r\n\r\n",
+        b"T1BUSU9OUyAqIFJUU1AvMS4wDQpDU2VxOiAxDQoNCg==",
+        b"RTSP/1.0 200 OK\r\nCSeq: 1\r\n\r\n",
+        b"$\0\0\x04abcd",
+        b"$\x01\xff\xff",
+        b"\x81\x85abcdefghi",
+        b"\x88\x80abcd",
+        b"\r\n\r\n",
+        b"Authorization: Basic YTpi\r\n",
+        b"Session: 1\r\nRange: npt=0-\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01",
+    ];
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut random = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) as usize % below
+    };
+    for case in 0..cases {
+        let port = if random(2) == 0 { proxy.rtsp } else { proxy.http };
+        let mut said = Vec::new();
+        for _ in 0..=random(7) {
+            let word = words[random(words.len())];
+            said.extend_from_slice(&word[..if random(4) == 0 { random(word.len()) } else { word.len() }]);
+            if random(6) == 0 {
+                let at = random(said.len().max(1)).min(said.len());
+                said.insert(at, random(256) as u8);
+            }
+        }
+        let mut socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let _ = socket.write_all(&said);
+        if random(8) == 0 {
+            socket.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
+            let _ = socket.read(&mut [0; 4096]);
+        }
+        drop(socket);
+        // Who views is undisturbed.
+        playing.send(0, &picture(case as u16, true, 300));
+        assert_eq!(viewer.sequences(1), [case as u16]);
+    }
+    proxy.until("is alone with its viewer", || proxy.metric("viewers ") == 1);
 }

@@ -51,17 +51,18 @@ fn hostile_connections_disturb_nobody() {
     for port in [proxy.rtsp, proxy.http] {
         assert!(answer(port, b"\x16\x03\x01\x02\x00").starts_with("HTTP/1.1 400 "));
         assert!(answer(port, b"nonsense\r\n\r\n").starts_with("HTTP/1.1 400 "));
-        let long = format!("GET / HTTP/1.1\r\nX: {}", "x".repeat(40_000));
+        let long = format!("GET / HTTP/1.1\r\nHost: h\r\nX: {}", "x".repeat(40_000));
         let said = answer(port, long.as_bytes());
         // Where the rest of what was sent is still under way, the answer may be cut off by the end of the connection.
         assert!(said.is_empty() || said.starts_with("HTTP/1.1 431 "), "{said}");
         let twice =
-            b"POST /metrics HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nGET /streams HTTP/1.1\r\n\r\n";
+            b"POST /metrics HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nGET /streams HTTP/1.1\r\nHost: h\r\n\r\n";
         let said = answer(port, twice);
         assert!(said.starts_with("HTTP/1.1 400 ") && said.matches("HTTP/1.1").count() == 1, "{said}");
         let said = answer(port, b"OPTIONS * RTSP/1.0\r\nCSeq : 1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n");
         assert!(said.starts_with("RTSP/1.0 400 ") && said.contains("malformed"), "{said}");
-        assert!(answer(port, b"GET /../etc/passwd HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
+        assert!(answer(port, b"GET HTTP://h:80/streams?a HTTP/1.1\r\nHost: h\r\n\r\n").starts_with("HTTP/1.1 200 "));
+        assert!(answer(port, b"GET /../etc/passwd HTTP/1.1\r\nHost: h\r\n\r\n").starts_with("HTTP/1.1 404 "));
     }
     // Frames of data that are larger than any report end the connection, as do requests that never end.
     assert_eq!(answer(proxy.rtsp, &[&b"$\0\xff\xff"[..], &[0; 40_000]].concat()), "");

@@ -386,3 +386,40 @@ fn who_asks_first_waits_for_no_key() {
         }
     }
 }
+
+/// Where numbers are missing, packets are, though none is lost within a connection: the camera, or a proxy before it, left them out.
+#[test]
+fn what_a_camera_leaves_out_within_its_connection_is_lost() {
+    let camera = Camera::new(Manners::of(VIDEO));
+    let proxy = Proxy::start(&["-s", &source(&camera), "--transport", "tcp"]);
+    let mut playing = camera.playing();
+    proxy.serves("front");
+    let mut viewer = Viewer::play(&proxy, "front", 1);
+    for number in (65_530..=65_535).chain([0, 1, 5, 6]) {
+        playing.send(0, &picture(number, true, 50));
+    }
+    assert_eq!(viewer.sequences(10).len(), 10);
+    assert_eq!(proxy.metric("packets_lost"), 3);
+}
+
+/// A camera from which no datagrams come is asked within the connection at once, and if it ends that, as seldom as any other.
+#[test]
+fn who_sends_no_datagrams_is_not_asked_again_and_again() {
+    let camera = Camera::new(Manners::of(VIDEO));
+    let proxy = Proxy::start(&["-s", &source(&camera)]);
+    let silent = camera.playing();
+    assert!(silent.is_udp(), "{}", proxy.log());
+    let within = camera.playing();
+    assert!(!within.is_udp(), "{}", proxy.log());
+    within.hang_up();
+    let began = std::time::Instant::now();
+    let mut tries = 0;
+    while began.elapsed() < std::time::Duration::from_secs(4) {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        while let Some(playing) = camera.now() {
+            tries += 1;
+            playing.hang_up();
+        }
+    }
+    assert!((1..=3).contains(&tries), "{tries}");
+}

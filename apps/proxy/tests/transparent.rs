@@ -202,7 +202,7 @@ fn whoever_cannot_be_served_is_told_so() {
     }
     let camera = network.within("s", || Camera::at(&format!("{SERVER}:554"), Manners::of(VIDEO)));
     let mut client = network.connect(80);
-    client.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    client.write_all(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
     let mut said = String::new();
     client.read_to_string(&mut said).unwrap();
     assert!(said.starts_with("HTTP/1.1 503 ") && said.contains("ask by RTSP"), "{said}");

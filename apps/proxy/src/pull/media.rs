@@ -1,6 +1,6 @@
 //! What comes of a source: datagrams received, put in order, translated into the batch under way, and the batch handed on.
 
-use super::{EASY, GATHER_BYTES, GATHER_PACKETS, Phase, Place, Pull, ROUND_CALLS, SHORT};
+use super::{GATHER_BYTES, Phase, Place, Pull, ROUND_CALLS};
 use crate::feed::Batch;
 use crate::net::is_later;
 use crate::passage::{Passage, Passed};
@@ -15,24 +15,14 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 impl Pull {
-    /// How long packets wait for others of their picture where the worker is busy for such a part of its time: a little, longer where it
-    /// does not keep up easily, and not at all where others do not come in time.
-    pub(super) fn gather(&self, busy: f64) -> Duration {
-        let most = self.limits.gather;
-        let wait = most.mul_f64(((busy - EASY) / (1.0 - EASY)).clamp(0.0, 1.0)).max(SHORT.min(most));
-        if self.gap > wait { Duration::ZERO } else { wait }
-    }
-
-    /// The packets that came since the last time, with their number; nothing while more of a picture is gathered.
-    pub fn take_batch(&mut self, busy: f64, now: Instant) -> Option<(u64, Arc<Batch>)> {
-        let gather = self.gather(busy);
-        self.waits = gather;
-        let is_due = self.is_complete || self.gathered.is_some_and(|since| now >= since + gather);
-        let is_enough = self.batch.bytes.len() > GATHER_BYTES || self.batch.entries.len() >= GATHER_PACKETS;
-        if self.batch.entries.is_empty() || !(is_due || is_enough) {
+    /// The packets that came since the last time, with their number; nothing while more are gathered. Sending takes so long of late.
+    pub fn take_batch(&mut self, sending: Duration, now: Instant) -> Option<(u64, Arc<Batch>)> {
+        self.sending = sending;
+        let is_due = self.gathering.due(sending, self.limits.gather).is_some_and(|due| now >= due);
+        if self.batch.entries.is_empty() || !(is_due || self.batch.bytes.len() > GATHER_BYTES) {
             return None;
         }
-        (self.gathered, self.is_complete) = (None, false);
+        self.gathering.sent();
         let room = (self.batch.bytes.len(), self.batch.entries.len());
         // The next will be of that size, more or less.
         let next = Batch { bytes: Vec::with_capacity(room.0), entries: Vec::with_capacity(room.1) };
@@ -55,17 +45,22 @@ impl Pull {
             for came in &receiver.came {
                 let Phase::Talking(talk) = &mut self.phase else { break };
                 // Who else sends here is no source.
-                if !talk.is_playing || !talk.peers.contains(&came.from.ip().to_canonical()) {
+                let from = came.from.ip().to_canonical();
+                if !talk.is_playing {
+                    continue;
+                }
+                if !talk.peers.contains(&from) {
+                    talk.stranger = Some(from);
+                    add(&self.stream.counts.packets_malformed, 1);
                     continue;
                 }
                 talk.has_come = true;
-                if came.is_cut {
-                    add(&self.stream.counts.packets_malformed, 1);
-                } else if is_reports {
+                if is_reports {
                     let packet = self.batch.bytes[came.range.clone()].to_vec();
                     self.reports(track, &packet, now);
                 } else if self.receive(track, came.range.clone(), came.from, now) {
-                    used = came.range.end;
+                    // One that was longer than expected lies behind those that came after it.
+                    used = used.max(came.range.end);
                 }
             }
             // What nobody needs is given back, unless something lies behind it.
@@ -181,9 +176,7 @@ impl Pull {
                 (is_key, is_new)
             }
         };
-        self.gathered.get_or_insert(now);
-        self.gap = (7 * self.gap + now.saturating_duration_since(std::mem::replace(&mut self.passed, now))) / 8;
-        self.is_complete |= header.marker || self.lead.is_none();
+        self.gathering.came(header.marker || self.lead.is_none(), now);
         let (sequence, timestamp, source) = incoming.continuity.translate(&header, now);
         let channel = 2 * track as u8;
         let bytes = match place {
@@ -207,7 +200,7 @@ impl Pull {
         if let Some(&[a, b, c, d]) = packet.get(10..14).filter(|_| packet[1] == 200) {
             incoming.report.sender = Some((u32::from_be_bytes([a, b, c, d]), now));
         }
-        self.gathered.get_or_insert(now);
+        self.gathering.came_beside(now);
         self.batch.frame(2 * track as u8 + 1, &changed, false, false);
     }
 }

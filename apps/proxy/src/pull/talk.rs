@@ -41,6 +41,7 @@ impl Pull {
                 output,
                 datagrams: Vec::new(),
                 peers: vec![peer],
+                stranger: None,
                 channels: vec![None; 256],
                 is_playing: false,
                 asked: now,
@@ -98,7 +99,11 @@ impl Pull {
                     }
                 }
                 Err(e) if is_later(&e) => break,
-                Err(e) => return Err(Trouble::Other(format!("the connection has broken: {e}"))),
+                Err(e) => {
+                    let is_other = !talk.is_playing && !talk.wire.is_secure();
+                    let way = if is_other { "; look whether rtsps:// is meant" } else { "" };
+                    return Err(Trouble::Other(format!("the connection has broken: {e}{way}")));
+                }
             }
         }
         let mut at = 0;
@@ -119,6 +124,8 @@ impl Pull {
                             _ if is_reports => self.reports(track, packet, now),
                             Some((header, _)) => {
                                 if self.is_own(track, &header, from, now) {
+                                    let missing = self.tracks[track].report.missing_before(&header);
+                                    add(&self.stream.counts.packets_lost, missing);
                                     self.pass(track, Place::Out(packet), now);
                                 }
                             }
@@ -149,7 +156,8 @@ impl Pull {
         match has_ended {
             true if talk.is_playing => Err(Trouble::Other("it has ended the connection".to_owned())),
             true => Err(Trouble::Other(
-                "it has ended the connection without a stream; look whether it speaks RTSP at this port".to_owned(),
+                "it has ended the connection without a stream; look whether it speaks RTSP at this port, or rtsps:// is meant"
+                    .to_owned(),
             )),
             false => talk.flush(),
         }
@@ -194,11 +202,18 @@ impl Pull {
         (talk.is_playing, talk.played, talk.heard, talk.kept_alive) = (true, now, now, now);
         for (track, setup) in talk.dialogue.setups.iter().enumerate() {
             match setup {
-                Setup::Group(address, (a, b)) => {
+                Setup::Group(address, (a, b), host) => {
+                    talk.peers.extend(host.map(|host| host.to_canonical()));
                     let failed = |e: io::Error| {
-                        let text =
-                            format!("cannot join the group {address} at port {a}: {e}; give it transport udp or tcp");
-                        Trouble::Other(text)
+                        let why = match e.kind() {
+                            io::ErrorKind::AddrInUse => {
+                                "another program on this computer has that port and does not share it".to_owned()
+                            }
+                            _ => e.to_string(),
+                        };
+                        Trouble::Other(format!(
+                            "cannot join the group {address} at port {a}: {why}; give it transport udp or tcp"
+                        ))
                     };
                     // On the network on which the source is.
                     let own = talk.wire.socket().local_addr().map_err(failed)?.ip();

@@ -7,7 +7,7 @@
 //! What arrives out of order is not kept: who sent it sends it again. What goes out is kept as the packet it is until it is
 //! acknowledged; it is sent again after three repeated acknowledgements, or after a while that doubles
 //! (RFC 6298, RFC 6582). There is no congestion window: what is offered is bounded by who asks
-//! [`Half::waiting`], and by TFRC, to which losses and round trips are told.
+//! [`Half::kept`], and by TFRC, to which losses and round trips are told.
 
 use super::packet::{Ends, Packet, Told, bare_segment};
 use smoltcp::wire::{TcpControl, TcpRepr};
@@ -89,6 +89,8 @@ pub struct Half {
     wants_end: bool,
     has_ended: bool,
     is_acknowledged: bool,
+    /// It takes no content for now.
+    is_shut: bool,
     /// Whether the other end has ended.
     pub is_ended: bool,
     /// Segments that were sent again because they were lost.
@@ -124,6 +126,7 @@ impl Half {
             wants_end: false,
             has_ended: false,
             is_acknowledged: false,
+            is_shut: false,
             is_ended: false,
             lost: 0,
             sent: 0,
@@ -176,8 +179,22 @@ impl Half {
         self.waiting_bytes
     }
 
+    /// Bytes that are kept: they wait for room, or are not acknowledged.
+    pub fn kept(&self) -> usize {
+        self.waiting_bytes + self.next.wrapping_sub(self.first) as usize
+    }
+
+    /// Whether content is taken from now on: who sends it is told, and keeps it as long as it is not.
+    pub fn takes(&mut self, does: bool, sink: Sink<'_>) {
+        let was_shut = std::mem::replace(&mut self.is_shut, !does);
+        if was_shut && does && self.state == State::Open {
+            self.acknowledge(sink);
+        }
+    }
+
     fn told(&self, sequence: u32) -> Told {
-        Told { ends: self.ends, sequence, expects: self.expects, window: WINDOW }
+        let window = if self.is_shut { 0 } else { WINDOW };
+        Told { ends: self.ends, sequence, expects: self.expects, window }
     }
 
     fn fly(&mut self, what: What, length: u32, now: Instant, sink: Sink<'_>) {
@@ -328,7 +345,7 @@ impl Half {
             }
             return Heard::Nothing;
         }
-        let is_next = sequence == self.expects && !self.is_ended;
+        let is_next = sequence == self.expects && !self.is_ended && (!self.is_shut || segment.payload.is_empty());
         if is_next {
             self.expects = self.expects.wrapping_add(segment.payload.len() as u32 + u32::from(ends));
             self.is_ended = ends;

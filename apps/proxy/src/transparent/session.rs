@@ -22,6 +22,8 @@ const BOUNDS: Bounds = Bounds { head_bytes: 16 << 10, body_bytes: 64 << 10 };
 const INPUT_MAX: usize = BOUNDS.head_bytes + BOUNDS.body_bytes;
 /// Bytes that may wait for room, of one picture: beyond them even its rest is left out.
 const WAITING_MAX: usize = 2 << 20;
+/// Bytes of what was said that are kept for an end that does not take them, before nothing more is taken from the other.
+const SAID_MAX: usize = 128 << 10;
 /// How long a client may be connected without anything being played, and how long nothing may be heard of anybody.
 const FIRST: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_secs(90);
@@ -163,7 +165,14 @@ impl Session {
         if self.near.is_ended {
             self.far.finish(now, sink);
         }
+        self.bound(sink);
         Ok(())
+    }
+
+    /// Who talks faster than the other end listens keeps the rest itself.
+    fn bound(&mut self, sink: Sink<'_>) {
+        self.near.takes(self.far.kept() <= SAID_MAX, sink);
+        self.far.takes(self.near.kept() <= WAITING_MAX + SAID_MAX, sink);
     }
 
     /// The server says something.
@@ -183,6 +192,7 @@ impl Session {
         if self.far.is_ended {
             self.near.finish(now, sink);
         }
+        self.bound(sink);
         Ok(())
     }
 
@@ -349,7 +359,7 @@ impl Session {
                 }
             }
             Err(Trouble::NoUdp) => Some("it does not send over UDP".to_owned()),
-            Err(Trouble::Other(text)) => Some(text),
+            Err(Trouble::Other(text) | Trouble::Refused(text)) => Some(text),
         };
         let Some(why) = trouble else { return Ok(()) };
         let line = format!("HTTP/1.1 503 {}", reason(503));
@@ -428,7 +438,7 @@ impl Session {
             self.is_behind = self.rate.picture(false, now) != Share::Goes || self.near.waiting() > 0;
         }
         let is_left_out = self.is_behind && lead.is_none_or(|lead| lead == track);
-        if is_left_out || self.near.waiting() > WAITING_MAX || !self.near.is_open() {
+        if is_left_out || self.near.kept() > WAITING_MAX || !self.near.is_open() {
             self.is_behind |= lead == Some(track);
             self.done.left_out += 1;
             return;
@@ -553,6 +563,63 @@ mod tests {
         take(&segment(&bytes, ends, &range).unwrap());
     }
 
+    /// A server that accepts and takes nothing; its client asks again and again. What is kept is bounded, and goes on when it takes again.
+    #[test]
+    fn who_talks_to_the_deaf_keeps_it() {
+        let now = Instant::now();
+        let ends = Ends { from: "10.0.0.1:4000".parse().unwrap(), to: "10.0.0.7:554".parse().unwrap() };
+        let mut client = Peer { ends, sequence: 0, expects: 11 };
+        let mut server = Peer { ends: ends.back(), sequence: 0, expects: 21 };
+        let mut near = None;
+        heard(&bare_segment(client.told(), TcpControl::Syn, false, None), |syn| {
+            near = Some(Half::answering(ends.back(), syn, 10, now, &mut |_| {}));
+        });
+        let far = Half::opening(ends, 20, now, &mut |_| {});
+        let address = Address::parse("rtsp://10.0.0.7/").unwrap();
+        let mut session = Session::new(near.unwrap(), far, address, 16_384, Duration::ZERO, now);
+        heard(&bare_segment(server.told(), TcpControl::Syn, true, None), |answer| {
+            session.far_heard(answer, now, &mut |_| {}).unwrap();
+        });
+        (client.sequence, server.sequence) = (1, 1);
+        let text = format!("GET_PARAMETER rtsp://h/ RTSP/1.0\r\nCSeq: 1\r\nX: {}\r\n\r\n", "x".repeat(1200));
+        let mut taken = 0;
+        for _ in 0..2000 {
+            let (out, mut acknowledged) = (Packet::of(text.as_bytes()).seal(client.told()).to_vec(), 0);
+            let sink = &mut |packet: &[u8]| {
+                heard(packet, |repr| {
+                    if repr.dst_port == 4000 {
+                        acknowledged = repr.ack_number.map_or(0, |number| number.0 as u32);
+                    }
+                });
+            };
+            heard(&out, |repr| session.near_heard(repr, now, sink).unwrap());
+            let went = acknowledged.wrapping_sub(client.sequence) as usize;
+            assert!(went == 0 || went == text.len(), "{went}");
+            client.sequence = client.sequence.wrapping_add(went as u32);
+            taken += went;
+        }
+        assert!((SAID_MAX / 2..SAID_MAX + 2 * INPUT_MAX).contains(&taken), "{taken}");
+        assert!(session.far.kept() < SAID_MAX + 2 * INPUT_MAX, "{}", session.far.kept());
+        // The server takes all of it by and by: the client is told that there is room.
+        let mut is_told = false;
+        for _ in 0..1000 {
+            if session.far.kept() == 0 {
+                break;
+            }
+            let acknowledgement = bare_segment(server.told(), TcpControl::None, true, None);
+            let sink = &mut |packet: &[u8]| {
+                heard(packet, |repr| {
+                    is_told |= repr.dst_port == 4000 && repr.window_len > 0;
+                    if repr.dst_port == 554 {
+                        server.expects = (repr.seq_number.0 as u32).wrapping_add(repr.payload.len() as u32);
+                    }
+                });
+            };
+            heard(&acknowledgement, |repr| session.far_heard(repr, now, sink).unwrap());
+        }
+        assert!(is_told && session.far.kept() == 0, "{}", session.far.kept());
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(crate::cases(200)) })]
 
@@ -563,7 +630,7 @@ mod tests {
                 Just("SETUP rtsp://h/v RTSP/1.0\r\nCSeq: 1\r\nTransport: RTP/AVP/TCP;interleaved=0-1\r\n\r\n".to_owned()),
                 Just("RTSP/1.0 200 OK\r\nCSeq: 1\r\nTransport: RTP/AVP;server_port=9-10;ssrc=7\r\n\r\n".to_owned()),
                 Just("RTSP/1.0 200 OK\r\nCSeq: 2\r\nContent-Type: application/sdp\r\nContent-Length: 23\r\n\r\nm=video 0 RTP/AVP 33\r\n\r\n".to_owned()),
-                Just("GET /x HTTP/1.1\r\n\r\n".to_owned()), Just("$\u{0}\u{0}\u{2}ab".to_owned()),
+                Just("GET /x HTTP/1.1\r\nHost: h\r\n\r\n".to_owned()), Just("$\u{0}\u{0}\u{2}ab".to_owned()),
                 "(GET|SETUP|RTSP/1.0) [ -~]{0,20}\r\n(CSeq: [0-9]\r\n)?(Transport: [ -~]{0,40}\r\n)?\r\n", "[ -~\r\n]{0,40}",
             ], any::<u8>()), 0..24),
         ) {

@@ -2,8 +2,9 @@
 
 use super::{CONNECTION, Worker, token};
 use crate::auth::{Asked, Known, Verdict};
+use crate::clock::came;
 use crate::connection::{Connection, Paced};
-use crate::feed::{Batch, Feed};
+use crate::feed::Feed;
 use crate::form::{Form, Maker};
 use crate::http;
 use crate::net::{Ready, is_later};
@@ -18,9 +19,8 @@ use crate::websocket::{self, Said};
 use multigrain_console::say;
 use std::io::Read;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// What a viewer may say at once.
 const BOUNDS: Bounds = Bounds { head_bytes: 16 << 10, body_bytes: 4 << 10 };
@@ -33,32 +33,36 @@ const TURN_BYTES: usize = 64 << 10;
 /// Wrong answers of a connection before it is cut off.
 const WRONGS_MAX: u32 = 3;
 
-/// How old what is there may be by its timestamps.
-const AGO_MAX_S: f64 = 60.0;
-
 impl Worker {
     pub(super) fn connection_is_ready(&mut self, slot: usize, event: Ready, now: Instant) {
         let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) else { return };
         if event.can_write {
             connection.out.is_blocked = false;
         }
-        let mut can_read = event.can_read;
-        loop {
-            if can_read && !self.read(slot) {
-                return self.close(slot, None);
-            }
-            self.serve(slot, now);
-            // What TLS has read already, the system does not tell of again.
-            let connection = self.connections.get_mut(slot).and_then(Option::as_mut);
-            can_read = connection.is_some_and(|c| c.waits.0 && c.wire.holds_input());
-            if !can_read {
-                break;
-            }
+        if event.can_read && !self.read(slot) {
+            return self.close(slot, None);
         }
-        let connection = self.connections.get_mut(slot).and_then(Option::as_mut);
-        let back = connection.and_then(|c| c.tunnel.as_mut()?.back.as_mut());
-        if back.is_some_and(|back| back.wire.holds_input()) {
-            self.back_is_ready(slot, now);
+        self.serve(slot, now);
+        self.look_again(slot);
+    }
+
+    /// What TLS has read already, the system does not tell of again: it has its turn after others.
+    fn look_again(&mut self, slot: usize) {
+        let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) else { return };
+        let back = connection.tunnel.as_mut().and_then(|tunnel| tunnel.back.as_mut());
+        let has_back = connection.waits.0 && back.is_some_and(|back| back.wire.holds_input());
+        if has_back || connection.waits.0 && connection.wire.holds_input() {
+            self.again.push((slot, has_back));
+        }
+    }
+
+    /// Hears those who were not heard to their end. A place may be somebody else's by now, of whom nothing has come, perhaps.
+    pub(super) fn hear_again(&mut self, now: Instant) {
+        for (slot, is_back) in std::mem::take(&mut self.again) {
+            match is_back {
+                true => self.back_is_ready(slot, now),
+                false => self.connection_is_ready(slot, Ready { token: 0, can_read: true, can_write: false }, now),
+            }
         }
     }
 
@@ -69,9 +73,9 @@ impl Worker {
             let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) else { return };
             let Some(tunnel) = &mut connection.tunnel else { return };
             let Some(back) = tunnel.back.as_mut().filter(|_| connection.input.len() < INPUT_MAX) else { return };
-            // Others have their turn, unless it was read by TLS already, which is little: the system does not tell of that again.
-            if taken >= TURN_BYTES && !back.wire.holds_input() {
-                return;
+            // Others have their turn.
+            if taken >= TURN_BYTES {
+                return self.look_again(slot);
             }
             let is_over = match back.wire.read(&mut bytes) {
                 Ok(0) => true,
@@ -127,8 +131,13 @@ impl Worker {
         true
     }
 
-    /// Answers what was asked as far as responses have room, and sends.
+    /// Answers what was asked, and sends, as far as responses have room.
     pub(super) fn serve(&mut self, slot: usize, now: Instant) {
+        while self.serve_some(slot, now) {}
+    }
+
+    /// Whether there is more to answer, and room for that by now.
+    fn serve_some(&mut self, slot: usize, now: Instant) -> bool {
         while let Some(connection) = self.connections[slot].as_mut().filter(|c| !c.ends && c.out.owed() < OWED_MAX) {
             if connection.is_socket {
                 match websocket::take(&connection.input) {
@@ -143,7 +152,10 @@ impl Worker {
                         connection.out.say(&answer);
                         connection.ends = true;
                     }
-                    Err(_) => return self.close(slot, None),
+                    Err(_) => {
+                        self.close(slot, None);
+                        return false;
+                    }
                 }
                 continue;
             }
@@ -159,12 +171,15 @@ impl Worker {
             match text::take(&connection.input, BOUNDS) {
                 Ok(None) if connection.input.len() < INPUT_MAX => break,
                 // A frame of data that is larger than any report.
-                Ok(None) => return self.close(slot, None),
+                Ok(None) => {
+                    self.close(slot, None);
+                    return false;
+                }
                 Ok(Some((message, length))) => {
                     connection.input.drain(..length);
                     (connection.heard, connection.partial) = (now, None);
                     if !self.answer(slot, message, now) {
-                        return;
+                        return false;
                     }
                 }
                 Err(why) => {
@@ -179,6 +194,7 @@ impl Worker {
                 }
             }
         }
+        let is_full = self.connections[slot].as_ref().is_some_and(|c| !c.ends && c.out.owed() >= OWED_MAX);
         if let Some(connection) = self.connections[slot].as_mut() {
             match connection.input.is_empty() {
                 true => connection.partial = None,
@@ -186,12 +202,17 @@ impl Worker {
             }
         }
         self.flush(slot, now);
+        is_full && self.connections[slot].as_ref().is_some_and(|c| !c.ends && c.out.owed() < OWED_MAX)
     }
 
     /// Answers one message; false if the connection is no longer this worker's.
     pub(super) fn answer(&mut self, slot: usize, message: Message, now: Instant) -> bool {
         let Some(connection) = self.connections[slot].as_mut() else { return false };
-        let Message::Request { protocol, method, target, headers, .. } = message else { return true };
+        let Message::Request { protocol, method, target, headers, .. } = message else {
+            // It was asked nothing.
+            self.close(slot, None);
+            return false;
+        };
         connection.has_asked = true;
         // An answer would stand in the middle of what plays, and what plays has its place on this worker.
         let has_session = connection.feed.is_some() || connection.server.session.is_some();
@@ -400,19 +421,12 @@ impl Worker {
         let (mut group, lead) = (self.feeds[Form::Packets.feed(stream)].feed.group(), description.lead());
         let rate = lead.and_then(|lead| description.tracks.get(lead)).map_or(0, |track| track.clock_rate);
         group.retain(|batch| !batch.entries.is_empty());
-        let timestamp = |batch: &Arc<Batch>| batch.first_of(2 * lead? as u8).map(|(_, timestamp)| timestamp);
-        let last = group.iter().rev().find_map(timestamp);
-        let came = |batch: &Arc<Batch>| {
-            let ticks = last.zip(timestamp(batch)).map_or(0, |(last, one)| last.wrapping_sub(one).cast_signed().max(0));
-            let ago = f64::from(ticks) / f64::from(rate.max(1));
-            if ago > AGO_MAX_S { now } else { now.checked_sub(Duration::from_secs_f64(ago)).unwrap_or(now) }
-        };
-        let mut at = group.first().map_or(now, came);
-        let Some(mut maker) = Maker::new(form, &description, at) else { return };
+        let stamps = group.iter().map(|batch| Some(batch.first_of(2 * lead? as u8)?.1));
+        let times = came(&stamps.collect::<Vec<_>>(), rate, now);
+        let Some(mut maker) = Maker::new(form, &description, times.first().copied().unwrap_or(now)) else { return };
         let queue_bytes = self.shared.config.limits.queue_bytes;
         let local = &mut self.feeds[feed];
-        for batch in &group {
-            at = at.max(came(batch));
+        for (batch, at) in group.iter().zip(times) {
             let mut pieces = maker.take(batch, at);
             if let Some(anew) = maker.anew() {
                 (pieces, local.feed) = (pieces.split_off(anew), Feed::new(queue_bytes));

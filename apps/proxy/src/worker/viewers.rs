@@ -1,7 +1,7 @@
 //! What a worker does for those who are connected: let in, move, send, cut off.
 
 use super::answers::{INPUT_MAX, OWED_MAX};
-use super::{CONNECTION, LINES_MAX, LISTENER, Worker, token};
+use super::{CONNECTION, LISTENER, Worker, token};
 use crate::connection::{Connection, accepted, send_datagrams};
 use crate::feed::Feed;
 use crate::form::Form;
@@ -189,13 +189,15 @@ impl Worker {
         false
     }
 
-    /// Sends to the viewers of streams that have news.
-    pub(super) fn send(&mut self, now: Instant) {
+    /// Sends to the viewers of streams that have news; whether there were such.
+    pub(super) fn send(&mut self, now: Instant) -> bool {
+        let mut has_sent = false;
         for stream in 0..self.feeds.len() {
             if !std::mem::take(&mut self.feeds[stream].has_news) {
                 continue;
             }
             let viewers = std::mem::take(&mut self.feeds[stream].viewers);
+            has_sent |= !viewers.is_empty();
             for slot in &viewers {
                 if self.connections[*slot].as_ref().is_some_and(|c| !c.out.is_blocked || c.out.flow != Flow::Idle) {
                     self.flush(*slot, now);
@@ -205,6 +207,7 @@ impl Worker {
             let gone = |slot: &usize| connections[*slot].as_ref().is_none_or(|c| c.feed != Some(stream));
             self.feeds[stream].viewers = viewers.into_iter().filter(|slot| !gone(slot)).collect();
         }
+        has_sent
     }
 
     /// Sends what there is for one connection.
@@ -266,7 +269,7 @@ impl Worker {
                  within the connection"));
         }
         let Some(connection) = self.connections[slot].as_mut() else { return };
-        if connection.ends && connection.out.owed() == 0 && !connection.wire.owes() {
+        if connection.ends && connection.out.is_done() && !connection.wire.owes() {
             connection.wire.finish();
             return self.close(slot, None);
         }
@@ -290,10 +293,6 @@ impl Worker {
                 Ok(told) => say(&told),
                 Err(why) => say(&format!("nothing is changed: {why}")),
             }
-        }
-        let lines = std::mem::take(&mut self.lines);
-        if lines > LINES_MAX {
-            say(&format!("{} more lines about viewers are left out", lines - LINES_MAX));
         }
         for stream in 0..self.streams.len() {
             let generation = self.streams[stream].told().generation;
