@@ -72,6 +72,15 @@ impl Task for Product {
         let compulsory = (m * k + k * n) as f64;
         Some(IoBound { bytes_down: 4 * streamed.max(compulsory) as u64, bytes_up: 4 * m * n })
     }
+
+    /// G. Kwasniewski et al., "Red-blue pebbling revisited: near optimal parallel matrix-matrix multiplication", SC 2019 (arXiv
+    /// 1908.09606): the smaller of both, in elements.
+    fn parallel_io_lower_bound(&self, call: &CallShape, memories: u64, capacity_bytes: u64) -> Option<u64> {
+        let (m, n, k) = sizes(call);
+        let (products, capacity) = (m as f64 * n as f64 * k as f64 / memories as f64, capacity_bytes as f64 / 4.0);
+        let elements = f64::min(2.0 * products / capacity.sqrt() + capacity, 3.0 * products.powf(2.0 / 3.0));
+        Some(4 * elements as u64)
+    }
 }
 
 /// m, n and k of a call.

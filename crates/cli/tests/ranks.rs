@@ -4,6 +4,7 @@
 use multigrain_mpi::MPIRUN;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant, SystemTime};
 
 /// The command as so many ranks, more than there are cores if need be. Whoever hangs is ended, and has failed.
 fn ranks(count: usize, directory: &Path) -> Command {
@@ -48,6 +49,7 @@ fn names(directory: &Path) -> Vec<String> {
 fn every_application_has_the_bits_of_one_process() {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();
+    let mut predicted = 0;
     for (arguments, into) in [
         ("saxpy --n 300000", "-o"),
         ("sgemv --n 700", "-o"),
@@ -89,10 +91,22 @@ fn every_application_has_the_bits_of_one_process() {
                 let (fastest, slowest) = (of("fastest_rank"), of("slowest_rank"));
                 assert!((0..count).all(|rank| (fastest..=slowest).contains(&seconds(rank))), "{told}");
             }
+            // Arrays lie in files where they do not fit into half of the memories, and else in these: what then goes from rank to
+            // rank is known beforehand, without any.
+            let moved: Vec<u64> = (0..count).filter_map(|rank| value["ranks"][rank]["moved_bytes"].as_u64()).collect();
             if arguments.starts_with("sgemm") && count > 1 {
-                // Arrays lie in files where they do not fit into half of the memories, and else in these.
-                let moved: u64 = (0..count).filter_map(|rank| value["ranks"][rank]["moved_bytes"].as_u64()).sum();
-                assert_eq!(moved > 0, budget == budgets[1], "{told}");
+                assert_eq!(moved.iter().sum::<u64>() > 0, budget == budgets[1], "{told}");
+            }
+            let asked = format!("plan {arguments} --memory {budget} --threads 1 --ranks {count} --json");
+            let planned = Command::new(COMMAND).current_dir(at).args(words(&asked)).output().unwrap();
+            let text = String::from_utf8_lossy(&planned.stdout);
+            let planned: serde_json::Value =
+                serde_json::from_str(&text).unwrap_or_else(|e| panic!("{asked}: {e}: {text}"));
+            if let Some(wire) = planned["wire"].as_object() {
+                assert_eq!(serde_json::json!(moved), wire["moved_bytes"], "{asked}");
+                predicted += moved.iter().sum::<u64>();
+            } else {
+                assert!(moved.iter().all(|&bytes| bytes == 0), "{asked}: {text}");
             }
             let found = std::fs::read(at.join("ranks.npy")).unwrap();
             assert!(found == expected, "{arguments} on {count} ranks in {budget} has other bits");
@@ -100,6 +114,7 @@ fn every_application_has_the_bits_of_one_process() {
         }
         assert_eq!(names(at), ["alone.npy"], "{arguments}");
     }
+    assert!(predicted > 1 << 20, "{predicted} bytes from rank to rank");
 }
 
 /// What random kills need: numbers that are others in every run, and told.
@@ -112,18 +127,38 @@ impl Random {
     }
 }
 
+/// Bytes of what ranks have recorded since some moment: of a journal's records, which follow a text whose length stands at byte 12, and a sum.
+fn recorded(at: &Path, since: SystemTime) -> u64 {
+    let journal = |rank: u32| -> Option<u64> {
+        let path = at.join(format!("z.npy.journal.{rank}"));
+        // Those of an earlier run are there until what they say is written elsewhere.
+        if path.metadata().ok()?.created().expect("the file system knows when files were made") < since {
+            return None;
+        }
+        let bytes = std::fs::read(path).ok()?;
+        let text = u32::from_le_bytes(bytes.get(12..16)?.try_into().ok()?);
+        (bytes.len() as u64).checked_sub(16 + u64::from(text) + 8)
+    };
+    (0..3).filter_map(journal).max().unwrap_or(0)
+}
+
+/// What a block that is kept takes at least: its beginning, its end and a sample of what it holds.
+const KEPT: u64 = 3 * 32;
+
 /// A random rank is killed at a random moment, and what is left is continued by other ranks, or alone. `MULTIGRAIN_KILLS=200` kills so often.
 #[test]
 fn after_a_kill_whoever_resumes_has_the_same_bits() {
     let number = |name: &str| std::env::var(name).ok().and_then(|s| s.parse::<u64>().ok());
-    let (kills, seed) = (number("MULTIGRAIN_KILLS").unwrap_or(6), number("MULTIGRAIN_SEED"));
-    let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
+    let (kills, seed) = (number("MULTIGRAIN_KILLS").unwrap_or(8), number("MULTIGRAIN_SEED"));
+    let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos() as u64;
     let seed = seed.unwrap_or_else(now);
     let mut random = Random(seed);
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();
-    let jobs = ["sgemm --n 5000 --memory 24MiB", "fft3d --n 240 --memory 16MiB"]
-        .map(|job| format!("run {job} -o z.npy --threads 1"));
+    // What is done is recorded at once, so that a short run can be killed between many records.
+    let jobs =
+        ["sgemm --n 2000 --memory 4MiB", "fft3d --n 144 --memory 2MiB", "gravity --n 6000 --steps 4 --memory 300KiB"]
+            .map(|job| format!("run {job} -o z.npy --threads 1 --journal-interval 0s --json"));
     let expected = jobs.clone().map(|job| {
         let alone = Command::new(COMMAND).current_dir(at).args(words(&job)).output().unwrap();
         assert!(alone.status.success(), "{}", String::from_utf8_lossy(&alone.stderr));
@@ -131,47 +166,90 @@ fn after_a_kill_whoever_resumes_has_the_same_bits() {
         std::fs::remove_file(at.join("z.npy")).unwrap();
         bytes
     });
-    let (mut killed, mut continued) = (0, 0);
+    let (mut killed, mut results, mut continued, mut had_to) = (0, 0, 0, 0);
     while killed < kills {
-        let which = random.below(2) as usize;
-        let mut what = format!("seed {seed}, {}", jobs[which]);
-        for time in 0..2 {
-            let count = 2 + random.below(2) as usize;
-            let (child, processes) =
-                started(at, count, &format!("{} {}", jobs[which], if time > 0 { "--resume" } else { "" }));
-            let (rank, after) = (random.below(count as u64) as usize, random.below(4000));
-            // Now and then while files are made, mostly when there is something to be kept.
-            let is_early = random.below(4) == 0;
-            let is_there = |process: &u32| Path::new(&format!("/proc/{process}")).exists();
-            while !is_early && processes.iter().all(is_there) && !at.join("z.npy.journal.0").exists() {
-                std::thread::sleep(std::time::Duration::from_millis(5));
-            }
-            std::thread::sleep(std::time::Duration::from_millis(after));
-            signal(processes[rank], libc::SIGKILL);
-            what += &format!("; rank {rank} of {count} killed after {after} ms");
-            let output = child.wait_with_output().unwrap();
-            gone(&processes);
-            assert!(output.status.code() != Some(124), "{what}: {}", String::from_utf8_lossy(&output.stderr));
-            killed += 1;
-            if output.status.success() || at.join("z.npy").exists() {
-                break;
-            }
+        let which = results % jobs.len();
+        let job = &jobs[which];
+        let mut what = format!("seed {seed}, {job}");
+        let mut is_kept = false;
+        for attempt in 0..3 {
+            let count = 1 + random.below(3) as usize;
+            let request = format!("{job} {}", if attempt > 0 { "--resume" } else { "" });
+            let output = match attempt {
+                2 if random.below(4) == 0 => {
+                    Command::new(COMMAND).current_dir(at).args(words(&request)).output().unwrap()
+                }
+                2 => run(count, at, &request),
+                _ => {
+                    let count = count.max(2);
+                    let mut launcher = ranks(count, at);
+                    if random.below(4) > 0 {
+                        // Open MPI's asks the others to end, and gives them time, if it is not told to kill them too.
+                        launcher.env("OMPI_MCA_odls_base_sigkill_timeout", "0");
+                    }
+                    let began = SystemTime::now();
+                    let (mut child, processes) = started(at, launcher, count, &request);
+                    // Now and then at any moment, mostly when there is something that must be kept.
+                    let by_time = if attempt == 0 { results % 4 == 3 } else { random.below(2) == 0 };
+                    let (moment, bytes) = (Duration::from_millis(random.below(1500)), KEPT + 32 * random.below(20));
+                    let rank = random.below(count as u64) as usize;
+                    let mut found = 0;
+                    let is_killed = loop {
+                        if child.try_wait().unwrap().is_some() {
+                            break false;
+                        }
+                        found = recorded(at, began);
+                        if if by_time { began.elapsed().unwrap() >= moment } else { found >= bytes } {
+                            signal(processes[rank], libc::SIGKILL);
+                            break true;
+                        }
+                        std::thread::sleep(Duration::from_micros(200));
+                    };
+                    let after = began.elapsed().unwrap();
+                    let output = child.wait_with_output().unwrap();
+                    gone(&processes);
+                    if is_killed && !output.status.success() {
+                        assert!(
+                            output.status.code() != Some(124),
+                            "{what}: {}",
+                            String::from_utf8_lossy(&output.stderr)
+                        );
+                        what += &format!("; rank {rank} of {count} killed after {after:?}, {found} bytes of records");
+                        killed += 1;
+                        is_kept |= found >= KEPT;
+                        if at.join("z.npy").exists() {
+                            assert!(
+                                std::fs::read(at.join("z.npy")).unwrap() == expected[which],
+                                "{what}: half-written"
+                            );
+                            is_kept = false;
+                        }
+                        continue;
+                    }
+                    output
+                }
+            };
+            let told = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success(), "{what}: {told} {}", String::from_utf8_lossy(&output.stderr));
+            let value: serde_json::Value =
+                serde_json::from_str(&told).unwrap_or_else(|e| panic!("{what}: {e}: {told}"));
+            let went_on = value["resumed"] == true;
+            assert!(went_on || !is_kept, "{what}: what was kept was not continued: {told}");
+            results += 1;
+            continued += usize::from(went_on);
+            had_to += usize::from(is_kept);
+            break;
         }
-        let resumed = format!("{} --resume --json", jobs[which]);
-        let output = match random.below(4) as usize {
-            0 => Command::new(COMMAND).current_dir(at).args(words(&resumed)).output().unwrap(),
-            count => run(count, at, &resumed),
-        };
-        let told = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{what}: {told} {}", String::from_utf8_lossy(&output.stderr));
-        continued += u64::from(told.contains("\"resumed\": true") || told.contains("\"resumed\":true"));
         assert!(std::fs::read(at.join("z.npy")).unwrap() == expected[which], "{what}: other bits");
         std::fs::remove_file(at.join("z.npy")).unwrap();
         // Of a first rank that is killed before it has told the others of files without names these stay.
         let left: Vec<String> = names(at).into_iter().filter(|name| name.starts_with("z.npy")).collect();
         assert_eq!(left, [""; 0], "{what}");
     }
-    println!("{killed} kills, {continued} runs continued; seed {seed}");
+    println!(
+        "seed {seed}: {killed} kills, {results} results, {continued} of them from continued runs, as {had_to} had to be"
+    );
+    assert!(2 * continued > results, "seed {seed}: {continued} of {results} results from continued runs");
 }
 
 /// A shell command that differs between the first rank and the others.
@@ -217,16 +295,15 @@ fn what_is_wrong_is_told_once_and_ends_all() {
 
 /// A run that takes some time.
 fn long(at: &Path, count: usize, memory: &str) -> (Child, Vec<u32>) {
-    started(at, count, &format!("run sgemm --n 6000 -o z.npy --memory {memory} --threads 1"))
+    started(at, ranks(count, at), count, &format!("run sgemm --n 6000 -o z.npy --memory {memory} --threads 1"))
 }
 
 /// A run, and the processes of its ranks once all are there.
-fn started(at: &Path, count: usize, arguments: &str) -> (Child, Vec<u32>) {
+fn started(at: &Path, mut command: Command, count: usize, arguments: &str) -> (Child, Vec<u32>) {
     let variable = if is_open_mpi() { "OMPI_COMM_WORLD_RANK" } else { "PMI_RANK" };
     // Each rank leaves its number as a file's name and its process in it, and becomes the command.
     (0..count).for_each(|rank| drop(std::fs::remove_file(at.join(format!("pid.{rank}")))));
     let script = format!("echo $$ > pid.${variable}; exec {COMMAND} {arguments}");
-    let mut command = ranks(count, at);
     command.args(["bash", "-c", &script]).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
     let process = |rank: usize| loop {
@@ -235,7 +312,7 @@ fn started(at: &Path, count: usize, arguments: &str) -> (Child, Vec<u32>) {
         {
             break process;
         }
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        std::thread::sleep(Duration::from_millis(10));
     };
     (child, (0..count).map(process).collect())
 }
@@ -247,10 +324,17 @@ fn signal(process: u32, signal: i32) {
 
 /// Launchers end what is left: none of these is there much longer.
 fn gone(processes: &[u32]) {
-    for process in processes {
-        while Path::new(&format!("/proc/{process}/exe")).read_link().is_ok_and(|exe| exe == Path::new(COMMAND)) {
-            std::thread::sleep(std::time::Duration::from_millis(20));
+    let began = Instant::now();
+    let is_there = |process: &&u32| {
+        let of = Path::new("/proc").join(process.to_string()).join("exe");
+        of.read_link().is_ok_and(|exe| exe == Path::new(COMMAND))
+    };
+    while let Some(process) = processes.iter().find(is_there) {
+        if began.elapsed() > Duration::from_secs(30) {
+            processes.iter().filter(is_there).for_each(|&process| signal(process, libc::SIGKILL));
+            panic!("process {process} is there 30 seconds after its launcher's end");
         }
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -270,7 +354,7 @@ fn a_rank_that_is_lost_ends_the_run_everywhere() {
         let at = directory.path();
         let (child, processes) = long(at, 3, memory);
         while begun && !at.join("z.npy.part").exists() {
-            std::thread::sleep(std::time::Duration::from_millis(5));
+            std::thread::sleep(Duration::from_millis(5));
         }
         signal(processes[rank], sent);
         let output = child.wait_with_output().unwrap();
@@ -295,7 +379,7 @@ fn a_full_disk_on_one_rank_ends_all() {
     let at = directory.path();
     let (child, processes) = long(at, 3, "32MiB");
     while std::fs::metadata(at.join("z.npy.journal.1")).map_or(0, |journal| journal.len()) == 0 {
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(5));
     }
     // What this rank writes beyond a limit on files is refused from now on.
     let limit = libc::rlimit { rlim_cur: 1, rlim_max: 1 };

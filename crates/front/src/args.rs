@@ -60,6 +60,9 @@ pub(crate) struct PlanArgs {
     /// Proves with the independent checker that the plan does what the program means
     #[arg(long, global = true, help_heading = COMMON)]
     pub(crate) verify: bool,
+    /// Plans as so many ranks of a cluster do, each with this memory and these workers, and says what goes from one to another
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536), global = true)]
+    pub(crate) ranks: Option<u32>,
 }
 
 /// What a run would be on any machine that can be described, in virtual time

@@ -89,6 +89,13 @@ pub(crate) fn plan(prepared: &Prepared<'_>) -> Value {
         "predicted_seconds": plan.seconds,
         "refused": planned.refused,
     });
+    if let Some(wire) = &planned.wire {
+        value["wire"] = json!({
+            "needed_bytes": wire.needed_bytes,
+            "moved_bytes": wire.moved_bytes,
+            "lower_bound_bytes": wire.lower_bound_bytes,
+        });
+    }
     if let Some(report) = verified {
         value["verified"] = checked_edges(report);
     }

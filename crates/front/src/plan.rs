@@ -5,7 +5,7 @@ use crate::args::PlanArgs;
 use crate::{json, report};
 use multigrain::app::AppJob;
 use multigrain::rooms::plan::check::{CheckReport, check, edge_rules};
-use multigrain::{Planned, Runtime};
+use multigrain::{Options, Planned, Runtime};
 use multigrain_console::Failure;
 use multigrain_console::print;
 
@@ -21,7 +21,8 @@ pub(crate) struct Prepared<'a> {
 
 /// Plans an application and reports; starts nothing.
 pub(crate) fn plan(args: &PlanArgs, request: &Request) -> Result<(), Failure> {
-    let runtime = Runtime::new(args.common.options()?)?;
+    let planned_ranks = args.ranks.map(|ranks| ranks as usize).filter(|&ranks| ranks > 1);
+    let runtime = Runtime::new(Options { planned_ranks, ..args.common.options()? })?;
     let app = request.prepare(&runtime)?;
     let planned = runtime.plan(&app.job)?;
     let verified = match args.verify {

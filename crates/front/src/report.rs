@@ -5,7 +5,7 @@ use crate::run::Finished;
 use multigrain::ranks::OfRank;
 use multigrain::rooms::machine::{MemoryId, approximate_bytes, approximate_time};
 use multigrain::rooms::plan::check::CheckReport;
-use multigrain::{Breakdown, EdgeTraffic, Job, Machine, main_memory};
+use multigrain::{Breakdown, EdgeTraffic, Job, Machine, Wire, main_memory};
 use multigrain_console::table;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -112,11 +112,38 @@ pub(crate) fn plan(prepared: &Prepared<'_>) -> String {
     text += &plan.to_string();
     text.push('\n');
     text += &edges(&planned.edges);
+    if let Some(wire) = &planned.wire {
+        text.push('\n');
+        text += &from_rank_to_rank(wire);
+    }
     if let Some(report) = verified {
         text.push('\n');
         text += &proof(report);
     }
     text
+}
+
+/// What ranks get from each other and give each other, beside what the busiest needs and must need.
+fn from_rank_to_rank(wire: &Wire) -> String {
+    let most = |bytes: &[u64]| bytes.iter().copied().max().unwrap_or(0);
+    let (moved, needed) = (most(&wire.moved_bytes), most(&wire.needed_bytes));
+    let mut text = format!(
+        "from rank to rank {}: at most {} by one rank, of {} that it fetches and stores",
+        approximate_bytes(wire.moved_bytes.iter().sum()),
+        approximate_bytes(moved),
+        approximate_bytes(needed)
+    );
+    if let Some(bound) = wire.lower_bound_bytes.filter(|&bound| bound > 0) {
+        let of = |bytes: u64| bytes as f64 / bound as f64;
+        let _ = write!(
+            text,
+            "; some rank must fetch and store {} (moved / bound {:.3}, fetched and stored / bound {:.3})",
+            approximate_bytes(bound),
+            of(moved),
+            of(needed)
+        );
+    }
+    text + "\n"
 }
 
 fn head(job: &Job, shape: &[(&'static str, u64)], machine: &Machine) -> String {

@@ -95,7 +95,12 @@ pub fn same(ranks: &Ranks, things: &[(&str, String)]) -> Result<(), Error> {
 
 /// Whether this rank looks after files for all; refuses what ranks cannot do yet.
 pub(crate) fn leads(options: &Options, settings: &Settings<'_>) -> Result<bool, Error> {
-    let Some(ranks) = &options.ranks else { return Ok(true) };
+    let Some(ranks) = &options.ranks else {
+        return match options.planned_ranks {
+            Some(_) => Err(Error::Request("ranks that are not there can only be planned for".to_owned())),
+            None => Ok(true),
+        };
+    };
     let refused = |what: &str| {
         Err(Error::Request(format!("on {} ranks {what}: leave that out, or start without mpirun", ranks.count())))
     };
@@ -121,19 +126,29 @@ pub(crate) fn of_all(
     let all = ranks.gather(text.as_bytes()).map_err(|ended| on_rank(ranks, ended))?;
     let first = String::from_utf8_lossy(&all[0]);
     let machine = if first == text { machine.clone() } else { Machine::parse(&first, "the machine of rank 0")? };
-    let (name, count) = (main_memory(&machine).name.clone(), main_memory(&machine).count);
-    if count != 1 && count != ranks.count() {
+    of_alike(ranks.count(), [capacity_bytes, workers], job, &machine, on_disk)
+}
+
+/// The machine of so many ranks, each with the first one's memory, of this capacity and with so many workers.
+pub(crate) fn of_alike(
+    ranks: usize,
+    [capacity_bytes, workers]: [u64; 2],
+    job: &Job,
+    machine: &Machine,
+    on_disk: bool,
+) -> Result<Machine, Error> {
+    let (name, count) = (main_memory(machine).name.clone(), main_memory(machine).count);
+    if count != 1 && count != ranks {
         return Err(Error::Request(format!(
-            "machine {} has {count} memories {name} below its disk, and there are {} ranks: give it one, or one for each",
-            machine.name,
-            ranks.count()
+            "machine {} has {count} memories {name} below its disk, and there are {ranks} ranks: give it one, or one for each",
+            machine.name
         )));
     }
     let one = machine.with_count(&name, 1)?;
     let one = if one.workers() == workers as usize { one } else { crate::choose::with_threads(one, workers as usize)? };
-    let all = one.with_capacity(&name, capacity_bytes)?.with_count(&name, ranks.count())?;
+    let all = one.with_capacity(&name, capacity_bytes)?.with_count(&name, ranks)?;
     let root = all.memory(all.root()).name.clone();
-    let share = most_owned(job, ranks.count());
+    let share = most_owned(job, ranks);
     if on_disk || job.reads_files() || share > capacity_bytes / SPREAD_SHARE {
         let directory = |memory: &mut Memory| {
             memory.path.get_or_insert_with(|| PathBuf::from("."));
@@ -142,7 +157,7 @@ pub(crate) fn of_all(
     }
     // What arrays take of each memory is not there for blocks.
     let in_memories = |memory: &mut Memory| {
-        (memory.path, memory.capacity_bytes) = (None, share.saturating_mul(ranks.count() as u64).max(1));
+        (memory.path, memory.capacity_bytes) = (None, share.saturating_mul(ranks as u64).max(1));
         SPREAD.clone_into(&mut memory.name);
     };
     Ok(all.with_capacity(&name, capacity_bytes - share)?.with(&root, in_memories)?)

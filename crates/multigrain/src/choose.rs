@@ -69,15 +69,20 @@ fn choose(options: &Options, job: &Job, on_disk: bool) -> Result<Machine, Error>
         machine = machine.with_capacity(&name, bytes)?;
     }
     let root_is_disk = root_is_disk(&machine);
-    if let Some(ranks) = &options.ranks {
+    if let Some(count) = options.ranks.as_ref().map(|ranks| ranks.count()).or(options.planned_ranks) {
         if !root_is_disk {
             return Err(Error::Request(format!(
-                "on {} ranks arrays lie in files that all reach, and machine {} has no disk: choose one with a disk above its memory",
-                ranks.count(),
+                "on {count} ranks arrays lie in files that all reach, and machine {} has no disk: choose one with a disk above its memory",
                 machine.name
             )));
         }
-        return across::of_all(ranks, options, job, &machine, on_disk);
+        return match &options.ranks {
+            Some(ranks) => across::of_all(ranks, options, job, &machine, on_disk),
+            None => {
+                let alike = [main_memory(&machine).capacity_bytes, machine.workers() as u64];
+                across::of_alike(count, alike, job, &machine, on_disk)
+            }
+        };
     }
     if on_disk && !root_is_disk {
         return Err(Error::Request(format!("its arrays lie on a disk, and machine {} has none", machine.name)));

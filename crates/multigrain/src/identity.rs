@@ -291,13 +291,16 @@ pub(crate) fn scratch_path(folder: &Path, first: &Path, array: usize) -> PathBuf
     folder.join(name)
 }
 
+/// What the name of an array's second file ends with.
+pub(crate) const TWIN: &str = ".twin";
+
 /// A name for the second file of an array: beside the first one, which lies in the folder for scratch files unless it is a
 /// result's.
 pub(crate) fn twin_path(job: &Job, folder: &Path, array: usize) -> PathBuf {
     let sink = |array: usize| job.sinks.get(array).and_then(Option::as_ref).map(|sink| absolute(sink.path()));
     let first = || job.files_written().next().map(absolute).unwrap_or_default();
     let mut name = sink(array).unwrap_or_else(|| scratch_path(&absolute(folder), &first(), array)).into_os_string();
-    name.push(".twin");
+    name.push(TWIN);
     name.into()
 }
 

@@ -46,6 +46,7 @@ mod samples;
 mod sides;
 mod simulate;
 pub mod testing;
+mod wire;
 
 pub use afterwards::{Afterwards, AfterwardsWorker};
 pub use choose::main_memory;
@@ -64,6 +65,7 @@ pub use outcome::Outcome;
 pub use planning::Planned;
 pub use runtime::{MachineChoice, Options, Prepared, Runtime, Settings};
 pub use simulate::{Simulated, Simulation, fit_leaf_rates};
+pub use wire::Wire;
 
 /// Independent jobs on the workers of a team: [`jobs::Team::jobs`].
 pub mod jobs {

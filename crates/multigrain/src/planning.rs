@@ -1,10 +1,12 @@
 //! What a job's plan is made from, the plan, and what is kept of a job for when it is run again.
 
+use crate::across;
 use crate::choose::{self, main_memory};
 use crate::error::Error;
 use crate::job::{Job, Sink, Source};
 use crate::resume::GoingOn;
 use crate::runtime::Runtime;
+use crate::wire::Wire;
 use multigrain_engine::{Memories, MemoryBytes, Part};
 use multigrain_machine::{Driver, Layout, Machine, Memory, readable_bytes};
 use multigrain_plan::{Body, EdgeTraffic, Enough, Mapping, Plan, PlanError, PlanOptions, Planner};
@@ -23,6 +25,8 @@ pub struct Planned {
     /// Why a run would be refused here now, though the plan fits: the disk has no room for the files, or blocks break the rules of
     /// transfers.
     pub refused: Option<String>,
+    /// Where arrays lie in the memories of several ranks: what goes from one to another.
+    pub wire: Option<Wire>,
 }
 
 /// All that a plan is made from.
@@ -72,6 +76,15 @@ impl Asked {
                     options.calls_max = self.options.calls_max.min(calls_beside(of_plan, job.kept_bytes()));
                     None
                 }
+                // Too many beside what else was planned: of shorter lists, as parts, there may be fewer.
+                Err(PlanError::TooManyCalls { calls, .. })
+                    if calls.saturating_mul(PLANNED_CALLS) <= options.planning_calls_max
+                        && shorter < SHORTER_MAX
+                        && options.listed_max > LISTED_MIN =>
+                {
+                    (options.listed_max, shorter) = ((options.listed_max / 2).max(LISTED_MIN), shorter + 1);
+                    continue;
+                }
                 // Where nothing fits into lists that short, longer ones have to do.
                 Err(PlanError::DoesNotFit { .. } | PlanError::TooManyCalls { .. })
                     if options.listed_max < self.options.listed_max =>
@@ -85,8 +98,11 @@ impl Asked {
                         PlanError::DoesNotFit { memory, enough, .. } if *memory == name => {
                             *enough = enough.beside(of_plan.saturating_add(beside));
                         }
-                        PlanError::TooManyCalls { memory, calls, enough, .. } if *memory == name => {
-                            *enough = Some(Enough::from_need(enough_for(*calls, capacity_bytes, job.kept_bytes())));
+                        PlanError::TooManyCalls { memory, calls, most, enough, .. } if *memory == name => {
+                            let planned = options.planning_calls_max as f64 / (*most).max(1) as f64;
+                            let planned = planned.min(PLANNED_CALLS as f64);
+                            let need = enough_for(*calls, planned, capacity_bytes, job.kept_bytes());
+                            *enough = Some(Enough::from_need(need));
                         }
                         _ => {}
                     }
@@ -129,7 +145,8 @@ impl Asked {
 
     pub(crate) fn planned(&self, plan: Arc<Plan>, job: &Job) -> Planned {
         let edges = edges(&self.machine, &plan, job);
-        Planned { machine: self.machine.clone(), plan, edges, refused: None }
+        let wire = across::is_spread(&self.machine).then(|| Wire::of(&self.machine, &plan, job));
+        Planned { machine: self.machine.clone(), plan, edges, refused: None, wire }
     }
 
     /// Whether the plan of one is that of the other.
@@ -151,8 +168,8 @@ const SHORTER_MAX: u32 = 2;
 /// find on the way to them. Measured: 2.2 KiB.
 const PLAN_CALL_BYTES: u64 = 2304;
 
-/// So many parts take as much of a plan as one call with its steps: shapes and places of the arguments alone.
-const PARTS_A_CALL: u64 = 4;
+/// So many calls a call counts at most while it is planned: two of a draft, and that of a plan below.
+const PLANNED_CALLS: u64 = 3;
 
 /// So much of the plan, of local stores beside a disk, and of an application's tables is part of what the process takes for
 /// itself, as its code and its stacks are: with those, 10 to 12 MiB, it is what runs take beside their budget.
@@ -198,16 +215,24 @@ fn workers_bytes(machine: &Machine) -> u64 {
 
 /// How many calls a plan may have that takes so many bytes with `others`.
 fn calls_beside(bytes: u64, others: u64) -> u64 {
-    ((OWN_BYTES + bytes).saturating_sub(others) / PLAN_CALL_BYTES).min(1 << 20)
+    calls_within(OWN_BYTES.saturating_add(bytes).saturating_sub(others)).min(1 << 20)
+}
+
+/// So many calls take as much.
+fn calls_within(bytes: u64) -> u64 {
+    bytes / PLAN_CALL_BYTES
 }
 
 /// The capacity with which a plan has room for its calls, when there are `calls` of them with `capacity_bytes` and fewer by
-/// as much as blocks are larger.
-fn enough_for(calls: u64, capacity_bytes: u64, kept_bytes: u64) -> u64 {
-    // calls * capacity / enough * PLAN_CALL_BYTES = OWN_BYTES + enough / PLAN_SHARE - kept
-    let product = calls as f64 * PLAN_CALL_BYTES as f64 * capacity_bytes as f64 * PLAN_SHARE as f64;
-    let half = (kept_bytes as f64 - OWN_BYTES as f64) * PLAN_SHARE as f64 / 2.0;
-    (half + half.hypot(product.sqrt())).max(capacity_bytes as f64) as u64
+/// as much as blocks are larger; while it is made each takes as much as `planned`.
+fn enough_for(calls: u64, planned: f64, capacity_bytes: u64, kept_bytes: u64) -> u64 {
+    // calls * capacity / enough * each * PLAN_CALL_BYTES = OWN_BYTES + enough / share - kept
+    let within = |share: f64, each: f64| {
+        let product = calls as f64 * each * PLAN_CALL_BYTES as f64 * capacity_bytes as f64 * share;
+        let half = (kept_bytes as f64 - OWN_BYTES as f64) * share / 2.0;
+        half + half.hypot(product.sqrt())
+    };
+    within(PLAN_SHARE as f64, 1.0).max(within(1.0, planned)).max(capacity_bytes as f64) as u64
 }
 
 /// How long lists of calls are beside so much memory, where calls can be parts instead: so that plans of several shapes
@@ -288,10 +313,9 @@ impl Keeps {
     }
 }
 
-/// Calls of a plan and of all that it holds, each counted once; parts have no steps, slots or hazards.
+/// Calls of a plan and of all that it holds, each counted once.
 fn calls_in_all(plan: &Plan, seen: &mut Vec<*const Plan>) -> u64 {
-    let calls = plan.calls.len() as u64;
-    let mut calls = if plan.is_in_parts() { calls.div_ceil(PARTS_A_CALL) } else { calls };
+    let mut calls = plan.own_calls();
     for class in &plan.classes {
         if let Body::Inner(inner) = &class.body
             && !seen.contains(&Arc::as_ptr(inner))
@@ -389,6 +413,10 @@ impl Runtime {
     fn plan_options(&self, job: &Job) -> Result<PlanOptions, Error> {
         Ok(PlanOptions {
             disk_buffer_bytes: self.disk.staging_bytes(),
+            // While it is planned, blocks take no room yet.
+            planning_calls_max: self.options.memory_bytes.map_or(u64::MAX, |capacity| {
+                calls_within(OWN_BYTES.saturating_add(capacity).saturating_sub(job.kept_bytes()))
+            }),
             calls_max: self
                 .options
                 .memory_bytes

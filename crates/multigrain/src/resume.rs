@@ -9,7 +9,7 @@ use crate::job::Job;
 use crate::journal::{Found, RunJournal};
 use crate::merged;
 use crate::samples::altered;
-use crate::sides::{Sides, overlapping, stored_blocks};
+use crate::sides::{Sides, left, overlapping, stored_blocks};
 use multigrain_plan::{ChildPlan, Left, Numbered, Op, Plan};
 use multigrain_program::{Arg, Role};
 use multigrain_store::{ArrayFile, Disk, Journal, StoreError};
@@ -184,10 +184,7 @@ impl GoingOn {
         // Of a complete run nothing is left but to give its results their names.
         let left = match unfinished.found.complete {
             true => numbered.nothing_left(),
-            false => {
-                let (arrays, calls) = (numbered.arrays().len(), numbered.calls());
-                numbered.left(&sides_of(then, &numbered).what_counts(&unfinished.found.events, arrays, calls))
-            }
+            false => left(&numbered, &sides_of(then, &numbered), &unfinished.found.events),
         };
         Ok(GoingOn { unfinished, numbered, left })
     }

@@ -4,8 +4,8 @@ use crate::across::{self, OfRank};
 use crate::choose;
 use crate::ending::Ending;
 use crate::error::Error;
-use crate::homes::{Folder, Homes, Opening, Place, transfer_all};
-use crate::identity::{InputStates, changed_input, input_states};
+use crate::homes::{Folder, Homes, Opening, Place, part_path, transfer_all};
+use crate::identity::{InputStates, TWIN, absolute, changed_input, input_states};
 use crate::job::{Job, Sink};
 use crate::journal::RunJournal;
 use crate::ledger::{Lease, Ledger};
@@ -20,7 +20,7 @@ use multigrain_engine::{EngineError, Memories, Part, Progress, Report, RunOption
 use multigrain_machine::Machine;
 use multigrain_plan::{Mapping, Plan};
 use multigrain_store::buffer::keep_no_free_memory;
-use multigrain_store::{ArrayFile, BackendChoice, Direction, Disk, DiskOptions, Faults};
+use multigrain_store::{ArrayFile, BackendChoice, Direction, Disk, DiskOptions, Faults, Journal};
 use multigrain_team::{Abort, Team, TeamOptions};
 use multigrain_trace::{Mode, Spill};
 use multigrain_whole::{check_target, is_same_file};
@@ -61,6 +61,8 @@ pub struct Options {
     /// The ranks that execute runs together, of which this process is one, instead of those that were joined
     /// ([`crate::ranks::join`]).
     pub ranks: Option<Arc<Ranks>>,
+    /// Plans are those of so many ranks, each with this memory and these workers, of which none is there: for planning alone.
+    pub planned_ranks: Option<usize>,
     /// Instead of the registered drivers of their names.
     pub drivers: Vec<Arc<dyn Driver>>,
     /// Asked before every file operation; for tests.
@@ -201,8 +203,9 @@ impl Runtime {
 
     /// What of a machine is this process's.
     pub(crate) fn part(&self) -> Part {
-        let ranks = self.options.ranks.as_ref();
-        ranks.map_or(Part::WHOLE, |ranks| Part { rank: ranks.rank(), ranks: ranks.count() })
+        let planned = || self.options.planned_ranks.map(|ranks| Part { rank: 0, ranks });
+        let ranks = self.options.ranks.as_ref().map(|ranks| Part { rank: ranks.rank(), ranks: ranks.count() });
+        ranks.or_else(planned).unwrap_or(Part::WHOLE)
     }
 
     fn team(&self, workers: usize) -> Result<Arc<Team>, Error> {
@@ -379,10 +382,27 @@ impl Runtime {
                 let what = format!("the result would replace the input {name}; give it another name");
                 return Err(Error::Request(what));
             }
+            let others = results[..number].iter().chain(&results[number + 1..]).copied();
+            let used: Vec<&Path> = job.files_read().chain(others).collect();
+            for beside in names_beside(path) {
+                if used.iter().any(|other| is_same_file(&beside, other)) {
+                    let beside = beside.display();
+                    let what =
+                        format!("{beside} would be overwritten on the way to {name}; give one of them another name");
+                    return Err(Error::Request(what));
+                }
+            }
             check_target(path)?;
         }
         Ok(())
     }
+}
+
+/// The names that a run makes beside a result before it is whole.
+fn names_beside(result: &Path) -> [PathBuf; 3] {
+    let mut twin = result.as_os_str().to_owned();
+    twin.push(TWIN);
+    [part_path(result), part_path(Path::new(&twin)), Journal::path_for(&absolute(result))]
 }
 
 /// A job whose plan is made and whose arrays lie in memory. Every run works on the arrays as the run before left them.

@@ -239,6 +239,63 @@ fn steps_that_were_killed_are_continued_and_values_of_functions_are_not_guessed(
     assert!(std::fs::read(&out).unwrap() == expected);
 }
 
+mod by_one {
+    use multigrain::prelude::*;
+    #[task(axes(i, j))]
+    pub fn more(#[at(i, j)] u: Read<f64, 2>, #[at(i, j)] next: Write<f64, 2>) {
+        for i in 0..next.len(0) {
+            next.row_mut(&[i]).iter_mut().zip(u.row(&[i])).for_each(|(next, u)| *next = u + 1.0);
+        }
+    }
+}
+
+mod by_two {
+    use multigrain::prelude::*;
+    #[task(axes(i, j))]
+    pub fn more(#[at(i, j)] u: Read<f64, 2>, #[at(i, j)] next: Write<f64, 2>) {
+        for i in 0..next.len(0) {
+            next.row_mut(&[i]).iter_mut().zip(u.row(&[i])).for_each(|(next, u)| *next = u + 2.0);
+        }
+    }
+}
+
+/// What differs in which array a function is applied to, or in the task that has a name, is another program.
+#[test]
+fn a_run_is_not_continued_with_other_operands_or_another_task_of_the_name() {
+    use multigrain::rooms::store::faults::{Count, DieAt, Faults};
+    use std::sync::Arc;
+    use std::time::Duration;
+    let shape = [400u64, 1000];
+    let directory = tempfile::tempdir().unwrap();
+    let [x, y] = [1.0, 2.0].map(|value| file(directory.path(), &format!("{value}.npy"), &shape, &vec![value; 400_000]));
+    let out = directory.path().join("out.npy");
+    let run = |faults: Option<Arc<dyn Faults>>, resume: bool, way: usize| {
+        let runtime = Runtime::new(Options { memory_bytes: Some(900 * KIB), faults, ..Options::default() }).unwrap();
+        let [x, y] = [&x, &y].map(|path| runtime.npy::<f64, 2>(path).unwrap());
+        let both = x.zip(&y, |x, y| x + y).unwrap();
+        let lazy = match way {
+            0 => both.zip(&x, |both, third| 1000.0 * both + third).unwrap(),
+            1 => both.zip(&y, |both, third| 1000.0 * both + third).unwrap(),
+            2 => x.iterate(3, by_one::more),
+            _ => x.iterate(3, by_two::more),
+        };
+        let settings = Settings { resume, journal_interval: Some(Duration::ZERO), ..Settings::default() };
+        runtime.compute_with(lazy.save(&out), settings)
+    };
+    for (way, other) in [(0, 1), (2, 3)] {
+        let count = Arc::new(Count::new());
+        run(Some(count.clone()), false, way).unwrap();
+        let expected = std::fs::read(&out).unwrap();
+        std::fs::remove_file(&out).unwrap();
+        assert!(run(Some(Arc::new(DieAt { n: count.operations() * 2 / 3 })), false, way).is_err());
+        let refused = run(None, true, other).map(|_| ()).unwrap_err().to_string();
+        assert!(refused.contains("versions"), "{refused}");
+        assert!(run(None, true, way).unwrap().resumed, "{way}");
+        assert!(std::fs::read(&out).unwrap() == expected, "{way}");
+        std::fs::remove_file(&out).unwrap();
+    }
+}
+
 #[test]
 fn requests_that_make_no_sense_are_told_so() {
     let directory = tempfile::tempdir().unwrap();
@@ -255,6 +312,13 @@ fn requests_that_make_no_sense_are_told_so() {
     let twice = runtime.compute((sums.save(&out), sums.save(directory.path().join("b.npy"))));
     assert!(twice.err().unwrap().to_string().contains("saved twice"));
     assert!(runtime.compute(a.save(&path)).err().unwrap().to_string().contains("replace the input"));
+    // Nor what is made on the way to a result.
+    for beside in ["c.npy.part", "c.npy.twin.part", "c.npy.journal"] {
+        let [made, result] = [beside, "c.npy"].map(|name| directory.path().join(name));
+        let two = (a.save(&made), a.map(|a| a + 1).save(&result));
+        assert!(runtime.compute(two).err().unwrap().to_string().contains(beside));
+        assert!(!made.exists() && !result.exists());
+    }
     assert_eq!(runtime.values(&sums).unwrap(), [4; 5]);
     assert!(Runtime::with_memory("4 apples").is_err());
 }

@@ -5,13 +5,14 @@ use multigrain::prelude::*;
 use multigrain::ranks::{Link, Ranks};
 use multigrain::rooms::machine::{Driver, Edge, Memory, MemoryId, Processor, ProcessorKind};
 use multigrain::rooms::plan::check::{check, edge_rules};
-use multigrain::rooms::plan::testing::{Rng, random_bytes, random_program, random_steps};
+use multigrain::rooms::plan::testing::{Combine, Rng, Scale, random_bytes, random_program, random_steps};
 use multigrain::rooms::plan::{Op, PlanError};
 use multigrain::rooms::program::ArrayDecl;
 use multigrain::rooms::store::faults::{Count, Faults, Operation, OperationKind, Verdict};
 use multigrain::testing::{TEST_BUFFER_BYTES, initial_bytes};
 use multigrain::{MachineChoice, Sink};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// The ranks of one process; a message is a call.
@@ -400,4 +401,73 @@ fn a_panic_on_one_rank_ends_all() {
     assert_eq!(own, 1, "{errors:?}");
     assert!(errors.iter().all(|(status, text)| *status == 1 && text.contains("three is not inverted")), "{errors:?}");
     assert!(!directory.path().join("y.npy").exists());
+}
+
+/// Bytes that are written to files without their final names.
+#[derive(Default)]
+struct Written(AtomicU64);
+
+impl Faults for Written {
+    fn before(&self, operation: &Operation<'_>) -> Verdict {
+        if operation.kind == OperationKind::Write && operation.path.extension().is_some_and(|end| end == "part") {
+            self.0.fetch_add(operation.len_bytes, Ordering::Relaxed);
+        }
+        Verdict::Go
+    }
+}
+
+/// In a smaller memory each call that is left is a part, which all ranks execute. One that updates an array of two files first has
+/// its block carried from one to the other, by one rank: others may be at work there already.
+#[test]
+fn a_part_that_updates_an_array_of_two_files_is_carried_over_once() {
+    let (directory, inputs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (blocks, length) = (8, 1 << 12);
+    let mut program = Program::new();
+    let (combine, scale) = (program.task(Combine::<f32, 1>::default()), program.task(Scale::<f32, 1>::default()));
+    let x = program.array::<f32, 1>("x", [blocks * length], Role::Input).unwrap();
+    let y = program.array::<f32, 1>("y", [blocks * length], Role::Output).unwrap();
+    let z = program.array::<f32, 1>("z", [blocks * length], Role::Temporary).unwrap();
+    let at = |array: Array<f32, 1>, block: u64| array.block([block % blocks * length], [length]);
+    let factor = || Scalars::new().with_u64(1);
+    // y is written, and updated when all of it was read.
+    (0..blocks).for_each(|i| program.call(combine, (at(x, i), at(x, i + 1), at(y, i)), factor()).unwrap());
+    (0..blocks).for_each(|i| program.call(combine, (at(y, 3 * i + 1), at(y, i), at(z, i)), factor()).unwrap());
+    (0..blocks).for_each(|i| program.call(scale, (at(y, i), at(z, i)), Scalars::new()).unwrap());
+    let content = random_bytes(&program, 1);
+    std::fs::write(inputs.path().join("x.in"), &content[0]).unwrap();
+    let mut expected = content;
+    program.run_sequential(&mut expected).unwrap();
+    let job = Job::new("carried", program)
+        .with_source(x, Source::Raw(inputs.path().join("x.in")))
+        .with_sink(y, Sink::Raw(directory.path().join("y.bin")));
+    let (large, small) = (machine(directory.path(), 80 << 10, 1), machine(directory.path(), 24 << 10, 1));
+    let operations = Arc::new(Count::new());
+    executed(0, &large, &job, false, |_| Some(operations.clone() as _)).pop().unwrap().unwrap();
+    let mut carried = 0;
+    for tenth in 3..9 {
+        let n = operations.operations() * tenth / 10;
+        let ended = executed(0, &large, &job, false, |_| Some(Arc::new(Ending { n, seen: Count::new() })));
+        assert!(ended[0].is_err(), "ended at {n}");
+        let written = Arc::new(Written::default());
+        let done = on_ranks(3, |rank| {
+            let options = Options { faults: Some(written.clone() as _), ..options(&rank, &small, 0) };
+            let settings = Settings { resume: true, ..Settings::default() };
+            Runtime::new(options).unwrap().run(&job, settings).map(|done| (done.resumed, done.plan))
+        });
+        let (resumed, plan) = done.into_iter().next().unwrap().unwrap_or_else(|e| panic!("ended at {n}: {e}"));
+        assert!(resumed && plan.is_in_parts(), "ended at {n}");
+        let found = std::fs::read(directory.path().join("y.bin")).unwrap();
+        assert!(found == expected[1], "ended at {n}: other bytes");
+        // Each part writes one block, and what it updates is carried over before.
+        let updates = plan.calls.iter().filter(|call| plan.tasks[call.task as usize].name() == "scale").count();
+        let bytes = written.0.load(Ordering::Relaxed);
+        assert_eq!(
+            bytes,
+            (plan.calls.len() + updates) as u64 * 4 * length,
+            "ended at {n}: {updates} of {} parts",
+            plan.calls.len()
+        );
+        carried += updates;
+    }
+    assert!(carried >= 20, "{carried} parts were carried over");
 }

@@ -1,7 +1,7 @@
 //! Candidates for the tunables of a call: which lengths there are, and the choice among the most promising by planning them
 //! in earnest.
 
-use crate::edge::{Draft, EdgeFacts, draft};
+use crate::edge::{DRAFT_CALLS, Draft, EdgeFacts, draft};
 use crate::rooms::kept;
 use crate::rules::Movable;
 use crate::scope::{Scope, Split, split};
@@ -129,7 +129,7 @@ pub(crate) fn finals(
     });
     let few = few.count();
     // A plan that fits is made beside others that are larger than it while they are made.
-    let at_once = |longest: u64| (facts.drafts_calls_max / (DRAFT_CALLS * longest.max(1))).max(1) as usize;
+    let at_once = |longest: u64| (facts.planning_calls_max / (DRAFT_CALLS * longest.max(1))).max(1) as usize;
     let longest = |candidates: &mut dyn Iterator<Item = &Candidate>| candidates.map(|one| one.calls).max().unwrap_or(1);
     let workers = at_once(longest(&mut fitting[..few].iter()));
     let found = in_parallel(workers, &fitting[..few], |candidate| plan(candidate, false));
@@ -194,9 +194,6 @@ pub(crate) fn in_parallel<T: Sync, R: Send>(most: usize, items: &[T], apply: imp
     });
     (0..items.len()).filter_map(|at| shares[at % workers].next()).collect()
 }
-
-/// While a plan is made its lists take so much more than when it is done: they grow by doubling.
-const DRAFT_CALLS: u64 = 2;
 
 /// Fewer items than this are not worth a thread.
 const ITEMS_EACH_MIN: usize = 4;

@@ -4,7 +4,9 @@ use crate::argument::{SplitError, SplitProblem, check_calls};
 use crate::reduce::Spans;
 use crate::{Access, Notation, Param, ParamList, RawView, Reduction, Region, Scalars, Shape};
 use smallvec::SmallVec;
+use std::any::TypeId;
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// The shapes and scalars of a call: all that splitting, costing and caching may depend on.
@@ -316,6 +318,12 @@ pub trait Task: Send + Sync + 'static {
     fn io_lower_bound(&self, _call: &CallShape, _capacity_bytes: u64) -> Option<IoBound> {
         None
     }
+
+    /// Lower bound on the bytes that go down and up at the busiest of so many memories of `capacity_bytes`, however the call is divided
+    /// among them. `None`: none is known.
+    fn parallel_io_lower_bound(&self, _call: &CallShape, _memories: u64, _capacity_bytes: u64) -> Option<u64> {
+        None
+    }
 }
 
 impl<T: Task> Task for Arc<T> {
@@ -360,6 +368,9 @@ impl<T: Task> Task for Arc<T> {
     }
     fn io_lower_bound(&self, call: &CallShape, capacity_bytes: u64) -> Option<IoBound> {
         (**self).io_lower_bound(call, capacity_bytes)
+    }
+    fn parallel_io_lower_bound(&self, call: &CallShape, memories: u64, capacity_bytes: u64) -> Option<u64> {
+        (**self).parallel_io_lower_bound(call, memories, capacity_bytes)
     }
 }
 
@@ -426,6 +437,10 @@ pub unsafe trait DynTask: Send + Sync {
     fn work(&self, call: &CallShape) -> Work;
     /// See [`Task::io_lower_bound`]; never `None`.
     fn io_lower_bound(&self, call: &CallShape, capacity_bytes: u64) -> IoBound;
+    /// See [`Task::parallel_io_lower_bound`].
+    fn parallel_io_lower_bound(&self, _call: &CallShape, _memories: u64, _capacity_bytes: u64) -> Option<u64> {
+        None
+    }
     /// Runs the leaf variant.
     ///
     /// # Panics
@@ -561,8 +576,11 @@ unsafe impl<T: Task> DynTask for Erased<T> {
         self.task.name()
     }
 
+    /// With what its type is: tasks of one name may be of different modules.
     fn version(&self) -> u64 {
-        self.task.version()
+        let mut hasher = DefaultHasher::new();
+        (self.task.version(), TypeId::of::<T>()).hash(&mut hasher);
+        hasher.finish()
     }
 
     fn params(&self) -> &[Param] {
@@ -633,6 +651,10 @@ unsafe impl<T: Task> DynTask for Erased<T> {
 
     fn work(&self, call: &CallShape) -> Work {
         self.task.work(call)
+    }
+
+    fn parallel_io_lower_bound(&self, call: &CallShape, memories: u64, capacity_bytes: u64) -> Option<u64> {
+        self.task.parallel_io_lower_bound(call, memories, capacity_bytes)
     }
 
     fn io_lower_bound(&self, call: &CallShape, capacity_bytes: u64) -> IoBound {

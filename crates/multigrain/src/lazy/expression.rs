@@ -86,7 +86,6 @@ impl<T: Element> Expression<T> {
         other: &Expression<U>,
         f: impl Fn(T, U) -> V + Send + Sync + 'static,
     ) -> Expression<V> {
-        let functions = self.functions.zip(other.functions).zip(function(&f)).map(hashed);
         let mut bases = self.bases.clone();
         let number = |base: &Arc<Base>| {
             bases.iter().position(|known| Arc::ptr_eq(known, base)).unwrap_or_else(|| {
@@ -96,6 +95,8 @@ impl<T: Element> Expression<T> {
         };
         // Where the arrays of the other stand among all.
         let others: Vec<usize> = other.bases.iter().map(number).collect();
+        let told = self.functions.zip(other.functions).zip(function(&f));
+        let functions = told.map(|functions| hashed((functions, &others)));
         let (left, right) = (self.evaluate.clone(), other.evaluate.clone());
         let evaluate = move |rows: Rows<'_>, range: Range<usize>, out: &mut [V]| {
             let of: smallvec::SmallVec<[usize; 8]> = others.iter().map(|&number| rows.of[number]).collect();
