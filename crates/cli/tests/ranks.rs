@@ -298,23 +298,43 @@ fn long(at: &Path, count: usize, memory: &str) -> (Child, Vec<u32>) {
     started(at, ranks(count, at), count, &format!("run sgemm --n 6000 -o z.npy --memory {memory} --threads 1"))
 }
 
-/// A run, and the processes of its ranks once all are there.
+/// A run, and the processes of its ranks once all have come out of the start of MPI, unless it has ended before. Open MPI's launcher (4.1,
+/// PMIx 4.2) may hang for ever when a rank is killed while it connects to it, also with programs that are not ours.
 fn started(at: &Path, mut command: Command, count: usize, arguments: &str) -> (Child, Vec<u32>) {
     let variable = if is_open_mpi() { "OMPI_COMM_WORLD_RANK" } else { "PMI_RANK" };
     // Each rank leaves its number as a file's name and its process in it, and becomes the command.
     (0..count).for_each(|rank| drop(std::fs::remove_file(at.join(format!("pid.{rank}")))));
     let script = format!("echo $$ > pid.${variable}; exec {COMMAND} {arguments}");
     command.args(["bash", "-c", &script]).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = command.spawn().unwrap();
-    let process = |rank: usize| loop {
-        if let Ok(text) = std::fs::read_to_string(at.join(format!("pid.{rank}")))
-            && let Ok(process) = text.trim().parse()
-        {
-            break process;
-        }
-        std::thread::sleep(Duration::from_millis(10));
+    let mut child = command.spawn().unwrap();
+    let process = |rank: usize| -> Option<u32> {
+        std::fs::read_to_string(at.join(format!("pid.{rank}"))).ok()?.trim().parse().ok()
     };
-    (child, (0..count).map(process).collect())
+    let processes = (0..count).map(|rank| until(&mut child, || process(rank)).unwrap_or(0)).collect::<Vec<_>>();
+    assert!(!processes.contains(&0), "{}", String::from_utf8_lossy(&child.wait_with_output().unwrap().stderr));
+    for &process in &processes {
+        until(&mut child, || has_mpi(process).then_some(()));
+    }
+    (child, processes)
+}
+
+/// Waits until there is something, or a run has ended; what runs too long is ended from outside.
+fn until<T>(child: &mut Child, mut there: impl FnMut() -> Option<T>) -> Option<T> {
+    loop {
+        let has_ended = child.try_wait().unwrap().is_some();
+        let found = there();
+        if found.is_some() || has_ended {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Whether a rank has come out of the start of MPI: its thread that calls MPI has another name since.
+fn has_mpi(process: u32) -> bool {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else { return false };
+    let name = |thread: std::fs::DirEntry| std::fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
+    threads.flatten().any(|thread| name(thread).trim() == "mpi")
 }
 
 fn signal(process: u32, signal: i32) {
@@ -352,9 +372,9 @@ fn a_rank_that_is_lost_ends_the_run_everywhere() {
     ] {
         let directory = tempfile::tempdir().unwrap();
         let at = directory.path();
-        let (child, processes) = long(at, 3, memory);
-        while begun && !at.join("z.npy.part").exists() {
-            std::thread::sleep(Duration::from_millis(5));
+        let (mut child, processes) = long(at, 3, memory);
+        if begun {
+            until(&mut child, || at.join("z.npy.part").exists().then_some(()));
         }
         signal(processes[rank], sent);
         let output = child.wait_with_output().unwrap();
@@ -377,10 +397,9 @@ fn a_rank_that_is_lost_ends_the_run_everywhere() {
 fn a_full_disk_on_one_rank_ends_all() {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();
-    let (child, processes) = long(at, 3, "32MiB");
-    while std::fs::metadata(at.join("z.npy.journal.1")).map_or(0, |journal| journal.len()) == 0 {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let (mut child, processes) = long(at, 3, "32MiB");
+    let journal = || std::fs::metadata(at.join("z.npy.journal.1")).is_ok_and(|journal| journal.len() > 0);
+    until(&mut child, || journal().then_some(()));
     // What this rank writes beyond a limit on files is refused from now on.
     let limit = libc::rlimit { rlim_cur: 1, rlim_max: 1 };
     // SAFETY: sets a limit of another process, and reads the limit that is given.

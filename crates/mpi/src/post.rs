@@ -9,6 +9,7 @@ use crate::{Comm, Mpi, MpiError, Threads, ffi};
 use multigrain::ranks::{Link, Ranks};
 use multigrain::rooms::machine::detect::cores;
 use std::collections::VecDeque;
+use std::ffi::CStr;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
@@ -23,6 +24,10 @@ const END: Duration = Duration::from_millis(3500);
 /// Bytes of a node's name, and of the list of its cores, as ranks tell them.
 const NAME_BYTES: usize = 256;
 const CORES_BYTES: usize = 4096;
+
+/// What the thread that calls MPI is named until all ranks are there, and from then on: so `top -H` and `/proc` tell where a start hangs.
+const STARTING: &str = "mpi starting";
+const STARTED: &CStr = c"mpi";
 
 enum Order {
     Send(usize, Vec<u8>),
@@ -68,7 +73,7 @@ impl Post {
     pub fn start() -> Result<Post, MpiError> {
         let (tell, told) = channel();
         let cpus = cores().map(|cores| cores.cpus).unwrap_or_default();
-        let thread = std::thread::Builder::new().name("mpi".into()).spawn(move || carry(&cpus, &tell));
+        let thread = std::thread::Builder::new().name(STARTING.into()).spawn(move || carry(&cpus, &tell));
         let refused = |text: String| MpiError::Refused { what: "the thread that calls MPI cannot be had", text };
         let thread = thread.map_err(|error| refused(error.to_string()))?;
         let found = told.recv().map_err(|_| refused("it has ended".to_owned()))??;
@@ -135,6 +140,8 @@ fn carry(cpus: &[usize], tell: &Sender<Result<Found, MpiError>>) {
     match begun(&mpi, cpus) {
         Ok((world, found, orders)) => {
             let ranks = Arc::clone(&found.ranks);
+            // A name is for people: without it all goes on.
+            let _ = rustix::thread::set_name(STARTED);
             let _ = tell.send(Ok(found));
             serve(&world, &ranks, &orders);
         }
