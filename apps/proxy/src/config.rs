@@ -1,13 +1,14 @@
 //! What the proxy is told: options, and a file of the same.
 
+mod file;
+
 use crate::address::{Address, Credentials};
 use crate::auth::{Streams, User};
 use clap::{Parser, ValueEnum};
+use file::{File, FileUser, Size, file};
 use serde::Deserialize;
-use std::fmt::Display;
 use std::net::{Ipv6Addr, SocketAddr};
-use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use toml::Spanned;
@@ -180,72 +181,6 @@ pub struct Limits {
     pub gather: Duration,
 }
 
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields)]
-struct File {
-    #[serde(default)]
-    source: Vec<Spanned<FileSource>>,
-    #[serde(default)]
-    user: Vec<Spanned<FileUser>>,
-    listen: Option<Spanned<String>>,
-    http: Option<Spanned<String>>,
-    rtsps: Option<Spanned<String>>,
-    https: Option<Spanned<String>>,
-    cert: Option<PathBuf>,
-    key: Option<PathBuf>,
-    trust: Option<PathBuf>,
-    udp_port: Option<Spanned<u16>>,
-    transport: Option<Transport>,
-    workers: Option<Spanned<usize>>,
-    placement: Option<Placement>,
-    reorder_ms: Option<Spanned<u64>>,
-    gather_ms: Option<Spanned<f64>>,
-    queue: Option<Spanned<Size>>,
-    viewers: Option<Spanned<usize>>,
-    connections_an_address: Option<Spanned<usize>>,
-    drain_s: Option<Spanned<u64>>,
-    transparent: Option<String>,
-    /// The file's name and its text, to tell lines.
-    #[serde(skip)]
-    place: (String, String),
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FileSource {
-    name: Option<String>,
-    url: Option<String>,
-    #[serde(default)]
-    urls: Vec<String>,
-    transport: Option<Transport>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FileUser {
-    name: String,
-    password: String,
-    /// The streams that may be watched; all, where this is left out.
-    streams: Option<Vec<String>>,
-}
-
-/// Bytes, or such as "8MiB".
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Size {
-    Bytes(u64),
-    Text(String),
-}
-
-impl std::fmt::Display for Size {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Size::Bytes(bytes) => bytes.fmt(f),
-            Size::Text(text) => f.write_str(text),
-        }
-    }
-}
-
 /// Addresses of one source at most.
 const ADDRESSES_MAX: usize = 64;
 
@@ -257,77 +192,6 @@ const QUEUE: u64 = 8 << 20;
 
 /// Threads at most.
 pub const WORKERS_MAX: usize = 64;
-
-/// What there has to be, in other words than a library's.
-fn wanted(expected: &str) -> &str {
-    match expected {
-        "usize" | "u64" => "a number without a sign or a point",
-        "u16" => "a number from 0 to 65535",
-        "a string" => "a text in quotes",
-        "f64" => "a number",
-        other => other,
-    }
-}
-
-fn file(path: &Path) -> Result<File, String> {
-    let shown = path.display().to_string();
-    let bytes = std::fs::read(path).map_err(|e| format!("cannot read {shown}: {e}; give the name of a TOML file"))?;
-    let text = String::from_utf8(bytes).map_err(|e| {
-        let line = 1 + e.as_bytes()[..e.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
-        format!("{shown}, line {line}: this is no text in UTF-8; give the name of a TOML file, or save it so")
-    })?;
-    let read: Result<File, toml::de::Error> = toml::from_str(&text);
-    let read = read.map_err(|e| {
-        // The error's own text quotes the line, which may hold a password.
-        let start = e.span().map_or(0, |span| span.start.min(text.len()));
-        let line = 1 + text[..start].matches('\n').count();
-        let begins = text[..start].rsplit('\n').next().unwrap_or_default().trim_start();
-        let table = ["source", "user"].into_iter().find(|name| {
-            let is_key = begins.strip_prefix(name).is_some_and(|rest| rest.trim_start().starts_with('='));
-            is_key || text[start..].starts_with(&format!("[{name}]"))
-        });
-        let message = e.message();
-        let wrong = match table {
-            Some(table) => return format!("{shown}, line {line}: write [[{table}]], since there may be several"),
-            None if message.starts_with("invalid basic string") => "a text ends with \" in the same line".to_owned(),
-            None if message.contains("untagged enum Size") => "there has to be a size, such as \"8MiB\"".to_owned(),
-            None if message.starts_with("key with no value") => "this line is not whole: KEY = VALUE".to_owned(),
-            None if message.starts_with("duplicate key") => "this was given before".to_owned(),
-            // A key that is none may be anything, and numbers that were taken for passwords are quoted as well.
-            None => match message.split_once(", expected ") {
-                Some((what, keys)) if what.starts_with("unknown field") => {
-                    format!("there is no such key, but {}", keys.trim_start_matches("one of "))
-                }
-                Some((what, expected)) if what.starts_with("invalid ") => {
-                    format!("there has to be {}", wanted(expected))
-                }
-                _ => message.to_owned(),
-            },
-        };
-        format!("{shown}, line {line}: {wrong}; correct it there")
-    });
-    read.map(|file| File { place: (shown, text), ..file })
-}
-
-impl File {
-    /// Where something stands in it.
-    fn line(&self, span: &Range<usize>) -> String {
-        let (shown, text) = &self.place;
-        let before = text.get(..span.start).unwrap_or_default();
-        format!("{shown}, line {}", 1 + before.matches('\n').count())
-    }
-
-    /// What is given as an option, or else here, and how people know it.
-    fn pick<T: Display>(&self, key: &str, given: Option<T>, filed: Option<Spanned<T>>) -> Option<(T, String)> {
-        let option = format!("--{}", key.replace('_', "-"));
-        let given = given.map(|value| (format!("{option} {value}"), value));
-        let filed = || {
-            filed
-                .map(|value| (format!("{}: {key} = {}", self.line(&value.span()), value.get_ref()), value.into_inner()))
-        };
-        given.or_else(filed).map(|(place, value)| (value, place))
-    }
-}
 
 /// An address to listen at; without a host, all of this computer's.
 fn place(text: &str, told: &str) -> Result<SocketAddr, String> {
@@ -351,61 +215,7 @@ impl Args {
     /// What is wrong and what to write instead. No text has a password in it.
     pub fn config(&self) -> Result<Config, String> {
         let mut file = self.config.as_deref().map_or_else(|| Ok(File::default()), file)?;
-        let usual = self.transport.or(file.transport).unwrap_or_default();
-        let given = self.sources.iter().map(|text| {
-            // Before the scheme is a name, and nothing else: without one, the text may begin with a password.
-            let before = text.find("://").map_or("", |scheme| &text[..scheme]);
-            match before.split_once('=').filter(|(name, _)| !name.contains([':', '@'])) {
-                Some((name, _)) => {
-                    (String::new(), Some(name.to_owned()), vec![text[name.len() + 1..].to_owned()], usual)
-                }
-                None => (String::new(), None, vec![text.clone()], usual),
-            }
-        });
-        let filed = std::mem::take(&mut file.source);
-        let filed = filed.into_iter().map(|source| {
-            let (line, s) = (format!("{}: ", file.line(&source.span())), source.into_inner());
-            let urls = s.url.into_iter().chain(s.urls).collect::<Vec<String>>();
-            (line, s.name, urls, s.transport.unwrap_or(usual))
-        });
-        let mut sources: Vec<Source> = Vec::new();
-        for (number, (line, name, urls, transport)) in given.chain(filed).enumerate() {
-            let unnamed = || if number == 0 { "camera".to_owned() } else { format!("camera{}", number + 1) };
-            let name = name.unwrap_or_else(unnamed);
-            if !is_name(&name) {
-                return Err(format!(
-                    "{line}a source cannot be called {name:?}: names have 1 to 64 letters, digits, -, _ and ., and do not begin with ."
-                ));
-            }
-            if sources.iter().any(|source| source.name == name) {
-                return Err(format!("{line}two sources are called {name}; give one of them another name"));
-            }
-            let wrong = |why: String| format!("{line}the address of source {name} is wrong: {why}");
-            let addresses: Vec<Address> =
-                urls.iter().map(|url| Address::parse(url)).collect::<Result<_, _>>().map_err(wrong)?;
-            if !(1..=ADDRESSES_MAX).contains(&addresses.len()) {
-                return Err(format!(
-                    "{line}source {name} has {} addresses; give url, or urls with 1 to {ADDRESSES_MAX}",
-                    addresses.len()
-                ));
-            }
-            let goes_clear = matches!(transport, Transport::Udp | Transport::Multicast);
-            if goes_clear && addresses.iter().any(|address| address.is_secure) {
-                return Err(format!(
-                    "{line}source {name} is asked within TLS, and datagrams would come in the clear; give it transport tcp or auto, or rtsp://"
-                ));
-            }
-            sources.push(Source { name, addresses, transport });
-        }
-        if sources.is_empty() {
-            return Err("there is nothing to serve; give --source rtsp://..., or --config FILE with sources".to_owned());
-        }
-        if sources.len() > SOURCES_MAX {
-            return Err(format!(
-                "{} sources are more than the {SOURCES_MAX} that one proxy pulls; start several",
-                sources.len()
-            ));
-        }
+        let sources = self.sources(&mut file)?;
         let queue = file.queue.take();
         let queue = file.pick("queue", self.queue.clone().map(Size::Text), queue);
         let bytes = match &queue {
@@ -460,42 +270,7 @@ impl Args {
         let own = file.connections_an_address.take();
         let own = file.pick("connections_an_address", self.connections_an_address, own);
         let own = number(own, 200, usize::MAX, "this would let nobody in; give how many one address may have")?;
-        let mut users: Vec<(String, User)> = Vec::new();
-        for text in &self.users {
-            let (user, password) =
-                text.split_once(':').ok_or("--user is NAME:PASSWORD, and there is no colon in it")?;
-            let who = Credentials { user: user.to_owned(), password: password.to_owned() };
-            users.push((String::new(), User { who, streams: Streams::default() }));
-        }
-        for user in std::mem::take(&mut file.user) {
-            let (line, user) = (format!("{}: ", file.line(&user.span())), user.into_inner());
-            let FileUser { name, password, streams: own } = user;
-            if let Some(unknown) = own.iter().flatten().find(|own| !sources.iter().any(|source| source.name == **own)) {
-                return Err(format!(
-                    "{line}a user may watch {unknown}, which is no source; correct the name in its streams"
-                ));
-            }
-            if own.as_ref().is_some_and(Vec::is_empty) {
-                return Err(format!("{line}a user may watch nothing; name streams, or leave streams out for all"));
-            }
-            let streams = Streams(own.map(Arc::new));
-            users.push((line, User { who: Credentials { user: name, password }, streams }));
-        }
-        for (number, (line, User { who, .. })) in users.iter().enumerate() {
-            if who.user.is_empty() || who.password.is_empty() || who.user.contains([':', '"']) {
-                return Err(format!(
-                    "{line}a user's name and password are not empty, and the name has neither : nor \" in it"
-                ));
-            }
-            // Names may be as secret as passwords: whoever mistakes one for the other sees neither.
-            if users[..number].iter().any(|(_, other)| other.who.user == who.user) {
-                return Err(format!(
-                    "{line}user {} has the name of one before; give each a name of its own",
-                    number + 1
-                ));
-            }
-        }
-        let users: Vec<User> = users.into_iter().map(|(_, user)| user).collect();
+        let users = self.users(&mut file, &sources)?;
         let at = |key: &str, given: &Option<String>, filed: Option<Spanned<String>>| {
             file.pick(key, given.clone(), filed).map(|(text, told)| place(&text, &told)).transpose()
         };
@@ -558,6 +333,106 @@ impl Args {
             drain: Duration::from_secs(drain),
             transparent,
         })
+    }
+
+    /// What is served: options first.
+    fn sources(&self, file: &mut File) -> Result<Vec<Source>, String> {
+        let usual = self.transport.or(file.transport).unwrap_or_default();
+        let given = self.sources.iter().map(|text| {
+            // Before the scheme is a name, and nothing else: without one, the text may begin with a password.
+            let before = text.find("://").map_or("", |scheme| &text[..scheme]);
+            match before.split_once('=').filter(|(name, _)| !name.contains([':', '@'])) {
+                Some((name, _)) => {
+                    (String::new(), Some(name.to_owned()), vec![text[name.len() + 1..].to_owned()], usual)
+                }
+                None => (String::new(), None, vec![text.clone()], usual),
+            }
+        });
+        let filed = std::mem::take(&mut file.source);
+        let filed = filed.into_iter().map(|source| {
+            let (line, s) = (format!("{}: ", file.line(&source.span())), source.into_inner());
+            let urls = s.url.into_iter().chain(s.urls).collect::<Vec<String>>();
+            (line, s.name, urls, s.transport.unwrap_or(usual))
+        });
+        let mut sources: Vec<Source> = Vec::new();
+        for (number, (line, name, urls, transport)) in given.chain(filed).enumerate() {
+            let unnamed = || if number == 0 { "camera".to_owned() } else { format!("camera{}", number + 1) };
+            let name = name.unwrap_or_else(unnamed);
+            if !is_name(&name) {
+                return Err(format!(
+                    "{line}a source cannot be called {name:?}: names have 1 to 64 letters, digits, -, _ and ., and do not begin with ."
+                ));
+            }
+            if sources.iter().any(|source| source.name == name) {
+                return Err(format!("{line}two sources are called {name}; give one of them another name"));
+            }
+            let wrong = |why: String| format!("{line}the address of source {name} is wrong: {why}");
+            let addresses: Vec<Address> =
+                urls.iter().map(|url| Address::parse(url)).collect::<Result<_, _>>().map_err(wrong)?;
+            if !(1..=ADDRESSES_MAX).contains(&addresses.len()) {
+                return Err(format!(
+                    "{line}source {name} has {} addresses; give url, or urls with 1 to {ADDRESSES_MAX}",
+                    addresses.len()
+                ));
+            }
+            let goes_clear = matches!(transport, Transport::Udp | Transport::Multicast);
+            if goes_clear && addresses.iter().any(|address| address.is_secure) {
+                return Err(format!(
+                    "{line}source {name} is asked within TLS, and datagrams would come in the clear; give it transport tcp or auto, or rtsp://"
+                ));
+            }
+            sources.push(Source { name, addresses, transport });
+        }
+        if sources.is_empty() {
+            return Err("there is nothing to serve; give --source rtsp://..., or --config FILE with sources".to_owned());
+        }
+        if sources.len() > SOURCES_MAX {
+            return Err(format!(
+                "{} sources are more than the {SOURCES_MAX} that one proxy pulls; start several",
+                sources.len()
+            ));
+        }
+        Ok(sources)
+    }
+
+    /// Who may watch, of these.
+    fn users(&self, file: &mut File, sources: &[Source]) -> Result<Vec<User>, String> {
+        let mut users: Vec<(String, User)> = Vec::new();
+        for text in &self.users {
+            let (user, password) =
+                text.split_once(':').ok_or("--user is NAME:PASSWORD, and there is no colon in it")?;
+            let who = Credentials { user: user.to_owned(), password: password.to_owned() };
+            users.push((String::new(), User { who, streams: Streams::default() }));
+        }
+        for user in std::mem::take(&mut file.user) {
+            let (line, user) = (format!("{}: ", file.line(&user.span())), user.into_inner());
+            let FileUser { name, password, streams: own } = user;
+            if let Some(unknown) = own.iter().flatten().find(|own| !sources.iter().any(|source| source.name == **own)) {
+                return Err(format!(
+                    "{line}a user may watch {unknown}, which is no source; correct the name in its streams"
+                ));
+            }
+            if own.as_ref().is_some_and(Vec::is_empty) {
+                return Err(format!("{line}a user may watch nothing; name streams, or leave streams out for all"));
+            }
+            let streams = Streams(own.map(Arc::new));
+            users.push((line, User { who: Credentials { user: name, password }, streams }));
+        }
+        for (number, (line, User { who, .. })) in users.iter().enumerate() {
+            if who.user.is_empty() || who.password.is_empty() || who.user.contains([':', '"']) {
+                return Err(format!(
+                    "{line}a user's name and password are not empty, and the name has neither : nor \" in it"
+                ));
+            }
+            // Names may be as secret as passwords: whoever mistakes one for the other sees neither.
+            if users[..number].iter().any(|(_, other)| other.who.user == who.user) {
+                return Err(format!(
+                    "{line}user {} has the name of one before; give each a name of its own",
+                    number + 1
+                ));
+            }
+        }
+        Ok(users.into_iter().map(|(_, user)| user).collect())
     }
 }
 

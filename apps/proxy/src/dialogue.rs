@@ -212,7 +212,9 @@ impl Dialogue {
             return Ok(Next::Nothing);
         }
         let Some((method, _, _)) = self.asked else { return Ok(Next::Nothing) };
-        if status == 401 {
+        // Who plays has been let in: a keep-alive for which a password is no use is refused like any other.
+        let is_vain = self.is_repeated || self.address.credentials.is_none();
+        if status == 401 && !(self.state == State::Playing && is_vain) {
             return self.challenged(headers);
         }
         if let Some(session) = headers.get("session") {
@@ -408,7 +410,7 @@ mod tests {
         assert!(first.starts_with("OPTIONS rtsp://cam:99/live?x=1 RTSP/1.0\r\nCSeq: 1\r\n"), "{first}");
         let describe = said(answer(&mut dialogue, "RTSP/1.0 200 OK\r\nCSeq: 1\r\nPublic: PLAY, GET_PARAMETER\r\n\r\n"));
         assert!(describe.starts_with("DESCRIBE rtsp://cam:99/live?x=1 "), "{describe}");
-        let challenge = "RTSP/1.0 401 Unauthorized\r\nCSeq: 2\r\nWWW-Authenticate: Digest realm=\"r\", nonce=\"n\", algorithm=SHA-256\r\n\
+        let challenge = "RTSP/1.0 401 Unauthorized\r\nWWW-Authenticate: Digest realm=\"r\", nonce=\"n\", algorithm=SHA-256\r\n\
             WWW-Authenticate: Basic realm=\"r\"\r\n\r\n";
         let again = said(answer(&mut dialogue, challenge));
         let response = again.split("response=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or("");
@@ -429,6 +431,25 @@ mod tests {
         // A keep-alive that is refused is asked otherwise.
         assert!(dialogue.still_there().starts_with(b"GET_PARAMETER "));
         assert_eq!(answer(&mut dialogue, "RTSP/1.0 405 No\r\n\r\n"), Ok(Next::Nothing));
+        assert!(dialogue.still_there().starts_with(b"OPTIONS "));
+        // One that wants the password for it again and again is no reason to end: it plays.
+        assert!(said(answer(&mut dialogue, challenge)).starts_with("OPTIONS "));
+        assert_eq!(answer(&mut dialogue, challenge), Ok(Next::Nothing));
+    }
+
+    /// What was let in without a password goes on though keep-alives want one.
+    #[test]
+    fn keep_alives_that_are_refused_end_nothing() {
+        let mut dialogue = Dialogue::new(Address::parse("rtsp://cam/").unwrap(), Way::Tcp);
+        dialogue.begin();
+        let well = "RTSP/1.0 200 OK\r\nPublic: GET_PARAMETER\r\n\r\n";
+        said(answer(&mut dialogue, well));
+        said(answer(&mut dialogue, &described("")));
+        (0..2).for_each(|_| drop(said(answer(&mut dialogue, well))));
+        assert_eq!(answer(&mut dialogue, well), Ok(Next::Play));
+        assert!(dialogue.still_there().starts_with(b"GET_PARAMETER "));
+        let basic = "RTSP/1.0 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"r\"\r\n\r\n";
+        assert_eq!(answer(&mut dialogue, basic), Ok(Next::Nothing));
         assert!(dialogue.still_there().starts_with(b"OPTIONS "));
     }
 

@@ -269,7 +269,6 @@ mod tests {
             "GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 65\r\n\r\n",
             "GET /a b HTTP/1.1\r\nHost: h\r\n\r\n",
             "GET / HTTP/1.1\r\n\r\n",
-            "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
             "GET / HTTP/1.0\r\nHost: a\r\nHost: a\r\n\r\n",
             "GET / HTTP/2\r\n\r\n",
             "get / HTTP/1.1\r\n\r\n",

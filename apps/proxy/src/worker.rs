@@ -227,6 +227,10 @@ impl Worker {
             if self.send(now) {
                 sending = lately(sending, now.elapsed());
                 self.shared.sends_for(self.index, sending);
+            } else if !sending.is_zero() && self.shared.counts.viewers_of(self.index) == 0 {
+                // Nobody waits for those who have gone.
+                sending = Duration::ZERO;
+                self.shared.sends_for(self.index, sending);
             }
             if now.saturating_duration_since(self.looked_over) >= ROUND {
                 self.looked_over = now;

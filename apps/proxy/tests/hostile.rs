@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use support::{Camera, Heard, Manners, PATIENCE, Proxy, VIDEO, Viewer, hear, picture, sequence};
+use support::{Camera, Heard, Manners, PATIENCE, Proxy, VIDEO, Viewer, certificate, hear, picture, sequence};
 
 /// Does something again and again, on two threads, while something else is done.
 fn meanwhile<T>(again: impl Fn() + Sync, work: impl FnOnce() -> T) -> T {
@@ -157,10 +157,7 @@ fn what_is_no_packet_of_a_track_is_not_passed_on() {
 #[test]
 fn who_says_nothing_within_tls_shuts_nobody_out() {
     let folder = tempfile::tempdir().unwrap();
-    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-    let (cert, key) = (folder.path().join("own.pem"), folder.path().join("own.key"));
-    std::fs::write(&cert, made.cert.pem()).unwrap();
-    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let (cert, key) = certificate(folder.path(), "own");
     let camera = Camera::new(Manners::of(VIDEO));
     let proxy = Proxy::start(&[
         "-s",
@@ -174,9 +171,9 @@ fn who_says_nothing_within_tls_shuts_nobody_out() {
         "--https",
         "127.0.0.1:0",
         "--cert",
-        cert.to_str().unwrap(),
+        &cert,
         "--key",
-        key.to_str().unwrap(),
+        &key,
     ]);
     let place = ("127.0.0.1", proxy.port("https"));
     let mut silent: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(place).unwrap()).collect();
@@ -352,16 +349,12 @@ fn who_asks_much_at_once_is_answered_to_the_end() {
 #[test]
 fn who_never_stops_talking_within_tls_keeps_nobody_waiting() {
     let folder = tempfile::tempdir().unwrap();
-    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-    let (cert, key) = (folder.path().join("own.pem"), folder.path().join("own.key"));
-    std::fs::write(&cert, made.cert.pem()).unwrap();
-    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let (cert, key) = certificate(folder.path(), "own");
     let camera = Camera::new(Manners::of(VIDEO));
     let source = format!("front=rtsp://{}/", camera.address);
-    let (cert_path, key_path) = (cert.to_str().unwrap(), key.to_str().unwrap());
-    let options = ["--workers", "1", "--rtsps", "127.0.0.1:0", "--cert", cert_path, "--key", key_path];
+    let options = ["--workers", "1", "--rtsps", "127.0.0.1:0", "--cert", &cert, "--key", &key];
     let proxy = Proxy::start(&[&["-s", &source][..], &options].concat());
-    let trust = multigrain_proxy::tls::Trust::new(Some(&cert)).unwrap();
+    let trust = multigrain_proxy::tls::Trust::new(Some(cert.as_ref())).unwrap();
     let response = format!("RTSP/1.0 200 OK\r\n{}\r\n", "a: b\r\n".repeat(60));
     let all = response.repeat(9000).into_bytes();
     let flood = || {

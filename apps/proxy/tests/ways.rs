@@ -8,22 +8,15 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
-use support::{Camera, Heard, Manners, PATIENCE, Playing, Proxy, VIDEO, Viewer, hear, picture, program, rtp, sequence};
+use support::{
+    Camera, Heard, Manners, PATIENCE, Playing, Proxy, VIDEO, Viewer, certificate, hear, picture, program, rtp, sequence,
+};
 
 /// Parameters of x264's, 1280 x 720, as a description tells them.
 const PARAMETERS: &str = "sprop-parameter-sets=Z2QAH6zZQFAFuwEQAAADABAAAAMDIPGDGWA=,aOvjyyLA";
 
 fn described() -> Manners {
     Manners::of(&VIDEO.replace("packetization-mode=1", &format!("packetization-mode=1; {PARAMETERS}")))
-}
-
-/// A certificate for `localhost` and its key as files.
-fn certificate(folder: &Path, name: &str) -> (String, String) {
-    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-    let (cert, key) = (folder.join(format!("{name}.pem")), folder.join(format!("{name}.key")));
-    std::fs::write(&cert, made.cert.pem()).unwrap();
-    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-    (cert.to_str().unwrap().to_owned(), key.to_str().unwrap().to_owned())
 }
 
 /// A proxy with everything in a file.

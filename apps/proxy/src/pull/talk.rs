@@ -14,6 +14,7 @@ use crate::rtp;
 use crate::sdp::Description;
 use crate::stream::add;
 use crate::text::{self, Message};
+use crate::wire::Wire;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -32,25 +33,9 @@ impl Pull {
             let _ = socket.set_nodelay(true);
             let peer = canonical(socket.peer_addr().map_err(failed)?).ip();
             poll.add(&wire, self.token).map_err(failed)?;
-            let mut dialogue = Dialogue::new(self.address(), self.way);
-            let output = dialogue.begin();
-            Ok(Box::new(Talk {
-                wire,
-                dialogue,
-                input: Vec::new(),
-                output,
-                datagrams: Vec::new(),
-                peers: vec![peer],
-                stranger: None,
-                channels: vec![None; 256],
-                is_playing: false,
-                asked: now,
-                heard: now,
-                played: now,
-                kept_alive: now,
-                reported: now,
-                has_come: false,
-            }))
+            let mut talk = Talk::new(wire, Dialogue::new(self.address(), self.way), peer, now);
+            talk.output = talk.dialogue.begin();
+            Ok(Box::new(talk))
         });
         match begun {
             Ok(mut talk) => {
@@ -294,6 +279,27 @@ impl Pull {
 }
 
 impl Talk {
+    /// Nothing was said.
+    pub(super) fn new(wire: Wire, dialogue: Dialogue, peer: IpAddr, now: Instant) -> Talk {
+        Talk {
+            wire,
+            dialogue,
+            input: Vec::new(),
+            output: Vec::new(),
+            datagrams: Vec::new(),
+            peers: vec![peer],
+            stranger: None,
+            channels: vec![None; 256],
+            is_playing: false,
+            asked: now,
+            heard: now,
+            played: now,
+            kept_alive: now,
+            reported: now,
+            has_come: false,
+        }
+    }
+
     pub(super) fn flush(&mut self) -> Result<(), Trouble> {
         self.wire.push().map_err(|e| Trouble::Other(format!("the connection has broken: {e}")))?;
         while !self.output.is_empty() {

@@ -16,7 +16,6 @@ use crate::tfrc::{Numbers, Rate};
 use crate::tunnel::{self, Back, Tunnel};
 use crate::viewer::{Channels, Flow};
 use crate::websocket::{self, Said};
-use multigrain_console::say;
 use std::io::Read;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -344,7 +343,7 @@ impl Worker {
                     && let Err(Post::Adopt(connection)) = shared.inboxes[target].post(Post::Adopt(connection))
                 {
                     shared.counts.refuse();
-                    say(&format!("{} is refused: worker {target} is too far behind", connection.peer));
+                    self.tell(&format!("{} is refused: worker {target} is too far behind", connection.peer));
                 }
                 return false;
             }
@@ -378,7 +377,7 @@ impl Worker {
                 if worker == self.index {
                     self.join(cookie, back, Instant::now());
                 } else if self.shared.inboxes[worker].post(Post::Back(cookie.to_owned(), back)).is_err() {
-                    say(&format!("{peer} is cut off: worker {worker} is too far behind"));
+                    self.tell(&format!("{peer} is cut off: worker {worker} is too far behind"));
                 }
                 false
             }

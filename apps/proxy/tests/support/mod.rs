@@ -5,6 +5,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
@@ -34,6 +35,15 @@ pub(crate) fn picture(number: u16, is_key: bool, bytes: usize) -> Vec<u8> {
     // Its slice begins with the first macroblock.
     payload.iter_mut().skip(1).take(1).for_each(|byte| *byte |= 0x80);
     rtp(96, number, u32::from(number) * 3600, 7, &payload)
+}
+
+/// A certificate for `localhost` and its key as files.
+pub(crate) fn certificate(folder: &Path, name: &str) -> (String, String) {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let (cert, key) = (folder.join(format!("{name}.pem")), folder.join(format!("{name}.key")));
+    std::fs::write(&cert, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    (cert.to_str().unwrap().to_owned(), key.to_str().unwrap().to_owned())
 }
 
 /// A message of RTSP or HTTP, or a frame.
