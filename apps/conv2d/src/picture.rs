@@ -111,7 +111,12 @@ fn wrong(path: &Path, error: png::DecodingError) -> PictureError {
         png::DecodingError::IoError(_) => {
             PictureError::Format { path: path.to_owned(), reason: "it ends too early".to_owned() }
         }
-        error => PictureError::Format { path: path.to_owned(), reason: error.to_string() },
+        error => {
+            // The library prints which chunk it was in as a structure.
+            let reason = error.to_string();
+            let reason = reason.split(" while decoding ChunkType").next().unwrap_or_default().to_owned();
+            PictureError::Format { path: path.to_owned(), reason }
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The command: sequences of a database are scored against profiles, and the hits become a table.
 
+use crate::domain::Finder;
 use crate::filter::{self, Filters};
 use crate::generate as inputs;
 use crate::kernel;
@@ -173,6 +174,9 @@ impl Application for Args {
         let sequences = database.len() as u64;
         let thresholds =
             profiles.iter().map(|p| self.thresholds(p, sequences + database.empty())).collect::<Result<Vec<_>, _>>()?;
+        if self.looks_for_hits() {
+            check_domains(runtime, &profiles, &database)?;
+        }
         let source = database.take_source();
         let (job, residues, results) = self.job(&profiles, &database, source)?;
         let shape = vec![
@@ -188,6 +192,17 @@ impl Application for Args {
         let after = writes.then(|| Box::new(move |outcome: &Outcome| query.write(outcome)) as Box<_>);
         Ok(AppJob { job, shape, check, after })
     }
+}
+
+/// Refuses a search that has no memory for one domain as long as its profile, if any sequence can hold one. How much longer
+/// regions take is known when they are found.
+fn check_domains(runtime: &Runtime, profiles: &[Profile], database: &Database) -> Result<(), Error> {
+    let longest = (0..database.len()).map(|i| database.length(i)).max().unwrap_or(0);
+    profiles.iter().try_for_each(|profile| {
+        let region = longest.min(profile.nodes() as u64);
+        let what = format!("to find a domain as long as profile {} of {} nodes", profile.name, profile.nodes());
+        runtime.check_work_bytes(Args::NAME, &what, Finder::working_bytes(profile, region, region))
+    })
 }
 
 impl Args {

@@ -79,12 +79,13 @@ impl Query {
             }
             let candidates = self.candidates(outcome, number)?;
             let bound = Bound::new(profile.forward, &self.thresholds[number]);
-            let mut finder = Finder::new(profile).with_filter(self.filter(profile));
+            let mut finder = Finder::new(profile).with_filter(self.filter(profile)).with_limit(outcome.work_bytes());
             let each = candidates.len().div_ceil(CHECKED_HITS).max(1);
             let begin = (uniform(count + 1) * each as f64) as usize;
             for &i in candidates.iter().skip(begin).step_by(each) {
                 let residues = sequence(outcome, self.residues, &self.database, i)?;
-                let Some(hit) = finder.hit(&residues, !self.args.nonull2, &bound) else { continue };
+                // What takes more memory than there is ended the search already.
+                let Ok(Some(hit)) = finder.hit(&residues, !self.args.nonull2, &bound) else { continue };
                 for domain in &hit.domains {
                     domains += 1;
                     let error = domain.error_bits(&nodes, &residues) / DOMAIN_BITS;

@@ -41,8 +41,14 @@ impl Numbers {
     /// A residue's symbol by its frequency.
     fn residue(&mut self) -> u8 {
         self.next += 1;
-        // Whole numbers below 2^24 were made floats.
-        draws().symbol(((f32_at(self.seed, self.next) + 1.0) * 8_388_608.0) as u32)
+        draws().symbol_of(self.seed, self.next)
+    }
+
+    /// Appends so many residues' symbols: one after the other, without anything in between that the next would wait for.
+    fn residues(&mut self, count: usize, symbols: &mut Vec<u8>) {
+        let (seed, draws, first) = (self.seed, draws(), self.next + 1);
+        self.next += count as u64;
+        symbols.extend((first..first + count as u64).map(|number| draws.symbol_of(seed, number)));
     }
 }
 
@@ -67,6 +73,14 @@ struct Draws {
 }
 
 impl Draws {
+    /// The symbol that a number of the sequence of random numbers stands for.
+    #[inline]
+    fn symbol_of(&self, seed: u64, number: u64) -> u8 {
+        // Whole numbers below 2^24 were made floats.
+        self.symbol(((f32_at(seed, number) + 1.0) * 8_388_608.0) as u32)
+    }
+
+    #[inline]
     fn symbol(&self, step: u32) -> u8 {
         let mut residue = usize::from(self.first[(step >> 12) as usize]);
         while step >= self.ends[residue] {
@@ -208,7 +222,7 @@ impl Sequences {
         let length = self.begin();
         let Sequences { numbers, residues, .. } = self;
         residues.clear();
-        residues.extend((0..length).map(|_| numbers.residue()));
+        numbers.residues(length, residues);
         let related = self.is_related();
         if related {
             let at = (self.numbers.uniform() * self.residues.len() as f64) as usize;

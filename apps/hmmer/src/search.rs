@@ -5,7 +5,7 @@
 //! its memory apart; a trace has it behind the run, a leaf for each sequence. Workers take sequences one at a time, the
 //! longest first; a hit depends on its sequence alone, and hits come back in the order of the database.
 
-use crate::domain::{Bound, Finder};
+use crate::domain::{Bound, Finder, Short};
 use crate::filter::ForwardFilter;
 use crate::kernel::Scores;
 use crate::profile::Profile;
@@ -13,7 +13,7 @@ use crate::sequence::Database;
 use crate::table::Named;
 use crate::task::SCORES;
 use multigrain::prelude::{Error, Outcome, Region};
-use multigrain::{Afterwards, readable_bytes};
+use multigrain::{Afterwards, Enough, readable_bytes};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -100,6 +100,14 @@ pub struct Search<'a> {
     pub told: Afterwards,
 }
 
+/// What some sequences gave.
+#[derive(Default)]
+struct Looked {
+    hits: Vec<Named>,
+    /// Sequences whose domains take more than a thread's share of the memory.
+    short: Vec<(usize, Short)>,
+}
+
 impl Search<'_> {
     /// The hits among these sequences: all that can be reported and perhaps some that cannot, in the order of the
     /// database.
@@ -107,61 +115,59 @@ impl Search<'_> {
     /// # Errors
     /// When sequences cannot be read, or the domains of one could not be found within the memory.
     pub fn hits(&self, mut candidates: Vec<usize>) -> Result<Vec<Named>, Error> {
+        // The longest first, so that all threads end together.
         candidates.sort_by_key(|&i| std::cmp::Reverse(self.database.length(i)));
-        if let Some(&longest) = candidates.first() {
-            self.check_room(longest)?;
-        }
-        // The longest first, by as many threads as have room for them, so that more can take the others.
-        let mut hits = Vec::new();
-        let mut rest = &candidates[..];
-        while let [longest, ..] = rest {
-            let workers = self.workers_for(*longest);
-            let (these, others) = rest.split_at(rest.partition_point(|&i| self.workers_for(i) == workers));
-            hits.extend(self.hits_of(these, workers)?);
-            rest = others;
+        let (mut hits, mut workers) = (Vec::new(), self.workers);
+        // What a region takes is known when it is found. Who needs more than a share waits for larger ones, of fewer threads.
+        loop {
+            workers = workers.min(candidates.len()).max(1);
+            let looked = self.hits_of(&candidates, workers)?;
+            hits.extend(looked.hits);
+            match looked.short.first() {
+                None => break,
+                Some(&(i, short)) if workers == 1 => return Err(self.too_little(i, short)),
+                Some(_) => workers /= 2,
+            }
+            candidates = looked.short.into_iter().map(|(i, _)| i).collect();
         }
         hits.sort_by_key(|named| named.index);
         Ok(hits)
     }
 
-    fn check_room(&self, i: usize) -> Result<(), Error> {
+    fn too_little(&self, i: usize, short: Short) -> Error {
         let (length, nodes) = (self.database.length(i), self.profile.nodes());
-        let bytes = Finder::working_bytes(self.profile, length);
-        if bytes <= self.memory_bytes {
-            return Ok(());
-        }
         let name = self.database.header(i).map_or_else(|_| (i + 1).to_string(), |(name, _)| name);
-        Err(Error::After(format!(
+        Error::After(format!(
             "sequence {name} of {length} residues is perhaps a hit, and to find its domains with profile {} of {nodes} nodes \
-             takes {}; the memory has {} for that; give at least {} KiB more",
+             takes {}; the memory has {} for that; give --memory at least {}",
             self.profile.name,
-            readable_bytes(bytes),
+            readable_bytes(short.needed_bytes),
             readable_bytes(self.memory_bytes),
-            (bytes - self.memory_bytes).div_ceil(1024)
-        )))
-    }
-
-    /// Threads that have room for a sequence at the same time, at least one.
-    fn workers_for(&self, i: usize) -> usize {
-        let each = Finder::working_bytes(self.profile, self.database.length(i));
-        usize::try_from(self.memory_bytes / each).unwrap_or(usize::MAX).clamp(1, self.workers.max(1))
+            Enough::from_need(self.outcome.memory_for(short.needed_bytes))
+        ))
     }
 
     /// The hits among some sequences, in no order.
-    fn hits_of(&self, sequences: &[usize], workers: usize) -> Result<Vec<Named>, Error> {
+    fn hits_of(&self, sequences: &[usize], workers: usize) -> Result<Looked, Error> {
         let next = AtomicUsize::new(0);
+        let limit_bytes = self.memory_bytes / workers as u64;
         let work = |worker: usize| {
             let mut told = self.told.worker(worker);
-            let mut finder = Finder::new(self.profile).with_filter(self.filter.clone()).with_alignments(self.align);
-            let mut found = Vec::new();
+            let mut finder = Finder::new(self.profile)
+                .with_filter(self.filter.clone())
+                .with_alignments(self.align)
+                .with_limit(limit_bytes);
+            let mut looked = Looked::default();
             // Relaxed: the counter guards nothing but who takes which sequence.
             while let Some(&i) = sequences.get(next.fetch_add(1, Ordering::Relaxed)) {
-                found.extend(told.leaf(i as u32, || self.hit(&mut finder, i))?);
+                match told.leaf(i as u32, || self.hit(&mut finder, i))? {
+                    Ok(hit) => looked.hits.extend(hit),
+                    Err(short) => looked.short.push((i, short)),
+                }
             }
-            Ok(found)
+            Ok(looked)
         };
-        let workers = workers.min(sequences.len());
-        if workers <= 1 {
+        if workers == 1 {
             return work(0);
         }
         thread::scope(|scope| {
@@ -169,14 +175,24 @@ impl Search<'_> {
             let threads: Vec<_> = (0..workers).map(|worker| scope.spawn(move || work(worker))).collect();
             let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
             let found = joined.map(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-            Ok(found.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+            found.reduce(|all, one| {
+                let (mut all, one) = (all?, one?);
+                all.hits.extend(one.hits);
+                all.short.extend(one.short);
+                Ok(all)
+            })
         })
+        .unwrap_or_else(|| Ok(Looked::default()))
     }
 
-    fn hit(&self, finder: &mut Finder, i: usize) -> Result<Option<Named>, Error> {
+    fn hit(&self, finder: &mut Finder, i: usize) -> Result<Result<Option<Named>, Short>, Error> {
         let residues = sequence(self.outcome, self.residues, self.database, i)?;
-        let Some(hit) = finder.hit(&residues, self.correct_bias, &self.bound) else { return Ok(None) };
+        let hit = match finder.hit(&residues, self.correct_bias, &self.bound) {
+            Ok(Some(hit)) => hit,
+            Ok(None) => return Ok(Ok(None)),
+            Err(short) => return Ok(Err(short)),
+        };
         let (name, description) = self.database.header(i).map_err(|e| Error::After(e.to_string()))?;
-        Ok(Some(Named { name, description, index: i as u64, length: self.database.length(i), hit }))
+        Ok(Ok(Some(Named { name, description, index: i as u64, length: self.database.length(i), hit })))
     }
 }

@@ -196,7 +196,7 @@ fn thorough(profile: &Profile, database: &Database, evalue: f64) -> Vec<Row> {
         Bound::new(profile.forward, &Thresholds { report: Threshold::Evalue(f64::INFINITY), ..thresholds });
     let mut finder = Finder::new(profile);
     let hits = (0..database.len()).filter_map(|i| {
-        let hit = finder.hit(&database.sequence(i).unwrap(), true, &everything)?;
+        let hit = finder.hit(&database.sequence(i).unwrap(), true, &everything).unwrap()?;
         let (name, description) = database.header(i).unwrap();
         Some(Named { name, description, index: i as u64, length: database.length(i), hit })
     });

@@ -45,7 +45,7 @@ fn search(
         if plain.as_mut().is_some_and(|plain| plain.passed(&residues) < STAGES) {
             return None;
         }
-        let hit = finder.hit(&residues, correct_bias, &bound)?;
+        let hit = finder.hit(&residues, correct_bias, &bound).unwrap()?;
         Some(Named { name, description, index: index as u64, length: residues.len() as u64, hit })
     });
     let hits: Vec<Named> = hits.collect();

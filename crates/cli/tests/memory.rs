@@ -42,7 +42,6 @@ const JOBS: &[(&str, &str, u64, i32)] = &[
     ("hmmer --n 240000 --m 5", "disk", 1, 0),
     ("hmmer --n 100000 --m 5 --check", "disk", 1, 0),
     ("hmmer --n 200000 --m 5", "disk+local", 2, 0),
-    ("hmmer --n 300000 --m 5", "disk", 1, 0),
     ("hmmer --n 1000000 --m 5", "disk", 1, 2),
 ];
 

@@ -91,7 +91,7 @@ impl Interrupt {
 /// Whoever ends the process keeps the lock on the state, so that the command does not go on to what must be kept in order.
 fn asked_to_end(abort: &Abort, state: &State) {
     match *state {
-        State::Preparing => end("interrupted before the run; nothing is left behind", 1),
+        State::Preparing => end("interrupted before the run, which has written nothing", 1),
         State::Running if abort.is_raised() => {
             whole::discard_all();
             std::process::exit(KILLED);

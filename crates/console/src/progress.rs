@@ -8,6 +8,15 @@ use std::time::Duration;
 /// Steps of the bar; it does not move more finely.
 const STEPS: u64 = 10_000;
 
+/// What is shown of work.
+const RUNNING: &str = "{msg}  {bar:40}  {percent:>3} %  {elapsed} elapsed, {eta} left";
+
+fn set_style(bar: &ProgressBar, template: &str) {
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style.progress_chars("=> "));
+    }
+}
+
 /// A bar that is shown, or nothing.
 pub struct Bar(Option<ProgressBar>);
 
@@ -18,10 +27,7 @@ impl Bar {
             return Bar(None);
         }
         let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr_with_hz(10));
-        let template = "{msg}  {bar:40}  {percent:>3} %  {elapsed} elapsed, {eta} left";
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style.progress_chars("=> "));
-        }
+        set_style(&bar, RUNNING);
         bar.set_message(app.to_owned());
         bar.enable_steady_tick(Duration::from_millis(250));
         Bar(Some(bar))
@@ -30,6 +36,22 @@ impl Bar {
     /// Whether anybody sees it.
     pub fn is_shown(&self) -> bool {
         self.0.is_some()
+    }
+
+    /// Shows what comes before the work, of which nobody knows how long it takes.
+    pub fn prepare(&self, what: &str) {
+        if let Some(bar) = &self.0 {
+            set_style(bar, &format!("{{msg}}: {what}  {{elapsed}} elapsed"));
+        }
+    }
+
+    /// Shows the work, which begins now.
+    pub fn begin(&self) {
+        if let Some(bar) = &self.0 {
+            set_style(bar, RUNNING);
+            bar.reset_elapsed();
+            bar.reset_eta();
+        }
     }
 
     /// Moves the bar.

@@ -9,7 +9,7 @@ use crate::args::Common;
 use multigrain::rooms::plan::Enough;
 use multigrain::{Error, Options, Runtime};
 use multigrain_console::Failure;
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 /// So long the advice is followed: people are told within a second that what they ask for does not fit.
@@ -26,7 +26,7 @@ pub(crate) fn to_plan(ended: Result<(), Failure>) -> Result<(), Failure> {
 }
 
 /// What a plan has ended with; of a refusal for want of memory, with as much as was enough, or, where that is not found in
-/// time, with the most that was found to be needed.
+/// time, with the most that was found to be needed, and said so.
 pub(crate) fn followed(ended: Result<(), Failure>, common: &Common, request: &Request) -> Result<(), Failure> {
     let Err(Failure::Facade(mut error)) = ended else { return ended };
     if let Some((memory, enough)) = error.enough() {
@@ -36,8 +36,14 @@ pub(crate) fn followed(ended: Result<(), Failure>, common: &Common, request: &Re
         let follow = move || follow(&common, &request, &memory, first, &sender);
         let until = Instant::now() + FOLLOWED_FOR;
         if std::thread::Builder::new().spawn(follow).is_ok() {
-            while let Ok(more) = receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                *enough = more;
+            let ended = loop {
+                match receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                    Ok(more) => *enough = more,
+                    Err(ended) => break ended,
+                }
+            };
+            if ended == RecvTimeoutError::Timeout {
+                return Err(Failure::Request(format!("{error}; perhaps more: what is enough was not found in time")));
             }
         }
     }

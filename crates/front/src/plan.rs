@@ -6,8 +6,7 @@ use crate::{json, report};
 use multigrain::app::AppJob;
 use multigrain::rooms::plan::check::{CheckReport, check, edge_rules};
 use multigrain::{Options, Planned, Runtime};
-use multigrain_console::Failure;
-use multigrain_console::print;
+use multigrain_console::{Bar, Failure, print};
 
 /// A plan with what the reports need besides.
 pub(crate) struct Prepared<'a> {
@@ -24,7 +23,11 @@ pub(crate) fn plan(args: &PlanArgs, request: &Request) -> Result<(), Failure> {
     let planned_ranks = args.ranks.map(|ranks| ranks as usize).filter(|&ranks| ranks > 1);
     let runtime = Runtime::new(Options { planned_ranks, ..args.common.options()? })?;
     let app = request.prepare(&runtime)?;
-    let planned = runtime.plan(&app.job)?;
+    let bar = Bar::new(&app.job.app, !args.common.json);
+    bar.prepare("planning");
+    let planned = runtime.plan(&app.job);
+    bar.clear();
+    let planned = planned?;
     let verified = match args.verify {
         true => {
             let rules = edge_rules(&planned.machine);

@@ -69,7 +69,11 @@ pub(crate) fn run(args: &RunArgs, request: &Request) -> Result<(), Failure> {
     let spill = args.trace.as_deref().map(Spill::create).transpose().map_err(|e| Failure::Request(e.to_string()))?;
     let bar = Bar::new(&app.job.app, !args.common.json);
     let moved = |progress: Progress| bar.set(progress);
-    let begin = || interrupt.begin();
+    bar.prepare("planning");
+    let begin = || {
+        bar.begin();
+        interrupt.begin();
+    };
     let settings = Settings {
         resume: args.resume,
         discard: args.discard,

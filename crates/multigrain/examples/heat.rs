@@ -19,7 +19,8 @@ fn main() -> Result<(), Error> {
         Some(path) => runtime.npy(path)?,
         None => runtime.generated([1000, 1200], 1),
     };
-    let steps = given.get(2).and_then(|steps| steps.parse().ok()).unwrap_or(50);
+    let no_number = |steps| Error::Request(format!("{steps}: how many steps?"));
+    let steps = given.get(2).map_or(Ok(50), |steps| steps.parse().map_err(|_| no_number(steps)))?;
     let out = given.get(1).map_or("heat.npy", String::as_str);
     runtime.compute(plate.iterate(steps, heat).save(out))?;
     Ok(())

@@ -7,8 +7,8 @@ use crate::identity::scratch_path;
 use crate::job::{Job, Source};
 use crate::runtime::{MachineChoice, Options};
 use multigrain_machine::{Machine, Memory, MemoryId, approximate_bytes, readable_bytes};
-use multigrain_plan::Plan;
 use multigrain_plan::check::{check, edge_rules};
+use multigrain_plan::{Enough, Plan};
 use multigrain_program::Role;
 use std::path::Path;
 
@@ -95,7 +95,7 @@ fn choose(options: &Options, job: &Job, on_disk: bool) -> Result<Machine, Error>
         }
     }
     if !root_is_disk {
-        check_memory_room(&machine, job)?;
+        check_memory_room(options, &machine, job)?;
     }
     Ok(machine)
 }
@@ -144,19 +144,32 @@ pub(crate) fn check_rules(machine: &Machine, plan: &Plan, job: &Job) -> Result<(
     })
 }
 
+/// What else can be done where arrays have to fit into a memory.
+pub(crate) const OR_A_DISK: &str = ", or choose a machine with a disk above it";
+
 /// Refuses, before anything is planned, arrays that a root in memory cannot hold.
-fn check_memory_room(machine: &Machine, job: &Job) -> Result<(), Error> {
+fn check_memory_room(options: &Options, machine: &Machine, job: &Job) -> Result<(), Error> {
     let root = machine.memory(machine.root());
     if job.bytes() <= root.capacity_bytes {
         return Ok(());
     }
-    Err(Error::Request(format!(
-        "{} does not fit: its arrays take {}, memory {} holds {}; choose a machine with a disk above it",
+    let what = format!(
+        "{} does not fit: its arrays take {}, memory {} holds {}",
         job.app,
         approximate_bytes(job.bytes()),
         root.name,
         approximate_bytes(root.capacity_bytes),
-    )))
+    );
+    // Of a budget there may be more; of the memory itself there is none.
+    match options.memory_bytes {
+        Some(_) => Err(Error::DoesNotFit {
+            what,
+            memory: root.name.clone(),
+            enough: Enough::from_need(job.bytes()),
+            instead: OR_A_DISK,
+        }),
+        None => Err(Error::Request(format!("{what}; choose a machine with a disk above it"))),
+    }
 }
 
 /// Refuses, before a run, files for which a root that is a disk has no room now.

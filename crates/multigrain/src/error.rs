@@ -158,7 +158,7 @@ impl Error {
             Error::DoesNotFit { memory, enough, .. }
             | Error::Plan(
                 PlanError::DoesNotFit { memory, enough, .. }
-                | PlanError::TooManyCalls { memory, enough: Some(enough), .. },
+                | PlanError::TooManyCalls { enough: Some((memory, enough)), .. },
             ) => Some((memory, enough)),
             _ => None,
         }

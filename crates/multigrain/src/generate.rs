@@ -3,6 +3,7 @@
 use multigrain_program::ElementType;
 
 /// The finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) applied to counter and seed.
+#[inline]
 fn mix(seed: u64, index: u64) -> u64 {
     let mut z = seed
         .wrapping_mul(0xD1B5_4A32_D192_ED03)
@@ -13,6 +14,7 @@ fn mix(seed: u64, index: u64) -> u64 {
 }
 
 /// Element `index` of a generated float32 array: a multiple of 2^-23 in [-1, 1).
+#[inline]
 pub fn f32_at(seed: u64, index: u64) -> f32 {
     (mix(seed, index) >> 40) as f32 * (1.0 / 8_388_608.0) - 1.0
 }

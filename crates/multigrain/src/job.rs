@@ -1,6 +1,6 @@
 //! A program with its inputs and outputs.
 
-use multigrain_program::{ArrayDecl, ArrayNumber, Call, Program};
+use multigrain_program::{Arg, ArrayDecl, ArrayNumber, Call, Program};
 use std::path::{Path, PathBuf};
 
 /// Where the initial content of an array comes from.
@@ -42,6 +42,11 @@ impl Sink {
 const CALL_COPIES: u64 = 4;
 /// What an allocator takes for itself with each list.
 const ALLOCATED_BYTES: usize = 16;
+
+/// What a call of so many arguments takes of the main memory while its program is run, its plan aside.
+pub(crate) fn call_bytes(arguments: usize) -> u64 {
+    CALL_COPIES * (size_of::<Call>() + arguments * size_of::<Arg>() + ALLOCATED_BYTES) as u64
+}
 
 /// A program, where its arrays come from and where its results go. Results without a sink can be read from the
 /// outcome.
@@ -85,12 +90,8 @@ impl Job {
 
     /// Those bytes, those of sources that are given as bytes, and those of the program's calls, of which a planner has its own.
     pub(crate) fn kept_bytes(&self) -> u64 {
-        let calls = self
-            .program
-            .calls()
-            .iter()
-            .map(|call| (size_of::<Call>() + size_of_val(&call.args[..]) + ALLOCATED_BYTES) as u64);
-        [self.kept_bytes, self.given_bytes(), CALL_COPIES * calls.sum::<u64>()].into_iter().fold(0, u64::saturating_add)
+        let calls = self.program.calls().iter().map(|call| call_bytes(call.args.len()));
+        [self.kept_bytes, self.given_bytes(), calls.sum::<u64>()].into_iter().fold(0, u64::saturating_add)
     }
 
     fn given_bytes(&self) -> u64 {

@@ -6,8 +6,8 @@
 //! [`Lease`]; a run that does not find room beside the leases of others is refused, with the numbers.
 //!
 //! There is one order of locks: the turn, then this ledger's sums, which nobody holds while waiting. Who has the turn waits
-//! for no other turn and no memory, so nobody waits for ever: a run that is begun from within a run, on its own thread,
-//! would, and is refused.
+//! for no other turn and no memory, so nobody waits for ever: a run that is begun from within a run, on its own thread or a
+//! worker's, would, and is refused. (One that a leaf begins on a thread of its own making, and waits for, cannot be told from others.)
 
 use crate::error::Error;
 use multigrain_machine::readable_bytes;
@@ -56,14 +56,14 @@ impl Ledger {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the turn, in the order of coming.
+    /// Waits for the turn, in the order of coming; `is_worker` says whether this thread is one of those that execute runs.
     ///
     /// # Errors
     /// [`Error::Interrupted`] when the flag is raised meanwhile; [`Error::Request`] from within a run.
-    pub(crate) fn turn(&self, abort: Option<&Abort>) -> Result<Turn<'_>, Error> {
+    pub(crate) fn turn(&self, abort: Option<&Abort>, is_worker: impl FnOnce() -> bool) -> Result<Turn<'_>, Error> {
         let this = std::thread::current().id();
         let mut state = self.state();
-        if state.holder == Some(this) {
+        if state.holder == Some(this) || state.holder.is_some() && is_worker() {
             let what = "a run was begun from within a run of the same runtime; begin it when that is over";
             return Err(Error::Request(what.into()));
         }
@@ -159,7 +159,7 @@ mod tests {
                     for round in 0..50 {
                         let calm = Abort::new();
                         let abort = [None, Some(raised), Some(&calm)][(thread + round) % 3];
-                        let Ok(_turn) = ledger.turn(abort) else { continue };
+                        let Ok(_turn) = ledger.turn(abort, || false) else { continue };
                         assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two at once");
                         std::thread::yield_now();
                         inside.fetch_sub(1, Ordering::SeqCst);
@@ -176,10 +176,10 @@ mod tests {
     #[test]
     fn a_run_within_a_run_is_refused() {
         let ledger = Ledger::default();
-        let turn = ledger.turn(None).unwrap();
-        assert!(matches!(ledger.turn(None), Err(Error::Request(_))));
+        let turn = ledger.turn(None, || false).unwrap();
+        assert!(matches!(ledger.turn(None, || false), Err(Error::Request(_))));
         drop(turn);
-        drop(ledger.turn(None).unwrap());
+        drop(ledger.turn(None, || false).unwrap());
     }
 
     #[test]

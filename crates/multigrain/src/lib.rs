@@ -56,7 +56,7 @@ pub use job::{Job, Sink, Source};
 pub use lazy::{Lazy, Save};
 pub use multigrain_engine::{Progress, Report};
 pub use multigrain_machine::{Machine, format_bytes, parse_bytes, readable_bytes};
-pub use multigrain_plan::{EdgeTraffic, Mapping, MemoryUse, Plan};
+pub use multigrain_plan::{EdgeTraffic, Enough, Mapping, MemoryUse, Plan};
 pub use multigrain_schedule::division;
 pub use multigrain_team::{Abort, strands};
 pub use multigrain_trace::{Breakdown, Mode};

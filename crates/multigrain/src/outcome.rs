@@ -7,6 +7,7 @@ use crate::ending::Ending;
 use crate::error::Error;
 use crate::homes::{Homes, Place, transfer_block};
 use crate::ledger::Lease;
+use crate::planning::leaves;
 use multigrain_machine::Machine;
 use multigrain_plan::{EdgeTraffic, Plan};
 use multigrain_program::{Arg, Block, Element, ElementType, Region};
@@ -59,17 +60,23 @@ impl Outcome {
     /// transfer buffers, the plan and the application's tables take: what may be used for work on the results, after
     /// [`Runtime::forget`](crate::Runtime::forget).
     pub fn free_bytes(&self) -> u64 {
-        let held: u64 = self
-            .homes
-            .places
-            .iter()
-            .map(|place| match place {
-                Place::Memory(buffer) => buffer.len() as u64,
-                // What ranks hold of arrays is not in the capacity that was planned with.
-                Place::File(_) | Place::Spread(_) => 0,
-            })
-            .sum();
+        let held = self.held_bytes();
         main_memory(&self.machine).capacity_bytes.saturating_sub(held).saturating_sub(self.beside_bytes)
+    }
+
+    /// Bytes of the main memory in which arrays lie.
+    fn held_bytes(&self) -> u64 {
+        let bytes = |place: &Place| match place {
+            Place::Memory(buffer) => buffer.len() as u64,
+            // What ranks hold of arrays is not in the capacity that was planned with.
+            Place::File(_) | Place::Spread(_) => 0,
+        };
+        self.homes.places.iter().map(bytes).sum()
+    }
+
+    /// A memory with which a run of the same job leaves so many bytes for work on its results, whatever its plan will take.
+    pub fn memory_for(&self, work_bytes: u64) -> u64 {
+        leaves(work_bytes.saturating_add(self.held_bytes()))
     }
 
     /// Bytes that work on the results may take: what is free, and what is left of the 16 MiB that a process takes beside its

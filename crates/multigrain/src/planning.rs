@@ -76,15 +76,6 @@ impl Asked {
                     options.calls_max = self.options.calls_max.min(calls_beside(of_plan, job.kept_bytes()));
                     None
                 }
-                // Too many beside what else was planned: of shorter lists, as parts, there may be fewer.
-                Err(PlanError::TooManyCalls { calls, .. })
-                    if calls.saturating_mul(PLANNED_CALLS) <= options.planning_calls_max
-                        && shorter < SHORTER_MAX
-                        && options.listed_max > LISTED_MIN =>
-                {
-                    (options.listed_max, shorter) = ((options.listed_max / 2).max(LISTED_MIN), shorter + 1);
-                    continue;
-                }
                 // Where nothing fits into lists that short, longer ones have to do.
                 Err(PlanError::DoesNotFit { .. } | PlanError::TooManyCalls { .. })
                     if options.listed_max < self.options.listed_max =>
@@ -98,11 +89,10 @@ impl Asked {
                         PlanError::DoesNotFit { memory, enough, .. } if *memory == name => {
                             *enough = enough.beside(of_plan.saturating_add(beside));
                         }
-                        PlanError::TooManyCalls { memory, calls, most, enough, .. } if *memory == name => {
-                            let planned = options.planning_calls_max as f64 / (*most).max(1) as f64;
-                            let planned = planned.min(PLANNED_CALLS as f64);
-                            let need = enough_for(*calls, planned, capacity_bytes, job.kept_bytes());
-                            *enough = Some(Enough::from_need(need));
+                        // Plans lie in this memory, whichever the calls are for.
+                        PlanError::TooManyCalls { calls, enough, .. } => {
+                            let need = enough_for(*calls, capacity_bytes, job.kept_bytes());
+                            *enough = (need > capacity_bytes).then(|| (name.clone(), Enough::from_need(need)));
                         }
                         _ => {}
                     }
@@ -168,8 +158,8 @@ const SHORTER_MAX: u32 = 2;
 /// find on the way to them. Measured: 2.2 KiB.
 const PLAN_CALL_BYTES: u64 = 2304;
 
-/// So many calls a call counts at most while it is planned: two of a draft, and that of a plan below.
-const PLANNED_CALLS: u64 = 3;
+/// So many parts take as much of a plan as one call with its steps: shapes and places of the arguments alone.
+const PARTS_A_CALL: u64 = 4;
 
 /// So much of the plan, of local stores beside a disk, and of an application's tables is part of what the process takes for
 /// itself, as its code and its stacks are: with those, 10 to 12 MiB, it is what runs take beside their budget.
@@ -188,6 +178,33 @@ const LISTED_SHARE: u64 = 64;
 const PLANS_LISTED: u64 = 2;
 /// Shorter ones are no list.
 const LISTED_MIN: u64 = 16;
+
+/// The part of a memory that transfer buffers take at most.
+pub(crate) const BUFFERS_SHARE: u64 = 8;
+
+/// A memory that has so many bytes left when its plan and its transfer buffers take all that they may.
+pub(crate) fn leaves(bytes: u64) -> u64 {
+    let parts = PLAN_SHARE * BUFFERS_SHARE;
+    bytes.saturating_mul(parts).div_ceil(parts - PLAN_SHARE - BUFFERS_SHARE)
+}
+
+/// Refuses work on results that takes more of a main memory than any run leaves; it can be as much as a process takes for itself.
+pub(crate) fn check_work(app: &str, what: &str, bytes: u64, main: &Memory) -> Result<(), Error> {
+    if bytes <= main.capacity_bytes.saturating_add(OWN_BYTES) {
+        return Ok(());
+    }
+    Err(Error::DoesNotFit {
+        what: format!(
+            "{app} does not fit: {what} takes {} afterwards; memory {} holds {}",
+            readable_bytes(bytes),
+            main.name,
+            readable_bytes(main.capacity_bytes)
+        ),
+        memory: main.name.clone(),
+        enough: Enough::from_need(leaves(bytes)),
+        instead: "",
+    })
+}
 
 /// Refuses tables that leave a plan no room in a main memory; `others` is what is known to be needed beside them.
 pub(crate) fn check_kept(app: &str, what: &str, kept_bytes: u64, others: u64, main: &Memory) -> Result<(), Error> {
@@ -215,24 +232,16 @@ fn workers_bytes(machine: &Machine) -> u64 {
 
 /// How many calls a plan may have that takes so many bytes with `others`.
 fn calls_beside(bytes: u64, others: u64) -> u64 {
-    calls_within(OWN_BYTES.saturating_add(bytes).saturating_sub(others)).min(1 << 20)
-}
-
-/// So many calls take as much.
-fn calls_within(bytes: u64) -> u64 {
-    bytes / PLAN_CALL_BYTES
+    (OWN_BYTES.saturating_add(bytes).saturating_sub(others) / PLAN_CALL_BYTES).min(1 << 20)
 }
 
 /// The capacity with which a plan has room for its calls, when there are `calls` of them with `capacity_bytes` and fewer by
-/// as much as blocks are larger; while it is made each takes as much as `planned`.
-fn enough_for(calls: u64, planned: f64, capacity_bytes: u64, kept_bytes: u64) -> u64 {
-    // calls * capacity / enough * each * PLAN_CALL_BYTES = OWN_BYTES + enough / share - kept
-    let within = |share: f64, each: f64| {
-        let product = calls as f64 * each * PLAN_CALL_BYTES as f64 * capacity_bytes as f64 * share;
-        let half = (kept_bytes as f64 - OWN_BYTES as f64) * share / 2.0;
-        half + half.hypot(product.sqrt())
-    };
-    within(PLAN_SHARE as f64, 1.0).max(within(1.0, planned)).max(capacity_bytes as f64) as u64
+/// as much as blocks are larger.
+fn enough_for(calls: u64, capacity_bytes: u64, kept_bytes: u64) -> u64 {
+    // calls * capacity / enough * PLAN_CALL_BYTES = OWN_BYTES + enough / PLAN_SHARE - kept
+    let product = calls as f64 * PLAN_CALL_BYTES as f64 * capacity_bytes as f64 * PLAN_SHARE as f64;
+    let half = (kept_bytes as f64 - OWN_BYTES as f64) * PLAN_SHARE as f64 / 2.0;
+    (half + half.hypot(product.sqrt())).max(capacity_bytes as f64) as u64
 }
 
 /// How long lists of calls are beside so much memory, where calls can be parts instead: so that plans of several shapes
@@ -308,14 +317,15 @@ impl Keeps {
             ),
             memory: memory.to_owned(),
             enough: Enough::from_need(self.bytes()),
-            instead: if driver.files { "" } else { ", or choose a machine with a disk above it" },
+            instead: if driver.files { "" } else { choose::OR_A_DISK },
         }
     }
 }
 
-/// Calls of a plan and of all that it holds, each counted once.
+/// Calls of a plan and of all that it holds, each counted once; parts have no steps, slots or hazards.
 fn calls_in_all(plan: &Plan, seen: &mut Vec<*const Plan>) -> u64 {
-    let mut calls = plan.own_calls();
+    let calls = plan.calls.len() as u64;
+    let mut calls = if plan.is_in_parts() { calls.div_ceil(PARTS_A_CALL) } else { calls };
     for class in &plan.classes {
         if let Body::Inner(inner) = &class.body
             && !seen.contains(&Arc::as_ptr(inner))
@@ -413,10 +423,6 @@ impl Runtime {
     fn plan_options(&self, job: &Job) -> Result<PlanOptions, Error> {
         Ok(PlanOptions {
             disk_buffer_bytes: self.disk.staging_bytes(),
-            // While it is planned, blocks take no room yet.
-            planning_calls_max: self.options.memory_bytes.map_or(u64::MAX, |capacity| {
-                calls_within(OWN_BYTES.saturating_add(capacity).saturating_sub(job.kept_bytes()))
-            }),
             calls_max: self
                 .options
                 .memory_bytes

@@ -6,11 +6,11 @@ use crate::ending::Ending;
 use crate::error::Error;
 use crate::homes::{Folder, Homes, Opening, Place, part_path, transfer_all};
 use crate::identity::{InputStates, TWIN, absolute, changed_input, input_states};
-use crate::job::{Job, Sink};
+use crate::job::{Job, Sink, call_bytes};
 use crate::journal::RunJournal;
-use crate::ledger::{Lease, Ledger};
+use crate::ledger::{Lease, Ledger, Turn};
 use crate::outcome::Outcome;
-use crate::planning::{Keeps, Kept, Planned, Ready, check_kept};
+use crate::planning::{BUFFERS_SHARE, Keeps, Kept, Planned, Ready, check_kept, check_work};
 use crate::resume::{Begin, Begun, GoingOn, Unfinished, forget};
 use crate::sides::Sides;
 use multigrain_driver::ranks::Ranks;
@@ -164,6 +164,21 @@ impl Runtime {
         check_kept(app, "its tables", bytes, others, &memory)
     }
 
+    /// Refuses a program of so many calls before it is listed, if that would leave its plan no room.
+    pub(crate) fn check_calls(&self, app: &str, calls: u64, arguments: usize) -> Result<(), Error> {
+        let bytes = calls.saturating_mul(call_bytes(arguments));
+        check_kept(app, "its calls", bytes, 0, &choose::memory(&self.options)?.0)
+    }
+
+    /// Refuses a run whose results are worked on afterwards with more bytes of the main memory than it can leave
+    /// ([`Outcome::work_bytes`]).
+    ///
+    /// # Errors
+    /// [`Error::DoesNotFit`] says how much is enough; [`Error::Machine`] when the machine is refused.
+    pub fn check_work_bytes(&self, app: &str, what: &str, bytes: u64) -> Result<(), Error> {
+        check_work(app, what, bytes, &choose::memory(&self.options)?.0)
+    }
+
     /// Chooses the machine for a job, plans it and proves that it fits. Starts nothing.
     ///
     /// # Errors
@@ -234,13 +249,19 @@ impl Runtime {
         }
     }
 
+    /// Waits until no other run of this runtime is under way.
+    fn turn(&self, abort: Option<&Abort>) -> Result<Turn<'_>, Error> {
+        let team = || self.team.lock().unwrap_or_else(PoisonError::into_inner);
+        self.ledger.turn(abort, || team().as_ref().is_some_and(|team| team.is_here()))
+    }
+
     fn run_here(&self, job: &Job, settings: Settings<'_>) -> Result<Outcome, Error> {
         self.check_sinks(job)?;
         choose::check_memory(&self.options)?;
         if settings.resume && settings.discard {
             return Err(Error::Request("what an interrupted run has left is either continued or thrown away".into()));
         }
-        let _turn = self.ledger.turn(settings.abort)?;
+        let _turn = self.turn(settings.abort)?;
         let kept = self.take_kept();
         let inputs = input_states(job, &self.disk)?;
         let leads = across::leads(&self.options, &settings)?;
@@ -354,7 +375,7 @@ impl Runtime {
     /// has effects that belong to one run.
     pub fn prepare<'a>(&'a self, job: &'a Job) -> Result<Prepared<'a>, Error> {
         choose::check_memory(&self.options)?;
-        let _turn = self.ledger.turn(None)?;
+        let _turn = self.turn(None)?;
         drop(self.take_kept());
         let planned = self.plan(job)?;
         if planned.plan.driver.files || job.sinks.iter().any(Option::is_some) {
@@ -427,7 +448,7 @@ impl Prepared<'_> {
     /// # Errors
     /// [`Error::Run`] when a leaf fails, [`Error::Interrupted`] when the abort flag is raised.
     pub fn run(&mut self, settings: Settings<'_>) -> Result<Report, Error> {
-        let _turn = self.runtime.ledger.turn(settings.abort)?;
+        let _turn = self.runtime.turn(settings.abort)?;
         let own_abort = Abort::new();
         let mut run = Run {
             runtime: self.runtime,
@@ -566,6 +587,13 @@ impl Run<'_> {
             let is_named = |file: &ArrayFile| Some(file.path()) == file.final_path();
             let name = |file: &ArrayFile| file.final_path().unwrap_or(file.path()).display().to_string();
             let those = |named| files().filter(|f| is_named(f) == named).map(name).collect();
+            if let Some(gone) = files().find(|file| !is_named(file) && !file.path().exists()) {
+                return Error::After(format!(
+                    "{} is gone: somebody has removed it, or its directory, while the run wrote it, and what was computed with it; run \
+                     the same command once more",
+                    gone.path().display()
+                ));
+            }
             Error::Unpublished { source, published: those(true), waiting: those(false) }
         })
     }
@@ -668,6 +696,6 @@ pub(crate) fn ended(error: EngineError, resume: bool) -> Error {
 /// Transfer buffers serve what is not aligned; the blocks themselves need the memory more.
 fn buffer_bytes(options: &Options) -> u64 {
     let (least, most) = (1 << 20, 8 << 20);
-    let share = |memory: u64| (memory / 128).clamp(least, most).min(memory / 8);
+    let share = |memory: u64| (memory / 128).clamp(least, most).min(memory / BUFFERS_SHARE);
     options.disk_buffer_bytes.unwrap_or_else(|| options.memory_bytes.map_or(most, share))
 }

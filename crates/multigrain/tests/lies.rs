@@ -2,8 +2,8 @@
 
 use multigrain::prelude::*;
 use multigrain::{MachineChoice, parse_bytes};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// What a task does about its split.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +14,12 @@ enum Lie {
     Wholes(u64),
     /// An axis of extent 0.
     Nothing,
+    /// More calls each time it is asked.
+    More,
+    /// So many stages, each of which is the whole.
+    Stages(u64),
+    /// So many tunables, of which it uses one.
+    Tunables(usize),
 }
 
 /// y = y + 1, by a split that lies; every call that it makes is counted.
@@ -32,15 +38,23 @@ impl Task for Liar {
     }
     fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
         let extent = if let Lie::Nothing = self.lie { 0 } else { call.shapes[0].elements() };
-        vec![Tunable { name: "i", extent, multiple: 1 }]
+        let count = if let Lie::Tunables(count) = self.lie { count } else { 1 };
+        let unused = (1..count).map(|number| &*Box::leak(format!("unused {number}").into_boxed_str()));
+        std::iter::once("i").chain(unused).map(|name| Tunable { name, extent, multiple: 1 }).collect()
+    }
+    fn stages(&self, call: &CallShape) -> Vec<SubCall> {
+        let count = if let Lie::Stages(count) = self.lie { count } else { 0 };
+        self.made.fetch_add(count, Ordering::Relaxed);
+        (0..count).map(|_| SubCall::whole(call)).collect()
     }
     fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
         let n = call.shapes[0].elements();
         let calls: Vec<SubCall> = match self.lie {
             Lie::Wholes(calls) => (0..calls).map(|_| SubCall::whole(call)).collect(),
-            Lie::Calls(_) | Lie::Nothing => {
+            _ => {
                 let each = match self.lie {
                     Lie::Calls(calls) => n.div_ceil(calls).max(1),
+                    Lie::More => n.div_ceil(self.made.load(Ordering::Relaxed) + 1).max(1),
                     _ => tunables.get("i", n),
                 };
                 let block = |(first, len)| SubCall::itself([(0, Region::new(&[first], &[len]))], &call.scalars);
@@ -82,15 +96,63 @@ fn lies_end_with_a_word_or_bounded_work() {
             (Lie::Calls(many), &["liar", "262144", "calls"][..], 4 * many),
             (Lie::Wholes(1000), &["liar", "1000 calls", "whole call again"], 4000),
             (Lie::Nothing, &["liar", "tunable i", "extent 0"], 0),
+            (Lie::More, &["liar", "calls"], 1 << 24),
+            (Lie::Stages(16), &["liar", "stages", "4096"], 1 << 18),
         ] {
             let (result, made) = planned(lie, "16 MiB", machine);
-            let text = result.expect_err(&format!("{lie:?} on {machine}"));
-            assert!(words.iter().all(|word| text.contains(word)), "{lie:?} on {machine}: {text}");
             assert!(made <= most, "{lie:?} on {machine}: {made} calls were made");
+            let text = match (result, lie) {
+                (Err(text), _) => text,
+                // Where one block takes it there is no need of stages.
+                (Ok(1), Lie::Stages(_)) => continue,
+                (Ok(calls), _) => panic!("{lie:?} on {machine} has {calls} calls"),
+            };
+            assert!(words.iter().all(|word| text.contains(word)), "{lie:?} on {machine}: {text}");
         }
         // A split that is always the same, and short enough.
         let (result, made) = planned(Lie::Calls(512), "16 MiB", machine);
         assert!(result.is_ok(), "{result:?}");
         assert!(made <= 1 << 18, "{made} calls were made on {machine}");
+        // However many ways there are of setting tunables, few are looked at.
+        for count in [1, 12, 50] {
+            let (result, _) = planned(Lie::Tunables(count), "16 MiB", machine);
+            // Of fifty the finest is all that is looked at.
+            let told = result.as_ref().is_err_and(|text| count == 50 && text.contains("liar is split into"));
+            assert!(result.is_ok() || told, "{count} tunables on {machine}: {result:?}");
+        }
     }
+}
+
+/// A leaf that begins a run of the runtime that executes it.
+struct Begins {
+    runtime: Arc<OnceLock<Runtime>>,
+    said: Arc<Mutex<Vec<String>>>,
+}
+
+impl Task for Begins {
+    type Params = (Update<f32, 1>,);
+    fn name(&self) -> &'static str {
+        "begins"
+    }
+    fn notation(&self) -> Option<Notation> {
+        Some(Notation::axes(["i"]).param("y", ["i"]))
+    }
+    fn leaf(&self, _: (ViewMut<'_, f32, 1>,), _: &mut LeafContext<'_>) {
+        let ended = self.runtime.get().unwrap().run(&Job::new("inner", Program::new()), Settings::default());
+        self.said.lock().unwrap().push(ended.map(|_| ()).unwrap_err().to_string());
+    }
+}
+
+#[test]
+fn a_run_that_is_begun_from_within_a_run_is_refused_on_every_worker() {
+    let (runtime, said) = (Arc::new(OnceLock::new()), Arc::default());
+    let options = Options { threads: Some(3), memory_bytes: Some(64 << 20), ..Options::default() };
+    runtime.get_or_init(|| Runtime::new(options).unwrap());
+    let mut program = Program::new();
+    let task = program.task(Begins { runtime: runtime.clone(), said: Arc::clone(&said) });
+    let y = program.array::<f32, 1>("y", [1 << 20], Role::InOut).unwrap();
+    (0..64).for_each(|i| program.call(task, (y.block([i << 14], [1 << 14]),), Scalars::new()).unwrap());
+    runtime.get().unwrap().run(&Job::new("outer", program), Settings::default()).unwrap();
+    let said = said.lock().unwrap();
+    assert!(said.len() >= 64 && said.iter().all(|text| text.contains("from within a run")), "{said:?}");
 }

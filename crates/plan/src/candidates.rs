@@ -1,11 +1,11 @@
 //! Candidates for the tunables of a call: which lengths there are, and the choice among the most promising by planning them
 //! in earnest.
 
-use crate::edge::{DRAFT_CALLS, Draft, EdgeFacts, draft};
+use crate::edge::{Draft, EdgeFacts, draft};
 use crate::rooms::kept;
 use crate::rules::Movable;
 use crate::scope::{Scope, Split, split};
-use multigrain_program::{SplitError, Tunable, Tunables};
+use multigrain_program::{SplitError, SplitProblem, Tunable, Tunables};
 
 /// How many candidates are planned in earnest, at most and at least.
 pub(crate) const FINALISTS: usize = 128;
@@ -88,6 +88,23 @@ pub(crate) fn spans(spec: &Tunable) -> Vec<u64> {
     values
 }
 
+/// So many ways of choosing a value of each list are looked at, at most.
+const COMBINATIONS_MAX: usize = 1 << 16;
+
+/// Leaves every second value out of the longest list, and again, until there are not too many ways of choosing one of each: the
+/// first and the last stay, and of two the last, since something should fit.
+pub(crate) fn thinned(mut lists: Vec<Vec<u64>>) -> Vec<Vec<u64>> {
+    let ways = |lists: &[Vec<u64>]| lists.iter().map(Vec::len).fold(1, usize::saturating_mul);
+    while ways(&lists) > COMBINATIONS_MAX
+        && let Some(longest) = lists.iter_mut().max_by_key(|list| list.len())
+    {
+        let last = longest.len() - 1;
+        let stays = |at: usize| if last == 1 { at == 1 } else { at.is_multiple_of(2) || at == last };
+        *longest = longest.iter().enumerate().filter(|(at, _)| stays(*at)).map(|(_, value)| *value).collect();
+    }
+    lists
+}
+
 /// One value of each list, in all ways.
 pub(crate) fn combinations(lists: &[Vec<u64>]) -> impl Iterator<Item = Vec<u64>> + '_ {
     let total: usize = lists.iter().map(Vec::len).product();
@@ -105,6 +122,23 @@ pub(crate) fn split_with(scope: &Scope, tunables: &Tunables) -> Result<Split, Sp
     split(scope, |_, _| Ok(tunables.clone()))
 }
 
+/// Splits are counted by what their tunables say, and by their shortest list; one that makes so many times as many calls as there may be
+/// makes others each time it is asked.
+const UNCOUNTED: u64 = 8;
+
+/// A split of one call that makes about as many calls as it was counted to make.
+///
+/// # Errors
+/// [`SplitProblem::Uncounted`] where it makes far more.
+pub(crate) fn as_counted(facts: &EdgeFacts<'_>, scope: &Scope, split: Split) -> Result<Split, SplitError> {
+    let (calls, most) = (split.calls.len() as u64, facts.calls_max);
+    if calls <= most.saturating_mul(UNCOUNTED) {
+        return Ok(split);
+    }
+    let call = &scope.calls[0];
+    Err(SplitError::of(&*scope.tasks[call.task as usize], &call.shape(), SplitProblem::Uncounted { calls, most }))
+}
+
 /// The cheapest of the candidates, the most promising of which come first, once they are planned in earnest.
 pub(crate) fn finals(
     facts: &EdgeFacts<'_>,
@@ -113,7 +147,7 @@ pub(crate) fn finals(
     depth_max: usize,
 ) -> Option<Tunables> {
     let plan = |candidate: &Candidate, thorough: bool| -> Option<(f64, u64)> {
-        let split = split_with(scope, &candidate.tunables).ok()?;
+        let split = split_with(scope, &candidate.tunables).and_then(|split| as_counted(facts, scope, split)).ok()?;
         let kept = kept(facts, scope, &candidate.tunables);
         let draft: Draft = draft(facts, &split, kept.as_ref(), depth_max, thorough, &[]).ok()?;
         Some((draft.price(), draft.bytes()))
@@ -129,7 +163,7 @@ pub(crate) fn finals(
     });
     let few = few.count();
     // A plan that fits is made beside others that are larger than it while they are made.
-    let at_once = |longest: u64| (facts.planning_calls_max / (DRAFT_CALLS * longest.max(1))).max(1) as usize;
+    let at_once = |longest: u64| (facts.drafts_calls_max / (DRAFT_CALLS * longest.max(1))).max(1) as usize;
     let longest = |candidates: &mut dyn Iterator<Item = &Candidate>| candidates.map(|one| one.calls).max().unwrap_or(1);
     let workers = at_once(longest(&mut fitting[..few].iter()));
     let found = in_parallel(workers, &fitting[..few], |candidate| plan(candidate, false));
@@ -194,6 +228,9 @@ pub(crate) fn in_parallel<T: Sync, R: Send>(most: usize, items: &[T], apply: imp
     });
     (0..items.len()).filter_map(|at| shares[at % workers].next()).collect()
 }
+
+/// While a plan is made its lists take so much more than when it is done: they grow by doubling.
+const DRAFT_CALLS: u64 = 2;
 
 /// Fewer items than this are not worth a thread.
 const ITEMS_EACH_MIN: usize = 4;

@@ -53,8 +53,8 @@ pub(crate) struct EdgeFacts<'m> {
     pub(crate) partials_bytes: u64,
     /// The most calls that one call is split into here.
     pub(crate) calls_max: u64,
-    /// The most calls that lists may have together while a plan is made, those of drafts counted [`DRAFT_CALLS`] times.
-    pub(crate) planning_calls_max: u64,
+    /// The most calls that the drafts which a search compares at one time may have together.
+    pub(crate) drafts_calls_max: u64,
     /// The longest list of calls where they can be parts instead.
     pub(crate) listed_max: u64,
     /// Whether the call that is planned is a part, of which nobody makes parts again.
@@ -69,17 +69,7 @@ pub(crate) struct EdgeFacts<'m> {
     pub(crate) unit_below_bytes: u64,
 }
 
-/// While a list of calls is made it takes so many times as much as when it is done: it grows by doubling.
-pub(crate) const DRAFT_CALLS: u64 = 2;
-
 impl EdgeFacts<'_> {
-    /// The most calls of a split of which so many calls have so many classes: each class has a plan of its own below.
-    pub(crate) fn most_calls(&self, calls: u64, classes: u64) -> u64 {
-        let planning = u128::from(calls) * u128::from(DRAFT_CALLS) + u128::from(classes);
-        let most = u128::from(self.planning_calls_max) * u128::from(calls) / planning.max(1);
-        self.calls_max.min(u64::try_from(most).unwrap_or(u64::MAX))
-    }
-
     /// Whether calls of the task may be parts, each planned by itself: what it keeps of a reduction it keeps in the parent
     /// memory, where a part has no room of its own; and an edge with strict rules knows where whole arrays lie.
     pub(crate) fn may_be_parts(&self, task: &TaskRef) -> bool {
@@ -204,7 +194,7 @@ pub(crate) fn facts<'m>(
         wake_above_ns: above.map(|edge| edge.costs.wake_ns).fold(0.0, f64::max),
         partials_bytes: 0,
         calls_max: u64::MAX,
-        planning_calls_max: u64::MAX,
+        drafts_calls_max: u64::MAX,
         listed_max: u64::MAX,
         is_part: false,
         hosts: &[],

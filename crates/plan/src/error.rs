@@ -32,8 +32,8 @@ pub enum PlanError {
     /// A plan would have more calls than there is room for.
     #[error(
         "{task} is split into {calls} calls for memory {memory} {tile}, and the plan has room for {most}; choose larger \
-         tiles, or give {memory} {}",
-        enough.map_or_else(|| "more".to_owned(), |enough| format!("at least {enough}"))
+         tiles, or give {}",
+        enough.as_ref().map_or_else(|| "more memory".to_owned(), |(memory, enough)| format!("{memory} at least {enough}"))
     )]
     TooManyCalls {
         /// Task.
@@ -46,8 +46,9 @@ pub enum PlanError {
         calls: u64,
         /// The most.
         most: u64,
-        /// Capacity with which a plan will have room for fewer calls of larger tiles, where that is known.
-        enough: Option<Enough>,
+        /// The memory that plans lie in, and its capacity with which a plan will have room for fewer calls of larger tiles, where
+        /// that is known.
+        enough: Option<(String, Enough)>,
     },
     /// The tile that the mapping asks for does not fit.
     #[error(

@@ -34,16 +34,7 @@ pub(crate) struct Turns {
     pub(crate) all: u64,
 }
 
-/// So many parts take as much of a plan as one call with its steps: shapes and places of the arguments alone.
-const PARTS_A_CALL: u64 = 4;
-
 impl Plan {
-    /// What the plan's own lists take, counted in calls with their steps; several parts are one.
-    pub fn own_calls(&self) -> u64 {
-        let calls = self.calls.len() as u64;
-        if self.is_in_parts() { calls.div_ceil(PARTS_A_CALL) } else { calls }
-    }
-
     /// Whether the calls are parts: executed one after the other where the arrays lie, each by the plan of its class, which
     /// is one of the same edge.
     pub fn is_in_parts(&self) -> bool {
@@ -139,7 +130,7 @@ impl Planner<'_> {
             && let Some(call) = scope.calls.first()
         {
             let (task, calls) = (&scope.tasks[call.task as usize], parts.calls.len() as u64);
-            return Err(too_many(self.machine, facts, task, calls, facts.calls_max, self.is_mapped(facts, task)));
+            return Err(too_many(self.machine, facts, task, calls, self.is_mapped(facts, task)));
         }
         let sources = match facts.number {
             0 => sources(scope, &blocks),

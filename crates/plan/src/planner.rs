@@ -1,7 +1,7 @@
 //! The planner: runs the passes for every edge from the root down and caches plans by shape.
 
 use crate::division::Divided;
-use crate::edge::{DRAFT_CALLS, Draft, EdgeFacts, Overflow, TaskRef, draft, facts as edge_facts};
+use crate::edge::{Draft, EdgeFacts, Overflow, TaskRef, draft, facts as edge_facts};
 use crate::error::{Enough, PlanError};
 use crate::estimate::Kept;
 use crate::loops::{Hint, PART_LISTED_MIN, turns};
@@ -30,9 +30,6 @@ pub struct PlanOptions {
     pub depth_max: usize,
     /// Largest number of calls that one call is split into at an edge: a plan names each, so they take memory.
     pub calls_max: u64,
-    /// Calls of all lists that may be held at one time while a plan is made: drafts, of which each call counts twice, and
-    /// the plans that are kept.
-    pub planning_calls_max: u64,
     /// The longest list of calls where calls can be parts, each with a plan of its own: so much room a plan is meant to take.
     /// Longer ones than the usual gain nothing.
     pub listed_max: u64,
@@ -48,7 +45,6 @@ impl Default for PlanOptions {
             disk_buffer_bytes: 8 << 20,
             depth_max: 2,
             calls_max: 1 << 20,
-            planning_calls_max: u64::MAX,
             listed_max: 1 << 13,
             file_offsets_bytes: Vec::new(),
             simulated: false,
@@ -138,8 +134,6 @@ pub struct Planner<'m> {
     options: PlanOptions,
     /// By edge and bytes for partial results.
     plans: FxHashMap<(usize, u64, Key), Arc<Plan>>,
-    /// Calls of these plans, each counted as [`Plan::own_calls`] says.
-    kept_calls: u64,
     /// By division and bytes for partial results.
     pub(crate) divided: FxHashMap<(usize, u64, Key), Divided>,
     /// By edge, bytes for partial results below and of its own.
@@ -162,7 +156,6 @@ impl<'m> Planner<'m> {
             mapping,
             options,
             plans: FxHashMap::default(),
-            kept_calls: 0,
             divided: FxHashMap::default(),
             chosen: FxHashMap::default(),
             hints: FxHashMap::default(),
@@ -234,9 +227,7 @@ impl<'m> Planner<'m> {
             .flatten()
             .ok_or_else(|| self.no_edge())?;
         (facts.own_partials_bytes_max, facts.calls_max) = (own_bytes_max, self.options.calls_max);
-        // What is kept already leaves drafts so much less.
-        facts.planning_calls_max = self.options.planning_calls_max.saturating_sub(self.kept_calls);
-        facts.calls_max = facts.calls_max.min(facts.planning_calls_max / DRAFT_CALLS);
+        facts.drafts_calls_max = self.options.calls_max;
         facts.listed_max = self.options.listed_max.clamp(2, facts.calls_max.max(2));
         (facts.hosts, facts.offsets_bytes) = (&scope.lying.hosts, &scope.lying.offsets_bytes);
         if !facts.stages() {
@@ -349,11 +340,9 @@ impl<'m> Planner<'m> {
                 }
                 (parts, blocks) = in_blocks(scope, |task, shape| self.tunables(facts, task, shape))?;
                 // Before anything is planned for each of them.
-                let (calls, classes) = (parts.calls.len() as u64, parts.classes.len() as u64);
-                if facts.most_calls(calls, classes) < calls && facts.stages() {
-                    let task = &parts.tasks[parts.calls[0].task as usize];
-                    let most = facts.most_calls(calls, classes);
-                    return Err(too_many(self.machine, facts, task, calls, most, self.is_mapped(facts, task)).into());
+                if parts.calls.len() as u64 > facts.calls_max && facts.stages() {
+                    let (task, listed) = (&parts.tasks[parts.calls[0].task as usize], parts.calls.len() as u64);
+                    return Err(too_many(self.machine, facts, task, listed, self.is_mapped(facts, task)).into());
                 }
                 (scope, single)
             }
@@ -518,7 +507,6 @@ impl<'m> Planner<'m> {
         let hint = self.hints.get(&(number, (identity(task), shape.clone())));
         scope.lying = hint.map(|hint| hint.lying.clone()).unwrap_or_default();
         let plan = self.whole(number, &scope, own_bytes_max)?;
-        self.kept_calls = self.kept_calls.saturating_add(plan.own_calls());
         self.tasks.push(task.clone());
         self.plans.insert(key, plan.clone());
         Ok(plan)

@@ -5,7 +5,7 @@
 //! how many bytes would move if nothing but the previous sub-call's blocks stayed). Where there are formulas the best are
 //! refined; the most promising are then planned in earnest, and the cheapest plan decides.
 
-use crate::candidates::{Candidate, combinations, finals, in_parallel, spans, split_with, values};
+use crate::candidates::{Candidate, as_counted, combinations, finals, in_parallel, spans, split_with, thinned, values};
 use crate::cost::{UNEVEN, moving_seconds, staging_seconds, stolen_seconds, transfer_seconds, unevenness};
 use crate::edge::{EdgeFacts, TaskRef};
 use crate::error::{Enough, PlanError};
@@ -16,7 +16,7 @@ use crate::mapping::Mapping;
 use crate::rules::{Movable, movable, quantum};
 use crate::scope::{Scope, Split};
 use multigrain_machine::{Machine, readable_bytes};
-use multigrain_program::{CallShape, Region, SplitError, SubCall, Tunable, Tunables};
+use multigrain_program::{CallShape, Region, SplitError, Tunable, Tunables};
 use rustc_hash::FxHashSet;
 
 /// More sub-calls than this are considered only when nothing with fewer fits.
@@ -47,19 +47,20 @@ pub(crate) fn choose(
     let memory = machine.memory(facts.child).name.clone();
     let fixed = fixed_values(mapping, task, &memory, &specs)?;
     let (unit, strict) = (quantum(&facts.edge.rules, &**task), facts.edge.rules.strict);
-    let lists: Vec<Vec<u64>> = specs
+    let lists = specs
         .iter()
         .map(|spec| match fixed.iter().find(|(name, _)| *name == spec.name) {
             Some(&(_, value)) => vec![value],
             None if task.reduced_axis() == Some(spec.name) => spans(spec),
-            None => values(&Tunable { multiple: spec.multiple * unit, ..*spec }, specs.len()),
+            None => values(&Tunable { multiple: spec.multiple.saturating_mul(unit), ..*spec }, specs.len()),
         })
         .collect();
+    let lists = thinned(lists);
     let scope = Scope::of_call(task, shape);
     if let Some(nest) = Nest::of(facts, task, shape).filter(|_| !strict) {
         let is_mapped = !fixed.is_empty();
         return by_formula(&nest, &scope, &lists, is_mapped, depth_max, known).map_err(|unfit| match unfit {
-            Unfit::TooMany(calls) => too_many(machine, facts, task, calls, facts.calls_max, is_mapped),
+            Unfit::TooMany(calls) => too_many(machine, facts, task, calls, is_mapped),
             Unfit::Smallest(smallest) => refusal(machine, facts, task, shape, depth_max, &smallest, is_mapped),
         });
     }
@@ -85,14 +86,13 @@ pub(crate) fn choose(
         let lists = (task.split(shape, tunables)?.len() as u64 / *pieces).max(1);
         numbered.iter_mut().filter(several).for_each(|(calls, _)| *calls = calls.saturating_mul(lists));
     }
-    let most = match task.notation() {
-        Some(_) => facts.calls_max,
-        None => as_split(facts, task, shape, &mut numbered)?,
-    };
+    if task.notation().is_none() {
+        as_split(task, shape, &mut numbered)?;
+    }
     let fewest = numbered.iter().map(|(calls, _)| *calls).min();
-    numbered.retain(|(calls, _)| *calls <= most);
+    numbered.retain(|(calls, _)| *calls <= facts.calls_max);
     if let (Some(calls), true) = (fewest, numbered.is_empty()) {
-        return Err(too_many(machine, facts, task, calls, most, !fixed.is_empty()));
+        return Err(too_many(machine, facts, task, calls, !fixed.is_empty()));
     }
     numbered.sort_by_key(|(calls, _)| *calls);
     // Where many calls are needed, each doubling of their number is probed before all of it is looked at; that nothing
@@ -152,20 +152,11 @@ const MUCH_FINER: u64 = 64;
 
 /// Corrects, of a task whose split is free, how many calls its tunables were taken to stand for: the fewest are counted, and
 /// where much finer blocks make no more calls than the coarsest, which are several, the task does not split by its tunables,
-/// so that there is one split to be looked at. Says how many calls there may be at most, if as many of them differ in shape
-/// as of the fewest.
-fn as_split(
-    facts: &EdgeFacts<'_>,
-    task: &TaskRef,
-    shape: &CallShape,
-    numbered: &mut Vec<(u64, Tunables)>,
-) -> Result<u64, PlanError> {
+/// so that there is one split to be looked at.
+fn as_split(task: &TaskRef, shape: &CallShape, numbered: &mut Vec<(u64, Tunables)>) -> Result<(), PlanError> {
     numbered.sort_by_key(|(calls, _)| *calls);
-    let Some((said, coarsest)) = numbered.first() else { return Ok(facts.calls_max) };
-    let split = task.split(shape, coarsest)?;
-    let fewest = split.len() as u64;
-    let classes: FxHashSet<CallShape> = split.iter().map(SubCall::shape).collect();
-    let most = facts.most_calls(fewest, classes.len() as u64);
+    let Some((said, coarsest)) = numbered.first() else { return Ok(()) };
+    let fewest = task.split(shape, coarsest)?.len() as u64;
     let much = said.saturating_mul(MUCH_FINER);
     let finer = numbered.iter().find(|(pieces, _)| *pieces >= much).or(numbered.last());
     if let Some((_, finer)) = finer.filter(|(pieces, _)| fewest > 1 && pieces > said)
@@ -174,7 +165,7 @@ fn as_split(
         numbered.truncate(1);
     }
     numbered[0].0 = fewest.max(numbered[0].0);
-    Ok(most)
+    Ok(())
 }
 
 /// The refusal of a split into more calls than a plan has room for.
@@ -183,7 +174,6 @@ pub(crate) fn too_many(
     facts: &EdgeFacts<'_>,
     task: &TaskRef,
     calls: u64,
-    most: u64,
     is_mapped: bool,
 ) -> PlanError {
     PlanError::TooManyCalls {
@@ -191,7 +181,7 @@ pub(crate) fn too_many(
         memory: machine.memory(facts.child).name.clone(),
         tile: if is_mapped { "by the mapping's tile" } else { "by the largest tile that fits" },
         calls,
-        most,
+        most: facts.calls_max,
         enough: None,
     }
 }
@@ -295,7 +285,7 @@ fn fixed_values(
 
 /// What splitting alone tells of a candidate.
 fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) -> Result<Candidate, SplitError> {
-    let split = split_with(scope, &tunables)?;
+    let split = as_counted(facts, scope, split_with(scope, &tunables)?)?;
     let align = facts.align_bytes();
     let (mut footprint, mut scratch) = (0u64, facts.scratch_least_bytes);
     for (task, shape) in &split.classes {

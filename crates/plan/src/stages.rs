@@ -11,11 +11,13 @@ use crate::plan::PassReport;
 use crate::planner::Planner;
 use crate::scope::{Scope, identity};
 use multigrain_machine::readable_bytes;
-use multigrain_program::{Arg, Call, CallShape, SplitError, SubCall};
+use multigrain_program::{Arg, Call, CallShape, SplitError, SplitProblem, SubCall};
 use std::sync::Arc;
 
 /// Stages of stages of stages: deeper than any task is, so that a task that is its own stage ends.
 const DEPTH_MAX: usize = 8;
+/// So many calls is one taken apart into, at most, stages of stages counted: a transform has three.
+const STAGES_MAX: usize = 1 << 12;
 
 /// The calls of a scope with those taken apart that have to be, and a line on each that is; `reason` says why one of this
 /// task and shape has to be. `None` where no task has stages.
@@ -35,7 +37,8 @@ pub(crate) fn take_apart<E: From<SplitError>>(
     let mut reports = Vec::new();
     for call in scope.calls.iter() {
         let task = scope.tasks[call.task as usize].clone();
-        one(&mut reason, &task, call, &mut apart, &mut reports, 0)?;
+        let most = apart.calls.len() + STAGES_MAX;
+        one(&mut reason, &task, call, &mut apart, &mut reports, most, 0)?;
     }
     Ok(Some((apart, reports)))
 }
@@ -46,6 +49,7 @@ fn one<E: From<SplitError>>(
     call: &Call,
     apart: &mut Scope,
     reports: &mut Vec<PassReport>,
+    calls_max: usize,
     depth: usize,
 ) -> Result<(), E> {
     let shape = call.shape();
@@ -55,6 +59,9 @@ fn one<E: From<SplitError>>(
         let number = apart.tasks.iter().position(|t| identity(t) == identity(task)).unwrap_or(apart.tasks.len());
         if number == apart.tasks.len() {
             apart.tasks.push(task.clone());
+        }
+        if apart.calls.len() == calls_max {
+            return Err(SplitError::of(&**task, &shape, SplitProblem::Stages { most: STAGES_MAX }).into());
         }
         Arc::make_mut(&mut apart.calls).push(Call { task: number as u32, ..call.clone() });
         return Ok(());
@@ -66,7 +73,7 @@ fn one<E: From<SplitError>>(
         reports.push(report);
     }
     for stage in &stages {
-        one(reason, stage.callee(task), &within(stage, call), apart, reports, depth + 1)?;
+        one(reason, stage.callee(task), &within(stage, call), apart, reports, calls_max, depth + 1)?;
     }
     Ok(())
 }

@@ -206,15 +206,45 @@ pub enum SplitProblem {
         /// How many there are.
         calls: usize,
     },
-    /// Splitting along the reduced axis does not end.
-    #[error("along its reduced axis {axis}, of length {length}, its split makes call {call}, which is as long")]
+    /// Other calls than those that were counted before.
+    #[error(
+        "its split makes {calls} calls, where it was counted to make {most} at most: it makes others each time it is asked"
+    )]
+    Uncounted {
+        /// How many there are.
+        calls: u64,
+        /// How many there may be.
+        most: u64,
+    },
+    /// Stages of stages without end.
+    #[error("it and its stages are taken apart into more than {most} calls")]
+    Stages {
+        /// The most calls.
+        most: usize,
+    },
+    /// Splitting along the reduced axis goes on longer than it should, or does not end.
+    #[error(
+        "asked for blocks of {asked} along its reduced axis {axis}, its split makes call {call}, which is {length} long"
+    )]
     Endless {
         /// Name of the tunable.
         axis: &'static str,
-        /// Length of the axis.
-        length: u64,
+        /// What it was set to.
+        asked: u64,
         /// Number of the sub-call.
         call: usize,
+        /// Its length.
+        length: u64,
+    },
+    /// A contribution to one of several reduced parameters that is none to another.
+    #[error(
+        "split along its reduced axis alone, call {call} contributes nothing to {param}; each call contributes to all that is reduced"
+    )]
+    Missing {
+        /// Number of the sub-call.
+        call: usize,
+        /// Parameter that is reduced.
+        param: &'static str,
     },
     /// Splitting along the reduced axis alone cuts what is reduced.
     #[error("split along its reduced axis alone, call {call} is given {region} of {param}, and not the whole")]
@@ -237,7 +267,8 @@ pub enum SplitProblem {
 }
 
 impl SplitError {
-    pub(crate) fn new(task: &dyn DynTask, call: &CallShape, problem: SplitProblem) -> SplitError {
+    /// What is wrong with what a task makes of a call.
+    pub fn of(task: &dyn DynTask, call: &CallShape, problem: SplitProblem) -> SplitError {
         let name = |i: usize| task.params().get(i).map_or("", |param| param.name);
         let on: Vec<String> = (0..).zip(&call.shapes).map(|(i, shape)| format!("{} {shape}", name(i))).collect();
         SplitError { task: task.name(), on: on.join(", "), problem }
@@ -265,7 +296,7 @@ pub(crate) fn check_calls(
         check(callee.params(), sub.args.iter().copied(), params.len(), given)
             .and_then(|()| misfit().map_or(Ok(()), |why| Err(ArgumentError::Shapes { why })))
             .map_err(|source| {
-                SplitError::new(task, call, SplitProblem::Call { call: number, of, callee: callee.name(), source })
+                SplitError::of(task, call, SplitProblem::Call { call: number, of, callee: callee.name(), source })
             })?;
     }
     if subs.is_empty() {
@@ -278,14 +309,14 @@ pub(crate) fn check_calls(
             sub.args.iter().copied().zip(callee).filter(written).map(|((_, region), _)| region)
         });
         if matches!(param.access, Access::Write | Access::Reduce) && !covers(shape, written.clone()) {
-            return Err(SplitError::new(task, call, SplitProblem::Unwritten { param: param.name, of, shape }));
+            return Err(SplitError::of(task, call, SplitProblem::Unwritten { param: param.name, of, shape }));
         }
         // Contributions are added up block by block: what two blocks share in part would be lost by one of them.
         if param.access == Access::Reduce && of == "split" {
             let blocks: BTreeSet<Region> = written.collect();
             let all = blocks.iter().map(Region::elements).fold(0, u64::saturating_add);
             if all > shape.elements() {
-                return Err(SplitError::new(task, call, SplitProblem::Crossing { param: param.name }));
+                return Err(SplitError::of(task, call, SplitProblem::Crossing { param: param.name }));
             }
         }
     }

@@ -304,7 +304,7 @@ unsafe impl DynTask for Steps {
 
     fn split(&self, call: &CallShape, tunables: &Tunables) -> Result<Vec<SubCall>, SplitError> {
         let calls = self.notation.split(call, tunables, &[], None);
-        if calls.is_empty() { Err(SplitError::new(self, call, SplitProblem::Empty)) } else { Ok(calls) }
+        if calls.is_empty() { Err(SplitError::of(self, call, SplitProblem::Empty)) } else { Ok(calls) }
     }
 
     fn stages(&self, _: &CallShape) -> Result<Vec<SubCall>, SplitError> {

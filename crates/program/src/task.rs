@@ -542,7 +542,7 @@ impl<T: Task> Erased<T> {
     fn check_axes(&self, call: &CallShape) -> Result<(), SplitError> {
         let is_empty = call.shapes.iter().any(|shape| shape.elements() == 0);
         match self.task.tunables(call).iter().find(|axis| axis.extent == 0 && !is_empty) {
-            Some(axis) => Err(SplitError::new(self, call, SplitProblem::NoExtent { axis: axis.name })),
+            Some(axis) => Err(SplitError::of(self, call, SplitProblem::NoExtent { axis: axis.name })),
             None => Ok(()),
         }
     }
@@ -552,7 +552,7 @@ impl<T: Task> Erased<T> {
         let is_again = |sub: &SubCall| matches!(sub.callee, Callee::Itself) && sub.shape() == *call;
         match subs.iter().position(is_again) {
             Some(number) if subs.len() > 1 => {
-                Err(SplitError::new(self, call, SplitProblem::Again { call: number, calls: subs.len() }))
+                Err(SplitError::of(self, call, SplitProblem::Again { call: number, calls: subs.len() }))
             }
             _ => Ok(()),
         }
@@ -611,7 +611,7 @@ unsafe impl<T: Task> DynTask for Erased<T> {
             }
         };
         if calls.is_empty() {
-            return Err(SplitError::new(self, call, SplitProblem::Empty));
+            return Err(SplitError::of(self, call, SplitProblem::Empty));
         }
         // What follows from the notation is right by construction.
         if self.notation.is_none() || cfg!(debug_assertions) {

@@ -263,7 +263,15 @@ fn leaves_that_split_stay_within_their_blocks() {
 fn leaves_that_split_come_to_an_end() {
     let found =
         caught(|call, _| vec![itself(&[(0, Region::whole(call.shapes[0])), (1, Region::whole(call.shapes[1]))])]);
-    assert_eq!(found, SplitProblem::Endless { axis: "n", length: 20, call: 0 });
+    assert!(matches!(found, SplitProblem::Endless { axis: "n", length: 20, call: 0, .. }), "{found}");
+    // One span off the end each time: it would end, as deep in calls as there are spans.
+    let found = caught(|call, _| {
+        let (n, whole) = (call.shapes[0].elements(), Region::whole(call.shapes[1]));
+        let (most, rest) = ((n - 1) / 4 * 4, n - (n - 1) / 4 * 4);
+        let parts = [(0, most), (most, rest)].into_iter().filter(|(_, n)| *n > 0);
+        parts.map(|(i, n)| itself(&[(0, part(i, n)), (1, whole)])).collect()
+    });
+    assert!(matches!(found, SplitProblem::Endless { axis: "n", length: 16, call: 0, .. }), "{found}");
     let found = caught(|_, _| Vec::new());
     assert_eq!(found, SplitProblem::Empty);
 }
@@ -280,6 +288,53 @@ fn leaves_that_split_contribute_to_all_that_is_reduced() {
     let call = CallShape { shapes: shapes.into_iter().collect(), scalars: Scalars::new() };
     let error = task.check_leaf(&call).unwrap_err();
     assert_eq!(error.problem, SplitProblem::Cut { call: 0, param: "total", region: part(0, 1) });
+}
+
+/// The sum of x, and how many spans there are, of which only the first call tells.
+struct Both;
+
+impl Task for Both {
+    type Params = (Read<f32, 1>, Reduce<f32, 1>, Reduce<f32, 1>);
+    fn name(&self) -> &'static str {
+        "both"
+    }
+    fn param_names(&self) -> &'static [&'static str] {
+        &["x", "total", "count"]
+    }
+    fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
+        vec![Tunable { name: "n", extent: call.shapes[0].elements(), multiple: 4 }]
+    }
+    fn reduced_axis(&self) -> Option<&'static str> {
+        Some("n")
+    }
+    fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
+        let [total, count] = [1, 2].map(|param| (param, Region::whole(call.shapes[param])));
+        let one = |(i, n)| match i {
+            0 => itself(&[(0, part(i, n)), total, count]),
+            i => SubCall::of(&Program::erase(Total { split: none }), [(0, part(i, n)), total], &call.scalars),
+        };
+        spans(call, tunables).map(one).collect()
+    }
+    fn leaf(
+        &self,
+        (x, mut total, mut count): (View<'_, f32, 1>, ReduceMut<'_, f32, 1, Sum>, ReduceMut<'_, f32, 1, Sum>),
+        _: &mut LeafContext<'_>,
+    ) {
+        total.combine([0], x.row(&[]).iter().sum());
+        count.combine([0], 1.0);
+    }
+    fn work(&self, _: &CallShape) -> Work {
+        Work::default()
+    }
+}
+
+/// What a call contributes nothing to would be combined as it lies.
+#[test]
+fn each_call_contributes_to_all_that_is_reduced() {
+    let shapes = [20, 1, 1].map(|n| Shape::new(&[n]));
+    let call = CallShape { shapes: shapes.into_iter().collect(), scalars: Scalars::new() };
+    let error = Program::erase(Both).check_leaf(&call).unwrap_err();
+    assert_eq!(error.problem, SplitProblem::Missing { call: 1, param: "count" });
 }
 
 #[test]

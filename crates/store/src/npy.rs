@@ -183,13 +183,16 @@ fn parse_among(bytes: &[u8], elements: &[ElementType]) -> Result<ArrayHeader, He
     Ok(ArrayHeader { element, shape: dict.shape, data_offset_bytes: end })
 }
 
-/// The element type of a type string: an order (`<` little, `>` big, `|` or none for single bytes), a kind and a size.
+/// The element type of a type string: an order (`<` little, `>` big, `|` where there is none, or nothing for single bytes), a kind
+/// and a size.
 fn element_of(descr: &str, elements: &[ElementType]) -> Result<ElementType, HeaderError> {
     let kind = descr.trim_start_matches(['<', '>', '|']);
     let order = &descr[..descr.len() - kind.len()];
     let same = |element: &&ElementType| element.descr()[1..] == *kind;
     match elements.iter().find(same) {
-        Some(&element) if order == "<" || (element.size_bytes() == 1 && order.len() <= 1) => Ok(element),
+        Some(&element) if order == &element.descr()[..1] || (element.size_bytes() == 1 && order.len() <= 1) => {
+            Ok(element)
+        }
         Some(_) if order == ">" => Err(HeaderError::BigEndian { descr: descr.to_owned() }),
         _ => Err(HeaderError::Element { descr: descr.to_owned() }),
     }

@@ -114,11 +114,16 @@ impl Team {
         self.processor.is_some() && self.shared.bound.load(Ordering::Relaxed) == self.threads.len()
     }
 
+    /// Whether the calling thread acts as one of the team's workers now.
+    pub fn is_here(&self) -> bool {
+        place::current().team == self.shared.crew().team
+    }
+
     /// Makes the calling thread worker 0 while `body` runs, bound to worker 0's processor if the team is bound;
     /// afterwards the thread has its former mask. Forks inside `body` need no lock. Several threads that call this at
     /// once take turns. Inside a job of this same team it just calls `body`.
     pub fn run<R>(&self, body: impl FnOnce() -> R) -> R {
-        if place::current().team == self.shared.crew().team {
+        if self.is_here() {
             return body();
         }
         let _turn = lock(&self.entry);

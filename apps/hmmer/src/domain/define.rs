@@ -23,6 +23,13 @@ const SAMPLES: u32 = 200;
 /// At least what a residue takes beside the matrices: states outside of the nodes, probabilities, null2.
 const RESIDUE_BYTES: u64 = 128;
 
+/// Domains of a sequence take more working memory than there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Short {
+    /// With so much, in bytes, the region that met this is resolved.
+    pub needed_bytes: u64,
+}
+
 /// An envelope and its scores, in nats.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Envelope {
@@ -55,12 +62,13 @@ pub(super) struct Found {
 }
 
 /// Finds the domains of one sequence after another in a profile. Holds all working memory: matrices of the largest region
-/// met so far, 12 bytes a node and residue each ([`working_bytes`](Self::working_bytes)).
+/// met so far, 12 bytes a node and residue each ([`working_bytes`](Self::working_bytes)), and no more than its limit.
 pub struct Finder {
     pub(super) model: Model,
     pub(super) statistics: crate::profile::Exponential,
     filter: Option<ForwardFilter>,
     align: bool,
+    limit_bytes: u64,
     pub(super) found: Found,
     forward: Matrix,
     backward: Matrix,
@@ -70,11 +78,22 @@ pub struct Finder {
 }
 
 impl Finder {
-    /// The most working memory for sequences of up to `length` residues, in bytes: three matrices, one of them only
-    /// where envelopes overlap, and some numbers a residue. Less is taken where domains do not fill the sequence.
-    pub fn working_bytes(profile: &Profile, length: u64) -> u64 {
-        let cells = (profile.nodes() as u64).div_ceil(LANES as u64) * (length + 1);
-        (3 * size_of::<Cell>() as u64).saturating_mul(cells).saturating_add(RESIDUE_BYTES * (length + 1))
+    /// The most working memory for a region of so many residues in a sequence of `length`, in bytes: three matrices, one of
+    /// them only where envelopes overlap, and some numbers a residue.
+    pub fn working_bytes(profile: &Profile, region: u64, length: u64) -> u64 {
+        Self::bytes_of((profile.nodes() as u64).div_ceil(LANES as u64), region, length)
+    }
+
+    fn bytes_of(quads: u64, region: u64, length: u64) -> u64 {
+        let cells = quads.saturating_mul(region.saturating_add(1));
+        let residues = RESIDUE_BYTES.saturating_mul(length.saturating_add(1));
+        (3 * size_of::<Cell>() as u64).saturating_mul(cells).saturating_add(residues)
+    }
+
+    /// Whether there is room for a region of so many residues.
+    fn check_room(&self, region: usize, length: usize) -> Result<(), Short> {
+        let needed_bytes = Self::bytes_of(self.model.quads() as u64, region as u64, length as u64);
+        if needed_bytes <= self.limit_bytes { Ok(()) } else { Err(Short { needed_bytes }) }
     }
 
     /// A finder of domains of this profile.
@@ -84,6 +103,7 @@ impl Finder {
             statistics: profile.forward,
             filter: None,
             align: false,
+            limit_bytes: u64::MAX,
             found: Found::default(),
             forward: Matrix::default(),
             backward: Matrix::default(),
@@ -105,26 +125,39 @@ impl Finder {
         Self { align, ..self }
     }
 
+    /// One that takes no more than so many bytes.
+    #[must_use]
+    pub fn with_limit(self, limit_bytes: u64) -> Self {
+        Self { limit_bytes, ..self }
+    }
+
     /// Finds the domains of a sequence of at least one residue. False when there are none, or when `hopeless` says so,
     /// asked with the sequence's Forward score in nats and the number of residues in regions if each of these seems to
     /// hold one domain.
-    pub(super) fn define(&mut self, residues: &[u8], hopeless: impl FnOnce(f32, Option<usize>) -> bool) -> bool {
+    pub(super) fn define(
+        &mut self,
+        residues: &[u8],
+        hopeless: impl FnOnce(f32, Option<usize>) -> bool,
+    ) -> Result<bool, Short> {
         let length = residues.len();
+        self.check_room(1, length)?;
         let multihit = Lengths::multihit(length);
         let score = self.forward.forward(&self.model, multihit, residues, false);
         if self.filter.as_ref().is_some_and(|filter| !filter.passes(score, residues)) {
-            return false;
+            return Ok(false);
         }
         self.backward.backward(&self.model, multihit, residues, &self.forward, false);
         self.found = Found { forward: score, null2: vec![0.0; length + 1], ..Found::default() };
-        let Some(occupancy) = self.backward.occupancy(multihit, &self.forward) else { return false };
+        let Some(occupancy) = self.backward.occupancy(multihit, &self.forward) else { return Ok(false) };
         self.found.expected = occupancy.begins[length];
         let regions = regions(&occupancy);
         let several: Vec<bool> = regions.iter().map(|region| several(&occupancy, region)).collect();
         let covered = regions.iter().map(|region| region.end() - region.start() + 1).sum();
         if hopeless(score, (!several.contains(&true)).then_some(covered)) {
-            return false;
+            return Ok(false);
         }
+        let longest = regions.iter().map(|region| region.end() - region.start() + 1).max().unwrap_or(0);
+        self.check_room(longest, length)?;
         for (region, several) in regions.into_iter().zip(several) {
             self.found.regions += 1;
             if several {
@@ -135,7 +168,7 @@ impl Finder {
                 self.rescore(residues, region, false, false);
             }
         }
-        !self.found.domains.is_empty()
+        Ok(!self.found.domains.is_empty())
     }
 
     /// Domains of a region that seems to have several.

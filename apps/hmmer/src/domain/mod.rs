@@ -38,5 +38,5 @@ mod tests;
 
 pub use accuracy::{Aligned, Column, Step};
 pub use bound::Bound;
-pub use define::Finder;
+pub use define::{Finder, Short};
 pub use score::{Domain, Hit};

@@ -2,7 +2,7 @@
 
 use super::accuracy::Aligned;
 use super::bound::Bound;
-use super::define::{Envelope, Finder};
+use super::define::{Envelope, Finder, Short};
 use super::random::sum;
 use crate::kernel::reference_domain;
 use crate::profile::{LocalNode, null1_single};
@@ -62,13 +62,16 @@ impl Hit {
 impl Finder {
     /// Scores a sequence of residue codes in full. None if it has no domains, or if `bound` says before the end that it
     /// cannot be reported. `correct_bias` is false to leave null2 out.
-    pub fn hit(&mut self, residues: &[u8], correct_bias: bool, bound: &Bound) -> Option<Hit> {
+    ///
+    /// # Errors
+    /// [`Short`] when that takes more than the limit, if there is one.
+    pub fn hit(&mut self, residues: &[u8], correct_bias: bool, bound: &Bound) -> Result<Option<Hit>, Short> {
         let length = residues.len();
         let hopeless = |forward: f32, covered: Option<usize>| {
             covered.is_some_and(|covered| !bound.without_overlaps(forward.into(), length, covered))
         };
-        if length == 0 || !self.define(residues, hopeless) {
-            return None;
+        if length == 0 || !self.define(residues, hopeless)? {
+            return Ok(None);
         }
         let null1 = null1_single(length);
         let corrected = |nats: f32| if correct_bias { bias(nats) } else { 0.0 };
@@ -106,7 +109,7 @@ impl Finder {
                 aligned: envelope.aligned.clone(),
             }
         };
-        Some(Hit {
+        Ok(Some(Hit {
             score,
             bias: uncorrected - score,
             log_p: tail.log_survival(f64::from(score)),
@@ -116,7 +119,7 @@ impl Finder {
             overlaps: found.overlaps,
             envelopes: found.envelopes,
             domains: found.domains.iter().map(domain).collect(),
-        })
+        }))
     }
 }
 

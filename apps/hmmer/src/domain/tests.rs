@@ -140,14 +140,14 @@ proptest! {
     #[test]
     fn bound_never_costs_a_hit((profile, residues) in cases(), at in -3.0f64..3.0, correct_bias: bool) {
         let mut finder = Finder::new(&profile);
-        let Some(hit) = finder.hit(&residues, correct_bias, &everything(&profile)) else { return Ok(()) };
+        let Some(hit) = finder.hit(&residues, correct_bias, &everything(&profile)).unwrap() else { return Ok(()) };
         // A threshold near the score, from both sides: `targets` such that the E-value limit is met there.
         let probability = profile.forward.survival(f64::from(hit.score) + at);
         let bound = at_most(&profile, probability);
         let reported = hit.log_p.exp() <= probability * (1.0 - 1e-6);
         let forward = reference(&profile.local(), &residues).forward;
         prop_assert!(!reported || bound.may_be_reported(forward, residues.len()), "{} {:?}", forward, hit);
-        match finder.hit(&residues, correct_bias, &bound) {
+        match finder.hit(&residues, correct_bias, &bound).unwrap() {
             Some(again) => prop_assert_eq!(again, hit),
             None => prop_assert!(!reported, "{:?}", hit),
         }
@@ -156,7 +156,7 @@ proptest! {
     #[test]
     fn hits_are_consistent((profile, residues) in cases(), correct_bias: bool) {
         let mut finder = Finder::new(&profile);
-        let Some(hit) = finder.hit(&residues, correct_bias, &everything(&profile)) else { return Ok(()) };
+        let Some(hit) = finder.hit(&residues, correct_bias, &everything(&profile)).unwrap() else { return Ok(()) };
         prop_assert!(!hit.domains.is_empty() && hit.domains.len() <= hit.envelopes as usize);
         prop_assert!(hit.clustered <= hit.regions && hit.overlaps <= hit.envelopes);
         prop_assert!(hit.log_p <= 0.0 && hit.score.is_finite());
@@ -177,7 +177,19 @@ proptest! {
         }
         // A finder's memory of earlier sequences changes nothing.
         let again = Finder::new(&profile).hit(&residues, correct_bias, &everything(&profile));
-        prop_assert_eq!(finder.hit(&residues, correct_bias, &everything(&profile)), again);
+        prop_assert_eq!(finder.hit(&residues, correct_bias, &everything(&profile)), again.clone());
+        // With less than it asks for it takes nothing, with that much it finds the same.
+        let mut small = Finder::new(&profile).with_limit(0);
+        let mut asked = 0;
+        while let Err(short) = small.hit(&residues, correct_bias, &everything(&profile)) {
+            asked += 1;
+            prop_assert!(asked <= 2 && short.needed_bytes <= Finder::working_bytes(&profile, residues.len() as u64, residues.len() as u64));
+            let too_little = Finder::new(&profile).with_limit(short.needed_bytes - 1).hit(&residues, correct_bias, &everything(&profile));
+            prop_assert_eq!(too_little, Err(short));
+            small = Finder::new(&profile).with_limit(short.needed_bytes);
+        }
+        prop_assert!(asked > 0);
+        prop_assert_eq!(small.hit(&residues, correct_bias, &everything(&profile)), again);
     }
 }
 
@@ -186,7 +198,7 @@ fn planted_domains_are_found_where_they_are() {
     let profile = made(11, 60);
     let residues = sequence(&profile, 5, &[(70, 0, 60), (50, 0, 60), (40, 0, 0)]);
     let mut finder = Finder::new(&profile);
-    let hit = finder.hit(&residues, true, &everything(&profile)).unwrap();
+    let hit = finder.hit(&residues, true, &everything(&profile)).unwrap().unwrap();
     assert_eq!(hit.domains.len(), 2);
     for (domain, planted) in hit.domains.iter().zip([71..=130, 181..=240]) {
         assert!(domain.from.abs_diff(*planted.start()) <= 3 && domain.to.abs_diff(*planted.end()) <= 3, "{domain:?}");
@@ -218,8 +230,8 @@ fn what_has_no_domain_is_no_hit() {
     let profile = made(13, 20);
     let mut finder = Finder::new(&profile);
     let all = everything(&profile);
-    assert_eq!(finder.hit(&[], true, &all), None);
-    assert_eq!(finder.hit(&[STAR; 30], true, &all), None);
+    assert_eq!(finder.hit(&[], true, &all), Ok(None));
+    assert_eq!(finder.hit(&[STAR; 30], true, &all), Ok(None));
     assert_eq!(RESIDUES, 20);
     assert!(!all.may_be_reported(100.0, 0) && all.may_be_reported(-100.0, 1));
 }

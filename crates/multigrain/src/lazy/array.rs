@@ -347,11 +347,12 @@ impl Runtime {
     ///
     /// # Errors
     /// As [`Runtime::run`]; and [`Error::Request`] when a run is to be continued in which a function holds values of its own:
-    /// nobody could tell whether these are the same.
+    /// nobody could tell whether these are the same. A function without such values is taken to be the same as long as the program
+    /// is: what it looks up elsewhere (a static that is set when the program starts, a file) has to be what it was.
     pub fn compute_with(&self, results: impl Saves, settings: Settings<'_>) -> Result<Outcome, Error> {
         let sink = |save: Save| Ok((save.base, Some(output(&save.path)?)));
         let results = results.saves().into_iter().map(sink).collect::<Result<Vec<_>, Error>>()?;
-        let Built { job, told, .. } = build::job(&results)?;
+        let Built { job, told, .. } = build::job(&results, |steps| self.check_steps(steps))?;
         if settings.resume && !told {
             let what = "a function of these results holds values of its own, so that nobody can tell whether they are \
                         those of the interrupted run";
@@ -362,6 +363,11 @@ impl Runtime {
         self.run(&job, settings)
     }
 
+    /// Refuses steps whose calls, each with what it reads and what it writes, do not fit the memory.
+    fn check_steps(&self, steps: u64) -> Result<(), Error> {
+        self.check_calls("compute", steps, 2)
+    }
+
     /// Computes an array, row-major, for small ones: all of it is in memory then.
     ///
     /// # Errors
@@ -369,7 +375,7 @@ impl Runtime {
     pub fn values<T: Element, const R: usize>(&self, array: &Lazy<T, R>) -> Result<Vec<T>, Error> {
         let base = array.stored();
         let base = if let Made::Given(_) = base.made { array.copied() } else { base };
-        let Built { job, arrays, .. } = build::job(&[(base, None)])?;
+        let Built { job, arrays, .. } = build::job(&[(base, None)], |steps| self.check_steps(steps))?;
         let outcome = self.run(&job, Settings::default())?;
         Ok(T::from_bytes(&outcome.read(arrays[0].index(), &Region::whole(array.shape))?))
     }

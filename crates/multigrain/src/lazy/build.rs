@@ -68,11 +68,14 @@ pub(super) struct Built {
     pub(super) told: bool,
 }
 
-/// The job that makes these arrays.
+/// The job that makes these arrays; `check` refuses, before they are listed, so many calls of steps.
 ///
 /// # Errors
-/// An array that is wanted twice, or has more bytes than can be addressed.
-pub(super) fn job(wanted: &[(Arc<Base>, Option<Sink>)]) -> Result<Built, Error> {
+/// An array that is wanted twice, or has more bytes than can be addressed; what `check` says.
+pub(super) fn job(
+    wanted: &[(Arc<Base>, Option<Sink>)],
+    check: impl Fn(u64) -> Result<(), Error>,
+) -> Result<Built, Error> {
     let mut builder = Builder {
         program: Program::new(),
         wanted: HashMap::new(),
@@ -91,6 +94,7 @@ pub(super) fn job(wanted: &[(Arc<Base>, Option<Sink>)]) -> Result<Built, Error> 
     for (base, _) in wanted {
         builder.visit(base);
     }
+    check(builder.steps())?;
     builder.declare()?;
     builder.calls()?;
     let Builder { program, arrays, sources, sinks, told, .. } = builder;
@@ -149,6 +153,12 @@ impl<'a> Builder<'a> {
             self.arrays.insert(Arc::as_ptr(base), array);
         }
         Ok(())
+    }
+
+    /// How many steps there are in all.
+    fn steps(&self) -> u64 {
+        let steps = |base: &Base| if let Made::Iterated { steps, .. } = base.made { steps } else { 0 };
+        self.order.iter().map(|(base, _)| steps(base)).fold(0, u64::saturating_add)
     }
 
     fn calls(&mut self) -> Result<(), Error> {

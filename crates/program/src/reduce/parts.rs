@@ -70,7 +70,7 @@ impl Parts {
                 let too_large = SplitProblem::TooLarge { param: declared.name, count: most };
                 dims[0] = dims[0].saturating_mul(most - 1);
                 if Shape::new(&dims).elements().saturating_mul(declared.element.size_bytes()) > i64::MAX as u64 {
-                    return Err(SplitError::new(&**task, call, too_large));
+                    return Err(SplitError::of(&**task, call, too_large));
                 }
                 parts.temporaries.push(ArrayDecl {
                     name: format!("partial {}", declared.name),

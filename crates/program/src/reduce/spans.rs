@@ -31,7 +31,8 @@ impl<T: Task> Spans<'_, T> {
     /// The parts of a call, at most [`FAN`], each a node of the tree; none when the call is one span.
     ///
     /// The task's inner variant is asked again wherever a call is executed, so what it says is checked wherever it is
-    /// used: a part lies within the call's blocks, is given the whole of what is reduced, and is shorter than the call.
+    /// used: a part lies within the call's blocks, is given the whole of all that is reduced, and is no longer than was asked for,
+    /// so that parts of parts end soon.
     fn parts(&self, call: &CallShape) -> Result<Vec<SubCall>, SplitError> {
         let Some(axis) = Self::axis(self.task, call) else { return Ok(Vec::new()) };
         let spans = axis.extent.div_ceil(axis.multiple);
@@ -42,18 +43,26 @@ impl<T: Task> Spans<'_, T> {
         while each.saturating_mul(FAN) < spans {
             each *= FAN;
         }
+        let asked = axis.multiple.saturating_mul(each);
         let mut tunables = Tunables::new();
-        tunables.set(axis.name, axis.multiple.saturating_mul(each));
+        tunables.set(axis.name, asked);
         let parts = self.task.split(call, &tunables)?;
         for (number, sub) in parts.iter().enumerate() {
-            let refuse = |problem| Err(SplitError::new(self.task, call, problem));
-            for &(param, region) in &sub.args {
-                if self.reductions[param].is_some() && region != Region::whole(call.shapes[param]) {
-                    return refuse(SplitProblem::Cut { call: number, param: self.task.params()[param].name, region });
+            let refuse = |problem| Err(SplitError::of(self.task, call, problem));
+            for (param, _) in self.reductions.iter().enumerate().filter(|(_, reduction)| reduction.is_some()) {
+                let name = self.task.params()[param].name;
+                let given = sub.args.iter().find(|(given, _)| *given == param);
+                match given.map(|(_, region)| *region) {
+                    None => return refuse(SplitProblem::Missing { call: number, param: name }),
+                    Some(region) if region != Region::whole(call.shapes[param]) => {
+                        return refuse(SplitProblem::Cut { call: number, param: name, region });
+                    }
+                    Some(_) => {}
                 }
             }
-            if Self::axis(callee(self.task, sub), &sub.shape()).is_some_and(|its| its.extent >= axis.extent) {
-                return refuse(SplitProblem::Endless { axis: axis.name, length: axis.extent, call: number });
+            let its = Self::axis(callee(self.task, sub), &sub.shape()).map_or(0, |its| its.extent);
+            if its > asked {
+                return refuse(SplitProblem::Endless { axis: axis.name, asked, call: number, length: its });
             }
         }
         Ok(parts)
