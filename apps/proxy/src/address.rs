@@ -4,6 +4,7 @@
 //! kept apart from the rest: an address is shown, compared and sent without them.
 
 use std::fmt;
+use std::net::Ipv4Addr;
 
 /// The port of RTSP (RFC 2326, section 3.2).
 pub const RTSP_PORT: u16 = 554;
@@ -79,8 +80,11 @@ impl Address {
             }
             _ => (authority, path),
         };
-        // Either the password goes on behind the slash, or the path has an @ in it.
-        if !authority.contains('@') && authority.contains(':') && path.contains('@') && !authority.starts_with('[') {
+        // Either the password goes on behind the slash, or the path has an @ in it, as where some cameras have their password; nobody is called
+        // like a number of a host.
+        let is_number = authority.split(':').next().is_some_and(|host| host.parse::<Ipv4Addr>().is_ok());
+        let is_host = is_number || authority.starts_with('[') || !authority.contains(':');
+        if !authority.contains('@') && path.contains('@') && !is_host {
             return Err(
                 "it can be read in two ways: write / in a password as %2F, ? as %3F, and @ behind the host as %40"
                     .to_owned(),
@@ -163,6 +167,7 @@ mod tests {
             ("rtsp://u:a/b@cam:99/c", "rtsp://cam:99", "cam", 99, Some(("u", "a/b"))),
             ("rtsp://[::1]:5/q", "rtsp://[::1]:5", "::1", 5, None),
             ("rtsp://u@cam?channel=1", "rtsp://cam", "cam", 554, Some(("u", ""))),
+            ("rtsp://10.6.1.2:554/user=u&password=p@w", "rtsp://10.6.1.2", "10.6.1.2", 554, None),
             ("rtsp://cam/mail@home", "rtsp://cam", "cam", 554, None),
         ];
         for (text, shown, host, port, who) in cases {

@@ -130,6 +130,25 @@ pub fn accepted(listener: &TcpListener, queue_bytes: usize) -> io::Result<(TcpSt
     Ok((socket, peer))
 }
 
+/// Who begins with datagrams gets the sender's last reports at once: they tell which sound goes with which picture (RFC 6051, section 3.1), and
+/// the next may be seconds away.
+pub fn send_reports(connection: &mut Connection, feed: &Feed, udp: &(UdpSocket, UdpSocket), now: Instant) {
+    let Some(session) = &connection.server.session else { return };
+    let peer = reached(&udp.1, connection.peer);
+    for (track, way) in session.ways.iter().enumerate() {
+        let Some(Way::Ports(_, port)) = *way else { continue };
+        let Some(report @ [_, 200, _, _, _, _, _, _, _, _, a, b, c, d, ..]) = feed.last_of(2 * track as u8 + 1) else {
+            continue;
+        };
+        if let Some(paced) = connection.paced.as_mut().filter(|paced| paced.track == track) {
+            paced.rate.reported(u32::from_be_bytes([*a, *b, *c, *d]), now);
+        }
+        let mut bundle = Bundle::default();
+        bundle.push(&udp.1, SocketAddr::new(peer, port), report);
+        bundle.flush();
+    }
+}
+
 /// Everything that has come goes out as datagrams, as far as the viewer's rate allows another picture; what the system has no
 /// room for is lost, as on any network. Other tracks go out before any picture: sound is little, and its gaps are heard. Of what is
 /// left out the sender's reports go out all the same: without their echoes nothing would be known of the round trip, and who gets

@@ -247,6 +247,14 @@ impl Feed {
         })
     }
 
+    /// The last packet of a channel that there is.
+    pub fn last_of(&self, channel: u8) -> Option<&[u8]> {
+        self.batches.iter().rev().find_map(|(batch, _)| {
+            let entry = batch.entries.iter().rev().find(|entry| entry.channel == channel)?;
+            Some(&batch.bytes[entry.range()][FRAME..])
+        })
+    }
+
     /// The packets from a place to the next picture, to be sent before somebody leaves out others; nothing if there is no next
     /// picture yet, so these are not all.
     pub fn rest_of_picture(&self, cursor: Cursor) -> Option<Vec<(Arc<Batch>, Range<usize>)>> {

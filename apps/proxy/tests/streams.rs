@@ -52,6 +52,18 @@ fn a_source_within_its_connection_is_served_as_datagrams() {
     let mut playing = camera.playing();
     assert!(!playing.is_udp() && playing.requests.last().unwrap().contains("Authorization: Digest username=\"me\""));
     proxy.serves("yard");
+    // The sender's reports, of which a viewer that comes later is told the last, since they tell what goes together.
+    let mut early = Viewer::play(&proxy, "yard", 2);
+    let report = |track: u8, told: u8| -> Vec<u8> {
+        let source = if track == 0 { 7 } else { 9 };
+        [&[0x80, 200, 0, 6, 0, 0, 0, source, 0, 0, 0, told][..], &[0; 16]].concat()
+    };
+    playing.send(0, &picture(4, true, 1000));
+    playing.send(1, &rtp(8, 76, 0, 9, b"sound"));
+    for told in 1..=2 {
+        (0..2).for_each(|track| playing.report(track, &report(track as u8, told)));
+    }
+    (0..6).for_each(|_| drop(early.frame()));
     let mut viewer = Viewer::connect(&proxy);
     let sockets: Vec<UdpSocket> = (0..4).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
     let port = |i: usize| sockets[i].local_addr().unwrap().port();
@@ -62,10 +74,13 @@ fn a_source_within_its_connection_is_served_as_datagrams() {
         assert!(text.contains("server_port="), "{text}");
     }
     assert!(viewer.ask("PLAY", "rtsp://h/yard", "").0.contains(" 200 "));
-    playing.send(0, &picture(5, true, 1000));
-    playing.send(1, &rtp(8, 77, 160, 9, b"sound"));
     let mut bytes = [0; 2000];
-    for (socket, packet) in [(0, picture(5, true, 1000)), (2, rtp(8, 77, 160, 9, b"sound"))] {
+    let told = [(1, report(0, 2)), (3, report(1, 2))];
+    for (socket, packet) in told.into_iter().chain([(0, picture(5, true, 1000)), (2, rtp(8, 77, 160, 9, b"sound"))]) {
+        if socket == 0 {
+            playing.send(0, &picture(5, true, 1000));
+            playing.send(1, &rtp(8, 77, 160, 9, b"sound"));
+        }
         sockets[socket].set_read_timeout(Some(PATIENCE)).unwrap();
         let (length, _) = sockets[socket].recv_from(&mut bytes).unwrap();
         assert_eq!(bytes[..length], packet);

@@ -3,7 +3,7 @@
 use super::{CONNECTION, Worker, token};
 use crate::auth::{Asked, Known, Verdict};
 use crate::clock::came;
-use crate::connection::{Connection, Paced};
+use crate::connection::{Connection, Paced, send_reports};
 use crate::feed::Feed;
 use crate::form::{Form, Maker};
 use crate::http;
@@ -473,6 +473,9 @@ impl Worker {
             // A burst of old pictures is what a connection can take; datagrams begin with what comes. Who plays already goes on.
             if connection.out.flow == Flow::Idle {
                 connection.out.begin(&local.feed, now, !connection.is_udp);
+                if connection.is_udp {
+                    send_reports(connection, &local.feed, &self.shared.udp, now);
+                }
             }
             let from = match connection.out.flow {
                 Flow::At(cursor) => Some(cursor),
