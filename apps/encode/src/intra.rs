@@ -1,6 +1,6 @@
 //! Prediction from the samples around a block (8.3 of the standard).
 
-use crate::kernel::{Ingredients, Samples};
+use crate::kernel::Samples;
 
 /// What lies around a macroblock: rows above and columns on the left, as they were before any smoothing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -132,11 +132,11 @@ pub fn chroma(mode: Mode, around: &Around<8>, out: &mut Samples, x: usize) {
 }
 
 /// What lies around a block of 4 x 4: thirteen samples in one line, from below on the left over the corner to above on the
-/// right. Those that are not there are anything.
+/// right, and three that are not used. Those that are not there are anything.
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
     /// `[3 - y]` the column on the left, `[4]` the corner, `[5 + x]` the row above, which is as long as two blocks.
-    pub samples: [u8; 13],
+    pub samples: [u8; 16],
     /// Whether the row above is there.
     pub has_above: bool,
     /// Whether the column on the left is there.
@@ -160,18 +160,9 @@ impl Line {
         }
     }
 
-    /// What all modes are made of.
-    pub fn ingredients(&self) -> Ingredients {
-        let s = self.samples.map(u16::from);
-        let mut parts = [[0; 16]; 3];
-        parts[0][..13].copy_from_slice(&self.samples);
-        for i in 0..12 {
-            parts[1][i] = ((s[i] + s[i + 1] + 1) >> 1) as u8;
-        }
-        // At the ends, the last sample stands for what would be beyond.
-        for i in 0..13 {
-            parts[2][i] = ((s[i.saturating_sub(1)] + 2 * s[i] + s[(i + 1).min(12)] + 2) >> 2) as u8;
-        }
+    /// The mean of what is there.
+    #[inline]
+    pub fn mean(&self) -> u8 {
         let (left, above) = (sum(&self.samples[..4]), sum(&self.samples[5..9]));
         let mean = match (self.has_above, self.has_left) {
             (true, true) => (left + above + 4) >> 3,
@@ -179,17 +170,33 @@ impl Line {
             (false, true) => (left + 2) >> 2,
             (false, false) => 128,
         };
-        parts[0][MEAN as usize] = mean as u8;
-        Ingredients(parts)
+        mean as u8
+    }
+
+    /// What all modes are made of: the samples, and of neighbours on this line the means of two and of three.
+    pub fn ingredients(&self) -> [[u8; 16]; 3] {
+        let s = self.samples.map(u16::from);
+        let mut parts = [self.samples, [0; 16], [0; 16]];
+        for i in 0..12 {
+            parts[1][i] = ((s[i] + s[i + 1] + 1) >> 1) as u8;
+        }
+        // At the ends, the last sample stands for what would be beyond.
+        for i in 0..13 {
+            parts[2][i] = ((s[i.saturating_sub(1)] + 2 * s[i] + s[(i + 1).min(12)] + 2) >> 2) as u8;
+        }
+        parts[0][usize::from(MEAN)] = self.mean();
+        parts
     }
 }
 
-/// Where [`Ingredients`] have the mean, means of two, and means of three.
-const MEAN: u8 = 13;
-const TWO: u8 = 16;
-const THREE: u8 = 32;
+/// Where [ingredients](Line::ingredients) have the mean, means of two, and means of three.
+pub const MEAN: u8 = 13;
+/// See above.
+pub const TWO: u8 = 16;
+/// See above.
+pub const THREE: u8 = 32;
 
-/// Where in [`Ingredients`] the samples of each place (8.3.1.2) are, mode by mode.
+/// Where in [ingredients](Line::ingredients) the samples of each place (8.3.1.2) are, mode by mode.
 pub const PICKS: [[u8; 16]; 16] = {
     let mut picks = [[0; 16]; 16];
     let mut place = 0;
@@ -236,7 +243,6 @@ pub const PICKS: [[u8; 16]; 16] = {
 };
 
 /// The prediction of a block by a mode that is possible, row by row.
-pub fn block(mode: u8, from: &Ingredients) -> [[u8; 4]; 4] {
-    let from = from.0.as_flattened();
-    std::array::from_fn(|y| std::array::from_fn(|x| from[usize::from(PICKS[4 * y + x][usize::from(mode)])]))
+pub fn block(mode: usize, from: &[[u8; 16]; 3]) -> [u8; 16] {
+    PICKS.map(|picks| from.as_flattened()[usize::from(picks[mode])])
 }

@@ -10,7 +10,7 @@ pub mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-use crate::intra::{Around, Mode};
+use crate::intra::{Around, BLOCK_MODES, Line, Mode};
 use multigrain_simd::Isa;
 
 /// A macroblock of samples: 16 rows of 16; of chroma, 8 rows of which each holds 8 of Cb and 8 of Cr.
@@ -45,11 +45,21 @@ impl Keys {
 /// What sums in [`Keys`] are multiplied by.
 pub const KEY_UNIT: u32 = 128;
 
-/// Sixteen samples around a block of 4 x 4 (thirteen are used, see [`crate::intra::Line`]), and of neighbours on this line the
-/// means of two and of three: what all modes are made of.
+/// A block of 4 x 4 by each of its modes: predictions, row by row, and half of the sums of absolute values of their
+/// Hadamard-transformed differences to the source. (There are nine modes; the last sums are not used.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(16))]
-pub struct Ingredients(pub [[u8; 16]; 3]);
+pub struct Modes {
+    /// By mode.
+    pub predictions: [[u8; 16]; BLOCK_MODES as usize],
+    /// By mode.
+    pub sums: [u32; 12],
+}
+
+impl Modes {
+    /// To be filled.
+    pub const EMPTY: Modes = Modes { predictions: [[0; 16]; BLOCK_MODES as usize], sums: [0; 12] };
+}
 
 /// What coefficients are divided by: `level = ((|c| + bias) * factor) >> 16`, for each place of a block.
 #[derive(Clone, Copy, Debug)]
@@ -120,11 +130,11 @@ pub struct Kernels {
     pub intra_luma: unsafe fn(Mode, &Around<16>, &mut Samples),
     /// A plane of its chroma, 8 columns from 0 or 8 on (8.3.4).
     pub intra_chroma: unsafe fn(Mode, &Around<8>, &mut Samples, usize),
-    /// Differences of a block of 4 x 4, row by row, to predictions, one a lane, whose samples are picked from the ingredients: place
-    /// by place, each lane's.
-    pub pick: unsafe fn(&[u8; 16], &Ingredients, &[[u8; 16]; 16], &mut Lanes),
-    /// Half of the sums of absolute values of Hadamard-transformed blocks, one block a lane.
-    pub transformed_sums: unsafe fn(&mut Lanes) -> [u16; 16],
+    /// A block of 4 x 4, row by row, by all its modes, from what is around it (8.3.1.2); those that are not possible give anything.
+    pub modes: unsafe fn(&[u8; 16], &Line, &mut Modes),
+    /// A block of 4 x 4, row by row, and its prediction: what a decoder makes of it, its coefficients divided and their levels multiplied
+    /// by these, and the levels in the order in which they are written; whether any is not zero.
+    pub code_block: unsafe fn(&[u8; 16], &[u8; 16], &Division, &[i16; 16], &mut [u8; 16], &mut [i16; 16]) -> bool,
     /// The inverse transform of coefficients, added to a prediction (8.5.12, 8.5.14).
     pub reconstruct: unsafe fn(Coefficients<'_>, &Samples, &mut Samples),
     /// Chroma samples between others (8.4.2.2.2): a block of 8 or 4 columns and as many rows from the pointer on, at eighths
@@ -156,7 +166,8 @@ impl Kernels {
             sad: portable::sad,
             intra_luma: portable::intra_luma,
             intra_chroma: portable::intra_chroma,
-            pick: portable::pick,
+            modes: portable::modes,
+            code_block: portable::code_block,
             satd: portable::satd,
             satd_8: portable::satd_8,
             mean: portable::mean,
@@ -165,7 +176,6 @@ impl Kernels {
             halves: portable::halves,
             transform: portable::transform,
             divide: portable::divide,
-            transformed_sums: portable::transformed_sums,
             reconstruct: portable::reconstruct,
             chroma: portable::chroma,
             smooth_luma: portable::smooth_luma,

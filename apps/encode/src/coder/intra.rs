@@ -4,9 +4,8 @@ use super::residual::luma_pattern;
 use super::syntax::{Luma, Syntax, Type};
 use super::{Here, RowCoder};
 use crate::bits::ue_bits;
-use crate::intra::{BLOCK_DC, BLOCK_MODES, Line, Mode, PICKS, block as block_of};
-use crate::kernel::Lanes;
-use crate::kernel::Samples;
+use crate::intra::{BLOCK_DC, BLOCK_MODES, Line, Mode};
+use crate::kernel::{Modes, Samples};
 use crate::picture::{Block, Kind, Macroblock};
 use crate::tables::{BLOCK_ORDER, ZIGZAG};
 
@@ -29,48 +28,17 @@ struct Canvas([[u8; 21]; 17]);
 impl Canvas {
     fn line(&self, x: usize, y: usize, has_above: bool, has_left: bool, has_right: bool) -> Line {
         let rows = &self.0;
-        let mut samples = [0; 13];
+        let mut samples = [0; 16];
         for (i, sample) in samples[..4].iter_mut().enumerate() {
             *sample = rows[y + 4 - i][x];
         }
         samples[4..13].copy_from_slice(&rows[y][x..x + 9]);
         if !has_right {
             let last = samples[8];
-            samples[9..].fill(last);
+            samples[9..13].fill(last);
         }
         Line { samples, has_above, has_left }
     }
-}
-
-/// Forward transform and division of one block's differences, row by row; levels in place.
-fn levels_of(difference: [[i32; 4]; 4], by: &crate::kernel::Division) -> ([i16; 16], bool) {
-    let step = |[a, b, c, d]: [i32; 4]| {
-        let (sum, near, less, far) = (a + d, b + c, a - d, b - c);
-        [sum + near, 2 * less + far, sum - near, less - 2 * far]
-    };
-    let rows = difference.map(step);
-    let columns: [[i32; 4]; 4] = std::array::from_fn(|x| step(std::array::from_fn(|y| rows[y][x])));
-    let mut any = 0;
-    let levels = std::array::from_fn(|place| {
-        let value = columns[place % 4][place / 4];
-        let size = value.unsigned_abs() + u32::from(by.bias[place]);
-        let level = ((size * u32::from(by.factor[place])) >> 16) as i16;
-        any |= level;
-        if value < 0 { -level } else { level }
-    });
-    (levels, any != 0)
-}
-
-/// What is to be added to a block's prediction, from its levels.
-fn difference_of(levels: &[i16; 16], scale: &[i16; 16]) -> [[i32; 4]; 4] {
-    let step = |[a, b, c, d]: [i32; 4]| {
-        let (even, odd, less, more) = (a + c, a - c, (b >> 1) - d, b + (d >> 1));
-        [even + more, odd + less, odd - less, even - more]
-    };
-    let at = |place: usize| i32::from(levels[place].wrapping_mul(scale[place]));
-    let rows: [[i32; 4]; 4] = std::array::from_fn(|y| step(std::array::from_fn(|x| at(4 * y + x))));
-    let columns: [[i32; 4]; 4] = std::array::from_fn(|x| step(std::array::from_fn(|y| rows[y][x])));
-    std::array::from_fn(|y| std::array::from_fn(|x| (columns[x][y] + 32) >> 6))
 }
 
 impl RowCoder<'_> {
@@ -137,6 +105,7 @@ impl RowCoder<'_> {
             coded: 0,
             made: Samples::of(0),
         };
+        let mut modes = Modes::EMPTY;
         for (number, block) in BLOCK_ORDER.into_iter().enumerate() {
             let (bx, by) = (block % 4, block / 4);
             let (has_above, has_left) = (by > 0 || here.above.is_some(), bx > 0 || here.left.is_some());
@@ -149,23 +118,17 @@ impl RowCoder<'_> {
             };
             let line = canvas.line(4 * bx, 4 * by, has_above, has_left, has_right);
             let likely = self.likely_mode(here, &found.modes, block);
-            let of_source: [[i32; 4]; 4] =
-                std::array::from_fn(|y| std::array::from_fn(|x| i32::from(source.0[(4 * by + y) * 16 + 4 * bx + x])));
-            let less = |prediction: &[[u8; 4]; 4]| -> [[i32; 4]; 4] {
-                std::array::from_fn(|y| std::array::from_fn(|x| of_source[y][x] - i32::from(prediction[y][x])))
-            };
-            // All modes at once, one a lane.
-            let ingredients = line.ingredients();
-            let flat = std::array::from_fn(|place| of_source[place / 4][place % 4] as u8);
-            let mut lanes = Lanes([[0; 16]; 16]);
+            let at = 64 * by + 4 * bx;
+            let mut flat = [0; 16];
+            for (row, from) in flat.as_chunks_mut::<4>().0.iter_mut().zip(source.0[at..].chunks(16)) {
+                row.copy_from_slice(&from[..4]);
+            }
             // SAFETY: `Kernels::new` has seen to the instruction set.
-            unsafe { (settings.kernels.pick)(&flat, &ingredients, &PICKS, &mut lanes) };
-            // SAFETY: `Kernels::new` has seen to the instruction set.
-            let sums = unsafe { (settings.kernels.transformed_sums)(&mut lanes) };
+            unsafe { (settings.kernels.modes)(&flat, &line, &mut modes) };
             let mut best = (u32::MAX, BLOCK_DC);
             for mode in (0..BLOCK_MODES).filter(|mode| line.allows(*mode)) {
                 let bits = if mode == likely { 1 } else { 4 };
-                let cost = u32::from(sums[usize::from(mode)]) + settings.lambda * bits;
+                let cost = modes.sums[usize::from(mode)] + settings.lambda * bits;
                 if cost < best.0 {
                     best = (cost, mode);
                 }
@@ -176,18 +139,16 @@ impl RowCoder<'_> {
             if u64::from(found.cost) * 16 > u64::from(most) * (number as u64 + 1 + AHEAD).min(16) {
                 return None;
             }
-            let prediction = block_of(mode, &ingredients);
-            let (levels, any) = levels_of(less(&prediction), &settings.luma.intra);
-            let added = if any { difference_of(&levels, &settings.luma.scale) } else { [[0; 4]; 4] };
-            for y in 0..4 {
-                for x in 0..4 {
-                    let value = (i32::from(prediction[y][x]) + added[y][x]).clamp(0, 255) as u8;
-                    canvas.0[4 * by + y + 1][4 * bx + x + 1] = value;
-                    found.made.0[(4 * by + y) * 16 + 4 * bx + x] = value;
-                }
+            let (prediction, levels) = (&modes.predictions[usize::from(mode)], &mut found.levels[block]);
+            let mut made = [0; 16];
+            let (by_intra, factors) = (&settings.luma.intra, &settings.luma.scale);
+            // SAFETY: `Kernels::new` has seen to the instruction set.
+            let any = unsafe { (settings.kernels.code_block)(&flat, prediction, by_intra, factors, &mut made, levels) };
+            for (y, row) in made.as_chunks::<4>().0.iter().enumerate() {
+                canvas.0[4 * by + y + 1][4 * bx + 1..][..4].copy_from_slice(row);
+                found.made.0[at + 16 * y..][..4].copy_from_slice(row);
             }
             found.modes[block] = mode;
-            found.levels[block] = ZIGZAG.map(|place| levels[place]);
             found.coded |= u16::from(any) << block;
         }
         Some(found)

@@ -1,8 +1,9 @@
 //! The kernels as the standard has them, for any processor. What works lane by lane is inlined into the functions of other
 //! instruction sets, too.
 
-use super::{Coefficients, Division, Edge, Ingredients, KEY_UNIT, Keys, Lanes, Samples};
-use crate::intra::{self, Around, Mode};
+use super::{Coefficients, Division, Edge, KEY_UNIT, Keys, Lanes, Modes, Samples};
+use crate::intra::{self, Around, Line, Mode};
+use crate::tables::ZIGZAG;
 
 /// The samples from a pointer on.
 ///
@@ -60,13 +61,41 @@ pub(super) unsafe fn intra_chroma(mode: Mode, around: &Around<8>, out: &mut Samp
     intra::chroma(mode, around, out, x);
 }
 
-pub(super) unsafe fn pick(source: &[u8; 16], from: &Ingredients, places: &[[u8; 16]; 16], out: &mut Lanes) {
-    let from = from.0.as_flattened();
-    for ((values, places), sample) in out.0.iter_mut().zip(places).zip(source) {
-        for (value, place) in values.iter_mut().zip(places) {
-            *value = i16::from(*sample) - i16::from(from[usize::from(*place)]);
+pub(super) unsafe fn modes(source: &[u8; 16], line: &Line, out: &mut Modes) {
+    let ingredients = line.ingredients();
+    let mut lanes = Lanes([[0; 16]; 16]);
+    for (mode, prediction) in out.predictions.iter_mut().enumerate() {
+        *prediction = intra::block(mode, &ingredients);
+        for (values, (a, b)) in lanes.0.iter_mut().zip(source.iter().zip(prediction)) {
+            values[mode] = i16::from(*a) - i16::from(*b);
         }
     }
+    out.sums.iter_mut().zip(transformed_sums(&mut lanes)).for_each(|(to, sum)| *to = sum.into());
+}
+
+pub(super) unsafe fn code_block(
+    source: &[u8; 16],
+    prediction: &[u8; 16],
+    by: &Division,
+    factors: &[i16; 16],
+    made: &mut [u8; 16],
+    levels: &mut [i16; 16],
+) -> bool {
+    // One lane of sixteen.
+    let mut lanes = Lanes([[0; 16]; 16]);
+    for (values, (a, b)) in lanes.0.iter_mut().zip(source.iter().zip(prediction)) {
+        values[0] = i16::from(*a) - i16::from(*b);
+    }
+    forward(&mut lanes);
+    // SAFETY: no pointers are passed.
+    let any = unsafe { divide(&mut lanes, by) } != 0;
+    *levels = ZIGZAG.map(|place| lanes.0[place][0]);
+    let mut added = scaled(Coefficients { levels: &lanes, factors, constant: None });
+    inverse(&mut added);
+    for ((to, from), values) in made.iter_mut().zip(prediction).zip(&added.0) {
+        *to = (i16::from(*from) + values[0]).clamp(0, 255) as u8;
+    }
+    any
 }
 
 /// Differences of square blocks of 4 x 4, so many beside and above each other, to means of two: one block a lane.
@@ -93,12 +122,14 @@ unsafe fn differences(source: *const u8, with: [*const u8; 2], stride: usize, be
 
 pub(super) unsafe fn satd_8(source: *const u8, with: [*const u8; 2], stride: usize) -> u32 {
     // SAFETY: the caller's pointers are valid for 8 rows of 8.
-    unsafe { transformed_sums(&mut differences(source, with, stride, 2)) }.into_iter().map(u32::from).sum()
+    let mut lanes = unsafe { differences(source, with, stride, 2) };
+    transformed_sums(&mut lanes).into_iter().map(u32::from).sum()
 }
 
 pub(super) unsafe fn satd(source: &Samples, with: [*const u8; 2], stride: usize) -> [u32; 4] {
     // SAFETY: the caller's pointers are valid for 16 rows of 16.
-    let sums = unsafe { transformed_sums(&mut differences(source.0.as_ptr(), with, stride, 4)) };
+    let mut lanes = unsafe { differences(source.0.as_ptr(), with, stride, 4) };
+    let sums = transformed_sums(&mut lanes);
     [0, 2, 8, 10].map(|first| [0, 1, 4, 5].into_iter().map(|block| u32::from(sums[first + block])).sum())
 }
 
@@ -240,9 +271,8 @@ pub(super) fn scaled(coefficients: Coefficients<'_>) -> Lanes {
     lanes
 }
 
-#[inline(always)]
-pub(super) unsafe fn transformed_sums(lanes: &mut Lanes) -> [u16; 16] {
-    #[inline(always)]
+/// Half of the sums of absolute values of Hadamard-transformed blocks, one block a lane.
+fn transformed_sums(lanes: &mut Lanes) -> [u16; 16] {
     fn step(lanes: &mut Lanes, places: [usize; 4]) {
         for lane in 0..16 {
             let [a, b, c, d] = four(lanes, places, lane);

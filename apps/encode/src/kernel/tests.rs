@@ -1,4 +1,5 @@
 use super::*;
+use crate::tables::ZIGZAG;
 use proptest::prelude::*;
 
 /// Every instruction set that this processor has, beside the plainest.
@@ -119,26 +120,66 @@ proptest! {
         prop_assert!((0..256).all(|at| expected.0[at] == mean(at)));
     }
 
-    /// Of differences, which have nine bits: of all sizes, and the largest in every order of signs.
+    /// All modes of a block with all that may be around it: their predictions, and sums by the definition, half of the sum of all 16
+    /// sums with signs.
     #[test]
-    fn transformed_sums_are_the_same(
-        values in proptest::collection::vec(prop_oneof![-255..256_i16, Just(-255), Just(255)], 256)
-    ) {
-        let lanes = Lanes(std::array::from_fn(|place| std::array::from_fn(|lane| values[16 * place + lane])));
+    fn modes_of_blocks_are_the_same(a in picture(32), sides in 0..4_u8) {
+        let line = Line {
+            samples: a[..16].try_into().unwrap(),
+            has_above: sides & 1 > 0,
+            has_left: sides & 2 > 0,
+        };
+        let source: &[u8; 16] = a[16..].try_into().unwrap();
         let all = |k: &Kernels| {
-            let mut lanes = lanes;
+            let mut modes = Modes::EMPTY;
             // SAFETY: no pointers are passed.
-            unsafe { (k.transformed_sums)(&mut lanes) }
+            unsafe { (k.modes)(source, &line, &mut modes) };
+            modes
         };
         let expected = all(&plain());
         for other in others() {
-            prop_assert_eq!(&expected, &all(&other));
+            let found = all(&other);
+            prop_assert_eq!(&expected.predictions, &found.predictions);
+            prop_assert_eq!(&expected.sums[..9], &found.sums[..9]);
         }
-        // By the definition: half of the sum of all 16 sums with signs.
         let sign = |i: usize, j: usize| if (i & j).count_ones().is_multiple_of(2) { 1 } else { -1 };
-        for (lane, sum) in expected.into_iter().enumerate() {
-            let of = |i: usize| (0..16).map(|j| sign(i, j) * i32::from(lanes.0[j][lane])).sum::<i32>().unsigned_abs();
-            prop_assert_eq!(u32::from(sum), (0..16).map(of).sum::<u32>() / 2);
+        for (prediction, sum) in expected.predictions.iter().zip(expected.sums) {
+            let difference = |j: usize| i32::from(source[j]) - i32::from(prediction[j]);
+            let of = |i: usize| (0..16).map(|j| sign(i, j) * difference(j)).sum::<i32>().unsigned_abs();
+            prop_assert_eq!(sum, (0..16).map(of).sum::<u32>() / 2);
+        }
+    }
+
+    /// A block by itself is coded as all of a macroblock at once.
+    #[test]
+    fn blocks_are_coded_the_same(a in picture(256), b in picture(256), qp in 0..52_u8) {
+        let (source, prediction) = (samples(&a), samples(&b));
+        let scales = crate::quantiser::Quantiser::new(qp);
+        let (mut lanes, mut whole) = (Lanes([[0; 16]; 16]), Samples::of(0));
+        let k = plain();
+        // SAFETY: no pointers are passed.
+        let coded = unsafe {
+            (k.transform)(&source, &prediction, &mut lanes);
+            let coded = (k.divide)(&mut lanes, &scales.intra);
+            let coefficients = Coefficients { levels: &lanes, factors: &scales.scale, constant: None };
+            (k.reconstruct)(coefficients, &prediction, &mut whole);
+            coded
+        };
+        for block in 0..16 {
+            let of = |samples: &Samples| -> [u8; 16] {
+                std::array::from_fn(|at| samples.0[(block / 4 * 4 + at / 4) * 16 + block % 4 * 4 + at % 4])
+            };
+            for kernels in std::iter::once(plain()).chain(others()) {
+                let (mut made, mut levels) = ([0; 16], [0; 16]);
+                let (factors, by) = (&scales.scale, &scales.intra);
+                // SAFETY: no pointers are passed.
+                let any = unsafe {
+                    (kernels.code_block)(&of(&source), &of(&prediction), by, factors, &mut made, &mut levels)
+                };
+                prop_assert_eq!(any, coded >> block & 1 == 1);
+                prop_assert_eq!(levels, ZIGZAG.map(|place| lanes.0[place][block]));
+                prop_assert_eq!(made, of(&whole));
+            }
         }
     }
 
@@ -170,23 +211,6 @@ proptest! {
         }
         if qp < 6 {
             prop_assert!(source.0.iter().zip(&expected.4.0).all(|(a, b)| a.abs_diff(*b) <= 2), "{expected:?}");
-        }
-    }
-
-    #[test]
-    fn predictions_are_picked_the_same(
-        a in picture(64), places in proptest::array::uniform16(proptest::array::uniform16(0..48_u8))
-    ) {
-        let from = Ingredients(std::array::from_fn(|i| a[16 * i..16 * i + 16].try_into().unwrap()));
-        let all = |k: &Kernels| {
-            let mut lanes = Lanes([[0; 16]; 16]);
-            // SAFETY: no pointers are passed.
-            unsafe { (k.pick)(a[48..].try_into().unwrap(), &from, &places, &mut lanes) };
-            lanes
-        };
-        let expected = all(&plain());
-        for other in others() {
-            prop_assert_eq!(&expected, &all(&other));
         }
     }
 

@@ -1,6 +1,8 @@
 //! The kernels with AVX2. One of the modules of this crate with `unsafe` in it.
 
-use super::{Coefficients, Division, Edge, Ingredients, KEY_UNIT, Kernels, Keys, Lanes, Samples, portable};
+mod four;
+
+use super::{Coefficients, Division, Edge, KEY_UNIT, Kernels, Keys, Lanes, Samples, portable};
 use crate::intra::{Around, Mode};
 use multigrain_simd::Isa;
 use std::arch::x86_64::*;
@@ -13,7 +15,6 @@ pub(super) fn kernels() -> Kernels {
         sad,
         intra_luma,
         intra_chroma,
-        pick,
         satd,
         satd_8,
         mean,
@@ -22,7 +23,8 @@ pub(super) fn kernels() -> Kernels {
         halves,
         transform,
         divide,
-        transformed_sums,
+        modes: four::modes,
+        code_block: four::code_block,
         reconstruct,
         chroma,
         smooth_luma,
@@ -48,7 +50,6 @@ compiled_with_avx2! {
     average(to: *mut u8, other: *const u8, rows: usize);
     copy(to: *mut u8, from: *const u8, stride: usize, rows: usize, wide: bool);
     halves(to: [*mut u8; 3], from: *const u8, stride: usize, width: usize, scratch: &mut [i16]);
-    transformed_sums(lanes: &mut Lanes) -> [u16; 16];
 }
 
 /// Two rows of 16 samples, `apart` bytes from each other.
@@ -111,26 +112,6 @@ unsafe fn sad(source: &Samples, with: *const u8, stride: usize) -> u32 {
     (_mm_cvtsi128_si32(sum) + _mm_extract_epi32::<2>(sum)) as u32
 }
 
-#[target_feature(enable = "avx2")]
-unsafe fn pick(source: &[u8; 16], from: &Ingredients, places: &[[u8; 16]; 16], out: &mut Lanes) {
-    for ((values, places), sample) in out.0.iter_mut().zip(places).zip(source) {
-        // SAFETY: sixteen bytes.
-        let places = unsafe { _mm_loadu_si128(places.as_ptr().cast()) };
-        // Places of another part are negative, or from 16 to 47, whose low bits would pick something.
-        let mut prediction = _mm_setzero_si128();
-        for (i, part) in from.0.iter().enumerate() {
-            // SAFETY: sixteen bytes.
-            let part = unsafe { _mm_load_si128(part.as_ptr().cast()) };
-            // Only places of this part are less than 16; more than that and 112 sets the bit that picks nothing.
-            let place = _mm_adds_epu8(_mm_sub_epi8(places, _mm_set1_epi8(16 * i as i8)), _mm_set1_epi8(112));
-            prediction = _mm_or_si128(prediction, _mm_shuffle_epi8(part, place));
-        }
-        let difference = _mm256_sub_epi16(_mm256_set1_epi16((*sample).into()), _mm256_cvtepu8_epi16(prediction));
-        // SAFETY: sixteen values, aligned.
-        unsafe { _mm256_store_si256(values.as_mut_ptr().cast(), difference) };
-    }
-}
-
 /// Sums of pairs of neighbours of 16 samples in the lower half, their differences in the upper half: the first step of
 /// Hadamard's transform along rows.
 #[target_feature(enable = "avx2")]
@@ -145,6 +126,13 @@ fn pairs(samples: __m128i) -> __m256i {
     _mm256_maddubs_epi16(_mm256_broadcastsi128_si256(samples), signs)
 }
 
+/// Shuffles each word to the place of the one beside it.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn neighbours() -> __m256i {
+    _mm256_broadcastsi128_si256(_mm_setr_epi8(2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13))
+}
+
 /// Sums of absolute values of the transforms of four rows of differences, of which [`pairs`] were made: in each half, two
 /// values of every block, each of which holds all that are added to it twice.
 #[target_feature(enable = "avx2")]
@@ -153,12 +141,11 @@ fn hadamard(rows: [__m256i; 4]) -> __m256i {
     let [a, b, c, d] = rows;
     let (s, t, u, v) = (_mm256_add_epi16(a, b), _mm256_add_epi16(c, d), _mm256_sub_epi16(a, b), _mm256_sub_epi16(c, d));
     let columns = [_mm256_add_epi16(s, t), _mm256_sub_epi16(s, t), _mm256_add_epi16(u, v), _mm256_sub_epi16(u, v)];
-    let neighbours = _mm256_broadcastsi128_si256(_mm_setr_epi8(2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
     let mut sum = _mm256_setzero_si256();
     for column in columns {
         let size = _mm256_abs_epi16(column);
         // |x + y| + |x - y| is twice the larger of |x| and |y|, so the last step needs no sums.
-        sum = _mm256_add_epi16(sum, _mm256_max_epi16(size, _mm256_shuffle_epi8(size, neighbours)));
+        sum = _mm256_add_epi16(sum, _mm256_max_epi16(size, _mm256_shuffle_epi8(size, neighbours())));
     }
     sum
 }
