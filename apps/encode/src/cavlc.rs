@@ -162,43 +162,45 @@ const RUNS: [&[(u8, u8)]; 7] = [
     ],
 ];
 
-/// Writes the levels of a block (in scan order; 4, 15 or 16 of them) and returns how many are not zero.
-pub fn write_block(bits: &mut Bits, levels: &[i16], around: Around) -> u8 {
-    // Levels that are not zero and the zeros before each, the last first.
-    let (mut found, mut runs, mut count) = ([0_i32; 16], [0_u8; 16], 0);
-    let mut end = None;
-    for (place, &level) in levels.iter().enumerate().rev() {
-        if level != 0 {
-            if let Some(end) = end {
-                runs[count - 1] = (end - place - 1) as u8;
-            }
-            end = Some(place);
-            found[count] = i32::from(level);
-            count += 1;
-        }
-    }
-    let Some(first) = end else {
+/// Bit i: level i is not zero.
+pub fn places(levels: &[i16]) -> u16 {
+    levels.iter().enumerate().fold(0, |bits, (i, level)| bits | u16::from(*level != 0) << i)
+}
+
+/// Writes the levels of a block (in scan order; 4, 15 or 16 of them), where bit i of `places` is set if level i is not zero, and
+/// returns how many are not.
+pub fn write_block(bits: &mut Bits, levels: &[i16], places: u16, around: Around) -> u8 {
+    let count = places.count_ones() as usize;
+    if count == 0 {
         let (length, value) = match around {
             Around::ChromaDc => CHROMA_TOKENS[0][0],
             Around::Blocks(n) => token(n)[0][0],
         };
         bits.put(length.into(), value.into());
         return 0;
-    };
-    runs[count - 1] = first as u8;
+    }
+    // Levels that are not zero and the zeros before each, the last first.
+    let (mut found, mut runs, mut rest) = ([0_i32; 16], [0_u8; 16], places);
+    for (level, run) in found.iter_mut().zip(&mut runs).take(count) {
+        let place = 15 - rest.leading_zeros();
+        *level = levels[place as usize].into();
+        rest ^= 1 << place;
+        *run = (place - (16 - rest.leading_zeros())) as u8;
+    }
+    let last = 15 - places.leading_zeros() as usize;
     let found = &found[..count];
     let ones = found.iter().take(3).take_while(|level| level.abs() == 1).count();
     let (length, value) = match around {
         Around::ChromaDc => CHROMA_TOKENS[count][ones],
         Around::Blocks(n) => token(n)[count][ones],
     };
-    bits.put(length.into(), value.into());
-    for level in &found[..ones] {
-        bits.flag(*level < 0);
+    let signs = found[..ones].iter().fold(u32::from(value), |bits, level| bits << 1 | u32::from(*level < 0));
+    bits.put(u32::from(length) + ones as u32, signs);
+    if ones < count {
+        write_levels(bits, &found[ones..], count, ones);
     }
-    write_levels(bits, &found[ones..], count, ones);
     // Zeros: how many there are before the last coefficient, and where.
-    let mut left: usize = runs[..count].iter().map(|run| usize::from(*run)).sum();
+    let mut left = last + 1 - count;
     if count < levels.len() {
         let (length, value) = match around {
             Around::ChromaDc => CHROMA_ZEROS[count - 1][left],
@@ -291,7 +293,7 @@ mod tests {
                 let mut levels = [0_i16; 16];
                 levels[..count].fill(level);
                 let mut bits = Bits::default();
-                assert_eq!(usize::from(write_block(&mut bits, &levels, Around::Blocks(0))), count);
+                assert_eq!(usize::from(write_block(&mut bits, &levels, places(&levels), Around::Blocks(0))), count);
             }
         }
     }

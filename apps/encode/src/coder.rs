@@ -19,7 +19,7 @@ pub use write::RowBits;
 
 use crate::headers::SliceType;
 use crate::intra::Around;
-use crate::kernel::Kernels;
+use crate::kernel::{Kernels, Lanes};
 use crate::motion::Reference;
 use crate::picture::{Block, Frame, Kind, Macroblock, Source, Vector};
 use crate::plane::Plane;
@@ -144,6 +144,9 @@ impl Row {
     }
 }
 
+/// A column of a macroblock: luma, and Cb and Cr.
+type Columns = ([u8; 16], [[u8; 8]; 2]);
+
 /// A row that is being coded.
 #[derive(Debug)]
 pub struct RowCoder<'a> {
@@ -151,9 +154,11 @@ pub struct RowCoder<'a> {
     y: usize,
     row: Row,
     /// The last columns of the macroblock before, as they were before any smoothing: luma, Cb, Cr.
-    left: ([u8; 16], [[u8; 8]; 2]),
+    left: Columns,
     /// What was tried last.
     tried: inter::Tried,
+    /// What is transformed of the same macroblock besides.
+    lanes: Lanes,
     /// Whether macroblocks are searched when it turns out that they are not skipped. Else they have been.
     searches: bool,
 }
@@ -194,6 +199,31 @@ impl<'a> Shot<'a> {
     unsafe fn reference(&self, list: usize, index: usize, x: usize, y: usize) -> Reference<'_> {
         // SAFETY: by the caller.
         unsafe { Reference::new(&self.lists[list][index].picture, self.settings.kernels, x, y) }
+    }
+
+    /// Puts what was made of a macroblock into the picture, and what others need to know of it; the last columns of it.
+    fn keep(&self, here: &Here<'_>, mut now: Macroblock, made: &Block) -> Columns {
+        let picture = &self.picture;
+        let (luma, _) = made.luma.0.as_chunks::<16>();
+        let (chroma, _) = made.chroma.0.as_chunks::<16>();
+        let begin = |plane: &Plane, side: usize| plane.at((side * here.x) as isize, (side * here.y) as isize);
+        let (to, stride) = (begin(&picture.luma[0], 16), picture.luma[0].stride);
+        for (y, row) in luma.iter().enumerate() {
+            // SAFETY: samples of this macroblock, which is this job's; planes have whole ones.
+            unsafe { to.add(y * stride).copy_from_nonoverlapping(row.as_ptr(), 16) };
+        }
+        for (i, plane) in picture.chroma.iter().enumerate() {
+            let to = begin(plane, 8);
+            for (y, row) in chroma.iter().take(8).enumerate() {
+                // SAFETY: as above.
+                unsafe { to.add(y * plane.stride).copy_from_nonoverlapping(row[8 * i..8 * i + 8].as_ptr(), 8) };
+            }
+        }
+        let (cb, cr) = (chroma[7].as_chunks::<8>().0[0], chroma[7].as_chunks::<8>().0[1]);
+        now.bottom = (luma[15], cb, cr);
+        // SAFETY: this job's; the references of `Here` are to others.
+        unsafe { *picture.macroblocks.get_mut(here.y * self.columns() + here.x) = now };
+        (std::array::from_fn(|y| luma[y][15]), [7, 15].map(|x| std::array::from_fn(|y| chroma[y][x])))
     }
 
     /// Searches motion for macroblocks of a row, in each picture that it may be predicted from.
@@ -262,7 +292,15 @@ impl<'a> RowCoder<'a> {
     pub fn new(shot: &'a Shot<'a>, row: usize, searches: bool) -> RowCoder<'a> {
         let is_arithmetic = shot.settings.is_arithmetic;
         let coded = if is_arithmetic { Row::Syntax(Vec::with_capacity(shot.columns())) } else { Row::default() };
-        RowCoder { shot, y: row, row: coded, left: Default::default(), tried: inter::Tried::NONE, searches }
+        RowCoder {
+            shot,
+            y: row,
+            row: coded,
+            left: Default::default(),
+            tried: inter::Tried::NONE,
+            lanes: Lanes([[0; 16]; 16]),
+            searches,
+        }
     }
 
     /// What was coded.
@@ -329,7 +367,9 @@ impl<'a> RowCoder<'a> {
             // SAFETY: by the caller.
             SliceType::B => unsafe { self.code_bidirectional(&here, source, &mut now, &mut made) },
         }
-        self.keep(&here, now, &made);
+        // What is skipped is what was tried.
+        let made = if now.kind == Kind::Skip { &self.tried.prediction } else { &made };
+        self.left = shot.keep(&here, now, made);
     }
 
     /// What lies around the macroblock, before any smoothing.
@@ -350,32 +390,6 @@ impl<'a> RowCoder<'a> {
                 corner: here.above_left.map_or(0, |corner| bottom(corner)[7]),
             }
         })
-    }
-
-    /// Puts what was made into the picture, and what others need to know of it.
-    fn keep(&mut self, here: &Here<'_>, mut now: Macroblock, made: &Block) {
-        let picture = &self.shot.picture;
-        let (luma, _) = made.luma.0.as_chunks::<16>();
-        let (chroma, _) = made.chroma.0.as_chunks::<16>();
-        let begin = |plane: &Plane, side: usize| plane.at((side * here.x) as isize, (side * here.y) as isize);
-        let (to, stride) = (begin(&picture.luma[0], 16), picture.luma[0].stride);
-        for (y, row) in luma.iter().enumerate() {
-            // SAFETY: samples of this macroblock, which is this job's; planes have whole ones.
-            unsafe { to.add(y * stride).copy_from_nonoverlapping(row.as_ptr(), 16) };
-        }
-        for (i, plane) in picture.chroma.iter().enumerate() {
-            let to = begin(plane, 8);
-            for (y, row) in chroma.iter().take(8).enumerate() {
-                // SAFETY: as above.
-                unsafe { to.add(y * plane.stride).copy_from_nonoverlapping(row[8 * i..8 * i + 8].as_ptr(), 8) };
-            }
-        }
-        let (cb, cr) = (chroma[7].as_chunks::<8>().0[0], chroma[7].as_chunks::<8>().0[1]);
-        now.bottom = (luma[15], cb, cr);
-        self.left.0 = std::array::from_fn(|y| luma[y][15]);
-        self.left.1 = [7, 15].map(|x| std::array::from_fn(|y| chroma[y][x]));
-        // SAFETY: this job's; the references of `Here` are to others.
-        unsafe { *picture.macroblocks.get_mut(here.y * self.shot.columns() + here.x) = now };
     }
 }
 

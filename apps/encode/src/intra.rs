@@ -13,6 +13,19 @@ pub struct Around<const N: usize> {
     pub corner: u8,
 }
 
+impl Around<16> {
+    /// The mean of what is there.
+    #[inline(always)]
+    pub fn mean(&self) -> u8 {
+        let value = match (self.above, self.left) {
+            (Some(above), Some(left)) => (sum(&above) + sum(&left) + 16) >> 5,
+            (Some(one), None) | (None, Some(one)) => (sum(&one) + 8) >> 4,
+            (None, None) => 128,
+        };
+        value as u8
+    }
+}
+
 /// Modes of a whole macroblock's luma (Table 8-4); those of chroma have other numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -66,8 +79,9 @@ fn sum(values: &[u8]) -> u32 {
 fn slope<const N: usize>(above: &[u8; N], left: &[u8; N], corner: u8, out: &mut Samples, x: usize) {
     let half = N / 2;
     let gradient = |line: &[u8; N]| -> i32 {
-        let at = |i: usize| if i == 0 { i32::from(corner) } else { i32::from(line[i - 1]) };
-        (1..=half).map(|i| i as i32 * (at(half + i) - at(half - i))).sum()
+        let difference = |far: u8, near: u8| i32::from(far) - i32::from(near);
+        let inner: i32 = (1..half).map(|i| i as i32 * difference(line[half + i - 1], line[half - i - 1])).sum();
+        inner + half as i32 * difference(line[N - 1], corner)
     };
     let scaled = |value: i32| if N == 16 { (5 * value + 32) >> 6 } else { (34 * value + 32) >> 6 };
     let (across, down) = (scaled(gradient(above)), scaled(gradient(left)));
@@ -89,15 +103,7 @@ pub fn luma(mode: Mode, around: &Around<16>, out: &mut Samples) {
         Mode::Vertical => rows.for_each(|row| *row = above),
         Mode::Horizontal => rows.zip(left).for_each(|(row, value)| row.fill(value)),
         Mode::Plane => slope(&above, &left, around.corner, out, 0),
-        Mode::Dc => {
-            let value = match (around.above.is_some(), around.left.is_some()) {
-                (true, true) => (sum(&above) + sum(&left) + 16) >> 5,
-                (true, false) => (sum(&above) + 8) >> 4,
-                (false, true) => (sum(&left) + 8) >> 4,
-                (false, false) => 128,
-            };
-            out.0.fill(value as u8);
-        }
+        Mode::Dc => out.0.fill(around.mean()),
     }
 }
 

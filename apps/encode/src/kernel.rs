@@ -31,6 +31,21 @@ impl Samples {
 #[repr(C, align(32))]
 pub struct Lanes(pub [[i16; 16]; 16]);
 
+/// Levels of the blocks of a macroblock, block by block, in the order in which they are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(32))]
+pub struct Levels {
+    /// Counted row by row.
+    pub blocks: [[i16; 16]; 16],
+    /// Bit i of each block: its level i is not zero.
+    pub places: [u16; 16],
+}
+
+impl Levels {
+    /// All are zero.
+    pub const NONE: Levels = Levels { blocks: [[0; 16]; 16], places: [0; 16] };
+}
+
 /// What search has found to be the least for each part of a macroblock: four quarters, halves above each other, halves beside
 /// each other, the whole, each a sum of absolute differences times [`KEY_UNIT`] with something added. The rest is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,6 +141,11 @@ pub struct Kernels {
     pub transform: unsafe fn(&Samples, &Samples, &mut Lanes),
     /// Coefficients become levels; bit b is set where block b has one that is not zero.
     pub divide: unsafe fn(&mut Lanes, &Division) -> u16,
+    /// Levels block by block.
+    pub scan: unsafe fn(&Lanes, &mut Levels),
+    /// Half of the sums of absolute values of the Hadamard-transformed differences of a macroblock to what is predicted from around it
+    /// downwards, to the right, and as a mean; of a mode that is not possible, to anything.
+    pub wholes: unsafe fn(&Samples, &Around<16>) -> [u32; 3],
     /// Luma of a macroblock by a mode that is possible, from what is around it (8.3.3).
     pub intra_luma: unsafe fn(Mode, &Around<16>, &mut Samples),
     /// A plane of its chroma, 8 columns from 0 or 8 on (8.3.4).
@@ -133,8 +153,8 @@ pub struct Kernels {
     /// A block of 4 x 4, row by row, by all its modes, from what is around it (8.3.1.2); those that are not possible give anything.
     pub modes: unsafe fn(&[u8; 16], &Line, &mut Modes),
     /// A block of 4 x 4, row by row, and its prediction: what a decoder makes of it, its coefficients divided and their levels multiplied
-    /// by these, and the levels in the order in which they are written; whether any is not zero.
-    pub code_block: unsafe fn(&[u8; 16], &[u8; 16], &Division, &[i16; 16], &mut [u8; 16], &mut [i16; 16]) -> bool,
+    /// by these, and the levels in the order in which they are written; bit i is set where level i is not zero.
+    pub code_block: unsafe fn(&[u8; 16], &[u8; 16], &Division, &[i16; 16], &mut [u8; 16], &mut [i16; 16]) -> u16,
     /// The inverse transform of coefficients, added to a prediction (8.5.12, 8.5.14).
     pub reconstruct: unsafe fn(Coefficients<'_>, &Samples, &mut Samples),
     /// Chroma samples between others (8.4.2.2.2): a block of 8 or 4 columns and as many rows from the pointer on, at eighths
@@ -164,6 +184,7 @@ impl Kernels {
             isa: Isa::Scalar,
             look: portable::look,
             sad: portable::sad,
+            wholes: portable::wholes,
             intra_luma: portable::intra_luma,
             intra_chroma: portable::intra_chroma,
             modes: portable::modes,
@@ -176,6 +197,7 @@ impl Kernels {
             halves: portable::halves,
             transform: portable::transform,
             divide: portable::divide,
+            scan: portable::scan,
             reconstruct: portable::reconstruct,
             chroma: portable::chroma,
             smooth_luma: portable::smooth_luma,

@@ -107,6 +107,7 @@ impl<'a> Reference<'a> {
     /// # Safety
     /// While it lives nobody writes the first [`rows_needed`] rows of the picture, and they are complete. It is asked for parts
     /// that lie in a macroblock only, and to look at near vectors only.
+    #[inline]
     pub unsafe fn new(picture: &'a Picture, kernels: &'a Kernels, column: usize, row: usize) -> Reference<'a> {
         let (x, y) = (16 * column as isize, 16 * row as isize);
         let luma = &picture.luma[0];
@@ -116,7 +117,8 @@ impl<'a> Reference<'a> {
         };
         let (across, down) = (range(x, luma.width, [-SIDE_MAX, SIDE_MAX]), range(y, luma.height, [-UP_MAX, DOWN_MAX]));
         let near = [0, 1].map(|end| Vector { x: across[end], y: down[end] });
-        let here = picture.luma.each_ref().map(|plane| plane.at(x, y).cast_const());
+        let offset = luma.offset(x, y);
+        let here = picture.luma.each_ref().map(|plane| plane.at_offset(offset).cast_const());
         Reference { picture, kernels, x, y, here, near }
     }
 

@@ -116,7 +116,7 @@ pub struct Vector {
 }
 
 /// What a part is predicted from: of each of two lists of pictures one, or none, and by which vector.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Eq)]
 pub struct Motion {
     /// Zero where the list is not used.
     pub vectors: [Vector; 2],
@@ -124,7 +124,27 @@ pub struct Motion {
     pub references: [i8; 2],
 }
 
+impl PartialEq for Motion {
+    /// All at once: it is asked of each macroblock several times.
+    #[inline]
+    fn eq(&self, other: &Motion) -> bool {
+        let words = |of: &Motion| {
+            let [a, b] = of.vectors.map(|vector| [vector.x, vector.y]);
+            [a[0], a[1], b[0], b[1], i16::from_le_bytes(of.references.map(|which| which as u8))]
+        };
+        let (a, b) = (words(self), words(other));
+        (0..5).fold(0, |bits, i| bits | (a[i] ^ b[i])) == 0
+    }
+}
+
 impl Motion {
+    /// Whether all quarters of a macroblock are predicted alike.
+    #[inline]
+    pub fn is_one(quarters: &[Motion; 4]) -> bool {
+        let [first, others @ ..] = quarters;
+        others.iter().fold(true, |is_one, other| is_one & (other == first))
+    }
+
     /// From its own picture.
     pub const NONE: Motion = Motion { vectors: [Vector { x: 0, y: 0 }; 2], references: [-1; 2] };
 

@@ -55,11 +55,22 @@ impl Plane {
     /// Where a sample is; within the border, too.
     #[inline]
     pub fn at(&self, x: isize, y: isize) -> *mut u8 {
+        self.at_offset(self.offset(x, y))
+    }
+
+    /// How far behind the first sample of the border one is: as far as in all planes of this size.
+    #[inline]
+    pub fn offset(&self, x: isize, y: isize) -> usize {
         let pad = PAD as isize;
         debug_assert!((-pad..self.width as isize + pad).contains(&x), "column {x} of {self:?}");
         debug_assert!((-pad..self.height as isize + pad).contains(&y), "row {y} of {self:?}");
-        let offset = ((y + pad) * self.stride as isize + x + pad) as usize;
-        assert!(offset < self.samples.len(), "sample {x}, {y} of {self:?}");
+        ((y + pad) * self.stride as isize + x + pad) as usize
+    }
+
+    /// What is so far behind the first sample of the border.
+    #[inline]
+    pub fn at_offset(&self, offset: usize) -> *mut u8 {
+        assert!(offset < self.samples.len(), "sample {offset} of {self:?}");
         // Of the whole memory, not of one sample: who has it reaches neighbours, too.
         // SAFETY: within the memory, as was just seen.
         unsafe { self.samples.cast::<u8>().as_ptr().add(offset) }

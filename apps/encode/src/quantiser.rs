@@ -57,11 +57,12 @@ impl Quantiser {
 
     /// The level of a coefficient of constant parts that were transformed once more, `part` of a step rounded up: up to 6528, more
     /// than [`LEVEL_MAX`](crate::cavlc::LEVEL_MAX).
-    fn dc_level(&self, value: i32, part: i64) -> i16 {
+    fn dc_level(&self, value: i32, part: u32) -> i16 {
         let bits = 16 + u32::from(self.qp / 6);
-        let factor = i64::from(QUANT[usize::from(self.qp % 6)][0]);
-        let size = i64::from(value.unsigned_abs()) * factor;
-        if self.least.is_some_and(|least| (size as f64) < least * (1_i64 << bits) as f64) {
+        let factor = QUANT[usize::from(self.qp % 6)][0] as u32;
+        // Below 2^30: sixteen constant parts of at most 16 * 255 each, halved.
+        let size = value.unsigned_abs() * factor;
+        if self.least.is_some_and(|least| f64::from(size) < least * f64::from(1 << bits)) {
             return 0;
         }
         let level = ((size + (1 << bits) / part) >> bits) as i16;

@@ -73,13 +73,16 @@ impl Glance {
         let glance = |block: &Block| {
             let mut means = [0; 16];
             for (rows, means) in block.luma.0.as_chunks::<64>().0.iter().zip(means.as_chunks_mut::<4>().0) {
-                let mut columns = [0_u16; 16];
-                for row in rows.as_chunks::<16>().0 {
-                    columns.iter_mut().zip(row).for_each(|(sum, sample)| *sum += u16::from(*sample));
+                // Eight samples at once: sums of pairs of neighbours, of four rows.
+                const EVEN: u64 = 0x00ff_00ff_00ff_00ff;
+                let mut pairs = [0_u64; 2];
+                for (i, eight) in rows.as_chunks::<8>().0.iter().enumerate() {
+                    let eight = u64::from_le_bytes(*eight);
+                    pairs[i % 2] += (eight & EVEN) + (eight >> 8 & EVEN);
                 }
-                for (mean, [a, b, c, d]) in means.iter_mut().zip(columns.as_chunks::<4>().0) {
-                    *mean = ((a + b + c + d) / 16) as u8;
-                }
+                let mean = |pairs: u64| ((pairs & 0xffff) + (pairs >> 16 & 0xffff)) / 16;
+                let [a, b] = pairs;
+                *means = [a, a >> 32, b, b >> 32].map(|pairs| mean(pairs) as u8);
             }
             means
         };

@@ -74,8 +74,10 @@ fn moved(vector: Vector, dx: i16, dy: i16) -> Vector {
 /// 6 around it twice.
 const LOOKS_MAX: usize = KEY_UNIT as usize;
 
-/// The best of what has been looked at, for the macroblock and for each of its parts.
+/// The best of what has been looked at, for the macroblock and, if they are asked for, for each of its parts.
 struct Best {
+    /// The vector of the whole, and its cost.
+    whole: (Vector, u32),
     /// Cost and, in the low bits, which vector, so that the less of two is the better, or the earlier.
     keys: Keys,
     vectors: [Vector; LOOKS_MAX],
@@ -124,28 +126,34 @@ pub struct Search<'a> {
 
 impl Search<'_> {
     /// Whether it is better for the whole.
-    #[inline]
-    fn look(&self, vector: Vector, predicted: Vector, best: &mut Best) -> bool {
+    #[inline(always)]
+    fn look<const IN_PARTS: bool>(&self, vector: Vector, predicted: Vector, best: &mut Best) -> bool {
         let bits = self.lambda * vector_bits(vector, predicted);
-        let before = best.keys.0[WHOLE];
-        best.vectors[best.count] = vector;
-        let addend = bits * KEY_UNIT + best.count as u32;
-        match self.effort.has_parts {
-            true => self.reference.look(self.source, vector, addend, &mut best.keys),
-            // Parts are not asked for.
-            false => best.keys.0[WHOLE] = before.min(self.reference.sad(self.source, vector) * KEY_UNIT + addend),
+        let cost = match IN_PARTS {
+            true => {
+                best.vectors[best.count] = vector;
+                let before = best.keys.0[WHOLE];
+                let addend = bits * KEY_UNIT + best.count as u32;
+                self.reference.look(self.source, vector, addend, &mut best.keys);
+                best.count += 1;
+                if best.keys.0[WHOLE] < before { best.cost(WHOLE) } else { u32::MAX }
+            }
+            false => bits + self.reference.sad(self.source, vector),
+        };
+        let is_better = cost < best.whole.1;
+        if is_better {
+            best.whole = (vector, cost);
         }
-        best.count += 1;
-        best.keys.0[WHOLE] < before
+        is_better
     }
 
     /// Looks at the neighbours of the best, and where one of them is better, on both of its sides.
-    fn around(&self, step: i16, predicted: Vector, best: &mut Best) {
-        let center = best.vector(WHOLE);
+    fn around<const IN_PARTS: bool>(&self, step: i16, predicted: Vector, best: &mut Best) {
+        let center = best.whole.0;
         let mut to = None;
         let mut look = |dx: i16, dy: i16| {
             let vector = moved(center, step * dx, step * dy);
-            self.reference.is_near(vector) && self.look(vector, predicted, best)
+            self.reference.is_near(vector) && self.look::<IN_PARTS>(vector, predicted, best)
         };
         for (dx, dy) in CROSS {
             if look(dx, dy) {
@@ -160,27 +168,36 @@ impl Search<'_> {
 
     /// From vectors that are likely, the first of which estimates the predictor.
     pub fn run(&self, likely: &[Vector]) -> Found {
+        if self.effort.has_parts { self.found::<true>(likely) } else { self.found::<false>(likely) }
+    }
+
+    fn found<const IN_PARTS: bool>(&self, likely: &[Vector]) -> Found {
         let predicted = likely.first().copied().unwrap_or_default();
-        let mut best = Best { keys: Keys::NONE, vectors: [Vector::default(); LOOKS_MAX], count: 0 };
-        for &vector in likely.iter().chain(&[Vector::default()]) {
-            let vector = self.reference.clamped(vector);
-            if !best.vectors[..best.count].contains(&vector) {
-                self.look(vector, predicted, &mut best);
+        let mut best = Best {
+            whole: (Vector::default(), u32::MAX),
+            keys: Keys::NONE,
+            vectors: [Vector::default(); LOOKS_MAX],
+            count: 0,
+        };
+        for (i, vector) in likely.iter().chain(&[Vector::default()]).enumerate() {
+            let clamped = self.reference.clamped(*vector);
+            if !likely.iter().take(i).any(|before| self.reference.clamped(*before) == clamped) {
+                self.look::<IN_PARTS>(clamped, predicted, &mut best);
             }
         }
         // Where next to nothing is left, nothing better is worth its bits.
-        if best.cost(WHOLE) < self.effort.enough * self.lambda {
-            let whole = self.refine(Part::WHOLE, best.vector(WHOLE), predicted, 1).0;
+        if best.whole.1 < self.effort.enough * self.lambda {
+            let whole = self.refine(Part::WHOLE, best.whole.0, predicted, 1).0;
             return Found { whole, ..Found::default() };
         }
         let mut directions = 0..6;
         for _ in 0..self.effort.steps {
-            let center = best.vector(WHOLE);
+            let center = best.whole.0;
             let mut to = None;
             for direction in directions {
                 let (dx, dy) = HEXAGON[direction % 6];
                 let vector = moved(center, dx, dy);
-                if self.reference.is_near(vector) && self.look(vector, predicted, &mut best) {
+                if self.reference.is_near(vector) && self.look::<IN_PARTS>(vector, predicted, &mut best) {
                     to = Some(direction % 6);
                 }
             }
@@ -188,20 +205,19 @@ impl Search<'_> {
             let Some(to) = to else { break };
             directions = to + 5..to + 8;
         }
-        self.around(4, predicted, &mut best);
-        self.around(2, predicted, &mut best);
-        let (whole, cost) = self.refine(Part::WHOLE, best.vector(WHOLE), predicted, self.effort.fine);
+        self.around::<IN_PARTS>(4, predicted, &mut best);
+        self.around::<IN_PARTS>(2, predicted, &mut best);
+        let (whole, cost) = self.refine(Part::WHOLE, best.whole.0, predicted, self.effort.fine);
         let mut found = Found { whole, ..Found::default() };
         // What is nearly nothing does not become less in parts.
-        if !self.effort.has_parts || cost < 24 * self.lambda {
+        if !IN_PARTS || cost < 24 * self.lambda {
             return found;
         }
         // What more vectors cost is at least a few bits each.
         let gains = |parts: std::ops::Range<usize>, bits: u32| {
-            let differs = parts.clone().any(|part| best.vector(part) != best.vector(WHOLE));
-            differs
-                && parts.map(|part| best.cost(part)).sum::<u32>() + self.lambda * bits
-                    < best.cost(WHOLE) + best.cost(WHOLE) / 16
+            let (vector, cost) = best.whole;
+            let differs = parts.clone().any(|part| best.vector(part) != vector);
+            differs && parts.map(|part| best.cost(part)).sum::<u32>() + self.lambda * bits < cost + cost / 16
         };
         let refined = |i: usize| self.refine(PARTS[i], best.vector(i), whole.vector, self.effort.fine).0;
         found.wide = gains(4..6, 2).then(|| [4, 5].map(refined));

@@ -4,7 +4,7 @@
 //! of other pictures.
 
 use super::inter::{Cut, first_quarter};
-use super::residual::{CHROMA_BLOCKS, scanned};
+use super::residual::CHROMA_BLOCKS;
 use super::syntax::{From, Moved, Syntax, Type};
 use crate::bits::Bits;
 use crate::cabac::Engine;
@@ -436,7 +436,7 @@ impl Writer<'_> {
                 0 => flag(&self.above, has(&self.above, block + 12)),
                 _ => usize::from(has(&self.now, block - 4)),
             };
-            let any = self.block(category, &syntax.levels(block)[begin..], left + 2 * above);
+            let any = self.block(category, &syntax.luma.blocks[block][begin..], left + 2 * above);
             self.now.luma |= u16::from(any) << block;
         }
         if syntax.pattern >> 4 == 0 {
@@ -461,7 +461,7 @@ impl Writer<'_> {
                     0 => flag(&self.above, has(&self.above, i + 2)),
                     _ => usize::from(has(&self.now, i - 2)),
                 };
-                let any = self.block(CHROMA_AC, &scanned(&syntax.chroma.lanes, block)[1..], left + 2 * above);
+                let any = self.block(CHROMA_AC, &syntax.chroma.levels.blocks[block][1..], left + 2 * above);
                 self.now.chroma |= u8::from(any) << (4 * plane + i);
             }
         }

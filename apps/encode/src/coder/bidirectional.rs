@@ -182,7 +182,7 @@ impl RowCoder<'_> {
         if left_whole <= found_least + 8 * lambda {
             // SAFETY: by the caller.
             if unsafe { self.leaves_nothing(here, source, &direct) } {
-                return self.skip(direct, now, made);
+                return self.skip(direct, now);
             }
         }
 

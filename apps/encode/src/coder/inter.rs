@@ -4,11 +4,11 @@
 //! true predictors (8.4.1.3 of the standard), beside the vector that comes for nothing and what the picture itself predicts.
 
 use super::residual::luma_pattern;
-use super::syntax::{From, Luma, Moved, Syntax, Type};
+use super::syntax::{From, Moved, Syntax, Type};
 use super::vectors::Vectors;
 use super::{Here, RowCoder, Shot};
 use crate::bits::te_bits;
-use crate::kernel::{Lanes, Samples};
+use crate::kernel::{Lanes, Levels, Samples};
 use crate::motion::{Part, Reference};
 use crate::picture::{Block, Kind, Macroblock, Motion, Vector};
 use crate::search::{Found, Match, vector_bits};
@@ -61,15 +61,16 @@ pub(super) struct Decision {
 pub(super) struct Tried {
     /// By what; none if this is of another macroblock.
     pub(super) motion: Option<[Motion; 4]>,
-    prediction: Block,
-    levels: Lanes,
+    pub(super) prediction: Block,
+    lanes: Lanes,
+    levels: Levels,
     coded: u16,
 }
 
 impl Tried {
     /// Nothing.
     pub(super) const NONE: Tried =
-        Tried { motion: None, prediction: Block::EMPTY, levels: Lanes([[0; 16]; 16]), coded: 0 };
+        Tried { motion: None, prediction: Block::EMPTY, lanes: Lanes([[0; 16]; 16]), levels: Levels::NONE, coded: 0 };
 }
 
 /// The quarter that a part begins with.
@@ -172,7 +173,7 @@ impl RowCoder<'_> {
                     // SAFETY: by the caller.
                     unsafe { *shot.picture.fields[index].get_mut(at) = Found { whole, ..Found::NONE } };
                 }
-                return self.skip(skip, now, made);
+                return self.skip(skip, now);
             }
             if self.searches {
                 // SAFETY: by the caller; what lies before in the row has been searched, or has got what it is skipped by.
@@ -188,21 +189,43 @@ impl RowCoder<'_> {
             if satd <= best_found.whole.satd + 8 * lambda {
                 // SAFETY: by the caller.
                 if unsafe { self.leaves_nothing(here, source, &skip) } {
-                    return self.skip(skip, now, made);
+                    return self.skip(skip, now);
                 }
             }
         }
 
-        // The best picture for each part.
-        let weighed = |cut: Cut, matches: &dyn Fn(usize, usize) -> Option<Match>| {
+        // As a whole: what was found, and what comes for few bits.
+        let te = |index: usize| te_bits(index as u32, count as u32 - 1);
+        let predicted = vectors.predicted(Part::WHOLE, 0);
+        let whole = |index: usize, found: Match, predicted: Vector| {
+            let bits = Cut::Whole.bits() + vector_bits(found.vector, predicted) + te(index);
+            (found.satd + lambda * bits, Motion::of(0, found.vector, index as i8))
+        };
+        let mut best = whole(0, best_found.whole, predicted);
+        for index in 1..count {
+            let other = whole(index, found(index).whole, vectors.predicted(Part::WHOLE, index as i8));
+            best = if other.0 < best.0 { other } else { best };
+        }
+        for (i, vector) in [predicted, skipped].into_iter().enumerate() {
+            let is_known = vector == best_found.whole.vector || i > 0 && vector == predicted;
+            if !is_known && nearest.allows(vector) {
+                let satd = nearest.satd(&source.luma, Part::WHOLE, vector);
+                let other = whole(0, Match { vector, satd }, predicted);
+                best = if other.0 < best.0 { other } else { best };
+            }
+        }
+        let (cost, motion) = best;
+        let mut best = Decision { cut: Cut::Whole, from: [From::First; 4], motion: [motion; 4], cost };
+
+        // In parts: the best picture for each.
+        let mut weigh = |cut: Cut, matches: &dyn Fn(usize, usize) -> Option<Match>| -> Option<()> {
             let mut vectors = vectors;
             let mut decision =
                 Decision { cut, from: [From::First; 4], motion: [Motion::NONE; 4], cost: lambda * cut.bits() };
             for (i, part) in cut.parts().iter().enumerate() {
                 let costs = (0..count).filter_map(|index| {
                     let found = matches(index, i)?;
-                    let bits = vector_bits(found.vector, vectors.predicted(*part, index as i8))
-                        + te_bits(index as u32, count as u32 - 1);
+                    let bits = vector_bits(found.vector, vectors.predicted(*part, index as i8)) + te(index);
                     Some((found.satd + lambda * bits, Motion::of(0, found.vector, index as i8)))
                 });
                 let (cost, motion) = costs.min_by_key(|cost| cost.0)?;
@@ -210,28 +233,16 @@ impl RowCoder<'_> {
                 vectors.set(*part, &motion);
                 part.quarters().for_each(|quarter| decision.motion[quarter] = motion);
             }
-            Some(decision)
-        };
-        let mut best: Option<Decision> = None;
-        let mut consider = |other: Option<Decision>| {
-            if let Some(other) = other
-                && best.is_none_or(|best| other.cost < best.cost)
-            {
-                best = Some(other);
+            if decision.cost < best.cost {
+                best = decision;
             }
+            Some(())
         };
-        consider(weighed(Cut::Whole, &|index, _| Some(found(index).whole)));
-        let predicted = vectors.predicted(Part::WHOLE, 0);
-        for vector in [predicted, skipped] {
-            if vector != best_found.whole.vector && nearest.allows(vector) {
-                let satd = nearest.satd(&source.luma, Part::WHOLE, vector);
-                consider(weighed(Cut::Whole, &|index, _| (index == 0).then_some(Match { vector, satd })));
-            }
+        if settings.effort.has_parts {
+            weigh(Cut::Wide, &|index, part| Some(found(index).wide?[part]));
+            weigh(Cut::Tall, &|index, part| Some(found(index).tall?[part]));
+            weigh(Cut::Quarters, &|index, part| Some(found(index).quarters?[part]));
         }
-        consider(weighed(Cut::Wide, &|index, part| Some(found(index).wide?[part])));
-        consider(weighed(Cut::Tall, &|index, part| Some(found(index).tall?[part])));
-        consider(weighed(Cut::Quarters, &|index, part| Some(found(index).quarters?[part])));
-        let best = best.expect("the whole has been weighed");
 
         if !self.is_better_intra(here, source, best.cost, now, made) {
             // SAFETY: by the caller.
@@ -261,7 +272,7 @@ impl RowCoder<'_> {
         };
         let is_better = blocks.as_ref().map_or(whole.1, |blocks| blocks.cost) + extra < cost;
         if is_better {
-            self.write_intra(here, source, whole, blocks, now, made);
+            self.write_intra(here, source, whole.0, blocks, now, made);
         }
         is_better
     }
@@ -276,8 +287,8 @@ impl RowCoder<'_> {
         }
         // SAFETY: by the caller.
         unsafe { self.shot.predict_luma(here, parts, motion, &mut self.tried.prediction.luma) };
-        let Tried { prediction, levels, .. } = &mut self.tried;
-        self.tried.coded = self.shot.settings.luma_inter(&source.luma, &prediction.luma, levels);
+        let Tried { prediction, lanes, levels, .. } = &mut self.tried;
+        self.tried.coded = self.shot.settings.luma_inter(&source.luma, &prediction.luma, lanes, levels);
         self.tried.motion = Some(*motion);
     }
 
@@ -295,12 +306,11 @@ impl RowCoder<'_> {
         let chroma = &mut self.tried.prediction.chroma;
         // SAFETY: by the caller.
         unsafe { self.shot.predict_chroma(here, parts, motion, chroma) };
-        self.shot.settings.chroma_levels(&source.chroma, chroma, false).pattern() == 0
+        self.shot.settings.chroma_levels(&source.chroma, chroma, false, &mut self.lanes).pattern() == 0
     }
 
     /// Makes it what was tried last.
-    pub(super) fn skip(&mut self, motion: [Motion; 4], now: &mut Macroblock, made: &mut Block) {
-        *made = self.tried.prediction;
+    pub(super) fn skip(&mut self, motion: [Motion; 4], now: &mut Macroblock) {
         now.kind = Kind::Skip;
         now.motion = motion;
         self.row.skip(now);
@@ -328,14 +338,14 @@ impl RowCoder<'_> {
             self.try_luma(here, source, parts, &decision.motion);
             shot.predict_chroma(here, parts, &decision.motion, &mut self.tried.prediction.chroma);
         }
-        let Tried { prediction, levels, coded, .. } = &self.tried;
-        let chroma = settings.chroma_levels(&source.chroma, &prediction.chroma, false);
+        let Tried { prediction, lanes, levels, coded, .. } = &self.tried;
+        let chroma = settings.chroma_levels(&source.chroma, &prediction.chroma, false, &mut self.lanes);
         let pattern = luma_pattern(*coded) | chroma.pattern() << 4;
         if pattern == 0 && decision.cut == Cut::Whole && skipped == Some(decision.motion) {
-            return self.skip(decision.motion, now, made);
+            return self.skip(decision.motion, now);
         }
-        settings.made_luma((levels, *coded), None, &prediction.luma, &mut made.luma);
-        settings.made_chroma(&chroma, &prediction.chroma, &mut made.chroma);
+        settings.made_luma((lanes, *coded), None, &prediction.luma, &mut made.luma);
+        settings.made_chroma((&self.lanes, &chroma), &prediction.chroma, &mut made.chroma);
         now.kind = Kind::Inter;
         now.motion = decision.motion;
         let mut moved = Moved { cut: decision.cut, from: decision.from, ..Moved::DIRECT };
@@ -354,7 +364,7 @@ impl RowCoder<'_> {
                 vectors.set(*part, &motion);
             }
         }
-        let (kind, luma) = (Type::Inter(moved), Luma::Lanes(*levels));
+        let (kind, luma) = (Type::Inter(moved), *levels);
         let syntax = Syntax { kind, chroma_mode: 0, pattern, luma, luma_dc: None, chroma };
         self.write(here, source, syntax, now, made);
     }
@@ -362,5 +372,5 @@ impl RowCoder<'_> {
 
 /// As few parts as these quarters are.
 pub(super) fn parts_of(motion: &[Motion; 4]) -> &'static [Part] {
-    if *motion == [motion[0]; 4] { Cut::Whole.parts() } else { Cut::Quarters.parts() }
+    if Motion::is_one(motion) { Cut::Whole.parts() } else { Cut::Quarters.parts() }
 }

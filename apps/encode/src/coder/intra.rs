@@ -1,11 +1,11 @@
 //! Macroblocks that are predicted from their own picture.
 
 use super::residual::luma_pattern;
-use super::syntax::{Luma, Syntax, Type};
+use super::syntax::{Syntax, Type};
 use super::{Here, RowCoder};
 use crate::bits::ue_bits;
-use crate::intra::{BLOCK_DC, BLOCK_MODES, Line, Mode};
-use crate::kernel::{Modes, Samples};
+use crate::intra::{Around, BLOCK_DC, BLOCK_MODES, Line, Mode};
+use crate::kernel::{Levels, Modes, Samples};
 use crate::picture::{Block, Kind, Macroblock};
 use crate::tables::{BLOCK_ORDER, ZIGZAG};
 
@@ -13,8 +13,7 @@ use crate::tables::{BLOCK_ORDER, ZIGZAG};
 pub(super) struct Blocks {
     pub(super) cost: u32,
     modes: [u8; 16],
-    /// In scan order.
-    levels: [[i16; 16]; 16],
+    levels: Levels,
     coded: u16,
     made: Samples,
 }
@@ -42,23 +41,37 @@ impl Canvas {
 }
 
 impl RowCoder<'_> {
-    /// The best mode for luma as a whole: with its cost and prediction.
-    pub(super) fn best_whole(&self, here: &Here<'_>, source: &Samples) -> (Mode, u32, Samples) {
+    /// The best mode for luma as a whole, with its cost.
+    pub(super) fn best_whole(&self, here: &Here<'_>, source: &Samples) -> (Mode, u32) {
         let (around, settings) = (self.around_luma(here), &self.shot.settings);
-        let mut best = (Mode::Dc, u32::MAX, Samples::of(0));
+        // SAFETY: `Kernels::new` has seen to the instruction set.
+        let [vertical, horizontal, mean] = unsafe { (settings.kernels.wholes)(source, &around) };
+        let satd = |mode: Mode| match mode {
+            Mode::Vertical => vertical,
+            Mode::Horizontal => horizontal,
+            Mode::Dc => mean,
+            Mode::Plane => {
+                let prediction = self.whole(&around, mode);
+                // SAFETY: a macroblock of 16 rows; as above.
+                unsafe { (settings.kernels.satd)(source, [prediction.0.as_ptr(); 2], 16) }.iter().sum()
+            }
+        };
+        let mut best = (Mode::Dc, u32::MAX);
         for mode in Mode::ALL.into_iter().filter(|mode| mode.is_possible(&around)) {
-            let mut prediction = Samples::of(0);
-            // SAFETY: a macroblock of 16 rows; `Kernels::new` has seen to the instruction set.
-            let satd: u32 = unsafe {
-                (settings.kernels.intra_luma)(mode, &around, &mut prediction);
-                (settings.kernels.satd)(source, [prediction.0.as_ptr(); 2], 16).iter().sum()
-            };
-            let cost = satd + settings.lambda * ue_bits(1 + mode.luma_number());
+            let cost = satd(mode) + settings.lambda * ue_bits(1 + mode.luma_number());
             if cost < best.1 {
-                best = (mode, cost, prediction);
+                best = (mode, cost);
             }
         }
         best
+    }
+
+    /// Luma by a mode that is possible.
+    fn whole(&self, around: &Around<16>, mode: Mode) -> Samples {
+        let mut prediction = Samples::of(0);
+        // SAFETY: `Kernels::new` has seen to the instruction set.
+        unsafe { (self.shot.settings.kernels.intra_luma)(mode, around, &mut prediction) };
+        prediction
     }
 
     /// The best mode for chroma, with its prediction.
@@ -101,7 +114,7 @@ impl RowCoder<'_> {
         let mut found = Blocks {
             cost: settings.lambda * 24,
             modes: [BLOCK_DC; 16],
-            levels: [[0; 16]; 16],
+            levels: Levels::NONE,
             coded: 0,
             made: Samples::of(0),
         };
@@ -139,17 +152,19 @@ impl RowCoder<'_> {
             if u64::from(found.cost) * 16 > u64::from(most) * (number as u64 + 1 + AHEAD).min(16) {
                 return None;
             }
-            let (prediction, levels) = (&modes.predictions[usize::from(mode)], &mut found.levels[block]);
+            let (prediction, levels) = (&modes.predictions[usize::from(mode)], &mut found.levels.blocks[block]);
             let mut made = [0; 16];
             let (by_intra, factors) = (&settings.luma.intra, &settings.luma.scale);
             // SAFETY: `Kernels::new` has seen to the instruction set.
-            let any = unsafe { (settings.kernels.code_block)(&flat, prediction, by_intra, factors, &mut made, levels) };
+            let places =
+                unsafe { (settings.kernels.code_block)(&flat, prediction, by_intra, factors, &mut made, levels) };
             for (y, row) in made.as_chunks::<4>().0.iter().enumerate() {
                 canvas.0[4 * by + y + 1][4 * bx + 1..][..4].copy_from_slice(row);
                 found.made.0[at + 16 * y..][..4].copy_from_slice(row);
             }
             found.modes[block] = mode;
-            found.coded |= u16::from(any) << block;
+            found.coded |= u16::from(places != 0) << block;
+            found.levels.places[block] = places;
         }
         Some(found)
     }
@@ -171,7 +186,7 @@ impl RowCoder<'_> {
     pub(super) fn code_intra(&mut self, here: &Here<'_>, source: &Block, now: &mut Macroblock, made: &mut Block) {
         let whole = self.best_whole(here, &source.luma);
         let blocks = self.blocks(here, &source.luma, whole.1);
-        self.write_intra(here, source, whole, blocks, now, made);
+        self.write_intra(here, source, whole.0, blocks, now, made);
     }
 
     /// Writes it as what it was decided to be: block by block, if it is there.
@@ -179,15 +194,15 @@ impl RowCoder<'_> {
         &mut self,
         here: &Here<'_>,
         source: &Block,
-        whole: (Mode, u32, Samples),
+        whole: Mode,
         blocks: Option<Blocks>,
         now: &mut Macroblock,
         made: &mut Block,
     ) {
         let settings = &self.shot.settings;
         let (chroma_mode, chroma_prediction) = self.best_chroma(here, &source.chroma);
-        let chroma = settings.chroma_levels(&source.chroma, &chroma_prediction, true);
-        settings.made_chroma(&chroma, &chroma_prediction, &mut made.chroma);
+        let chroma = settings.chroma_levels(&source.chroma, &chroma_prediction, true, &mut self.lanes);
+        settings.made_chroma((&self.lanes, &chroma), &chroma_prediction, &mut made.chroma);
         let syntax = match blocks {
             Some(blocks) => {
                 now.kind = Kind::Intra4;
@@ -198,22 +213,23 @@ impl RowCoder<'_> {
                 made.luma = blocks.made;
                 now.modes = blocks.modes;
                 let pattern = luma_pattern(blocks.coded) | chroma.pattern() << 4;
-                let (kind, luma) = (Type::Intra4(modes), Luma::Scanned(blocks.levels));
+                let (kind, luma) = (Type::Intra4(modes), blocks.levels);
                 Syntax { kind, chroma_mode: chroma_mode.chroma_number(), pattern, luma, luma_dc: None, chroma }
             }
             None => {
                 now.kind = Kind::Intra16;
-                let (mode, _, prediction) = whole;
-                let (luma, coded, dc) = settings.luma_whole(&source.luma, &prediction);
+                let (mode, prediction) = (whole, self.whole(&self.around_luma(here), whole));
+                let mut luma = Levels::NONE;
+                let (coded, dc) = settings.luma_whole(&source.luma, &prediction, &mut self.lanes, &mut luma);
                 let pattern = if coded != 0 { 15 } else { 0 } | chroma.pattern() << 4;
-                settings.made_luma((&luma, coded), Some(&dc), &prediction, &mut made.luma);
+                settings.made_luma((&self.lanes, coded), Some(&dc), &prediction, &mut made.luma);
                 let mut scanned = [0; 16];
                 scanned.iter_mut().zip(ZIGZAG).for_each(|(level, place)| *level = dc[place]);
                 Syntax {
                     kind: Type::Intra16(mode.luma_number()),
                     chroma_mode: chroma_mode.chroma_number(),
                     pattern,
-                    luma: Luma::Lanes(luma),
+                    luma,
                     luma_dc: Some(scanned),
                     chroma,
                 }

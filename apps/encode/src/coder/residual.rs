@@ -1,13 +1,13 @@
 //! What is left after prediction: coefficients, levels, and what a decoder makes of them.
 
 use super::Settings;
-use crate::kernel::{Coefficients, Division, Lanes, Samples};
-use crate::tables::{BLOCK_ORDER, ZIGZAG};
+use crate::kernel::{Coefficients, Division, Lanes, Levels, Samples};
+use crate::tables::BLOCK_ORDER;
 
 /// Levels of chroma.
 #[derive(Clone, Debug)]
 pub(super) struct Chroma {
-    pub(super) lanes: Lanes,
+    pub(super) levels: Levels,
     /// Bit b: block b has levels besides the constant part. Blocks are counted row by row, Cb's and Cr's beside each other.
     pub(super) coded: u16,
     /// The constant parts of Cb and of Cr.
@@ -20,16 +20,7 @@ pub(super) const CHROMA_BLOCKS: [[usize; 4]; 2] = [[0, 1, 4, 5], [2, 3, 6, 7]];
 /// Bits of the blocks in each quarter.
 pub(super) const QUARTERS: [u16; 4] = [0x0033, 0x00cc, 0x3300, 0xcc00];
 
-/// Levels of a block in scan order.
-pub(super) fn scanned(lanes: &Lanes, block: usize) -> [i16; 16] {
-    let mut levels = [0; 16];
-    for (level, place) in levels.iter_mut().zip(ZIGZAG) {
-        *level = lanes.0[place][block];
-    }
-    levels
-}
-
-fn clear(lanes: &mut Lanes, blocks: u16) {
+fn clear(lanes: &mut Lanes, levels: &mut Levels, blocks: u16) {
     if blocks == 0 {
         return;
     }
@@ -37,21 +28,22 @@ fn clear(lanes: &mut Lanes, blocks: u16) {
     for values in &mut lanes.0 {
         values.iter_mut().zip(mask).for_each(|(value, mask)| *value &= mask);
     }
+    for block in (0..16).filter(|block| blocks >> block & 1 == 1) {
+        (levels.blocks[block], levels.places[block]) = ([0; 16], 0);
+    }
 }
 
 /// How much a block's levels are worth: nothing for few ones far from each other, 9 for anything larger, as x264 and JM have it.
-fn worth(levels: &[i16]) -> u32 {
+fn worth(levels: &Levels, block: usize, begin: usize) -> u32 {
     const BY_RUN: [u32; 16] = [3, 2, 2, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    let (mut sum, mut run) = (0, 0);
-    for &level in levels {
-        match level {
-            0 => run += 1,
-            -1 | 1 => {
-                sum += BY_RUN[run];
-                run = 0;
-            }
-            _ => return 9,
+    let (mut sum, mut next, mut rest) = (0, begin, levels.places[block]);
+    while rest != 0 {
+        let place = rest.trailing_zeros() as usize;
+        if levels.blocks[block][place].unsigned_abs() > 1 {
+            return 9;
         }
+        sum += BY_RUN[place - next];
+        (next, rest) = (place + 1, rest & (rest - 1));
     }
     sum
 }
@@ -64,23 +56,32 @@ const KEPT_LUMA: u32 = 5;
 const KEPT_CHROMA: u32 = 4;
 
 impl Settings<'_> {
-    fn transformed(&self, source: &Samples, prediction: &Samples) -> Lanes {
-        let mut lanes = Lanes([[0; 16]; 16]);
+    fn transform(&self, source: &Samples, prediction: &Samples, lanes: &mut Lanes) {
         // SAFETY: `Kernels::new` has seen to the instruction set.
-        unsafe { (self.kernels.transform)(source, prediction, &mut lanes) };
-        lanes
+        unsafe { (self.kernels.transform)(source, prediction, lanes) };
     }
 
-    fn divided(&self, lanes: &mut Lanes, by: &Division) -> u16 {
+    /// Levels, beside each other and block by block, if any is not zero; bit b is set where block b has one.
+    fn divided(&self, by: &Division, lanes: &mut Lanes, levels: &mut Levels) -> u16 {
         // SAFETY: as above.
-        unsafe { (self.kernels.divide)(lanes, by) }
+        let coded = unsafe { (self.kernels.divide)(lanes, by) };
+        if coded != 0 {
+            // SAFETY: as above.
+            unsafe { (self.kernels.scan)(lanes, levels) };
+        }
+        coded
     }
 
     /// Luma predicted from another picture: levels, and which blocks have any. What is worth too little is left out.
-    pub(super) fn luma_inter(&self, source: &Samples, prediction: &Samples, lanes: &mut Lanes) -> u16 {
-        // SAFETY: as above.
-        unsafe { (self.kernels.transform)(source, prediction, lanes) };
-        let mut coded = self.divided(lanes, &self.luma.inter);
+    pub(super) fn luma_inter(
+        &self,
+        source: &Samples,
+        prediction: &Samples,
+        lanes: &mut Lanes,
+        levels: &mut Levels,
+    ) -> u16 {
+        self.transform(source, prediction, lanes);
+        let mut coded = self.divided(&self.luma.inter, lanes, levels);
         if coded == 0 {
             return 0;
         }
@@ -88,7 +89,7 @@ impl Settings<'_> {
         for quarter in QUARTERS {
             let mut sum = 0;
             for block in (0..16).filter(|block| coded & quarter & 1 << block != 0) {
-                sum += worth(&scanned(lanes, block));
+                sum += worth(levels, block, 0);
                 if sum >= KEPT_LUMA {
                     break;
                 }
@@ -101,39 +102,51 @@ impl Settings<'_> {
         if total < KEPT_LUMA {
             dropped = coded;
         }
-        clear(lanes, dropped);
+        clear(lanes, levels, dropped);
         coded &= !dropped;
         coded
     }
 
     /// Luma predicted as a whole.
-    pub(super) fn luma_whole(&self, source: &Samples, prediction: &Samples) -> (Lanes, u16, [i16; 16]) {
-        let mut lanes = self.transformed(source, prediction);
+    pub(super) fn luma_whole(
+        &self,
+        source: &Samples,
+        prediction: &Samples,
+        lanes: &mut Lanes,
+        levels: &mut Levels,
+    ) -> (u16, [i16; 16]) {
+        self.transform(source, prediction, lanes);
         let dc = self.luma.luma_dc(&lanes.0[0]);
         lanes.0[0] = [0; 16];
-        let coded = self.divided(&mut lanes, &self.luma.intra);
-        (lanes, coded, dc)
+        (self.divided(&self.luma.intra, lanes, levels), dc)
     }
 
     /// Chroma.
-    pub(super) fn chroma_levels(&self, source: &Samples, prediction: &Samples, is_intra: bool) -> Chroma {
-        let mut lanes = self.transformed(source, prediction);
+    pub(super) fn chroma_levels(
+        &self,
+        source: &Samples,
+        prediction: &Samples,
+        is_intra: bool,
+        lanes: &mut Lanes,
+    ) -> Chroma {
+        self.transform(source, prediction, lanes);
         let dc = CHROMA_BLOCKS.map(|blocks| self.chroma.chroma_dc(blocks.map(|block| lanes.0[0][block]), is_intra));
         lanes.0[0] = [0; 16];
-        self.chroma.spare(&mut lanes);
+        self.chroma.spare(lanes);
         let by = if is_intra { &self.chroma.intra } else { &self.chroma.inter };
-        let mut coded = self.divided(&mut lanes, by) & 0xff;
+        let mut levels = Levels::NONE;
+        let mut coded = self.divided(by, lanes, &mut levels) & 0xff;
         if !is_intra && coded != 0 {
             for blocks in CHROMA_BLOCKS {
                 let bits = blocks.iter().fold(0, |bits, block| bits | 1 << block) & coded;
-                let worth = |block: &usize| worth(&scanned(&lanes, *block)[1..]);
+                let worth = |block: &usize| worth(&levels, *block, 1);
                 if blocks.iter().filter(|block| bits & 1 << **block != 0).map(worth).sum::<u32>() < KEPT_CHROMA {
-                    clear(&mut lanes, bits);
+                    clear(lanes, &mut levels, bits);
                     coded &= !bits;
                 }
             }
         }
-        Chroma { lanes, coded, dc }
+        Chroma { levels, coded, dc }
     }
 
     /// What a decoder makes of the levels of luma, some of which are not zero if any block is coded, and of constant parts that are
@@ -156,7 +169,7 @@ impl Settings<'_> {
     }
 
     /// And of those of chroma.
-    pub(super) fn made_chroma(&self, chroma: &Chroma, prediction: &Samples, out: &mut Samples) {
+    pub(super) fn made_chroma(&self, (levels, chroma): (&Lanes, &Chroma), prediction: &Samples, out: &mut Samples) {
         if chroma.pattern() == 0 {
             *out = *prediction;
             return;
@@ -166,7 +179,7 @@ impl Settings<'_> {
             let values = self.chroma.chroma_dc_back(dc);
             blocks.iter().zip(values).for_each(|(block, value)| constant[*block] = value);
         }
-        let (levels, factors) = (&chroma.lanes, &self.chroma.scale);
+        let factors = &self.chroma.scale;
         let coefficients = Coefficients { levels, factors, constant: Some(constant) };
         // SAFETY: as above.
         unsafe { (self.kernels.reconstruct)(coefficients, prediction, out) };

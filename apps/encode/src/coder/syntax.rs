@@ -1,9 +1,9 @@
 //! What is written of a macroblock (7.3.5 of the standard), whichever code it is written in.
 
 use super::inter::Cut;
-use super::residual::{Chroma, scanned};
+use super::residual::Chroma;
 use crate::cavlc::LEVEL_MAX;
-use crate::kernel::Lanes;
+use crate::kernel::Levels;
 use crate::picture::{Block, Macroblock};
 
 /// How it is predicted.
@@ -74,15 +74,6 @@ impl Moved {
     }
 }
 
-/// Levels of luma.
-#[derive(Clone, Debug)]
-pub(super) enum Luma {
-    /// Of all blocks beside each other.
-    Lanes(Lanes),
-    /// Block by block (counted row by row), in scan order.
-    Scanned([[i16; 16]; 16]),
-}
-
 /// A macroblock.
 #[derive(Clone, Debug)]
 pub struct Syntax {
@@ -91,7 +82,7 @@ pub struct Syntax {
     pub(super) chroma_mode: u32,
     /// The coded block pattern: four bits of luma, and chroma's above.
     pub(super) pattern: u32,
-    pub(super) luma: Luma,
+    pub(super) luma: Levels,
     /// Constant parts, in scan order, if they are coded by themselves.
     pub(super) luma_dc: Option<[i16; 16]>,
     pub(super) chroma: Chroma,
@@ -100,17 +91,8 @@ pub struct Syntax {
 impl Syntax {
     /// One without levels.
     pub(super) fn empty(kind: Type) -> Syntax {
-        let none = Lanes([[0; 16]; 16]);
-        let chroma = Chroma { lanes: none, coded: 0, dc: [[0; 4]; 2] };
-        Syntax { kind, chroma_mode: 0, pattern: 0, luma: Luma::Lanes(none), luma_dc: None, chroma }
-    }
-
-    /// Levels of a block of luma, in scan order.
-    pub(super) fn levels(&self, block: usize) -> [i16; 16] {
-        match &self.luma {
-            Luma::Lanes(lanes) => scanned(lanes, block),
-            Luma::Scanned(blocks) => blocks[block],
-        }
+        let chroma = Chroma { levels: Levels::NONE, coded: 0, dc: [[0; 4]; 2] };
+        Syntax { kind, chroma_mode: 0, pattern: 0, luma: Levels::NONE, luma_dc: None, chroma }
     }
 
     /// Whether the quarter that a block of luma belongs to has levels.
@@ -120,10 +102,8 @@ impl Syntax {
 
     /// Enters how many levels blocks have.
     pub(super) fn count(&self, now: &mut Macroblock) {
-        let of = |levels: &[i16]| levels.iter().filter(|level| **level != 0).count() as u8;
-        let begin = usize::from(self.luma_dc.is_some());
         for block in (0..16).filter(|block| self.has_levels(*block)) {
-            now.counts[block] = of(&self.levels(block)[begin..]);
+            now.counts[block] = self.luma.places[block].count_ones() as u8;
         }
     }
 
@@ -139,7 +119,8 @@ impl Syntax {
             let level = |level: &i16| 3 + 2 * level.unsigned_abs().checked_ilog2().unwrap_or(0) as usize;
             levels.iter().filter(|level| **level != 0).map(level).sum()
         };
-        let luma: usize = (0..16).filter(|block| self.has_levels(*block)).map(|block| of(&self.levels(block))).sum();
-        luma + of(self.chroma.lanes.0.as_flattened()) + self.luma_dc.map_or(0, |dc| of(&dc))
+        let luma: usize =
+            (0..16).filter(|block| self.has_levels(*block)).map(|block| of(&self.luma.blocks[block])).sum();
+        luma + of(self.chroma.levels.blocks[..8].as_flattened()) + self.luma_dc.map_or(0, |dc| of(&dc))
     }
 }

@@ -2,10 +2,10 @@
 
 use super::Here;
 use super::inter::Cut;
-use super::residual::{CHROMA_BLOCKS, blocks_of, scanned};
+use super::residual::{CHROMA_BLOCKS, blocks_of};
 use super::syntax::{Moved, Syntax, Type};
 use crate::bits::{Bits, Mark};
-use crate::cavlc::{Around, write_block};
+use crate::cavlc::{Around, places, write_block};
 use crate::picture::{Block, Macroblock};
 use crate::tables::{CBP_INTER, CBP_INTRA};
 
@@ -138,14 +138,17 @@ impl RowBits {
     fn residual(&mut self, here: &Here<'_>, syntax: &Syntax, now: &mut Macroblock) {
         let mut counts = Counts::new(here);
         if let Some(dc) = &syntax.luma_dc {
-            write_block(&mut self.bits, dc, counts.luma(0));
+            write_block(&mut self.bits, dc, places(dc), counts.luma(0));
         }
         let begin = usize::from(syntax.luma_dc.is_some());
         for quarter in 0..4 {
             for &block in blocks_of(quarter) {
                 let count = match syntax.pattern >> quarter & 1 {
                     0 => 0,
-                    _ => write_block(&mut self.bits, &syntax.levels(block)[begin..], counts.luma(block)),
+                    _ => {
+                        let (levels, places) = (&syntax.luma.blocks[block], syntax.luma.places[block]);
+                        write_block(&mut self.bits, &levels[begin..], places >> begin, counts.luma(block))
+                    }
                 };
                 counts.set_luma(block, count, now);
             }
@@ -153,7 +156,7 @@ impl RowBits {
         let pattern = syntax.pattern >> 4;
         if pattern > 0 {
             for dc in &syntax.chroma.dc {
-                write_block(&mut self.bits, dc, Around::ChromaDc);
+                write_block(&mut self.bits, dc, places(dc), Around::ChromaDc);
             }
         }
         if pattern < 2 {
@@ -162,7 +165,8 @@ impl RowBits {
         for (plane, blocks) in CHROMA_BLOCKS.iter().enumerate() {
             for (i, &block) in blocks.iter().enumerate() {
                 let around = counts.chroma(plane, i);
-                let count = write_block(&mut self.bits, &scanned(&syntax.chroma.lanes, block)[1..], around);
+                let (levels, places) = (&syntax.chroma.levels.blocks[block], syntax.chroma.levels.places[block]);
+                let count = write_block(&mut self.bits, &levels[1..], places >> 1, around);
                 counts.chroma[plane][(i / 2 + 1) * 3 + i % 2 + 1] = count;
                 now.counts[16 + 4 * plane + i] = count;
             }

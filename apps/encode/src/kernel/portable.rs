@@ -1,7 +1,8 @@
 //! The kernels as the standard has them, for any processor. What works lane by lane is inlined into the functions of other
 //! instruction sets, too.
 
-use super::{Coefficients, Division, Edge, KEY_UNIT, Keys, Lanes, Modes, Samples};
+use super::{Coefficients, Division, Edge, KEY_UNIT, Keys, Lanes, Levels, Modes, Samples};
+use crate::cavlc::places;
 use crate::intra::{self, Around, Line, Mode};
 use crate::tables::ZIGZAG;
 
@@ -51,6 +52,15 @@ pub(super) unsafe fn sad(source: &Samples, with: *const u8, stride: usize) -> u3
     sum
 }
 
+pub(super) unsafe fn wholes(source: &Samples, around: &Around<16>) -> [u32; 3] {
+    [Mode::Vertical, Mode::Horizontal, Mode::Dc].map(|mode| {
+        let mut prediction = Samples::of(0);
+        intra::luma(mode, around, &mut prediction);
+        // SAFETY: 16 rows of 16.
+        unsafe { satd(source, [prediction.0.as_ptr(); 2], 16) }.into_iter().sum()
+    })
+}
+
 #[inline(always)]
 pub(super) unsafe fn intra_luma(mode: Mode, around: &Around<16>, out: &mut Samples) {
     intra::luma(mode, around, out);
@@ -80,7 +90,7 @@ pub(super) unsafe fn code_block(
     factors: &[i16; 16],
     made: &mut [u8; 16],
     levels: &mut [i16; 16],
-) -> bool {
+) -> u16 {
     // One lane of sixteen.
     let mut lanes = Lanes([[0; 16]; 16]);
     for (values, (a, b)) in lanes.0.iter_mut().zip(source.iter().zip(prediction)) {
@@ -88,14 +98,14 @@ pub(super) unsafe fn code_block(
     }
     forward(&mut lanes);
     // SAFETY: no pointers are passed.
-    let any = unsafe { divide(&mut lanes, by) } != 0;
+    unsafe { divide(&mut lanes, by) };
     *levels = ZIGZAG.map(|place| lanes.0[place][0]);
     let mut added = scaled(Coefficients { levels: &lanes, factors, constant: None });
     inverse(&mut added);
     for ((to, from), values) in made.iter_mut().zip(prediction).zip(&added.0) {
         *to = (i16::from(*from) + values[0]).clamp(0, 255) as u8;
     }
-    any
+    places(levels)
 }
 
 /// Differences of square blocks of 4 x 4, so many beside and above each other, to means of two: one block a lane.
@@ -255,6 +265,13 @@ pub(super) unsafe fn divide(lanes: &mut Lanes, by: &Division) -> u16 {
         }
     }
     (0..16).fold(0, |bits, lane| bits | u16::from(any[lane] != 0) << lane)
+}
+
+pub(super) unsafe fn scan(lanes: &Lanes, levels: &mut Levels) {
+    for (block, (to, bits)) in levels.blocks.iter_mut().zip(&mut levels.places).enumerate() {
+        *to = ZIGZAG.map(|place| lanes.0[place][block]);
+        *bits = places(to);
+    }
 }
 
 /// Levels as coefficients.

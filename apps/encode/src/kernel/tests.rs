@@ -173,10 +173,11 @@ proptest! {
                 let (mut made, mut levels) = ([0; 16], [0; 16]);
                 let (factors, by) = (&scales.scale, &scales.intra);
                 // SAFETY: no pointers are passed.
-                let any = unsafe {
+                let places = unsafe {
                     (kernels.code_block)(&of(&source), &of(&prediction), by, factors, &mut made, &mut levels)
                 };
-                prop_assert_eq!(any, coded >> block & 1 == 1);
+                prop_assert_eq!(places != 0, coded >> block & 1 == 1);
+                prop_assert_eq!(places, crate::cavlc::places(&levels));
                 prop_assert_eq!(levels, ZIGZAG.map(|place| lanes.0[place][block]));
                 prop_assert_eq!(made, of(&whole));
             }
@@ -211,6 +212,30 @@ proptest! {
         }
         if qp < 6 {
             prop_assert!(source.0.iter().zip(&expected.4.0).all(|(a, b)| a.abs_diff(*b) <= 2), "{expected:?}");
+        }
+    }
+
+    /// Costs of whole macroblocks without their predictions are those with them.
+    #[test]
+    fn whole_costs_are_those_of_predictions(a in picture(256), b in picture(40), sides in 0..4_u8) {
+        let source = samples(&a);
+        let around = Around::<16> {
+            above: (sides & 1 > 0).then(|| b[..16].try_into().unwrap()),
+            left: (sides & 2 > 0).then(|| b[16..32].try_into().unwrap()),
+            corner: b[32],
+        };
+        for kernels in std::iter::once(plain()).chain(others()) {
+            // SAFETY: modes that are not possible are not looked at; 16 rows of 16 lie behind the pointer.
+            let costs = unsafe { (kernels.wholes)(&source, &around) };
+            let modes = [Mode::Vertical, Mode::Horizontal, Mode::Dc];
+            for (mode, cost) in modes.into_iter().zip(costs).filter(|(mode, _)| mode.is_possible(&around)) {
+                let mut prediction = Samples::of(0);
+                let expected: u32 = unsafe {
+                    (kernels.intra_luma)(mode, &around, &mut prediction);
+                    (kernels.satd)(&source, [prediction.0.as_ptr(); 2], 16).iter().sum()
+                };
+                prop_assert_eq!(cost, expected, "{:?} {:?}", kernels, mode);
+            }
         }
     }
 
@@ -258,6 +283,20 @@ proptest! {
                     let x = x + if side == 8 { 8 } else { 0 };
                     prop_assert_eq!(i32::from(found.0[(16 * y + x) as usize]), value.clamp(0, 255));
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn levels_are_scanned_the_same(values in proptest::collection::vec(prop_oneof![Just(0_i16), any::<i16>()], 256)) {
+        let lanes = Lanes(std::array::from_fn(|place| std::array::from_fn(|lane| values[16 * place + lane])));
+        for kernels in std::iter::once(plain()).chain(others()) {
+            let mut levels = Levels::NONE;
+            // SAFETY: no pointers are passed.
+            unsafe { (kernels.scan)(&lanes, &mut levels) };
+            for (block, (found, places)) in levels.blocks.iter().zip(levels.places).enumerate() {
+                prop_assert_eq!(*found, ZIGZAG.map(|place| lanes.0[place][block]));
+                prop_assert_eq!(places, crate::cavlc::places(found));
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The kernels with AVX2. One of the modules of this crate with `unsafe` in it.
 
 mod four;
+mod halves;
 
 use super::{Coefficients, Division, Edge, KEY_UNIT, Kernels, Keys, Lanes, Samples, portable};
 use crate::intra::{Around, Mode};
@@ -13,6 +14,7 @@ pub(super) fn kernels() -> Kernels {
         isa: Isa::Avx2,
         look,
         sad,
+        wholes,
         intra_luma,
         intra_chroma,
         satd,
@@ -20,11 +22,12 @@ pub(super) fn kernels() -> Kernels {
         mean,
         average,
         copy,
-        halves,
+        halves: halves::halves,
         transform,
         divide,
         modes: four::modes,
         code_block: four::code_block,
+        scan: four::scan,
         reconstruct,
         chroma,
         smooth_luma,
@@ -49,7 +52,6 @@ compiled_with_avx2! {
     mean(to: *mut u8, a: *const u8, b: *const u8, stride: usize, rows: usize, wide: bool);
     average(to: *mut u8, other: *const u8, rows: usize);
     copy(to: *mut u8, from: *const u8, stride: usize, rows: usize, wide: bool);
-    halves(to: [*mut u8; 3], from: *const u8, stride: usize, width: usize, scratch: &mut [i16]);
 }
 
 /// Two rows of 16 samples, `apart` bytes from each other.
@@ -133,21 +135,79 @@ fn neighbours() -> __m256i {
     _mm256_broadcastsi128_si256(_mm_setr_epi8(2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13))
 }
 
+/// Of four rows, of which [`pairs`] were made, Hadamard's transform along columns.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn along_columns(rows: [__m256i; 4]) -> [__m256i; 4] {
+    let [a, b, c, d] = rows;
+    let (s, t, u, v) = (_mm256_add_epi16(a, b), _mm256_add_epi16(c, d), _mm256_sub_epi16(a, b), _mm256_sub_epi16(c, d));
+    [_mm256_add_epi16(s, t), _mm256_sub_epi16(s, t), _mm256_add_epi16(u, v), _mm256_sub_epi16(u, v)]
+}
+
+/// The last step along rows, and absolute values: of neighbours x and y, |x + y| + |x - y| is twice the larger of |x| and |y|, so it
+/// needs no sums. Each value is there twice.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn largest(column: __m256i) -> __m256i {
+    let size = _mm256_abs_epi16(column);
+    _mm256_max_epi16(size, _mm256_shuffle_epi8(size, neighbours()))
+}
+
 /// Sums of absolute values of the transforms of four rows of differences, of which [`pairs`] were made: in each half, two
 /// values of every block, each of which holds all that are added to it twice.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn hadamard(rows: [__m256i; 4]) -> __m256i {
-    let [a, b, c, d] = rows;
-    let (s, t, u, v) = (_mm256_add_epi16(a, b), _mm256_add_epi16(c, d), _mm256_sub_epi16(a, b), _mm256_sub_epi16(c, d));
-    let columns = [_mm256_add_epi16(s, t), _mm256_sub_epi16(s, t), _mm256_add_epi16(u, v), _mm256_sub_epi16(u, v)];
-    let mut sum = _mm256_setzero_si256();
-    for column in columns {
-        let size = _mm256_abs_epi16(column);
-        // |x + y| + |x - y| is twice the larger of |x| and |y|, so the last step needs no sums.
-        sum = _mm256_add_epi16(sum, _mm256_max_epi16(size, _mm256_shuffle_epi8(size, neighbours())));
+    let [a, b, c, d] = along_columns(rows).map(|column: __m256i| largest(column));
+    _mm256_add_epi16(_mm256_add_epi16(a, b), _mm256_add_epi16(c, d))
+}
+
+#[target_feature(enable = "avx2")]
+unsafe fn wholes(source: &Samples, around: &Around<16>) -> [u32; 3] {
+    let above = around.above.unwrap_or_default();
+    // SAFETY: sixteen bytes.
+    let above = pairs(unsafe { _mm_loadu_si128(above.as_ptr().cast()) });
+    // What is predicted is transformed, too: downwards and as a mean it has sums of columns only, to the right sums of rows only.
+    let downwards = _mm256_slli_epi16::<2>(above);
+    let lower = |value: i16| _mm256_zextsi128_si256(_mm_set1_epi16(value));
+    let mean = lower(8 * i16::from(around.mean()));
+    let left = around.left.unwrap_or_default().map(i16::from);
+    let mut sums = [_mm256_setzero_si256(); 3];
+    for half in 0..2 {
+        let mut words = [_mm256_setzero_si256(); 3];
+        for strip in 2 * half..2 * half + 2 {
+            let row = |i: usize| {
+                // SAFETY: row 4 strip + i of 16.
+                pairs(unsafe { _mm_load_si128(source.0.as_ptr().add((4 * strip + i) * 16).cast()) })
+            };
+            let columns = along_columns([row(0), row(1), row(2), row(3)]);
+            let [a, b, c, d] = [0, 1, 2, 3].map(|i: usize| 2 * left[4 * strip + i]);
+            let (s, t, u, v) = (a + b, c + d, a - b, c - d);
+            let rows = [s + t, s - t, u + v, u - v];
+            let others = [1, 2, 3].map(|i: usize| largest(columns[i]));
+            let others = _mm256_add_epi16(_mm256_add_epi16(others[0], others[1]), others[2]);
+            let to_right = [0, 1, 2, 3].map(|i: usize| largest(_mm256_sub_epi16(columns[i], lower(rows[i]))));
+            let all = [
+                _mm256_add_epi16(others, largest(_mm256_sub_epi16(columns[0], downwards))),
+                _mm256_add_epi16(
+                    _mm256_add_epi16(to_right[0], to_right[1]),
+                    _mm256_add_epi16(to_right[2], to_right[3]),
+                ),
+                _mm256_add_epi16(others, largest(_mm256_sub_epi16(columns[0], mean))),
+            ];
+            for (word, more) in words.iter_mut().zip(all) {
+                // Sums of two strips are below 2^15.
+                *word = _mm256_add_epi16(*word, more);
+            }
+        }
+        for (sum, word) in sums.iter_mut().zip(words) {
+            *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(word, _mm256_set1_epi16(1)));
+        }
     }
-    sum
+    let [a, b, c] = sums;
+    let all = _mm256_hadd_epi32(_mm256_hadd_epi32(a, b), _mm256_hadd_epi32(c, c));
+    let all = _mm_srli_epi32::<1>(_mm_add_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256::<1>(all)));
+    [_mm_extract_epi32::<0>(all), _mm_extract_epi32::<1>(all), _mm_extract_epi32::<2>(all)].map(|sum: i32| sum as u32)
 }
 
 /// Half of the sums of the left and of the right 8 samples of what [`hadamard`] made.
@@ -268,16 +328,21 @@ unsafe fn transform(source: &Samples, prediction: &Samples, out: &mut Lanes) {
 
 #[target_feature(enable = "avx2")]
 unsafe fn divide(lanes: &mut Lanes, by: &Division) -> u16 {
+    // Places of one class have the same, and rows two apart have the same classes.
+    let of = |all: &[u16; 16], place: usize| _mm256_set1_epi16(all[place] as i16);
+    let [even, odd, mixed] = [0, 5, 1].map(|place| (of(&by.factor, place), of(&by.bias, place)));
     let mut any = _mm256_setzero_si256();
-    for (values, (factor, bias)) in lanes.0.iter_mut().zip(by.factor.into_iter().zip(by.bias)) {
-        let at = values.as_mut_ptr().cast();
-        // SAFETY: sixteen values, aligned.
-        let value = unsafe { _mm256_load_si256(at) };
-        let size = _mm256_add_epi16(_mm256_abs_epi16(value), _mm256_set1_epi16(bias as i16));
-        let level = _mm256_mulhi_epu16(size, _mm256_set1_epi16(factor as i16));
-        any = _mm256_or_si256(any, level);
-        // SAFETY: as above.
-        unsafe { _mm256_store_si256(at, _mm256_sign_epi16(level, value)) };
+    for rows in lanes.0.as_chunks_mut::<8>().0 {
+        let classes = [even, mixed, even, mixed, mixed, odd, mixed, odd];
+        for (values, (factor, bias)) in rows.iter_mut().zip(classes) {
+            let at = values.as_mut_ptr().cast();
+            // SAFETY: sixteen values, aligned.
+            let value = unsafe { _mm256_load_si256(at) };
+            let level = _mm256_mulhi_epu16(_mm256_add_epi16(_mm256_abs_epi16(value), bias), factor);
+            any = _mm256_or_si256(any, level);
+            // SAFETY: as above.
+            unsafe { _mm256_store_si256(at, _mm256_sign_epi16(level, value)) };
+        }
     }
     let none = _mm256_cmpeq_epi16(any, _mm256_setzero_si256());
     let bytes = _mm_packs_epi16(_mm256_castsi256_si128(none), _mm256_extracti128_si256::<1>(none));
@@ -287,6 +352,19 @@ unsafe fn divide(lanes: &mut Lanes, by: &Division) -> u16 {
 #[target_feature(enable = "avx2")]
 unsafe fn chroma(to: *mut u8, from: *const u8, stride: usize, eighths: [u8; 2], size: usize) {
     let [x, y] = eighths.map(i16::from);
+    if eighths == [0; 2] {
+        for i in 0..size {
+            // SAFETY: a row of both, for which the caller's pointers are valid.
+            unsafe {
+                let (to, from) = (to.add(i * 16), from.add(i * stride));
+                match size {
+                    8 => _mm_storel_epi64(to.cast(), _mm_loadl_epi64(from.cast())),
+                    _ => _mm_storeu_si32(to.cast(), _mm_loadu_si32(from.cast())),
+                }
+            }
+        }
+        return;
+    }
     // Pairs of neighbours in a row are weighed first, in bytes; then rows.
     let across = _mm_set1_epi16(x << 8 | (8 - x));
     let (above, below) = (_mm_set1_epi16(8 - y), _mm_set1_epi16(y));

@@ -1,9 +1,9 @@
 //! Blocks of 4 x 4 by themselves, as those are that are predicted from their own picture. One of the modules of this crate with
 //! `unsafe` in it.
 
-use super::{neighbours, pairs};
+use super::{largest, pairs};
 use crate::intra::{BLOCK_MODES, Line, MEAN, PICKS, THREE, TWO};
-use crate::kernel::{Division, Modes};
+use crate::kernel::{Division, Lanes, Levels, Modes};
 use crate::tables::ZIGZAG;
 use std::arch::x86_64::*;
 
@@ -43,9 +43,7 @@ fn transformed(rows: __m256i) -> __m256i {
     let near = _mm256_set_epi16(-1, -1, 1, 1, -1, -1, 1, 1, -1, -1, 1, 1, -1, -1, 1, 1);
     let rows = _mm256_add_epi16(_mm256_sign_epi16(rows, far), _mm256_shuffle_epi32::<0b01_00_11_10>(rows));
     let rows = _mm256_add_epi16(_mm256_sign_epi16(rows, near), _mm256_shuffle_epi32::<0b10_11_00_01>(rows));
-    let size = _mm256_abs_epi16(rows);
-    // |x + y| + |x - y| is twice the larger of |x| and |y|, so the last step needs no sums.
-    _mm256_max_epi16(size, _mm256_shuffle_epi8(size, neighbours()))
+    largest(rows)
 }
 
 /// See [`Kernels`](crate::kernel::Kernels), as all others here.
@@ -137,6 +135,44 @@ const SCAN: [[[u8; 16]; 2]; 2] = {
     scan
 };
 
+/// Eight rows of words become columns, in each half by itself.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn columns(rows: [__m256i; 8]) -> [__m256i; 8] {
+    let mut before = rows;
+    let mut values = rows;
+    // As `columns_of` does it: row i beside row i + 4, three times.
+    for _ in 0..3 {
+        for i in 0..4 {
+            values[2 * i] = _mm256_unpacklo_epi16(before[i], before[i + 4]);
+            values[2 * i + 1] = _mm256_unpackhi_epi16(before[i], before[i + 4]);
+        }
+        before = values;
+    }
+    values
+}
+
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn scan(lanes: &Lanes, levels: &mut Levels) {
+    let half = |first: usize| {
+        // SAFETY: sixteen words, aligned.
+        columns(std::array::from_fn(|i| unsafe { _mm256_load_si256(lanes.0[ZIGZAG[first + i]].as_ptr().cast()) }))
+    };
+    let (before, behind) = (half(0), half(8));
+    for (block, (a, b)) in before.into_iter().zip(behind).enumerate() {
+        // SAFETY: sixteen words, aligned.
+        unsafe {
+            let mut to = |block: usize| levels.blocks[block].as_mut_ptr().cast();
+            _mm256_store_si256(to(block), _mm256_permute2x128_si256::<0x20>(a, b));
+            _mm256_store_si256(to(block + 8), _mm256_permute2x128_si256::<0x31>(a, b));
+        }
+        let none = [a, b].map(|half| _mm256_cmpeq_epi16(half, _mm256_setzero_si256()));
+        let places = !_mm256_movemask_epi8(_mm256_packs_epi16(none[0], none[1]));
+        levels.places[block] = places as u16;
+        levels.places[block + 8] = (places >> 16) as u16;
+    }
+}
+
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn code_block(
     source: &[u8; 16],
@@ -145,7 +181,7 @@ pub(super) unsafe fn code_block(
     factors: &[i16; 16],
     made: &mut [u8; 16],
     levels: &mut [i16; 16],
-) -> bool {
+) -> u16 {
     let wide = |samples: __m128i| [_mm_cvtepu8_epi16(samples), _mm_unpackhi_epi8(samples, _mm_setzero_si128())];
     let (source, prediction) = (wide(bytes(source)), wide(bytes(prediction)));
     let difference = [0, 1].map(|i: usize| _mm_sub_epi16(source[i], prediction[i]));
@@ -161,15 +197,17 @@ pub(super) unsafe fn code_block(
         let size = _mm_add_epi16(_mm_abs_epi16(*values), bias);
         *values = _mm_sign_epi16(_mm_mulhi_epu16(size, factor), *values);
     }
-    for (shuffles, to) in SCAN.iter().zip(levels.as_chunks_mut::<8>().0) {
+    let mut scanned = [_mm_setzero_si128(); 2];
+    for ((shuffles, eight), to) in SCAN.iter().zip(&mut scanned).zip(levels.as_chunks_mut::<8>().0) {
         let [a, b] = [0, 1].map(|i: usize| _mm_shuffle_epi8(found[i], bytes(&shuffles[i])));
+        *eight = _mm_or_si128(a, b);
         // SAFETY: eight words.
-        unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), _mm_or_si128(a, b)) };
+        unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), *eight) };
     }
-    let any = _mm_or_si128(found[0], found[1]);
-    let any = _mm_testz_si128(any, any) == 0;
+    let none = scanned.map(|eight| _mm_cmpeq_epi16(eight, _mm_setzero_si128()));
+    let places = !_mm_movemask_epi8(_mm_packs_epi16(none[0], none[1])) as u16;
     let mut result = prediction;
-    if any {
+    if places != 0 {
         for (i, values) in found.iter_mut().enumerate() {
             // SAFETY: eight words of sixteen.
             *values = _mm_mullo_epi16(*values, unsafe { _mm_loadu_si128(factors.as_ptr().add(8 * i).cast()) });
@@ -180,5 +218,5 @@ pub(super) unsafe fn code_block(
     }
     // SAFETY: sixteen bytes.
     unsafe { _mm_storeu_si128(made.as_mut_ptr().cast(), _mm_packus_epi16(result[0], result[1])) };
-    any
+    places
 }
