@@ -109,6 +109,9 @@ pub struct Edge {
     pub is_strong: bool,
 }
 
+/// Codes a block of 4 x 4: source, prediction, divisions, factors of levels; what a decoder makes of it, and levels.
+type CodeBlock = unsafe fn(&[u8; 16], &[u8; 16], &Division, &[i16; 16], &mut [u8; 16], &mut [i16; 16]) -> u16;
+
 /// The kernels for one instruction set.
 ///
 /// # Safety
@@ -154,7 +157,7 @@ pub struct Kernels {
     pub modes: unsafe fn(&[u8; 16], &Line, &mut Modes),
     /// A block of 4 x 4, row by row, and its prediction: what a decoder makes of it, its coefficients divided and their levels multiplied
     /// by these, and the levels in the order in which they are written; bit i is set where level i is not zero.
-    pub code_block: unsafe fn(&[u8; 16], &[u8; 16], &Division, &[i16; 16], &mut [u8; 16], &mut [i16; 16]) -> u16,
+    pub code_block: CodeBlock,
     /// The inverse transform of coefficients, added to a prediction (8.5.12, 8.5.14).
     pub reconstruct: unsafe fn(Coefficients<'_>, &Samples, &mut Samples),
     /// Chroma samples between others (8.4.2.2.2): a block of 8 or 4 columns and as many rows from the pointer on, at eighths

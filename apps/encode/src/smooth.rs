@@ -100,7 +100,7 @@ impl<'a> Side<'a> {
         match between_rows {
             true => coded >> (4 * line) & 15,
             // Each fourth bit to the place behind the one before.
-            false => (coded >> line & 0x1111) * 0x1248 >> 12 & 15,
+            false => ((coded >> line & 0x1111) * 0x1248) >> 12 & 15,
         }
     }
 }

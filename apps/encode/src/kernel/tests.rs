@@ -230,6 +230,7 @@ proptest! {
             let modes = [Mode::Vertical, Mode::Horizontal, Mode::Dc];
             for (mode, cost) in modes.into_iter().zip(costs).filter(|(mode, _)| mode.is_possible(&around)) {
                 let mut prediction = Samples::of(0);
+                // SAFETY: the mode is possible; 16 rows of 16 lie behind the pointer.
                 let expected: u32 = unsafe {
                     (kernels.intra_luma)(mode, &around, &mut prediction);
                     (kernels.satd)(&source, [prediction.0.as_ptr(); 2], 16).iter().sum()
