@@ -309,22 +309,6 @@ pub fn read_npy(path: &Path) -> std::io::Result<Vec<f32>> {
     Ok(data.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect())
 }
 
-/// Changes one element of a .npy file of float32 in place, to a value that is certainly another.
-///
-/// # Errors
-/// What the file system says.
-pub fn damage_npy(path: &Path, element: u64) -> std::io::Result<()> {
-    use std::os::unix::fs::FileExt;
-    let file = std::fs::OpenOptions::new().read(true).write(true).open(path)?;
-    let header = multigrain_store::npy::parse(&std::fs::read(path)?).map_err(std::io::Error::other)?;
-    let at = header.data_offset_bytes + 4 * element;
-    let mut bytes = [0; 4];
-    file.read_exact_at(&mut bytes, at)?;
-    let value = f32::from_le_bytes(bytes);
-    file.write_all_at(&(value + value.abs().max(1.0) / 16.0).to_le_bytes(), at)?;
-    file.sync_all()
-}
-
 /// Alters the result of a run, a .npy file of float32, complex64 or float64, in each of the ways in which results go wrong,
 /// one after the other, and asks `holds` each time whether the check lets it pass: one element by a hundredth of itself, one
 /// (element and amount of `just_above`) by little more than what is allowed, two blocks swapped, one block zero. Elements are

@@ -11,6 +11,9 @@ pub(crate) const SLEEPY: u64 = 1;
 /// The count starts at bit 1. At a step a nanosecond its 63 bits last for 292 years.
 const ONE_STEP: u64 = 2;
 
+/// What no word is: as a count it would take centuries, as a set of bits the last is not used.
+const NEVER: u64 = u64::MAX;
+
 /// The count that a word holds.
 #[inline]
 pub(crate) const fn steps(word: u64) -> u64 {
@@ -164,10 +167,37 @@ impl Signal {
         spin: SpinLimit,
         abort: Option<&Abort>,
     ) -> Result<bool, Aborted> {
+        // Acquire as in `count`.
+        self.spin(|word| word.load(Ordering::Acquire), ready, spin, abort)
+    }
+
+    /// As [`Signal::spin_until`], for the one thread that waits here and next writes on this cache line: each look asks for
+    /// the line as for writing, so that it comes once and not twice.
+    #[inline]
+    pub(crate) fn spin_owning(
+        &self,
+        ready: impl Fn(u64) -> bool,
+        spin: SpinLimit,
+        abort: Option<&Abort>,
+    ) -> Result<bool, Aborted> {
+        // An exchange that never succeeds; Acquire as in `count`.
+        let look = |word: &AtomicU64| match word.compare_exchange(NEVER, NEVER, Ordering::Acquire, Ordering::Acquire) {
+            Ok(now) | Err(now) => now,
+        };
+        self.spin(look, ready, spin, abort)
+    }
+
+    #[inline(always)]
+    fn spin(
+        &self,
+        look: impl Fn(&AtomicU64) -> u64,
+        ready: impl Fn(u64) -> bool,
+        spin: SpinLimit,
+        abort: Option<&Abort>,
+    ) -> Result<bool, Aborted> {
         let mut polls = spin.polls();
         loop {
-            // Acquire as in `count`.
-            if ready(self.word.load(Ordering::Acquire)) {
+            if ready(look(&self.word)) {
                 return Ok(true);
             }
             if abort.is_some_and(Abort::is_raised) {

@@ -40,8 +40,6 @@
 
 mod done;
 #[cfg(not(loom))]
-mod fold;
-#[cfg(not(loom))]
 mod head;
 #[cfg(not(loom))]
 mod host;

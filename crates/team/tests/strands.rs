@@ -91,6 +91,25 @@ proptest! {
     }
 }
 
+/// Results combine by the tree of pairwise summation, whoever computed them: checkpoints hold sums that were made by it.
+#[test]
+fn results_combine_by_the_canonical_tree() {
+    let drawn = |strand: &Strand<'_>| {
+        let draw = |chunks| {
+            let join = |left, right| format!("({left} {right})");
+            strand.offload(SUM, chunks, 1, (), |range, ()| range.start.to_string(), join)
+        };
+        [1, 2, 3, 6, 7, 11].map(draw).map(Option::unwrap)
+    };
+    let tree = ["0", "(0 1)", "((0 1) 2)", "(((0 1) (2 3)) (4 5))", "(((0 1) (2 3)) ((4 5) 6))"];
+    for policy in ["edtlp", "llp:2"] {
+        let options = SchedulerOptions { throttle: false, ..options(policy, 2, Hosts::Workers) };
+        let outcome = Scheduler::new(options).unwrap().run(vec![drawn]).unwrap();
+        assert_eq!(outcome.results[0][..5], tree);
+        assert_eq!(outcome.results[0][5], "((((0 1) (2 3)) ((4 5) (6 7))) ((8 9) 10))");
+    }
+}
+
 #[test]
 fn thousands_of_strands_at_once_have_their_turns() {
     const STRANDS: usize = 2000;

@@ -11,7 +11,7 @@ use multigrain_trace::Tick;
 
 use super::head::Head;
 use super::log::Log;
-use super::seat::Post;
+use super::seat::{Post, Served};
 use super::share::share;
 use super::state::{Next, Orders, Shared};
 use super::statistics::Statistics;
@@ -42,10 +42,13 @@ pub(super) struct Host<'r> {
     pub(super) unlooked: Cell<u32>,
     /// When the strand that runs was switched in.
     pub(super) since: Cell<u64>,
+    /// What was chosen when the strand gave way that was switched out last.
+    pub(super) chosen: Cell<Option<Next>>,
     orders: RefCell<Orders>,
     /// What it writes down, if the run is traced.
     pub(super) log: Option<RefCell<Log>>,
-    helpers: RefCell<Vec<u32>>,
+    /// Those who share the loop under way, the leader first.
+    participants: RefCell<Vec<u32>>,
     ends: RefCell<Vec<u32>>,
 }
 
@@ -67,9 +70,10 @@ impl<'r> Host<'r> {
             doing: Cell::new(None),
             unlooked: Cell::new(0),
             since: Cell::new(0),
+            chosen: Cell::new(None),
             orders: RefCell::default(),
             log: traced.then(RefCell::default),
-            helpers: RefCell::default(),
+            participants: RefCell::default(),
             ends: RefCell::default(),
         }
     }
@@ -82,20 +86,36 @@ impl<'r> Host<'r> {
         let seat = &self.shared.seats[self.thread];
         let me = std::ptr::from_ref(self).cast();
         loop {
-            // SAFETY: this is the seat of this thread alone; the posts of a run take a `Host`.
-            if self.is_worker && unsafe { seat.serve(me) } {
-                continue;
-            }
-            seat.hear();
-            if !self.is_host {
-                if self.shared.is_over() {
-                    return;
+            // Who goes on with a strand has no post: its worker is occupied since that was chosen.
+            let next = match self.chosen.take() {
+                Some(next @ (Next::Begin(_) | Next::Resume(_))) => next,
+                _ => {
+                    if self.is_worker {
+                        // SAFETY: this is the seat of this thread alone; the posts of a run take a `Host`.
+                        match unsafe { seat.serve(me) } {
+                            Served::Nothing => {}
+                            Served::Whole => continue,
+                            Served::Share => {
+                                seat.wait(self.shared.spin);
+                                continue;
+                            }
+                        }
+                    }
+                    seat.hear();
+                    if !self.is_host {
+                        if self.shared.is_over() {
+                            return;
+                        }
+                        seat.wait(self.shared.spin);
+                        continue;
+                    }
+                    let now = clock();
+                    self.since.set(now);
+                    let next = self.shared.next(now, self.number, &mut self.orders.borrow_mut());
+                    self.post_orders(None);
+                    next
                 }
-                seat.wait(self.shared.spin);
-                continue;
-            }
-            let next = self.shared.next(self.number, &mut self.orders.borrow_mut());
-            self.post_orders(None);
+            };
             match next {
                 Next::Begin(strand) => {
                     let place = fibers.iter().position(Option::is_none).unwrap_or_else(|| {
@@ -114,7 +134,6 @@ impl<'r> Host<'r> {
 
     fn go_on(&self, place: &mut Option<Fiber>, stacks: &mut Vec<DefaultStack>) {
         let Some(fiber) = place else { unreachable!("only strands that have not ended are in line") };
-        self.since.set(clock());
         self.counts.borrow_mut().switches += 1;
         if let CoroutineResult::Return(()) = fiber.resume(()) {
             stacks.extend(place.take().map(Fiber::into_stack));
@@ -159,24 +178,20 @@ impl<'r> Host<'r> {
         let outcome = if start.workers.len() == 1 {
             catch_unwind(AssertUnwindSafe(|| (head.whole)()))
         } else {
-            let (mut helpers, mut ends) = (self.helpers.borrow_mut(), self.ends.borrow_mut());
-            helpers.clear();
-            helpers.extend(start.workers.iter().filter(|&worker| worker != start.master));
-            let participants = helpers.len() + 1;
-            self.tallies.borrow_mut().of(head.kind, head.iterations).shares(participants).ends(head.chunks, &mut ends);
-            let board = &self.shared.boards[start.master as usize];
-            // SAFETY: the machine gave these workers to this task alone, so they are idle and their seats empty; the board
-            // is that of this worker.
-            let outcome = unsafe {
-                share(board, &self.shared.seats, &helpers, &ends, head.chunk, begin, clock, self.shared.spin)
-            };
+            let (mut workers, mut ends) = (self.participants.borrow_mut(), self.ends.borrow_mut());
+            workers.clear();
+            workers.push(start.master);
+            workers.extend(start.workers.iter().filter(|&worker| worker != start.master));
+            let seats = &self.shared.seats;
+            self.tallies.borrow_mut().of(head.kind, head.iterations).shares(workers.len()).ends(head.chunks, &mut ends);
+            // SAFETY: the machine gave these workers to this task alone, so they are idle and their seats empty.
+            let outcome = unsafe { share(seats, &workers, &ends, head.chunk, begin, clock, self.shared.spin) };
             end = clock();
-            let (busy, alone) = self.tallies.borrow_mut().learn(head, board, participants, begin, end);
+            let (busy, alone) = self.tallies.borrow_mut().learn(head, seats, &workers, begin, end);
             (busy_ticks, unaided) = (Some(busy), alone);
             if let Some(log) = &self.log {
-                let workers = std::iter::once(start.master).chain(helpers.iter().copied());
-                for (participant, worker) in workers.enumerate() {
-                    if let Some(times) = board.times(participant) {
+                for &worker in &*workers {
+                    if let Some(times) = seats[worker as usize].portion.times() {
                         log.borrow_mut().computed(times, worker, head.kind, Some(start.task));
                     }
                 }

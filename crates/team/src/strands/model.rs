@@ -9,8 +9,8 @@ use loom::sync::{Arc, Mutex};
 use loom::thread;
 
 use super::done::{Done, Link};
-use super::seat::Seat;
-use super::share::{Board, share};
+use super::seat::{Seat, Served};
+use super::share::share;
 use crate::pad::Padded;
 use crate::spin::SpinLimit;
 use crate::sync::Ordering;
@@ -66,7 +66,8 @@ impl Room {
         let seat = &self.seats[worker];
         loop {
             // SAFETY: the only thread of this seat; the posts of these tests do not use their last argument.
-            if unsafe { seat.serve(std::ptr::null()) } {
+            if unsafe { seat.serve(std::ptr::null()) } != Served::Nothing {
+                seat.wait(spin);
                 continue;
             }
             seat.hear();
@@ -91,15 +92,13 @@ fn clock() -> u64 {
 /// afterwards, as the next frame on its stack would.
 fn loops(rounds: u32, workers: usize, spin: SpinLimit) {
     let room = Room::new(workers);
-    let helpers: Vec<u32> = (1..workers as u32).collect();
-    let threads: Vec<_> = helpers
-        .iter()
-        .map(|&helper| {
+    let threads: Vec<_> = (1..workers)
+        .map(|helper| {
             let room = Arc::clone(&room);
-            thread::spawn(move || room.serve(helper as usize, spin))
+            thread::spawn(move || room.serve(helper, spin))
         })
         .collect();
-    let board = Board::new(workers);
+    let everybody: Vec<u32> = (0..workers as u32).collect();
     let frame = Plain(UnsafeCell::new(0));
     for round in 1..=rounds {
         let results: Vec<Plain> = (0..workers).map(|_| Plain::new(0)).collect();
@@ -109,8 +108,7 @@ fn loops(rounds: u32, workers: usize, spin: SpinLimit) {
         };
         let ends: Vec<u32> = (1..=workers as u32).collect();
         // SAFETY: nobody else posts, and each loop is over before the next.
-        unsafe { share(&board, &room.seats, &helpers, &ends, &body, 0, clock, spin) }
-            .unwrap_or_else(|_| panic!("threw"));
+        unsafe { share(&room.seats, &everybody, &ends, &body, 0, clock, spin) }.unwrap_or_else(|_| panic!("threw"));
         assert!(results.iter().all(|result| result.get() == round), "each chunk once");
         frame.set(round);
     }

@@ -1,9 +1,13 @@
 //! Where a worker is handed work, and where it waits for it. STRANDS.md has the states and the races; the names in
 //! brackets are those of the races. One of the modules of this crate with `unsafe` in it.
 
+use multigrain_schedule::End;
+use multigrain_schedule::policy::Part;
+
+use crate::chains::{claim_at, range};
 use crate::signal::Signal;
 use crate::spin::SpinLimit;
-use crate::sync::UnsafeCell;
+use crate::sync::{AtomicU64, Ordering, UnsafeCell};
 
 /// The worker is asked to look around: a strand of its own can go on, or the run is over.
 const RUNG: u64 = 1 << 1;
@@ -25,16 +29,92 @@ pub(crate) struct Post {
     pub(crate) leaves_first: bool,
 }
 
-/// A worker's seat: one word and one post, on a pair of cache lines of their own.
+/// What a worker found in its seat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Served {
+    /// Nothing, or nothing any more.
+    Nothing,
+    /// A share of a loop: until the loop's task departs the worker is not idle, and whoever lets it depart rings.
+    Share,
+    /// A whole task.
+    Whole,
+}
+
+/// What a worker is to do of a loop, and what it did: it comes with the post, on one line.
+#[derive(Debug)]
+pub(crate) struct Portion {
+    /// Front and back of the chunks that nobody has claimed, as in `ChainQueue`.
+    chunks: AtomicU64,
+    /// When it began and when it found nothing more to do, in ticks.
+    begin: AtomicU64,
+    end: AtomicU64,
+    /// Chunks that it executed; 0 if it did not come.
+    done: AtomicU64,
+}
+
+impl Portion {
+    pub(crate) fn new() -> Portion {
+        let word = || AtomicU64::new(0);
+        Portion { chunks: word(), begin: word(), end: word(), done: word() }
+    }
+
+    // Relaxed, here and below: the worker sees by the post what it is given, the leader by its leaving what it did.
+
+    /// For the leader: gives the worker the chunks from `first` to less than `end`.
+    #[inline]
+    pub(crate) fn give(&self, first: u32, end: u32) {
+        self.chunks.store(range(first, end), Ordering::Relaxed);
+        self.done.store(0, Ordering::Relaxed);
+    }
+
+    /// For every participant: one of the chunks that are left, if any is.
+    #[inline]
+    pub(crate) fn claim(&self, end: End) -> Option<u32> {
+        claim_at(&self.chunks, end)
+    }
+
+    /// For the worker: when it began and ended, and how many chunks it executed, its own or others'.
+    #[inline]
+    pub(crate) fn did(&self, begin: u64, end: u64, done: u64) {
+        self.begin.store(begin, Ordering::Relaxed);
+        self.end.store(end, Ordering::Relaxed);
+        self.done.store(done, Ordering::Relaxed);
+    }
+
+    /// What the participant did in the last loop, which took from `begin` to `end`, in ticks.
+    pub(crate) fn part(&self, begin: u64, end: u64) -> Part {
+        match self.times() {
+            None => Part { idle_before: end.saturating_sub(begin) as f64, busy: 0.0, chunks: 0 },
+            Some([began, ended]) => Part {
+                idle_before: began.saturating_sub(begin) as f64,
+                busy: ended.saturating_sub(began) as f64,
+                chunks: self.done.load(Ordering::Relaxed) as u32,
+            },
+        }
+    }
+
+    /// When the participant began and ended in the last loop, in ticks, if it did anything.
+    pub(crate) fn times(&self) -> Option<[u64; 2]> {
+        let times = [self.begin.load(Ordering::Relaxed), self.end.load(Ordering::Relaxed)];
+        (self.done.load(Ordering::Relaxed) > 0).then_some(times)
+    }
+}
+
+/// A worker's seat: one word, one post and the worker's portion of a shared loop, on one cache line; what is behind the word
+/// is for those that sleep.
 ///
 /// The life of a post: *empty*, written by the poster, *posted*, then either *withdrawn* by the poster (empty again) or
 /// *taken* by the worker, which executes it and *leaves* (empty again).
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Seat {
+    pub(super) portion: Portion,
     post: UnsafeCell<Post>,
     signal: Signal,
 }
+
+#[cfg(not(loom))]
+const _: () = assert!(std::mem::offset_of!(Seat, signal) + size_of::<u64>() <= 64);
 
 // SAFETY: the cell is written by a poster, of which there is one at any time (the policy gives an idle worker to one
 // task), while the seat is empty, and read by the worker between `turn` and `lower`, while it is taken. The
@@ -47,7 +127,7 @@ impl Seat {
     pub(crate) fn new() -> Seat {
         unsafe fn nothing(_: *const (), _: u32, _: *const ()) {}
         let post = Post { run: nothing, data: std::ptr::null(), part: 0, leaves_first: false };
-        Seat { post: UnsafeCell::new(post), signal: Signal::new(2) }
+        Seat { portion: Portion::new(), post: UnsafeCell::new(post), signal: Signal::new(2) }
     }
 
     /// Hands the worker a post, and wakes it if it sleeps.
@@ -93,14 +173,14 @@ impl Seat {
         let _ = self.signal.wait_until(|word| word & (RUNG | POSTED) != 0, spin, None);
     }
 
-    /// For the worker: executes what is posted; false if there is nothing, or nothing any more.
+    /// For the worker: executes what is posted.
     ///
     /// # Safety
     /// The calling thread is the seat's worker, and `me` is what the posts' functions take as their last argument.
     #[inline]
-    pub(crate) unsafe fn serve(&self, me: *const ()) -> bool {
+    pub(crate) unsafe fn serve(&self, me: *const ()) -> Served {
         if !self.signal.turn(POSTED, TAKEN) {
-            return false;
+            return Served::Nothing;
         }
         // SAFETY: taken, so the poster neither writes nor withdraws; its write is visible by `turn`.
         let post = self.post.with(|cell| unsafe { cell.read() });
@@ -109,9 +189,10 @@ impl Seat {
         }
         // SAFETY: by the contract of `post` the data can be used; `me` by the caller.
         unsafe { (post.run)(post.data, post.part, me) };
-        if !post.leaves_first {
-            self.signal.lower(TAKEN);
+        if post.leaves_first {
+            return Served::Whole;
         }
-        true
+        self.signal.lower(TAKEN);
+        Served::Share
     }
 }

@@ -12,7 +12,6 @@ use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering, lock};
 use super::done::{Done, Link};
 use super::head::Head;
 use super::seat::Seat;
-use super::share::Board;
 
 /// What all threads of a run share.
 #[derive(Debug)]
@@ -20,8 +19,8 @@ pub(super) struct Shared {
     state: Mutex<State>,
     /// By thread: the workers first, then the hosts that are no workers.
     pub(super) seats: Box<[Padded<Seat>]>,
-    /// By worker: for the loops that it leads.
-    pub(super) boards: Box<[Board]>,
+    /// How many of them are workers'.
+    workers: usize,
     pub(super) spin: SpinLimit,
     done: Padded<Done>,
     /// No task waits, and no worker is idle or the policy gives each task one: an off-load could only get the worker it
@@ -135,7 +134,7 @@ impl Shared {
         Shared {
             state: Mutex::new(state),
             seats: (0..setup.threads).map(|_| Padded(Seat::new())).collect(),
-            boards: (0..workers).map(|_| Board::new(workers as usize)).collect(),
+            workers: workers as usize,
             spin: setup.spin,
             done: Padded(Done::new()),
             quiet: AtomicBool::new(false),
@@ -234,7 +233,7 @@ impl Shared {
     }
 
     fn host_seat(&self, host: usize) -> &Seat {
-        let first = if self.shared { 0 } else { self.boards.len() };
+        let first = if self.shared { 0 } else { self.workers };
         &self.seats[first + host]
     }
 
@@ -290,20 +289,21 @@ impl Shared {
         self.host_seat(host).ring();
     }
 
-    /// The strand in this place gives way to others of its host; false if there are none.
-    pub(super) fn give_way(&self, me: usize, slot: usize, orders: &mut Orders) -> bool {
-        let mut guard = self.enter(multigrain_trace::now().0);
+    /// The strand in this place gives way to others of its host: what the host does next; `None` if there are none.
+    pub(super) fn give_way(&self, now: u64, me: usize, slot: usize, orders: &mut Orders) -> Option<Next> {
+        let mut guard = self.enter(now);
         let state = &mut *guard;
         orders.starts.clear();
         if !state.can_go_on(me) {
-            return false;
+            return None;
         }
         state.line_up(me, slot);
         if self.shared {
             state.machine.vacate(state.now_ns, me as u32, &mut state.decisions);
         }
+        let next = self.choose(state, me);
         self.leave(guard, me, orders);
-        true
+        Some(next)
     }
 
     /// A strand of this host has ended.
@@ -333,10 +333,15 @@ impl Shared {
     }
 
     /// What a host does next.
-    pub(super) fn next(&self, me: usize, orders: &mut Orders) -> Next {
-        let mut guard = self.enter(multigrain_trace::now().0);
-        let state = &mut *guard;
-        let next = if self.is_over() {
+    pub(super) fn next(&self, now: u64, me: usize, orders: &mut Orders) -> Next {
+        let mut guard = self.enter(now);
+        let next = self.choose(&mut guard, me);
+        self.leave(guard, me, orders);
+        next
+    }
+
+    fn choose(&self, state: &mut State, me: usize) -> Next {
+        if self.is_over() {
             Next::Finished
         } else if !state.can_go_on(me) || self.shared && !state.occupy(me) {
             Next::Wait
@@ -352,9 +357,7 @@ impl Shared {
             let Some(slot) = state.ready[me].pop_front() else { unreachable!("there was one") };
             state.ready_count -= 1;
             Next::Resume(slot)
-        };
-        self.leave(guard, me, orders);
-        next
+        }
     }
 }
 

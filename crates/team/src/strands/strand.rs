@@ -6,17 +6,17 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::panic::resume_unwind;
 
+use multigrain_schedule::Span;
 use multigrain_schedule::policy::{Arrival, Side};
 use multigrain_trace::Tick;
 
 use crate::sync::Ordering;
 
 use super::done::Link;
-use super::fold::Fold;
 use super::head::{Head, Record};
 use super::host::{Host, Switch, clock};
 use super::parts::Parts;
-use super::task::{Chunks, Handed, Loop, Task, TaskKind};
+use super::task::{Chunks, Handed, Loop, Task, TaskKind, combined};
 
 /// How long a strand goes on before others of its host have their turn, where its off-loads do not switch anyway: 5 ms.
 /// Beside it the misses in caches that a switch leads to are nothing.
@@ -25,8 +25,9 @@ const SLICE_NS: f64 = 5e6;
 /// After so many off-loads as plain calls it is looked whether the slice is over.
 const CALLS_A_LOOK: u32 = 64;
 
-/// Results of chunks up to this number are kept on the stack.
-const CHUNKS_ON_STACK: usize = 64;
+/// Results of chunks up to this number are kept on the stack: room for more takes longer to clear, in every off-load, than
+/// memory takes to be had, beside more chunks of a microsecond each.
+const CHUNKS_ON_STACK: usize = 8;
 
 /// A light thread of control: a function on a stack of its own, which off-loads tasks to workers.
 ///
@@ -139,8 +140,12 @@ impl Strand<'_> {
 
     /// Lets the other strands of this host go on, if there are any; this one has its turn again after them.
     pub fn give_way(&self) {
-        if self.host.shared.give_way(self.host.number, self.place, &mut self.host.orders()) {
-            self.host.post_orders(None);
+        let (host, now) = (self.host, clock());
+        let next = host.shared.give_way(now, host.number, self.place, &mut host.orders());
+        if let Some(next) = next {
+            host.post_orders(None);
+            host.since.set(now);
+            host.chosen.set(Some(next));
             self.switch_out();
         }
     }
@@ -179,7 +184,7 @@ impl Strand<'_> {
 
     fn offload_now<T: Task>(&self, task: &T) -> T::Output {
         let chunks = Chunks::of(task);
-        let count = chunks.count();
+        let count = chunks.count() as usize;
         let whole = Slot::new();
         let on_stack = [const { Slot::new() }; CHUNKS_ON_STACK];
         let on_heap: Vec<Slot<T::Output>>;
@@ -201,7 +206,7 @@ impl Strand<'_> {
                 // SAFETY: the task is executed once.
                 unsafe { whole.set(result) };
             },
-            chunks: u32::try_from(count).unwrap_or_else(|_| panic!("a loop of {count} chunks: make them longer")),
+            chunks: chunks.count(),
             iterations: task.iterations().max(1) as u64,
             kind: task.kind(),
             host: self.host.number,
@@ -213,14 +218,10 @@ impl Strand<'_> {
         if let Some(result) = unsafe { whole.take() } {
             return result;
         }
-        let combine = |left, right| task.combine(left, right);
-        let mut fold = Fold::new();
-        for slot in slots {
+        combined(task, Span::whole(chunks.count()), &mut |chunk| {
             // SAFETY: as above.
-            let Some(result) = (unsafe { slot.take() }) else { unreachable!("every chunk was executed") };
-            fold.push(result, &combine);
-        }
-        fold.finish(&combine).unwrap_or_else(|| unreachable!("there is at least one chunk"))
+            unsafe { slots[chunk as usize].take() }.unwrap_or_else(|| unreachable!("every chunk was executed"))
+        })
     }
 
     /// Returns when the task is done, on whichever workers.

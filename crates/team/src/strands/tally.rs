@@ -3,8 +3,9 @@
 use multigrain_schedule::policy::{Granularity, Part, Shares};
 
 use super::head::Head;
-use super::share::Board;
+use super::seat::Seat;
 use super::task::TaskKind;
+use crate::pad::Padded;
 
 /// By kind and power of two of the length. There are few, so they are searched from the front.
 #[derive(Debug, Default)]
@@ -36,17 +37,17 @@ impl Tallies {
     pub(super) fn learn(
         &mut self,
         head: &Head<'_>,
-        board: &Board,
-        participants: usize,
+        seats: &[Padded<Seat>],
+        workers: &[u32],
         begin: u64,
         end: u64,
     ) -> (u64, bool) {
         let mut parts = std::mem::take(&mut self.parts);
         parts.clear();
-        parts.extend((0..participants).map(|participant| board.part(participant, begin, end)));
+        parts.extend(workers.iter().map(|&worker| seats[worker as usize].portion.part(begin, end)));
         let busy = parts.iter().map(|part| part.busy as u64).sum();
         let unaided = parts.iter().skip(1).all(|part| part.chunks == 0);
-        self.of(head.kind, head.iterations).shares(participants).learn(&parts);
+        self.of(head.kind, head.iterations).shares(workers.len()).learn(&parts);
         self.parts = parts;
         (busy, unaided)
     }

@@ -3,7 +3,8 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use super::fold::Fold;
+use multigrain_schedule::Span;
+
 use super::parts::Parts;
 
 /// Which function a task is. Measurements (whether it pays to off-load, how many workers its loop gains from, how its
@@ -72,8 +73,9 @@ impl Chunks {
         Chunks { iterations: task.iterations().max(1), chunk: task.chunk().max(1) }
     }
 
-    pub(crate) fn count(self) -> usize {
-        self.iterations.div_ceil(self.chunk)
+    pub(crate) fn count(self) -> u32 {
+        let count = self.iterations.div_ceil(self.chunk);
+        u32::try_from(count).unwrap_or_else(|_| panic!("a loop of {count} chunks: make them longer"))
     }
 
     pub(crate) fn range(self, number: usize) -> Range<usize> {
@@ -85,15 +87,18 @@ impl Chunks {
 /// All chunks of a task, one after the other, on the calling thread.
 pub(crate) fn alone<T: Task + ?Sized>(task: &T) -> T::Output {
     let chunks = Chunks::of(task);
-    let first = task.part(chunks.range(0));
-    if chunks.count() == 1 {
-        return first;
+    combined(task, Span::whole(chunks.count()), &mut |number| task.part(chunks.range(number as usize)))
+}
+
+/// The results of a span of chunks, asked for in their order, combined by the canonical tree.
+pub(crate) fn combined<T: Task + ?Sized>(task: &T, span: Span, result: &mut impl FnMut(u32) -> T::Output) -> T::Output {
+    match span.parts() {
+        None => result(span.first),
+        Some((left, right)) => {
+            let left = combined(task, left, result);
+            task.combine(left, combined(task, right, result))
+        }
     }
-    let combine = |left, right| task.combine(left, right);
-    let mut fold = Fold::new();
-    fold.push(first, &combine);
-    (1..chunks.count()).for_each(|number| fold.push(task.part(chunks.range(number)), &combine));
-    fold.finish(&combine).unwrap_or_else(|| unreachable!("one value was pushed"))
 }
 
 /// A task made of closures: a loop over rows of arrays, of which each chunk has its own.
