@@ -319,6 +319,13 @@ fn requests_that_make_no_sense_are_told_so() {
         assert!(runtime.compute(two).err().unwrap().to_string().contains(beside));
         assert!(!made.exists() && !result.exists());
     }
+    // Steps are counted before they are listed.
+    for steps in [10_000_000, u64::MAX] {
+        let runtime = Runtime::with_memory("4MiB").unwrap();
+        let stepped = runtime.generated::<f64, 2>([10, 10], 1).iterate(steps, by_one::more);
+        let refused = runtime.values(&stepped).unwrap_err().to_string();
+        assert!(refused.contains("its calls alone take") && refused.contains("give dram at least"), "{refused}");
+    }
     assert_eq!(runtime.values(&sums).unwrap(), [4; 5]);
     assert!(Runtime::with_memory("4 apples").is_err());
 }

@@ -16,6 +16,8 @@ use support::*;
 struct Times {
     name: &'static str,
     factor: f32,
+    /// Which its version does not tell.
+    backwards: bool,
     calls: Arc<AtomicU64>,
 }
 
@@ -40,7 +42,11 @@ impl Task for Times {
             let part = Region::new(&[start, 0], &[len, columns]);
             SubCall::itself([(0, part), (1, part)], &call.scalars)
         };
-        blocks(rows, tunables.get("rows", rows)).map(part).collect()
+        let mut parts: Vec<SubCall> = blocks(rows, tunables.get("rows", rows)).map(part).collect();
+        if self.backwards {
+            parts.reverse();
+        }
+        parts
     }
     fn leaf(&self, (x, mut y): (View<'_, f32, 2>, ViewMut<'_, f32, 2>), _: &mut LeafContext<'_>) {
         self.calls.fetch_add(1, Ordering::SeqCst);
@@ -73,6 +79,7 @@ struct Pairs {
     shapes: Vec<[u64; 2]>,
     names: Vec<&'static str>,
     factor: f32,
+    backwards: bool,
     calls: Arc<AtomicU64>,
 }
 
@@ -85,7 +92,7 @@ impl Pairs {
             multigrain::testing::write_npy(&folder.path().join(format!("x{i}.npy")), shape, &values).unwrap();
         }
         let names = (0..shapes.len()).map(|i| names[i % names.len()]).collect();
-        Pairs { folder, shapes: shapes.to_vec(), names, factor: 2.0, calls: Arc::default() }
+        Pairs { folder, shapes: shapes.to_vec(), names, factor: 2.0, backwards: false, calls: Arc::default() }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -101,7 +108,8 @@ impl Pairs {
             let task = match handles.iter().find(|(name, _)| *name == self.names[i]) {
                 Some((_, task)) => *task,
                 None => {
-                    let made = Times { name: self.names[i], factor: self.factor, calls: self.calls.clone() };
+                    let (name, calls) = (self.names[i], self.calls.clone());
+                    let made = Times { name, factor: self.factor, backwards: self.backwards, calls };
                     handles.push((self.names[i], program.task(made)));
                     handles.last().unwrap().1
                 }
@@ -214,6 +222,22 @@ fn a_task_of_another_version_is_refused() {
     pairs.check("resumed");
 }
 
+/// What is recorded is a call's number: of another split another block has it.
+#[test]
+fn a_task_that_splits_otherwise_is_refused() {
+    let mut pairs = Pairs::new(&[[512, 4096]], &["times"]);
+    run(&pairs.runtime(MIB, None), &pairs.job(|i| i), false, None).unwrap();
+    let calls = pairs.calls.load(Ordering::SeqCst);
+    pairs.killed(MIB, calls / 2);
+    pairs.backwards = true;
+    let refused = pairs.resume(MIB).err().expect("its calls have other numbers");
+    assert_eq!(refused.exit_status(), 2, "{refused}");
+    assert!(refused.to_string().contains("split their calls otherwise"), "{refused}");
+    pairs.backwards = false;
+    assert!(pairs.resume(MIB).unwrap().resumed);
+    pairs.check("resumed");
+}
+
 #[test]
 fn results_that_change_places_are_refused() {
     let pairs = Pairs::new(&[[64, 4096], [64, 4096]], &["times"]);
@@ -275,7 +299,7 @@ fn work_that_is_kept_is_continued_or_thrown_away_by_word_alone() {
     assert!(refused.to_string().contains("--resume") && refused.to_string().contains("--discard"), "{refused}");
     // Nor does a run of one of its results, nor one in memory.
     let mut one = Program::new();
-    let task = one.task(Times { name: "other", factor: 1.0, calls: Arc::default() });
+    let task = one.task(Times { name: "other", factor: 1.0, backwards: false, calls: Arc::default() });
     let [x, y] = [("x", Role::Input), ("y", Role::Output)].map(|(n, r)| one.array::<f32, 2>(n, [64, 4096], r).unwrap());
     one.call(task, (x.all(), y.all()), Scalars::new()).unwrap();
     let one = Job::new("other", one).with_sink(1, Sink::Npy(pairs.path("y1.npy")));
