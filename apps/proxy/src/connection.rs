@@ -10,10 +10,20 @@ use crate::tfrc::{Numbers, Rate, Share};
 use crate::tunnel::Tunnel;
 use crate::viewer::{Flow, Outgoing, Sent};
 use crate::wire::Wire;
+use bytes::BytesMut;
 use rustix::net::sockopt;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
+
+/// How long a message may take to be complete, the first from the beginning of the connection on.
+const FIRST: Duration = Duration::from_secs(10);
+/// How long somebody may be connected without playing.
+const IDLE: Duration = Duration::from_secs(90);
+/// How long what decoders have to know may not come.
+const HEAD: Duration = Duration::from_secs(20);
+/// How long a viewer may take nothing.
+const STALL: Duration = Duration::from_secs(30);
 
 /// Somebody who connected.
 pub struct Connection {
@@ -22,7 +32,7 @@ pub struct Connection {
     /// Who.
     pub peer: IpAddr,
     /// What was said and is no whole message yet.
-    pub input: Vec<u8>,
+    pub input: BytesMut,
     /// What is owed.
     pub out: Outgoing,
     /// The state of the RTSP session.
@@ -69,7 +79,7 @@ impl Connection {
         Connection {
             wire,
             peer,
-            input: Vec::new(),
+            input: BytesMut::new(),
             out: Outgoing::new(now),
             server: Server::default(),
             feed: None,
@@ -89,6 +99,28 @@ impl Connection {
             ends: false,
             waits: (true, false),
             counted,
+        }
+    }
+
+    /// Why its time is over, if it is.
+    pub fn overdue(&self, now: Instant) -> Option<&'static str> {
+        let passed = |since: Instant| now.saturating_duration_since(since);
+        match self.feed {
+            _ if self.out.is_blocked && passed(self.out.moved) > STALL => {
+                Some("has taken nothing for 30 s and is cut off")
+            }
+            _ if self.partial.is_some_and(|since| passed(since) > FIRST) => {
+                Some("has not said to its end what it began 10 s ago, and is cut off")
+            }
+            Some(_) if self.awaits_head && passed(self.out.moved) > HEAD => {
+                Some("is cut off: the video tells no parameters, without which it is for RTSP and MPEG-TS only")
+            }
+            None if !self.has_asked && passed(self.heard) > FIRST => Some("asked for nothing and is cut off"),
+            // Who asks again and again does not stay for that; who has played and pauses does, as long as it is heard of.
+            None if passed(self.heard) > IDLE || (!self.has_played && passed(self.since) > IDLE) => {
+                Some("has not played for 90 s and is cut off")
+            }
+            _ => None,
         }
     }
 }
@@ -209,4 +241,39 @@ pub fn send_datagrams(connection: &mut Connection, feed: &Feed, udp: &(UdpSocket
     bundle.flush();
     connection.out.flow = next;
     Sent { packets: bundle.sent.0, bytes: bundle.sent.1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counts::Counts;
+    use std::net::Ipv4Addr;
+    use std::sync::Arc;
+
+    /// Every wait for somebody else has an end.
+    #[test]
+    fn nobody_is_waited_for_without_an_end() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let began = Instant::now();
+        // When it is over: the second after which it is cut off.
+        let over = |change: &dyn Fn(&mut Connection)| {
+            let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let peer = Ipv4Addr::LOCALHOST.into();
+            let counted = Arc::new(Counts::new(1)).enter(peer).0;
+            let mut connection = Connection::new(socket.into(), counted, peer, began);
+            change(&mut connection);
+            (0..200).find(|second| connection.overdue(began + Duration::from_millis(1000 * second + 1)).is_some())
+        };
+        let at = |second| began + Duration::from_secs(second);
+        assert_eq!(over(&|_| {}), Some(10), "it asks for nothing");
+        assert_eq!(over(&|c| (c.has_asked, c.partial) = (true, Some(at(5)))), Some(15), "its message has no end");
+        assert_eq!(over(&|c| c.has_asked = true), Some(90), "it has asked once");
+        assert_eq!(over(&|c| (c.has_asked, c.heard) = (true, at(80))), Some(90), "it asks again and again");
+        let pauses = |c: &mut Connection| (c.has_asked, c.has_played, c.heard) = (true, true, at(80));
+        assert_eq!(over(&pauses), Some(170), "it has played and pauses");
+        let plays = |c: &mut Connection| (c.has_asked, c.has_played, c.feed) = (true, true, Some(0));
+        assert_eq!(over(&plays), None);
+        assert_eq!(over(&|c| (plays(c), c.out.is_blocked = true).0), Some(30), "it takes nothing");
+        assert_eq!(over(&|c| (plays(c), c.awaits_head = true).0), Some(20), "there are no parameters for it");
+    }
 }

@@ -88,13 +88,13 @@ impl Continuity {
     /// malformed, and then it is not passed on. That the sender leaves is left out: for viewers its stream goes on.
     pub fn translate_reports(&self, packet: &mut Vec<u8>) -> bool {
         let (Some(offsets), Some(source)) = (self.offsets, self.source) else { return false };
-        let (mut at, mut is_ours) = (0, false);
+        let (mut at, mut kept, mut is_ours) = (0, 0, false);
         while at < packet.len() {
             let Some(&[first, kind, high, low, ..]) = packet.get(at..) else { return false };
             let length = 4 * (usize::from(u16::from_be_bytes([high, low])) + 1);
             let Some(part) = packet.get_mut(at..at + length).filter(|_| first >> 6 == 2) else { return false };
             if kind == BYE {
-                packet.drain(at..at + length);
+                at += length;
                 continue;
             }
             if let Some(identifier) = part.get_mut(4..8).filter(|id| **id == offsets.source.to_be_bytes()) {
@@ -105,8 +105,10 @@ impl Continuity {
                     is_ours = true;
                 }
             }
-            at += length;
+            packet.copy_within(at..at + length, kept);
+            (at, kept) = (at + length, kept + length);
         }
+        packet.truncate(kept);
         is_ours
     }
 }
@@ -133,7 +135,7 @@ mod tests {
         // The sender changes without a word.
         assert_eq!(track.translate(&header(11, 4, 5), at(2180)).0, 3 + 2 * LEFT_OUT);
         let mut report = vec![0x80, 200, 0, 6, 0, 0, 0, 11, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 5, 0, 0, 0, 1, 0, 0, 0, 2];
-        report.extend([0x81, 203, 0, 1, 0, 0, 0, 11, 0x81, 202, 0, 1, 0, 0, 0, 11]);
+        report.extend([0x80, 203, 0, 0, 0x81, 203, 0, 1, 0, 0, 0, 11, 0x81, 202, 0, 1, 0, 0, 0, 11, 0x80, 203, 0, 0]);
         assert!(track.translate_reports(&mut report));
         assert_eq!((report.len(), report[29]), (36, 202), "it leaves, and its stream goes on");
         assert_eq!((&report[4..8], &report[32..36]), (&[0, 0, 0, 7][..], &[0, 0, 0, 7][..]));

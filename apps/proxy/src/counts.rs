@@ -67,9 +67,9 @@ impl Counts {
         self.playing[worker].load(Ordering::Relaxed)
     }
 
-    /// Counts one who is refused because there are too many, and says how many were before.
-    pub fn refuse(&self) -> u64 {
-        self.refused.fetch_add(1, Ordering::Relaxed)
+    /// Counts one who is refused because there are too many.
+    pub fn refuse(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Who was refused so far.

@@ -65,3 +65,26 @@ impl Gaps {
         Seen { is_gap, begins, ends: header.marker }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One packet is missing between two pictures, of the second of which no beginning is to be seen: where ends are marked, it was the end
+    /// of the first; where they never are, it may as well have been the beginning of the second.
+    #[test]
+    fn what_is_missing_may_be_of_either_where_no_end_is_marked() {
+        for marks in [false, true] {
+            let mut gaps = Gaps::default();
+            let mut see = |sequence, timestamp, marker, payload: &[u8]| {
+                let header = Header { sequence, timestamp, source: 1, payload_type: 96, marker };
+                gaps.see(Codec::H264, &header, payload)
+            };
+            see(1, 10, marks, &[0x41, 0x80]);
+            see(2, 20, false, &[0x41, 0x80]);
+            let seen = see(4, 30, marks, &[0x41, 0x40]);
+            let begins = Begins { was_open: true, lost_end: true, is_whole: marks, vanished: u16::from(!marks) };
+            assert_eq!((seen.is_gap, seen.begins), (true, Some(begins)));
+        }
+    }
+}

@@ -38,7 +38,7 @@ impl Lines {
         }
         self.used += 1;
         let before = std::mem::take(&mut self.left_out);
-        let before = (before > 0).then(|| format!("{before} lines about viewers were left out here"));
+        let before = (before > 0).then(|| format!("{before} lines were left out here"));
         before.into_iter().chain([text.to_owned()]).collect()
     }
 }

@@ -25,7 +25,11 @@ fn proxy(args: &Args) -> Result<(), Failure> {
     }
     let names: Vec<String> = config.sources.iter().map(|source| source.name.clone()).collect();
     let asked = args.clone();
-    let again = Again { is_wanted: interrupt.again.clone(), read: Box::new(move || asked.config()) };
+    let again = Again {
+        is_wanted: interrupt.again.clone(),
+        is_being_read: false.into(),
+        read: Box::new(move || asked.config()),
+    };
     let proxy = Proxy::open(config, again, interrupt.abort.clone()).map_err(Failure::Run)?;
     interrupt.begin();
     if args.json {

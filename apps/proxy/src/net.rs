@@ -23,6 +23,13 @@ pub struct Ready {
     pub can_read: bool,
     /// There is room to write.
     pub can_write: bool,
+    /// It has ended both ways, which is told again and again, whatever is waited for.
+    pub is_over: bool,
+}
+
+impl Ready {
+    /// There may be something to read that the system will not tell of.
+    pub const SOME: Ready = Ready { token: 0, can_read: true, can_write: false, is_over: false };
 }
 
 /// What a worker waits with.
@@ -103,6 +110,7 @@ impl Poll {
                 token: event.data.u64(),
                 can_read: flags.contains(epoll::EventFlags::IN) || end,
                 can_write: flags.contains(epoll::EventFlags::OUT) || end,
+                is_over: end,
             })
         }));
         Ok(())

@@ -6,7 +6,7 @@
 //!    +------- trouble: told once, then tried again, later each time -+
 //! ```
 //! Of several servers the first that is healthy in the order of the stream's name is pulled (`choice.rs`); another's turn comes without a
-//! rest, and a better one that answers again takes over.
+//! rest, and a better one that would play takes over.
 //! Receive, reorder and translate happen here, once for each packet: a datagram is received in the batch under way, behind room
 //! for its frame (`receive.rs`), and its numbers are changed there. Nothing here knows of viewers.
 
@@ -19,7 +19,7 @@ use crate::address::Address;
 use crate::choice::Choice;
 use crate::config::{Limits, Source, Transport};
 use crate::continuity::Continuity;
-use crate::dial::{CONNECT, Dialled, answers, dial};
+use crate::dial::{CONNECT, Dialled, dial, rehearse};
 use crate::dialogue::{Dialogue, Setup, Trouble, Way};
 use crate::feed::Batch;
 use crate::gathering::Gathering;
@@ -34,6 +34,7 @@ use crate::stream::Stream;
 use crate::text::Bounds;
 use crate::tls::Trust;
 use crate::wire::Wire;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::{IpAddr, UdpSocket};
 use std::ops::Range;
@@ -62,7 +63,7 @@ const CHECK: Duration = Duration::from_secs(30);
 const REPORT: Duration = Duration::from_secs(5);
 
 /// What a source may say at once.
-const BOUNDS: Bounds = Bounds { head_bytes: 16 << 10, body_bytes: 64 << 10 };
+pub const BOUNDS: Bounds = Bounds { head_bytes: 16 << 10, body_bytes: 64 << 10 };
 /// Bytes that are read of a connection before others have their turn.
 const ROUND_BYTES: usize = 256 << 10;
 /// How often a socket is read before others have their turn.
@@ -87,7 +88,7 @@ struct Talk {
     input: Vec<u8>,
     output: Vec<u8>,
     /// Where datagrams come, by track.
-    datagrams: Vec<(UdpSocket, UdpSocket)>,
+    datagrams: BTreeMap<usize, (UdpSocket, UdpSocket)>,
     peers: Vec<IpAddr>,
     /// Somebody else who sends here.
     stranger: Option<IpAddr>,
@@ -169,8 +170,8 @@ pub struct Pull {
 pub enum Brought {
     /// What connecting came to.
     Dialled(Dialled),
-    /// Of that list, the place of a server, and whether it answers.
-    Checked(Arc<Source>, usize, bool),
+    /// Of that list, the place of a server, and whether it would play.
+    Checked(Arc<Source>, usize, Result<(), Trouble>),
 }
 
 /// What a source has said, as far as it may stand in a log: one line, and not too long.
@@ -260,15 +261,18 @@ impl Pull {
         self.source.addresses[self.place].clone()
     }
 
-    /// Another server answers that is better: it takes over. Of a list of before nothing is known any more.
-    pub fn checked(&mut self, of: &Arc<Source>, place: usize, answers: bool, now: Instant) {
+    /// Another server would play that is better: it takes over. Of a list of before nothing is known any more.
+    pub fn checked(&mut self, of: &Arc<Source>, place: usize, plays: Result<(), Trouble>, now: Instant) {
         if !Arc::ptr_eq(of, &self.source) {
             return;
         }
-        if !answers {
+        if let Err(why) = plays {
             self.choice.failed(place, now);
+            if matches!(why, Trouble::Refused(_)) {
+                self.choice.rests(place, REFUSED, now);
+            }
         } else if matches!(self.phase, Phase::Talking(_)) && self.choice.better_than(self.place, now) == Some(place) {
-            self.log(&format!("{} answers again", self.source.addresses[place]));
+            self.log(&format!("{} serves again", self.source.addresses[place]));
             self.close();
             self.phase = Phase::Resting(now);
         }
@@ -381,7 +385,16 @@ impl Pull {
                     self.checked = now;
                     let (address, trust) = (self.source.addresses[place].clone(), trust());
                     let source = self.source.clone();
-                    let work = move || bring(Brought::Checked(source, place, answers(&address, &trust)));
+                    let way = way(source.transport, &address);
+                    let work = move || {
+                        let plays = match rehearse(&address, way, &trust) {
+                            Err(Trouble::NoUdp) if source.transport == Transport::Auto => {
+                                rehearse(&address, Way::Tcp, &trust)
+                            }
+                            plays => plays,
+                        };
+                        bring(Brought::Checked(source, place, plays));
+                    };
                     // Who cannot be looked after now is looked after next time.
                     let _ = std::thread::Builder::new().name("check".to_owned()).spawn(work);
                 }
@@ -440,7 +453,7 @@ impl Pull {
                         talk.output.extend_from_slice(&report);
                     }
                     Some(Setup::Ports(Some((_, port)), _)) => {
-                        if let Some((_, socket)) = talk.datagrams.get(number) {
+                        if let Some((_, socket)) = talk.datagrams.get(&number) {
                             let _ = send_to(socket, &report, talk.peers[0], *port);
                         }
                     }

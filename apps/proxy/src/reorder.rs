@@ -165,6 +165,13 @@ mod tests {
         let (out, reorder) = through(&[(5, 0), (7, 1), (8, 40), (9, 51), (6, 52)]);
         assert_eq!((out, reorder.lost, reorder.late), (vec![5, 7, 8, 9], 1, 1));
         assert_eq!(reorder.deadline(), None);
+        // What comes again is waited for no longer.
+        let (out, reorder) = through(&[(5, 0), (7, 1), (7, 40), (8, 52)]);
+        assert_eq!((out, reorder.late), (vec![5, 7, 8], 1));
+        // Where so much is there, nothing is waited for.
+        let early: Vec<_> = (2..).map(|sequence| (sequence, 0)).take(ROOM / 2).collect();
+        assert_eq!(through(&[&[(0, 0)], &early[1..]].concat()).0, [0]);
+        assert_eq!(through(&[&[(0, 0)], &early[..]].concat()).0.len(), 1 + ROOM / 2);
     }
 
     #[test]

@@ -30,7 +30,7 @@ impl Report {
         if self.source != header.source {
             *self = Report { source: header.source, first: None, ..Report::default() };
         }
-        self.received += 1;
+        self.received = self.received.wrapping_add(1);
         if self.first.is_none() {
             (self.first, self.highest) = (Some(header.sequence), header.sequence);
         } else if header.sequence.wrapping_sub(self.highest) < 1 << 15 {
@@ -58,5 +58,23 @@ impl Report {
             place.copy_from_slice(&word.to_be_bytes());
         }
         Some(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is told goes on where the 16 bits of a packet's number end.
+    #[test]
+    fn rounds_of_numbers_are_counted() {
+        let (mut report, now) = (Report::default(), Instant::now());
+        for sequence in [65_534, 65_535, 1, 0, 2] {
+            let header = rtp::Header { sequence, timestamp: 0, source: 7, payload_type: 96, marker: false };
+            report.received(&header);
+        }
+        let told = report.write(now).unwrap();
+        assert_eq!((&told[8..12], &told[16..20]), (&[0, 0, 0, 7][..], &[0, 1, 0, 2][..]));
+        assert_eq!(told[12..16], [0; 4], "nothing is lost");
     }
 }

@@ -333,15 +333,18 @@ mod tests {
         assert!(said(&mut server, "PLAY rtsp://h/front RTSP/1.0\nCSeq: 3").0.starts_with("RTSP/1.0 455 "));
         let wrong = "SETUP rtsp://h/front/trackID=0 RTSP/1.0\nCSeq: 4\nTransport: RTP/AVP;multicast, RTP/SAVP;unicast";
         assert!(said(&mut server, wrong).0.starts_with("RTSP/1.0 461 "));
+        // Datagrams go to ports that any program may take only.
+        for ports in ["53-54", "1024-1023", "0-1"] {
+            let system =
+                format!("SETUP rtsp://h/front/trackID=0 RTSP/1.0\nCSeq: 4\nTransport: RTP/AVP;client_port={ports}");
+            assert!(said(&mut server, &system).0.starts_with("RTSP/1.0 461 "), "{ports}");
+        }
         let first = "SETUP rtsp://h/front/trackID=0 RTSP/1.0\nCSeq: 4\nTransport: RTP/AVP;multicast, RTP/AVP/TCP;unicast;interleaved=4-5";
         let set_up = said(&mut server, first).0;
         assert!(set_up.contains("interleaved=4-5\r\n") && set_up.contains("Session: 1a;timeout=60"), "{set_up}");
-        for transport in [
-            "RTP/AVP/TCP;interleaved=5-6",
-            "RTP/AVP;client_port=7000-7001",
-            "RTP/AVP;client_port=53-54",
-            "RTP/AVP/TCP;interleaved=300-301",
-        ] {
+        for transport in
+            ["RTP/AVP/TCP;interleaved=5-6", "RTP/AVP;client_port=7000-7001", "RTP/AVP/TCP;interleaved=300-301"]
+        {
             let text = format!("SETUP rtsp://h/front/trackID=1 RTSP/1.0\nCSeq: 5\nSession: 1a\nTransport: {transport}");
             assert!(said(&mut server, &text).0.starts_with("RTSP/1.0 461 "), "{transport}");
         }

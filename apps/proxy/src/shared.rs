@@ -5,6 +5,7 @@ use crate::config::{Config, Placement, SOURCES_MAX, Source};
 use crate::connection::Connection;
 use crate::counts::Counts;
 use crate::dial::Dialled;
+use crate::dialogue::Trouble;
 use crate::feed::Batch;
 use crate::net::Inbox;
 use crate::session::Found;
@@ -12,6 +13,7 @@ use crate::stream::Stream;
 use crate::tls::{self, Trust};
 use crate::tunnel::Back;
 use multigrain::Abort;
+use multigrain_console::say;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -27,6 +29,8 @@ const INBOX: usize = 1024;
 pub struct Again {
     /// Set when it is to be.
     pub is_wanted: Arc<AtomicBool>,
+    /// Set while it is.
+    pub is_being_read: AtomicBool,
     /// Reads it.
     pub read: Box<dyn Fn() -> Result<Config, String> + Send + Sync>,
 }
@@ -76,7 +80,7 @@ pub struct Shared {
     /// How often the streams have changed.
     pub version: AtomicU64,
     tunnels: Mutex<Tunnels>,
-    reporters: Mutex<HashMap<SocketAddr, Reporter>>,
+    reporters: Mutex<HashMap<SocketAddr, Vec<Reporter>>>,
     /// Who is there.
     pub counts: Arc<Counts>,
     /// How long each takes to send to its viewers, nanoseconds.
@@ -110,8 +114,8 @@ pub enum Post {
     Back(String, Box<Back>),
     /// Of a stream: what connecting came to.
     Dialled(usize, Dialled),
-    /// Of a stream: whether a server answers that would be better.
-    Checked(usize, Arc<Source>, usize, bool),
+    /// Of a stream: whether a server would play that would be better.
+    Checked(usize, Arc<Source>, usize, Result<(), Trouble>),
     /// The connection of that number makes room for another one.
     MakeRoom(u64),
     /// There is a report of somebody's ([`Reporter::latest`]).
@@ -190,16 +194,30 @@ impl Shared {
         self.tunnels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who reports of datagrams. Held for a moment only.
-    pub fn reporters(&self) -> MutexGuard<'_, HashMap<SocketAddr, Reporter>> {
+    /// Who reports of datagrams, by worker: any number of viewers may say that they are there. Held for a moment only.
+    pub fn reporters(&self) -> MutexGuard<'_, HashMap<SocketAddr, Vec<Reporter>>> {
         self.reporters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads again what was asked for, if that is wanted: sources that are the same go on, others begin or end. What was wrong with it,
-    /// or what it came to.
-    pub fn read_again(&self) -> Option<Result<String, String>> {
-        let is_wanted = self.again.is_wanted.swap(false, Ordering::Relaxed);
-        is_wanted.then(|| (self.again.read)().and_then(|config| self.take_over(config)))
+    /// Reads again what was asked for, if that is wanted: sources that are the same go on, others begin or end. A file may take as long as it
+    /// likes, so that is for a thread of its own, one at a time.
+    pub fn read_again(self: &Arc<Shared>) {
+        if !self.again.is_wanted.load(Ordering::Relaxed) || self.again.is_being_read.swap(true, Ordering::Acquire) {
+            return;
+        }
+        let shared = self.clone();
+        let read = move || {
+            shared.again.is_wanted.store(false, Ordering::Relaxed);
+            match (shared.again.read)().and_then(|config| shared.take_over(config)) {
+                Ok(told) => say(&told),
+                Err(why) => say(&format!("nothing is changed: {why}")),
+            }
+            shared.again.is_being_read.store(false, Ordering::Release);
+        };
+        // Who cannot be started now is started in the next round.
+        if std::thread::Builder::new().name("read".to_owned()).spawn(read).is_err() {
+            self.again.is_being_read.store(false, Ordering::Release);
+        }
     }
 
     fn take_over(&self, config: Config) -> Result<String, String> {

@@ -64,8 +64,9 @@ impl Losses {
             sum / weights
         };
         let closed = average(&mut self.closed.iter().copied());
-        // The open interval counts as soon as it makes the average longer.
-        let open = average(&mut std::iter::once(self.open).chain(self.closed.iter().copied()));
+        // The open interval counts as soon as it makes the average longer, in the place of the oldest.
+        let all = std::iter::once(self.open).chain(self.closed.iter().copied());
+        let open = average(&mut all.take(self.closed.len()));
         Some(1.0 / closed.max(open).max(1.0))
     }
 
@@ -85,8 +86,10 @@ impl Losses {
 pub struct Report {
     /// The highest sequence number, with cycles.
     pub highest: u32,
-    /// Packets lost since the beginning.
+    /// Packets lost since the beginning: of a receiver's count the 24 bits that it has.
     pub lost: u32,
+    /// 256ths of what was expected since the last report that were lost.
+    pub fraction: u8,
     /// The middle of the time of the last sender's report, zero if there was none.
     pub sender: u32,
     /// How long ago that came, in 1/65536 s.
@@ -95,7 +98,7 @@ pub struct Report {
 
 impl Report {
     /// Before anything was sent.
-    const NONE: Report = Report { highest: 0, lost: 0, sender: 0, delay: 0 };
+    const NONE: Report = Report { highest: 0, lost: 0, fraction: 0, sender: 0, delay: 0 };
 
     /// The reports in a compound packet of RTCP about a source.
     pub fn of(mut packet: &[u8], source: u32) -> Option<Report> {
@@ -110,10 +113,9 @@ impl Report {
             };
             for block in part.get(start..).unwrap_or_default().chunks_exact(24).take(usize::from(first & 31)) {
                 if word(block, 0) == Some(source) {
-                    let (lost, highest) = (word(block, 4)? & 0xff_ffff, word(block, 8)?);
-                    // Below zero where packets came twice.
-                    let lost = if lost >> 23 == 1 { 0 } else { lost };
-                    return Some(Report { highest, lost, sender: word(block, 16)?, delay: word(block, 20)? });
+                    let (lost, highest) = (word(block, 4)?, word(block, 8)?);
+                    let (fraction, lost) = ((lost >> 24) as u8, lost & 0xff_ffff);
+                    return Some(Report { highest, lost, fraction, sender: word(block, 16)?, delay: word(block, 20)? });
                 }
             }
             packet = &packet[length..];
@@ -133,6 +135,10 @@ pub struct Numbers {
     gaps: VecDeque<(u64, u64)>,
     /// How many were not sent before the first of these.
     before: u64,
+    /// The highest number and the count of the last report, and how many were lost by then, however many that are.
+    told: Option<u64>,
+    count: u32,
+    lost: u32,
 }
 
 /// Gaps that are remembered: between two reports there are fewer.
@@ -174,9 +180,18 @@ impl Numbers {
             self.forget();
         }
         let left_out = self.before;
+        let expected = highest.saturating_sub(self.told.replace(highest).unwrap_or(self.first - 1));
+        let before = std::mem::replace(&mut self.count, report.lost);
+        self.lost = self.lost.wrapping_add(match report.lost {
+            // It stops at an end of its 24 bits (RFC 3550, A.3; ffmpeg's has no sign). What was left out fills it within hours, and the part
+            // that is missing is told all the same, to a 256th.
+            0x7f_ffff | 0xff_ffff => (expected * u64::from(report.fraction) / 256) as u32,
+            // Down where packets came twice.
+            count => ((count.wrapping_sub(before) << 8) as i32 >> 8) as u32,
+        });
         Some(Report {
             highest: (sent - left_out.min(sent)) as u32,
-            lost: report.lost.wrapping_sub(left_out as u32),
+            lost: self.lost.wrapping_sub(left_out as u32),
             ..report
         })
     }
@@ -389,7 +404,7 @@ impl Rate {
         let sending = self.sending.map_or(sent, |before| before + weight * (sent - before));
         self.sending = Some(sending);
         let events = if passed <= 2.0 * trip {
-            u32::from(lost > 0 && may_begin)
+            u32::from(lost > 0)
         } else {
             // What is lost within a round trip of the first is one event: of losses at random times while something was sent, so many are
             // first. Parts of one are kept for the next report.
@@ -451,6 +466,10 @@ mod tests {
         assert_eq!(losses.rate(), None);
         losses.event(100.0);
         assert_eq!(losses.rate(), Some(0.01));
+        // As many intervals count as have ended (RFC 5348, section 5.4).
+        losses.came(1000.0);
+        assert_eq!(losses.rate(), Some(0.001));
+        losses.open = 0.0;
         for _ in 0..8 {
             losses.came(50.0);
             losses.event(0.0);
@@ -518,7 +537,7 @@ mod tests {
                 let sender = if is_old { 20 } else { round };
                 let back = period * (round - sender + 1) - trip - waited;
                 let delay = (back.as_micros() as u64 * 65_536 / 1_000_000) as u32;
-                rate.heard(Report { highest, lost, sender, delay }, now);
+                rate.heard(Report { highest, lost, fraction: 0, sender, delay }, now);
                 after.push(rate.limit().unwrap_or(f64::INFINITY));
             }
             let expected = throughput(1000.0, 0.05, 0.01);
@@ -527,6 +546,36 @@ mod tests {
                 ratios.iter().all(|ratio| (0.8..1.25).contains(ratio)),
                 "first {first}, {echoes} echoes: {ratios:.2?}"
             );
+        }
+    }
+
+    /// What a receiver counts as lost stops where 24 bits end, with a sign (RFC 3550, A.3) or without (ffmpeg); the part of each report goes on.
+    #[test]
+    fn a_full_count_hides_no_loss() {
+        for full in [0x7f_ffff_u64, 0xff_ffff] {
+            let (mut numbers, mut sequence, mut missing) = (Numbers::default(), 0_u64, 0_u64);
+            // Almost as many as can be counted were left out.
+            while missing + 60_000 < full {
+                numbers.went(sequence as u16);
+                (sequence, missing) = (sequence + 30_000, missing + 29_999);
+            }
+            numbers.went(sequence as u16);
+            // Half are left out, and of the others one of twenty is lost: 15 of 600 a report.
+            let (mut told, mut seen) = (None, 0);
+            for round in 0..600 {
+                for _ in 0..300 {
+                    sequence += 2;
+                    numbers.went(sequence as u16);
+                }
+                missing += 315;
+                let (highest, fraction) = (sequence as u32, (256 * 315 / 600) as u8);
+                let lost = missing.min(full) as u32;
+                let packet = report(highest, lost | u32::from(fraction) << 24, 0, 0);
+                let only = numbers.only(Report::of(&packet, 7).unwrap()).unwrap();
+                let step = only.lost.wrapping_sub(told.replace(only.lost).unwrap_or(only.lost)) as i32;
+                seen += if round >= 300 { step } else { 0 };
+            }
+            assert!((0.85..1.0).contains(&(f64::from(seen) / (300.0 * 15.0))), "{full:x}: {seen}");
         }
     }
 
@@ -539,7 +588,7 @@ mod tests {
             numbers.went(number as u16);
             rate.went(1000, start);
         }
-        let report = numbers.only(Report { highest: 65_899, lost: 40, sender: 0, delay: 0 }).unwrap();
+        let report = numbers.only(Report { highest: 65_899, lost: 40, fraction: 0, sender: 0, delay: 0 }).unwrap();
         assert_eq!((report.highest, report.lost), (400, 40));
         rate.heard(report, start + Duration::from_secs(4));
         assert!(rate.limit().is_some_and(|limit| (45e3..55e3).contains(&limit)), "{:?}", rate.limit());
@@ -566,7 +615,7 @@ mod tests {
         }
         assert!(sent[0] > 70_000 && sent.is_sorted_by(|a, b| a >= b) && sent[5] < 20_000, "{sent:?}");
         assert_eq!(silent, 1);
-        rate.heard(Report { highest: 1000, lost: 0, sender: 0, delay: 0 }, now);
+        rate.heard(Report { highest: 1000, lost: 0, fraction: 0, sender: 0, delay: 0 }, now);
         assert_eq!(rate.limit(), None);
     }
 
@@ -581,7 +630,7 @@ mod tests {
                 now += Duration::from_secs_f64(every);
                 let lost = if round == 3 { 5 } else { 0 };
                 rate.took(Duration::from_millis(50));
-                rate.heard(Report { highest: round * packets, lost, sender: 0, delay: 0 }, now);
+                rate.heard(Report { highest: round * packets, lost, fraction: 0, sender: 0, delay: 0 }, now);
             }
             let found = rate.limit().unwrap() / 500_000.0;
             assert!((0.45..0.55).contains(&found), "reports every {every} s: {found} of what was sent");
@@ -611,7 +660,7 @@ mod tests {
                 }
                 let Some(highest) = highest.filter(|last| i % every == 0 && *last == u32::from(first) + i as u32) else { continue };
                 let missing = highest - u32::from(first) + 1 - came;
-                let told = numbers.only(Report { highest, lost: missing, sender: 0, delay: 0 }).unwrap();
+                let told = numbers.only(Report { highest, lost: missing, fraction: 0, sender: 0, delay: 0 }).unwrap();
                 if let Some((told_before, gone_before, sent_before)) = before.replace((told, gone, sent)) {
                     let told_before: Report = told_before;
                     prop_assert_eq!(told.lost.wrapping_sub(told_before.lost), gone - gone_before);
@@ -630,7 +679,7 @@ mod tests {
                 rate.went((highest % 1500) as usize, now);
                 now += Duration::from_millis(passed);
                 numbers.went(lost as u16);
-                if let Some(report) = numbers.only(Report { highest, lost, sender, delay }) {
+                if let Some(report) = numbers.only(Report { highest, lost, fraction: 0, sender, delay }) {
                     rate.heard(report, now);
                 }
                 prop_assert!(rate.limit().is_none_or(|limit| limit.is_finite() && limit > 0.0));

@@ -56,7 +56,7 @@ pub struct Translator {
     down: HashMap<SocketAddrV4, Instant>,
     sessions: HashMap<Key, Box<Session>>,
     /// Who was answered and has not shown that the answer came: nothing else is done for an address that may be forged.
-    opening: HashMap<Key, (Half, Instant)>,
+    opening: Opening,
     far: HashMap<Ends, Key>,
     /// By the server's address and the client's port: whose, which track, and whether reports.
     datagrams: HashMap<(Ipv4Addr, SocketAddrV4), (Key, usize, bool)>,
@@ -72,6 +72,20 @@ const DOWN: Duration = Duration::from_secs(15);
 /// Connections that may be opening at a time, the first make room; and for how long.
 const OPENING_MAX: usize = 1024;
 const OPENING: Duration = Duration::from_secs(10);
+
+/// Connections that are opening, and since when.
+#[derive(Default)]
+struct Opening(HashMap<Key, (Half, Instant)>);
+
+impl Opening {
+    fn add(&mut self, ends: Key, near: Half, now: Instant) {
+        if self.0.len() >= OPENING_MAX {
+            let first = self.0.iter().min_by_key(|(_, (_, since))| *since).map(|(ends, _)| *ends);
+            first.and_then(|first| self.0.remove(&first));
+        }
+        self.0.insert(ends, (near, now));
+    }
+}
 
 fn place(address: &Address) -> Result<SocketAddrV4, String> {
     if address.is_secure {
@@ -104,7 +118,7 @@ impl Translator {
             config,
             down: HashMap::new(),
             sessions: HashMap::new(),
-            opening: HashMap::new(),
+            opening: Opening::default(),
             far: HashMap::new(),
             datagrams: HashMap::new(),
             random: RandomState::new(),
@@ -158,7 +172,7 @@ impl Translator {
                 let Some(repr) = segment(&bytes, ends, &range) else { return };
                 let tun = &self.tun;
                 let sink = &mut |packet: &[u8]| tun.give(packet);
-                if key.is_none() && self.opening.contains_key(&ends) && repr.control != TcpControl::Syn {
+                if key.is_none() && self.opening.0.contains_key(&ends) && repr.control != TcpControl::Syn {
                     return self.opened(ends, &repr, now);
                 }
                 let ended = match key.and_then(|(key, is_near)| Some((self.sessions.get_mut(&key)?, key, is_near))) {
@@ -214,14 +228,10 @@ impl Translator {
             let told = Told { ends: ends.back(), sequence: 0, expects, window: 0 };
             return self.tun.give(&bare_segment(told, TcpControl::Rst, true, None));
         }
-        if self.opening.len() >= OPENING_MAX {
-            let first = self.opening.iter().min_by_key(|(_, (_, since))| *since).map(|(ends, _)| *ends);
-            first.and_then(|first| self.opening.remove(&first));
-        }
         let first = self.random.hash_one((ends, 0_u8, syn.seq_number.0)) as u32;
         let tun = &self.tun;
         let near = Half::answering(ends.back(), syn, first, now, &mut |packet| tun.give(packet));
-        self.opening.insert(ends, (near, now));
+        self.opening.add(ends, near, now);
     }
 
     fn is_full(&self, ends: Ends) -> bool {
@@ -232,13 +242,13 @@ impl Translator {
 
     /// Who was answered says something.
     fn opened(&mut self, ends: Ends, segment: &smoltcp::wire::TcpRepr<'_>, now: Instant) {
-        let Some((mut near, since)) = self.opening.remove(&ends) else { return };
+        let Some((mut near, since)) = self.opening.0.remove(&ends) else { return };
         let tun = &self.tun;
         let heard = near.heard(segment, now, &mut |packet| tun.give(packet));
         if heard == Heard::Broken || self.is_full(ends) {
             near.reset(&mut |packet| tun.give(packet));
         } else if !near.is_open() {
-            self.opening.insert(ends, (near, since));
+            self.opening.add(ends, near, since);
         } else {
             self.join(ends, near, now);
             let tun = &self.tun;
@@ -287,7 +297,7 @@ impl Translator {
     }
 
     fn look_over(&mut self, now: Instant) {
-        self.opening.retain(|_, (_, since)| now.saturating_duration_since(*since) < OPENING);
+        self.opening.0.retain(|_, (_, since)| now.saturating_duration_since(*since) < OPENING);
         let tun = &self.tun;
         let mut over: Vec<(Key, End)> = Vec::new();
         for (key, session) in &mut self.sessions {
@@ -318,5 +328,24 @@ impl Translator {
             "{} and {}: {why}; {} packets passed, {} were left out, {} sent again",
             key.from, far.to, done.passed, done.left_out, session.near.lost
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who connects from addresses that are not its own makes room for who comes then.
+    #[test]
+    fn who_never_opens_keeps_nobody_out() {
+        let (mut opening, began) = (Opening::default(), Instant::now());
+        let to = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 554);
+        let ends = |number: u16| Ends { from: SocketAddrV4::new(Ipv4Addr::LOCALHOST, number), to };
+        for number in 0..3000 {
+            let half = Half::opening(ends(number), 1, began, &mut |_| {});
+            opening.add(ends(number), half, began + Duration::from_millis(number.into()));
+        }
+        assert_eq!(opening.0.len(), OPENING_MAX);
+        assert!(opening.0.contains_key(&ends(2999)) && !opening.0.contains_key(&ends(0)));
     }
 }

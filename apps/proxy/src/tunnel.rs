@@ -9,6 +9,7 @@ use crate::text::Headers;
 use crate::wire::Wire;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::BytesMut;
 
 /// The way back of a viewer.
 pub struct Back {
@@ -17,7 +18,7 @@ pub struct Back {
     /// Base64 as it comes.
     pub decoder: Decoder,
     /// What came before it was known whose it is.
-    pub before: Vec<u8>,
+    pub before: BytesMut,
     /// Counts the connection while it lives.
     pub counted: Counted,
 }
@@ -50,7 +51,7 @@ impl Decoder {
     ///
     /// # Errors
     /// It is no base64.
-    pub fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), base64::DecodeSliceError> {
+    pub fn take(&mut self, bytes: &[u8], out: &mut BytesMut) -> Result<(), base64::DecodeSliceError> {
         for byte in bytes.iter().filter(|byte| !byte.is_ascii_whitespace()) {
             self.held.push(*byte);
             if self.held.len() == 4 {
@@ -76,16 +77,16 @@ mod tests {
         #[test]
         fn pieces_are_decoded(parts in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..6), cut in 1..30_usize) {
             let text: String = parts.iter().map(|part| STANDARD.encode(part) + "\r\n").collect();
-            let (mut decoder, mut out) = (Decoder::default(), Vec::new());
+            let (mut decoder, mut out) = (Decoder::default(), BytesMut::new());
             for piece in text.as_bytes().chunks(cut) {
                 decoder.take(piece, &mut out).unwrap();
             }
-            prop_assert_eq!(out, parts.concat());
+            prop_assert_eq!(&out[..], &parts.concat()[..]);
         }
 
         #[test]
         fn nonsense_does_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
-            let _ = Decoder::default().take(&bytes, &mut Vec::new());
+            let _ = Decoder::default().take(&bytes, &mut BytesMut::new());
         }
     }
 }

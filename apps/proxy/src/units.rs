@@ -338,6 +338,24 @@ mod tests {
         track(text)
     }
 
+    /// A picture that never ends, of which a packet is as large as may be or as small.
+    #[test]
+    fn what_is_larger_than_a_picture_may_be_is_left_out() {
+        for size in [60_000, 4] {
+            let mut assembly = Assembly::new(&h264()).unwrap();
+            let (mut units, payload) = (Vec::new(), vec![0x65; size]);
+            for number in 0..UNIT_MAX / size.max(8) + 100 {
+                assembly.take(&packet(number as u16, 10, false, &payload), &mut units);
+            }
+            let unit = &assembly.unit;
+            assert!(unit.bytes.capacity() <= 2 * UNIT_MAX && unit.starts.len() <= UNIT_MAX / 8 + 1);
+            // The next one is there again.
+            let next = (UNIT_MAX / size.max(8) + 100) as u16;
+            assembly.take(&packet(next, 20, true, &[0x65, 0x88]), &mut units);
+            assert_eq!(units.iter().map(|unit| unit.timestamp).collect::<Vec<_>>(), [20]);
+        }
+    }
+
     #[test]
     fn pictures_are_put_together_and_damaged_ones_left_out() {
         let packets = [

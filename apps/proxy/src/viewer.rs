@@ -9,6 +9,7 @@
 use crate::feed::{Batch, Cursor, Entry, FRAME, Feed};
 use crate::sdp::TRACKS_MAX;
 use crate::session::Way;
+use bytes::{Buf, BytesMut};
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write};
 use std::ops::Range;
@@ -86,8 +87,7 @@ pub struct Sent {
 #[derive(Debug)]
 pub struct Outgoing {
     /// What comes first: responses.
-    pending: Vec<u8>,
-    begun: usize,
+    pending: BytesMut,
     /// What comes then, whatever is left out: packets of batches, of the first of which so many bytes are sent, which before anything
     /// else goes on.
     rest: VecDeque<(Arc<Batch>, Range<usize>)>,
@@ -125,8 +125,7 @@ impl Outgoing {
     /// Nothing to send yet.
     pub fn new(now: Instant) -> Outgoing {
         Outgoing {
-            pending: Vec::new(),
-            begun: 0,
+            pending: BytesMut::new(),
             rest: VecDeque::new(),
             cut: 0,
             flow: Flow::Idle,
@@ -144,7 +143,7 @@ impl Outgoing {
 
     /// Bytes of responses that are not sent.
     pub fn owed(&self) -> usize {
-        self.pending.len() - self.begun
+        self.pending.len()
     }
 
     /// Whether nothing has to come but what is new.
@@ -212,7 +211,7 @@ impl Outgoing {
             if let Some((feed, cursor)) = feed.zip(cursor).filter(|_| is_all) {
                 end = Some(self.gather(feed, cursor, &mut pieces));
             }
-            let responses = &self.pending[self.begun..];
+            let responses = &self.pending[..];
             if responses.is_empty() && first.is_empty() && pieces.is_empty() {
                 (self.flow, self.is_blocked) = (end.map_or(self.flow, Flow::At), false);
                 // What may be left is for other viewers.
@@ -241,12 +240,8 @@ impl Outgoing {
                 self.advance_rest(1, &mut left);
             }
             let said = left.min(owed);
-            self.begun += said;
+            self.pending.advance(said);
             left -= said;
-            if self.begun == self.pending.len() {
-                self.pending.clear();
-                self.begun = 0;
-            }
             if left > 0 {
                 sent.packets += self.advance_rest(usize::MAX, &mut left);
             }
@@ -448,6 +443,41 @@ mod tests {
             };
             assert_eq!([9, 11, 59, 61].map(|seconds| at(&mut out, seconds)), [false, !has_keys, !has_keys, true]);
         }
+    }
+
+    /// Who takes nothing is too far behind again and again: of where it went on nothing was sent, so nothing of that has to come.
+    #[test]
+    fn who_takes_nothing_keeps_nothing() {
+        let (mut feed, now) = (Feed::new(4 << 10), Instant::now());
+        let (mut out, mut narrow) = (Outgoing::new(now), Narrow { room: 10, got: Vec::new() });
+        out.begin(&feed, now, true);
+        for number in 0..200 {
+            let mut batch = Batch::default();
+            // A delimiter comes before what can be decoded.
+            batch.frame(0, &[1; 10], false, true);
+            batch.frame(0, &[1; 90], true, false);
+            batch.fit();
+            feed.push(number, Arc::new(batch));
+            out.keep_up(&feed, 400, now);
+            out.send(&mut narrow, Some(&feed), now).unwrap();
+            assert!(out.rest.len() <= 2, "{number}: {}", out.rest.len());
+        }
+        assert!(out.cut == 10 && matches!(out.flow, Flow::At(cursor) if cursor.batch > 190));
+    }
+
+    /// Who asks on while something is always owed costs no memory but that of what is owed.
+    #[test]
+    fn what_was_said_takes_no_memory() {
+        let (mut out, mut narrow, now) = (Outgoing::new(Instant::now()), Narrow::default(), Instant::now());
+        out.say(&[0; 100]);
+        for _ in 0..20_000 {
+            out.say(&[1; 1000]);
+            narrow.room = 1000;
+            out.send(&mut narrow, None, now).unwrap();
+            narrow.got.clear();
+            assert_eq!(out.owed(), 100);
+        }
+        assert!(out.pending.capacity() < 8 << 10, "{}", out.pending.capacity());
     }
 
     /// A packet or piece that is cut, and the rest of a picture that has to come, take no memory of each viewer.

@@ -9,6 +9,9 @@ use std::net::{Shutdown, TcpStream};
 /// Bytes that TLS keeps of what is to be sent, before it takes no more.
 const KEPT_MAX: usize = 64 << 10;
 
+/// How often is read of a connection until something comes out of TLS: tickets of sessions may come without an end.
+const TURN_READS: usize = 16;
+
 /// A connection that never blocks.
 pub struct Wire {
     socket: TcpStream,
@@ -91,7 +94,7 @@ impl Wire {
 impl Read for Wire {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else { return self.socket.read(bytes) };
-        loop {
+        for _ in 0..TURN_READS {
             match tls.reader().read(bytes) {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                 // An end without a word: what came before is whole, since messages tell their lengths.
@@ -106,6 +109,8 @@ impl Read for Wire {
             while tls.wants_write() && tls.write_tls(&mut self.socket).is_ok() {}
             state.map_err(broken)?;
         }
+        // Others have their turn: the system tells of the rest again.
+        Err(io::ErrorKind::WouldBlock.into())
     }
 }
 
@@ -126,5 +131,47 @@ impl Write for Wire {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+    use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
+    use std::net::TcpListener;
+    use std::sync::Arc;
+
+    /// A source that sends tickets of sessions without an end: reading ends before they do, though nothing was read.
+    #[test]
+    fn who_says_nothing_within_tls_holds_nobody() {
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        let (certificate, key) = (CertificateDer::from(made.cert), made.signing_key.serialize_der());
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate.clone()).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let versions = &[&rustls::version::TLS13];
+        let client = ClientConfig::builder_with_provider(provider.clone()).with_protocol_versions(versions).unwrap();
+        let client = Arc::new(client.with_root_certificates(roots).with_no_client_auth());
+        let server = ServerConfig::builder_with_provider(provider).with_protocol_versions(versions).unwrap();
+        let key = PrivateKeyDer::try_from(key).unwrap();
+        let mut server = server.with_no_client_auth().with_single_cert(vec![certificate], key).unwrap();
+        server.send_tls13_tickets = 3000;
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut far, _) = listener.accept().unwrap();
+        let mut tls = ClientConnection::new(client, ServerName::try_from("localhost").unwrap()).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| ServerConnection::new(Arc::new(server)).unwrap().complete_io(&mut far).unwrap());
+            while tls.is_handshaking() {
+                tls.complete_io(&mut near).unwrap();
+            }
+        });
+        near.set_nonblocking(true).unwrap();
+        let mut wire = Wire::secure(near, tls);
+        let mut bytes = [0; 64];
+        let read = wire.read(&mut bytes).map_err(|e| e.kind());
+        assert_eq!(read, Err(io::ErrorKind::WouldBlock));
+        assert!(wire.socket().peek(&mut bytes).is_ok(), "all of it was taken at once");
     }
 }

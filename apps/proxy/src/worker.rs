@@ -88,7 +88,7 @@ pub struct Worker {
     connections: Vec<Option<Box<Connection>>>,
     free: Vec<usize>,
     /// Who reports from where.
-    reporters: HashMap<SocketAddr, usize>,
+    reporters: HashMap<SocketAddr, Vec<usize>>,
     /// Who was not heard to the end of what TLS has read, and whether that came on the way back of a tunnel.
     again: Vec<(usize, bool)>,
     looked_over: Instant,
@@ -97,9 +97,15 @@ pub struct Worker {
     draining: Option<Instant>,
     /// Nobody is let in until the next round.
     is_full: bool,
-    /// About viewers.
+    /// About viewers, and about those who are refused, by why they are: no flood of one kind hides another.
     lines: Lines,
+    refusals: [Lines; 3],
 }
+
+/// Too many are connected, too many play, or the system lets nobody in.
+const CONNECTED: usize = 0;
+const PLAYING: usize = 1;
+const SYSTEM: usize = 2;
 
 impl Worker {
     /// A worker with its sources; worker 0 with the listeners, too.
@@ -136,6 +142,7 @@ impl Worker {
             draining: None,
             is_full: false,
             lines: Lines::new(now),
+            refusals: std::array::from_fn(|_| Lines::new(now)),
             shared,
         };
         worker.follow(now);
@@ -187,7 +194,7 @@ impl Worker {
                             pull.ready(event.token as u8, &self.poll, &mut receiver, now);
                         }
                     }
-                    CONNECTION if event.token & 1 == 1 => self.back_is_ready(index, now),
+                    CONNECTION if event.token & 1 == 1 => self.back_is_ready(index, event.is_over, now),
                     CONNECTION => self.connection_is_ready(index, *event, now),
                     _ => self.read_reports(index, now),
                 }
@@ -207,7 +214,7 @@ impl Worker {
                 let bring = move |brought| {
                     let mut post = match brought {
                         Brought::Dialled(dialled) => Post::Dialled(stream, dialled),
-                        Brought::Checked(of, place, answers) => Post::Checked(stream, of, place, answers),
+                        Brought::Checked(of, place, plays) => Post::Checked(stream, of, place, plays),
                     };
                     // This thread may wait until there is room; the worker waits for the post.
                     while let Err(back) = shared.inboxes[home].post(post) {
@@ -344,14 +351,14 @@ impl Worker {
                 let slot = self.keep(connection);
                 if self.register(slot) && self.begin(slot, now) {
                     // It may hold what came before.
-                    self.connection_is_ready(slot, Ready { token: 0, can_read: true, can_write: false }, now);
+                    self.connection_is_ready(slot, Ready::SOME, now);
                 }
             }
             Post::MakeRoom(number) => self.make_room(number),
             Post::Back(cookie, back) => self.join(&cookie, back, now),
-            Post::Checked(stream, of, place, answers) => {
+            Post::Checked(stream, of, place, plays) => {
                 if let Some(pull) = self.pulls.iter_mut().find(|pull| pull.stream.index == stream) {
-                    pull.checked(&of, place, answers, now);
+                    pull.checked(&of, place, plays, now);
                 }
             }
             Post::Dialled(stream, dialled) => {
@@ -360,7 +367,10 @@ impl Worker {
                 }
             }
             Post::Report(from) => {
-                let latest = self.shared.reporters().get_mut(&from).and_then(|reporter| reporter.latest.take());
+                let mut reporters = self.shared.reporters();
+                let own = reporters.get_mut(&from).and_then(|all| all.iter_mut().find(|one| one.worker == self.index));
+                let latest = own.and_then(|reporter| reporter.latest.take());
+                drop(reporters);
                 if let Some(bytes) = latest {
                     self.heard_of(from, &bytes, now);
                 }
@@ -407,44 +417,55 @@ impl Worker {
                 continue;
             }
             let (from, bytes) = (canonical(from), &bytes[..length]);
-            let mut reporters = self.shared.reporters();
-            let Some(reporter) = reporters.get_mut(&from) else { continue };
-            if reporter.worker == self.index {
-                drop(reporters);
-                self.heard_of(from, bytes, now);
-            } else if reporter.latest.replace(bytes.to_vec()).is_none()
-                && self.shared.inboxes[reporter.worker].post(Post::Report(from)).is_err()
-            {
-                reporter.latest = None;
+            for reporter in self.shared.reporters().get_mut(&from).into_iter().flatten() {
+                if reporter.worker != self.index
+                    && reporter.latest.replace(bytes.to_vec()).is_none()
+                    && self.shared.inboxes[reporter.worker].post(Post::Report(from)).is_err()
+                {
+                    reporter.latest = None;
+                }
             }
+            self.heard_of(from, bytes, now);
         }
     }
 
     /// Somebody's reports come from there.
     fn listen_to(&mut self, from: SocketAddr, slot: usize) {
-        self.reporters.insert(from, slot);
-        self.shared.reporters().insert(from, Reporter { worker: self.index, latest: None });
+        let own = self.reporters.entry(from).or_default();
+        own.push(slot);
+        if own.len() == 1 {
+            let own = Reporter { worker: self.index, latest: None };
+            self.shared.reporters().entry(from).or_default().push(own);
+        }
     }
 
-    /// They come no more, unless somebody else's do.
+    /// They are not for that one any more.
     fn forget(&mut self, from: SocketAddr, slot: usize) {
-        if self.reporters.get(&from) == Some(&slot) {
+        let Some(own) = self.reporters.get_mut(&from) else { return };
+        own.retain(|other| *other != slot);
+        if own.is_empty() {
             self.reporters.remove(&from);
             let mut reporters = self.shared.reporters();
-            if reporters.get(&from).is_some_and(|reporter| reporter.worker == self.index) {
-                reporters.remove(&from);
+            if let Some(all) = reporters.get_mut(&from) {
+                all.retain(|one| one.worker != self.index);
+                if all.is_empty() {
+                    reporters.remove(&from);
+                }
             }
         }
     }
 
+    /// Whoever said that it is there is told: what one has not asked for tells it nothing.
     fn heard_of(&mut self, from: SocketAddr, bytes: &[u8], now: Instant) {
-        let connection = self.reporters.get(&from).and_then(|slot| self.connections[*slot].as_mut());
-        let paced = connection.and_then(|connection| connection.paced.as_mut());
-        if let Some(paced) = paced.filter(|paced| paced.from == from)
-            && let Some(report) = Report::of(bytes, paced.source)
-            && let Some(report) = paced.numbers.only(report)
-        {
-            paced.rate.heard(report, now);
+        for slot in self.reporters.get(&from).into_iter().flatten() {
+            let connection = self.connections[*slot].as_mut();
+            let paced = connection.and_then(|connection| connection.paced.as_mut());
+            if let Some(paced) = paced.filter(|paced| paced.from == from)
+                && let Some(report) = Report::of(bytes, paced.source)
+                && let Some(report) = paced.numbers.only(report)
+            {
+                paced.rate.heard(report, now);
+            }
         }
     }
 }

@@ -35,7 +35,7 @@ impl Pull {
     pub(super) fn read_datagrams(&mut self, track: usize, is_reports: bool, receiver: &mut Receiver, now: Instant) {
         for _ in 0..ROUND_CALLS {
             let Phase::Talking(talk) = &mut self.phase else { break };
-            let Some((first, second)) = talk.datagrams.get(track) else { break };
+            let Some((first, second)) = talk.datagrams.get(&track) else { break };
             let socket = if is_reports { second } else { first };
             let mut usual = Expected::default();
             let expected = self.tracks.get_mut(track).filter(|_| !is_reports).map(|incoming| &mut incoming.expected);

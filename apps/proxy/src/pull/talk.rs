@@ -15,6 +15,7 @@ use crate::sdp::Description;
 use crate::stream::add;
 use crate::text::{self, Message};
 use crate::wire::Wire;
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -160,14 +161,14 @@ impl Pull {
         let (sockets, token) = (&mut talk.datagrams, self.token);
         let mut open = |track: usize| {
             let failed = |e: io::Error| format!("cannot receive datagrams: {e}; give it transport tcp");
-            if let Some((socket, _)) = sockets.get(track) {
+            if let Some((socket, _)) = sockets.get(&track) {
                 return Ok(socket.local_addr().map_err(failed)?.port());
             }
             let (first, second) = datagrams(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0).map_err(failed)?;
             poll.add(&first, token + 1 + 2 * track as u64).map_err(failed)?;
             poll.add(&second, token + 2 + 2 * track as u64).map_err(failed)?;
             let port = first.local_addr().map_err(failed)?.port();
-            sockets.push((first, second));
+            sockets.insert(track, (first, second));
             Ok(port)
         };
         match talk.dialogue.heard(status, headers, body, &mut open)? {
@@ -205,7 +206,7 @@ impl Pull {
                     let pair = (group(*address, *a, own).map_err(failed)?, group(*address, *b, own).map_err(failed)?);
                     let token = self.token + 1 + 2 * track as u64;
                     poll.add(&pair.0, token).and_then(|()| poll.add(&pair.1, token + 1)).map_err(failed)?;
-                    talk.datagrams.push(pair);
+                    talk.datagrams.insert(track, pair);
                 }
                 Setup::Channels(packets, reports) => {
                     talk.channels[usize::from(*packets)] = Some((track, false));
@@ -213,7 +214,7 @@ impl Pull {
                 }
                 Setup::Ports(ports, host) => {
                     talk.peers.extend(host.map(|host| host.to_canonical()));
-                    if let (Some((a, b)), Some((first, second))) = (ports, talk.datagrams.get(track)) {
+                    if let (Some((a, b)), Some((first, second))) = (ports, talk.datagrams.get(&track)) {
                         // Opens the way back where addresses are translated between.
                         let empty = [0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
                         let _ = send_to(first, &empty, talk.peers[0], *a);
@@ -286,7 +287,7 @@ impl Talk {
             dialogue,
             input: Vec::new(),
             output: Vec::new(),
-            datagrams: Vec::new(),
+            datagrams: BTreeMap::new(),
             peers: vec![peer],
             stranger: None,
             channels: vec![None; 256],

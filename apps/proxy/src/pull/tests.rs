@@ -43,11 +43,11 @@ fn who_was_asked_of_a_list_of_before_says_nothing_of_this_one() {
     pull.stream.set_source(source(&["rtsp://a/", "rtsp://d/"]));
     pull.follow(now);
     for place in 0..3 {
-        pull.checked(&before, place, false, now);
+        pull.checked(&before, place, Err(Trouble::NoUdp), now);
     }
     assert_eq!(pull.choice.best(now), choice(&pull.source).best(now));
     let now_given = pull.source.clone();
-    pull.checked(&now_given, pull.choice.best(now), false, now);
+    pull.checked(&now_given, pull.choice.best(now), Err(Trouble::NoUdp), now);
     assert_ne!(pull.choice.best(now), choice(&pull.source).best(now));
 }
 

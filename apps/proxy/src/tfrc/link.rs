@@ -308,7 +308,7 @@ fn share(mut link: Link, source: Source, with_tcp: bool, seconds: f64, reports_s
                 }
             }
             What::Heard(highest, lost, sender, ago) => {
-                rate.heard(Report { highest, lost, sender, delay: (ago * 65_536.0) as u32 }, at(now));
+                rate.heard(Report { highest, lost, fraction: 0, sender, delay: (ago * 65_536.0) as u32 }, at(now));
             }
             What::Segment(number) => {
                 let before = tcp.received;

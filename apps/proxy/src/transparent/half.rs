@@ -549,6 +549,31 @@ mod tests {
         }
     }
 
+    /// Who guesses ends nobody's connection, and what was sent again does not tell how long the way is.
+    #[test]
+    fn only_a_reset_that_fits_is_believed_and_only_what_was_sent_once_is_timed() {
+        let mut now = Instant::now();
+        let (mut out, mut got) = (Vec::new(), Vec::new());
+        let mut half = Half::opening(ends(), 9, now, &mut |_| {});
+        let told = |sequence, expects| Told { ends: ends().back(), sequence, expects, window: 60_000 };
+        now = half.deadline().unwrap();
+        assert!(half.tick(now, &mut |_| {}));
+        let answer = bare_segment(told(500, 10), TcpControl::Syn, true, None);
+        take(&mut half, &answer, now + Duration::from_millis(1), &mut out, &mut got);
+        assert!(half.is_open() && half.trip().is_none());
+        half.say(b"hello", now, &mut |_| {});
+        let acknowledgement = bare_segment(told(501, 15), TcpControl::None, true, None);
+        take(&mut half, &acknowledgement, now + Duration::from_millis(30), &mut out, &mut got);
+        assert_eq!(half.trip(), Some(Duration::from_millis(30)));
+        for sequence in [500, 501 + u32::from(WINDOW), 7] {
+            let guess = bare_segment(told(sequence, 15), TcpControl::Rst, true, None);
+            assert_eq!(take(&mut half, &guess, now, &mut out, &mut got), Heard::Nothing);
+        }
+        assert!(half.is_open());
+        let reset = bare_segment(told(501, 15), TcpControl::Rst, true, None);
+        assert_eq!(take(&mut half, &reset, now, &mut out, &mut got), Heard::Broken);
+    }
+
     #[test]
     fn one_that_is_refused_is_over() {
         let (now, mut out) = (Instant::now(), Vec::new());

@@ -54,7 +54,7 @@ pub enum Kind {
 /// Looks at what lies behind [`ROOM`] bytes.
 pub fn kind(bytes: &[u8]) -> Kind {
     let Some(ip) = bytes.get(ROOM..).and_then(|bytes| Ipv4Packet::new_checked(bytes).ok()) else { return Kind::Other };
-    if ip.version() != 4 || ip.more_frags() || ip.frag_offset() != 0 {
+    if ip.version() != 4 || usize::from(ip.header_len()) < IP || ip.more_frags() || ip.frag_offset() != 0 {
         return Kind::Other;
     }
     let start = ROOM + usize::from(ip.header_len());
@@ -81,6 +81,12 @@ pub fn segment<'a>(bytes: &'a [u8], ends: Ends, range: &Range<usize>) -> Option<
     let packet = TcpPacket::new_checked(&bytes[range.clone()]).ok()?;
     let (from, to) = ((*ends.from.ip()).into(), (*ends.to.ip()).into());
     TcpRepr::parse(&packet, &from, &to, &ChecksumCapabilities::default()).ok()
+}
+
+/// Whether a datagram that [`kind`] found came as it was sent, as far as its sum tells.
+pub fn is_whole(bytes: &[u8], ends: Ends, content: &Range<usize>) -> bool {
+    let udp = UdpPacket::new_checked(&bytes[content.start - UDP..content.end]);
+    udp.is_ok_and(|udp| udp.verify_checksum(&(*ends.from.ip()).into(), &(*ends.to.ip()).into()))
 }
 
 /// The sum of 16-bit words with the carry put back (RFC 1071).
@@ -330,18 +336,21 @@ mod tests {
         }
 
         #[test]
-        fn random_packets_do_no_harm(mut bytes in prop::collection::vec(any::<u8>(), 0..120), protocol in prop_oneof![Just(6_u8), Just(17), any::<u8>()], sane in any::<bool>()) {
+        fn random_packets_do_no_harm(mut bytes in prop::collection::vec(any::<u8>(), 0..120), protocol in prop_oneof![Just(6_u8), Just(17), any::<u8>()], sane in any::<bool>(), header in 0..8_u8) {
             if sane && bytes.len() > ROOM + 20 {
                 let length = (bytes.len() - ROOM) as u16;
-                bytes[ROOM] = 0x45;
+                bytes[ROOM] = 0x40 | header;
                 bytes[ROOM + 2..ROOM + 4].copy_from_slice(&length.to_be_bytes());
                 bytes[ROOM + 6..ROOM + 8].fill(0);
                 bytes[ROOM + 9] = protocol;
             }
             match kind(&bytes) {
                 Kind::Udp(ends, range) => {
-                    let packet = Packet::framed(bytes, ends, &range, 0);
+                    let _ = is_whole(&bytes, ends, &range);
+                    let mut packet = Packet::framed(bytes, ends, &range, 0);
                     prop_assert_eq!(packet.len(), range.len() + 4);
+                    let told = Told { ends, sequence: 1, expects: 2, window: 3 };
+                    prop_assert_eq!(packet.seal(told).len(), IP + TCP + range.len() + 4);
                 }
                 Kind::Tcp(ends, range) => drop(segment(&bytes, ends, &range)),
                 Kind::Other => {}

@@ -4,7 +4,7 @@
 //! through as it was said. A client that speaks HTTP gets the payload of an MPEG transport stream, which the server is asked for by RTSP.
 
 use super::half::{Half, Heard, Sink};
-use super::packet::{Ends, Kind, Packet, datagram, kind};
+use super::packet::{Ends, Kind, Packet, datagram, is_whole, kind};
 use crate::address::Address;
 use crate::dialogue::{Dialogue, Next, Setup, Trouble, Way};
 use crate::reorder::{Reorder, Verdict};
@@ -12,6 +12,7 @@ use crate::rtp::{self, Codec};
 use crate::sdp::{Description, TRACKS_MAX};
 use crate::text::{self, Bounds, Headers, Message, Protocol, reason, write};
 use crate::tfrc::{Rate, Report, Share};
+use bytes::{Buf, BytesMut};
 use smoltcp::wire::TcpRepr;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ops::Range;
@@ -71,8 +72,8 @@ pub struct Session {
     pub far: Half,
     /// How the server is asked by HTTP's clients; its path comes from these.
     address: Address,
-    near_input: Vec<u8>,
-    far_input: Vec<u8>,
+    near_input: BytesMut,
+    far_input: BytesMut,
     speech: Speech,
     tracks: Vec<Track>,
     description: Description,
@@ -109,8 +110,8 @@ impl Session {
             near,
             far,
             address,
-            near_input: Vec::new(),
-            far_input: Vec::new(),
+            near_input: BytesMut::new(),
+            far_input: BytesMut::new(),
             speech: Speech::Nothing,
             tracks: Vec::new(),
             description: Description::default(),
@@ -223,7 +224,7 @@ impl Session {
                 }
                 Message::Data { channel, range } => self.report(channel, range, sink),
             }
-            self.near_input.drain(..length);
+            self.near_input.advance(length);
         }
     }
 
@@ -269,7 +270,7 @@ impl Session {
     fn far_said(&mut self, now: Instant, sink: Sink<'_>) -> Result<(), End> {
         loop {
             let Some((message, length)) = said(&self.far_input, "server")? else { return Ok(()) };
-            self.far_input.drain(..length);
+            self.far_input.advance(length);
             match message {
                 Message::Response { status, headers, body } => match &mut self.speech {
                     Speech::Http(..) => self.answered(status, &headers, &body, now, sink)?,
@@ -395,6 +396,10 @@ impl Session {
         sink: Sink<'_>,
     ) {
         let Some(known) = self.tracks.get_mut(track).filter(|track| !track.is_refused) else { return };
+        // What was damaged on the way would be a segment that the client never takes, and that is sent to it again and again.
+        if !is_whole(&bytes, ends, range) {
+            return;
+        }
         self.heard = now;
         if is_report {
             if matches!(self.speech, Speech::Rtsp) && self.near.waiting() == 0 {
@@ -463,7 +468,8 @@ impl Session {
         }
         self.rate_at = now;
         self.rate.took(trip);
-        self.rate.heard(Report { highest: self.near.sent, lost: self.near.lost, sender: 0, delay: 0 }, now);
+        self.rate
+            .heard(Report { highest: self.near.sent, lost: self.near.lost, fraction: 0, sender: 0, delay: 0 }, now);
     }
 
     /// When it has to be looked after.
@@ -563,10 +569,8 @@ mod tests {
         take(&segment(&bytes, ends, &range).unwrap());
     }
 
-    /// A server that accepts and takes nothing; its client asks again and again. What is kept is bounded, and goes on when it takes again.
-    #[test]
-    fn who_talks_to_the_deaf_keeps_it() {
-        let now = Instant::now();
+    /// A session of a client and a server that both have answered.
+    fn begun(now: Instant) -> (Session, Peer, Peer) {
         let ends = Ends { from: "10.0.0.1:4000".parse().unwrap(), to: "10.0.0.7:554".parse().unwrap() };
         let mut client = Peer { ends, sequence: 0, expects: 11 };
         let mut server = Peer { ends: ends.back(), sequence: 0, expects: 21 };
@@ -575,12 +579,53 @@ mod tests {
             near = Some(Half::answering(ends.back(), syn, 10, now, &mut |_| {}));
         });
         let far = Half::opening(ends, 20, now, &mut |_| {});
-        let address = Address::parse("rtsp://10.0.0.7/").unwrap();
+        let address = Address::parse("rtsp://u:topsecret@10.0.0.7/").unwrap();
         let mut session = Session::new(near.unwrap(), far, address, 16_384, Duration::ZERO, now);
         heard(&bare_segment(server.told(), TcpControl::Syn, true, None), |answer| {
             session.far_heard(answer, now, &mut |_| {}).unwrap();
         });
         (client.sequence, server.sequence) = (1, 1);
+        (session, client, server)
+    }
+
+    /// A datagram that was damaged on the way would become a segment that its client never takes, and that is sent again and again.
+    #[test]
+    fn what_was_damaged_on_the_way_is_not_passed_on() {
+        let now = Instant::now();
+        let (mut session, client, server) = begun(now);
+        let setup = "SETUP rtsp://h/v RTSP/1.0\r\nCSeq: 1\r\nTransport: RTP/AVP/TCP;interleaved=0-1\r\n\r\n";
+        let answer = "RTSP/1.0 200 OK\r\nCSeq: 1\r\nTransport: RTP/AVP;server_port=9-10\r\n\r\n";
+        heard(Packet::of(setup.as_bytes()).seal(client.told()), |said| {
+            session.near_heard(said, now, &mut |_| {}).unwrap();
+        });
+        heard(Packet::of(answer.as_bytes()).seal(server.told()), |said| {
+            session.far_heard(said, now, &mut |_| {}).unwrap();
+        });
+        let ends = Ends { from: "10.0.0.7:9".parse().unwrap(), to: "10.0.0.1:16384".parse().unwrap() };
+        let mut passed = |is_report, sequence, damages: &dyn Fn(&mut [u8])| {
+            let rtp = [&[0x80, 33, 0, sequence, 0, 0, 0, 1, 0, 0, 0, 2][..], &[7; 101]].concat();
+            let mut bytes = [&[0; ROOM][..], &datagram(ends, &rtp)].concat();
+            damages(&mut bytes[ROOM + 20..]);
+            let Kind::Udp(ends, range) = kind(&bytes) else { panic!("no datagram") };
+            let mut count = 0;
+            // Whatever comes out is a segment whose sum is right.
+            let sink = &mut |packet: &[u8]| heard(packet, |_| count += 1);
+            session.datagram((0, is_report), bytes, ends, &range, now, sink);
+            count
+        };
+        assert_eq!([passed(false, 1, &|_| {}), passed(true, 1, &|_| {})], [1, 1]);
+        for at in [0, 6, 8, 11, 40, 120] {
+            assert_eq!([false, true].map(|is_report| passed(is_report, 2, &|udp| udp[at] ^= 4)), [0, 0], "{at}");
+        }
+        // The numbers of what was damaged are not believed either. Without a sum nothing can be told.
+        assert_eq!([passed(false, 2, &|_| {}), passed(false, 3, &|udp| udp[6..8].fill(0))], [1, 1]);
+    }
+
+    /// A server that accepts and takes nothing; its client asks again and again. What is kept is bounded, and goes on when it takes again.
+    #[test]
+    fn who_talks_to_the_deaf_keeps_it() {
+        let now = Instant::now();
+        let (mut session, mut client, mut server) = begun(now);
         let text = format!("GET_PARAMETER rtsp://h/ RTSP/1.0\r\nCSeq: 1\r\nX: {}\r\n\r\n", "x".repeat(1200));
         let mut taken = 0;
         for _ in 0..2000 {
@@ -635,21 +680,8 @@ mod tests {
             ], any::<u8>()), 0..24),
         ) {
             let now = Instant::now();
-            let mut peers = [
-                Peer { ends: Ends { from: "10.0.0.1:4000".parse().unwrap(), to: "10.0.0.7:554".parse().unwrap() }, sequence: 0, expects: 11 },
-                Peer { ends: Ends { from: "10.0.0.7:554".parse().unwrap(), to: "10.0.0.1:4000".parse().unwrap() }, sequence: 0, expects: 21 },
-            ];
-            let mut near = None;
-            heard(&bare_segment(peers[0].told(), TcpControl::Syn, false, None), |syn| {
-                near = Some(Half::answering(peers[0].ends.back(), syn, 10, now, &mut |_| {}));
-            });
-            let far = Half::opening(peers[1].ends.back(), 20, now, &mut |_| {});
-            let address = Address::parse("rtsp://u:topsecret@10.0.0.7/").unwrap();
-            let mut session = Session::new(near.unwrap(), far, address, 16_384, Duration::ZERO, now);
-            heard(&bare_segment(peers[1].told(), TcpControl::Syn, true, None), |answer| {
-                let _ = session.far_heard(answer, now, &mut |_| {});
-            });
-            peers.iter_mut().for_each(|peer| peer.sequence = 1);
+            let (mut session, client, server) = begun(now);
+            let mut peers = [client, server];
             for (who, text, number) in words {
                 let mut said = Vec::new();
                 let sink = &mut |packet: &[u8]| said.extend_from_slice(packet);

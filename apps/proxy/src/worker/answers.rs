@@ -1,6 +1,6 @@
 //! What a worker hears from those who connect, and what it answers, until they play.
 
-use super::{CONNECTION, Worker, token};
+use super::{CONNECTION, PLAYING, Worker, token};
 use crate::auth::{Asked, Known, Verdict};
 use crate::clock::came;
 use crate::connection::{Connection, Paced, send_reports};
@@ -16,6 +16,7 @@ use crate::tfrc::{Numbers, Rate};
 use crate::tunnel::{self, Back, Tunnel};
 use crate::viewer::{Channels, Flow};
 use crate::websocket::{self, Said};
+use bytes::{Buf, BytesMut};
 use std::io::Read;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -38,11 +39,19 @@ impl Worker {
         if event.can_write {
             connection.out.is_blocked = false;
         }
-        if event.can_read && !self.read(slot) {
-            return self.close(slot, None);
-        }
+        let goes_on = !event.can_read || self.read(slot);
         self.serve(slot, now);
-        self.look_again(slot);
+        if goes_on {
+            return self.look_again(slot);
+        }
+        // Who asks and says no more is answered to the end.
+        match self.connections[slot].as_mut().filter(|c| c.feed.is_none() && c.out.owed() > 0) {
+            Some(connection) => {
+                connection.ends = true;
+                self.flush(slot, now);
+            }
+            None => self.close(slot, None),
+        }
     }
 
     /// What TLS has read already, the system does not tell of again: it has its turn after others.
@@ -59,19 +68,23 @@ impl Worker {
     pub(super) fn hear_again(&mut self, now: Instant) {
         for (slot, is_back) in std::mem::take(&mut self.again) {
             match is_back {
-                true => self.back_is_ready(slot, now),
-                false => self.connection_is_ready(slot, Ready { token: 0, can_read: true, can_write: false }, now),
+                true => self.back_is_ready(slot, false, now),
+                false => self.connection_is_ready(slot, Ready::SOME, now),
             }
         }
     }
 
-    /// Something has come on the way back of a tunnel.
-    pub(super) fn back_is_ready(&mut self, slot: usize, now: Instant) {
+    /// Something has come on the way back of a tunnel, perhaps its end.
+    pub(super) fn back_is_ready(&mut self, slot: usize, is_over: bool, now: Instant) {
         let (mut bytes, mut taken) = ([0; 8192], 0);
         loop {
             let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) else { return };
             let Some(tunnel) = &mut connection.tunnel else { return };
-            let Some(back) = tunnel.back.as_mut().filter(|_| connection.input.len() < INPUT_MAX) else { return };
+            let Some(back) = tunnel.back.as_mut().filter(|_| connection.input.len() < INPUT_MAX) else {
+                // There may never be room for what is left of it.
+                tunnel.back.take_if(|_| is_over);
+                return;
+            };
             // Others have their turn.
             if taken >= TURN_BYTES {
                 return self.look_again(slot);
@@ -100,10 +113,10 @@ impl Worker {
         // Whoever makes one way back after another has no more room than one.
         let Some(tunnel) = connection.tunnel.as_mut().filter(|_| connection.input.len() < INPUT_MAX) else { return };
         if self.poll.add(&back.wire, token(CONNECTION, slot) | 1).is_ok() {
-            connection.input.append(&mut back.before);
+            connection.input.extend_from_slice(&std::mem::take(&mut back.before));
             tunnel.back = Some(back);
             self.serve(slot, now);
-            self.back_is_ready(slot, now);
+            self.back_is_ready(slot, false, now);
         }
     }
 
@@ -141,9 +154,9 @@ impl Worker {
             if connection.is_socket {
                 match websocket::take(&connection.input) {
                     Ok(None) => break,
-                    Ok(Some(Said::Nothing(length))) => drop(connection.input.drain(..length)),
+                    Ok(Some(Said::Nothing(length))) => connection.input.advance(length),
                     Ok(Some(Said::Answer(length, answer))) => {
-                        connection.input.drain(..length);
+                        connection.input.advance(length);
                         connection.out.say(&answer);
                     }
                     Ok(Some(Said::End(answer))) => {
@@ -156,16 +169,8 @@ impl Worker {
                         return false;
                     }
                 }
-                continue;
-            }
-            // Frames of data, of which viewers' are reports that nobody reads: all at once, since a frame is four bytes at least.
-            let mut frames = 0;
-            while let Ok(Some((Message::Data { .. }, length))) = text::take(&connection.input[frames..], BOUNDS) {
-                frames += length;
-            }
-            if frames > 0 {
-                connection.input.drain(..frames);
                 (connection.heard, connection.partial) = (now, None);
+                continue;
             }
             match text::take(&connection.input, BOUNDS) {
                 Ok(None) if connection.input.len() < INPUT_MAX => break,
@@ -175,15 +180,16 @@ impl Worker {
                     return false;
                 }
                 Ok(Some((message, length))) => {
-                    connection.input.drain(..length);
+                    connection.input.advance(length);
                     (connection.heard, connection.partial) = (now, None);
-                    if !self.answer(slot, message, now) {
+                    // Viewers' frames of data are reports that nobody reads.
+                    if !matches!(message, Message::Data { .. }) && !self.answer(slot, message, now) {
                         return false;
                     }
                 }
                 Err(why) => {
                     connection.ends = true;
-                    let line = connection.input.split(|byte| *byte == b'\n').next().unwrap_or_default();
+                    let line = connection.input[..].split(|byte| *byte == b'\n').next().unwrap_or_default();
                     let is_rtsp = line.windows(5).any(|word| word == b"RTSP/");
                     let protocol = if is_rtsp { "RTSP/1.0" } else { "HTTP/1.1" };
                     let status = if matches!(why, text::Malformed::Head(_)) { 431 } else { 400 };
@@ -322,6 +328,7 @@ impl Worker {
             && (shared.counts.viewers() >= shared.config.limits.viewers || self.draining.is_some());
         if is_outdated || is_full {
             shared.counts.refuse();
+            let peer = connection.peer;
             let response = match connection.wants {
                 Some(_) if connection.is_socket => websocket::later("there are as many viewers as there may be"),
                 Some(_) => http::full(),
@@ -329,6 +336,13 @@ impl Worker {
             };
             connection.out.say(&response);
             connection.ends = true;
+            if is_full {
+                let why = match self.draining.is_some() {
+                    true => "the proxy ends".to_owned(),
+                    false => format!("as many play as may (--viewers {})", shared.config.limits.viewers),
+                };
+                self.refusals[PLAYING].tell(&format!("{peer} is refused: {why}"));
+            }
             return true;
         }
         if connection.feed.is_none() {
@@ -343,7 +357,8 @@ impl Worker {
                     && let Err(Post::Adopt(connection)) = shared.inboxes[target].post(Post::Adopt(connection))
                 {
                     shared.counts.refuse();
-                    self.tell(&format!("{} is refused: worker {target} is too far behind", connection.peer));
+                    self.refusals[PLAYING]
+                        .tell(&format!("{} is refused: worker {target} is too far behind", connection.peer));
                 }
                 return false;
             }
@@ -370,7 +385,7 @@ impl Worker {
                 let Some(connection) = self.take(slot) else { return false };
                 let Connection { wire, input, counted, .. } = *connection;
                 counted.stays();
-                let mut back = Box::new(Back { wire, decoder: Default::default(), before: Vec::new(), counted });
+                let mut back = Box::new(Back { wire, decoder: Default::default(), before: BytesMut::new(), counted });
                 if back.decoder.take(&input, &mut back.before).is_err() {
                     return false;
                 }

@@ -1,7 +1,7 @@
 //! What a worker does for those who are connected: let in, move, send, cut off.
 
 use super::answers::{INPUT_MAX, OWED_MAX};
-use super::{CONNECTION, LISTENER, Worker, token};
+use super::{CONNECTED, CONNECTION, LISTENER, SYSTEM, Worker, token};
 use crate::connection::{Connection, accepted, send_datagrams};
 use crate::feed::Feed;
 use crate::form::Form;
@@ -10,26 +10,20 @@ use crate::shared::Post;
 use crate::stream::add;
 use crate::viewer::{Flow, Sent, behind_max};
 use crate::wire::Wire;
-use multigrain_console::say;
 use rustix::io::Errno;
 use std::io;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// How long a message may take to be complete, the first from the beginning of the connection on.
-const FIRST: Duration = Duration::from_secs(10);
-/// How long somebody may be connected without playing.
-const IDLE: Duration = Duration::from_secs(90);
-/// How long what decoders have to know may not come.
-const HEAD: Duration = Duration::from_secs(20);
-/// How long a viewer may take nothing.
-const STALL: Duration = Duration::from_secs(30);
+/// Connections that are let in before others have their turn.
+const TURN_ACCEPTS: usize = 64;
 /// Connections beside those of viewers.
 const OTHERS_MAX: usize = 256;
 
 impl Worker {
     pub(super) fn accept(&mut self, listener: usize, now: Instant) {
-        loop {
+        // Who connects again and again takes no more of the others' time than that: the system tells of the rest again.
+        for _ in 0..TURN_ACCEPTS {
             let Some(waiting) = self.listeners.get(listener) else { return };
             let is_secure = waiting.is_secure;
             let (socket, peer) = match accepted(&waiting.socket, self.shared.config.limits.queue_bytes) {
@@ -37,12 +31,11 @@ impl Worker {
                 Err(e) if is_later(&e) || e.kind() == io::ErrorKind::ConnectionAborted => return,
                 Err(e) => {
                     // Others are let in when some have gone.
-                    if self.shared.counts.refuse().is_power_of_two() {
-                        let has_no_files = matches!(Errno::from_io_error(&e), Some(Errno::MFILE | Errno::NFILE));
-                        let way =
-                            if has_no_files { "; raise the limit on open files (ulimit -n)" } else { "; trying again" };
-                        say(&format!("cannot let anybody in: {e}{way}"));
-                    }
+                    self.shared.counts.refuse();
+                    let has_no_files = matches!(Errno::from_io_error(&e), Some(Errno::MFILE | Errno::NFILE));
+                    let way =
+                        if has_no_files { "; raise the limit on open files (ulimit -n)" } else { "; trying again" };
+                    self.refusals[SYSTEM].tell(&format!("cannot let anybody in: {e}{way}"));
                     self.is_full = true;
                     return self.listeners.iter().for_each(|listener| self.poll.remove(&listener.socket));
                 }
@@ -51,16 +44,14 @@ impl Worker {
             let peer = canonical(peer).ip();
             let (counted, own, all) = self.shared.counts.enter(peer);
             let most = limits.connections_an_address;
-            let all_max = limits.viewers + OTHERS_MAX;
+            let (viewers, all_max) = (limits.viewers, limits.viewers + OTHERS_MAX);
             let makes_room = own <= most && all > all_max && self.end_one_that_waits();
-            let limits = &self.shared.config.limits;
-            if own > most || (all > limits.viewers + OTHERS_MAX && !makes_room) {
-                if self.shared.counts.refuse().is_power_of_two() {
-                    say(&format!(
-                        "{peer} is refused: it has {own} connections (--connections-an-address {most}), all have {}",
-                        all
-                    ));
-                }
+            if own > most || (all > all_max && !makes_room) {
+                self.shared.counts.refuse();
+                self.refusals[CONNECTED].tell(&match own > most {
+                    true => format!("{peer} is refused: it has {most} connections (--connections-an-address {most})"),
+                    false => format!("{peer} is refused: there are {all_max} connections (--viewers {viewers})"),
+                });
                 continue;
             }
             let wire = match self.shared.live().tls.clone() {
@@ -286,13 +277,8 @@ impl Worker {
 
     /// Ends connections whose time is over, and what nobody views any more.
     pub(super) fn look_over(&mut self, now: Instant) {
-        if self.index == 0
-            && let Some(came) = self.shared.read_again()
-        {
-            match came {
-                Ok(told) => say(&told),
-                Err(why) => say(&format!("nothing is changed: {why}")),
-            }
+        if self.index == 0 {
+            self.shared.read_again();
         }
         for stream in 0..self.streams.len() {
             let generation = self.streams[stream].told().generation;
@@ -310,25 +296,7 @@ impl Worker {
         }
         for slot in 0..self.connections.len() {
             let Some(connection) = self.connections[slot].as_ref() else { continue };
-            let silent = now.saturating_duration_since(connection.heard);
-            let stuck = connection.out.is_blocked && now.saturating_duration_since(connection.out.moved) > STALL;
-            let why = match connection.feed {
-                _ if stuck => Some("has taken nothing for 30 s and is cut off"),
-                _ if connection.partial.is_some_and(|since| now.saturating_duration_since(since) > FIRST) => {
-                    Some("has not said to its end what it began 10 s ago, and is cut off")
-                }
-                Some(_) if connection.awaits_head && now.saturating_duration_since(connection.out.moved) > HEAD => {
-                    Some("is cut off: the video tells no parameters, without which it is for RTSP and MPEG-TS only")
-                }
-                None if !connection.has_asked && silent > FIRST => Some("asked for nothing and is cut off"),
-                // Who asks again and again does not stay for that; who has played and pauses does, as long as it is heard of.
-                None if silent > IDLE
-                    || (!connection.has_played && now.saturating_duration_since(connection.since) > IDLE) =>
-                {
-                    Some("has not played for 90 s and is cut off")
-                }
-                _ => None,
-            };
+            let why = connection.overdue(now);
             if why.is_some() {
                 self.close(slot, why);
             }

@@ -105,6 +105,10 @@ pub(crate) struct Manners {
     pub(crate) lies_about_ports: bool,
     /// Who asks for a group is told this one, and a port of each track from there on.
     pub(crate) group: Option<SocketAddr>,
+    /// It is switched on, and has nothing.
+    pub(crate) has_nothing: bool,
+    /// Its first track comes within the connection, whatever is asked for.
+    pub(crate) first_within: bool,
 }
 
 impl Manners {
@@ -132,13 +136,16 @@ impl Playing {
             Some(port) => {
                 self.udp.send_to(packet, port).unwrap();
             }
-            None => {
-                let mut frame = vec![b'$', 2 * track as u8];
-                frame.extend((packet.len() as u16).to_be_bytes());
-                frame.extend(packet);
-                self.stream.write_all(&frame).unwrap();
-            }
+            None => self.send_within(track, packet),
         }
+    }
+
+    /// Sends a packet of a track within the connection.
+    pub(crate) fn send_within(&mut self, track: usize, packet: &[u8]) {
+        let mut frame = vec![b'$', 2 * track as u8];
+        frame.extend((packet.len() as u16).to_be_bytes());
+        frame.extend(packet);
+        self.stream.write_all(&frame).unwrap();
     }
 
     /// Sends a report about a track, unless nobody hears it any more.
@@ -240,12 +247,16 @@ fn serve(stream: TcpStream, manners: &Manners, tell: &mpsc::Sender<Playing>) {
             }
             "OPTIONS" => headers.push_str("Public: OPTIONS, DESCRIBE, SETUP, PLAY, GET_PARAMETER\r\n"),
             "GET_PARAMETER" if manners.refuses_keep_alive => status = "405 Method Not Allowed",
+            "DESCRIBE" if manners.has_nothing => status = "404 Not Found",
             "DESCRIBE" => {
                 body = manners.sdp.lock().unwrap().clone();
                 headers.push_str("Content-Base: rtsp://192.0.2.1/elsewhere/\r\n");
             }
             "SETUP" => {
-                let transport = header("Transport").unwrap();
+                let mut transport = header("Transport").unwrap();
+                if manners.first_within && set_up == 0 {
+                    transport = "RTP/AVP/TCP;unicast;interleaved=0-1".to_owned();
+                }
                 let port = transport.split("client_port=").nth(1).map(|ports| ports.split('-').next().unwrap());
                 match port {
                     None if transport.contains("multicast") => match manners.group {
