@@ -7,7 +7,7 @@ use crate::check::{self, ROWS, State};
 use crate::particles::{self, PARTICLES_MAX, Particles};
 use crate::picture::{self, Frame, PIXEL_BYTES};
 use crate::plummer::plummer;
-use crate::simulation::Simulation;
+use crate::simulation::{CALL_ARGUMENTS, CALLS_MAX, Simulation};
 use crate::task::Step;
 use multigrain::app::{AppJob, Application, output};
 use multigrain::prelude::{Error, Job, Outcome, Runtime, Source, blocks};
@@ -93,15 +93,16 @@ impl Application for Args {
         });
         let n = particles.rows.len() as u64;
         let simulation = Simulation { particles: n, steps: self.steps, every, step, energies: self.energies.is_some() };
-        if let Some(most) = simulation.too_many_calls(runtime.memory_bytes()?) {
+        let calls = simulation.calls();
+        if calls > CALLS_MAX {
             return Err(Error::Request(format!(
-                "{} steps with {} snapshots are {} calls, more than {most}, too many for one plan here: take snapshots \
-                 less often, run fewer steps and go on from the last snapshot, or give more memory",
+                "{} steps with {} snapshots are {calls} calls, more than {CALLS_MAX}, too many for one plan: take snapshots \
+                 less often, or run fewer steps and go on from the last snapshot",
                 self.steps,
-                simulation.snapshots(),
-                simulation.calls()
+                simulation.snapshots()
             )));
         }
+        runtime.check_calls(Self::NAME, calls, CALL_ARGUMENTS)?;
         if let Some(path) = &self.picture {
             picture::check_target(path)?;
         }

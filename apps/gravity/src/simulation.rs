@@ -18,11 +18,9 @@ const RELOAD_STEPS: u64 = 128;
 const RELOAD_STEPS_LARGE: u64 = 16;
 const LARGE_INTERACTIONS: u64 = 1 << 36;
 /// More calls than this are no longer planned in seconds.
-const CALLS_MAX: u64 = 1 << 21;
-/// What the program takes for each of its calls, in bytes (measured: 900), and for how much of that a process has room beside
-/// what runs may use.
-const CALL_BYTES: u64 = 1024;
-const CALLS_BESIDE_BYTES: u64 = 8 << 20;
+pub(crate) const CALLS_MAX: u64 = 1 << 21;
+/// Arguments of most calls.
+pub(crate) const CALL_ARGUMENTS: usize = 5;
 
 /// A simulation: how many particles, how many steps, how often a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,12 +85,6 @@ impl Simulation {
         let of_snapshot = if self.energies { 3 } else { 1 };
         let steps = self.steps.div_ceil(self.call_steps().min(self.every));
         self.snapshots().saturating_mul(of_snapshot).saturating_add(steps)
-    }
-
-    /// The number of calls that can be planned in seconds and beside so much memory, when this has more.
-    pub fn too_many_calls(&self, memory_bytes: u64) -> Option<u64> {
-        let most = CALLS_MAX.min(CALLS_BESIDE_BYTES.saturating_add(memory_bytes) / CALL_BYTES);
-        (self.calls() > most).then_some(most)
     }
 
     /// The program.

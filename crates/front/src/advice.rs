@@ -15,20 +15,11 @@ use std::time::{Duration, Instant};
 /// So long the advice is followed: people are told within a second that what they ask for does not fit.
 const FOLLOWED_FOR: Duration = Duration::from_millis(600);
 
-/// What a run has ended with. Planning with more than it was given would take more than that, so of a refusal for want of
-/// memory it is told who can.
-pub(crate) fn to_plan(ended: Result<(), Failure>) -> Result<(), Failure> {
-    let Err(Failure::Facade(mut error)) = ended else { return ended };
-    match error.enough() {
-        Some(_) => Err(Failure::Request(format!("{error}; the command plan looks for what is enough"))),
-        None => Err(Failure::Facade(error)),
-    }
-}
-
-/// What a plan has ended with; of a refusal for want of memory, with as much as was enough, or, where that is not found in
+/// What a plan or a run has ended with; of a refusal for want of memory, with as much as was enough, or, where that is not found in
 /// time, with the most that was found to be needed, and said so.
 pub(crate) fn followed(ended: Result<(), Failure>, common: &Common, request: &Request) -> Result<(), Failure> {
     let Err(Failure::Facade(mut error)) = ended else { return ended };
+    let mut then = None;
     if let Some((memory, enough)) = error.enough() {
         let (common, request, memory, first) = (common.clone(), request.clone(), memory.to_owned(), *enough);
         let (sender, receiver) = mpsc::channel();
@@ -38,7 +29,8 @@ pub(crate) fn followed(ended: Result<(), Failure>, common: &Common, request: &Re
         if std::thread::Builder::new().spawn(follow).is_ok() {
             let ended = loop {
                 match receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                    Ok(more) => *enough = more,
+                    Ok(Followed::More(more)) => *enough = more,
+                    Ok(Followed::Otherwise(why)) => then = Some(why),
                     Err(ended) => break ended,
                 }
             };
@@ -47,20 +39,34 @@ pub(crate) fn followed(ended: Result<(), Failure>, common: &Common, request: &Re
             }
         }
     }
-    Err(Failure::Facade(error))
+    Err(match then {
+        Some(why) => Failure::Request(format!("{error}; and even then {why}")),
+        None => Failure::Facade(error),
+    })
+}
+
+/// What following the advice has met.
+enum Followed {
+    /// More of the same memory is needed.
+    More(Enough),
+    /// It is refused for another reason.
+    Otherwise(String),
 }
 
 /// Plans with so much of a memory, then with what is asked for then, until nothing more is.
-fn follow(common: &Common, request: &Request, memory: &str, first: Enough, found: &Sender<Enough>) {
+fn follow(common: &Common, request: &Request, memory: &str, first: Enough, found: &Sender<Followed>) {
     let mut given = first;
     loop {
         let Err(mut error) = planned(common, request, given.bytes()) else { return };
-        match error.enough() {
-            Some((of, more)) if of == memory && more.bytes() > given.bytes() => given = *more,
-            // For another reason, which nobody has asked about yet.
-            _ => return,
-        }
-        if found.send(given).is_err() {
+        let more =
+            error.enough().and_then(|(of, more)| (of == memory && more.bytes() > given.bytes()).then_some(*more));
+        let Some(more) = more else {
+            // Nobody is there any more, or has heard it.
+            let _ = found.send(Followed::Otherwise(error.to_string()));
+            return;
+        };
+        given = more;
+        if found.send(Followed::More(given)).is_err() {
             return;
         }
     }

@@ -215,8 +215,9 @@ pub(crate) fn check_kept(app: &str, what: &str, kept_bytes: u64, others: u64, ma
     }
     Err(Error::DoesNotFit {
         what: format!(
-            "{app} does not fit: {what} alone take {}; memory {} holds {}",
+            "{app} does not fit: {what} take {}, of which {} count and may fill half of memory {}, which holds {}",
             readable_bytes(kept_bytes),
+            readable_bytes(own),
             main.name,
             readable_bytes(main.capacity_bytes)
         ),

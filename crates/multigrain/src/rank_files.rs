@@ -15,7 +15,7 @@ use crate::identity::{Text, changed_input};
 use crate::journal::RunJournal;
 use crate::merged::{OfRanks, path_of};
 use crate::resume::{Begin, Begun, GoingOn, Journals, Unfinished, journal_paths};
-use crate::runtime::{Done, Run};
+use crate::runtime::{Done, Run, Settings};
 use crate::sides::Sides;
 use multigrain_driver::ranks::Ranks;
 use multigrain_engine::{EngineError, Report};
@@ -74,7 +74,8 @@ impl Run<'_> {
         let homes = homes.unwrap_or_else(Homes::none);
         let Some(Led { log, .. }) = led else { return ran.map(|report| (homes, report, None)) };
         let result = self.job.files_written().next().map(Path::to_owned).unwrap_or_default();
-        let found = || Unfinished::find(self.job, &disk, true, false).is_ok_and(|found| !found.is_empty());
+        let asked = Settings { resume: true, ..Settings::default() };
+        let found = || Unfinished::find(self.job, &disk, &asked, false).is_ok_and(|found| !found.is_empty());
         match ran {
             Ok(report) => {
                 let scratch = homes.scratch().map(|file| file.path().to_owned());

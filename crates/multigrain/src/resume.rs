@@ -8,6 +8,7 @@ use crate::identity::{Identity, InputStates, Text, absolute, changed_input, scra
 use crate::job::Job;
 use crate::journal::{Found, RunJournal};
 use crate::merged;
+use crate::runtime::Settings;
 use crate::samples::altered;
 use crate::sides::{Sides, left, overlapping, stored_blocks};
 use multigrain_plan::{ChildPlan, Left, Numbered, Op, Plan};
@@ -222,10 +223,15 @@ pub(crate) struct Unfinished {
 
 impl Unfinished {
     /// What is in the way of a job's results, or could be continued. Refused, where that is `asked`, if somebody is at work on it.
-    pub(crate) fn find(job: &Job, disk: &Disk, resume: bool, asked: bool) -> Result<Vec<Unfinished>, Error> {
+    pub(crate) fn find(job: &Job, disk: &Disk, settings: &Settings<'_>, asked: bool) -> Result<Vec<Unfinished>, Error> {
         let mut found: Vec<Unfinished> = Vec::new();
         for path in journal_paths(job).filter(|path| path.exists()) {
-            let one = match read(disk, &path)? {
+            let read_here = match read(disk, &path) {
+                // What can be read no more can be thrown away.
+                Err(Error::File(StoreError::NotAJournal { ours: true, .. })) if settings.discard => continue,
+                other => other?,
+            };
+            let one = match read_here {
                 Some((Text::Journal(main), _)) => match read(disk, &main)? {
                     // A journal may have been ended and what points to it not.
                     Some((Text::Run(identity), found)) if identity.written().any(|to| names(to, &path)) => {
@@ -244,7 +250,7 @@ impl Unfinished {
             }
             let over = one.found.complete
                 && one.parts().all(|part| !part.exists())
-                && !((resume || one.is_to_be_made()) && one.is_all_there(job));
+                && !((settings.resume || one.is_to_be_made()) && one.is_all_there(job));
             if one.found.has_work() && !over && found.iter().all(|other| other.journal != one.journal) {
                 found.push(one);
             }
@@ -332,7 +338,7 @@ fn read(disk: &Disk, path: &Path) -> Result<Option<(Text, Found)>, Error> {
     merged::add(disk, path, &mut found)?;
     let text = serde_json::from_str(&text).map_err(|_| {
         let found = "it is a journal of another version of this program".to_owned();
-        Error::File(StoreError::NotAJournal { path: path.to_owned(), found })
+        Error::File(StoreError::NotAJournal { path: path.to_owned(), found, ours: true })
     })?;
     Ok(Some((text, found)))
 }

@@ -20,7 +20,7 @@ use multigrain_engine::{EngineError, Memories, Part, Progress, Report, RunOption
 use multigrain_machine::Machine;
 use multigrain_plan::{Mapping, Plan};
 use multigrain_store::buffer::keep_no_free_memory;
-use multigrain_store::{ArrayFile, BackendChoice, Direction, Disk, DiskOptions, Faults, Journal};
+use multigrain_store::{ArrayFile, BackendChoice, Direction, Disk, DiskOptions, Faults, Journal, StoreError};
 use multigrain_team::{Abort, Team, TeamOptions};
 use multigrain_trace::{Mode, Spill};
 use multigrain_whole::{check_target, is_same_file};
@@ -165,7 +165,10 @@ impl Runtime {
     }
 
     /// Refuses a program of so many calls before it is listed, if that would leave its plan no room.
-    pub(crate) fn check_calls(&self, app: &str, calls: u64, arguments: usize) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// [`Error::DoesNotFit`] says how much is needed at least; [`Error::Machine`] when the machine is refused.
+    pub fn check_calls(&self, app: &str, calls: u64, arguments: usize) -> Result<(), Error> {
         let bytes = calls.saturating_mul(call_bytes(arguments));
         check_kept(app, "its calls", bytes, 0, &choose::memory(&self.options)?.0)
     }
@@ -267,7 +270,7 @@ impl Runtime {
         let leads = across::leads(&self.options, &settings)?;
         // All ranks go on with what the first has found; they have the same journals, which is compared.
         let mut unfinished = match leads || settings.resume {
-            true => Unfinished::find(job, &self.disk, settings.resume, leads)?,
+            true => Unfinished::find(job, &self.disk, &settings, leads)?,
             false => Vec::new(),
         };
         let going_on = match unfinished.pop() {
@@ -588,11 +591,7 @@ impl Run<'_> {
             let name = |file: &ArrayFile| file.final_path().unwrap_or(file.path()).display().to_string();
             let those = |named| files().filter(|f| is_named(f) == named).map(name).collect();
             if let Some(gone) = files().find(|file| !is_named(file) && !file.path().exists()) {
-                return Error::After(format!(
-                    "{} is gone: somebody has removed it, or its directory, while the run wrote it, and what was computed with it; run \
-                     the same command once more",
-                    gone.path().display()
-                ));
+                return Error::Store(StoreError::Gone { path: gone.path().to_owned() });
             }
             Error::Unpublished { source, published: those(true), waiting: those(false) }
         })
@@ -670,7 +669,7 @@ impl Run<'_> {
                 Ok((homes, report, Some(ending).filter(|_| !self.job.files_written.is_empty())))
             }
             Err(error @ Error::Interrupted { .. }) if log.has_work() => Err(error),
-            Err(source) if log.has_work() => {
+            Err(source) if log.has_work() && !homes.lasting().any(ArrayFile::is_gone) => {
                 let (source, result) = (Box::new(source), first.to_owned());
                 Err(Error::Kept { source, result })
             }

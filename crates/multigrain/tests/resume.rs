@@ -340,6 +340,59 @@ fn a_run_whose_files_are_gone_is_refused_and_not_begun_again() {
     }
 }
 
+/// Nobody could find what a run still wrote.
+#[test]
+fn a_run_whose_files_are_removed_ends_soon_and_does_not_say_that_it_can_be_continued() {
+    struct Remove {
+        path: PathBuf,
+        calls: Arc<AtomicU64>,
+    }
+    impl Faults for Remove {
+        fn before(&self, operation: &Operation<'_>) -> Verdict {
+            if operation.kind == OperationKind::Sync && self.calls.load(Ordering::SeqCst) >= 3 {
+                let _ = std::fs::remove_file(&self.path);
+            }
+            Verdict::Go
+        }
+    }
+    for removed in ["y0.npy.part", "y1.npy.part"] {
+        let pairs = Pairs::new(&[[256, 16_384], [256, 16_384]], &["times"]);
+        let remove = Remove { path: pairs.path(removed), calls: pairs.calls.clone() };
+        let runtime = pairs.runtime(2 * MIB, Some(Arc::new(remove)));
+        let error = run(&runtime, &pairs.job(|i| i), false, Some(Duration::ZERO)).err().expect("nobody has the result");
+        assert!(error.to_string().contains(&format!("{removed} is gone")), "{error}");
+        assert!(!error.to_string().contains("--resume"), "{error}");
+        assert_eq!(error.exit_status(), 1);
+        let calls = pairs.calls.load(Ordering::SeqCst);
+        assert!(removed == "y1.npy.part" || calls < 60, "{calls} calls, of which three were before the file went");
+        assert_eq!(pairs.left(), Vec::<String>::new());
+    }
+}
+
+/// What can be read no more is thrown away by word, but not what was never a journal.
+#[test]
+fn a_damaged_journal_is_thrown_away_by_word_alone() {
+    let pairs = Pairs::new(&[[64, 4096]], &["times"]);
+    pairs.killed(MIB, 3);
+    let journal = pairs.path("y0.npy.journal");
+    let discard = || pairs.runtime(MIB, None).run(&pairs.job(|i| i), Settings { discard: true, ..Settings::default() });
+    alter(&journal, 20);
+    let damaged = std::fs::read(&journal).unwrap();
+    for resume in [false, true] {
+        let refused = run(&pairs.runtime(MIB, None), &pairs.job(|i| i), resume, None).err().expect("it is damaged");
+        assert!(refused.to_string().contains("--discard"), "{refused}");
+        assert_eq!(std::fs::read(&journal).unwrap(), damaged);
+    }
+    std::fs::write(&journal, "dear diary").unwrap();
+    let refused = discard().err().expect("it is no journal");
+    assert!(!refused.to_string().contains("--discard"), "{refused}");
+    assert_eq!(std::fs::read(&journal).unwrap(), b"dear diary");
+    std::fs::write(&journal, damaged).unwrap();
+    assert!(!discard().unwrap().resumed);
+    assert_eq!(pairs.left(), ["y0.npy"]);
+    pairs.check("begun again");
+}
+
 /// A journal is not believed about a file that has the right name, length and header, but not what was written.
 #[test]
 fn a_run_whose_files_were_replaced_is_refused() {

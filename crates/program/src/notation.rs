@@ -225,6 +225,16 @@ impl Notation {
             if param.access.writes() && dims.iter().any(|d| d.reach.is_some()) {
                 return Some(format!("{name} is written, so its blocks cannot overlap by a halo"));
             }
+            let halved = dims.iter().find_map(|index| match index.reach {
+                Some(Reach::HalfOf { param, dim }) => {
+                    let known = self.params.iter().find(|(name, _)| *name == param);
+                    known.is_none_or(|(_, dims)| dim >= dims.len()).then_some((param, dim))
+                }
+                _ => None,
+            });
+            if let Some((other, dim)) = halved {
+                return Some(format!("{name} reaches half of dimension {dim} of {other}, which does not exist"));
+            }
             let repeated = |i: usize| dims[i].axis.is_some() && dims[..i].iter().any(|d| d.axis == dims[i].axis);
             if (0..dims.len()).any(repeated) {
                 return Some(format!("an axis cuts two dimensions of {name}"));

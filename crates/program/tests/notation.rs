@@ -157,6 +157,10 @@ fn a_notation_that_means_nothing_is_told_to_its_author() {
         Notation::axes(["i"]).param("a", a).param("b", [":", ":"])
     });
     assert!(length.contains("length is unknown"), "{length}");
+    let missing = said(|| Notation::axes(["i"]).param("a", [around_half("i", "c", 0), whole()]).param("b", ["i", ":"]));
+    assert!(missing.contains("dimension 0 of c, which does not exist"), "{missing}");
+    let missing = said(|| Notation::axes(["i"]).param("a", [around_half("i", "b", 9), whole()]).param("b", ["i", ":"]));
+    assert!(missing.contains("dimension 9 of b, which does not exist"), "{missing}");
     let free = |notation: fn() -> Notation| {
         struct Free(fn() -> Notation);
         impl Task for Free {

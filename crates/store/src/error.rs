@@ -204,12 +204,22 @@ pub enum StoreError {
         shape: Vec<u64>,
     },
     /// A file under the journal's name is no journal of this version.
-    #[error("{} is in the way: {found}; move it away, or choose another output", path.display())]
+    #[error("{} is in the way: {found}; move it away, {}or choose another output", path.display(),
+        if *ours { "throw it away with --discard, " } else { "" })]
     NotAJournal {
         /// The file.
         path: PathBuf,
         /// What was found.
         found: String,
+        /// Whether it was begun as a journal, of another version or not whole any more.
+        ours: bool,
+    },
+    /// A file that was being written has no name any more.
+    #[error("{} is gone: somebody has removed it, or its directory, while it was written, and what was computed with it; \
+        run the same command once more", path.display())]
+    Gone {
+        /// The file.
+        path: PathBuf,
     },
     /// No memory.
     #[error("cannot reserve {asked_bytes} bytes of memory: {errno}; ask for less")]

@@ -100,6 +100,11 @@ impl ArrayFile {
         self.0.resumed
     }
 
+    /// Whether a file that had a name has none any more: when it is closed, nobody finds what is in it.
+    pub fn is_gone(&self) -> bool {
+        self.0.final_path.is_some() && rustix::fs::fstat(&self.0.fd).is_ok_and(|found| found.st_nlink == 0)
+    }
+
     /// Whether writes may still be submitted: not to inputs, and not to an output that is published or discarded.
     pub(crate) fn accepts_writes(&self) -> bool {
         self.0.writable && !self.0.settled.load(Ordering::Acquire)

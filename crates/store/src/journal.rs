@@ -227,18 +227,18 @@ fn header_of(text: &str) -> Vec<u8> {
 
 /// A valid header; `None` for one that was never completely written.
 fn read_header(path: &Path, bytes: &[u8]) -> Result<Option<Header>, StoreError> {
-    let foreign = |found: String| StoreError::NotAJournal { path: path.to_owned(), found };
-    let damaged = || foreign("its header is damaged".into());
+    let refused = |found: String, ours| StoreError::NotAJournal { path: path.to_owned(), found, ours };
+    let damaged = || refused("its header is damaged".into(), true);
     let known = bytes.len().min(MAGIC.len());
     if bytes[..known] != MAGIC[..known] {
-        return Err(foreign("it is no journal".into()));
+        return Err(refused("it is no journal".into(), false));
     }
     if bytes.len() < TEXT_AT {
         return Ok(None);
     }
     let version = u32_at(bytes, 8);
     if version != VERSION {
-        return Err(foreign(format!("its version is {version}, this program writes version {VERSION}")));
+        return Err(refused(format!("its version is {version}, this program writes version {VERSION}"), true));
     }
     let text_end = TEXT_AT + u32_at(bytes, 12) as usize;
     let len_bytes = text_end + 8;

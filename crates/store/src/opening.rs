@@ -103,9 +103,14 @@ impl Disk {
     /// Makes what was written to a file durable (`fdatasync`). Transfers that are not yet done are not included.
     ///
     /// # Errors
-    /// [`StoreError::File`]; after it nothing is known about the bytes written since the last success.
+    /// [`StoreError::File`]; after it nothing is known about the bytes written since the last success. [`StoreError::Gone`]: nobody
+    /// will find them.
     pub fn sync(&self, file: &ArrayFile) -> Result<(), StoreError> {
-        self.context().attempt(OperationKind::Sync, file.path(), || rustix::fs::fdatasync(&file.0.fd))
+        self.context().attempt(OperationKind::Sync, file.path(), || rustix::fs::fdatasync(&file.0.fd))?;
+        match file.is_gone() {
+            true => Err(StoreError::Gone { path: file.path().to_owned() }),
+            false => Ok(()),
+        }
     }
 
     /// Gives a complete output its final name: cuts it to its length, flushes it, renames it, flushes the directory.

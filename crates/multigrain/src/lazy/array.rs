@@ -117,10 +117,18 @@ impl<T: Element, const R: usize> Lazy<T, R> {
         made::<T>(stored, &self.expression.bases, self.shape, self.shape)
     }
 
+    /// What something is made of: itself, or what was stored of it.
+    fn operand(&self) -> Expression<T> {
+        match self.expression.is_long() {
+            true => Expression::array(self.copied()),
+            false => self.expression.clone(),
+        }
+    }
+
     /// A function of each element.
     #[must_use]
     pub fn map<U: Element>(&self, f: impl Fn(T) -> U + Send + Sync + 'static) -> Lazy<U, R> {
-        self.with(self.expression.map(f))
+        self.with(self.operand().map(f))
     }
 
     /// A function of each element and the one at the same place of another array.
@@ -136,7 +144,7 @@ impl<T: Element, const R: usize> Lazy<T, R> {
             let (one, other) = (self.shape, other.shape);
             return Err(Error::Request(format!("arrays of {one} and {other} elements cannot be zipped")));
         }
-        let zipped = self.expression.zip(&other.expression, f);
+        let zipped = self.operand().zip(&other.operand(), f);
         if zipped.bases.len() > Pass::INPUTS_MAX {
             let (found, most) = (zipped.bases.len(), Pass::INPUTS_MAX);
             return Err(Error::Request(format!(
@@ -151,7 +159,7 @@ impl<T: Element, const R: usize> Lazy<T, R> {
     where
         T: Into<f64>,
     {
-        self.with(self.expression.map_told(move |sum| sum.into() / count, Some(count.to_bits())))
+        self.with(self.operand().map_told(move |sum| sum.into() / count, Some(count.to_bits())))
     }
 
     fn all<U: Element, O: Operator<U>>(mut expression: Expression<U>, mut shape: Shape) -> Lazy<U, 1> {
@@ -168,7 +176,7 @@ impl<T: Element, const R: usize> Lazy<T, R> {
         T: Into<U>,
         Sum: Operator<U>,
     {
-        Self::all::<U, Sum>(self.expression.map(T::into), self.shape)
+        Self::all::<U, Sum>(self.operand().map(T::into), self.shape)
     }
 
     /// The mean of all elements, in one element.

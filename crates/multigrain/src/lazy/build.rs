@@ -4,6 +4,7 @@ use super::pass::{Output, Pass, Reduced};
 use crate::error::Error;
 use crate::job::{Job, Sink, Source};
 use multigrain_program::{AnyArray, ElementType, Program, ProgramError, Role, Scalars, Shape};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -15,6 +16,32 @@ pub(super) struct Base {
     pub(super) element: ElementType,
     pub(super) shape: Shape,
     pub(super) made: Made,
+}
+
+thread_local! {
+    /// What arrays that are being dropped were made of, while one is.
+    static DROPPED: RefCell<Option<Vec<Made>>> = const { RefCell::new(None) };
+}
+
+/// One after the other, since chains of arrays are as long as a program makes them, and a stack is not.
+impl Drop for Base {
+    fn drop(&mut self) {
+        let mut made = Some(std::mem::replace(&mut self.made, Made::Given(Source::Generated { seed: 0 })));
+        let is_first = DROPPED.try_with(|dropped| match &mut *dropped.borrow_mut() {
+            Some(waiting) => {
+                waiting.extend(made.take());
+                false
+            }
+            none => none.insert(Vec::new()).is_empty(),
+        });
+        if is_first.is_ok_and(|first| first) {
+            while let Some(next) = made.take() {
+                drop(next);
+                made = DROPPED.with_borrow_mut(|waiting| waiting.as_mut().and_then(Vec::pop));
+            }
+            DROPPED.set(None);
+        }
+    }
 }
 
 /// Where an array comes from.
@@ -32,6 +59,17 @@ pub(super) enum Made {
         steps: u64,
         step: Arc<Step>,
     },
+}
+
+impl Made {
+    /// The arrays that it is made of.
+    fn from(&self) -> &[Arc<Base>] {
+        match self {
+            Made::Given(_) => &[],
+            Made::Pass { from, .. } => from,
+            Made::Iterated { from, .. } => std::slice::from_ref(from),
+        }
+    }
 }
 
 /// A result of a pass, the arrays of the pass that it is made of, and its own.
@@ -52,6 +90,7 @@ pub(super) struct Builder<'a> {
     arrays: HashMap<*const Base, AnyArray>,
     /// All arrays that are needed, each behind those that it is made of, with the number of passes before it.
     order: Vec<(&'a Arc<Base>, usize)>,
+    levels: HashMap<*const Base, usize>,
     /// For each array of the program.
     sources: Vec<Option<Source>>,
     sinks: Vec<Option<Sink>>,
@@ -68,7 +107,7 @@ pub(super) struct Built {
     pub(super) told: bool,
 }
 
-/// The job that makes these arrays; `check` refuses, before they are listed, so many calls of steps.
+/// The job that makes these arrays; `check` refuses, before they are listed, so many calls.
 ///
 /// # Errors
 /// An array that is wanted twice, or has more bytes than can be addressed; what `check` says.
@@ -81,6 +120,7 @@ pub(super) fn job(
         wanted: HashMap::new(),
         arrays: HashMap::new(),
         order: Vec::new(),
+        levels: HashMap::new(),
         sources: Vec::new(),
         sinks: Vec::new(),
         told: true,
@@ -94,7 +134,7 @@ pub(super) fn job(
     for (base, _) in wanted {
         builder.visit(base);
     }
-    check(builder.steps())?;
+    check(builder.calls_in_all())?;
     builder.declare()?;
     builder.calls()?;
     let Builder { program, arrays, sources, sinks, told, .. } = builder;
@@ -105,18 +145,23 @@ pub(super) fn job(
 }
 
 impl<'a> Builder<'a> {
-    /// Puts an array behind those that it is made of; gives how many passes come before it.
-    fn visit(&mut self, base: &'a Arc<Base>) -> usize {
-        if let Some((_, level)) = self.order.iter().find(|(known, _)| Arc::ptr_eq(known, base)) {
-            return *level;
+    /// Puts an array behind those that it is made of.
+    fn visit(&mut self, wanted: &'a Arc<Base>) {
+        let mut path = vec![wanted];
+        while let Some(&base) = path.last() {
+            let level = |base: &Arc<Base>| self.levels.get(&Arc::as_ptr(base)).copied();
+            if level(base).is_none() {
+                let from = base.made.from();
+                if let Some(before) = from.iter().find(|base| level(base).is_none()) {
+                    path.push(before);
+                    continue;
+                }
+                let level = from.iter().filter_map(level).max().map_or(0, |last| last + 1);
+                self.levels.insert(Arc::as_ptr(base), level);
+                self.order.push((base, level));
+            }
+            path.pop();
         }
-        let level = match &base.made {
-            Made::Given(_) => 0,
-            Made::Pass { from, .. } => 1 + from.iter().map(|base| self.visit(base)).max().unwrap_or(0),
-            Made::Iterated { from, .. } => 1 + self.visit(from),
-        };
-        self.order.push((base, level));
-        level
     }
 
     fn array(
@@ -155,10 +200,14 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// How many steps there are in all.
-    fn steps(&self) -> u64 {
-        let steps = |base: &Base| if let Made::Iterated { steps, .. } = base.made { steps } else { 0 };
-        self.order.iter().map(|(base, _)| steps(base)).fold(0, u64::saturating_add)
+    /// How many calls there are at most.
+    fn calls_in_all(&self) -> u64 {
+        let calls = |base: &Base| match base.made {
+            Made::Given(_) => 0,
+            Made::Pass { .. } => 1,
+            Made::Iterated { steps, .. } => steps,
+        };
+        self.order.iter().map(|(base, _)| calls(base)).fold(0, u64::saturating_add)
     }
 
     fn calls(&mut self) -> Result<(), Error> {

@@ -10,6 +10,9 @@ use std::sync::Arc;
 /// Elements that are computed at once: few enough to stay in the first cache with what they are computed from.
 const CHUNK: usize = 512;
 
+/// What makes more on the way is stored before anything else is made of it: a stack has 2 MiB.
+const MADE_BYTES_MAX: usize = 256 << 10;
+
 /// One row of each array of an expression.
 #[derive(Clone, Copy)]
 pub(super) struct Rows<'a> {
@@ -43,6 +46,9 @@ pub(super) struct Expression<T> {
     evaluate: Evaluate<T>,
     /// Whether it is its array as it is.
     pub(super) plain: bool,
+    /// Bytes of all values that are made on the way to [`CHUNK`] elements: they lie on the stack of who computes them, and
+    /// tell how much is computed, again wherever it stands twice.
+    made_bytes: usize,
     /// What tells its functions from others; `None` where one holds values of its own.
     pub(super) functions: Option<u64>,
 }
@@ -53,7 +59,12 @@ impl<T: Element> Expression<T> {
         let evaluate = |rows: Rows<'_>, range: Range<usize>, out: &mut [T]| {
             out.copy_from_slice(&rows.views[rows.of[0]].row::<T>(rows.index)[range]);
         };
-        Expression { bases: vec![base], evaluate: Arc::new(evaluate), plain: true, functions: Some(0) }
+        Expression { bases: vec![base], evaluate: Arc::new(evaluate), plain: true, made_bytes: 0, functions: Some(0) }
+    }
+
+    /// Whether it is to be stored before more is made of it.
+    pub(super) fn is_long(&self) -> bool {
+        self.made_bytes > MADE_BYTES_MAX
     }
 
     pub(super) fn map<U: Element>(&self, f: impl Fn(T) -> U + Send + Sync + 'static) -> Expression<U> {
@@ -78,7 +89,8 @@ impl<T: Element> Expression<T> {
             }
         };
         let functions = self.functions.zip(told).map(hashed);
-        Expression { bases: self.bases.clone(), evaluate: Arc::new(evaluate), plain: false, functions }
+        let made_bytes = self.made_bytes + CHUNK * size_of::<T>();
+        Expression { bases: self.bases.clone(), evaluate: Arc::new(evaluate), plain: false, made_bytes, functions }
     }
 
     pub(super) fn zip<U: Element, V: Element>(
@@ -109,7 +121,8 @@ impl<T: Element> Expression<T> {
                 out.iter_mut().zip(first.iter().zip(&second)).for_each(|(out, (&a, &b))| *out = f(a, b));
             }
         };
-        Expression { bases, evaluate: Arc::new(evaluate), plain: false, functions }
+        let made_bytes = self.made_bytes + other.made_bytes + CHUNK * (size_of::<T>() + size_of::<U>());
+        Expression { bases, evaluate: Arc::new(evaluate), plain: false, made_bytes, functions }
     }
 
     /// Computes a whole row.
