@@ -12,12 +12,17 @@ use multigrain_console::Failure;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-/// So long the advice is followed: people are told within a second that what they ask for does not fit.
-const FOLLOWED_FOR: Duration = Duration::from_millis(600);
+/// So long after the beginning the advice is followed: people are told within a second that what they ask for does not fit.
+const FOLLOWED_UNTIL: Duration = Duration::from_millis(800);
 
-/// What a plan or a run has ended with; of a refusal for want of memory, with as much as was enough, or, where that is not found in
+/// What a plan or a run that was asked for at a moment has ended with; of a refusal for want of memory, with as much as was enough, or, where that is not found in
 /// time, with the most that was found to be needed, and said so.
-pub(crate) fn followed(ended: Result<(), Failure>, common: &Common, request: &Request) -> Result<(), Failure> {
+pub(crate) fn followed(
+    begun: Instant,
+    ended: Result<(), Failure>,
+    common: &Common,
+    request: &Request,
+) -> Result<(), Failure> {
     let Err(Failure::Facade(mut error)) = ended else { return ended };
     let mut then = None;
     if let Some((memory, enough)) = error.enough() {
@@ -25,7 +30,7 @@ pub(crate) fn followed(ended: Result<(), Failure>, common: &Common, request: &Re
         let (sender, receiver) = mpsc::channel();
         // It ends with the process, which does not wait for it.
         let follow = move || follow(&common, &request, &memory, first, &sender);
-        let until = Instant::now() + FOLLOWED_FOR;
+        let until = begun + FOLLOWED_UNTIL;
         if std::thread::Builder::new().spawn(follow).is_ok() {
             let ended = loop {
                 match receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {

@@ -122,6 +122,7 @@ impl Front {
         if let Err(failure) = self.take_over(arguments.get(1..).unwrap_or_default()) {
             return failure.told();
         }
+        let begun = std::time::Instant::now();
         multigrain_console::begin();
         let parsed = self.with_programs(self.own()).try_get_matches_from(arguments);
         let asked = match parsed.and_then(|found| self.asked(&found)) {
@@ -131,9 +132,9 @@ impl Front {
         multigrain_console::finished(|| match &asked {
             asked if !asked.is_for_ranks() => run::alone(),
             Asked::Machine(args) => machine::machine(&self, args),
-            Asked::Run(args, request) => advice::followed(run::run(args, request), &args.common, request),
-            Asked::Plan(args, request) => advice::followed(plan::plan(args, request), &args.common, request),
-            Asked::Sim(args, request) => advice::followed(sim::sim(args, request), &args.common, request),
+            Asked::Run(args, request) => advice::followed(begun, run::run(args, request), &args.common, request),
+            Asked::Plan(args, request) => advice::followed(begun, plan::plan(args, request), &args.common, request),
+            Asked::Sim(args, request) => advice::followed(begun, sim::sim(args, request), &args.common, request),
             Asked::Loops(args, loops) => loops::loops(args, loops),
             Asked::Trace(args) => trace::trace(args),
             Asked::Completions(args) => pages::completions(&self, args),

@@ -43,7 +43,7 @@ pub enum MachineChoice {
 pub struct Options {
     /// The machine.
     pub machine: MachineChoice,
-    /// Capacity of the main memory in bytes, instead of the machine's: at least 256 KiB. All that runs keep is counted in it
+    /// Capacity of the main memory in bytes, instead of the machine's. All that runs keep is counted in it
     /// (arrays that lie in memory, blocks, scratch memory of all workers, partial results, transfer buffers, plans beyond
     /// 4 MiB); a process takes up to 16 MiB besides.
     pub memory_bytes: Option<u64>,

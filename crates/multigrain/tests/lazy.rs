@@ -273,9 +273,11 @@ fn a_run_is_not_continued_with_other_operands_or_another_task_of_the_name() {
         let runtime = Runtime::new(Options { memory_bytes: Some(900 * KIB), faults, ..Options::default() }).unwrap();
         let [x, y] = [&x, &y].map(|path| runtime.npy::<f64, 2>(path).unwrap());
         let both = x.zip(&y, |x, y| x + y).unwrap();
+        // One function: another closure would be another type.
+        let with_third = |both: f64, third: f64| 1000.0 * both + third;
         let lazy = match way {
-            0 => both.zip(&x, |both, third| 1000.0 * both + third).unwrap(),
-            1 => both.zip(&y, |both, third| 1000.0 * both + third).unwrap(),
+            0 => both.zip(&x, with_third).unwrap(),
+            1 => both.zip(&y, with_third).unwrap(),
             2 => x.iterate(3, by_one::more),
             _ => x.iterate(3, by_two::more),
         };

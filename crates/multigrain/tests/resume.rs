@@ -595,3 +595,33 @@ fn what_was_written_anew_in_parts_is_where_a_run_goes_on() {
         assert_eq!(numbered.left(&events).numbers(), left, "{done} of {STEPS} steps are durable");
     }
 }
+
+#[task(axes(i, j))]
+fn both(#[at(i, j)] x: Update<f32, 2>, #[at(i, j)] y: Write<f32, 2>) {
+    for i in 0..x.len(0) {
+        for j in 0..x.len(1) {
+            y[[i, j]] = x[[i, j]];
+            x[[i, j]] += 1.0;
+        }
+    }
+}
+
+/// Of a call that is made again nothing counts that it has done: it would update what it has updated.
+#[test]
+fn a_call_of_which_one_result_is_durable_gives_it_up() {
+    use multigrain::rooms::plan::{Numbered, PlanOptions, Planner, Stored};
+    let mut program = Program::new();
+    let task = program.task(both);
+    let [x, y] = [("x", Role::InOut), ("y", Role::Output)].map(|(n, r)| program.array::<f32, 2>(n, [8, 8], r).unwrap());
+    program.call(task, (x.all(), y.all()), Scalars::new()).unwrap();
+    let machine = disk_machine(Path::new("."), 1 << 20, 1, None);
+    let options = PlanOptions { disk_buffer_bytes: BUFFER_BYTES, ..PlanOptions::default() };
+    let plan = Planner::new(&machine, multigrain::Mapping::default(), options).plan(&program).unwrap();
+    let numbered = Numbered::of(&program, &plan.ways).unwrap();
+    let calls = numbered.calls().len() as u32;
+    let left = numbered.left(&[false, true].map(|durable| Stored { call: 0, argument: 0, durable }));
+    assert_eq!(left.numbers(), (0..calls).collect::<Vec<_>>());
+    let given_up: Vec<_> = left.given_up.iter().map(|s| (s.call, s.argument, s.durable)).collect();
+    assert_eq!(given_up, [(0, 0, false)]);
+    assert!(left.restore.iter().any(|block| block.array == 0), "it begins from what x was");
+}
