@@ -18,12 +18,14 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 /// Messages between two workers.
 const INBOX: usize = 1024;
+/// Connections that may be on their way to a worker: whoever connects again and again leaves room for packets.
+const MOVING_MAX: usize = INBOX / 4;
 
 /// How what was asked for is read again.
 pub struct Again {
@@ -87,6 +89,8 @@ pub struct Shared {
     sending: Vec<AtomicU64>,
     /// What others have for each worker.
     pub inboxes: Vec<Inbox<Post>>,
+    /// Connections of these.
+    moving: Vec<AtomicUsize>,
     /// Raised when it is to end.
     pub abort: Arc<Abort>,
     /// From which datagrams go to viewers.
@@ -140,6 +144,7 @@ impl Shared {
             reporters: Mutex::default(),
             counts: Arc::new(Counts::new(config.workers)),
             sending: (0..config.workers).map(|_| AtomicU64::new(0)).collect(),
+            moving: (0..config.workers).map(|_| AtomicUsize::new(0)).collect(),
             inboxes: (0..config.workers).map(|_| Inbox::new(INBOX)).collect::<io::Result<_>>().map_err(failed)?,
             abort,
             udp,
@@ -177,6 +182,27 @@ impl Shared {
     /// A worker takes so long of late.
     pub fn sends_for(&self, worker: usize, time: Duration) {
         self.sending[worker].store(time.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    /// Hands a connection to a worker; gives it back where too many are on their way there.
+    pub fn hand_over(&self, worker: usize, connection: Box<Connection>) -> Result<(), Box<Connection>> {
+        // Relaxed: nothing else is told by how many there are.
+        let posted = match self.moving[worker].fetch_add(1, Ordering::Relaxed) < MOVING_MAX {
+            true => self.inboxes[worker].post(Post::Adopt(connection)),
+            false => Err(Post::Adopt(connection)),
+        };
+        match posted {
+            Err(Post::Adopt(connection)) => {
+                self.handed_over(worker);
+                Err(connection)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// One that was on its way has come to a worker.
+    pub fn handed_over(&self, worker: usize) {
+        self.moving[worker].fetch_sub(1, Ordering::Relaxed);
     }
 
     /// All streams, those included that are served no more.
@@ -285,5 +311,40 @@ impl Shared {
     /// A name for a session that nobody guesses.
     pub fn session(&self) -> String {
         format!("{:016x}", self.random.hash_one(self.sessions.fetch_add(1, Ordering::Relaxed)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Args;
+    use crate::net::datagrams;
+    use clap::Parser;
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+    use std::time::Instant;
+
+    /// Who connects again and again leaves room for packets on a worker that is busy.
+    #[test]
+    fn connections_take_a_part_of_the_room_between_workers() {
+        let arguments = ["proxy", "-s", "rtsp://127.0.0.1:9/", "--workers", "2", "--listen", "127.0.0.1:0"];
+        let config = Args::parse_from(arguments).config().unwrap();
+        let again =
+            Again { is_wanted: Arc::default(), is_being_read: false.into(), read: Box::new(|| Err(String::new())) };
+        let udp = datagrams(Ipv4Addr::LOCALHOST.into(), 0).unwrap();
+        let shared = Shared::new(config, again, udp, Arc::new(Abort::new())).unwrap();
+        let (listener, now) = (TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(), Instant::now());
+        let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let next = || {
+            let counted = shared.counts.enter(Ipv4Addr::LOCALHOST.into()).0;
+            let wire = socket.try_clone().unwrap().into();
+            Box::new(Connection::new(wire, counted, Ipv4Addr::LOCALHOST.into(), now))
+        };
+        assert_eq!((0..INBOX).filter(|_| shared.hand_over(1, next()).is_ok()).count(), MOVING_MAX);
+        let batch = Post::Batch { stream: 0, generation: 0, number: 0, batch: Arc::default() };
+        assert!(shared.inboxes[1].post(batch).is_ok());
+        // One has come: there is room for another one.
+        assert!(matches!(shared.inboxes[1].take(), Some(Post::Adopt(_))));
+        shared.handed_over(1);
+        assert!(shared.hand_over(1, next()).is_ok() && shared.hand_over(1, next()).is_err());
     }
 }

@@ -348,6 +348,7 @@ impl Worker {
         match post {
             Post::Batch { stream, generation, number, batch } => self.log((stream, generation), number, &batch, now),
             Post::Adopt(connection) => {
+                self.shared.handed_over(self.index);
                 let slot = self.keep(connection);
                 if self.register(slot) && self.begin(slot, now) {
                     // It may hold what came before.

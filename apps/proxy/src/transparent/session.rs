@@ -172,8 +172,10 @@ impl Session {
 
     /// Who talks faster than the other end listens keeps the rest itself.
     fn bound(&mut self, sink: Sink<'_>) {
-        self.near.takes(self.far.kept() <= SAID_MAX, sink);
-        self.far.takes(self.near.kept() <= WAITING_MAX + SAID_MAX, sink);
+        // So does a client that is told more than it listens to: much is answered here.
+        let near_has_room = self.near.kept() <= WAITING_MAX + SAID_MAX;
+        self.near.takes(near_has_room && self.far.kept() <= SAID_MAX, sink);
+        self.far.takes(near_has_room, sink);
     }
 
     /// The server says something.
@@ -619,6 +621,23 @@ mod tests {
         }
         // The numbers of what was damaged are not believed either. Without a sum nothing can be told.
         assert_eq!([passed(false, 2, &|_| {}), passed(false, 3, &|udp| udp[6..8].fill(0))], [1, 1]);
+    }
+
+    /// A client that asks for what it is refused, again and again, and takes none of the answers.
+    #[test]
+    fn who_does_not_listen_is_not_answered_without_an_end() {
+        let now = Instant::now();
+        let (mut session, mut client, _) = begun(now);
+        let text = "SETUP rtsp://h/v RTSP/1.0\r\nCSeq: 1\r\nTransport: RTP/AVP\r\n\r\n".repeat(22);
+        for _ in 0..4000 {
+            let (out, mut acknowledged) = (Packet::of(text.as_bytes()).seal(client.told()).to_vec(), client.sequence);
+            let sink = &mut |packet: &[u8]| {
+                heard(packet, |repr| acknowledged = repr.ack_number.map_or(0, |number| number.0 as u32));
+            };
+            heard(&out, |repr| session.near_heard(repr, now, sink).unwrap());
+            client.sequence = acknowledged;
+        }
+        assert!(session.near.kept() < WAITING_MAX + 2 * SAID_MAX, "{}", session.near.kept());
     }
 
     /// A server that accepts and takes nothing; its client asks again and again. What is kept is bounded, and goes on when it takes again.

@@ -354,7 +354,7 @@ impl Worker {
                     self.poll.remove(&back.wire);
                 }
                 if let Some(connection) = self.take(slot)
-                    && let Err(Post::Adopt(connection)) = shared.inboxes[target].post(Post::Adopt(connection))
+                    && let Err(connection) = shared.hand_over(target, connection)
                 {
                     shared.counts.refuse();
                     self.refusals[PLAYING]

@@ -69,16 +69,9 @@ impl Worker {
             self.greeted = if secure { turn } else { self.greeted };
             let worker = turn % self.shared.inboxes.len();
             connection.counted.waits_on(worker);
-            let mut here = Some(connection);
-            if worker != self.index
-                && let Some(connection) = here.take()
-            {
-                here = match self.shared.inboxes[worker].post(Post::Adopt(connection)) {
-                    Err(Post::Adopt(connection)) => Some(connection),
-                    _ => None,
-                };
-            }
-            if let Some(connection) = here {
+            let here = if worker == self.index { Err(connection) } else { self.shared.hand_over(worker, connection) };
+            if let Err(mut connection) = here {
+                connection.counted.waits_on(self.index);
                 let slot = self.keep(connection);
                 self.register(slot);
             }
