@@ -1,8 +1,8 @@
 //! Results without a task of one's own: arrays are opened, mapped, zipped, reduced, counted, iterated on and saved.
 //!
 //! A [`Lazy`] array is a description; nothing is read before [`Runtime::compute`](crate::Runtime::compute). That makes one
-//! program of everything it is given: what is computed element by element is computed where it is used and never stored, and
-//! results of one shape that share an array come from one pass over it. Sums end every so many elements and are combined by a
+//! program of everything it is given: what is computed element by element is computed where it is used and never stored, but
+//! where a chain of functions is some dozens long, and results of one shape that share an array come from one pass over it. Sums end every so many elements and are combined by a
 //! fixed tree, so the bits depend on the shapes alone, not on memory or threads.
 //!
 //! ```

@@ -20,7 +20,7 @@ use crate::sides::Sides;
 use multigrain_driver::ranks::Ranks;
 use multigrain_engine::{EngineError, Report};
 use multigrain_plan::Plan;
-use multigrain_store::Journal;
+use multigrain_store::{ArrayFile, Journal};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -89,7 +89,11 @@ impl Run<'_> {
                 Ok((homes, report, Some(ending).filter(|_| !self.job.files_written.is_empty())))
             }
             Err(error @ Error::Unpublished { .. }) => Err(error),
-            Err(error) if !matches!(error, Error::InputChanged { .. }) && (log.has_work() || found()) => {
+            Err(error)
+                if !matches!(error, Error::InputChanged { .. })
+                    && !homes.lasting().any(ArrayFile::is_gone)
+                    && (log.has_work() || found()) =>
+            {
                 Err(match error {
                     Error::Interrupted { .. } if ranks.ended().is_none() => Error::Interrupted { resume: true },
                     error => Error::Kept { source: Box::new(error), result },
