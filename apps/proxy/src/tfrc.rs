@@ -220,6 +220,9 @@ pub enum Share {
     AtKey,
 }
 
+/// Packets that come later and tell that one is lost (section 5.1): so many may be overtaken at a time.
+const OVERTAKEN: u32 = 3;
+
 /// Sender reports whose echoes are awaited.
 const SENT_MAX: usize = 16;
 
@@ -231,6 +234,8 @@ pub struct Rate {
     /// The last that were measured, the latest first.
     trips: VecDeque<f64>,
     last: (Report, Instant),
+    /// What of that counts as lost.
+    counted: u32,
     sent: VecDeque<(u32, Instant)>,
     /// Mean size of packets, and bytes since the last report.
     size: f64,
@@ -268,6 +273,7 @@ impl Rate {
             trips: VecDeque::new(),
             // What the first report tells has been lost since here.
             last: (Report::NONE, now),
+            counted: 0,
             sent: VecDeque::new(),
             size: 1200.0,
             bytes: 0.0,
@@ -290,7 +296,7 @@ impl Rate {
 
     /// The same viewer takes its packets elsewhere, or others, and counts anew.
     pub fn elsewhere(mut self, now: Instant) -> Rate {
-        (self.last, self.bytes) = ((Report::NONE, now), 0.0);
+        (self.last, self.counted, self.bytes) = ((Report::NONE, now), 0, 0.0);
         self.sent.clear();
         self
     }
@@ -387,8 +393,13 @@ impl Rate {
         let passed = now.saturating_duration_since(at).as_secs_f64();
         let expected = report.highest.wrapping_sub(before.highest);
         let trip = self.trip_s();
-        // Numbers differ from those that were reported by what was not sent, and go down where something came twice.
-        let lost = (report.lost.wrapping_sub(before.lost) as i32).max(0).unsigned_abs().min(expected);
+        // Numbers differ from those that were reported by what was not sent, and go down where something came twice, or late: what was told before
+        // counts once. Where nothing was lost so far, a few may only have been overtaken when the report was made (section 5.1), so of these the
+        // next report has to tell again; later that would be a report's time in which too much is sent.
+        let more = |lost: u32| (lost.wrapping_sub(self.counted) as i32).max(0).unsigned_abs();
+        let (now_lost, before_lost) = (more(report.lost), more(before.lost));
+        let overtaken = if self.limit.is_none() { OVERTAKEN } else { 0 };
+        let lost = now_lost.min(before_lost).max(now_lost.saturating_sub(overtaken)).min(expected);
         let may_begin = self.event_at.is_none_or(|at| now.saturating_duration_since(at).as_secs_f64() >= trip);
         // Once a round trip is enough, but what is lost is told at once (section 6.2); the next report tells the same and more.
         if passed <= 0.0 || (passed < trip && expected < 1 << 20 && !(lost > 0 && may_begin)) {
@@ -397,8 +408,10 @@ impl Rate {
         self.last = (report, now);
         // What cannot be, such as of a receiver that began anew, is no loss.
         if expected == 0 || expected > 1 << 20 {
+            self.counted = report.lost;
             return;
         }
+        self.counted = self.counted.wrapping_add(lost);
         let (weight, sent) = (passed / (passed + SENDING_S), std::mem::take(&mut self.bytes) / passed);
         let busy_s = std::mem::take(&mut self.busy_s);
         let sending = self.sending.map_or(sent, |before| before + weight * (sent - before));
@@ -634,6 +647,30 @@ mod tests {
             }
             let found = rate.limit().unwrap() / 500_000.0;
             assert!((0.45..0.55).contains(&found), "reports every {every} s: {found} of what was sent");
+        }
+    }
+
+    /// Of what is only late, a report tells as lost what has been overtaken when it is made; what stays lost counts, though one at a time.
+    #[test]
+    fn what_is_late_is_not_lost() {
+        for every in [0.05, 1.0, 5.0] {
+            let (mut now, mut rate, mut state) = (Instant::now(), Rate::new(Instant::now()), 7);
+            let packets = (every * 100.0) as u32;
+            let mut highest = 0;
+            let mut report = |rate: &mut Rate, lost: u32| {
+                (0..packets).for_each(|_| rate.went(1000, now));
+                now += Duration::from_secs_f64(every);
+                highest += packets;
+                rate.took(Duration::from_millis(50));
+                rate.heard(Report { highest, lost, fraction: 0, sender: 0, delay: 0 }, now);
+                rate.limit()
+            };
+            for _ in 0..500 {
+                // Seldom two reports in turn find one overtaken that is another.
+                let late = if random(&mut state) < 0.3 { 1 + (random(&mut state) * 3.0) as u32 } else { 0 };
+                assert_eq!((report(&mut rate, late), report(&mut rate, 0)), (None, None));
+            }
+            assert!(report(&mut rate, 1).is_none() && report(&mut rate, 1).is_some());
         }
     }
 
