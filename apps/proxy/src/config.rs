@@ -5,7 +5,7 @@ mod file;
 use crate::address::{Address, Credentials};
 use crate::auth::{Streams, User};
 use clap::{Parser, ValueEnum};
-use file::{File, FileUser, Size, file};
+use file::{File, FileUser, Size, file, shown};
 use serde::Deserialize;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -360,7 +360,8 @@ impl Args {
             let name = name.unwrap_or_else(unnamed);
             if !is_name(&name) {
                 return Err(format!(
-                    "{line}a source cannot be called {name:?}: names have 1 to 64 letters, digits, -, _ and ., and do not begin with ."
+                    "{line}a source cannot be called {:?}: names have 1 to 64 letters, digits, -, _ and ., and do not begin with .",
+                    shown(&name)
                 ));
             }
             if sources.iter().any(|source| source.name == name) {
@@ -409,7 +410,8 @@ impl Args {
             let FileUser { name, password, streams: own } = user;
             if let Some(unknown) = own.iter().flatten().find(|own| !sources.iter().any(|source| source.name == **own)) {
                 return Err(format!(
-                    "{line}a user may watch {unknown}, which is no source; correct the name in its streams"
+                    "{line}a user may watch {}, which is no source; correct the name in its streams",
+                    shown(unknown)
                 ));
             }
             if own.as_ref().is_some_and(Vec::is_empty) {
@@ -510,6 +512,22 @@ mod tests {
             std::fs::write(&path, text).unwrap();
             let said = args.config().unwrap_err();
             assert!(said.contains(told) && said.contains("proxy.toml") && !said.contains("hidden"), "{said}");
+        }
+        // An address is as secret wherever it stands.
+        for (text, told) in [
+            (
+                "[[source]]\nname = \"rtsp://u:hidden@h/\"\nurl = \"front\"\n".to_owned(),
+                "line 1: a source cannot be called",
+            ),
+            (format!("{source}{user}streams = [\"rtsp://u:hidden@h/\"]\n"), "line 4: a user may watch an address"),
+            (format!("listen = \"rtsp://u:hidden@h/\"\n{source}"), "line 1: listen = an address is no place"),
+            (format!("queue = \"u:hidden@h\"\n{source}"), "line 1: queue = an address is no size"),
+            (format!("transport = \"rtsp://u:hidden@h/\"\n{source}"), "line 1: there has to be one of `auto`"),
+            (format!("placement = \"hidden\"\n{source}"), "line 1: there has to be one of `"),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let said = args.config().unwrap_err();
+            assert!(said.contains(told) && !said.contains("hidden"), "{said}");
         }
         // Keys are as secret as what was meant to be a value.
         for text in [

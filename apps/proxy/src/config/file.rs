@@ -73,6 +73,11 @@ impl std::fmt::Display for Size {
     }
 }
 
+/// A text of the file as it may stand in a message: not an address, in which a password may be, wherever that stands.
+pub(super) fn shown(text: &str) -> &str {
+    if text.contains("://") || text.contains('@') { "an address" } else { text }
+}
+
 /// What there has to be, in other words than a library's.
 fn wanted(expected: &str) -> &str {
     match expected {
@@ -113,9 +118,12 @@ pub(super) fn file(path: &Path) -> Result<File, String> {
                 Some((what, keys)) if what.starts_with("unknown field") => {
                     format!("there is no such key, but {}", keys.trim_start_matches("one of "))
                 }
+                Some((what, names)) if what.starts_with("unknown variant") => format!("there has to be {names}"),
                 Some((what, expected)) if what.starts_with("invalid ") => {
                     format!("there has to be {}", wanted(expected))
                 }
+                // In a library's words, but nothing of the file.
+                _ if message.contains(['"', '`']) => "this cannot be read".to_owned(),
                 _ => message.to_owned(),
             },
         };
@@ -142,8 +150,10 @@ impl File {
         let option = format!("--{}", key.replace('_', "-"));
         let given = given.map(|value| (format!("{option} {value}"), value));
         let filed = || {
-            filed
-                .map(|value| (format!("{}: {key} = {}", self.line(&value.span()), value.get_ref()), value.into_inner()))
+            filed.map(|value| {
+                let text = shown(&value.get_ref().to_string()).to_owned();
+                (format!("{}: {key} = {text}", self.line(&value.span())), value.into_inner())
+            })
         };
         given.or_else(filed).map(|(place, value)| (value, place))
     }

@@ -43,7 +43,12 @@ impl Tun {
         if !std::path::Path::new("/sys/class/net").join(name).join("tun_flags").exists() {
             return Err(format!("there is no device {name} for packets; {made}"));
         }
-        let failed = |e: io::Error| format!("cannot take the device {name}: {e}; {made}");
+        let failed = |e: io::Error| match e.kind() {
+            io::ErrorKind::ResourceBusy => {
+                format!("another program has the device {name}; end that, or make another one")
+            }
+            _ => format!("cannot take the device {name}: {e}; {made}"),
+        };
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = rustix::fs::open("/dev/net/tun", flags, Mode::empty()).map_err(|e| failed(e.into()))?;
         let mut request = Request { name: [0; 16], flags: TUN | NO_PI, rest: [0; 22] };
