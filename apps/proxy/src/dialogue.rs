@@ -86,6 +86,8 @@ pub struct Dialogue {
     asked: Option<Asked>,
     challenge: Option<PasswordClient>,
     is_repeated: bool,
+    /// How often it has told another path.
+    moves: u32,
     base: String,
     session: Option<String>,
     /// Half of what the source allows.
@@ -96,6 +98,9 @@ pub struct Dialogue {
     /// Of each track that is in the description.
     pub setups: Vec<Setup>,
 }
+
+/// How often a source is followed to another path.
+const MOVES_MAX: u32 = 4;
 
 /// What a session may be silent for where nothing is told (RFC 2326, section 12.37).
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -112,6 +117,7 @@ impl Dialogue {
             asked: None,
             challenge: None,
             is_repeated: false,
+            moves: 0,
             session: None,
             every: TIMEOUT / 2,
             keep_alive: "OPTIONS",
@@ -284,6 +290,17 @@ impl Dialogue {
                     Ok(Next::Nothing)
                 }
             },
+            State::Describe if matches!(status, 301 | 302 | 305 | 307 | 308) && self.moves < MOVES_MAX => {
+                let place = headers.get("location").and_then(|place| Address::parse(place.trim()).ok());
+                // Elsewhere the password is nobody's business.
+                let place = place.map(|place| (place.to_string() == self.address.to_string(), place));
+                let Some((true, place)) = place else { return Err(Trouble::Other(refusal(method, status, headers))) };
+                self.moves += 1;
+                self.address.path = place.path;
+                self.base = self.address.url();
+                let url = self.address.url();
+                Ok(Next::Say(self.ask("DESCRIBE", url, vec![("Accept", "application/sdp".to_owned())])))
+            }
             _ => Err(Trouble::Other(refusal(method, status, headers))),
         }
     }
@@ -328,7 +345,13 @@ impl Dialogue {
         let all: Vec<&str> = headers.all("www-authenticate").collect();
         let client = PasswordClient::try_from(all.join(", ").as_str())
             .or_else(|e| all.iter().find_map(|one| PasswordClient::try_from(*one).ok()).ok_or(e));
-        let unknown = |e| Trouble::Other(format!("{shown} wants to be asked in a way that is not known: {e}"));
+        let unknown = |_| {
+            let words = all.iter().filter_map(|one| one.split_whitespace().next()).collect::<Vec<_>>().join(", ");
+            let how = if words.is_empty() { "no way that it tells".to_owned() } else { words };
+            let text =
+                format!("{shown} takes a password by {how}; let it take one by Digest or Basic, which are known");
+            Trouble::Other(text)
+        };
         self.challenge = Some(client.map_err(unknown)?);
         self.is_repeated = true;
         Ok(Next::Say(self.said()))
@@ -341,7 +364,9 @@ fn refusal(method: &str, status: u16, headers: &Headers) -> String {
         301 | 302 | 305 => {
             let place = headers.get("location").and_then(|place| Address::parse(place).ok());
             let place = place.map_or_else(|| "another address".to_owned(), |place| place.to_string());
-            format!("it has moved to {place}; give that address")
+            format!(
+                "it has moved to {place}; give that address with its path, which is not shown here since it may hold a password"
+            )
         }
         403 => "it forbids to see it; ask who owns it".to_owned(),
         404 => "there is nothing at the path of its address; look up the path in its manual".to_owned(),
@@ -492,6 +517,26 @@ mod tests {
         assert!(said(answer(&mut dialogue, basic)).contains("Authorization: Basic bWU6aGlkZGVu"));
         let told = answer(&mut dialogue, basic).unwrap_err().to_string();
         assert!(told.contains("refuses") && !told.contains("hidden"), "{told}");
+        // In words of this program, whatever it asks for.
+        for (asked, named) in [("", "no way that it tells"), ("WWW-Authenticate: Negotiate a=\"\r\n", "by Negotiate;")]
+        {
+            let response = format!("RTSP/1.0 401 Unauthorized\r\n{asked}\r\n");
+            let told = answer(&mut begun("rtsp://me:hidden@cam/", Way::Tcp), &response).unwrap_err().to_string();
+            assert!(told.contains(named) && told.contains("Digest or Basic") && !told.contains("EOF"), "{told}");
+        }
+        // It is followed to another path, a few times, and nowhere else: there it would be asked with the password.
+        let mut dialogue = begun("rtsp://me:hidden@cam/", Way::Tcp);
+        let moved = |to: &str| format!("RTSP/1.0 302 Found\r\nLocation: {to}\r\n\r\n");
+        for _ in 0..MOVES_MAX {
+            let again = said(answer(&mut dialogue, &moved("rtsp://cam/live?secret=1")));
+            assert!(again.starts_with("DESCRIBE rtsp://cam/live?secret=1 RTSP/1.0\r\n"), "{again}");
+        }
+        let told = answer(&mut dialogue, &moved("rtsp://cam/live?secret=1")).unwrap_err().to_string();
+        assert!(told.contains("it has moved to rtsp://cam;") && !told.contains("secret"), "{told}");
+        for place in ["rtsp://evil/", "rtsps://cam/", "rtsp://cam:99/", "elsewhere"] {
+            let told = answer(&mut begun("rtsp://me:hidden@cam/", Way::Tcp), &moved(place)).unwrap_err().to_string();
+            assert!(told.contains("it has moved to"), "{told}");
+        }
         let told = answer(&mut begun("rtsp://cam/", Way::Tcp), "RTSP/1.0 404 No\r\n\r\n").unwrap_err().to_string();
         assert!(told.contains("path"), "{told}");
         let mut dialogue = begun("rtsp://cam/", Way::Udp);
