@@ -76,6 +76,14 @@ fn units(codec: Codec, payload: &[u8], mut take: impl FnMut(&[u8])) {
     }
 }
 
+/// Whether it holds for later pictures, too: a parameter set of any kind.
+fn is_parameters(codec: Codec, unit: &[u8]) -> bool {
+    unit.first().is_some_and(|first| match codec {
+        Codec::H264 => matches!(first & 0x1f, 7 | 8),
+        _ => matches!(first >> 1 & 0x3f, 32..=34),
+    })
+}
+
 /// Whether it is a sequence parameter set.
 fn is_set(codec: Codec, unit: &[u8]) -> bool {
     unit.first().is_some_and(|first| match codec {
@@ -146,11 +154,11 @@ impl Passage {
 
     /// A packet of a picture of which no slice was seen before it.
     fn begin(&mut self, timestamp: u32, payload: &[u8]) {
-        let (codec, mut slice, mut has_sets) = (self.codec, None, false);
+        let (codec, mut slice, mut has_parameters) = (self.codec, None, false);
         let sets = &mut self.sets;
         units(codec, payload, |unit| {
+            has_parameters |= is_parameters(codec, unit);
             if is_set(codec, unit) {
-                has_sets = true;
                 if sets.len() < SETS_MAX && unit.len() < SET_MAX {
                     sets.push(unit.to_vec());
                 }
@@ -160,7 +168,7 @@ impl Passage {
         });
         let Some(picture) = Picture::glimpse(codec, payload) else {
             // Delimiters and messages of pictures that do not go say nothing to anybody; parameters hold for later ones.
-            self.goes = has_sets || self.references.may_go_on();
+            self.goes = has_parameters || self.references.may_go_on();
             return;
         };
         self.picture = Some(picture);
@@ -199,15 +207,18 @@ mod tests {
         Passage::new(&Description::parse(text.as_bytes()).unwrap().tracks[0]).unwrap()
     }
 
-    /// Whether packets go: each its number, the number of its picture, and its payload.
+    /// Whether packets go that are pictures of their own: each its number, the number of its picture, and its payload.
     fn goes(passage: &mut Passage, packets: &[(u16, u32, &[u8])]) -> Vec<bool> {
-        let header = |sequence, picture| Header {
-            sequence,
-            timestamp: picture * 3600,
-            source: 7,
-            payload_type: 96,
-            marker: true,
-        };
+        passed(passage, packets, true)
+    }
+
+    fn goes_unmarked(passage: &mut Passage, packets: &[(u16, u32, &[u8])]) -> Vec<bool> {
+        passed(passage, packets, false)
+    }
+
+    fn passed(passage: &mut Passage, packets: &[(u16, u32, &[u8])], marker: bool) -> Vec<bool> {
+        let header =
+            |sequence, picture| Header { sequence, timestamp: picture * 3600, source: 7, payload_type: 96, marker };
         packets
             .iter()
             .map(|(number, picture, payload)| passage.take(&header(*number, *picture), payload).goes)
@@ -232,6 +243,28 @@ mod tests {
             [true, false, false]
         );
         assert_eq!(goes(&mut passage, &[(10, 11, &[0x67, 7]), (11, 12, key), (12, 13, reference)]), [true; 3]);
+    }
+
+    /// Each in a packet of its own, before the first key and behind a gap.
+    #[test]
+    fn all_parameters_of_a_key_go() {
+        for (codec, first, key, other) in [("H264", &[7, 8][..], 5, 1), ("H265", &[32, 33, 34][..], 19, 1)] {
+            let unit = |kind: u8| if codec == "H264" { vec![0x60 | kind, 0x88, 7] } else { vec![kind << 1, 1, 0x80] };
+            let mut passage = passage(codec);
+            passage.restart();
+            for number in [1, 20] {
+                let units: Vec<Vec<u8>> = first.iter().chain([&key, &other]).map(|kind| unit(*kind)).collect();
+                let packets: Vec<(u16, u32, &[u8])> = units
+                    .iter()
+                    .zip(number..)
+                    .map(|(unit, at)| {
+                        (at, u32::from(number) + u32::from(unit[0] == units.last().unwrap()[0]), unit.as_slice())
+                    })
+                    .collect();
+                // What has more behind it in the same picture ends nothing.
+                assert_eq!(goes_unmarked(&mut passage, &packets), vec![true; units.len()], "{codec} from {number}");
+            }
+        }
     }
 
     proptest! {
