@@ -1,8 +1,10 @@
 //! When units are shown and decoded: timestamps of packets on the clock of what is made of them.
 //!
-//! The clock is that of arrival: tracks begin at the time at which they came, and go on by their own timestamps as long as these are
-//! believable. Packets tell when a picture is shown; when it is decoded is reckoned from the order in which they come.
+//! The clock is that of arrival: the lead begins at the time at which it came, and goes on by its own timestamps as long as these are
+//! believable. Other tracks go by the sender's reports ([`Instants`]) where there are such, else as the lead does. Packets tell when a
+//! picture is shown; when it is decoded is reckoned from the order in which they come.
 
+use crate::instants::{Instants, Told};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
@@ -11,6 +13,10 @@ use std::time::{Duration, Instant};
 const OFF_MAX_S: u64 = 10;
 /// The time at which clocks begin, seconds: pictures may be shown before the first that came.
 const BEGIN_S: u64 = 10;
+/// A track is moved to where reports say by one part in so many, which nobody hears, unless it is off by a second: senders reckon
+/// their reports carelessly. What is less than the other part of a second stays.
+const SLOWLY: u64 = 200;
+const EXACT: u64 = 1000;
 
 /// The times of one track, in its own ticks.
 #[derive(Debug)]
@@ -19,12 +25,38 @@ pub struct Clock {
     pub rate: u32,
     begun: Instant,
     last: Option<(u32, u64)>,
+    /// It has gone by reports since it began.
+    is_aligned: bool,
+}
+
+/// How a track goes beside the lead.
+#[derive(Clone, Copy, Debug)]
+pub enum Beside {
+    /// Nothing is told of that, or it is the lead.
+    Untold,
+    /// By what its reports tell, and by what is to be added to the sender's times for the time here, 1/2^32 s.
+    Told(Told, u64),
+    /// As is told when the lead has begun.
+    Later,
+}
+
+impl Beside {
+    /// As reports tell of both tracks.
+    pub fn of(instants: &Instants, track: usize, (lead, clock): (usize, &Clock)) -> Beside {
+        match (instants.told(track).zip(instants.told(lead)), clock.last) {
+            (Some((own, other)), Some((stamp, at))) if track != lead => {
+                Beside::Told(own, fixed(at, clock.rate).wrapping_sub(other.time(stamp)))
+            }
+            (Some(_), None) if track != lead => Beside::Later,
+            _ => Beside::Untold,
+        }
+    }
 }
 
 impl Clock {
     /// A clock that begins now, as that of others of the same stream.
     pub fn new(rate: u32, begun: Instant) -> Clock {
-        Clock { rate, begun, last: None }
+        Clock { rate, begun, last: None, is_aligned: false }
     }
 
     /// What time it is.
@@ -32,17 +64,40 @@ impl Clock {
         ticks(now.saturating_duration_since(self.begun), self.rate) + BEGIN_S * u64::from(self.rate)
     }
 
-    /// The time of a timestamp that has come now.
-    pub fn time(&mut self, timestamp: u32, now: Instant) -> u64 {
-        let passed = self.passed(now);
-        let goes_on = self.last.and_then(|(before, at)| {
-            let step = i64::from(timestamp.wrapping_sub(before) as i32);
-            at.checked_add_signed(step).filter(|time| time.abs_diff(passed) < OFF_MAX_S * u64::from(self.rate))
-        });
-        let time = goes_on.unwrap_or(passed);
+    /// The time of a timestamp that has come now; nothing if it is not known yet.
+    pub fn time(&mut self, timestamp: u32, now: Instant, beside: Beside) -> Option<u64> {
+        if matches!(beside, Beside::Later) {
+            return None;
+        }
+        let (passed, rate) = (self.passed(now), u64::from(self.rate));
+        let step = self.last.map_or(0, |(before, _)| i64::from(timestamp.wrapping_sub(before).cast_signed()));
+        let goes_on = self
+            .last
+            .and_then(|(_, at)| at.checked_add_signed(step).filter(|time| time.abs_diff(passed) < OFF_MAX_S * rate));
+        self.is_aligned &= goes_on.is_some();
+        let mut time = goes_on.unwrap_or(passed);
+        if let Beside::Told(told, shift) = beside {
+            let off = told.time(timestamp).wrapping_add(shift).wrapping_sub(fixed(time, self.rate)).cast_signed();
+            let off = ((i128::from(off) * i128::from(self.rate)) >> 32) as i64;
+            let slowly = (step.unsigned_abs() / SLOWLY) as i64;
+            let is_believed = off.unsigned_abs() < OFF_MAX_S * rate;
+            let moved = match off.unsigned_abs() {
+                _ if !is_believed => 0,
+                size if !self.is_aligned || size > rate => off,
+                size if size <= rate / EXACT => 0,
+                _ => off.clamp(-slowly, slowly),
+            };
+            self.is_aligned |= is_believed;
+            time = time.saturating_add_signed(moved);
+        }
         self.last = Some((timestamp, time));
-        time
+        Some(time)
     }
+}
+
+/// Ticks as seconds and 32 bits of their parts.
+fn fixed(time: u64, rate: u32) -> u64 {
+    ((u128::from(time) << 32) / u128::from(rate)) as u64
 }
 
 fn ticks(time: Duration, rate: u32) -> u64 {
@@ -149,12 +204,60 @@ mod tests {
         let begun = Instant::now();
         let mut clock = Clock::new(90_000, begun);
         let at = |ms| begun + Duration::from_millis(ms);
-        assert_eq!(clock.time(u32::MAX - 100, at(0)), 900_000);
-        assert_eq!(clock.time(3500, at(7)), 900_000 + 3601);
+        assert_eq!(clock.time(u32::MAX - 100, at(0), Beside::Untold), Some(900_000));
+        assert_eq!(clock.time(3500, at(7), Beside::Untold), Some(900_000 + 3601));
         // Earlier pictures of the same.
-        assert_eq!(clock.time(3400, at(9)), 900_000 + 3501);
+        assert_eq!(clock.time(3400, at(9), Beside::Untold), Some(900_000 + 3501));
         // What nobody believes is when it came.
-        assert_eq!(clock.time(2_000_000_000, at(1000)), 990_000);
+        assert_eq!(clock.time(2_000_000_000, at(1000), Beside::Untold), Some(990_000));
+    }
+
+    /// Sound that comes 0.7 s after its pictures, of a camera whose clocks drift apart, and whose reports are careless.
+    #[test]
+    fn sound_goes_by_reports() {
+        let text = "m=video 0 RTP/AVP 96\na=rtpmap:96 H264/90000\nm=audio 0 RTP/AVP 97\na=rtpmap:97 opus/48000/2\n";
+        let described = crate::sdp::Description::parse(text.as_bytes()).unwrap();
+        let (begun, mut instants) = (Instant::now(), Instants::default());
+        let (mut lead, mut sound) = (Clock::new(90_000, begun), Clock::new(48_000, begun));
+        let mut offs = Vec::new();
+        for ms in (0..400_000_u64).step_by(20) {
+            let now = begun + Duration::from_millis(ms);
+            if ms % 5000 == 1000 {
+                let careless = if ms % 10_000 == 1000 { 20 } else { 0 };
+                for (track, stamp) in [(0, (ms - careless) as u32 * 90), (1, (ms * 48 + ms / 500) as u32)] {
+                    let time = (7_000 + ms / 1000) << 32;
+                    let head = [&[0x80, 200, 0, 6, 0, 0, 0, 7][..], &time.to_be_bytes()].concat();
+                    instants.hear(track, &described, &[&head[..], &stamp.to_be_bytes(), &[0; 8]].concat());
+                }
+            }
+            lead.time((ms * 90) as u32, now, Beside::Untold);
+            let heard = ms as i64 - 700;
+            let stamp = (heard * 48 + heard / 500) as u32;
+            let before = sound.last.map(|(_, at)| at);
+            let time = sound.time(stamp, now, Beside::of(&instants, 1, (0, &lead))).unwrap();
+            let off = time as i64 * 90 / 48 - (900_000 + heard * 90);
+            if let Some(before) = before.filter(|_| offs.len() > 50) {
+                assert!((955..=967).contains(&(time - before)), "it jumps by {} at {ms}", time - before);
+            }
+            offs.push(off / 90);
+        }
+        // When it came, until there are reports; then when it was heard, give or take half of how careless these are.
+        assert_eq!(offs[..50], [700; 50]);
+        assert!(
+            offs[50..].iter().all(|off| (-21..=1).contains(off)),
+            "{:?} {:?}",
+            offs[50..].iter().min(),
+            offs[50..].iter().max()
+        );
+        // What nobody believes is as if it had not been told.
+        let Beside::Told(told, shift) = Beside::of(&instants, 1, (0, &lead)) else { panic!("nothing is told") };
+        let (_, at) = sound.last.unwrap();
+        let stamp = sound.last.unwrap().0.wrapping_add(960);
+        let now = begun + Duration::from_secs(400);
+        assert_eq!(sound.time(stamp, now, Beside::Told(told, shift.wrapping_add(3600 << 32))), Some(at + 960));
+        // What comes before the first picture has to wait for that.
+        let none = Clock::new(90_000, begun);
+        assert_eq!(sound.time(stamp, now, Beside::of(&instants, 1, (0, &none))), None);
     }
 
     proptest! {

@@ -3,7 +3,8 @@
 use crate::auth::Known;
 use crate::bundle::Bundle;
 use crate::counts::Counted;
-use crate::feed::{FRAME, Feed};
+use crate::feed::{Batch, FRAME, Feed};
+use crate::instants::Instants;
 use crate::net::{bound_not_sent, reached};
 use crate::session::{Server, Way};
 use crate::tfrc::{Numbers, Rate, Share};
@@ -162,23 +163,53 @@ pub fn accepted(listener: &TcpListener, queue_bytes: usize) -> io::Result<(TcpSt
     Ok((socket, peer))
 }
 
-/// Who begins with datagrams gets the sender's last reports at once: they tell which sound goes with which picture (RFC 6051, section 3.1), and
-/// the next may be seconds away.
-pub fn send_reports(connection: &mut Connection, feed: &Feed, udp: &(UdpSocket, UdpSocket), now: Instant) {
+/// Who begins gets the sender's last reports at once, as of the instant at which it begins: they tell which sound goes with which picture (RFC
+/// 6051, section 3.1), and the next may be seconds away.
+pub fn send_reports(
+    connection: &mut Connection,
+    instants: &Instants,
+    instant: Option<u64>,
+    udp: &(UdpSocket, UdpSocket),
+    now: Instant,
+) {
     let Some(session) = &connection.server.session else { return };
     let peer = reached(&udp.1, connection.peer);
     for (track, way) in session.ways.iter().enumerate() {
-        let Some(Way::Ports(_, port)) = *way else { continue };
-        let Some(report @ [_, 200, _, _, _, _, _, _, _, _, a, b, c, d, ..]) = feed.last_of(2 * track as u8 + 1) else {
-            continue;
+        let Some((way, report)) = way.zip(instants.report(track, instant)) else { continue };
+        let port = match way {
+            Way::Ports(_, port) => port,
+            Way::Channels(_, channel) => {
+                let mut frame = Batch::default();
+                frame.frame(channel, &report, false, false);
+                connection.out.say(&frame.bytes);
+                continue;
+            }
         };
         if let Some(paced) = connection.paced.as_mut().filter(|paced| paced.track == track) {
-            paced.rate.reported(u32::from_be_bytes([*a, *b, *c, *d]), now);
+            paced.rate.reported(u32::from_be_bytes([report[10], report[11], report[12], report[13]]), now);
         }
         let mut bundle = Bundle::default();
-        bundle.push(&udp.1, SocketAddr::new(peer, port), report);
+        bundle.push(&udp.1, SocketAddr::new(peer, port), &report);
         bundle.flush();
     }
+}
+
+/// A packet that is no other viewer's goes out as a datagram.
+pub fn send_beside(connection: &mut Connection, own: &Batch, udp: &(UdpSocket, UdpSocket), now: Instant) {
+    let Some(session) = &connection.server.session else { return };
+    let peer = reached(&udp.0, connection.peer);
+    let mut bundle = Bundle::default();
+    for entry in &own.entries {
+        let track = usize::from(entry.channel / 2);
+        let Some(Way::Ports(port, _)) = session.ways.get(track).copied().flatten() else { continue };
+        let bytes = &own.bytes[entry.range()][FRAME..];
+        if let (Some(paced), [_, _, high, low, ..]) = (connection.paced.as_mut().filter(|p| p.track == track), bytes) {
+            paced.numbers.went(u16::from_be_bytes([*high, *low]));
+            paced.rate.went(bytes.len(), now);
+        }
+        bundle.push(&udp.0, SocketAddr::new(peer, port), bytes);
+    }
+    bundle.flush();
 }
 
 /// Everything that has come goes out as datagrams, as far as the viewer's rate allows another picture; what the system has no
@@ -212,7 +243,7 @@ pub fn send_datagrams(connection: &mut Connection, feed: &Feed, udp: &(UdpSocket
                 let share = paced.rate.picture(entry.is_spare, now);
                 paced.skips = share == Share::Without;
                 if share == Share::AtKey {
-                    next = Flow::Waiting(to, now);
+                    (next, connection.out.is_behind_gap) = (Flow::Waiting(to, now), true);
                 }
             }
             let (is_own, skips) = connection.paced.as_ref().map_or((false, false), |p| (p.track == track, p.skips));

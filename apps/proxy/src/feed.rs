@@ -24,6 +24,8 @@ pub struct Entry {
     pub is_start: bool,
     /// No picture refers to the one that begins here.
     pub is_spare: bool,
+    /// It refers to what was before the key that it follows: whoever begins at that key does not get it.
+    pub is_leading: bool,
 }
 
 impl Entry {
@@ -54,7 +56,15 @@ impl Batch {
         self.bytes.extend_from_slice(&(length as u16).to_be_bytes());
         self.bytes.extend_from_slice(&packet[..length]);
         let end = self.bytes.len();
-        self.entries.push(Entry { start: start as u32, end: end as u32, channel, is_key, is_start, is_spare: false });
+        self.entries.push(Entry {
+            start: start as u32,
+            end: end as u32,
+            channel,
+            is_key,
+            is_start,
+            is_spare: false,
+            is_leading: false,
+        });
         &mut self.bytes[start + FRAME..]
     }
 
@@ -70,6 +80,7 @@ impl Batch {
             is_key,
             is_start,
             is_spare: false,
+            is_leading: false,
         });
         &mut self.bytes[range]
     }
@@ -116,12 +127,15 @@ impl Batch {
     }
 
     /// Ends the piece that was written to the end of the bytes.
-    pub fn piece(&mut self, is_key: bool) {
+    pub fn piece(&mut self, is_key: bool, is_leading: bool) {
         let start = self.entries.last().map_or(0, |entry| entry.end);
         let end = self.bytes.len() as u32;
-        self.entries.push(Entry { start, end, channel: 0, is_key, is_start: true, is_spare: false });
+        self.entries.push(Entry { start, end, channel: 0, is_key, is_start: true, is_spare: false, is_leading });
     }
 }
+
+/// Some packets of a batch.
+pub type Packets = (Arc<Batch>, Range<usize>);
 
 /// A place between two packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -209,6 +223,19 @@ impl Feed {
         self.keys.get(self.keys.partition_point(|key| *key < cursor)).copied()
     }
 
+    /// Whether a place lies behind a key and before the next one.
+    pub fn follows(&self, place: Cursor, key: Cursor) -> bool {
+        key < place && self.key_from(Cursor { entry: key.entry + 1, ..key }).is_none_or(|next| place < next)
+    }
+
+    /// What is at a place, or the first behind it.
+    pub fn at(&self, cursor: Cursor) -> Option<(&Entry, &[u8])> {
+        self.from(cursor).find_map(|(number, batch)| {
+            let from = if number == cursor.batch { cursor.entry } else { 0 };
+            batch.entries.get(from).map(|entry| (entry, &batch.bytes[entry.range()]))
+        })
+    }
+
     /// What there is from the latest key on.
     pub fn group(&self) -> Vec<Arc<Batch>> {
         let Some(key) = self.key() else { return Vec::new() };
@@ -247,17 +274,9 @@ impl Feed {
         })
     }
 
-    /// The last packet of a channel that there is.
-    pub fn last_of(&self, channel: u8) -> Option<&[u8]> {
-        self.batches.iter().rev().find_map(|(batch, _)| {
-            let entry = batch.entries.iter().rev().find(|entry| entry.channel == channel)?;
-            Some(&batch.bytes[entry.range()][FRAME..])
-        })
-    }
-
-    /// The packets from a place to the next picture, to be sent before somebody leaves out others; nothing if there is no next
-    /// picture yet, so these are not all.
-    pub fn rest_of_picture(&self, cursor: Cursor) -> Option<Vec<(Arc<Batch>, Range<usize>)>> {
+    /// The packets from a place to the next picture, to be sent before somebody leaves out others, and where that begins; nothing if there
+    /// is no next picture yet, so these are not all.
+    pub fn rest_of_picture(&self, cursor: Cursor) -> Option<(Vec<Packets>, Cursor)> {
         let mut rest = Vec::new();
         for (number, batch) in self.from(cursor) {
             let from = if number == cursor.batch { cursor.entry } else { 0 };
@@ -267,7 +286,7 @@ impl Feed {
                 rest.push((batch.clone(), from..to));
             }
             if next.is_some() {
-                return Some(rest);
+                return Some((rest, Cursor { batch: number, entry: to }));
             }
         }
         None
@@ -301,8 +320,14 @@ mod tests {
         assert_eq!(feed.behind(Cursor { batch: 4, entry: 1 }), Some(6));
         assert_eq!(feed.behind(feed.end()), Some(0));
         assert!(feed.rest_of_picture(Cursor { batch: 4, entry: 1 }).is_none());
-        let rest = feed.rest_of_picture(Cursor { batch: 2, entry: 1 }).unwrap();
-        assert_eq!((rest.len(), rest[0].1.clone()), (1, 1..2));
+        let (rest, next) = feed.rest_of_picture(Cursor { batch: 2, entry: 1 }).unwrap();
+        assert_eq!((rest.len(), rest[0].1.clone(), next), (1, 1..2, Cursor { batch: 3, entry: 0 }));
+        let key = Cursor { batch: 1, entry: 0 };
+        let follows = |batch, entry| feed.follows(Cursor { batch, entry }, key);
+        assert_eq!(
+            [follows(1, 0), follows(1, 1), follows(2, 1), follows(3, 0), follows(4, 0)],
+            [false, true, true, false, false]
+        );
         // A gap: what was before is no use.
         feed.push(9, batch(false));
         assert_eq!((feed.first, feed.held(), feed.key(), feed.end().batch), (9, 20, None, 10));

@@ -1,6 +1,7 @@
 //! In which forms a stream is served, and what is made of its packets for those who take something else.
 
-use crate::feed::Batch;
+use crate::feed::{Batch, Cursor, Feed};
+use crate::instants::Instants;
 use crate::sdp::Description;
 use crate::{mp4, ts};
 use std::time::Instant;
@@ -59,11 +60,11 @@ impl Maker {
         }
     }
 
-    /// Takes packets as they came; gives what is complete by now.
-    pub fn take(&mut self, batch: &Batch, now: Instant) -> Batch {
+    /// Takes packets as they came, of a sender that has told this; gives what is complete by now.
+    pub fn take(&mut self, batch: &Batch, instants: &Instants, now: Instant) -> Batch {
         match self {
-            Maker::Transport(mux) => mux.take(batch, now),
-            Maker::Fragments(mux) => mux.take(batch, now),
+            Maker::Transport(mux) => mux.take(batch, instants, now),
+            Maker::Fragments(mux) => mux.take(batch, instants, now),
         }
     }
 
@@ -72,6 +73,22 @@ impl Maker {
         match self {
             Maker::Transport(_) => None,
             Maker::Fragments(mux) => mux.anew.take(),
+        }
+    }
+
+    /// What comes before what lies at a place, for whom something was left out before it.
+    pub fn seam(&self, feed: &Feed, place: Cursor) -> Option<Batch> {
+        match self {
+            Maker::Transport(mux) => Some(mux.seam(feed, place)),
+            Maker::Fragments(_) => None,
+        }
+    }
+
+    /// What is taken from the times of each track for a viewer that begins with this.
+    pub fn begin(&self, first: &[u8]) -> Option<[u64; mp4::PARTS]> {
+        match self {
+            Maker::Transport(_) => None,
+            Maker::Fragments(mux) => mux.begin(first),
         }
     }
 
@@ -118,7 +135,7 @@ mod tests {
                 let mut batch = Batch::default();
                 batch.frame(*channel, &packet, *first == 0x65, *is_start);
                 late += Duration::from_millis(*passed);
-                let made = maker.take(&batch, now + late);
+                let made = maker.take(&batch, &Instants::default(), now + late);
                 let mut end = 0;
                 for entry in &made.entries {
                     prop_assert!(entry.start == end && entry.end >= entry.start);

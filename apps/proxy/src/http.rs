@@ -164,6 +164,7 @@ fn streams(shared: &Shared, may: &auth::Streams) -> String {
             "is_flowing": stream.is_flowing.load(Ordering::Relaxed),
             "trouble": told.trouble,
             "tracks": tracks,
+            "over_http": told.description.as_ref().is_some_and(|description| ts::can_hold(description)),
             "counts": counts,
         })
     };

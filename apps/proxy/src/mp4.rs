@@ -4,8 +4,9 @@
 //! the log, since every viewer needs it. Where a key has other parameters there is another head, and the log begins anew
 //! ([`Mux::anew`]): players read a file's first description only. There is one video track and one of audio at most, as browsers have it. The crate `mp4-atom` writes the boxes.
 
-use crate::clock::{Clock, DecodeOrder};
+use crate::clock::{Beside, Clock, DecodeOrder};
 use crate::feed::{Batch, FRAME};
+use crate::instants::Instants;
 use crate::picture::{self, Facts};
 use crate::rtp::Codec;
 use crate::sdp::Description;
@@ -25,6 +26,23 @@ const OTHER: u32 = 0x0101_0000;
 /// Parameter sets at most, of each kind, and bytes of each: what a box has room for, and more than any encoder makes.
 const SETS_MAX: usize = 16;
 const SET_BYTES_MAX: usize = 4096;
+
+/// Where in a fragment the number of its track and its time stand: the boxes before them have one length.
+const TRACK: usize = 44;
+/// Where the time stands.
+pub const TIME: usize = 60;
+/// Bytes of the time.
+pub const TIME_BYTES: usize = 8;
+
+/// Tracks of a stream at most.
+pub const PARTS: usize = 2;
+
+/// The track of a fragment, and when it is decoded, in ticks of the track.
+pub fn time(fragment: &[u8]) -> Option<(usize, u64)> {
+    let id = u32::from_be_bytes(fragment.get(TRACK..TRACK + 4)?.try_into().ok()?);
+    let time = u64::from_be_bytes(fragment.get(TIME..TIME + TIME_BYTES)?.try_into().ok()?);
+    Some((usize::try_from(id).ok()?.checked_sub(1).filter(|track| *track < PARTS)?, time))
+}
 
 struct Part {
     /// The number of the track at the source, and here.
@@ -100,14 +118,22 @@ impl Mux {
         Some(bytes)
     }
 
+    /// When each track is to begin for a viewer whose first fragment is that: VLC plays nothing that begins later than at 0. Within WebSocket
+    /// pages see to that.
+    pub fn begin(&self, fragment: &[u8]) -> Option<[u64; PARTS]> {
+        let (track, time) = time(fragment).filter(|_| !self.is_socket)?;
+        let rate = |track: usize| self.parts.get(track).map_or(1, |part| u128::from(part.clock.rate));
+        Some(std::array::from_fn(|other| (u128::from(time) * rate(other) / rate(track)) as u64))
+    }
+
     /// What the tracks are called in the type of the medium (RFC 6381).
     fn codecs(&self) -> String {
         let names: Vec<String> = self.parts.iter().map(Part::name).collect();
         names.join(",")
     }
 
-    /// Takes packets as they came; gives what is complete by now.
-    pub fn take(&mut self, batch: &Batch, now: Instant) -> Batch {
+    /// Takes packets as they came, of a sender that has told this; gives what is complete by now.
+    pub fn take(&mut self, batch: &Batch, instants: &Instants, now: Instant) -> Batch {
         let mut out = Batch::default();
         for entry in batch.entries.iter().filter(|entry| entry.channel % 2 == 0) {
             let track = usize::from(entry.channel / 2);
@@ -115,14 +141,14 @@ impl Mux {
             let mut units = std::mem::take(&mut self.units);
             self.parts[number].assembly.take(&batch.bytes[entry.range()][FRAME..], &mut units);
             for unit in units.drain(..) {
-                self.write(number, &unit, now, &mut out);
+                self.write(number, &unit, instants, now, &mut out);
             }
             self.units = units;
         }
         out
     }
 
-    fn write(&mut self, number: usize, unit: &Unit, now: Instant, out: &mut Batch) {
+    fn write(&mut self, number: usize, unit: &Unit, instants: &Instants, now: Instant, out: &mut Batch) {
         let start = out.bytes.len();
         let has_video = self.parts.iter().any(|part| part.codec.is_video());
         let part = &mut self.parts[number];
@@ -138,9 +164,15 @@ impl Mux {
         if self.head.is_none() {
             return out.bytes.truncate(start);
         }
+        let lead = self.parts.iter().find(|part| part.codec.is_video()).unwrap_or(&self.parts[0]);
+        let other = Beside::of(instants, self.parts[number].track, (lead.track, &lead.clock));
         let part = &mut self.parts[number];
-        let shown = part.clock.time(unit.timestamp, now);
+        let Some(shown) = part.clock.time(unit.timestamp, now, other) else { return out.bytes.truncate(start) };
         let decoded = if part.codec.is_video() { part.order.time(shown) } else { shown };
+        if part.last.is_some_and(|last| decoded <= last && last - decoded < u64::from(part.clock.rate)) {
+            // Where reports move sound back, what would be heard twice is left out.
+            return out.bytes.truncate(start);
+        }
         if let Some(step) = part.last.replace(decoded).and_then(|last| decoded.checked_sub(last)) {
             part.lasts =
                 u32::try_from(step).ok().filter(|step| *step > 0 && *step < 10 * part.clock.rate).unwrap_or(part.lasts);
@@ -187,7 +219,7 @@ impl Mux {
         if self.is_socket {
             websocket::enclose(&mut out.bytes, start);
         }
-        out.piece(is_key);
+        out.piece(is_key, unit.is_leading);
     }
 
     fn written_head(&self) -> Option<Vec<u8>> {
@@ -450,8 +482,11 @@ mod tests {
         assert_eq!((mux.codecs(), mux.head().is_some()), ("opus".to_owned(), true));
         let mut batch = Batch::default();
         batch.frame(0, &[0x80, 98, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 7, 8, 9], true, true);
-        let out = mux.take(&batch, Instant::now());
+        let out = mux.take(&batch, &Instants::default(), Instant::now());
         assert!(out.entries[0].is_key && kinds(&out.bytes) == Some(vec![*b"moof", *b"mdat"]));
+        assert_eq!((&out.bytes[TRACK - 8..TRACK - 4], &out.bytes[TIME - 8..TIME - 4]), (&b"tfhd"[..], &b"tfdt"[..]));
+        let (track, began) = time(&out.bytes).unwrap();
+        assert_eq!((track, mux.begin(&out.bytes)), (0, Some([began, began / 48_000])));
     }
 
     #[test]
@@ -468,7 +503,10 @@ mod tests {
             let head = [0x80, kind, 0, number as u8, 0, 0, 0, 0, 0, 0, 0, 1];
             batch.frame(0, &[&head, unit.as_slice()].concat(), false, number == 0);
         }
-        assert_eq!(kinds(&mux.take(&batch, Instant::now()).bytes), Some(vec![*b"moof", *b"mdat"]));
+        assert_eq!(
+            kinds(&mux.take(&batch, &Instants::default(), Instant::now()).bytes),
+            Some(vec![*b"moof", *b"mdat"])
+        );
     }
 
     proptest! {
@@ -503,7 +541,7 @@ mod tests {
                 packet.extend(payload);
                 let mut batch = Batch::default();
                 batch.frame(0, &packet, false, true);
-                let out = mux.take(&batch, now);
+                let out = mux.take(&batch, &Instants::default(), now);
                 for entry in &out.entries {
                     let found = kinds(&out.bytes[entry.range()]);
                     prop_assert!(found.as_ref().is_some_and(|kinds| kinds.ends_with(&[*b"moof", *b"mdat"])), "{found:?}");

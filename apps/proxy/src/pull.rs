@@ -30,7 +30,7 @@ use crate::receive::Expected;
 use crate::reorder::Reorder;
 use crate::report::Report;
 use crate::rtp;
-use crate::stream::Stream;
+use crate::stream::{NOTHING_YET, Stream};
 use crate::text::Bounds;
 use crate::tls::Trust;
 use crate::wire::Wire;
@@ -101,6 +101,10 @@ struct Talk {
     kept_alive: Instant,
     reported: Instant,
     has_come: bool,
+    /// What is said when media come.
+    playing: Option<String>,
+    /// What had come before that was none.
+    malformed: u64,
 }
 
 /// A track as it comes in.
@@ -228,6 +232,14 @@ impl Pull {
         multigrain_console::say(&format!("{}: {text}", self.stream.name()));
     }
 
+    /// Says what becomes of those who view it on all workers, if there are such.
+    fn tell_viewers(&self, what: &str) {
+        match self.stream.viewers.load(Ordering::Relaxed) {
+            0 => {}
+            viewers => self.log(&format!("{what}: {viewers}")),
+        }
+    }
+
     /// Ends in order.
     pub fn close(&mut self) {
         if let Phase::Talking(talk) = &mut self.phase {
@@ -244,6 +256,7 @@ impl Pull {
         if is_gone && !was_gone {
             self.close();
             self.phase = Phase::Gone;
+            self.tell_viewers("it is served no more; its viewers are sent away");
             let mut told = self.stream.told();
             (told.description, told.trouble) = (None, None);
             told.generation += 1;
@@ -252,6 +265,7 @@ impl Pull {
             self.close();
             (self.choice, self.within, self.rest) = (choice(&source), None, REST);
             (self.source, self.phase) = (source, Phase::Resting(now));
+            self.stream.told().trouble = Some(NOTHING_YET.to_owned());
             self.told.clear();
             self.refused.clear();
         }
@@ -435,7 +449,14 @@ impl Pull {
             let others = talk.stranger.map_or_else(String::new, |other| {
                 format!("; packets come from {other}, which is not the camera: if it is, give that address")
             });
-            let text = format!("no packet of its media has come for {} s{others}", SILENCE.as_secs());
+            let malformed = self.stream.counts.packets_malformed.load(Ordering::Relaxed) - talk.malformed;
+            let rubbish = match malformed {
+                0 => String::new(),
+                count => format!(
+                    "; {count} packets came that are none of what it describes: look at its format, or at its firmware"
+                ),
+            };
+            let text = format!("no packet of its media has come for {} s{others}{rubbish}", SILENCE.as_secs());
             return Err(Trouble::Other(text));
         }
         if waited(talk.kept_alive) > talk.dialogue.keep_alive_every() {

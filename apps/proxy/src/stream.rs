@@ -5,6 +5,9 @@ use crate::sdp::Description;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// What is wrong while nothing is known of a source.
+pub const NOTHING_YET: &str = "nothing has come of it so far";
+
 /// A stream: its source, what it sends, and how much of it went where.
 #[derive(Debug)]
 pub struct Stream {
@@ -61,7 +64,7 @@ counts! {
     packets_lost,
     /// Packets that came twice or too late
     packets_late,
-    /// Packets of pictures that refer to what is lost, which are for nobody
+    /// Packets of pictures that refer to what is lost, or come before the first key, which are for nobody
     packets_left_out,
     /// What came and was no packet of a track
     packets_malformed,
@@ -90,7 +93,7 @@ impl Stream {
             name: source.name.clone(),
             source: Mutex::new(Arc::new(source)),
             is_gone: AtomicBool::new(false),
-            told: Mutex::default(),
+            told: Mutex::new(Told { trouble: Some(NOTHING_YET.to_owned()), ..Told::default() }),
             counts: Counts::default(),
             is_flowing: AtomicBool::new(false),
             viewers: AtomicUsize::new(0),

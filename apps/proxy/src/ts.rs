@@ -2,11 +2,13 @@
 //!
 //! Units become packets of 188 bytes, with tables before every key, so a viewer can begin at any of them.
 
-use crate::clock::{Clock, DecodeOrder};
-use crate::feed::{Batch, FRAME};
+use crate::clock::{Beside, Clock, DecodeOrder};
+use crate::feed::{Batch, Cursor, FRAME, Feed};
+use crate::instants::Instants;
 use crate::picture;
 use crate::rtp::Codec;
 use crate::sdp::Description;
+use crate::seam::END;
 use crate::units::{Assembly, Unit};
 use std::time::Instant;
 
@@ -27,6 +29,9 @@ struct Part {
     clock: Clock,
     order: DecodeOrder,
     counter: u8,
+    /// When its last unit was shown, and how late that came.
+    last: Option<u64>,
+    late: u64,
 }
 
 /// A stream that is being made.
@@ -38,6 +43,8 @@ pub struct Mux {
     counters: [u8; 2],
     since_tables: u32,
     units: Vec<Unit>,
+    /// What players were told last of what time it is.
+    told: u64,
 }
 
 /// Whether something of a source can be put into a transport stream, or fragmented MP4.
@@ -56,16 +63,18 @@ impl Mux {
                 clock: Clock::new(track.clock_rate, now),
                 order: DecodeOrder::new(CLOCK as u32),
                 counter: 0,
+                last: None,
+                late: 0,
             })
         };
         let parts: Vec<Option<Part>> = description.tracks.iter().map(part).collect();
         let is_video = |part: &Option<Part>| part.as_ref().is_some_and(|part| part.codec.is_video());
         let lead = parts.iter().position(is_video).or_else(|| parts.iter().position(Option::is_some)).unwrap_or(0);
-        Mux { parts, lead, counters: [0; 2], since_tables: 0, units: Vec::new() }
+        Mux { parts, lead, counters: [0; 2], since_tables: 0, units: Vec::new(), told: 0 }
     }
 
-    /// Takes packets as they came; gives what is complete by now.
-    pub fn take(&mut self, batch: &Batch, now: Instant) -> Batch {
+    /// Takes packets as they came, of a sender that has told this; gives what is complete by now.
+    pub fn take(&mut self, batch: &Batch, instants: &Instants, now: Instant) -> Batch {
         let mut out = Batch::default();
         for entry in batch.entries.iter().filter(|entry| entry.channel % 2 == 0) {
             let track = usize::from(entry.channel / 2);
@@ -74,25 +83,22 @@ impl Mux {
                 part.assembly.take(&batch.bytes[entry.range()][FRAME..], &mut units);
             }
             for unit in units.drain(..) {
-                self.write(track, &unit, now, &mut out);
+                self.write(track, &unit, instants, now, &mut out);
             }
             self.units = units;
         }
         out
     }
 
-    fn write(&mut self, track: usize, unit: &Unit, now: Instant, out: &mut Batch) {
-        let is_key = unit.is_key && track == self.lead;
-        self.since_tables += 1;
-        if is_key || self.since_tables > TABLES_EVERY {
-            self.since_tables = 0;
-            self.tables(&mut out.bytes);
-        }
-        let is_lead = track == self.lead;
+    fn write(&mut self, track: usize, unit: &Unit, instants: &Instants, now: Instant, out: &mut Batch) {
+        let (lead, is_lead) = (self.lead, track == self.lead);
+        let is_key = unit.is_key && is_lead;
+        let other = self.parts[lead].as_ref().map(|part| Beside::of(instants, track, (lead, &part.clock)));
         let Some(part) = self.parts.get_mut(track).and_then(Option::as_mut) else { return };
         let rate = u64::from(part.clock.rate);
         let passed = (u128::from(part.clock.passed(now)) * u128::from(CLOCK) / u128::from(rate)) as u64;
-        let time = (u128::from(part.clock.time(unit.timestamp, now)) * u128::from(CLOCK) / u128::from(rate)) as u64;
+        let Some(time) = part.clock.time(unit.timestamp, now, other.unwrap_or(Beside::Untold)) else { return };
+        let time = (u128::from(time) * u128::from(CLOCK) / u128::from(rate)) as u64;
         let mut decoded = time;
         if part.codec.is_video() {
             if unit.is_key && part.codec == Codec::H264 {
@@ -103,10 +109,61 @@ impl Mux {
                 part.order.deepen(set.and_then(picture::h265).and_then(|facts| facts.depth).unwrap_or(0));
             }
             decoded = part.order.time(time);
+        } else if part.last.is_some_and(|last| time <= last && last - time < CLOCK) {
+            // Where reports move sound back, what would be heard twice is left out.
+            return;
         }
-        let clock = is_lead.then_some(passed.min(decoded));
+        (part.last, part.late) = (Some(time), passed.saturating_sub(time));
+        self.since_tables += 1;
+        if is_key || self.since_tables > TABLES_EVERY {
+            self.since_tables = 0;
+            self.tables(&mut out.bytes);
+        }
+        // No unit comes when players think that its time is over, however late its track is.
+        let others = self.parts.iter().enumerate().filter(|(number, _)| *number != lead);
+        let late = others.filter_map(|(_, part)| Some(part.as_ref()?.late)).max().unwrap_or(0);
+        self.told = self.told.max(passed.saturating_sub(late)).min(decoded);
+        let clock = is_lead.then_some(self.told);
+        let Some(part) = self.parts.get_mut(track).and_then(Option::as_mut) else { return };
         packets(FIRST + track as u16, part, unit, (time.max(decoded) + DELAY, decoded + DELAY), clock, &mut out.bytes);
-        out.piece(is_key);
+        out.piece(is_key, false);
+    }
+
+    /// What comes before what was made and lies at a place, where something was left out before it: of each kind of packets it is told that their
+    /// counter jumps (section 2.4.3.4), and of H.265 that a sequence has ended.
+    pub fn seam(&self, feed: &Feed, place: Cursor) -> Batch {
+        let mut kinds: Vec<(u16, u8, bool)> = vec![(0, self.counters[0], false), (TABLES, self.counters[1], false)];
+        for (number, part) in self.parts.iter().enumerate() {
+            let Some(part) = part else { continue };
+            let ends = part.codec == Codec::H265 && number == self.lead && feed.key_from(place) == Some(place);
+            kinds.push((FIRST + number as u16, part.counter, ends));
+        }
+        let mut is_found = vec![false; kinds.len()];
+        'all: for (number, batch) in feed.from(place) {
+            let from = if number == place.batch { place.entry } else { 0 };
+            let start = batch.entries.get(from).map_or(batch.bytes.len(), |entry| entry.start as usize);
+            for packet in batch.bytes[start..].chunks_exact(PACKET) {
+                let id = u16::from_be_bytes([packet[1], packet[2]]) & 0x1fff;
+                if let Some(which) = kinds.iter().position(|kind| kind.0 == id).filter(|which| !is_found[*which]) {
+                    (kinds[which].1, is_found[which]) = (packet[3] & 15, true);
+                }
+                if is_found.iter().all(|is_found| *is_found) {
+                    break 'all;
+                }
+            }
+        }
+        let mut out = Batch::default();
+        for (id, counter, ends) in kinds {
+            let payload: &[u8] = if ends { &[0, 0, 0, 1, END[0], END[1]] } else { &[] };
+            let field = PACKET - 5 - payload.len();
+            out.bytes.push(0x47);
+            out.bytes.extend(id.to_be_bytes());
+            out.bytes.extend([if ends { 0x30 } else { 0x20 } | (counter.wrapping_sub(1) & 15), field as u8, 0x80]);
+            out.bytes.resize(out.bytes.len() + field - 1, 0xff);
+            out.bytes.extend(payload);
+        }
+        out.piece(false, false);
+        out
     }
 
     /// Which programs there are, and what the one of them is made of.
@@ -249,6 +306,58 @@ mod tests {
         assert_eq!(stamp(2, 0x1_ffff_ffff), [0x2f, 0xff, 0xff, 0xff, 0xff]);
     }
 
+    /// Of each kind of packets: its counters go on, or it is told that they do not.
+    #[test]
+    fn who_goes_on_elsewhere_is_told_of_the_gap() {
+        for codec in ["H264", "H265"] {
+            let text = format!(
+                "m=video 0 RTP/AVP 96\na=rtpmap:96 {codec}/90000\nm=audio 0 RTP/AVP 97\na=rtpmap:97 opus/48000/2\n"
+            );
+            let (now, mut feed) = (Instant::now(), Feed::new(1 << 20));
+            let mut mux = Mux::new(&Description::parse(text.as_bytes()).unwrap(), now);
+            for number in 0..40_u32 {
+                let mut out = Batch::default();
+                let unit = |is_key, size, timestamp| Unit {
+                    timestamp,
+                    is_key,
+                    is_leading: false,
+                    bytes: vec![7; size],
+                    starts: Vec::new(),
+                };
+                let none = Instants::default();
+                mux.write(0, &unit(number % 10 == 0, 100 + number as usize * 37, number * 3600), &none, now, &mut out);
+                // No sound comes behind the last key.
+                if number < 30 {
+                    mux.write(1, &unit(true, 20, number * 1920), &none, now, &mut out);
+                }
+                feed.push(u64::from(number), std::sync::Arc::new(out));
+            }
+            for (left, key) in [(3, 10), (3, 20), (15, 30), (29, 30)] {
+                let place = Cursor { batch: key, entry: 0 };
+                let seam = mux.seam(&feed, place);
+                let upto = |number: u64| number < left || number >= key;
+                let sent = feed.from(Cursor { batch: 0, entry: 0 }).filter(|(number, _)| upto(*number));
+                let sent =
+                    sent.flat_map(|(number, batch)| [(number == key).then_some(&seam.bytes), Some(&batch.bytes)]);
+                let (mut counters, mut gaps, mut ends) = ([None; 0x2000], 0, 0);
+                for packet in sent.flatten().flat_map(|bytes| bytes.chunks(PACKET)) {
+                    assert_eq!((packet.len(), packet[0]), (PACKET, 0x47));
+                    let id = usize::from(u16::from_be_bytes([packet[1], packet[2]]) & 0x1fff);
+                    let is_told = packet[3] & 0x20 != 0 && packet[4] > 0 && packet[5] & 0x80 != 0;
+                    let counts = packet[3] & 0x10 != 0;
+                    let next = counters[id].replace(packet[3] & 15).map(|before: u8| (before + u8::from(counts)) & 15);
+                    assert!(is_told || next.is_none_or(|next| next == packet[3] & 15), "{id:x} behind {left} at {key}");
+                    gaps += u32::from(is_told);
+                    if is_told && counts {
+                        assert_eq!((packet[1] & 0x40, &packet[182..]), (0, &[0, 0, 0, 1, 72, 1][..]));
+                        ends += 1;
+                    }
+                }
+                assert_eq!((gaps, ends), (4, u32::from(codec == "H265")));
+            }
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(crate::cases(200)) })]
 
@@ -261,9 +370,9 @@ mod tests {
             let mut mux = Mux::new(&description, now);
             let mut out = Batch::default();
             let units: Vec<Unit> = sizes.iter().enumerate().map(|(i, (size, is_key))| {
-                Unit { timestamp: i as u32 * 3600, is_key: *is_key, bytes: vec![i as u8 + 1; *size], starts: Vec::new() }
+                Unit { timestamp: i as u32 * 3600, is_key: *is_key, is_leading: false, bytes: vec![i as u8 + 1; *size], starts: Vec::new() }
             }).collect();
-            units.iter().for_each(|unit| mux.write(0, unit, now, &mut out));
+            units.iter().for_each(|unit| mux.write(0, unit, &Instants::default(), now, &mut out));
             prop_assert_eq!(out.entries.len(), units.len());
             let (mut found, mut counter): (Vec<Vec<u8>>, u8) = (Vec::new(), 0);
             for packet in out.bytes.chunks(PACKET) {

@@ -23,6 +23,8 @@ pub struct Unit {
     pub timestamp: u32,
     /// Decoding can begin here.
     pub is_key: bool,
+    /// It refers to what was before the key that it follows.
+    pub is_leading: bool,
     /// Its bytes.
     pub bytes: Vec<u8>,
     /// Of video: where start codes are.
@@ -31,7 +33,7 @@ pub struct Unit {
 
 impl Unit {
     fn new(timestamp: u32, is_key: bool, bytes: Vec<u8>) -> Unit {
-        Unit { timestamp, is_key, bytes, starts: Vec::new() }
+        Unit { timestamp, is_key, is_leading: false, bytes, starts: Vec::new() }
     }
 
     /// What video is made of, without start codes.
@@ -225,6 +227,7 @@ impl Assembly {
         };
         self.has_parameters |= is_parameter;
         self.unit.is_key |= is_key;
+        self.unit.is_leading |= self.codec == Codec::H265 && matches!(first >> 1 & 0x3f, 8 | 9);
         self.unit.starts.push(self.unit.bytes.len() as u32);
         self.append(&START);
         self.append(nal);

@@ -6,7 +6,8 @@
 //! A connection takes what it has room for. Who is too far behind gets the rest of the picture under way, from the batches that all share,
 //! and goes on with the latest key.
 
-use crate::feed::{Batch, Cursor, Entry, FRAME, Feed};
+use crate::feed::{Batch, Cursor, Entry, FRAME, Feed, Packets};
+use crate::mp4::{self, PARTS, TIME, TIME_BYTES};
 use crate::sdp::TRACKS_MAX;
 use crate::session::Way;
 use bytes::{Buf, BytesMut};
@@ -90,7 +91,7 @@ pub struct Outgoing {
     pending: BytesMut,
     /// What comes then, whatever is left out: packets of batches, of the first of which so many bytes are sent, which before anything
     /// else goes on.
-    rest: VecDeque<(Arc<Batch>, Range<usize>)>,
+    rest: VecDeque<Packets>,
     cut: usize,
     /// What comes then.
     pub flow: Flow,
@@ -98,16 +99,22 @@ pub struct Outgoing {
     pub channels: Channels,
     /// Whether the connection had no room.
     pub is_blocked: bool,
-    /// Where it goes on after it was too far behind, as long as nothing was sent from there.
-    resumes: Option<Cursor>,
+    /// The key at which it began, or went on after it was too far behind.
+    begins: Option<Cursor>,
+    /// What is taken from the times of fragments, by track: for each viewer they begin at 0.
+    pub shift: Option<[u64; PARTS]>,
+    /// What comes next does not follow what came.
+    pub is_behind_gap: bool,
+    /// What tells that, of the last gap.
+    seam: Option<Arc<Batch>>,
     /// When it last took something.
     pub moved: Instant,
 }
 
 /// A piece of what is sent next.
 enum Piece<'a> {
-    /// A frame for another channel than the one in the batch, from one of its bytes on.
-    Frame([u8; FRAME], usize),
+    /// What stands for this viewer in the place of bytes of the batch, such as a frame for another channel.
+    Own([u8; TIME_BYTES], Range<usize>),
     /// Bytes of a batch, and which of them.
     Bytes(&'a [u8], Range<usize>),
 }
@@ -115,7 +122,7 @@ enum Piece<'a> {
 impl Piece<'_> {
     fn slice(&self) -> IoSlice<'_> {
         match self {
-            Piece::Frame(frame, from) => IoSlice::new(&frame[*from..]),
+            Piece::Own(own, range) => IoSlice::new(&own[range.clone()]),
             Piece::Bytes(batch, range) => IoSlice::new(&batch[range.clone()]),
         }
     }
@@ -131,7 +138,10 @@ impl Outgoing {
             flow: Flow::Idle,
             channels: Channels::ALL,
             is_blocked: false,
-            resumes: None,
+            begins: None,
+            shift: None,
+            is_behind_gap: false,
+            seam: None,
             moved: now,
         }
     }
@@ -153,10 +163,22 @@ impl Outgoing {
 
     /// Begins with the latest key, or the next.
     pub fn begin(&mut self, feed: &Feed, now: Instant, from_the_log: bool) {
-        self.flow = match feed.key().filter(|_| from_the_log) {
-            Some(key) => Flow::At(key),
-            None => Flow::Waiting(feed.end(), now),
-        };
+        self.begins = feed.key().filter(|_| from_the_log);
+        self.flow = self.begins.map_or(Flow::Waiting(feed.end(), now), Flow::At);
+    }
+
+    /// What comes next does not follow what came: that is told first, instead of what was to be told of a gap before.
+    pub fn join(&mut self, seam: Batch) {
+        let is_untold = self.rest.len() > usize::from(self.cut > 0);
+        if let (Some((last, _)), Some(before)) = (self.rest.back(), &self.seam)
+            && is_untold
+            && Arc::ptr_eq(last, before)
+        {
+            self.rest.pop_back();
+        }
+        let (all, seam) = (0..seam.entries.len(), Arc::new(seam));
+        self.seam = Some(seam.clone());
+        self.rest.push_back((seam, all));
     }
 
     /// Looks whether the viewer is too far behind, and lets it go on later if so; whether it was.
@@ -164,7 +186,7 @@ impl Outgoing {
         match self.flow {
             Flow::Waiting(from, since) => {
                 if let Some(key) = feed.key_from(from) {
-                    self.flow = Flow::At(key);
+                    (self.flow, self.begins) = (Flow::At(key), Some(key));
                 } else if now.saturating_duration_since(since)
                     > if feed.has_had_keys() { NEXT_KEY_PATIENCE } else { KEY_PATIENCE }
                 {
@@ -177,16 +199,19 @@ impl Outgoing {
                 if behind.is_some_and(|bytes| bytes <= bytes_max) {
                     return false;
                 }
-                if behind.is_some() && self.resumes != Some(cursor) {
+                let key = feed.key().filter(|key| *key > cursor);
+                if behind.is_some() && self.begins != Some(cursor) {
                     // One picture that is larger than what is allowed: it is left whole as long as the log has it.
-                    let Some(rest) = feed.rest_of_picture(cursor) else { return false };
+                    let Some((rest, next)) = feed.rest_of_picture(cursor) else { return false };
                     self.rest.extend(rest);
+                    if key == Some(next) {
+                        // Nothing is left out.
+                        self.flow = Flow::At(next);
+                        return false;
+                    }
                 }
-                self.resumes = feed.key().filter(|key| *key > cursor);
-                self.flow = match self.resumes {
-                    Some(key) => Flow::At(key),
-                    None => Flow::Waiting(feed.end(), now),
-                };
+                (self.begins, self.is_behind_gap) = (key, true);
+                self.flow = key.map_or(Flow::Waiting(feed.end(), now), Flow::At);
                 true
             }
             Flow::Idle => false,
@@ -262,7 +287,19 @@ impl Outgoing {
         let entry = &batch.entries[index];
         // What was begun is ended.
         let to = self.channels.get(entry).or((cut > 0).then_some(entry.channel));
-        let start = entry.start as usize + cut;
+        let mut start = entry.start as usize + cut;
+        let fragment = self.shift.zip(mp4::time(&batch.bytes[entry.range()]));
+        if let Some((shift, (track, time))) = fragment.filter(|_| to.is_some() && cut < TIME + TIME_BYTES) {
+            let at = entry.start as usize + TIME;
+            if start < at {
+                pieces.push(Piece::Bytes(&batch.bytes, start..at));
+            }
+            pieces.push(Piece::Own(
+                time.saturating_sub(shift[track]).to_be_bytes(),
+                start.saturating_sub(at)..TIME_BYTES,
+            ));
+            start = at + TIME_BYTES;
+        }
         match to {
             None => {}
             Some(to) if to == entry.channel => match pieces.last_mut() {
@@ -276,11 +313,22 @@ impl Outgoing {
             Some(to) => {
                 let frame = &batch.bytes[entry.range()][..FRAME];
                 if cut < FRAME {
-                    pieces.push(Piece::Frame([b'$', to, frame[2], frame[3]], cut));
+                    pieces.push(Piece::Own([b'$', to, frame[2], frame[3], 0, 0, 0, 0], cut..FRAME));
                 }
                 pieces.push(Piece::Bytes(&batch.bytes, start.max(entry.start as usize + FRAME)..entry.end as usize));
             }
         }
+    }
+
+    /// Whether what lies in the log is left out for this viewer alone: what leads the key at which it began, and sound from before that.
+    fn skips(&self, feed: &Feed, place: Cursor, batch: &Batch) -> bool {
+        let entry = &batch.entries[place.entry];
+        let is_early = || {
+            let (shift, (track, time)) = self.shift.zip(mp4::time(&batch.bytes[entry.range()]))?;
+            Some(time < shift[track])
+        };
+        let leads = entry.is_leading && self.begins.is_some_and(|key| feed.follows(place, key));
+        leads || is_early().unwrap_or(false)
     }
 
     /// What has to come, behind what was begun; whether that is all of it.
@@ -309,10 +357,13 @@ impl Outgoing {
                 return end;
             }
             for index in from..batch.entries.len() {
+                let place = Cursor { batch: number, entry: index };
                 if pieces.len() >= SLICES {
-                    return Cursor { batch: number, entry: index };
+                    return place;
                 }
-                self.pieces(batch, index, 0, pieces);
+                if !self.skips(feed, place, batch) {
+                    self.pieces(batch, index, 0, pieces);
+                }
             }
             end = Cursor { batch: number + 1, entry: 0 };
         }
@@ -359,12 +410,13 @@ impl Outgoing {
             }
             for index in first..last {
                 let entry = &batch.entries[index];
-                if self.channels.get(entry).is_none() {
+                let place = Cursor { batch: number, entry: index };
+                if self.channels.get(entry).is_none() || self.skips(feed, place, batch) {
                     continue;
                 }
                 let length = entry.range().len();
                 if bytes == 0 {
-                    self.flow = Flow::At(Cursor { batch: number, entry: index });
+                    self.flow = Flow::At(place);
                     return packets;
                 }
                 packets += 1;
@@ -486,7 +538,7 @@ mod tests {
         let (mut feed, now) = (Feed::new(4 << 20), Instant::now());
         for (number, is_start) in [true, false, false].into_iter().enumerate() {
             let mut batch = Batch { bytes: vec![number as u8; 1 << 20], entries: Vec::new() };
-            batch.piece(false);
+            batch.piece(false, false);
             batch.entries[0].is_start = is_start;
             feed.push(number as u64, Arc::new(batch));
         }
@@ -496,7 +548,7 @@ mod tests {
         out.send(&mut narrow, Some(&feed), now).unwrap();
         for number in 3..5 {
             let mut batch = Batch { bytes: vec![number as u8; 1 << 10], entries: Vec::new() };
-            batch.piece(number == 4);
+            batch.piece(number == 4, false);
             feed.push(number, Arc::new(batch));
         }
         assert!(out.keep_up(&feed, 1 << 19, now));
@@ -523,6 +575,51 @@ mod tests {
             let mut wide = Narrow { room: 1 << 20, got: Vec::new() };
             out.send(&mut wide, None, now).unwrap();
             assert!(wide.got == words && out.is_done(), "{:?}", out.rest);
+        }
+    }
+
+    /// Pictures that lead a key refer to what was before it; the first time of each viewer is 0, however narrow its connection.
+    #[test]
+    fn who_begins_at_a_key_gets_what_can_be_shown() {
+        let now = Instant::now();
+        // Keys, what leads each, and what trails, each with its time; sound from before the key, and from behind it.
+        let fragments = |first: u64| -> Vec<(u8, u32, u64)> {
+            (0..3)
+                .flat_map(|n| {
+                    [0, 1, 2, 3, 4].map(|kind| {
+                        (kind, u32::from(kind > 2) + 1, first + 100 * n + u64::from(kind) - 3 * u64::from(kind == 3))
+                    })
+                })
+                .collect()
+        };
+        let bytes = |(kind, id, time): &(u8, u32, u64), shift: u64| {
+            let mut bytes = vec![*kind; 100];
+            bytes[44..48].copy_from_slice(&id.to_be_bytes());
+            bytes[60..68].copy_from_slice(&(time - shift).to_be_bytes());
+            bytes
+        };
+        let mut feed = Feed::new(1 << 20);
+        for (number, fragment) in fragments(1000).iter().enumerate() {
+            let mut batch = Batch { bytes: bytes(fragment, 0), entries: Vec::new() };
+            batch.piece(fragment.0 == 0, fragment.0 == 1);
+            feed.push(number as u64, Arc::new(batch));
+        }
+        for room in [1, 7, 60, 68, 99, 1 << 20] {
+            let mut out = Outgoing::new(now);
+            let key = Cursor { batch: 5, entry: 0 };
+            (out.flow, out.begins, out.shift) = (Flow::At(key), Some(key), Some([1100, 1100]));
+            let mut narrow = Narrow::default();
+            while !out.is_done() || out.flow != Flow::At(feed.end()) {
+                narrow.room = room;
+                out.send(&mut narrow, Some(&feed), now).unwrap();
+            }
+            // Neither what leads the first nor earlier sound; of the next all.
+            let expected = fragments(1000)
+                .into_iter()
+                .skip(5)
+                .filter(|(kind, _, time)| !(*kind == 1 && *time < 1200) && *time >= 1100);
+            let expected: Vec<u8> = expected.flat_map(|fragment| bytes(&fragment, 1100)).collect();
+            assert!(narrow.got == expected, "{room}: {} {}", narrow.got.len(), expected.len());
         }
     }
 

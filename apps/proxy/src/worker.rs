@@ -10,9 +10,10 @@ mod viewers;
 
 use crate::config::Placement;
 use crate::connection::Connection;
-use crate::feed::{Batch, Feed};
+use crate::feed::{Batch, FRAME, Feed};
 use crate::form::{FORMS, Form, Maker};
 use crate::gathering::lately;
+use crate::instants::Instants;
 use crate::lines::Lines;
 use crate::net::{Poll, Ready, canonical};
 use crate::pull::{Brought, Pull};
@@ -83,6 +84,8 @@ pub struct Worker {
     feeds: Vec<Local>,
     /// By stream: what its viewers here were told that it sends.
     generations: Vec<u64>,
+    /// By stream: what its sender told of its clock.
+    instants: Vec<Instants>,
     /// Viewers of RTSP over HTTP, by their cookies.
     tunnels: HashMap<String, usize>,
     connections: Vec<Option<Box<Connection>>>,
@@ -132,6 +135,7 @@ impl Worker {
             version: 0,
             feeds: Vec::new(),
             generations: Vec::new(),
+            instants: Vec::new(),
             tunnels: HashMap::new(),
             connections: Vec::new(),
             free: Vec::new(),
@@ -163,6 +167,7 @@ impl Worker {
                 || Local { feed: Feed::new(limits.queue_bytes), viewers: Vec::new(), has_news: false, maker: None };
             self.feeds.extend((0..FORMS).map(|_| local()));
             self.generations.push(stream.told().generation);
+            self.instants.push(Instants::default());
         }
         self.streams = all;
         for slot in 0..self.connections.len() {
@@ -289,10 +294,16 @@ impl Worker {
         if !self.is_of(stream, generation) {
             return;
         }
+        for entry in batch.entries.iter().filter(|entry| entry.channel % 2 == 1) {
+            if let Some(description) = &self.streams[stream].told().description {
+                let report = &batch.bytes[entry.range()][FRAME..];
+                self.instants[stream].hear(usize::from(entry.channel / 2), description, report);
+            }
+        }
         for form in [Form::Transport, Form::Fragments, Form::Messages] {
             let local = &mut self.feeds[form.feed(stream)];
             let Some(maker) = &mut local.maker else { continue };
-            let mut pieces = maker.take(batch, now);
+            let mut pieces = maker.take(batch, &self.instants[stream], now);
             if let Some(at) = maker.anew() {
                 let others = pieces.split_off(at);
                 local.add(pieces);
@@ -388,18 +399,11 @@ impl Worker {
     fn end_viewers(&mut self, stream: usize) {
         let feeds = Form::Packets.feed(stream)..Form::Packets.feed(stream + 1);
         let mut viewers = Vec::new();
+        self.instants[stream] = Instants::default();
         for local in &mut self.feeds[feeds] {
             viewers.append(&mut local.viewers);
             local.feed = Feed::new(self.shared.config.limits.queue_bytes);
             local.maker = None;
-        }
-        let known = &self.streams[stream];
-        if !viewers.is_empty() {
-            let what = match known.is_gone.load(Ordering::Relaxed) {
-                true => "it is served no more; its viewers are sent away",
-                false => "it sends something else now; its viewers have to ask again",
-            };
-            say(&format!("{}: {what}: {}", known.name(), viewers.len()));
         }
         for slot in viewers {
             self.close(slot, None);

@@ -124,8 +124,8 @@ fn who_is_connected_and_does_nothing_keeps_nobody_out() {
     let options = ["-s", &source, "--transport", "tcp", "--workers", "1", "--viewers", "2"];
     let proxy = Proxy::start(&[&options[..], &["--connections-an-address", "2000", "--user", "a:b"]].concat());
     let mut playing = camera.playing();
-    proxy.until("plays", || proxy.log().contains("playing"));
     playing.send(0, &picture(0, true, 50));
+    proxy.says("playing");
     let idle: Vec<Viewer> = (0..300)
         .map(|_| {
             let mut viewer = Viewer::connect(&proxy);

@@ -411,14 +411,19 @@ fn a_browser_shows_what_is_flowing() {
         return eprintln!("skipped: there is no {named} here");
     }
     let camera = Camera::new(Manners::of(VIDEO));
+    let still = Camera::new(Manners::of("m=video 0 RTP/AVP 26\r\na=control:v\r\n"));
     let proxy = Proxy::start(&[
         "-s",
         &format!("front=rtsp://u:topsecret@{}/", camera.address),
         "-s",
+        &format!("still=rtsp://{}/", still.address),
+        "-s",
         "off=rtsp://127.0.0.1:1/",
     ]);
-    let _playing = camera.playing();
-    proxy.serves("front");
+    let (mut playing, _silent) = (camera.playing(), still.playing());
+    playing.send(0, &picture(0, true, 50));
+    proxy.says("front: playing");
+    proxy.serves("still");
     proxy.says("off: nothing listens at");
     let folder = tempfile::tempdir().unwrap();
     let output = Command::new(named)
@@ -429,10 +434,19 @@ fn a_browser_shows_what_is_flowing() {
         .output()
         .unwrap();
     let seen = String::from_utf8_lossy(&output.stdout);
-    for word in ["<td>front</td>", "H264/90000", "<td>off</td>", "nothing listens at", "0 viewers", "/front.ts"] {
+    for word in [
+        "<td>front</td>",
+        "H264/90000",
+        "<td>off</td>",
+        "nothing listens at",
+        "0 viewers",
+        "/front.ts",
+        "by RTSP only",
+        "nothing has come of it so far",
+    ] {
         assert!(seen.contains(word), "{word} is not in {seen}");
     }
-    assert!(!seen.contains("topsecret"));
+    assert!(!seen.contains("topsecret") && !seen.contains("/still.ts"), "{seen}");
 }
 
 #[test]

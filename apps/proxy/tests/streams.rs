@@ -97,7 +97,7 @@ fn a_source_that_sends_to_a_group_is_joined() {
     let camera = Camera::new(Manners { group: Some(group), ..Manners::of(&(VIDEO.to_owned() + AUDIO)) });
     let proxy = Proxy::start(&["-s", &source(&camera), "--transport", "multicast"]);
     let mut playing = camera.playing();
-    proxy.says("over multicast");
+    proxy.serves("front");
     let mut viewers = [Viewer::play(&proxy, "front", 2), Viewer::play(&proxy, "front", 2)];
     for number in [0, 1, 3, 2] {
         playing.send(0, &picture(number, number == 0, 1000));
@@ -109,6 +109,7 @@ fn a_source_that_sends_to_a_group_is_joined() {
         }
         assert_eq!(viewer.frame(), (2, rtp(8, 77, 160, 9, b"sound")));
     }
+    proxy.says("over multicast");
     // Who sends to no group is asked for one in vain, and the log says what to do.
     let camera = Camera::new(Manners::of(VIDEO));
     let proxy = Proxy::start(&["-s", &source(&camera), "--transport", "multicast"]);
@@ -146,6 +147,51 @@ fn a_slow_viewer_misses_groups_of_pictures_and_disturbs_nobody() {
             break;
         }
         last = Some(now);
+    }
+}
+
+/// Who goes on at a key after a gap goes on like one who begins there: of H.265, whose keys may be led by pictures that refer to what was before
+/// them, its decoder is told that by the end of a sequence.
+#[test]
+fn who_goes_on_at_a_key_is_told_that_a_sequence_has_ended() {
+    let camera = Camera::new(Manners { only_tcp: true, ..Manners::of(&VIDEO.replace("H264", "H265")) });
+    let proxy = Proxy::start(&["-s", &source(&camera), "--queue", "256KiB", "--transport", "tcp"]);
+    let mut playing = camera.playing();
+    proxy.serves("front");
+    // A key of the kind CRA, one that leads it (RASL) unless it is the first, and others.
+    let picture = |number: u16| {
+        let kind = match number % 10 {
+            0 => 21,
+            1 if number > 10 => 8,
+            _ => 1,
+        };
+        rtp(96 | 0x80, number, u32::from(number) * 3600, 7, &[&[kind << 1, 1, 0x80][..], &[7; 20_000]].concat())
+    };
+    let mut slow = Viewer::play(&proxy, "front", 1);
+    let mut quick = Viewer::play(&proxy, "front", 1);
+    let mut number = 0_u16;
+    while number == 0 || proxy.metric("viewers_behind") == 0 {
+        for _ in 0..200 {
+            playing.send(0, &picture(number));
+            assert_eq!(quick.frame().1, picture(number));
+            number += 1;
+        }
+    }
+    playing.send(0, &picture(number));
+    let mut last = slow.frame().1;
+    loop {
+        let packet = slow.frame().1;
+        if sequence(&packet) != sequence(&last) + 1 {
+            // The end has the last number that was left out.
+            let key = slow.frame().1;
+            let ends = [96, 1, 0, 2, 72, 1, 0, 2, 74, 1];
+            let end = rtp(96 | 0x80, sequence(&key) - 1, u32::from(sequence(&key)) * 3600 - 1, 7, &ends);
+            assert_eq!((packet, sequence(&key) % 10), (end, 0));
+            assert_eq!(key, picture(sequence(&key)));
+            break;
+        }
+        assert_eq!(packet, picture(sequence(&packet)));
+        last = packet;
     }
 }
 

@@ -162,6 +162,7 @@ fn who_has_no_password_sees_nothing() {
     );
     let proxy = start(folder.path(), &text);
     let mut playing = camera.playing();
+    playing.send(0, &picture(2, false, 10));
     proxy.says("playing");
     let (told, _) = Viewer::connect(&proxy).ask("DESCRIBE", "rtsp://h/front", "");
     assert!(told.contains(" 401 ") && told.contains("WWW-Authenticate: Digest realm="), "{told}");

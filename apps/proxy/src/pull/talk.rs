@@ -1,6 +1,6 @@
 //! What is said and heard on the connection of a source: connecting, the dialogue, and packets within it.
 
-use super::{BOUNDS, CONNECTION, Incoming, Phase, Place, Pull, REST, ROUND_BYTES, Talk};
+use super::{BOUNDS, CONNECTION, Incoming, Phase, Place, Pull, ROUND_BYTES, Talk};
 use crate::continuity::Continuity;
 use crate::dial::Dialled;
 use crate::dialogue::{Dialogue, Next, Setup, Trouble, Way};
@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 impl Pull {
@@ -237,15 +238,15 @@ impl Pull {
         });
         let told: Vec<Option<u16>> = told.collect();
         self.set_tracks(&description, &told);
-        // Who plays again and again and ends at once fills no log.
-        if self.rest <= 2 * REST {
-            self.log(&text);
+        if let Phase::Talking(talk) = &mut self.phase {
+            talk.playing = Some(text);
+            talk.malformed = self.stream.counts.packets_malformed.load(Ordering::Relaxed);
         }
         add(&self.stream.counts.connections, 1);
         let mut told = self.stream.told();
-        told.trouble = None;
         let goes_on = told.description.as_ref().is_none_or(|before| description.goes_on_from(before));
         if !goes_on {
+            self.tell_viewers("it sends something else now; its viewers have to ask again");
             told.generation += 1;
         }
         self.generation = told.generation;
@@ -298,6 +299,8 @@ impl Talk {
             kept_alive: now,
             reported: now,
             has_come: false,
+            playing: None,
+            malformed: 0,
         }
     }
 

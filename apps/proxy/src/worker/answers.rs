@@ -441,7 +441,7 @@ impl Worker {
         let queue_bytes = self.shared.config.limits.queue_bytes;
         let local = &mut self.feeds[feed];
         for (batch, at) in group.iter().zip(times) {
-            let mut pieces = maker.take(batch, at);
+            let mut pieces = maker.take(batch, &self.instants[stream], at);
             if let Some(anew) = maker.anew() {
                 (pieces, local.feed) = (pieces.split_off(anew), Feed::new(queue_bytes));
             }
@@ -480,24 +480,31 @@ impl Worker {
         }
         let Some(connection) = self.connections[slot].as_mut() else { return false };
         let session = connection.server.session.as_ref();
-        let (stream, local) = (&self.streams[stream], &mut self.feeds[feed]);
+        let (stream, instants, local) = (&self.streams[stream], &self.instants[stream], &mut self.feeds[feed]);
         let way = if let Some(session) = session.filter(|_| connection.wants.is_none()) {
             let tracks = connection.server.description().map_or(0, |description| description.tracks.len());
             connection.is_udp = session.ways.iter().flatten().any(|way| matches!(way, Way::Ports(..)));
             connection.out.channels = Channels::of(&session.ways, tracks);
             // A burst of old pictures is what a connection can take; datagrams begin with what comes. Who plays already goes on.
-            if connection.out.flow == Flow::Idle {
+            let begins = connection.out.flow == Flow::Idle;
+            if begins {
                 connection.out.begin(&local.feed, now, !connection.is_udp);
-                if connection.is_udp {
-                    send_reports(connection, &local.feed, &self.shared.udp, now);
-                }
             }
             let from = match connection.out.flow {
                 Flow::At(cursor) => Some(cursor),
                 _ => None,
             };
-            let response = connection.server.playing(&|track| local.feed.first_of(from?, 2 * track as u8));
+            // Timestamps of one instant, as far as that is told (RFC 2326, section 12.33).
+            let first = |track: usize| local.feed.first_of(from?, 2 * track as u8);
+            let instant = instants.earliest(|track| Some(first(track)?.1));
+            let response = connection.server.playing(&|track| {
+                let (sequence, stamp) = first(track)?;
+                Some((sequence, instant.and_then(|instant| instants.stamp(track, instant)).unwrap_or(stamp)))
+            });
             connection.out.say(&response);
+            if begins {
+                send_reports(connection, instants, instant, &self.shared.udp, now);
+            }
             if connection.is_udp { "RTSP and UDP" } else { "RTSP" }
         } else {
             connection.out.begin(&local.feed, now, true);

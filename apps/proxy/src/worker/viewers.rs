@@ -2,10 +2,11 @@
 
 use super::answers::{INPUT_MAX, OWED_MAX};
 use super::{CONNECTED, CONNECTION, LISTENER, SYSTEM, Worker, token};
-use crate::connection::{Connection, accepted, send_datagrams};
+use crate::connection::{Connection, accepted, send_beside, send_datagrams};
 use crate::feed::Feed;
 use crate::form::Form;
 use crate::net::{canonical, is_later};
+use crate::seam;
 use crate::shared::Post;
 use crate::stream::add;
 use crate::viewer::{Flow, Sent, behind_max};
@@ -212,6 +213,28 @@ impl Worker {
             }
             if connection.out.keep_up(feed, behind_max(self.shared.config.limits.queue_bytes), now) {
                 add(&self.streams[stream].counts.viewers_behind, 1);
+            }
+            if let (Flow::At(place), None) = (connection.out.flow, connection.out.shift) {
+                let maker = local.and_then(|local| local.maker.as_ref());
+                connection.out.shift = maker.and_then(|maker| maker.begin(feed.at(place)?.1));
+            }
+            if let Flow::At(place) = connection.out.flow
+                && connection.out.is_behind_gap
+                && !connection.out.is_blocked
+            {
+                connection.out.is_behind_gap = false;
+                let told = self.streams[stream].told().description.clone();
+                let lead = told.and_then(|told| Some(told.tracks[told.lead()?].codec));
+                let maker = local.and_then(|local| local.maker.as_ref());
+                let seam = match maker {
+                    Some(maker) => maker.seam(feed, place),
+                    None => lead.and_then(|codec| seam::packet(feed, place, codec)),
+                };
+                match seam {
+                    Some(seam) if connection.is_udp => send_beside(connection, &seam, &self.shared.udp, now),
+                    Some(seam) => connection.out.join(seam),
+                    None => {}
+                }
             }
             if connection.is_udp {
                 let before = connection.out.flow;
