@@ -243,6 +243,8 @@ mod tests {
             [true, false, false]
         );
         assert_eq!(goes(&mut passage, &[(10, 11, &[0x67, 7]), (11, 12, key), (12, 13, reference)]), [true; 3]);
+        // A key that has lost the parameters that its sender gives goes as far as it came, and none that refers to it.
+        assert_eq!(goes(&mut passage, &[(14, 14, &[0x65, 0x88]), (15, 15, reference)]), [true, false]);
     }
 
     /// Each in a packet of its own, before the first key and behind a gap.

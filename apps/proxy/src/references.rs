@@ -192,6 +192,8 @@ impl References {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
 
     fn h265(kind: u8, layer: u8) -> Picture {
         Picture::glimpse(Codec::H265, &[kind << 1, layer + 1, 0x80]).unwrap()
@@ -237,6 +239,27 @@ mod tests {
             allow(&mut references, open) && !allow(&mut references, h265(8, 0)) && allow(&mut references, h265(7, 0))
         );
         assert!(allow(&mut references, low) && allow(&mut references, open) && allow(&mut references, h265(8, 0)));
+    }
+
+    /// Numbers tell whether what vanished was referred to, as long as there are more of them than packets that vanished.
+    #[test]
+    fn numbers_tell_what_vanished_within_their_round() {
+        let set = STANDARD.decode("Z0LAHtkDxWhAAAADAEAAAAwDxYuS").unwrap();
+        let numbering = Numbering::of_set(&set).unwrap();
+        let bits = (4..17).find(|bits| numbering.follows((1 << bits) - 1, 0)).unwrap();
+        // First macroblock, type and parameters are 0, which is one bit each.
+        let slice = |number: u32| {
+            let all = (0b111 << bits | number) << (29 - bits) | ((1 << (29 - bits)) - 1);
+            [&[0x41][..], &u32::to_be_bytes(all), &[0x80; 8]].concat()
+        };
+        let plain = Picture { is_key: false, is_leading: false, is_reference: true, layer: 0 };
+        for (vanished, number, goes) in [(1, 1, true), (1, 2, false), (15, 1, true), (16, 1, false)] {
+            let mut references = References::new(Codec::H264, 90_000);
+            references.number_by(Some(numbering));
+            assert!(references.allow(Picture { is_key: true, ..plain }, &slice(0), 0));
+            references.vanished(vanished);
+            assert_eq!(references.allow(plain, &slice(number), 3600), goes, "{vanished}, {number}");
+        }
     }
 
     /// A camera that sends no key is not dark for ever.
