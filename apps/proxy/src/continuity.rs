@@ -46,11 +46,6 @@ impl Continuity {
         self.offsets = None;
     }
 
-    /// The identifier of the track as viewers see it, once there was a packet.
-    pub fn source(&self) -> Option<u32> {
-        self.source
-    }
-
     /// Whether a packet is the first of another beginning.
     pub fn begins(&self, header: &Header) -> bool {
         self.offsets.is_none_or(|offsets| offsets.source != header.source)

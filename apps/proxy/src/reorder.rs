@@ -37,8 +37,6 @@ pub struct Reorder {
     count: usize,
     /// Packets that were given up.
     pub lost: u64,
-    /// Packets that came twice or too late.
-    pub late: u64,
 }
 
 #[derive(Debug)]
@@ -52,7 +50,7 @@ impl Reorder {
     /// Early packets wait at most so long.
     pub fn new(patience: Duration) -> Reorder {
         let kept = std::iter::repeat_with(|| None).take(ROOM).collect();
-        Reorder { patience, next: None, other: None, kept, count: 0, lost: 0, late: 0 }
+        Reorder { patience, next: None, other: None, kept, count: 0, lost: 0 }
     }
 
     /// What is to be done with the packet of that number.
@@ -69,11 +67,9 @@ impl Reorder {
         }
         if ahead < STEP_MAX {
             let twice = self.slot(sequence).as_ref().is_some_and(|kept| kept.sequence == sequence);
-            self.late += u64::from(twice);
             return if twice { Verdict::Drop } else { Verdict::Keep };
         }
         if ahead > u16::MAX - STEP_MAX {
-            self.late += 1;
             return Verdict::Drop;
         }
         if self.other == Some(sequence) {
@@ -82,7 +78,6 @@ impl Reorder {
             return Verdict::Pass;
         }
         self.other = Some(sequence.wrapping_add(1));
-        self.late += 1;
         Verdict::Drop
     }
 
@@ -143,31 +138,37 @@ mod tests {
 
     /// Everything that comes out for packets that come at given milliseconds.
     fn through(packets: &[(u16, u64)]) -> (Vec<u16>, Reorder) {
-        let (mut reorder, start, mut out) = (Reorder::new(PATIENCE), Instant::now(), Vec::new());
+        let (out, reorder, _) = with_late(packets);
+        (out, reorder)
+    }
+
+    /// The same, and how many came twice or too late.
+    fn with_late(packets: &[(u16, u64)]) -> (Vec<u16>, Reorder, u64) {
+        let (mut reorder, start, mut out, mut late) = (Reorder::new(PATIENCE), Instant::now(), Vec::new(), 0);
         for &(sequence, at) in packets {
             let now = start + Duration::from_millis(at);
             match reorder.judge(sequence) {
                 Verdict::Pass => out.push(sequence),
                 Verdict::Keep => reorder.keep(sequence, sequence.to_be_bytes().to_vec(), now),
-                Verdict::Drop => {}
+                Verdict::Drop => late += 1,
             }
             while let Some(bytes) = reorder.release(now) {
                 out.push(u16::from_be_bytes([bytes[0], bytes[1]]));
             }
         }
-        (out, reorder)
+        (out, reorder, late)
     }
 
     #[test]
     fn order_is_restored_and_loss_is_waited_for_no_longer_than_allowed() {
         assert_eq!(through(&[(65534, 0), (0, 1), (65535, 2), (1, 3)]).0, [65534, 65535, 0, 1]);
         assert_eq!(through(&[(5, 0), (7, 1), (8, 2), (7, 3), (6, 4), (6, 5)]).0, [5, 6, 7, 8]);
-        let (out, reorder) = through(&[(5, 0), (7, 1), (8, 40), (9, 51), (6, 52)]);
-        assert_eq!((out, reorder.lost, reorder.late), (vec![5, 7, 8, 9], 1, 1));
+        let (out, reorder, late) = with_late(&[(5, 0), (7, 1), (8, 40), (9, 51), (6, 52)]);
+        assert_eq!((out, reorder.lost, late), (vec![5, 7, 8, 9], 1, 1));
         assert_eq!(reorder.deadline(), None);
         // What comes again is waited for no longer.
-        let (out, reorder) = through(&[(5, 0), (7, 1), (7, 40), (8, 52)]);
-        assert_eq!((out, reorder.late), (vec![5, 7, 8], 1));
+        let (out, _, late) = with_late(&[(5, 0), (7, 1), (7, 40), (8, 52)]);
+        assert_eq!((out, late), (vec![5, 7, 8], 1));
         // Where so much is there, nothing is waited for.
         let early: Vec<_> = (2..).map(|sequence| (sequence, 0)).take(ROOM / 2).collect();
         assert_eq!(through(&[&[(0, 0)], &early[1..]].concat()).0, [0]);
