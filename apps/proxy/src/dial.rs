@@ -1,9 +1,9 @@
 //! Connecting to a source, which takes as long as names and hosts take, so it is not for a worker.
 
 use crate::address::Address;
-use crate::dialogue::{Dialogue, Next, Trouble, Way};
-use crate::net::{datagrams, is_later};
-use crate::pull::BOUNDS;
+use crate::dialogue::{Dialogue, Next, Setup, Trouble, Way};
+use crate::net::{canonical, datagrams, is_later, open_way};
+use crate::pull::{BOUNDS, DATAGRAMS};
 use crate::text::{self, Message};
 use crate::tls::Trust;
 use crate::wire::Wire;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// How long a source has to connect, and to greet within TLS.
 pub const CONNECT: Duration = Duration::from_secs(5);
 
-/// How long a source has for all that it is asked before it would play.
+/// How long a source has until media come.
 const REHEARSAL: Duration = Duration::from_secs(10);
 
 /// What a thread that connects brings back.
@@ -69,8 +69,7 @@ pub fn dial(address: &Address, trust: &Trust) -> Result<Wire, String> {
     Ok(Wire::secure(socket, tls))
 }
 
-/// Asks a source as if it were pulled, up to the answer to PLAY, and leaves it again: only that tells one that is switched on from one that
-/// serves.
+/// Asks a source as if it were pulled until media come, and leaves it again: only that tells one that is switched on from one that serves.
 ///
 /// # Errors
 /// Why it would not play.
@@ -78,38 +77,60 @@ pub fn rehearse(address: &Address, way: Way, trust: &Trust) -> Result<(), Troubl
     let failed = |e: io::Error| Trouble::Other(format!("the connection has broken: {e}"));
     let mut wire = dial(address, trust).map_err(Trouble::Other)?;
     wire.socket().set_nonblocking(true).map_err(failed)?;
-    let (mut dialogue, mut ports) = (Dialogue::new(address.clone(), way), Vec::new());
-    let (mut input, mut bytes, end) = (BytesMut::new(), [0; 8192], Instant::now() + REHEARSAL);
+    let peer = canonical(wire.socket().peer_addr().map_err(failed)?).ip();
+    let (mut dialogue, mut sockets) = (Dialogue::new(address.clone(), way), Vec::new());
+    let (mut input, mut bytes, mut end) = (BytesMut::new(), [0; 8192], Instant::now() + REHEARSAL);
+    let (mut plays, mut has_come) = (false, false);
     // What is said is little, so that there is room for it.
     wire.write_all(&dialogue.begin()).map_err(failed)?;
-    loop {
-        let taken = text::take(&input, BOUNDS);
-        let taken = taken.map_err(|why| Trouble::Other(format!("it sends what is no message of RTSP: {why}")))?;
-        if let Some((message, length)) = taken {
-            input.advance(length);
-            let Message::Response { status, headers, body } = message else { continue };
-            let mut open = |_: usize| {
-                let both = datagrams(IpAddr::from(Ipv6Addr::UNSPECIFIED), 0).map_err(|e| e.to_string())?;
-                let port = both.0.local_addr().map_err(|e| e.to_string())?.port();
-                ports.push(both);
-                Ok(port)
-            };
-            match dialogue.heard(status, &headers, &body, &mut open)? {
-                Next::Nothing => {}
-                Next::Say(words) => wire.write_all(&words).map_err(failed)?,
-                Next::Play => return wire.write_all(&dialogue.end()).map_err(failed),
-            }
-        }
-        let slow = || Trouble::Other(format!("it is not ready to play within {} s", REHEARSAL.as_secs()));
-        let left = end.checked_duration_since(Instant::now()).ok_or_else(slow)?;
+    while !has_come {
+        let late = || match (plays, way) {
+            (true, Way::Udp) => Trouble::NoUdp,
+            _ => Trouble::Other(format!("nothing of its media has come within {} s", REHEARSAL.as_secs())),
+        };
+        let left = end.checked_duration_since(Instant::now()).ok_or_else(late)?;
         match wire.read(&mut bytes) {
             Ok(0) => return Err(Trouble::Other("it has ended the connection".to_owned())),
             Ok(count) => input.extend_from_slice(&bytes[..count]),
             Err(e) if is_later(&e) => {
                 let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-                poll(&mut [PollFd::new(&wire, PollFlags::IN)], Some(&left)).map_err(|e| failed(e.into()))?;
+                let media = sockets.iter().filter(|_| plays).map(|(packets, _)| PollFd::new(packets, PollFlags::IN));
+                let mut waits: Vec<PollFd<'_>> = media.chain([PollFd::new(&wire, PollFlags::IN)]).collect();
+                poll(&mut waits, Some(&left)).map_err(|e| failed(e.into()))?;
+                has_come = waits.iter().rev().skip(1).any(|wait| !wait.revents().is_empty());
             }
             Err(e) => return Err(failed(e)),
         }
+        loop {
+            let taken = text::take(&input, BOUNDS);
+            let taken = taken.map_err(|why| Trouble::Other(format!("it sends what is no message of RTSP: {why}")))?;
+            let Some((message, length)) = taken else { break };
+            input.advance(length);
+            has_come |= plays && matches!(message, Message::Data { .. });
+            let Message::Response { status, headers, body } = message else { continue };
+            let mut open = |_: usize| {
+                let both = datagrams(IpAddr::from(Ipv6Addr::UNSPECIFIED), 0).map_err(|e| e.to_string())?;
+                let port = both.0.local_addr().map_err(|e| e.to_string())?.port();
+                sockets.push(both);
+                Ok(port)
+            };
+            match dialogue.heard(status, &headers, &body, &mut open)? {
+                Next::Nothing => {}
+                Next::Say(words) => wire.write_all(&words).map_err(failed)?,
+                Next::Play => {
+                    // Groups are not joined for that.
+                    (plays, has_come) = (true, way == Way::Multicast);
+                    if way == Way::Udp {
+                        end = end.min(Instant::now() + DATAGRAMS);
+                    }
+                    for (setup, sockets) in dialogue.setups.iter().zip(&sockets) {
+                        if let Setup::Ports(Some(ports), _) = setup {
+                            open_way(sockets, peer, *ports);
+                        }
+                    }
+                }
+            }
+        }
     }
+    wire.write_all(&dialogue.end()).map_err(failed)
 }

@@ -275,6 +275,12 @@ pub fn reached(socket: &UdpSocket, to: IpAddr) -> IpAddr {
     }
 }
 
+/// Opens the way back to both sockets from a sender's ports, where addresses are translated between.
+pub fn open_way((packets, reports): &(UdpSocket, UdpSocket), to: IpAddr, ports: (u16, u16)) {
+    let _ = send_to(packets, &[0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], to, ports.0);
+    let _ = send_to(reports, &[0x80, 201, 0, 1, 0, 0, 0, 0], to, ports.1);
+}
+
 /// Sends from a socket that may speak both protocols.
 ///
 /// # Errors

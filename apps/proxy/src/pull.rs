@@ -46,7 +46,7 @@ use std::time::{Duration, Instant};
 const ANSWER: Duration = Duration::from_secs(10);
 const SILENCE: Duration = Duration::from_secs(10);
 /// How long datagrams are waited for before they are asked for within the connection.
-const DATAGRAMS: Duration = Duration::from_secs(4);
+pub const DATAGRAMS: Duration = Duration::from_secs(4);
 /// For how long a server that sent none is asked for nothing else: it may have been starting.
 const WITHIN: Duration = Duration::from_secs(600);
 /// The first and the longest time between two tries.

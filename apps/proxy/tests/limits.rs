@@ -135,17 +135,32 @@ fn a_server_that_drips_does_not_answer() {
     assert!(matches!(told.recv_timeout(PATIENCE), Ok(Err(Trouble::Other(_)))));
 }
 
-/// One that is switched on and has nothing at the path of its address, or wants another password, is not better than one that serves.
+/// One that is switched on and has nothing at the path of its address, or sends nothing, is not better than one that serves.
 #[test]
 fn only_a_server_that_would_play_is_better() {
     let trust = multigrain_proxy::tls::Trust::new(None).unwrap();
+    let address = |camera: &Camera| Address::parse(&format!("rtsp://a:b@{}/", camera.address)).unwrap();
     let tried = |manners, way| {
         let camera = Camera::new(manners);
-        let address = Address::parse(&format!("rtsp://a:b@{}/", camera.address)).unwrap();
-        dial::rehearse(&address, way, &trust)
+        let address = address(&camera);
+        std::thread::scope(|scope| {
+            let tried = scope.spawn(|| dial::rehearse(&address, way, &trust));
+            while !tried.is_finished() {
+                let playing = camera.now();
+                playing.into_iter().for_each(|mut playing| playing.send(0, &picture(0, true, 50)));
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            tried.join().unwrap()
+        })
     };
     for way in [Way::Udp, Way::Tcp] {
         assert_eq!(tried(Manners::of(VIDEO), way), Ok(()));
+        let silent = Camera::new(Manners::of(VIDEO));
+        match (way, dial::rehearse(&address(&silent), way, &trust)) {
+            (Way::Udp, Err(Trouble::NoUdp)) => {}
+            (_, Err(Trouble::Other(why))) => assert!(why.contains("nothing of its media")),
+            (_, other) => panic!("{way:?}: {other:?}"),
+        }
         let empty = Manners { has_nothing: true, ..Manners::of(VIDEO) };
         assert!(matches!(tried(empty, way), Err(Trouble::Other(why)) if why.contains("nothing at the path")));
     }

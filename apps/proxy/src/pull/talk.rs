@@ -4,7 +4,7 @@ use super::{BOUNDS, CONNECTION, Incoming, Phase, Place, Pull, ROUND_BYTES, Talk}
 use crate::continuity::Continuity;
 use crate::dial::Dialled;
 use crate::dialogue::{Dialogue, Next, Setup, Trouble, Way};
-use crate::net::{Poll, canonical, datagrams, group, is_later, send_to};
+use crate::net::{Poll, canonical, datagrams, group, is_later, open_way};
 use crate::origin::Origin;
 use crate::passage::Passage;
 use crate::receive::{Expected, Receiver};
@@ -215,11 +215,8 @@ impl Pull {
                 }
                 Setup::Ports(ports, host) => {
                     talk.peers.extend(host.map(|host| host.to_canonical()));
-                    if let (Some((a, b)), Some((first, second))) = (ports, talk.datagrams.get(&track)) {
-                        // Opens the way back where addresses are translated between.
-                        let empty = [0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-                        let _ = send_to(first, &empty, talk.peers[0], *a);
-                        let _ = send_to(second, &[0x80, 201, 0, 1, 0, 0, 0, 0], talk.peers[0], *b);
+                    if let (Some(ports), Some(sockets)) = (ports, talk.datagrams.get(&track)) {
+                        open_way(sockets, talk.peers[0], *ports);
                     }
                 }
             }
