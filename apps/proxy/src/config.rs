@@ -521,6 +521,7 @@ mod tests {
             ),
             (format!("{source}{user}streams = [\"rtsp://u:hidden@h/\"]\n"), "line 4: a user may watch an address"),
             (format!("listen = \"rtsp://u:hidden@h/\"\n{source}"), "line 1: listen = an address is no place"),
+            (format!("listen = \"rtsp://h/?key=hidden\"\n{source}"), "line 1: listen = an address is no place"),
             (format!("queue = \"u:hidden@h\"\n{source}"), "line 1: queue = an address is no size"),
             (format!("transport = \"rtsp://u:hidden@h/\"\n{source}"), "line 1: there has to be one of `auto`"),
             (format!("placement = \"hidden\"\n{source}"), "line 1: there has to be one of `"),

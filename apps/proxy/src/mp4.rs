@@ -477,6 +477,15 @@ mod tests {
         // As ffmpeg calls the same video: Rext, level 2.
         assert_eq!(mux.codecs(), "hvc1.4.10.L60.9E.8,mp4a.40.2");
         assert_eq!(kinds(&mux.head().unwrap()), Some(vec![*b"ftyp", *b"moov"]));
+        // What leads a key is marked, so that who begins there does not get it.
+        let (mut mux, mut batch) = (mux, Batch::default());
+        for (number, kind) in [21_u8, 8, 6, 1].into_iter().enumerate() {
+            let head = [0x80, 0x80 | 96, 0, number as u8, 0, 0, number as u8, 0, 0, 0, 0, 1];
+            batch.frame(0, &[&head[..], &[kind << 1, 1, 0x80, 7]].concat(), number == 0, true);
+        }
+        let out = mux.take(&batch, &Instants::default(), Instant::now());
+        let marks: Vec<_> = out.entries.iter().map(|entry| (entry.is_key, entry.is_leading)).collect();
+        assert_eq!(marks, [(true, false), (false, true), (false, false), (false, false)]);
         let text = "m=audio 0 RTP/AVP 98\na=rtpmap:98 opus/48000/2\n";
         let mut mux = Mux::new(&Description::parse(text.as_bytes()).unwrap(), Instant::now(), false);
         assert_eq!((mux.codecs(), mux.head().is_some()), ("opus".to_owned(), true));

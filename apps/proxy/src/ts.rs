@@ -99,6 +99,7 @@ impl Mux {
         let passed = (u128::from(part.clock.passed(now)) * u128::from(CLOCK) / u128::from(rate)) as u64;
         let Some(time) = part.clock.time(unit.timestamp, now, other.unwrap_or(Beside::Untold)) else { return };
         let time = (u128::from(time) * u128::from(CLOCK) / u128::from(rate)) as u64;
+        part.late = passed.saturating_sub(time);
         let mut decoded = time;
         if part.codec.is_video() {
             if unit.is_key && part.codec == Codec::H264 {
@@ -113,7 +114,7 @@ impl Mux {
             // Where reports move sound back, what would be heard twice is left out.
             return;
         }
-        (part.last, part.late) = (Some(time), passed.saturating_sub(time));
+        part.last = Some(time);
         self.since_tables += 1;
         if is_key || self.since_tables > TABLES_EVERY {
             self.since_tables = 0;
@@ -304,6 +305,47 @@ mod tests {
         // The program association table that is printed in many books.
         assert_eq!(crc(&[0x00, 0xb0, 0x0d, 0x00, 0x01, 0xc1, 0x00, 0x00, 0x00, 0x01, 0xf0, 0x00]), 0x2ab1_04b2);
         assert_eq!(stamp(2, 0x1_ffff_ffff), [0x2f, 0xff, 0xff, 0xff, 0xff]);
+    }
+
+    /// Sound that comes 0.7 s after its picture is told early enough all the same, and no player's clock goes back.
+    #[test]
+    fn nothing_comes_when_its_time_is_over() {
+        let text = "m=video 0 RTP/AVP 96\na=rtpmap:96 H264/90000\nm=audio 0 RTP/AVP 97\na=rtpmap:97 opus/48000/2\n";
+        let description = Description::parse(text.as_bytes()).unwrap();
+        let (begun, mut instants) = (Instant::now(), Instants::default());
+        let mut mux = Mux::new(&description, begun);
+        let (mut clock, mut shown) = (0, 0);
+        for number in 0..200_u32 {
+            let now = begun + std::time::Duration::from_millis(u64::from(number) * 40);
+            if number == 50 {
+                for track in 0..2 {
+                    let report = [&[0x80, 200, 0, 6, 0, 0, 0, 7, 0, 0, 0, 9, 0, 0, 0, 0][..], &[0; 12]].concat();
+                    instants.hear(track, &description, &report);
+                }
+            }
+            let mut out = Batch::default();
+            let unit =
+                |timestamp| Unit { timestamp, is_key: true, is_leading: false, bytes: vec![7; 50], starts: Vec::new() };
+            mux.write(0, &unit(number * 3600), &instants, now, &mut out);
+            mux.write(1, &unit((number * 1920).wrapping_sub(33_600)), &instants, now, &mut out);
+            for packet in out.bytes.chunks(PACKET) {
+                let bits = |at: usize| u64::from_be_bytes(packet[at..at + 8].try_into().unwrap());
+                let has_field = packet[3] & 0x20 != 0 && packet[4] > 0;
+                if has_field && packet[5] & 0x10 != 0 {
+                    let told = bits(6) >> 31;
+                    assert!(told >= clock, "it goes from {clock} to {told}");
+                    clock = told;
+                }
+                let start = if packet[3] & 0x20 != 0 { 5 + usize::from(packet[4]) } else { 4 };
+                if packet[1] & 0x40 != 0 && packet[start..start + 3] == [0, 0, 1] {
+                    let stamp = bits(start + 9) >> 24;
+                    let time = (stamp >> 33 & 7) << 30 | (stamp >> 17 & 0x7fff) << 15 | stamp >> 1 & 0x7fff;
+                    assert!(time >= clock, "{time} of {number} at {clock}");
+                    shown += 1;
+                }
+            }
+        }
+        assert!((370..400).contains(&shown), "{shown}");
     }
 
     /// Of each kind of packets: its counters go on, or it is told that they do not.

@@ -578,6 +578,28 @@ mod tests {
         }
     }
 
+    /// Who is in the last picture before the key at which it would go on misses nothing.
+    #[test]
+    fn who_misses_nothing_is_told_of_no_gap() {
+        let now = Instant::now();
+        for missing in [false, true] {
+            let mut feed = Feed::new(1 << 20);
+            let kinds = [(true, true), (false, true), (false, false), (false, missing), (true, true)];
+            for (number, (is_key, is_start)) in kinds.into_iter().enumerate() {
+                let mut batch = Batch::default();
+                batch.frame(0, &[number as u8; 1000], is_key, is_start);
+                feed.push(number as u64, Arc::new(batch));
+            }
+            let mut out = Outgoing::new(now);
+            out.flow = Flow::At(Cursor { batch: 2, entry: 0 });
+            assert_eq!((out.keep_up(&feed, 500, now), out.is_behind_gap), (missing, missing));
+            let mut wide = Narrow { room: 1 << 20, got: Vec::new() };
+            out.send(&mut wide, Some(&feed), now).unwrap();
+            let got: Vec<u8> = frames(&wide.got).iter().map(|(_, bytes)| bytes[0]).collect();
+            assert_eq!(got, if missing { vec![2, 4] } else { vec![2, 3, 4] });
+        }
+    }
+
     /// Pictures that lead a key refer to what was before it; the first time of each viewer is 0, however narrow its connection.
     #[test]
     fn who_begins_at_a_key_gets_what_can_be_shown() {
@@ -587,7 +609,7 @@ mod tests {
             (0..3)
                 .flat_map(|n| {
                     [0, 1, 2, 3, 4].map(|kind| {
-                        (kind, u32::from(kind > 2) + 1, first + 100 * n + u64::from(kind) - 3 * u64::from(kind == 3))
+                        (kind, u32::from(kind > 2) + 1, first + 100 * n + u64::from(kind) - 4 * u64::from(kind == 3))
                     })
                 })
                 .collect()
