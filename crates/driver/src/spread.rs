@@ -1,19 +1,20 @@
 //! Arrays that lie in the memories of several ranks: each has an equal range of the elements, row-major.
 //!
-//! A rank copies what it owns itself; for the rest it asks the owner, which answers with the bytes, or is sent them and answers that
-//! they are there. Both are messages of at most [`MESSAGE_BYTES`] of content, of which a rank has at most [`UNDER_WAY`] unanswered: what
-//! they take beside the arrays is bounded, however large the blocks are. Whoever carries messages serves them, so an owner's workers
-//! are not disturbed. That nobody writes what is read is what the plan says, as for any memory.
+//! A rank copies what it owns itself, and what another of its node owns, whose memory it maps where the system lets it; for the rest it
+//! asks the owner, which answers with the bytes, or is sent them and answers that they are there. Both are messages of at most
+//! [`MESSAGE_BYTES`] of content, of which a rank has at most [`UNDER_WAY`] unanswered: what they take beside the arrays is bounded,
+//! however large the blocks are. Whoever carries messages serves them, so an owner's workers are not disturbed. That nobody writes
+//! what is read is what the plan says, as for any memory.
 
 use crate::ranks::{Ended, Ranks};
 use crate::{Child, Direction, Driver, Location, Opaque, Receipt, Site, Span, StoreError, Transfer};
 use multigrain_machine::DriverFacts;
 use multigrain_program::{ElementType, Region, Shape};
-use multigrain_store::AlignedBuffer;
+use multigrain_store::{AlignedBuffer, SharedPlace};
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -30,8 +31,10 @@ const GET: u8 = 8;
 const DATA: u8 = 9;
 const PUT: u8 = 10;
 const STORED: u8 = 11;
+/// Where a rank's part of an array lies, to those of its node.
+const HERE: u8 = 12;
 
-/// What of an array lies in this process.
+/// What of an array lies at one rank.
 struct Share {
     buffer: AlignedBuffer,
     bytes: Range<u64>,
@@ -59,9 +62,13 @@ pub struct Spread {
 /// What a rank has to do with spread arrays: its shares, and what it has asked others for.
 #[derive(Default)]
 pub(crate) struct Exchange {
+    /// Arrays so far: a number is given once, so what is told of an array of an earlier run is never taken for one of this run.
+    made: AtomicU32,
     shares: Mutex<HashMap<u32, Arc<Share>>>,
+    /// Those of other ranks of this node, by the array's number and the rank, where the system lets them be mapped.
+    near: Mutex<HashMap<(u32, usize), Arc<Share>>>,
     desk: Mutex<Desk>,
-    /// Bytes of content that were sent to others, and received.
+    /// Bytes of content that others own and that were fetched or stored.
     moved: AtomicU64,
 }
 
@@ -156,20 +163,31 @@ struct Piece {
 unsafe impl Send for Piece {}
 
 impl Spread {
-    /// An array of zeros, of which this rank's part lies here. All ranks make the same arrays in the same order, and meet before one is
-    /// used. It is there until all are [forgotten](Spread::forget_all).
+    /// An array of zeros, of which this rank's part lies here. All ranks make the same arrays in the same order, so that they have the
+    /// same numbers, and meet before one is used. It is there until all are [forgotten](Spread::forget_all).
     ///
     /// # Errors
     /// The system refuses the memory.
     pub fn new(ranks: &Arc<Ranks>, name: &str, element: ElementType, shape: &[u64]) -> Result<Spread, StoreError> {
         let range = owned(Shape::new(shape).elements(), ranks.rank(), ranks.count());
         let bytes = range.start * element.size_bytes()..range.end * element.size_bytes();
-        let buffer = AlignedBuffer::new((bytes.end - bytes.start) as usize)?;
+        let is_near = |other: &usize| *other != ranks.rank() && ranks.node(*other) == ranks.node(ranks.rank());
+        let near: Vec<usize> = (0..ranks.count()).filter(is_near).collect();
+        let len_bytes = (bytes.end - bytes.start) as usize;
+        let (buffer, place) = match near.is_empty() {
+            true => (AlignedBuffer::new(len_bytes)?, None),
+            false => AlignedBuffer::shared(len_bytes)?,
+        };
         let own = Arc::new(Share { buffer, bytes });
-        let mut shares = lock(&ranks.exchange.shares);
-        let number = shares.len() as u32;
-        shares.insert(number, Arc::clone(&own));
-        drop(shares);
+        let number = ranks.exchange.made.fetch_add(1, Ordering::Relaxed);
+        lock(&ranks.exchange.shares).insert(number, Arc::clone(&own));
+        if let Some(place) = place {
+            let mut here = number.to_le_bytes().to_vec();
+            here.extend(own.bytes.start.to_le_bytes());
+            here.extend(own.bytes.end.to_le_bytes());
+            here.extend(place.to_bytes());
+            near.into_iter().for_each(|other| ranks.tell(other, HERE, &here));
+        }
         let (name, shape) = (name.to_owned(), shape.to_vec());
         Ok(Spread { ranks: Arc::clone(ranks), number, name, element, shape, own })
     }
@@ -178,6 +196,7 @@ impl Spread {
     /// meet in between.
     pub fn forget_all(ranks: &Ranks) {
         lock(&ranks.exchange.shares).clear();
+        lock(&ranks.exchange.near).clear();
         *lock(&ranks.exchange.desk) = Desk::default();
     }
 
@@ -231,15 +250,29 @@ impl Spread {
         pieces
     }
 
-    /// Copies what lies here, and asks others for the rest.
+    /// A rank's part, where it lies on this node.
+    fn share_of(&self, rank: usize) -> Option<Arc<Share>> {
+        match rank == self.ranks.rank() {
+            true => Some(Arc::clone(&self.own)),
+            false => lock(&self.ranks.exchange.near).get(&(self.number, rank)).cloned(),
+        }
+    }
+
+    /// Copies what lies on this node, and asks others for the rest.
     ///
     /// # Safety
     /// As [`Child::issue`].
     unsafe fn begin(&self, region: &Region, direction: Direction, start: *mut u8) -> Option<Box<dyn Receipt>> {
         let (mut of_others, mut messages) = (vec![Vec::new(); self.ranks.count()], Vec::new());
-        let mut sums = vec![0; self.ranks.count()];
+        let (mut sums, mut near_bytes) = (vec![0; self.ranks.count()], 0);
+        // Pieces of one owner follow each other.
+        let mut of: Option<(usize, Option<Arc<Share>>)> = None;
         for piece in self.pieces(region, start) {
-            if piece.owner != self.ranks.rank() {
+            let (_, share) = match of.take().filter(|(owner, _)| *owner == piece.owner) {
+                Some(same) => of.insert(same),
+                None => of.insert((piece.owner, self.share_of(piece.owner))),
+            };
+            let Some(share) = share else {
                 let (pieces, sum) = (&mut of_others[piece.owner], &mut sums[piece.owner]);
                 if *sum + piece.bytes > MESSAGE_BYTES as u64 && !pieces.is_empty() {
                     messages.push(std::mem::take(pieces));
@@ -248,13 +281,16 @@ impl Spread {
                 *sum += piece.bytes;
                 pieces.push(piece);
                 continue;
-            }
+            };
             let here = piece.place;
-            let Some(own) = self.own.at(piece.offset, piece.bytes) else { continue };
-            let (from, to) = if direction == Direction::Read { (own, here) } else { (here, own) };
-            // SAFETY: the piece lies in this rank's share, and in the memory that the caller vouches for; nobody else uses either.
+            let Some(there) = share.at(piece.offset, piece.bytes) else { continue };
+            let (from, to) = if direction == Direction::Read { (there, here) } else { (here, there) };
+            // SAFETY: the piece lies in the owner's share, and in the memory that the caller vouches for; the plan says that nobody else
+            // uses either now. Of another process, what it did before came before the message that let this one go on.
             unsafe { from.copy_to_nonoverlapping(to, piece.bytes as usize) };
+            near_bytes += if piece.owner == self.ranks.rank() { 0 } else { piece.bytes };
         }
+        self.ranks.exchange.moved.fetch_add(near_bytes, Ordering::Relaxed);
         messages.extend(of_others.into_iter().filter(|pieces: &Vec<Piece>| !pieces.is_empty()));
         if messages.is_empty() {
             return None;
@@ -325,7 +361,7 @@ fn word(bytes: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 impl Ranks {
-    /// Bytes of arrays that this rank has sent to others or asked them for, from its beginning on.
+    /// Bytes of arrays that other ranks own and this one has fetched or stored, from its beginning on.
     pub fn moved_bytes(&self) -> u64 {
         self.exchange.moved.load(Ordering::Relaxed)
     }
@@ -359,8 +395,21 @@ impl Ranks {
         let _ = match kind {
             GET | PUT => self.serve(from, kind, bytes),
             DATA | STORED => self.answered(kind, bytes),
+            HERE => self.found(from, bytes),
             _ => None,
         };
+    }
+
+    /// Maps a part of an array that lies at another rank of this node; where that cannot be, it is asked for by messages.
+    fn found(&self, from: usize, bytes: &[u8]) -> Option<()> {
+        let (number, rest) = bytes.split_first_chunk::<4>()?;
+        let (start, rest) = word(rest)?;
+        let (end, place) = word(rest)?;
+        let place = SharedPlace::from_bytes(place.try_into().ok()?);
+        let buffer = AlignedBuffer::of_other(place, usize::try_from(end.checked_sub(start)?).ok()?)?;
+        let share = Arc::new(Share { buffer, bytes: start..end });
+        lock(&self.exchange.near).insert((u32::from_le_bytes(*number), from), share);
+        Some(())
     }
 
     /// Gives what was asked for, or takes what was sent; an answer that is too short says that it is not there.

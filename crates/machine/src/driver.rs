@@ -36,7 +36,7 @@ pub struct DriverFacts {
     pub own_processor: bool,
     /// Somebody can move bytes along such an edge on this computer. Else it is described, planned for and simulated.
     pub executable: bool,
-    /// What simulated bytes go through.
+    /// What bytes go through, as planner and simulator take it.
     pub wire: Wire,
     /// The keys of `[memory.settings]` that it understands.
     pub settings: &'static [&'static str],
@@ -44,7 +44,7 @@ pub struct DriverFacts {
     pub costs: Costs,
 }
 
-/// What the bytes of an edge go through, for the simulator.
+/// What the bytes of an edge go through, for planner and simulator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wire {
     /// One bus a parent, which its children share.

@@ -359,20 +359,44 @@ impl<'a> Nest<'a> {
         self.params.iter().filter(|p| p.access == Access::Reduce).map(of).fold(0, u64::saturating_add)
     }
 
-    /// The ways to keep blocks of a parameter, from the one that keeps least.
-    fn stays(&self, p: &Parameter, bytes: u64, loops: &[Loop], turns: &[(f64, u64)]) -> SmallVec<[Stay; 4]> {
+    /// Among how many children the turns of each loop are divided: chains go to them in their order, so those of outer loops first. What
+    /// all need may be broadcast where children reach each other: there it counts once.
+    fn divided(&self, loops: &[Loop], turns: &[(f64, u64)]) -> SmallVec<[f64; 6]> {
+        let edge = self.facts.edge;
+        let reach = edge.driver.siblings && edge.sibling_bytes_per_second.is_some();
+        let mut left = if reach { 1.0 } else { self.facts.children as f64 };
+        let written = self.params.iter().find(|p| p.access.writes());
+        let mut among = |(&(axis, _), &(average, _)): (&Loop, &(f64, u64))| {
+            let is_cut = written.is_some_and(|written| written.is_cut_by(axis));
+            let children = if is_cut { f64::min(left, average) } else { 1.0 };
+            left /= children;
+            children
+        };
+        loops.iter().zip(turns).map(&mut among).collect()
+    }
+
+    /// The ways to keep blocks of a parameter, from the one that keeps least. Every child that needs a block loads it.
+    fn stays(
+        &self,
+        p: &Parameter,
+        bytes: u64,
+        loops: &[Loop],
+        turns: &[(f64, u64)],
+        divided: &[f64],
+    ) -> SmallVec<[Stay; 4]> {
         let cuts = |l: usize| p.is_cut_by(loops[l].0);
         let inside = (0..loops.len()).rev().find(|&l| cuts(l) && turns[l].1 > 1).map_or(0, |l| l + 1);
         let last = (0..loops.len()).rev().find(|&l| turns[l].1 > 1);
         let mut kept = 1.0;
         let mut loads: f64 = turns[..inside].iter().map(|&(average, _)| average).product();
+        loads *= divided[inside..].iter().product::<f64>();
         let stay = |kept: f64, loads, streams| Stay { kept, kept_bytes: kept * bytes as f64, loads, streams };
         let mut stays = SmallVec::from_slice(&[stay(kept, loads, last == inside.checked_sub(1))]);
         for l in (0..inside).rev() {
             if cuts(l) {
-                kept *= turns[l].1 as f64;
-            } else if turns[l].1 > 1 {
-                loads /= turns[l].0;
+                kept *= (turns[l].1 as f64 / divided[l]).ceil();
+            } else if turns[l].0 > divided[l] {
+                loads /= turns[l].0 / divided[l];
                 stays.push(stay(kept, loads, false));
             }
         }
@@ -392,8 +416,9 @@ impl<'a> Nest<'a> {
         let facts = self.facts;
         let count = self.params.len();
         let bytes: SmallVec<[u64; 6]> = (0..count).map(|p| self.block_bytes(block, p)).collect();
+        let divided = self.divided(loops, turns);
         let stays: SmallVec<[SmallVec<[Stay; 4]>; 6]> =
-            (0..count).map(|p| self.stays(&self.params[p], bytes[p], loops, turns)).collect();
+            (0..count).map(|p| self.stays(&self.params[p], bytes[p], loops, turns, &divided)).collect();
         let moved: SmallVec<[Moved; 6]> = (0..count).map(|p| self.moved(p, block, loops, turns)).collect();
         let mut at: SmallVec<[usize; 6]> = SmallVec::from_elem(0, count);
         let mut best = Choice { seconds: f64::INFINITY, bytes: f64::INFINITY, stays: SmallVec::new() };
@@ -426,7 +451,9 @@ impl<'a> Nest<'a> {
                 }
                 let latency = facts.edge.latency_ns * 1e-9;
                 let transfer = transfer_seconds(facts.edge, USUAL_QUEUE);
-                let moving = (seconds + steps * (latency + transfer)) * uneven;
+                // A device serves one transfer after the other, and children wait at the same time.
+                let waits = steps * (latency / facts.children as f64 + transfer);
+                let moving = (seconds + waits) * uneven;
                 let busy = busy + stolen;
                 let free = capacity - kept;
                 let staging = (kept + streams.min(free.max(0.0))).min(capacity.max(kept)) as u64;

@@ -122,8 +122,11 @@ fn chains(dependence: &Dependence) -> (Vec<u32>, usize) {
     (chain_of, chains as usize)
 }
 
-/// Consecutive chains to one child where that balances, since neighbours share blocks; else longest first to the
-/// child with least (Graham 1969).
+/// How much longer than the best balance the longest child may take for the sake of neighbours, which share blocks.
+const FOR_NEIGHBOURS: f64 = 1.0 / 0.98;
+
+/// Consecutive chains to one child where that balances, since neighbours share blocks: equal shares, or as many as each has time
+/// for. Else longest first to the child with least (Graham 1969).
 fn assign(group: &[u32], weight: impl Fn(u32) -> f64, children: usize, child_of_chain: &mut [u32]) {
     let total: f64 = group.iter().map(|&c| weight(c)).sum();
     let mut load = vec![0.0; children];
@@ -139,7 +142,7 @@ fn assign(group: &[u32], weight: impl Fn(u32) -> f64, children: usize, child_of_
     if group.len() > 4096 {
         return;
     }
-    let longest = load.iter().fold(0.0, |a: f64, &b| a.max(b));
+    let longest = |load: &[f64]| load.iter().fold(0.0, |a: f64, &b| a.max(b));
     let mut longest_first = group.to_vec();
     longest_first.sort_by(|&a, &b| weight(b).total_cmp(&weight(a)).then(a.cmp(&b)));
     let mut lpt = vec![0.0f64; children];
@@ -151,9 +154,55 @@ fn assign(group: &[u32], weight: impl Fn(u32) -> f64, children: usize, child_of_
             child as u32
         })
         .collect();
-    if lpt.iter().fold(0.0, |a: f64, &b| a.max(b)) < longest * 0.98 {
-        for (&c, child) in longest_first.iter().zip(choice) {
-            child_of_chain[c as usize] = child;
+    let most = longest(&lpt) * FOR_NEIGHBOURS;
+    if longest(&load) <= most {
+        return;
+    }
+    let (mut child, mut has) = (0, 0.0);
+    let consecutive = group.iter().map(|&c| {
+        let w = weight(c);
+        if has + w > most {
+            (child, has) = (child + 1, 0.0);
         }
+        has += w;
+        child
+    });
+    let consecutive: Vec<u32> = consecutive.collect();
+    let (chosen, by) = if (child as usize) < children { (group, consecutive) } else { (&longest_first[..], choice) };
+    chosen.iter().zip(by).for_each(|(&c, child)| child_of_chain[c as usize] = child);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Children of chains of these weights, and the longest child's load.
+    fn assigned(weights: &[f64], children: usize) -> (Vec<u32>, f64) {
+        let group: Vec<u32> = (0..weights.len() as u32).collect();
+        let mut child_of_chain = vec![0; weights.len()];
+        assign(&group, |chain| weights[chain as usize], children, &mut child_of_chain);
+        let mut load = vec![0.0; children];
+        child_of_chain.iter().zip(weights).for_each(|(&child, weight)| load[child as usize] += weight);
+        (child_of_chain, load.into_iter().fold(0.0, f64::max))
+    }
+
+    #[test]
+    fn neighbours_stay_together_where_the_last_ones_are_shorter() {
+        // 23 columns of 128 tiles on a thousand nodes, the last of which is narrower.
+        let mut weights = vec![1.0; 22 * 128];
+        weights.resize(23 * 128, 0.947);
+        let (children, longest) = assigned(&weights, 1000);
+        assert!(children.is_sorted(), "consecutive chains are apart");
+        assert!(longest <= 3.0 + 1e-9, "{longest}");
+    }
+
+    #[test]
+    fn what_cannot_stay_together_is_balanced() {
+        let (children, longest) = assigned(&[3.0, 1.0, 3.0, 1.0, 1.0, 3.0], 3);
+        assert_eq!(longest, 4.0, "{children:?}");
+        let (children, longest) = assigned(&[4.0, 2.0, 3.0, 3.0], 2);
+        assert_eq!((children, longest), (vec![0, 0, 1, 1], 6.0));
+        let (children, longest) = assigned(&[4.0, 3.0, 2.0, 3.0], 2);
+        assert_eq!((children, longest), (vec![0, 1, 0, 1], 6.0));
     }
 }

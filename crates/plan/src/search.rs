@@ -324,7 +324,8 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
                 let seconds = moving_seconds(facts.edge, &arg.region, array, rate);
                 streaming += bytes / rate;
                 stolen += stolen_seconds(facts.edge, &arg.region, array, facts.workers);
-                moving += seconds + facts.edge.latency_ns * 1e-9 + transfer_seconds(facts.edge, USUAL_QUEUE);
+                let latency = facts.edge.latency_ns * 1e-9 / facts.children as f64;
+                moving += seconds + latency + transfer_seconds(facts.edge, USUAL_QUEUE);
                 if i == 0 {
                     first += seconds;
                 }

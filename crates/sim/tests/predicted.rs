@@ -45,7 +45,7 @@ fn machine(rng: &mut Rng, moved: By, children: usize) -> Machine {
             (Driver::DISK, costs, None)
         }
         By::Engine => (Driver::LOCAL, Costs::NONE, Some(rng.range(1, 16))),
-        By::Link => (Driver::LINK, Costs::NONE, Some(1)),
+        By::Link => (Driver::LINK, Costs { fragment_ns: 1e3 * rng.below(20) as f64, ..Costs::NONE }, Some(1)),
     };
     let rules = TransferRules { in_flight_max, ..TransferRules::default() };
     let write_bytes_per_second = rate * rng.range(3, 10) as f64 / 10.0;
@@ -103,7 +103,7 @@ fn has(plan: &Plan, is_one: impl Fn(&Op) -> bool) -> bool {
 #[test]
 fn steps_take_as_long_in_the_cost_walk_as_in_the_simulator() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let (first, cases) = (number("MULTIGRAIN_SEED").unwrap_or(0), number("MULTIGRAIN_CASES").unwrap_or(300));
+    let (first, cases) = (number("MULTIGRAIN_SEED").unwrap_or(0), number("MULTIGRAIN_CASES").unwrap_or(600));
     let (mut alone, mut bounded, mut above, mut broadcasting, mut ops) = (0, 0, 0, 0, 0);
     let mut late_ones = 0;
     for seed in first..first + cases {

@@ -1,5 +1,6 @@
 //! Page-aligned memory for staging, arenas and direct I/O.
 
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 
 use crate::error::{Errno, StoreError};
@@ -26,7 +27,7 @@ fn huge_bytes(len_bytes: usize) -> usize {
 #[repr(align(4096))]
 struct Page;
 
-/// Zeroed anonymous memory, aligned to 4096 bytes (to 2 MiB from 1 MiB on).
+/// Zeroed anonymous memory, aligned to 4096 bytes (to 2 MiB from 1 MiB on, unless it is [shared](AlignedBuffer::shared)).
 ///
 /// The memory is not touched when it is made: pages appear on first use, on the NUMA node of the toucher.
 /// Others may write through [`as_mut_ptr`](Self::as_mut_ptr) while a transfer or a task owns a part of it; who owns
@@ -36,6 +37,8 @@ pub struct AlignedBuffer {
     len_bytes: usize,
     mapping: NonNull<u8>,
     mapping_bytes: usize,
+    /// By which other processes find it.
+    _file: Option<OwnedFd>,
 }
 
 // SAFETY: the buffer owns its mapping alone; nothing in it belongs to a thread. Access to the bytes goes through raw
@@ -57,14 +60,14 @@ impl AlignedBuffer {
         if len_bytes == 0 {
             // An empty buffer maps nothing; its address is aligned and never read.
             let start = NonNull::<Page>::dangling().cast();
-            return Ok(AlignedBuffer { start, len_bytes, mapping: start, mapping_bytes: 0 });
+            return Ok(AlignedBuffer::mapped(start, 0, 0, None));
         }
         let huge = len_bytes >= HUGE_PAGES_FROM_BYTES;
         let (page_bytes, slack) = if huge { (HUGE_PAGE_BYTES, HUGE_PAGE_BYTES) } else { (Self::ALIGNMENT_BYTES, 0) };
         let whole_bytes = len_bytes.checked_next_multiple_of(page_bytes);
         let mapping_bytes =
             whole_bytes.and_then(|n| n.checked_add(slack)).ok_or_else(|| refused(Errno(libc::ENOMEM)))?;
-        let mapping = map_anonymous(mapping_bytes).map_err(refused)?;
+        let mapping = map(mapping_bytes, None).map_err(refused)?;
         let skip = if huge { mapping.addr().get().wrapping_neg() % HUGE_PAGE_BYTES } else { 0 };
         // SAFETY: `skip` is below the slack that was added to the mapping, so the result lies inside it.
         let start = unsafe { mapping.add(skip) };
@@ -72,7 +75,17 @@ impl AlignedBuffer {
         if huge_bytes > 0 {
             advise_huge(start, huge_bytes);
         }
-        Ok(AlignedBuffer { start, len_bytes, mapping, mapping_bytes })
+        Ok(AlignedBuffer { start, len_bytes, mapping, mapping_bytes, _file: None })
+    }
+
+    /// The first bytes of a mapping, which is its own from here on.
+    pub(crate) fn mapped(
+        start: NonNull<u8>,
+        len_bytes: usize,
+        mapping_bytes: usize,
+        file: Option<OwnedFd>,
+    ) -> AlignedBuffer {
+        AlignedBuffer { start, len_bytes, mapping: start, mapping_bytes, _file: file }
     }
 
     /// Bytes in the buffer.
@@ -128,19 +141,15 @@ impl std::fmt::Debug for AlignedBuffer {
     }
 }
 
-fn map_anonymous(bytes: usize) -> Result<NonNull<u8>, Errno> {
+/// Maps so many bytes, of their own or of a file.
+pub(crate) fn map(bytes: usize, file: Option<BorrowedFd<'_>>) -> Result<NonNull<u8>, Errno> {
     // No swap space is set aside: arenas are sized to the memory. (Miri does not know the flag.)
     let no_reserve = if cfg!(miri) { 0 } else { libc::MAP_NORESERVE };
-    // SAFETY: an anonymous private mapping at an address of the kernel's choice touches no existing memory.
+    let kind = if file.is_some() { libc::MAP_SHARED } else { libc::MAP_PRIVATE | libc::MAP_ANONYMOUS };
+    let file = file.map_or(-1, |file| file.as_raw_fd());
+    // SAFETY: a mapping at an address of the kernel's choice touches no existing memory.
     let address = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            bytes,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | no_reserve,
-            -1,
-            0,
-        )
+        libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, kind | no_reserve, file, 0)
     };
     if address == libc::MAP_FAILED {
         Err(Errno::last())

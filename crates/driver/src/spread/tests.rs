@@ -17,9 +17,10 @@ impl Link for Calls {
     }
 }
 
-fn ranks(count: usize, lost: Option<usize>) -> Vec<Arc<Ranks>> {
+/// Ranks, of which so many in a row are on one node each.
+fn ranks(count: usize, on_node: usize, lost: Option<usize>) -> Vec<Arc<Ranks>> {
     let all = All::default();
-    let nodes = vec!["here".to_owned(); count];
+    let nodes: Vec<String> = (0..count).map(|rank| format!("node{}", rank / on_node)).collect();
     let one = |rank| Ranks::new(rank, nodes.clone(), Box::new(Calls(rank, Arc::clone(&all), lost)));
     let made: Vec<Arc<Ranks>> = (0..count).map(one).collect();
     all.get_or_init(|| made.iter().map(Arc::downgrade).collect());
@@ -29,14 +30,29 @@ fn ranks(count: usize, lost: Option<usize>) -> Vec<Arc<Ranks>> {
 #[test]
 fn what_one_has_stored_all_read_though_it_lies_elsewhere() {
     const SHAPE: [u64; 2] = [11, 13];
-    for count in 1..4 {
+    // In the last, ranks with odd numbers are refused the memory of others, which are not refused theirs.
+    for (count, on_node, refused) in [
+        (1, 1, false),
+        (2, 1, false),
+        (3, 1, false),
+        (2, 2, false),
+        (3, 2, false),
+        (5, 2, false),
+        (4, 4, false),
+        (2, 2, true),
+        (5, 3, true),
+    ] {
         let met = Barrier::new(count);
-        let (all, met) = (ranks(count, None), &met);
+        let (all, met) = (ranks(count, on_node, None), &met);
         std::thread::scope(|scope| {
             for (rank, ranks) in all.iter().enumerate() {
                 scope.spawn(move || {
                     let array = Spread::new(ranks, "a", ElementType::F64, &SHAPE).unwrap();
                     met.wait();
+                    let refused = cfg!(miri) || refused && rank % 2 == 1;
+                    if refused {
+                        lock(&ranks.exchange.near).clear();
+                    }
                     // Rows of every rank by turns, in two parts: most lie at others, some across two of them.
                     for row in (rank as u64..SHAPE[0]).step_by(count) {
                         for (first, len) in [(0, 5), (5, 8)] {
@@ -58,6 +74,11 @@ fn what_one_has_stored_all_read_though_it_lies_elsewhere() {
                     assert_eq!(bytes, expected, "rank {rank} of {count}");
                     met.wait();
                     assert!(count == 1 || ranks.moved_bytes() > 0);
+                    // Who is alone on the node asks others, and who has them all there asks nobody.
+                    let near = (0..count).filter(|&other| other != rank && other / on_node == rank / on_node).count();
+                    assert_eq!(lock(&ranks.exchange.near).len(), if refused { 0 } else { near });
+                    let has_asked = lock(&ranks.exchange.desk).number > 0;
+                    assert_eq!(has_asked, count > 1 && (refused || near + 1 < count), "rank {rank} of {count}");
                     assert!(lock(&ranks.exchange.desk).asked.is_empty() && lock(&ranks.exchange.desk).queue.is_empty());
                 });
             }
@@ -67,7 +88,7 @@ fn what_one_has_stored_all_read_though_it_lies_elsewhere() {
 
 #[test]
 fn few_messages_are_under_way_and_an_end_is_heard() {
-    let all = ranks(2, Some(1));
+    let all = ranks(2, 1, Some(1));
     let arrays: Vec<Spread> =
         all.iter().map(|ranks| Spread::new(ranks, "a", ElementType::F64, &[1000]).unwrap()).collect();
     let mut bytes = vec![0.0f64; 1000];
