@@ -97,13 +97,10 @@ fn advice_is_enough() {
         "conv2d --n 500 --machine cpu+device",
         "saxpy --n 300000 --machine local",
     ] {
-        let [of_run, mut advice] = ["run", "plan"].map(|command| {
-            let ran = place.run(&format!("{command} {request} --memory 256KiB"));
-            assert_eq!(ran.status, Some(2), "{command} {request}: {}", ran.stderr);
-            ran.stderr
-        });
+        let ran = place.run(&format!("plan {request} --memory 256KiB"));
+        assert_eq!(ran.status, Some(2), "{request}: {}", ran.stderr);
+        let mut advice = ran.stderr;
         let is_sure = |advice: &str| !advice.contains("perhaps more");
-        assert!(of_run == advice || !is_sure(&of_run) || !is_sure(&advice), "{request}: {of_run}, {advice}");
         // What is said has been tried; if there was no time for that, it is enough for what had been seen by then (blocks, then calls,
         // then what the plan itself takes), and that there may be more is said.
         let followed = (0..3).any(|_| {

@@ -15,7 +15,17 @@ use std::time::{Duration, Instant};
 /// So long after the beginning the advice is followed: people are told within a second that what they ask for does not fit.
 const FOLLOWED_UNTIL: Duration = Duration::from_millis(800);
 
-/// What a plan or a run that was asked for at a moment has ended with; of a refusal for want of memory, with as much as was enough, or, where that is not found in
+/// What a run has ended with. Planning with more than it was given would take more than that, so of a refusal for want of
+/// memory it is told who can.
+pub(crate) fn to_plan(ended: Result<(), Failure>) -> Result<(), Failure> {
+    let Err(Failure::Facade(mut error)) = ended else { return ended };
+    match error.enough() {
+        Some(_) => Err(Failure::Request(format!("{error}; the command plan looks for what is enough"))),
+        None => Err(Failure::Facade(error)),
+    }
+}
+
+/// What a plan that was asked for at a moment has ended with; of a refusal for want of memory, with as much as was enough, or, where that is not found in
 /// time, with the most that was found to be needed, and said so.
 pub(crate) fn followed(
     begun: Instant,
