@@ -2,7 +2,7 @@
 
 use crate::edge::EdgeFacts;
 use crate::plan::{ChildPlan, Op, Plan, Slot};
-use multigrain_machine::{Edge, Processor, Wire};
+use multigrain_machine::{Edge, Processor};
 use multigrain_program::{ArrayDecl, Region, Work};
 use multigrain_schedule::choice::Table;
 use multigrain_schedule::{Algorithm, Kind, Ring, Shape};
@@ -61,18 +61,7 @@ pub fn moving_seconds(edge: &Edge, region: &Region, array: &ArrayDecl, bytes_per
     let run_bytes = elements * array.element.size_bytes();
     match edge.driver.queued {
         true => (fragments * run_bytes) as f64 / bytes_per_second + fragments as f64 * edge.costs.fragment_ns * 1e-9,
-        false => {
-            let lines = fragments * (run_bytes.div_ceil(LINE_BYTES) + 1);
-            (lines * LINE_BYTES) as f64 / bytes_per_second + link_fragment_seconds(edge, fragments as f64)
-        }
-    }
-}
-
-/// What so many fragments cost a child's link besides their bytes, in seconds, where it has one of its own.
-fn link_fragment_seconds(edge: &Edge, fragments: f64) -> f64 {
-    match edge.driver.wire {
-        Wire::Links | Wire::Aggregate => fragments * edge.costs.fragment_ns * 1e-9,
-        Wire::Bus | Wire::Device => 0.0,
+        false => (fragments * (run_bytes.div_ceil(LINE_BYTES) + 1) * LINE_BYTES) as f64 / bytes_per_second,
     }
 }
 
@@ -85,10 +74,7 @@ pub fn stolen_seconds(edge: &Edge, region: &Region, array: &ArrayDecl, workers: 
 pub(crate) fn fragment_seconds(facts: &EdgeFacts<'_>, fragments: f64) -> f64 {
     match facts.edge.driver.queued {
         true => fragments * facts.edge.costs.fragment_ns * 1e-9,
-        false => {
-            let lines = fragments * LINE_BYTES as f64 / facts.edge.read_bytes_per_second;
-            lines + link_fragment_seconds(facts.edge, fragments) / facts.children as f64
-        }
+        false => fragments * LINE_BYTES as f64 / facts.edge.read_bytes_per_second,
     }
 }
 

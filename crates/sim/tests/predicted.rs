@@ -45,7 +45,7 @@ fn machine(rng: &mut Rng, moved: By, children: usize) -> Machine {
             (Driver::DISK, costs, None)
         }
         By::Engine => (Driver::LOCAL, Costs::NONE, Some(rng.range(1, 16))),
-        By::Link => (Driver::LINK, Costs { fragment_ns: 1e3 * rng.below(20) as f64, ..Costs::NONE }, Some(1)),
+        By::Link => (Driver::LINK, Costs::NONE, Some(1)),
     };
     let rules = TransferRules { in_flight_max, ..TransferRules::default() };
     let write_bytes_per_second = rate * rng.range(3, 10) as f64 / 10.0;
