@@ -296,6 +296,16 @@ mod tests {
         [&[0; ROOM], packet].concat()
     }
 
+    /// A header that is shorter than one can be would make what follows it begin before the room.
+    #[test]
+    fn headers_that_are_too_short_are_not_translated() {
+        for words in 0..5 {
+            let mut bytes = came(&datagram(ends(), &[0; 30_000]));
+            bytes[ROOM] = 0x40 | words;
+            assert_eq!(kind(&bytes), Kind::Other, "{words}");
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(crate::cases(500)) })]
 
