@@ -302,7 +302,9 @@ fn look(facts: &EdgeFacts<'_>, scope: &Scope, tunables: Tunables, calls: u64) ->
     let reserved = facts.fixed_bytes + scratch + facts.partials_bytes;
     let class_seconds: Vec<f64> =
         split.classes.iter().map(|(t, s)| facts.run_seconds(&*split.tasks[*t as usize], s)).collect();
-    let busy: f64 = split.class_of.iter().map(|&c| class_seconds[c as usize]).sum::<f64>() / facts.children as f64;
+    let scattered = split.calls.iter().map(|call| facts.scattered_call_seconds(call, &split.arrays)).sum::<f64>();
+    let busy: f64 = split.class_of.iter().map(|&c| class_seconds[c as usize]).sum::<f64>() + scattered;
+    let busy = busy / facts.children as f64;
     let uneven = split_unevenness(&split, facts.children, facts.stages());
     let busy = busy * uneven;
     let longest = class_seconds.iter().copied().fold(0.0, f64::max);

@@ -11,7 +11,8 @@ pub fn walked_seconds(plan: &Plan, machine: &Machine) -> Option<f64> {
     let facts = facts(machine, &Layout::of(machine), plan.edge, 0)?;
     let seconds = |call: usize| {
         let class = &plan.classes[plan.class_of[call] as usize];
-        facts.run_seconds(&*plan.tasks[class.task as usize], &class.shape)
+        let scattered = facts.scattered_call_seconds(&plan.calls[call], &plan.arrays);
+        facts.run_seconds(&*plan.tasks[class.task as usize], &class.shape) + scattered
     };
     Some(children_seconds(&plan.children, &plan.arrays, &seconds, facts.edge, facts.workers))
 }
