@@ -5,6 +5,7 @@
 //! there at all ([`Ranks::beat`]), and ends a run by force that does not end by itself.
 
 use crate::comm::Letter;
+use crate::start::abort;
 use crate::{Comm, Mpi, MpiError, Threads, ffi};
 use multigrain::ranks::{Link, Ranks};
 use multigrain::rooms::machine::detect::cores;
@@ -218,11 +219,8 @@ fn end_by_force(ranks: &Ranks) {
     // Who speaks is first: the others end with it.
     let patience = if ranks.speaks() { END } else { END + BEAT * 5 };
     let Some(ended) = ranks.ended().filter(|_| ranks.ended_for().is_some_and(|since| since > patience)) else { return };
-    if ranks.speaks() {
-        eprintln!("multigrain: {}: {}; the run ends on all ranks", ranks.name(ended.rank), ended.text);
-    }
-    // SAFETY: MPI is running.
-    unsafe { ffi::mg_abort(i32::from(ended.status)) }
+    let line = format!("multigrain: {}: {}; the run ends on all ranks\n", ranks.name(ended.rank), ended.text);
+    abort(ended.status.into(), if ranks.speaks() { &line } else { "" })
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use crate::comm::Comm;
 use crate::{MpiError, ffi};
+use std::io::Write;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -93,7 +94,13 @@ impl Drop for Mpi {
 
 /// Ends the run on all ranks.
 pub(crate) fn end(why: &str) -> ! {
-    eprintln!("error: {why}; the run ends on all ranks");
+    abort(1, &format!("error: {why}; the run ends on all ranks\n"))
+}
+
+/// Ends all ranks at once, after a line on stderr, which is written whole: what comes in pieces is lost in pieces.
+pub(crate) fn abort(status: i32, line: &str) -> ! {
+    // Where nobody can be told, the end is all that is left to do.
+    let _ = std::io::stderr().write_all(line.as_bytes());
     // SAFETY: MPI is running.
-    unsafe { ffi::mg_abort(1) }
+    unsafe { ffi::mg_abort(status) }
 }
