@@ -136,20 +136,20 @@ impl EdgeFacts<'_> {
         if self.workers > 1 && wake > 0.0 { by(1.0).min(all + wake) } else { all }
     }
 
-    /// Time in seconds that leaves take besides their work to find the runs of memory that blocks lie in, where these are not
-    /// copied: the edge's latency for each but the first of a block. Short rows far apart take most of a transform's time
-    /// (256^3 complex numbers, columns in rows of 37: 41 ms on two workers; of 256: 27).
-    pub(crate) fn scattered_seconds(&self, runs: f64) -> f64 {
-        if self.stages() { 0.0 } else { runs * self.edge.latency_ns * 1e-9 }
-    }
-
-    /// The same of a call's blocks.
-    pub(crate) fn scattered_call_seconds(&self, call: &Call, arrays: &[ArrayDecl]) -> f64 {
+    /// Time in seconds that leaves take besides their work to find the runs of memory that each of a call's blocks lies in,
+    /// where these are not copied: the edge's latency for each but the first of a block. Short rows far apart take most of a
+    /// transform's time (256^3 complex numbers, columns in rows of 37: 41 ms on two workers; of 256: 27).
+    pub(crate) fn scattered_seconds(&self, runs: impl Iterator<Item = f64>) -> f64 {
         if self.stages() {
             return 0.0;
         }
-        let runs = |arg: &Arg| arg.region.fragments(arrays[arg.array as usize].shape).0.saturating_sub(1);
-        self.scattered_seconds(call.args.iter().map(runs).sum::<u64>() as f64)
+        runs.map(|runs| (runs - 1.0).max(0.0)).sum::<f64>() * self.edge.latency_ns * 1e-9
+    }
+
+    /// The same of a call.
+    pub(crate) fn scattered_call_seconds(&self, call: &Call, arrays: &[ArrayDecl]) -> f64 {
+        let runs = |arg: &Arg| arg.region.fragments(arrays[arg.array as usize].shape).0 as f64;
+        self.scattered_seconds(call.args.iter().map(runs))
     }
 
     /// Time in seconds that it takes to begin and end work which more than one child does.

@@ -318,8 +318,8 @@ impl<'a> Nest<'a> {
         // Blocks at the ends are smaller; what a call costs besides its work they cost as well.
         let overhead = facts.call_overhead_ns * 1e-9;
         let full_calls = points(&self.extents) / points(&lengths).max(1.0);
-        let runs = (0..self.params.len()).map(|p| (self.moved(p, &block, loops, &turns).fragments - 1.0).max(0.0));
-        let scattered = facts.scattered_seconds(runs.sum());
+        let runs = (0..self.params.len()).map(|p| self.moved(p, &block, loops, &turns).fragments);
+        let scattered = facts.scattered_seconds(runs);
         let busy = (full_calls * (run - overhead).max(0.0) + calls * (overhead + scattered)) / facts.children as f64;
         let chains = self.chains(loops, &turns);
         let uneven = unevenness(chains, facts.children, facts.stages());
