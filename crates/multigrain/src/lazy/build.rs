@@ -88,7 +88,8 @@ pub(super) struct Builder<'a> {
     program: Program,
     wanted: HashMap<*const Base, Option<Sink>>,
     arrays: HashMap<*const Base, AnyArray>,
-    /// All arrays that are needed, each behind those that it is made of, with the number of passes before it.
+    /// All arrays that are needed, with the number of passes before each: in the end by it, and so each behind those that it
+    /// is made of.
     order: Vec<(&'a Arc<Base>, usize)>,
     levels: HashMap<*const Base, usize>,
     /// For each array of the program.
@@ -134,6 +135,7 @@ pub(super) fn job(
     for (base, _) in wanted {
         builder.visit(base);
     }
+    builder.order.sort_by_key(|(_, level)| *level);
     check(builder.calls_in_all())?;
     builder.declare()?;
     builder.calls()?;
@@ -211,12 +213,10 @@ impl<'a> Builder<'a> {
     }
 
     fn calls(&mut self) -> Result<(), Error> {
-        let last = self.order.iter().map(|(_, level)| *level).max().unwrap_or(0);
-        for level in 1..=last {
-            let here: Vec<&'a Arc<Base>> =
-                self.order.iter().filter(|(_, at)| *at == level).map(|&(base, _)| base).collect();
+        let order = std::mem::take(&mut self.order);
+        for level in order.chunk_by(|(_, a), (_, b)| a == b) {
             let mut groups: Vec<Group<'a>> = Vec::new();
-            for base in here {
+            for &(base, _) in level {
                 match &base.made {
                     Made::Given(_) => {}
                     Made::Pass { output, from, over } => Group::enter(&mut groups, base, output, from, *over),
