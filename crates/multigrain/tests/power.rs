@@ -4,16 +4,15 @@
 
 mod support;
 
+use multigrain::Settings;
 use multigrain::rooms::plan::testing::Rng;
-use multigrain::rooms::store::faults::{Count, Faults};
+use multigrain::rooms::store::faults::Faults;
 use multigrain::rooms::store::{Operation, OperationKind, Verdict};
-use multigrain::{Error, Settings};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use support::random::{Failure, RandomCase, cases};
-use support::run;
+use support::random::{Failure, RandomCase, interrupted, many_interrupted};
 
 /// What a disk writes whole.
 const SECTOR: usize = 512;
@@ -98,53 +97,29 @@ impl Known {
     }
 }
 
-/// `None` when the case proves nothing: no disk, no result, or no plan. Else whether the last run continued.
+/// `None` when the case proves nothing: no disk, no result, or no plan. Else whether some run continued.
 fn one(seed: u64) -> Result<Option<bool>, Failure> {
     let Some(mut case) = RandomCase::new(seed, 0x706f_7765)? else { return Ok(None) };
-    let setup = case.setup(case.dram_bytes)?;
     // Each store by itself, or some together.
     let interval = Some(Duration::from_micros(case.rng.pick(&[0, 100, 400, 1600]).copied().unwrap_or(0)));
-    let count = Arc::new(Count::new());
-    match run(&setup.runtime(Some(count.clone())), &case.job, false, interval) {
-        Ok(_) => case.clear()?,
-        Err(Error::Plan(_)) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    }
-    let mut continued = false;
-    for _ in 0..4 {
-        let mut what = String::new();
-        for time in 0..case.rng.range(1, 3) {
-            let n = case.rng.below(count.operations());
-            what += &format!("power lost at {n}, ");
-            let faults = Arc::new(PowerLoss { n, known: Mutex::default() });
-            // What was there before is as durable as it will ever be.
-            for path in case.left()? {
-                let content = std::fs::read(&path)?;
-                faults.known.lock().unwrap().durable.insert(path, content);
-            }
-            let resume = time > 0;
-            let settings = Settings { resume, discard: !resume, journal_interval: interval, ..Settings::default() };
-            let _ = setup.runtime(Some(faults.clone())).run(&case.job, settings);
-            let left = case.left()?;
-            faults.known.lock().unwrap().lose(&left, &mut case.rng)?;
+    interrupted(&mut case, 4, interval, |case, setup, before, operations| {
+        let n = case.rng.below(operations);
+        let faults = Arc::new(PowerLoss { n, known: Mutex::default() });
+        // What was there before is as durable as it will ever be.
+        for path in case.left()? {
+            let content = std::fs::read(&path)?;
+            faults.known.lock().unwrap().durable.insert(path, content);
         }
-        let outcome = run(&setup.runtime(None), &case.job, true, interval).map_err(|e| format!("{what}{e}"))?;
-        continued |= outcome.resumed;
-        case.compare(&what)?;
-        case.nothing_else_is_left(&what)?;
-        case.clear()?;
-    }
-    Ok(Some(continued))
+        let resume = before > 0;
+        let settings = Settings { resume, discard: !resume, journal_interval: interval, ..Settings::default() };
+        let _ = setup.runtime(Some(faults.clone())).run(&case.job, settings);
+        let left = case.left()?;
+        faults.known.lock().unwrap().lose(&left, &mut case.rng)?;
+        Ok(format!("power lost at {n}, "))
+    })
 }
 
 #[test]
 fn runs_that_lose_power_continue_to_the_same_bytes() {
-    let mut continued = 0;
-    let (ran, seeds) = cases(50, |seed| {
-        let found = one(seed)?;
-        continued += u64::from(found == Some(true));
-        Ok(found.is_some())
-    });
-    eprintln!("{seeds}, {continued} continued");
-    assert!(ran < 50 || continued * 3 > ran, "only {continued} of {ran} cases continued: the proof is too weak");
+    many_interrupted(50, one);
 }

@@ -167,6 +167,7 @@ impl<'a> Killed<'a> {
         for block in &left.restore {
             self.write(block, usize::from(self.sides.initial_in_second(block.array as usize)), 0);
         }
+        self.is_believed_rightly()?;
         for number in self.order(left.numbers(), rng) {
             let call = &self.calls[number as usize];
             let params = self.tasks[call.task as usize].params();

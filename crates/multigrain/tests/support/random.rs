@@ -1,14 +1,17 @@
 //! A random program on a random machine with a disk, whose inputs are given and whose results go to files.
 
-use super::{BUFFER_BYTES, Setup, directory};
+use super::{BUFFER_BYTES, Setup, directory, run};
 use multigrain::rooms::machine::Machine;
 use multigrain::rooms::plan::testing::{
     Rng, random_bytes, random_machine, random_mapping, random_program, random_steps,
 };
 use multigrain::rooms::program::{Program, Role};
 use multigrain::rooms::store::BackendChoice;
-use multigrain::{Job, Mapping, Sink, Source};
+use multigrain::rooms::store::faults::Count;
+use multigrain::{Error, Job, Mapping, Sink, Source};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 pub(crate) type Failure = Box<dyn std::error::Error>;
 
@@ -97,6 +100,50 @@ impl RandomCase {
     pub(crate) fn clear(&self) -> Result<(), Failure> {
         Ok(self.left()?.iter().try_for_each(std::fs::remove_file)?)
     }
+}
+
+/// Some attempts, by `attempt`, that are interrupted at a random operation, and a run that continues to the end, so many
+/// times. `attempt` is told how often the run was interrupted before, the case's number of operations, and the interval of
+/// its journal; it says what it did. `None` when the case proves nothing: no plan. Else whether some run continued.
+pub(crate) fn interrupted(
+    case: &mut RandomCase,
+    times: u64,
+    interval: Option<Duration>,
+    mut attempt: impl FnMut(&mut RandomCase, &Setup, u64, u64) -> Result<String, Failure>,
+) -> Result<Option<bool>, Failure> {
+    let setup = case.setup(case.dram_bytes)?;
+    let count = Arc::new(Count::new());
+    match run(&setup.runtime(Some(count.clone())), &case.job, false, interval) {
+        Ok(_) => case.compare("undisturbed")?,
+        Err(Error::Plan(_)) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    }
+    case.clear()?;
+    let mut continued = false;
+    for _ in 0..times {
+        let mut what = String::new();
+        for before in 0..case.rng.range(1, 3) {
+            what += &attempt(case, &setup, before, count.operations())?;
+        }
+        let outcome = run(&setup.runtime(None), &case.job, true, interval).map_err(|e| format!("{what}{e}"))?;
+        continued |= outcome.resumed;
+        case.compare(&what)?;
+        case.nothing_else_is_left(&what)?;
+        case.clear()?;
+    }
+    Ok(Some(continued))
+}
+
+/// [`cases`] of which a third continue at least, where there are enough to tell.
+pub(crate) fn many_interrupted(otherwise: u64, mut one: impl FnMut(u64) -> Result<Option<bool>, Failure>) {
+    let mut continued = 0;
+    let (ran, seeds) = cases(otherwise, |seed| {
+        let found = one(seed)?;
+        continued += u64::from(found == Some(true));
+        Ok(found.is_some())
+    });
+    eprintln!("{seeds}, {continued} continued");
+    assert!(ran < 50 || continued * 3 > ran, "only {continued} of {ran} cases continued: the proof is too weak");
 }
 
 /// Tries seeds until so many cases have proved something: `one` says whether a seed did. The first seed and the number come
