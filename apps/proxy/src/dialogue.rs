@@ -11,6 +11,7 @@
 use crate::address::Address;
 use crate::sdp::Description;
 use crate::text::{self, Headers};
+use crate::transport::alternatives;
 use http_auth::{PasswordClient, PasswordParams};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -256,7 +257,7 @@ impl Dialogue {
             }
             State::Setup(track) if is_well => {
                 let told = headers.get("transport").unwrap_or("");
-                let setup = transport(told, self.way, track).ok_or_else(|| {
+                let setup = set_up_to(told, self.way, track).ok_or_else(|| {
                     Trouble::Other(format!("it sets up {told:?}, which was not asked for; try the other transport"))
                 })?;
                 self.setups.push(setup);
@@ -382,29 +383,22 @@ fn refusal(method: &str, status: u16, headers: &Headers) -> String {
 }
 
 /// Reads the answer to a setup. What was asked for is what is meant where nothing is said.
-fn transport(text: &str, asked: Way, track: usize) -> Option<Setup> {
-    let value =
-        |name: &str| text.split(';').filter_map(|part| part.trim().split_once('=')).find(|p| p.0 == name).map(|p| p.1);
-    let pair = |text: &str| {
-        let (first, second) = text.split_once('-').map_or((text, None), |(a, b)| (a, Some(b)));
-        let first: u16 = first.trim().parse().ok()?;
-        Some((first, second.and_then(|second| second.trim().parse().ok()).unwrap_or(first.wrapping_add(1))))
-    };
-    if let Some((a, b)) = value("interleaved").and_then(pair) {
-        return Some(Setup::Channels(u8::try_from(a).ok()?, u8::try_from(b).ok()?));
+fn set_up_to(header: &str, asked: Way, track: usize) -> Option<Setup> {
+    let told = alternatives(header).next()?;
+    if let Some((packets, reports)) = told.pair("interleaved") {
+        return Some(Setup::Channels(packets, reports));
     }
-    let host = value("source").and_then(|ip| ip.parse().ok());
-    let is_group = text.to_ascii_lowercase().contains("multicast");
-    if is_group || asked == Way::Multicast {
-        let group: IpAddr = value("destination")?.parse().ok()?;
-        let ports = value("port").and_then(pair).filter(|ports| ports.0 > 0 && ports.1 > 0)?;
+    let host = told.value("source").and_then(|ip| ip.parse().ok());
+    if told.is_multicast() || asked == Way::Multicast {
+        let group: IpAddr = told.value("destination")?.parse().ok()?;
+        let ports = told.pair::<u16>("port").filter(|ports| ports.0 > 0 && ports.1 > 0)?;
         return (asked == Way::Multicast && group.is_multicast()).then_some(Setup::Group(group, ports, host));
     }
     match asked {
         Way::Multicast => None,
-        Way::Tcp if text.to_ascii_uppercase().contains("RTP/AVP;") => None,
+        Way::Tcp if told.is_datagrams() => None,
         Way::Tcp => Some(Setup::Channels(2 * track as u8, 2 * track as u8 + 1)),
-        Way::Udp => Some(Setup::Ports(value("server_port").and_then(pair), host)),
+        Way::Udp => Some(Setup::Ports(told.pair("server_port"), host)),
     }
 }
 

@@ -198,11 +198,6 @@ impl Feed {
         }
     }
 
-    /// Bytes in the log.
-    pub fn held(&self) -> u64 {
-        self.bytes - self.batches.front().map_or(self.bytes, |(_, before)| *before)
-    }
-
     /// Behind the last packet.
     pub fn end(&self) -> Cursor {
         Cursor { batch: self.first + self.batches.len() as u64, entry: 0 }
@@ -312,7 +307,7 @@ mod tests {
         for number in 0..5 {
             feed.push(number, batch(number == 1 || number == 3));
         }
-        assert_eq!((feed.first, feed.held()), (2, 60));
+        assert_eq!((feed.first, feed.end().batch), (2, 5));
         assert_eq!(feed.key(), Some(Cursor { batch: 3, entry: 0 }));
         assert_eq!(feed.key_from(Cursor { batch: 1, entry: 1 }), feed.key());
         assert_eq!(feed.key_from(Cursor { batch: 3, entry: 1 }), None);
@@ -330,7 +325,7 @@ mod tests {
         );
         // A gap: what was before is no use.
         feed.push(9, batch(false));
-        assert_eq!((feed.first, feed.held(), feed.key(), feed.end().batch), (9, 20, None, 10));
+        assert_eq!((feed.first, feed.key(), feed.end().batch), (9, None, 10));
     }
 
     /// Packets that come alone, each where much more had room.

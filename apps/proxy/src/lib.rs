@@ -45,6 +45,7 @@ pub mod text;
 pub mod tfrc;
 pub mod tls;
 pub mod transparent;
+pub mod transport;
 pub mod ts;
 pub mod tunnel;
 pub mod units;

@@ -10,7 +10,7 @@ use crate::instants::Instants;
 use crate::picture::{self, Facts};
 use crate::rtp::Codec;
 use crate::sdp::Description;
-use crate::units::{Assembly, Unit};
+use crate::units::{Assembly, SET_BYTES_MAX, Unit};
 use crate::websocket;
 use mp4_atom::{
     Audio, Avc1, Avcc, AvccExt, Dinf, Dops, Dref, DrefEntry, Encode, Esds, FourCC, Ftyp, Hdlr, Hvc1, HvcCArray, Hvcc,
@@ -23,9 +23,8 @@ use std::time::Instant;
 const KEY: u32 = 0x0200_0000;
 const OTHER: u32 = 0x0101_0000;
 
-/// Parameter sets at most, of each kind, and bytes of each: what a box has room for, and more than any encoder makes.
+/// Parameter sets at most, of each kind: what a box has room for.
 const SETS_MAX: usize = 16;
-const SET_BYTES_MAX: usize = 4096;
 
 /// Where in a fragment the number of its track and its time stand: the boxes before them have one length.
 const TRACK: usize = 44;

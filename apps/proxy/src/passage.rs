@@ -8,13 +8,12 @@ use crate::picture::Numbering;
 use crate::references::{Picture, References};
 use crate::rtp::{self, Codec, Header};
 use crate::sdp::Track;
-use crate::units::parameters;
+use crate::units::{SET_BYTES_MAX, parameters};
 
 /// Bytes of a slice that tell its picture's number.
 const SLICE_BYTES: usize = 32;
-/// Sequence parameter sets of one picture at most, and bytes of one.
+/// Sequence parameter sets of one picture at most.
 const SETS_MAX: usize = 16;
-const SET_MAX: usize = 4096;
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,7 +158,7 @@ impl Passage {
         units(codec, payload, |unit| {
             has_parameters |= is_parameters(codec, unit);
             if is_set(codec, unit) {
-                if sets.len() < SETS_MAX && unit.len() < SET_MAX {
+                if sets.len() < SETS_MAX && unit.len() <= SET_BYTES_MAX {
                     sets.push(unit.to_vec());
                 }
             } else if slice.is_none() && Picture::glimpse(codec, unit).is_some() {

@@ -5,6 +5,7 @@
 
 use crate::sdp::{Description, TRACKS_MAX};
 use crate::text::{Headers, reason, write};
+use crate::transport::alternatives;
 use std::sync::Arc;
 
 /// How one track goes to a viewer.
@@ -111,34 +112,20 @@ pub fn path(target: &str) -> (&str, Option<usize>) {
 }
 
 /// The first of the alternatives in a Transport header that can be had.
-fn transport(text: &str, track: usize, with_udp: bool) -> Option<Way> {
-    text.split(',').find_map(|one| {
-        let mut parts = one.split(';').map(str::trim);
-        let protocol = parts.next()?.to_ascii_uppercase();
-        let (mut pair, mut key) = (None, "");
-        for part in parts {
-            match part.split_once('=') {
-                None if part.eq_ignore_ascii_case("multicast") => return None,
-                Some(("mode", mode)) if !mode.trim_matches('"').eq_ignore_ascii_case("play") => return None,
-                Some((name @ ("interleaved" | "client_port"), value)) => {
-                    let (a, b) = value.split_once('-').map_or((value, None), |(a, b)| (a, Some(b)));
-                    let a: u16 = a.parse().ok()?;
-                    pair = Some((a, b.map_or(Some(a.wrapping_add(1)), |b| b.parse().ok())?));
-                    key = name;
-                }
-                _ => {}
-            }
+fn way(header: &str, track: usize, with_udp: bool) -> Option<Way> {
+    alternatives(header).find_map(|one| {
+        let plays = one.value("mode").is_none_or(|mode| mode.trim_matches('"').eq_ignore_ascii_case("play"));
+        if one.is_multicast() || !plays {
+            return None;
         }
-        match (protocol.as_str(), key, pair) {
-            ("RTP/AVP/TCP", "interleaved", Some((a, b))) => {
-                Some(Way::Channels(u8::try_from(a).ok()?, u8::try_from(b).ok()?))
-            }
-            ("RTP/AVP/TCP", _, None) => Some(Way::Channels(2 * track as u8, 2 * track as u8 + 1)),
-            ("RTP/AVP" | "RTP/AVP/UDP", "client_port", Some((a, b))) if with_udp && a.min(b) >= PORT_MIN => {
-                Some(Way::Ports(a, b))
-            }
-            _ => None,
+        if one.is_within() {
+            let usual = (2 * track as u8, 2 * track as u8 + 1);
+            let (a, b) = one.value("interleaved").map_or(Some(usual), |_| one.pair("interleaved"))?;
+            return Some(Way::Channels(a, b));
         }
+        let ports = one.pair::<u16>("client_port");
+        let ports = ports.filter(|(a, b)| with_udp && one.is_datagrams() && *a.min(b) >= PORT_MIN);
+        ports.map(|(a, b)| Way::Ports(a, b))
     })
 }
 
@@ -211,7 +198,7 @@ impl Server {
         if self.is_playing || self.session.as_ref().is_some_and(|s| s.stream != stream || s.generation != generation) {
             return self.plain(455);
         }
-        let Some(way) = transport(headers.get("transport").unwrap_or(""), track, ports.is_some()) else {
+        let Some(way) = way(headers.get("transport").unwrap_or(""), track, ports.is_some()) else {
             return self.plain(461);
         };
         let session = self.session.get_or_insert_with(|| {

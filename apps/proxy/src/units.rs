@@ -70,8 +70,8 @@ pub struct Assembly {
 
 /// Parameter sets of a description at most.
 const SETS_MAX: usize = 48;
-/// Bytes of one at most.
-const SET_MAX: usize = 4096;
+/// Bytes of one at most: more than any encoder makes.
+pub const SET_BYTES_MAX: usize = 4096;
 
 const START: [u8; 4] = [0, 0, 0, 1];
 
@@ -83,7 +83,7 @@ pub fn parameters(track: &Track) -> Vec<Vec<u8>> {
     let names = ["sprop-parameter-sets", "sprop-vps", "sprop-sps", "sprop-pps"];
     let sets = names.iter().filter_map(|name| track.parameter(name)).flat_map(|sets| sets.split(','));
     let decoded = sets.take(SETS_MAX).filter_map(|set| STANDARD.decode(set.trim()).ok());
-    decoded.filter(|set| !set.is_empty() && set.len() < SET_MAX).collect()
+    decoded.filter(|set| !set.is_empty() && set.len() <= SET_BYTES_MAX).collect()
 }
 
 /// What the description says of AAC (ISO/IEC 14496-3, AudioSpecificConfig).
@@ -210,7 +210,7 @@ impl Assembly {
     fn remember(&mut self) {
         let kind = |set: &[u8]| if self.codec == Codec::H264 { set[0] & 0x1f } else { set[0] >> 1 & 0x3f };
         let is_set = |set: &&[u8]| !matches!((self.codec, kind(set)), (Codec::H264, 9) | (Codec::H265, 35));
-        let sets = self.unit.pieces().filter(|piece| self.codec.is_parameter(piece) && piece.len() < SET_MAX);
+        let sets = self.unit.pieces().filter(|piece| self.codec.is_parameter(piece) && piece.len() <= SET_BYTES_MAX);
         let told: Vec<&[u8]> = sets.filter(is_set).take(SETS_MAX).collect();
         let kept = self.parameters.iter().filter(|known| !told.iter().any(|set| kind(set) == kind(known)));
         let mut all: Vec<Vec<u8>> = kept.cloned().chain(told.iter().map(|set| set.to_vec())).collect();
