@@ -22,6 +22,7 @@ pub mod form;
 pub mod gaps;
 pub mod gathering;
 pub mod http;
+pub mod inbox;
 pub mod instants;
 pub mod lines;
 pub mod mp4;

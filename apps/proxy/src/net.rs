@@ -1,7 +1,6 @@
 //! Sockets, and how a worker waits for them.
 
-use multigrain::jobs::{Fifo, SpinLimit};
-use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use rustix::event::{Timespec, epoll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::sockopt;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
@@ -114,50 +113,6 @@ impl Poll {
             })
         }));
         Ok(())
-    }
-}
-
-/// Where a worker gets what others hand to it: a bounded queue, and a descriptor that wakes the worker.
-#[derive(Debug)]
-pub struct Inbox<T> {
-    queue: Fifo<T>,
-    /// Ready to read when something has come.
-    pub wake: OwnedFd,
-}
-
-impl<T> Inbox<T> {
-    /// An inbox for so many messages.
-    ///
-    /// # Errors
-    /// The system's.
-    pub fn new(room: usize) -> io::Result<Inbox<T>> {
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Inbox { queue: Fifo::new(room, SpinLimit::SHORT), wake })
-    }
-
-    /// Hands something over; gives it back if the worker is so far behind that there is no room.
-    ///
-    /// # Errors
-    /// The message.
-    pub fn post(&self, message: T) -> Result<(), T> {
-        let posted = self.queue.try_push(message).map_err(|back| back.0);
-        self.wake_up();
-        posted
-    }
-
-    /// Lets the worker look whether there is something to do.
-    pub fn wake_up(&self) {
-        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
-    }
-
-    /// Says that all messages there are will be taken.
-    pub fn woken(&self) {
-        let _ = rustix::io::read(&self.wake, &mut [0_u8; 8]);
-    }
-
-    /// The next message.
-    pub fn take(&self) -> Option<T> {
-        self.queue.try_pull()
     }
 }
 

@@ -7,7 +7,7 @@ use crate::counts::Counts;
 use crate::dial::Dialled;
 use crate::dialogue::Trouble;
 use crate::feed::Batch;
-use crate::net::Inbox;
+use crate::inbox::Inbox;
 use crate::session::Found;
 use crate::stream::Stream;
 use crate::tls::{self, Trust};
