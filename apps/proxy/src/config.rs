@@ -359,9 +359,9 @@ impl Args {
             let unnamed = || if number == 0 { "camera".to_owned() } else { format!("camera{}", number + 1) };
             let name = name.unwrap_or_else(unnamed);
             if !is_name(&name) {
+                let so = if line.is_empty() { format!("{:?}", shown(&name)) } else { "so".to_owned() };
                 return Err(format!(
-                    "{line}a source cannot be called {:?}: names have 1 to 64 letters, digits, -, _ and ., and do not begin with .",
-                    shown(&name)
+                    "{line}a source cannot be called {so}: names have 1 to 64 letters, digits, -, _ and ., and do not begin with ."
                 ));
             }
             if sources.iter().any(|source| source.name == name) {
@@ -408,10 +408,11 @@ impl Args {
         for user in std::mem::take(&mut file.user) {
             let (line, user) = (format!("{}: ", file.line(&user.span())), user.into_inner());
             let FileUser { name, password, streams: own } = user;
-            if let Some(unknown) = own.iter().flatten().find(|own| !sources.iter().any(|source| source.name == **own)) {
+            let is_unknown = |own: &String| !sources.iter().any(|source| source.name == *own);
+            if let Some(number) = own.iter().flatten().position(is_unknown) {
                 return Err(format!(
-                    "{line}a user may watch {}, which is no source; correct the name in its streams",
-                    shown(unknown)
+                    "{line}number {} of a user's streams is no source; correct the name there",
+                    number + 1
                 ));
             }
             if own.as_ref().is_some_and(Vec::is_empty) {
@@ -471,7 +472,10 @@ mod tests {
         std::fs::write(&path, format!("{text}[[user]]\nname = \"eve\"\npassword = \"hidden\"\nstreams = [\"gone\"]\n"))
             .unwrap();
         let said = args.config().unwrap_err();
-        assert!(said.contains("gone") && !said.contains("hidden"), "{said}");
+        assert!(
+            said.contains("number 1 of a user's streams") && !said.contains("gone") && !said.contains("hidden"),
+            "{said}"
+        );
         // A line that is wrong is named, and not shown.
         std::fs::write(&path, "viewers = 1\nurl = \"rtsp://u:hidden@b/\"\n").unwrap();
         let args = Args { config: Some(path.clone()), ..Args::default() };
@@ -489,21 +493,21 @@ mod tests {
         let source = "[[source]]\nname = \"yard\"\nurl = \"rtsp://b/\"\n";
         let user = "[[user]]\nname = \"eve\"\npassword = \"hidden\"\n";
         for (text, told) in [
-            (format!("viewers = 3\nworkers = 100\n{source}"), "line 2: workers = 100: threads are"),
-            (format!("viewers = 0\n{source}"), "line 1: viewers = 0: this would serve nobody"),
+            (format!("viewers = 3\nworkers = 100\n{source}"), "line 2: workers: threads are"),
+            (format!("viewers = 0\n{source}"), "line 1: viewers: this would serve nobody"),
             (
                 format!("connections_an_address = 0\n{source}"),
-                "line 1: connections_an_address = 0: this would let nobody in",
+                "line 1: connections_an_address: this would let nobody in",
             ),
-            (format!("queue = 7\n{source}"), "line 1: queue = 7 is no size"),
+            (format!("queue = 7\n{source}"), "line 1: queue is no size"),
             (format!("queue = true\n{source}"), "line 1: there has to be a size"),
             (format!("workers = -1\n{source}"), "line 1: there has to be a number without a sign"),
             (format!("udp_port = 70000\n{source}"), "line 1: there has to be a number from 0 to 65535"),
             (format!("listen = \":85\n{source}"), "line 1: a text ends with"),
-            (format!("listen = \"here\"\n{source}"), "line 1: listen = here is no place"),
+            (format!("listen = \"here\"\n{source}"), "line 1: listen is no place"),
             (format!("{source}{source}"), "line 4: two sources are called yard"),
             (format!("{source}{user}{user}"), "line 7: user 2 has the name of one before"),
-            (format!("{source}{user}streams = [\"nope\"]\n"), "line 4: a user may watch nope"),
+            (format!("{source}{user}streams = [\"nope\"]\n"), "line 4: number 1 of a user's streams is no source"),
             (
                 "[[source]]\nurl = \"rtsp://u:hidden@[::1/x\"\n".to_owned(),
                 "line 1: the address of source camera is wrong: the [ before its host has no ]",
@@ -519,10 +523,21 @@ mod tests {
                 "[[source]]\nname = \"rtsp://u:hidden@h/\"\nurl = \"front\"\n".to_owned(),
                 "line 1: a source cannot be called",
             ),
-            (format!("{source}{user}streams = [\"rtsp://u:hidden@h/\"]\n"), "line 4: a user may watch an address"),
-            (format!("listen = \"rtsp://u:hidden@h/\"\n{source}"), "line 1: listen = an address is no place"),
-            (format!("listen = \"rtsp://h/?key=hidden\"\n{source}"), "line 1: listen = an address is no place"),
-            (format!("queue = \"u:hidden@h\"\n{source}"), "line 1: queue = an address is no size"),
+            (
+                format!("{source}{user}streams = [\"rtsp://u:hidden@h/\"]\n"),
+                "line 4: number 1 of a user's streams is no source",
+            ),
+            (format!("listen = \"rtsp://u:hidden@h/\"\n{source}"), "line 1: listen is no place"),
+            (format!("listen = \"rtsp://h/?key=hidden\"\n{source}"), "line 1: listen is no place"),
+            // Nor is a word that may be one.
+            (format!("listen = \"hidden\"\n{source}"), "line 1: listen is no place"),
+            (format!("queue = \"hidden\"\n{source}"), "line 1: queue is no size"),
+            (
+                "[[source]]\nname = \"hidden!\"\nurl = \"rtsp://h/\"\n".to_owned(),
+                "line 1: a source cannot be called so",
+            ),
+            (format!("{source}{user}streams = [\"yard\", \"hidden\"]\n"), "number 2 of a user's streams"),
+            (format!("queue = \"u:hidden@h\"\n{source}"), "line 1: queue is no size"),
             (format!("transport = \"rtsp://u:hidden@h/\"\n{source}"), "line 1: there has to be one of `auto`"),
             (format!("placement = \"hidden\"\n{source}"), "line 1: there has to be one of `"),
         ] {
@@ -590,6 +605,7 @@ mod tests {
             with(&|a| a.sources.push("user:hidden=1@b/rtsp://x".to_owned())),
             with(&|a| a.listen = Some("everywhere".to_owned())),
             with(&|a| a.queue = Some("7".to_owned())),
+            with(&|a| a.listen = Some("rtsp://u:hidden@a/".to_owned())),
             with(&|a| a.workers = Some(0)),
             with(&|a| a.viewers = Some(0)),
             with(&|a| a.udp_port = Some(9)),

@@ -39,8 +39,9 @@ fn proxy(args: &Args) -> Result<(), Failure> {
         }
         print(&format!("{object}\n"))?;
     }
+    let spoken = |way| if way == "listen" { "rtsp" } else { way };
     let places: Vec<String> =
-        proxy.places.iter().map(|(way, place)| format!("{way} at port {}", place.port())).collect();
+        proxy.places.iter().map(|(way, place)| format!("{} at port {}", spoken(way), place.port())).collect();
     say(&format!("serving {}: {}; datagrams from port {}", names.join(", "), places.join(", "), proxy.udp_port));
     let ended = proxy.serve();
     interrupt.run_is_over();

@@ -3,7 +3,7 @@
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{
     CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, ServerConfig,
@@ -29,14 +29,27 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     }
 }
 
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
+    let text = std::fs::read(path).map_err(|e| format!("{e}; give its PEM file with --key"))?;
+    let is_encrypted = [&b"BEGIN ENCRYPTED PRIVATE KEY"[..], b"Proc-Type: 4,ENCRYPTED"]
+        .iter()
+        .any(|mark| text.windows(mark.len()).any(|bytes| bytes == *mark));
+    PrivateKeyDer::from_pem_slice(&text).map_err(|e| match e {
+        _ if is_encrypted => {
+            "it is encrypted, and nobody is there to be asked for its passphrase; give one that is not, such as openssl pkey writes".to_owned()
+        }
+        pem::Error::NoItemsFound => "there is none in it; give a PEM file with BEGIN PRIVATE KEY".to_owned(),
+        e => format!("{e}; give its PEM file with --key"),
+    })
+}
+
 /// What viewers see who connect by TLS.
 ///
 /// # Errors
 /// In words, with the way out.
 pub fn server(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, String> {
     let chain = certificates(certificate)?;
-    let secret = PrivateKeyDer::from_pem_file(key)
-        .map_err(|e| format!("cannot read the private key of {}: {e}; give its PEM file with --key", key.display()))?;
+    let secret = private_key(key).map_err(|why| format!("cannot read the private key of {}: {why}", key.display()))?;
     let config = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .and_then(|config| config.with_no_client_auth().with_single_cert(chain, secret));

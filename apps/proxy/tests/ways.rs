@@ -31,6 +31,11 @@ fn ask(proxy: &Proxy, request: &str) -> (String, BufReader<TcpStream>) {
     let mut socket = TcpStream::connect(("127.0.0.1", proxy.http)).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     socket.write_all(request.as_bytes()).unwrap();
+    answered(socket)
+}
+
+/// The head of a response, and what is behind it.
+fn answered(socket: TcpStream) -> (String, BufReader<TcpStream>) {
     let (mut reader, mut head) = (BufReader::new(socket), String::new());
     while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).unwrap() > 0 {}
     (head, reader)
@@ -125,13 +130,11 @@ fn a_tunnel_is_one_viewer() {
         let proxy = Proxy::start(&["-s", &source, "--transport", "tcp", "--workers", workers]);
         let mut playing: Playing = camera.playing();
         proxy.serves("front");
-        let cookie = "x-sessioncookie: abc\r\n";
-        let (refused, _) = ask(&proxy, &format!("POST /front HTTP/1.0\r\n{cookie}Content-Length: 32767\r\n\r\n"));
+        let (refused, _) = answered(proxy.tunnel("POST"));
         assert!(refused.starts_with("HTTP/1.1 400 "), "{refused}");
-        let (head, mut down) = ask(&proxy, &format!("GET /front HTTP/1.0\r\n{cookie}\r\n"));
+        let (head, mut down) = answered(proxy.tunnel("GET"));
         assert!(head.contains("application/x-rtsp-tunnelled"), "{head}");
-        let mut up = TcpStream::connect(("127.0.0.1", proxy.http)).unwrap();
-        up.write_all(format!("POST /front HTTP/1.0\r\n{cookie}Content-Length: 32767\r\n\r\n").as_bytes()).unwrap();
+        let mut up = proxy.tunnel("POST");
         let mut say = |down: &mut BufReader<TcpStream>, text: &str| {
             up.write_all(STANDARD.encode(text).as_bytes()).unwrap();
             let Heard::Text(told, _) = hear(down) else { panic!("no answer") };
@@ -244,10 +247,19 @@ fn tls_is_spoken_on_both_sides() {
     let folder = tempfile::tempdir().unwrap();
     let (cert, key) = certificate(folder.path(), "own");
     let (other, other_key) = certificate(folder.path(), "other");
+    let [encrypted, legacy] =
+        ["encrypted.key", "legacy.key"].map(|name| folder.path().join(name).display().to_string());
+    std::fs::write(&encrypted, "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n")
+        .unwrap();
+    let head = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\nAAAA\n";
+    std::fs::write(&legacy, format!("{head}-----END RSA PRIVATE KEY-----\n")).unwrap();
     // Files that do not fit are refused with a way out.
     for (cert, key, told) in [
         (&cert, &other_key, "do not fit"),
         (&key, &key, "no certificate"),
+        (&cert, &cert, "there is none in it"),
+        (&cert, &encrypted, "it is encrypted"),
+        (&cert, &legacy, "it is encrypted"),
         (&other, &folder.path().display().to_string(), "--key"),
     ] {
         let options = ["-s", "rtsp://127.0.0.1:9/", "--rtsps", "127.0.0.1:0", "--cert", cert, "--key", key];

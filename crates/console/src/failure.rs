@@ -104,9 +104,21 @@ pub fn usage(error: &clap::Error) -> u8 {
 fn one_line(usage_error: &str) -> String {
     let text = usage_error.strip_prefix("error: ").unwrap_or(usage_error);
     let is_said = |part: &&str| !part.trim_start().starts_with("Usage:") && !part.starts_with("For more information");
-    let words = |part: &str| part.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = |part: &str| part.split_whitespace().map(without_address).collect::<Vec<_>>().join(" ");
     let parts: Vec<String> = text.split("\n\n").filter(is_said).map(words).filter(|part| !part.is_empty()).collect();
     format!("{} (--help says more)", parts.join("; "))
+}
+
+/// A word that quotes what was asked: of an address only how it begins, since there may be a password in it.
+fn without_address(word: &str) -> String {
+    let (begins, is_address) = match word.find("://") {
+        Some(at) => (at + 3, true),
+        None => (usize::from(word.starts_with('\'')), word.contains('@')),
+    };
+    match is_address {
+        true => format!("{}...{}", &word[..begins], if word.ends_with('\'') { "'" } else { "" }),
+        false => word.to_owned(),
+    }
 }
 
 static LAST_PANIC: Mutex<Option<String>> = Mutex::new(None);

@@ -73,7 +73,7 @@ impl std::fmt::Display for Size {
     }
 }
 
-/// A text of the file as it may stand in a message: not an address, in which a password may be, wherever that stands.
+/// A text of an option as it may stand in a message: not an address, in which a password may be, wherever that stands.
 pub(super) fn shown(text: &str) -> &str {
     if text.contains("://") || text.contains('@') { "an address" } else { text }
 }
@@ -148,11 +148,11 @@ impl File {
         filed: Option<Spanned<T>>,
     ) -> Option<(T, String)> {
         let option = format!("--{}", key.replace('_', "-"));
-        let given = given.map(|value| (format!("{option} {value}"), value));
+        let given = given.map(|value| (format!("{option} {}", shown(&value.to_string())), value));
         let filed = || {
             filed.map(|value| {
-                let text = shown(&value.get_ref().to_string()).to_owned();
-                (format!("{}: {key} = {text}", self.line(&value.span())), value.into_inner())
+                // A text in the wrong place may be a password; the line says where it is.
+                (format!("{}: {key}", self.line(&value.span())), value.into_inner())
             })
         };
         given.or_else(filed).map(|(place, value)| (value, place))
