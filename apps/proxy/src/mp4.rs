@@ -497,6 +497,36 @@ mod tests {
         assert_eq!((track, mux.begin(&out.bytes)), (0, Some([began, began / 48_000])));
     }
 
+    /// Where pictures are decoded in another order than they are shown, each fragment says by how much the time of show is later.
+    #[test]
+    fn pictures_are_shown_when_they_were_told_to_be() {
+        let [sequence, picture, ..] = sets();
+        let told = [&sequence, &picture].map(|set| STANDARD.encode(set)).join(",");
+        let text = format!("m=video 0 RTP/AVP 96\na=rtpmap:96 H264/90000\na=fmtp:96 sprop-parameter-sets={told}\n");
+        let mut mux = Mux::new(&Description::parse(text.as_bytes()).unwrap(), Instant::now(), false);
+        let mut batch = Batch::default();
+        let order = [0_u32, 3, 1, 2, 6, 4, 5, 9, 7, 8];
+        for (number, shown) in order.iter().enumerate() {
+            let head = [&[0x80, 0x80 | 96, 0, number as u8][..], &(shown * 3600).to_be_bytes(), &[0, 0, 0, 1]].concat();
+            let unit = if number == 0 { [0x65, 0x88, 1] } else { [0x41, 0x9a, 1] };
+            batch.frame(0, &[&head[..], &unit].concat(), number == 0, true);
+        }
+        let out = mux.take(&batch, &Instants::default(), Instant::now());
+        let times = out.entries.iter().map(|entry| {
+            let fragment = &out.bytes[entry.range()];
+            // Behind version, count, place of the data, duration, size and flags (ISO/IEC 14496-12, section 8.8.8).
+            let at = fragment.windows(4).position(|name| name == b"trun").unwrap() + 4 + 24;
+            let offset = i32::from_be_bytes(fragment[at..at + 4].try_into().unwrap());
+            (time(fragment).unwrap().1, offset)
+        });
+        let times: Vec<(u64, i32)> = times.collect();
+        assert!(times.iter().all(|(_, offset)| *offset >= 0), "{times:?}");
+        assert!(times.is_sorted_by(|a, b| a.0 < b.0), "{times:?}");
+        let first = times[0].0 + times[0].1 as u64;
+        let shown: Vec<u64> = times.iter().map(|(decoded, offset)| decoded + *offset as u64 - first).collect();
+        assert_eq!(shown, order.map(|shown| u64::from(shown) * 3600));
+    }
+
     #[test]
     fn who_says_its_parameters_again_begins_nothing_anew() {
         let [sequence, picture, ..] = sets();

@@ -35,6 +35,7 @@ use crate::text::Bounds;
 use crate::tls::Trust;
 use crate::wire::Wire;
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
 use std::net::{IpAddr, UdpSocket};
 use std::ops::Range;
@@ -198,6 +199,12 @@ fn way(transport: Transport, address: &Address) -> Way {
     }
 }
 
+/// How much longer than a time is waited, up to half of it: sources that went away together, as those of one recorder, are not asked all at
+/// once.
+fn more_than(time: Duration) -> Duration {
+    time.mul_f64(RandomState::new().hash_one(()) as f64 / u64::MAX as f64 / 2.0)
+}
+
 impl Pull {
     /// A source that will be pulled when it is next looked after.
     pub fn new(stream: Arc<Stream>, limits: Limits, token: u64, now: Instant) -> Pull {
@@ -314,13 +321,13 @@ impl Pull {
         if !self.told.contains(&text) && self.told.len() < TOLD_MAX {
             self.log(&match rest.as_secs() {
                 0 => text.clone(),
-                _ if rest >= REFUSED => format!("{text} (trying again every {} minutes)", REFUSED.as_secs() / 60),
+                _ if rest >= REFUSED => format!("{text} (trying again every {} to 8 minutes)", REFUSED.as_secs() / 60),
                 _ => format!("{text} (trying again from time to time)"),
             });
             self.told.push(text.clone());
         }
         self.stream.told().trouble = Some(text);
-        self.phase = Phase::Resting(now + rest);
+        self.phase = Phase::Resting(now + rest + more_than(rest));
         if !rest.is_zero() {
             self.rest = (2 * self.rest).min(REST_MAX);
         }
@@ -396,7 +403,7 @@ impl Pull {
                 }
                 let better = self.choice.better_than(self.place, now);
                 if let Some(place) = better.filter(|_| now.saturating_duration_since(self.checked) > CHECK) {
-                    self.checked = now;
+                    self.checked = now + more_than(CHECK);
                     let (address, trust) = (self.source.addresses[place].clone(), trust());
                     let source = self.source.clone();
                     let way = way(source.transport, &address);

@@ -32,15 +32,9 @@ fn who_never_stops_talking_keeps_nobody_waiting() {
     let camera = Camera::new(Manners::of(VIDEO));
     let source = format!("front=rtsp://{}/", camera.address);
     let proxy = Proxy::start(&["-s", &source, "--transport", "tcp", "--workers", "1", "--user", "a:b"]);
-    let connect = |head: &str| {
-        let mut socket = TcpStream::connect(("127.0.0.1", proxy.http)).unwrap();
-        socket.write_all(format!("{head} /front HTTP/1.0\r\nx-sessioncookie: abc\r\n\r\n").as_bytes()).unwrap();
-        socket
-    };
-    let mut down = connect("GET");
-    down.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut down = proxy.tunnel("GET");
     assert!(down.read(&mut [0; 20]).unwrap() > 0);
-    let up = connect("POST");
+    let up = proxy.tunnel("POST");
     // Empty frames, to which nothing is answered.
     let frames = STANDARD.encode([b'$', 0, 0, 0].repeat(30_000));
     up.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
@@ -189,12 +183,7 @@ fn who_says_nothing_within_tls_shuts_nobody_out() {
 fn ways_back_take_no_more_room_than_one() {
     let camera = Camera::new(Manners::of(VIDEO));
     let proxy = Proxy::start(&["-s", &format!("front=rtsp://{}/", camera.address), "--workers", "1"]);
-    let begin = |method: &str| {
-        let mut socket = TcpStream::connect(("127.0.0.1", proxy.http)).unwrap();
-        socket.write_all(format!("{method} /front HTTP/1.0\r\nx-sessioncookie: abc\r\n\r\n").as_bytes()).unwrap();
-        socket
-    };
-    let down = begin("GET");
+    let down = proxy.tunnel("GET");
     proxy.until("knows the tunnel", || down.peek(&mut [0; 20]).unwrap() > 0);
     let said = STANDARD.encode("OPTIONS * RTSP/1.0\r\nCSeq: 1\r\n\r\n".repeat(500));
     let held = || {
@@ -204,7 +193,7 @@ fn ways_back_take_no_more_room_than_one() {
     };
     let before = held();
     for _ in 0..1000 {
-        let mut up = begin("POST");
+        let mut up = proxy.tunnel("POST");
         let _ = up.write_all(said.as_bytes());
     }
     assert!(proxy.get("/metrics").starts_with("HTTP/1.1 200 "));

@@ -52,14 +52,9 @@ fn a_source_that_mixes_ways_is_heard_by_both() {
 fn a_way_back_that_is_reset_is_let_go() {
     let camera = Camera::new(Manners::of(VIDEO));
     let proxy = Proxy::start(&["-s", &format!("front=rtsp://{}/", camera.address), "--workers", "1"]);
-    let begin = |method: &str| {
-        let mut socket = TcpStream::connect(("127.0.0.1", proxy.http)).unwrap();
-        socket.write_all(format!("{method} /front HTTP/1.0\r\nx-sessioncookie: abc\r\n\r\n").as_bytes()).unwrap();
-        socket
-    };
-    let down = begin("GET");
+    let down = proxy.tunnel("GET");
     proxy.until("knows the tunnel", || down.peek(&mut [0; 20]).unwrap() > 0);
-    let mut up = begin("POST");
+    let mut up = proxy.tunnel("POST");
     up.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
     let said = STANDARD.encode("OPTIONS * RTSP/1.0\r\nCSeq: 1\r\n\r\n".repeat(3)).repeat(100_000);
     assert!(up.write_all(said.as_bytes()).is_err(), "everything was taken");

@@ -80,6 +80,22 @@ fn decoded(arguments: &[&str]) -> Vec<String> {
     sums
 }
 
+/// When so many pictures are shown and decoded, as ffprobe is told, in ticks.
+fn times(from: &str, count: usize) -> Vec<(i64, i64)> {
+    let most = format!("%+#{count}");
+    let asked = ["-v", "error", "-select_streams", "v", "-show_entries", "packet=pts,dts", "-of", "csv=p=0"];
+    let output = Command::new("ffprobe").args(asked).args(["-read_intervals", &most, from]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let pair = |line: &str| {
+        let mut numbers = line.split(',').filter_map(|number| number.parse().ok());
+        Some((numbers.next()?, numbers.next()?))
+    };
+    let lines = text.lines().filter(|line| !line.is_empty());
+    let times: Vec<_> = lines.map(|line| pair(line).unwrap_or_else(|| panic!("{text}"))).collect();
+    assert_eq!(times.len(), count, "{text}{}", String::from_utf8_lossy(&output.stderr));
+    times
+}
+
 /// Sends a clip again and again, a picture every few milliseconds, with every tenth packet behind the one after it. Of each picture
 /// it is told when it is shown, and its units.
 fn send(playing: &mut Playing, clip: &[(usize, Vec<Vec<u8>>)], ends: &AtomicBool) {
@@ -145,7 +161,19 @@ fn ffmpeg_sees_every_picture_as_it_was_sent() {
             &["-i", &mp4, "-frames:v", "50"],
         ];
         let seen: Vec<_> = ways.iter().map(|way| std::panic::catch_unwind(|| decoded(way))).collect();
+        let told = [&ts, &mp4].map(|from| std::panic::catch_unwind(|| (from, times(from, 50))));
         ends.store(true, Ordering::Relaxed);
+        for told in told {
+            let (from, told) = told.unwrap_or_else(|_| panic!("no times are told; {}", proxy.log()));
+            assert!(told.iter().all(|(shown, decoded)| decoded <= shown), "{from}: {told:?}");
+            assert!(told.is_sorted_by(|a, b| a.1 < b.1), "{from}: {told:?}");
+            // From the key on, which is the first of the clip, around and around.
+            let turn = pictures.len();
+            let expected =
+                (0..told.len()).map(|i| (i / turn * turn + pictures[i % turn].0 - pictures[0].0) as i64 * 3600);
+            let shown: Vec<i64> = told.iter().map(|(shown, _)| shown - told[0].0).collect();
+            assert_eq!(shown, expected.collect::<Vec<_>>(), "{from}");
+        }
         for (way, seen) in ways.iter().zip(seen) {
             let seen = seen.unwrap_or_else(|_| panic!("{way:?} sees nothing; {}", proxy.log()));
             // Some picture of the clip, then all that follow, around and around.

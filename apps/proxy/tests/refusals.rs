@@ -24,6 +24,11 @@ fn wrong_requests_are_refused_at_once() {
     refused(&["-c", "/nowhere.toml"], 2, &["/nowhere.toml", "TOML"]);
     refused(&["-s", "rtsp://h/", "--drain-s", "999999"], 2, &["--drain-s 999999", "3600"]);
     refused(&["-s", "rtsp://h/", "--placement", "somewhere"], 2, &["run-to-completion"]);
+    // An address without its option, or with a blank in it.
+    refused(&["rtsp://u:topsecret@h/"], 2, &["unexpected argument 'rtsp://...' found"]);
+    refused(&["-s", "rtsp://u:a", "topsecret@h/"], 2, &["unexpected argument '...' found"]);
+    refused(&["-s", "rtsp://h/", "--transport", "rtsp://u:topsecret@h/"], 2, &["multicast"]);
+    refused(&["-s", "rtsp://h/", "--listen", "rtsp://u:topsecret@h/"], 2, &["--listen an address is no place"]);
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let place = taken.local_addr().unwrap().to_string();
     refused(&["-s", "rtsp://h/", "--listen", &place], 1, &["taken by another program", "--listen"]);
@@ -121,5 +126,34 @@ fn sources_that_cannot_be_pulled_are_told_with_the_way_out() {
     playing.send(0, &picture(3, true, 10));
     assert_eq!(viewer.sequences(1), [3]);
     assert!(proxy.get("/streams").contains("nothing listens at"));
+    assert!(!(proxy.log() + &proxy.get("/streams")).contains("topsecret"));
+}
+
+/// To another path of its own a camera is followed. To another host it is not, since it would be asked there with a password: that is told,
+/// and that nobody is asked there.
+#[test]
+fn a_camera_that_has_moved_is_followed_at_its_own_host_only() {
+    let elsewhere = TcpListener::bind("127.0.0.1:0").unwrap();
+    elsewhere.set_nonblocking(true).unwrap();
+    let place = elsewhere.local_addr().unwrap();
+    let away = Manners { moved: Some(format!("rtsp://a:topsecret@{place}/topsecret")), ..Manners::of(VIDEO) };
+    let away = Camera::new(away);
+    let own = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let near = Manners { moved: Some(format!("rtsp://{own}/live?topsecret")), ..Manners::of(VIDEO) };
+    let near = Camera::at(&own.to_string(), near);
+    let proxy = Proxy::start(&[
+        "-s",
+        &format!("away=rtsp://me:topsecret@{}/", away.address),
+        "-s",
+        &format!("near=rtsp://me:topsecret@{}/", near.address),
+    ]);
+    let mut playing = near.playing();
+    assert!(playing.requests.iter().any(|text| text.starts_with(&format!("DESCRIBE rtsp://{own}/live?topsecret "))));
+    proxy.serves("near");
+    let mut viewer = Viewer::play(&proxy, "near", 1);
+    playing.send(0, &picture(3, true, 10));
+    assert_eq!(viewer.sequences(1), [3]);
+    proxy.says(&format!("away: it has moved to rtsp://{place}; give that address"));
+    assert!(elsewhere.accept().is_err(), "it was asked");
     assert!(!(proxy.log() + &proxy.get("/streams")).contains("topsecret"));
 }

@@ -73,13 +73,28 @@ fn a_camera_that_is_off_is_left_alone_for_longer_and_longer() {
             pull.trouble(Trouble::Other("it is off".to_owned()), now);
             rest(&pull, now).as_secs()
         });
-        assert_eq!(rests, [1, 2, 4, 8, 16, 30, 30, 30]);
+        for (rest, least) in rests.into_iter().zip([1, 2, 4, 8, 16, 30, 30, 30]) {
+            assert!((least..=least + least / 2).contains(&rest), "{rests:?}");
+        }
     }
     // Who lets in and sends nothing is no better for that.
     let _camera = plays(&mut pull, Way::Tcp, now);
     now += SILENCE + Duration::from_secs(1);
     tick(&mut pull, now);
-    assert_eq!(rest(&pull, now), REST_MAX);
+    assert!((REST_MAX..=3 * REST_MAX / 2).contains(&rest(&pull, now)));
+}
+
+/// A recorder with many cameras is switched off and on again.
+#[test]
+fn who_lose_their_source_at_once_do_not_ask_at_once() {
+    let now = Instant::now();
+    let mut tenths = [0; 5];
+    for _ in 0..300 {
+        let mut pull = pull(&["rtsp://127.0.0.1:9/a"], now);
+        pull.trouble(Trouble::Other("it has ended the connection".to_owned()), now);
+        tenths[(rest(&pull, now).as_millis() as usize - 1000).min(499) / 100] += 1;
+    }
+    assert!(tenths.iter().all(|count| *count > 20), "{tenths:?}");
 }
 
 /// Whoever wants TLS wants nobody else to see it.
@@ -120,10 +135,10 @@ fn who_has_refused_a_password_keeps_nobody_else_waiting() {
     for _ in 0..3 {
         pull.trouble(Trouble::Other("it is off".to_owned()), now);
         assert_eq!(pull.choice.best(now), pull.place);
-        assert!(rest(&pull, now) <= REST_MAX);
+        assert!(rest(&pull, now) <= 3 * REST_MAX / 2);
     }
     pull.trouble(Trouble::Refused("no".to_owned()), now);
-    assert_eq!(rest(&pull, now), REFUSED);
+    assert!(rest(&pull, now) >= REFUSED);
 }
 
 /// What goes wrong in one way and another in turns is told once.

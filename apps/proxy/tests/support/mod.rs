@@ -107,6 +107,8 @@ pub(crate) struct Manners {
     pub(crate) group: Option<SocketAddr>,
     /// It is switched on, and has nothing.
     pub(crate) has_nothing: bool,
+    /// Who asks for another path is told this place.
+    pub(crate) moved: Option<String>,
     /// Its first track comes within the connection, whatever is asked for.
     pub(crate) first_within: bool,
 }
@@ -248,6 +250,10 @@ fn serve(stream: TcpStream, manners: &Manners, tell: &mpsc::Sender<Playing>) {
             "OPTIONS" => headers.push_str("Public: OPTIONS, DESCRIBE, SETUP, PLAY, GET_PARAMETER\r\n"),
             "GET_PARAMETER" if manners.refuses_keep_alive => status = "405 Method Not Allowed",
             "DESCRIBE" if manners.has_nothing => status = "404 Not Found",
+            "DESCRIBE" if manners.moved.as_ref().is_some_and(|place| text.split(' ').nth(1) != Some(place)) => {
+                status = "302 Found";
+                headers.push_str(&format!("Location: {}\r\n", manners.moved.as_ref().unwrap()));
+            }
             "DESCRIBE" => {
                 body = manners.sdp.lock().unwrap().clone();
                 headers.push_str("Content-Base: rtsp://192.0.2.1/elsewhere/\r\n");
@@ -392,6 +398,16 @@ impl Proxy {
         let mut text = String::new();
         socket.read_to_string(&mut text).unwrap();
         text
+    }
+
+    /// One of the two connections of a viewer by RTSP over HTTP: GET or POST.
+    pub(crate) fn tunnel(&self, method: &str) -> TcpStream {
+        let mut socket = TcpStream::connect(("127.0.0.1", self.http)).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        let length = if method == "POST" { "Content-Length: 32767\r\n" } else { "" };
+        let head = format!("{method} /front HTTP/1.0\r\nx-sessioncookie: abc\r\n{length}\r\n");
+        socket.write_all(head.as_bytes()).unwrap();
+        socket
     }
 
     /// The value of a metric.
