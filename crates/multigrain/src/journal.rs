@@ -47,6 +47,8 @@ pub(crate) struct RunJournal<'a> {
     waiting: Vec<(Record, ArrayFile)>,
     /// Whether a store was ever recorded.
     recorded: bool,
+    /// Why nothing more is recorded: a flush has failed.
+    failed: Option<StoreError>,
     /// Tells which stores overwrite what a resumed run would need, so that their beginning must be durable first; `None`
     /// when none does.
     guard: Option<Guard>,
@@ -62,7 +64,8 @@ impl<'a> RunJournal<'a> {
         guard: Option<Guard>,
         recorded: bool,
     ) -> RunJournal<'a> {
-        RunJournal { disk, journals, calls, interval, last: Instant::now(), waiting: Vec::new(), recorded, guard }
+        let (last, waiting) = (Instant::now(), Vec::new());
+        RunJournal { disk, journals, calls, interval, last, waiting, recorded, failed: None, guard }
     }
 
     /// The journal of a run whose results are complete and durable, and only want their names.
@@ -86,8 +89,17 @@ impl<'a> RunJournal<'a> {
         }
     }
 
-    /// Makes every completed store durable and records it.
+    /// Makes every completed store durable and records it. Where that fails, nothing is recorded from then on: the system
+    /// may have dropped what was to be written, and says so once only (Rebello et al., "Can Applications Recover from fsync
+    /// Failures?", USENIX ATC 2020).
     pub(crate) fn flush(&mut self) -> Result<(), StoreError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        self.record().inspect_err(|error| self.failed = Some(error.clone()))
+    }
+
+    fn record(&mut self) -> Result<(), StoreError> {
         self.last = Instant::now();
         let mut synced: Vec<PathBuf> = Vec::new();
         for (_, file) in &self.waiting {

@@ -643,7 +643,7 @@ impl Run<'_> {
                 Err(error) => Err(error),
             },
             Err(error) => {
-                // What is complete is recorded, so that nothing is done twice. Where that fails, it is done twice.
+                // What is complete is recorded, so that nothing is done twice. Where that fails, now or before, it is done twice.
                 let _ = log.flush();
                 Err(match error {
                     EngineError::Interrupted => Error::Interrupted { resume: true },

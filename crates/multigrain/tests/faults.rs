@@ -34,6 +34,64 @@ fn failing(n: u64, errno: i32) -> Arc<Fail> {
     Arc::new(Fail { n, errno, seen: Mutex::new(Vec::new()) })
 }
 
+/// A device as Linux shows it: a flush that fails has dropped what was written since the one before, and the next one
+/// succeeds.
+struct Forgetful {
+    /// Which flush of a file fails.
+    n: usize,
+    path: PathBuf,
+    state: Mutex<Forgotten>,
+}
+
+#[derive(Default)]
+struct Forgotten {
+    flushes: usize,
+    /// What the file held when it was flushed last.
+    flushed: Vec<u8>,
+    /// What it holds after the flush that failed.
+    kept: Option<Vec<u8>>,
+}
+
+impl Faults for Forgetful {
+    fn before(&self, operation: &Operation<'_>) -> Verdict {
+        if operation.kind != OperationKind::Sync || operation.path != self.path {
+            return Verdict::Go;
+        }
+        let mut state = self.state.lock().unwrap();
+        state.flushes += 1;
+        if state.flushes - 1 == self.n {
+            state.kept = Some(state.flushed.clone());
+            return Verdict::Fail(EIO);
+        }
+        if state.kept.is_none() {
+            state.flushed = std::fs::read(&self.path).unwrap();
+        }
+        Verdict::Go
+    }
+}
+
+#[test]
+fn what_a_failed_flush_has_lost_is_made_again() {
+    for backend in backends() {
+        let case = update(backend);
+        let expected = case.expected();
+        let mut continued = 0;
+        for n in 1.. {
+            let path = case.outputs[0].with_extension("npy.part");
+            let faults = Arc::new(Forgetful { n, path: path.clone(), state: Mutex::default() });
+            let ended = run(&case.setup.runtime(Some(faults.clone())), &case.job, false, Some(Duration::ZERO));
+            let Some(kept) = faults.state.lock().unwrap().kept.take() else { break };
+            assert!(ended.is_err());
+            std::fs::write(&path, kept).unwrap();
+            let outcome = run(&case.setup.runtime(None), &case.job, true, Some(Duration::ZERO)).unwrap();
+            assert!(case.results() == expected, "flush {n} failed: another result");
+            continued += u64::from(outcome.resumed);
+            case.clear();
+        }
+        assert!(continued > 1, "nothing was continued");
+    }
+}
+
 fn every_operation(case: &Case, errno: i32, only_writes: bool) {
     let expected = case.expected();
     let interval = Some(Duration::ZERO);
