@@ -225,14 +225,14 @@ impl Unfinished {
     /// What is in the way of a job's results, or could be continued. Refused, where that is `asked`, if somebody is at work on it.
     pub(crate) fn find(job: &Job, disk: &Disk, settings: &Settings<'_>, asked: bool) -> Result<Vec<Unfinished>, Error> {
         let mut found: Vec<Unfinished> = Vec::new();
+        let read = |path: &Path| match read(disk, path) {
+            // What can be read no more can be thrown away.
+            Err(Error::File(StoreError::NotAJournal { ours: true, .. })) if settings.discard => Ok(None),
+            other => other,
+        };
         for path in journal_paths(job).filter(|path| path.exists()) {
-            let read_here = match read(disk, &path) {
-                // What can be read no more can be thrown away.
-                Err(Error::File(StoreError::NotAJournal { ours: true, .. })) if settings.discard => continue,
-                other => other?,
-            };
-            let one = match read_here {
-                Some((Text::Journal(main), _)) => match read(disk, &main)? {
+            let one = match read(&path)? {
+                Some((Text::Journal(main), _)) => match read(&main)? {
                     // A journal may have been ended and what points to it not.
                     Some((Text::Run(identity), found)) if identity.written().any(|to| names(to, &path)) => {
                         Unfinished { journal: main, identity: *identity, found }

@@ -372,7 +372,12 @@ fn a_run_whose_files_are_removed_ends_soon_and_does_not_say_that_it_can_be_conti
 /// What can be read no more is thrown away by word, but not what was never a journal.
 #[test]
 fn a_damaged_journal_is_thrown_away_by_word_alone() {
-    let pairs = Pairs::new(&[[64, 4096]], &["times"]);
+    for shapes in [&[[64, 4096]][..], &[[64, 4096], [32, 4096]]] {
+        damaged_journals(&Pairs::new(shapes, &["times"]));
+    }
+}
+
+fn damaged_journals(pairs: &Pairs) {
     pairs.killed(MIB, 3);
     let journal = pairs.path("y0.npy.journal");
     let discard = || pairs.runtime(MIB, None).run(&pairs.job(|i| i), Settings { discard: true, ..Settings::default() });
@@ -389,7 +394,7 @@ fn a_damaged_journal_is_thrown_away_by_word_alone() {
     assert_eq!(std::fs::read(&journal).unwrap(), b"dear diary");
     std::fs::write(&journal, damaged).unwrap();
     assert!(!discard().unwrap().resumed);
-    assert_eq!(pairs.left(), ["y0.npy"]);
+    assert!(pairs.left().iter().all(|name| name.ends_with(".npy")), "{:?}", pairs.left());
     pairs.check("begun again");
 }
 
