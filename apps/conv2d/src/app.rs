@@ -124,7 +124,8 @@ impl Application for Args {
         for (plane, source) in planes.iter().zip(image.planes) {
             job = job.with_source(plane.input, source);
         }
-        if let Some(path) = self.image.as_deref().filter(|path| is_png(path)) {
+        let weights = Some(Path::new(&self.kernel)).filter(|path| is_file_of_weights(path));
+        for path in self.image.as_deref().filter(|path| is_png(path)).into_iter().chain(weights) {
             job = job.with_file_read(path);
         }
         let (channels, alpha) = (image.channels, image.alpha);
@@ -219,10 +220,14 @@ fn bytes(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|v| v.to_le_bytes()).collect()
 }
 
+fn is_file_of_weights(path: &Path) -> bool {
+    has_extension(path, "npy")
+}
+
 /// Weights by name or from a file, which is read whole: weights are few.
 fn weights(text: &str, border: Border) -> Result<Filter, Error> {
     let path = Path::new(text);
-    if !has_extension(path, "npy") {
+    if !is_file_of_weights(path) {
         let Weights { size, values } = text.parse().map_err(|e| {
             // Whoever names a file may have left out its ending.
             let also = if path.exists() { "; files of weights end in .npy" } else { "" };

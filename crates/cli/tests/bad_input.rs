@@ -183,6 +183,21 @@ fn outputs_that_cannot_be_written() {
 }
 
 #[test]
+fn what_options_name_is_not_replaced() {
+    let place = Place::new();
+    assert_eq!(place.run("run conv2d --n 3 -o k.npy").status, Some(0));
+    place.write("mapping", "[conv2d.core]\nm = 10\n");
+    place.write("machine", "name = \"mine\"\nbase = \"disk\"\n");
+    for (option, file) in [("--kernel", "k.npy"), ("--mapping", "mapping"), ("--machine", "./machine")] {
+        let before = place.read(file);
+        refused(&place, &format!("run conv2d --n 20 {option} {file} -o {file}"), &["would replace the input", file]);
+        refused(&place, &format!("run conv2d --n 20 {option} {file} --trace {file}"), &["the trace would replace"]);
+        assert!(place.read(file) == before);
+        assert_eq!(place.run(&format!("run conv2d --n 20 {option} {file} -o other")).status, Some(0));
+    }
+}
+
+#[test]
 fn machines_that_are_wrong() {
     let place = place();
     let memory = |name: &str, parent: &str| {
@@ -300,6 +315,7 @@ fn profiles_and_sequences_that_cannot_be_used() {
     }
     refused(&place, "run hmmer p.hmm db.fa -o nowhere/table", &["nowhere", "create it"]);
     refused(&place, "run hmmer p.hmm db.fa -o db.fa", &["db.fa", "would replace the input"]);
+    refused(&place, "run hmmer p.hmm db.fa -o p.hmm", &["p.hmm", "would replace the input"]);
     refused(&place, "run hmmer p.hmm -o table", &["DATABASE"]);
     refused(&place, "run hmmer --max --n 50 --m 4000 --machine disk+local -o table", &["does not fit", "hmmer"]);
 }

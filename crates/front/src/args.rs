@@ -3,9 +3,9 @@
 use clap::ValueEnum;
 use multigrain::rooms::machine::{UnitError, parse_time};
 use multigrain::rooms::store::BackendChoice;
-use multigrain::{Error, Machine, MachineChoice, Mapping, Options, parse_bytes};
+use multigrain::{Error, Job, Machine, MachineChoice, Mapping, Options, parse_bytes};
 use multigrain_console::Failure;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The memories of this computer or of a machine file, with every edge's bandwidth and latency
@@ -160,6 +160,12 @@ impl Common {
         let machine = self.machine.as_ref().map_or_else(String::new, |name| text(name.as_ref()));
         let mapping = self.mapping.as_deref().map_or_else(String::new, text);
         Ok(multigrain::ranks::same(&ranks, &[("machine file", machine), ("mapping", mapping)])?)
+    }
+
+    /// The job, which may replace no file that these options name.
+    pub(crate) fn with_files_read(&self, job: Job) -> Job {
+        let machine = self.machine.as_deref().map(Path::new).filter(|path| path.is_file());
+        machine.into_iter().chain(self.mapping.as_deref()).fold(job, Job::with_file_read)
     }
 
     /// The runtime's options.

@@ -64,7 +64,8 @@ pub(crate) fn run(args: &RunArgs, request: &Request) -> Result<(), Failure> {
     let runtime = Runtime::new(args.common.options()?)?;
     args.trace.as_deref().map(whole::check_target).transpose()?;
     let interrupt = Interrupt::install()?;
-    let app = request.prepare(&runtime)?;
+    let mut app = request.prepare(&runtime)?;
+    app.job = args.common.with_files_read(app.job);
     args.trace.as_deref().map(|path| check_trace(path, &app.job)).transpose()?;
     let spill = args.trace.as_deref().map(Spill::create).transpose().map_err(|e| Failure::Request(e.to_string()))?;
     let bar = Bar::new(&app.job.app, !args.common.json);

@@ -26,7 +26,8 @@ pub(crate) fn sim(args: &SimArgs, request: &Request) -> Result<(), Failure> {
         )));
     }
     let interrupt = Interrupt::install()?;
-    let app = request.prepare(&runtime)?;
+    let mut app = request.prepare(&runtime)?;
+    app.job = args.common.with_files_read(app.job);
     args.trace.as_deref().map(|path| check_trace(path, &app.job)).transpose()?;
     let compared = match &args.compare {
         None => None,
