@@ -117,6 +117,86 @@ fn every_application_has_the_bits_of_one_process() {
     assert!(predicted > 1 << 20, "{predicted} bytes from rank to rank");
 }
 
+/// All ranks together show one bar where the launcher writes to a terminal, and nothing of it elsewhere.
+#[test]
+fn all_ranks_have_one_bar() {
+    if Command::new("script").arg("--version").output().is_err() {
+        println!("there is no script (util-linux), which makes terminals: bars are not tested");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let job = "run sgemm --n 700 -o z.npy --threads 1";
+    for (count, memory) in [(2, "8MiB"), (3, "1MiB"), (5, "64MiB")] {
+        let request = format!("{job} --memory {memory}");
+        let without = run(count, at, &request);
+        let text = String::from_utf8_lossy(&without.stderr);
+        assert!(without.status.success() && !text.contains(['\x1b', '%']), "{text}");
+        let plain = ranks(count, at);
+        let mut line: Vec<&str> = plain.get_args().map(|word| word.to_str().unwrap()).collect();
+        line.insert(0, "timeout");
+        line.extend([COMMAND].into_iter().chain(words(&request)));
+        let mut shown = Command::new("script");
+        shown.args(["-qec", &line.join(" "), "/dev/null"]).current_dir(at).stdin(Stdio::null());
+        let output = shown.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{text}");
+        // What each does alone is a part of it: only all together come to the end, each time in one piece.
+        let bars: Vec<&str> = text.split("\x1b[2K").filter(|piece| piece.contains(" elapsed, ")).collect();
+        assert!(bars.iter().all(|bar| bar.contains("sgemm") && bar.contains(" left")), "{count}: {bars:?}");
+        assert!(bars.iter().any(|bar| bar.contains("100 %")), "{count}: {text:?}");
+    }
+}
+
+/// Ranks that cannot have each other's memory, though they are of one node or because they are not: in process namespaces of their own, as
+/// in containers, and on nodes of different names. The same bits, the same bytes from rank to rank, and no more memory than is given.
+#[test]
+fn what_cannot_be_mapped_goes_by_messages() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let job = "run fft3d --n 128 -o z.npy --memory 48MiB --threads 1 --json";
+    // Of a column each row is a fragment, so what a transfer takes a fragment would be seen.
+    let (memory, of_mpi) = (48 << 20, 40 << 20);
+    let uts = "unshare --uts bash -c 'hostname node${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; exec \"$@\"' -";
+    let cases =
+        [("", "true"), (uts, uts), ("unshare --pid --fork --mount-proc", "unshare --pid --fork --mount-proc true")];
+    let mut found: Option<(Vec<u8>, u64)> = None;
+    for (within, probe) in cases {
+        let probe = if probe == uts { "unshare --uts true" } else { probe };
+        if within.contains("--pid") && !is_open_mpi() {
+            println!("MPICH does not end in order where processes have numbers of their own: not tested");
+            continue;
+        }
+        if !Command::new("bash").args(["-c", probe]).status().is_ok_and(|status| status.success()) {
+            println!("{probe} is not allowed here: ranks within it are not tested");
+            continue;
+        }
+        for count in [2, 3] {
+            let script = format!("exec {within} {COMMAND} {job}");
+            let mut command = ranks(count, at);
+            // Open MPI's own shared memory goes by process numbers without a look at whose they are (4.1.4: any program crashes).
+            command.env("OMPI_MCA_pml", "ob1").env("OMPI_MCA_btl", "self,tcp");
+            let output = command.args(["bash", "-c", &script]).output().unwrap();
+            let told = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success(), "{script}: {told} {}", String::from_utf8_lossy(&output.stderr));
+            let value: serde_json::Value = serde_json::from_str(&told).unwrap_or_else(|e| panic!("{e}: {told}"));
+            let of = |name: &str| {
+                value["ranks"].as_array().unwrap().iter().map(|rank| rank[name].as_u64().unwrap()).collect::<Vec<_>>()
+            };
+            let peak = of("peak_rss_bytes").into_iter().max().unwrap();
+            assert!(peak <= memory + of_mpi, "{script} on {count}: {peak} bytes");
+            let moved = of("moved_bytes").iter().sum::<u64>();
+            assert!(moved > 0, "{told}");
+            let bytes = std::fs::read(at.join("z.npy")).unwrap();
+            if let Some((before, before_moved)) = found.as_ref().filter(|_| count == 2) {
+                assert!(*before == bytes, "{script}: other bits");
+                assert_eq!(*before_moved, moved, "{script}");
+            }
+            found = found.or(Some((bytes, moved)));
+        }
+    }
+}
+
 /// What random kills need: numbers that are others in every run, and told.
 struct Random(u64);
 

@@ -57,6 +57,17 @@ pub struct Ranks {
     signals: Vec<Progress>,
     /// Barriers that all have come to.
     met: Progress,
+    /// How far each is, as far as this one knows.
+    done: Mutex<Vec<Done>>,
+}
+
+/// What a rank has done of a run, and what there is to do for all together, in the same unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Done {
+    /// What is done.
+    pub done: f64,
+    /// All there is.
+    pub total: f64,
 }
 
 struct State {
@@ -86,6 +97,8 @@ const GATHERED: u8 = 4;
 const ENDED: u8 = 5;
 const ALIVE: u8 = 6;
 const BYE: u8 = 7;
+// 8 to 12 are of spread arrays.
+const DONE: u8 = 13;
 
 impl Ranks {
     /// One of as many ranks as there are nodes named, of which each rank has the name of its own.
@@ -114,6 +127,7 @@ impl Ranks {
             changed: Condvar::new(),
             signals: (0..count).map(|_| Progress::default()).collect(),
             met: Progress::default(),
+            done: Mutex::new(vec![Done::default(); count]),
         })
     }
 
@@ -151,6 +165,11 @@ impl Ranks {
         let mut message = Vec::with_capacity(1 + bytes.len());
         message.push(kind);
         message.extend_from_slice(bytes);
+        self.send(to, message);
+    }
+
+    /// Sends a message, whose first byte is its kind.
+    pub(crate) fn send(&self, to: usize, message: Vec<u8>) {
         match to == self.rank {
             true => self.deliver(to, &message),
             false => self.link.send(to, message),
@@ -169,6 +188,13 @@ impl Ranks {
         let mut state = self.state();
         if from == self.before() {
             state.heard = Instant::now();
+        }
+        if kind == DONE {
+            drop(state);
+            if let Some((done, total)) = bytes.split_first_chunk().zip(bytes.last_chunk()).map(|((a, _), b)| (a, b)) {
+                self.dones()[from] = Done { done: f64::from_le_bytes(*done), total: f64::from_le_bytes(*total) };
+            }
+            return;
         }
         if kind > BYE {
             drop(state);
@@ -278,18 +304,58 @@ impl Ranks {
 
     /// Raises a flag when the run ends before its time, until what is given is dropped.
     pub fn watch<'s>(self: &Arc<Self>, abort: &'s Abort, scope: &'s std::thread::Scope<'s, '_>) -> Watch {
-        let over = Arc::new((Mutex::new(false), Condvar::new()));
-        let (ranks, watched) = (Arc::clone(self), Arc::clone(&over));
-        scope.spawn(move || {
-            let mut is_over = watched.0.lock().unwrap_or_else(PoisonError::into_inner);
-            while !*is_over {
-                if ranks.ended().is_some() {
-                    return abort.raise();
-                }
-                is_over = watched.1.wait_timeout(is_over, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+        let ranks = Arc::clone(self);
+        every(LOOK, scope, move || {
+            let ends = ranks.ended().is_some();
+            if ends {
+                abort.raise();
             }
-        });
-        Watch(over)
+            !ends
+        })
+    }
+
+    fn dones(&self) -> MutexGuard<'_, Vec<Done>> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nobody has done anything: all have met since the run before.
+    pub fn begin(&self) {
+        self.dones().fill(Done::default());
+    }
+
+    /// How far this rank is; the first learns it by [`tell_done`](Ranks::tell_done).
+    pub fn did(&self, done: Done) {
+        self.dones()[self.rank] = done;
+    }
+
+    /// Tells the first rank how far this one is.
+    pub fn tell_done(&self) {
+        let Done { done, total } = self.dones()[self.rank];
+        if self.rank != 0 {
+            self.tell(0, DONE, &[done.to_le_bytes(), total.to_le_bytes()].concat());
+        }
+    }
+
+    /// How far all are together; the first rank knows.
+    pub fn done(&self) -> Done {
+        let add = |sum: Done, one: &Done| Done { done: sum.done + one.done, total: sum.total.max(one.total) };
+        self.dones().iter().fold(Done::default(), add)
+    }
+
+    /// Tells the first rank now and then how far this one is, and the first shows how far all are, until what is given is dropped.
+    pub fn show<'s>(
+        self: &Arc<Self>,
+        show: Option<&'s (dyn Fn(Done) + Sync)>,
+        scope: &'s std::thread::Scope<'s, '_>,
+    ) -> Watch {
+        let ranks = Arc::clone(self);
+        every(SHOW, scope, move || {
+            ranks.tell_done();
+            if let Some(show) = show {
+                show(ranks.done());
+            }
+            true
+        })
     }
 
     /// Each gives some bytes, and has those of all, in the order of the ranks. All call it, in the same order.
@@ -364,10 +430,29 @@ impl Ranks {
 
 /// How often who watches looks.
 const LOOK: Duration = Duration::from_millis(20);
+/// How often it is told how far a rank is.
+const SHOW: Duration = Duration::from_millis(250);
 /// So long others are waited for where one is lost.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A flag that is raised when the run ends on other ranks.
+/// Looks every so often, as long as that says so.
+fn every<'s>(
+    pause: Duration,
+    scope: &'s std::thread::Scope<'s, '_>,
+    mut look: impl FnMut() -> bool + Send + 's,
+) -> Watch {
+    let over = Arc::new((Mutex::new(false), Condvar::new()));
+    let watched = Arc::clone(&over);
+    scope.spawn(move || {
+        let mut is_over = watched.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while !*is_over && look() {
+            is_over = watched.1.wait_timeout(is_over, pause).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    });
+    Watch(over)
+}
+
+/// Who looks until this is dropped.
 pub struct Watch(Arc<(Mutex<bool>, Condvar)>);
 
 impl Drop for Watch {

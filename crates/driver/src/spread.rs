@@ -1,25 +1,29 @@
 //! Arrays that lie in the memories of several ranks: each has an equal range of the elements, row-major.
 //!
 //! A rank copies what it owns itself, and what another of its node owns, whose memory it maps where the system lets it; for the rest it
-//! asks the owner, which answers with the bytes, or is sent them and answers that they are there. Both are messages of at most
-//! [`MESSAGE_BYTES`] of content, of which a rank has at most [`UNDER_WAY`] unanswered: what they take beside the arrays is bounded,
-//! however large the blocks are. Whoever carries messages serves them, so an owner's workers are not disturbed. That nobody writes
-//! what is read is what the plan says, as for any memory.
+//! asks the owner, which answers with the bytes, or is sent them and answers that they are there. Both are messages of some
+//! [`MESSAGE_BYTES`], of which a rank has at most [`UNDER_WAY`] unanswered, and they are made when they are sent: what a transfer takes
+//! beside the arrays is bounded, however large the block is and into however many fragments it falls. Whoever carries messages serves
+//! them, so an owner's workers are not disturbed. That nobody writes what is read is what the plan says, as for any memory.
 
 use crate::ranks::{Ended, Ranks};
 use crate::{Child, Direction, Driver, Location, Opaque, Receipt, Site, Span, StoreError, Transfer};
 use multigrain_machine::DriverFacts;
 use multigrain_program::{ElementType, Region, Shape};
-use multigrain_store::{AlignedBuffer, SharedPlace};
+use multigrain_store::{AlignedBuffer, SharedPlace, touched_bytes};
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
+use std::iter::Peekable;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Content of a message, at most; a single fragment may be cut. Tests of this crate have many of them.
+/// Bytes of a message, at most, besides its head: the content, and where each piece of it lies. A fragment may be cut. Tests of this crate
+/// have many of them.
 pub const MESSAGE_BYTES: usize = if cfg!(test) { 64 } else { 1 << 20 };
+/// Bytes that say where a piece lies.
+const PLACE_BYTES: u64 = 16;
 /// Messages of a rank that wait for their answers, at most.
 pub const UNDER_WAY: usize = 8;
 /// Elements at which the ranges of ranks begin, where there are enough: whole blocks of any file, whatever the elements.
@@ -44,8 +48,12 @@ impl Share {
     /// The address of some bytes of the array; none where they do not all lie here.
     fn at(&self, offset: u64, bytes: u64) -> Option<*mut u8> {
         let end = offset.checked_add(bytes)?;
-        (offset >= self.bytes.start && end <= self.bytes.end)
-            .then(|| self.buffer.as_mut_ptr().wrapping_add((offset - self.bytes.start) as usize))
+        (offset >= self.bytes.start && end <= self.bytes.end).then(|| self.address(offset))
+    }
+
+    /// The address of a byte of the array that lies here.
+    fn address(&self, offset: u64) -> *mut u8 {
+        self.buffer.as_mut_ptr().wrapping_add((offset - self.bytes.start) as usize)
     }
 }
 
@@ -72,14 +80,46 @@ pub(crate) struct Exchange {
     moved: AtomicU64,
 }
 
-/// Messages to be sent, the oldest first, and those that were not answered yet, by number.
+/// Transfers whose messages were not all sent, the oldest first, and messages that were not answered yet, by number.
 #[derive(Default)]
 struct Desk {
-    queue: VecDeque<Message>,
+    queue: VecDeque<Rest>,
     asked: HashMap<u64, Message>,
     number: u64,
     /// Somebody sends what is in the queue.
     is_sending: bool,
+}
+
+/// What of a transfer was not sent yet.
+struct Rest {
+    of: Arc<UnderWay>,
+    array: u32,
+    direction: Direction,
+    /// Those of owners whose parts do not lie on this node are sent.
+    pieces: Peekable<Pieces>,
+    near: Vec<bool>,
+}
+
+impl Rest {
+    /// The next message; none if that was the last, or nobody waits any more.
+    fn next(&mut self) -> Option<Message> {
+        if lock(&self.of.state).over {
+            return None;
+        }
+        while self.pieces.next_if(|piece| self.near[piece.owner]).is_some() {}
+        let begin = self.pieces.clone();
+        let first = self.pieces.next()?;
+        let (mut count, mut content_bytes) = (1, first.bytes);
+        // Pieces of one owner follow each other.
+        while let Some(piece) = self.pieces.next_if(|piece| {
+            let bytes = content_bytes + piece.bytes + (count + 1) * PLACE_BYTES;
+            piece.owner == first.owner && bytes <= MESSAGE_BYTES as u64
+        }) {
+            (count, content_bytes) = (count + 1, content_bytes + piece.bytes);
+        }
+        let (of, array, direction) = (Arc::clone(&self.of), self.array, self.direction);
+        Some(Message { of, array, direction, owner: first.owner, begin, count, content_bytes })
+    }
 }
 
 /// A part of a transfer: pieces of an array, all of one owner.
@@ -87,12 +127,16 @@ struct Message {
     of: Arc<UnderWay>,
     array: u32,
     direction: Direction,
-    pieces: Vec<Piece>,
+    owner: usize,
+    /// The first so many of these.
+    begin: Peekable<Pieces>,
+    count: u64,
+    content_bytes: u64,
 }
 
 impl Message {
-    fn content_bytes(&self) -> u64 {
-        self.pieces.iter().map(|piece| piece.bytes).sum()
+    fn pieces(&self) -> impl Iterator<Item = Piece> + use<> {
+        self.begin.clone().take(self.count as usize)
     }
 
     /// The message, to be sent under its number; none if nobody waits any more.
@@ -102,16 +146,17 @@ impl Message {
             return None;
         }
         let is_put = self.direction == Direction::Write;
-        let content = if is_put { self.content_bytes() as usize } else { 0 };
-        let mut bytes = Vec::with_capacity(16 + 16 * self.pieces.len() + content);
+        let content = if is_put { self.content_bytes } else { 0 };
+        let mut bytes = Vec::with_capacity(17 + (PLACE_BYTES * self.count + content) as usize);
+        bytes.push(if is_put { PUT } else { GET });
         bytes.extend(number.to_le_bytes());
         bytes.extend(self.array.to_le_bytes());
-        bytes.extend((self.pieces.len() as u32).to_le_bytes());
-        for piece in &self.pieces {
+        bytes.extend((self.count as u32).to_le_bytes());
+        for piece in self.pieces() {
             bytes.extend(piece.offset.to_le_bytes());
             bytes.extend(piece.bytes.to_le_bytes());
         }
-        for piece in self.pieces.iter().filter(|_| is_put) {
+        for piece in self.pieces().filter(|_| is_put) {
             // SAFETY: whoever began the transfer vouches for these bytes, which nobody writes, until it is over; it is not, since this
             // holds the lock.
             bytes.extend_from_slice(unsafe { std::slice::from_raw_parts(piece.place, piece.bytes as usize) });
@@ -127,7 +172,8 @@ struct UnderWay {
 }
 
 struct Left {
-    messages: usize,
+    /// Bytes that were not answered.
+    bytes: u64,
     /// Nobody waits any more: nothing may be touched.
     over: bool,
     failed: bool,
@@ -159,8 +205,79 @@ struct Piece {
     place: *mut u8,
 }
 
+/// A region's bytes by owner, in the order in which they lie densely: so those of one owner follow each other.
+#[derive(Clone)]
+struct Pieces {
+    region: Region,
+    shape: Shape,
+    element_bytes: u64,
+    ranks: usize,
+    fragments: u64,
+    run_bytes: u64,
+    /// The next fragment, and what is left of the one before: where it begins and ends.
+    fragment: u64,
+    left: Range<u64>,
+    /// The owner of the piece before, and where its part ends.
+    owner: usize,
+    end: u64,
+    place: *mut u8,
+}
+
 // SAFETY: the bytes at `place` are touched only under the lock of the piece's transfer, while that is not over.
 unsafe impl Send for Piece {}
+// SAFETY: as above.
+unsafe impl Send for Pieces {}
+
+impl Pieces {
+    fn new(region: &Region, shape: Shape, element_bytes: u64, ranks: usize, place: *mut u8) -> Pieces {
+        let (fragments, run) = region.fragments(shape);
+        let mut pieces = Pieces {
+            region: *region,
+            shape,
+            element_bytes,
+            ranks,
+            fragments,
+            run_bytes: run * element_bytes,
+            fragment: 0,
+            left: 0..0,
+            owner: 0,
+            end: 0,
+            place,
+        };
+        pieces.end = pieces.end_of(0);
+        pieces
+    }
+
+    fn end_of(&self, owner: usize) -> u64 {
+        owned(self.shape.elements(), owner, self.ranks).end * self.element_bytes
+    }
+}
+
+impl Iterator for Pieces {
+    type Item = Piece;
+
+    fn next(&mut self) -> Option<Piece> {
+        while self.left.is_empty() {
+            if self.fragment == self.fragments {
+                return None;
+            }
+            let first = self.region.element(self.fragment * (self.run_bytes / self.element_bytes), self.shape);
+            self.left = first * self.element_bytes..first * self.element_bytes + self.run_bytes;
+            self.fragment += 1;
+        }
+        while self.end <= self.left.start && self.owner + 1 < self.ranks {
+            self.owner += 1;
+            self.end = self.end_of(self.owner);
+        }
+        let offset = self.left.start;
+        // Beyond the last owner's there is nothing.
+        let bytes = self.left.end.min(self.end).checked_sub(offset).filter(|&bytes| bytes > 0)?;
+        let bytes = bytes.min(MESSAGE_BYTES as u64 - PLACE_BYTES);
+        let piece = Piece { owner: self.owner, offset, bytes, place: self.place };
+        (self.left.start, self.place) = (offset + bytes, self.place.wrapping_add(bytes as usize));
+        Some(piece)
+    }
+}
 
 impl Spread {
     /// An array of zeros, of which this rank's part lies here. All ranks make the same arrays in the same order, so that they have the
@@ -226,36 +343,19 @@ impl Spread {
         }
     }
 
-    /// The region's bytes by owner, in the order in which they lie densely at `start`.
-    fn pieces(&self, region: &Region, start: *mut u8) -> Vec<Piece> {
-        let shape = Shape::new(&self.shape);
-        let (size, ranks) = (self.element.size_bytes(), self.ranks.count());
-        let ends: Vec<u64> = (0..ranks).map(|rank| owned(shape.elements(), rank, ranks).end * size).collect();
-        let (count, run) = region.fragments(shape);
-        let (mut pieces, mut place) = (Vec::new(), start);
-        for number in 0..count {
-            let mut offset = region.element(number * run, shape) * size;
-            let end = offset + run * size;
-            let mut owner = ends.partition_point(|&end| end <= offset);
-            while offset < end && owner < ranks {
-                let bytes = end.min(ends[owner]).saturating_sub(offset).min(MESSAGE_BYTES as u64);
-                if bytes == 0 {
-                    owner += 1;
-                    continue;
-                }
-                pieces.push(Piece { owner, offset, bytes, place });
-                (offset, place) = (offset + bytes, place.wrapping_add(bytes as usize));
-            }
-        }
-        pieces
-    }
-
-    /// A rank's part, where it lies on this node.
-    fn share_of(&self, rank: usize) -> Option<Arc<Share>> {
-        match rank == self.ranks.rank() {
+    /// Each rank's part, where it lies on this node: all that the rank owns.
+    fn near(&self) -> Vec<Option<Arc<Share>>> {
+        let near = lock(&self.ranks.exchange.near);
+        let (elements, size) = (Shape::new(&self.shape).elements(), self.element.size_bytes());
+        let of = |rank| match rank == self.ranks.rank() {
             true => Some(Arc::clone(&self.own)),
-            false => lock(&self.ranks.exchange.near).get(&(self.number, rank)).cloned(),
-        }
+            false => near.get(&(self.number, rank)).cloned(),
+        };
+        let is_whole = |rank: usize, share: &Arc<Share>| {
+            let own = owned(elements, rank, self.ranks.count());
+            share.bytes == (own.start * size..own.end * size)
+        };
+        (0..self.ranks.count()).map(|rank| of(rank).filter(|share| is_whole(rank, share))).collect()
     }
 
     /// Copies what lies on this node, and asks others for the rest.
@@ -263,43 +363,31 @@ impl Spread {
     /// # Safety
     /// As [`Child::issue`].
     unsafe fn begin(&self, region: &Region, direction: Direction, start: *mut u8) -> Option<Box<dyn Receipt>> {
-        let (mut of_others, mut messages) = (vec![Vec::new(); self.ranks.count()], Vec::new());
-        let (mut sums, mut near_bytes) = (vec![0; self.ranks.count()], 0);
-        // Pieces of one owner follow each other.
-        let mut of: Option<(usize, Option<Arc<Share>>)> = None;
-        for piece in self.pieces(region, start) {
-            let (_, share) = match of.take().filter(|(owner, _)| *owner == piece.owner) {
-                Some(same) => of.insert(same),
-                None => of.insert((piece.owner, self.share_of(piece.owner))),
-            };
-            let Some(share) = share else {
-                let (pieces, sum) = (&mut of_others[piece.owner], &mut sums[piece.owner]);
-                if *sum + piece.bytes > MESSAGE_BYTES as u64 && !pieces.is_empty() {
-                    messages.push(std::mem::take(pieces));
-                    *sum = 0;
-                }
-                *sum += piece.bytes;
-                pieces.push(piece);
+        let shape = Shape::new(&self.shape);
+        let pieces = Pieces::new(region, shape, self.element.size_bytes(), self.ranks.count(), start);
+        let near = self.near();
+        let (mut near_bytes, mut bytes) = (0, 0);
+        for piece in pieces.clone() {
+            let Some(share) = &near[piece.owner] else {
+                bytes += piece.bytes;
                 continue;
             };
-            let here = piece.place;
-            let Some(there) = share.at(piece.offset, piece.bytes) else { continue };
+            let (here, there) = (piece.place, share.address(piece.offset));
             let (from, to) = if direction == Direction::Read { (there, here) } else { (here, there) };
-            // SAFETY: the piece lies in the owner's share, and in the memory that the caller vouches for; the plan says that nobody else
-            // uses either now. Of another process, what it did before came before the message that let this one go on.
+            // SAFETY: the piece lies in the owner's share, which is whole, and in the memory that the caller vouches for; the plan says that
+            // nobody else uses either now. Of another process, what it did before came before the message that let this one go on.
             unsafe { from.copy_to_nonoverlapping(to, piece.bytes as usize) };
             near_bytes += if piece.owner == self.ranks.rank() { 0 } else { piece.bytes };
         }
         self.ranks.exchange.moved.fetch_add(near_bytes, Ordering::Relaxed);
-        messages.extend(of_others.into_iter().filter(|pieces: &Vec<Piece>| !pieces.is_empty()));
-        if messages.is_empty() {
+        if bytes == 0 {
             return None;
         }
-        let left = Left { messages: messages.len(), over: false, failed: false };
+        let left = Left { bytes, over: false, failed: false };
         let under_way = Arc::new(UnderWay { state: Mutex::new(left), changed: Condvar::new() });
-        let array = self.number;
-        let message = |pieces| Message { of: Arc::clone(&under_way), array, direction, pieces };
-        lock(&self.ranks.exchange.desk).queue.extend(messages.into_iter().map(message));
+        let near = near.iter().map(Option::is_some).collect();
+        let rest = Rest { of: Arc::clone(&under_way), array: self.number, direction, pieces: pieces.peekable(), near };
+        lock(&self.ranks.exchange.desk).queue.push_back(rest);
         self.ranks.send_queued();
         Some(Box::new(Waiting { ranks: Arc::clone(&self.ranks), under_way }))
     }
@@ -339,7 +427,7 @@ impl Drop for Waiting {
 impl Receipt for Waiting {
     fn wait(&self) -> Result<(), StoreError> {
         let mut left = lock(&self.under_way.state);
-        while left.messages > 0 && !left.over {
+        while left.bytes > 0 && !left.over {
             if let Some(Ended { text, .. }) = self.ranks.ended() {
                 // Answers that come later find nobody.
                 left.over = true;
@@ -366,6 +454,12 @@ impl Ranks {
         self.exchange.moved.load(Ordering::Relaxed)
     }
 
+    /// Bytes of other ranks' parts of arrays that this process has touched: memory of theirs.
+    pub fn near_bytes(&self) -> u64 {
+        let near: Vec<Arc<Share>> = lock(&self.exchange.near).values().cloned().collect();
+        touched_bytes(near.iter().map(|share| &share.buffer))
+    }
+
     /// Sends what is queued, as far as so many messages may be under way.
     fn send_queued(&self) {
         let mut desk = lock(&self.exchange.desk);
@@ -375,15 +469,19 @@ impl Ranks {
         }
         desk.is_sending = true;
         while desk.asked.len() < UNDER_WAY {
-            let Some(message) = desk.queue.pop_front() else { break };
+            let Some(rest) = desk.queue.front_mut() else { break };
+            let Some(message) = rest.next() else {
+                desk.queue.pop_front();
+                continue;
+            };
             desk.number += 1;
             let number = desk.number;
             let Some(bytes) = message.encode(number) else { continue };
-            let (owner, kind) = (message.pieces[0].owner, if message.direction == Direction::Read { GET } else { PUT });
-            self.exchange.moved.fetch_add(message.content_bytes(), Ordering::Relaxed);
+            let owner = message.owner;
+            self.exchange.moved.fetch_add(message.content_bytes, Ordering::Relaxed);
             desk.asked.insert(number, message);
             drop(desk);
-            self.tell(owner, kind, &bytes);
+            self.send(owner, bytes);
             desk = lock(&self.exchange.desk);
         }
         desk.is_sending = false;
@@ -416,18 +514,17 @@ impl Ranks {
     fn serve(&self, from: usize, kind: u8, bytes: &[u8]) -> Option<()> {
         let (number, rest) = word(bytes)?;
         let (array, rest) = rest.split_first_chunk::<4>()?;
-        let (count, mut rest) = rest.split_first_chunk::<4>()?;
+        let (count, rest) = rest.split_first_chunk::<4>()?;
+        let (places, mut rest) = rest.split_at_checked(u32::from_le_bytes(*count) as usize * PLACE_BYTES as usize)?;
+        let places =
+            || places.chunks_exact(PLACE_BYTES as usize).filter_map(|place| word(place).zip(word(&place[8..])));
         let share = lock(&self.exchange.shares).get(&u32::from_le_bytes(*array)).cloned();
-        let mut pieces = Vec::new();
-        for _ in 0..u32::from_le_bytes(*count) {
-            let (offset, more) = word(rest)?;
-            let (len, more) = word(more)?;
-            pieces.push((offset, len));
-            rest = more;
-        }
-        let mut answer = number.to_le_bytes().to_vec();
+        let content: u64 = if kind == GET { places().fold(0, |sum, (_, (len, _))| sum.saturating_add(len)) } else { 1 };
+        let mut answer = Vec::with_capacity(9 + content.min(MESSAGE_BYTES as u64) as usize);
+        answer.push(if kind == GET { DATA } else { STORED });
+        answer.extend(number.to_le_bytes());
         let mut all = share.is_some();
-        for (offset, len) in pieces {
+        for ((offset, _), (len, _)) in places() {
             let Some(here) = share.as_ref().and_then(|share| share.at(offset, len)) else {
                 all = false;
                 continue;
@@ -446,7 +543,7 @@ impl Ranks {
         if kind == PUT {
             answer.push(u8::from(all));
         }
-        self.tell(from, if kind == GET { DATA } else { STORED }, &answer);
+        self.send(from, answer);
         Some(())
     }
 
@@ -455,11 +552,11 @@ impl Ranks {
         let (number, mut content) = word(bytes)?;
         let message = lock(&self.exchange.desk).asked.remove(&number)?;
         let mut left = lock(&message.of.state);
-        left.messages -= 1;
-        let needed = if kind == DATA { message.content_bytes() } else { 1 };
+        left.bytes = left.bytes.saturating_sub(message.content_bytes);
+        let needed = if kind == DATA { message.content_bytes } else { 1 };
         left.failed |= content.len() as u64 != needed || kind == STORED && content != [1];
         if kind == DATA && !left.failed && !left.over {
-            for piece in &message.pieces {
+            for piece in message.pieces() {
                 let (bytes, rest) = content.split_at(piece.bytes as usize);
                 // SAFETY: whoever began the transfer vouches for these bytes, which nobody else uses, until it is over; it is not, since
                 // this holds the lock.

@@ -68,7 +68,10 @@ pub(crate) fn run(args: &RunArgs, request: &Request) -> Result<(), Failure> {
     app.job = args.common.with_files_read(app.job);
     args.trace.as_deref().map(|path| check_trace(path, &app.job)).transpose()?;
     let spill = args.trace.as_deref().map(Spill::create).transpose().map_err(|e| Failure::Request(e.to_string()))?;
-    let bar = Bar::new(&app.job.app, !args.common.json);
+    let bar = match multigrain::ranks::joined() {
+        Some(ranks) => Bar::through_launcher(&app.job.app, !args.common.json && ranks.rank() == 0),
+        None => Bar::new(&app.job.app, !args.common.json),
+    };
     let moved = |progress: Progress| bar.set(progress);
     bar.prepare("planning");
     let begin = || {

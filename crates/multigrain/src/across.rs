@@ -19,9 +19,9 @@ use crate::job::{Job, Sink};
 use crate::resume::{GoingOn, forget, remove_left};
 use crate::runtime::{Done, MachineChoice, Options, Run, Settings};
 use crate::sides::Sides;
-use multigrain_driver::ranks::{Ended, Ranks};
+use multigrain_driver::ranks::{self, Ended, Ranks};
 use multigrain_driver::spread::{Spread, owned};
-use multigrain_engine::EngineError;
+use multigrain_engine::{EngineError, Progress};
 use multigrain_machine::{Machine, Memory};
 use multigrain_plan::{Body, Plan};
 use multigrain_program::ArrayDecl;
@@ -49,6 +49,21 @@ pub(crate) fn failed(ranks: &Ranks, error: Error) -> Error {
             error
         }
     }
+}
+
+/// Runs a plan whose ranks tell the first how far they are, which shows how far all are together.
+pub(crate) fn shown<T>(
+    ranks: &Arc<Ranks>,
+    show: Option<&(dyn Fn(Progress) + Sync)>,
+    run: impl FnOnce(&(dyn Fn(Progress) + Sync)) -> T,
+) -> T {
+    let show = show
+        .filter(|_| ranks.rank() == 0)
+        .map(|show| move |ranks::Done { done, total }| show(Progress { done, total }));
+    std::thread::scope(|scope| {
+        let _shown = ranks.show(show.as_ref().map(|show| show as &(dyn Fn(ranks::Done) + Sync)), scope);
+        run(&|Progress { done, total }| ranks.did(ranks::Done { done, total }))
+    })
 }
 
 /// All meet here.
@@ -241,7 +256,7 @@ pub struct OfRank {
     pub seconds: f64,
     /// Seconds of all its workers in leaves.
     pub leaf_seconds: f64,
-    /// Peak resident size of its process, in bytes.
+    /// Peak resident size of its process, in bytes, without what it has touched of memory that other ranks own.
     pub peak_bytes: u64,
     /// Bytes of arrays that it got from other ranks' memories, or put there.
     pub moved_bytes: u64,
@@ -273,15 +288,20 @@ impl Run<'_> {
         let leads = ranks.rank() == 0;
         let (mut made, mut results) = (None, Vec::new());
         let abort = self.abort;
-        let before = ranks.moved_bytes();
+        let (moved_before, peak_before) = (ranks.moved_bytes(), peak_bytes());
         let done = std::thread::scope(|scope| {
             let _watch = ranks.watch(abort, scope);
             // Files without a name of their own are known to all by one that no other run has.
             let name = format!("multigrain-{}-{}", std::process::id(), crate::identity::moment());
-            let names = heard(ranks, ranks.gather(name.as_bytes()))?;
-            let name = directory.join(String::from_utf8_lossy(&names[0]).as_ref());
-            // All have come here, so nobody uses arrays of a run before.
+            // And whether the first shows how far all are.
+            let own = [&[u8::from(self.settings.progress.is_some())], name.as_bytes()].concat();
+            let told = heard(ranks, ranks.gather(&own))?;
+            let (shown, name) = told[0].split_first().unwrap_or((&0, &[]));
+            self.is_shown = *shown == 1;
+            let name = directory.join(String::from_utf8_lossy(name).as_ref());
+            // All have come here, so nobody uses arrays of a run before, or tells how far that is.
             Spread::forget_all(ranks);
+            ranks.begin();
             meet(ranks)?;
             match going_on.is_some() || !is_spread(self.machine) && self.job.files_written().next().is_some() {
                 true => self.kept_on_ranks(plan, ranks, (&directory, &name), going_on),
@@ -298,15 +318,27 @@ impl Run<'_> {
             results.iter().for_each(|(_, file)| self.runtime.disk.discard(file));
         }
         let done = done?;
-        self.tell_all(ranks, &done.1, ranks.moved_bytes() - before)?;
+        self.tell_all(ranks, &done.1, ranks.moved_bytes() - moved_before, peak_before)?;
         Ok(done)
     }
 
-    /// What the run was on each rank.
-    fn tell_all(&mut self, ranks: &Ranks, report: &multigrain_engine::Report, moved: u64) -> Result<(), Error> {
-        let own = [report.seconds.to_bits(), report.breakdown.leaf_seconds.to_bits(), peak_bytes(), moved];
+    /// What the run was on each rank; `before`: the peak of this rank's memory before it used that of others.
+    fn tell_all(
+        &mut self,
+        ranks: &Ranks,
+        report: &multigrain_engine::Report,
+        moved: u64,
+        before: u64,
+    ) -> Result<(), Error> {
+        let peak_bytes = before.max(peak_bytes().saturating_sub(ranks.near_bytes()));
+        let own = [report.seconds.to_bits(), report.breakdown.leaf_seconds.to_bits(), peak_bytes, moved];
         let bytes: Vec<u8> = own.iter().flat_map(|number| number.to_le_bytes()).collect();
+        ranks.tell_done();
         let all = heard(ranks, ranks.gather(&bytes))?;
+        if let Some(show) = self.settings.progress.filter(|_| ranks.rank() == 0) {
+            let ranks::Done { done, total } = ranks.done();
+            show(Progress { done, total });
+        }
         let of = |(rank, bytes): (usize, &Vec<u8>)| OfRank {
             node: ranks.node(rank).to_owned(),
             seconds: f64::from_bits(number(bytes, 0)),

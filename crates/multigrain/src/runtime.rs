@@ -316,6 +316,7 @@ impl Runtime {
             memories,
             inputs,
             of_ranks: Vec::new(),
+            is_shown: false,
         };
         let resumed = going_on.is_some();
         let (homes, report, ending) = match (&self.options.ranks, plan.driver.files, &going_on) {
@@ -464,6 +465,7 @@ impl Prepared<'_> {
             memories: self.memories.take(),
             inputs: Vec::new(),
             of_ranks: Vec::new(),
+            is_shown: false,
         };
         let report = run.engine(&self.planned.plan, &self.homes, None, None).map_err(|e| ended(e, false))?;
         self.memories = run.memories;
@@ -479,13 +481,15 @@ pub(crate) struct Run<'a> {
     team: &'a Team,
     pub(crate) abort: &'a Abort,
     mode: Mode,
-    settings: &'a Settings<'a>,
+    pub(crate) settings: &'a Settings<'a>,
     /// Of the run before, or of this one once it is over.
     memories: Option<Memories>,
     /// The files that it reads, as they were before.
     pub(crate) inputs: InputStates,
     /// Of ranks, what the run was on each of them once it is over.
     pub(crate) of_ranks: Vec<OfRank>,
+    /// Whether the first rank shows how far all are.
+    pub(crate) is_shown: bool,
 }
 
 pub(crate) type Done = (Homes, Report, Option<Ending>);
@@ -509,6 +513,16 @@ impl Run<'_> {
             sides: sides.filter(|sides| !sides.arrays().is_empty()).map(|sides| sides as _),
             progress: self.settings.progress,
         };
+        let all = self.runtime.options.ranks.as_ref().filter(|_| self.is_shown);
+        match all {
+            Some(ranks) => crate::across::shown(ranks, self.settings.progress, |progress| {
+                self.execute(plan, homes, RunOptions { progress: Some(progress), ..options })
+            }),
+            None => self.execute(plan, homes, options),
+        }
+    }
+
+    fn execute(&mut self, plan: &Plan, homes: &Homes, options: RunOptions<'_, '_>) -> Result<Report, EngineError> {
         let part = self.runtime.part();
         let mut memories = match self.memories.take() {
             Some(memories) if memories.serve(self.machine, plan, part) => memories,

@@ -88,6 +88,12 @@ impl AlignedBuffer {
         AlignedBuffer { start, len_bytes, mapping: start, mapping_bytes, _file: file }
     }
 
+    /// The file that others map.
+    #[cfg(test)]
+    pub(crate) fn file(&self) -> Option<BorrowedFd<'_>> {
+        self._file.as_ref().map(std::os::fd::AsFd::as_fd)
+    }
+
     /// Bytes in the buffer.
     pub fn len(&self) -> usize {
         self.len_bytes

@@ -37,7 +37,7 @@ pub use faults::{Faults, Operation, OperationKind, Verdict};
 pub use file::ArrayFile;
 pub use journal::{Journal, Record};
 pub use local::{LocalRules, LocalStore};
-pub use mapped::SharedPlace;
+pub use mapped::{SharedPlace, touched_bytes};
 pub use multigrain_program::ElementType;
 pub use npy::{ArrayHeader, HeaderError};
 pub use state::{FileState, program_hash};

@@ -2,7 +2,8 @@
 
 use crate::buffer::{AlignedBuffer, map};
 use crate::error::StoreError;
-use rustix::fs::{MemfdFlags, Mode, OFlags};
+use rustix::fs::{FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags};
+use std::collections::HashSet;
 use std::ffi::CStr;
 use std::hash::{BuildHasher, RandomState};
 use std::os::fd::{AsFd, AsRawFd};
@@ -18,6 +19,8 @@ pub struct SharedPlace {
 
 /// By what files are told from others' in `/proc`.
 const NAME: &CStr = c"multigrain";
+/// A file that others map stays as long as it is.
+const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW);
 /// Bytes behind a buffer that others may map: a page, which begins with its mark.
 const MARK_BYTES: usize = AlignedBuffer::ALIGNMENT_BYTES;
 
@@ -52,8 +55,16 @@ impl AlignedBuffer {
 
     fn in_file(len_bytes: usize) -> Option<(AlignedBuffer, SharedPlace)> {
         let mapping_bytes = mapped_bytes(len_bytes)?;
-        let file = rustix::fs::memfd_create(NAME, MemfdFlags::CLOEXEC).ok()?;
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        // Some systems refuse files that could be executed; before Linux 6.3 there are no others.
+        let file = rustix::fs::memfd_create(NAME, flags | MemfdFlags::NOEXEC_SEAL)
+            .or_else(|_| rustix::fs::memfd_create(NAME, flags))
+            .ok()?;
         rustix::fs::ftruncate(&file, mapping_bytes as u64).ok()?;
+        rustix::fs::fcntl_add_seals(&file, SEALS | SealFlags::SEAL).ok()?;
+        if counts_strictly() {
+            set_aside(&file, mapping_bytes as u64).ok()?;
+        }
         let start = map(mapping_bytes, Some(file.as_fd())).ok()?;
         let mark = RandomState::new().hash_one((len_bytes, start.addr()));
         // SAFETY: the page behind the buffer is a part of the mapping, which nobody else has yet.
@@ -73,8 +84,9 @@ impl AlignedBuffer {
             return None;
         }
         let file = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).ok()?;
-        // Of a file of another length what is mapped beyond its end could not be touched.
-        if rustix::fs::fstat(&file).ok()?.st_size as u64 != mapping_bytes as u64 {
+        // What is mapped beyond a file's end cannot be touched, so it has the right length, and keeps it.
+        let is_kept = rustix::fs::fcntl_get_seals(&file).ok()?.contains(SEALS);
+        if !is_kept || rustix::fs::fstat(&file).ok()?.st_size as u64 != mapping_bytes as u64 {
             return None;
         }
         let start = map(mapping_bytes, Some(file.as_fd())).ok()?;
@@ -83,6 +95,35 @@ impl AlignedBuffer {
         let mark = unsafe { start.add(mapping_bytes - MARK_BYTES).cast::<u64>().read() };
         (mark == place.mark).then_some(buffer)
     }
+}
+
+/// Whether the system lets nobody have more memory than there is (vm.overcommit_memory = 2): what is mapped of memory of its own is counted
+/// at once then, but that of such a file page by page, and who touches one too many is ended.
+fn counts_strictly() -> bool {
+    std::fs::read("/proc/sys/vm/overcommit_memory").is_ok_and(|mode| mode.starts_with(b"2"))
+}
+
+/// Has a file's memory now, as far as there is so much.
+fn set_aside(file: impl AsFd, bytes: u64) -> rustix::io::Result<()> {
+    rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes)
+}
+
+/// Bytes of some buffers that this process has touched, of files that others may have made; 0 where the system does not tell.
+pub fn touched_bytes<'a>(buffers: impl Iterator<Item = &'a AlignedBuffer>) -> u64 {
+    let starts: HashSet<u64> =
+        buffers.filter(|buffer| !buffer.is_empty()).map(|buffer| buffer.as_ptr().addr() as u64).collect();
+    let maps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
+    let (mut is_one, mut sum) = (false, 0);
+    for line in maps.lines() {
+        if let Some(kib) = line.strip_prefix("Rss:") {
+            let kib: u64 = kib.trim().strip_suffix("kB").and_then(|kib| kib.trim().parse().ok()).unwrap_or_default();
+            sum += if is_one { kib << 10 } else { 0 };
+        } else if let Some((start, _)) = line.split_once('-') {
+            // Other lines have no number in front of a hyphen.
+            is_one = u64::from_str_radix(start, 16).map_or(is_one, |start| starts.contains(&start));
+        }
+    }
+    sum
 }
 
 /// Bytes of the mapping of a buffer with its mark.
@@ -125,11 +166,51 @@ mod tests {
                 assert!(AlignedBuffer::of_other(wrong, len).is_none(), "{wrong:?}");
             }
             assert!(AlignedBuffer::of_other(place, len + 8192).is_none());
+            // Nobody takes from others what they have mapped.
+            let path = format!("/proc/self/fd/{}", place.file);
+            let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+            assert!(file.set_len(0).is_err() && file.set_len(1 << 30).is_err());
             drop(buffer);
             assert!(AlignedBuffer::of_other(place, len).is_none());
             // Who has it keeps it.
             // SAFETY: nobody else has it any more.
             assert_eq!(unsafe { other.as_slice() }.len(), len);
         }
+    }
+    #[test]
+    #[cfg_attr(miri, ignore = "it has no such files")]
+    fn a_file_that_may_become_shorter_is_not_mapped() {
+        let (buffer, place) = AlignedBuffer::shared(5000).unwrap();
+        let place = place.unwrap();
+        let file = rustix::fs::memfd_create(NAME, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
+        rustix::fs::ftruncate(&file, mapped_bytes(5000).unwrap() as u64).unwrap();
+        let start = map(mapped_bytes(5000).unwrap(), Some(file.as_fd())).unwrap();
+        // SAFETY: the page behind the buffer, which nobody else has.
+        unsafe { start.add(8192).cast::<u64>().write(place.mark) };
+        let other = SharedPlace { file: file.as_raw_fd() as u32, ..place };
+        assert!(AlignedBuffer::of_other(other, 5000).is_none());
+        rustix::fs::fcntl_add_seals(&file, SEALS).unwrap();
+        assert!(AlignedBuffer::of_other(other, 5000).is_some());
+        drop((AlignedBuffer::mapped(start, 5000, mapped_bytes(5000).unwrap(), None), buffer));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "it has no such files")]
+    fn memory_is_counted_as_it_is_touched_unless_it_was_set_aside() {
+        const LEN: usize = 3 << 20;
+        let (buffer, place) = AlignedBuffer::shared(LEN).unwrap();
+        let other = AlignedBuffer::of_other(place.unwrap(), LEN).unwrap();
+        let blocks =
+            |buffer: &AlignedBuffer| rustix::fs::fstat(buffer.file().unwrap()).unwrap().st_blocks as usize * 512;
+        if !counts_strictly() {
+            assert!(blocks(&buffer) <= MARK_BYTES);
+        }
+        // SAFETY: nobody else writes or reads.
+        (0..1 << 20).step_by(4096).for_each(|at| unsafe { other.as_mut_ptr().add(at).write(1) });
+        let touched = touched_bytes([&other].into_iter()) as usize;
+        assert!((1 << 20..=(1 << 20) + MARK_BYTES).contains(&touched), "{touched}");
+        assert!(touched_bytes([&buffer].into_iter()) as usize <= MARK_BYTES, "what others touch is theirs");
+        set_aside(buffer.file().unwrap(), LEN as u64).unwrap();
+        assert!(blocks(&buffer) >= LEN);
     }
 }

@@ -1,16 +1,20 @@
 //! Arrays of all ranks, whose messages are calls here.
 
-use super::{Direction, ElementType, Piece, Ranks, Region, Spread, UNDER_WAY, lock, owned};
-use crate::ranks::Link;
+use super::{Direction, ElementType, MESSAGE_BYTES, PLACE_BYTES, Ranks, Region, Spread, UNDER_WAY, lock, owned};
+use crate::ranks::{Done, Link};
 use std::sync::{Arc, Barrier, OnceLock, Weak};
+
+/// What a message begins with: its kind and number, the array's, how many pieces it is of.
+const HEAD_BYTES: usize = 1 + 8 + 4 + 4;
 
 type All = Arc<OnceLock<Vec<Weak<Ranks>>>>;
 
-/// Messages are calls; a lost rank's go nowhere.
+/// Messages are calls, none of which is longer than is promised; a lost rank's go nowhere.
 struct Calls(usize, All, Option<usize>);
 
 impl Link for Calls {
     fn send(&self, to: usize, message: Vec<u8>) {
+        assert!(message.len() <= MESSAGE_BYTES + HEAD_BYTES, "{} bytes of kind {}", message.len(), message[0]);
         if Some(to) != self.2 {
             self.1.get().unwrap()[to].upgrade().unwrap().deliver(self.0, &message);
         }
@@ -72,6 +76,11 @@ fn what_one_has_stored_all_read_though_it_lies_elsewhere() {
                     let expected: Vec<f64> =
                         (1..11).flat_map(|row| (3..10).map(move |i| f64::from(row * 100 + i))).collect();
                     assert_eq!(bytes, expected, "rank {rank} of {count}");
+                    // Of a column each element is a fragment.
+                    let mut column = vec![0.0f64; 11];
+                    // SAFETY: as above.
+                    unsafe { array.read(&Region::new(&[0, 6], &[11, 1]), column.as_mut_ptr().cast()) }.unwrap();
+                    assert!(column.iter().enumerate().all(|(row, &x)| x == (row * 100 + 6) as f64), "{column:?}");
                     met.wait();
                     assert!(count == 1 || ranks.moved_bytes() > 0);
                     // Who is alone on the node asks others, and who has them all there asks nobody.
@@ -96,19 +105,24 @@ fn few_messages_are_under_way_and_an_end_is_heard() {
     // SAFETY: the region's bytes, which live until the receipt does not.
     let receipt = unsafe { arrays[0].begin(&region, Direction::Read, bytes.as_mut_ptr().cast()) }.unwrap();
     let desk = &all[0].exchange.desk;
-    let kept: Piece = {
+    let kept = {
         let desk = lock(desk);
-        assert_eq!((desk.asked.len(), desk.queue.len()), (UNDER_WAY, 500 / 8 + 1 - UNDER_WAY));
-        desk.asked[&1].pieces[0]
+        assert_eq!((desk.asked.len(), desk.queue.len()), (UNDER_WAY, 1));
+        // What is not sent yet was not even made: of 4000 bytes of the other's these are the first.
+        let each = MESSAGE_BYTES as u64 - PLACE_BYTES;
+        let left = desk.queue[0].pieces.clone().map(|piece| piece.bytes).sum::<u64>();
+        assert_eq!(left, 4000 - UNDER_WAY as u64 * each);
+        desk.asked[&1].content_bytes
     };
     all[0].end(1, "it has ended");
     assert!(receipt.wait().unwrap_err().to_string().contains("it has ended"));
     drop((receipt, bytes));
     // An answer that comes too late touches nothing.
     let mut answer = 1u64.to_le_bytes().to_vec();
-    answer.resize(8 + kept.bytes as usize, 7);
+    answer.resize(8 + kept as usize, 7);
     all[0].exchanged(1, super::DATA, &answer);
-    assert!(lock(desk).queue.is_empty(), "what nobody waits for is not sent");
+    let desk = lock(desk);
+    assert!(desk.queue.is_empty(), "what nobody waits for is not sent");
 }
 
 #[test]
@@ -124,4 +138,39 @@ fn every_element_has_one_owner_and_ranges_are_alike() {
             assert!(elements / (ranks as u64) < 4096 || ranges.iter().all(whole), "{ranges:?}");
         }
     }
+}
+
+#[test]
+fn the_first_knows_how_far_all_are() {
+    for count in 1..6 {
+        let all = ranks(count, 1, None);
+        for step in 1..4 {
+            for (rank, ranks) in all.iter().enumerate() {
+                ranks.did(Done { done: (step * (rank + 1)) as f64, total: 45.0 });
+                ranks.tell_done();
+            }
+            let sum = step * count * (count + 1) / 2;
+            assert_eq!(all[0].done(), Done { done: sum as f64, total: 45.0 });
+        }
+        all.iter().for_each(|ranks| ranks.begin());
+        assert_eq!(all[0].done(), Done::default());
+        // Of a message that is cut off nothing is taken.
+        all[0].deliver(count - 1, &[13, 1, 2, 3]);
+        assert_eq!(all[0].done(), Done::default());
+    }
+}
+
+#[test]
+fn a_part_that_is_not_the_whole_of_its_rank_is_asked_for() {
+    let all = ranks(2, 2, None);
+    let arrays: Vec<Spread> =
+        all.iter().map(|ranks| Spread::new(ranks, "a", ElementType::F64, &[64]).unwrap()).collect();
+    // SAFETY: of 64 elements the second rank has the last 32.
+    (0..32).for_each(|at| unsafe { arrays[1].own_start().cast::<f64>().add(at).write(at as f64) });
+    let other = super::Share { buffer: multigrain_store::AlignedBuffer::new(256).unwrap(), bytes: 248..504 };
+    lock(&all[0].exchange.near).insert((0, 1), Arc::new(other));
+    let mut bytes = [0.0f64; 16];
+    // SAFETY: the region's bytes.
+    unsafe { arrays[0].read(&Region::new(&[40], &[16]), bytes.as_mut_ptr().cast()) }.unwrap();
+    assert!(bytes.iter().zip(8..).all(|(&found, at)| found == f64::from(at)), "{bytes:?}");
 }
