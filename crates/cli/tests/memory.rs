@@ -43,6 +43,9 @@ const JOBS: &[(&str, &str, u64, i32)] = &[
     ("hmmer --n 100000 --m 5 --check", "disk", 1, 0),
     ("hmmer --n 200000 --m 5", "disk+local", 2, 0),
     ("hmmer --n 1000000 --m 5", "disk", 1, 2),
+    // A sequence, and a line, that are longer than memory.
+    ("hmmer p.hmm longest.fa -o table", "disk", 1, 2),
+    ("hmmer p.hmm line.fa -o table", "disk", 1, 2),
 ];
 
 /// Less than what any process takes: it had ended before it was looked at.
@@ -77,6 +80,9 @@ fn watched_once(child: Child, expected: i32) -> u64 {
 #[test]
 fn every_application_keeps_to_its_budget() {
     let place = Place::new();
+    place.write("p.hmm", multigrain_hmmer::generate::profile(1, 6));
+    place.write("longest.fa", format!(">a\n{}", format!("{}\n", "ACDEFGHIKL".repeat(100)).repeat(60_000)));
+    place.write("line.fa", format!(">a {}\nMKV\n", "x".repeat(60_000_000)));
     // How much of its code is resident differs from run to run, since the system reads files ahead: the most of several.
     let smallest = || watched(&|| place.start("run saxpy --n 1000 --machine disk --memory 1MiB"), 0);
     let least = (0..5).map(|_| smallest()).max().expect("five runs");

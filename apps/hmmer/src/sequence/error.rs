@@ -23,6 +23,16 @@ pub enum SequenceError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// A line is too long.
+    #[error("{}:{line}: the line has more than {most} bytes; break sequences into lines, and shorten descriptions", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// Bytes that a line may have.
+        most: usize,
+    },
     /// The gzip stream ends before its end.
     #[error("{}: the gzip stream ends early, after line {line}: the file is cut off; fetch or compress it again", path.display())]
     Truncated {

@@ -61,6 +61,8 @@ pub(super) fn parse<R: BufRead>(
                     let name = shown(name(header));
                     SequenceError::Symbol { path: path.clone(), line: number, column: column + 1, symbol, name, advice }
                 })?;
+                // One sequence may be longer than memory.
+                residues.settle()?;
             }
             None if line.trim_ascii().is_empty() => {}
             None if line.starts_with(stockholm::BEGIN) => return stockholm::parse(lines, residues, ended),

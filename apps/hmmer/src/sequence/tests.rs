@@ -81,6 +81,11 @@ fn what_is_wrong_is_said_with_its_line() {
         }
         assert!(message.chars().all(|c| !c.is_control()), "{message:?}");
     }
+    for begin in [">a\nMK\n>b ", ">a\n"] {
+        let long = [begin.as_bytes(), &[b'A'; 1 << 20], b"\n"].concat();
+        let line = begin.matches('\n').count() + 1;
+        assert!(message(&long).contains(&format!("db.fa:{line}: the line has more than")), "{}", message(&long));
+    }
 }
 
 #[test]

@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 /// Bytes that are read from the file, or decompressed, at once.
 const BUFFER_BYTES: usize = 256 << 10;
 
+/// Bytes of a line, at most: thirty times the longest protein has, so that no line takes more memory than is counted.
+const LINE_BYTES_MAX: usize = 1 << 20;
+
 /// First bytes of a gzip stream (RFC 1952, section 2.3.1).
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
@@ -50,12 +53,15 @@ impl<R: BufRead> Lines<R> {
     /// The next line without its end, and its number; `None` after the last one.
     pub(super) fn next(&mut self) -> Result<Option<(u64, &[u8])>, SequenceError> {
         self.buffer.clear();
-        match self.reader.read_until(b'\n', &mut self.buffer) {
+        match (&mut self.reader).take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut self.buffer) {
             Ok(0) => return Ok(None),
             Ok(_) => {}
             Err(source) => return Err(self.failed(source)),
         }
         self.number += 1;
+        if self.buffer.len() > LINE_BYTES_MAX {
+            return Err(SequenceError::Line { path: self.path(), line: self.number, most: LINE_BYTES_MAX });
+        }
         let mut line = &self.buffer[..];
         line = line.strip_suffix(b"\n").unwrap_or(line);
         line = line.strip_suffix(b"\r").unwrap_or(line);
