@@ -11,12 +11,19 @@ use std::sync::Arc;
 /// The parent keeps arrays in files, which are reached through a [`Disk`].
 pub struct DiskDriver {
     disk: Arc<Disk>,
+    spare_bytes: u64,
 }
 
 impl DiskDriver {
     /// With this way to files.
     pub fn new(disk: Arc<Disk>) -> DiskDriver {
-        DiskDriver { disk }
+        DiskDriver { disk, spare_bytes: 0 }
+    }
+
+    /// The same for a memory of which so many bytes are used by nobody: the last of its huge pages may be taken whole.
+    #[must_use]
+    pub fn with_spare(self, spare_bytes: u64) -> DiskDriver {
+        DiskDriver { spare_bytes, ..self }
     }
 }
 
@@ -26,7 +33,8 @@ impl Driver for DiskDriver {
     }
 
     fn reserve(&self, site: &Site<'_>) -> Result<Option<Box<dyn Child>>, StoreError> {
-        let buffer = AlignedBuffer::new(usize::try_from(site.bytes).unwrap_or(usize::MAX).max(1))?;
+        let len_bytes = usize::try_from(site.bytes).unwrap_or(usize::MAX).max(1);
+        let buffer = AlignedBuffer::with_spare(len_bytes, self.spare_bytes)?;
         Ok(Some(Box::new(Filled { disk: Arc::clone(&self.disk), buffer })))
     }
 }

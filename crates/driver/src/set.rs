@@ -2,7 +2,7 @@
 
 use crate::{Child, DiskDriver, Driver, LocalDriver, Site};
 use multigrain_machine::{Driver as Name, DriverFacts, MachineError};
-use multigrain_store::{Disk, StoreError};
+use multigrain_store::StoreError;
 use std::sync::{Arc, PoisonError, RwLock};
 
 static REGISTERED: RwLock<Vec<Arc<dyn Driver>>> = RwLock::new(Vec::new());
@@ -26,10 +26,10 @@ pub fn register(driver: Arc<dyn Driver>) -> Result<Name, MachineError> {
 pub struct Drivers(Vec<Arc<dyn Driver>>);
 
 impl Drivers {
-    /// What comes along, `disk` only with a way to files, and what is registered by now.
-    pub fn with_disk(disk: Option<Arc<Disk>>) -> Drivers {
+    /// What comes along, that of disks only with a way to files, and what is registered by now.
+    pub fn with_disk(disk: Option<DiskDriver>) -> Drivers {
         let mut drivers: Vec<Arc<dyn Driver>> = vec![Arc::new(Shared), Arc::new(LocalDriver)];
-        drivers.extend(disk.map(|disk| Arc::new(DiskDriver::new(disk)) as Arc<dyn Driver>));
+        drivers.extend(disk.map(|disk| Arc::new(disk) as Arc<dyn Driver>));
         drivers.extend(REGISTERED.read().unwrap_or_else(PoisonError::into_inner).iter().cloned());
         Drivers(drivers)
     }

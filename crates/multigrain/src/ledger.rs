@@ -92,14 +92,14 @@ impl Ledger {
         Lease { ledger: self.clone(), bytes }
     }
 
-    /// Whether so many bytes fit beside all leases.
+    /// Whether so many bytes fit beside all leases; gives what they leave.
     ///
     /// # Errors
     /// [`Error::Request`], with the numbers.
-    pub(crate) fn check(&self, app: &str, bytes: u64, capacity_bytes: u64) -> Result<(), Error> {
+    pub(crate) fn check(&self, app: &str, bytes: u64, capacity_bytes: u64) -> Result<u64, Error> {
         let held = self.state().held_bytes;
-        if bytes.saturating_add(held) <= capacity_bytes {
-            return Ok(());
+        if let Some(left) = capacity_bytes.checked_sub(bytes.saturating_add(held)) {
+            return Ok(left);
         }
         Err(Error::Request(format!(
             "{app} does not fit now: it needs {} of {}, and {} are held by results and prepared jobs that are still in use; \

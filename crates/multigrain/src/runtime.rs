@@ -133,11 +133,12 @@ impl Runtime {
         &self.disk
     }
 
-    /// What moves bytes along the edges of its machines.
-    fn drivers(&self) -> Drivers {
-        let known = Drivers::with_disk(Some(self.disk.clone()));
+    /// What moves bytes along the edges of its machines; of the main memory so many bytes are spare.
+    fn drivers(&self, spare_bytes: u64) -> Drivers {
+        let disk = || DiskDriver::new(self.disk.clone()).with_spare(spare_bytes);
+        let known = Drivers::with_disk(Some(disk()));
         let known = match self.options.ranks {
-            Some(_) => known.replaced_by(&[Arc::new(Beside(DiskDriver::new(self.disk.clone())))]),
+            Some(_) => known.replaced_by(&[Arc::new(Beside(disk()))]),
             None => known,
         };
         known.replaced_by(&self.options.drivers)
@@ -293,7 +294,7 @@ impl Runtime {
         };
         let Planned { machine, plan, edges, .. } = asked.planned(plan, job);
         choose::check_rules(&machine, &plan, job)?;
-        let keeps = self.find_room(job, &machine, &plan)?;
+        let (keeps, spare_bytes) = self.find_room(job, &machine, &plan)?;
         if let Some(ranks) = &self.options.ranks {
             across::agree(ranks, &machine, &plan, (job, &inputs), going_on.as_ref())?;
         }
@@ -314,6 +315,7 @@ impl Runtime {
             mode,
             settings: &settings,
             memories,
+            spare_bytes,
             inputs,
             of_ranks: Vec::new(),
             is_shown: false,
@@ -363,13 +365,15 @@ impl Runtime {
         })
     }
 
-    /// What a run of the plan keeps, if that fits beside what results and prepared jobs hold.
-    fn find_room(&self, job: &Job, machine: &Machine, plan: &Plan) -> Result<Keeps, Error> {
+    /// What a run of the plan keeps, if that fits beside what results and prepared jobs hold, and the bytes that they leave.
+    fn find_room(&self, job: &Job, machine: &Machine, plan: &Plan) -> Result<(Keeps, u64), Error> {
         let keeps = Keeps::of(machine, plan, job, self.disk.staging_bytes(), self.part())?;
-        if let Some(capacity_bytes) = choose::budget_bytes(&self.options, machine) {
-            self.ledger.check(&job.app, keeps.bytes(), capacity_bytes)?;
-        }
-        Ok(keeps)
+        let spare_bytes = match choose::budget_bytes(&self.options, machine) {
+            Some(capacity_bytes) => self.ledger.check(&job.app, keeps.bytes(), capacity_bytes)?,
+            // No limit was given.
+            None => u64::MAX,
+        };
+        Ok((keeps, spare_bytes))
     }
 
     /// Plans a job and puts its arrays into memory, so that it can be run many times without doing either again.
@@ -388,7 +392,7 @@ impl Runtime {
                 job.app
             )));
         }
-        let lease = self.ledger.lease(self.find_room(job, &planned.machine, &planned.plan)?.bytes());
+        let lease = self.ledger.lease(self.find_room(job, &planned.machine, &planned.plan)?.0.bytes());
         let team = self.team(planned.machine.workers())?;
         let mut homes = Homes::in_memory(job, &self.disk, &Abort::new())?;
         homes.add_temporaries(&planned.plan)?;
@@ -463,6 +467,7 @@ impl Prepared<'_> {
             mode: if settings.full_trace { Mode::Full } else { Mode::Totals },
             settings: &settings,
             memories: self.memories.take(),
+            spare_bytes: 0,
             inputs: Vec::new(),
             of_ranks: Vec::new(),
             is_shown: false,
@@ -484,6 +489,8 @@ pub(crate) struct Run<'a> {
     pub(crate) settings: &'a Settings<'a>,
     /// Of the run before, or of this one once it is over.
     memories: Option<Memories>,
+    /// Bytes of the main memory that nobody uses.
+    spare_bytes: u64,
     /// The files that it reads, as they were before.
     pub(crate) inputs: InputStates,
     /// Of ranks, what the run was on each of them once it is over.
@@ -528,7 +535,7 @@ impl Run<'_> {
             Some(memories) if memories.serve(self.machine, plan, part) => memories,
             other => {
                 drop(other);
-                Memories::reserve(self.machine, plan, &self.runtime.drivers(), part)?
+                Memories::reserve(self.machine, plan, &self.runtime.drivers(self.spare_bytes), part)?
             }
         };
         // SAFETY: memory homes are buffers of this run, one for each array, which nobody else uses.

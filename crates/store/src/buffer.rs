@@ -10,15 +10,16 @@ use crate::error::{Errno, StoreError};
 const HUGE_PAGES_FROM_BYTES: usize = 1 << 20;
 /// Alignment of a huge page on every architecture that this runs on.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
-/// The last huge page is asked for whole where what it takes beyond the buffer is at most one part in so many of the buffer:
-/// else it would be memory that nobody counts.
+/// The last huge page is asked for whole where what it takes beyond the buffer is at most one part in so many of the buffer,
+/// or nobody else uses it: else it would be memory that nobody counts.
 const WASTED_PART: usize = 64;
 
-/// Bytes of a buffer for which huge pages are asked.
-fn huge_bytes(len_bytes: usize) -> usize {
+/// Bytes of a buffer for which huge pages are asked, when so many are spare.
+fn huge_bytes(len_bytes: usize, spare_bytes: u64) -> usize {
+    let most = spare_bytes.max((len_bytes / WASTED_PART) as u64);
     match len_bytes.checked_next_multiple_of(HUGE_PAGE_BYTES) {
         _ if len_bytes < HUGE_PAGES_FROM_BYTES => 0,
-        Some(whole) if whole - len_bytes <= len_bytes / WASTED_PART => whole,
+        Some(whole) if (whole - len_bytes) as u64 <= most => whole,
         _ => len_bytes / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES,
     }
 }
@@ -56,6 +57,14 @@ impl AlignedBuffer {
     /// # Errors
     /// [`StoreError::Memory`] when the operating system refuses the mapping.
     pub fn new(len_bytes: usize) -> Result<AlignedBuffer, StoreError> {
+        AlignedBuffer::with_spare(len_bytes, 0)
+    }
+
+    /// The same where so many bytes beyond these are nobody's: the last huge page may take of them.
+    ///
+    /// # Errors
+    /// As [`AlignedBuffer::new`].
+    pub fn with_spare(len_bytes: usize, spare_bytes: u64) -> Result<AlignedBuffer, StoreError> {
         let refused = |errno| StoreError::Memory { asked_bytes: len_bytes as u64, errno };
         if len_bytes == 0 {
             // An empty buffer maps nothing; its address is aligned and never read.
@@ -71,7 +80,7 @@ impl AlignedBuffer {
         let skip = if huge { mapping.addr().get().wrapping_neg() % HUGE_PAGE_BYTES } else { 0 };
         // SAFETY: `skip` is below the slack that was added to the mapping, so the result lies inside it.
         let start = unsafe { mapping.add(skip) };
-        let huge_bytes = huge_bytes(len_bytes);
+        let huge_bytes = huge_bytes(len_bytes, spare_bytes);
         if huge_bytes > 0 {
             advise_huge(start, huge_bytes);
         }
@@ -206,11 +215,12 @@ mod tests {
     #[test]
     fn huge_pages_take_little_more_than_the_buffer() {
         for len in (0..9 << 20).step_by(77_777).chain([256 << 20, (256 << 20) + 1]) {
-            let huge = huge_bytes(len);
+            let huge = huge_bytes(len, 0);
             assert_eq!(huge % HUGE_PAGE_BYTES, 0);
             assert!(huge <= len + len / WASTED_PART && huge + HUGE_PAGE_BYTES > len || huge == 0, "{len}: {huge}");
         }
-        assert_eq!([huge_bytes(1 << 20), huge_bytes(2 << 20), huge_bytes(5 << 20)], [0, 2 << 20, 4 << 20]);
+        let huge = |spare| [1, 2, 5].map(|mib: usize| huge_bytes(mib << 20, spare) >> 20);
+        assert_eq!([huge(0), huge((1 << 20) - 1), huge(1 << 20)], [[0, 2, 4], [0, 2, 4], [2, 2, 6]]);
     }
 
     #[test]
