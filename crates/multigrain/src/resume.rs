@@ -47,7 +47,7 @@ impl<'a> Begin<'a> {
     pub(crate) fn afresh(&self, plan: &'a Plan, inputs: &InputStates) -> Result<Begun<'a>, Error> {
         let (disk, job) = (self.disk, self.job);
         let numbered = (plan.own_arrays(), &plan.tasks[..], &plan.calls[..]);
-        let mut sides = Sides::of(&plan.arrays, &plan.tasks, &plan.calls, &overlapping(stored_blocks(plan)));
+        let mut sides = Sides::of(&plan.arrays, &plan.tasks, &plan.calls, &overlapping(&stored_blocks(plan)));
         let create = |twins: &[usize]| {
             let identity = Identity::new(job, inputs, numbered, &plan.ways, self.directory, twins);
             Journals::create(job, disk, &Text::Run(Box::new(identity)))
@@ -450,5 +450,5 @@ fn overwrites(plan: &Plan, mut stored: Vec<Arg>) -> bool {
         return true;
     }
     stored.extend(stored_blocks(plan));
-    !overlapping(stored).is_empty()
+    !overlapping(&stored).is_empty()
 }

@@ -16,12 +16,13 @@
 //! Where no such sides exist (a block whose parts were updated unequally often), an array stays in one file.
 
 use crate::blocks::Blocks;
-use crate::guard::{overlap, written};
+use crate::guard::written;
 use crate::samples::block_of;
 use multigrain_engine as engine;
 use multigrain_plan::{ChildPlan, Left, Numbered, Op, Plan, Stored, without};
 use multigrain_program::{Arg, ArrayDecl, Call, DynTask, Region, Role};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Beyond this many pieces of blocks that are looked at for one array, it stays in one file.
@@ -295,16 +296,20 @@ pub(crate) fn stored_blocks(plan: &Plan) -> Vec<Arg> {
 }
 
 /// The arrays in which blocks overlap.
-pub(crate) fn overlapping(mut blocks: Vec<Arg>) -> Vec<usize> {
-    blocks.sort();
-    let overlaps = |blocks: &&[Arg]| {
-        // Blocks that overlap begin close together along the first dimension; compare while they can.
-        blocks.iter().enumerate().any(|(i, block)| {
-            let near = |other: &&Arg| other.region.start()[0] < block.region.end(0);
-            blocks[i + 1..].iter().take_while(near).any(|other| overlap(other, block))
-        })
-    };
-    blocks.chunk_by(|a, b| a.array == b.array).filter(overlaps).map(|blocks| blocks[0].array as usize).collect()
+pub(crate) fn overlapping(blocks: &[Arg]) -> Vec<usize> {
+    let mut before = Blocks::new(blocks.iter().copied());
+    let mut arrays = BTreeSet::new();
+    for block in blocks {
+        let array = block.array as usize;
+        if arrays.contains(&array) {
+            continue;
+        }
+        match before.number(block) {
+            Some(number) if before.marked_around(block).is_empty() => before.set(number, true),
+            _ => _ = arrays.insert(array),
+        }
+    }
+    arrays.into_iter().collect()
 }
 
 #[cfg(test)]

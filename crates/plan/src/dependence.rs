@@ -1,6 +1,6 @@
 //! Pass "dependence": which calls must follow which, found from the regions they read and write.
 
-use multigrain_program::{Access, Arg, Call, DynTask};
+use multigrain_program::{Access, Arg, Call, DynTask, Region};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -174,21 +174,33 @@ impl Readers {
 pub(crate) fn overlaps(blocks: &[Arg], written_arrays: &[bool]) -> FxHashMap<u32, Vec<u32>> {
     let mut sorted: Vec<u32> =
         (0..blocks.len() as u32).filter(|&b| written_arrays[blocks[b as usize].array as usize]).collect();
-    // Sweep along the first dimension: only blocks whose ranges meet there are compared.
-    sorted.sort_by_key(|&b| (blocks[b as usize].array, blocks[b as usize].region.start()[0]));
+    let block = |b: u32| &blocks[b as usize];
+    sorted.sort_by_key(|&b| block(b).array);
     let mut found: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
-    for (i, &b) in sorted.iter().enumerate() {
-        let block = &blocks[b as usize];
-        for &o in &sorted[i + 1..] {
-            let other = &blocks[o as usize];
-            if other.array != block.array || other.region.start()[0] >= block.region.end(0) {
-                break;
-            }
-            if block.region.intersects(&other.region) {
-                found.entry(b).or_default().push(o);
-                found.entry(o).or_default().push(b);
+    for of_array in sorted.chunk_by_mut(|&a, &b| block(a).array == block(b).array) {
+        let dim = narrowest(of_array.iter().map(|&b| &block(b).region));
+        of_array.sort_by_key(|&b| block(b).region.start()[dim]);
+        for (i, &b) in of_array.iter().enumerate() {
+            let near = |&&o: &&u32| block(o).region.start()[dim] < block(b).region.end(dim);
+            for &o in of_array[i + 1..].iter().take_while(near) {
+                if block(b).region.intersects(&block(o).region) {
+                    found.entry(b).or_default().push(o);
+                    found.entry(o).or_default().push(b);
+                }
             }
         }
     }
     found
+}
+
+/// The dimension along which regions are swept: that in which fewest of them meet at a place, on average.
+fn narrowest<'r>(regions: impl Iterator<Item = &'r Region> + Clone) -> usize {
+    let rank = regions.clone().next().map_or(1, |region| region.start().len());
+    let meet = |&dim: &usize| {
+        let long: f64 = regions.clone().map(|region| region.len()[dim] as f64).sum();
+        let first = regions.clone().map(|region| region.start()[dim]).min().unwrap_or(0);
+        let end = regions.clone().map(|region| region.end(dim)).max().unwrap_or(0);
+        long / (end - first).max(1) as f64
+    };
+    (0..rank).min_by(|a, b| meet(a).total_cmp(&meet(b))).unwrap_or(0)
 }
