@@ -194,6 +194,8 @@ impl Args {
     /// Decodes a picture, row by row.
     fn picture(&self, path: &Path, runtime: &Runtime) -> Result<Image, Error> {
         let reading = Reading::open(path, SAMPLES_MAX).map_err(Failed::Picture)?;
+        let what = format!("reading {}", path.display());
+        runtime.check_work_bytes(Self::NAME, &what, reading.working_bytes())?;
         let (rows, cols, count, alpha) = (reading.rows as u64, reading.cols as u64, reading.planes, reading.alpha);
         let in_memory = 4 * rows * cols * (count as u64 + u64::from(alpha)) <= runtime.memory_bytes()? / MEMORY_SHARE;
         let directory = self.output.as_deref().and_then(Path::parent).filter(|d| !d.as_os_str().is_empty());

@@ -156,6 +156,16 @@ impl Reading {
         Ok(Reading { path: path.to_owned(), reader, rows, cols, planes, alpha, deep })
     }
 
+    /// What reading takes of the memory, in bytes: the samples of a row, what the decoder keeps of some rows (measured: 5 to
+    /// 8 of them), and all of a picture that is interlaced.
+    pub fn working_bytes(&self) -> u64 {
+        let channels = (self.planes + usize::from(self.alpha)) as u64;
+        let samples = self.cols as u64 * channels;
+        let row_bytes = samples * if self.deep { 2 } else { 1 };
+        let whole = if self.reader.info().interlaced { row_bytes * self.rows as u64 } else { 0 };
+        size_of::<f32>() as u64 * samples + 8 * row_bytes + whole
+    }
+
     /// Calls `each` with the rows of all channels, opacity last, from the first row of the picture to the last.
     ///
     /// # Errors

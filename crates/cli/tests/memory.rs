@@ -43,9 +43,10 @@ const JOBS: &[(&str, &str, u64, i32)] = &[
     ("hmmer --n 100000 --m 5 --check", "disk", 1, 0),
     ("hmmer --n 200000 --m 5", "disk+local", 2, 0),
     ("hmmer --n 1000000 --m 5", "disk", 1, 2),
-    // A sequence, and a line, that are longer than memory.
+    // A sequence, a line and a few rows of a picture that are longer than memory.
     ("hmmer p.hmm longest.fa -o table", "disk", 1, 2),
     ("hmmer p.hmm line.fa -o table", "disk", 1, 2),
+    ("conv2d wide.png --kernel box:1 -o out.png", "disk", 1, 2),
 ];
 
 /// Less than what any process takes: it had ended before it was looked at.
@@ -80,6 +81,7 @@ fn watched_once(child: Child, expected: i32) -> u64 {
 #[test]
 fn every_application_keeps_to_its_budget() {
     let place = Place::new();
+    assert_eq!(place.run("run conv2d --m 3 --n 4000000 --kernel box:1 -o wide.png").status, Some(0));
     place.write("p.hmm", multigrain_hmmer::generate::profile(1, 6));
     place.write("longest.fa", format!(">a\n{}", format!("{}\n", "ACDEFGHIKL".repeat(100)).repeat(60_000)));
     place.write("line.fa", format!(">a {}\nMKV\n", "x".repeat(60_000_000)));

@@ -188,14 +188,14 @@ pub(crate) fn leaves(bytes: u64) -> u64 {
     bytes.saturating_mul(parts).div_ceil(parts - PLAN_SHARE - BUFFERS_SHARE)
 }
 
-/// Refuses work on results that takes more of a main memory than any run leaves; it can be as much as a process takes for itself.
+/// Refuses work before or after a run that takes more of a main memory than any run leaves; it can be as much as a process takes for itself.
 pub(crate) fn check_work(app: &str, what: &str, bytes: u64, main: &Memory) -> Result<(), Error> {
     if bytes <= main.capacity_bytes.saturating_add(OWN_BYTES) {
         return Ok(());
     }
     Err(Error::DoesNotFit {
         what: format!(
-            "{app} does not fit: {what} takes {} afterwards; memory {} holds {}",
+            "{app} does not fit: {what} takes {}; memory {} holds {}",
             readable_bytes(bytes),
             main.name,
             readable_bytes(main.capacity_bytes)

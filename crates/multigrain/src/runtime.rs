@@ -174,8 +174,8 @@ impl Runtime {
         check_kept(app, "its calls", bytes, 0, &choose::memory(&self.options)?.0)
     }
 
-    /// Refuses a run whose results are worked on afterwards with more bytes of the main memory than it can leave
-    /// ([`Outcome::work_bytes`]).
+    /// Refuses a run before or after which there is work (reading a picture; on results, with what
+    /// [`Outcome::work_bytes`] leaves) that takes more bytes of the main memory than there can be.
     ///
     /// # Errors
     /// [`Error::DoesNotFit`] says how much is enough; [`Error::Machine`] when the machine is refused.
