@@ -6,7 +6,7 @@
 use crate::border::Border;
 use crate::check::{self, Filter, Plane};
 use crate::kernel::weights::{SIZE_MAX, Weights};
-use crate::padded::{self, Inside, Pad};
+use crate::padded::{self, Pad};
 use crate::picture::{self, Reading, SAMPLES_MAX};
 use crate::scratch::{Channel, Failed};
 use crate::task::Conv2d;
@@ -99,24 +99,23 @@ impl Application for Args {
         }
         let image = self.image(runtime)?;
         let (m, n) = (image.rows, image.cols);
-        let isa = Isa::detect();
         let mut program = Program::new();
         let taps = program.array::<f32, 2>("weights", [filter.rows, filter.cols], Role::Input)?;
         let mut planes = Vec::new();
+        let conv2d = program.task(Conv2d::new(Isa::detect()));
         // Only the tasks that are called: names of tasks are part of what a run is known by.
-        let zero = (self.border == Border::Zero).then(|| program.task(Conv2d::new(isa)));
-        let others = zero.is_none().then(|| (program.task(Inside::new(isa)), program.task(Pad)));
+        let pad = (self.border != Border::Zero).then(|| program.task(Pad));
         for i in 0..image.planes.len() {
             // One plane needs no number.
             let number = if image.planes.len() == 1 { String::new() } else { format!(" {i}") };
             let from = program.array::<f32, 2>(&format!("in{number}"), [m, n], Role::Input)?;
             let to = program.array::<f32, 2>(&format!("out{number}"), [m, n], Role::Output)?;
-            if let Some(task) = zero {
-                program.call(task, (from.all(), taps.all(), to.all()), Scalars::new())?;
-            }
-            if let Some(tasks) = others {
-                let shapes = ([m, n], [filter.rows, filter.cols]);
-                padded::call(&mut program, tasks, (from, taps, to), shapes, self.border, &number)?;
+            match pad {
+                None => program.call(conv2d, (from.all(), taps.all(), to.all()), Scalars::new())?,
+                Some(pad) => {
+                    let shapes = ([m, n], [filter.rows, filter.cols]);
+                    padded::call(&mut program, (conv2d, pad), (from, taps, to), shapes, self.border, &number)?;
+                }
             }
             planes.push(Plane { input: from.index(), output: to.index() });
         }

@@ -1,25 +1,12 @@
 //! Borders other than zeros: the frame of the output is computed from small arrays that are padded as the border says, the
 //! inside from the array itself.
 //!
-//! Blocks of [`Inside`] have all of their halo, in the array or in a padded part of it; [`Pad`] makes the parts. So nothing
+//! Calls of [`Conv2d`] have all of their halo, in the array or in a padded part of it; [`Pad`] makes the parts. So nothing
 //! larger than the frame is copied, and how the inside is cut shows nowhere.
 
 use crate::border::Border;
-use crate::kernel::{self, Source, Taps, Target};
+use crate::task::Conv2d;
 use multigrain::prelude::*;
-use multigrain_simd::Isa;
-
-/// out = correlation of `in`, which has the halo of all of out: the weights' extents less one more rows and columns.
-pub struct Inside {
-    isa: Isa,
-}
-
-impl Inside {
-    /// The task for an instruction set that this processor supports; any other is replaced by plain code.
-    pub fn new(isa: Isa) -> Inside {
-        Inside { isa: if isa.is_supported() { isa } else { Isa::Scalar } }
-    }
-}
 
 fn output_axes(out: &[u64]) -> Vec<Tunable> {
     vec![Tunable { name: "m", extent: out[0], multiple: 1 }, Tunable { name: "n", extent: out[1], multiple: 1 }]
@@ -35,65 +22,6 @@ fn output_blocks(out: [u64; 2], tunables: &Tunables) -> impl Iterator<Item = [(u
 fn extents(call: &CallShape, i: usize) -> [u64; 2] {
     let dims = call.shapes[i].dims();
     [dims[0], dims[1]]
-}
-
-impl Task for Inside {
-    type Params = (Read<f32, 2>, Read<f32, 2>, Write<f32, 2>);
-
-    fn name(&self) -> &'static str {
-        "conv2d-inside"
-    }
-
-    fn param_names(&self) -> &'static [&'static str] {
-        &["in", "weights", "out"]
-    }
-
-    fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
-        output_axes(&extents(call, 2))
-    }
-
-    fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
-        let [kh, kw] = extents(call, 1);
-        output_blocks(extents(call, 2), tunables)
-            .map(|[(i, rows), (j, columns)]| {
-                let args = [
-                    (0, Region::new(&[i, j], &[rows + kh - 1, columns + kw - 1])),
-                    (1, Region::new(&[0, 0], &[kh, kw])),
-                    (2, Region::new(&[i, j], &[rows, columns])),
-                ];
-                SubCall::itself(args, &call.scalars)
-            })
-            .collect()
-    }
-
-    fn leaf(
-        &self,
-        (input, weights, mut out): (View<'_, f32, 2>, View<'_, f32, 2>, ViewMut<'_, f32, 2>),
-        _: &mut LeafContext<'_>,
-    ) {
-        let [kh, kw] = weights.shape();
-        let [rows, cols] = out.shape();
-        // What the kernel relies on; a program that breaks it would read beyond its blocks.
-        assert!(
-            kh % 2 == 1 && kw % 2 == 1 && input.len(0) == rows + kh - 1 && input.len(1) == cols + kw - 1,
-            "conv2d-inside of {:?} from {:?} with weights {:?}",
-            out.shape(),
-            input.shape(),
-            weights.shape()
-        );
-        let dense: Vec<f32> = (0..kh).flat_map(|i| weights.row(&[i])).copied().collect();
-        let source = Source { data: input.as_ptr(), rows: input.len(0), cols: input.len(1), pitch: input.pitch() };
-        let taps = Taps { data: dense.as_ptr(), rows: kh, cols: kw };
-        let target = Target { pitch: out.pitch(), data: out.as_mut_ptr(), rows, cols };
-        // SAFETY: the views are blocks of these shapes and pitches, out is accessed by this call alone, the extents were
-        // checked above, and `new` made sure of the instruction set.
-        unsafe { kernel::conv2d_raw(self.isa, source, kh / 2, kw / 2, taps, target) };
-    }
-
-    fn work(&self, call: &CallShape) -> Work {
-        let elements = |i: usize| call.shapes[i].elements() as f64;
-        Work { flops: 2.0 * elements(1) * elements(2), bytes: 4.0 * (elements(0) + elements(1) + elements(2)) }
-    }
 }
 
 /// out\[i, j\] = the element that stands for (row + i, column + j) of the array of which `in` is a block. The scalars are
@@ -204,19 +132,20 @@ impl Task for Pad {
 /// When there are more arrays or bytes than can be.
 pub(crate) fn call(
     program: &mut Program,
-    (inside, pad): (TaskHandle<Inside>, TaskHandle<Pad>),
+    (conv2d, pad): (TaskHandle<Conv2d>, TaskHandle<Pad>),
     (input, weights, out): (Array<f32, 2>, Array<f32, 2>, Array<f32, 2>),
     ([m, n], [kh, kw]): ([u64; 2], [u64; 2]),
     border: Border,
     name: &str,
 ) -> Result<(), ProgramError> {
     let (top, left) = (kh / 2, kw / 2);
+    let with_halo = Scalars::new().with_before(&[top, left]);
     // Start and length of rows and of columns of the output.
     let parts: Vec<[(u64, u64); 2]> = if m > 2 * top && n > 2 * left {
         program.call(
-            inside,
+            conv2d,
             (input.all(), weights.all(), out.block([top, left], [m - 2 * top, n - 2 * left])),
-            Scalars::new(),
+            with_halo.clone(),
         )?;
         let middle = (top, m - 2 * top);
         vec![[(0, top), (0, n)], [(m - top, top), (0, n)], [middle, (0, left)], [middle, (n - left, left)]]
@@ -236,7 +165,7 @@ pub(crate) fn call(
                 program.call(pad, (from, padded.block([at_row, at_column], [height, width])), scalars(border, axes))?;
             }
         }
-        program.call(inside, (padded.all(), weights.all(), out.block([i, j], [rows, columns])), Scalars::new())?;
+        program.call(conv2d, (padded.all(), weights.all(), out.block([i, j], [rows, columns])), with_halo.clone())?;
     }
     Ok(())
 }

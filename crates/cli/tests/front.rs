@@ -106,6 +106,15 @@ fn a_plan_is_shown_also_where_the_disk_has_no_room_for_a_run() {
     assert!(place.names().is_empty());
 }
 
+/// What surrounds a picture is a list of parts, its inside is not: the plan does not grow with it.
+#[test]
+fn inside_of_a_border_takes_no_more_memory_than_without() {
+    for border in ["zero", "nearest", "reflect", "wrap"] {
+        let ran = Place::new().run(&format!("plan conv2d --n 100000 --border {border} --memory 4MiB --machine disk"));
+        assert_eq!(ran.status, Some(0), "{border}: {}", ran.stderr);
+    }
+}
+
 /// With less room for blocks a plan has more calls, and takes more itself.
 #[test]
 fn a_plan_that_takes_much_of_the_memory_itself_is_found() {
