@@ -123,6 +123,34 @@ fn lies_end_with_a_word_or_bounded_work() {
     }
 }
 
+/// One of calls that are almost as long is searched for, and not each.
+#[test]
+fn calls_of_almost_one_length_are_planned_like_the_first() {
+    let made_for = |step: u64| {
+        let made = Arc::new(AtomicU64::new(0));
+        let mut program = Program::new();
+        let task = program.task(Liar { lie: Lie::Tunables(1), made: made.clone() });
+        let lengths: Vec<u64> = (0..64).map(|number| (1 << 16) - step * number).collect();
+        let y = program.array::<f32, 1>("y", [lengths.iter().sum()], Role::InOut).unwrap();
+        let mut first = 0;
+        for len in lengths {
+            program.call(task, (y.block([first], [len]),), Scalars::new()).unwrap();
+            first += len;
+        }
+        let options = Options {
+            machine: MachineChoice::Given(Box::new(Machine::shipped("disk+local").unwrap())),
+            memory_bytes: Some(1 << 20),
+            ..Options::default()
+        };
+        let planned = Runtime::new(options).unwrap().plan(&Job::new("liar", program)).unwrap();
+        assert!(planned.plan.calls.len() >= 64);
+        made.load(Ordering::Relaxed)
+    };
+    let (of_one, of_many) = (made_for(0), made_for(7));
+    // Each is split some times to be looked at and planned: that is not the search for one.
+    assert!(of_many < 16 * of_one, "{of_one} calls were made for one length, {of_many} for 64");
+}
+
 /// A leaf that begins a run of the runtime that executes it.
 struct Begins {
     runtime: Arc<OnceLock<Runtime>>,

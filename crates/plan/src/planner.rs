@@ -11,7 +11,7 @@ use crate::plan::{Body, CallClass, PassReport, Plan, SourceCall, Traffic};
 use crate::remaining::Left;
 use crate::rooms::kept;
 use crate::scope::{Key, Lying, Scope, Split, identity, split};
-use crate::search::{choose, too_many};
+use crate::search::{choose, like, too_many};
 use crate::stages::{reason, take_apart};
 use crate::staging::DoesNotFit;
 use crate::steps::{count, together};
@@ -123,8 +123,8 @@ impl Report {
     }
 }
 
-/// Edge, bytes that are set aside there, task and shape.
-type ChoiceKey = (usize, (u64, u64, u64), Key);
+/// Bytes that are set aside at an edge.
+type SetAside = (u64, u64, u64);
 
 /// Plans programs for one machine.
 pub struct Planner<'m> {
@@ -137,7 +137,9 @@ pub struct Planner<'m> {
     /// By division and bytes for partial results.
     pub(crate) divided: FxHashMap<(usize, u64, Key), Divided>,
     /// By edge, bytes for partial results below and of its own.
-    chosen: FxHashMap<ChoiceKey, Tunables>,
+    chosen: FxHashMap<(usize, SetAside, Key), Tunables>,
+    /// The last call of each task whose split is free that was searched for, and what was found.
+    searched: FxHashMap<(usize, SetAside, usize), (CallShape, Tunables)>,
     /// By edge: what is known of calls that are parts.
     pub(crate) hints: FxHashMap<(usize, Key), Hint>,
     /// Names of the tasks that were split, with the memory into whose blocks.
@@ -158,6 +160,7 @@ impl<'m> Planner<'m> {
             plans: FxHashMap::default(),
             divided: FxHashMap::default(),
             chosen: FxHashMap::default(),
+            searched: FxHashMap::default(),
             hints: FxHashMap::default(),
             split: BTreeSet::new(),
             tasks: Vec::new(),
@@ -575,7 +578,21 @@ impl<'m> Planner<'m> {
             None => *facts,
         };
         let known = hint.map(|hint| &hint.loops);
-        let tunables = choose(self.machine, facts, &self.mapping, task, shape, self.options.depth_max, known)?;
+        let may_be_like =
+            known.is_none() && task.notation().is_none() && !facts.edge.rules.strict && !self.is_mapped(facts, task);
+        let depth_max = self.options.depth_max;
+        let alike = (facts.number, set_aside, identity(task));
+        let other = self.searched.get(&alike).filter(|_| may_be_like);
+        let tunables = match other.and_then(|other| like(facts, task, shape, depth_max, other)) {
+            Some(tunables) => tunables,
+            None => {
+                let found = choose(self.machine, facts, &self.mapping, task, shape, depth_max, known)?;
+                if may_be_like {
+                    self.searched.insert(alike, (shape.clone(), found.clone()));
+                }
+                found
+            }
+        };
         self.tasks.push(task.clone());
         self.chosen.insert(key, tunables.clone());
         Ok(tunables)

@@ -147,6 +147,39 @@ pub(crate) fn choose(
     Err(refusal(machine, facts, task, shape, depth_max, &smallest, !fixed.is_empty()))
 }
 
+/// Axes and blocks whose lengths differ by this part of the longer one at most are alike.
+const ALIKE: u64 = 8;
+
+/// For a call of a task whose split is free: as many pieces along each axis as another call has that is almost as large, where
+/// that fits. So of a list of which no two calls have one shape, as of sequences, one is searched for and not each.
+pub(crate) fn like(
+    facts: &EdgeFacts<'_>,
+    task: &TaskRef,
+    shape: &CallShape,
+    depth_max: usize,
+    (other, chosen): &(CallShape, Tunables),
+) -> Option<Tunables> {
+    let near = |(a, b): (u64, u64)| a.abs_diff(b) <= a.max(b) / ALIKE;
+    let mut elements = shape.shapes.iter().zip(&other.shapes).map(|(a, b)| (a.elements(), b.elements()));
+    let (specs, others) = (task.tunables(shape), task.tunables(other));
+    let extents = || specs.iter().zip(&others).map(|(a, b)| (a.extent, b.extent));
+    if specs.len() != others.len() || !elements.all(near) || !extents().all(near) {
+        return None;
+    }
+    let length = |(spec, other): (&Tunable, &Tunable)| {
+        let length = chosen.get(other.name, other.extent);
+        let as_many = spec.extent.div_ceil(other.extent.div_ceil(length)).next_multiple_of(spec.multiple);
+        (spec.name, if task.reduced_axis() == Some(spec.name) { length } else { as_many.min(spec.extent) })
+    };
+    let tunables: Tunables = specs.iter().zip(&others).map(length).collect();
+    let scope = Scope::of_call(task, shape);
+    let calls = split_with(&scope, &tunables).ok()?.calls.len() as u64;
+    let candidate = look(facts, &scope, tunables, calls).ok().filter(|_| calls <= facts.calls_max)?;
+    let fits = candidate.footprint + candidate.reserved <= facts.total_bytes || !facts.stages();
+    let fits = fits && candidate.partials <= facts.own_partials_bytes_max;
+    fits.then(|| finals(facts, &scope, vec![candidate], depth_max)).flatten()
+}
+
 /// Tunables whose blocks are so many times as many as those of others make more calls, unless the split ignores them.
 const MUCH_FINER: u64 = 64;
 
