@@ -12,7 +12,9 @@
 use crate::error::Error;
 use multigrain_machine::readable_bytes;
 use multigrain_team::Abort;
+use std::any::Any;
 use std::collections::BTreeSet;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::Duration;
@@ -36,8 +38,10 @@ struct State {
     holder: Option<ThreadId>,
     /// Who has gone away without taking it.
     gone: BTreeSet<u64>,
-    /// Bytes of all leases.
+    /// Bytes of all leases, their plans aside.
     held_bytes: u64,
+    /// By address: bytes of each plan that leases hold, and how many do.
+    plans: BTreeMap<usize, (u64, usize)>,
 }
 
 /// The right to run; given back when dropped.
@@ -45,10 +49,26 @@ pub(crate) struct Turn<'l> {
     ledger: &'l Ledger,
 }
 
-/// Bytes of the main memory; given back when dropped.
+/// Bytes of the main memory, and a plan that may be others' as well; given back when dropped.
 pub(crate) struct Lease {
     ledger: Arc<Ledger>,
     bytes: u64,
+    plan: Held,
+}
+
+/// A plan; the ledger looks at nothing but whose it is.
+type Held = Arc<dyn Any + Send + Sync>;
+
+/// What a run asks for.
+pub(crate) struct Need {
+    pub(crate) bytes: u64,
+    /// What it leaves of that which a process takes for itself: others' plans may lie there.
+    pub(crate) own_left_bytes: u64,
+}
+
+/// By what the ledger knows a plan: leases keep it where it is.
+fn address(plan: &Held) -> usize {
+    Arc::as_ptr(plan).cast::<()>() as usize
 }
 
 impl Ledger {
@@ -85,19 +105,26 @@ impl Ledger {
         Ok(Turn { ledger: self })
     }
 
-    /// Enters what stays behind after a run. Only who has the turn does this.
-    pub(crate) fn lease(self: &Arc<Self>, bytes: u64) -> Lease {
+    /// Enters what stays behind after a run: so many bytes, and a plan of so many. Only who has the turn does this.
+    pub(crate) fn lease(self: &Arc<Self>, bytes: u64, plan: Held, plan_bytes: u64) -> Lease {
         let mut state = self.state();
         state.held_bytes = state.held_bytes.saturating_add(bytes);
-        Lease { ledger: self.clone(), bytes }
+        state.plans.entry(address(&plan)).or_insert((plan_bytes, 0)).1 += 1;
+        drop(state);
+        Lease { ledger: self.clone(), bytes, plan }
     }
 
-    /// Whether so many bytes fit beside all leases; gives what they leave.
+    /// Whether what a run of a plan needs fits beside all leases; gives the bytes that they leave.
     ///
     /// # Errors
     /// [`Error::Request`], with the numbers.
-    pub(crate) fn check(&self, app: &str, bytes: u64, capacity_bytes: u64) -> Result<u64, Error> {
-        let held = self.state().held_bytes;
+    pub(crate) fn check(&self, app: &str, need: Need, plan: &Held, capacity_bytes: u64) -> Result<u64, Error> {
+        let Need { bytes, own_left_bytes } = need;
+        let state = self.state();
+        let others = state.plans.iter().filter(|(held, _)| **held != address(plan));
+        let plans = others.map(|(_, (bytes, _))| *bytes).fold(0, u64::saturating_add);
+        let held = state.held_bytes.saturating_add(plans.saturating_sub(own_left_bytes));
+        drop(state);
         if let Some(left) = capacity_bytes.checked_sub(bytes.saturating_add(held)) {
             return Ok(left);
         }
@@ -137,7 +164,14 @@ impl Drop for Turn<'_> {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.ledger.state().held_bytes -= self.bytes;
+        let mut state = self.ledger.state();
+        state.held_bytes -= self.bytes;
+        if let Entry::Occupied(mut plan) = state.plans.entry(address(&self.plan)) {
+            plan.get_mut().1 -= 1;
+            if plan.get().1 == 0 {
+                plan.remove();
+            }
+        }
     }
 }
 
@@ -185,12 +219,21 @@ mod tests {
     #[test]
     fn leases_are_given_back() {
         let ledger = Arc::new(Ledger::default());
-        ledger.check("job", 100, 100).unwrap();
-        let lease = ledger.lease(30);
-        let text = ledger.check("job", 71, 100).unwrap_err().to_string();
+        let [mine, other]: [Held; 2] = [Arc::new(1), Arc::new(2)];
+        let check = |bytes, plan| ledger.check("job", Need { bytes, own_left_bytes: 5 }, plan, 100);
+        check(100, &mine).unwrap();
+        let lease = ledger.lease(30, mine.clone(), 0);
+        let text = check(71, &mine).unwrap_err().to_string();
         assert!(text.contains("job does not fit now") && text.contains("30 B"), "{text}");
-        ledger.check("job", 70, 100).unwrap();
+        check(70, &mine).unwrap();
         drop(lease);
-        ledger.check("job", 100, 100).unwrap();
+        check(100, &mine).unwrap();
+        // A plan is held once, whoever shares it, and is not what its own run has to find room beside.
+        let leases = [ledger.lease(0, other.clone(), 25), ledger.lease(0, other.clone(), 25)];
+        assert_eq!(check(80, &mine).unwrap(), 0);
+        check(81, &mine).unwrap_err();
+        check(100, &other).unwrap();
+        drop(leases);
+        check(100, &mine).unwrap();
     }
 }

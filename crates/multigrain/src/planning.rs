@@ -4,6 +4,7 @@ use crate::across;
 use crate::choose::{self, main_memory};
 use crate::error::Error;
 use crate::job::{Job, Sink, Source};
+use crate::ledger::Need;
 use crate::resume::GoingOn;
 use crate::runtime::Runtime;
 use crate::wire::Wire;
@@ -271,8 +272,7 @@ impl Keeps {
         let on_disk = plan.driver.files;
         let files = on_disk || job.reads_files() || job.sinks.iter().any(Option::is_some);
         let memories = Memories::bytes(machine, plan, part);
-        let calls = calls_in_all(plan, &mut Vec::new());
-        let own = [calls.saturating_mul(PLAN_CALL_BYTES), workers_bytes(machine), memories.local, job.kept_bytes()];
+        let own = [plan_bytes(plan), workers_bytes(machine), memories.local, job.kept_bytes()];
         let own = own.into_iter().fold(0, u64::saturating_add);
         Ok(Keeps {
             arrays: if on_disk { 0 } else { plan.arrays.iter().fold(0, |sum: u64, a| sum.saturating_add(a.bytes())) },
@@ -287,6 +287,16 @@ impl Keeps {
     pub(crate) fn bytes(&self) -> u64 {
         let MemoryBytes { staging, partials, scratch, .. } = self.memories;
         [self.arrays, staging, partials, scratch, self.buffers, self.own].into_iter().fold(0, u64::saturating_add)
+    }
+
+    /// All that a runtime has to find beside what others hold.
+    pub(crate) fn need(&self) -> Need {
+        Need { bytes: self.bytes(), own_left_bytes: self.own_left }
+    }
+
+    /// Memories and buffers, without what a process takes for itself or a plan holds.
+    pub(crate) fn without_own(&self) -> u64 {
+        self.bytes() - self.own
     }
 
     /// What outlives a run besides the arrays, and how much of what a process takes for itself is left.
@@ -321,6 +331,11 @@ impl Keeps {
             instead: if driver.files { "" } else { choose::OR_A_DISK },
         }
     }
+}
+
+/// What a plan takes as long as somebody has it: of parts as much as while it is made.
+pub(crate) fn plan_bytes(plan: &Plan) -> u64 {
+    calls_in_all(plan, &mut Vec::new()).saturating_mul(PLAN_CALL_BYTES)
 }
 
 /// Calls of a plan and of all that it holds, each counted once; parts have no steps, slots or hazards.

@@ -10,7 +10,7 @@ use crate::job::{Job, Sink, call_bytes};
 use crate::journal::RunJournal;
 use crate::ledger::{Lease, Ledger, Turn};
 use crate::outcome::Outcome;
-use crate::planning::{BUFFERS_SHARE, Keeps, Kept, Planned, Ready, check_kept, check_work};
+use crate::planning::{BUFFERS_SHARE, Keeps, Kept, Planned, Ready, check_kept, check_work, plan_bytes};
 use crate::resume::{Begin, Begun, GoingOn, Unfinished, forget};
 use crate::sides::Sides;
 use multigrain_driver::ranks::Ranks;
@@ -345,6 +345,7 @@ impl Runtime {
         let (beside_bytes, own_left_bytes) = keeps.beside();
         Ok(Outcome {
             ran: plan.clone(),
+            _lease: self.ledger.lease(keeps.arrays, plan.clone(), plan_bytes(&plan)),
             plan,
             machine,
             seconds: report.seconds,
@@ -361,15 +362,14 @@ impl Runtime {
             disk: self.disk.clone(),
             beside_bytes,
             own_left_bytes,
-            _lease: self.ledger.lease(keeps.arrays),
         })
     }
 
     /// What a run of the plan keeps, if that fits beside what results and prepared jobs hold, and the bytes that they leave.
-    fn find_room(&self, job: &Job, machine: &Machine, plan: &Plan) -> Result<(Keeps, u64), Error> {
+    fn find_room(&self, job: &Job, machine: &Machine, plan: &Arc<Plan>) -> Result<(Keeps, u64), Error> {
         let keeps = Keeps::of(machine, plan, job, self.disk.staging_bytes(), self.part())?;
         let spare_bytes = match choose::budget_bytes(&self.options, machine) {
-            Some(capacity_bytes) => self.ledger.check(&job.app, keeps.bytes(), capacity_bytes)?,
+            Some(capacity_bytes) => self.ledger.check(&job.app, keeps.need(), &(plan.clone() as _), capacity_bytes)?,
             // No limit was given.
             None => u64::MAX,
         };
@@ -392,7 +392,9 @@ impl Runtime {
                 job.app
             )));
         }
-        let lease = self.ledger.lease(self.find_room(job, &planned.machine, &planned.plan)?.0.bytes());
+        let (keeps, _) = self.find_room(job, &planned.machine, &planned.plan)?;
+        let own_bytes = plan_bytes(&planned.plan).saturating_add(job.kept_bytes());
+        let lease = self.ledger.lease(keeps.without_own(), planned.plan.clone(), own_bytes);
         let team = self.team(planned.machine.workers())?;
         let mut homes = Homes::in_memory(job, &self.disk, &Abort::new())?;
         homes.add_temporaries(&planned.plan)?;
