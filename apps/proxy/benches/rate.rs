@@ -56,8 +56,8 @@ struct Saw {
     events: u32,
     bytes: u64,
     event: Option<Instant>,
-    /// The middle of the sender's last report, and when it came.
-    told: Option<(u32, Instant)>,
+    /// The middles of the sender's reports, and when they came.
+    told: Vec<(u32, Instant)>,
 }
 
 /// The rate of a viewer that loses such a part, at such a round trip, over so many seconds after a quarter of them; events and packets.
@@ -111,7 +111,7 @@ fn view(proxy: &Proxy, loss: f64, trip: Duration, seconds: u64) -> (f64, u32, u3
             while !ends.load(Ordering::Relaxed) {
                 if reports.recv_from(&mut bytes).is_ok() && bytes[1] == 200 {
                     let middle = u32::from_be_bytes([bytes[10], bytes[11], bytes[12], bytes[13]]);
-                    saw.lock().unwrap().told = Some((middle, Instant::now()));
+                    saw.lock().unwrap().told.push((middle, Instant::now()));
                 }
             }
         });
@@ -124,8 +124,9 @@ fn view(proxy: &Proxy, loss: f64, trip: Duration, seconds: u64) -> (f64, u32, u3
             let (new, came) = (expected - expected_before, saw.came - came_before);
             (expected_before, came_before) = (expected, saw.came);
             let fraction = (256 * new.saturating_sub(came) / new.max(1)).min(255);
-            // As if the way there and back took so long.
-            let echo = saw.told.and_then(|(middle, at)| Some((middle, at.elapsed().checked_sub(trip)?)));
+            // As if the way there and back took so long: what came later is still on it.
+            let echo = |(middle, at): &(u32, Instant)| Some((*middle, at.elapsed().checked_sub(trip)?));
+            let echo = saw.told.iter().rev().find_map(echo);
             let (middle, delay) =
                 echo.map_or((0, 0), |(middle, delay)| (middle, (delay.as_secs_f64() * 65_536.0) as u32));
             let mut report = vec![0x81, 201, 0, 7, 0, 0, 0, 99];
