@@ -4,13 +4,14 @@ use crate::address::Address;
 use crate::dialogue::{Dialogue, Next, Setup, Trouble, Way};
 use crate::net::{canonical, datagrams, is_later, open_way};
 use crate::pull::{BOUNDS, DATAGRAMS};
+use crate::rtp;
 use crate::text::{self, Message};
 use crate::tls::Trust;
 use crate::wire::Wire;
 use bytes::{Buf, BytesMut};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv6Addr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Ipv6Addr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::time::{Duration, Instant};
 
 /// How long a source has to connect, and to greet within TLS.
@@ -18,6 +19,8 @@ pub const CONNECT: Duration = Duration::from_secs(5);
 
 /// How long a source has until media come.
 const REHEARSAL: Duration = Duration::from_secs(10);
+/// Datagrams that are read of a socket at once.
+const DATAGRAMS_MAX: usize = 64;
 
 /// What a thread that connects brings back.
 pub struct Dialled {
@@ -69,6 +72,14 @@ pub fn dial(address: &Address, trust: &Trust) -> Result<Wire, String> {
     Ok(Wire::secure(socket, tls))
 }
 
+/// Whether it is a packet of the track by which the others go: reports, sound alone and what strangers send do not show that a source serves.
+fn is_media(dialogue: &Dialogue, track: usize, packet: &[u8]) -> bool {
+    let description = &dialogue.description;
+    let is_lead = description.lead().is_none_or(|lead| lead == track);
+    let payload_type = description.tracks.get(track).map(|track| track.payload_type);
+    is_lead && rtp::parse(packet).is_some_and(|(header, _)| Some(header.payload_type) == payload_type)
+}
+
 /// Asks a source as if it were pulled until media come, and leaves it again: only that tells one that is switched on from one that serves.
 ///
 /// # Errors
@@ -78,7 +89,8 @@ pub fn rehearse(address: &Address, way: Way, trust: &Trust) -> Result<(), Troubl
     let mut wire = dial(address, trust).map_err(Trouble::Other)?;
     wire.socket().set_nonblocking(true).map_err(failed)?;
     let peer = canonical(wire.socket().peer_addr().map_err(failed)?).ip();
-    let (mut dialogue, mut sockets) = (Dialogue::new(address.clone(), way), Vec::new());
+    let mut dialogue = Dialogue::new(address.clone(), way);
+    let mut sockets: Vec<(UdpSocket, UdpSocket)> = Vec::new();
     let (mut input, mut bytes, mut end) = (BytesMut::new(), [0; 8192], Instant::now() + REHEARSAL);
     let (mut plays, mut has_come) = (false, false);
     // What is said is little, so that there is room for it.
@@ -97,7 +109,18 @@ pub fn rehearse(address: &Address, way: Way, trust: &Trust) -> Result<(), Troubl
                 let media = sockets.iter().filter(|_| plays).map(|(packets, _)| PollFd::new(packets, PollFlags::IN));
                 let mut waits: Vec<PollFd<'_>> = media.chain([PollFd::new(&wire, PollFlags::IN)]).collect();
                 poll(&mut waits, Some(&left)).map_err(|e| failed(e.into()))?;
-                has_come = waits.iter().rev().skip(1).any(|wait| !wait.revents().is_empty());
+                for (track, (packets, _)) in sockets.iter().enumerate().filter(|_| plays) {
+                    let other = dialogue.setups.get(track).and_then(|setup| match setup {
+                        Setup::Ports(_, host) => host.map(|host| host.to_canonical()),
+                        _ => None,
+                    });
+                    // Whoever floods it does not keep it from looking at the time.
+                    for _ in 0..DATAGRAMS_MAX {
+                        let Ok((length, from)) = packets.recv_from(&mut bytes) else { break };
+                        let is_own = [Some(peer), other].contains(&Some(canonical(from).ip()));
+                        has_come |= is_own && is_media(&dialogue, track, &bytes[..length]);
+                    }
+                }
             }
             Err(e) => return Err(failed(e)),
         }
@@ -105,8 +128,12 @@ pub fn rehearse(address: &Address, way: Way, trust: &Trust) -> Result<(), Troubl
             let taken = text::take(&input, BOUNDS);
             let taken = taken.map_err(|why| Trouble::Other(format!("it sends what is no message of RTSP: {why}")))?;
             let Some((message, length)) = taken else { break };
+            if let Message::Data { channel, range } = &message {
+                let is_of = |setup: &Setup| matches!(setup, Setup::Channels(packets, _) if packets == channel);
+                let track = dialogue.setups.iter().position(is_of).filter(|_| plays);
+                has_come |= track.is_some_and(|track| is_media(&dialogue, track, &input[range.clone()]));
+            }
             input.advance(length);
-            has_come |= plays && matches!(message, Message::Data { .. });
             let Message::Response { status, headers, body } = message else { continue };
             let mut open = |_: usize| {
                 let both = datagrams(IpAddr::from(Ipv6Addr::UNSPECIFIED), 0).map_err(|e| e.to_string())?;

@@ -153,8 +153,11 @@ impl Dialogue {
         self.ask(self.keep_alive, url, Vec::new())
     }
 
-    /// The last words.
+    /// The last words; none where no session is to be ended.
     pub fn end(&mut self) -> Vec<u8> {
+        if self.session.is_none() {
+            return Vec::new();
+        }
         let url = self.aggregate();
         self.ask("TEARDOWN", url, Vec::new())
     }
@@ -227,10 +230,11 @@ impl Dialogue {
         if let Some(session) = headers.get("session") {
             let mut parts = session.split(';');
             self.session = parts.next().map(|id| id.trim().to_owned()).filter(|id| !id.is_empty());
-            let timeout =
-                parts.filter_map(|part| part.trim().strip_prefix("timeout=")).find_map(|n| n.trim().parse().ok());
-            let timeout = timeout.map_or(TIMEOUT, |seconds: u64| Duration::from_secs(seconds.clamp(2, 3600)));
-            self.every = timeout / 2;
+            // It is told once: what names the session later, such as the answer to PLAY, need not repeat it.
+            let mut timeout = parts.filter_map(|part| part.trim().strip_prefix("timeout=")?.trim().parse().ok());
+            if let Some(seconds) = timeout.next() {
+                self.every = Duration::from_secs(u64::clamp(seconds, 2, 3600)) / 2;
+            }
         }
         self.asked = None;
         let is_well = (200..300).contains(&status);
@@ -453,6 +457,7 @@ mod tests {
         assert_eq!(answer(&mut dialogue, "RTSP/1.0 200 OK\r\n\r\n"), Ok(Next::Play));
         let source = Some("10.0.0.1".parse().unwrap());
         assert_eq!(dialogue.setups, [Setup::Ports(Some((6000, 6001)), source), Setup::Ports(None, None)]);
+        assert_eq!(dialogue.keep_alive_every(), Duration::from_secs(10));
         // A keep-alive that is refused is asked otherwise.
         assert!(dialogue.still_there().starts_with(b"GET_PARAMETER "));
         assert_eq!(answer(&mut dialogue, "RTSP/1.0 405 No\r\n\r\n"), Ok(Next::Nothing));

@@ -81,13 +81,11 @@ impl<T, W: Wake> Inbox<T, W> {
         self.wake.raise();
     }
 
-    /// Says that all messages there are will be taken.
-    pub fn woken(&self) {
-        self.wake.lower();
-    }
-
-    /// The next message.
-    pub fn take(&self) -> Option<T> {
-        self.queue.try_pull()
+    /// All messages there are, of who was woken, or looks by itself.
+    pub fn come(&self, is_woken: bool) -> impl Iterator<Item = T> {
+        if is_woken {
+            self.wake.lower();
+        }
+        std::iter::from_fn(|| self.queue.try_pull())
     }
 }

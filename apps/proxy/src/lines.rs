@@ -1,7 +1,36 @@
-//! Lines of the log about whom anybody can make come and go: some at once, then few, so that nobody fills the disk.
+//! Lines of the log: whoever reads them and stops keeps nobody waiting, and those about whom anybody can make come and go are some at once,
+//! then few, so that nobody fills the disk.
 
-use multigrain_console::say;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+/// A line is no longer than what a pipe takes at once where it takes something (PIPE_BUF is 4096, with the program's name).
+const BYTES_MAX: usize = 4000;
+
+/// Says something on standard error, or leaves it out where whoever reads that does not: workers wait for nobody.
+pub fn say(text: &str) {
+    // One at a time: where one line has room, two may have none.
+    static LEFT_OUT: Mutex<u64> = Mutex::new(0);
+    let mut left_out = LEFT_OUT.lock().unwrap_or_else(PoisonError::into_inner);
+    if *left_out > 0 && has_room() {
+        multigrain_console::say(&format!("{left_out} lines were left out here: nobody read them"));
+        *left_out = 0;
+    }
+    match has_room() {
+        true => {
+            let end = (0..=text.len().min(BYTES_MAX)).rev().find(|end| text.is_char_boundary(*end));
+            multigrain_console::say(&text[..end.unwrap_or(0)]);
+        }
+        false => *left_out += 1,
+    }
+}
+
+/// Whether standard error takes something at once; where it is gone, it does nothing.
+fn has_room() -> bool {
+    let (errors, at_once) = (std::io::stderr(), Timespec { tv_sec: 0, tv_nsec: 0 });
+    poll(&mut [PollFd::new(&errors, PollFlags::OUT)], Some(&at_once)).is_ok_and(|ready| ready > 0)
+}
 
 /// Lines at once, and how often there is another one.
 const LINES_MAX: u32 = 50;

@@ -1,7 +1,8 @@
 //! `multigrain-proxy`, which `multigrain proxy` starts: arguments and signals in, streams until it is told to end.
 
-use multigrain_console::{Failure, Interrupt, print, say};
+use multigrain_console::{Failure, Interrupt, print};
 use multigrain_proxy::config::Args;
+use multigrain_proxy::lines::say;
 use multigrain_proxy::serve::Proxy;
 use multigrain_proxy::shared::Again;
 use multigrain_proxy::transparent::Translator;
@@ -28,6 +29,7 @@ fn proxy(args: &Args) -> Result<(), Failure> {
     let again = Again {
         is_wanted: interrupt.again.clone(),
         is_being_read: false.into(),
+        is_told: false.into(),
         read: Box::new(move || asked.config()),
     };
     let proxy = Proxy::open(config, again, interrupt.abort.clone()).map_err(Failure::Run)?;

@@ -23,6 +23,7 @@ use crate::dial::{CONNECT, Dialled, dial, rehearse};
 use crate::dialogue::{Dialogue, Setup, Trouble, Way};
 use crate::feed::Batch;
 use crate::gathering::Gathering;
+use crate::lines::say;
 use crate::net::send_to;
 use crate::origin::Origin;
 use crate::passage::Passage;
@@ -101,7 +102,6 @@ struct Talk {
     played: Instant,
     kept_alive: Instant,
     reported: Instant,
-    has_come: bool,
     /// What is said when media come.
     playing: Option<String>,
     /// What had come before that was none.
@@ -236,7 +236,7 @@ impl Pull {
     }
 
     fn log(&self, text: &str) {
-        multigrain_console::say(&format!("{}: {text}", self.stream.name()));
+        say(&format!("{}: {text}", self.stream.name()));
     }
 
     /// Says what becomes of those who view it on all workers, if there are such.
@@ -300,7 +300,7 @@ impl Pull {
     }
 
     fn trouble(&mut self, trouble: Trouble, now: Instant) {
-        self.stream.is_flowing.store(false, Ordering::Relaxed);
+        self.close();
         let (text, rest) = match trouble {
             Trouble::NoUdp if self.source.transport == Transport::Auto => {
                 self.within = Some((self.place, now));
@@ -442,13 +442,14 @@ impl Pull {
             self.refused.retain(|place| *place != self.place);
             let (rest, told) = (std::mem::replace(&mut self.rest, REST), std::mem::take(&mut self.told));
             if !told.is_empty() && rest > 2 * REST {
-                multigrain_console::say(&format!("{}: it goes on playing", self.stream.name()));
+                say(&format!("{}: it goes on playing", self.stream.name()));
             }
         }
         let may_change = self.source.transport == Transport::Auto && talk.dialogue.way() == Way::Udp;
-        if !talk.has_come && may_change && waited(talk.played) > DATAGRAMS {
+        if talk.heard <= talk.played && may_change && waited(talk.played) > DATAGRAMS {
             self.within = Some((self.place, now));
-            self.log("no datagrams arrive, as where a firewall is between; asking within the connection");
+            self.close();
+            self.log("no datagrams of its media arrive, as where a firewall is between; asking within the connection");
             self.phase = Phase::Resting(now);
             return Ok(());
         }
@@ -463,7 +464,9 @@ impl Pull {
                     "; {count} packets came that are none of what it describes: look at its format, or at its firmware"
                 ),
             };
-            let text = format!("no packet of its media has come for {} s{others}{rubbish}", SILENCE.as_secs());
+            // Sound may have.
+            let what = if self.lead.is_some() { "pictures" } else { "media" };
+            let text = format!("no packet of its {what} has come for {} s{others}{rubbish}", SILENCE.as_secs());
             return Err(Trouble::Other(text));
         }
         if waited(talk.kept_alive) > talk.dialogue.keep_alive_every() {

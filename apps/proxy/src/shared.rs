@@ -8,12 +8,12 @@ use crate::dial::Dialled;
 use crate::dialogue::Trouble;
 use crate::feed::Batch;
 use crate::inbox::Inbox;
+use crate::lines::say;
 use crate::session::Found;
 use crate::stream::Stream;
 use crate::tls::{self, Trust};
 use crate::tunnel::Back;
 use multigrain::Abort;
-use multigrain_console::say;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -33,6 +33,8 @@ pub struct Again {
     pub is_wanted: Arc<AtomicBool>,
     /// Set while it is.
     pub is_being_read: AtomicBool,
+    /// Who asked meanwhile was told.
+    pub is_told: AtomicBool,
     /// Reads it.
     pub read: Box<dyn Fn() -> Result<Config, String> + Send + Sync>,
 }
@@ -228,12 +230,22 @@ impl Shared {
     /// Reads again what was asked for, if that is wanted: sources that are the same go on, others begin or end. A file may take as long as it
     /// likes, so that is for a thread of its own, one at a time.
     pub fn read_again(self: &Arc<Shared>) {
-        if !self.again.is_wanted.load(Ordering::Relaxed) || self.again.is_being_read.swap(true, Ordering::Acquire) {
+        if !self.again.is_wanted.load(Ordering::Relaxed) {
+            return;
+        }
+        if self.again.is_being_read.swap(true, Ordering::Acquire) {
+            if !self.again.is_told.swap(true, Ordering::Relaxed) {
+                say(
+                    "the file is still being read, and is read again when it has come to an end; where it never does, such as a pipe into which \
+                     nobody writes, restart the proxy",
+                );
+            }
             return;
         }
         let shared = self.clone();
         let read = move || {
             shared.again.is_wanted.store(false, Ordering::Relaxed);
+            shared.again.is_told.store(false, Ordering::Relaxed);
             match (shared.again.read)().and_then(|config| shared.take_over(config)) {
                 Ok(told) => say(&told),
                 Err(why) => say(&format!("nothing is changed: {why}")),
@@ -328,8 +340,12 @@ mod tests {
     fn connections_take_a_part_of_the_room_between_workers() {
         let arguments = ["proxy", "-s", "rtsp://127.0.0.1:9/", "--workers", "2", "--listen", "127.0.0.1:0"];
         let config = Args::parse_from(arguments).config().unwrap();
-        let again =
-            Again { is_wanted: Arc::default(), is_being_read: false.into(), read: Box::new(|| Err(String::new())) };
+        let again = Again {
+            is_wanted: Arc::default(),
+            is_being_read: false.into(),
+            is_told: false.into(),
+            read: Box::new(|| Err(String::new())),
+        };
         let udp = datagrams(Ipv4Addr::LOCALHOST.into(), 0).unwrap();
         let shared = Shared::new(config, again, udp, Arc::new(Abort::new())).unwrap();
         let (listener, now) = (TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(), Instant::now());
@@ -343,7 +359,7 @@ mod tests {
         let batch = Post::Batch { stream: 0, generation: 0, number: 0, batch: Arc::default() };
         assert!(shared.inboxes[1].post(batch).is_ok());
         // One has come: there is room for another one.
-        assert!(matches!(shared.inboxes[1].take(), Some(Post::Adopt(_))));
+        assert!(matches!(shared.inboxes[1].come(false).next(), Some(Post::Adopt(_))));
         shared.handed_over(1);
         assert!(shared.hand_over(1, next()).is_ok() && shared.hand_over(1, next()).is_err());
     }

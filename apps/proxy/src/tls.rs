@@ -1,5 +1,6 @@
 //! Certificates: our own, which viewers see, and those of sources, which are believed or not.
 
+use crate::config::shown;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
@@ -20,7 +21,8 @@ fn provider() -> Arc<CryptoProvider> {
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let shown = path.display();
+    let path_text = path.to_string_lossy();
+    let shown = shown(&path_text);
     let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let found = read.map_err(|e| format!("cannot read certificates of {shown}: {e}; give a PEM file"))?;
     match found.is_empty() {

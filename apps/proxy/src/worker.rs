@@ -15,6 +15,7 @@ use crate::form::{FORMS, Form, Maker};
 use crate::gathering::lately;
 use crate::instants::Instants;
 use crate::lines::Lines;
+use crate::lines::say;
 use crate::net::{Poll, Ready, canonical};
 use crate::pull::{Brought, Pull};
 use crate::receive::Receiver;
@@ -22,7 +23,6 @@ use crate::shared::{Post, Reporter, Shared};
 use crate::stream::Stream;
 use crate::tfrc::Report;
 use crate::viewer::Flow;
-use multigrain_console::say;
 use std::collections::HashMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -188,11 +188,11 @@ impl Worker {
             let timeout =
                 if self.again.is_empty() { due.saturating_duration_since(now).min(ROUND) } else { Duration::ZERO };
             self.poll.wait(timeout, &mut ready).map_err(|e| format!("cannot wait for sockets: {e}"))?;
-            let now = Instant::now();
+            let (now, mut is_woken) = (Instant::now(), false);
             for event in &ready {
                 let (kind, index) = (event.token >> 56, (event.token >> 8) as usize & 0xffff_ffff);
                 match kind {
-                    WAKE => self.shared.inboxes[self.index].woken(),
+                    WAKE => is_woken = true,
                     LISTENER => self.accept(index, now),
                     PULL => {
                         if let Some(pull) = self.pulls.get_mut(index) {
@@ -205,10 +205,13 @@ impl Worker {
                 }
             }
             self.hear_again(now);
+            // Whoever wakes it up has changed before what is looked at behind this.
+            let shared = self.shared.clone();
+            let posts = shared.inboxes[self.index].come(is_woken);
             if self.version != self.shared.version.load(Ordering::Relaxed) {
                 self.follow(now);
             }
-            while let Some(post) = self.shared.inboxes[self.index].take() {
+            for post in posts {
                 self.receive(post, now);
             }
             let longest = self.shared.sending();

@@ -4,7 +4,10 @@ mod support;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use std::io::{Read, Write};
+use multigrain_proxy::address::Address;
+use multigrain_proxy::dial;
+use multigrain_proxy::tls::Trust;
+use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -43,6 +46,57 @@ fn who_never_stops_talking_keeps_nobody_waiting() {
         || (0..3).all(|_| Viewer::connect(&proxy).ask("OPTIONS", "*", "").0.contains(" 200 ")),
     );
     assert!(answered);
+}
+
+/// What is said in the clear is not said within TLS because the answers are.
+#[test]
+fn a_way_back_is_as_private_as_the_way_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let (cert, key) = certificate(folder.path(), "own");
+    let camera = Camera::new(Manners::of(VIDEO));
+    let source = format!("front=rtsp://{}/", camera.address);
+    let proxy = Proxy::start(&["-s", &source, "--https", "127.0.0.1:0", "--cert", &cert, "--key", &key]);
+    let trust = Trust::new(Some(cert.as_ref())).unwrap();
+    let place = Address::parse(&format!("rtsps://localhost:{}/", proxy.port("https"))).unwrap();
+    let mut down = dial::dial(&place, &trust).unwrap();
+    down.write_all(b"GET /front HTTP/1.0\r\nx-sessioncookie: abc\r\n\r\n").unwrap();
+    assert!(down.read(&mut [0; 20]).unwrap() > 0);
+    let mut up = proxy.tunnel("POST");
+    let asked = up.write_all(STANDARD.encode("OPTIONS * RTSP/1.0\r\nCSeq: 1\r\n\r\n").as_bytes());
+    let is_open = asked.is_ok() && up.read(&mut [0]).is_err_and(|e| e.kind() == ErrorKind::WouldBlock);
+    assert!(!is_open, "it is a way back");
+}
+
+/// Whoever reads the log has stopped, and goes on later.
+#[test]
+fn a_log_that_nobody_reads_keeps_nobody_waiting() {
+    let camera = Camera::new(Manners::of(VIDEO));
+    let source = format!("front=rtsp://{}/", camera.address);
+    let (mut log, mut full) = std::io::pipe().unwrap();
+    rustix::io::ioctl_fionbio(&full, true).unwrap();
+    let mut size = 0;
+    while let Ok(count) = full.write(&[b'-'; 512]) {
+        size += count;
+    }
+    rustix::io::ioctl_fionbio(&full, false).unwrap();
+    let options = ["-s", &source, "--transport", "tcp", "--workers", "2"];
+    let mut proxy = Proxy::telling(full, "127.0.0.1:0", &options);
+    let mut playing = camera.playing();
+    proxy.serves("front");
+    let mut viewer = Viewer::play(&proxy, "front", 1);
+    for _ in 0..20 {
+        drop(Viewer::play(&proxy, "front", 1));
+    }
+    playing.send(0, &picture(9, true, 50));
+    assert_eq!(viewer.sequences(1).len(), 1);
+    log.read_exact(&mut vec![0; size]).unwrap();
+    proxy.signal();
+    drop(viewer);
+    assert_eq!(proxy.ended(), Some(0));
+    drop(proxy);
+    let mut said = String::new();
+    log.read_to_string(&mut said).unwrap();
+    assert!(said.contains("lines were left out here"), "{said}");
 }
 
 #[test]
@@ -211,6 +265,9 @@ fn packets_of_strangers_are_not_the_cameras() {
     let mut viewer = Viewer::play(&proxy, "front", 1);
     let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
     playing.send(0, &picture(7, true, 50));
+    // From the camera's port, of another computer.
+    let other = UdpSocket::bind(("127.0.0.2", playing.port())).unwrap();
+    other.send_to(&picture(8, true, 60), playing.place(0)).unwrap();
     stranger.send_to(&picture(8, true, 60), playing.place(0)).unwrap();
     let mut other = picture(8, true, 70);
     other[11] = 9;
@@ -218,7 +275,23 @@ fn packets_of_strangers_are_not_the_cameras() {
     playing.send(0, &picture(8, false, 50));
     let got = [viewer.frame().1, viewer.frame().1];
     assert_eq!(got.map(|packet| (sequence(&packet), packet.len())), [(7, 62), (8, 62)]);
-    assert_eq!(proxy.metric("packets_malformed"), 2);
+    assert_eq!(proxy.metric("packets_malformed"), 3);
+}
+
+/// The twenty-first guess of a minute is not looked at, whatever it is.
+#[test]
+fn who_guesses_is_not_told_when_it_is_right() {
+    let camera = Camera::new(Manners::of(VIDEO));
+    let source = format!("front=rtsp://{}/", camera.address);
+    let proxy = Proxy::start(&["-s", &source, "--user", "eve:right"]);
+    let _playing = camera.playing();
+    let told = |who: &str| {
+        let said = format!("Authorization: Basic {}\r\n", STANDARD.encode(who));
+        Viewer::connect(&proxy).ask("DESCRIBE", "rtsp://h/front", &said).0
+    };
+    proxy.until("serves", || told("eve:right").contains(" 200 "));
+    (0..20).for_each(|_| assert!(told("eve:wrong").contains(" 401 ")));
+    assert!(told("eve:right").contains(" 401 "));
 }
 
 /// What comes within a camera's connection and is of another payload type or source is none of the track's; another source is believed when

@@ -12,7 +12,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::sync::mpsc;
 use std::time::Duration;
-use support::{AUDIO, Camera, Manners, PATIENCE, Proxy, VIDEO, Viewer, certificate, picture, rtp};
+use support::{AUDIO, Camera, Manners, PATIENCE, Playing, Proxy, VIDEO, Viewer, certificate, picture, rtp};
 
 /// That nobody works when nothing is to be done: a tenth of a processor's time at most, which only somebody who turns round and round needs.
 fn rests(proxy: &Proxy) {
@@ -63,6 +63,26 @@ fn a_way_back_that_is_reset_is_let_go() {
     rests(&proxy);
 }
 
+/// More than may be on their way between workers at a time.
+#[test]
+fn who_come_and_go_leave_room_between_workers() {
+    let camera = Camera::new(Manners::of(VIDEO));
+    let proxy = Proxy::start(&["-s", &format!("front=rtsp://{}/", camera.address), "--workers", "2"]);
+    let mut playing = camera.playing();
+    proxy.serves("front");
+    playing.send(0, &picture(0, true, 50));
+    (0..600).for_each(|_| drop(Viewer::play(&proxy, "front", 1)));
+}
+
+#[test]
+fn the_largest_number_of_viewers_is_one() {
+    let camera = Camera::new(Manners::of(VIDEO));
+    let most = usize::MAX.to_string();
+    let source = format!("front=rtsp://{}/", camera.address);
+    let proxy = Proxy::start(&["-s", &source, "--connections-an-address", &most, "--viewers", &most]);
+    assert!(Viewer::connect(&proxy).ask("OPTIONS", "*", "").0.contains(" 200 "), "{}", proxy.log());
+}
+
 #[test]
 fn the_first_who_is_refused_is_told_and_so_is_each_kind() {
     let camera = Camera::new(Manners::of(VIDEO));
@@ -91,7 +111,7 @@ fn a_file_that_hangs_keeps_nobody_waiting() {
     proxy.serves("front");
     std::fs::remove_file(&path).unwrap();
     rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
-    // The second finds the first at it.
+    // The second finds the first at it, which is told.
     for _ in 0..2 {
         proxy.send("HUP");
         for _ in 0..3 {
@@ -99,6 +119,7 @@ fn a_file_that_hangs_keeps_nobody_waiting() {
             assert!(Viewer::connect(&proxy).ask("OPTIONS", "*", "").0.contains(" 200 "));
         }
     }
+    proxy.says("the file is still being read");
     // Somebody writes it after all.
     std::fs::write(&path, &text).unwrap();
     proxy.says("read again: 1 streams");
@@ -135,20 +156,28 @@ fn a_server_that_drips_does_not_answer() {
 fn only_a_server_that_would_play_is_better() {
     let trust = multigrain_proxy::tls::Trust::new(None).unwrap();
     let address = |camera: &Camera| Address::parse(&format!("rtsp://a:b@{}/", camera.address)).unwrap();
-    let tried = |manners, way| {
+    let sends = |manners, way, what: fn(&mut Playing)| {
         let camera = Camera::new(manners);
         let address = address(&camera);
         std::thread::scope(|scope| {
             let tried = scope.spawn(|| dial::rehearse(&address, way, &trust));
             while !tried.is_finished() {
                 let playing = camera.now();
-                playing.into_iter().for_each(|mut playing| playing.send(0, &picture(0, true, 50)));
+                playing.into_iter().for_each(|mut playing| what(&mut playing));
                 std::thread::sleep(Duration::from_millis(1));
             }
             tried.join().unwrap()
         })
     };
+    let tried = |manners, way| sends(manners, way, |playing| playing.send(0, &picture(0, true, 50)));
     for way in [Way::Udp, Way::Tcp] {
+        // Reports, also at the place of packets, are no media.
+        let reports = sends(Manners::of(VIDEO), way, |playing| {
+            let report = [[0x80, 200, 0, 6].as_slice(), &[0; 24]].concat();
+            playing.report(0, &report);
+            playing.send(0, &report);
+        });
+        assert!(reports.is_err(), "{way:?}");
         assert_eq!(tried(Manners::of(VIDEO), way), Ok(()));
         let silent = Camera::new(Manners::of(VIDEO));
         match (way, dial::rehearse(&address(&silent), way, &trust)) {

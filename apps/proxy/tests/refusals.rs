@@ -29,6 +29,12 @@ fn wrong_requests_are_refused_at_once() {
     refused(&["-s", "rtsp://u:a", "topsecret@h/"], 2, &["unexpected argument '...' found"]);
     refused(&["-s", "rtsp://h/", "--transport", "rtsp://u:topsecret@h/"], 2, &["multicast"]);
     refused(&["-s", "rtsp://h/", "--listen", "rtsp://u:topsecret@h/"], 2, &["--listen an address is no place"]);
+    // What belongs to one option stands behind another, or behind none.
+    refused(&["u:topsecret"], 2, &["unexpected argument '...' found"]);
+    refused(&["-s", "rtsp://h/", "--workers", "u:topsecret"], 2, &["invalid value '...' for '--workers"]);
+    refused(&["-c", "rtsp://u:topsecret@h/"], 2, &["cannot read an address", "TOML"]);
+    refused(&["-s", "rtsp://h/", "--trust", "rtsp://u:topsecret@h/"], 1, &["certificates of an address"]);
+    refused(&["-s", "rtsp://10.0.0.1/", "--transparent", "rtsp://u:topsecret@h/"], 1, &["is no name of a device"]);
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let place = taken.local_addr().unwrap().to_string();
     refused(&["-s", "rtsp://h/", "--listen", &place], 1, &["taken by another program", "--listen"]);

@@ -364,6 +364,19 @@ fn who_reports_loss_gets_fewer_pictures() {
     }
 }
 
+/// A camera that forgets who says nothing for four seconds.
+#[test]
+fn a_camera_is_told_that_somebody_is_there() {
+    let manners = Manners::of(VIDEO);
+    let camera = Camera::new(manners.clone());
+    let proxy = Proxy::start(&["-s", &source(&camera), "--transport", "tcp"]);
+    let _playing = camera.playing();
+    proxy.until("says so", || {
+        let asked = manners.asked.lock().unwrap();
+        asked.iter().skip_while(|method| *method != "PLAY").any(|method| method == "GET_PARAMETER")
+    });
+}
+
 /// An encoder that hangs, of a camera that goes on to send reports and what is of no track.
 #[test]
 fn a_camera_of_which_no_media_come_is_asked_again() {
@@ -373,7 +386,7 @@ fn a_camera_of_which_no_media_come_is_asked_again() {
     proxy.serves("front");
     playing.send(0, &picture(1, true, 50));
     let began = std::time::Instant::now();
-    while !proxy.log().contains("no packet of its media has come for 10 s") {
+    while !proxy.log().contains("no packet of its pictures has come for 10 s") {
         assert!(began.elapsed() < PATIENCE, "{}", proxy.log());
         playing
             .try_report(0, &[0x80, 200, 0, 6, 0, 0, 0, 7, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 5, 0, 0, 0, 1, 0, 0, 0, 2]);
@@ -463,15 +476,19 @@ fn what_a_camera_leaves_out_within_its_connection_is_lost() {
     assert_eq!(proxy.metric("packets_lost"), 3);
 }
 
-/// A camera from which no datagrams come is asked within the connection at once, and if it ends that, as seldom as any other.
+/// A camera from which only reports come by datagrams, since those of its media are too large for the way, is told to end that and asked within
+/// the connection at once, and if it ends that, as seldom as any other.
 #[test]
 fn who_sends_no_datagrams_is_not_asked_again_and_again() {
-    let camera = Camera::new(Manners::of(VIDEO));
+    let manners = Manners::of(VIDEO);
+    let camera = Camera::new(manners.clone());
     let proxy = Proxy::start(&["-s", &source(&camera)]);
-    let silent = camera.playing();
+    let mut silent = camera.playing();
     assert!(silent.is_udp(), "{}", proxy.log());
+    silent.report(0, &[[0x80, 200, 0, 6].as_slice(), &[0; 24]].concat());
     let within = camera.playing();
     assert!(!within.is_udp(), "{}", proxy.log());
+    proxy.until("ends the session", || manners.asked.lock().unwrap().iter().any(|method| method == "TEARDOWN"));
     within.hang_up();
     let began = std::time::Instant::now();
     let mut tries = 0;

@@ -109,11 +109,14 @@ fn one_line(usage_error: &str) -> String {
     format!("{} (--help says more)", parts.join("; "))
 }
 
-/// A word that quotes what was asked: of an address only how it begins, since there may be a password in it.
+/// A word that quotes what was asked: of an address only how it begins, since there may be a password in it, as behind a colon.
 fn without_address(word: &str) -> String {
     let (begins, is_address) = match word.find("://") {
         Some(at) => (at + 3, true),
-        None => (usize::from(word.starts_with('\'')), word.contains('@')),
+        None => {
+            let is_quoted = word.starts_with('\'') && !word.starts_with("'-");
+            (usize::from(is_quoted), word.contains('@') || (is_quoted && word.contains(':')))
+        }
     };
     match is_address {
         true => format!("{}...{}", &word[..begins], if word.ends_with('\'') { "'" } else { "" }),

@@ -74,7 +74,7 @@ impl std::fmt::Display for Size {
 }
 
 /// A text of an option as it may stand in a message: not an address, in which a password may be, wherever that stands.
-pub(super) fn shown(text: &str) -> &str {
+pub(crate) fn shown(text: &str) -> &str {
     if text.contains("://") || text.contains('@') { "an address" } else { text }
 }
 
@@ -90,7 +90,7 @@ fn wanted(expected: &str) -> &str {
 }
 
 pub(super) fn file(path: &Path) -> Result<File, String> {
-    let shown = path.display().to_string();
+    let shown = shown(&path.to_string_lossy()).to_owned();
     let bytes = std::fs::read(path).map_err(|e| format!("cannot read {shown}: {e}; give the name of a TOML file"))?;
     let text = String::from_utf8(bytes).map_err(|e| {
         let line = 1 + e.as_bytes()[..e.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count();

@@ -55,8 +55,7 @@ fn worker(inbox: &Shared, count: usize) -> Vec<usize> {
     let mut taken = Vec::new();
     while taken.len() < count {
         inbox.wake.wait();
-        inbox.woken();
-        taken.extend(std::iter::from_fn(|| inbox.take()).map(|message| *message));
+        taken.extend(inbox.come(true).map(|message| *message));
     }
     taken
 }
@@ -81,7 +80,7 @@ fn what_is_refused_comes_back() {
         let poster = thread::spawn(move || (1..=2).filter(|n| others.post(Box::new(*n)).is_ok()).collect::<Vec<_>>());
         let mut taken = worker(&inbox, 1);
         let posted = poster.join().unwrap();
-        taken.extend(std::iter::from_fn(|| inbox.take()).map(|message| *message));
+        taken.extend(inbox.come(false).map(|message| *message));
         assert_eq!(taken, posted);
     });
 }
@@ -97,7 +96,7 @@ fn who_is_woken_up_sees_why() {
             others.wake_up();
         });
         inbox.wake.wait();
-        inbox.woken();
+        assert_eq!(inbox.come(true).count(), 0);
         assert_eq!(version.load(Ordering::Relaxed), 1);
         waker.join().unwrap();
     });

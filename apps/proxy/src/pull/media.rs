@@ -54,7 +54,6 @@ impl Pull {
                     add(&self.stream.counts.packets_malformed, 1);
                     continue;
                 }
-                talk.has_come = true;
                 if is_reports {
                     let packet = self.batch.bytes[came.range.clone()].to_vec();
                     self.reports(track, &packet, now);
@@ -150,7 +149,7 @@ impl Pull {
             let playing = if let Phase::Talking(talk) = &mut self.phase { talk.playing.take() } else { None };
             // Who plays again and again and ends at once fills no log.
             if let Some(playing) = playing.filter(|_| self.rest <= 2 * REST) {
-                multigrain_console::say(&format!("{}: {playing}", self.stream.name()));
+                crate::lines::say(&format!("{}: {playing}", self.stream.name()));
             }
         }
         // An encoder that hangs may go on to send reports, and sound.

@@ -102,7 +102,6 @@ impl Pull {
                 Message::Data { channel, range } => {
                     let Phase::Talking(talk) = &mut self.phase else { return Ok(()) };
                     let place = talk.channels[usize::from(channel)].filter(|_| talk.is_playing);
-                    talk.has_come = true;
                     if let Some((track, is_reports)) = place {
                         let packet = &input[at + range.start..at + range.end];
                         // Nobody else speaks here, but a camera may send more than it has told of.
@@ -295,7 +294,6 @@ impl Talk {
             played: now,
             kept_alive: now,
             reported: now,
-            has_come: false,
             playing: None,
             malformed: 0,
         }

@@ -1,6 +1,7 @@
 //! The device through which the system hands packets to this program and takes them back.
 
 use super::packet::ROOM;
+use crate::config::shown;
 use rustix::fs::{Mode, OFlags};
 use rustix::ioctl;
 use std::fs::File;
@@ -38,7 +39,7 @@ impl Tun {
         let made = format!("make it with: ip tuntap add dev {name} mode tun && ip link set {name} up");
         let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
         if !(1..16).contains(&name.len()) || !name.bytes().all(plain) || name.starts_with('.') {
-            return Err(format!("{name:?} is no name of a device; give one of 1 to 15 letters and digits"));
+            return Err(format!("{:?} is no name of a device; give one of 1 to 15 letters and digits", shown(name)));
         }
         if !std::path::Path::new("/sys/class/net").join(name).join("tun_flags").exists() {
             return Err(format!("there is no device {name} for packets; {made}"));
@@ -53,9 +54,10 @@ impl Tun {
         let file = rustix::fs::open("/dev/net/tun", flags, Mode::empty()).map_err(|e| failed(e.into()))?;
         let mut request = Request { name: [0; 16], flags: TUN | NO_PI, rest: [0; 22] };
         request.name[..name.len()].copy_from_slice(name.as_bytes());
-        // SAFETY: TUNSETIFF reads a `struct ifreq`, 40 bytes on every 64-bit Linux, of which `Request` is the layout.
-        let set = unsafe { ioctl::Setter::<SET, Request>::new(request) };
-        // SAFETY: the opcode is TUNSETIFF, the descriptor is that of /dev/net/tun, and the kernel only copies the structure.
+        // SAFETY: TUNSETIFF reads a `struct ifreq`, 40 bytes on every 64-bit Linux, of which `Request` is the layout, and writes it back.
+        let set = unsafe { ioctl::Updater::<SET, Request>::new(&mut request) };
+        // SAFETY: the opcode is TUNSETIFF, the descriptor is that of /dev/net/tun, and the kernel keeps nothing of the structure, of whose bytes
+        // any are one.
         unsafe { ioctl::ioctl(&file, set) }.map_err(|e| failed(e.into()))?;
         Ok(Tun { file: file.into(), scratch: vec![0; ROOM + PACKET_MAX].into_boxed_slice() })
     }

@@ -18,7 +18,7 @@ use crate::viewer::{Channels, Flow};
 use crate::websocket::{self, Said};
 use bytes::{Buf, BytesMut};
 use std::io::Read;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -110,8 +110,10 @@ impl Worker {
     pub(super) fn join(&mut self, cookie: &str, mut back: Box<Back>, now: Instant) {
         let Some(slot) = self.tunnels.get(cookie).copied() else { return };
         let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) else { return };
-        // Whoever makes one way back after another has no more room than one.
-        let Some(tunnel) = connection.tunnel.as_mut().filter(|_| connection.input.len() < INPUT_MAX) else { return };
+        // Whoever makes one way back after another has no more room than one; and what is said within TLS is said so both ways.
+        let is_alike = back.wire.is_secure() == connection.wire.is_secure();
+        let has_room = connection.input.len() < INPUT_MAX;
+        let Some(tunnel) = connection.tunnel.as_mut().filter(|_| has_room && is_alike) else { return };
         if self.poll.add(&back.wire, token(CONNECTION, slot) | 1).is_ok() {
             connection.input.extend_from_slice(&std::mem::take(&mut back.before));
             tunnel.back = Some(back);
@@ -285,7 +287,10 @@ impl Worker {
         }
         let shared = &self.shared;
         // Datagrams would go in the clear, or not through the firewall.
-        let may_send = !connection.wire.is_secure() && connection.tunnel.is_none();
+        let is_plain = !connection.wire.is_secure() && connection.tunnel.is_none();
+        // An address that means another computer on each network is not enough to send to.
+        let is_local = matches!(connection.peer, IpAddr::V6(peer) if peer.is_unicast_link_local());
+        let may_send = is_plain && !is_local;
         let ports = shared.ports().filter(|_| may_send);
         let request = Request { method: &method, target: &target, headers: &headers };
         let (response, effect) =

@@ -45,7 +45,7 @@ impl Worker {
             let peer = canonical(peer).ip();
             let (counted, own, all) = self.shared.counts.enter(peer);
             let most = limits.connections_an_address;
-            let (viewers, all_max) = (limits.viewers, limits.viewers + OTHERS_MAX);
+            let (viewers, all_max) = (limits.viewers, limits.viewers.saturating_add(OTHERS_MAX));
             let makes_room = own <= most && all > all_max && self.end_one_that_waits();
             if own > most || (all > all_max && !makes_room) {
                 self.shared.counts.refuse();

@@ -109,6 +109,8 @@ pub(crate) struct Manners {
     pub(crate) has_nothing: bool,
     /// Who asks for another path is told this place.
     pub(crate) moved: Option<String>,
+    /// The methods of all requests.
+    pub(crate) asked: Arc<Mutex<Vec<String>>>,
     /// Its first track comes within the connection, whatever is asked for.
     pub(crate) first_within: bool,
 }
@@ -171,6 +173,11 @@ impl Playing {
                 self.stream.write_all(&frame).unwrap();
             }
         }
+    }
+
+    /// From which port datagrams come.
+    pub(crate) fn port(&self) -> u16 {
+        self.udp.local_addr().unwrap().port()
     }
 
     /// Where datagrams of a track go.
@@ -239,6 +246,7 @@ fn serve(stream: TcpStream, manners: &Manners, tell: &mpsc::Sender<Playing>) {
         };
         requests.push(text.clone());
         let method = text.split(' ').next().unwrap();
+        manners.asked.lock().unwrap().push(method.to_owned());
         let sequence = header("CSeq").unwrap();
         let mut headers = format!("CSeq: {sequence}\r\n");
         let (mut status, mut body) = ("200 OK", String::new());
@@ -329,19 +337,25 @@ impl Proxy {
 
     /// The same, with RTSP at another address than the loopback's.
     pub(crate) fn listening(place: &str, options: &[&str]) -> Proxy {
+        Proxy::telling(Stdio::piped(), place, options)
+    }
+
+    /// The same, with another one's log.
+    pub(crate) fn telling(log: impl Into<Stdio>, place: &str, options: &[&str]) -> Proxy {
         let mut child = program()
             .args(["--listen", place, "--http", "127.0.0.1:0", "--json", "--drain-s", "20"])
             .args(options)
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(log)
             .spawn()
             .unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let log = Arc::new(Mutex::new(String::new()));
-        let (errors, to) = (child.stderr.take().unwrap(), log.clone());
+        let (errors, to) = (child.stderr.take(), log.clone());
         std::thread::spawn(move || {
-            for line in BufReader::new(errors).lines().map_while(Result::ok) {
+            let lines = errors.into_iter().flat_map(|errors| BufReader::new(errors).lines());
+            for line in lines.map_while(Result::ok) {
                 eprintln!("{line}");
                 *to.lock().unwrap() += &(line + "\n");
             }
