@@ -1,65 +1,41 @@
 //! Which of a program's blocks are marked, and which marked ones share elements with a block: in logarithmic time.
 
 use multigrain_program::{Arg, Region};
-use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// Blocks of one array are halved again and again, along the dimension in which they are spread most; each node knows the
-/// region around its blocks and how many of them are marked.
+/// region around its blocks.
 struct Node {
     around: Region,
-    marked: u32,
-    /// For a leaf the block, otherwise the right child; the left one follows the node.
-    next: u32,
-    is_leaf: bool,
+    /// Two nodes, or blocks with [`BLOCK`].
+    children: [u32; 2],
     parent: u32,
 }
 
-/// A set over blocks that are known from the beginning.
-pub(crate) struct Blocks {
-    blocks: Vec<Arg>,
-    numbers: FxHashMap<Arg, u32>,
-    nodes: Vec<Node>,
-    /// For each block its leaf.
-    leaves: Vec<u32>,
-    /// For each array its root.
-    roots: FxHashMap<u32, u32>,
-    is_marked: Vec<bool>,
-}
-
+/// Of a child that is a block.
+const BLOCK: u32 = 1 << 31;
 const NONE: u32 = u32::MAX;
 
-impl Blocks {
-    /// A set, empty at first, over these blocks.
-    pub(crate) fn new(blocks: impl IntoIterator<Item = Arg>) -> Blocks {
-        let mut numbers = FxHashMap::default();
-        let mut all: Vec<Arg> = Vec::new();
-        let mut of_array: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
-        for block in blocks.into_iter().filter(|block| !block.region.is_empty()) {
-            numbers.entry(block).or_insert_with(|| {
-                all.push(block);
-                of_array.entry(block.array).or_default().push(all.len() as u32 - 1);
-                all.len() as u32 - 1
-            });
-        }
-        let is_marked = vec![false; all.len()];
-        let leaves = vec![NONE; all.len()];
-        let nodes = Vec::with_capacity(2 * all.len());
-        let mut set = Blocks { blocks: all, numbers, nodes, leaves, roots: FxHashMap::default(), is_marked };
-        for (array, mut list) in of_array {
-            let root = set.build(&mut list, NONE);
-            set.roots.insert(array, root);
-        }
-        set
-    }
+/// The blocks, which may be as many as a program's calls, and how they lie.
+#[derive(Default)]
+struct Tree {
+    /// Sorted: the place of a block is its number.
+    blocks: Vec<Arg>,
+    nodes: Vec<Node>,
+    /// For each block the node above it.
+    parents: Vec<u32>,
+    /// For each array its root.
+    roots: Vec<(u32, u32)>,
+}
 
+impl Tree {
+    /// Builds what lies above the blocks of a list; gives it as a child.
     fn build(&mut self, list: &mut [u32], parent: u32) -> u32 {
-        let number = self.nodes.len() as u32;
-        let region = |block: u32| self.blocks[block as usize].region;
         if let [block] = list {
-            self.nodes.push(Node { around: region(*block), marked: 0, next: *block, is_leaf: true, parent });
-            self.leaves[*block as usize] = number;
-            return number;
+            self.parents[*block as usize] = parent;
+            return *block | BLOCK;
         }
+        let region = |block: u32| self.blocks[block as usize].region;
         let rank = region(list[0]).rank();
         let (mut start, mut end, mut last) = (vec![u64::MAX; rank], vec![0; rank], vec![0; rank]);
         for &block in &*list {
@@ -76,28 +52,67 @@ impl Blocks {
         let middle = list.len() / 2;
         list.select_nth_unstable_by_key(middle, |&block| (region(block).start()[along], block));
         let len: Vec<u64> = start.iter().zip(&end).map(|(start, end)| end - start).collect();
-        let around = Region::new(&start, &len);
-        self.nodes.push(Node { around, marked: 0, next: NONE, is_leaf: false, parent });
+        let number = self.nodes.len() as u32;
+        self.nodes.push(Node { around: Region::new(&start, &len), children: [NONE; 2], parent });
         let (left, right) = list.split_at_mut(middle);
-        self.build(left, number);
-        let right = self.build(right, number);
-        self.nodes[number as usize].next = right;
+        self.nodes[number as usize].children = [self.build(left, number), self.build(right, number)];
         number
+    }
+}
+
+/// A set over blocks that are known from the beginning.
+pub(crate) struct Blocks {
+    tree: Arc<Tree>,
+    is_marked: Vec<bool>,
+    /// How many blocks below each node are marked.
+    marked: Vec<u32>,
+}
+
+impl Blocks {
+    /// A set, empty at first, over these blocks.
+    pub(crate) fn new(blocks: impl IntoIterator<Item = Arg>) -> Blocks {
+        let mut blocks: Vec<Arg> = blocks.into_iter().filter(|block| !block.region.is_empty()).collect();
+        blocks.sort_unstable();
+        blocks.dedup();
+        blocks.shrink_to_fit();
+        let mut list: Vec<u32> = (0..blocks.len() as u32).collect();
+        let (nodes, parents) = (Vec::with_capacity(blocks.len()), vec![NONE; blocks.len()]);
+        let mut tree = Tree { blocks, nodes, parents, roots: Vec::new() };
+        let mut rest = &mut list[..];
+        while let Some(&first) = rest.first() {
+            let array = tree.blocks[first as usize].array;
+            let of_array = rest.partition_point(|&block| tree.blocks[block as usize].array == array);
+            let (of_array, others) = rest.split_at_mut(of_array);
+            let root = tree.build(of_array, NONE);
+            tree.roots.push((array, root));
+            rest = others;
+        }
+        Blocks::over(Arc::new(tree))
+    }
+
+    /// Another set over the same blocks, empty at first.
+    pub(crate) fn another(&self) -> Blocks {
+        Blocks::over(self.tree.clone())
+    }
+
+    fn over(tree: Arc<Tree>) -> Blocks {
+        let (is_marked, marked) = (vec![false; tree.blocks.len()], vec![0; tree.nodes.len()]);
+        Blocks { tree, is_marked, marked }
     }
 
     /// How many blocks there are.
     pub(crate) fn len(&self) -> usize {
-        self.blocks.len()
+        self.tree.blocks.len()
     }
 
     /// The number of a block.
     pub(crate) fn number(&self, block: &Arg) -> Option<u32> {
-        self.numbers.get(block).copied()
+        self.tree.blocks.binary_search(block).ok().map(|number| number as u32)
     }
 
     /// The block of a number.
     pub(crate) fn block(&self, number: u32) -> &Arg {
-        &self.blocks[number as usize]
+        &self.tree.blocks[number as usize]
     }
 
     /// Whether a block is marked.
@@ -110,26 +125,30 @@ impl Blocks {
         if std::mem::replace(&mut self.is_marked[number as usize], marked) == marked {
             return;
         }
-        let mut node = self.leaves[number as usize];
+        let mut node = self.tree.parents[number as usize];
         while node != NONE {
-            let at = &mut self.nodes[node as usize];
-            at.marked = if marked { at.marked + 1 } else { at.marked - 1 };
-            node = at.parent;
+            let count = &mut self.marked[node as usize];
+            *count = if marked { *count + 1 } else { *count - 1 };
+            node = self.tree.nodes[node as usize].parent;
         }
     }
 
     /// The marked blocks that share elements with a block.
     pub(crate) fn marked_around(&self, block: &Arg) -> Vec<u32> {
         let mut found = Vec::new();
-        let mut open: Vec<u32> = self.roots.get(&block.array).copied().into_iter().collect();
-        while let Some(number) = open.pop() {
-            let node = &self.nodes[number as usize];
-            if node.marked == 0 || !node.around.intersects(&block.region) {
+        let root = self.tree.roots.binary_search_by_key(&block.array, |(array, _)| *array);
+        let mut open: Vec<u32> = root.map(|at| self.tree.roots[at].1).into_iter().collect();
+        while let Some(child) = open.pop() {
+            if child & BLOCK != 0 {
+                let number = child ^ BLOCK;
+                if self.is_marked(number) && self.block(number).region.intersects(&block.region) {
+                    found.push(number);
+                }
                 continue;
             }
-            match node.is_leaf {
-                true => found.push(node.next),
-                false => open.extend([number + 1, node.next]),
+            let node = &self.tree.nodes[child as usize];
+            if self.marked[child as usize] > 0 && node.around.intersects(&block.region) {
+                open.extend(node.children);
             }
         }
         found

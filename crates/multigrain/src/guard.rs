@@ -46,7 +46,8 @@ impl Guard {
                 *arg = sides.lies(number, argument, arg, arrays.len());
             }
         }
-        let [durable, begun, waiting] = [(); 3].map(|()| Blocks::new(written(tasks, &calls)));
+        let durable = Blocks::new(written(tasks, &calls));
+        let (begun, waiting) = (durable.another(), durable.another());
         let calls = calls.into_iter().map(|call| call.args).collect();
         Guard { calls, durable, initial, begun, waiting, others: None }
     }

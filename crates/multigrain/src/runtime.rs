@@ -274,7 +274,7 @@ impl Runtime {
             true => Unfinished::find(job, &self.disk, &settings, leads)?,
             false => Vec::new(),
         };
-        let going_on = match unfinished.pop() {
+        let mut going_on = match unfinished.pop() {
             Some(one) if settings.resume => Some(GoingOn::of(job, &inputs, one)?),
             Some(one) if !settings.discard => {
                 let (stores, result) = one.in_words();
@@ -292,6 +292,9 @@ impl Runtime {
             }
             None => self.ready(job, kept)?,
         };
+        if let Some(going_on) = &mut going_on {
+            going_on.left.forget_calls();
+        }
         let Planned { machine, plan, edges, .. } = asked.planned(plan, job);
         choose::check_rules(&machine, &plan, job)?;
         let (keeps, spare_bytes) = self.find_room(job, &machine, &plan)?;

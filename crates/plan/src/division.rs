@@ -110,7 +110,7 @@ impl Planner<'_> {
                     report.add(task, &tunables);
                     Ok(tunables)
                 })?;
-                let sources = if number == 0 { sources(scope, &blocks) } else { Vec::new() };
+                let sources = if number == 0 { sources(scope, &blocks) } else { Arc::default() };
                 (parts, Vec::new(), sources)
             }
             Some(left) => {

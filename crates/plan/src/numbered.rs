@@ -64,7 +64,7 @@ impl Ways {
 /// The numbered calls of a program.
 pub struct Numbered {
     pub(crate) split: Split,
-    pub(crate) sources: Vec<SourceCall>,
+    pub(crate) sources: Arc<[SourceCall]>,
 }
 
 impl Numbered {

@@ -93,7 +93,7 @@ impl Planner<'_> {
         if !is_one_each || (repeats && parts.classes.len() * 2 > parts.calls.len()) {
             return None;
         }
-        let sources = if facts.number == 0 { sources(scope, &blocks) } else { Vec::new() };
+        let sources = if facts.number == 0 { sources(scope, &blocks) } else { Arc::default() };
         let plan = self.of_parts(facts, parts, &FxHashMap::default(), Vec::new(), sources, Vec::new()).ok()?;
         Some(Arc::new(Plan { tunables: report.0, ways, ..plan }))
     }
@@ -134,7 +134,7 @@ impl Planner<'_> {
         }
         let sources = match facts.number {
             0 => sources(scope, &blocks),
-            _ => Vec::new(),
+            _ => Arc::default(),
         };
         // The loops inside of a part are those of the call that it is a part of.
         let mut inside: FxHashMap<usize, Tunables> = FxHashMap::default();
@@ -156,7 +156,7 @@ impl Planner<'_> {
         parts: Split,
         inside: &FxHashMap<usize, Tunables>,
         numbers: Vec<u32>,
-        sources: Vec<SourceCall>,
+        sources: Arc<[SourceCall]>,
         mut passes: Vec<PassReport>,
     ) -> Result<Plan, PlanError> {
         let parts = parts.of_used_classes();

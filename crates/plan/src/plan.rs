@@ -346,7 +346,7 @@ pub struct Plan {
     pub numbers: Vec<u32>,
     /// For the plan of a program: its calls, of which all of `calls` (for a plan of what is left, some) were split.
     /// Empty for the plan of a call.
-    pub sources: Vec<SourceCall>,
+    pub sources: Arc<[SourceCall]>,
     /// Class of each call.
     pub class_of: Vec<u32>,
     /// Classes of calls.

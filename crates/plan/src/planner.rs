@@ -101,7 +101,7 @@ pub(crate) fn undivided(task: &TaskRef, shape: &CallShape) -> Tunables {
 }
 
 /// The calls of the root's scope with their tunables, as the checker wants them.
-pub(crate) fn sources(scope: &Scope, blocks: &Blocks) -> Vec<SourceCall> {
+pub(crate) fn sources(scope: &Scope, blocks: &Blocks) -> Arc<[SourceCall]> {
     let source = |call: &Call| {
         let task = scope.tasks[call.task as usize].clone();
         let tunables = blocks.get(&(identity(&task), call.shape())).cloned().unwrap_or_default();
@@ -294,6 +294,12 @@ impl<'m> Planner<'m> {
         let is_strict = |edge: &EdgeFacts<'_>| edge.edge.rules.strict;
         let may_block =
             std::mem::replace(blocked, false) && facts.stages() && !self.copying(facts).iter().any(is_strict);
+        // As the plan of the run that was interrupted had no room for so long a list, neither has this.
+        if let Some(left) = left.filter(|left| left.split.calls.len() as u64 > facts.listed_max)
+            && let Ok(plan) = self.left_in_parts(facts, left)
+        {
+            return Ok(plan);
+        }
         let (mut scope, single) = match left {
             Some(left) => {
                 left.sources.iter().for_each(|source| report.add(&source.task, &source.tunables));
@@ -368,9 +374,7 @@ impl<'m> Planner<'m> {
             // The blocks of a run in a larger memory: each is a part.
             (Err(overflow), Some(left)) => {
                 let refused = refused(overflow, &parts);
-                let within =
-                    self.of_parts(facts, parts, &FxHashMap::default(), numbers, left.sources.clone(), stage_reports);
-                return within.map(|plan| Arc::new(Plan { tunables: report.0, ..plan })).map_err(|_| refused);
+                return self.left_in_parts(facts, left).map_err(|_| refused);
             }
         };
         if left.is_none()
@@ -386,7 +390,7 @@ impl<'m> Planner<'m> {
         let sources = match left {
             Some(left) => left.sources.clone(),
             None if facts.number == 0 => sources(scope, &blocks),
-            None => Vec::new(),
+            None => Arc::default(),
         };
         for call in scope.calls.iter() {
             let task = &scope.tasks[call.task as usize];
@@ -470,6 +474,15 @@ impl<'m> Planner<'m> {
         Ok(Arc::new(plan))
     }
 
+    /// The plan of what is left where each call is a part.
+    fn left_in_parts(&mut self, facts: &EdgeFacts<'_>, left: &Left) -> Result<Arc<Plan>, PlanError> {
+        let mut report = Report::default();
+        left.sources.iter().for_each(|source| report.add(&source.task, &source.tunables));
+        let (split, numbers, sources) = (left.split.clone(), left.numbers.clone(), left.sources.clone());
+        let plan = self.of_parts(facts, split, &FxHashMap::default(), numbers, sources, Vec::new())?;
+        Ok(Arc::new(Plan { tunables: report.0, ..plan }))
+    }
+
     /// Whether all that the calls of a scope use could stay in a child from the first call to the last: then each is fetched
     /// once, whereas blocks of a call with a halo are stored for the next call's, which are cut otherwise.
     fn may_keep_all(&self, facts: &EdgeFacts<'_>, scope: &Scope) -> bool {
@@ -533,7 +546,7 @@ impl<'m> Planner<'m> {
             tasks: split.tasks,
             calls: split.calls,
             numbers: Vec::new(),
-            sources: Vec::new(),
+            sources: Arc::default(),
             class_of: split.class_of,
             classes,
             children: Vec::new(),

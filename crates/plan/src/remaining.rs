@@ -17,6 +17,7 @@ use crate::plan::SourceCall;
 use crate::scope::Split;
 use multigrain_program::{Arg, ArrayDecl, Region, Role};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
 
 /// An event of the journal: a store of a block to the root memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,7 +35,7 @@ pub struct Left {
     /// The needed calls.
     pub(crate) split: Split,
     /// The calls that were split, of which those needed are a part.
-    pub(crate) sources: Vec<SourceCall>,
+    pub(crate) sources: Arc<[SourceCall]>,
     /// Their numbers in the whole program.
     pub(crate) numbers: Vec<u32>,
     /// Durable stores that are given up, as events that say so. The journal must have them before anything is written.
@@ -48,14 +49,17 @@ impl Left {
     pub fn numbers(&self) -> &[u32] {
         &self.numbers
     }
+
+    /// Lets go of the calls, which may be many, once they are planned.
+    pub fn forget_calls(&mut self) {
+        self.split = self.split.with(Vec::new(), Vec::new());
+    }
 }
 
 impl Numbered {
     /// What is left when every result is as it is to be.
     pub fn nothing_left(&self) -> Left {
-        let mut split = self.split.clone();
-        split.calls.clear();
-        split.class_of.clear();
+        let split = self.split.with(Vec::new(), Vec::new());
         let sources = self.sources.clone();
         Left { split, sources, numbers: Vec::new(), given_up: Vec::new(), restore: Vec::new() }
     }
@@ -68,13 +72,10 @@ impl Numbered {
         let restore = survey.lost_initial_content();
         let Survey { needed, given_up, .. } = survey;
         let numbers = (0..needed.len() as u32).filter(|&c| needed[c as usize]).collect();
-        let mut split = self.split.clone();
-        fn keep<T>(list: &mut Vec<T>, needed: &[bool]) {
-            let mut flags = needed.iter();
-            list.retain(|_| flags.next().is_some_and(|&n| n));
+        fn keep<T: Clone>(list: &[T], needed: &[bool]) -> Vec<T> {
+            list.iter().zip(needed).filter(|(_, needed)| **needed).map(|(one, _)| one.clone()).collect()
         }
-        keep(&mut split.calls, &needed);
-        keep(&mut split.class_of, &needed);
+        let split = self.split.with(keep(&self.split.calls, &needed), keep(&self.split.class_of, &needed));
         Left { split, sources: self.sources.clone(), numbers, given_up, restore }
     }
 }

@@ -86,6 +86,12 @@ pub(crate) struct Split {
 }
 
 impl Split {
+    /// The same with these of its calls, which may be many: no others are copied on the way.
+    pub(crate) fn with(&self, calls: Vec<Call>, class_of: Vec<u32>) -> Split {
+        let (arrays, tasks, classes) = (self.arrays.clone(), self.tasks.clone(), self.classes.clone());
+        Split { arrays, tasks, calls, class_of, classes, contributions: self.contributions, targets: self.targets }
+    }
+
     /// Without the classes of which no call is left.
     pub(crate) fn of_used_classes(mut self) -> Split {
         let mut numbers: Vec<Option<u32>> = vec![None; self.classes.len()];

@@ -96,7 +96,7 @@ fn plan_of(arrays: &[ArrayDecl], tasks: &[Arc<dyn DynTask>], calls: &[Call], nai
         tasks: tasks.to_vec(),
         calls: calls.to_vec(),
         numbers: Vec::new(),
-        sources: Vec::new(),
+        sources: Arc::default(),
         class_of,
         classes,
         children,
