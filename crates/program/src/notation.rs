@@ -170,18 +170,6 @@ impl Notation {
         self.params.iter().map(|(_, dims)| dims.iter().map(&mut dimension).collect()).collect()
     }
 
-    /// Whether windows reach as far in every block of a call as in the call itself: not where that follows from a dimension
-    /// which is cut.
-    pub(crate) fn reaches_are_fixed(&self) -> bool {
-        self.params.iter().flat_map(|(_, dims)| dims).all(|index| match index.reach {
-            Some(Reach::HalfOf { param, dim }) => {
-                let other = self.params.iter().find(|(name, _)| *name == param);
-                other.and_then(|(_, dims)| dims.get(dim)).is_some_and(|index| index.axis.is_none())
-            }
-            _ => true,
-        })
-    }
-
     /// Axes along which parameter `param` is not cut.
     fn missing(&self, param: usize) -> impl Iterator<Item = usize> + '_ {
         let dims = &self.params[param].1;
@@ -225,15 +213,19 @@ impl Notation {
             if param.access.writes() && dims.iter().any(|d| d.reach.is_some()) {
                 return Some(format!("{name} is written, so its blocks cannot overlap by a halo"));
             }
-            let halved = dims.iter().find_map(|index| match index.reach {
-                Some(Reach::HalfOf { param, dim }) => {
-                    let known = self.params.iter().find(|(name, _)| *name == param);
-                    known.is_none_or(|(_, dims)| dim >= dims.len()).then_some((param, dim))
-                }
-                _ => None,
+            // Of a dimension that is cut, a block's half is another length than that of all: its parts would have other halos.
+            let halved = dims.iter().find_map(|index| {
+                let Some(Reach::HalfOf { param, dim }) = index.reach else { return None };
+                let known = self.params.iter().find(|(name, _)| *name == param).and_then(|(_, dims)| dims.get(dim));
+                let fault = match known {
+                    None => "does not exist",
+                    Some(Index { axis: Some(_), .. }) => "an axis cuts",
+                    Some(_) => return None,
+                };
+                Some(format!("{name} reaches half of dimension {dim} of {param}, which {fault}"))
             });
-            if let Some((other, dim)) = halved {
-                return Some(format!("{name} reaches half of dimension {dim} of {other}, which does not exist"));
+            if halved.is_some() {
+                return halved;
             }
             let repeated = |i: usize| dims[i].axis.is_some() && dims[..i].iter().any(|d| d.axis == dims[i].axis);
             if (0..dims.len()).any(repeated) {

@@ -88,7 +88,6 @@ impl Steps {
                 .all(|(n, p)| p.access == if n == written { Access::Write } else { Access::Read })
             && (params[state].element, call.shapes[state]) == (params[written].element, call.shapes[written])
             && notation.folded(params).is_empty()
-            && notation.reaches_are_fixed()
             && notation.tunables(&extents).iter().all(|axis| axis.multiple <= 1);
         if !is_chain {
             return None;

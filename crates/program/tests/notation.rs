@@ -161,6 +161,11 @@ fn a_notation_that_means_nothing_is_told_to_its_author() {
     assert!(missing.contains("dimension 0 of c, which does not exist"), "{missing}");
     let missing = said(|| Notation::axes(["i"]).param("a", [around_half("i", "b", 9), whole()]).param("b", ["i", ":"]));
     assert!(missing.contains("dimension 9 of b, which does not exist"), "{missing}");
+    let cut = said(|| {
+        let a = [around_half("i", "b", 0), whole()];
+        Notation::axes(["i"]).param("a", a).param("b", ["i", ":"])
+    });
+    assert!(cut.contains("half of dimension 0 of b, which an axis cuts"), "{cut}");
     let free = |notation: fn() -> Notation| {
         struct Free(fn() -> Notation);
         impl Task for Free {
