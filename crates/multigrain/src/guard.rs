@@ -182,7 +182,7 @@ fn reads_initial(arrays: &[ArrayDecl], tasks: &[Arc<dyn DynTask>], calls: &[Call
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use multigrain_program::{
         CallShape, LeafContext, Program, Read, Scalars, SubCall, Task, Tunable, Tunables, Update, View, ViewMut, Work,
@@ -235,7 +235,7 @@ mod tests {
     }
 
     /// Rows of `out` are made, then its columns are changed: two passes over a result.
-    fn two_passes(rows: u64) -> Program {
+    pub(crate) fn two_passes(rows: u64) -> Program {
         let mut program = Program::new();
         let (make, change) = (program.task(Make), program.task(Change));
         let from = program.array::<f32, 2>("in", [4, 4], Role::Input).unwrap();

@@ -311,3 +311,70 @@ impl Found {
         self.complete || self.ready && (self.missing.is_some() || self.events.iter().any(|event| event.durable))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guard::tests::two_passes;
+    use crate::sides::Sides;
+    use multigrain_program::{ElementType, Program};
+    use multigrain_store::faults::Faults;
+    use multigrain_store::{DiskOptions, Journal, Operation, OperationKind, Verdict};
+    use std::sync::{Arc, Mutex};
+
+    /// What a journal held when it was last flushed.
+    #[derive(Default)]
+    struct Durable(Mutex<Vec<u8>>);
+
+    impl Faults for Durable {
+        fn before(&self, operation: &Operation<'_>) -> Verdict {
+            if operation.kind == OperationKind::Sync && operation.path.ends_with("journal") {
+                *self.0.lock().unwrap() = std::fs::read(operation.path).unwrap();
+            }
+            Verdict::Go
+        }
+    }
+
+    /// The stores of which a program's journal speaks, after what `write` does: those that are durable, and all.
+    fn records(program: &Program, write: impl FnOnce(&mut RunJournal<'_>, &ArrayFile)) -> [Vec<(u32, u64)>; 2] {
+        let folder = tempfile::tempdir().unwrap();
+        let durable = Arc::new(Durable::default());
+        let disk = Disk::new(DiskOptions { faults: Some(durable.clone()), ..DiskOptions::default() }).unwrap();
+        let path = folder.path().join("journal");
+        let journals = Journals::of_rank(Journal::create(&disk, &path, "{}").unwrap());
+        let file = disk.create_raw(folder.path().join("out"), ElementType::F32, &[4, 4], false).unwrap();
+        let guard = Guard::new(program.arrays(), program.tasks(), program.calls(), &Sides::default());
+        let never = Duration::from_secs(1 << 30);
+        write(&mut RunJournal::new(&disk, journals, program.calls(), never, Some(guard), false), &file);
+        let read = |path: &Path| {
+            let mut stores = Vec::new();
+            let of_store = |record: Record| (record.kind != SAMPLE).then_some((record.kind, record.a));
+            Journal::read(&disk, path, |record| stores.extend(of_store(record))).unwrap();
+            stores
+        };
+        let all = read(&path);
+        std::fs::write(&path, &*durable.0.lock().unwrap()).unwrap();
+        [read(&path), all]
+    }
+
+    #[test]
+    fn what_is_overwritten_is_not_recorded_any_more() {
+        let [_, all] = records(&two_passes(4), |log, file| {
+            for row in 0..4 {
+                log.begin(row, 1).unwrap();
+                log.done(row, 1, file).unwrap();
+            }
+            // A column crosses all rows, which are complete and wait to be recorded.
+            log.begin(4, 0).unwrap();
+            log.flush().unwrap();
+        });
+        assert_eq!(all, [(BEGIN, 0), (BEGIN, 1), (BEGIN, 2), (BEGIN, 3), (BEGIN, 4)]);
+    }
+
+    #[test]
+    fn what_is_given_up_is_durable_before_anything_is_overwritten() {
+        let given_up = [Stored { call: 2, argument: 1, durable: false }];
+        let [durable, _] = records(&two_passes(4), |log, _| log.give_up(&given_up).unwrap());
+        assert_eq!(durable, [(BEGIN, 2)]);
+    }
+}

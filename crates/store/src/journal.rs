@@ -114,7 +114,7 @@ impl Journal {
         Ok(scan(disk.context(), path, &file, each)?.map(|scanned| scanned.text))
     }
 
-    /// Opens the journal of an interrupted run to go on with it, behind its valid records, which `each` gets. `None` as for
+    /// Opens the journal of an interrupted run to go on with it, behind its valid records, which `each` gets; they are durable then. `None` as for
     /// [`read`](Self::read).
     ///
     /// # Errors
@@ -139,8 +139,10 @@ impl Journal {
         if end_bytes < whole_bytes {
             // A torn append may have left later records whole; behind new records they would look valid again.
             context.attempt(OperationKind::Truncate, path, || journal.file.set_len(end_bytes))?;
-            journal.sync(disk)?;
         }
+        // Who wrote them may have been killed before its flush, and who goes on relies on them: on the beginning of a block, which it
+        // overwrites now.
+        journal.sync(disk)?;
         Ok(Some(journal))
     }
 

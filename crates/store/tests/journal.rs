@@ -100,6 +100,19 @@ fn what_lies_behind_a_torn_record_never_comes_back() {
     assert_eq!(found, all[..2], "records 2 and 3 belong to another life");
 }
 
+/// A run that is killed has appended what is on no disk yet; the next one believes it, and the power may fail then.
+#[test]
+fn what_is_gone_on_with_is_durable() {
+    let scratch = Scratch::new();
+    let plain = disk(BackendChoice::Pool);
+    written(&plain, &scratch, &records(7));
+    let faults = Arc::new(FailKind::new(OperationKind::Sync, 0, libc::EIO));
+    let fails = disk_with(BackendChoice::Pool, faults).unwrap();
+    let refused = resumed(&fails, &scratch).err().expect("it was not flushed");
+    assert!(matches!(refused, StoreError::File { operation: OperationKind::Sync, .. }), "{refused}");
+    assert_eq!(resumed(&plain, &scratch).unwrap().unwrap().1, records(7));
+}
+
 #[test]
 fn what_is_no_journal_is_told_and_left_alone() {
     let scratch = Scratch::new();

@@ -9,7 +9,7 @@ use multigrain::rooms::program::{Program, Role};
 use multigrain::rooms::store::BackendChoice;
 use multigrain::rooms::store::faults::Count;
 use multigrain::{Error, Job, Mapping, Sink, Source};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +27,8 @@ pub(crate) struct RandomCase {
     machine: Machine,
     mapping: Mapping,
     directory: tempfile::TempDir,
+    /// Where arrays without a file of their own lie: beside the results, or elsewhere.
+    scratch: PathBuf,
 }
 
 impl RandomCase {
@@ -43,7 +45,12 @@ impl RandomCase {
         }
         let directory = directory();
         let dram_bytes = machine.memory(machine.find("dram").ok_or("no dram")?).capacity_bytes;
-        let machine = machine.with(&root, |m| m.path = Some(directory.path().to_owned()))?;
+        let scratch = match seed % 3 {
+            0 => directory.path().to_owned(),
+            _ => directory.path().join("scratch"),
+        };
+        std::fs::create_dir_all(&scratch)?;
+        let machine = machine.with(&root, |m| m.path = Some(scratch.clone()))?;
         let mapping = if steps { Mapping::default() } else { random_mapping(seed, &machine) };
         let bytes = random_bytes(&program, seed);
         let mut rng = Rng::new(seed ^ salt);
@@ -62,7 +69,7 @@ impl RandomCase {
         }
         let mut expected = bytes;
         program.run_sequential(&mut expected)?;
-        Ok(Some(RandomCase { job, sinks, dram_bytes, rng, expected, machine, mapping, directory }))
+        Ok(Some(RandomCase { job, sinks, dram_bytes, rng, expected, machine, mapping, directory, scratch }))
     }
 
     /// Runtimes with so many bytes for blocks.
@@ -85,8 +92,16 @@ impl RandomCase {
 
     /// The files that are there.
     pub(crate) fn left(&self) -> Result<Vec<PathBuf>, Failure> {
-        let directory: &Path = self.directory.path();
-        Ok(std::fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?)
+        let mut left = Vec::new();
+        for folder in [self.directory.path(), &self.scratch] {
+            for entry in std::fs::read_dir(folder)? {
+                let path = entry?.path();
+                if path != self.scratch && !left.contains(&path) {
+                    left.push(path);
+                }
+            }
+        }
+        Ok(left)
     }
 
     /// Refuses what is left beside the results.
