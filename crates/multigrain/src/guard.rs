@@ -207,8 +207,9 @@ pub(crate) mod tests {
                 fn tunables(&self, _: &CallShape) -> Vec<Tunable> {
                     Vec::new()
                 }
-                fn split(&self, _: &CallShape, _: &Tunables) -> Vec<SubCall> {
-                    Vec::new()
+                fn split(&self, call: &CallShape, _: &Tunables) -> Vec<SubCall> {
+                    let all = call.shapes.iter().map(|shape| Region::whole(*shape)).enumerate();
+                    vec![SubCall::itself(all, &call.scalars)]
                 }
                 fn leaf(&self, _: $views, _: &mut LeafContext<'_>) {}
                 fn work(&self, _: &CallShape) -> Work {

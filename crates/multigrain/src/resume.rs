@@ -452,3 +452,42 @@ fn overwrites(plan: &Plan, mut stored: Vec<Arg>) -> bool {
     stored.extend(stored_blocks(plan));
     !overlapping(&stored).is_empty()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guard::tests::two_passes;
+    use crate::job::Sink;
+    use crate::journal::{BEGIN, DONE};
+    use multigrain_machine::Machine;
+    use multigrain_plan::{Mapping, PlanOptions, Planner};
+    use multigrain_store::Record;
+
+    /// Rows that an interrupted run has recorded are overwritten by columns: the beginning of the first column has to be durable.
+    #[test]
+    fn what_the_run_before_has_recorded_is_guarded() {
+        let program = two_passes(4);
+        let machine = Machine::shipped("disk").unwrap();
+        let plan = Planner::new(&machine, Mapping::default(), PlanOptions::default()).plan(&program).unwrap();
+        let numbered = Numbered::of(&program, &plan.ways).unwrap();
+        assert_eq!(numbered.calls().len(), 8, "a call is a row or a column");
+        let job = Job::new("rows", program).with_sink(1, Sink::Raw("out".into()));
+        let calls = (numbered.arrays(), numbered.tasks(), numbered.calls());
+        let identity = Identity::new(&job, &vec![None; 2], calls, &plan.ways, Path::new("."), &[]);
+        let mut found = Found::default();
+        for row in 0..4 {
+            [BEGIN, DONE].into_iter().for_each(|kind| found.add(Record { kind, a: row, b: 1 }));
+        }
+        let sides = Sides::default();
+        let left = left(&numbered, &sides, &found.events);
+        let going_on =
+            GoingOn { unfinished: Unfinished { journal: "out.journal".into(), identity, found }, numbered, left };
+        let mut guard = going_on.guard(&plan, &sides).expect("columns overwrite rows");
+        let mut begin = |call| {
+            let block = guard.block(call, 0).unwrap();
+            guard.begin(&block)
+        };
+        assert!(begin(4), "rows are durable until then");
+        assert!(!begin(5), "and are not any more");
+    }
+}
