@@ -272,6 +272,7 @@ fn options_that_are_wrong() {
     // A number without a unit counts bytes, as refusals print them.
     refused(&place, "run sgemm --memory 5", &["5 B"]);
     refused(&place, "run sgemm --memory 5QiB", &["QiB", "GiB"]);
+    refused(&place, "run sgemm --memory -5MiB", &["'-5MiB' for '--memory <SIZE>'", "256 MiB"]);
     refused(&place, "run sgemm --memory 0B --machine disk", &[]);
     refused(&place, "run sgemm --threads 0", &["at least one thread"]);
     refused(&place, "run sgemm --threads 1000000 --n 64", &["--threads 1000000", "at most"]);

@@ -147,6 +147,15 @@ fn an_interrupted_run_is_begun_again_by_word_alone() {
         assert_eq!(place.names(), before);
     }
     assert_eq!(place.run(&format!("{request} --resume --discard")).status, Some(2));
+    // What was moved for the rest is not held against the bound of all.
+    let rest = place.run(&format!("{request} --resume"));
+    assert_eq!(rest.status, Some(0), "{}", rest.stderr);
+    let edge: Vec<&str> = rest.stdout.lines().find(|line| line.starts_with("disk - ")).unwrap().split("  ").collect();
+    let cells: Vec<&str> = edge.into_iter().map(str::trim).filter(|cell| !cell.is_empty()).collect();
+    assert_eq!(cells[4], "-", "{}", rest.stdout);
+    assert!(rest.stdout.contains("bytes are of the rest"), "{}", rest.stdout);
+    place.remove("c.npy");
+    interrupted(&place, &request, "INT");
     let again = place.run(&format!("{request} --discard --json")).json();
     assert_eq!(again["resumed"], false);
     assert_eq!(place.names(), ["c.npy"]);
@@ -168,6 +177,33 @@ fn a_run_that_would_fit_into_memory_by_now_goes_on() {
     let resumed = place.run(&format!("{request} --resume --json --check")).json();
     assert_eq!(resumed["resumed"], true);
     assert_eq!(place.names(), ["c.npy"]);
+}
+
+#[test]
+fn weights_that_were_changed_are_named() {
+    let place = Place::new();
+    let weights = |first: f32| {
+        let mut values = [0.25; 9];
+        values[0] = first;
+        let file = std::path::absolute(place.path("w.npy")).unwrap();
+        multigrain::testing::write_npy(&file, &[3, 3], &values).unwrap();
+    };
+    weights(0.5);
+    let request = format!("run conv2d --n 1500 --kernel w.npy --machine disk --memory 1500KiB {RECORD_ALL} -o c.npy");
+    interrupted(&place, &request, "INT");
+    weights(0.75);
+    let refused = place.run(&format!("{request} --resume"));
+    assert_eq!(refused.status, Some(2), "{}", refused.stderr);
+    for word in ["its input weights", "w.npy", "holds something else"] {
+        assert!(refused.stderr.contains(word), "{}", refused.stderr);
+    }
+    let other = place.run(&format!("{} --resume", request.replace("w.npy", "box:3")));
+    assert!(other.status == Some(2) && other.stderr.contains("made from"), "{}", other.stderr);
+    // The same weights again, whatever their time, are what they were.
+    weights(0.5);
+    let resumed = place.run(&format!("{request} --resume --json"));
+    assert_eq!(resumed.status, Some(0), "{}", resumed.stderr);
+    assert_eq!(resumed.json()["resumed"], true);
 }
 
 #[test]

@@ -125,7 +125,8 @@ pub(crate) struct Common {
     #[arg(long, value_name = "NAME|FILE", global = true)]
     pub(crate) machine: Option<String>,
     /// Capacity of the main memory, such as 256MiB or 1.5 GB, instead of the machine's
-    #[arg(long, value_name = "SIZE", value_parser = size, global = true)]
+    // A size below zero is refused as a size, and not as an option that nobody knows.
+    #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true, global = true)]
     pub(crate) memory: Option<u64>,
     /// Number of workers, instead of the machine's
     #[arg(long, value_name = "N", global = true)]

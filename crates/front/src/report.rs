@@ -43,7 +43,11 @@ pub(crate) fn run(finished: &Finished<'_>) -> String {
     let mut text = head(&app.job, &app.shape, machine);
     let _ = writeln!(text, "{:<9}{}", "time", rates(&app.job, finished));
     if finished.resumed {
-        let _ = writeln!(text, "{:<9}an interrupted run was continued; time and rates are of the rest", "resumed");
+        let _ = writeln!(
+            text,
+            "{:<9}an interrupted run was continued; time, rates and bytes are of the rest, the bound is of the whole",
+            "resumed"
+        );
     } else if finished.resume_asked {
         let _ = writeln!(text, "{:<9}nothing was there to be continued; the run started from the beginning", "resumed");
     }
@@ -93,7 +97,7 @@ pub(crate) fn run(finished: &Finished<'_>) -> String {
     text += if finished.simulated { "\nwhere the time would go\n" } else { "\nwhere the time went\n" };
     text += &breakdown(finished.breakdown);
     text.push('\n');
-    text += &edges(traffic);
+    text += &edges(traffic, !finished.resumed);
     text
 }
 
@@ -111,7 +115,7 @@ pub(crate) fn plan(prepared: &Prepared<'_>) -> String {
     text.push('\n');
     text += &plan.to_string();
     text.push('\n');
-    text += &edges(&planned.edges);
+    text += &edges(&planned.edges, true);
     if let Some(wire) = &planned.wire {
         text.push('\n');
         text += &from_rank_to_rank(wire);
@@ -219,7 +223,8 @@ fn breakdown(breakdown: &Breakdown) -> String {
     table::render(&rows, 2)
 }
 
-fn edges(edges: &[EdgeTraffic]) -> String {
+/// Of a part of what the bound is of, there is no ratio.
+fn edges(edges: &[EdgeTraffic], is_whole: bool) -> String {
     let mut title = vec!["edge", "down", "up", "bound", "moved / bound", "transfers"];
     // Few machines have children that reach each other, and few plans use it.
     let across = edges.iter().any(|edge| edge.traffic.bytes_across > 0);
@@ -233,7 +238,8 @@ fn edges(edges: &[EdgeTraffic]) -> String {
         let moved = edge.traffic.bytes_down + edge.traffic.bytes_up;
         let (bound, ratio) = match edge.lower_bound_bytes {
             0 => ("-".to_owned(), "-".to_owned()),
-            bound => (approximate_bytes(bound), format!("{:.3}", moved as f64 / bound as f64)),
+            bound if is_whole => (approximate_bytes(bound), format!("{:.3}", moved as f64 / bound as f64)),
+            bound => (approximate_bytes(bound), "-".to_owned()),
         };
         rows.push(vec![
             edge.name.clone(),

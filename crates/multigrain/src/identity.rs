@@ -15,7 +15,11 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3Default;
 
 /// Version of the protocol that the records follow.
-const FORMAT: u32 = 6;
+const FORMAT: u32 = 7;
+
+/// What an array comes from that is in no file, or in one without a name.
+const GIVEN: &str = "memory";
+const COPY: &str = "a copy";
 
 /// The text of a journal.
 #[derive(Serialize, Deserialize)]
@@ -41,6 +45,9 @@ pub(crate) struct Identity {
     /// Hash of the numbered calls ([`hash_calls`]).
     calls: String,
     inputs: Vec<Input>,
+    /// Files from which inputs without a file of their own were made. What they hold is known by these inputs; these words
+    /// say which was changed.
+    read: Vec<FileRead>,
     /// Results, in the order of the arrays.
     pub(crate) results: Vec<Output>,
     /// Files that are made from results when the run is over.
@@ -66,6 +73,23 @@ struct Input {
     changed: Option<(i64, i64)>,
     /// Hash of the sample that [`FileState`] describes, or of all bytes.
     content: String,
+}
+
+/// A file that was read to make the job, as it was then.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct FileRead {
+    path: PathBuf,
+    bytes: u64,
+    /// Seconds and nanoseconds since 1970.
+    modified: (i64, i64),
+}
+
+impl FileRead {
+    fn of(path: &PathBuf) -> FileRead {
+        let now = std::fs::metadata(path).map(|now| (now.len(), (now.mtime(), now.mtime_nsec())));
+        let (bytes, modified) = now.unwrap_or_default();
+        FileRead { path: absolute(path), bytes, modified }
+    }
 }
 
 /// The second file of an array ([`Sides`](crate::sides::Sides)).
@@ -148,7 +172,7 @@ impl Identity {
                     array: decl.name.clone(),
                     from: match state.modified {
                         Some(_) => absolute(path).display().to_string(),
-                        None => "a copy".to_owned(),
+                        None => COPY.to_owned(),
                     },
                     bytes: state.bytes,
                     modified: state.modified,
@@ -156,9 +180,7 @@ impl Identity {
                     content: format!("{:016x}", state.sample),
                 }),
                 (Some(Source::Generated { seed }), _) => made(format!("seed {seed}"), decl.bytes(), String::new()),
-                (Some(Source::Bytes(bytes)), _) => {
-                    made("memory".to_owned(), bytes.len() as u64, hash(|h| h.write(bytes)))
-                }
+                (Some(Source::Bytes(bytes)), _) => made(GIVEN.to_owned(), bytes.len() as u64, hash(|h| h.write(bytes))),
                 _ => None,
             }
         };
@@ -169,6 +191,7 @@ impl Identity {
             program: hash(|h| hash_calls(job.arrays(), job.program.tasks(), job.program.calls(), h)),
             calls: hash(|h| hash_calls(arrays, tasks, calls, h)),
             inputs: job.arrays().iter().zip(&job.sources).zip(inputs).filter_map(input).collect(),
+            read: job.files_read.iter().map(FileRead::of).collect(),
             results: results(job).collect(),
             made: job.files_written.iter().map(|path| absolute(path)).collect(),
             scratch: absolute(scratch),
@@ -202,6 +225,22 @@ impl Identity {
         self.kept.iter().copied().filter(is_result)
     }
 
+    /// Why an input that was made from other files is not what it was, where now these were read.
+    fn read_since(&self, now: &[FileRead]) -> String {
+        let names = |read: &[FileRead]| match read {
+            [] => "no file".to_owned(),
+            read => read.iter().map(|file| file.path.display().to_string()).collect::<Vec<_>>().join(" and "),
+        };
+        if self.read.len() != now.len() || self.read.iter().zip(now).any(|(then, now)| then.path != now.path) {
+            return format!("it was made from {}, now from {}", names(&self.read), names(now));
+        }
+        let changed: Vec<FileRead> = now.iter().filter(|now| !self.read.contains(now)).cloned().collect();
+        match changed.is_empty() {
+            true => "what is given for it is another".to_owned(),
+            false => format!("it is made from {}, which holds something else since", names(&changed)),
+        }
+    }
+
     /// The first thing in which a run differs from this one, of which the journal is, in words.
     pub(crate) fn difference(&self, now: &Identity) -> Option<String> {
         if self.format != now.format || self.build != now.build {
@@ -228,9 +267,12 @@ impl Identity {
         if self.inputs.len() != now.inputs.len() {
             return Some(format!("it had {} inputs, this one has {}", self.inputs.len(), now.inputs.len()));
         }
+        let read = &now.read;
         if let Some((then, now)) = self.inputs.iter().zip(&now.inputs).find(|(then, now)| then != now) {
             let what = if then.array != now.array || then.from != now.from {
                 format!("it came from {}, now from {}", then.from, now.from)
+            } else if [GIVEN, COPY].contains(&&*then.from) {
+                self.read_since(read)
             } else if then.bytes != now.bytes {
                 format!("{} had {} bytes, now it has {}", then.from, then.bytes, now.bytes)
             } else if then.modified != now.modified {
