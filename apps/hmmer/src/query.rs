@@ -4,7 +4,7 @@ use crate::app::Args;
 use crate::domain::Bound;
 use crate::filter::{ForwardFilter, STAGES};
 use crate::profile::{Profile, null1};
-use crate::search::{Search, for_scores, for_stages};
+use crate::search::{Kept, Search, for_scores, for_stages};
 use crate::sequence::Database;
 use crate::table::{
     Footer, Rows, Thresholds, rows, write_domain_header, write_domains, write_footer, write_header, write_report,
@@ -126,8 +126,10 @@ impl Query {
         if !self.args.looks_for_hits() {
             return Ok(None);
         }
-        let hits_of = |number: usize| {
-            let (profile, thresholds) = (&self.profiles[number], &self.thresholds[number]);
+        let memory_bytes = outcome.work_bytes();
+        let kept = Kept::default();
+        let mut found = Vec::new();
+        for (number, (profile, thresholds)) in self.profiles.iter().zip(&self.thresholds).enumerate() {
             let search = Search {
                 outcome,
                 residues: self.residues,
@@ -138,12 +140,19 @@ impl Query {
                 align: self.args.shows_domains(),
                 correct_bias: !self.args.nonull2,
                 workers: outcome.machine.workers(),
-                memory_bytes: outcome.work_bytes(),
+                memory_bytes,
+                kept: &kept,
                 told: outcome.afterwards(DOMAINS),
             };
-            Ok(rows(profile, search.hits(self.candidates(outcome, number)?)?, thresholds))
-        };
-        (0..self.profiles.len()).map(hits_of).collect::<Result<_, _>>().map(Some)
+            let hits = search.hits(self.candidates(outcome, number)?)?;
+            match kept.is_too_much() {
+                false => found.push(rows(profile, hits, thresholds)),
+                // Those of the other profiles are counted.
+                true => found = Vec::new(),
+            }
+        }
+        kept.check(outcome)?;
+        Ok(Some(found))
     }
 
     /// The last filter, if there are any.

@@ -43,6 +43,9 @@ const JOBS: &[(&str, &str, u64, i32)] = &[
     ("hmmer --n 100000 --m 5 --check", "disk", 1, 0),
     ("hmmer --n 200000 --m 5", "disk+local", 2, 0),
     ("hmmer --n 1000000 --m 5", "disk", 1, 2),
+    // Many hits, and more than memory holds: of some that is known when they are found.
+    ("hmmer --max --n 4000 --m 5 -E 1e9 -o table --check", "disk", 1, 0),
+    ("hmmer --max --n 60000 --m 5 -E 1e9 -o many", "disk", 1, 1),
     // A sequence, a line and a few rows of a picture that are longer than memory.
     ("hmmer p.hmm longest.fa -o table", "disk", 1, 2),
     ("hmmer p.hmm line.fa -o table", "disk", 1, 2),

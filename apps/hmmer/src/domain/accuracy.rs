@@ -56,6 +56,10 @@ pub(super) struct Accuracy {
 }
 
 impl Accuracy {
+    pub(super) fn held_bytes(&self) -> usize {
+        size_of::<Cell>() * self.cells.capacity() + size_of::<(f32, f32, f32)>() * self.special.capacity()
+    }
+
     /// The alignment of these residues, which are those of the posterior matrix and counted from 1; it is for one domain.
     /// None if no alignment has a match state.
     pub(super) fn align(

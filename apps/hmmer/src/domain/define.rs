@@ -131,6 +131,16 @@ impl Finder {
         Self { limit_bytes, ..self }
     }
 
+    /// As [`with_limit`](Self::with_limit), from now on. What it holds it keeps.
+    pub fn set_limit(&mut self, limit_bytes: u64) {
+        self.limit_bytes = limit_bytes;
+    }
+
+    /// What its matrices hold, in bytes.
+    pub fn held_bytes(&self) -> u64 {
+        (self.forward.held_bytes() + self.backward.held_bytes() + self.accuracy.held_bytes()) as u64
+    }
+
     /// Finds the domains of a sequence of at least one residue. False when there are none, or when `hopeless` says so,
     /// asked with the sequence's Forward score in nats and the number of residues in regions if each of these seems to
     /// hold one domain.

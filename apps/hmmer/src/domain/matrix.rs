@@ -77,6 +77,10 @@ pub(super) struct Matrix {
 }
 
 impl Matrix {
+    pub(super) fn held_bytes(&self) -> usize {
+        size_of::<Cell>() * self.cells.capacity() + size_of::<Special>() * self.special.capacity()
+    }
+
     fn prepare(&mut self, quads: usize, length: usize, full: bool) {
         let rows = if full { length + 1 } else { 2 };
         // Every row is written before it is read, but for the one before the first residue.

@@ -1,6 +1,6 @@
 //! From hits to rows: what is reported, in which order.
 
-use crate::domain::{Aligned, Domain, Hit};
+use crate::domain::{Aligned, Column, Domain, Hit};
 use crate::profile::Profile;
 
 /// What a sequence or domain must reach.
@@ -61,6 +61,27 @@ pub struct Named {
     pub length: u64,
     /// The hit.
     pub hit: Hit,
+}
+
+impl Named {
+    /// About what the hit takes, its rows in the tables included, in bytes.
+    pub fn bytes(&self, profile: &Profile) -> u64 {
+        let (named, row, domain) = (size_of::<Named>(), size_of::<Row>(), size_of::<DomainRow>());
+        let accession = profile.accession.as_ref().map_or(0, String::len);
+        let texts = [self.name.len(), self.description.len(), profile.name.len(), accession, 1].map(allocated);
+        // While lists of hits grow and become one there is twice the room, and what is copied.
+        let hit = 3 * named + row + texts.iter().sum::<usize>();
+        let domains = &self.hit.domains;
+        let columns = domains.iter().filter_map(|domain| Some(domain.aligned.as_ref()?.columns.capacity()));
+        // Of an alignment there is a copy, as long as the hit is a hit and a row.
+        let aligned: usize = columns.map(|columns| 2 * allocated(columns * size_of::<Column>()) + 2 * domain).sum();
+        (hit + allocated(domains.capacity() * size_of::<Domain>()) + aligned) as u64
+    }
+}
+
+/// What so many bytes take of the memory that the allocator gives.
+fn allocated(bytes: usize) -> usize {
+    (bytes + 8).next_multiple_of(16).max(32)
 }
 
 /// The significance of a sequence or domain.
@@ -157,7 +178,7 @@ pub fn rows(profile: &Profile, mut hits: Vec<Named>, thresholds: &Thresholds) ->
     let reaches = |hit: &Hit, threshold: Threshold| threshold.passes(hit.score, hit.log_p, thresholds.targets);
     hits.retain(|named| reaches(&named.hit, thresholds.report));
     // Equal P-values are those of low scores, which are all 1; then names decide, and at last the database.
-    hits.sort_by(|a, b| {
+    hits.sort_unstable_by(|a, b| {
         let by_p = a.hit.log_p.total_cmp(&b.hit.log_p);
         by_p.then_with(|| a.name.cmp(&b.name)).then_with(|| a.index.cmp(&b.index))
     });

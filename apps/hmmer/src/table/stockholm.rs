@@ -34,22 +34,18 @@ pub fn write_stockholm(out: &mut impl Write, profile: &Profile, rows: &Rows) -> 
             between[after] = between[after].max(inserted.len());
         }
     }
-    let lines: Vec<Line> = domains.iter().map(|domain| spread(domain, &between)).collect();
     let mut reference = Vec::new();
     for &width in &between[1..] {
         reference.push(b'x');
         reference.resize(reference.len() + width, b'.');
     }
-    let sure = mean_probabilities(&lines, &reference);
+    let sure = mean_probabilities(&domains, &between, &reference);
 
-    let names: Vec<String> = domains
-        .iter()
-        .map(|domain| {
-            let (from, to) = domain.aligned.residues;
-            format!("{}/{from}-{to}", rows.hits[domain.hit].target)
-        })
-        .collect();
-    let width = names.iter().map(String::len).max().unwrap_or(0);
+    let name = |domain: &DomainRow| {
+        let (from, to) = domain.aligned.residues;
+        format!("{}/{from}-{to}", rows.hits[domain.hit].target)
+    };
+    let width = domains.iter().map(|domain| name(domain).len()).max().unwrap_or(0);
     // "#=GR NAME PP", "#=GC PP_cons"
     let margin = (width + 8).max(12);
     writeln!(out, "# STOCKHOLM 1.0\n#=GF ID {}", profile.name)?;
@@ -60,8 +56,8 @@ pub fn write_stockholm(out: &mut impl Write, profile: &Profile, rows: &Rows) -> 
         writeln!(out, "#=GF DE {description}")?;
     }
     writeln!(out, "#=GF AU multigrain hmmer {}\n", env!("CARGO_PKG_VERSION"))?;
-    for (domain, name) in domains.iter().zip(&names) {
-        let hit = &rows.hits[domain.hit];
+    for domain in &domains {
+        let (hit, name) = (&rows.hits[domain.hit], name(domain));
         if hit.target_accession != "-" {
             writeln!(out, "#=GS {name:<width$} AC {}", hit.target_accession)?;
         }
@@ -69,8 +65,8 @@ pub fn write_stockholm(out: &mut impl Write, profile: &Profile, rows: &Rows) -> 
     if domains.iter().any(|domain| rows.hits[domain.hit].target_accession != "-") {
         writeln!(out)?;
     }
-    for (domain, name) in domains.iter().zip(&names) {
-        let hit = &rows.hits[domain.hit];
+    for domain in &domains {
+        let (hit, name) = (&rows.hits[domain.hit], name(domain));
         let described = match described_as(hit) {
             "" => &hit.target,
             description => description,
@@ -81,7 +77,9 @@ pub fn write_stockholm(out: &mut impl Write, profile: &Profile, rows: &Rows) -> 
         let block = first..(first + BLOCK).min(reference.len());
         let text = |line: &[u8]| String::from_utf8_lossy(&line[block.clone()]).into_owned();
         writeln!(out)?;
-        for (line, name) in lines.iter().zip(&names) {
+        // Lines are made again for every block: all of them together may be longer than memory.
+        for domain in &domains {
+            let (line, name) = (spread(domain, &between), name(domain));
             writeln!(out, "{name:<margin$} {}", text(&line.letters))?;
             writeln!(out, "#=GR {name:<0$} PP {1}", margin - 8, text(&line.probabilities))?;
         }
@@ -135,21 +133,23 @@ fn spread(domain: &DomainRow, between: &[usize]) -> Line {
 }
 
 /// For each column of a node the mean of its residues' probabilities, as they are written.
-fn mean_probabilities(lines: &[Line], reference: &[u8]) -> Vec<u8> {
+fn mean_probabilities(domains: &[&DomainRow], between: &[usize], reference: &[u8]) -> Vec<u8> {
     let value = |symbol: u8| match symbol {
         b'*' => 1.0,
         digit => f64::from(f32::from(digit - b'0') / 10.0),
     };
-    let mean = |(column, &node): (usize, &u8)| {
-        if node == b'.' {
-            return b'.';
+    let mut sums = vec![(0.0, 0u32); reference.len()];
+    for domain in domains {
+        let line = spread(domain, between);
+        for ((sum, count), &symbol) in sums.iter_mut().zip(&line.probabilities).filter(|(_, symbol)| **symbol != b'.') {
+            *sum += value(symbol);
+            *count += 1;
         }
-        let (mut sum, mut count) = (0.0, 0u32);
-        for symbol in lines.iter().map(|line| line.probabilities[column]).filter(|&symbol| symbol != b'.') {
-            sum += value(symbol);
-            count += 1;
-        }
-        if count == 0 { b'.' } else { digit((sum / f64::from(count)) as f32) }
+    }
+    let mean = |((sum, count), &node): ((f64, u32), &u8)| match node {
+        b'.' => b'.',
+        _ if count == 0 => b'.',
+        _ => digit((sum / f64::from(count)) as f32),
     };
-    reference.iter().enumerate().map(mean).collect()
+    sums.into_iter().zip(reference).map(mean).collect()
 }
