@@ -108,7 +108,7 @@ fn what_is_gone_on_with_is_durable() {
     written(&plain, &scratch, &records(7));
     let faults = Arc::new(FailKind::new(OperationKind::Sync, 0, libc::EIO));
     let fails = disk_with(BackendChoice::Pool, faults).unwrap();
-    let refused = resumed(&fails, &scratch).err().expect("it was not flushed");
+    let refused = resumed(&fails, &scratch).map(|_| ()).expect_err("it was not flushed");
     assert!(matches!(refused, StoreError::File { operation: OperationKind::Sync, .. }), "{refused}");
     assert_eq!(resumed(&plain, &scratch).unwrap().unwrap().1, records(7));
 }
