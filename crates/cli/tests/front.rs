@@ -106,6 +106,20 @@ fn a_plan_is_shown_also_where_the_disk_has_no_room_for_a_run() {
     assert!(place.names().is_empty());
 }
 
+/// With the bytes that a simulation hands on at every step grows what leaving its steps whole saves: on one rank of two.
+#[test]
+fn ranks_share_a_program_of_any_number_of_steps() {
+    let seconds = |steps: u64| {
+        let how = format!("gravity --n 16384 --steps {steps} --ranks 2 --threads 1 --memory 256MiB --json");
+        Place::new().run(&format!("plan {how}")).json()["predicted_seconds"].as_f64().unwrap()
+    };
+    let each = seconds(50) / 50.0;
+    for steps in [100, 400] {
+        let (found, expected) = (seconds(steps), each * steps as f64);
+        assert!(found < 1.2 * expected, "{steps} steps take {found} s, {expected} as each of fifty");
+    }
+}
+
 /// What surrounds a picture is a list of parts, its inside is not: the plan does not grow with it.
 #[test]
 fn inside_of_a_border_takes_no_more_memory_than_without() {

@@ -13,6 +13,9 @@ const LINE_BYTES: u64 = 64;
 /// What a byte is worth: a plan that moves 20 % less may be 5 % slower. Predictions are no better than this, and every
 /// byte moved takes memory bandwidth and processor time from the leaves, and the disk's from everybody.
 const BYTES_EXPONENT: f64 = 0.25;
+/// However many bytes calls that are left undivided save, they may take so many times as long: what a byte costs is bounded by
+/// the time in which it moves, and what children lose that wait for the one which has all is not.
+pub(crate) const SLOWER_UNDIVIDED: f64 = 1.25;
 /// How unevenly workers of a shared machine run: the share of the longest step that is lost waiting for the last. Between
 /// nothing, for steps that begin together and take equally long, and the quarter that two workers lose on average which
 /// end at random; with this share blocks are as small as they can be without the kernels noticing (measured with sgemv,

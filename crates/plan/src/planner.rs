@@ -1,5 +1,6 @@
 //! The planner: runs the passes for every edge from the root down and caches plans by shape.
 
+use crate::cost::SLOWER_UNDIVIDED;
 use crate::division::Divided;
 use crate::edge::{Draft, EdgeFacts, Overflow, TaskRef, draft, facts as edge_facts};
 use crate::error::{Enough, PlanError};
@@ -382,6 +383,7 @@ impl<'m> Planner<'m> {
             && let Ok((whole, of_whole)) = in_blocks(single, |task, shape| Ok(undivided(task, shape)))
             && let Ok(all) = drafted(&whole, None)
             && all.price() < draft.price()
+            && all.seconds < SLOWER_UNDIVIDED * draft.seconds
         {
             (parts, blocks, draft, scope, *blocked) = (whole, of_whole, all, single, false);
             ways.note_single();
