@@ -89,3 +89,42 @@ impl<T, W: Wake> Inbox<T, W> {
         std::iter::from_fn(|| self.queue.try_pull())
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::cell::{Cell, OnceCell};
+    use std::rc::Rc;
+
+    /// What somebody else does at that moment; whether it is raised, or lowered.
+    #[derive(Default)]
+    struct Meanwhile(OnceCell<Box<dyn Fn(bool)>>);
+
+    impl Wake for Meanwhile {
+        fn raise(&self) {
+            self.0.get().unwrap()(true);
+        }
+
+        fn lower(&self) {
+            self.0.get().unwrap()(false);
+        }
+    }
+
+    /// Who is woken up at once finds why, and what comes while that is taken back is taken behind it.
+    #[test]
+    fn nothing_lies_there_without_a_wake_up() {
+        let (inbox, found) = (Rc::new(Inbox::waking(2, Meanwhile::default())), Rc::new(Cell::new(None)));
+        let (others, finds) = (Rc::downgrade(&inbox), found.clone());
+        let meanwhile = move |is_raised| {
+            let inbox = others.upgrade().unwrap();
+            match is_raised {
+                true => finds.set(inbox.come(false).next()),
+                false => assert!(inbox.queue.try_push(8).is_ok()),
+            }
+        };
+        assert!(inbox.wake.0.set(Box::new(meanwhile)).is_ok());
+        assert!(inbox.post(7).is_ok());
+        assert_eq!(found.get(), Some(7));
+        assert_eq!(inbox.come(true).collect::<Vec<_>>(), [8]);
+    }
+}

@@ -68,7 +68,20 @@ impl Decoder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::{Bounds, Message, take};
     use proptest::prelude::*;
+
+    /// What is kept of somebody by a name that it chose is little.
+    #[test]
+    fn cookies_are_short() {
+        let is_one = |length: usize| {
+            let text = format!("GET /x HTTP/1.0\r\nX-SessionCookie: {}\r\n\r\n", "c".repeat(length));
+            let taken = take(text.as_bytes(), Bounds { head_bytes: 1000, body_bytes: 0 });
+            let Ok(Some((Message::Request { headers, .. }, _))) = taken else { panic!("{taken:?}") };
+            cookie(&headers).is_some()
+        };
+        assert_eq!([0, 1, 128, 129].map(is_one), [false, true, true, false]);
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(crate::cases(200)) })]

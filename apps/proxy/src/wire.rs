@@ -142,9 +142,8 @@ mod tests {
     use std::net::TcpListener;
     use std::sync::Arc;
 
-    /// A source that sends tickets of sessions without an end: reading ends before they do, though nothing was read.
-    #[test]
-    fn who_says_nothing_within_tls_holds_nobody() {
+    /// Two ends that have greeted each other, of which the far one sent so many tickets of sessions.
+    fn greeted(tickets: usize) -> (Wire, TcpStream) {
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
         let (certificate, key) = (CertificateDer::from(made.cert), made.signing_key.serialize_der());
         let mut roots = RootCertStore::empty();
@@ -156,7 +155,7 @@ mod tests {
         let server = ServerConfig::builder_with_provider(provider).with_protocol_versions(versions).unwrap();
         let key = PrivateKeyDer::try_from(key).unwrap();
         let mut server = server.with_no_client_auth().with_single_cert(vec![certificate], key).unwrap();
-        server.send_tls13_tickets = 3000;
+        server.send_tls13_tickets = tickets;
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut far, _) = listener.accept().unwrap();
@@ -168,10 +167,27 @@ mod tests {
             }
         });
         near.set_nonblocking(true).unwrap();
-        let mut wire = Wire::secure(near, tls);
+        (Wire::secure(near, tls), far)
+    }
+
+    /// A source that sends tickets of sessions without an end: reading ends before they do, though nothing was read.
+    #[test]
+    fn who_says_nothing_within_tls_holds_nobody() {
+        let (mut wire, _far) = greeted(3000);
         let mut bytes = [0; 64];
         let read = wire.read(&mut bytes).map_err(|e| e.kind());
         assert_eq!(read, Err(io::ErrorKind::WouldBlock));
         assert!(wire.socket().peek(&mut bytes).is_ok(), "all of it was taken at once");
+    }
+
+    /// Of what is given at once TLS takes a part, and of the rest nothing while it owes that to somebody who never reads.
+    #[test]
+    fn little_is_kept_for_who_never_reads() {
+        let (mut wire, _far) = greeted(0);
+        let given = vec![0; 4 * KEPT_MAX];
+        while let Ok(taken) = wire.write(&given) {
+            assert!(taken <= KEPT_MAX, "{taken} bytes are taken at once");
+        }
+        assert!(wire.owes());
     }
 }

@@ -6,6 +6,8 @@
 //! That a stream has become another one is told with every batch and looked for in every round, so no message can be missed.
 
 mod answers;
+#[cfg(test)]
+mod tests;
 mod viewers;
 
 use crate::config::Placement;

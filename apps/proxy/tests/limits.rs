@@ -125,6 +125,38 @@ fn a_file_that_hangs_keeps_nobody_waiting() {
     proxy.says("read again: 1 streams");
 }
 
+/// A server of which something comes before it is asked to play, and which ends then.
+#[test]
+fn what_comes_before_a_server_plays_is_not_what_it_plays() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = Address::parse(&format!("rtsp://{}/", listener.local_addr().unwrap())).unwrap();
+    let server = std::thread::spawn(move || {
+        let mut reader = std::io::BufReader::new(listener.accept().unwrap().0);
+        while let support::Heard::Text(text, _) = support::hear(&mut reader) {
+            let sequence = text.split("CSeq: ").nth(1).unwrap().split('\r').next().unwrap();
+            let head = format!("RTSP/1.0 200 OK\r\nCSeq: {sequence}\r\n");
+            let mut said = match text.split(' ').next().unwrap() {
+                "DESCRIBE" => format!("{head}Content-Length: {}\r\n\r\n{VIDEO}", VIDEO.len()),
+                "SETUP" => format!("{head}Session: 1\r\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n\r\n"),
+                "PLAY" => return,
+                _ => format!("{head}\r\n"),
+            }
+            .into_bytes();
+            if text.starts_with("SETUP") {
+                let early = picture(0, true, 50);
+                said.extend([b'$', 0, 0, early.len() as u8]);
+                said.extend(early);
+            }
+            reader.get_mut().write_all(&said).unwrap();
+        }
+        panic!("it was not asked to play")
+    });
+    let trust = multigrain_proxy::tls::Trust::new(None).unwrap();
+    let tried = dial::rehearse(&address, Way::Tcp, &trust);
+    assert!(matches!(&tried, Err(Trouble::Other(why)) if why.contains("ended")), "{tried:?}");
+    server.join().unwrap();
+}
+
 /// A server that greets within TLS and then sends a record byte by byte, none of which is an answer.
 #[test]
 fn a_server_that_drips_does_not_answer() {

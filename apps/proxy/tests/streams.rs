@@ -48,7 +48,8 @@ fn a_source_within_its_connection_is_served_as_datagrams() {
     manners.challenge = Some("Digest realm=\"cam\", nonce=\"abc\", algorithm=SHA-256, qop=\"auth\"".to_owned());
     (manners.only_tcp, manners.refuses_keep_alive) = (true, true);
     let camera = Camera::new(manners);
-    let proxy = Proxy::start(&["-s", &format!("yard=rtsp://me:topsecret@{}/x", camera.address)]);
+    let proxy =
+        Proxy::start(&["-s", &format!("yard=rtsp://me:topsecret@{}/user=me&password=topsecret", camera.address)]);
     let mut playing = camera.playing();
     assert!(!playing.is_udp() && playing.requests.last().unwrap().contains("Authorization: Digest username=\"me\""));
     proxy.serves("yard");

@@ -159,3 +159,38 @@ fn what_a_source_says_is_one_line() {
     assert_eq!(plain("a\u{9b}31m\nb\u{1b}"), "a 31m b ");
     assert_eq!(plain(&"x".repeat(9000)).len(), 400);
 }
+
+/// Some cameras have their password in the path.
+#[test]
+fn of_an_address_is_told_only_where_it_is() {
+    let now = Instant::now();
+    let mut pull =
+        pull(&["rtsp://me:topsecret@127.0.0.1:9/password=topsecret", "rtsp://127.0.0.1:8/password=topsecret"], now);
+    let place = pull.choice.best(now);
+    tick(&mut pull, now);
+    let is_at = pull.source.addresses[place].to_string();
+    assert_eq!(pull.stream.told().server, is_at);
+    pull.trouble(Trouble::Other("it is off".to_owned()), now);
+    let (server, trouble) = {
+        let told = pull.stream.told();
+        (told.server.clone(), told.trouble.clone().unwrap())
+    };
+    let told = [server, trouble, pull.told.concat()];
+    assert!(told.iter().all(|text| text.contains(&is_at) && !text.contains("topsecret")), "{told:?}");
+}
+
+/// A source that asks again and again and takes no answer is given up when little is owed to it.
+#[test]
+fn little_is_kept_for_a_source_that_never_reads() {
+    let now = Instant::now();
+    let mut pull = pull(&["rtsp://127.0.0.1:9/a"], now);
+    let _camera = plays(&mut pull, Way::Tcp, now);
+    let Phase::Talking(talk) = &mut pull.phase else { panic!() };
+    // More than the system takes on the way.
+    let given_up = (0..4096).find_map(|_| {
+        talk.output.extend_from_slice(&[0; 16 << 10]);
+        talk.flush().err()
+    });
+    assert_eq!(given_up, Some(Trouble::Other("it takes nothing any more".to_owned())));
+    assert!((64 << 10..96 << 10).contains(&talk.output.len()), "{}", talk.output.len());
+}
