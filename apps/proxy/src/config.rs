@@ -19,7 +19,7 @@ use toml::Spanned;
 /// Each source is pulled once by RTSP, over UDP or within the connection, and served as rtsp://HOST:8554/NAME to whoever asks,
 /// within the connection, over UDP or over HTTP; and as MPEG-TS, fragmented MP4 and WebSocket over HTTP. Viewers that are slow
 /// miss groups of pictures; nobody waits for them. SIGTERM lets viewers finish for a while, then ends; SIGHUP reads the file of
-/// --config again.
+/// --config again, and ends it without one.
 #[derive(Parser, Clone, Debug, Default)]
 #[command(name = "multigrain proxy", version, max_term_width = 100)]
 pub struct Args {
@@ -184,6 +184,8 @@ pub struct Limits {
 
 /// Addresses of one source at most.
 const ADDRESSES_MAX: usize = 64;
+/// Names of sources that are told where one was wrong.
+const SHOWN_MAX: usize = 8;
 
 /// Sources at most.
 pub const SOURCES_MAX: usize = 1000;
@@ -411,9 +413,14 @@ impl Args {
             let FileUser { name, password, streams: own } = user;
             let is_unknown = |own: &String| !sources.iter().any(|source| source.name == *own);
             if let Some(number) = own.iter().flatten().position(is_unknown) {
+                // The name may be a password in the wrong place; those of sources are none.
+                let mut names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).take(SHOWN_MAX).collect();
+                names.extend((sources.len() > SHOWN_MAX).then_some("..."));
                 return Err(format!(
-                    "{line}number {} of a user's streams is no source; correct the name there",
-                    number + 1
+                    "{line}number {} of the streams of user {} is no source; correct the name there: sources are {}",
+                    number + 1,
+                    users.len() + 1,
+                    names.join(", ")
                 ));
             }
             if own.as_ref().is_some_and(Vec::is_empty) {
@@ -474,7 +481,7 @@ mod tests {
             .unwrap();
         let said = args.config().unwrap_err();
         assert!(
-            said.contains("number 1 of a user's streams") && !said.contains("gone") && !said.contains("hidden"),
+            said.contains("number 1 of the streams of user 1 is no source; correct the name there: sources are door, camera2, yard") && !said.contains("gone") && !said.contains("hidden"),
             "{said}"
         );
         // A line that is wrong is named, and not shown.
@@ -506,9 +513,19 @@ mod tests {
             (format!("udp_port = 70000\n{source}"), "line 1: there has to be a number from 0 to 65535"),
             (format!("listen = \":85\n{source}"), "line 1: a text ends with"),
             (format!("listen = \"here\"\n{source}"), "line 1: listen is no place"),
+            (format!("{source}urls = [\n"), "unclosed array, expected `]`"),
+            (format!("listen = = \"hidden\"\n{source}"), "line 1: extra `=`"),
+            ("[[source\nname = \"hidden\"\n".to_owned(), "line 1: unclosed array table, expected `]]`"),
+            (format!("{source}[[user]]\nname = \"hidden\"\n"), "line 4: missing field `password`"),
+            // What is quoted may look like what is said.
+            (format!("viewers = \"a, expected hidden\"\n{source}"), "line 1: there has to be a number without"),
+            (format!("\"a, expected hidden\" = 1\n{source}"), "line 1: there is no such key, but `source`"),
             (format!("{source}{source}"), "line 4: two sources are called yard"),
             (format!("{source}{user}{user}"), "line 7: user 2 has the name of one before"),
-            (format!("{source}{user}streams = [\"nope\"]\n"), "line 4: number 1 of a user's streams is no source"),
+            (
+                format!("{source}{user}streams = [\"nope\"]\n"),
+                "line 4: number 1 of the streams of user 1 is no source; correct the name there: sources are yard",
+            ),
             (
                 "[[source]]\nurl = \"rtsp://u:hidden@[::1/x\"\n".to_owned(),
                 "line 1: the address of source camera is wrong: the [ before its host has no ]",
@@ -526,7 +543,7 @@ mod tests {
             ),
             (
                 format!("{source}{user}streams = [\"rtsp://u:hidden@h/\"]\n"),
-                "line 4: number 1 of a user's streams is no source",
+                "line 4: number 1 of the streams of user 1 is no source; correct the name there: sources are yard",
             ),
             (format!("listen = \"rtsp://u:hidden@h/\"\n{source}"), "line 1: listen is no place"),
             (format!("listen = \"rtsp://h/?key=hidden\"\n{source}"), "line 1: listen is no place"),
@@ -537,7 +554,7 @@ mod tests {
                 "[[source]]\nname = \"hidden!\"\nurl = \"rtsp://h/\"\n".to_owned(),
                 "line 1: a source cannot be called so",
             ),
-            (format!("{source}{user}streams = [\"yard\", \"hidden\"]\n"), "number 2 of a user's streams"),
+            (format!("{source}{user}streams = [\"yard\", \"hidden\"]\n"), "number 2 of the streams of user 1"),
             (format!("queue = \"u:hidden@h\"\n{source}"), "line 1: queue is no size"),
             (format!("transport = \"rtsp://u:hidden@h/\"\n{source}"), "line 1: there has to be one of `auto`"),
             (format!("placement = \"hidden\"\n{source}"), "line 1: there has to be one of `"),

@@ -440,9 +440,9 @@ impl Pull {
         if waited(talk.played) > HEALTHY && talk.heard > talk.played {
             self.choice.serves(self.place);
             self.refused.retain(|place| *place != self.place);
-            let (rest, told) = (std::mem::replace(&mut self.rest, REST), std::mem::take(&mut self.told));
-            if !told.is_empty() && rest > 2 * REST {
-                say(&format!("{}: it goes on playing", self.stream.name()));
+            (self.rest, self.told) = (REST, Vec::new());
+            if let Some(playing) = talk.playing.take() {
+                say(&format!("{}: {playing}", self.stream.name()));
             }
         }
         let may_change = self.source.transport == Transport::Auto && talk.dialogue.way() == Way::Udp;

@@ -470,6 +470,7 @@ fn a_browser_shows_what_is_flowing() {
         "0 viewers",
         "/front.ts",
         "by RTSP only",
+        "nothing is known of it yet",
         "nothing has come of it so far",
     ] {
         assert!(seen.contains(word), "{word} is not in {seen}");

@@ -89,6 +89,11 @@ fn wanted(expected: &str) -> &str {
     }
 }
 
+/// Whether a message quotes something that may be of the file.
+fn quotes(message: &str) -> bool {
+    message.replace("`=`", "").replace("`_`", "").contains(['"', '`'])
+}
+
 pub(super) fn file(path: &Path) -> Result<File, String> {
     let shown = shown(&path.to_string_lossy()).to_owned();
     let bytes = std::fs::read(path).map_err(|e| format!("cannot read {shown}: {e}; give the name of a TOML file"))?;
@@ -114,7 +119,7 @@ pub(super) fn file(path: &Path) -> Result<File, String> {
             None if message.starts_with("key with no value") => "this line is not whole: KEY = VALUE".to_owned(),
             None if message.starts_with("duplicate key") => "this was given before".to_owned(),
             // A key that is none may be anything, and numbers that were taken for passwords are quoted as well.
-            None => match message.split_once(", expected ") {
+            None => match message.rsplit_once(", expected ") {
                 Some((what, keys)) if what.starts_with("unknown field") => {
                     format!("there is no such key, but {}", keys.trim_start_matches("one of "))
                 }
@@ -122,9 +127,10 @@ pub(super) fn file(path: &Path) -> Result<File, String> {
                 Some((what, expected)) if what.starts_with("invalid ") => {
                     format!("there has to be {}", wanted(expected))
                 }
-                // In a library's words, but nothing of the file.
-                _ if message.contains(['"', '`']) => "this cannot be read".to_owned(),
-                _ => message.to_owned(),
+                // In a library's words, but nothing of the file: what it expects, and keys that are missing, it knows without.
+                Some((what, _)) if !quotes(what) => message.to_owned(),
+                None if !quotes(message) || message.starts_with("missing field `") => message.to_owned(),
+                _ => "this cannot be read".to_owned(),
             },
         };
         format!("{shown}, line {line}: {wrong}; correct it there")

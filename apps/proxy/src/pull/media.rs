@@ -1,6 +1,6 @@
 //! What comes of a source: datagrams received, put in order, translated into the batch under way, and the batch handed on.
 
-use super::{GATHER_BYTES, Phase, Place, Pull, REST, ROUND_CALLS};
+use super::{GATHER_BYTES, Phase, Place, Pull, ROUND_CALLS};
 use crate::feed::Batch;
 use crate::net::is_later;
 use crate::passage::{Passage, Passed};
@@ -146,9 +146,9 @@ impl Pull {
         if !self.stream.is_flowing.load(Ordering::Relaxed) {
             self.stream.is_flowing.store(true, Ordering::Relaxed);
             self.stream.told().trouble = None;
-            let playing = if let Phase::Talking(talk) = &mut self.phase { talk.playing.take() } else { None };
-            // Who plays again and again and ends at once fills no log.
-            if let Some(playing) = playing.filter(|_| self.rest <= 2 * REST) {
+            if let Phase::Talking(talk) = &mut self.phase
+                && let Some(playing) = talk.says_at_once(&mut self.told, self.rest)
+            {
                 crate::lines::say(&format!("{}: {playing}", self.stream.name()));
             }
         }

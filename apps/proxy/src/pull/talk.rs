@@ -1,6 +1,6 @@
 //! What is said and heard on the connection of a source: connecting, the dialogue, and packets within it.
 
-use super::{BOUNDS, CONNECTION, Incoming, Phase, Place, Pull, ROUND_BYTES, Talk};
+use super::{BOUNDS, CONNECTION, Incoming, Phase, Place, Pull, REST, ROUND_BYTES, TOLD_MAX, Talk};
 use crate::continuity::Continuity;
 use crate::dial::Dialled;
 use crate::dialogue::{Dialogue, Next, Setup, Trouble, Way};
@@ -20,7 +20,7 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 impl Pull {
     /// A connecting thread is back.
@@ -95,8 +95,13 @@ impl Pull {
         }
         let mut at = 0;
         loop {
-            let taken = text::take(&input[at..], BOUNDS)
-                .map_err(|why| Trouble::Other(format!("it sends what is no message of RTSP: {why}")))?;
+            let taken = text::take(&input[at..], BOUNDS).map_err(|why| {
+                let is_other =
+                    matches!(&self.phase, Phase::Talking(talk) if !talk.is_playing && !talk.wire.is_secure());
+                let way =
+                    if is_other { "; look whether it speaks RTSP at this port, or rtsps:// is meant" } else { "" };
+                Trouble::Other(format!("it sends what is no message of RTSP: {why}{way}"))
+            })?;
             let Some((message, length)) = taken else { break };
             match message {
                 Message::Data { channel, range } => {
@@ -297,6 +302,16 @@ impl Talk {
             playing: None,
             malformed: 0,
         }
+    }
+
+    /// What is said as soon as media come. Who plays again and again and ends at once fills no log: it is said when that is healthy.
+    pub(super) fn says_at_once(&mut self, told: &mut Vec<String>, rest: Duration) -> Option<String> {
+        let is_new = |playing: &String| told.len() < TOLD_MAX && !told.contains(playing);
+        let playing = self.playing.take_if(|playing| rest <= 2 * REST || is_new(playing))?;
+        if is_new(&playing) {
+            told.push(playing.clone());
+        }
+        Some(playing)
     }
 
     pub(super) fn flush(&mut self) -> Result<(), Trouble> {

@@ -194,3 +194,49 @@ fn little_is_kept_for_a_source_that_never_reads() {
     assert_eq!(given_up, Some(Trouble::Other("it takes nothing any more".to_owned())));
     assert!((64 << 10..96 << 10).contains(&talk.output.len()), "{}", talk.output.len());
 }
+
+/// A camera is on after many tries, ends at once again and again, and stays at last.
+#[test]
+fn what_plays_after_many_tries_is_told_at_once_and_once() {
+    let mut now = Instant::now();
+    let mut pull = pull(&["rtsp://127.0.0.1:9/a"], now);
+    let playing = "playing JPEG/90000 over UDP";
+    let begins = |pull: &mut Pull, now| {
+        (0..4).for_each(|_| pull.trouble(Trouble::Other("it is off".to_owned()), now));
+        let camera = plays(pull, Way::Tcp, now);
+        let Phase::Talking(talk) = &mut pull.phase else { panic!() };
+        talk.playing = Some(playing.to_owned());
+        (talk.says_at_once(&mut pull.told, pull.rest), camera)
+    };
+    assert_eq!(begins(&mut pull, now).0.as_deref(), Some(playing));
+    let (said, _camera) = begins(&mut pull, now);
+    assert_eq!((said, pull.rest), (None, 30 * REST));
+    now += HEALTHY + Duration::from_secs(1);
+    if let Phase::Talking(talk) = &mut pull.phase {
+        talk.heard = now;
+    }
+    tick(&mut pull, now);
+    let Phase::Talking(talk) = &pull.phase else { panic!() };
+    assert!(talk.playing.is_none() && pull.told.is_empty(), "it was not told when it was healthy");
+    // Who says much that is different fills no log, either.
+    pull.rest = REST_MAX;
+    (0..TOLD_MAX).for_each(|number| pull.told.push(number.to_string()));
+    assert_eq!(begins(&mut pull, now).0, None);
+}
+
+/// rtsp:// of a port at which TLS is spoken: that answers with an alert.
+#[test]
+fn who_speaks_tls_is_told_to_be_asked_within_it() {
+    let now = Instant::now();
+    for (is_playing, way) in [(false, true), (true, false)] {
+        let mut pull = pull(&["rtsp://127.0.0.1:9/a"], now);
+        let mut camera = plays(&mut pull, Way::Tcp, now);
+        camera.write_all(b"\x15\x03\x01\x00\x02\x02\x28").unwrap();
+        let Phase::Talking(talk) = &mut pull.phase else { panic!() };
+        talk.is_playing = is_playing;
+        talk.wire.socket().set_nonblocking(false).unwrap();
+        let said = pull.read_connection(&crate::net::Poll::new().unwrap(), now);
+        let Err(Trouble::Other(said)) = said else { panic!("{said:?}") };
+        assert!(said.contains("no message of RTSP") && said.contains("rtsps:// is meant") == way, "{said}");
+    }
+}
