@@ -70,7 +70,7 @@ counts! {
     packets_malformed,
     /// How often the source was pulled
     connections,
-    /// Packets that were sent to viewers
+    /// Packets that were sent to viewers by RTSP, and pieces of pictures and sound to those by HTTP and WebSocket, which are fewer
     packets_sent,
     /// Bytes that were sent to viewers
     bytes_sent,
