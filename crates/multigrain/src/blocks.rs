@@ -17,7 +17,6 @@ const BLOCK: u32 = 1 << 31;
 const NONE: u32 = u32::MAX;
 
 /// The blocks, which may be as many as a program's calls, and how they lie.
-#[derive(Default)]
 struct Tree {
     /// Sorted: the place of a block is its number.
     blocks: Vec<Arg>,
