@@ -41,6 +41,7 @@ mod outcome;
 mod planning;
 mod rank_files;
 mod resume;
+mod run;
 mod runtime;
 mod samples;
 mod sides;
