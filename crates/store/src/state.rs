@@ -1,10 +1,12 @@
 //! What a file was at a moment, so that another file in its place, or other content, is noticed later.
 
 use std::fs::File;
+use std::num::NonZeroU64;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
+use rustix::fs::{Advice, fadvise};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::disk::Disk;
@@ -126,17 +128,21 @@ fn sample(file: &File, bytes: u64) -> std::io::Result<u64> {
     if bytes <= WHOLE_BYTES_MAX {
         return whole(file, bytes);
     }
+    let each = (bytes - 2 * PIECE_BYTES) / (PIECES - 2);
+    let at = |number| match number {
+        0 => 0,
+        n if n == PIECES - 1 => bytes - PIECE_BYTES,
+        // Somewhere in its part, so that what repeats at regular distances is not missed every time.
+        n => PIECE_BYTES + (n - 1) * each + n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (each - PIECE_BYTES),
+    };
+    // The disk finds all pieces at once; a file system that takes no advice reads them one by one.
+    for number in 0..PIECES {
+        let _ = fadvise(file, at(number), NonZeroU64::new(PIECE_BYTES), Advice::WillNeed);
+    }
     let mut hash = Xxh3Default::new();
     let mut piece = [0; PIECE_BYTES as usize];
-    let each = (bytes - 2 * PIECE_BYTES) / (PIECES - 2);
     for number in 0..PIECES {
-        let at = match number {
-            0 => 0,
-            n if n == PIECES - 1 => bytes - PIECE_BYTES,
-            // Somewhere in its part, so that what repeats at regular distances is not missed every time.
-            n => PIECE_BYTES + (n - 1) * each + n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (each - PIECE_BYTES),
-        };
-        read(file, &mut piece, at, &mut hash)?;
+        read(file, &mut piece, at(number), &mut hash)?;
     }
     Ok(hash.digest())
 }
