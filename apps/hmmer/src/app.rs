@@ -33,7 +33,8 @@ const THRESHOLDS: [&str; 8] = [
 #[derive(Clone, Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("tables").multiple(true))]
 pub struct Args {
-    /// Profiles in HMMER's format (HMMER3/a to /f), gzipped or not, - for the standard input; one is generated when left out
+    /// Profiles of HMMER3 (text or binary) or HMMER2 (text), gzipped or not, - for the standard input; one is generated when left
+    /// out
     #[arg(value_name = "PROFILE", requires = "database")]
     pub profile: Option<PathBuf>,
     /// Protein sequences in FASTA or Stockholm, gzipped or not, - for the standard input; generated when left out
@@ -311,7 +312,7 @@ impl Args {
         }
         .map_err(|e| request(&e))?;
         let database = match &self.database {
-            Some(path) => Database::read(path, limit),
+            Some(path) => Database::read(path, limit, runtime.workers()?),
             None => {
                 runtime.check_kept_bytes(Self::NAME, Database::indices_bytes(self.n), 0, 0)?;
                 self.check_room(runtime, &profiles)?;

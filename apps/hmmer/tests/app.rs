@@ -450,8 +450,11 @@ fn alignments_are_written_where_domains_are_significant() {
     assert_eq!(report.lines().filter(|line| line.starts_with(">> ")).count(), hits);
     // What was aligned is a database, and its rows are found again.
     let rows = aligned.lines().filter(|line| line.starts_with("#=GS ")).count();
-    let again =
-        Database::read(&directory.path().join("aligned"), Limit { memory_bytes: 1 << 20, directory: directory.path() });
+    let again = Database::read(
+        &directory.path().join("aligned"),
+        Limit { memory_bytes: 1 << 20, directory: directory.path() },
+        2,
+    );
     assert_eq!(again.unwrap().len(), rows);
     assert!(0 < rows && report.ends_with("//\n[ok]\n"), "{rows}");
     let none = Args { include_evalue: 1e-300, alignment: path("nothing"), ..filtered(directory.path(), 300, 40, 5) };

@@ -151,6 +151,14 @@ impl Runtime {
         Ok(choose::memory(&self.options)?.0.capacity_bytes)
     }
 
+    /// Workers of its machine, for applications that read their inputs in several threads.
+    ///
+    /// # Errors
+    /// As [`Runtime::memory_bytes`].
+    pub fn workers(&self) -> Result<usize, Error> {
+        Ok(choose::memory(&self.options)?.1)
+    }
+
     /// Refuses tables that would take so many bytes of the main memory that no plan has room beside them
     /// ([`Job::with_kept_bytes`]): for an application whose tables take long to make. What else is known to be needed, in all
     /// and for each worker, counts in what is said to be enough.

@@ -6,10 +6,10 @@ use super::matrix::{Cell, Lengths, Matrix, Occupancy};
 use super::model::Model;
 use super::null2::Use;
 use super::quad::LANES;
-use super::random::{Random, SEED};
 use super::sample::Sample;
 use crate::filter::ForwardFilter;
 use crate::profile::Profile;
+use crate::random::{Random, SEED};
 use std::ops::RangeInclusive;
 
 /// A region must have a residue that lies in a domain with this probability.

@@ -29,7 +29,6 @@ mod matrix;
 mod model;
 mod null2;
 mod quad;
-mod random;
 mod sample;
 mod score;
 
@@ -39,4 +38,5 @@ mod tests;
 pub use accuracy::{Aligned, Column, Step};
 pub use bound::Bound;
 pub use define::{Finder, Short};
+pub(crate) use score::forward_bits;
 pub use score::{Domain, Hit};

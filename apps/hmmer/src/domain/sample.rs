@@ -3,7 +3,7 @@
 use super::matrix::{Cell, Lengths, Matrix};
 use super::model::Model;
 use super::quad::{LANES, Quad};
-use super::random::Random;
+use crate::random::Random;
 
 /// One domain of a sampled alignment: from its first to its last match state.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -3,9 +3,11 @@
 use super::accuracy::Aligned;
 use super::bound::Bound;
 use super::define::{Envelope, Finder, Short};
-use super::random::sum;
+use super::matrix::{Lengths, Matrix};
+use super::model::Model;
 use crate::kernel::reference_domain;
-use crate::profile::{LocalNode, null1_single};
+use crate::profile::{LocalNode, Profile, null1_single};
+use crate::random::sum;
 use std::f64::consts::LN_2;
 
 /// Prior probability that a stretch is biased.
@@ -121,6 +123,14 @@ impl Finder {
             domains: found.domains.iter().map(domain).collect(),
         }))
     }
+}
+
+/// Forward scores in bits of sequences of `length` residues each, one after the other.
+pub(crate) fn forward_bits(profile: &Profile, residues: &[u8], length: usize) -> Vec<f64> {
+    let (model, mut matrix) = (Model::new(profile), Matrix::default());
+    let null1 = null1_single(length);
+    let nats = residues.chunks(length).map(|one| matrix.forward(&model, Lengths::multihit(length), one, false));
+    nats.map(|nats| f64::from(nats - null1) / LN_2).collect()
 }
 
 fn bits(nats: f32) -> f32 {

@@ -4,12 +4,12 @@ use super::define::Finder;
 use super::matrix::{Lengths, Matrix};
 use super::model::Model;
 use super::quad::Quad;
-use super::random::{Random, SEED};
 use super::sample::Sample;
 use crate::kernel::reference;
 use crate::profile::Profile;
 use crate::profile::alphabet::{ANY, BACKGROUND, RESIDUES, STAR};
 use crate::profile::tests::{generator, made};
+use crate::random::{Random, SEED};
 use crate::table::{Threshold, Thresholds};
 use proptest::prelude::*;
 

@@ -4,8 +4,8 @@
 //! Forward score takes null1's place, so that a sequence does not pass for its composition. Eddy 2011 (see the module
 //! above) describes it; its arithmetic is single precision in this order.
 
+use crate::profile::Profile;
 use crate::profile::alphabet::{ANY, BACKGROUND, CODES, GAP, RESIDUES, members};
-use crate::profile::{Profile, probability};
 
 /// Probabilities to begin in either state.
 const BEGIN: [f32; 2] = [0.999, 0.001];
@@ -26,7 +26,7 @@ pub(crate) struct Composition {
 
 impl Composition {
     pub(crate) fn new(profile: &Profile) -> Composition {
-        let frequencies = profile.composition.map_or([UNSET; RESIDUES], |all| all.map(probability));
+        let frequencies = profile.composition.map_or([UNSET; RESIDUES], |all| all.map(|p| p as f32));
         // Gaps, `*` and missing data tell nothing.
         let mut odds = [1.0; CODES];
         for (odds, (p, background)) in odds.iter_mut().zip(frequencies.iter().zip(BACKGROUND)) {

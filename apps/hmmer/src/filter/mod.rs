@@ -27,7 +27,7 @@ use crate::profile::{Exponential, Gumbel, LogOdds, Profile, null1_single};
 use msv::Prices;
 use multigrain_simd::Isa;
 use quantised::{
-    BYTE_BASE, BYTE_SCALE, NEVER, NEVER_BYTE, OUTSIDE_NATS, Quantised, TRANSITIONS, WORD_SCALE, price, word,
+    BYTE_BASE, BYTE_SCALE, NEVER, NEVER_BYTE, OUTSIDE_NATS, Quantised, TRANSITIONS, WORD_BASE, WORD_SCALE, price, word,
 };
 use std::f64::consts::LN_2;
 use vector::Saturating;
@@ -298,35 +298,57 @@ pub fn passed(isa: Isa, tables: &[u8], residues: &[u8], offsets: &[u64], scratch
     assert!(header.nodes > 0 && tables.len() == table_bytes(isa, header.nodes), "{} bytes of tables", tables.len());
     assert!(scratch.len() >= scratch_bytes(isa, header.nodes), "{} bytes of scratch memory", scratch.len());
     assert!(offsets.len() == stages.len() + 1 && offsets.is_sorted(), "{} offsets", offsets.len());
-    let work = Work { header, isa, tables, residues, offsets };
-    // SAFETY: the instruction set and the lengths were checked.
-    unsafe {
-        match isa {
-            Isa::Scalar | Isa::Neon => work.run::<vector::Bytes, vector::Words>(scratch, stages),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => run_avx2(work, scratch, stages),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => run_avx512(work, scratch, stages),
-            #[cfg(not(target_arch = "x86_64"))]
-            Isa::Avx2 | Isa::Avx512 => unreachable!("not supported on this architecture"),
-        }
-    }
+    let work = Work { header, isa, tables, residues };
+    work.dispatch(scratch, Wanted::Stages(offsets, stages));
+}
+
+/// Which scores are wanted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    Msv,
+    Viterbi,
+}
+
+/// Scores in nats of sequences of `length` residues each, one after the other, against a profile of so many nodes whose
+/// tables [`pack`] made; what is beyond the range of their numbers has the largest.
+pub(crate) fn scores(isa: Isa, tables: &[u8], nodes: usize, residues: &[u8], length: usize, kind: Kind) -> Vec<f32> {
+    let mut scores = vec![0.0; residues.len() / length];
+    let mut scratch = vec![0; scratch_bytes(isa, nodes)];
+    let work = Work { header: Header::of_bytes(tables), isa, tables, residues };
+    assert!(
+        isa.is_supported() && work.header.nodes == nodes && tables.len() == table_bytes(isa, nodes),
+        "other tables"
+    );
+    work.dispatch(&mut scratch, Wanted::Scores(length, kind, &mut scores));
+    let most = match kind {
+        Kind::Msv => (255 - BYTE_BASE) as f32 / BYTE_SCALE,
+        Kind::Viterbi => (i32::from(i16::MAX) - WORD_BASE) as f32 / WORD_SCALE,
+    };
+    scores.iter().map(|&nats| if nats == f32::INFINITY { most } else { nats }).collect()
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-fn run_avx2(work: Work<'_>, scratch: &mut [u8], stages: &mut [u8]) {
+fn run_avx2(work: Work<'_>, scratch: &mut [u8], wanted: Wanted<'_>) {
     use std::arch::x86_64::__m256i;
     // SAFETY: the caller has checked lengths; the instruction set is enabled here.
-    unsafe { work.run::<__m256i, __m256i>(scratch, stages) }
+    unsafe { work.run::<__m256i, __m256i>(scratch, wanted) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
-fn run_avx512(work: Work<'_>, scratch: &mut [u8], stages: &mut [u8]) {
+fn run_avx512(work: Work<'_>, scratch: &mut [u8], wanted: Wanted<'_>) {
     use std::arch::x86_64::__m512i;
     // SAFETY: as above.
-    unsafe { work.run::<__m512i, __m512i>(scratch, stages) }
+    unsafe { work.run::<__m512i, __m512i>(scratch, wanted) }
+}
+
+/// What is asked of a call of the kernel.
+enum Wanted<'a> {
+    /// How many filters each sequence passes; where they begin, and where the last one ends.
+    Stages(&'a [u64], &'a mut [u8]),
+    /// These scores of sequences of so many residues.
+    Scores(usize, Kind, &'a mut [f32]),
 }
 
 /// What a call of the kernel is about.
@@ -335,21 +357,50 @@ struct Work<'a> {
     isa: Isa,
     tables: &'a [u8],
     residues: &'a [u8],
-    offsets: &'a [u64],
 }
 
 impl Work<'_> {
+    /// The caller has looked at the instruction set and the lengths of tables and scratch memory.
+    fn dispatch(self, scratch: &mut [u8], wanted: Wanted<'_>) {
+        // SAFETY: the instruction set and the lengths were checked.
+        unsafe {
+            match self.isa {
+                Isa::Scalar | Isa::Neon => self.run::<vector::Bytes, vector::Words>(scratch, wanted),
+                #[cfg(target_arch = "x86_64")]
+                Isa::Avx2 => run_avx2(self, scratch, wanted),
+                #[cfg(target_arch = "x86_64")]
+                Isa::Avx512 => run_avx512(self, scratch, wanted),
+                #[cfg(not(target_arch = "x86_64"))]
+                Isa::Avx2 | Isa::Avx512 => unreachable!("not supported on this architecture"),
+            }
+        }
+    }
+
     /// # Safety
     /// The processor supports the instruction set of `B` and `W`, which is that of the tables; tables and scratch memory
     /// are as large as they must be.
     #[inline(always)]
-    unsafe fn run<B: Saturating<i8>, W: Saturating<i16>>(&self, scratch: &mut [u8], stages: &mut [u8]) {
-        let mut scores = Vectors::<B, W> { work: self, scratch, vectors: std::marker::PhantomData };
-        for (stage, ends) in stages.iter_mut().zip(self.offsets.windows(2)) {
-            let [from, to] = [ends[0], ends[1]].map(|at| (at - self.offsets[0]) as usize);
-            let residues = &self.residues[from..to];
-            assert!(residues.iter().fold(0, |most, &x| most.max(x)) < CODES as u8, "a residue code is too large");
-            *stage = if residues.is_empty() { 0 } else { self.header.judge.passed(&mut scores, residues) };
+    unsafe fn run<B: Saturating<i8>, W: Saturating<i16>>(&self, scratch: &mut [u8], wanted: Wanted<'_>) {
+        let is_code = |residues: &[u8]| residues.iter().fold(0, |most, &x| most.max(x)) < CODES as u8;
+        let mut scorer = Vectors::<B, W> { work: self, scratch, vectors: std::marker::PhantomData };
+        match wanted {
+            Wanted::Stages(offsets, stages) => {
+                for (stage, ends) in stages.iter_mut().zip(offsets.windows(2)) {
+                    let [from, to] = [ends[0], ends[1]].map(|at| (at - offsets[0]) as usize);
+                    let residues = &self.residues[from..to];
+                    assert!(is_code(residues), "a residue code is too large");
+                    *stage = if residues.is_empty() { 0 } else { self.header.judge.passed(&mut scorer, residues) };
+                }
+            }
+            Wanted::Scores(length, kind, scores) => {
+                assert!(is_code(self.residues), "a residue code is too large");
+                for (score, residues) in scores.iter_mut().zip(self.residues.chunks_exact(length)) {
+                    *score = match kind {
+                        Kind::Msv => scorer.msv(residues),
+                        Kind::Viterbi => scorer.viterbi(residues),
+                    };
+                }
+            }
         }
     }
 }

@@ -39,7 +39,7 @@ fn with_vectors(profile: &Profile, mut each: impl FnMut(Isa, f32, f32), residues
     for isa in supported() {
         let tables = pack(isa, profile, &Filters::default());
         let mut scratch = vec![0xa5; scratch_bytes(isa, profile.nodes())];
-        let work = Work { header: Header::of_bytes(&tables), isa, tables: &tables, residues, offsets: &[] };
+        let work = Work { header: Header::of_bytes(&tables), isa, tables: &tables, residues };
         macro_rules! scores {
             ($bytes:ty, $words:ty) => {{
                 let mut scores =

@@ -13,6 +13,16 @@ pub enum ProfileError {
         /// The reason given.
         source: std::io::Error,
     },
+    /// The binary file is none of profiles, or one of them is not whole.
+    #[error("{}, profile {number}: {reason}", path.display())]
+    Binary {
+        /// The file.
+        path: PathBuf,
+        /// The profile, counted from 1.
+        number: usize,
+        /// What was expected, what was found, and what to do.
+        reason: String,
+    },
     /// The text is no profile, or not a whole one.
     #[error("{}:{line}: {reason}", path.display())]
     Format {

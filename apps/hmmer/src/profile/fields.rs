@@ -107,7 +107,8 @@ pub(super) fn number(at: At<'_>, what: &str, field: &str) -> Result<f64, Profile
     parsed.ok_or_else(|| at.error(format!("{what} must be a number, found '{}'", shown(field))))
 }
 
-/// Reads a probability p, written as -ln p; `*` is 0.
+/// Reads a probability p, written as -ln p; `*` is 0. As in HMMER, which keeps it in single precision, -ln p is rounded, and
+/// then p.
 pub(super) fn probability(at: At<'_>, field: &str) -> Result<f64, ProfileError> {
     if field == "*" {
         return Ok(0.0);
@@ -116,7 +117,13 @@ pub(super) fn probability(at: At<'_>, field: &str) -> Result<f64, ProfileError> 
     if log < 0.0 {
         return Err(at.error(format!("a probability p is written as -ln p, which is not negative, found '{field}'")));
     }
-    Ok((-log).exp())
+    Ok(f64::from(f64::from(-log as f32).exp() as f32))
+}
+
+/// Probabilities sum to one but for what files round; what is wrong if not.
+pub(super) fn near_one(sum: f64) -> Result<(), String> {
+    const TOLERANCE: f64 = 0.01;
+    if (sum - 1.0).abs() <= TOLERANCE { Ok(()) } else { Err(format!("must sum to 1, they sum to {sum:.4}")) }
 }
 
 /// A field as a message shows it: not endless, and printable.

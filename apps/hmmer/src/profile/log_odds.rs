@@ -34,12 +34,7 @@ pub(crate) fn null1_single(length: usize) -> f32 {
 
 /// Transitions of a node in the file's order, in single precision.
 fn single(t: &Transitions) -> [f32; 7] {
-    [t.mm, t.mi, t.md, t.im, t.ii, t.dm, t.dd].map(probability)
-}
-
-/// A probability as single precision has it when -ln p, not p, is rounded first.
-pub(crate) fn probability(p: f64) -> f32 {
-    f64::from(p.ln() as f32).exp() as f32
+    [t.mm, t.mi, t.md, t.im, t.ii, t.dm, t.dd].map(|p| p as f32)
 }
 
 fn ln(p: f32) -> f32 {
@@ -67,7 +62,7 @@ fn entries(transitions: &[[f32; 7]]) -> Vec<f32> {
 fn odds(probabilities: &[f64; RESIDUES]) -> [f32; CODES] {
     let mut scores = [f32::NEG_INFINITY; CODES];
     for i in 0..RESIDUES {
-        scores[i] = (f64::from(probability(probabilities[i])) / f64::from(BACKGROUND[i])).ln() as f32;
+        scores[i] = (f64::from(probabilities[i] as f32) / f64::from(BACKGROUND[i])).ln() as f32;
     }
     for x in GAP + 1..=ANY {
         let set = members(x);

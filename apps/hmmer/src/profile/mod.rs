@@ -5,8 +5,10 @@
 //! ```
 
 pub mod alphabet;
+mod binary;
 mod error;
 mod fields;
+mod hmmer2;
 mod local;
 mod log_odds;
 mod read;
@@ -17,7 +19,7 @@ pub(crate) mod tests;
 
 pub use error::ProfileError;
 pub use local::{LocalNode, null1};
-pub(crate) use log_odds::{LogOdds, null1_single, probability};
+pub(crate) use log_odds::{LogOdds, null1_single};
 pub use read::read_profiles;
 pub use statistics::{Exponential, Gumbel};
 
@@ -65,7 +67,8 @@ pub struct Annotation {
     pub structure: Option<Vec<u8>>,
 }
 
-/// A profile hidden Markov model of `nodes()` nodes for amino acid sequences: the core model in probabilities.
+/// A profile hidden Markov model of `nodes()` nodes for amino acid sequences: the core model in probabilities, which files have
+/// in single precision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
     /// Its name; never empty.

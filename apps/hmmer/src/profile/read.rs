@@ -1,11 +1,14 @@
-//! The parser of HMMER3's ASCII format, versions 3/a to 3/f ("HMMER User's Guide", section on the profile file format).
+//! Reading profiles, and the parser of HMMER3's ASCII format, versions 3/a to 3/f ("HMMER User's Guide", section on the profile file format).
 
 use super::alphabet::{RESIDUES, SYMBOLS};
-use super::fields::{At, Line, Lines, number, probability, shown};
-use super::{Annotation, Cutoff, Exponential, Gumbel, Profile, ProfileError, Transitions};
+use super::fields::{At, Line, Lines, near_one, number, probability, shown};
+use super::{Annotation, Cutoff, Exponential, Gumbel, Profile, ProfileError, Transitions, binary, hmmer2};
 use crate::sequence::text;
-use std::io::BufRead;
+use std::io::{BufRead, Cursor, Read};
 use std::path::Path;
+
+/// Bytes that tell a binary file.
+const BEGIN_BYTES: u64 = 4;
 
 /// Transitions of a node in a file.
 const TRANSITIONS: usize = 7;
@@ -13,7 +16,8 @@ const TRANSITIONS: usize = 7;
 /// A match state that emits a residue with this probability shows it as a capital, where the file names no consensus.
 const CONSERVED: f64 = 0.5;
 
-/// Reads all profiles of a file in HMMER's ASCII format, versions 3/a to 3/f, gzipped or not; `-` is the standard input.
+/// Reads all profiles of a file in HMMER's formats, text or binary, versions 3/a to 3/f, or the text of HMMER2, gzipped or not;
+/// `-` is the standard input.
 ///
 /// # Errors
 /// When the file cannot be read, holds no profile, or one that is not whole, is not for amino acids, or has no
@@ -23,7 +27,16 @@ pub fn read_profiles(path: &Path) -> Result<Vec<Profile>, ProfileError> {
     parse(text, path)
 }
 
-pub(super) fn parse(input: impl BufRead, path: &Path) -> Result<Vec<Profile>, ProfileError> {
+pub(super) fn parse(mut input: impl BufRead, path: &Path) -> Result<Vec<Profile>, ProfileError> {
+    // A pipe may give less at once.
+    let mut begin = Vec::new();
+    let read = (&mut input).take(BEGIN_BYTES).read_to_end(&mut begin);
+    read.map_err(|source| ProfileError::Io { path: path.to_owned(), source })?;
+    let input = Cursor::new(&begin).chain(input);
+    if binary::is_binary(&begin) { binary::parse(input, path) } else { parse_text(input, path) }
+}
+
+fn parse_text(input: impl BufRead, path: &Path) -> Result<Vec<Profile>, ProfileError> {
     let mut lines = Lines::new(input, path);
     let mut profiles = Vec::new();
     loop {
@@ -35,7 +48,10 @@ pub(super) fn parse(input: impl BufRead, path: &Path) -> Result<Vec<Profile>, Pr
             None => return Ok(profiles),
         };
         let header = header(&mut lines, version)?;
-        profiles.push(body(&mut lines, version, header)?);
+        profiles.push(match version {
+            hmmer2::VERSION => hmmer2::body(&mut lines, header)?,
+            version => body(&mut lines, version, header)?,
+        });
     }
 }
 
@@ -44,44 +60,56 @@ fn version(line: &Line<'_>) -> Result<u8, ProfileError> {
     let (tag, _) = line.tag();
     match tag.as_bytes() {
         [b'H', b'M', b'M', b'E', b'R', b'3', b'/', version @ b'a'..=b'f'] => Ok(*version),
+        b"HMMER2.0" => Ok(hmmer2::VERSION),
         [b'H', b'M', b'M', b'E', b'R', ..] => Err(line.at.error(format!(
-            "versions HMMER3/a to HMMER3/f are read, found '{}'; convert the profile with hmmconvert",
+            "versions HMMER2.0 and HMMER3/a to HMMER3/f are read, found '{}'; convert the profile with hmmconvert",
             shown(tag)
         ))),
-        // The formats of hmmpress and of hmmconvert -b begin with a number that is no text.
-        _ if tag.contains(char::REPLACEMENT_CHARACTER) || tag.contains('\0') => Err(line.at.error(
-            "profiles are read as text, this file is binary; give the text that hmmconvert makes of it, or the file that \
-             hmmpress was given",
-        )),
         _ => Err(line.at.error(format!("a profile begins with HMMER3/, found '{}'", shown(tag)))),
     }
 }
 
 /// What the lines before the nodes say.
 #[derive(Default)]
-struct Header {
-    name: Option<String>,
-    accession: Option<String>,
-    description: Option<String>,
-    nodes: Option<usize>,
-    alphabet: bool,
-    msv: Option<Gumbel>,
-    viterbi: Option<Gumbel>,
-    forward: Option<Exponential>,
-    gathering: Option<Cutoff>,
-    trusted: Option<Cutoff>,
-    noise: Option<Cutoff>,
-    annotated: Annotated,
+pub(super) struct Header {
+    pub(super) name: Option<String>,
+    pub(super) accession: Option<String>,
+    pub(super) description: Option<String>,
+    pub(super) nodes: Option<usize>,
+    pub(super) alphabet: bool,
+    pub(super) msv: Option<Gumbel>,
+    pub(super) viterbi: Option<Gumbel>,
+    pub(super) forward: Option<Exponential>,
+    pub(super) gathering: Option<Cutoff>,
+    pub(super) trusted: Option<Cutoff>,
+    pub(super) noise: Option<Cutoff>,
+    pub(super) annotated: Annotated,
     old: OldStatistics,
+    /// The background's scores of HMMER2 (NULE).
+    pub(super) background: Option<[i32; RESIDUES]>,
+}
+
+impl Header {
+    /// The name and the number of nodes of a profile for amino acids.
+    pub(super) fn name_and_nodes(&self, at: At<'_>) -> Result<(String, usize), ProfileError> {
+        let name = self.name.clone().ok_or_else(|| missing(at, "NAME", "the profile's name"))?;
+        let nodes = self.nodes.ok_or_else(|| missing(at, "LENG", "the number of nodes"))?;
+        if self.alphabet { Ok((name, nodes)) } else { Err(missing(at, "ALPH", "the alphabet")) }
+    }
+}
+
+/// The error that the header has no such line.
+fn missing(at: At<'_>, tag: &str, what: &str) -> ProfileError {
+    at.error(format!("the header above has no {tag} line, {what}"))
 }
 
 /// Which symbols of nodes mean something.
 #[derive(Clone, Copy, Default)]
-struct Annotated {
-    consensus: bool,
-    reference: bool,
-    mask: bool,
-    structure: bool,
+pub(super) struct Annotated {
+    pub(super) consensus: bool,
+    pub(super) reference: bool,
+    pub(super) mask: bool,
+    pub(super) structure: bool,
 }
 
 /// The statistics of version 3/a, which has one location and one slope for MSV and Viterbi.
@@ -113,6 +141,7 @@ fn header<R: BufRead>(lines: &mut Lines<'_, R>, version: u8) -> Result<Header, P
                 }
                 header.alphabet = true;
             }
+            "NULE" if version == hmmer2::VERSION => header.background = Some(hmmer2::scores(&line)?),
             "STATS" if version == b'a' => old_statistics(at, rest, &mut header.old)?,
             "STATS" => statistics(at, rest, &mut header)?,
             "GA" => header.gathering = Some(cutoff(at, "GA", rest)?),
@@ -228,15 +257,10 @@ fn positive(at: At<'_>, field: &str) -> Result<f64, ProfileError> {
 /// Reads the nodes and the closing `//`.
 fn body<R: BufRead>(lines: &mut Lines<'_, R>, version: u8, header: Header) -> Result<Profile, ProfileError> {
     let at = lines.at();
-    let missing = |tag: &str, what: &str| at.error(format!("the header above has no {tag} line, {what}"));
-    let name = header.name.ok_or_else(|| missing("NAME", "the profile's name"))?;
-    let nodes = header.nodes.ok_or_else(|| missing("LENG", "the number of nodes"))?;
-    if !header.alphabet {
-        return Err(missing("ALPH", "the alphabet"));
-    }
+    let (name, nodes) = header.name_and_nodes(at)?;
     let (Some(msv), Some(viterbi), Some(forward)) = (header.msv, header.viterbi, header.forward) else {
         let what = "one each for MSV, VITERBI and FORWARD, from which E-values come; build the profile with hmmbuild";
-        return Err(missing("STATS LOCAL", what));
+        return Err(missing(at, "STATS LOCAL", what));
     };
 
     let of = |k: usize| format!("node {k} of {nodes} of profile {}", shown(&name));
@@ -276,11 +300,7 @@ fn body<R: BufRead>(lines: &mut Lines<'_, R>, version: u8, header: Header) -> Re
         inserts(lines.expect(|| of(k))?, k)?;
         transitions.push(leave(lines.expect(|| of(k))?, || of(k))?);
     }
-    let line = lines.expect(|| format!("the closing // of profile {}", shown(&name)))?;
-    if line.tag().0 != "//" {
-        let found = shown(line.tag().0);
-        return Err(line.at.error(format!("after the {nodes} nodes that LENG says comes //, found '{found}'")));
-    }
+    close(lines, &name, nodes)?;
     Ok(Profile {
         name,
         accession: header.accession,
@@ -303,8 +323,18 @@ fn body<R: BufRead>(lines: &mut Lines<'_, R>, version: u8, header: Header) -> Re
     })
 }
 
+/// Reads the `//` behind the nodes.
+pub(super) fn close<R: BufRead>(lines: &mut Lines<'_, R>, name: &str, nodes: usize) -> Result<(), ProfileError> {
+    let line = lines.expect(|| format!("the closing // of profile {}", shown(name)))?;
+    if line.tag().0 == "//" {
+        return Ok(());
+    }
+    let found = shown(line.tag().0);
+    Err(line.at.error(format!("after the {nodes} nodes that LENG says comes //, found '{found}'")))
+}
+
 /// The residue that a match state emits most, a capital where it is conserved.
-fn likeliest(emissions: &[f64; RESIDUES]) -> u8 {
+pub(super) fn likeliest(emissions: &[f64; RESIDUES]) -> u8 {
     let (mut best, mut p) = (0, emissions[0]);
     for (i, &other) in emissions.iter().enumerate() {
         if other > p {
@@ -320,7 +350,7 @@ fn emissions(at: At<'_>, fields: &[&str]) -> Result<[f64; RESIDUES], ProfileErro
     for (p, field) in probabilities.iter_mut().zip(fields) {
         *p = probability(at, field)?;
     }
-    near_one(at, "emissions", probabilities.iter().sum())?;
+    sum_to_one(at, "emissions", probabilities.iter().sum())?;
     Ok(probabilities)
 }
 
@@ -332,17 +362,13 @@ fn leave(line: Line<'_>, of: impl Fn() -> String) -> Result<Transitions, Profile
         *p = probability(line.at, field)?;
     }
     let [mm, mi, md, im, ii, dm, dd] = p;
-    near_one(line.at, "transitions of the match state", mm + mi + md)?;
-    near_one(line.at, "transitions of the insert state", im + ii)?;
-    near_one(line.at, "transitions of the delete state", dm + dd)?;
+    sum_to_one(line.at, "transitions of the match state", mm + mi + md)?;
+    sum_to_one(line.at, "transitions of the insert state", im + ii)?;
+    sum_to_one(line.at, "transitions of the delete state", dm + dd)?;
     Ok(Transitions { mm, mi, md, im, ii, dm, dd })
 }
 
-/// Probabilities sum to one but for the five decimals that files have.
-fn near_one(at: At<'_>, what: &str, sum: f64) -> Result<(), ProfileError> {
-    const TOLERANCE: f64 = 0.01;
-    if (sum - 1.0).abs() <= TOLERANCE {
-        return Ok(());
-    }
-    Err(at.error(format!("the probabilities of the {what} must sum to 1, they sum to {sum:.4}")))
+/// Checks the sum of probabilities on a line.
+pub(super) fn sum_to_one(at: At<'_>, what: &str, sum: f64) -> Result<(), ProfileError> {
+    near_one(sum).map_err(|wrong| at.error(format!("the probabilities of the {what} {wrong}")))
 }

@@ -4,6 +4,8 @@
 //! PLoS Computational Biology 4:e1000069 (2008): Viterbi scores follow a Gumbel distribution, the high scores of Forward
 //! an exponential one, both with lambda = ln 2 but for an edge effect.
 
+use std::f64::consts::PI;
+
 /// A Gumbel distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gumbel {
@@ -19,6 +21,44 @@ impl Gumbel {
         // 1 - exp(-e), which is e to all digits when e is small.
         let e = (-self.lambda * (score - self.mu)).exp();
         -(-e).exp_m1()
+    }
+
+    /// The lowest score, in bits, whose probability is at most `probability`, below 1.
+    pub(crate) fn score(&self, probability: f64) -> f64 {
+        self.mu - (-(-probability).ln_1p()).ln() / self.lambda
+    }
+
+    /// The most likely distribution of these scores, given its scale.
+    pub(crate) fn located(scores: &[f64], lambda: f64) -> Gumbel {
+        let mean = scores.iter().map(|x| (-lambda * x).exp()).sum::<f64>() / scores.len() as f64;
+        Gumbel { mu: -mean.ln() / lambda, lambda }
+    }
+
+    /// The most likely distribution of these scores: J. F. Lawless, "Statistical Models and Methods for Lifetime Data" (1982),
+    /// equation 4.1.6, by Newton's method from the scale that their variance tells.
+    pub(crate) fn fitted(scores: &[f64]) -> Gumbel {
+        const STEPS_MAX: usize = 100;
+        const TOLERANCE: f64 = 1e-5;
+        let count = scores.len() as f64;
+        let mean = scores.iter().sum::<f64>() / count;
+        let variance = scores.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (count - 1.0);
+        let mut lambda = PI / (6.0 * variance).sqrt();
+        for _ in 0..STEPS_MAX {
+            let [mut sum, mut first, mut second] = [0.0; 3];
+            for x in scores {
+                let weight = (-lambda * x).exp();
+                sum += weight;
+                first += x * weight;
+                second += x * x * weight;
+            }
+            let wrong = 1.0 / lambda - mean + first / sum;
+            if wrong.abs() < TOLERANCE {
+                break;
+            }
+            let slope = (first / sum) * (first / sum) - second / sum - 1.0 / (lambda * lambda);
+            lambda = (lambda - wrong / slope).max(1e-3);
+        }
+        Gumbel::located(scores, lambda)
     }
 
     /// With parameters in single precision, as HMMER keeps them.

@@ -74,7 +74,7 @@ fn errors_name_the_line_and_what_is_wrong() {
     let node = line_of("1 ");
     let cases: Vec<(String, usize, &str)> = vec![
         (String::new(), 1, "no profile in this file"),
-        (good.replace("HMMER3/f", "HMMER2.0"), 1, "convert the profile with hmmconvert"),
+        (good.replace("HMMER3/f", "HMMER1.8"), 1, "convert the profile with hmmconvert"),
         (good.replace("HMMER3/f", ">sequence"), 1, "begins with HMMER3/, found '>sequence'"),
         (good.replace("amino", "DNA"), line_of("ALPH"), "of the alphabet amino are searched with, found DNA"),
         (good.replace("NAME  made", "NAME"), line_of("NAME"), "NAME says nothing"),
@@ -226,7 +226,160 @@ proptest! {
                 prop_assert!(line >= 1 && line <= bytes.split(|&b| b == b'\n').count());
                 prop_assert!(!reason.is_empty());
             }
+            // Its first bytes are those of no text.
+            Err(ProfileError::Binary { .. }) => prop_assert!(bytes[..bytes.len().min(4)] != *b"HMME"),
             Err(error) => prop_assert!(false, "{}", error),
+        }
+    }
+}
+
+/// A file of this room's test data.
+fn stored(name: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/hmm").join(name);
+    std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+fn stored_profile(name: &str) -> Profile {
+    Profile::parse(&stored(name), Path::new(name)).unwrap_or_else(|e| panic!("{e}")).remove(0)
+}
+
+/// How far -ln p of any probability is from the other profile's.
+fn distance(a: &Profile, b: &Profile) -> f64 {
+    let of = |t: &Transitions| [t.mm, t.mi, t.md, t.im, t.ii, t.dm, t.dd];
+    let all = |profile: &Profile| -> Vec<f64> {
+        let composition = profile.composition.iter().flatten();
+        let matches = profile.matches.iter().flatten();
+        matches.chain(composition).copied().chain(profile.transitions.iter().flat_map(of)).collect()
+    };
+    let (a, b) = (all(a), all(b));
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(&b).map(|(a, b)| if a == b { 0.0 } else { (a.ln() - b.ln()).abs() }).fold(0.0, f64::max)
+}
+
+/// How far any number of the statistics is from the other profile's.
+fn statistics_distance(a: &Profile, b: &Profile) -> f64 {
+    let of = |p: &Profile| [p.msv.mu, p.msv.lambda, p.viterbi.mu, p.viterbi.lambda, p.forward.tau, p.forward.lambda];
+    of(a).into_iter().zip(of(b)).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+}
+
+/// The rest of them.
+fn described(p: &Profile) -> impl PartialEq + std::fmt::Debug + '_ {
+    ((&p.name, &p.accession, &p.description), &p.annotation, (p.gathering, p.trusted, p.noise))
+}
+
+#[test]
+fn binary_profiles_are_those_of_the_text() {
+    let text = stored_profile("toy.hmm");
+    assert!(
+        text.annotation.reference.is_some() && text.annotation.mask.is_some() && text.annotation.structure.is_some()
+    );
+    let both = Profile::parse(&[stored("toy.h3m"), stored("toy.a.h3m")].concat(), Path::new("two.h3m")).unwrap();
+    assert_eq!(both.len(), 2);
+    for binary in &both {
+        assert_eq!(described(binary), described(&text));
+        // Files round -ln p to five decimals, statistics to four and five.
+        assert!(distance(binary, &text) < 6e-6, "{}", distance(binary, &text));
+    }
+    assert!(statistics_distance(&both[0], &text) < 6e-5);
+    // Version 3/a has one location for MSV and Viterbi.
+    assert_eq!(both[1].viterbi, both[1].msv);
+    assert_eq!((both[1].msv, both[1].forward), (both[0].msv, both[0].forward));
+}
+
+#[test]
+fn profiles_of_hmmer2_are_what_hmmer3_makes_of_them() {
+    let (ours, theirs) = (stored_profile("toy.h2"), stored_profile("toy.from2.hmm"));
+    assert_eq!(described(&ours), described(&theirs));
+    assert!(distance(&ours, &theirs) < 6e-6, "{}", distance(&ours, &theirs));
+    assert!(statistics_distance(&ours, &theirs) < 6e-5, "{ours:?} {theirs:?}");
+    assert_eq!(ours.composition, None);
+}
+
+#[test]
+fn what_is_wrong_with_binary_profiles_is_said() {
+    let good = stored("toy.h3m");
+    let says = |bytes: &[u8], reason: &str| {
+        let message = Profile::parse(bytes, Path::new("made.h3m")).unwrap_err().to_string();
+        assert!(message.starts_with("made.h3m, profile 1: ") && message.contains(reason), "{reason}: {message}");
+    };
+    let with = |at: usize, number: u32| {
+        let mut bytes = good.clone();
+        bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
+        bytes
+    };
+    for end in [4, 15, 16, 500, good.len() - 1] {
+        says(&good[..end], "may have been cut short");
+    }
+    says(&with(0, 0xb3e6_e6f3), "ends in .h3m");
+    says(&with(0, 0xe8ed_edba_u32.swap_bytes()), "other order of bytes");
+    says(&with(8, 0), "0 nodes");
+    says(&with(8, u32::MAX), "4294967295 nodes");
+    says(&with(8, 16), "sum to 1");
+    says(&with(12, 2), "alphabet amino");
+    says(&with(4, 0x3_d70e), "no statistics");
+    says(&with(16, f32::NAN.to_bits()), "no probability");
+    says(&with(16, 0.5f32.to_bits()), "emissions of node 1 must sum to 1");
+    let name = good.windows(4).position(|bytes| bytes == b"toy\0").unwrap();
+    says(&with(name, u32::from_le_bytes(*b"to\ny")), "a line is no text");
+    says(&with(name, u32::from_le_bytes(*b"to y")), "one word");
+    says(&with(name - 4, 1 << 24), "are no text");
+    let second = Profile::parse(&[&good[..], &good[..99]].concat(), Path::new("made.h3m")).unwrap_err();
+    assert!(second.to_string().starts_with("made.h3m, profile 2: "), "{second}");
+}
+
+#[test]
+fn what_is_wrong_with_profiles_of_hmmer2_is_said() {
+    let good = String::from_utf8(stored("toy.h2")).unwrap();
+    let first = |needle: &str| good.lines().position(|line| line.trim_start().starts_with(needle)).unwrap() + 1;
+    let cases = [
+        (good.replace("NULE ", "OTHER"), first("HMM ") + 1, "no NULE line"),
+        (good.replace("656  -1722", "6569  -1722"), first("HMM ") + 1, "NULE says must sum to 1"),
+        (good.replace("656  -1722", "x  -1722"), first("NULE"), "thousandths of bits"),
+        (good.replace("656  -1722", "-1722"), first("NULE"), "NULE and a score for each residue has 21 fields"),
+        (good.replace("     1   -2956", "     2   -2956"), first("1   -2956"), "begins with 1, found '2'"),
+        (good.replace("     1   -2956", "     1   99999"), first("1   -2956"), "emissions must sum to 1"),
+        (good.replace("     1   -2956", "     1   999999"), first("1   -2956"), "found '999999'"),
+        (good.replace("-12  -7442", "-1200  -7442"), first("1   -2956") + 2, "match state must sum to 1"),
+        (good.replace("-894  -1115", "0  -1115"), first("1   -2956") + 2, "insert state must sum to 1"),
+        (
+            good.replace("           -4      *  -8484", "           -4"),
+            first("1   -2956") - 1,
+            "B's transitions has 3 fields",
+        ),
+        (good.replace("\n//", ""), good.lines().count() - 1, "before the closing //"),
+    ];
+    for (text, line, reason) in cases {
+        let message = parse(&text).unwrap_err().to_string();
+        let at = message.starts_with(&format!("made.hmm:{line}: "));
+        assert!(at && message.contains(reason), "line {line}, {reason}: {message}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #[test]
+    fn damaged_files_are_read_or_refused(
+        name in prop::sample::select(vec!["toy.h3m", "toy.a.h3m", "toy.h2"]),
+        edits in prop::collection::vec((any::<u32>(), any::<u8>(), 0u8..4), 1..4),
+    ) {
+        let mut bytes = stored(name);
+        for (at, value, kind) in edits {
+            let at = at as usize % bytes.len().max(1);
+            match kind {
+                0 => bytes.truncate(at),
+                1 => bytes.insert(at, value),
+                2 if at < bytes.len() => bytes[at] = value,
+                3 if at < bytes.len() => drop(bytes.remove(at)),
+                _ => {}
+            }
+        }
+        match Profile::parse(&bytes, Path::new("made")) {
+            Ok(profiles) => for p in profiles {
+                prop_assert!(p.nodes() > 0 && p.transitions.len() == p.nodes() + 1);
+                prop_assert!(p.annotation.consensus.len() == p.nodes() && !p.name.contains(char::is_control));
+                prop_assert!(statistics_distance(&p, &p) == 0.0, "{:?}", p.msv);
+            },
+            Err(error) => prop_assert!(error.to_string().chars().all(|c| !c.is_control()), "{}", error),
         }
     }
 }

@@ -33,7 +33,8 @@ pub(super) fn parse<R: BufRead>(
     mut ended: impl FnMut(&[u8], u64, bool) -> Result<(), SequenceError>,
 ) -> Result<(), SequenceError> {
     let path = lines.path();
-    let mut header: Option<Vec<u8>> = None;
+    // Empty before the first one.
+    let mut header = Vec::new();
     // Residues when the current sequence began.
     let mut begin = 0;
     let mut end = |header: &[u8], residues: &mut Spill, ended: &mut dyn FnMut(&[u8], u64, bool) -> _| {
@@ -44,34 +45,34 @@ pub(super) fn parse<R: BufRead>(
     };
     while let Some((number, line)) = lines.next()? {
         if let Some(text) = line.strip_prefix(b">") {
-            if let Some(header) = &header {
-                end(header, residues, &mut ended)?;
+            if !header.is_empty() {
+                end(&header, residues, &mut ended)?;
             }
             let text = text.trim_ascii_start();
             if text.is_empty() {
                 return Err(SequenceError::NoName { path: path.clone(), line: number });
             }
-            header = Some(text.to_vec());
+            header.clear();
+            header.extend_from_slice(text);
             continue;
         }
-        match &header {
-            Some(header) => {
-                append(line, residues.buffer()).map_err(|column| {
-                    let (symbol, advice) = advice(line[column]);
-                    let name = shown(name(header));
-                    SequenceError::Symbol { path: path.clone(), line: number, column: column + 1, symbol, name, advice }
-                })?;
-                // One sequence may be longer than memory.
-                residues.settle()?;
-            }
-            None if line.trim_ascii().is_empty() => {}
-            None if line.starts_with(stockholm::BEGIN) => return stockholm::parse(lines, residues, ended),
-            None => return Err(SequenceError::NoHeader { path: path.clone(), line: number, found: shown(line) }),
+        if !header.is_empty() {
+            append(line, residues.buffer()).map_err(|column| {
+                let (symbol, advice) = advice(line[column]);
+                let name = shown(name(&header));
+                SequenceError::Symbol { path: path.clone(), line: number, column: column + 1, symbol, name, advice }
+            })?;
+            // One sequence may be longer than memory.
+            residues.settle()?;
+        } else if line.starts_with(stockholm::BEGIN) {
+            return stockholm::parse(lines, residues, ended);
+        } else if !line.trim_ascii().is_empty() {
+            return Err(SequenceError::NoHeader { path: path.clone(), line: number, found: shown(line) });
         }
     }
-    match &header {
-        Some(header) => end(header, residues, &mut ended),
-        None => Err(SequenceError::None { path }),
+    match header.is_empty() {
+        false => end(&header, residues, &mut ended),
+        true => Err(SequenceError::None { path }),
     }
 }
 

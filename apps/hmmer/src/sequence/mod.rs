@@ -11,6 +11,7 @@
 
 mod error;
 mod fasta;
+mod pieces;
 mod spill;
 mod stockholm;
 pub(crate) mod text;
@@ -53,13 +54,82 @@ pub struct Limit<'a> {
     pub directory: &'a Path,
 }
 
+/// Sequences as they come in.
+struct Gathered {
+    residues: Spill,
+    records: Records,
+}
+
+/// What is known of their records.
+struct Records {
+    headers: Spill,
+    header_end: u64,
+    header_offsets: Vec<u64>,
+    offsets: Vec<u64>,
+    empty: u64,
+}
+
+impl Records {
+    /// One more, whose residues, if there are any, end here.
+    fn add(&mut self, header: &[u8], end: u64, any: bool) -> Result<(), SequenceError> {
+        if !any {
+            self.empty += 1;
+            return Ok(());
+        }
+        if (self.offsets.len() - 1).is_multiple_of(HEADERS_EACH) {
+            self.header_offsets.push(self.header_end);
+        }
+        self.headers.buffer().extend_from_slice(header);
+        self.headers.buffer().push(END);
+        self.header_end = self.headers.settle()?;
+        self.offsets.push(end);
+        Ok(())
+    }
+}
+
+impl Gathered {
+    /// Room for about so many sequences.
+    fn new(limit: Limit<'_>, sequences: usize) -> Gathered {
+        let (mut offsets, mut header_offsets) = (Vec::new(), Vec::new());
+        let [of_residues, of_headers] = Database::indices(sequences);
+        offsets.reserve_exact(of_residues);
+        header_offsets.reserve_exact(of_headers);
+        offsets.push(0);
+        let records = Records { headers: Spill::new(limit), header_end: 0, header_offsets, offsets, empty: 0 };
+        Gathered { residues: Spill::new(limit), records }
+    }
+
+    fn finish(self, path: &Path) -> Result<Database, SequenceError> {
+        let Records { headers, header_end, mut header_offsets, mut offsets, empty } = self.records;
+        header_offsets.push(header_end);
+        // They grew by doubling, and are kept.
+        offsets.shrink_to_fit();
+        header_offsets.shrink_to_fit();
+        if offsets.len() == 1 {
+            return Err(SequenceError::None { path: path.to_owned() });
+        }
+        Ok(Database {
+            path: path.to_owned(),
+            offsets: Arc::new(offsets),
+            residues: self.residues.finish()?,
+            headers: headers.finish()?,
+            header_offsets,
+            empty,
+        })
+    }
+}
+
 impl Database {
-    /// Reads a FASTA or Stockholm file, gzipped or not, which its first bytes tell; `-` is the standard input.
+    /// Reads a FASTA or Stockholm file, gzipped or not, which its first bytes tell; `-` is the standard input. So many
+    /// threads read a plain FASTA file; what comes of it is the same.
     ///
     /// # Errors
     /// [`SequenceError`]: the file cannot be read, is neither, holds no sequence that has residues, or a symbol that
     /// stands for none.
-    pub fn read(path: &Path, limit: Limit<'_>) -> Result<Database, SequenceError> {
+    pub fn read(path: &Path, limit: Limit<'_>, workers: usize) -> Result<Database, SequenceError> {
+        if let Some(database) = pieces::read(path, limit, workers) {
+            return Ok(database);
+        }
         let (reader, gzip) =
             text::open(path).map_err(|source| SequenceError::Open { path: path.to_owned(), source })?;
         Database::parse(reader, gzip, path, limit, 0)
@@ -85,42 +155,10 @@ impl Database {
         limit: Limit<'_>,
         sequences: usize,
     ) -> Result<Database, SequenceError> {
-        let (mut residues, mut headers) = (Spill::new(limit), Spill::new(limit));
-        let (mut offsets, mut header_offsets, mut header_end) = (Vec::new(), Vec::new(), 0);
-        let [of_residues, of_headers] = Database::indices(sequences);
-        offsets.reserve_exact(of_residues);
-        header_offsets.reserve_exact(of_headers);
-        offsets.push(0);
-        let mut empty = 0;
-        fasta::parse(text::Lines::new(reader, gzip, path), &mut residues, |header, residues, any| {
-            if !any {
-                empty += 1;
-                return Ok(());
-            }
-            if (offsets.len() - 1).is_multiple_of(HEADERS_EACH) {
-                header_offsets.push(header_end);
-            }
-            headers.buffer().extend_from_slice(header);
-            headers.buffer().push(END);
-            header_end = headers.settle()?;
-            offsets.push(residues);
-            Ok(())
-        })?;
-        header_offsets.push(header_end);
-        // They grew by doubling, and are kept.
-        offsets.shrink_to_fit();
-        header_offsets.shrink_to_fit();
-        if offsets.len() == 1 {
-            return Err(SequenceError::None { path: path.to_owned() });
-        }
-        Ok(Database {
-            path: path.to_owned(),
-            offsets: Arc::new(offsets),
-            residues: residues.finish()?,
-            headers: headers.finish()?,
-            header_offsets,
-            empty,
-        })
+        let mut gathered = Gathered::new(limit, sequences);
+        let Gathered { residues, records } = &mut gathered;
+        fasta::parse(text::Lines::new(reader, gzip, path), residues, |header, end, any| records.add(header, end, any))?;
+        gathered.finish(path)
     }
 
     /// Sequences of which nothing is known but how long they are: enough to plan what is done with them.

@@ -44,6 +44,11 @@ impl Spill {
         }
     }
 
+    /// Bytes that stay in memory, however many, in this room.
+    pub(super) fn of(buffer: Vec<u8>) -> Spill {
+        Spill { memory_bytes: u64::MAX, directory: PathBuf::new(), buffer, file: None, written_bytes: 0 }
+    }
+
     /// The bytes that were not written yet; more are appended here.
     pub(super) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer

@@ -97,7 +97,7 @@ fn files_are_read_gzipped_or_not_and_damage_is_named() {
     let expected = content(&parse(&text).unwrap());
     let read = |bytes: &[u8]| {
         std::fs::write(&path, bytes).unwrap();
-        Database::read(&path, ample())
+        Database::read(&path, ample(), 2)
     };
     assert_eq!(content(&read(&text).unwrap()), expected);
     let packed = gzip(&text);
@@ -114,9 +114,9 @@ fn files_are_read_gzipped_or_not_and_damage_is_named() {
     damaged[at] ^= 1;
     let error = read(&damaged).unwrap_err();
     assert!(matches!(error, SequenceError::Damaged { .. }), "{error}");
-    let error = Database::read(directory.path(), ample()).unwrap_err();
+    let error = Database::read(directory.path(), ample(), 2).unwrap_err();
     assert!(matches!(error, SequenceError::Open { .. } | SequenceError::Read { .. }), "{error}");
-    let error = Database::read(&directory.path().join("absent"), ample()).unwrap_err();
+    let error = Database::read(&directory.path().join("absent"), ample(), 2).unwrap_err();
     assert!(error.to_string().contains("absent"), "{error}");
 }
 
@@ -198,4 +198,75 @@ fn alignments_that_make_no_sense_are_told() {
     assert!(of("a M1\n//\n").contains("db.fa:2:4: '1' in sequence a"));
     assert!(of("a MK\n//\n>b\nMK\n").contains("found '>b'"));
     assert!(of("//\n").contains("no sequence that has residues"));
+}
+
+/// Two threads with pieces of so many bytes, and the reader on one thread.
+fn in_pieces(text: &[u8], piece_bytes: u64, workers: usize) -> (Option<Database>, Result<Database, SequenceError>) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("db.fa");
+    std::fs::write(&path, text).unwrap();
+    let limit = Limit { memory_bytes: 300, directory: directory.path() };
+    let file = std::fs::File::open(&path).unwrap();
+    (
+        pieces::pieces(&file, &path, limit, workers, piece_bytes),
+        Database::parse(text, false, Path::new("db.fa"), limit, 0),
+    )
+}
+
+fn same(a: &Database, b: &Database) -> bool {
+    content(a) == content(b)
+        && (a.offsets(), &a.header_offsets, a.empty()) == (b.offsets(), &b.header_offsets, b.empty())
+}
+
+#[test]
+fn pieces_that_are_odd_are_left_to_the_reader_on_one_thread() {
+    let record = ">a b\nMKV\n";
+    let long = |lines: usize| record.repeat(10) + ">l\n" + &"MKVLA\n".repeat(lines);
+    let texts = [record.repeat(20) + ">b\nM1K\n", "\n".to_owned() + &record.repeat(20), record.repeat(20) + ">\nMK\n"];
+    for text in texts.iter().chain([&(long(9000) + record), &">a\n>b\n".repeat(30)]) {
+        assert!(in_pieces(text.as_bytes(), 32, 2).0.is_none(), "{text}");
+    }
+    assert!(in_pieces(long(40).as_bytes(), 32, 2).0.is_some());
+}
+
+#[test]
+fn whole_files_are_read_in_pieces() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("db.fa");
+    let text: String = (0..20_000).map(|i| format!(">s{i} about > {i}\nMKVLA{}\n", "GSTW".repeat(i % 30))).collect();
+    std::fs::write(&path, &text).unwrap();
+    let by_one = parse(text.as_bytes()).unwrap();
+    let limit = |memory_bytes| Limit { memory_bytes, directory: directory.path() };
+    for (memory_bytes, workers, is_there) in
+        [(16 << 20, 3, true), (300_000, 2, true), (100_000, 2, false), (16 << 20, 1, false)]
+    {
+        let database = pieces::read(&path, limit(memory_bytes), workers);
+        assert_eq!(database.is_some(), is_there, "{memory_bytes} {workers}");
+        assert!(database.is_none_or(|database| same(&database, &by_one)));
+    }
+    std::fs::write(&path, gzip(text.as_bytes())).unwrap();
+    assert!(pieces::read(&path, limit(16 << 20), 2).is_none());
+    assert!(same(&Database::read(&path, limit(16 << 20), 2).unwrap(), &by_one));
+}
+
+proptest! {
+    #[test]
+    fn pieces_are_what_one_thread_reads(
+        records in prop::collection::vec(("[!-~]{1,8}", "[ ->]{0,12}", "[A-Za-z*\n ]{0,60}"), 1..60),
+        end in prop::sample::select(vec!["\n", "\r\n", "\n\n"]),
+        cut in 0usize..12,
+        piece_bytes in 1u64..200,
+        workers in 1usize..5,
+    ) {
+        let mut text = String::new();
+        for (name, description, residues) in &records {
+            text += &format!(">{name} {description}{end}{residues}{end}");
+        }
+        text.truncate(text.len().saturating_sub(cut).max(1));
+        let (pieces, by_one) = in_pieces(text.as_bytes(), piece_bytes, workers);
+        match (pieces, by_one) {
+            (Some(pieces), Ok(by_one)) => prop_assert!(same(&pieces, &by_one)),
+            (pieces, by_one) => prop_assert!(pieces.is_none() && by_one.is_err(), "{:?} {:?}", pieces, by_one),
+        }
+    }
 }

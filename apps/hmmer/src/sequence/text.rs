@@ -2,6 +2,7 @@
 
 use super::SequenceError;
 use flate2::bufread::MultiGzDecoder;
+use memchr::memchr;
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -37,13 +38,16 @@ pub(super) struct Lines<R> {
     reader: R,
     gzip: bool,
     path: PathBuf,
+    /// A line that does not lie in the reader's buffer as a whole.
     buffer: Vec<u8>,
+    /// Bytes of the last line, if it does.
+    taken: usize,
     number: u64,
 }
 
 impl<R: BufRead> Lines<R> {
     pub(super) fn new(reader: R, gzip: bool, path: &Path) -> Lines<R> {
-        Lines { reader, gzip, path: path.to_owned(), buffer: Vec::new(), number: 0 }
+        Lines { reader, gzip, path: path.to_owned(), buffer: Vec::new(), taken: 0, number: 0 }
     }
 
     pub(super) fn path(&self) -> PathBuf {
@@ -52,30 +56,53 @@ impl<R: BufRead> Lines<R> {
 
     /// The next line without its end, and its number; `None` after the last one.
     pub(super) fn next(&mut self) -> Result<Option<(u64, &[u8])>, SequenceError> {
-        self.buffer.clear();
-        match (&mut self.reader).take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut self.buffer) {
-            Ok(0) => return Ok(None),
-            Ok(_) => {}
-            Err(source) => return Err(self.failed(source)),
+        self.reader.consume(std::mem::take(&mut self.taken));
+        let end = match filled(&mut self.reader) {
+            Ok([]) => return Ok(None),
+            Ok(here) => memchr(b'\n', here),
+            Err(source) => return Err(failed(&self.path, self.number, self.gzip, source)),
+        };
+        self.taken = end.map_or(0, |end| end + 1);
+        if end.is_none() {
+            self.buffer.clear();
+            let most = LINE_BYTES_MAX as u64 + 1;
+            if let Err(source) = (&mut self.reader).take(most).read_until(b'\n', &mut self.buffer) {
+                return Err(failed(&self.path, self.number, self.gzip, source));
+            }
         }
         self.number += 1;
-        if self.buffer.len() > LINE_BYTES_MAX {
+        if self.taken.max(self.buffer.len()) > LINE_BYTES_MAX {
             return Err(SequenceError::Line { path: self.path(), line: self.number, most: LINE_BYTES_MAX });
         }
-        let mut line = &self.buffer[..];
+        let mut line = match self.taken {
+            0 => &self.buffer[..],
+            taken => match self.reader.fill_buf() {
+                Ok(here) => &here[..taken],
+                Err(source) => return Err(failed(&self.path, self.number, self.gzip, source)),
+            },
+        };
         line = line.strip_suffix(b"\n").unwrap_or(line);
         line = line.strip_suffix(b"\r").unwrap_or(line);
         Ok(Some((self.number, line)))
     }
+}
 
-    fn failed(&self, source: std::io::Error) -> SequenceError {
-        let (path, line) = (self.path(), self.number);
-        match source.kind() {
-            ErrorKind::UnexpectedEof if self.gzip => SequenceError::Truncated { path, line },
-            ErrorKind::InvalidData | ErrorKind::InvalidInput if self.gzip => {
-                SequenceError::Damaged { path, line, source }
-            }
-            _ => SequenceError::Read { path, line, source },
+/// What a reader has in its buffer, which is empty at the end.
+fn filled<R: BufRead>(reader: &mut R) -> std::io::Result<&[u8]> {
+    while let Err(error) = reader.fill_buf() {
+        if error.kind() != ErrorKind::Interrupted {
+            return Err(error);
         }
+    }
+    reader.fill_buf()
+}
+
+/// The error that a text cannot be read beyond this line.
+fn failed(path: &Path, line: u64, gzip: bool, source: std::io::Error) -> SequenceError {
+    let path = path.to_owned();
+    match source.kind() {
+        ErrorKind::UnexpectedEof if gzip => SequenceError::Truncated { path, line },
+        ErrorKind::InvalidData | ErrorKind::InvalidInput if gzip => SequenceError::Damaged { path, line, source },
+        _ => SequenceError::Read { path, line, source },
     }
 }

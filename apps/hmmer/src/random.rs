@@ -1,29 +1,34 @@
-//! The random numbers of sampled alignments.
+//! The random numbers of sampled alignments and of random sequences.
 
 /// Seed of HMMER's searches.
-pub(super) const SEED: u32 = 42;
+pub(crate) const SEED: u32 = 42;
 
 /// A linear congruential generator modulo 2^32 with multiplier 69069 (Knuth, "The art of computer programming", volume
 /// 2, section 3.3.4, table 1, line 15), begun at a mixed seed.
-pub(super) struct Random(u32);
+pub(crate) struct Random(u32);
 
 impl Random {
-    pub(super) fn new(seed: u32) -> Self {
+    pub(crate) fn new(seed: u32) -> Self {
         Self(mix(seed, 87_654_321, 12_345_678))
     }
 
     /// Uniform in [0, 1).
-    pub(super) fn next(&mut self) -> f64 {
+    pub(crate) fn next(&mut self) -> f64 {
         self.0 = self.0.wrapping_mul(69_069).wrapping_add(1);
         f64::from(self.0) / 4_294_967_296.0
     }
 
     /// One of the paths, in proportion to their weights; all alike if all are 0.
-    pub(super) fn choose<const N: usize>(&mut self, mut weights: [f32; N]) -> usize {
+    pub(crate) fn choose<const N: usize>(&mut self, mut weights: [f32; N]) -> usize {
         let total = sum(&weights);
         for weight in &mut weights {
             *weight = if total != 0.0 { *weight / total } else { 1.0 / N as f32 };
         }
+        self.pick(&weights)
+    }
+
+    /// One of as many things as there are weights, not all 0, in proportion to them.
+    pub(crate) fn pick(&mut self, weights: &[f32]) -> usize {
         let norm: f64 = weights.iter().fold(0.0, |norm, &weight| norm + f64::from(weight));
         let roll = self.next();
         let mut reached = 0.0;
@@ -33,12 +38,12 @@ impl Random {
                 return i;
             }
         }
-        N - 1
+        weights.len() - 1
     }
 }
 
 /// Sum in single precision with the lost parts carried along (W. Kahan, Communications of the ACM 8:40, 1965).
-pub(super) fn sum(values: &[f32]) -> f32 {
+pub(crate) fn sum(values: &[f32]) -> f32 {
     let (mut sum, mut carry) = (0.0f32, 0.0f32);
     for &value in values {
         let part = value - carry;
