@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// Quantiser of pictures of usual change; more where more changes, less where less does
     #[arg(long, value_name = "0-51", value_parser = quality, group = "rate_by")]
     crf: Option<f64>,
-    /// Bits a second that the video takes as a whole, 1k to 1000G, such as 800k or 2.5M; a busy second may take three times as many
+    /// Bits a second that the video takes as a whole, 1k to 1000G, such as 800k or 2.5M; a busy second may take three times as many, one behind a quiet scene more
     #[arg(long, value_name = "BITS", value_parser = bits, group = "rate_by")]
     bitrate: Option<f64>,
     /// Pictures from one at which decoding can begin to the next

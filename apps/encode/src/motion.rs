@@ -6,18 +6,24 @@ use crate::kernel::{Kernels, Keys, Samples};
 use crate::picture::{Picture, Vector};
 
 /// How far down a vector may lead, in samples. It decides how many rows of a picture have to be complete before the next
-/// picture can be predicted from them ([`rows_needed`]), and is well within what every level allows.
+/// picture can be predicted from them ([`rows_needed`]).
 pub const DOWN_MAX: i16 = 70;
 
 /// The same upwards.
 pub const UP_MAX: i16 = 120;
 
-/// How far to either side a vector may lead, in samples (A.3.1).
+/// How far to either side a vector may lead, in samples.
 pub const SIDE_MAX: i16 = 2000;
+
+// What every level from 1.1 on allows (A.3.1, Table A-1), and what headers say of vectors: 2 to the 9th quarters up or down.
+const _: () = assert!(SIDE_MAX < 2048 && UP_MAX < 128 && DOWN_MAX < 128);
+
+/// Rows of macroblocks that those below which a vector leads reach, with one sample more for what lies between.
+const ROWS_BELOW: usize = (16 + DOWN_MAX as usize + 1).div_ceil(16);
 
 /// Rows of a picture, of so many, that have to be complete before row `row` of the next is predicted from it.
 pub fn rows_needed(row: usize, rows: usize) -> usize {
-    (row + 6).min(rows)
+    (row + ROWS_BELOW).min(rows)
 }
 
 /// How far outside a block may begin: farther out all samples of a row or column are the same.

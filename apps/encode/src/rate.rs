@@ -28,6 +28,9 @@ const FOLLOWED: f64 = 0.6;
 /// Change of a macroblock at which [`Rate::Quality`] is the quantiser itself: that of a film's usual scenes.
 const USUAL_CHANGE: f64 = 40.0;
 
+/// Bits that a unit of change takes in a film, at a step of one.
+const USUAL_BITS: f64 = 4.0;
+
 /// Seconds over which a deviation from the rate is made up for; and of so many what was not taken is kept, for a player buffers
 /// no more of a quiet stretch for the busy one behind it.
 const PATIENCE_SECONDS: f64 = 1.0;
@@ -35,8 +38,8 @@ const PATIENCE_SECONDS: f64 = 1.0;
 /// Seconds of the rate that are made up for at most where more was taken: what no quantiser could have met is let go.
 const DEBT_SECONDS: f64 = 5.0;
 
-/// The quantiser may go down by so much from one decision to the next, and up by so much a picture: what takes too much is
-/// soon far above the rate.
+/// The quantiser may go down by so much from one decision to the next. Up it goes at once: what takes too much is soon far
+/// above the rate.
 const STEP_MAX: f64 = 4.0;
 
 /// Differences within blocks of a key picture that take as many bits as a unit of change between pictures.
@@ -269,8 +272,9 @@ impl Control {
     /// The quantiser by which the next pictures meet a rate, by how many bits change has taken so far.
     fn for_bits(&mut self, rate: f64, expected: f64, pictures: usize) -> f64 {
         let a_picture = rate / self.pictures_per_second;
-        // Before anything was seen: a bit for each unit of change at a step of one is what films take.
-        let bits_per_change = if self.seen[0] > 0.0 { self.seen[1] / self.seen[0] } else { 4.0 };
+        // What is quiet tells little of what is busy, so what was seen is taken together with a picture of a film.
+        let usual = USUAL_CHANGE * self.macroblocks;
+        let bits_per_change = (self.seen[1] + USUAL_BITS * usual) / (self.seen[0] + usual);
         // Of pictures that are under way it is not known what they take, but it can be expected.
         let under_way: f64 = self.pending.iter().map(|(expected, step)| expected / step).sum();
         let late = self.credit + a_picture * self.pending.len() as f64 - bits_per_change * self.macroblocks * under_way;
@@ -278,8 +282,7 @@ impl Control {
         let share = pictures as f64 / (PATIENCE_SECONDS * self.pictures_per_second).max(pictures as f64);
         let wanted = (wanted + late * share).max(wanted / 4.0);
         let found = qp_of((bits_per_change * expected * self.macroblocks / wanted).max(1e-3)).clamp(0.0, 51.0);
-        let found =
-            self.quantiser.map_or(found, |before| found.clamp(before - STEP_MAX, before + STEP_MAX * pictures as f64));
+        let found = self.quantiser.map_or(found, |before| found.max(before - STEP_MAX));
         self.quantiser = Some(found);
         found
     }
@@ -318,6 +321,19 @@ mod tests {
         let pictures: Vec<_> = glances.map(|source| typed(control.look(source))).collect();
         let quantisers = control.decide(&pictures, pictures.len());
         pictures.iter().map(|(look, _)| look.is_key).zip(quantisers).collect()
+    }
+
+    #[test]
+    fn what_is_busy_behind_what_is_quiet_has_its_quantiser_at_once() {
+        let (quiet, busy) = (source(|_, _| 128), source(|x, y| ((x * 7 + y * 13) * 5 % 256) as u8));
+        let keys = Keys { interval: 1000, at_cuts: false };
+        let mut control = Control::new(Rate::Bits(20e3), keys, SIZE, 25.0);
+        for _ in 0..100 {
+            decided(&mut control, std::iter::once(&quiet));
+            control.learn(50);
+        }
+        let found = decided(&mut control, std::iter::once(&busy))[0];
+        assert!(!found.0 && found.1 >= 20, "{found:?}");
     }
 
     #[test]
