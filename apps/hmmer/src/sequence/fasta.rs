@@ -36,7 +36,7 @@ pub(super) fn parse<R: BufRead>(
     // Empty before the first one.
     let mut header = Vec::new();
     // Residues when the current sequence began.
-    let mut begin = 0;
+    let mut begin = residues.settle()?;
     let mut end = |header: &[u8], residues: &mut Spill, ended: &mut dyn FnMut(&[u8], u64, bool) -> _| {
         let now = residues.settle()?;
         let any = now > begin;

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 /// Bytes of the file that are one piece: they stay in a processor's cache while they are parsed.
@@ -19,10 +19,17 @@ const PIECE_BYTES: u64 = 256 << 10;
 /// Smaller pieces are not worth a thread.
 const PIECE_BYTES_LEAST: u64 = 16 << 10;
 /// Pieces' worth of memory that each thread takes at most, where last records are as long as they may be: a text, and what was
-/// parsed: being made, waiting, and being put together.
-const HELD: u64 = 8;
+/// parsed, being made and waiting to be put together.
+const HELD: u64 = 6;
 /// Bytes that are looked through at once for the end of a piece's last record.
 const STEP_BYTES: usize = 16 << 10;
+
+/// Residues of files from so many bytes on go into huge pages: first touches of small ones were half of the samples of the
+/// thread that puts pieces together.
+const HUGE_FROM_BYTES: u64 = 4 << 20;
+/// Where that is at most this part of the memory for them, since the last page is more than they need.
+const HUGE_SHARE: u64 = 4;
+const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// Records that lie one after the other in the file.
 #[derive(Default)]
@@ -56,29 +63,68 @@ pub(super) fn pieces(file: &File, path: &Path, limit: Limit<'_>, workers: usize,
     let pieces = bytes.div_ceil(piece_bytes);
     let workers = workers.min(pieces as usize);
     thread::scope(|scope| {
-        // Each thread has every so manieth piece, and parses the next one while its last waits to be taken.
-        let threads: Vec<_> = (0..workers as u64)
+        // Each thread, this one is the first, has every so manieth piece; the others parse the next one while their last
+        // waits to be taken.
+        let others: Vec<_> = (1..workers as u64)
             .map(|worker| {
                 let (send, parsed) = sync_channel(1);
                 let (give, emptied) = sync_channel(2);
+                for _ in 0..2 {
+                    let _ = give.send(Parsed::default());
+                }
                 let mine = (worker..pieces).step_by(workers);
                 scope.spawn(move || parse_all(file, path, mine, piece_bytes, &send, &emptied));
                 (parsed, give)
             })
             .collect();
-        let mut gathered = Gathered::new(limit, 0);
-        for (_, (parsed, give)) in (0..pieces).zip(threads.iter().cycle()) {
-            // Who gave up has sent nothing.
-            let piece = parsed.recv().ok()?;
-            gathered.append(&piece)?;
-            // Nobody waits for it behind the last piece.
-            let _ = give.try_send(piece);
+        let (mut gathered, mut text) = (Gathered::new(limit, 0), Vec::new());
+        if (HUGE_FROM_BYTES..=limit.memory_bytes / HUGE_SHARE).contains(&bytes) {
+            // What is too much of it has no pages, and is given back in the end.
+            gathered.residues.buffer().reserve_exact(bytes as usize);
+            advise_huge(gathered.residues.buffer());
         }
+        for piece in 0..pieces {
+            match (piece as usize % workers).checked_sub(1) {
+                None => gathered.parse(records(file, piece * piece_bytes, piece_bytes, &mut text)?, path)?,
+                Some(other) => {
+                    let (parsed, give) = &others[other];
+                    // Who gave up has sent nothing.
+                    let parsed = parsed.recv().ok()?;
+                    gathered.append(&parsed)?;
+                    // Behind the last piece nobody waits for it.
+                    let _ = give.send(parsed);
+                }
+            }
+        }
+        gathered.residues.buffer().shrink_to_fit();
         gathered.finish(path).ok()
     })
 }
 
+/// Asks for huge pages in room that nobody has touched yet.
+fn advise_huge(room: &mut Vec<u8>) {
+    let room = room.spare_capacity_mut();
+    let begin = room.as_ptr().addr().wrapping_neg() % HUGE_PAGE_BYTES;
+    let bytes = room.len().saturating_sub(begin) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+    #[cfg(target_os = "linux")]
+    if bytes > 0 {
+        // Only advice, so the result is of no interest.
+        // SAFETY: the range lies in the vector's own memory, and its content does not change.
+        unsafe { libc::madvise(room[begin..].as_mut_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
+    }
+}
+
 impl Gathered {
+    fn parse(&mut self, records: &[u8], path: &Path) -> Option<()> {
+        // FASTA's parser refuses a text without records.
+        if records.is_empty() {
+            return Some(());
+        }
+        let Gathered { residues, records: known } = self;
+        let lines = text::Lines::new(records, false, path);
+        fasta::parse(lines, residues, |header, end, any| known.add(header, end, any)).ok()
+    }
+
     fn append(&mut self, piece: &Parsed) -> Option<()> {
         let before = self.residues.settle().ok()?;
         self.residues.buffer().extend_from_slice(&piece.residues);
@@ -103,13 +149,9 @@ fn parse_all(
 ) {
     let mut text = Vec::new();
     for piece in mine {
-        let parsed = match emptied.try_recv() {
-            Ok(parsed) => parsed,
-            Err(TryRecvError::Empty) => Parsed::default(),
-            Err(TryRecvError::Disconnected) => return,
-        };
+        let Ok(emptied) = emptied.recv() else { return };
         let parsed = records(file, piece * piece_bytes, piece_bytes, &mut text)
-            .and_then(|records| parse(records, path, parsed))
+            .and_then(|records| parse(records, path, emptied))
             .map(|parsed| send.send(parsed));
         if !matches!(parsed, Some(Ok(()))) {
             return;
@@ -121,7 +163,6 @@ fn parse(records: &[u8], path: &Path, mut parsed: Parsed) -> Option<Parsed> {
     parsed.residues.clear();
     parsed.headers.clear();
     parsed.ends.clear();
-    // FASTA's parser refuses a text without records.
     if records.is_empty() {
         return Some(parsed);
     }
