@@ -71,6 +71,10 @@ pub(super) struct State {
     fresh_count: usize,
     live: usize,
     live_max: usize,
+    /// Strands that have begun and not ended, by host.
+    live_of: Vec<u32>,
+    /// Hosts are workers.
+    shared: bool,
     next_task: u64,
     now_ns: u64,
     /// What workers were told: a task waits for one of them.
@@ -127,6 +131,8 @@ impl Shared {
             fresh_count: setup.strands as usize,
             live: 0,
             live_max: setup.live_max.max(1),
+            live_of: vec![0; setup.hosts],
+            shared: setup.shared,
             next_task: 0,
             now_ns: 0,
             wanted: false,
@@ -312,6 +318,7 @@ impl Shared {
         let state = &mut *guard;
         state.machine.strand_ends();
         state.live -= 1;
+        state.live_of[me] -= 1;
         if self.stopping.load(Ordering::Relaxed) {
             state.fresh.iter_mut().for_each(VecDeque::clear);
             state.fresh_count = 0;
@@ -351,6 +358,7 @@ impl Shared {
             let Some(strand) = state.fresh[line].pop_front() else { unreachable!("there was one") };
             state.fresh_count -= 1;
             state.live += 1;
+            state.live_of[me] += 1;
             state.machine.strand_begins();
             Next::Begin(strand)
         } else {
@@ -368,7 +376,14 @@ impl State {
     }
 
     fn can_begin(&self, host: usize) -> bool {
-        self.live < self.live_max && !self.fresh[self.line_of(host)].is_empty()
+        self.live < self.live_max && !self.fresh[self.line_of(host)].is_empty() && !self.leaves_to_others(host)
+    }
+
+    /// Strands stay where they begin. So who has some leaves one that has not begun to a worker that is idle and has fewer:
+    /// else two would have their turns on one worker for ever, beside one that does nothing.
+    fn leaves_to_others(&self, host: usize) -> bool {
+        let has_fewer = |worker: u32| self.live_of[worker as usize] < self.live_of[host];
+        self.shared && self.fresh.len() == 1 && !self.machine.is_held() && self.machine.idle().iter().any(has_fewer)
     }
 
     fn line_of(&self, host: usize) -> usize {
@@ -394,5 +409,32 @@ impl State {
             return self.machine.idle().iter().filter(|&w| w as usize != me && self.can_go_on(w as usize)).collect();
         }
         (0..self.ready.len()).filter(|&host| host != me && self.can_go_on(host)).map(|host| host as u32).collect()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// Two strands and two workers, of which the second comes late: the first one has its own strand only.
+    #[test]
+    fn who_has_a_strand_leaves_the_next_to_who_has_none() {
+        let shared = Shared::new(Setup {
+            machine: Machine::new(Policy::Marginal, 2).unwrap(),
+            threads: 2,
+            hosts: 2,
+            shared: true,
+            strands: 3,
+            live_max: 3,
+            spin: SpinLimit::default(),
+            throttle: false,
+            dispatch: Dispatch::Queue,
+        });
+        let mut orders = Orders::default();
+        let now = multigrain_trace::now().0;
+        assert_eq!(shared.next(now, 0, &mut orders), Next::Begin(0));
+        assert_eq!(shared.give_way(now, 0, 0, &mut orders), None, "the second worker is idle");
+        assert_eq!(shared.next(now, 1, &mut orders), Next::Begin(1));
+        assert_eq!(shared.give_way(now, 0, 0, &mut orders), Some(Next::Begin(2)), "nobody is idle");
     }
 }
