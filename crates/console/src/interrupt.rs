@@ -2,18 +2,20 @@
 //!
 //! ```text
 //! Preparing --begin--> Running --run_is_over--> Over
+//!                              --is_kept_beside--> Kept --run_is_over--> Over
 //!           --begin_stream--> Streaming --run_is_over--> Over
 //! ```
 //! Before the run, while inputs are read or made and the plan is sought, no file of a result is there yet: a signal ends
 //! the process at once. During the run the first one raises the run's [`Abort`]: transfers under way end, what is
 //! complete is recorded, the run returns; a second one ends the process. A run that only writes a stream has nothing to record,
 //! and whoever reads the stream may never read on: there, too, the first signal ends the process. After the run there is nothing to keep in order,
-//! so one is enough.
+//! so one is enough; where what is made of results then can be made again from what is kept, it is told so.
 
 use crate::failure::{Failure, say};
 use multigrain::{Abort, whole};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,11 +23,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const KILLED: i32 = 128 + 2;
 
 /// How far the command is.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum State {
     Preparing,
     Running,
     Streaming,
+    Kept(PathBuf),
     Over,
 }
 
@@ -82,6 +85,11 @@ impl Interrupt {
         *lock(&self.state) = State::Streaming;
     }
 
+    /// Says that the run is over and what it did is kept beside a result, of which the rest is made from it.
+    pub fn is_kept_beside(&self, result: &Path) {
+        *lock(&self.state) = State::Kept(result.to_owned());
+    }
+
     /// Says that what follows may be ended at any moment.
     pub fn run_is_over(&self) {
         *lock(&self.state) = State::Over;
@@ -90,7 +98,7 @@ impl Interrupt {
 
 /// Whoever ends the process keeps the lock on the state, so that the command does not go on to what must be kept in order.
 fn asked_to_end(abort: &Abort, state: &State) {
-    match *state {
+    match state {
         State::Preparing => end("interrupted before the run, which has written nothing", 1),
         State::Running if abort.is_raised() => {
             whole::discard_all();
@@ -98,6 +106,11 @@ fn asked_to_end(abort: &Abort, state: &State) {
         }
         State::Running => abort.raise(),
         State::Streaming => end("interrupted; what was written is not complete", 1),
+        State::Kept(result) => {
+            let result = result.display();
+            let how = "the same command with --resume continues, with --discard throws it away";
+            end(&format!("interrupted after the run; what is done is kept beside {result}: {how}"), 1)
+        }
         State::Over => end("interrupted after the run; what is written is complete, the rest is not written", 1),
     }
 }

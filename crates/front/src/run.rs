@@ -106,7 +106,10 @@ pub(crate) fn run(args: &RunArgs, request: &Request) -> Result<(), Failure> {
         return Ok(());
     }
     let peak_rss_bytes = read_peak_rss_bytes()?;
-    interrupt.run_is_over();
+    match outcome.kept_beside().filter(|_| app.after.is_some()) {
+        Some(result) => interrupt.is_kept_beside(result),
+        None => interrupt.run_is_over(),
+    }
     // Nothing is run again, and whoever looks at the results has its room.
     runtime.forget();
     let after = match &app.after {
@@ -116,6 +119,7 @@ pub(crate) fn run(args: &RunArgs, request: &Request) -> Result<(), Failure> {
                 Ok(found) => found,
                 Err(error) => return Err(Failure::Run(outcome.keep(error).to_string())),
             };
+            interrupt.run_is_over();
             Some(Afterwards { seconds: begin.elapsed().as_secs_f64(), peak_rss_bytes: read_peak_rss_bytes()?, found })
         }
         None => None,

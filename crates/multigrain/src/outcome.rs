@@ -13,6 +13,7 @@ use multigrain_plan::{EdgeTraffic, Plan};
 use multigrain_program::{Arg, Block, Element, ElementType, Region};
 use multigrain_store::{Direction, Disk};
 use multigrain_trace::{Breakdown, Spill, Trace};
+use std::path::Path;
 use std::sync::Arc;
 
 /// What a check may take however little is free.
@@ -115,6 +116,11 @@ impl Outcome {
             }
             None => why,
         }
+    }
+
+    /// Beside which result what is done is kept until this is dropped.
+    pub fn kept_beside(&self) -> Option<&Path> {
+        self.ending.as_ref().map(|ending| ending.result.as_path())
     }
 
     /// A block of an array after the run, row-major, as bytes.
