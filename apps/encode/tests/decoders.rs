@@ -1,5 +1,7 @@
 //! What other decoders show of the streams, beside the encoder's own pictures; each where it is installed.
 
+#[path = "decoders/headers.rs"]
+mod headers;
 mod support;
 
 use multigrain::Abort;
