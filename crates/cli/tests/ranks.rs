@@ -149,14 +149,15 @@ fn all_ranks_have_one_bar() {
 }
 
 /// Ranks that cannot have each other's memory, though they are of one node or because they are not: in process namespaces of their own, as
-/// in containers, and on nodes of different names. The same bits, the same bytes from rank to rank, and no more memory than is given.
+/// in containers, and on nodes of different names. The same bits, the same bytes from rank to rank, and no more memory than is given, beside
+/// the 16 MiB of any process and what as many ranks take for next to nothing: MPI's own memory differs by version and machine.
 #[test]
 fn what_cannot_be_mapped_goes_by_messages() {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();
-    let job = "run fft3d --n 128 -o z.npy --memory 48MiB --threads 1 --json";
     // Of a column each row is a fragment, so what a transfer takes a fragment would be seen.
-    let (memory, of_mpi) = (48 << 20, 40 << 20);
+    let job = |n: u32| format!("run fft3d --n {n} -o z.npy --memory 48MiB --threads 1 --json");
+    let memory = (48 + 16) << 20;
     let uts = "unshare --uts bash -c 'hostname node${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; exec \"$@\"' -";
     let cases =
         [("", "true"), (uts, uts), ("unshare --pid --fork --mount-proc", "unshare --pid --fork --mount-proc true")];
@@ -172,25 +173,30 @@ fn what_cannot_be_mapped_goes_by_messages() {
             continue;
         }
         for count in [2, 3] {
-            let script = format!("exec {within} {COMMAND} {job}");
-            let mut command = ranks(count, at);
-            // Open MPI's own shared memory goes by process numbers without a look at whose they are (4.1.4: any program crashes).
-            command.env("OMPI_MCA_pml", "ob1").env("OMPI_MCA_btl", "self,tcp");
-            let output = command.args(["bash", "-c", &script]).output().unwrap();
-            let told = String::from_utf8_lossy(&output.stdout);
-            assert!(output.status.success(), "{script}: {told} {}", String::from_utf8_lossy(&output.stderr));
-            let value: serde_json::Value = serde_json::from_str(&told).unwrap_or_else(|e| panic!("{e}: {told}"));
-            let of = |name: &str| {
+            let executed = |n: u32| -> serde_json::Value {
+                let script = format!("exec {within} {COMMAND} {}", job(n));
+                let mut command = ranks(count, at);
+                // Open MPI's own shared memory goes by process numbers without a look at whose they are (4.1.4: any program crashes).
+                command.env("OMPI_MCA_pml", "ob1").env("OMPI_MCA_btl", "self,tcp");
+                let output = command.args(["bash", "-c", &script]).output().unwrap();
+                let told = String::from_utf8_lossy(&output.stdout);
+                assert!(output.status.success(), "{script}: {told} {}", String::from_utf8_lossy(&output.stderr));
+                serde_json::from_str(&told).unwrap_or_else(|e| panic!("{e}: {told}"))
+            };
+            let of = |value: &serde_json::Value, name: &str| {
                 value["ranks"].as_array().unwrap().iter().map(|rank| rank[name].as_u64().unwrap()).collect::<Vec<_>>()
             };
-            let peak = of("peak_rss_bytes").into_iter().max().unwrap();
-            assert!(peak <= memory + of_mpi, "{script} on {count}: {peak} bytes");
-            let moved = of("moved_bytes").iter().sum::<u64>();
-            assert!(moved > 0, "{told}");
+            let least = of(&executed(8), "peak_rss_bytes");
+            let value = executed(128);
+            let peaks = of(&value, "peak_rss_bytes");
+            let is_kept = peaks.iter().zip(&least).all(|(peak, least)| *peak <= least + memory);
+            assert!(is_kept, "{within} on {count}: {peaks:?} bytes, with next to nothing {least:?}: {value}");
+            let moved = of(&value, "moved_bytes").iter().sum::<u64>();
+            assert!(moved > 0, "{value}");
             let bytes = std::fs::read(at.join("z.npy")).unwrap();
             if let Some((before, before_moved)) = found.as_ref().filter(|_| count == 2) {
-                assert!(*before == bytes, "{script}: other bits");
-                assert_eq!(*before_moved, moved, "{script}");
+                assert!(*before == bytes, "{within}: other bits");
+                assert_eq!(*before_moved, moved, "{within}");
             }
             found = found.or(Some((bytes, moved)));
         }

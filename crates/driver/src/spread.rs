@@ -3,7 +3,8 @@
 //! A rank copies what it owns itself, and what another of its node owns, whose memory it maps where the system lets it; for the rest it
 //! asks the owner, which answers with the bytes, or is sent them and answers that they are there. Both are messages of some
 //! [`MESSAGE_BYTES`], of which a rank has at most [`UNDER_WAY`] unanswered, and they are made when they are sent: what a transfer takes
-//! beside the arrays is bounded, however large the block is and into however many fragments it falls. Whoever carries messages serves
+//! beside the arrays is bounded, however large the block is and into however many fragments it falls, and what an owner answers is,
+//! however many ask it ([`at_one_owner`]). Whoever carries messages serves
 //! them, so an owner's workers are not disturbed. That nobody writes what is read is what the plan says, as for any memory.
 
 use crate::ranks::{Ended, Ranks};
@@ -26,6 +27,15 @@ pub const MESSAGE_BYTES: usize = if cfg!(test) { 64 } else { 1 << 20 };
 const PLACE_BYTES: u64 = 16;
 /// Messages of a rank that wait for their answers, at most.
 pub const UNDER_WAY: usize = 8;
+
+/// How many messages a rank sends to one owner before that has answered, of how many bytes, so that an owner that all others ask at once is asked for
+/// no more than [`UNDER_WAY`] of [`MESSAGE_BYTES`]. Two at least: while one is answered the next is on its way.
+fn at_one_owner(ranks: usize) -> (usize, usize) {
+    let others = ranks.saturating_sub(1).max(1);
+    let messages = (UNDER_WAY / others).max(2);
+    let bytes = MESSAGE_BYTES * UNDER_WAY / UNDER_WAY.max(messages * others);
+    (messages, bytes.max(2 * PLACE_BYTES as usize))
+}
 /// Elements at which the ranges of ranks begin, where there are enough: whole blocks of any file, whatever the elements.
 const CUT_ELEMENTS: u64 = 4096;
 /// How often who waits looks whether the run has ended.
@@ -90,6 +100,24 @@ struct Desk {
     is_sending: bool,
 }
 
+impl Desk {
+    /// The next message of the oldest transfer whose owner was not asked for so many already.
+    fn next(&mut self, messages: usize, message_bytes: u64) -> Option<Message> {
+        let mut at = 0;
+        while let Some(rest) = self.queue.get_mut(at) {
+            let Some(owner) = rest.owner() else {
+                self.queue.remove(at);
+                continue;
+            };
+            if self.asked.values().filter(|message| message.owner == owner).count() < messages {
+                return rest.next(message_bytes);
+            }
+            at += 1;
+        }
+        None
+    }
+}
+
 /// What of a transfer was not sent yet.
 struct Rest {
     of: Arc<UnderWay>,
@@ -101,19 +129,24 @@ struct Rest {
 }
 
 impl Rest {
-    /// The next message; none if that was the last, or nobody waits any more.
-    fn next(&mut self) -> Option<Message> {
+    /// Whose the next message is; none if there is no more to send, or nobody waits any more.
+    fn owner(&mut self) -> Option<usize> {
         if lock(&self.of.state).over {
             return None;
         }
         while self.pieces.next_if(|piece| self.near[piece.owner]).is_some() {}
+        self.pieces.peek().map(|piece| piece.owner)
+    }
+
+    /// The next message, of so many bytes at most, after [`Rest::owner`] has said whose it is.
+    fn next(&mut self, message_bytes: u64) -> Option<Message> {
         let begin = self.pieces.clone();
         let first = self.pieces.next()?;
         let (mut count, mut content_bytes) = (1, first.bytes);
         // Pieces of one owner follow each other.
         while let Some(piece) = self.pieces.next_if(|piece| {
             let bytes = content_bytes + piece.bytes + (count + 1) * PLACE_BYTES;
-            piece.owner == first.owner && bytes <= MESSAGE_BYTES as u64
+            piece.owner == first.owner && bytes <= message_bytes
         }) {
             (count, content_bytes) = (count + 1, content_bytes + piece.bytes);
         }
@@ -212,6 +245,7 @@ struct Pieces {
     shape: Shape,
     element_bytes: u64,
     ranks: usize,
+    bytes_max: u64,
     fragments: u64,
     run_bytes: u64,
     /// The next fragment, and what is left of the one before: where it begins and ends.
@@ -236,6 +270,7 @@ impl Pieces {
             shape,
             element_bytes,
             ranks,
+            bytes_max: at_one_owner(ranks).1 as u64 - PLACE_BYTES,
             fragments,
             run_bytes: run * element_bytes,
             fragment: 0,
@@ -272,7 +307,7 @@ impl Iterator for Pieces {
         let offset = self.left.start;
         // Beyond the last owner's there is nothing.
         let bytes = self.left.end.min(self.end).checked_sub(offset).filter(|&bytes| bytes > 0)?;
-        let bytes = bytes.min(MESSAGE_BYTES as u64 - PLACE_BYTES);
+        let bytes = bytes.min(self.bytes_max);
         let piece = Piece { owner: self.owner, offset, bytes, place: self.place };
         (self.left.start, self.place) = (offset + bytes, self.place.wrapping_add(bytes as usize));
         Some(piece)
@@ -468,12 +503,9 @@ impl Ranks {
             return;
         }
         desk.is_sending = true;
+        let (messages, message_bytes) = at_one_owner(self.count());
         while desk.asked.len() < UNDER_WAY {
-            let Some(rest) = desk.queue.front_mut() else { break };
-            let Some(message) = rest.next() else {
-                desk.queue.pop_front();
-                continue;
-            };
+            let Some(message) = desk.next(messages, message_bytes as u64) else { break };
             desk.number += 1;
             let number = desk.number;
             let Some(bytes) = message.encode(number) else { continue };

@@ -2,6 +2,7 @@
 
 use super::{Direction, ElementType, MESSAGE_BYTES, PLACE_BYTES, Ranks, Region, Spread, UNDER_WAY, lock, owned};
 use crate::ranks::{Done, Link};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, OnceLock, Weak};
 
 /// What a message begins with: its kind and number, the array's, how many pieces it is of.
@@ -123,6 +124,41 @@ fn few_messages_are_under_way_and_an_end_is_heard() {
     all[0].exchanged(1, super::DATA, &answer);
     let desk = lock(desk);
     assert!(desk.queue.is_empty(), "what nobody waits for is not sent");
+}
+
+/// What all others ask of one rank at once, which answers nothing, is bounded: that is the memory its answers take.
+#[test]
+fn an_owner_is_asked_for_few_messages_however_many_ask() {
+    struct Asked(Arc<AtomicUsize>);
+    impl Link for Asked {
+        fn send(&self, to: usize, message: Vec<u8>) {
+            assert_eq!(to, 0);
+            let (count, places) = message[13..].split_first_chunk::<4>().unwrap();
+            let of = |place: &[u8]| u64::from_le_bytes(place[8..16].try_into().unwrap()) as usize;
+            assert_eq!(places.len(), 16 * u32::from_le_bytes(*count) as usize);
+            self.0.fetch_add(places.chunks_exact(16).map(of).sum::<usize>(), Ordering::Relaxed);
+        }
+    }
+    for count in [2, 3, 4, 5, 9, 17] {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let nodes: Vec<String> = (0..count).map(|rank| format!("node{rank}")).collect();
+        let elements = 1000 * count as u64;
+        for rank in 1..count {
+            let ranks = Ranks::new(rank, nodes.clone(), Box::new(Asked(Arc::clone(&asked))));
+            let array = Spread::new(&ranks, "a", ElementType::F64, &[elements]).unwrap();
+            let mut bytes = vec![0.0f64; 1000];
+            // Two transfers: the second must not ask for more than the first alone would.
+            for from in [0, 500] {
+                let region = Region::new(&[from], &[500]);
+                // SAFETY: nobody answers, so nothing is written.
+                let receipt = unsafe { array.begin(&region, Direction::Read, bytes.as_mut_ptr().cast()) };
+                assert!(receipt.is_some());
+                std::mem::forget(receipt);
+            }
+        }
+        let asked = asked.load(Ordering::Relaxed);
+        assert!(asked > 0 && asked <= UNDER_WAY * MESSAGE_BYTES, "{asked} bytes by {count} ranks");
+    }
 }
 
 #[test]
