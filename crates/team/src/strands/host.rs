@@ -79,8 +79,8 @@ impl<'r> Host<'r> {
     }
 
     /// Serves until the run is over. `begin` makes the strand of a number; it is told the place where it will be, and given
-    /// a stack that is free again, if there is one.
-    pub(super) fn serve(&self, begin: &mut dyn FnMut(u32, usize, Option<DefaultStack>) -> Fiber) {
+    /// a stack that is free again, if there is one. Where it makes none, the strand has ended.
+    pub(super) fn serve(&self, begin: &mut dyn FnMut(u32, usize, Option<DefaultStack>) -> Option<Fiber>) {
         let mut fibers: Vec<Option<Fiber>> = Vec::new();
         let mut stacks: Vec<DefaultStack> = Vec::new();
         let seat = &self.shared.seats[self.thread];
@@ -122,8 +122,11 @@ impl<'r> Host<'r> {
                         fibers.push(None);
                         fibers.len() - 1
                     });
-                    fibers[place] = Some(begin(strand, place, stacks.pop()));
-                    self.go_on(&mut fibers[place], &mut stacks);
+                    fibers[place] = begin(strand, place, stacks.pop());
+                    match fibers[place] {
+                        Some(_) => self.go_on(&mut fibers[place], &mut stacks),
+                        None => self.strand_ended(),
+                    }
                 }
                 Next::Resume(place) => self.go_on(&mut fibers[place], &mut stacks),
                 Next::Wait => seat.wait(self.shared.spin),
@@ -137,9 +140,13 @@ impl<'r> Host<'r> {
         self.counts.borrow_mut().switches += 1;
         if let CoroutineResult::Return(()) = fiber.resume(()) {
             stacks.extend(place.take().map(Fiber::into_stack));
-            self.shared.end(self.number, &mut self.orders.borrow_mut());
-            self.post_orders(None);
+            self.strand_ended();
         }
+    }
+
+    fn strand_ended(&self) {
+        self.shared.end(self.number, &mut self.orders.borrow_mut());
+        self.post_orders(None);
     }
 
     /// Sends out what was decided, except for the task that the caller executes itself, which is returned.

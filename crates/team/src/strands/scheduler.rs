@@ -232,14 +232,8 @@ impl Scheduler {
                 host.serve(&mut |number, place, stack| {
                     let index = number as usize;
                     let stack = stack.map_or_else(|| DefaultStack::new(options.stack_bytes), Ok);
-                    let stack = match stack {
-                        Ok(stack) => stack,
-                        Err(source) => {
-                            fail(RunError::Stack { strand: index, stack_bytes: options.stack_bytes, source });
-                            // A strand that ends at once; the least stack there can be.
-                            DefaultStack::new(0).unwrap_or_else(|error| panic!("no memory for a page: {error}"))
-                        }
-                    };
+                    let refused = |source| RunError::Stack { strand: index, stack_bytes: options.stack_bytes, source };
+                    let stack = stack.map_err(|source| fail(refused(source))).ok()?;
                     let body = lock(&bodies[index]).take();
                     let (host, fail, result) = (&host, &fail, &results[index]);
                     let entry = move |switch: &super::host::Switch, ()| {
@@ -254,7 +248,7 @@ impl Scheduler {
                         }
                     };
                     // SAFETY: what the closure borrows outlives `serve`, which returns only when all strands have ended.
-                    unsafe { Coroutine::with_stack_unchecked(stack, entry) }
+                    Some(unsafe { Coroutine::with_stack_unchecked(stack, entry) })
                 });
                 lock(&statistics).add(&host.counts.borrow());
                 if let Some(log) = host.log {
