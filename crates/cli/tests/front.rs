@@ -474,6 +474,8 @@ fn profiles_and_sequences_come_in_many_ways() {
     assert_eq!((rows("expected").len(), rows("domains").len()), (1, 1));
     assert!(place.run("run hmmer p.hmm empty.fa -o table").stdout.contains("\nfound    1 in 152"), "empty ones count");
     assert_eq!(rows("table"), rows("expected"));
+    // Files of that name, long enough for several readers, mean nothing.
+    place.write("-", format!(">other\n{}\n", "M".repeat(300)).repeat(2000));
     for request in ["run hmmer - db.fa -o table -Z 152", "run hmmer p.hmm - -o table -Z 152"] {
         place.remove("table");
         let mut command = place.command(request);

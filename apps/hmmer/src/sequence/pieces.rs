@@ -42,6 +42,10 @@ struct Parsed {
 
 /// The sequences of a plain FASTA file, read by so many threads; none if that cannot be or something is wrong.
 pub(super) fn read(path: &Path, limit: Limit<'_>, workers: usize) -> Option<Database> {
+    // The name means the standard input, also where there is such a file.
+    if path.as_os_str() == text::STANDARD_INPUT {
+        return None;
+    }
     let metadata = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
     let bytes = metadata.len();
     let most = limit.memory_bytes / (HELD * workers.max(1) as u64);
