@@ -39,6 +39,32 @@ fn text(nodes: usize, version: char, mut next: impl FnMut() -> u32) -> String {
     text + "//\n"
 }
 
+/// What happens to a file: where, with which byte, and what.
+type Edit = (u32, u8, u8);
+
+fn any_edit() -> impl Strategy<Value = Edit> {
+    (any::<u32>(), any::<u8>(), 0u8..5)
+}
+
+/// The bytes after these edits: cut off, a byte more, another, one less, a piece of it elsewhere once more.
+fn edited(mut bytes: Vec<u8>, edits: &[Edit]) -> Vec<u8> {
+    for &(at, value, kind) in edits {
+        let at = at as usize % bytes.len().max(1);
+        match kind {
+            0 => bytes.truncate(at),
+            1 => bytes.insert(at, value),
+            2 if at < bytes.len() => bytes[at] = value,
+            3 if at < bytes.len() => drop(bytes.remove(at)),
+            _ => {
+                let part = bytes[at..(at + 200).min(bytes.len())].to_vec();
+                let to = usize::from(value) * bytes.len() / 256;
+                bytes.splice(to..to, part);
+            }
+        }
+    }
+    bytes
+}
+
 /// A linear congruential generator (Knuth's constants), enough for texts.
 pub(crate) fn generator(mut state: u32) -> impl FnMut() -> u32 {
     move || {
@@ -204,22 +230,9 @@ proptest! {
 
     /// Whatever happens to a file, the parser returns: a profile, or an error that names a line of the file.
     #[test]
-    fn mutated_files_never_panic(seed: u32, edits in prop::collection::vec((any::<u32>(), any::<u8>(), 0u8..5), 1..8)) {
-        let mut bytes = text(3, ['a', 'c', 'e', 'f'][seed as usize % 4], generator(seed)).into_bytes();
-        for (at, value, kind) in edits {
-            let at = at as usize % bytes.len().max(1);
-            match kind {
-                0 => bytes.truncate(at),
-                1 => bytes.insert(at, value),
-                2 if at < bytes.len() => bytes[at] = value,
-                3 if at < bytes.len() => drop(bytes.remove(at)),
-                _ => {
-                    let part = bytes[at..(at + 200).min(bytes.len())].to_vec();
-                    let to = usize::from(value) * bytes.len() / 256;
-                    bytes.splice(to..to, part);
-                }
-            }
-        }
+    fn mutated_files_never_panic(seed: u32, edits in prop::collection::vec(any_edit(), 1..8)) {
+        let whole = text(3, ['a', 'c', 'e', 'f'][seed as usize % 4], generator(seed)).into_bytes();
+        let bytes = edited(whole, &edits);
         match Profile::parse(&bytes, Path::new("made.hmm")) {
             Ok(profiles) => prop_assert!(profiles.iter().all(|p| p.nodes() > 0 && p.transitions.len() == p.nodes() + 1)),
             Err(ProfileError::Format { line, reason, .. }) => {
@@ -360,19 +373,9 @@ proptest! {
     #[test]
     fn damaged_files_are_read_or_refused(
         name in prop::sample::select(vec!["toy.h3m", "toy.a.h3m", "toy.h2"]),
-        edits in prop::collection::vec((any::<u32>(), any::<u8>(), 0u8..4), 1..4),
+        edits in prop::collection::vec(any_edit(), 1..4),
     ) {
-        let mut bytes = stored(name);
-        for (at, value, kind) in edits {
-            let at = at as usize % bytes.len().max(1);
-            match kind {
-                0 => bytes.truncate(at),
-                1 => bytes.insert(at, value),
-                2 if at < bytes.len() => bytes[at] = value,
-                3 if at < bytes.len() => drop(bytes.remove(at)),
-                _ => {}
-            }
-        }
+        let bytes = edited(stored(name), &edits);
         match Profile::parse(&bytes, Path::new("made")) {
             Ok(profiles) => for p in profiles {
                 prop_assert!(p.nodes() > 0 && p.transitions.len() == p.nodes() + 1);
