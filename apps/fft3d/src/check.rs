@@ -87,14 +87,9 @@ pub(crate) fn check(
         for (line, ((found, expected), squares)) in after.weighted.iter().zip(&expected).zip(&after.squares).enumerate()
         {
             let error = (found - factor * expected).norm();
-            let error = match (found.norm().is_finite(), expected.norm().is_finite()) {
-                (false, false) => 0.0,
-                (false, true) if overflows => 0.0,
-                (false, true) | (true, false) => f64::INFINITY,
-                (true, true) => error / (allowed * (squares.sqrt() + mean) + underflow),
-            };
+            let error = error / (allowed * (squares.sqrt() + mean) + underflow);
             let counted = if round == 0 { elements / after.weighted.len() as u64 } else { 0 };
-            comparison.add_error(error, counted);
+            let error = comparison.add_beside(found.norm(), expected.norm(), error, overflows, counted);
             if error > 1.0 && wrong.is_none() {
                 let line = line as u64;
                 wrong = Some(match kept {

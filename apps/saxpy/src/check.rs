@@ -26,13 +26,12 @@ pub(crate) fn check(outcome: &Outcome, n: u64, alpha: f32, before: Before, resul
             let exact = f64::from(alpha) * f64::from(x) + f64::from(y);
             let bound = UNIT_ROUNDOFF * (1.0 + 1e-8) * exact.abs() + UNDERFLOW;
             let value = f64::from(found);
-            // A sum beyond the largest number, or one that is none, is what arithmetic gives.
-            let right = value == f64::from(exact as f32) || (found.is_nan() && exact.is_nan());
-            let error = if right { 0.0 } else { (value - exact).abs() / bound };
-            if (error > 1.0 || error.is_nan()) && wrong.is_none() {
+            // A sum overflows to what its rounding is.
+            let overflows = value == f64::from(exact as f32);
+            let error = comparison.add_beside(value, exact, (value - exact).abs() / bound, overflows, 1);
+            if error > 1.0 && wrong.is_none() {
                 wrong = Some(format!("element {i} is {found}, {exact} was expected"));
             }
-            comparison.add_error(error, 1);
         }
     }
     let covered = "every element against double precision; what is allowed is one rounding".to_owned();

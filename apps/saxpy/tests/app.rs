@@ -71,20 +71,23 @@ fn from_files_only_the_output_is_written_and_one_wrong_element_is_found() {
 }
 
 #[test]
-fn sums_that_overflow_or_are_none_pass() {
+fn sums_that_overflow_or_are_none_are_not_called_right() {
     let directory = tempfile::tempdir().unwrap();
-    let args = Args { output: None, alpha: -1.5, ..files(directory.path(), 5) };
-    for (path, values) in [
-        (&args.x, [f32::MAX, f32::NAN, f32::INFINITY, 1e-45, 1e-40]),
-        (&args.y, [f32::MIN, 1.0, f32::INFINITY, 1e-45, -1e-39]),
-    ] {
-        testing::write_npy(path.as_ref().unwrap(), &[5], &values).unwrap();
-    }
+    let x = [f32::MAX, f32::NAN, f32::INFINITY, 1e-45, 1e-40];
+    let y = [f32::MIN, 1.0, f32::INFINITY, 1e-45, -1e-39];
     let runtime = Runtime::new(Options::default()).unwrap();
-    let app = args.prepare(&runtime).unwrap();
-    let outcome = runtime.run(&app.job, Settings::default()).unwrap();
-    let checked = (app.check)(&outcome, 0).unwrap();
-    assert!(checked.holds() && checked.elements == 5, "{checked:?}");
+    for (count, finite) in [(5, 2), (3, 0)] {
+        let args = Args { output: None, alpha: -1.5, ..files(directory.path(), count) };
+        for (path, values) in [(&args.x, x), (&args.y, y)] {
+            testing::write_npy(path.as_ref().unwrap(), &[count], &values[..count as usize]).unwrap();
+        }
+        let app = args.prepare(&runtime).unwrap();
+        let outcome = runtime.run(&app.job, Settings::default()).unwrap();
+        let checked = (app.check)(&outcome, 0).unwrap();
+        assert!(checked.holds() && checked.elements == finite, "{checked:?}");
+        assert!(checked.covered.contains("; 3 elements are NaN or infinite"), "{checked:?}");
+        assert_eq!(checked.uncovered.is_some(), finite == 0, "{checked:?}");
+    }
 }
 
 #[test]

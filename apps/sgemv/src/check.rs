@@ -54,12 +54,8 @@ pub(crate) fn check(outcome: &Outcome, m: u64, n: u64) -> Result<Checked, Error>
             }
             again += 1;
             let defined = defined(outcome, i, n, columns)?;
-            let mut rigorous = Comparison::default();
-            rigorous.add(found, sum.exact, sum.scale);
-            let rigorous = rigorous.checked(bound, String::new()).max_relative_error / bound;
             let same = found.to_bits() == defined.to_bits();
-            comparison.add_error(if same { rigorous } else { error.max(rigorous).max(2.0) }, 1);
-            if (!same || rigorous > 1.0) && wrong.is_none() {
+            if !comparison.add_again(found, same, (sum.exact, sum.scale), bound, error) && wrong.is_none() {
                 wrong = Some(format!("element {i} is {found}, {} was expected", sum.exact));
             }
         }

@@ -311,8 +311,9 @@ pub fn read_npy(path: &Path) -> std::io::Result<Vec<f32>> {
 
 /// Alters the result of a run, a .npy file of float32, complex64 or float64, in each of the ways in which results go wrong,
 /// one after the other, and asks `holds` each time whether the check lets it pass: one element by a hundredth of itself, one
-/// (element and amount of `just_above`) by little more than what is allowed, two blocks swapped, one block zero. Elements are
-/// chosen at random, not among the small ones. In between the file is as it was, and the check must hold.
+/// NaN, one infinite, one (element and amount of `just_above`) by little more than what is allowed, two blocks swapped, one
+/// block zero. Elements are chosen at random, not among the small ones. In between the file is as it was, and the check must
+/// hold.
 ///
 /// # Panics
 /// Where a check lets an altered result pass or refuses the right one, with what was done; where the file is none.
@@ -353,6 +354,10 @@ pub fn alterations(path: &Path, just_above: Option<(u64, f64)>, seed: u64, mut h
     for _ in 0..3 {
         let i = one();
         case(format!("number {i} by a hundredth"), &mut |content| set(content, i, 1.01 * value(content, i)));
+    }
+    for to in [f64::NAN, f64::INFINITY] {
+        let i = one();
+        case(format!("number {i} is {to}"), &mut |content| set(content, i, to));
     }
     if let Some((i, amount)) = just_above {
         let i = i as usize;

@@ -29,27 +29,58 @@ impl Checked {
 }
 
 /// Compares elements with a reference in double precision and keeps the largest error.
+///
+/// What is not finite is held to one rule. Where the reference is finite it is wrong, unless sums may have overflowed on
+/// their way; there, and where the reference is not finite either, nothing can be said: such elements are counted, told in
+/// what was covered, and never called right. What is finite where the reference is not is wrong.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Comparison {
     worst: f64,
     elements: u64,
+    unjudged: u64,
 }
 
 impl Comparison {
     /// Compares one element: `exact` is its value in double precision, `scale` the sum of the absolute values of the
     /// terms it was summed from, to which the error is relative.
     ///
-    /// Where the reference is no number, or a sum of this scale may have overflowed on its way, the element may be what
-    /// arithmetic gives. Scales below the normal numbers count as the least of these: there a rounding errs by a fixed
-    /// amount.
+    /// A sum may have overflowed on its way where its scale is beyond single precision. Scales below the normal numbers
+    /// count as the least of these: there a rounding errs by a fixed amount.
     pub fn add(&mut self, found: f32, exact: f64, scale: f64) {
-        self.elements += 1;
-        let value = f64::from(found);
-        let overflows = scale.is_nan() || scale > f64::from(f32::MAX);
-        if value == exact || (found.is_nan() && exact.is_nan()) || (!found.is_finite() && overflows) {
-            return;
+        let found = f64::from(found);
+        let error = (found - exact).abs() / scale.max(f64::from(f32::MIN_POSITIVE));
+        self.add_beside(found, exact, error, !scale.is_finite() || scale > f64::from(f32::MAX), 1);
+    }
+
+    /// Takes so many elements that were compared elsewhere, with what was found of them (an element, a sum) and what was
+    /// expected, the error if both are finite, and whether something may have overflowed; the error that was taken.
+    pub fn add_beside(&mut self, found: f64, exact: f64, error: f64, may_overflow: bool, elements: u64) -> f64 {
+        let error = match (found.is_finite(), exact.is_finite()) {
+            (true, true) => error,
+            (false, exact_is_finite) if may_overflow || !exact_is_finite => {
+                self.unjudged += elements;
+                return 0.0;
+            }
+            _ => f64::INFINITY,
+        };
+        self.add_error(error, elements);
+        error
+    }
+
+    /// Takes an element that was `beyond` what is allowed, so that it was computed again: `same` says whether by the
+    /// definition it has these bits; and its error may be no more than `bound`, as in [`Comparison::add`]. Whether it is
+    /// right; against a tolerance of 1.
+    pub fn add_again(&mut self, found: f32, same: bool, exact: (f64, f64), bound: f64, beyond: f64) -> bool {
+        let mut one = Comparison::default();
+        one.add(found, exact.0, exact.1);
+        let error = one.worst / bound;
+        if !same {
+            self.add_error(error.max(beyond).max(2.0), 1);
+            return false;
         }
-        self.add_error((value - exact).abs() / scale.max(f64::from(f32::MIN_POSITIVE)), 0);
+        self.unjudged += one.unjudged;
+        self.add_error(error, one.elements);
+        error <= 1.0
     }
 
     /// Takes the error of so many elements that were compared elsewhere; against a tolerance of 1 it is a part of what is
@@ -59,9 +90,28 @@ impl Comparison {
         self.worst = if error.is_nan() { f64::INFINITY } else { self.worst.max(error) };
     }
 
+    /// Counts what will not be looked at again.
+    fn give_up(&mut self, beyond: &Beyond) {
+        if beyond.ratio.is_nan() {
+            self.unjudged += beyond.elements;
+        }
+    }
+
     /// The result, against a tolerance.
     pub fn checked(&self, tolerance: f64, covered: String) -> Checked {
-        Checked { max_relative_error: self.worst, tolerance, elements: self.elements, covered, ..Checked::default() }
+        let mut covered = covered;
+        let Comparison { worst, elements, unjudged } = *self;
+        if unjudged > 0 {
+            covered += &format!(
+                "; {unjudged} elements are NaN or infinite, as their inputs may make them, and were not judged"
+            );
+        }
+        let uncovered = (unjudged > 0 && elements == 0).then(|| {
+            "every element that was looked at is NaN or infinite, as its inputs may make it, so none could be judged: look \
+             for such numbers in the inputs, and for some too large for float32"
+                .to_owned()
+        });
+        Checked { max_relative_error: worst, tolerance, elements, covered, uncovered, ..Checked::default() }
     }
 }
 
@@ -105,7 +155,9 @@ pub struct Beyond {
     pub row: u64,
     /// The group of columns.
     pub group: u64,
-    /// By how many times it is beyond; no number where what is expected is none.
+    /// Elements of the row in the group.
+    pub elements: u64,
+    /// By how many times it is beyond; no number where neither what is expected nor what was found is one.
     pub ratio: f64,
 }
 
@@ -127,21 +179,24 @@ impl Probed {
     pub fn compare(&mut self, at: (u64, u64), elements: u64, probes: impl Iterator<Item = (f64, f64)>, allowed: f64) {
         let mut ratio: f64 = 0.0;
         for (found, expected) in probes {
-            // What is no number where a number is expected is as wrong as can be.
-            let error = match expected.is_finite() && allowed.is_finite() && !found.is_finite() {
-                true => f64::INFINITY,
-                false => (found - expected).abs() / allowed,
+            // What is no number where a number is expected is as wrong as can be, and the reverse.
+            let error = match (found.is_finite(), expected.is_finite() && allowed.is_finite()) {
+                (true, true) => (found - expected).abs() / allowed,
+                (false, false) => f64::NAN,
+                _ => f64::INFINITY,
             };
             ratio = if error.is_nan() || ratio.is_nan() { f64::NAN } else { ratio.max(error) };
         }
         if ratio <= 1.0 {
             return self.comparison.add_error(ratio, elements);
         }
-        self.beyond.push(Beyond { row: at.0, group: at.1, ratio });
+        self.beyond.push(Beyond { row: at.0, group: at.1, elements, ratio });
         if self.beyond.len() >= 2 * REMEMBERED {
             self.sort();
-            self.forgotten += (self.beyond.len() - REMEMBERED) as u64;
-            self.beyond.truncate(REMEMBERED);
+            for forgotten in self.beyond.drain(REMEMBERED..) {
+                self.forgotten += 1;
+                self.comparison.give_up(&forgotten);
+            }
         }
     }
 
@@ -180,6 +235,7 @@ impl Probed {
         let mut covered = format!("{covered}; {done} parts of rows by the definition's bits");
         if wrong.is_none() {
             rest.iter().filter(|left| !left.ratio.is_nan()).for_each(|left| comparison.add_error(left.ratio, 0));
+            rest.iter().for_each(|left| comparison.give_up(left));
             let undecided = forgotten + rest.len() as u64;
             if undecided > 0 {
                 covered += &format!("; {undecided} parts of rows were not decided");
