@@ -9,7 +9,7 @@
 //! is between becomes `255 * value` rounded to the nearest whole number, halves upwards. A file
 //! appears whole under its name or not at all.
 
-use multigrain::whole::WholeFile;
+use multigrain::whole::{self, WholeFile};
 use png::{BitDepth, ColorType, Decoder, Encoder, Limits, Transformations};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
@@ -126,8 +126,11 @@ impl Reading {
     /// # Errors
     /// [`PictureError`] naming the file, if it cannot be read, is no PNG file, or is too large.
     pub fn open(path: &Path, samples_max: usize) -> Result<Reading, PictureError> {
-        let file =
-            File::open(path).map_err(|source| PictureError::Io { action: "open", path: path.to_owned(), source })?;
+        let file = whole::open_input(path).map_err(|source| PictureError::Io {
+            action: "open",
+            path: path.to_owned(),
+            source,
+        })?;
         let mut decoder = Decoder::new(BufReader::new(file));
         decoder.set_transformations(Transformations::EXPAND);
         decoder.set_ignore_text_chunk(true);

@@ -1,8 +1,10 @@
 //! How things end that do not go well: one line on standard error and an exit status.
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use multigrain::{Error, ranks};
+use std::error::Error as _;
 use std::fmt::Write as _;
+use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 use std::process::ExitCode;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -96,8 +98,32 @@ pub fn usage(error: &clap::Error) -> u8 {
         return if error.use_stderr() { 2 } else { 0 };
     }
     let text = error.render().to_string();
+    let text = match error.source().and_then(|why| Some((why.to_string(), expected(error, why)?))) {
+        Some((why, expected)) => text.replacen(&why, &expected, 1),
+        None => text,
+    };
     say(&one_line(&text));
     2
+}
+
+/// Which number is expected where another text was given, which the parsers of numbers do not say.
+fn expected(error: &clap::Error, why: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let value = match error.get(ContextKind::InvalidValue) {
+        Some(ContextValue::String(value)) => value.as_str(),
+        _ => "",
+    };
+    if why.is::<ParseFloatError>() {
+        return Some("a number is needed, such as 0.5 or 1e-3".to_owned());
+    }
+    match why.downcast_ref::<ParseIntError>()?.kind() {
+        IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => Some("it is too large".to_owned()),
+        _ => {
+            // What is a whole number all the same is written as one.
+            let whole =
+                value.replace('_', "").parse().ok().filter(|n: &f64| n.fract() == 0.0 && (0.0..1e15).contains(n));
+            Some(format!("a whole number is needed, in digits alone, such as {}", whole.unwrap_or(1000.0)))
+        }
+    }
 }
 
 /// What is wrong, and the hints; how the program is called is told by its help.

@@ -179,7 +179,8 @@ impl Common {
             None => Mapping::default(),
             Some(path) => {
                 let file = path.display().to_string();
-                let text = std::fs::read_to_string(path)
+                let text = multigrain::whole::open_input(path)
+                    .and_then(std::io::read_to_string)
                     .map_err(|e| Failure::Request(format!("cannot read mapping {file}: {e}; check the path")))?;
                 Mapping::parse(&text, &file).map_err(Error::from)?
             }

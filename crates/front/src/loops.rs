@@ -2,10 +2,11 @@
 
 use crate::args::SimArgs;
 use crate::json;
+use crate::run::check_trace_target;
+use multigrain::Machine as Described;
 use multigrain::rooms::machine::{UnitError, approximate_time, parse_time};
 use multigrain::rooms::sim::contexts::{Load, Machine, Outcome, Policy, Work, run, trace};
 use multigrain::rooms::sim::{Fair, Time};
-use multigrain::{Machine as Described, whole};
 use multigrain_console::{Failure, print, table};
 use serde_json::json;
 use std::fmt::Write as _;
@@ -79,7 +80,7 @@ pub(crate) fn loops(args: &SimArgs, of: &LoopsArgs) -> Result<(), Failure> {
             return Err(Failure::Request("loops need a machine that is described; name one, as --machine ps3".into()));
         }
     };
-    args.trace.as_deref().map(whole::check_target).transpose()?;
+    args.trace.as_deref().map(check_trace_target).transpose()?;
     let request = |error: &dyn std::fmt::Display| Failure::Request(error.to_string());
     let mut machine = Machine::of(&described).map_err(|e| request(&e))?;
     let mut wrong = None;

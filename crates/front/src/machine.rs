@@ -13,6 +13,8 @@ use std::path::Path;
 pub(crate) fn machine(front: &Front, args: &MachineArgs) -> Result<(), Failure> {
     if let Some(path) = &args.output {
         whole::check_target(path)?;
+        // A name of a shipped machine is no file.
+        whole::check_keeps(path, args.machine.as_ref().map(Path::new).filter(|read| read.is_file()))?;
     }
     let mut machine = match &args.machine {
         None => Machine::detect(Path::new("."))?,

@@ -5,7 +5,7 @@ use crate::args::RunArgs;
 use crate::{json, report};
 use multigrain::app::{AppJob, Checked};
 use multigrain::ranks::OfRank;
-use multigrain::rooms::trace::Spill;
+use multigrain::rooms::trace::{Spill, Trace};
 use multigrain::{Breakdown, EdgeTraffic, Job, Machine, Progress, Runtime, Settings, whole};
 use multigrain_console::Bar;
 use multigrain_console::Interrupt;
@@ -62,7 +62,7 @@ pub(crate) struct Afterwards {
 pub(crate) fn run(args: &RunArgs, request: &Request) -> Result<(), Failure> {
     args.common.same_on_all_ranks()?;
     let runtime = Runtime::new(args.common.options()?)?;
-    args.trace.as_deref().map(whole::check_target).transpose()?;
+    args.trace.as_deref().map(check_trace_target).transpose()?;
     let interrupt = Interrupt::install()?;
     let mut app = request.prepare(&runtime)?;
     app.job = args.common.with_files_read(app.job);
@@ -173,6 +173,11 @@ pub(crate) fn run(args: &RunArgs, request: &Request) -> Result<(), Failure> {
 /// Refuses what several ranks cannot do together.
 pub(crate) fn alone() -> Result<(), Failure> {
     Err(Failure::Request("ranks run applications together, and do nothing else: start this without mpirun".into()))
+}
+
+/// Refuses, before any work, a file that no trace can or may be written to.
+pub(crate) fn check_trace_target(path: &Path) -> Result<(), Failure> {
+    Trace::check_target(path).map_err(|e| Failure::Request(e.to_string()))
 }
 
 /// Refuses a trace under the name of a file that the run reads or writes.

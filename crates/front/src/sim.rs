@@ -2,7 +2,7 @@
 
 use crate::application::Request;
 use crate::args::SimArgs;
-use crate::run::{Finished, check_trace};
+use crate::run::{Finished, check_trace, check_trace_target};
 use crate::{json, report};
 use multigrain::rooms::machine::approximate_time;
 use multigrain::rooms::trace::{Spill, Trace};
@@ -16,14 +16,9 @@ use serde_json::{Value, json};
 /// Executes an application's plan in virtual time and reports as a run does.
 pub(crate) fn sim(args: &SimArgs, request: &Request) -> Result<(), Failure> {
     let runtime = Runtime::new(args.common.options()?)?;
-    args.trace.as_deref().map(whole::check_target).transpose()?;
-    if let (Some(trace), Some(compared)) = (&args.trace, &args.compare)
-        && whole::is_same_file(trace, compared)
-    {
-        return Err(Failure::Request(format!(
-            "the trace of the prediction would replace {}, which it is to be compared with; give it another name",
-            compared.display()
-        )));
+    if let Some(trace) = &args.trace {
+        check_trace_target(trace)?;
+        whole::check_keeps(trace, args.compare.as_deref())?;
     }
     let interrupt = Interrupt::install()?;
     let mut app = request.prepare(&runtime)?;

@@ -35,11 +35,9 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<(), Failure> {
         TraceTarget::Html => ("html", export::Format::Html),
     };
     let path = args.output.clone().unwrap_or_else(|| args.file.with_extension(extension));
-    whole::check_target(&path)?;
-    if whole::is_same_file(&path, &args.file) {
-        return Err(Failure::Request(format!(
-            "{shown} would be replaced by what is made from it; give --output another name"
-        )));
+    for path in export::files(format, &path) {
+        whole::check_target(&path)?;
+        whole::check_keeps(&path, [args.file.as_path()])?;
     }
     let written = export::write(&trace, format, &path).map_err(|e| Failure::Run(e.to_string()))?;
     let names: Vec<String> = written.iter().map(|path: &PathBuf| path.display().to_string()).collect();

@@ -56,6 +56,7 @@ pub fn input(
     given: Option<&[u64]>,
 ) -> Result<(Shape, Source), Error> {
     let name = path.display();
+    runtime.disk().check_input(path).map_err(Error::File)?;
     let npy = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy"));
     if !npy {
         let Some(given) = given else {

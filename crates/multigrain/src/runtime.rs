@@ -21,7 +21,7 @@ use multigrain_store::buffer::keep_no_free_memory;
 use multigrain_store::{BackendChoice, Disk, DiskOptions, Faults, Journal};
 use multigrain_team::{Abort, Team, TeamOptions};
 use multigrain_trace::{Mode, Spill};
-use multigrain_whole::{check_target, is_same_file};
+use multigrain_whole::{check_keeps, check_target, is_same_file};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -418,10 +418,7 @@ impl Runtime {
             if results[..number].iter().any(|other| is_same_file(path, other)) {
                 return Err(Error::Request(format!("two results would go to {name}; give each its own file")));
             }
-            if job.files_read().any(|input| is_same_file(path, input)) {
-                let what = format!("the result would replace the input {name}; give it another name");
-                return Err(Error::Request(what));
-            }
+            check_keeps(path, job.files_read())?;
             let others = results[..number].iter().chain(&results[number + 1..]).copied();
             let used: Vec<&Path> = job.files_read().chain(others).collect();
             for beside in names_beside(path) {

@@ -146,7 +146,7 @@ pub enum StoreError {
         problem: HeaderError,
     },
     /// The path names something that is no regular file.
-    #[error("{} is {found}, a regular file is needed; give the path of a file", path.display())]
+    #[error("{} is {found}, and a regular file is needed, which has all its bytes at any time; give the path of one", path.display())]
     NotAFile {
         /// The path.
         path: PathBuf,

@@ -78,13 +78,22 @@ impl Disk {
         Ok(input.into_file(path, element, shape.to_vec(), 0, data_bytes))
     }
 
+    /// Refuses what cannot be an input, whatever is in it: no file, or one that cannot be read at any place.
+    ///
+    /// # Errors
+    /// [`StoreError::NotAFile`], and what the system says.
+    pub fn check_input(&self, path: &Path) -> Result<(), StoreError> {
+        let metadata = self.context().attempt(OperationKind::Open, path, || std::fs::metadata(path))?;
+        if metadata.is_file() {
+            return Ok(());
+        }
+        let found = if metadata.is_dir() { "a directory" } else { "a device or a pipe" };
+        Err(StoreError::NotAFile { path: path.to_owned(), found })
+    }
+
     fn open_input(&self, path: &Path) -> Result<Input, StoreError> {
         // Asked before opening: opening a pipe would wait for its other end.
-        let metadata = self.context().attempt(OperationKind::Open, path, || std::fs::metadata(path))?;
-        if !metadata.is_file() {
-            let found = if metadata.is_dir() { "a directory" } else { "a device or a pipe" };
-            return Err(StoreError::NotAFile { path: path.to_owned(), found });
-        }
+        self.check_input(path)?;
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let (fd, alignment) = open_direct(self.context(), OperationKind::Open, path, flags, Mode::empty())?;
         let found = rustix::fs::fstat(&fd).map_err(|e| file_error(OperationKind::Open, path, e))?;

@@ -18,6 +18,17 @@ pub enum TraceError {
         /// What the system says.
         source: io::Error,
     },
+    /// No file can be written there.
+    #[error(transparent)]
+    Target(#[from] multigrain_whole::TargetError),
+    /// What is there is no trace.
+    #[error(
+        "the trace would replace {}, which is there and is no trace; give the trace another name, or remove the file", path.display()
+    )]
+    Replaces {
+        /// The file.
+        path: PathBuf,
+    },
     /// The system refused a read or a write.
     #[error("the trace could not be read or written: {0}")]
     Io(#[from] io::Error),

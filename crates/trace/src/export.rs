@@ -26,6 +26,14 @@ pub enum Format {
     Html,
 }
 
+/// The files that a trace becomes by [`write`].
+pub fn files(format: Format, path: &Path) -> Vec<PathBuf> {
+    match format {
+        Format::Perfetto | Format::Html => vec![path.to_owned()],
+        Format::Paraver => ["prv", "pcf", "row"].map(|extension| path.with_extension(extension)).to_vec(),
+    }
+}
+
 /// Writes a trace to `path` (for Paraver with the extensions `.prv`, `.pcf` and `.row`) and tells which files there are
 /// now.
 ///
@@ -37,9 +45,10 @@ pub fn write(trace: &Trace, format: Format, path: &Path) -> Result<Vec<PathBuf>,
         Format::Perfetto => Ok(vec![published(written(path, |out| perfetto::write(&timeline, out))?)?]),
         Format::Html => Ok(vec![published(written(path, |out| html::write(&timeline, out))?)?]),
         Format::Paraver => {
-            let pcf = written(&path.with_extension("pcf"), |out| paraver::write_pcf(&timeline, out))?;
-            let row = written(&path.with_extension("row"), |out| paraver::write_row(&timeline, out))?;
-            let prv = written(&path.with_extension("prv"), |out| paraver::write_prv(&timeline, out))?;
+            let [prv, pcf, row] = &files(format, path)[..] else { unreachable!("Paraver's files are three") };
+            let pcf = written(pcf, |out| paraver::write_pcf(&timeline, out))?;
+            let row = written(row, |out| paraver::write_row(&timeline, out))?;
+            let prv = written(prv, |out| paraver::write_prv(&timeline, out))?;
             // All are complete before any has its name. The trace itself comes last: who sees it finds the others.
             let [pcf, row, prv] = [published(pcf)?, published(row)?, published(prv)?];
             Ok(vec![prv, pcf, row])

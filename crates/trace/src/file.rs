@@ -147,6 +147,22 @@ impl Trace {
         Some(crate::header::BlockName(&self.header, slot).to_string())
     }
 
+    /// Refuses, before any work, a file that no trace may be written to: what [`multigrain_whole::check_target`] refuses, and
+    /// one that holds something other than a trace, which was hardly meant.
+    ///
+    /// # Errors
+    /// [`TraceError::Target`] and [`TraceError::Replaces`].
+    pub fn check_target(path: &Path) -> Result<(), TraceError> {
+        multigrain_whole::check_target(path)?;
+        let mut first = Vec::new();
+        // One that is not there begins with nothing, and so may one that cannot be read.
+        let _ = File::open(path).and_then(|file| file.take(MAGIC.len() as u64).read_to_end(&mut first));
+        match MAGIC.starts_with(&first) {
+            true => Ok(()),
+            false => Err(TraceError::Replaces { path: path.to_owned() }),
+        }
+    }
+
     /// Writes the trace to a file, replacing one of that name. The file appears whole or not at all.
     ///
     /// # Errors
@@ -163,7 +179,7 @@ impl Trace {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn load(path: &Path) -> Result<Trace, TraceError> {
-        Trace::read(&mut BufReader::new(File::open(path)?))
+        Trace::read(&mut BufReader::new(multigrain_whole::open_input(path)?))
     }
 
     /// Writes the trace.

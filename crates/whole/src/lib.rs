@@ -21,7 +21,7 @@
 
 mod target;
 
-pub use target::{TargetError, check_target, followed, is_same_file, target};
+pub use target::{TargetError, check_keeps, check_target, followed, is_same_file, open_input, target};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
 use std::collections::BTreeSet;

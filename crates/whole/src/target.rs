@@ -1,6 +1,7 @@
 //! Whether a file can be written, asked before the work that makes its content.
 
 use crate::{WholeFile, directory_of};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +19,12 @@ pub enum TargetError {
     /// The file is there and must not be written.
     #[error("cannot write {}: it is there and write-protected; lift that (chmod u+w) or name another file", path.display())]
     Protected {
+        /// The file.
+        path: PathBuf,
+    },
+    /// What is to be written is made from this very file.
+    #[error("cannot write {}: it would replace the input {}; give it another name", path.display(), path.display())]
+    Read {
         /// The file.
         path: PathBuf,
     },
@@ -102,6 +109,30 @@ pub fn followed(path: &Path) -> PathBuf {
         };
     }
     path.to_owned()
+}
+
+/// Opens a file to read it, a pipe or a device as well. A directory is refused at once, which the system does at the first
+/// read.
+///
+/// # Errors
+/// What the system says, and [`io::ErrorKind::IsADirectory`].
+pub fn open_input(path: &Path) -> io::Result<File> {
+    let file = File::open(path)?;
+    match file.metadata()?.is_dir() {
+        true => Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory; name a file")),
+        false => Ok(file),
+    }
+}
+
+/// Refuses to write a file in the place of one that is read for it.
+///
+/// # Errors
+/// [`TargetError::Read`].
+pub fn check_keeps<'a>(path: &Path, read: impl IntoIterator<Item = &'a Path>) -> Result<(), TargetError> {
+    match read.into_iter().any(|input| is_same_file(path, input)) {
+        true => Err(TargetError::Read { path: path.to_owned() }),
+        false => Ok(()),
+    }
 }
 
 /// Whether two names are those of one file; of files that are not there yet, whether they are the same name in the same

@@ -11,6 +11,7 @@ pub use csv::parse;
 
 use multigrain::rooms::program::{ElementType, blocks};
 use multigrain::rooms::store::npy;
+use multigrain::whole;
 use std::fmt;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -103,7 +104,10 @@ pub fn read(path: &Path, softening: f64) -> Result<Particles, ParticlesError> {
     let (particles, lines) = if is_npy(path) {
         (read_npy(path)?, None)
     } else {
-        let content = std::fs::read(path).map_err(|source| ParticlesError::Read { path: path.to_owned(), source })?;
+        let mut content = Vec::new();
+        whole::open_input(path)
+            .and_then(|mut file| file.read_to_end(&mut content))
+            .map_err(|source| ParticlesError::Read { path: path.to_owned(), source })?;
         let (particles, lines) = parse(&content).map_err(|e| match e {
             csv::CsvError { line: Some(line), problem } => {
                 ParticlesError::Line { path: path.to_owned(), line, problem }
@@ -145,7 +149,7 @@ fn is_npy(path: &Path) -> bool {
 fn open_npy(path: &Path) -> Result<Array, ParticlesError> {
     let failed = |source| ParticlesError::Read { path: path.to_owned(), source };
     let refuse = |problem: String| ParticlesError::Array { path: path.to_owned(), problem };
-    let mut file = std::fs::File::open(path).map_err(failed)?;
+    let mut file = whole::open_input(path).map_err(failed)?;
     let mut head = Vec::new();
     (&mut file).take(HEADER_BYTES_MAX).read_to_end(&mut head).map_err(failed)?;
     let header = npy::parse(&head).map_err(|e| refuse(e.to_string()))?;

@@ -3,7 +3,6 @@
 use super::SequenceError;
 use flate2::bufread::MultiGzDecoder;
 use memchr::memchr;
-use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
@@ -23,7 +22,7 @@ pub(crate) const STANDARD_INPUT: &str = "-";
 pub(crate) fn open(path: &Path) -> std::io::Result<(Box<dyn BufRead>, bool)> {
     let file: Box<dyn Read> = match path.as_os_str() == STANDARD_INPUT {
         true => Box::new(std::io::stdin().lock()),
-        false => Box::new(File::open(path)?),
+        false => Box::new(multigrain::whole::open_input(path)?),
     };
     let mut file = BufReader::with_capacity(BUFFER_BYTES, file);
     if file.fill_buf()?.starts_with(&GZIP_MAGIC) {
