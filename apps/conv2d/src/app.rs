@@ -15,13 +15,14 @@ use multigrain::prelude::{ElementType, Error, Job, Outcome, Program, Region, Rol
 use multigrain::rooms::store::npy;
 use multigrain::whole;
 use multigrain_simd::Isa;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Convolution of an array of float32 or of a PNG picture with small weights, as SciPy's convolve2d(mode="same")
 ///
-/// out[y, x] is the sum over i, j of weights[i, j] in[y + h - i, x + w - j], where weights[h, w] is the middle one: weights
-/// are turned around, unless --correlate is given. Beyond the border there are zeros, which darken the edges of a picture,
+/// out[y, x] is the sum over i, j of weights[i, j] in[y + h - i, x + w - j], where weights[h, w] is the middle one, of an
+/// even number the former of two: weights are turned around, unless --correlate is given. Beyond the border there are zeros, which darken the edges of a picture,
 /// unless --border says otherwise.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
@@ -29,11 +30,10 @@ pub struct Args {
     /// options; generated when left out
     #[arg(value_name = "IMAGE")]
     pub image: Option<PathBuf>,
-    /// Weights by name, as [`crate::kernel::weights`] lists them, or a .npy file of float32 with odd numbers of rows and
-    /// columns
+    /// Weights by name, as [`crate::kernel::weights`] lists them, or a .npy file of float32
     #[arg(long, value_name = "KERNEL", default_value = "gaussian:9", help = KERNEL_HELP)]
     pub kernel: String,
-    /// Takes the weights as they are, as SciPy's correlate2d and what machine learning calls a convolution
+    /// Takes the weights as they are, as SciPy's correlate2d(mode="same") and what machine learning calls a convolution
     #[arg(long)]
     pub correlate: bool,
     /// What lies beyond the border
@@ -54,8 +54,8 @@ pub struct Args {
     pub seed: u64,
 }
 
-const KERNEL_HELP: &str = "gaussian:N[:SIGMA], box:N, sharpen[:N], edge[:N], or a .npy file of float32 with odd numbers \
-                           of rows and columns";
+const KERNEL_HELP: &str = "gaussian:N[:SIGMA], box:N, sharpen[:N], edge[:N], with an odd N, or a .npy file of float32 \
+                           with any numbers of rows and columns";
 
 /// A picture's samples may take this share of the memory; beyond, they lie in scratch files.
 const MEMORY_SHARE: u64 = 8;
@@ -92,7 +92,9 @@ impl Application for Args {
     const LEAF_JOBS: &'static [&'static str] = &["--n 1024", "--n 4096"];
 
     fn prepare(&self, runtime: &Runtime) -> Result<AppJob, Error> {
-        let mut filter = weights(&self.kernel, self.border)?;
+        let given = weights(&self.kernel, self.border)?;
+        let (kernel_rows, kernel_columns) = (given.rows, given.cols);
+        let mut filter = given.with_a_middle();
         if !self.correlate {
             // Turned around both ways.
             filter.values.reverse();
@@ -154,8 +156,8 @@ impl Application for Args {
         let shape = vec![
             ("m", m),
             ("n", n),
-            ("kernel rows", filter.rows),
-            ("kernel columns", filter.cols),
+            ("kernel rows", kernel_rows),
+            ("kernel columns", kernel_columns),
             ("planes", planes.len() as u64),
         ];
         let check = Box::new(move |outcome: &Outcome, seed: u64| {
@@ -245,7 +247,10 @@ fn weights(text: &str, border: Border) -> Result<Filter, Error> {
         let len = file.len();
         return Err(refuse(format!("{len} bytes are too many: at most {SIZE_MAX} x {SIZE_MAX} weights are taken")));
     }
-    let content = std::fs::read(path).map_err(|e| refuse(e.to_string()))?;
+    let mut content = Vec::new();
+    whole::open_input(path)
+        .and_then(|mut file| file.read_to_end(&mut content))
+        .map_err(|e| refuse(format!("they cannot be read: {e}")))?;
     let header = npy::parse(&content).map_err(|e| refuse(e.to_string()))?;
     if header.element != ElementType::F32 {
         return Err(refuse(format!("they are {}, float32 is needed", header.element)));
@@ -253,11 +258,9 @@ fn weights(text: &str, border: Border) -> Result<Filter, Error> {
     let &[rows, cols] = &header.shape[..] else {
         return Err(refuse(format!("they have {} dimensions, 2 are needed", header.shape.len())));
     };
-    if rows % 2 == 0 || cols % 2 == 0 {
-        return Err(refuse(format!("they are {rows} x {cols}: both must be odd, so that one weight is in the middle")));
-    }
-    if rows > SIZE_MAX as u64 || cols > SIZE_MAX as u64 {
-        return Err(refuse(format!("they are {rows} x {cols}: at most {SIZE_MAX} x {SIZE_MAX} are taken")));
+    let sizes = 1..=SIZE_MAX as u64;
+    if !sizes.contains(&rows) || !sizes.contains(&cols) {
+        return Err(refuse(format!("they are {rows} x {cols}: 1 x 1 to {SIZE_MAX} x {SIZE_MAX} are taken")));
     }
     let data = content.get(header.data_offset_bytes as usize..).unwrap_or_default();
     let values: Vec<f32> = data.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();

@@ -49,6 +49,20 @@ pub(crate) struct Filter {
     pub(crate) border: Border,
 }
 
+impl Filter {
+    /// The same with odd numbers of rows and columns: a row of zeros before an even number of rows makes the former of the
+    /// two in the middle the middle one, as `scipy.signal` has it, turned around or not; and so of columns.
+    pub(crate) fn with_a_middle(self) -> Filter {
+        let (above, before) = (1 - self.rows % 2, 1 - self.cols % 2);
+        let (rows, cols) = (self.rows + above, self.cols + before);
+        let mut values = vec![0.0; (above * cols) as usize];
+        for row in self.values.chunks_exact(self.cols as usize) {
+            values.extend(std::iter::repeat_n(0.0, before as usize).chain(row.iter().copied()));
+        }
+        Filter { rows, cols, values, ..self }
+    }
+}
+
 /// One plane of `m` x `n` elements with its filter.
 struct Job<'a> {
     outcome: &'a Outcome,

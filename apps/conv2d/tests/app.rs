@@ -147,6 +147,38 @@ fn scipys_numbers_are_ours() {
     }
 }
 
+/// What scipy.signal.convolve2d and correlate2d (1.17, mode="same") make of [[1, 2, 3], [4, 5, 6]] with weights 1, 2, 3, ...
+/// of these shapes.
+#[test]
+fn weights_of_even_sizes_have_scipys_middle() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    testing::write_npy(&path("a.npy"), &[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
+    let runtime = Runtime::new(Options::default()).unwrap();
+    for (shape, border, correlate, wanted) in [
+        ([1, 2], Border::Zero, false, [1.0, 4.0, 7.0, 4.0, 13.0, 16.0]),
+        ([1, 2], Border::Zero, true, [5.0, 8.0, 3.0, 14.0, 17.0, 6.0]),
+        ([2, 1], Border::Zero, false, [1.0, 2.0, 3.0, 6.0, 9.0, 12.0]),
+        ([2, 1], Border::Reflect, true, [9.0, 12.0, 15.0, 12.0, 15.0, 18.0]),
+        ([2, 2], Border::Reflect, false, [10.0, 14.0, 24.0, 19.0, 23.0, 33.0]),
+        ([2, 2], Border::Wrap, true, [37.0, 47.0, 39.0, 25.0, 35.0, 27.0]),
+        ([3, 4], Border::Zero, false, [29.0, 62.0, 83.0, 77.0, 146.0, 167.0]),
+        ([3, 4], Border::Zero, true, [211.0, 190.0, 133.0, 127.0, 106.0, 69.0]),
+        ([3, 4], Border::Wrap, false, [315.0, 330.0, 291.0, 237.0, 252.0, 213.0]),
+    ] {
+        let weights: Vec<f32> = (1..=shape[0] * shape[1]).map(|i| i as f32).collect();
+        testing::write_npy(&path("w.npy"), &shape, &weights).unwrap();
+        let (image, output) = (Some(path("a.npy")), Some(path("out.npy")));
+        let kernel = path("w.npy").to_str().unwrap().to_owned();
+        let args = Args { image, output, kernel, border, correlate, ..Args::default() };
+        let app = args.prepare(&runtime).unwrap();
+        let outcome = runtime.run(&app.job, Settings::default()).unwrap();
+        assert_eq!(testing::read_npy(&path("out.npy")).unwrap(), wanted, "{shape:?}, {border:?}, {correlate}");
+        assert!((app.check)(&outcome, 1).unwrap().holds());
+        assert_eq!(app.shape[2..4], [("kernel rows", shape[0]), ("kernel columns", shape[1])]);
+    }
+}
+
 #[test]
 fn right_results_pass_the_check_whatever_is_filtered() {
     let directory = tempfile::tempdir().unwrap();
@@ -288,7 +320,7 @@ fn wrong_requests_are_refused_and_named() {
     let other = directory.path().join("other.npy");
     let text = other.to_str().unwrap().to_owned();
 
-    for (shape, part) in [(&[4, 5][..], "must be odd"), (&[20], "dimensions"), (&[1, 1003], "at most")] {
+    for (shape, part) in [(&[0, 5][..], "are taken"), (&[20], "dimensions"), (&[1, 1003], "are taken")] {
         let count = shape.iter().product();
         testing::write_npy(&other, shape, &testing::numbers(1, count)).unwrap();
         let message = testing::refusal(&runtime, &Args { kernel: text.clone(), ..args.clone() });
