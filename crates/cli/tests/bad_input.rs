@@ -63,10 +63,61 @@ fn files_that_cannot_be_used() {
         run("vector.npy", &["1 dimension", "2"]);
         run("none.npy", &["length zero"]);
         run("bare.f32", &["give its sizes"]);
-        run(".", &[]);
+        run("missing.f32", &["No such file", "check the path"]);
+        run(".", &["a directory", "give the path"]);
+        run("/dev/stdin", &["a device or a pipe", "give the path"]);
     }
+    let place = Place::new();
+    std::fs::create_dir(place.path("folder.npy")).unwrap();
+    for request in [
+        "run conv2d folder.npy",
+        "run conv2d --kernel folder.npy",
+        "run gravity folder.npy",
+        "run gravity ./",
+        "run hmmer ./ ./",
+        "run saxpy --n 3 --mapping ./",
+        "trace ./",
+        "sim saxpy --n 3 --compare ./",
+    ] {
+        refused(&place, request, &["a directory"]);
+    }
+    let place = self::place();
+    place.write("short.npy", &whole[..whole.len() - 4]);
+    place.write("bare.f32", [0; 2400]);
     refused(&place, "run sgemm bare.f32 b.npy --m 20 --n 10 --k 31", &["bare.f32", "2480"]);
     refused(&place, "plan sgemm short.npy b.npy", &["short.npy", "truncated"]);
+}
+
+#[test]
+fn what_does_not_fit_is_told_in_words_of_the_request() {
+    let place = Place::new();
+    refused(&place, "plan gravity --n 1000 --memory 100KiB", &["gravity's task load does not fit"]);
+    refused(&place, "plan fft3d --memory 256KiB --machine disk", &["fft3d's task rows does not fit"]);
+    // --memory is not that of the small memory, and no advice is given twice.
+    for memory in ["400KiB", "3MiB"] {
+        let request = format!("plan hmmer --n 10 --m 3000 --machine ps3 --memory {memory}");
+        refused(
+            &place,
+            &request,
+            &["hmmer's task filter does not fit", "give spe at least", "--memory is how much dram"],
+        );
+        let said = place.run(&request).stderr;
+        assert!(!said.contains("even then") && said.matches("give spe").count() == 1, "{said}");
+    }
+    let request = "plan hmmer --n 10 --m 3000 --machine disk+ps3 --memory 100KiB";
+    refused(&place, request, &["give dram at least", "and even then hmmer's task filter", "give spe at least"]);
+}
+
+#[test]
+fn a_number_of_another_kind_is_told_which_is_needed() {
+    let place = Place::new();
+    refused(&place, "run saxpy --n 1e6", &["'1e6'", "--n", "a whole number is needed", "such as 1000000"]);
+    refused(&place, "run saxpy --n 3 --threads 1.5", &["--threads", "a whole number is needed"]);
+    refused(&place, "run saxpy --n 1_000", &["such as 1000 "]);
+    refused(&place, "run saxpy --n=", &["a whole number is needed"]);
+    refused(&place, "run saxpy --n 99999999999999999999", &["too large"]);
+    refused(&place, "run saxpy --n 3 --alpha x", &["'x'", "a number is needed, such as 0.5"]);
+    refused(&place, "plan saxpy --n 3 --ranks 1e2", &["a whole number is needed", "such as 100 "]);
 }
 
 #[test]
@@ -180,6 +231,18 @@ fn outputs_that_cannot_be_written() {
         refused(&place, &run, &["the trace would replace", taken]);
     }
     refused(&place, "machine --assumed -o nowhere/m.toml", &["nowhere/m.toml", "create it"]);
+    // What the run has nothing to do with is no trace either.
+    for request in ["run saxpy --n 20", "sim saxpy --n 20", "sim loops --machine ps3"] {
+        refused(&place, &format!("{request} --trace a.npy"), &["the trace would replace a.npy", "another name"]);
+    }
+    place.write("empty", []);
+    for _ in 0..2 {
+        assert_eq!(place.run("run saxpy --n 20 --trace empty").status, Some(0));
+    }
+    place.write("run.pcf", place.read("empty"));
+    refused(&place, "trace run.pcf --to paraver -o run.prv", &["would replace the input run.pcf"]);
+    place.write("m.toml", "name = \"mine\"\nbase = \"disk\"\n");
+    refused(&place, "machine --machine m.toml -o ./m.toml", &["would replace the input"]);
 }
 
 #[test]

@@ -7,18 +7,33 @@
 use crate::application::Request;
 use crate::args::Common;
 use multigrain::rooms::plan::Enough;
-use multigrain::{Error, Options, Runtime};
+use multigrain::{Error, Machine, Options, Runtime, main_memory};
 use multigrain_console::Failure;
+use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 /// So long after the beginning the advice is followed: people are told within a second that what they ask for does not fit.
 const FOLLOWED_UNTIL: Duration = Duration::from_millis(800);
 
+/// Of a refusal for want of a memory that is not the one whose capacity `--memory` gives: where that stands.
+fn stands_elsewhere(error: &mut Error, common: &Common) -> Option<String> {
+    let machine = match &common.machine {
+        Some(name) => Machine::named(name),
+        None => Machine::detect(Path::new(".")),
+    };
+    let main = &main_memory(machine.as_ref().ok()?).name;
+    let memory = error.enough()?.0.to_owned();
+    (memory != *main).then(|| format!("{error}, in a file of the machine (--memory is how much {main} holds)"))
+}
+
 /// What a run has ended with. Planning with more than it was given would take more than that, so of a refusal for want of
 /// memory it is told who can.
-pub(crate) fn to_plan(ended: Result<(), Failure>) -> Result<(), Failure> {
+pub(crate) fn to_plan(ended: Result<(), Failure>, common: &Common) -> Result<(), Failure> {
     let Err(Failure::Facade(mut error)) = ended else { return ended };
+    if let Some(told) = stands_elsewhere(&mut error, common) {
+        return Err(Failure::Request(told));
+    }
     match error.enough() {
         Some(_) => Err(Failure::Request(format!("{error}; the command plan looks for what is enough"))),
         None => Err(Failure::Facade(error)),
@@ -34,6 +49,9 @@ pub(crate) fn followed(
     request: &Request,
 ) -> Result<(), Failure> {
     let Err(Failure::Facade(mut error)) = ended else { return ended };
+    if let Some(told) = stands_elsewhere(&mut error, common) {
+        return Err(Failure::Request(told));
+    }
     let mut then = None;
     if let Some((memory, enough)) = error.enough() {
         let (common, request, memory, first) = (common.clone(), request.clone(), memory.to_owned(), *enough);
@@ -73,14 +91,17 @@ fn follow(common: &Common, request: &Request, memory: &str, first: Enough, found
     let mut given = first;
     loop {
         let Err(mut error) = planned(common, request, given.bytes()) else { return };
-        let more =
-            error.enough().and_then(|(of, more)| (of == memory && more.bytes() > given.bytes()).then_some(*more));
-        let Some(more) = more else {
-            // Nobody is there any more, or has heard it.
-            let _ = found.send(Followed::Otherwise(error.to_string()));
-            return;
+        given = match error.enough() {
+            Some((of, more)) if of == memory && more.bytes() > given.bytes() => *more,
+            // Advice that was followed and is given again was too little.
+            Some((of, _)) if of == memory => Enough::from_need(given.bytes()),
+            _ => {
+                let why = stands_elsewhere(&mut error, common).unwrap_or_else(|| error.to_string());
+                // Nobody is there any more, or has heard it.
+                let _ = found.send(Followed::Otherwise(why));
+                return;
+            }
         };
-        given = more;
         if found.send(Followed::More(given)).is_err() {
             return;
         }

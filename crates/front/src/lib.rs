@@ -132,7 +132,7 @@ impl Front {
         multigrain_console::finished(|| match &asked {
             asked if !asked.is_for_ranks() => run::alone(),
             Asked::Machine(args) => machine::machine(&self, args),
-            Asked::Run(args, request) => advice::to_plan(run::run(args, request)),
+            Asked::Run(args, request) => advice::to_plan(run::run(args, request), &args.common),
             Asked::Plan(args, request) => advice::followed(begun, plan::plan(args, request), &args.common, request),
             Asked::Sim(args, request) => advice::followed(begun, sim::sim(args, request), &args.common, request),
             Asked::Loops(args, loops) => loops::loops(args, loops),

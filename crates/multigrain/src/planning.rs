@@ -30,6 +30,17 @@ pub struct Planned {
     pub wire: Option<Wire>,
 }
 
+/// Has a refusal name what people asked for: a task of which an application is made stands beside the application.
+fn told_of(app: &str, mut error: PlanError) -> PlanError {
+    if let PlanError::DoesNotFit { task, .. } | PlanError::TooManyCalls { task, .. } = &mut error
+        && task != app
+    {
+        let plain = task.strip_prefix(app).unwrap_or(task).trim_start_matches('-').replace('-', " ");
+        *task = format!("{app}'s task {plain}");
+    }
+    error
+}
+
 /// All that a plan is made from.
 pub(crate) struct Asked {
     program: Program,
@@ -58,6 +69,7 @@ impl Asked {
         job: &Job,
         mut plan: impl FnMut(&mut Planner<'_>) -> Result<Arc<Plan>, PlanError>,
     ) -> Result<Arc<Plan>, Error> {
+        let mut plan = |planner: &mut Planner<'_>| plan(planner).map_err(|error| told_of(&job.app, error));
         if self.options.simulated {
             return Ok(plan(&mut Planner::new(&self.machine, self.mapping.clone(), self.options.clone()))?);
         }

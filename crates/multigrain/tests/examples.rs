@@ -102,6 +102,33 @@ fn histogram_reads_once_and_counts_all() {
 }
 
 #[test]
+fn ragged_sums_lists_of_any_lengths() {
+    let directory = tempfile::tempdir().unwrap();
+    let lengths = (0..30_000u64).map(|i| 1 + i * i % 193 + if i == 777 { 500_000 } else { 0 });
+    let begins: Vec<u64> = std::iter::once(0)
+        .chain(lengths.scan(0, |end, length| {
+            *end += length;
+            Some(*end)
+        }))
+        .collect();
+    let count = begins[begins.len() - 1];
+    let values = numbers(count);
+    write(&directory.path().join("v.npy"), &[count], &values);
+    write(&directory.path().join("b.npy"), &[begins.len() as u64], &begins);
+    run("ragged", directory.path(), &["v.npy", "b.npy", "s.npy"]);
+    let (shape, sums) = read::<f64>(&directory.path().join("s.npy"));
+    assert_eq!(shape, [30_000]);
+    for (list, sum) in begins.windows(2).zip(sums) {
+        let exact: f64 = values[list[0] as usize..list[1] as usize].iter().map(|&x| f64::from(x)).sum();
+        assert_eq!(sum, exact);
+    }
+    let guide = include_str!("../docs/guide.md");
+    let (_, shown) = guide.split_once("```rust,ignore\n").unwrap();
+    let (shown, _) = shown.split_once("```").unwrap();
+    assert!(include_str!("../examples/ragged.rs").contains(shown), "the guide shows examples/ragged.rs as it is");
+}
+
+#[test]
 fn an_error_is_told_by_main() {
     let directory = tempfile::tempdir().unwrap();
     write(&directory.path().join("x.npy"), &[3], &[1.0f64, 2.0, 3.0]);
