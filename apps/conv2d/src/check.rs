@@ -51,7 +51,8 @@ pub(crate) struct Filter {
 
 impl Filter {
     /// The same with odd numbers of rows and columns: a row of zeros before an even number of rows makes the former of the
-    /// two in the middle the middle one, as `scipy.signal` has it, turned around or not; and so of columns.
+    /// two in the middle the middle one, as `scipy.signal` has it, turned around or not; and so of columns. (Where one of these
+    /// zeros meets a NaN or an infinity, the sum is NaN, one element further than SciPy's.)
     pub(crate) fn with_a_middle(self) -> Filter {
         let (above, before) = (1 - self.rows % 2, 1 - self.cols % 2);
         let (rows, cols) = (self.rows + above, self.cols + before);

@@ -124,8 +124,9 @@ fn numbers(shape: [u64; 3], seed: u64) -> Vec<f32> {
     (0..2 * shape.iter().product::<u64>()).map(|i| generate::f32_at(seed, i)).collect()
 }
 
+/// NaN if one is NaN.
 fn largest(values: impl Iterator<Item = f32>) -> f32 {
-    values.fold(0.0, |most, x| most.max(x.abs()))
+    values.map(f32::abs).fold(0.0, |most, x| if x.is_nan() || x > most { x } else { most })
 }
 
 #[test]

@@ -266,13 +266,18 @@ fn distance(a: &Profile, b: &Profile) -> f64 {
     };
     let (a, b) = (all(a), all(b));
     assert_eq!(a.len(), b.len());
-    a.iter().zip(&b).map(|(a, b)| if a == b { 0.0 } else { (a.ln() - b.ln()).abs() }).fold(0.0, f64::max)
+    largest(a.iter().zip(&b).map(|(a, b)| if a == b { 0.0 } else { (a.ln() - b.ln()).abs() }))
 }
 
 /// How far any number of the statistics is from the other profile's.
 fn statistics_distance(a: &Profile, b: &Profile) -> f64 {
     let of = |p: &Profile| [p.msv.mu, p.msv.lambda, p.viterbi.mu, p.viterbi.lambda, p.forward.tau, p.forward.lambda];
-    of(a).into_iter().zip(of(b)).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+    largest(of(a).into_iter().zip(of(b)).map(|(a, b)| (a - b).abs()))
+}
+
+/// NaN if one is NaN.
+fn largest(values: impl Iterator<Item = f64>) -> f64 {
+    values.fold(0.0, |most, x| if x.is_nan() || x > most { x } else { most })
 }
 
 /// The rest of them.
