@@ -121,7 +121,7 @@ fn expected(error: &clap::Error, why: &(dyn std::error::Error + 'static)) -> Opt
             // What is a whole number all the same is written as one.
             let whole =
                 value.replace('_', "").parse().ok().filter(|n: &f64| n.fract() == 0.0 && (0.0..1e15).contains(n));
-            Some(format!("a whole number is needed, in digits alone, such as {}", whole.unwrap_or(1000.0)))
+            Some(format!("a whole number is needed, in digits alone, such as {}", whole.unwrap_or(4.0)))
         }
     }
 }

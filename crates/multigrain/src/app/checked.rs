@@ -102,9 +102,7 @@ impl Comparison {
         let mut covered = covered;
         let Comparison { worst, elements, unjudged } = *self;
         if unjudged > 0 {
-            covered += &format!(
-                "; {unjudged} elements are NaN or infinite, as their inputs may make them, and were not judged"
-            );
+            covered += &format!("; not judged, being NaN or infinite as their inputs may make them: {unjudged}");
         }
         let uncovered = (unjudged > 0 && elements == 0).then(|| {
             "every element that was looked at is NaN or infinite, as its inputs may make it, so none could be judged: look \
