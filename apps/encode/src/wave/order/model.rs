@@ -114,8 +114,11 @@ impl Job for RowJob<'_> {
         let now = &self.shared.pictures[self.picture];
         now.coded[self.row].iter().for_each(|cell| assert_eq!(read(cell), 1));
         add(&now.samples[self.row]);
+        if let Some(above) = self.row.checked_sub(1) {
+            assert_eq!(read(&now.samples[above]), 1, "row {above} is not smoothed before the one below it");
+            add(&now.bottoms[above]);
+        }
         // The last one has none below.
-        self.row.checked_sub(1).into_iter().for_each(|above| add(&now.bottoms[above]));
         if self.row + 1 == now.samples.len() {
             add(&now.bottoms[self.row]);
         }
@@ -214,10 +217,12 @@ fn two_workers_have_pictures() {
     check(2, || two(shared(2, 3, 1, None), [0..1, 1..2]));
 }
 
-/// Hunts a worker that waits for rows which nobody has claimed, where all claim rows of the first picture, then of the second.
+/// Hunts a worker that waits for rows which nobody has claimed, where all claim rows of the first picture, then of the second; with
+/// four rows the second picture is under way while the first is.
 #[test]
 fn two_workers_share_two_pictures() {
     check(2, || two(shared(2, 2, 1, None), [0..2, 0..2]));
+    check(1, || two(shared(2, 4, 1, None), [0..2, 0..2]));
 }
 
 /// Hunts a last one that does not see what the other wrote, where rows are written by themselves, as variable-length codes are.
