@@ -11,7 +11,7 @@ use multigrain_encode::error::Error;
 use multigrain_encode::input::Input;
 use multigrain_encode::kernel::Kernels;
 use multigrain_encode::levels::{Taken, is_held};
-use multigrain_encode::output::{Container, Output, Written};
+use multigrain_encode::output::{Container, Expected, Output, Written};
 use multigrain_encode::run::{Execution, LESS_MEMORY, run};
 use multigrain_encode::shown::Shown;
 use multigrain_simd::Isa;
@@ -28,7 +28,7 @@ const READ_BYTES: usize = 64 << 10;
 static MEMORY: Memory = Memory::new(LESS_MEMORY);
 
 /// A rate is missed by so much before it is told.
-const MISSED: f64 = 1.25;
+const MISSED: f64 = 1.1;
 
 fn failure(error: Error) -> Failure {
     match error.exit_status() {
@@ -112,7 +112,11 @@ fn encode(args: &Args) -> Result<(), Failure> {
     let taken = Taken::new(&input.properties(), options.structure.kept());
     let output = match args.is_stream() {
         true => Output::standard(taken),
-        false => Output::file(&args.output, container, taken).map_err(failure)?,
+        false => {
+            let (keyint, is_reordered) = (options.keys.interval, options.structure.bidirectional > 0);
+            let expected = expected.map(|pictures| Expected { pictures, keyint, is_reordered });
+            Output::file(&args.output, container, taken, expected).map_err(failure)?
+        }
     };
     let shown = args.recon.as_ref().map(|path| Shown::create(path, size)).transpose().map_err(failure)?;
     let threads =
@@ -189,6 +193,7 @@ fn encode(args: &Args) -> Result<(), Failure> {
             "bytes": bytes,
             "level": f64::from(level_told) / 10.0,
             "bits_per_second": bits,
+            "bits_per_second_asked": args.bits(),
             "psnr": psnr,
             "threads": threads,
             "policy": args.policy.to_string(),

@@ -45,6 +45,8 @@ pub struct Output {
     /// When each is shown, counted from 0.
     numbers: Vec<u64>,
     bytes: u64,
+    /// Bytes of an MP4 file that are left before the pictures for the header, which players over a network read first.
+    room: usize,
     /// Of pictures, with parameter sets, without what lies around them.
     picture_bytes: u64,
     /// Where the number of the level is in parameter sets that were written to a file of bytes.
@@ -79,6 +81,48 @@ impl std::fmt::Debug for Output {
 /// Bytes of the box that holds the pictures, before them: its size in 64 bits.
 const BOX_BYTES: usize = 16;
 
+/// The size and the name of any other box.
+const HEAD_BYTES: usize = 8;
+
+/// What the header of an MP4 file takes, at most, without what it says of each picture.
+const HEADER_BYTES: u64 = 1 << 10;
+
+/// A longer header lies behind the pictures: of four million it takes this.
+const ROOM_MAX: u64 = 16 << 20;
+
+/// So many pictures to one of another scene, on average, have room in a header before the pictures.
+const SCENE_PICTURES: u64 = 8;
+
+/// What a header before the pictures has room for, where it is known how many come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// How many, at most.
+    pub pictures: u64,
+    /// From one at which decoding can begin to the next, at most.
+    pub keyint: u32,
+    /// Whether they are decoded in another order than shown.
+    pub is_reordered: bool,
+}
+
+impl Expected {
+    /// Bytes of the header, at most: of each picture its size, and when it is shown if that is told; which ones are keys. None if it is
+    /// too long to lie before the pictures.
+    fn room(&self) -> usize {
+        let Expected { pictures, keyint, is_reordered } = *self;
+        let keys = pictures / u64::from(keyint) + pictures / SCENE_PICTURES;
+        let of_pictures =
+            pictures.saturating_mul(if is_reordered { 12 } else { 4 }).saturating_add(keys.saturating_mul(4));
+        if of_pictures > ROOM_MAX { 0 } else { (HEADER_BYTES + of_pictures) as usize }
+    }
+}
+
+/// A box of so many bytes that says nothing.
+fn free(bytes: usize) -> Vec<u8> {
+    let mut atom = [&(bytes as u32).to_be_bytes(), &b"free"[..]].concat();
+    atom.resize(bytes, 0);
+    atom
+}
+
 fn file_type() -> Vec<u8> {
     let brands = [b"isom", b"iso2", b"avc1", b"mp41"].map(mp4_atom::FourCC::new);
     let atom = Ftyp { major_brand: brands[0], minor_version: 0x200, compatible_brands: brands.to_vec() };
@@ -92,16 +136,21 @@ fn encoded(atom: &impl Encode) -> Vec<u8> {
 }
 
 impl Output {
-    /// Begins a file; nothing has its name until it is complete.
+    /// Begins a file; nothing has its name until it is complete. The header of an MP4 file lies before the pictures if so many come as
+    /// are expected, else behind them.
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn file(path: &Path, container: Container, taken: Taken) -> Result<Output, Error> {
+    pub fn file(path: &Path, container: Container, taken: Taken, expected: Option<Expected>) -> Result<Output, Error> {
         let name = path.display().to_string();
         let file = WholeFile::create(path).map_err(|source| Error::Write { name: name.clone(), source })?;
         let mut output = Output::new(To::File(BufWriter::with_capacity(256 << 10, file)), name, container, taken);
         if container == Container::Mp4 {
+            output.room = expected.map_or(0, |expected| expected.room());
             let mut begin = file_type();
+            if output.room > 0 {
+                begin.extend(free(output.room));
+            }
             begin.resize(begin.len() + BOX_BYTES, 0);
             output.put(&begin)?;
         }
@@ -115,7 +164,8 @@ impl Output {
 
     fn new(to: To, name: String, container: Container, taken: Taken) -> Output {
         let (sizes, keys, numbers, levels) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Output { to, name, container, sizes, keys, numbers, bytes: 0, picture_bytes: 0, levels, taken }
+        let (bytes, room, picture_bytes) = (0, 0, 0);
+        Output { to, name, container, sizes, keys, numbers, bytes, room, picture_bytes, levels, taken }
     }
 
     fn refused(&self, source: std::io::Error) -> Error {
@@ -174,14 +224,17 @@ impl Output {
     /// It cannot be written.
     pub fn finish(mut self, properties: &Properties, sets: &[Vec<u8>; 2]) -> Result<Written, Error> {
         let (level, mut level_told) = (self.taken.level(), sets[0][LEVEL_PLACE]);
-        let begin = file_type().len();
         let mut patches = Vec::new();
         if self.container == Container::Mp4 {
+            let (header, begin) = (file_type().len(), file_type().len() + self.room);
             let length = self.bytes - begin as u64;
             let mut sets = sets.clone();
             sets[0][LEVEL_PLACE] = level;
             let movie = encoded(&movie(properties, &sets, &self, (begin + BOX_BYTES) as u64));
-            self.put(&movie)?;
+            match self.room.checked_sub(movie.len() + HEAD_BYTES) {
+                Some(left) => patches.push((header as u64, [movie, free(left + HEAD_BYTES)].concat())),
+                None => self.put(&movie)?,
+            }
             let mut head = [1_u32.to_be_bytes(), *b"mdat"].concat();
             head.extend(length.to_be_bytes());
             patches.push((begin as u64, head));
@@ -322,8 +375,32 @@ fn movie(properties: &Properties, sets: &[Vec<u8>; 2], output: &Output, offset: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::headers::Ratio;
+    use crate::headers::{Profile, Ratio, Structure, parameter_sets};
     use crate::picture::Size;
+
+    /// A header that has become longer than was expected lies behind the pictures.
+    #[test]
+    fn a_header_without_room_lies_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let properties = Properties::plain(Size { width: 16, height: 16 }, Ratio { over: 25, under: 1 });
+        let sets = parameter_sets(&properties, Profile::Baseline, Structure::PLAIN, 11);
+        for (pictures, name) in [(9, b"moov"), (400, b"free")] {
+            let expected = Expected { pictures: 9, keyint: 250, is_reordered: false };
+            let taken = Taken::new(&properties, 1);
+            let mut output = Output::file(&path, Container::Mp4, taken, Some(expected)).unwrap();
+            let room = output.room;
+            for number in 0..pictures {
+                output.write(&Encoded { units: vec![vec![1, 2, 3]], is_key: number == 0, number }).unwrap();
+            }
+            let written = output.finish(&properties, &sets).unwrap();
+            let bytes = std::fs::read(&path).unwrap();
+            let begin = file_type().len();
+            assert_eq!(bytes[begin + 4..][..4], *name, "{pictures}");
+            assert_eq!(bytes[begin + room + 4..][..4], *b"mdat");
+            assert_eq!(bytes.len() as u64, written.bytes);
+        }
+    }
 
     /// What goes on without end keeps nothing of each picture; a file with an index keeps all of them.
     #[test]
@@ -332,7 +409,7 @@ mod tests {
         for (container, kept, keys) in [(Container::Bytes, 0, 0), (Container::Mp4, 9, 3)] {
             let properties = Properties::plain(Size { width: 16, height: 16 }, Ratio { over: 25, under: 1 });
             let taken = Taken::new(&properties, 1);
-            let mut output = Output::file(&folder.path().join("out"), container, taken).unwrap();
+            let mut output = Output::file(&folder.path().join("out"), container, taken, None).unwrap();
             for number in 0..9 {
                 output.write(&Encoded { units: vec![vec![1, 2, 3]], is_key: number % 3 == 0, number }).unwrap();
             }

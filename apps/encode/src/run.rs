@@ -20,7 +20,9 @@ use crate::wave::{Calls, RaisedOnPanic, instead, pictures_at_once};
 use multigrain::Abort;
 use multigrain::rooms::team::Progress;
 use multigrain::rooms::trace::Trace;
-use multigrain::strands::{Hosts, Policy, Scheduler, SchedulerOptions, Statistics, Strand, TaskKind};
+use multigrain::strands::{
+    Hosts, Policy, PolicyError, Scheduler, SchedulerError, SchedulerOptions, Statistics, Strand, TaskKind,
+};
 use multigrain_console::memory::tried;
 use multigrain_simd::Isa;
 use std::cell::Cell;
@@ -407,7 +409,15 @@ pub fn run(
         throttle: false,
         ..SchedulerOptions::default()
     });
-    let scheduler = scheduler.map_err(|e| Error::Request(e.to_string()))?;
+    let scheduler = scheduler.map_err(|error| {
+        Error::Request(match error {
+            SchedulerError::Policy(PolicyError::TeamTooLarge { policy, wanted, workers }) => format!(
+                "--policy {policy} has {wanted} threads share each picture, and there are {workers}; give --threads {wanted} or \
+                 more, or a smaller number behind the colon"
+            ),
+            other => other.to_string(),
+        })
+    })?;
     let taken = matches!(options.rate, Rate::Bits(_)).then(Vec::new);
     let front = Front { input, encoder, bytes: Vec::new(), error: None };
     let pipeline = Pipeline::new(front, (output, shown), taken, abort, watch);
@@ -473,7 +483,8 @@ mod tests {
             profile: Profile::Baseline,
             structure: Structure::PLAIN,
         };
-        let output = Output::file(&folder.path().join("out"), Container::Bytes, Taken::new(&properties, 1)).unwrap();
+        let output =
+            Output::file(&folder.path().join("out"), Container::Bytes, Taken::new(&properties, 1), None).unwrap();
         let encoder = Encoder::new(properties, options, &kernels);
         let front = Front { input: &mut input, encoder, bytes: Vec::new(), error: None };
         let pipeline = Pipeline::new(front, (output, None), None, &abort, &|_| ());

@@ -127,6 +127,44 @@ fn a_report_says_what_was_done() {
     assert_eq!(names(folder.path()), ["out.mp4"]);
 }
 
+/// Where it is known how many pictures come, the header of a file lies before them, for players over a network; else behind them.
+#[test]
+fn the_header_lies_before_the_pictures() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, out) = (folder.path().join("in.y4m"), folder.path().join("out.mp4"));
+    let whole = video(34, 34, 400);
+    std::fs::write(&file, &whole).unwrap();
+    let (from, to) = (file.to_str().unwrap(), out.to_str().unwrap());
+    let boxes = || {
+        let bytes = std::fs::read(&out).unwrap();
+        let (mut names, mut at) = (Vec::new(), 0);
+        while at < bytes.len() {
+            let number =
+                |at: usize, count: usize| bytes[at..at + count].iter().fold(0, |sum, byte| sum << 8 | *byte as usize);
+            names.push(String::from_utf8(bytes[at + 4..at + 8].to_vec()).unwrap());
+            at += if number(at, 4) == 1 { number(at + 8, 8) } else { number(at, 4) };
+        }
+        assert_eq!(at, bytes.len());
+        names
+    };
+    let stream = folder.path().join("out.h264");
+    let encode = |input: &str, options: &[&str]| {
+        for to in [to, stream.to_str().unwrap()] {
+            let output = run(&[&[input, "-o", to], options].concat(), &whole);
+            assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+        if has_ffmpeg() {
+            assert!(shown(&out) == shown(&stream), "{input}, {options:?}");
+        }
+        boxes()
+    };
+    for options in ["", "--keyint 1", "--keyint 7", "--profile main --bframes 2"] {
+        let options: Vec<&str> = options.split_whitespace().chain(["--no-scenecut"]).collect();
+        assert_eq!(encode(from, &options), ["ftyp", "moov", "free", "mdat"], "{options:?}");
+    }
+    assert_eq!(encode("-", &[]), ["ftyp", "mdat", "moov"]);
+}
+
 /// Bits are those of pictures: the same in whatever they lie.
 #[test]
 fn bits_do_not_depend_on_the_name() {
@@ -137,6 +175,7 @@ fn bits_do_not_depend_on_the_name() {
         let args = ["-", "-o", out.to_str().unwrap(), "--bitrate", "2k", "--json"];
         let output = run(&args, &input);
         let object: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(object["bits_per_second_asked"], 2000.0);
         (object["bits_per_second"].clone(), object["bytes"].clone(), String::from_utf8(output.stderr).unwrap())
     });
     let [stream, file] = &found;
@@ -229,6 +268,8 @@ fn what_is_wrong_is_told_in_one_line_and_leaves_nothing() {
     told(&run(&["-", "-o", out], &damaged), 2, &["picture 12", "damaged"]);
     told(&run(&["no such.y4m", "-o", out], b""), 2, &["no such.y4m"]);
     told(&run(&["-", "-o", out, "--bframes", "2"], &whole), 2, &["--bframes 2", "--profile main"]);
+    let shared = run(&["-", "-o", out, "--threads", "2", "--policy", "llp:3"], &whole);
+    told(&shared, 2, &["--policy llp:3", "there are 2", "--threads 3"]);
     // Options of which one does nothing beside the other.
     for (options, word) in [
         (["--keyint", "1", "--bframes", "2"], "--bframes 2"),
