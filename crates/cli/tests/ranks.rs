@@ -6,12 +6,19 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
+/// A folder of the launcher's.
+const LAUNCHER: &str = "launcher";
+
 /// The command as so many ranks, more than there are cores if need be. Whoever hangs is ended, and has failed.
 fn ranks(count: usize, directory: &Path) -> Command {
     let mut command = Command::new("timeout");
     command.args(["--kill-after=5", "120", MPIRUN, "-n", &count.to_string()]).current_dir(directory);
     if is_open_mpi() {
         command.args(["--oversubscribe", "--allow-run-as-root", "--mca", "mpi_yield_when_idle", "1"]);
+        // One that ends removes the folder of all launchers while another makes its own there.
+        let own = directory.join(LAUNCHER);
+        std::fs::create_dir_all(&own).unwrap();
+        command.env("OMPI_MCA_orte_tmpdir_base", own);
     }
     command
 }
@@ -41,6 +48,7 @@ fn said(output: &Output) -> Vec<String> {
 fn names(directory: &Path) -> Vec<String> {
     let mut names: Vec<String> =
         std::fs::read_dir(directory).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.retain(|name| name != LAUNCHER);
     names.sort();
     names
 }
@@ -203,6 +211,51 @@ fn what_cannot_be_mapped_goes_by_messages() {
     }
 }
 
+/// A run of several ranks has one trace, of all their workers, with the times and bytes that ranks report; what each has written for it is
+/// gone.
+#[test]
+fn all_ranks_have_one_trace() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let json = |output: Output| -> serde_json::Value {
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{text} {}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"))
+    };
+    for (job, count) in [
+        ("run sgemm --n 500 -o z.npy --memory 1MiB --threads 2", 3),
+        ("run fft3d --n 128 -o z.npy --memory 48MiB --threads 1", 3),
+        ("run hmmer --max --scores z.npy --memory 12MiB --threads 1", 2),
+    ] {
+        let ran = json(run(count, at, &format!("{job} --trace t.trace --json")));
+        let traced = json(Command::new(COMMAND).current_dir(at).args(["trace", "t.trace", "--json"]).output().unwrap());
+        let workers = traced["workers"].as_array().unwrap();
+        assert_eq!((workers.len() as u64, traced["dropped"].as_u64()), (ran["threads"].as_u64().unwrap(), Some(0)));
+        let threads = workers.len() / count;
+        for rank in 0..count {
+            let own: f64 = workers[rank * threads..][..threads]
+                .iter()
+                .inspect(|worker| assert!(worker["name"].as_str().unwrap().starts_with(&format!("rank {rank} "))))
+                .map(|worker| worker["leaf_seconds"].as_f64().unwrap())
+                .sum();
+            // Each process finds the rate of its clock itself.
+            let told = ran["ranks"][rank]["leaf_seconds"].as_f64().unwrap();
+            assert!(
+                told > 0.0 && (own / told - 1.0).abs() < 0.01,
+                "{job}: rank {rank} {own} s, and {told} s in its report"
+            );
+        }
+        for (edge, told) in traced["edges"].as_array().unwrap().iter().zip(ran["edges"].as_array().unwrap()) {
+            for bytes in ["bytes_down", "bytes_up"] {
+                assert_eq!(edge[bytes], told[bytes], "{job}: {edge}");
+            }
+        }
+        assert!(traced["seconds"].as_f64() >= ran["seconds"].as_f64(), "all of it");
+        assert_eq!(names(at), ["t.trace", "z.npy"], "{job}");
+        names(at).iter().for_each(|name| std::fs::remove_file(at.join(name)).unwrap());
+    }
+}
+
 /// What random kills need: numbers that are others in every run, and told.
 struct Random(u64);
 
@@ -353,7 +406,14 @@ fn what_is_wrong_is_told_once_and_ends_all() {
     let command = |arguments: &str| format!("exec {COMMAND} {arguments}");
     let go = "run saxpy x.npy x.npy -o y.npy --memory 4MiB";
     let cases = [
-        (command(&format!("{go} --trace t.trace")), "cannot be traced"),
+        (command(&format!("{go} --trace x.npy")), "x.npy"),
+        (
+            differing(
+                &command(&format!("{go} --trace t")),
+                &format!("cd elsewhere; {}", command(&format!("{go} --trace t"))),
+            ),
+            "cannot open x.npy",
+        ),
         (command("run saxpy missing.npy x.npy -o y.npy"), "cannot open missing.npy"),
         (command("run saxpy --nonsense"), "unexpected argument"),
         (command("machine"), "do nothing else"),

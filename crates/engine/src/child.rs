@@ -176,8 +176,8 @@ impl Interpreter<'_, '_> {
     /// The leading worker of another child of the same execution.
     pub(crate) fn sibling(&self, state: &ChildState<'_>, child: usize) -> usize {
         match self.ranks_of(state.plan) {
-            // It has no number here.
-            Some(_) => state.at.worker,
+            // Its number in all, less that of this rank's first: whoever puts the ranks' records together adds that.
+            Some(ranks) => child.wrapping_sub(ranks.all.rank()).wrapping_mul(self.recorders.len()),
             None => self.memories.branch(state.plan).first_worker(state.at.leader, child),
         }
     }

@@ -133,6 +133,7 @@ fn run_placed(
 ) -> Result<Report, EngineError> {
     let ranks = options.ranks.map_or(1, Ranks::count);
     let (workers, layout) = (machine.workers() / ranks, &memories.layout);
+    let first_worker = options.ranks.map_or(0, Ranks::rank) * workers;
     let meetings = Meetings::reserve(plan, layout, team.spin())?;
     let names: Vec<String> = layout.branches().iter().map(|branch| branch.name(machine)).collect();
     let full = options.mode == Mode::Full || options.spill.is_some();
@@ -165,6 +166,10 @@ fn run_placed(
     let header = interpreter.names.as_ref().map(|names| {
         let mut header = names.header(ClockInfo::measured());
         header.tasks.extend(options.afterwards.iter().map(ToString::to_string));
+        if ranks > 1 {
+            let name = |worker| format!("rank {} worker {}", worker / workers, worker % workers);
+            header.workers = (0..machine.workers()).map(name).collect();
+        }
         header
     });
     if let (Some(spill), Some(header), Some(names)) = (options.spill, &header, &interpreter.names) {
@@ -183,12 +188,17 @@ fn run_placed(
     let done = interpreter.execute(plan, 0, 0, places);
     let (elapsed, last) = (begin.elapsed(), tick());
     let (mut recorders, tables, fault) = interpreter.finish();
+    // Those of other ranks are theirs to tell.
+    let sums = |worker: usize| match recorders.get(worker.wrapping_sub(first_worker)) {
+        Some(recorder) => recorder.totals().clone(),
+        None => Totals::new(names.len()),
+    };
     let end = || End {
         start: first.0,
         tick: last.0,
         elapsed_ns: elapsed.as_nanos() as u64,
         dropped: recorders.iter().map(Recorder::dropped).sum(),
-        totals: recorders.iter().map(|r| r.totals().clone()).collect(),
+        totals: (0..machine.workers()).map(sums).collect(),
     };
     let end = tables.is_some().then(end);
     // Whatever happened: the trace of a run that has failed may say why.

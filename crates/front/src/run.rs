@@ -62,14 +62,20 @@ pub(crate) struct Afterwards {
 pub(crate) fn run(args: &RunArgs, request: &Request) -> Result<(), Failure> {
     args.common.same_on_all_ranks()?;
     let runtime = Runtime::new(args.common.options()?)?;
-    args.trace.as_deref().map(check_trace_target).transpose()?;
+    let ranks = multigrain::ranks::joined();
+    let is_first = ranks.as_ref().is_none_or(|ranks| ranks.rank() == 0);
+    let trace = args.trace.as_ref().map(|path| match &ranks {
+        Some(ranks) => multigrain::ranks::trace_path(ranks, path),
+        None => path.clone(),
+    });
+    trace.as_deref().map(check_trace_target).transpose()?;
     let interrupt = Interrupt::install()?;
     let mut app = request.prepare(&runtime)?;
     app.job = args.common.with_files_read(app.job);
-    args.trace.as_deref().map(|path| check_trace(path, &app.job)).transpose()?;
-    let spill = args.trace.as_deref().map(Spill::create).transpose().map_err(|e| Failure::Request(e.to_string()))?;
-    let bar = match multigrain::ranks::joined() {
-        Some(ranks) => Bar::through_launcher(&app.job.app, !args.common.json && ranks.rank() == 0),
+    trace.as_deref().map(|path| check_trace(path, &app.job)).transpose()?;
+    let spill = trace.as_deref().map(Spill::create).transpose().map_err(|e| Failure::Request(e.to_string()))?;
+    let bar = match ranks {
+        Some(_) => Bar::through_launcher(&app.job.app, !args.common.json && is_first),
         None => Bar::new(&app.job.app, !args.common.json),
     };
     let moved = |progress: Progress| bar.set(progress);
@@ -93,15 +99,15 @@ pub(crate) fn run(args: &RunArgs, request: &Request) -> Result<(), Failure> {
     let outcome = match (ran, &spill) {
         (Ok(outcome), _) => outcome,
         (Err(error), Some(spill)) => {
-            // Of a run that has not begun there is no trace.
-            if spill.publish().is_ok() {
+            // Of a run that has not begun there is no trace, and of one of several ranks that of the first.
+            if is_first && spill.publish().is_ok() {
                 say(&format!("the trace up to here is in {}", spill.path().display()));
             }
             return Err(error.into());
         }
         (Err(error), None) => return Err(error.into()),
     };
-    if multigrain::ranks::joined().is_some_and(|ranks| ranks.rank() > 0) {
+    if !is_first {
         // The first looks at the results, and tells.
         return Ok(());
     }

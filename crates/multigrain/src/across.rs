@@ -12,6 +12,7 @@
 //! At each bar all meet. Who fails says so to all, and nobody waits any more; the first rank removes what it created.
 
 use crate::choose::main_memory;
+use crate::clocks::{self, Readings};
 use crate::error::Error;
 use crate::homes::{Folder, Homes, Opening, Place, transfer_block};
 use crate::identity::{Identity, InputStates, changed_input};
@@ -27,7 +28,9 @@ use multigrain_machine::{Machine, Memory};
 use multigrain_plan::{Body, Plan};
 use multigrain_program::ArrayDecl;
 use multigrain_store::{ArrayFile, Direction};
+use multigrain_trace::{Part, Spill};
 use std::hash::{Hash, Hasher};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3Default;
@@ -120,8 +123,8 @@ pub(crate) fn leads(options: &Options, settings: &Settings<'_>) -> Result<bool, 
     let refused = |what: &str| {
         Err(Error::Request(format!("on {} ranks {what}: leave that out, or start without mpirun", ranks.count())))
     };
-    if settings.trace.is_some() || settings.full_trace {
-        return refused("a run cannot be traced");
+    if settings.full_trace {
+        return refused("records are kept in files only");
     }
     Ok(ranks.rank() == 0)
 }
@@ -263,6 +266,43 @@ pub struct OfRank {
     pub moved_bytes: u64,
 }
 
+/// Where this rank keeps what it records for a trace that is to have this name: there if it is the first, else in a file beside it,
+/// which is removed when the trace is complete.
+pub fn trace_path(ranks: &Ranks, path: &Path) -> PathBuf {
+    match ranks.rank() {
+        0 => path.to_owned(),
+        rank => {
+            let mut name = path.as_os_str().to_owned();
+            name.push(format!(".rank-{rank}"));
+            PathBuf::from(name)
+        }
+    }
+}
+
+/// Gives what the other ranks, of so many workers each, have recorded to the first one's trace.
+fn trace_together(ranks: &Ranks, workers: usize, spill: &Spill, before: &Readings) -> Result<(), Error> {
+    let failed = |error| Error::Run(EngineError::Trace(error));
+    let after = heard(ranks, clocks::read(ranks))?;
+    if ranks.rank() > 0 {
+        spill.publish().map_err(failed)?;
+    }
+    // All are there.
+    let paths = heard(ranks, ranks.gather(spill.path().as_os_str().as_encoded_bytes())).inspect_err(|_| {
+        if ranks.rank() > 0 {
+            // Nobody else will.
+            let _ = std::fs::remove_file(spill.path());
+        }
+    })?;
+    if ranks.rank() == 0 {
+        for (rank, path) in paths.iter().enumerate().skip(1) {
+            let path = PathBuf::from(std::ffi::OsStr::from_bytes(path));
+            let first_worker = (rank * workers) as u32;
+            spill.join(Part { path, first_worker, shift: clocks::shift(before, &after, rank) });
+        }
+    }
+    Ok(())
+}
+
 /// One of the numbers that a rank has told.
 fn number(bytes: &[u8], at: usize) -> u64 {
     bytes.get(8 * at..8 * at + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes)
@@ -277,6 +317,21 @@ fn peak_bytes() -> u64 {
 }
 
 impl Run<'_> {
+    /// Reads the clocks of all ranks where all record the run, each in a file of its own.
+    fn traced_by_all(&self, ranks: &Ranks) -> Result<Option<Readings>, Error> {
+        let own = self.settings.trace.as_ref().map_or(&[][..], |spill| spill.path().as_os_str().as_encoded_bytes());
+        let mut paths = heard(ranks, ranks.gather(own))?;
+        if paths.iter().all(Vec::is_empty) {
+            return Ok(None);
+        }
+        paths.sort_unstable();
+        if paths[0].is_empty() || paths.windows(2).any(|pair| pair[0] == pair[1]) {
+            let text = "a run is traced by all ranks or by none, each in a file of its own (ranks::trace_path)";
+            return Err(Error::Request(text.to_owned()));
+        }
+        heard(ranks, clocks::read(ranks)).map(Some)
+    }
+
     /// Executes this rank's part of the plan; results have their names when all have done theirs.
     pub(crate) fn on_ranks(
         &mut self,
@@ -290,6 +345,7 @@ impl Run<'_> {
         let (mut made, mut results) = (None, Vec::new());
         let abort = self.abort;
         let (moved_before, peak_before) = (ranks.moved_bytes(), peak_bytes());
+        let mut clocks = None;
         let done = std::thread::scope(|scope| {
             let _watch = ranks.watch(abort, scope);
             // Files without a name of their own are known to all by one that no other run has.
@@ -304,6 +360,7 @@ impl Run<'_> {
             Spread::forget_all(ranks);
             ranks.begin();
             meet(ranks)?;
+            clocks = self.traced_by_all(ranks)?;
             match going_on.is_some() || !is_spread(self.machine) && self.job.files_written().next().is_some() {
                 true => self.kept_on_ranks(plan, ranks, (&directory, &name), going_on),
                 false => {
@@ -319,6 +376,9 @@ impl Run<'_> {
             results.iter().for_each(|(_, file)| self.runtime.disk.discard(file));
         }
         let done = done?;
+        if let (Some(before), Some(spill)) = (&clocks, &self.settings.trace) {
+            trace_together(ranks, self.machine.workers() / ranks.count(), spill, before)?;
+        }
         self.tell_all(ranks, &done.1, ranks.moved_bytes() - moved_before, peak_before)?;
         Ok(done)
     }

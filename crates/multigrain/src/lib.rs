@@ -25,6 +25,7 @@ mod afterwards;
 pub mod app;
 mod blocks;
 mod choose;
+mod clocks;
 mod declared;
 mod ending;
 mod error;
@@ -84,7 +85,7 @@ pub mod driver {
 
 /// The processes of a cluster that execute runs together.
 pub mod ranks {
-    pub use crate::across::{OfRank, same};
+    pub use crate::across::{OfRank, same, trace_path};
     pub use multigrain_driver::ranks::*;
 }
 

@@ -355,7 +355,7 @@ fn what_ranks_cannot_do_is_refused() {
         assert_eq!(error.exit_status(), 2);
         error.to_string()
     });
-    assert!(texts.iter().all(|text| text.contains("cannot be traced")), "{texts:?}");
+    assert!(texts.iter().all(|text| text.contains("records are kept in files only")), "{texts:?}");
     let in_memory = machine.without_root();
     let texts = on_ranks(2, |rank| {
         runtime(&rank, &in_memory, 0)

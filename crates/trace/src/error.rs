@@ -32,6 +32,16 @@ pub enum TraceError {
     /// The system refused a read or a write.
     #[error("the trace could not be read or written: {0}")]
     Io(#[from] io::Error),
+    /// What another process has recorded of the same run is not there.
+    #[error(
+        "what another rank has traced is not in {}: {source}; give a trace a name in a folder that all ranks reach", path.display()
+    )]
+    Part {
+        /// Its file.
+        path: PathBuf,
+        /// Why.
+        source: Box<TraceError>,
+    },
     /// The first bytes are not those of a trace.
     #[error(
         "this is not a trace file: it begins with {found:02x?}, a trace with \"MGTRACE\"; was it written by a run with --trace?"

@@ -12,8 +12,10 @@ use crate::breakdown::Breakdown;
 use crate::error::TraceError;
 use crate::header::{Header, SlotInfo, Use};
 use crate::record::Record;
+use crate::recorder::sort;
 use crate::totals::Totals;
 
+pub(crate) use read::read;
 pub(crate) use write::{Section, end, magic, names};
 
 const MAGIC: [u8; 7] = *b"MGTRACE";
@@ -80,6 +82,18 @@ pub struct End {
     pub dropped: u64,
     /// Sums of each worker, which include dropped records. May be empty.
     pub totals: Vec<Totals>,
+}
+
+impl End {
+    /// The run has also been from one tick to another.
+    pub(crate) fn extend(&mut self, start: u64, tick: u64) {
+        let before = self.tick.saturating_sub(self.start);
+        (self.start, self.tick) = (self.start.min(start), self.tick.max(tick));
+        // By the same two clocks as so far.
+        if before > 0 {
+            self.elapsed_ns = (self.elapsed_ns as f64 * (self.tick - self.start) as f64 / before as f64) as u64;
+        }
+    }
 }
 
 /// A whole run as records, with what is needed to read them.
@@ -205,7 +219,14 @@ impl Trace {
     /// # Errors
     /// [`TraceError`] says what is wrong with the input and where.
     pub fn read(input: &mut impl Read) -> Result<Trace, TraceError> {
-        read::read(input)
+        let mut records = Vec::new();
+        let mut trace = read(input, &mut |more| {
+            records.extend(more);
+            Ok(())
+        })?;
+        sort(&mut records);
+        trace.records = records;
+        Ok(trace)
     }
 }
 

@@ -31,6 +31,7 @@ mod clock;
 mod error;
 mod file;
 mod header;
+mod part;
 mod record;
 mod recorder;
 mod spill;
@@ -43,6 +44,7 @@ pub use clock::{Tick, now, ticks_per_second};
 pub use error::TraceError;
 pub use file::{End, Trace, rate};
 pub use header::{ArrayInfo, ClockInfo, EdgeInfo, Header, PlanInfo, SlotInfo, Use};
+pub use part::{Part, Shift};
 pub use record::{
     Activity, BARRIER_SIGNAL, Decided, Flow, Idleness, Kind, NO_INDEX, NO_SUBJECT, NO_TRANSFER, RECORD_BYTES, Record,
 };

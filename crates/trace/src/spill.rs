@@ -17,6 +17,7 @@ use crate::clock;
 use crate::error::TraceError;
 use crate::file::{self, End, Section};
 use crate::header::{Header, SlotInfo, Use};
+use crate::part::Part;
 use crate::record::Record;
 use crate::recorder::{CHUNK_RECORDS, Recorder};
 
@@ -61,6 +62,8 @@ pub struct Spill {
     tasks: Mutex<Vec<String>>,
     /// Once the run is over: how it ended, with what was done after it.
     end: Mutex<Option<End>>,
+    /// What other processes have recorded of the same run.
+    parts: Mutex<Vec<Part>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -93,6 +96,7 @@ impl Spill {
             holder: Mutex::new(Holder::Thread(thread)),
             tasks: Mutex::default(),
             end: Mutex::default(),
+            parts: Mutex::default(),
         }))
     }
 
@@ -184,16 +188,21 @@ impl Spill {
         end.elapsed_ns += (more as f64 / clock::ticks_per_second() * 1e9) as u64;
     }
 
+    /// What another process has recorded of this run: becomes a part of the trace when that is published, and its file is removed.
+    pub fn join(&self, part: Part) {
+        lock(&self.parts).push(part);
+    }
+
     /// Writes the end of the trace, waits until everything is written, and gives it its name.
     ///
     /// # Errors
     /// [`TraceError::Create`] when the system refused anything since the file was created, or when
-    /// [`end`](Self::end) has not been called.
+    /// [`end`](Self::end) has not been called; [`TraceError::Part`] when a part is not there.
     pub fn publish(&self) -> Result<(), TraceError> {
         let failed = |source| TraceError::Create { path: self.path.clone(), source };
         let mut holder = lock(&self.holder);
         let ended = lock(&self.end).take();
-        let (end, thread) = match (ended, std::mem::replace(&mut *holder, Holder::Nobody)) {
+        let (mut end, thread) = match (ended, std::mem::replace(&mut *holder, Holder::Nobody)) {
             (Some(end), Holder::Thread(thread)) => (end, thread),
             (None, going_on @ Holder::Thread(_)) => {
                 *holder = going_on;
@@ -208,15 +217,24 @@ impl Spill {
         if let Some(source) = lock(&self.pool.fault).take() {
             return Err(failed(source));
         }
-        let records = self.pool.written.load(Ordering::Acquire);
-        let dropped = end.dropped + self.dropped.load(Ordering::Relaxed);
-        file.write_all(&file::end(&End { dropped, ..end }, records)).map_err(failed)?;
+        let mut records = self.pool.written.load(Ordering::Acquire);
+        end.dropped += self.dropped.load(Ordering::Relaxed);
+        for part in &*lock(&self.parts) {
+            records += part.append(&mut file, &mut end).map_err(|error| match error {
+                TraceError::Io(source) => failed(source),
+                other => other,
+            })?;
+        }
+        file.write_all(&file::end(&end, records)).map_err(failed)?;
         file.publish().map_err(failed)
     }
 }
 
 impl Drop for Spill {
     fn drop(&mut self) {
+        for part in self.parts.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            let _ = std::fs::remove_file(&part.path);
+        }
         let holder = self.holder.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Holder::Thread(thread) = std::mem::replace(holder, Holder::Nobody) {
             self.tell(Message::Stop);

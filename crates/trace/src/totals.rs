@@ -87,6 +87,12 @@ impl Totals {
         Some(())
     }
 
+    /// The same intervals in ticks of another length.
+    pub(crate) fn scaled(&self, ticks: impl Fn(u64) -> u64) -> Totals {
+        let sums = self.sums.iter().map(|sum| Sum { count: sum.count, ticks: ticks(sum.ticks) }).collect();
+        Totals { edges: self.edges, sums }
+    }
+
     /// The sum of one kind over all edges and none.
     pub fn of(&self, kind: Kind) -> Sum {
         let row = kind as usize * (self.edges + 1);

@@ -2,7 +2,9 @@
 
 mod support;
 
-use multigrain_trace::{End, Header, Kind, NO_SUBJECT, Record, Recorder, Spill, Tick, Totals, Trace, TraceError};
+use multigrain_trace::{
+    End, Header, Kind, NO_SUBJECT, Part, Record, Recorder, Shift, Spill, Tick, Totals, Trace, TraceError,
+};
 use proptest::prelude::*;
 use support::traces;
 
@@ -168,6 +170,82 @@ fn records_go_to_the_file_as_the_run_goes_on() {
     // What was dropped is in the sums all the same.
     let leaf_seconds = 2.0 * f64::from(each) * 4.0 / trace.ticks_per_second();
     assert!((trace.breakdown().leaf_seconds / leaf_seconds - 1.0).abs() < 1e-9);
+}
+
+/// Two processes of two workers each, the second with a clock that is ahead by 1000 ticks and twice as fast.
+#[test]
+fn what_several_have_recorded_is_one_trace_by_the_first_ones_clock() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = ["run.trace", "run.trace.rank-1"].map(|name| folder.path().join(name));
+    let sums = |own: std::ops::Range<usize>, ticks: u64| {
+        let of = |worker: usize| {
+            let mut totals = Totals::new(1);
+            if own.contains(&worker) {
+                totals.add(Kind::Idle, 0, ticks);
+            }
+            totals
+        };
+        (0..4).map(of).collect::<Vec<_>>()
+    };
+    let record = |start, end, worker, subject, kind| Record {
+        start,
+        end,
+        number: 7,
+        subject,
+        worker,
+        index: 0,
+        kind,
+        detail: 0,
+    };
+    let spill = |path: &std::path::Path, records: Vec<Record>, end: End| {
+        let spill = Spill::create(path).unwrap();
+        spill.begin(&traces::header(4, 1), &[], &[]).unwrap();
+        spill.put(records);
+        spill.end(&end);
+        spill
+    };
+    let first = spill(
+        &paths[0],
+        vec![record(500, 600, 1, 0, Kind::Idle)],
+        End { start: 500, tick: 700, elapsed_ns: 200, dropped: 1, totals: sums(0..2, 100) },
+    );
+    let second = spill(
+        &paths[1],
+        vec![
+            record(1800, 2000, 1, 0, Kind::Idle),
+            record(2000, 2400, 0, NO_SUBJECT, Kind::Wait),
+            record(2400, 2600, 0, 9, Kind::Leaf),
+        ],
+        End { start: 1800, tick: 2600, elapsed_ns: 800, dropped: 2, totals: sums(2..4, 200) },
+    );
+    second.publish().unwrap();
+    let part = |path: &std::path::Path| Part {
+        path: path.to_owned(),
+        first_worker: 2,
+        shift: Shift { from: 1000, to: 0, rate: 0.5 },
+    };
+    first.join(part(&paths[1]));
+    first.publish().unwrap();
+    drop(first);
+    assert!(!paths[1].exists(), "a part is not left");
+    let trace = Trace::load(&paths[0]).unwrap();
+    let expected = [
+        record(400, 500, 3, 2, Kind::Idle),
+        record(500, 600, 1, 0, Kind::Idle),
+        record(500, 700, 2, NO_SUBJECT, Kind::Wait),
+        record(700, 800, 2, 9, Kind::Leaf),
+    ];
+    assert_eq!(trace.records, expected);
+    let end = End { start: 400, tick: 800, elapsed_ns: 400, dropped: 3, totals: sums(0..4, 100) };
+    assert_eq!(trace.end, end);
+
+    // What is not there is named, and no trace appears.
+    let alone = spill(&folder.path().join("other.trace"), Vec::new(), End { totals: sums(0..2, 1), ..End::default() });
+    alone.join(part(&paths[1]));
+    let error = alone.publish().unwrap_err().to_string();
+    assert!(error.contains("run.trace.rank-1") && error.contains("all ranks reach"), "{error}");
+    drop(alone);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
 #[test]

@@ -6,7 +6,6 @@ use super::{COUNT_MAX, End, MAGIC, PAYLOAD_BYTES_MAX, Tag, Trace, VERSION};
 use crate::error::TraceError;
 use crate::header::{Header, SlotInfo, Use};
 use crate::record::{Kind, RECORD_BYTES, Record};
-use crate::recorder::sort;
 use crate::totals::{Sum, Totals};
 
 struct Input<'a, R> {
@@ -82,8 +81,11 @@ impl Fields<'_> {
     }
 }
 
-/// Reads a whole trace.
-pub(super) fn read<R: Read>(from: &mut R) -> Result<Trace, TraceError> {
+/// Whoever takes the records of a section.
+pub(crate) type Take<'a> = &'a mut dyn FnMut(Vec<Record>) -> Result<(), TraceError>;
+
+/// Reads a whole trace, whose records are taken section by section.
+pub(crate) fn read<R: Read>(from: &mut R, take: Take<'_>) -> Result<Trace, TraceError> {
     let mut input = Input { from, at: 0 };
     let first = input.some(8)?;
     if !first.starts_with(&MAGIC) {
@@ -103,6 +105,7 @@ pub(super) fn read<R: Read>(from: &mut R) -> Result<Trace, TraceError> {
         return Err(damaged(tag.what(), at, "it first", "the header first"));
     }
     let mut trace = Trace { header: header(&payload, at)?, ..Trace::default() };
+    let mut taken = 0;
     loop {
         let (tag, at, payload) = input.section()?;
         let part = tag.what();
@@ -116,14 +119,18 @@ pub(super) fn read<R: Read>(from: &mut R) -> Result<Trace, TraceError> {
                     trace.uses.push(Use { slot, call });
                 }
             }
-            Tag::Recs => records(&payload, at, &mut trace)?,
+            Tag::Recs => {
+                let records = records(&payload, at, trace.header.workers.len() as u64)?;
+                taken += records.len() as u64;
+                take(records)?;
+            }
             Tag::Sums => {
                 let totals = sums(&payload, trace.end.totals.len())
                     .ok_or_else(|| damaged(part, at, "other numbers of workers, edges or kinds", "one row a worker"))?;
                 trace.end.totals.push(totals);
             }
             Tag::Done => {
-                done(&payload, at, &mut trace)?;
+                done(&payload, at, taken, &mut trace)?;
                 break;
             }
         }
@@ -131,7 +138,6 @@ pub(super) fn read<R: Read>(from: &mut R) -> Result<Trace, TraceError> {
     if !input.some(1)?.is_empty() {
         return Err(damaged("the end", input.at - 1, "further bytes", "no more"));
     }
-    sort(&mut trace.records);
     trace.uses.sort_unstable();
     Ok(trace)
 }
@@ -166,22 +172,21 @@ fn slots(payload: &[u8], into: &mut Vec<SlotInfo>) -> Option<()> {
     Some(())
 }
 
-fn records(payload: &[u8], at: u64, trace: &mut Trace) -> Result<(), TraceError> {
+fn records(payload: &[u8], at: u64, workers: u64) -> Result<Vec<Record>, TraceError> {
     let part = Tag::Recs.what();
     let (records, rest) = payload.as_chunks::<RECORD_BYTES>();
     if !rest.is_empty() {
         return Err(damaged(part, at, format!("{} bytes", payload.len()), "whole records of 32 bytes"));
     }
-    let workers = trace.header.workers.len() as u64;
-    for bytes in records {
+    let record = |bytes: &[u8; RECORD_BYTES]| {
         let record = Record::from_bytes(bytes)
             .ok_or_else(|| damaged(part, at, format!("kind {}", bytes[30]), "a known kind"))?;
-        if u64::from(record.worker) >= workers {
-            return Err(damaged(part, at, format!("worker {}", record.worker), format!("one of {workers}")));
+        match u64::from(record.worker) < workers {
+            true => Ok(record),
+            false => Err(damaged(part, at, format!("worker {}", record.worker), format!("one of {workers}"))),
         }
-        trace.records.push(record);
-    }
-    Ok(())
+    };
+    records.iter().map(record).collect()
 }
 
 fn sums(payload: &[u8], worker: usize) -> Option<Totals> {
@@ -200,7 +205,7 @@ fn sums(payload: &[u8], worker: usize) -> Option<Totals> {
     Some(totals)
 }
 
-fn done(payload: &[u8], at: u64, trace: &mut Trace) -> Result<(), TraceError> {
+fn done(payload: &[u8], at: u64, taken: u64, trace: &mut Trace) -> Result<(), TraceError> {
     let part = Tag::Done.what();
     let mut fields = Fields(payload);
     let (Some(start), Some(tick), Some(elapsed_ns), Some(records), Some(dropped), []) =
@@ -208,8 +213,8 @@ fn done(payload: &[u8], at: u64, trace: &mut Trace) -> Result<(), TraceError> {
     else {
         return Err(damaged(part, at, format!("{} bytes", payload.len()), "40"));
     };
-    if records != trace.records.len() as u64 {
-        let found = format!("{} records", trace.records.len());
+    if records != taken {
+        let found = format!("{taken} records");
         return Err(damaged(part, at, found, format!("the {records} that were written")));
     }
     if tick < start {
