@@ -14,6 +14,7 @@ use multigrain::app::{AppJob, Application, input, output, sizes_match};
 use multigrain::prelude::{ElementType, Error, Job, Outcome, Program, Region, Role, Runtime, Scalars, Shape, Source};
 use multigrain::rooms::store::npy;
 use multigrain::whole;
+use multigrain::{Enough, readable_bytes};
 use multigrain_simd::Isa;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -135,6 +136,8 @@ impl Application for Args {
             (None, _) => {}
             (Some(path), _) if is_png(path) => {
                 whole::check_target(path)?;
+                let what = format!("writing {}", path.display());
+                runtime.check_work_bytes(Self::NAME, &what, picture::writing_bytes(n, planes.len(), alpha, 1))?;
                 let (path, planes, channels) = (path.clone(), planes.clone(), channels.clone());
                 let write = move |outcome: &Outcome| {
                     let alpha = if alpha { channels.last() } else { None };
@@ -196,7 +199,7 @@ impl Args {
     fn picture(&self, path: &Path, runtime: &Runtime) -> Result<Image, Error> {
         let reading = Reading::open(path, SAMPLES_MAX).map_err(Failed::Picture)?;
         let what = format!("reading {}", path.display());
-        runtime.check_work_bytes(Self::NAME, &what, reading.working_bytes())?;
+        runtime.check_reading_bytes(Self::NAME, &what, reading.working_bytes())?;
         let (rows, cols, count, alpha) = (reading.rows as u64, reading.cols as u64, reading.planes, reading.alpha);
         let in_memory = 4 * rows * cols * (count as u64 + u64::from(alpha)) <= runtime.memory_bytes()? / MEMORY_SHARE;
         let directory = self.output.as_deref().and_then(Path::parent).filter(|d| !d.as_os_str().is_empty());
@@ -271,7 +274,7 @@ fn weights(text: &str, border: Border) -> Result<Filter, Error> {
     Ok(Filter { rows, cols, values, border })
 }
 
-/// Writes the planes, and opacity as it was, row by row.
+/// Writes the planes, and opacity as it was, some rows at a time, as many as the run leaves room for.
 fn write_picture(
     outcome: &Outcome,
     path: &Path,
@@ -279,7 +282,18 @@ fn write_picture(
     (m, n): (u64, u64),
     alpha: Option<&Channel>,
 ) -> Result<(), Error> {
-    let rows_each = (BAND / n / planes.len().max(1) as u64).clamp(1, m);
+    let most = (BAND / n / planes.len().max(1) as u64).clamp(1, m);
+    let bytes = |rows| picture::writing_bytes(n, planes.len(), alpha.is_some(), rows);
+    let room = outcome.work_bytes();
+    let Some(rows_each) = (1..=most).rev().find(|&rows| bytes(rows) <= room) else {
+        return Err(Error::After(format!(
+            "a row of {} takes {} of memory, and there are {} left; give --memory at least {}",
+            path.display(),
+            readable_bytes(bytes(1)),
+            readable_bytes(room),
+            Enough::from_need(outcome.memory_for(bytes(1)))
+        )));
+    };
     let mut band: Vec<Vec<f32>> = Vec::new();
     picture::write_rows(path, (m as usize, n as usize), (planes.len(), alpha.is_some()), |row, samples| {
         let row = row as u64;

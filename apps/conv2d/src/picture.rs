@@ -316,6 +316,13 @@ pub fn write_rows<E: From<PictureError>>(
     Ok(())
 }
 
+/// What writing a picture takes of the memory, in bytes, where the values of so many rows are there at once: these, those of one row, and what
+/// the encoder keeps of some rows (measured: 3 of them, and the bytes that are given).
+pub fn writing_bytes(cols: u64, planes: usize, alpha: bool, rows: u64) -> u64 {
+    let samples = cols.saturating_mul((planes + usize::from(alpha)) as u64);
+    samples.saturating_mul(size_of::<f32>() as u64 * (1 + rows) + 4)
+}
+
 /// The 8-bit sample for a value.
 fn quantize(value: f32) -> u8 {
     // A cast clamps, and makes 0 of NaN.

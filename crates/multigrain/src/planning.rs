@@ -176,7 +176,7 @@ const PARTS_A_CALL: u64 = 4;
 
 /// So much of the plan, of local stores beside a disk, and of an application's tables is part of what the process takes for
 /// itself, as its code and its stacks are: with those, 10 to 12 MiB, it is what runs take beside their budget.
-const OWN_BYTES: u64 = 4 << 20;
+pub(crate) const OWN_BYTES: u64 = 4 << 20;
 
 /// What a worker takes besides scratch memory: the touched pages of its stack and signal stack, its queues and lists. Measured
 /// with 1000 workers: 19 KiB.
@@ -201,8 +201,9 @@ pub(crate) fn leaves(bytes: u64) -> u64 {
     bytes.saturating_mul(parts).div_ceil(parts - PLAN_SHARE - BUFFERS_SHARE)
 }
 
-/// Refuses work before or after a run that takes more of a main memory than any run leaves; it can be as much as a process takes for itself.
-pub(crate) fn check_work(app: &str, what: &str, bytes: u64, main: &Memory) -> Result<(), Error> {
+/// Refuses work before or after a run that takes more of a main memory than there can be, which is what a process takes for itself, too;
+/// so many bytes of memory are enough.
+pub(crate) fn check_work(app: &str, what: &str, bytes: u64, enough: u64, main: &Memory) -> Result<(), Error> {
     if bytes <= main.capacity_bytes.saturating_add(OWN_BYTES) {
         return Ok(());
     }
@@ -214,7 +215,7 @@ pub(crate) fn check_work(app: &str, what: &str, bytes: u64, main: &Memory) -> Re
             readable_bytes(main.capacity_bytes)
         ),
         memory: main.name.clone(),
-        enough: Enough::from_need(leaves(bytes)),
+        enough: Enough::from_need(enough),
         instead: "",
     })
 }

@@ -8,7 +8,9 @@ use crate::identity::{TWIN, absolute, input_states};
 use crate::job::{Job, call_bytes};
 use crate::ledger::{Lease, Ledger, Turn};
 use crate::outcome::Outcome;
-use crate::planning::{BUFFERS_SHARE, Keeps, Kept, Planned, Ready, check_kept, check_work, plan_bytes};
+use crate::planning::{
+    BUFFERS_SHARE, Keeps, Kept, OWN_BYTES, Planned, Ready, check_kept, check_work, leaves, plan_bytes,
+};
 use crate::resume::{GoingOn, Unfinished};
 use crate::run::{Run, ended};
 use multigrain_driver::ranks::Ranks;
@@ -180,13 +182,22 @@ impl Runtime {
         check_kept(app, "its calls", bytes, 0, &choose::memory(&self.options)?.0)
     }
 
-    /// Refuses a run before or after which there is work (reading a picture; on results, with what
-    /// [`Outcome::work_bytes`] leaves) that takes more bytes of the main memory than there can be.
+    /// Refuses a run after which there is work on results, with what [`Outcome::work_bytes`] leaves, that takes more bytes of the
+    /// main memory than there can be.
     ///
     /// # Errors
     /// [`Error::DoesNotFit`] says how much is enough; [`Error::Machine`] when the machine is refused.
     pub fn check_work_bytes(&self, app: &str, what: &str, bytes: u64) -> Result<(), Error> {
-        check_work(app, what, bytes, &choose::memory(&self.options)?.0)
+        check_work(app, what, bytes, leaves(bytes), &choose::memory(&self.options)?.0)
+    }
+
+    /// Refuses a run before which there is work, such as reading a picture, that takes more bytes than the main memory has while nothing
+    /// else is in it.
+    ///
+    /// # Errors
+    /// As [`Runtime::check_work_bytes`].
+    pub fn check_reading_bytes(&self, app: &str, what: &str, bytes: u64) -> Result<(), Error> {
+        check_work(app, what, bytes, bytes.saturating_sub(OWN_BYTES), &choose::memory(&self.options)?.0)
     }
 
     /// Chooses the machine for a job, plans it and proves that it fits. Starts nothing.
