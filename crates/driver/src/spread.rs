@@ -4,7 +4,7 @@
 //! asks the owner, which answers with the bytes, or is sent them and answers that they are there. Both are messages of some
 //! [`MESSAGE_BYTES`], of which a rank has at most [`UNDER_WAY`] unanswered, and they are made when they are sent: what a transfer takes
 //! beside the arrays is bounded, however large the block is and into however many fragments it falls, and what an owner answers is,
-//! however many ask it ([`at_one_owner`]). Whoever carries messages serves
+//! however many ask it (`at_one_owner`). Whoever carries messages serves
 //! them, so an owner's workers are not disturbed. That nobody writes what is read is what the plan says, as for any memory.
 
 use crate::ranks::{Ended, Ranks};
