@@ -26,7 +26,7 @@ pub enum Format {
     Html,
 }
 
-/// The files that a trace becomes by [`write`].
+/// The files that a trace becomes by [`write()`].
 pub fn files(format: Format, path: &Path) -> Vec<PathBuf> {
     match format {
         Format::Perfetto | Format::Html => vec![path.to_owned()],
