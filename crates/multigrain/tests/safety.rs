@@ -157,6 +157,82 @@ fn sub_calls_that_share_what_they_write_have_an_order() {
     }
 }
 
+/// it = it + 1, or it = 1 where it is only written.
+struct One<P>(std::marker::PhantomData<P>);
+
+impl<P: ParamKind<Block = Block<f32, 1>> + for<'a> ParamKind<View<'a> = ViewMut<'a, f32, 1>>> Task for One<P> {
+    type Params = (P,);
+    fn name(&self) -> &'static str {
+        "one"
+    }
+    fn param_names(&self) -> &'static [&'static str] {
+        &["it"]
+    }
+    fn leaf(&self, (mut it,): (ViewMut<'_, f32, 1>,), _: &mut LeafContext<'_>) {
+        let reads = P::PARAM.access.reads();
+        it.row_mut(&[]).iter_mut().for_each(|it| *it = 1.0 + if reads { *it } else { 0.0 });
+    }
+}
+
+/// y = 2, block by block: by writing and then updating, or by updating alone what nobody has written.
+struct Two {
+    writes: bool,
+    wrong_up_to: u64,
+}
+
+impl Task for Two {
+    type Params = (Read<f32, 1>, Write<f32, 1>);
+    fn name(&self) -> &'static str {
+        "two"
+    }
+    fn param_names(&self) -> &'static [&'static str] {
+        &["x", "y"]
+    }
+    fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
+        vec![Tunable { name: "n", extent: call.shapes[1].elements(), multiple: 1 }]
+    }
+    fn split(&self, call: &CallShape, tunables: &Tunables) -> Vec<SubCall> {
+        let n = call.shapes[1].elements();
+        let (write, update) = (One::<Write<f32, 1>>(Default::default()), One::<Update<f32, 1>>(Default::default()));
+        let (write, update) = (Program::erase(write), Program::erase(update));
+        let calls = |(start, len)| {
+            let one = |task| SubCall::of(task, [(1, part(start, len))], &call.scalars);
+            match n <= self.wrong_up_to {
+                false => vec![SubCall::itself([(0, part(start, len)), (1, part(start, len))], &call.scalars)],
+                true if self.writes => vec![one(&write), one(&update)],
+                true => vec![one(&update)],
+            }
+        };
+        blocks(n, tunables.get("n", n)).flat_map(calls).collect()
+    }
+    fn leaf(&self, (_, mut y): (View<'_, f32, 1>, ViewMut<'_, f32, 1>), _: &mut LeafContext<'_>) {
+        y.row_mut(&[]).fill(2.0);
+    }
+}
+
+/// The memory that a block is written in held another array before.
+#[test]
+fn splits_read_what_they_have_written() {
+    let directory = support::directory();
+    for machine in machines(directory.path()) {
+        for wrong_up_to in [N, SMALL] {
+            if wrong_up_to < N && machine.memories().len() < 3 {
+                continue;
+            }
+            let run = |writes| {
+                let (job, y) = job(Two { writes, wrong_up_to }, N);
+                runtime(&machine, "two").run(&job, Settings::default()).map(|outcome| (outcome, y))
+            };
+            let (outcome, y) = run(true).unwrap();
+            assert!(outcome.read_f32(y, &part(0, N)).unwrap().iter().all(|&y| y == 2.0));
+            let error = run(false).err().expect("a split that reads what nobody has written");
+            let text = error.to_string();
+            assert!(text.contains("task two") && text.contains("it reads") && text.contains("of y"), "{text}");
+            assert_eq!(error.exit_status(), 2);
+        }
+    }
+}
+
 /// y[0] = the sum of x, by spans of 64. Once `turned` is set its inner variant begins a block before the one it is given.
 struct Total {
     turned: Arc<AtomicBool>,

@@ -1,6 +1,6 @@
 //! What is asked of the arguments of a call, whether a program makes it or the split of another call.
 
-use crate::cover::covers;
+use crate::cover::{Touch, unwritten};
 use crate::{Access, CallShape, Callee, DynTask, ElementType, Param, Region, Shape, SubCall};
 use std::collections::BTreeSet;
 
@@ -74,6 +74,19 @@ pub enum ArgumentError {
     ReadsReduced {
         /// Parameter.
         param: &'static str,
+        /// The array.
+        array: String,
+    },
+    /// What holds nothing yet is read.
+    #[error(
+        "{param} reads {region} of {array}, which the task only writes, and the calls before do not write all of that; \
+         write it first, or declare {array} as a parameter that is updated"
+    )]
+    ReadsUnwritten {
+        /// Parameter.
+        param: &'static str,
+        /// What it is given.
+        region: Region,
         /// The array.
         array: String,
     },
@@ -276,7 +289,8 @@ impl SplitError {
 }
 
 /// Checks the calls that `task` makes of a call: each is one that its callee can be given, on blocks of the arguments, and
-/// they write all that the task writes. Calls may share what they write, since they have an order.
+/// they write all that the task writes, each block before one of them reads it. Calls may share what they write, since they
+/// have an order.
 pub(crate) fn check_calls(
     task: &dyn DynTask,
     call: &CallShape,
@@ -303,17 +317,32 @@ pub(crate) fn check_calls(
         return Ok(());
     }
     for (i, (param, &shape)) in params.iter().zip(&call.shapes).enumerate() {
-        let written = subs.iter().flat_map(|sub| {
-            let callee = callee(task, sub).params().iter();
-            let written = move |((number, _), declared): &(_, &Param)| *number == i && declared.access.writes();
-            sub.args.iter().copied().zip(callee).filter(written).map(|((_, region), _)| region)
-        });
-        if matches!(param.access, Access::Write | Access::Reduce) && !covers(shape, written.clone()) {
-            return Err(SplitError::of(task, call, SplitProblem::Unwritten { param: param.name, of, shape }));
+        if !matches!(param.access, Access::Write | Access::Reduce) {
+            continue;
+        }
+        // Of each argument that is a block of it: the number of the call, what is declared, and the block.
+        let uses = || {
+            subs.iter().enumerate().flat_map(move |(number, sub)| {
+                let declared = sub.args.iter().zip(callee(task, sub).params());
+                declared.filter(move |((given, _), _)| *given == i).map(move |(&(_, region), by)| (number, by, region))
+            })
+        };
+        let touches = uses().map(|(_, by, region)| Touch { region, reads: by.access.reads() });
+        if let Some(first) = unwritten(shape, touches) {
+            let problem = match uses().nth(first) {
+                Some((number, by, region)) => SplitProblem::Call {
+                    call: number,
+                    of,
+                    callee: callee(task, &subs[number]).name(),
+                    source: ArgumentError::ReadsUnwritten { param: by.name, region, array: param.name.to_owned() },
+                },
+                None => SplitProblem::Unwritten { param: param.name, of, shape },
+            };
+            return Err(SplitError::of(task, call, problem));
         }
         // Contributions are added up block by block: what two blocks share in part would be lost by one of them.
         if param.access == Access::Reduce && of == "split" {
-            let blocks: BTreeSet<Region> = written.collect();
+            let blocks: BTreeSet<Region> = uses().map(|(_, _, region)| region).collect();
             let all = blocks.iter().map(Region::elements).fold(0, u64::saturating_add);
             if all > shape.elements() {
                 return Err(SplitError::of(task, call, SplitProblem::Crossing { param: param.name }));

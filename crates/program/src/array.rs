@@ -221,6 +221,14 @@ impl<T: Task> Copy for TaskHandle<T> {}
 /// Why a program was refused while it was being written.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ProgramError {
+    /// No dimension at all.
+    #[error(
+        "array {array} has no dimensions, and blocks have one at least; declare one element as an array of length 1"
+    )]
+    NoDimensions {
+        /// The array.
+        array: String,
+    },
     /// A dimension of length zero.
     #[error(
         "array {array} has shape {shape}: a dimension of length zero holds nothing to compute; give each a length of at least 1"
@@ -313,7 +321,7 @@ impl Program {
     /// Declares an array whose type and number of dimensions are known at run time.
     ///
     /// # Errors
-    /// As [`Program::array`].
+    /// As [`Program::array`], or no dimension.
     pub fn any_array(
         &mut self,
         name: &str,
@@ -322,6 +330,9 @@ impl Program {
         role: Role,
     ) -> Result<AnyArray, ProgramError> {
         let array = name.to_owned();
+        if shape.rank() == 0 {
+            return Err(ProgramError::NoDimensions { array });
+        }
         if shape.dims().contains(&0) {
             return Err(ProgramError::ZeroLength { array, shape });
         }

@@ -1,11 +1,62 @@
-//! Whether blocks cover an array.
+//! Whether blocks cover an array, and whether what is read of it was written before.
 
 use crate::{Region, Shape};
 
-/// Whether every element of an array of this shape lies in one of the regions, which lie within it and are not empty. They
-/// may overlap and come in any order. In order along one dimension that alone is cut, as most lists are, they take no memory.
-pub(crate) fn covers(shape: Shape, regions: impl Iterator<Item = Region> + Clone) -> bool {
-    in_order(shape, regions.clone()) || swept(shape, 0, regions.collect())
+/// What a call does with a block of an array that holds nothing yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Touch {
+    /// The block: within the array, and not empty.
+    pub(crate) region: Region,
+    /// Whether it is read, or else written whole.
+    pub(crate) reads: bool,
+}
+
+/// Number of the first touch that reads what those before have not written whole; as many as there are when some element is
+/// written by none. In order along one dimension that alone is cut, as most lists are, and without reading, they take no memory.
+pub(crate) fn unwritten(shape: Shape, touches: impl Iterator<Item = Touch> + Clone) -> Option<usize> {
+    if touches.clone().all(|touch| !touch.reads) && in_order(shape, touches.clone().map(|touch| touch.region)) {
+        return None;
+    }
+    let whole = Region::whole(shape);
+    let end = Touch { region: whole, reads: true };
+    let touches: Vec<Touch> = touches.chain([end]).collect();
+    (shape.elements() > 0).then(|| found(whole, &touches, 0..touches.len()))?
+}
+
+/// The same within a part of the array, of those touches that may concern it.
+///
+/// Behind one that touches all of the part nothing is to be found: once all is written all may be read, and where all is
+/// read, what could not be is found there. Those before it touch some of the part. So the part is cut where blocks that are
+/// written begin or end, in the middle of these places, until each piece is written as a whole or not at all: the calls on
+/// tiles of a grid take as long as sorting them.
+fn found(part: Region, touches: &[Touch], some: impl Iterator<Item = usize>) -> Option<usize> {
+    let mut here = Vec::new();
+    for number in some {
+        let region = &touches[number].region;
+        if region.intersects(&part) {
+            here.push(number);
+        }
+        if region.contains(&part) {
+            break;
+        }
+    }
+    let last = here.iter().rposition(|&number| touches[number].reads)?;
+    here.truncate(last + 1);
+    let first = here[0];
+    if touches[first].reads {
+        return Some(first);
+    }
+    let written = || here.iter().map(|&number| &touches[number]).filter(|touch| !touch.reads);
+    let ends = |d: usize| -> Vec<u64> {
+        let inner = |at: &u64| part.start()[d] < *at && *at < part.end(d);
+        written().flat_map(|touch| [touch.region.start()[d], touch.region.end(d)]).filter(inner).collect()
+    };
+    let (d, mut ends) = (0..part.rank()).map(|d| (d, ends(d))).max_by_key(|(_, ends)| ends.len())?;
+    let middle = ends.len() / 2;
+    let (_, &mut at, _) = ends.select_nth_unstable(middle);
+    let (low, high) = part.cut(d, at);
+    let found = |part| found(part, touches, here.iter().copied());
+    found(low).into_iter().chain(found(high)).min()
 }
 
 /// Whether regions that are cut along one dimension cover it one after the other.
@@ -18,25 +69,6 @@ fn in_order(shape: Shape, mut regions: impl Iterator<Item = Region> + Clone) -> 
         (region.start()[cut] <= reach && is_whole(&region)).then(|| reach.max(region.end(cut)))
     });
     reach == Some(lengths[cut])
-}
-
-/// The same of any regions: along each dimension from `d` on, a line is moved over those that begin and end there.
-fn swept(shape: Shape, d: usize, mut regions: Vec<Region>) -> bool {
-    let Some(&length) = shape.dims().get(d) else { return !regions.is_empty() };
-    regions.sort_unstable_by_key(|region| region.start()[d]);
-    let (mut ahead, mut here, mut at) = (regions.into_iter().peekable(), Vec::new(), 0);
-    while at < length {
-        here.retain(|region: &Region| region.end(d) > at);
-        while let Some(region) = ahead.next_if(|region| region.start()[d] <= at) {
-            here.push(region);
-        }
-        if !swept(shape, d + 1, here.clone()) {
-            return false;
-        }
-        let ends = here.iter().map(|region| region.end(d)).min();
-        at = ends.into_iter().chain(ahead.peek().map(|region| region.start()[d])).min().unwrap_or(length);
-    }
-    true
 }
 
 #[cfg(test)]
@@ -59,17 +91,14 @@ mod tests {
         if depth == 0 || length < 2 {
             return parts.push(region);
         }
-        let at = 1 + next(length - 1);
-        let (mut start, mut low, mut high) = (region.start().to_vec(), region.len().to_vec(), region.len().to_vec());
-        (low[d], high[d]) = (at, length - at);
-        cut(Region::new(&start, &low), depth - 1, next, parts);
-        start[d] += at;
-        cut(Region::new(&start, &high), depth - 1, next, parts);
+        let (low, high) = region.cut(d, region.start()[d] + 1 + next(length - 1));
+        cut(low, depth - 1, next, parts);
+        cut(high, depth - 1, next, parts);
     }
 
     #[test]
-    fn what_covers_is_told_from_what_does_not() {
-        let (mut whole, mut holes) = (0, 0);
+    fn what_is_not_written_is_found_where_it_is_read_first() {
+        let (mut right, mut holes, mut early) = (0, 0, 0);
         // Under Miri each takes a thousand times as long.
         let seeds = if cfg!(miri) { 30 } else { 600 };
         for seed in 0..seeds {
@@ -87,13 +116,35 @@ mod tests {
                 let (a, b) = (next(parts.len() as u64), next(parts.len() as u64));
                 parts.swap(a as usize, b as usize);
             }
-            let element = |number: u64| Region::whole(shape).pieces(1).nth(number as usize).unwrap();
-            let expected = (0..shape.elements()).all(|number| parts.iter().any(|part| part.contains(&element(number))));
-            assert_eq!(covers(shape, parts.iter().copied()), expected, "seed {seed}: {parts:?} of {shape}");
-            assert_eq!(swept(shape, 0, parts.clone()), expected, "seed {seed}, swept");
-            *(if expected { &mut whole } else { &mut holes }) += 1;
+            // Some are read, of which most were written before.
+            let mut touches: Vec<Touch> = parts.iter().map(|&region| Touch { region, reads: next(16) == 0 }).collect();
+            for _ in 0..next(4) {
+                let region = touches[next(touches.len() as u64) as usize].region;
+                touches.push(Touch { region, reads: next(2) == 0 });
+            }
+            let elements: Vec<Region> = Region::whole(shape).pieces(1).collect();
+            let mut written = vec![false; elements.len()];
+            let mut expected = None;
+            for (number, touch) in touches.iter().enumerate() {
+                let inside = || (0..).zip(&elements).filter(|(_, element)| touch.region.contains(element));
+                match touch.reads {
+                    true if inside().any(|(at, _): (usize, _)| !written[at]) => expected = expected.or(Some(number)),
+                    true => {}
+                    false => inside().for_each(|(at, _)| written[at] = true),
+                }
+            }
+            let end = (!written.iter().all(|&written| written)).then_some(touches.len());
+            let expected = expected.or(end);
+            assert_eq!(unwritten(shape, touches.iter().copied()), expected, "seed {seed}: {touches:?} of {shape}");
+            match expected {
+                None => right += 1,
+                Some(number) if number == touches.len() => holes += 1,
+                Some(_) => early += 1,
+            }
         }
-        assert!(whole > seeds / 6 && holes > seeds / 6, "{whole} and {holes}");
-        assert!(!covers(Shape::new(&[3]), std::iter::empty()));
+        let least = seeds / 8;
+        assert!(right > least && holes > least && early > least, "{right}, {holes} and {early}");
+        assert_eq!(unwritten(Shape::new(&[3]), std::iter::empty()), Some(0));
+        assert_eq!(unwritten(Shape::new(&[0]), std::iter::empty()), None);
     }
 }

@@ -154,6 +154,15 @@ impl Region {
         Some(r)
     }
 
+    /// The two parts before and from index `at` of dimension `d`, which lies within the region.
+    pub(crate) fn cut(&self, d: usize, at: u64) -> (Region, Region) {
+        let (mut low, mut high) = (*self, *self);
+        low.shape.dims[d] = at - self.start[d];
+        high.start[d] = at;
+        high.shape.dims[d] = self.end(d) - at;
+        (low, high)
+    }
+
     /// This region, given relative to the first element of `outer`, in the coordinates `outer` is given in.
     pub fn within(&self, outer: &Region) -> Region {
         let mut r = *self;

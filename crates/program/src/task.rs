@@ -453,8 +453,12 @@ pub unsafe trait DynTask: Send + Sync {
     unsafe fn leaf(&self, blocks: &[RawView], context: &mut LeafContext<'_>);
 }
 
+/// What a plan holds to is asked of the task once and kept, so that a task that says another thing each time is one task all the
+/// same. Calls that it makes, and scratch memory, are checked wherever they are used.
 pub(crate) struct Erased<T: Task> {
     pub(crate) task: Arc<T>,
+    name: &'static str,
+    version: u64,
     parameters: T::Params,
     params: Vec<Param>,
     notation: Option<Notation>,
@@ -464,6 +468,7 @@ pub(crate) struct Erased<T: Task> {
     later: Option<Arc<dyn DynTask>>,
     /// Whether these are such calls.
     is_later: bool,
+    reduced_axis: Option<&'static str>,
     /// For each parameter, how it is reduced; empty when none is.
     reductions: Vec<Option<Reduction>>,
     merges: Vec<Option<Arc<dyn DynTask>>>,
@@ -485,6 +490,11 @@ const NAMELESS: [&str; 10] = [
 
 impl<T: Task> Erased<T> {
     pub(crate) fn new(task: T) -> Erased<T> {
+        let name = task.name();
+        // With what its type is: tasks of one name may be of different modules.
+        let mut hasher = DefaultHasher::new();
+        (task.version(), TypeId::of::<T>()).hash(&mut hasher);
+        let version = hasher.finish();
         let parameters = task.parameters();
         let mut params = parameters.params();
         let notation = task.notation();
@@ -498,15 +508,18 @@ impl<T: Task> Erased<T> {
         }
         let mut reductions = parameters.reductions();
         if let Some(fault) = notation.as_ref().and_then(|notation| notation.fault(&params, &reductions)) {
-            panic!("task {}: {fault}", task.name());
+            panic!("task {name}: {fault}");
         }
         let merges = reductions.iter().map(|r| r.map(|r| r.merge())).collect();
         let reduces = reductions.iter().any(Option::is_some);
+        let reduced_axis = match &notation {
+            Some(notation) => notation.reduced(&params),
+            None => task.reduced_axis(),
+        };
         assert!(
-            notation.is_some() || reduces == task.reduced_axis().is_some(),
-            "task {}: with `Reduce` parameters, and only then, `reduced_axis` names the tunable along which they are \
-             reduced",
-            task.name()
+            reduces == reduced_axis.is_some(),
+            "task {name}: with `Reduce` parameters, and only then, `reduced_axis` names the tunable along which they are \
+             reduced"
         );
         if !reduces {
             reductions.clear();
@@ -520,18 +533,34 @@ impl<T: Task> Erased<T> {
             }
             let later: Arc<dyn DynTask> = Arc::new(Erased {
                 task: task.clone(),
+                name,
+                version,
                 parameters: parameters.clone(),
                 params: updating,
                 notation: Some(notation.clone()),
                 folded: folded.clone(),
                 later: None,
                 is_later: true,
+                reduced_axis: None,
                 reductions: Vec::new(),
                 merges: params.iter().map(|_| None).collect(),
             });
             later
         });
-        Erased { task, parameters, params, notation, folded, later, is_later: false, reductions, merges }
+        Erased {
+            task,
+            name,
+            version,
+            parameters,
+            params,
+            notation,
+            folded,
+            later,
+            is_later: false,
+            reduced_axis,
+            reductions,
+            merges,
+        }
     }
 
     fn spans(&self) -> Option<Spans<'_, T>> {
@@ -573,14 +602,11 @@ impl<T: Task> Erased<T> {
 // SAFETY: parameters are those of the types and kept; `leaf` makes the views of them; `split` checks what the task returns.
 unsafe impl<T: Task> DynTask for Erased<T> {
     fn name(&self) -> &'static str {
-        self.task.name()
+        self.name
     }
 
-    /// With what its type is: tasks of one name may be of different modules.
     fn version(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        (self.task.version(), TypeId::of::<T>()).hash(&mut hasher);
-        hasher.finish()
+        self.version
     }
 
     fn params(&self) -> &[Param] {
@@ -632,10 +658,7 @@ unsafe impl<T: Task> DynTask for Erased<T> {
     }
 
     fn reduced_axis(&self) -> Option<&'static str> {
-        match &self.notation {
-            Some(notation) => notation.reduced(&self.params),
-            None => self.task.reduced_axis(),
-        }
+        self.reduced_axis
     }
 
     fn merge(&self, param: usize) -> Option<&Arc<dyn DynTask>> {

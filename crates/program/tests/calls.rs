@@ -160,6 +160,8 @@ fn disjoint_blocks_of_one_array_are_fine() {
 fn arrays_hold_something_and_can_be_counted() {
     let mut program = Program::new();
     let zero = program.array::<f32, 3>("empty", [3, 0, 5], Role::Input).unwrap_err();
+    let none = program.any_array("single", ElementType::F32, Shape::new(&[]), Role::Output).unwrap_err();
+    assert!(matches!(&none, ProgramError::NoDimensions { .. }) && none.to_string().contains("single"), "{none}");
     assert!(matches!(&zero, ProgramError::ZeroLength { .. }) && zero.to_string().contains("3 x 0 x 5"), "{zero}");
     for shape in [[1 << 31, 1 << 31], [u64::MAX, 2], [1 << 60, 2]] {
         let large = program.array::<f32, 2>("large", shape, Role::Input).unwrap_err();

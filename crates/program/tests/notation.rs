@@ -187,6 +187,42 @@ fn a_notation_that_means_nothing_is_told_to_its_author() {
     assert!(twice.contains("two dimensions of a"), "{twice}");
 }
 
+/// What is folded has one order, and contributions to a sum have none.
+#[test]
+fn axes_are_folded_alike_or_reduced() {
+    struct Folds<P>(fn() -> Notation, std::marker::PhantomData<fn() -> P>);
+    impl<P: ParamList> Task for Folds<P> {
+        type Params = P;
+        fn name(&self) -> &'static str {
+            "folds"
+        }
+        fn notation(&self) -> Option<Notation> {
+            Some(self.0())
+        }
+        fn leaf(&self, _: P::Views<'_>, _: &mut LeafContext<'_>) {}
+    }
+    fn said<P: ParamList>(notation: fn() -> Notation) -> Option<String> {
+        let panic = std::panic::catch_unwind(|| Program::erase(Folds::<P>(notation, Default::default())).version());
+        panic.err().map(|panic| panic.downcast_ref::<String>().cloned().unwrap_or_default())
+    }
+    type Written = (Read<f32, 2>, Write<f32, 1>, Update<f32, 1>);
+    let alike =
+        said::<Written>(|| Notation::axes(["i", "j"]).param("a", ["i", "j"]).param("b", ["i"]).param("c", ["i"]));
+    assert_eq!(alike, None);
+    let other =
+        said::<Written>(|| Notation::axes(["i", "j"]).param("a", ["i", "j"]).param("b", ["i"]).param("c", ["j"]));
+    assert!(other.as_ref().is_some_and(|said| said.contains("folded along the same axes")), "{other:?}");
+    type Reduced = (Read<f32, 2>, Reduce<f32, 1>, Write<f32, 2>);
+    let plain = said::<Reduced>(|| {
+        Notation::axes(["i", "j"]).param("a", ["i", "j"]).param("sum", ["i"]).param("b", ["i", "j"])
+    });
+    assert_eq!(plain, None);
+    let both = said::<Reduced>(|| {
+        Notation::axes(["i", "j"]).param("a", ["i", "j"]).param("sum", ["i"]).param("b", ["i", ":"])
+    });
+    assert!(both.as_ref().is_some_and(|said| said.contains("a task that reduces folds nothing")), "{both:?}");
+}
+
 /// A free split that asks for a tunable by a wrong name.
 struct Misspelt;
 impl Task for Misspelt {
@@ -295,6 +331,12 @@ fn arguments_that_do_not_belong_together_are_refused_by_the_program() {
     // A block of the array with its halo is said to be one.
     let halo = Scalars::new().with_before(&[1, 0]);
     program.call(task, (u.block([1, 0], [6, 5]), out.all()), halo).unwrap();
+    // A halo is no longer than the window reaches: of what is before, and of what is behind.
+    for (before, rows) in [(2, 6), (2, 7), (0, 6), (1, 7)] {
+        let halo = Scalars::new().with_before(&[before, 0]);
+        let error = program.call(task, (u.block([0, 0], [rows, 5]), out.all()), halo).unwrap_err().to_string();
+        assert!(error.contains("it may have up to 1 before and 1 behind"), "{before} of {rows}: {error}");
+    }
 }
 
 #[test]

@@ -147,6 +147,29 @@ fn calls_write_what_was_given_to_be_written_and_that_once() {
 }
 
 #[test]
+fn calls_go_with_the_notation_of_their_task() {
+    struct Noted;
+    impl Task for Noted {
+        type Params = (Read<f32, 1>, Write<f32, 1>);
+        fn name(&self) -> &'static str {
+            "noted"
+        }
+        fn notation(&self) -> Option<Notation> {
+            Some(Notation::axes(["i"]).param("x", ["i"]).param("y", ["i"]))
+        }
+        fn leaf(&self, (x, mut y): (View<'_, f32, 1>, ViewMut<'_, f32, 1>), _: &mut LeafContext<'_>) {
+            copy(&x, &mut y);
+        }
+    }
+    fn noted(x: Region, y: Region) -> SubCall {
+        SubCall::of(&Program::erase(Noted), [(0, x), (1, y)], &Scalars::new())
+    }
+    let error = refused(|_, _| vec![noted(part(0, 50), part(0, 50)), noted(part(50, 49), part(50, 50))]);
+    let words = "axis i is 49 long in x and 50 long in y";
+    assert!(matches!(&error, ArgumentError::Shapes { why } if why == words), "{error}");
+}
+
+#[test]
 fn a_split_does_something() {
     let task = Program::erase(Move { split: none, stages: none });
     let error = task.split(&shape(), &Tunables::new()).unwrap_err();
@@ -358,4 +381,142 @@ fn contributions_do_not_read_what_is_reduced() {
         vec![SubCall::of(&merge, [(1, Region::whole(call.shapes[1])), (0, part(0, 1))], &Scalars::new())]
     });
     assert!(matches!(found, SplitProblem::Call { source: ArgumentError::ReadsReduced { .. }, .. }), "{found}");
+}
+
+/// y = y + 1.
+struct Increment;
+
+impl Task for Increment {
+    type Params = (Update<f32, 1>,);
+    fn name(&self) -> &'static str {
+        "increment"
+    }
+    fn param_names(&self) -> &'static [&'static str] {
+        &["it"]
+    }
+    fn leaf(&self, (mut it,): (ViewMut<'_, f32, 1>,), _: &mut LeafContext<'_>) {
+        it.row_mut(&[]).iter_mut().for_each(|it| *it += 1.0);
+    }
+}
+
+/// What a task only writes lies in memory that held something else: nobody may see that.
+#[test]
+fn what_is_only_written_is_read_after_it_was_written() {
+    fn add(start: u64, len: u64) -> SubCall {
+        SubCall::of(&Program::erase(Increment), [(1, part(start, len))], &Scalars::new())
+    }
+    fn copy(start: u64, len: u64) -> SubCall {
+        itself(&[(0, part(start, len)), (1, part(start, len))])
+    }
+    let right: [Make; 4] = [
+        |_, _| vec![copy(0, 60), copy(60, 40), add(0, 100)],
+        |_, _| vec![copy(0, 50), add(10, 20), copy(50, 50), add(0, 100), add(99, 1)],
+        |_, _| vec![copy(90, 10), copy(0, 60), add(20, 40), copy(40, 60), add(80, 20)],
+        // Moved on within what is only written.
+        |_, _| vec![copy(0, 10), itself(&[(1, part(0, 10)), (1, part(10, 10))]), copy(20, 80)],
+    ];
+    for make in right {
+        Program::erase(Move { split: make, stages: none }).split(&shape(), &Tunables::new()).unwrap();
+        Program::erase(Move { split: none, stages: make }).stages(&shape()).unwrap();
+    }
+    let unread = |make: Make, param: &str, region: Region| {
+        let error = refused(make);
+        let words = error.to_string();
+        for word in [param, &region.to_string(), "y, which the task only writes"] {
+            assert!(words.contains(word), "{word:?} is not in {words:?}");
+        }
+        assert!(matches!(error, ArgumentError::ReadsUnwritten { region: found, .. } if found == region), "{error}");
+    };
+    unread(|_, _| vec![copy(0, 50), add(50, 50)], "it", part(50, 50));
+    unread(|_, _| vec![copy(0, 50), add(49, 2), copy(50, 50)], "it", part(49, 2));
+    unread(|_, _| vec![copy(1, 99), add(0, 100), copy(0, 1)], "it", part(0, 100));
+    // Reading what the same call writes only.
+    unread(|_, _| vec![copy(0, 20), itself(&[(1, part(20, 80)), (1, part(0, 20))])], "x", part(20, 80));
+    // The first call.
+    let first: Make = |_, _| vec![add(0, 100)];
+    let error = Program::erase(Move { split: first, stages: none }).split(&shape(), &Tunables::new()).unwrap_err();
+    assert!(matches!(error.problem, SplitProblem::Call { call: 0, callee: "increment", .. }), "{error}");
+}
+
+/// A sum may be read by stages behind the one that reduces it, and not before.
+#[test]
+fn stages_read_what_was_reduced_before() {
+    struct Mean {
+        stages: Make,
+    }
+    impl Task for Mean {
+        type Params = (Read<f32, 1>, Reduce<f32, 1>);
+        fn name(&self) -> &'static str {
+            "mean"
+        }
+        fn param_names(&self) -> &'static [&'static str] {
+            &["x", "mean"]
+        }
+        fn reduced_axis(&self) -> Option<&'static str> {
+            Some("n")
+        }
+        fn stages(&self, call: &CallShape) -> Vec<SubCall> {
+            (self.stages)(call, &Tunables::new())
+        }
+        fn leaf(&self, _: (View<'_, f32, 1>, ReduceMut<'_, f32, 1, Sum>), _: &mut LeafContext<'_>) {}
+    }
+    fn total() -> SubCall {
+        let args = [(0, part(0, 20)), (1, part(0, 1))];
+        SubCall::of(&Program::erase(Total { split: none }), args, &Scalars::new())
+    }
+    fn add() -> SubCall {
+        SubCall::of(&Program::erase(Increment), [(1, part(0, 1))], &Scalars::new())
+    }
+    let call = CallShape { shapes: [20, 1].map(|n| Shape::new(&[n])).into_iter().collect(), scalars: Scalars::new() };
+    let stages = |stages: Make| Program::erase(Mean { stages }).stages(&call);
+    stages(|_, _| vec![total(), add()]).unwrap();
+    let error = stages(|_, _| vec![add(), total()]).unwrap_err();
+    let SplitProblem::Call { call: 0, source: ArgumentError::ReadsUnwritten { .. }, .. } = &error.problem else {
+        panic!("{error}")
+    };
+}
+
+/// Partial results are counted before there is memory for them.
+#[test]
+fn contributions_can_be_counted() {
+    let split: Make = |call, tunables| {
+        let whole = Region::whole(call.shapes[1]);
+        spans(call, tunables).map(|(i, n)| itself(&[(0, part(i, n)), (1, whole)])).collect()
+    };
+    let parts = |elements: u64, count: u64| {
+        let shapes = [4 * count, elements].map(|n| Shape::new(&[n])).into_iter().collect();
+        let tunables = [("n", 4)].into_iter().collect();
+        Parts::of(&Program::erase(Total { split }), &CallShape { shapes, scalars: Scalars::new() }, &tunables)
+    };
+    assert_eq!(parts(1 << 58, 8).unwrap().temporary_bytes(), 7 << 60);
+    for (elements, count) in [(1 << 58, 9), (1 << 59, 5), (1 << 60, 3), (1 << 52, 1 << 12), (1 << 52, 1 << 16)] {
+        let error = parts(elements, count).err().expect("more bytes than there are");
+        assert_eq!(error.problem, SplitProblem::TooLarge { param: "total", count });
+    }
+}
+
+/// A task that says another thing each time it is asked.
+struct Fickle(std::sync::atomic::AtomicU64);
+
+impl Task for Fickle {
+    type Params = (Read<f32, 1>, Reduce<f32, 1>);
+    fn name(&self) -> &'static str {
+        ["one", "another"][usize::from(self.version() > 1)]
+    }
+    fn version(&self) -> u64 {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+    }
+    fn reduced_axis(&self) -> Option<&'static str> {
+        (self.version() < 4).then_some("n")
+    }
+    fn leaf(&self, _: (View<'_, f32, 1>, ReduceMut<'_, f32, 1, Sum>), _: &mut LeafContext<'_>) {}
+}
+
+#[test]
+fn what_plans_hold_to_is_asked_once() {
+    let task = Program::erase(Fickle(Default::default()));
+    let asked = || (task.name(), task.version(), task.reduced_axis());
+    let first = asked();
+    assert_eq!((first.0, first.2), ("one", Some("n")));
+    assert!((0..8).all(|_| asked() == first));
 }
