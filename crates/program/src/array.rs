@@ -1,7 +1,7 @@
 //! Programs: declared arrays and the sequence of calls on their regions.
 
 use crate::argument::{self, ArgumentError, Given};
-use crate::task::Erased;
+use crate::erased::Erased;
 use crate::{Access, CallShape, DynTask, Element, ElementType, ParamList, RANK_MAX, Region, Scalars, Shape, Task};
 use std::marker::PhantomData;
 use std::sync::Arc;

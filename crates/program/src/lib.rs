@@ -73,6 +73,7 @@ mod argument;
 mod array;
 mod cover;
 mod element;
+mod erased;
 pub mod notation;
 mod params;
 mod reduce;

@@ -1,12 +1,9 @@
 //! Tasks: a name, declared parameters, an inner variant that splits and a leaf variant that computes.
 
-use crate::argument::{SplitError, SplitProblem, check_calls};
-use crate::reduce::Spans;
-use crate::{Access, Notation, Param, ParamList, RawView, Reduction, Region, Scalars, Shape};
+use crate::argument::SplitError;
+use crate::{Notation, Param, ParamList, RawView, Region, Scalars, Shape};
 use smallvec::SmallVec;
-use std::any::TypeId;
 use std::fmt;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// The shapes and scalars of a call: all that splitting, costing and caching may depend on.
@@ -93,7 +90,7 @@ impl Tunables {
     }
 
     /// The same with the extents of all tunables that have no value.
-    fn completed(&self, tunables: &[Tunable]) -> Tunables {
+    pub(crate) fn completed(&self, tunables: &[Tunable]) -> Tunables {
         let mut all = self.clone();
         let missing = tunables.iter().filter(|tunable| self.loops.iter().all(|(name, _)| *name != tunable.name));
         all.loops.extend(missing.map(|tunable| (tunable.name, tunable.extent)));
@@ -197,7 +194,7 @@ pub struct LeafContext<'a> {
     /// Scratch memory in the leaf's own memory, of at least the size that [`Task::scratch_bytes`] asked for, aligned
     /// to 64 bytes; its content is left from earlier calls.
     pub scratch: &'a mut [u8],
-    first: bool,
+    pub(crate) first: bool,
     processor: &'static str,
 }
 
@@ -451,254 +448,4 @@ pub unsafe trait DynTask: Send + Sync {
     /// Each block is initialised memory; one that is written is accessed by nobody else during the call, and one that is
     /// read is written by nobody.
     unsafe fn leaf(&self, blocks: &[RawView], context: &mut LeafContext<'_>);
-}
-
-/// What a plan holds to is asked of the task once and kept, so that a task that says another thing each time is one task all the
-/// same. Calls that it makes, and scratch memory, are checked wherever they are used.
-pub(crate) struct Erased<T: Task> {
-    pub(crate) task: Arc<T>,
-    name: &'static str,
-    version: u64,
-    parameters: T::Params,
-    params: Vec<Param>,
-    notation: Option<Notation>,
-    /// Axes of the notation along which written blocks are folded.
-    folded: SmallVec<[usize; 2]>,
-    /// For a task with folded axes: the calls behind the first along them, which update what that has written.
-    later: Option<Arc<dyn DynTask>>,
-    /// Whether these are such calls.
-    is_later: bool,
-    reduced_axis: Option<&'static str>,
-    /// For each parameter, how it is reduced; empty when none is.
-    reductions: Vec<Option<Reduction>>,
-    merges: Vec<Option<Arc<dyn DynTask>>>,
-}
-
-/// Names of parameters to which a task gives none.
-const NAMELESS: [&str; 10] = [
-    "parameter 0",
-    "parameter 1",
-    "parameter 2",
-    "parameter 3",
-    "parameter 4",
-    "parameter 5",
-    "parameter 6",
-    "parameter 7",
-    "parameter 8",
-    "parameter 9",
-];
-
-impl<T: Task> Erased<T> {
-    pub(crate) fn new(task: T) -> Erased<T> {
-        let name = task.name();
-        // With what its type is: tasks of one name may be of different modules.
-        let mut hasher = DefaultHasher::new();
-        (task.version(), TypeId::of::<T>()).hash(&mut hasher);
-        let version = hasher.finish();
-        let parameters = task.parameters();
-        let mut params = parameters.params();
-        let notation = task.notation();
-        let names: Vec<&'static str> = match &notation {
-            Some(notation) => notation.param_names().collect(),
-            None => task.param_names().to_vec(),
-        };
-        let named = names.len();
-        for (param, name) in params.iter_mut().zip(names.into_iter().chain(NAMELESS.into_iter().skip(named))) {
-            param.name = name;
-        }
-        let mut reductions = parameters.reductions();
-        if let Some(fault) = notation.as_ref().and_then(|notation| notation.fault(&params, &reductions)) {
-            panic!("task {name}: {fault}");
-        }
-        let merges = reductions.iter().map(|r| r.map(|r| r.merge())).collect();
-        let reduces = reductions.iter().any(Option::is_some);
-        let reduced_axis = match &notation {
-            Some(notation) => notation.reduced(&params),
-            None => task.reduced_axis(),
-        };
-        assert!(
-            reduces == reduced_axis.is_some(),
-            "task {name}: with `Reduce` parameters, and only then, `reduced_axis` names the tunable along which they are \
-             reduced"
-        );
-        if !reduces {
-            reductions.clear();
-        }
-        let folded = notation.as_ref().map(|notation| notation.folded(&params)).unwrap_or_default();
-        let task = Arc::new(task);
-        let later = notation.as_ref().filter(|notation| notation.writes_first(&params)).map(|notation| {
-            let mut updating = params.clone();
-            for (_, param) in updating.iter_mut().enumerate().filter(|(n, _)| notation.is_folded(&params, *n)) {
-                param.access = Access::Update;
-            }
-            let later: Arc<dyn DynTask> = Arc::new(Erased {
-                task: task.clone(),
-                name,
-                version,
-                parameters: parameters.clone(),
-                params: updating,
-                notation: Some(notation.clone()),
-                folded: folded.clone(),
-                later: None,
-                is_later: true,
-                reduced_axis: None,
-                reductions: Vec::new(),
-                merges: params.iter().map(|_| None).collect(),
-            });
-            later
-        });
-        Erased {
-            task,
-            name,
-            version,
-            parameters,
-            params,
-            notation,
-            folded,
-            later,
-            is_later: false,
-            reduced_axis,
-            reductions,
-            merges,
-        }
-    }
-
-    fn spans(&self) -> Option<Spans<'_, T>> {
-        (!self.reductions.is_empty()).then_some(Spans { task: self, reductions: &self.reductions })
-    }
-
-    /// Refuses axes without extent of a call that has elements: of which blocks would its search be?
-    fn check_axes(&self, call: &CallShape) -> Result<(), SplitError> {
-        let is_empty = call.shapes.iter().any(|shape| shape.elements() == 0);
-        match self.task.tunables(call).iter().find(|axis| axis.extent == 0 && !is_empty) {
-            Some(axis) => Err(SplitError::of(self, call, SplitProblem::NoExtent { axis: axis.name })),
-            None => Ok(()),
-        }
-    }
-
-    /// Refuses a split of which a part is all that there was to be done: to search among the splits of parts has no end.
-    fn check_progress(&self, call: &CallShape, subs: &[SubCall]) -> Result<(), SplitError> {
-        let is_again = |sub: &SubCall| matches!(sub.callee, Callee::Itself) && sub.shape() == *call;
-        match subs.iter().position(is_again) {
-            Some(number) if subs.len() > 1 => {
-                Err(SplitError::of(self, call, SplitProblem::Again { call: number, calls: subs.len() }))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// The task's own leaf variant.
-    ///
-    /// # Safety
-    /// As for [`DynTask::leaf`].
-    pub(crate) unsafe fn one(&self, blocks: &[RawView], context: &mut LeafContext<'_>) {
-        // SAFETY: passed on to the caller.
-        let views = unsafe { self.parameters.views(blocks) };
-        context.first = !self.is_later;
-        self.task.leaf(views, context);
-    }
-}
-
-// SAFETY: parameters are those of the types and kept; `leaf` makes the views of them; `split` checks what the task returns.
-unsafe impl<T: Task> DynTask for Erased<T> {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn version(&self) -> u64 {
-        self.version
-    }
-
-    fn params(&self) -> &[Param] {
-        &self.params
-    }
-
-    fn notation(&self) -> Option<&Notation> {
-        self.notation.as_ref()
-    }
-
-    fn tunables(&self, call: &CallShape) -> Vec<Tunable> {
-        match &self.notation {
-            Some(notation) => notation.extents(call).map_or_else(|_| Vec::new(), |extents| notation.tunables(&extents)),
-            None => {
-                let mut tunables = self.task.tunables(call);
-                tunables.iter_mut().for_each(|t| (t.extent, t.multiple) = (t.extent.max(1), t.multiple.max(1)));
-                tunables
-            }
-        }
-    }
-
-    fn split(&self, call: &CallShape, tunables: &Tunables) -> Result<Vec<SubCall>, SplitError> {
-        let calls = match &self.notation {
-            Some(notation) => notation.split(call, tunables, &self.folded, self.later.as_ref()),
-            None => {
-                self.check_axes(call)?;
-                self.task.split(call, &tunables.completed(&self.tunables(call)))
-            }
-        };
-        if calls.is_empty() {
-            return Err(SplitError::of(self, call, SplitProblem::Empty));
-        }
-        // What follows from the notation is right by construction.
-        if self.notation.is_none() || cfg!(debug_assertions) {
-            check_calls(self, call, &calls, "split")?;
-            self.check_progress(call, &calls)?;
-        }
-        Ok(calls)
-    }
-
-    fn stages(&self, call: &CallShape) -> Result<Vec<SubCall>, SplitError> {
-        let calls = self.task.stages(call);
-        check_calls(self, call, &calls, "stages")?;
-        Ok(calls)
-    }
-
-    fn check_leaf(&self, call: &CallShape) -> Result<(), SplitError> {
-        self.spans().map_or(Ok(()), |spans| spans.check(call))
-    }
-
-    fn reduced_axis(&self) -> Option<&'static str> {
-        self.reduced_axis
-    }
-
-    fn merge(&self, param: usize) -> Option<&Arc<dyn DynTask>> {
-        self.merges.get(param)?.as_ref()
-    }
-
-    fn scratch_bytes(&self, call: &CallShape, capacity_bytes: u64) -> u64 {
-        match self.spans() {
-            None => self.task.scratch_bytes(call, capacity_bytes),
-            Some(spans) => spans.scratch_bytes(call, capacity_bytes),
-        }
-    }
-
-    fn work(&self, call: &CallShape) -> Work {
-        self.task.work(call)
-    }
-
-    fn parallel_io_lower_bound(&self, call: &CallShape, memories: u64, capacity_bytes: u64) -> Option<u64> {
-        self.task.parallel_io_lower_bound(call, memories, capacity_bytes)
-    }
-
-    fn io_lower_bound(&self, call: &CallShape, capacity_bytes: u64) -> IoBound {
-        self.task.io_lower_bound(call, capacity_bytes).unwrap_or_else(|| {
-            let mut bound = IoBound::default();
-            for (param, shape) in self.params.iter().zip(&call.shapes) {
-                let bytes = shape.elements() * param.element.size_bytes();
-                bound.bytes_down += if param.access.reads() { bytes } else { 0 };
-                bound.bytes_up += if param.access.writes() { bytes } else { 0 };
-            }
-            bound
-        })
-    }
-
-    unsafe fn leaf(&self, blocks: &[RawView], context: &mut LeafContext<'_>) {
-        assert_eq!(blocks.len(), self.params.len(), "blocks of a call of {}", self.name());
-        match self.spans() {
-            // SAFETY: passed on to the caller; the number of blocks was checked.
-            None => unsafe { self.one(blocks, context) },
-            // SAFETY: as above.
-            Some(spans) => unsafe { spans.leaf(blocks, context) },
-        }
-    }
 }

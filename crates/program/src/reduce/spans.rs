@@ -1,7 +1,7 @@
 //! The leaf variant of a task that reduces, on a block of many spans: one contribution a span, combined by the tree.
 
 use super::operator::Reduction;
-use crate::task::Erased;
+use crate::erased::Erased;
 use crate::{
     CallShape, Callee, DynTask, LeafContext, RawView, Region, SplitError, SplitProblem, SubCall, Task, Tunable,
     Tunables,
