@@ -266,7 +266,7 @@ impl Random {
     }
 }
 
-/// Bytes of what ranks have recorded since some moment: of a journal's records, which follow a text whose length stands at byte 12, and a sum.
+/// Bytes of what ranks have recorded since some moment: of a journal's records, which follow a text at byte 48 whose length stands at byte 12, and a sum.
 fn recorded(at: &Path, since: SystemTime) -> u64 {
     let journal = |rank: u32| -> Option<u64> {
         let path = at.join(format!("z.npy.journal.{rank}"));
@@ -276,7 +276,7 @@ fn recorded(at: &Path, since: SystemTime) -> u64 {
         }
         let bytes = std::fs::read(path).ok()?;
         let text = u32::from_le_bytes(bytes.get(12..16)?.try_into().ok()?);
-        (bytes.len() as u64).checked_sub(16 + u64::from(text) + 8)
+        (bytes.len() as u64).checked_sub(48 + u64::from(text) + 8)
     };
     (0..3).filter_map(journal).max().unwrap_or(0)
 }

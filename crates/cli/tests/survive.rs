@@ -65,11 +65,11 @@ fn killed_often(request: &str, ending: &str, seed: u64) {
     assert!(killed > 0 && continued > 0, "seed {seed}: {killed} kills, {continued} continued");
 }
 
-/// Bytes of records in a journal, which follow a text whose length stands at byte 12, and a sum.
+/// Bytes of records in a journal, which follow a text at byte 48 whose length stands at byte 12, and a sum.
 fn records(journal: &std::path::Path) -> u64 {
     let bytes = std::fs::read(journal).unwrap_or_default();
     let Some(text) = bytes.get(12..16).and_then(|b| b.try_into().ok()) else { return 0 };
-    (bytes.len() as u64).saturating_sub(16 + u64::from(u32::from_le_bytes(text)) + 8)
+    (bytes.len() as u64).saturating_sub(48 + u64::from(u32::from_le_bytes(text)) + 8)
 }
 
 #[test]

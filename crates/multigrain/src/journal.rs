@@ -112,7 +112,11 @@ impl<'a> RunJournal<'a> {
         let records: Vec<Record> = self.waiting.drain(..).map(|(record, _)| record).collect();
         self.journals.main.append(self.disk, &records)?;
         self.journals.main.append(self.disk, &samples)?;
-        self.recorded |= !records.is_empty();
+        if !self.recorded && !records.is_empty() {
+            // From here on a journal without records is damaged, and not that of a run that has nothing to be continued.
+            self.journals.main.sync(self.disk)?;
+            self.recorded = true;
+        }
         if let Some(guard) = &mut self.guard {
             for record in &records {
                 if let Some(block) = guard.block(record.a as u32, record.b as u32) {
@@ -342,6 +346,7 @@ mod tests {
         let disk = Disk::new(DiskOptions { faults: Some(durable.clone()), ..DiskOptions::default() }).unwrap();
         let path = folder.path().join("journal");
         let journals = Journals::of_rank(Journal::create(&disk, &path, "{}").unwrap());
+        *durable.0.lock().unwrap() = std::fs::read(&path).unwrap();
         let file = disk.create_raw(folder.path().join("out"), ElementType::F32, &[4, 4], false).unwrap();
         let guard = Guard::new(program.arrays(), program.tasks(), program.calls(), &Sides::default());
         let never = Duration::from_secs(1 << 30);

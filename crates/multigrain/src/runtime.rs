@@ -24,6 +24,7 @@ use multigrain_store::{BackendChoice, Disk, DiskOptions, Faults, Journal};
 use multigrain_team::{Abort, Team, TeamOptions};
 use multigrain_trace::{Mode, Spill};
 use multigrain_whole::{check_keeps, check_target, is_same_file};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -433,7 +434,7 @@ impl Runtime {
             let others = results[..number].iter().chain(&results[number + 1..]).copied();
             let used: Vec<&Path> = job.files_read().chain(others).collect();
             for beside in names_beside(path) {
-                if used.iter().any(|other| is_same_file(&beside, other)) {
+                if used.iter().any(|other| is_same_file(&beside, other) || is_linked(&beside, other)) {
                     let beside = beside.display();
                     let what =
                         format!("{beside} would be overwritten on the way to {name}; give one of them another name");
@@ -447,10 +448,17 @@ impl Runtime {
 }
 
 /// The names that a run makes beside a result before it is whole.
-fn names_beside(result: &Path) -> [PathBuf; 3] {
+fn names_beside(result: &Path) -> [PathBuf; 4] {
     let mut twin = result.as_os_str().to_owned();
     twin.push(TWIN);
-    [part_path(result), part_path(Path::new(&twin)), Journal::path_for(&absolute(result))]
+    let journal = Journal::path_for(&absolute(result));
+    [part_path(result), part_path(Path::new(&twin)), Journal::new_path_for(&journal), journal]
+}
+
+/// Whether two names are links to the same bytes.
+fn is_linked(a: &Path, b: &Path) -> bool {
+    let which = |path: &Path| std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    which(a).is_some_and(|a| which(b) == Some(a))
 }
 
 /// A job whose plan is made and whose arrays lie in memory. Every run works on the arrays as the run before left them.

@@ -73,7 +73,7 @@ impl Faults for Ends {
                 }
             }
             OperationKind::Rename => {
-                if let Some(content) = known.durable.remove(&part(&path)) {
+                if let Some(content) = known.durable.remove(&unfinished(&path)) {
                     known.durable.insert(path.clone(), content);
                 }
                 let before = std::fs::read(&path).ok();
@@ -90,11 +90,24 @@ impl Faults for Ends {
     }
 }
 
-/// The name of a result while it is written.
-fn part(name: &Path) -> PathBuf {
+/// The name of a result while it is written, of a journal while its header is.
+fn unfinished(name: &Path) -> PathBuf {
+    if is_journal(name) {
+        return Journal::new_path_for(name);
+    }
     let mut part = name.as_os_str().to_owned();
     part.push(".part");
     part.into()
+}
+
+/// The bytes of a journal that are written more than once, together in a sector.
+const MARKS: std::ops::Range<usize> = 16..48;
+
+/// Whether a journal has grown at its end since then, besides its marks.
+fn has_grown(now: &[u8], before: &[u8]) -> bool {
+    before.len() >= MARKS.end
+        && now.starts_with(&before[..MARKS.start])
+        && now[MARKS.end..].starts_with(&before[MARKS.end..])
 }
 
 fn is_journal(path: &Path) -> bool {
@@ -122,10 +135,14 @@ impl Known {
         for path in left {
             let now = std::fs::read(path)?;
             let before = self.durable.get(path).unwrap_or(&nothing);
-            let lost = if is_journal(path) && now.starts_with(before) {
-                // It grows at its end alone; a record may be torn.
+            let lost = if is_journal(path) && has_grown(&now, before) {
+                // A record may be torn.
                 let most = before.len() + (now.len() - before.len()) * records as usize / 100;
-                now[..rng.range(before.len() as u64, most as u64) as usize].to_vec()
+                let mut lost = now[..rng.range(before.len() as u64, most as u64) as usize].to_vec();
+                if !rng.percent(50) {
+                    lost[MARKS].copy_from_slice(&before[MARKS]);
+                }
+                lost
             } else if is_journal(path) {
                 if rng.percent(50) { now } else { before.clone() }
             } else {
@@ -145,14 +162,14 @@ impl Known {
             std::fs::write(path, lost)?;
             if self.made.contains(path) && !rng.percent(names) {
                 std::fs::remove_file(path)?;
-                if is_journal(path) && keeps_work(before)? {
-                    return Err(format!("{} keeps work, and may be gone", path.display()).into());
-                }
             }
         }
-        for (path, before) in self.named.iter().filter(|(path, _)| path.exists() && !part(path).exists()) {
+        for (path, before) in self.named.iter().filter(|(path, _)| path.exists() && !unfinished(path).exists()) {
+            if is_journal(path) && keeps_work(self.durable.get(path).unwrap_or(&nothing))? {
+                return Err(format!("{} keeps work, and may be gone", path.display()).into());
+            }
             if !rng.percent(renamed) {
-                std::fs::rename(path, part(path))?;
+                std::fs::rename(path, unfinished(path))?;
                 before.as_ref().map_or(Ok(()), |content| std::fs::write(path, content))?;
             }
         }
@@ -170,6 +187,9 @@ impl Known {
 
 /// Whether a journal says that there is something to go on with.
 fn keeps_work(journal: &[u8]) -> Result<bool, Failure> {
+    if journal.is_empty() {
+        return Ok(false);
+    }
     let file = tempfile::NamedTempFile::new()?;
     std::fs::write(file.path(), journal)?;
     let (mut ready, mut done) = (false, false);

@@ -331,6 +331,66 @@ fn what_ranks_have_done_is_continued_by_others_and_alone() {
     assert!(count < 40 || ran > 20 && continued > 15, "{ran} ran, {continued} ranks continued");
 }
 
+/// What is damaged of a rank's journal, or of the run's, is told: whoever goes on, nothing is begun again without a word.
+#[test]
+fn a_damaged_journal_of_a_rank_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let machine = machine(directory.path(), 1 << 20, 1);
+    let job = doubled(1 << 20, directory.path());
+    let operations = Arc::new(Count::new());
+    executed(2, &machine, &job, false, |_| Some(operations.clone() as _))
+        .into_iter()
+        .for_each(|done| assert!(!done.unwrap()));
+    std::fs::remove_file(directory.path().join("y.npy")).unwrap();
+    let ending: Arc<dyn Faults> = Arc::new(Ending { n: operations.operations() * 7 / 10, seen: Count::new() });
+    executed(2, &machine, &job, false, |_| Some(ending.clone())).into_iter().for_each(|done| assert!(done.is_err()));
+    let before = names(directory.path());
+    for name in ["y.npy.journal", "y.npy.journal.0", "y.npy.journal.1"] {
+        let journal = directory.path().join(name);
+        let bytes = std::fs::read(&journal).unwrap();
+        let text = u32::from_le_bytes(*bytes[12..].first_chunk().unwrap()) as usize;
+        let first_record = 48 + text + 8;
+        assert!(bytes.len() > first_record + 32, "{name} has {} bytes", bytes.len());
+        for at in [0, 5, 9, 14, 50, first_record - 3, first_record, first_record + 31] {
+            for cut in [false, true] {
+                let mut damaged = bytes.clone();
+                match cut {
+                    true => damaged.truncate(at),
+                    false => damaged[at] ^= 1,
+                }
+                std::fs::write(&journal, damaged).unwrap();
+                for (count, resume) in [(0, false), (0, true), (2, true)] {
+                    let settings = || Settings { resume, ..Settings::default() };
+                    let refused = match count {
+                        0 => vec![
+                            Runtime::new(Options {
+                                machine: MachineChoice::Given(Box::new(machine.clone())),
+                                disk_buffer_bytes: Some(TEST_BUFFER_BYTES),
+                                ..Options::default()
+                            })
+                            .unwrap()
+                            .run(&job, settings())
+                            .err(),
+                        ],
+                        _ => executed(count, &machine, &job, true, |_| None).into_iter().map(Result::err).collect(),
+                    };
+                    for refused in refused {
+                        let what = format!("{name}, byte {at}, cut: {cut}, {count} ranks, resume: {resume}");
+                        let words = refused.unwrap_or_else(|| panic!("{what}: it was run")).to_string();
+                        assert!(words.contains(name) && words.contains("--discard"), "{what}: {words}");
+                    }
+                }
+                assert_eq!(names(directory.path()), before);
+            }
+        }
+        std::fs::write(&journal, bytes).unwrap();
+    }
+    for done in executed(3, &machine, &job, true, |_| None) {
+        assert!(done.unwrap(), "what is whole is continued");
+    }
+    assert_eq!(names(directory.path()), ["y.npy"]);
+}
+
 /// As if killed before an operation of several disks.
 struct Ending {
     n: u64,

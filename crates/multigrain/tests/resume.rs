@@ -381,7 +381,7 @@ fn damaged_journals(pairs: &Pairs) {
     pairs.killed(MIB, 3);
     let journal = pairs.path("y0.npy.journal");
     let discard = || pairs.runtime(MIB, None).run(&pairs.job(|i| i), Settings { discard: true, ..Settings::default() });
-    alter(&journal, 20);
+    alter(&journal, 60);
     let damaged = std::fs::read(&journal).unwrap();
     for resume in [false, true] {
         let refused = run(&pairs.runtime(MIB, None), &pairs.job(|i| i), resume, None).err().expect("it is damaged");
@@ -396,6 +396,111 @@ fn damaged_journals(pairs: &Pairs) {
     assert!(!discard().unwrap().resumed);
     assert!(pairs.left().iter().all(|name| name.ends_with(".npy")), "{:?}", pairs.left());
     pairs.check("begun again");
+}
+
+/// What lies in a folder besides inputs.
+fn kept(case: &Case) -> Vec<(PathBuf, Vec<u8>)> {
+    let paths = case.left().into_iter().map(|name| case.directory().join(name));
+    paths.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
+}
+
+/// Whatever happens to the bytes of a journal that keeps work: nothing is begun again without a word, and what is continued
+/// gives the right bits.
+#[test]
+fn of_a_damaged_journal_no_run_begins_anew() {
+    use multigrain::rooms::store::faults::DieAt;
+    use multigrain::rooms::store::{BackendChoice, StoreError};
+    const TEXT_AT: usize = 48;
+    for case in [update(BackendChoice::Pool), pipeline(BackendChoice::Pool)] {
+        let expected = case.expected();
+        let mut resumed = 0;
+        let count = Arc::new(multigrain::rooms::store::faults::Count::new());
+        run(&case.setup.runtime(Some(count.clone())), &case.job, false, Some(Duration::ZERO)).unwrap();
+        case.clear();
+        let die = Arc::new(DieAt { n: count.operations() * 7 / 10 });
+        assert!(run(&case.setup.runtime(Some(die)), &case.job, false, Some(Duration::ZERO)).is_err());
+        let kept = kept(&case);
+        let is_journal = |path: &Path| path.extension().is_some_and(|extension| extension == "journal");
+        for (journal, bytes) in kept.iter().filter(|(path, _)| is_journal(path)) {
+            let text = TEXT_AT + u32::from_le_bytes(*bytes[12..].first_chunk().unwrap()) as usize;
+            // Of the text, which is long, some bytes, and one bit of each.
+            let is_text = |at: usize| (TEXT_AT..text).contains(&at);
+            let cut = (0..bytes.len()).filter(|&len| !is_text(len) || len % 9 == 0);
+            let cut = cut.map(|len| (format!("cut to {len} bytes"), bytes[..len].to_vec()));
+            let flipped = (0..bytes.len() * 8).map(|at| {
+                let mut flipped = bytes.clone();
+                flipped[at / 8] ^= 1 << (at % 8);
+                (format!("bit {} of byte {}", at % 8, at / 8), flipped)
+            });
+            let flipped = flipped.enumerate().filter(|(at, _)| !is_text(at / 8) || at % 72 == at / 72 % 8);
+            for (what, damaged) in cut.chain(flipped.map(|(_, flipped)| flipped)) {
+                let what = format!("{}, {}: {what}", case.name, journal.display());
+                std::fs::write(journal, damaged).unwrap();
+                let refused = run(&case.setup.runtime(None), &case.job, false, None).err();
+                let refused = refused.unwrap_or_else(|| panic!("{what}: begun again without a word"));
+                let words = refused.to_string();
+                match refused {
+                    Error::Unfinished { .. } => {
+                        match run(&case.setup.runtime(None), &case.job, true, None) {
+                            Ok(outcome) => {
+                                assert!(outcome.resumed, "{what}: begun again");
+                                assert!(case.results() == expected, "{what}: other bits");
+                                resumed += 1;
+                            }
+                            Err(error) => panic!("{what}: {error}"),
+                        }
+                        case.clear();
+                        kept.iter().for_each(|(path, bytes)| std::fs::write(path, bytes).unwrap());
+                    }
+                    Error::File(StoreError::NotAJournal { path, .. }) => {
+                        assert_eq!(path, *journal, "{what}");
+                        assert!(words.contains("damaged") && words.contains("--discard"), "{what}: {words}");
+                        let resumes = run(&case.setup.runtime(None), &case.job, true, None).err();
+                        assert_eq!(resumes.map(|error| error.to_string()), Some(words), "{what}");
+                    }
+                    other => panic!("{what}: {other}"),
+                }
+            }
+            std::fs::write(journal, bytes).unwrap();
+        }
+        case.clear();
+        eprintln!("{}: {resumed} damaged tails were continued", case.name);
+        assert!(resumed > 0);
+    }
+}
+
+/// A copy made of links (`cp -al`) stays what it is, whatever becomes of the run; a copy of the bytes is gone on with.
+#[test]
+fn a_copy_of_links_of_an_interrupted_run_is_not_written_to() {
+    for name in ["y0.npy.part", "y0.npy.journal"] {
+        let pairs = Pairs::new(&[[64, 4096]], &["times"]);
+        pairs.killed(MIB, 3);
+        let [of, link] = [name, "x-link"].map(|name| pairs.path(name));
+        std::fs::hard_link(&of, &link).unwrap();
+        let before = std::fs::read(&link).unwrap();
+        let refused = pairs.resume(MIB).err().expect("its bytes are another name's too");
+        let words = refused.to_string();
+        assert!(words.contains(name) && words.contains("2 names") && refused.exit_status() == 2, "{words}");
+        assert_eq!(std::fs::read(&link).unwrap(), before);
+        let discard = Settings { discard: true, ..Settings::default() };
+        assert!(!pairs.runtime(MIB, None).run(&pairs.job(|i| i), discard).unwrap().resumed);
+        assert_eq!(std::fs::read(&link).unwrap(), before);
+        pairs.check("begun again");
+    }
+}
+
+/// An input that has the name of a file which is made on the way to a result, as a link to the same bytes.
+#[test]
+fn an_input_that_is_linked_beside_a_result_is_kept() {
+    for name in ["y0.npy.part", "y0.npy.twin.part", "y0.npy.journal", "y0.npy.journal.new"] {
+        let pairs = Pairs::new(&[[64, 4096]], &["times"]);
+        let before = std::fs::read(pairs.path("x0.npy")).unwrap();
+        std::fs::hard_link(pairs.path("x0.npy"), pairs.path(name)).unwrap();
+        let refused = run(&pairs.runtime(MIB, None), &pairs.job(|i| i), false, None).err().expect("an input");
+        assert!(refused.to_string().contains(name) && refused.exit_status() == 2, "{refused}");
+        assert!(std::fs::read(pairs.path("x0.npy")).unwrap() == before);
+        assert_eq!(pairs.left(), [name]);
+    }
 }
 
 /// A journal is not believed about a file that has the right name, length and header, but not what was written.
@@ -438,7 +543,7 @@ fn a_run_whose_files_were_replaced_is_refused() {
                 Runtime::new(Options { machine, faults, ..Options::default() }).unwrap()
             }
         };
-        assert!(run(&runtime(failing(OperationKind::Rename, 0)), &pairs.job(|i| i), false, None).is_err());
+        assert!(run(&runtime(nameless(0)), &pairs.job(|i| i), false, None).is_err());
         let part = pairs.path("y0.npy.part");
         let whole = std::fs::read(&part).unwrap();
         alter(&part, 4096 + 400);
@@ -456,9 +561,22 @@ fn a_run_whose_files_were_replaced_is_refused() {
     }
 }
 
-/// Fails the operations of one kind from a number on.
-fn failing(kind: OperationKind, from: u64) -> Option<Arc<dyn Faults>> {
-    Some(Arc::new(multigrain::rooms::store::faults::FailKind::new(kind, from, 5)))
+/// Gives results no names from a number on.
+struct Nameless {
+    from: u64,
+    seen: AtomicU64,
+}
+
+impl Faults for Nameless {
+    fn before(&self, operation: &Operation<'_>) -> Verdict {
+        let is_result = operation.path.extension().is_some_and(|extension| extension == "npy");
+        let names = operation.kind == OperationKind::Rename && is_result;
+        if names && self.seen.fetch_add(1, Ordering::SeqCst) >= self.from { Verdict::Fail(5) } else { Verdict::Go }
+    }
+}
+
+fn nameless(from: u64) -> Option<Arc<dyn Faults>> {
+    Some(Arc::new(Nameless { from, seen: AtomicU64::new(0) }))
 }
 
 #[test]
@@ -471,7 +589,7 @@ fn results_that_could_not_be_named_are_named_by_the_next_run() {
     for in_memory in [false, true] {
         for (count, from) in [(1, 0), (3, 0), (3, 1), (3, 2)] {
             let pairs = Pairs::new(&vec![[64, 4096]; count], &["times"]);
-            let faults = failing(OperationKind::Rename, from);
+            let faults = nameless(from);
             let runtime = if in_memory { memory(faults) } else { pairs.runtime(MIB, faults) };
             let error = run(&runtime, &pairs.job(|i| i), false, None).err().expect("a name could not be given");
             assert_eq!(error.exit_status(), 1, "{error}");

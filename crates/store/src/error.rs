@@ -214,6 +214,15 @@ pub enum StoreError {
         /// Whether it was begun as a journal, of another version or not whole any more.
         ours: bool,
     },
+    /// What an interrupted run has left is known by other names too.
+    #[error("{} has {links} names (hard links), and to go on would change what the others show; give it bytes of its own \
+        (cp -p to another name, then mv it back), or begin again with --discard, which removes this name alone", path.display())]
+    Linked {
+        /// The file.
+        path: PathBuf,
+        /// Its names.
+        links: u64,
+    },
     /// A file that was being written has no name any more.
     #[error("{} is gone: somebody has removed it, or its directory, while it was written, and what was computed with it; \
         run the same command once more", path.display())]

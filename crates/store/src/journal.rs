@@ -3,14 +3,20 @@
 //! ```text
 //! <final>.journal
 //! byte 0        "MGJRNL\r\n"   version u32   text u32              all numbers little-endian
-//! byte 16       text: so many bytes, UTF-8: what the journal is about
-//!               checksum u64 of everything before
+//! byte 16       two marks: durable u64   checksum u64                                            16 bytes each
+//! byte 48       text: so many bytes, UTF-8: what the journal is about
+//!               checksum u64 of everything before but the marks
 //! then records  kind u32   number u32   a u64   b u64   checksum u64        32 bytes each
 //! ```
 //! The text is the caller's: it says what must be the same for the records to mean the same. `number` counts the records
 //! from 0; the checksum of a record (XXH3, 64 bits) starts from the header's, so that records of another journal never
 //! count. The reader takes records up to the first that is short, wrong or out of number: a torn tail is ignored, and cut
 //! off before anything is appended.
+//!
+//! **A torn tail and damage** are told apart by the marks. A mark says that so many records are durable: it is written in the
+//! place of the older one behind each [`Journal::sync`], so of two one is always whole, and the higher one counts. Fewer valid
+//! records than it says are no torn tail, and the journal is refused. So is one whose header is not whole: it gets its name,
+//! by [`Journal::create`], when its header is durable.
 //!
 //! **The protocol**, whose kinds and meanings belong to the caller. For a block that a run writes once:
 //! ```text
@@ -28,7 +34,7 @@
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::disk::{Context, Disk};
@@ -39,10 +45,14 @@ use rustix::fs::FlockOperation;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 const MAGIC: [u8; 8] = *b"MGJRNL\r\n";
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 const RECORD_BYTES: usize = 32;
-/// Bytes before the text.
-const TEXT_AT: usize = 16;
+/// Bytes before the marks, of a mark, and before the text.
+const MARKS_AT: usize = 16;
+const MARK_BYTES: usize = 16;
+const TEXT_AT: usize = MARKS_AT + 2 * MARK_BYTES;
+/// Suffix of a journal that has no whole header yet.
+const NEW_SUFFIX: &str = ".new";
 
 /// One record; what the numbers mean is the caller's business.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +73,8 @@ pub struct Journal {
     seed: u64,
     number: u32,
     end_bytes: u64,
+    /// Records that the last mark says are durable, and which of the two it is.
+    marked: (u32, usize),
 }
 
 impl Journal {
@@ -71,54 +83,76 @@ impl Journal {
         with_suffix(final_path, ".journal")
     }
 
-    /// Starts an empty journal about `text`, replacing any under this name.
+    /// The name that the journal `path` has while [`create`](Self::create) makes it.
+    pub fn new_path_for(path: &Path) -> PathBuf {
+        with_suffix(path, NEW_SUFFIX)
+    }
+
+    /// Starts an empty journal about `text`, replacing any under this name: nobody ever finds a part of its header there, and
+    /// no file is written to that was there before, whatever other names it has.
     ///
     /// # Errors
     /// [`StoreError::File`].
     pub fn create(disk: &Disk, path: impl AsRef<Path>, text: &str) -> Result<Journal, StoreError> {
         let path = path.as_ref();
+        let new = Journal::new_path_for(path);
         let header = header_of(text);
         let context = disk.context();
+        Journal::remove_new(disk, path);
         let mut options = std::fs::OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(true);
-        let file = context.attempt(OperationKind::Create, path, || options.open(path))?;
-        let journal = Journal {
+        options.read(true).write(true).create_new(true);
+        let file = context.attempt(OperationKind::Create, &new, || options.open(&new))?;
+        let mut journal = Journal {
             file,
-            path: path.to_owned(),
-            seed: checksum(0, &header),
+            path: new.clone(),
+            seed: seed_of(&header),
             number: 0,
             end_bytes: header.len() as u64,
+            marked: (0, 0),
         };
         let begun = journal
             .write_at(context, &header, 0)
-            .and_then(|()| journal.sync(disk))
-            .and_then(|()| disk.sync_directory(path));
+            .and_then(|()| context.attempt(OperationKind::Sync, &new, || journal.file.sync_all()))
+            .and_then(|()| context.attempt(OperationKind::Rename, path, || std::fs::rename(&new, path)));
         if let Err(error) = begun {
+            disk.remove(&new);
+            return Err(error);
+        }
+        journal.path = path.to_owned();
+        if let Err(error) = disk.sync_directory(path) {
             disk.remove(path);
             return Err(error);
         }
         Ok(journal)
     }
 
+    /// Removes what a run has left of a journal that it was killed while making.
+    pub fn remove_new(disk: &Disk, path: &Path) {
+        let new = Journal::new_path_for(path);
+        if new.symlink_metadata().is_ok() {
+            disk.remove(&new);
+        }
+    }
+
     /// The text of the journal of an interrupted run; `each` gets its valid records, of which few are in memory at a time.
-    /// `None` when there is no journal, or when the run was killed before its header was written.
+    /// `None` when there is no journal.
     ///
     /// # Errors
-    /// [`StoreError::NotAJournal`]; [`StoreError::File`].
+    /// [`StoreError::NotAJournal`]: it is damaged, or something else; [`StoreError::File`].
     pub fn read(disk: &Disk, path: impl AsRef<Path>, each: impl FnMut(Record)) -> Result<Option<String>, StoreError> {
         let path = path.as_ref();
         let file = match disk.context().attempt(OperationKind::Read, path, || File::open(path)) {
             Err(StoreError::File { errno: Errno(libc::ENOENT), .. }) => return Ok(None),
             other => other?,
         };
-        Ok(scan(disk.context(), path, &file, each)?.map(|scanned| scanned.text))
+        Ok(Some(scan(disk.context(), path, &file, each)?.text))
     }
 
     /// Opens the journal of an interrupted run to go on with it, behind its valid records, which `each` gets; they are durable then. `None` as for
     /// [`read`](Self::read).
     ///
     /// # Errors
-    /// As for [`read`](Self::read).
+    /// As for [`read`](Self::read); [`StoreError::Linked`].
     pub fn resume(
         disk: &Disk,
         path: impl AsRef<Path>,
@@ -127,15 +161,17 @@ impl Journal {
         let path = path.as_ref();
         let context = disk.context();
         let mut options = std::fs::OpenOptions::new();
-        options.read(true).write(true);
+        options.read(true).write(true).custom_flags(libc::O_NOFOLLOW);
         let file = match context.attempt(OperationKind::Open, path, || options.open(path)) {
             Err(StoreError::File { errno: Errno(libc::ENOENT), .. }) => return Ok(None),
             other => other?,
         };
-        let scanned = context.attempt(OperationKind::Read, path, || Ok::<_, std::io::Error>(()));
-        let Some(scanned) = scanned.and_then(|()| scan(context, path, &file, each))? else { return Ok(None) };
-        let Scanned { seed, records, end_bytes, whole_bytes, .. } = scanned;
-        let journal = Journal { file, path: path.to_owned(), seed, number: records, end_bytes };
+        let found = context.attempt(OperationKind::Read, path, || file.metadata())?;
+        if found.nlink() > 1 {
+            return Err(StoreError::Linked { path: path.to_owned(), links: found.nlink() });
+        }
+        let Scanned { seed, records, end_bytes, whole_bytes, marked, .. } = scan(context, path, &file, each)?;
+        let mut journal = Journal { file, path: path.to_owned(), seed, number: records, end_bytes, marked };
         if end_bytes < whole_bytes {
             // A torn append may have left later records whole; behind new records they would look valid again.
             context.attempt(OperationKind::Truncate, path, || journal.file.set_len(end_bytes))?;
@@ -166,12 +202,20 @@ impl Journal {
         Ok(())
     }
 
-    /// Makes what was appended durable.
+    /// Makes what was appended durable, and marks that it is.
     ///
     /// # Errors
     /// [`StoreError::File`].
-    pub fn sync(&self, disk: &Disk) -> Result<(), StoreError> {
-        disk.context().attempt(OperationKind::Sync, &self.path, || self.file.sync_data())
+    pub fn sync(&mut self, disk: &Disk) -> Result<(), StoreError> {
+        disk.context().attempt(OperationKind::Sync, &self.path, || self.file.sync_data())?;
+        let (durable, last) = self.marked;
+        if durable != self.number {
+            let next = 1 - last;
+            let mark = mark_of(self.seed, self.number);
+            self.write_at(disk.context(), &mark, (MARKS_AT + next * MARK_BYTES) as u64)?;
+            self.marked = (self.number, next);
+        }
+        Ok(())
     }
 
     /// Takes the journal's lock, which ends with it, so that others see that somebody writes it ([`Disk::is_locked`]). A file system without locks
@@ -212,46 +256,79 @@ impl Journal {
     }
 }
 
-struct Header {
-    text: String,
-    len_bytes: usize,
-}
-
+/// A header, with its marks.
 fn header_of(text: &str) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
     bytes.extend_from_slice(&VERSION.to_le_bytes());
     bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
+    bytes.resize(TEXT_AT, 0);
     bytes.extend_from_slice(text.as_bytes());
-    let sum = checksum(0, &bytes);
+    let sum = header_sum(&bytes);
     bytes.extend_from_slice(&sum.to_le_bytes());
+    let marks = mark_of(sum, 0).repeat(2);
+    bytes[MARKS_AT..TEXT_AT].copy_from_slice(&marks);
     bytes
 }
 
-/// A valid header; `None` for one that was never completely written.
-fn read_header(path: &Path, bytes: &[u8]) -> Result<Option<Header>, StoreError> {
-    let refused = |found: String, ours| StoreError::NotAJournal { path: path.to_owned(), found, ours };
-    let damaged = || refused("its header is damaged".into(), true);
-    let known = bytes.len().min(MAGIC.len());
-    if bytes[..known] != MAGIC[..known] {
-        return Err(refused("it is no journal".into(), false));
+/// The sum of a header, of which these are the bytes up to it.
+fn header_sum(bytes: &[u8]) -> u64 {
+    checksum(checksum(0, &bytes[..MARKS_AT]), &bytes[TEXT_AT..])
+}
+
+/// What the sums of marks and records start from: the sum at the end of a header.
+fn seed_of(header: &[u8]) -> u64 {
+    u64_at(header, header.len() - 8)
+}
+
+fn mark_of(seed: u64, durable: u32) -> [u8; MARK_BYTES] {
+    let mut mark = [0; MARK_BYTES];
+    mark[..8].copy_from_slice(&u64::from(durable).to_le_bytes());
+    let sum = checksum(seed, &mark[..8]);
+    mark[8..].copy_from_slice(&sum.to_le_bytes());
+    mark
+}
+
+/// The higher one of the valid marks: how many records are durable, and which mark says so.
+fn highest_mark(seed: u64, header: &[u8]) -> Option<(u32, usize)> {
+    let mark = |which: usize| {
+        let bytes = &header[MARKS_AT + which * MARK_BYTES..][..MARK_BYTES];
+        let durable = u64_at(bytes, 0) as u32;
+        (*bytes == mark_of(seed, durable)).then_some((durable, which))
+    };
+    mark(0).max(mark(1))
+}
+
+fn refused(path: &Path, found: String, ours: bool) -> StoreError {
+    StoreError::NotAJournal { path: path.to_owned(), found, ours }
+}
+
+/// The text of a header, where that is whole.
+fn text_of(path: &Path, header: &[u8]) -> Result<String, StoreError> {
+    let damaged = |found: &str| refused(path, format!("it is damaged: {found}"), true);
+    let known = header.len().min(MAGIC.len());
+    let other = header[..known].iter().zip(&MAGIC).filter(|(found, is)| found != is).count();
+    if other > known / 2 {
+        return Err(refused(path, "it is no journal".into(), false));
     }
-    if bytes.len() < TEXT_AT {
-        return Ok(None);
+    if other > 0 {
+        return Err(damaged("it does not begin as a journal does"));
     }
-    let version = u32_at(bytes, 8);
+    if header.len() < TEXT_AT {
+        return Err(damaged("it ends within its header"));
+    }
+    let version = u32_at(header, 8);
     if version != VERSION {
-        return Err(refused(format!("its version is {version}, this program writes version {VERSION}"), true));
+        let found = format!("its version is {version}, or it is damaged; this program writes version {VERSION}");
+        return Err(refused(path, found, true));
     }
-    let text_end = TEXT_AT + u32_at(bytes, 12) as usize;
-    let len_bytes = text_end + 8;
-    if bytes.len() < len_bytes {
-        return Ok(None);
+    let text_end = TEXT_AT + u32_at(header, 12) as usize;
+    if header.len() < text_end + 8 {
+        return Err(damaged("it ends within its header"));
     }
-    if checksum(0, &bytes[..text_end]) != u64_at(bytes, text_end) {
-        return Err(damaged());
+    if header_sum(&header[..text_end]) != u64_at(header, text_end) {
+        return Err(damaged("its header is not what was written"));
     }
-    let text = String::from_utf8(bytes[TEXT_AT..text_end].to_vec()).map_err(|_| damaged())?;
-    Ok(Some(Header { text, len_bytes }))
+    String::from_utf8(header[TEXT_AT..text_end].to_vec()).map_err(|_| damaged("its header is no text"))
 }
 
 /// What a journal was found to be.
@@ -262,18 +339,14 @@ struct Scanned {
     records: u32,
     end_bytes: u64,
     whole_bytes: u64,
+    marked: (u32, usize),
 }
 
 /// Bytes of records that are read at a time.
 const READ_BYTES: usize = RECORD_BYTES << 11;
 
 /// Reads a journal piece by piece.
-fn scan(
-    context: &Context,
-    path: &Path,
-    file: &File,
-    mut each: impl FnMut(Record),
-) -> Result<Option<Scanned>, StoreError> {
+fn scan(context: &Context, path: &Path, file: &File, mut each: impl FnMut(Record)) -> Result<Scanned, StoreError> {
     let failed = |errno: std::io::Error| context.failed(OperationKind::Read, path, errno);
     let whole_bytes = file.metadata().map_err(failed)?.len();
     let mut reader = BufReader::with_capacity(READ_BYTES, file);
@@ -283,8 +356,11 @@ fn scan(
         let rest = u64::from(u32_at(&header, 12)) + 8;
         reader.by_ref().take(rest).read_to_end(&mut header).map_err(failed)?;
     }
-    let Some(Header { text, len_bytes }) = read_header(path, &header)? else { return Ok(None) };
-    let seed = checksum(0, &header);
+    let text = text_of(path, &header)?;
+    let seed = seed_of(&header);
+    let marked = highest_mark(seed, &header).ok_or_else(|| {
+        refused(path, "it is damaged: what its header says of its records cannot be read".into(), true)
+    })?;
     let (mut records, mut bytes) = (0, [0; RECORD_BYTES]);
     loop {
         match reader.read_exact(&mut bytes) {
@@ -296,8 +372,12 @@ fn scan(
         each(record);
         records += 1;
     }
-    let end_bytes = len_bytes as u64 + u64::from(records) * RECORD_BYTES as u64;
-    Ok(Some(Scanned { text, seed, records, end_bytes, whole_bytes }))
+    if records < marked.0 {
+        let found = format!("it is damaged: of {} records that were on the disk, it has {records}", marked.0);
+        return Err(refused(path, found, true));
+    }
+    let end_bytes = header.len() as u64 + u64::from(records) * RECORD_BYTES as u64;
+    Ok(Scanned { text, seed, records, end_bytes, whole_bytes, marked })
 }
 
 fn encode(seed: u64, number: u32, record: &Record, bytes: &mut Vec<u8>) {

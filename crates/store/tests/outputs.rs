@@ -231,7 +231,7 @@ fn an_input_that_shrinks_is_truncated() {
         for len in [150_000, 4096, 0] {
             std::fs::File::options().write(true).open(&path).unwrap().set_len(len).unwrap();
             let error = read_all(&disk, &input).unwrap_err();
-            assert!(matches!(error, StoreError::Truncated { .. }), "{error}");
+            assert!(matches!(error, StoreError::Truncated { found_bytes, .. } if found_bytes == len), "{len}: {error}");
         }
     }
 }
@@ -329,5 +329,93 @@ fn scratch_files_have_no_name() {
         let bytes = Random::new(22).bytes(77 * 13 * 8);
         write_all(&disk, &file, &bytes).unwrap();
         assert_eq!(read_all(&disk, &file).unwrap(), bytes);
+    }
+}
+
+/// Pieces that lie behind the end say nothing of where that is.
+#[test]
+fn of_an_input_that_shrank_the_length_that_it_has_is_told() {
+    let scratch = Scratch::new();
+    prepare(&scratch);
+    for backend in backends() {
+        let disk = disk(backend);
+        let path = scratch.path("shrinks.npy");
+        std::fs::copy(scratch.path("in.npy"), &path).unwrap();
+        let input = disk.open_npy(&path).unwrap();
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(10_000).unwrap();
+        let mut row = [0; 333 * 4];
+        let list =
+            TransferList::block(&input, Direction::Read, &[149, 0], &[1, 333], row.as_mut_ptr(), 0, "row".into());
+        // SAFETY: the memory outlives the wait.
+        let error = disk.wait(unsafe { disk.submit(list.unwrap()) }).unwrap_err();
+        assert!(matches!(error, StoreError::Truncated { found_bytes: 10_000, .. }), "{error}");
+    }
+}
+
+/// Remembers what is done to which file.
+#[derive(Default)]
+struct Seen(Mutex<Vec<(OperationKind, String)>>);
+
+impl Faults for Seen {
+    fn before(&self, operation: &Operation<'_>) -> Verdict {
+        let name = operation.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        self.0.lock().unwrap().push((operation.kind, name));
+        Verdict::Go
+    }
+}
+
+/// The bytes are durable before the name says that they are there, and the name is when publishing returns.
+#[test]
+fn a_name_is_given_to_what_is_durable_and_made_durable_itself() {
+    let scratch = Scratch::new();
+    let seen = Arc::new(Seen::default());
+    let disk = disk_with(BackendChoice::Auto, seen.clone()).unwrap();
+    let output = disk.create_raw(scratch.path("out"), ElementType::U8, &[9], false).unwrap();
+    write_all(&disk, &output, &[5; 9]).unwrap();
+    seen.0.lock().unwrap().clear();
+    disk.publish(&output).unwrap();
+    let expected = [
+        (OperationKind::Truncate, "out.part"),
+        (OperationKind::Sync, "out.part"),
+        (OperationKind::Rename, "out"),
+        (OperationKind::SyncDirectory, "out"),
+    ];
+    assert_eq!(*seen.0.lock().unwrap(), expected.map(|(kind, name)| (kind, name.to_owned())));
+}
+
+/// What has the name of a `.part` may be known by another name too: it makes way, and is not written to.
+#[test]
+fn what_has_the_name_of_a_part_is_not_written_to() {
+    let scratch = Scratch::new();
+    let disk = disk(BackendChoice::Auto);
+    let (precious, part, path) = (scratch.path("precious"), scratch.path("out.part"), scratch.path("out"));
+    for content in [&b"precious"[..], b"", &[7; 32 << 10]] {
+        for resume in [false, true] {
+            std::fs::write(&precious, content).unwrap();
+            std::fs::hard_link(&precious, &part).unwrap();
+            let output = disk.create_raw(&path, ElementType::U8, &[9], resume);
+            if resume && content.len() == 32 << 10 {
+                // It could be what an interrupted run has left, of which a copy was made with links.
+                let refused = output.map(|_| ()).expect_err("it has two names");
+                assert!(refused.to_string().contains("has 2 names"), "{refused}");
+                assert!(refused.to_string().contains("out.part"), "{refused}");
+                std::fs::remove_file(&part).unwrap();
+            } else {
+                let output = output.unwrap();
+                assert!(!output.is_resumed());
+                write_all(&disk, &output, &[1; 9]).unwrap();
+                disk.publish(&output).unwrap();
+                assert_eq!(std::fs::read(&path).unwrap(), [1; 9]);
+                std::fs::remove_file(&path).unwrap();
+            }
+            assert!(std::fs::read(&precious).unwrap() == content, "{} bytes, {resume}", content.len());
+            assert_eq!(scratch.names(), ["precious"]);
+            // A symbolic link is not followed, whatever it leads to.
+            std::os::unix::fs::symlink(&precious, &part).unwrap();
+            let refused = disk.create_raw(&path, ElementType::U8, &[9], resume).map(|_| ()).expect_err("a link");
+            assert!(refused.to_string().contains("a link stands where a file is to be made"), "{refused}");
+            assert!(std::fs::read(&precious).unwrap() == content);
+            std::fs::remove_file(&part).unwrap();
+        }
     }
 }

@@ -138,18 +138,17 @@ impl Disk {
             return Err(StoreError::NotAFile { path: final_path.to_owned(), found });
         }
         let part = with_suffix(final_path, PART_SUFFIX);
-        let (fd, alignment) = self.open_locked(&part)?;
         let offset = header.len() as u64;
-        let found = rustix::fs::fstat(&fd).map_or(0, |found| found.st_size as u64);
-        let filled = self.fill(&fd, alignment, &part, header, offset + data_bytes, resume.then_some(found));
-        match filled {
-            Ok(resumed) => {
+        let exact = offset + data_bytes;
+        let (fd, alignment, resumed) = self.open_locked(&part, header, resume.then_some(exact))?;
+        match self.fill(&fd, alignment, &part, header, exact, resumed) {
+            Ok(()) => {
                 let final_path = Some(final_path.to_owned());
                 Ok(output(fd, alignment, part, final_path, element, shape, offset, data_bytes, resumed))
             }
             Err(error) => {
-                // A `.part` that could be resumed is left alone: only what this call made is removed.
-                if !resume || found == 0 {
+                // A `.part` that is resumed is left alone: only what this call made is removed.
+                if !resumed {
                     self.remove(&part);
                 }
                 Err(error)
@@ -158,8 +157,14 @@ impl Disk {
     }
 
     /// Opens or creates the `.part` and takes its lock, which ends with the last descriptor: two runs never write one
-    /// output.
-    fn open_locked(&self, part: &Path) -> Result<(OwnedFd, Alignment), StoreError> {
+    /// output. Whether it is an earlier one, which has this header and the length `resumable`, or as long as a whole one is
+    /// while it is written. Any other makes way: its bytes may be those of another name too, and are not written to.
+    fn open_locked(
+        &self,
+        part: &Path,
+        header: &[u8],
+        resumable: Option<u64>,
+    ) -> Result<(OwnedFd, Alignment, bool), StoreError> {
         for _ in 0..RACES_MAX {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
             let mode = Mode::from_raw_mode(0o666);
@@ -177,15 +182,24 @@ impl Disk {
                 return Err(StoreError::NotAFile { path: part.to_owned(), found: "a device or a pipe" });
             }
             let named = rustix::fs::stat(part);
-            if named.is_ok_and(|n| n.st_ino == opened.st_ino && n.st_dev == opened.st_dev) {
-                return Ok((fd, alignment));
+            if !named.is_ok_and(|n| n.st_ino == opened.st_ino && n.st_dev == opened.st_dev) {
+                continue;
+            }
+            let (bytes, links) = (opened.st_size as u64, opened.st_nlink as u64);
+            let resumed = resumable.is_some_and(|exact| bytes == exact || bytes == allocated_bytes(exact))
+                && self.context().attempt(OperationKind::Read, part, || read_start(part, header.len() as u64))?
+                    == header;
+            match (resumed, links) {
+                (true, 2..) => return Err(StoreError::Linked { path: part.to_owned(), links }),
+                (true, _) => return Ok((fd, alignment, true)),
+                (false, ..2) if bytes == 0 => return Ok((fd, alignment, false)),
+                (false, _) => self.context().attempt(OperationKind::Remove, part, || std::fs::remove_file(part))?,
             }
         }
         Err(StoreError::Busy { path: part.to_owned() })
     }
 
-    /// Makes the `.part` as long as it must be, with its header; whether it continues an earlier one, whose length is
-    /// `resumable`.
+    /// Makes the `.part` as long as it must be, with its header.
     fn fill(
         &self,
         fd: &OwnedFd,
@@ -193,19 +207,13 @@ impl Disk {
         part: &Path,
         header: &[u8],
         exact: u64,
-        resumable: Option<u64>,
-    ) -> Result<bool, StoreError> {
-        let allocated = allocated_bytes(exact);
-        let resumed = resumable.is_some_and(|found| found == exact || found == allocated)
-            && self.context().attempt(OperationKind::Read, part, || read_start(part, header.len() as u64))? == header;
-        if !resumed && resumable != Some(0) {
-            self.context().attempt(OperationKind::Truncate, part, || rustix::fs::ftruncate(fd, 0))?;
+        resumed: bool,
+    ) -> Result<(), StoreError> {
+        self.reserve(fd, part, allocated_bytes(exact))?;
+        match resumed || header.is_empty() {
+            true => Ok(()),
+            false => self.write_header(fd, alignment, part, header),
         }
-        self.reserve(fd, part, allocated)?;
-        if !resumed && !header.is_empty() {
-            self.write_header(fd, alignment, part, header)?;
-        }
-        Ok(resumed)
     }
 
     /// Reserves all bytes of a file, so that a full disk is noticed before any work is done.

@@ -84,10 +84,13 @@ impl Runner {
         match operation.direction {
             Direction::Read => {
                 let file = &transfer.list.file().0;
+                // Where the operation ended tells it only if it began before the end.
+                let reached = operation.cut.offset_bytes + reached;
+                let found_bytes = rustix::fs::fstat(&file.fd).map_or(reached, |f| reached.min(f.st_size as u64));
                 transfer.error.get_or_insert(StoreError::Truncated {
                     path: file.path.clone(),
                     needed_bytes: file.data_offset_bytes + file.data_bytes,
-                    found_bytes: operation.cut.offset_bytes + reached,
+                    found_bytes,
                 });
                 false
             }
