@@ -489,7 +489,9 @@ fn contributions_can_be_counted() {
         Parts::of(&Program::erase(Total { split }), &CallShape { shapes, scalars: Scalars::new() }, &tunables)
     };
     assert_eq!(parts(1 << 58, 8).unwrap().temporary_bytes(), 7 << 60);
-    for (elements, count) in [(1 << 58, 9), (1 << 59, 5), (1 << 60, 3), (1 << 52, 1 << 12), (1 << 52, 1 << 16)] {
+    let many = [(1 << 58, 9), (1 << 59, 5), (1 << 60, 3), (1 << 52, 1 << 12), (1 << 52, 1 << 16)];
+    // Miri takes minutes for thousands.
+    for &(elements, count) in &many[..if cfg!(miri) { 3 } else { many.len() }] {
         let error = parts(elements, count).err().expect("more bytes than there are");
         assert_eq!(error.problem, SplitProblem::TooLarge { param: "total", count });
     }

@@ -86,7 +86,8 @@ impl Runner {
                 let file = &transfer.list.file().0;
                 // Where the operation ended tells it only if it began before the end.
                 let reached = operation.cut.offset_bytes + reached;
-                let found_bytes = rustix::fs::fstat(&file.fd).map_or(reached, |f| reached.min(f.st_size as u64));
+                let found = file.fd.try_clone().and_then(|fd| std::fs::File::from(fd).metadata());
+                let found_bytes = found.map_or(reached, |found| reached.min(found.len()));
                 transfer.error.get_or_insert(StoreError::Truncated {
                     path: file.path.clone(),
                     needed_bytes: file.data_offset_bytes + file.data_bytes,
