@@ -1,6 +1,7 @@
 //! Generated alignments: sequences that evolved along a random tree under a model.
 
 use crate::alignment::{Alignment, DataType};
+use crate::constraint::{Constraint, Growing};
 use crate::model::Model;
 use crate::random::Random;
 use crate::tree::{HalfEdge, Tree};
@@ -18,6 +19,14 @@ fn uniform(random: &mut Random) -> f64 {
 /// # Panics
 /// For fewer than three taxa.
 pub fn random_tree(taxa: usize, random: &mut Random) -> Tree {
+    random_tree_within(None, taxa, random)
+}
+
+/// As [`random_tree`], among the branches that a constraint leaves each taxon.
+///
+/// # Panics
+/// For fewer than three taxa.
+pub fn random_tree_within(constraint: Option<&Constraint>, taxa: usize, random: &mut Random) -> Tree {
     assert!(taxa >= 3, "an unrooted tree has at least three taxa");
     let mut tree = Tree::new(taxa, 1);
     let center = tree.inner(0);
@@ -25,8 +34,17 @@ pub fn random_tree(taxa: usize, random: &mut Random) -> Tree {
     for (taxon, half) in [center, b, c].into_iter().enumerate() {
         tree.join(half, HalfEdge(taxon as u32), &[0.0]);
     }
-    for taxon in 3..taxa {
-        let branches: Vec<HalfEdge> = tree.branches().collect();
+    let mut growing = constraint.map(Growing::new);
+    for taxon in 0..taxa {
+        let branches: Vec<HalfEdge> = match &growing {
+            _ if taxon < 3 => vec![],
+            Some(growing) => growing.places(&tree, HalfEdge(0), taxon),
+            None => tree.branches().collect(),
+        };
+        growing.iter_mut().for_each(|growing| growing.add(taxon));
+        if taxon < 3 {
+            continue;
+        }
         let at = branches[random.below(branches.len() as u64) as usize];
         let root = tree.inner(taxon - 2);
         tree.join(root, HalfEdge(taxon as u32), &[0.0]);

@@ -3,7 +3,7 @@
 use crate::app::{Prepared, Start};
 use crate::copies::with_copies;
 use crate::error::Error;
-use crate::generate::random_tree;
+use crate::generate::random_tree_within;
 use crate::job::{Found, Job};
 use crate::likelihood::{Likelihood, Offload, Precision};
 use crate::model::Model;
@@ -131,12 +131,16 @@ pub fn search(
         Job::Search(number) => Options { is_varied: number > 0, ..Options::default() },
         Job::Replicate(_) => Options::replicate(),
     };
+    let options = Options { constraint: prepared.constraint.clone(), ..options };
     let begun = match state {
         None => {
             let mut random = Random::new(prepared.seed, purpose, job.number() as u64);
             let tree = match (&prepared.start, job) {
                 (Start::Parsimony, _) | (_, Job::Replicate(_)) => None,
-                (Start::Random, _) => Some(random_tree(prepared.kept_names.len(), &mut random)),
+                (Start::Random, _) => {
+                    let within = prepared.constraint.as_deref();
+                    Some(random_tree_within(within, prepared.kept_names.len(), &mut random))
+                }
                 (Start::Given(trees), Job::Search(number)) => Some(trees[number % trees.len()].clone()),
             };
             match tree {

@@ -5,6 +5,7 @@
 //! less often.
 
 use crate::alignment::Patterns;
+use crate::constraint::{Constraint, Joining};
 use crate::likelihood::MIN_LENGTH;
 use crate::tree::{HalfEdge, Tree};
 
@@ -48,15 +49,15 @@ fn distances(data: &[&Patterns]) -> Vec<f64> {
     (0..taxa * taxa).map(|ij| of(ij / taxa, ij % taxa)).collect()
 }
 
-/// The tree, with each length in all of `sets` sets.
+/// The tree, with each length in all of `sets` sets; where there is a constraint, only what it lets be joined is.
 ///
 /// # Panics
 /// For fewer than three taxa.
-pub fn join_neighbours(data: &[&Patterns], sets: usize) -> Tree {
-    joined(distances(data), data[0].taxa(), sets)
+pub fn join_neighbours(data: &[&Patterns], sets: usize, constraint: Option<&Constraint>) -> Tree {
+    joined(distances(data), data[0].taxa(), sets, constraint)
 }
 
-fn joined(mut d: Vec<f64>, taxa: usize, sets: usize) -> Tree {
+pub(crate) fn joined(mut d: Vec<f64>, taxa: usize, sets: usize, constraint: Option<&Constraint>) -> Tree {
     assert!(taxa >= 3, "an unrooted tree has at least three taxa");
     let mut variance = d.clone();
     let mut tree = Tree::new(taxa, sets);
@@ -67,6 +68,7 @@ fn joined(mut d: Vec<f64>, taxa: usize, sets: usize) -> Tree {
     let branch = |tree: &mut Tree, a: HalfEdge, b: HalfEdge, length: f64| {
         tree.join(a, b, &vec![length.max(MIN_LENGTH); sets]);
     };
+    let mut within = constraint.map(Joining::new);
     let mut inner = 0;
     while rows.len() > 3 {
         let left = (rows.len() - 2) as f64;
@@ -75,7 +77,7 @@ fn joined(mut d: Vec<f64>, taxa: usize, sets: usize) -> Tree {
             let row = &d[i * taxa..(i + 1) * taxa];
             for (y, &j) in rows[..x].iter().enumerate() {
                 let score = left * row[j] - sums[i] - sums[j];
-                if score < best.0 {
+                if score < best.0 && within.as_ref().is_none_or(|within| within.may_join(i, j)) {
                     best = (score, y, x);
                 }
             }
@@ -110,6 +112,7 @@ fn joined(mut d: Vec<f64>, taxa: usize, sets: usize) -> Tree {
             (d[i * taxa + k], d[k * taxa + i]) = (new, new);
             (variance[i * taxa + k], variance[k * taxa + i]) = (v, v);
         }
+        within.iter_mut().for_each(|within| within.join(i, j));
         rows.swap_remove(y);
     }
     let [i, j, k] = [rows[0], rows[1], rows[2]];
@@ -147,7 +150,7 @@ mod tests {
                     }
                 }
             }
-            let found = joined(d, taxa, 2);
+            let found = joined(d, taxa, 2, None);
             prop_assert!(found.is_valid());
             prop_assert_eq!(Splits::new(&found).distance(&Splits::new(&tree)), 0);
             for tip in 0..taxa {

@@ -20,6 +20,7 @@ pub mod app;
 mod bootstrap;
 pub mod checkpoint;
 pub mod choose;
+pub mod constraint;
 pub mod convergence;
 pub mod copies;
 pub mod draw;

@@ -13,13 +13,14 @@ pub use newton::{MAX_LENGTH, MIN_LENGTH, Precision};
 pub use offload::{Host, Offload, OnStrand};
 
 use crate::alignment::{DataType, Patterns};
+use crate::constraint::Constraint;
 use crate::kernel::{Batch, Chunk, Constants, Operand, Source, Step, execute, tree_sum};
 use crate::model::Model;
 use crate::partition::Branches;
 use crate::tree::{HalfEdge, Tree};
 use multigrain_simd::Isa;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A tree with its data, its models, and the vectors that are valid at the moment.
 pub struct Likelihood<'o> {
@@ -42,6 +43,8 @@ pub struct Likelihood<'o> {
     /// `[result][partition]` of the last batch.
     sums: Vec<[f64; 3]>,
     scratch: Vec<f64>,
+    /// What every tree must display.
+    constraint: Option<Arc<Constraint>>,
 }
 
 /// The probability that a site varies, from that of the constant patterns.
@@ -96,9 +99,20 @@ impl<'o> Likelihood<'o> {
             batch: Batch::default(),
             sums: vec![],
             scratch: vec![],
+            constraint: None,
         };
         (0..likelihood.models.len()).for_each(|p| likelihood.tell_chunks(p));
         likelihood
+    }
+
+    /// Moves lead to trees alone that display the constraint, as the tree must; none: to any.
+    pub fn set_constraint(&mut self, constraint: Option<Arc<Constraint>>) {
+        self.constraint = constraint;
+    }
+
+    /// What every tree must display.
+    pub(crate) fn constraint(&self) -> Option<Arc<Constraint>> {
+        self.constraint.clone()
     }
 
     /// The tree.

@@ -8,8 +8,10 @@
 mod tests;
 
 use crate::alignment::Patterns;
+use crate::constraint::{Constraint, Growing};
 use crate::random::Random;
 use crate::tree::{HalfEdge, Tree};
+use std::sync::Arc;
 
 /// Lengths of all branches of a starting tree, expected substitutions a site (RAxML-NG's).
 pub const START_LENGTH: f64 = 0.1;
@@ -34,6 +36,7 @@ pub struct Parsimony {
     /// `[half-edge][plane][word]`: for tips their letters; for inner half-edges the set behind them.
     vectors: Vec<u64>,
     taxa: usize,
+    constraint: Option<Arc<Constraint>>,
 }
 
 impl Parsimony {
@@ -67,7 +70,12 @@ impl Parsimony {
                 }
             }
         }
-        Parsimony { planes, len, vectors, taxa }
+        Parsimony { planes, len, vectors, taxa, constraint: None }
+    }
+
+    /// With trees alone that display this.
+    pub fn within(self, constraint: Option<Arc<Constraint>>) -> Parsimony {
+        Parsimony { constraint, ..self }
     }
 
     /// A tree by [stepwise addition](Parsimony::stepwise_tree), then improved by moving subtrees until nothing is gained.
@@ -88,7 +96,13 @@ impl Parsimony {
         let lengths = vec![START_LENGTH; sets];
         let mut tree = Tree::new(self.taxa, sets);
         let mut ring = tree.inner(0);
+        let constraint = self.constraint.clone();
+        let mut growing = constraint.as_deref().map(Growing::new);
+        let add = |taxon: usize, growing: &mut Option<Growing<'_>>| {
+            growing.iter_mut().for_each(|growing| growing.add(taxon));
+        };
         for &taxon in &order[..3] {
+            add(taxon, &mut growing);
             tree.join(ring, tree.tip(taxon), &lengths);
             ring = tree.next(ring);
         }
@@ -96,7 +110,11 @@ impl Parsimony {
             let root = tree.inner(i - 2);
             let start = tree.tip(order[0]);
             self.fill(&tree, start);
-            let places = tree.behind(tree.back(start));
+            let places = match &growing {
+                Some(growing) => growing.places(&tree, start, taxon),
+                None => tree.behind(tree.back(start)),
+            };
+            add(taxon, &mut growing);
             let (place, _) = self.cheapest(&tree, tree.tip(taxon), &places, random);
             tree.join(root, tree.tip(taxon), &lengths);
             tree.regraft(root, [place, tree.back(place)], [&lengths, &lengths]);
@@ -118,6 +136,7 @@ impl Parsimony {
         if tree.taxa() < 4 {
             return;
         }
+        let constraint = self.constraint.clone();
         let mut roots: Vec<HalfEdge> = (tree.taxa() as u32..tree.halves() as u32).map(HalfEdge).collect();
         for _ in 0..ROUNDS {
             let mut moved = false;
@@ -129,10 +148,17 @@ impl Parsimony {
                 inside.iter().rev().filter(|&&half| !tree.is_tip(half)).for_each(|&half| {
                     self.combine(tree, half);
                 });
+                let bounds = constraint.as_ref().map(|constraint| constraint.bounds(tree));
                 let pruned = tree.prune(root);
                 self.fill_both(tree, pruned.ends);
-                let mut places = tree.behind(pruned.ends[0]);
-                places.extend(tree.behind(pruned.ends[1]).into_iter().skip(1));
+                let places = match &bounds {
+                    Some(bounds) => bounds.places(tree, pruned.ends, subtree),
+                    None => {
+                        let mut places = tree.behind(pruned.ends[0]);
+                        places.extend(tree.behind(pruned.ends[1]).into_iter().skip(1));
+                        places
+                    }
+                };
                 let here = self.insertion_cost(tree, subtree, pruned.ends[0]);
                 let (place, cost) = self.cheapest(tree, subtree, &places, random);
                 if cost < here {

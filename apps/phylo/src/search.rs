@@ -30,10 +30,13 @@ mod signal;
 mod state;
 
 pub(crate) use shake::disturbed;
+#[cfg(test)]
+pub(crate) use shake::random_step;
 pub use signal::Signal;
 pub use state::{Stage, State, StateError};
 
 use crate::alignment::Patterns;
+use crate::constraint::Constraint;
 use crate::joining::join_neighbours;
 use crate::likelihood::{Likelihood, Offload, Precision};
 use crate::model::Model;
@@ -43,9 +46,10 @@ use crate::random::{Purpose, Random};
 use crate::tree::{Splits, Tree};
 use multigrain_simd::Isa;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
-/// How hard a search tries.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// How hard a search tries, and among which trees.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     /// Largest radius (branches between the old and the new place) of the fast stage.
     pub fast_radius: usize,
@@ -66,6 +70,8 @@ pub struct Options {
     pub is_fast: bool,
     /// Model parameters are optimised to this log-likelihood at the end.
     pub gain: f64,
+    /// What every tree must display, from the first on.
+    pub constraint: Option<Arc<Constraint>>,
 }
 
 impl Options {
@@ -81,6 +87,7 @@ impl Options {
             is_varied: false,
             is_fast: false,
             gain: 0.1,
+            constraint: None,
         }
     }
 
@@ -105,6 +112,7 @@ impl Default for Options {
             is_varied: false,
             is_fast: false,
             gain: 0.001,
+            constraint: None,
         }
     }
 }
@@ -128,14 +136,15 @@ fn starts(data: &[&Patterns], signal: Signal, options: &Options, state: &State) 
         return trees;
     }
     if signal != Signal::Usual {
-        let mut joined = join_neighbours(data, sets);
+        let constraint = options.constraint.as_deref();
+        let mut joined = join_neighbours(data, sets, constraint);
         if options.is_varied {
-            shake::disturbed(&mut joined, &mut Random::new(state.seed, Purpose::Start, 0));
+            shake::disturbed(&mut joined, &mut Random::new(state.seed, Purpose::Start, 0), constraint);
         }
         trees.push(joined);
     }
     if signal == Signal::Weak && options.starts > 0 {
-        let mut parsimony = Parsimony::new(data);
+        let mut parsimony = Parsimony::new(data).within(options.constraint.clone());
         let numbers = 1..=options.starts as u64;
         let random = |number| Random::new(state.seed, Purpose::Start, number);
         trees.extend(numbers.map(|number| parsimony.stepwise_tree(&mut random(number), sets)));
@@ -192,7 +201,7 @@ impl<'o> Search<'o> {
     ) -> Search<'o> {
         let sets = if branches == Branches::Linked { 1 } else { data.len() };
         let patterns: Vec<&Patterns> = data.iter().map(|(p, _)| *p).collect();
-        let mut parsimony = Parsimony::new(&patterns);
+        let mut parsimony = Parsimony::new(&patterns).within(options.constraint.clone());
         let tree = match options.is_fast {
             true => parsimony.stepwise_tree(random, sets),
             false => parsimony.start_tree(random, sets),
@@ -232,8 +241,9 @@ impl<'o> Search<'o> {
             Stage::Start | Stage::Join => starts(&patterns, signal, &options, &state),
             _ => vec![],
         };
-        let likelihood = Likelihood::new(&data, branches, state.tree.clone(), isa, offload);
-        let parsimony = (options.climbs > 0).then(|| Parsimony::new(&patterns));
+        let mut likelihood = Likelihood::new(&data, branches, state.tree.clone(), isa, offload);
+        likelihood.set_constraint(options.constraint.clone());
+        let parsimony = (options.climbs > 0).then(|| Parsimony::new(&patterns).within(options.constraint.clone()));
         Search { likelihood, options, signal, parsimony, starts, state }
     }
 

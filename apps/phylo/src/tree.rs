@@ -188,6 +188,26 @@ impl Tree {
         found
     }
 
+    /// For each half-edge the sum, bit by bit, of the numbers of the taxa behind it, in the tree (perhaps one under construction)
+    /// that the branch of `start` belongs to; 0 elsewhere.
+    pub fn sums(&self, start: HalfEdge, of_taxa: &[u128]) -> Vec<u128> {
+        let mut sums = vec![0; self.halves()];
+        let mut behind = self.behind(start);
+        behind.extend(self.behind(self.back(start)));
+        for &half in behind.iter().rev() {
+            sums[half.index()] = match self.is_tip(half) {
+                true => of_taxa[half.index()],
+                false => self.others(half).iter().fold(0, |sum, &side| sum ^ sums[self.back(side).index()]),
+            };
+        }
+        // The other ends of their branches see all the rest.
+        let all = sums[start.index()] ^ sums[self.back(start).index()];
+        for &half in &behind {
+            sums[self.back(half).index()] = all ^ sums[half.index()];
+        }
+        sums
+    }
+
     /// Takes the node of `root` out of the branch that it divides; the subtree behind `back(root)` stays attached to it.
     /// The ends are joined by a branch of the summed lengths.
     pub fn prune(&mut self, root: HalfEdge) -> Pruned {

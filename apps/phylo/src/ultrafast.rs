@@ -200,8 +200,9 @@ impl Chain {
             let is_first = self.trees.is_empty();
             let from = if is_first { 0 } else { self.random.below(self.pool.len() as u64) as usize };
             let mut tree = self.pool[from].2.clone();
+            let constraint = likelihood.constraint();
             if !is_first {
-                disturbed(&mut tree, &mut self.random);
+                disturbed(&mut tree, &mut self.random, constraint.as_deref());
             }
             likelihood.set_tree(tree);
             if !is_first {
@@ -220,7 +221,11 @@ impl Chain {
                 let logs = likelihood.of_patterns().concat();
                 self.sample(&mut judge, logs, || likelihood.tree().clone());
             }
+            let bounds = constraint.as_ref().map(|constraint| constraint.bounds(likelihood.tree()));
             for half in Splits::new(likelihood.tree()).branches {
+                if bounds.as_ref().is_some_and(|bounds| bounds.is_needed(likelihood.tree(), half)) {
+                    continue;
+                }
                 for which in 0..2 {
                     let other = self.exchanged(likelihood.tree(), &behind, name, half, which);
                     if self.seen.insert(other) {

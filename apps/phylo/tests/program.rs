@@ -7,13 +7,12 @@ use multigrain::rooms::team::strands::Policy;
 use multigrain::rooms::trace::{Kind, Trace};
 use multigrain_phylo::Error;
 use multigrain_phylo::alignment::{DataType, Format, read_alignment};
-use multigrain_phylo::app::{Args, Progress, Watcher, prepare, run};
+use multigrain_phylo::app::{Args, prepare, run};
 use multigrain_phylo::partition::{Unnamed, read_schemes};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use support::program::{Silent, args, evolved, folder, path, phylo, scheduler};
+use support::program::{Interrupting, Silent, args, evolved, folder, path, phylo, scheduler};
 
 const SMALL: &str = "5 12\na ACGTACGTACGT\nb ACGTACGTACGA\nc ACGAACGTTCGA\nd AGGAACGTTCGA\ne AGGAACCTTCGC\n";
 const TREE: &str = "((a:0.1,b:0.1):0.05,c:0.1,(d:0.1,e:0.2):0.1);";
@@ -113,21 +112,6 @@ fn written(folder: &Path) -> BTreeMap<String, String> {
     results.map(|n| (n.clone(), std::fs::read_to_string(folder.join(&n)).unwrap())).collect()
 }
 
-/// Raises the abort at the n-th progress of a search.
-struct Interrupting {
-    left: AtomicUsize,
-    abort: Arc<Abort>,
-}
-
-impl Watcher for Interrupting {
-    fn line(&self, _line: &str) {}
-    fn progress(&self, progress: Progress) {
-        if progress.log_likelihood.is_some() && self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
-            self.abort.raise();
-        }
-    }
-}
-
 /// Every decision is in the trace with its reason, and no trace is overwritten unasked.
 #[test]
 fn a_trace_holds_decisions() {
@@ -188,7 +172,7 @@ fn an_interrupted_run_goes_on_to_the_same_bits() {
     for (attempt, (workers, policy)) in turns.into_iter().cycle().take(20).enumerate() {
         let args = typed(cut.path(), if attempt == 0 { &[] } else { &["--resume"] });
         let abort = Arc::new(Abort::new());
-        let watcher = Interrupting { left: AtomicUsize::new(9), abort: abort.clone() };
+        let watcher = Interrupting::after(9, &abort);
         match run(&prepare(&args).unwrap(), &scheduler(workers, policy), abort, &watcher) {
             Err(error) => assert_eq!(error, Error::Interrupted),
             Ok(_) => break,
@@ -220,7 +204,7 @@ fn resuming_is_right_in_every_state() {
     let typed = args(&[&*alignment, "--prefix", &prefix, "-s", "2", "-m", "HKY+F+G4", "--resume"]);
     let log = || std::fs::read_to_string(folder.path().join("out.log")).unwrap();
     let abort = Arc::new(Abort::new());
-    let watcher = Interrupting { left: AtomicUsize::new(5), abort: abort.clone() };
+    let watcher = Interrupting::after(5, &abort);
     let prepared = prepare(&typed).unwrap();
     assert!(!prepared.is_finished);
     run(&prepared, &scheduler(1, Policy::Edtlp), abort, &watcher).unwrap_err();
@@ -290,7 +274,7 @@ fn searches_go_on_until_the_best_is_found_twice() {
     for attempt in 0..50 {
         let prepared = prepare(&typed("auto{12}", "cut", if attempt == 0 { &[] } else { &["--resume"] })).unwrap();
         let abort = Arc::new(Abort::new());
-        let watcher = Interrupting { left: AtomicUsize::new(40), abort: abort.clone() };
+        let watcher = Interrupting::after(40, &abort);
         match run(&prepared, &scheduler(2, Policy::Edtlp), abort, &watcher) {
             Err(error) => assert_eq!(error, Error::Interrupted),
             Ok(report) => {

@@ -135,19 +135,19 @@ fn weak_signals_are_searched_from_several_trees() {
     assert_eq!(Signal::of(&[&patterns]), Signal::Weak);
     let options = Options { starts: 1, local_shakes: 2, gain: 0.1, ..options() };
     let first = |tree: &Tree| {
-        Search::from_tree(&data, Branches::Linked, options, Isa::detect(), tree.clone(), 5, Box::new(Host))
+        Search::from_tree(&data, Branches::Linked, options.clone(), Isa::detect(), tree.clone(), 5, Box::new(Host))
     };
     let start = Parsimony::new(&[&patterns]).start_tree(&mut Random::new(3, Purpose::Start, 0), 1);
     let mut all = Until(usize::MAX, vec![]);
     let whole = first(&start).run(&mut all).unwrap();
     // No worse than where the truth leads by itself.
-    let alone = Options { starts: 0, local_shakes: 0, ..options };
+    let alone = Options { starts: 0, local_shakes: 0, ..options.clone() };
     let truth = Search::from_tree(&data, Branches::Linked, alone, Isa::detect(), tree, 5, Box::new(Host));
     let truth = truth.run(&mut ()).unwrap().log_likelihood;
     assert!(whole.log_likelihood > truth - 0.5, "{} {truth}", whole.log_likelihood);
     for stage in [Stage::Join, Stage::Fast, Stage::Shake] {
         let state = all.1.iter().rfind(|state| state.stage == stage).unwrap().clone();
-        let go_on = Search::from_state(&data, Branches::Linked, options, Isa::detect(), state, Box::new(Host));
+        let go_on = Search::from_state(&data, Branches::Linked, options.clone(), Isa::detect(), state, Box::new(Host));
         assert_eq!(go_on.run(&mut ()).as_ref(), Some(&whole), "{stage:?}");
     }
 }
@@ -227,7 +227,8 @@ fn replicates_are_climbed_until_the_best_end_is_met_again() {
             let start = State { stage: Stage::Start, ..all.1[0].clone() };
             let state = State::from_text(&text, &start).unwrap();
             let options = Options { climbs: 4, ..Options::replicate() };
-            let go_on = Search::from_state(&data, Branches::Linked, options, Isa::detect(), state, Box::new(Host));
+            let go_on =
+                Search::from_state(&data, Branches::Linked, options.clone(), Isa::detect(), state, Box::new(Host));
             assert_eq!(go_on.run(&mut ()).as_ref(), Some(&found));
         }
     }

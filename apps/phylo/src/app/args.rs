@@ -70,6 +70,10 @@ pub struct Args {
     /// Trees that searches begin with: parsimony, random, or a file of trees in Newick, which are taken in turns
     #[arg(short, long, value_name = "START", default_value = "parsimony", conflicts_with = "evaluate")]
     pub tree: String,
+    /// Tree (Newick) that every tree must agree with: its nodes may have many branches, and it may lack taxa, which then stand
+    /// anywhere
+    #[arg(short = 'g', long, value_name = "TREE", conflicts_with = "evaluate")]
+    pub constraint: Option<PathBuf>,
     /// Taxa, separated by commas, at whose branch the best tree, the trees with supports and the picture are rooted
     #[arg(long, value_name = "TAXA", value_delimiter = ',')]
     pub outgroup: Vec<String>,

@@ -114,7 +114,8 @@ fn guide(prepared: &Prepared, place: Place<'_>) -> Result<Tree, Error> {
         });
     }
     let mut random = Random::new(prepared.seed, Purpose::Search, 0);
-    let search = Search::new(&data, branches, Options::replicate(), isa, &mut random, offload);
+    let options = Options { constraint: prepared.constraint.clone(), ..Options::replicate() };
+    let search = Search::new(&data, branches, options, isa, &mut random, offload);
     let found = stoppable(|| search.run(&mut ()))?;
     found.map(|found| found.tree).ok_or(Error::Interrupted)
 }

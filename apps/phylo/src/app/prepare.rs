@@ -6,6 +6,7 @@ use super::files::{self, Outputs};
 use crate::alignment::{Alignment, DataType, Format, Source, read_alignment};
 use crate::checkpoint::{self, Hash, Request, Saved};
 use crate::choose::{Besides, Criterion};
+use crate::constraint::Constraint;
 use crate::convergence;
 use crate::copies::only;
 use crate::error::Error;
@@ -14,7 +15,9 @@ use crate::model::ModelSpec;
 use crate::parsimony::START_LENGTH;
 use crate::partition::{self, Branches, Partition, Scheme, Unnamed};
 use crate::tree::{Newick, Tree};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// After so many searches it is looked whether they found the best tree twice, and after each so many more. Five end alike where
 /// an alignment is easy.
@@ -77,6 +80,8 @@ pub struct Prepared {
     pub jobs: Vec<Job>,
     /// What searches begin with.
     pub start: Start,
+    /// What every tree must display, of the taxa that take part.
+    pub constraint: Option<Arc<Constraint>>,
     /// The taxa at whose branch trees are rooted; none: at none.
     pub outgroup: Vec<usize>,
     /// How many searches are wanted.
@@ -164,7 +169,9 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
     let mut notes = notes(&alignment, &source, &partitions);
     notes.append(&mut resolved);
     let everybody: Vec<usize> = (0..alignment.taxa()).collect();
-    let (mut kept, mut representatives) = distinct(&partitions, alignment.taxa());
+    let constraint = args.constraint.as_deref().map(|path| constraint(path, &alignment.names)).transpose()?;
+    let constrained = constraint.iter().flat_map(|(constraint, _)| constraint.taxa()).collect::<Vec<_>>();
+    let (mut kept, mut representatives) = distinct(&partitions, alignment.taxa(), &constrained);
     if kept.len() < TAXA_MIN || task != Task::Search {
         (kept, representatives) = (everybody.clone(), everybody);
     }
@@ -185,8 +192,19 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
         files::check(path, args.force, "--trace")?;
     }
     let kept_names: Vec<String> = kept.iter().map(|&t| alignment.names[t].clone()).collect();
-    let (start, start_name) = start(&args.tree, &alignment.names, &kept_names)?;
-    let request = request(args, &alignment, &schemes, start_name);
+    let constraint = match constraint {
+        None => None,
+        Some((all, newick)) => {
+            if all.splits() == 0 {
+                notes.push("the constraint has no inner branch: every tree agrees with it".to_owned());
+            }
+            // All of its taxa take part.
+            let own = Constraint::new(&newick, &kept_names).map_err(|e| Error::run(format!("internal error: {e}")))?;
+            Some(Arc::new(own))
+        }
+    };
+    let (start, start_name) = start(&args.tree, &alignment.names, &kept_names, constraint.as_deref())?;
+    let request = request(args, &alignment, &schemes, start_name, constraint.as_deref());
     let mark = mark(args, &request);
     let words = words(args, &task, branches);
     let is_finished = args.resume && task == Task::Search && was_finished(&outputs, &words, &mark);
@@ -222,6 +240,7 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
         task,
         jobs,
         start,
+        constraint,
         outgroup,
         searches: args.searches,
         bootstraps: args.bootstraps,
@@ -275,18 +294,20 @@ fn partitions(schemes: &[Scheme], alignment: &Alignment, source: &Source) -> Res
 
 /// Taxa whose patterns are the first of their kind, and for each taxon the position of its representative among them.
 /// Leaving identical sequences out loses nothing: a tree with a copy beside its original at no distance has the likelihood
-/// of the tree without the copy, and no tree can have more.
-fn distinct(partitions: &[Partition], taxa: usize) -> (Vec<usize>, Vec<usize>) {
-    let mut seen = std::collections::HashMap::new();
-    let mut kept = Vec::new();
-    let positions = (0..taxa).map(|taxon| {
-        let row: Vec<&[u8]> = partitions.iter().map(|p| p.patterns.tips[taxon].as_slice()).collect();
-        *seen.entry(row).or_insert_with(|| {
-            kept.push(taxon);
-            kept.len() - 1
-        })
-    });
-    let positions = positions.collect();
+/// of the tree without the copy, and no tree can have more. But the taxa of a constraint, `constrained`, may have to stand
+/// elsewhere: they stay, and others are copies of them.
+fn distinct(partitions: &[Partition], taxa: usize, constrained: &[usize]) -> (Vec<usize>, Vec<usize>) {
+    let row = |taxon: usize| partitions.iter().map(|p| p.patterns.tips[taxon].as_slice()).collect::<Vec<&[u8]>>();
+    let mut first_of = HashMap::new();
+    let mut originals: Vec<usize> = (0..taxa).collect();
+    for &taxon in constrained {
+        first_of.entry(row(taxon)).or_insert(taxon);
+    }
+    for taxon in (0..taxa).filter(|taxon| constrained.binary_search(taxon).is_err()) {
+        originals[taxon] = *first_of.entry(row(taxon)).or_insert(taxon);
+    }
+    let kept: Vec<usize> = (0..taxa).filter(|&taxon| originals[taxon] == taxon).collect();
+    let positions = originals.iter().map(|original| kept.partition_point(|kept| kept < original)).collect();
     (kept, positions)
 }
 
@@ -324,8 +345,31 @@ fn read_tree(path: &Path, names: &[String]) -> Result<(Tree, usize), Error> {
     Ok((tree, added))
 }
 
+/// The constraint of a file, of all taxa, and its tree.
+fn constraint(path: &Path, names: &[String]) -> Result<(Constraint, Newick), Error> {
+    let refused = |what: &dyn std::fmt::Display| Error::request(format!("--constraint {}: {what}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|e| refused(&e))?;
+    let newick = Newick::parse(&text).map_err(|e| refused(&e))?;
+    let constraint = Constraint::new(&newick, names).map_err(|e| refused(&e))?;
+    Ok((constraint, newick))
+}
+
+/// Some names, and how many others there are.
+fn listed(names: &[&str]) -> String {
+    const SHOWN: usize = 5;
+    match names.len() {
+        0..=SHOWN => names.join(", "),
+        all => format!("{} and {} others", names[..SHOWN].join(", "), all - SHOWN),
+    }
+}
+
 /// What searches begin with, and how that is named in checkpoints.
-fn start(typed: &str, names: &[String], kept_names: &[String]) -> Result<(Start, String), Error> {
+fn start(
+    typed: &str,
+    names: &[String],
+    kept_names: &[String],
+    constraint: Option<&Constraint>,
+) -> Result<(Start, String), Error> {
     match typed {
         "parsimony" => return Ok((Start::Parsimony, typed.to_owned())),
         "random" => return Ok((Start::Random, typed.to_owned())),
@@ -341,7 +385,17 @@ fn start(typed: &str, names: &[String], kept_names: &[String]) -> Result<(Start,
         // What it has too many or too few is told of the whole tree.
         Tree::from_newick(&full, names, Some(START_LENGTH)).map_err(|e| refused(&e))?;
         let own = only(&full, &|name| kept_names.iter().any(|kept| kept == name));
-        trees.push(Tree::from_newick(&own, kept_names, Some(START_LENGTH)).map_err(|e| refused(&e))?);
+        let tree = Tree::from_newick(&own, kept_names, Some(START_LENGTH)).map_err(|e| refused(&e))?;
+        if let Some(apart) = constraint.and_then(|constraint| constraint.missing(&tree)) {
+            let group: Vec<&str> = apart.iter().map(|&taxon| kept_names[taxon].as_str()).collect();
+            return Err(Error::request(format!(
+                "--tree {typed}: tree {} does not agree with --constraint: none of its branches divides {} from the other \
+                 taxa of the constraint",
+                trees.len() + 1,
+                listed(&group)
+            )));
+        }
+        trees.push(tree);
     }
     if trees.is_empty() {
         return Err(refused(&"there is no tree in this file"));
@@ -382,7 +436,13 @@ fn refuse_missing(schemes: &[Scheme]) -> Result<(), Error> {
 }
 
 /// What results depend on. Numbers of searches and replicates are not among it: a run may be resumed with more.
-fn request(args: &Args, alignment: &Alignment, schemes: &[Scheme], start: String) -> Request {
+fn request(
+    args: &Args,
+    alignment: &Alignment,
+    schemes: &[Scheme],
+    start: String,
+    constraint: Option<&Constraint>,
+) -> Request {
     let mut hash = Hash::default();
     for (name, row) in alignment.names.iter().zip(&alignment.rows) {
         hash.add(name.as_bytes());
@@ -400,6 +460,11 @@ fn request(args: &Args, alignment: &Alignment, schemes: &[Scheme], start: String
         false => scheme.model.to_string(),
     };
     let models: Vec<String> = schemes.iter().map(model).collect();
+    let constraint = constraint.map_or("none".to_owned(), |constraint| {
+        let mut hash = Hash::default();
+        hash.add(&constraint.bytes());
+        format!("given {:016x}", hash.value())
+    });
     let settings = [
         ("version", env!("CARGO_PKG_VERSION").to_owned()),
         ("model", models.join(", ")),
@@ -407,6 +472,7 @@ fn request(args: &Args, alignment: &Alignment, schemes: &[Scheme], start: String
         ("seed", args.seed.to_string()),
         ("fast", args.fast.to_string()),
         ("tree", start),
+        ("constraint", constraint),
         ("outgroup", args.outgroup.join(",")),
     ];
     Request { alignment: hash.value(), settings: settings.map(|(n, v)| (n.to_owned(), v)).to_vec() }
@@ -478,8 +544,9 @@ fn outputs_and_checkpoint(
     mut words: Vec<&'static str>,
     request: &Request,
 ) -> Result<Saved, Error> {
-    let inputs = [Some(&args.alignment), args.partitions.as_ref(), args.evaluate.as_ref()];
-    let inputs: Vec<&Path> = inputs.into_iter().flatten().map(|path| path.as_path()).collect();
+    let inputs = [Some(&args.alignment), args.partitions.as_ref(), args.evaluate.as_ref(), args.constraint.as_ref()];
+    let start = (!["parsimony", "random"].contains(&args.tree.as_str())).then(|| Path::new(&args.tree));
+    let inputs: Vec<&Path> = inputs.into_iter().flatten().map(|path| path.as_path()).chain(start).collect();
     let all: Vec<&str> = words.iter().copied().chain([files::CHECKPOINT]).collect();
     outputs.check_inputs(&all, args.trace.as_deref(), &inputs)?;
     let path = outputs.path(files::CHECKPOINT);

@@ -42,6 +42,10 @@ pub(crate) fn introduce(prepared: &Prepared, scheduler: &Scheduler, log: &Log<'_
         };
         log.line(&format!("partition {}: {model}, {sites} sites, {patterns} patterns", scheme.name));
     }
+    if let Some(constraint) = &prepared.constraint {
+        let splits = counted(constraint.splits(), "split", "splits");
+        log.line(&format!("constraint: {splits} of {} taxa, in every tree", constraint.taxa().len()));
+    }
     prepared.notes.iter().for_each(|note| log.line(&format!("note: {note}")));
     let options = scheduler.options();
     if let Some(jobs) = options.strands_max {

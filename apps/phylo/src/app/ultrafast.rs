@@ -115,7 +115,9 @@ impl Work<'_> {
     fn likelihood<'o>(&self, tree: Tree, strand: &'o Strand<'o>) -> Likelihood<'o> {
         let place = Place { offload: Box::new(OnStrand(strand)), abort: self.abort.clone() };
         let data: Vec<_> = self.prepared.partitions.iter().map(|p| &p.patterns).zip(self.models).collect();
-        Likelihood::new(&data, self.prepared.branches, tree, Isa::detect(), place.stoppable())
+        let mut likelihood = Likelihood::new(&data, self.prepared.branches, tree, Isa::detect(), place.stoppable());
+        likelihood.set_constraint(self.prepared.constraint.clone());
+        likelihood
     }
 
     /// The tree that exchanges of neighbours lead to on a replicate's own sites (Hoang and others 2018), in Newick.
@@ -125,6 +127,7 @@ impl Work<'_> {
         let own = self.drawn.patterns(&all, replicate);
         let data: Vec<_> = own.iter().zip(self.models).collect();
         let mut likelihood = Likelihood::new(&data, self.prepared.branches, tree, Isa::detect(), place.stoppable());
+        likelihood.set_constraint(self.prepared.constraint.clone());
         likelihood.smooth(1, GAIN, Precision::COARSE);
         likelihood.exchange_while(GAIN);
         infer::mean_text(self.prepared, likelihood.tree())

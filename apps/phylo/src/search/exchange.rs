@@ -21,16 +21,20 @@ impl Likelihood<'_> {
     /// As [`exchange_while`](Self::exchange_while), at the branches of which `is_wanted` has an end.
     pub(super) fn exchange_among(&mut self, gain: f64, is_wanted: impl Fn(HalfEdge) -> bool) -> f64 {
         let mut now = self.log_likelihood();
+        let constraint = self.constraint();
+        let mut bounds = constraint.as_ref().map(|constraint| constraint.bounds(self.tree()));
         for _ in 0..ROUNDS {
             let mut exchanged = 0;
             let mut order = self.depth_first(self.focus());
             order.retain(|&half| is_wanted(half) || is_wanted(self.tree().back(half)));
             for half in order {
                 let tree = self.tree();
-                if tree.is_tip(half) || tree.is_tip(tree.back(half)) {
+                let is_outer = tree.is_tip(half) || tree.is_tip(tree.back(half));
+                if is_outer || bounds.as_ref().is_some_and(|bounds| bounds.is_needed(tree, half)) {
                     self.optimize_branch(half, Precision::COARSE);
-                } else {
-                    exchanged += usize::from(self.exchange(half));
+                } else if self.exchange(half) {
+                    exchanged += 1;
+                    bounds.iter_mut().for_each(|bounds| bounds.exchanged(self.tree(), half));
                 }
             }
             let next = self.log_likelihood();

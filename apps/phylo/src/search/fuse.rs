@@ -19,23 +19,9 @@ const PASSES: usize = 2;
 /// pairs.
 fn keys(tree: &Tree) -> Vec<u128> {
     let mut random = Random::new(0, Purpose::Search, 0);
-    let mut of_taxon = || u128::from(random.bits()) << 64 | u128::from(random.bits());
-    let mut keys = vec![0u128; tree.halves()];
-    (0..tree.taxa()).for_each(|taxon| keys[tree.tip(taxon).index()] = of_taxon());
-    let all = keys.iter().fold(0, |all, key| all ^ key);
-    let first = tree.tip(0);
-    let behind = tree.behind(tree.back(first));
-    for &half in behind.iter().rev() {
-        if !tree.is_tip(half) {
-            let [a, b] = tree.others(half).map(|side| tree.back(side));
-            keys[half.index()] = keys[a.index()] ^ keys[b.index()];
-        }
-    }
-    // The other ends of their branches see all the rest.
-    for &half in &behind {
-        keys[tree.back(half).index()] = all ^ keys[half.index()];
-    }
-    keys
+    let numbers: Vec<u128> =
+        (0..tree.taxa()).map(|_| u128::from(random.bits()) << 64 | u128::from(random.bits())).collect();
+    tree.sums(tree.tip(0), &numbers)
 }
 
 /// The first half-edges of the nodes that hang together with that of `start` by branches whose keys `shared` does not have.
@@ -169,7 +155,7 @@ mod tests {
             let mut other = tree.clone();
             let mut random = Random::new(seed, Purpose::Search, 0);
             for _ in 0..moves {
-                super::super::shake::random_step(&mut other, &mut random);
+                super::super::shake::random_step(&mut other, &mut random, None);
             }
             let (here, there) = (keys(&tree), keys(&other));
             let apart = |a: &Tree| Splits::new(a).distance(&Splits::new(&other));

@@ -2,6 +2,7 @@
 
 use super::Search;
 use super::scan::{FITS, Fitted};
+use crate::constraint::Bounds;
 use crate::likelihood::{Likelihood, Precision};
 use crate::tree::HalfEdge;
 
@@ -53,11 +54,15 @@ impl Search<'_> {
         let mut now = likelihood.log_likelihood();
         let mut kept: Vec<Kept> = Vec::new();
         let mut moved = false;
+        let constraint = likelihood.constraint();
+        let bounds = |likelihood: &Likelihood<'_>| constraint.as_ref().map(|c| c.bounds(likelihood.tree()));
+        let mut bounded = bounds(likelihood);
         for root in subtrees(likelihood) {
-            match improve(likelihood, root, now, effort) {
+            match improve(likelihood, root, now, effort, bounded.as_ref()) {
                 Tried::Better(value) => {
                     now = value;
                     moved = true;
+                    bounded = bounds(likelihood);
                 }
                 Tried::Worse(fitted) => {
                     kept.extend(fitted.into_iter().map(|fitted| Kept { root, fitted }));
@@ -113,10 +118,16 @@ enum Tried {
 }
 
 /// Tries to move the subtree behind `root`'s branch.
-fn improve(likelihood: &mut Likelihood<'_>, root: HalfEdge, now: f64, effort: &Effort) -> Tried {
+fn improve(
+    likelihood: &mut Likelihood<'_>,
+    root: HalfEdge,
+    now: f64,
+    effort: &Effort,
+    bounds: Option<&Bounds<'_>>,
+) -> Tried {
     likelihood.move_focus(root);
     let pruned = likelihood.prune(root);
-    let mut places = likelihood.scan(&pruned, effort.radius);
+    let mut places = likelihood.scan(&pruned, effort.radius, bounds);
     places.sort_by(|a, b| b.score.total_cmp(&a.score));
     places.truncate(effort.fits.min(FITS));
     places.retain(|place| place.score > now - effort.margin);

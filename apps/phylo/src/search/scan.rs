@@ -1,5 +1,6 @@
 //! Places for a pruned subtree: found by walking outwards, scored in one batch, refined one by one.
 
+use crate::constraint::Bounds;
 use crate::kernel::{Operand, Source, Step};
 use crate::likelihood::{Likelihood, Precision};
 use crate::tree::{HalfEdge, Pruned};
@@ -28,10 +29,10 @@ pub(super) struct Fitted {
 }
 
 impl Likelihood<'_> {
-    /// All places within a radius of where the subtree was (the joined branch itself, at distance 0, is none of them),
+    /// All places within a radius, and within bounds, of where the subtree was (the joined branch itself, at distance 0, is none of them),
     /// with their scores. The focus is the joined branch, all vectors look at it and stay as they are. Vectors at places
     /// are needed no longer than what lies behind them is walked through, so two for each distance are enough.
-    pub(super) fn scan(&mut self, pruned: &Pruned, radius: usize) -> Vec<Place> {
+    pub(super) fn scan(&mut self, pruned: &Pruned, radius: usize, bounds: Option<&Bounds<'_>>) -> Vec<Place> {
         let subtree = self.tree().back(pruned.root);
         let propagated = self.spare_slot();
         self.begin();
@@ -49,7 +50,8 @@ impl Likelihood<'_> {
             stack.push((to, operand, 1));
         }
         while let Some((half, above, distance)) = stack.pop() {
-            if self.tree().is_tip(half) || distance > radius {
+            let is_end = |bounds: &Bounds<'_>| bounds.is_end(self.tree(), subtree, half);
+            if self.tree().is_tip(half) || distance > radius || bounds.is_some_and(is_end) {
                 continue;
             }
             let sides = self.tree().others(half);

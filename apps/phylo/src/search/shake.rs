@@ -2,6 +2,7 @@
 
 use super::Search;
 use super::moves::Effort;
+use crate::constraint::Constraint;
 use crate::likelihood::Precision;
 use crate::random::{Purpose, Random};
 use crate::tree::{HalfEdge, Tree};
@@ -32,7 +33,7 @@ impl Search<'_> {
         let mut random = Random::new(self.state.seed, Purpose::Search, self.state.shakes as u64);
         self.state.shakes += 1;
         let mut tree = best.clone();
-        disturbed(&mut tree, &mut random);
+        disturbed(&mut tree, &mut random, self.options.constraint.as_deref());
         self.likelihood.set_tree(tree);
         let mut now = self.likelihood.smooth(1, 0.0, Precision::COARSE);
         now = self.climb_while(&Effort::fast(RADIUS), now, 0.5);
@@ -57,7 +58,7 @@ impl Search<'_> {
             around(&tree, center, LOCAL_RADIUS + MARGIN).into_iter().for_each(|half| is_near[half.index()] = true);
             for _ in 0..LOCAL_MOVES {
                 let root = place[random.below(place.len() as u64) as usize];
-                random_move(&mut tree, root, &mut random);
+                random_move(&mut tree, root, &mut random, self.options.constraint.as_deref());
             }
             self.likelihood.set_tree(tree);
             self.likelihood.move_focus(center);
@@ -99,17 +100,17 @@ fn random_half(tree: &Tree, random: &mut Random) -> HalfEdge {
     HalfEdge((tree.taxa() as u64 + random.below(inner as u64)) as u32)
 }
 
-/// Random moves all over the tree.
-pub(crate) fn disturbed(tree: &mut Tree, random: &mut Random) {
+/// Random moves all over the tree, within a constraint if there is one.
+pub(crate) fn disturbed(tree: &mut Tree, random: &mut Random, constraint: Option<&Constraint>) {
     for _ in 0..(tree.taxa() / TAXA_A_MOVE).max(2) {
-        random_step(tree, random);
+        random_step(tree, random, constraint);
     }
 }
 
 /// One random move, anywhere.
-pub(super) fn random_step(tree: &mut Tree, random: &mut Random) {
+pub(crate) fn random_step(tree: &mut Tree, random: &mut Random, constraint: Option<&Constraint>) {
     let root = random_half(tree, random);
-    random_move(tree, root, random);
+    random_move(tree, root, random, constraint);
 }
 
 /// The half-edges of the inner nodes around the branch of `center`.
@@ -130,13 +131,15 @@ fn around(tree: &Tree, center: HalfEdge, radius: usize) -> Vec<HalfEdge> {
 }
 
 /// Moves the subtree at `root`'s branch to a random place near it.
-fn random_move(tree: &mut Tree, root: HalfEdge, random: &mut Random) {
+fn random_move(tree: &mut Tree, root: HalfEdge, random: &mut Random, constraint: Option<&Constraint>) {
+    let bounds = constraint.map(|constraint| constraint.bounds(tree));
+    let subtree = tree.back(root);
     let pruned = tree.prune(root);
     // A walk outwards from where it was.
     let start = pruned.ends[random.below(2) as usize];
     let mut place = start;
     for _ in 0..=random.below(REACH) {
-        if tree.is_tip(place) {
+        if tree.is_tip(place) || bounds.as_ref().is_some_and(|bounds| bounds.is_end(tree, subtree, place)) {
             break;
         }
         place = tree.back(tree.others(place)[random.below(2) as usize]);
@@ -159,7 +162,7 @@ mod tests {
             let mut random = Random::new(seed, Purpose::Search, 0);
             for _ in 0..20 {
                 let place = around(&tree, random_half(&tree, &mut random), LOCAL_RADIUS);
-                random_move(&mut tree, place[random.below(place.len() as u64) as usize], &mut random);
+                random_move(&mut tree, place[random.below(place.len() as u64) as usize], &mut random, None);
                 prop_assert!(tree.is_valid());
             }
         }

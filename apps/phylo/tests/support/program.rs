@@ -8,6 +8,7 @@ use multigrain_phylo::app::{Args, Progress, Report, Watcher, prepare, run};
 use multigrain_phylo::random::{Purpose, Random};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The arguments as they would be typed.
 #[derive(Parser)]
@@ -22,6 +23,27 @@ pub(crate) struct Silent;
 impl Watcher for Silent {
     fn line(&self, _line: &str) {}
     fn progress(&self, _progress: Progress) {}
+}
+
+/// Raises the abort at the n-th progress of a search.
+pub(crate) struct Interrupting {
+    left: AtomicUsize,
+    abort: Arc<Abort>,
+}
+
+impl Interrupting {
+    pub(crate) fn after(left: usize, abort: &Arc<Abort>) -> Interrupting {
+        Interrupting { left: AtomicUsize::new(left), abort: abort.clone() }
+    }
+}
+
+impl Watcher for Interrupting {
+    fn line(&self, _line: &str) {}
+    fn progress(&self, progress: Progress) {
+        if progress.log_likelihood.is_some() && self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.abort.raise();
+        }
+    }
 }
 
 pub(crate) fn args(typed: &[&str]) -> Args {
