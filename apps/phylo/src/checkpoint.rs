@@ -8,6 +8,7 @@
 //! alignment 5d1f30a98b7c2e64          hash of names, letters and partitions
 //! setting seed 1                      one line for each setting on which results depend
 //! setting model GTR+FC+G4m
+//! writes bestTree                     one line for each file that the run may write, whatever has its name
 //! found search 0 -5719.37             then its models and trees
 //! model GTR{...}+FU{...}+G4m{...}
 //! tree (...);
@@ -31,6 +32,9 @@ pub struct Request {
     pub alignment: u64,
     /// Names and values of the settings on which results depend; no line breaks.
     pub settings: Vec<(String, String)>,
+    /// The files that it may write, of its outputs their words; no line breaks. Nothing had their names when it began, or its user had said that it may be replaced; so a run
+    /// that goes on may write them, too.
+    pub writes: Vec<String>,
 }
 
 /// FNV-1a of 64 bits (Fowler, Noll and Vo), with lengths, so that pieces cannot run into each other.
@@ -74,6 +78,7 @@ pub fn write(request: &Request, saved: &Saved) -> String {
     for (name, value) in &request.settings {
         let _ = writeln!(text, "setting {name} {value}");
     }
+    request.writes.iter().for_each(|file| text += &format!("writes {file}\n"));
     saved.chosen.iter().for_each(|model| text += &format!("chosen {model}\n"));
     for f in &saved.found {
         let _ = writeln!(text, "found {} {} {}", f.job.kind(), f.job.number(), f.log_likelihood);
@@ -88,11 +93,12 @@ pub fn write(request: &Request, saved: &Saved) -> String {
     text
 }
 
-/// What a checkpoint of this request holds. `file` is only named in messages.
+/// What a checkpoint of this request holds, and the files that its run may write. `file` is only named in
+/// messages.
 ///
 /// # Errors
 /// A checkpoint of another alignment or of other settings, saying which; a damaged one, with its line.
-pub fn read(file: &Path, text: &str, request: &Request) -> Result<Saved, Error> {
+pub fn read(file: &Path, text: &str, request: &Request) -> Result<(Saved, Vec<String>), Error> {
     let shown = file.display();
     let damaged = |line: usize, what: &str| {
         Error::request(format!("{shown}:{line}: the checkpoint is damaged ({what}); start anew with --force"))
@@ -130,6 +136,10 @@ pub fn read(file: &Path, text: &str, request: &Request) -> Result<Saved, Error> 
             )));
         }
     }
+    let mut writes = Vec::new();
+    while let Some((_, line)) = lines.next_if(|(_, line)| line.starts_with("writes ")) {
+        writes.push(line["writes ".len()..].to_owned());
+    }
     let mut saved = Saved::default();
     let mut state = None;
     while let Some((number, line)) = lines.next() {
@@ -155,7 +165,11 @@ pub fn read(file: &Path, text: &str, request: &Request) -> Result<Saved, Error> 
                     return Err(damaged(number, "a line after its end"));
                 }
                 let complete = saved.found.iter().all(|f| !f.trees.is_empty() && !f.models.is_empty());
-                return if complete { Ok(saved) } else { Err(damaged(number, "a result lacks its model or tree")) };
+                return if complete {
+                    Ok((saved, writes))
+                } else {
+                    Err(damaged(number, "a result lacks its model or tree"))
+                };
             }
             _ => return Err(damaged(number, "an unknown line")),
         }
@@ -182,7 +196,8 @@ mod tests {
 
     fn request() -> Request {
         let settings = [("seed", "1"), ("model", "GTR+F G4")].map(|(a, b)| (a.to_owned(), b.to_owned()));
-        Request { alignment: 0x5d1f, settings: settings.to_vec() }
+        let writes = vec!["bestTree".to_owned(), "trace \"a b/x\"".to_owned()];
+        Request { alignment: 0x5d1f, settings: settings.to_vec(), writes }
     }
 
     fn found(job: Job, log_likelihood: f64) -> Found {
@@ -242,7 +257,7 @@ mod tests {
                 .collect();
             let all = Saved { found, ..two() };
             let text = write(&request(), &all);
-            prop_assert_eq!(read(Path::new("x"), &text, &request()).unwrap(), all);
+            prop_assert_eq!(read(Path::new("x"), &text, &request()).unwrap(), (all, request().writes));
         }
 
         #[test]

@@ -64,7 +64,7 @@ fn wrong_requests_are_refused_with_a_message() {
         ("good.nwk", TREE),
         ("other.nwk", "((a:0.1,x:0.1):0.05,c:0.1,(d:0.1,e:0.2):0.1);"),
         ("fewer.nwk", "(a:0.1,c:0.1,(d:0.1,e:0.2):0.1);"),
-        ("bare.nwk", "((a,b),c,(d,e));"),
+        ("some.nwk", "((a,b:0.1):0.05,c:0.1,(d:0.1,e:0.2):0.1);"),
         ("negative.nwk", "((a:0.1,b:-0.1):0.05,c:0.1,(d:0.1,e:0.2):0.1);"),
         ("cut.nwk", "((a:0.1,b:0.1"),
         ("part", "DNA, x = 1-6\nDNA, y = 6-12\n"),
@@ -83,7 +83,7 @@ fn wrong_requests_are_refused_with_a_message() {
         (vec![good.clone(), "-q".into(), at("some.part")], "site 7 and 5 more"),
         (vec![good.clone(), "--evaluate".into(), at("other.nwk")], "'x' is not in the alignment"),
         (vec![good.clone(), "--evaluate".into(), at("fewer.nwk")], "'b' of the alignment is not in the tree"),
-        (vec![good.clone(), "--evaluate".into(), at("bare.nwk")], "length"),
+        (vec![good.clone(), "--evaluate".into(), at("some.nwk")], "length"),
         (vec![good.clone(), "--evaluate".into(), at("negative.nwk")], "negative"),
         (vec![good.clone(), "--evaluate".into(), at("cut.nwk")], "cut.nwk"),
         (
@@ -224,6 +224,100 @@ fn resuming_is_right_in_every_state() {
         let refused = prepare(&args(&more)).unwrap_err();
         assert!(refused.to_string().contains("--force"), "{refused}");
     }
+}
+
+/// Whoever began with `--force` over the results of another run goes on with `--resume`, in every state: at once, from a
+/// checkpoint, and after being killed while files got their names. What the run might not have replaced stays refused.
+#[test]
+fn what_was_begun_with_force_is_gone_on_with() {
+    let folder = folder(&[("a.phy", &evolved(8, 150))]);
+    let [alignment, prefix, trace] = ["a.phy", "out", "a.trace"].map(|name| path(folder.path(), name));
+    let typed = |seed: &str, more: &[&str]| {
+        let common = [&*alignment, "--prefix", &prefix, "-s", "2", "-m", "HKY+F+G4", "--seed", seed];
+        args(&[&common[..], more].concat())
+    };
+    let make = |args: &Args| {
+        let prepared = prepare(args).unwrap();
+        run(&prepared, &args.scheduler(&prepared).unwrap(), Arc::new(Abort::new()), &Silent).unwrap();
+    };
+    let interrupt = |args: &Args, left: usize| {
+        let abort = Arc::new(Abort::new());
+        let watcher = Interrupting::after(left, &abort);
+        if left == 0 {
+            abort.raise();
+        }
+        run(&prepare(args).unwrap(), &scheduler(1, Policy::Edtlp), abort, &watcher).unwrap_err();
+    };
+    make(&typed("2", &["-b", "1"]));
+    let bootstraps = written(folder.path())["out.bootstraps"].clone();
+    make(&typed("2", &["--force"]));
+    let expected = written(folder.path());
+    make(&typed("1", &["--force"]));
+    assert_ne!(written(folder.path())["out.mlTrees"], expected["out.mlTrees"]);
+    for left in [0, 5] {
+        interrupt(&typed("2", &["--force"]), left);
+        // Of another seed nothing is left, and what this run would not have written it does not replace.
+        assert!(prepare(&typed("1", &["--resume"])).unwrap_err().to_string().contains("seed = 2"));
+        let refused = prepare(&typed("2", &["--resume", "-b", "1"])).unwrap_err().to_string();
+        assert!(refused.contains("out.bootstraps exists"), "{refused}");
+        make(&typed("2", &["--resume"]));
+        assert_eq!(written(folder.path()), expected, "interrupted after {left} rounds");
+        assert!(prepare(&typed("2", &["--resume"])).unwrap().is_finished);
+    }
+    assert_eq!(written(folder.path())["out.bootstraps"], bootstraps);
+
+    // Killed between two names: the checkpoint and some files are there. The trace was none of this run's.
+    for word in ["bestTree", "log", "svg", "mlTrees", "bestModel"] {
+        std::fs::remove_file(format!("{prefix}.{word}")).unwrap();
+    }
+    interrupt(&typed("2", &[]), 5);
+    std::fs::write(format!("{prefix}.bestTree"), &expected["out.bestTree"]).unwrap();
+    std::fs::write(&trace, "").unwrap();
+    let traced = ["--resume", "--trace", &*trace];
+    assert!(prepare(&typed("2", &traced)).unwrap_err().to_string().contains("a.trace exists"));
+    std::fs::remove_file(&trace).unwrap();
+    make(&typed("2", &traced));
+    // A finished run is finished, though its trace is there.
+    assert!(Path::new(&trace).exists() && prepare(&typed("2", &traced)).unwrap().is_finished);
+    std::fs::remove_file(&trace).unwrap();
+    assert_eq!(written(folder.path()), expected);
+}
+
+/// Evaluations are gone on with, too, and do not take the checkpoint of a search for theirs.
+#[test]
+fn evaluations_are_resumed() {
+    let bare = TREE.replace(":0.1", "").replace(":0.2", "").replace(":0.05", "");
+    let folder = folder(&[("a.phy", SMALL), ("t.nwk", TREE), ("bare.nwk", &bare)]);
+    let at = |name: &str| path(folder.path(), name);
+    let typed = |tree: &str, more: &[&str]| {
+        args(&[&[&*at("a.phy"), "-m", "JC", "--evaluate", &at(tree), "--prefix", &at("out")], more].concat())
+    };
+    let make = |args: &Args| {
+        let prepared = prepare(args).unwrap();
+        run(&prepared, &scheduler(1, Policy::Edtlp), Arc::new(Abort::new()), &Silent).unwrap().log_likelihood.unwrap()
+    };
+    // Lengths that are fitted need not be there before.
+    let [fitted, bare] = ["t.nwk", "bare.nwk"].map(|tree| make(&typed(tree, &["--force"])));
+    assert!((fitted - bare).abs() < 1e-3, "{fitted} {bare}");
+    assert!(prepare(&typed("bare.nwk", &["--resume"])).unwrap().is_finished);
+    let refused = prepare(&typed("t.nwk", &["--resume"])).unwrap_err().to_string();
+    assert!(refused.contains("out.bestTree exists"), "{refused}");
+    let fixed = ["--fixed", "--site-likelihoods", "--resume"];
+    ["bestTree", "bestModel", "log"].iter().for_each(|word| std::fs::remove_file(at(&format!("out.{word}"))).unwrap());
+    make(&typed("t.nwk", &fixed));
+    assert!(prepare(&typed("t.nwk", &fixed)).unwrap().is_finished);
+    assert!(!Path::new(&at("out.checkpoint")).exists());
+
+    let search = args(&[&at("a.phy"), "-m", "JC", "-s", "3", "--prefix", &at("s")]);
+    let abort = Arc::new(Abort::new());
+    let watcher = Interrupting::after(2, &abort);
+    run(&prepare(&search).unwrap(), &scheduler(1, Policy::Edtlp), abort, &watcher).unwrap_err();
+    let other = |more: &[&str]| {
+        args(&[&[&*at("a.phy"), "-m", "JC", "--evaluate", &at("t.nwk"), "--prefix", &at("s")], more].concat())
+    };
+    assert!(prepare(&other(&[])).unwrap_err().to_string().contains("another --prefix"));
+    assert!(prepare(&other(&["--resume"])).unwrap_err().to_string().contains("evaluate = "));
+    prepare(&other(&["--fixed"])).unwrap();
 }
 
 /// Sequences that tell nothing of a tree.

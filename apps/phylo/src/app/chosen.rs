@@ -96,7 +96,7 @@ pub(super) fn choose(
 
 fn early(error: Error) -> Error {
     match error {
-        Error::Interrupted => Error::run("interrupted before models were chosen; nothing is left behind"),
+        Error::Interrupted => Error::run("interrupted before models were chosen; there is nothing to go on from"),
         other => other,
     }
 }

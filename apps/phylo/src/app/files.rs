@@ -60,12 +60,6 @@ impl Outputs {
         PathBuf::from(name)
     }
 
-    /// Refuses, before any work, files that could not be written after it, or that are there although `force` is not
-    /// given.
-    pub(crate) fn check(&self, words: &[&str], force: bool) -> Result<(), Error> {
-        words.iter().try_for_each(|word| check(&self.path(word), force, "--prefix"))
-    }
-
     /// Refuses files of the run, and its trace, that would replace what it is made from.
     pub(crate) fn check_inputs(&self, words: &[&str], trace: Option<&Path>, inputs: &[&Path]) -> Result<(), Error> {
         let of_words = words.iter().map(|word| (self.path(word), "--prefix"));
@@ -95,7 +89,8 @@ impl Outputs {
     }
 }
 
-/// As [`Outputs::check`], for one file; `option` is what another name is given with.
+/// Refuses, before any work, a file that could not be written after it, or that is there although `force` is not given; `option`
+/// is what another name is given with.
 pub(crate) fn check(path: &Path, force: bool, option: &str) -> Result<(), Error> {
     if path.exists() && !force {
         let shown = path.display();

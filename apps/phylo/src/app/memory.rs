@@ -64,7 +64,7 @@ impl Needs {
             let fewer = if threads > 1 { format!(" ({one} on one thread)") } else { String::new() };
             Error::request(format!(
                 "one search at a time on {threads} threads needs about {needed} of memory{fewer}, and there are {there}: \
-                 ask for more --memory, fewer --threads, fewer categories of rates, or --fast"
+                 ask for more --memory, fewer --threads or fewer categories of rates"
             ))
         })
     }

@@ -116,6 +116,8 @@ pub struct Prepared {
     pub trace: Option<PathBuf>,
     /// Whether the log of an earlier part of this run is gone on with.
     pub is_resumed: bool,
+    /// Whether files may be replaced that another run has written.
+    pub is_forced: bool,
 }
 
 /// Reads and checks everything that the arguments name.
@@ -146,10 +148,12 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
         }
     };
     let mut resolved = Vec::new();
+    let mut evaluated_name = "none".to_owned();
     let task = match &args.evaluate {
         None => Task::Search,
         Some(path) => {
-            let (tree, added) = read_tree(path, &alignment.names)?;
+            let (tree, added, hash) = read_tree(path, &alignment.names, args.fixed)?;
+            evaluated_name = format!("{} {hash:016x}", if args.fixed { "fixed" } else { "fitted" });
             if added > 0 {
                 resolved.push(format!(
                     "{} has nodes with more than three branches: {added} branches of no length resolve them",
@@ -188,9 +192,6 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
         return Err(Error::request("--ufboot begins with the trees of searches, but --searches is 0: ask for one"));
     }
     let outputs = Outputs::new(args.prefix.as_deref().unwrap_or(&args.alignment));
-    if let Some(path) = &args.trace {
-        files::check(path, args.force, "--trace")?;
-    }
     let kept_names: Vec<String> = kept.iter().map(|&t| alignment.names[t].clone()).collect();
     let constraint = match constraint {
         None => None,
@@ -204,13 +205,15 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
         }
     };
     let (start, start_name) = start(&args.tree, &alignment.names, &kept_names, constraint.as_deref())?;
-    let request = request(args, &alignment, &schemes, start_name, constraint.as_deref());
-    let mark = mark(args, &request);
     let words = words(args, &task, branches);
-    let is_finished = args.resume && task == Task::Search && was_finished(&outputs, &words, &mark);
+    let named = [("tree", start_name), ("evaluate", evaluated_name)];
+    let mut request = request(args, &alignment, &schemes, named, constraint.as_deref());
+    request.writes = words.iter().map(|word| (*word).to_owned()).chain(args.trace.as_deref().map(trace_name)).collect();
+    let mark = mark(args, &request);
+    let is_finished = args.resume && was_finished(&outputs, &words, &mark);
     let mut saved = match is_finished {
         true => Saved::default(),
-        false => outputs_and_checkpoint(args, &outputs, &task, words, &request)?,
+        false => outputs_and_checkpoint(args, &outputs, words, &request)?,
     };
     let is_wanted = |job: &Job| match *job {
         Job::Search(number) => number < args.searches.most(),
@@ -258,6 +261,7 @@ pub fn prepare(args: &Args) -> Result<Prepared, Error> {
         is_fast: args.fast,
         trace: args.trace.clone(),
         is_resumed: args.resume,
+        is_forced: args.force,
     })
 }
 
@@ -335,14 +339,19 @@ fn notes(alignment: &Alignment, source: &Source, partitions: &[Partition]) -> Ve
     notes
 }
 
-/// The tree of a file, with the number of branches of no length that its nodes of more branches needed.
-fn read_tree(path: &Path, names: &[String]) -> Result<(Tree, usize), Error> {
+/// The tree of a file, with the number of branches of no length that its nodes of more branches needed, and a hash of its text.
+/// Where lengths are fitted, a tree without any begins with those of a starting tree.
+fn read_tree(path: &Path, names: &[String], is_fixed: bool) -> Result<(Tree, usize, u64), Error> {
     let shown = path.display();
     let text = std::fs::read_to_string(path).map_err(|e| Error::request(format!("cannot read tree {shown}: {e}")))?;
     let newick = Newick::parse(&text).map_err(|e| Error::request(format!("{shown}, {e}")))?;
     let (newick, added) = newick.resolved();
-    let tree = Tree::from_newick(&newick, names, None).map_err(|e| Error::request(format!("{shown}, {e}")))?;
-    Ok((tree, added))
+    let has_lengths = newick.nodes.iter().any(|node| node.length.is_some());
+    let length = (!is_fixed && !has_lengths).then_some(START_LENGTH);
+    let tree = Tree::from_newick(&newick, names, length).map_err(|e| Error::request(format!("{shown}, {e}")))?;
+    let mut hash = Hash::default();
+    hash.add(text.as_bytes());
+    Ok((tree, added, hash.value()))
 }
 
 /// The constraint of a file, of all taxa, and its tree.
@@ -440,7 +449,7 @@ fn request(
     args: &Args,
     alignment: &Alignment,
     schemes: &[Scheme],
-    start: String,
+    named: [(&str, String); 2],
     constraint: Option<&Constraint>,
 ) -> Request {
     let mut hash = Hash::default();
@@ -471,11 +480,11 @@ fn request(
         ("branches", format!("{:?}", branches_choice(args, schemes.len())).to_lowercase()),
         ("seed", args.seed.to_string()),
         ("fast", args.fast.to_string()),
-        ("tree", start),
         ("constraint", constraint),
         ("outgroup", args.outgroup.join(",")),
     ];
-    Request { alignment: hash.value(), settings: settings.map(|(n, v)| (n.to_owned(), v)).to_vec() }
+    let settings = settings.into_iter().chain(named).map(|(name, value)| (name.to_owned(), value)).collect();
+    Request { alignment: hash.value(), settings, writes: vec![] }
 }
 
 /// A line that tells this request, with its numbers of searches and replicates, from others.
@@ -521,7 +530,7 @@ fn words(args: &Args, task: &Task, branches: Branches) -> Vec<&'static str> {
         words.push(files::ALRT);
     }
     if matches!(task, Task::Evaluate { fixed: true, .. }) {
-        words.clear();
+        words = if args.site_likelihoods { vec![files::LOG] } else { vec![] };
     }
     if args.site_likelihoods && has_tree {
         words.push(files::SITES);
@@ -529,19 +538,25 @@ fn words(args: &Args, task: &Task, branches: Branches) -> Vec<&'static str> {
     words
 }
 
+/// How a trace is named in checkpoints, from wherever the run is gone on with.
+fn trace_name(path: &Path) -> String {
+    format!("trace {:?}", std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
+}
+
 /// Whether the files of exactly this request are there already.
 fn was_finished(outputs: &Outputs, words: &[&str], mark: &str) -> bool {
     let log = std::fs::read_to_string(outputs.path(files::LOG)).unwrap_or_default();
-    !outputs.path(files::CHECKPOINT).exists()
+    !words.is_empty()
+        && !outputs.path(files::CHECKPOINT).exists()
         && words.iter().all(|word| outputs.path(word).exists())
         && log.lines().last() == Some(mark)
 }
 
+/// Looks at the files that are to be written, and reads the checkpoint where there is one to go on from.
 fn outputs_and_checkpoint(
     args: &Args,
     outputs: &Outputs,
-    task: &Task,
-    mut words: Vec<&'static str>,
+    words: Vec<&'static str>,
     request: &Request,
 ) -> Result<Saved, Error> {
     let inputs = [Some(&args.alignment), args.partitions.as_ref(), args.evaluate.as_ref(), args.constraint.as_ref()];
@@ -551,25 +566,26 @@ fn outputs_and_checkpoint(
     outputs.check_inputs(&all, args.trace.as_deref(), &inputs)?;
     let path = outputs.path(files::CHECKPOINT);
     let shown = path.display();
-    if *task == Task::Search && path.exists() && !args.resume && !args.force {
+    let (mut saved, mut may_write) = (Saved::default(), Vec::new());
+    if args.resume {
+        match std::fs::read_to_string(&path) {
+            Ok(text) => (saved, may_write) = checkpoint::read(&path, &text, request)?,
+            // Nothing was done yet: a job script may always say --resume.
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+            Err(e) => return Err(Error::request(format!("cannot read checkpoint {shown}: {e}"))),
+        }
+    } else if !words.is_empty() && path.exists() && !args.force {
         return Err(Error::request(format!(
-            "{shown} is the checkpoint of an interrupted run: continue it with --resume, or start anew with --force"
+            "{shown} is the checkpoint of an interrupted run: continue it with --resume, start anew with --force, or choose \
+             another --prefix"
         )));
     }
+    let check = |name: &str, path: &Path, option: &str| {
+        files::check(path, args.force || may_write.iter().any(|may| may == name), option)
+    };
     // The log of a run that is resumed goes on, and what it chose stays.
-    words.retain(|&word| !args.resume || ![files::LOG, files::MODELS].contains(&word));
-    outputs.check(&words, args.force)?;
-    if *task != Task::Search {
-        return Ok(Saved::default());
-    }
-    if args.resume {
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            // Nothing was done yet: a job script may always say --resume.
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Saved::default()),
-            Err(e) => return Err(Error::request(format!("cannot read checkpoint {shown}: {e}"))),
-        };
-        return checkpoint::read(&path, &text, request);
-    }
-    Ok(Saved::default())
+    let stays = |word: &&&str| args.resume && [files::LOG, files::MODELS].contains(word);
+    words.iter().filter(|word| !stays(word)).try_for_each(|word| check(word, &outputs.path(word), "--prefix"))?;
+    args.trace.as_deref().map_or(Ok(()), |path| check(&trace_name(path), path, "--trace"))?;
+    Ok(saved)
 }

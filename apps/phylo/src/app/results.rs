@@ -107,25 +107,11 @@ impl Written<'_> {
 
     /// The last file: it names all others.
     fn finish(mut self, log: &Log<'_>) -> Result<Vec<(String, PathBuf)>, Error> {
-        self.tell(log);
-        log.timed("done");
-        self.write(files::LOG, &format!("{}{}\n", log.text(), self.mark))?;
-        self.name()
-    }
-
-    /// Without a log.
-    fn publish(self, log: &Log<'_>) -> Result<Vec<(String, PathBuf)>, Error> {
-        self.tell(log);
-        self.name()
-    }
-
-    fn tell(&self, log: &Log<'_>) {
         for (word, file) in &self.files {
             log.line(&format!("{word}: {}", file.path().display()));
         }
-    }
-
-    fn name(self) -> Result<Vec<(String, PathBuf)>, Error> {
+        log.timed("done");
+        self.write(files::LOG, &format!("{}{}\n", log.text(), self.mark))?;
         self.files.into_iter().map(|(word, file)| Ok((word, files::publish(file)?))).collect()
     }
 }
@@ -226,13 +212,11 @@ pub(crate) fn evaluated(
     let tree = read(&found.trees[0], &prepared.names)?;
     tell_root(prepared, &tree, log);
     write_details(prepared, &tree, details, &mut written)?;
-    report.files = match fixed {
-        true => written.publish(log)?,
-        false => {
-            write_best(prepared, found, &mut written)?;
-            written.finish(log)?
-        }
-    };
+    if !fixed {
+        write_best(prepared, found, &mut written)?;
+    }
+    // Of a number alone nothing is written.
+    report.files = if written.files.is_empty() { vec![] } else { written.finish(log)? };
     report.seconds = log.seconds();
     Ok(report)
 }

@@ -121,6 +121,11 @@ pub fn run(
     };
     let log = Log::new(earlier, watcher);
     results::introduce(prepared, scheduler, &log);
+    let has_files = prepared.request.writes.iter().any(|word| word == files::LOG);
+    if prepared.is_forced && has_files {
+        // Takes the place of another run's, and says what may be replaced from now on.
+        save(prepared, &mut Saved::default(), &log)?;
+    }
     let chosen = chosen::choose(prepared, scheduler, &abort, &log)?;
     let prepared = chosen.as_ref().unwrap_or(prepared);
     if let Task::Evaluate { tree, fixed } = &prepared.task {
@@ -129,18 +134,22 @@ pub fn run(
             infer::evaluate(prepared, tree, *fixed, place)
         };
         let early = |error| match error {
-            Error::Interrupted => Error::run("interrupted; nothing is left behind"),
+            Error::Interrupted => Error::run("interrupted; there is nothing to go on from"),
             other => other,
         };
         let outcome = scheduler.run(vec![evaluate]).map_err(|e| Error::run(e.to_string()))?;
-        keep_trace(prepared, outcome.trace.as_ref(), &log)?;
         let found = outcome.results.into_iter().next().unwrap_or(Err(Error::Interrupted));
         let found = found.map_err(early)?;
         let details = details::look(prepared, &found, scheduler, &abort, &log).map_err(early)?;
-        return results::evaluated(prepared, &found, &details, *fixed, &log);
+        keep_trace(prepared, outcome.trace.as_ref(), &log)?;
+        if has_files {
+            save(prepared, &mut Saved::default(), &log)?;
+        }
+        let report = results::evaluated(prepared, &found, &details, *fixed, &log)?;
+        remove_checkpoint(&prepared.outputs)?;
+        return Ok(report);
     }
     let done = all_jobs(prepared, scheduler, &abort, &log)?;
-    keep_trace(prepared, done.trace.as_ref(), &log)?;
     let details = match best(&done.found) {
         Some(best) => details::look(prepared, best, scheduler, &abort, &log),
         None => Ok(Details::default()),
@@ -149,11 +158,11 @@ pub fn run(
         let ultrafast = ultrafast::look(prepared, &done.found, scheduler, &abort, &log)?;
         Ok((details, ultrafast))
     });
-    let (details, ultrafast) = besides.or_else(|error| {
-        let mut saved = Saved { found: done.found.clone(), ..prepared.saved.clone() };
-        save(prepared, &mut saved, &log)?;
-        Err(error)
-    })?;
+    // Whoever is killed while files get their names has lost nothing.
+    let mut saved = Saved { found: done.found.clone(), begun: BTreeMap::new(), ..prepared.saved.clone() };
+    save(prepared, &mut saved, &log)?;
+    let (details, ultrafast) = besides?;
+    keep_trace(prepared, done.trace.as_ref(), &log)?;
     let report = results::searched(prepared, &done.found, &details, &ultrafast, &log)?;
     remove_checkpoint(&prepared.outputs)?;
     Ok(report)
@@ -384,7 +393,9 @@ fn jobs(
             save(prepared, &mut state.saved, log)?;
         }
         return Err(match failed {
-            Error::Interrupted if nothing => Error::run("interrupted before the first round; nothing is left behind"),
+            Error::Interrupted if nothing => {
+                Error::run("interrupted before the first round; there is nothing to go on from")
+            }
             other => other,
         });
     }
