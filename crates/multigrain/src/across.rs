@@ -11,22 +11,23 @@
 //! ```
 //! At each bar all meet. Who fails says so to all, and nobody waits any more; the first rank removes what it created.
 
-use crate::choose::main_memory;
 use crate::clocks::{self, Readings};
+use crate::cluster::is_spread;
 use crate::error::Error;
 use crate::homes::{Folder, Homes, Opening, Place, transfer_block};
 use crate::identity::{Identity, InputStates, changed_input};
 use crate::job::{Job, Sink};
+use crate::names::hash;
+use crate::options::{Options, Settings};
 use crate::resume::{GoingOn, forget, remove_left};
 use crate::run::{Done, Run};
-use crate::runtime::{MachineChoice, Options, Settings};
 use crate::sides::Sides;
-use multigrain_driver::ranks::{self, Ended, Ranks};
-use multigrain_driver::spread::{Spread, owned};
+use crate::together::{OfRank, heard, meet, number, same};
+use multigrain_driver::ranks::{self, Ranks};
+use multigrain_driver::spread::Spread;
 use multigrain_engine::{EngineError, Progress};
-use multigrain_machine::{Machine, Memory};
+use multigrain_machine::Machine;
 use multigrain_plan::{Body, Plan};
-use multigrain_program::ArrayDecl;
 use multigrain_store::{ArrayFile, Direction};
 use multigrain_trace::{Part, Spill};
 use std::hash::{Hash, Hasher};
@@ -34,83 +35,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3Default;
-
-/// An end that another rank told of, or this one.
-fn on_rank(ranks: &Ranks, ended: Ended) -> Error {
-    Error::OnRank { name: ranks.name(ended.rank), ended }
-}
-
-/// Tells all ranks of an error of this one; gives the error that all end with.
-pub(crate) fn failed(ranks: &Ranks, error: Error) -> Error {
-    match (ranks.ended(), error) {
-        (_, error @ Error::OnRank { .. }) => error,
-        (Some(ended), Error::Kept { result, .. }) if ended.rank != ranks.rank() => {
-            Error::Kept { source: Box::new(on_rank(ranks, ended)), result }
-        }
-        (Some(ended), _) if ended.rank != ranks.rank() => on_rank(ranks, ended),
-        (_, error) => {
-            ranks.end(error.exit_status() as u8, &error.to_string());
-            error
-        }
-    }
-}
-
-/// Runs a plan whose ranks tell the first how far they are, which shows how far all are together.
-pub(crate) fn shown<T>(
-    ranks: &Arc<Ranks>,
-    show: Option<&(dyn Fn(Progress) + Sync)>,
-    run: impl FnOnce(&(dyn Fn(Progress) + Sync)) -> T,
-) -> T {
-    let show = show
-        .filter(|_| ranks.rank() == 0)
-        .map(|show| move |ranks::Done { done, total }| show(Progress { done, total }));
-    std::thread::scope(|scope| {
-        let _shown = ranks.show(show.as_ref().map(|show| show as &(dyn Fn(ranks::Done) + Sync)), scope);
-        run(&|Progress { done, total }| ranks.did(ranks::Done { done, total }))
-    })
-}
-
-/// All meet here.
-pub(crate) fn meet(ranks: &Ranks) -> Result<(), Error> {
-    heard(ranks, ranks.gather(&[])).map(drop)
-}
-
-/// What ranks were told, unless the run has ended on one.
-pub(crate) fn heard<T>(ranks: &Ranks, told: Result<T, Ended>) -> Result<T, Error> {
-    told.map_err(|ended| on_rank(ranks, ended))
-}
-
-/// Refuses what ranks that execute a run together do not have in common. Each thing has a name for people. All ranks call this in
-/// the same order, and all have the same answer.
-///
-/// # Errors
-/// [`Error::Request`] names the first thing that differs, and where; [`Error::OnRank`] where the run has ended.
-pub fn same(ranks: &Ranks, things: &[(&str, String)]) -> Result<(), Error> {
-    let hash = |text: &String| {
-        let mut hasher = Xxh3Default::new();
-        text.hash(&mut hasher);
-        hasher.finish().to_le_bytes()
-    };
-    let own: Vec<u8> = things.iter().flat_map(|(_, text)| hash(text)).collect();
-    let all = ranks.gather(&own).map_err(|ended| on_rank(ranks, ended))?;
-    for (number, (what, _)) in things.iter().enumerate() {
-        let of = |rank: usize| all[rank].get(8 * number..8 * number + 8);
-        let others: Vec<usize> = (1..all.len()).filter(|&rank| of(rank) != of(0)).collect();
-        if let Some(&other) = others.first() {
-            let more = match others.len() {
-                1 => String::new(),
-                2 => ", nor has another".to_owned(),
-                count => format!(", nor have {} others", count - 1),
-            };
-            return Err(Error::Request(format!(
-                "{} has not the same {what} as {}{more}: all ranks have to be started in the same way, and to see the same files",
-                ranks.name(other),
-                ranks.name(0)
-            )));
-        }
-    }
-    Ok(())
-}
 
 /// Whether this rank looks after files for all; refuses what ranks cannot do yet.
 pub(crate) fn leads(options: &Options, settings: &Settings<'_>) -> Result<bool, Error> {
@@ -129,92 +53,6 @@ pub(crate) fn leads(options: &Options, settings: &Settings<'_>) -> Result<bool, 
     Ok(ranks.rank() == 0)
 }
 
-/// The machine of all ranks, of which each has detected or read its own: a disk with a memory for each rank below it, of the
-/// smallest capacity and the fewest workers of all, else as the first rank has it. Where no array comes from a file and all have room
-/// in the memories together, they lie there.
-pub(crate) fn of_all(
-    ranks: &Ranks,
-    options: &Options,
-    job: &Job,
-    machine: &Machine,
-    on_disk: bool,
-) -> Result<Machine, Error> {
-    let main = main_memory(machine);
-    let [capacity_bytes, workers] = least(ranks, options, main.capacity_bytes, machine.workers())?;
-    let text = machine.to_toml();
-    let all = ranks.gather(text.as_bytes()).map_err(|ended| on_rank(ranks, ended))?;
-    let first = String::from_utf8_lossy(&all[0]);
-    let machine = if first == text { machine.clone() } else { Machine::parse(&first, "the machine of rank 0")? };
-    of_alike(ranks.count(), [capacity_bytes, workers], job, &machine, on_disk)
-}
-
-/// The machine of so many ranks, each with the first one's memory, of this capacity and with so many workers.
-pub(crate) fn of_alike(
-    ranks: usize,
-    [capacity_bytes, workers]: [u64; 2],
-    job: &Job,
-    machine: &Machine,
-    on_disk: bool,
-) -> Result<Machine, Error> {
-    let (name, count) = (main_memory(machine).name.clone(), main_memory(machine).count);
-    if count != 1 && count != ranks {
-        return Err(Error::Request(format!(
-            "machine {} has {count} memories {name} below its disk, and there are {ranks} ranks: give it one, or one for each",
-            machine.name
-        )));
-    }
-    let one = machine.with_count(&name, 1)?;
-    let one = if one.workers() == workers as usize { one } else { crate::choose::with_threads(one, workers as usize)? };
-    let all = one.with_capacity(&name, capacity_bytes)?.with_count(&name, ranks)?;
-    let root = all.memory(all.root()).name.clone();
-    let share = most_owned(job, ranks);
-    if on_disk || job.reads_files() || share > capacity_bytes / SPREAD_SHARE {
-        let directory = |memory: &mut Memory| {
-            memory.path.get_or_insert_with(|| PathBuf::from("."));
-        };
-        return Ok(all.with(&root, directory)?);
-    }
-    // What arrays take of each memory is not there for blocks.
-    let in_memories = |memory: &mut Memory| {
-        (memory.path, memory.capacity_bytes) = (None, share.saturating_mul(ranks as u64).max(1));
-        SPREAD.clone_into(&mut memory.name);
-    };
-    Ok(all.with_capacity(&name, capacity_bytes - share)?.with(&root, in_memories)?)
-}
-
-/// Bytes that a job's arrays take of a rank's memory, at most.
-fn most_owned(job: &Job, ranks: usize) -> u64 {
-    let of = |rank: usize, decl: &ArrayDecl| {
-        let own = owned(decl.shape.elements(), rank, ranks);
-        (own.end - own.start).saturating_mul(decl.element.size_bytes())
-    };
-    let all = |rank| job.arrays().iter().fold(0, |sum: u64, decl| sum.saturating_add(of(rank, decl)));
-    (0..ranks).map(all).max().unwrap_or(0)
-}
-
-/// Arrays lie in the ranks' memories if they take at most this part of each.
-const SPREAD_SHARE: u64 = 2;
-
-/// The name of the root where the arrays lie in the ranks' memories: a disk without a directory to the planner.
-const SPREAD: &str = "ranks";
-
-/// Whether the arrays of a run on such a machine lie in the ranks' memories.
-pub(crate) fn is_spread(machine: &Machine) -> bool {
-    let root = machine.memory(machine.root());
-    root.path.is_none() && root.name == SPREAD
-}
-
-/// The least capacity of a main memory and the fewest workers of all ranks. What was detected of a node is shared by its ranks.
-pub(crate) fn least(ranks: &Ranks, options: &Options, capacity_bytes: u64, workers: usize) -> Result<[u64; 2], Error> {
-    let node = ranks.node(ranks.rank());
-    let sharing = (0..ranks.count()).filter(|&rank| ranks.node(rank) == node).count() as u64;
-    let is_shared = matches!(options.machine, MachineChoice::Detected) && options.memory_bytes.is_none();
-    let own = [if is_shared { capacity_bytes / sharing } else { capacity_bytes }, workers as u64];
-    let bytes: Vec<u8> = own.iter().flat_map(|number| number.to_le_bytes()).collect();
-    let all = ranks.gather(&bytes).map_err(|ended| on_rank(ranks, ended))?;
-    Ok([0, 1].map(|at| all.iter().map(|bytes| number(bytes, at)).min().unwrap_or(0)))
-}
-
 /// Refuses to go on unless all ranks have made the same plan for the same program and inputs on the same machine.
 pub(crate) fn agree(
     ranks: &Ranks,
@@ -230,7 +68,7 @@ pub(crate) fn agree(
     let mut things = identity.of_all_ranks().to_vec();
     things.push(("machine", machine.to_toml()));
     let events = going_on.map_or(&[][..], |going_on| &going_on.unfinished.found.events);
-    things.push(("journal", crate::identity::hash(|h| events.hash(h))));
+    things.push(("journal", hash(|h| events.hash(h))));
     things.push(("plan", hasher.finish().to_string()));
     same(ranks, &things)
 }
@@ -249,21 +87,6 @@ fn hash_plan(plan: &Plan, seen: &mut Vec<*const Plan>, hasher: &mut impl Hasher)
             }
         }
     }
-}
-
-/// What a run was on one of its ranks.
-#[derive(Clone, Debug, PartialEq)]
-pub struct OfRank {
-    /// Its node.
-    pub node: String,
-    /// Seconds from the first step to the last.
-    pub seconds: f64,
-    /// Seconds of all its workers in leaves.
-    pub leaf_seconds: f64,
-    /// Peak resident size of its process, in bytes, without what it has touched of memory that other ranks own.
-    pub peak_bytes: u64,
-    /// Bytes of arrays that it got from other ranks' memories, or put there.
-    pub moved_bytes: u64,
 }
 
 /// Where this rank keeps what it records for a trace that is to have this name: there if it is the first, else in a file beside it,
@@ -301,11 +124,6 @@ fn trace_together(ranks: &Ranks, workers: usize, spill: &Spill, before: &Reading
         }
     }
     Ok(())
-}
-
-/// One of the numbers that a rank has told.
-fn number(bytes: &[u8], at: usize) -> u64 {
-    bytes.get(8 * at..8 * at + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes)
 }
 
 /// Peak resident size of this process so far; 0 where the system does not tell.
@@ -370,10 +188,10 @@ impl Run<'_> {
             }
         });
         if let (true, Err(_), Some(homes)) = (leads, &done, &made) {
-            homes.discard(&self.runtime.disk);
+            homes.discard(&self.means.disk);
         }
         if leads && done.is_err() {
-            results.iter().for_each(|(_, file)| self.runtime.disk.discard(file));
+            results.iter().for_each(|(_, file)| self.means.disk.discard(file));
         }
         let done = done?;
         if let (Some(before), Some(spill)) = (&clocks, &self.settings.trace) {
@@ -417,8 +235,8 @@ impl Run<'_> {
             let Some(sink) = sink else { continue };
             let (element, dims) = (decl.element, decl.shape.dims());
             let file = match sink {
-                Sink::Npy(path) => self.runtime.disk.create_npy(path, element, dims, false),
-                Sink::Raw(path) => self.runtime.disk.create_raw(path, element, dims, false),
+                Sink::Npy(path) => self.means.disk.create_npy(path, element, dims, false),
+                Sink::Raw(path) => self.means.disk.create_raw(path, element, dims, false),
             };
             results.push((i, file.map_err(Error::File)?));
         }
@@ -427,7 +245,7 @@ impl Run<'_> {
 
     /// Writes what lies here of such arrays into their files, and makes it durable.
     fn write_own(&self, homes: &Homes) -> Result<(), Error> {
-        let disk = &self.runtime.disk;
+        let disk = &self.means.disk;
         for ((decl, sink), place) in self.job.arrays().iter().zip(&self.job.sinks).zip(&homes.places) {
             let (Some(sink), Place::Spread(array)) = (sink, place) else { continue };
             let elements = [decl.shape.elements()];
@@ -451,7 +269,7 @@ impl Run<'_> {
         made: &mut Option<Homes>,
         results: &mut Vec<(usize, ArrayFile)>,
     ) -> Result<multigrain_engine::Report, Error> {
-        let (disk, job) = (&self.runtime.disk, self.job);
+        let (disk, job) = (&self.means.disk, self.job);
         let leads = ranks.rank() == 0;
         let spread = is_spread(self.machine);
         let folder = Folder { path: directory, first: None, shared: Some(name), spread: spread.then_some(ranks) };

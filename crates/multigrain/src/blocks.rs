@@ -1,6 +1,6 @@
 //! Which of a program's blocks are marked, and which marked ones share elements with a block: in logarithmic time.
 
-use multigrain_program::{Arg, Region};
+use multigrain_program::{Arg, Call, DynTask, Region};
 use std::sync::Arc;
 
 /// Blocks of one array are halved again and again, along the dimension in which they are spread most; each node knows the
@@ -152,6 +152,22 @@ impl Blocks {
         }
         found
     }
+}
+
+/// The blocks that calls write.
+pub(crate) fn written<'a>(tasks: &'a [Arc<dyn DynTask>], calls: &'a [Call]) -> impl Iterator<Item = Arg> + 'a {
+    let uses = |call: &'a Call| call.args.iter().zip(tasks[call.task as usize].params());
+    calls.iter().flat_map(uses).filter(|(_, param)| param.access.writes()).map(|(arg, _)| *arg)
+}
+
+/// Whether two blocks share elements.
+pub(crate) fn overlap(a: &Arg, b: &Arg) -> bool {
+    a.array == b.array && a.region.intersects(&b.region)
+}
+
+/// The block that a call names.
+pub(crate) fn block_of(calls: &[Call], call: u32, argument: u32) -> Option<Arg> {
+    calls.get(call as usize)?.args.get(argument as usize).copied()
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Which machine a job runs on, and in which of its memories the arrays start.
 
-use crate::across;
+use crate::cluster;
 use crate::error::Error;
-use crate::homes::part_path;
-use crate::identity::scratch_path;
 use crate::job::{Job, Source};
-use crate::runtime::{MachineChoice, Options};
-use multigrain_machine::{Machine, Memory, MemoryId, approximate_bytes, readable_bytes};
+use crate::limits::{main_memory, root_is_disk, with_threads};
+use crate::names::{directory_of, part_path, scratch_path};
+use crate::options::{MachineChoice, Options};
+use multigrain_machine::{Machine, Memory, approximate_bytes};
 use multigrain_plan::check::{check, edge_rules};
 use multigrain_plan::{Enough, Plan};
 use multigrain_program::Role;
@@ -14,32 +14,6 @@ use std::path::Path;
 
 /// Without a machine file, arrays start in memory when they take at most this share of it.
 const IN_MEMORY_SHARE: f64 = 0.8;
-
-/// The most workers of a run: far more than one computer has cores, few enough that their stacks and scratch memory do
-/// not bring it down.
-const THREADS_MAX: usize = 4096;
-
-/// Refuses to run with more memory than this computer has. Planning for more is fine.
-pub(crate) fn check_memory(options: &Options) -> Result<(), Error> {
-    let Some(bytes) = options.memory_bytes else { return Ok(()) };
-    let physical = multigrain_machine::detect::memory_bytes()?;
-    if bytes <= physical {
-        return Ok(());
-    }
-    Err(Error::Request(format!(
-        "a memory of {} cannot be had: this computer, or the control group of this process, has {}; give less, or plan \
-         only",
-        readable_bytes(bytes),
-        readable_bytes(physical)
-    )))
-}
-
-/// What runs may keep of the main memory, where that was said: the budget, or that of a machine that was given. What was
-/// detected changes with what is kept, so it is no limit for that.
-pub(crate) fn budget_bytes(options: &Options, machine: &Machine) -> Option<u64> {
-    let is_given = matches!(options.machine, MachineChoice::Given(_));
-    (is_given || options.memory_bytes.is_some()).then(|| main_memory(machine).capacity_bytes)
-}
 
 /// The machine for a job.
 pub(crate) fn machine(options: &Options, job: &Job) -> Result<Machine, Error> {
@@ -77,10 +51,10 @@ fn choose(options: &Options, job: &Job, on_disk: bool) -> Result<Machine, Error>
             )));
         }
         return match &options.ranks {
-            Some(ranks) => across::of_all(ranks, options, job, &machine, on_disk),
+            Some(ranks) => cluster::of_all(ranks, options, job, &machine, on_disk),
             None => {
                 let alike = [main_memory(&machine).capacity_bytes, machine.workers() as u64];
-                across::of_alike(count, alike, job, &machine, on_disk)
+                cluster::of_alike(count, alike, job, &machine, on_disk)
             }
         };
     }
@@ -111,21 +85,10 @@ pub(crate) fn memory(options: &Options) -> Result<(Memory, usize), Error> {
     let workers = options.threads.unwrap_or(machine.workers());
     let capacity_bytes = options.memory_bytes.unwrap_or(main.capacity_bytes);
     let [capacity_bytes, workers] = match &options.ranks {
-        Some(ranks) => across::least(ranks, options, capacity_bytes, workers)?,
+        Some(ranks) => cluster::least(ranks, options, capacity_bytes, workers)?,
         None => [capacity_bytes, workers as u64],
     };
     Ok((Memory { capacity_bytes, ..main.clone() }, workers as usize))
-}
-
-/// Whether the arrays of the root lie in files.
-pub(crate) fn root_is_disk(machine: &Machine) -> bool {
-    machine.children(machine.root()).any(|child| machine.memory(child).edge.is_some_and(|edge| edge.driver.files))
-}
-
-/// The memory that a budget is set for: the one below a disk, or the root where there is no disk.
-pub fn main_memory(machine: &Machine) -> &Memory {
-    let below_disk = machine.memories().iter().find(|m| m.edge.is_some_and(|e| e.driver.files));
-    below_disk.unwrap_or_else(|| machine.memory(machine.root()))
 }
 
 /// Refuses a plan whose blocks break the rules of an edge that keeps to them: of lengths that no aligned blocks make up, one
@@ -178,7 +141,7 @@ fn check_memory_room(options: &Options, machine: &Machine, job: &Job) -> Result<
 /// [`Error::Request`] with the numbers.
 pub(crate) fn check_disk_room(machine: &Machine, job: &Job) -> Result<(), Error> {
     let root = machine.memory(machine.root());
-    if !root_is_disk(machine) || across::is_spread(machine) {
+    if !root_is_disk(machine) || cluster::is_spread(machine) {
         return Ok(());
     }
     let directory = root.path.as_deref().unwrap_or(Path::new("."));
@@ -213,33 +176,4 @@ fn new_file_bytes(job: &Job, array: usize, directory: &Path) -> u64 {
         return 0;
     }
     decl.bytes().saturating_sub(there(sink.path()))
-}
-
-fn directory_of(path: &Path) -> &Path {
-    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// As many workers as asked for, by changing the count of the lowest memory that has several, of a kind whose leaves are
-/// executed by workers, and not by a processor of its own.
-pub(crate) fn with_threads(machine: Machine, threads: usize) -> Result<Machine, Error> {
-    if threads == 0 {
-        return Err(Error::Request("--threads 0: at least one thread is needed".into()));
-    }
-    if threads > THREADS_MAX {
-        return Err(Error::Request(format!("--threads {threads}: at most {THREADS_MAX} can be had")));
-    }
-    let own = |id: &MemoryId| machine.memory(*id).edge.is_some_and(|edge| edge.driver.own_processor);
-    let usual = |id: &MemoryId| *id != machine.root() && !own(id);
-    let several = machine.ids().rev().find(|id| usual(id) && machine.memory(*id).count > 1);
-    let last = || machine.ids().rev().find(usual).or(machine.ids().next_back());
-    let Some(id) = several.or_else(last).filter(|id| *id != machine.root()) else { return Ok(machine) };
-    let memory = machine.memory(id);
-    // Workers that each of these memories brings, and those that are there whatever their number.
-    let each = machine.with_count(&memory.name, memory.count + 1)?.workers() - machine.workers();
-    let others = machine.workers() - each * memory.count;
-    if threads <= others || !(threads - others).is_multiple_of(each) {
-        let (name, beside) = (&machine.name, if others > 0 { format!(" and {others} more") } else { String::new() });
-        return Err(Error::Request(format!("--threads {threads}: machine {name} needs a multiple of {each}{beside}")));
-    }
-    Ok(machine.with_count(&memory.name.clone(), (threads - others) / each)?)
 }

@@ -1,7 +1,7 @@
 //! The end of a run that keeps a journal: what an interrupted run would need is removed when nobody needs it any more.
 //! `docs/resume.md` of this crate names the states.
 
-use crate::resume::Journals;
+use crate::journals::Journals;
 use multigrain_store::Disk;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -7,7 +7,7 @@
 //! because its beginning ends the durability of all blocks of the first pass that it crosses. Where an array lies in two
 //! files, each counts as an array of its own.
 
-use crate::blocks::Blocks;
+use crate::blocks::{Blocks, written};
 use crate::sides::Sides;
 use multigrain_plan::{Stored, without};
 use multigrain_program::{Arg, Args, ArrayDecl, Call, DynTask, Region, Role};
@@ -131,17 +131,6 @@ impl Guard {
             }
         }
     }
-}
-
-/// The blocks that calls write.
-pub(crate) fn written<'a>(tasks: &'a [Arc<dyn DynTask>], calls: &'a [Call]) -> impl Iterator<Item = Arg> + 'a {
-    let uses = |call: &'a Call| call.args.iter().zip(tasks[call.task as usize].params());
-    calls.iter().flat_map(uses).filter(|(_, param)| param.access.writes()).map(|(arg, _)| *arg)
-}
-
-/// Whether two blocks share elements.
-pub(crate) fn overlap(a: &Arg, b: &Arg) -> bool {
-    a.array == b.array && a.region.intersects(&b.region)
 }
 
 /// Whether every element of a block lies in a marked one. When finding out takes long: no.

@@ -2,8 +2,8 @@
 
 use crate::error::Error;
 use crate::generate;
-use crate::identity::{scratch_path, twin_path};
 use crate::job::{Job, Sink, Source};
+use crate::names::{part_path, scratch_path, twin_path};
 use crate::sides::Sides;
 use multigrain_driver::Opaque;
 use multigrain_driver::ranks::Ranks;
@@ -14,7 +14,7 @@ use multigrain_program::{Arg, ArrayDecl, Lengths, Region, Role};
 use multigrain_store::{AlignedBuffer, ArrayFile, Direction, Disk, StoreError, TransferList};
 use multigrain_team::Abort;
 use rustc_hash::FxHashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Bytes that are made and written at once when a file is filled.
@@ -89,13 +89,6 @@ impl Opening {
 /// A file, for a driver.
 fn opaque(file: &ArrayFile) -> Arc<dyn Opaque> {
     Arc::new(file.clone())
-}
-
-/// The name of a result while it is written.
-pub(crate) fn part_path(result: &Path) -> PathBuf {
-    let mut name = result.as_os_str().to_owned();
-    name.push(".part");
-    PathBuf::from(name)
 }
 
 /// Makes a file for an array: as that of its result is, where it has one.

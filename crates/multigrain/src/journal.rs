@@ -1,14 +1,16 @@
 //! The journal of a run whose results lie on disk: what the engine tells about stores, written so that a run that was
 //! killed can be continued. `docs/resume.md` of this crate names the states and the races.
 
+use crate::blocks::{block_of, overlap};
 use crate::error::Error;
-use crate::guard::{Guard, overlap};
+use crate::found::{BEGIN, COMPLETE, DONE, FILE, OfRanks, RANKS, READY, SAMPLE};
+use crate::guard::Guard;
 use crate::homes::Homes;
 use crate::identity::{Identity, InputStates, Text};
 use crate::job::Job;
-use crate::merged::{OfRanks, folded};
-use crate::resume::Journals;
-use crate::samples::{Sample, block_of, sample};
+use crate::journals::Journals;
+use crate::merged::folded;
+use crate::samples::sample;
 use multigrain_driver::Opaque;
 use multigrain_engine::StoreLog;
 use multigrain_plan::{Plan, Stored};
@@ -17,21 +19,6 @@ use multigrain_store::{ArrayFile, Disk, Record, StoreError};
 use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-
-pub(crate) const BEGIN: u32 = 1;
-pub(crate) const DONE: u32 = 2;
-/// The files are there, with their initial content.
-const READY: u32 = 3;
-/// Every result is durable; files take their final names.
-const COMPLETE: u32 = 4;
-/// What a block that is recorded begins with.
-pub(crate) const SAMPLE: u32 = 5;
-/// What a complete file holds.
-const FILE: u32 = 6;
-/// Whose journals count from here on beside this one; what stands before it counts.
-pub(crate) const RANKS: u32 = 7;
-/// What follows takes the place of those journals.
-pub(crate) const FOLD: u32 = 8;
 
 /// Of so many of the stores that are recorded together a sample is taken.
 const SAMPLES: usize = 8;
@@ -251,68 +238,6 @@ impl StoreLog for RunJournal<'_> {
             self.flush()?;
         }
         Ok(())
-    }
-}
-
-/// What a journal says.
-#[derive(Debug, Default)]
-pub(crate) struct Found {
-    /// Stores, for the planner.
-    pub(crate) events: Vec<Stored>,
-    /// Whether the files had their initial content.
-    ready: bool,
-    /// Whether every result was durable, so that some may have their final names.
-    pub(crate) complete: bool,
-    /// What was written.
-    pub(crate) samples: Vec<Sample>,
-    /// What complete files held: arrays and hashes.
-    pub(crate) files: Vec<(u64, u64)>,
-    /// Ranks whose journals count beside this one, and what these say.
-    pub(crate) of_ranks: Option<OfRanks>,
-    pub(crate) merged: Vec<Record>,
-    /// A journal that counts and is not there.
-    pub(crate) missing: Option<PathBuf>,
-    /// How many events and samples stood before the last word on ranks.
-    settled: [usize; 2],
-}
-
-impl Found {
-    /// What the next record says.
-    pub(crate) fn add(&mut self, record: Record) {
-        let Record { kind, a, b } = record;
-        match kind {
-            BEGIN | DONE => self.events.push(Stored { call: a as u32, argument: b as u32, durable: kind == DONE }),
-            SAMPLE => {
-                let (call, argument) = (a as u32, (a >> 32) as u32);
-                self.samples.push(Sample { events: self.events.len(), call, argument, hash: b });
-            }
-            FILE => self.files.push((a, b)),
-            READY => self.ready = true,
-            COMPLETE => self.complete = true,
-            RANKS => {
-                self.of_ranks = OfRanks::read(a, b);
-                self.settled = [self.events.len(), self.samples.len()];
-            }
-            FOLD => self.unsettle(),
-            _ => {}
-        }
-    }
-
-    /// There are no more records in the run's journal: what was to take the place of ranks' and is not whole is nothing.
-    pub(crate) fn end(&mut self) {
-        if self.of_ranks.is_some() {
-            self.unsettle();
-        }
-    }
-
-    fn unsettle(&mut self) {
-        self.events.truncate(self.settled[0]);
-        self.samples.truncate(self.settled[1]);
-    }
-
-    /// Whether there is work that could be continued.
-    pub(crate) fn has_work(&self) -> bool {
-        self.complete || self.ready && (self.missing.is_some() || self.events.iter().any(|event| event.durable))
     }
 }
 

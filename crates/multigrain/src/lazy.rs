@@ -17,8 +17,10 @@
 //! ```
 
 mod array;
+mod base;
 mod build;
 mod expression;
+mod output;
 mod pass;
 
 pub use array::{Lazy, Save, Saves};

@@ -26,18 +26,25 @@ pub mod app;
 mod blocks;
 mod choose;
 mod clocks;
+mod cluster;
 mod declared;
 mod ending;
 mod error;
+mod found;
 pub mod generate;
 mod guard;
 mod homes;
 mod identity;
 mod job;
 mod journal;
+mod journals;
 pub mod lazy;
 mod ledger;
+mod limits;
+mod means;
 mod merged;
+mod names;
+mod options;
 mod outcome;
 mod planning;
 mod rank_files;
@@ -48,14 +55,15 @@ mod samples;
 mod sides;
 mod simulate;
 pub mod testing;
+mod together;
 mod wire;
 
 pub use afterwards::{Afterwards, AfterwardsWorker};
-pub use choose::main_memory;
 pub use declared::task;
 pub use error::Error;
 pub use job::{Job, Sink, Source};
 pub use lazy::{Lazy, Save};
+pub use limits::main_memory;
 pub use multigrain_engine::{Progress, Report};
 pub use multigrain_machine::{Machine, format_bytes, parse_bytes, readable_bytes};
 pub use multigrain_plan::{EdgeTraffic, Enough, Mapping, MemoryUse, Plan};
@@ -63,9 +71,10 @@ pub use multigrain_schedule::division;
 pub use multigrain_team::{Abort, strands};
 pub use multigrain_trace::{Breakdown, Mode};
 pub use multigrain_whole as whole;
+pub use options::{MachineChoice, Options, Settings};
 pub use outcome::Outcome;
 pub use planning::Planned;
-pub use runtime::{MachineChoice, Options, Prepared, Runtime, Settings};
+pub use runtime::{Prepared, Runtime};
 pub use simulate::{Simulated, Simulation, fit_leaf_rates};
 pub use wire::Wire;
 
@@ -85,7 +94,8 @@ pub mod driver {
 
 /// The processes of a cluster that execute runs together.
 pub mod ranks {
-    pub use crate::across::{OfRank, same, trace_path};
+    pub use crate::across::trace_path;
+    pub use crate::together::{OfRank, same};
     pub use multigrain_driver::ranks::*;
 }
 

@@ -12,34 +12,11 @@
 //! A part is executed by all ranks: it is done when each says so.
 
 use crate::error::Error;
+use crate::found::{BEGIN, DONE, FOLD, Found, OfRanks, RANKS, SAMPLE};
 use crate::identity::Text;
-use crate::journal::{BEGIN, DONE, FOLD, Found, RANKS, SAMPLE};
 use multigrain_store::{Disk, Journal, Record};
 use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
-
-/// Ranks whose journals count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct OfRanks {
-    /// The number of their run.
-    pub(crate) run: u64,
-    pub(crate) count: u32,
-    /// Whether all ranks execute each call.
-    pub(crate) in_parts: bool,
-}
-
-impl OfRanks {
-    /// The numbers of the record that says so.
-    pub(crate) fn written(self) -> [u64; 2] {
-        [self.run, u64::from(self.count) | u64::from(self.in_parts) << 32]
-    }
-
-    /// What such a record says; none where the run's journal counts alone.
-    pub(crate) fn read(run: u64, count: u64) -> Option<OfRanks> {
-        let (count, in_parts) = (count as u32, count >> 32 != 0);
-        (count > 0).then_some(OfRanks { run, count, in_parts })
-    }
-}
 
 /// The journal of a rank, beside that of the run.
 pub(crate) fn path_of(journal: &Path, rank: usize) -> PathBuf {

@@ -1,13 +1,13 @@
 //! What a run was, and its arrays, to be looked at.
 
-use crate::across::OfRank;
 use crate::afterwards::Afterwards;
-use crate::choose::main_memory;
 use crate::ending::Ending;
 use crate::error::Error;
 use crate::homes::{Homes, Place, transfer_block};
 use crate::ledger::Lease;
+use crate::limits::main_memory;
 use crate::planning::leaves;
+use crate::together::OfRank;
 use multigrain_machine::Machine;
 use multigrain_plan::{EdgeTraffic, Plan};
 use multigrain_program::{Arg, Block, Element, ElementType, Region};

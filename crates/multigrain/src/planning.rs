@@ -1,12 +1,13 @@
 //! What a job's plan is made from, the plan, and what is kept of a job for when it is run again.
 
-use crate::across;
-use crate::choose::{self, main_memory};
+use crate::choose;
+use crate::cluster::is_spread;
 use crate::error::Error;
 use crate::job::{Job, Sink, Source};
 use crate::ledger::Need;
+use crate::limits::{main_memory, root_is_disk};
+use crate::means::{BUFFERS_SHARE, Means};
 use crate::resume::GoingOn;
-use crate::runtime::Runtime;
 use crate::wire::Wire;
 use multigrain_engine::{Memories, MemoryBytes, Part};
 use multigrain_machine::{Driver, Layout, Machine, Memory, readable_bytes};
@@ -148,7 +149,7 @@ impl Asked {
 
     pub(crate) fn planned(&self, plan: Arc<Plan>, job: &Job) -> Planned {
         let edges = edges(&self.machine, &plan, job);
-        let wire = across::is_spread(&self.machine).then(|| Wire::of(&self.machine, &plan, job));
+        let wire = is_spread(&self.machine).then(|| Wire::of(&self.machine, &plan, job));
         Planned { machine: self.machine.clone(), plan, edges, refused: None, wire }
     }
 
@@ -191,9 +192,6 @@ const LISTED_SHARE: u64 = 64;
 const PLANS_LISTED: u64 = 2;
 /// Shorter ones are no list.
 const LISTED_MIN: u64 = 16;
-
-/// The part of a memory that transfer buffers take at most.
-pub(crate) const BUFFERS_SHARE: u64 = 8;
 
 /// A memory that has so many bytes left when its plan and its transfer buffers take all that they may.
 pub(crate) fn leaves(bytes: u64) -> u64 {
@@ -371,7 +369,7 @@ fn calls_in_all(plan: &Plan, seen: &mut Vec<*const Plan>) -> u64 {
 fn is_same_machine(a: &Machine, b: &Machine) -> bool {
     let root = a.memory(a.root());
     let same_space = |memory: &mut Memory| memory.capacity_bytes = root.capacity_bytes;
-    a == b || (choose::root_is_disk(a) && b.with(&root.name, same_space).is_ok_and(|b| *a == b))
+    a == b || (root_is_disk(a) && b.with(&root.name, same_space).is_ok_and(|b| *a == b))
 }
 
 /// What the last run leaves for the next: its plan, and its memories, which need not be made usable again.
@@ -389,7 +387,7 @@ pub(crate) struct Ready {
     pub(crate) memories: Option<Memories>,
 }
 
-impl Runtime {
+impl Means {
     /// What is to be planned.
     pub(crate) fn asked(&self, job: &Job, simulated: bool, mapping: &Mapping) -> Result<Asked, Error> {
         let machine = choose::machine(&self.options, job)?;

@@ -7,17 +7,19 @@
 //!                                      ^ files are there                              ^ all is recorded
 //! ```
 
-use crate::across::{heard, meet};
 use crate::ending::Ending;
 use crate::error::Error;
+use crate::found::OfRanks;
 use crate::homes::{Homes, Opening};
 use crate::identity::{Text, changed_input};
 use crate::journal::RunJournal;
-use crate::merged::{OfRanks, path_of};
-use crate::resume::{Begin, Begun, GoingOn, Journals, Unfinished, journal_paths};
+use crate::journals::{Journals, journal_paths};
+use crate::merged::path_of;
+use crate::options::Settings;
+use crate::resume::{Begin, Begun, GoingOn, Unfinished};
 use crate::run::{Done, Run};
-use crate::runtime::Settings;
 use crate::sides::Sides;
+use crate::together::{heard, meet};
 use multigrain_driver::ranks::Ranks;
 use multigrain_engine::{EngineError, Report};
 use multigrain_plan::Plan;
@@ -52,7 +54,7 @@ impl Run<'_> {
                 }
             };
         }
-        let disk = Arc::clone(&self.runtime.disk);
+        let disk = Arc::clone(&self.means.disk);
         let inputs = self.inputs.clone();
         let begin = Begin {
             job: self.job,

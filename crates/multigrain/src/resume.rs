@@ -2,13 +2,16 @@
 //! `docs/resume.md` of this crate names the states and the races.
 
 use crate::error::Error;
+use crate::found::Found;
 use crate::guard::Guard;
-use crate::homes::{Folder, Homes, Opening, part_path};
-use crate::identity::{Identity, InputStates, Text, absolute, changed_input, scratch_path, twin_path};
+use crate::homes::{Folder, Homes, Opening};
+use crate::identity::{Identity, InputStates, Text, changed_input};
 use crate::job::Job;
-use crate::journal::{Found, RunJournal};
+use crate::journal::RunJournal;
+use crate::journals::{Journals, journal_paths};
 use crate::merged;
-use crate::runtime::Settings;
+use crate::names::{part_path, scratch_path, twin_path};
+use crate::options::Settings;
 use crate::samples::altered;
 use crate::sides::{Sides, left, overlapping, stored_blocks};
 use multigrain_plan::{ChildPlan, Left, Numbered, Op, Plan};
@@ -343,56 +346,6 @@ fn read(disk: &Disk, path: &Path) -> Result<Option<(Text, Found)>, Error> {
     Ok(Some((text, found)))
 }
 
-/// The journal of a run, and beside its other results what points to it.
-pub(crate) struct Journals {
-    pub(crate) main: Journal,
-    pointing: Vec<PathBuf>,
-}
-
-impl Journals {
-    pub(crate) fn create(job: &Job, disk: &Disk, text: &Text) -> Result<Journals, Error> {
-        let mut paths = journal_paths(job);
-        let Some(first) = paths.next() else {
-            return Err(Error::Request("no result goes to a file".to_owned()));
-        };
-        let as_text = |text: &Text| serde_json::to_string(text).map_err(|e| Error::Request(e.to_string()));
-        let main = Journal::create(disk, &first, &as_text(text)?).map_err(Error::File)?;
-        let mut journals = Journals { main, pointing: Vec::new() };
-        let to_first = Text::Journal(std::path::absolute(&first).unwrap_or(first));
-        for path in paths {
-            match as_text(&to_first).and_then(|text| Journal::create(disk, &path, &text).map_err(Error::File)) {
-                Ok(_) => journals.pointing.push(path),
-                Err(error) => {
-                    journals.remove(disk);
-                    return Err(error);
-                }
-            }
-        }
-        Ok(journals)
-    }
-
-    fn resume(job: &Job, disk: &Disk) -> Result<Option<Journals>, Error> {
-        let mut paths = journal_paths(job);
-        let Some(first) = paths.next() else { return Ok(None) };
-        // What it says is known.
-        let resumed = Journal::resume(disk, &first, |_| ()).map_err(Error::File)?;
-        Ok(resumed.map(|main| Journals { main, pointing: paths.collect() }))
-    }
-
-    /// Removes them: the run is over, or given up.
-    pub(crate) fn remove(self, disk: &Disk) {
-        self.pointing.iter().for_each(|path| disk.remove(path));
-        let path = self.main.path().to_owned();
-        self.main.remove(disk);
-        merged::remove(disk, &path);
-    }
-
-    /// That of a rank alone.
-    pub(crate) fn of_rank(main: Journal) -> Journals {
-        Journals { main, pointing: Vec::new() }
-    }
-}
-
 /// Whoever runs holds the locks of the files that it writes; its journal must not be touched.
 fn refuse_if_busy(disk: &Disk, mut written: impl Iterator<Item = PathBuf>) -> Result<(), Error> {
     match written.find(|path| disk.is_busy(path)) {
@@ -431,11 +384,6 @@ pub(crate) fn remove_left(job: &Job, disk: &Disk, folder: &Path, arrays: usize) 
     Ok(())
 }
 
-/// The names of journals beside the files that a job writes.
-pub(crate) fn journal_paths(job: &Job) -> impl Iterator<Item = PathBuf> + '_ {
-    job.files_written().map(|path| Journal::path_for(&absolute(path)))
-}
-
 /// Whether a plan may overwrite blocks that a later resumed run would have to read: blocks that it has read before or
 /// stores twice, or that are among those `stored` by an earlier run.
 fn overwrites(plan: &Plan, mut stored: Vec<Arg>) -> bool {
@@ -456,9 +404,9 @@ fn overwrites(plan: &Plan, mut stored: Vec<Arg>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::found::{BEGIN, DONE};
     use crate::guard::tests::two_passes;
     use crate::job::Sink;
-    use crate::journal::{BEGIN, DONE};
     use multigrain_machine::Machine;
     use multigrain_plan::{Mapping, PlanOptions, Planner};
     use multigrain_store::Record;

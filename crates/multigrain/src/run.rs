@@ -1,15 +1,16 @@
 //! One run of a planned job: its arrays made, the plan executed where they lie, results published or kept for later.
 
-use crate::across::OfRank;
 use crate::ending::Ending;
 use crate::error::Error;
 use crate::homes::{Folder, Homes, Opening, Place, transfer_all};
 use crate::identity::{InputStates, changed_input};
 use crate::job::{Job, Sink};
 use crate::journal::RunJournal;
+use crate::means::Means;
+use crate::options::Settings;
 use crate::resume::{Begin, Begun, GoingOn, forget};
-use crate::runtime::{Runtime, Settings};
 use crate::sides::Sides;
+use crate::together::{self, OfRank};
 use multigrain_engine::{EngineError, Memories, Report, RunOptions, StoreLog};
 use multigrain_machine::Machine;
 use multigrain_plan::Plan;
@@ -21,7 +22,7 @@ use std::time::Duration;
 
 /// One run of a job.
 pub(crate) struct Run<'a> {
-    pub(crate) runtime: &'a Runtime,
+    pub(crate) means: &'a Means,
     pub(crate) job: &'a Job,
     pub(crate) machine: &'a Machine,
     pub(crate) team: &'a Team,
@@ -56,14 +57,14 @@ impl Run<'_> {
             spill: self.settings.trace.as_ref(),
             program: &self.job.app,
             afterwards: &self.job.afterwards,
-            ranks: self.runtime.options.ranks.as_deref(),
+            ranks: self.means.options.ranks.as_deref(),
             log,
             sides: sides.filter(|sides| !sides.arrays().is_empty()).map(|sides| sides as _),
             progress: self.settings.progress,
         };
-        let all = self.runtime.options.ranks.as_ref().filter(|_| self.is_shown);
+        let all = self.means.options.ranks.as_ref().filter(|_| self.is_shown);
         match all {
-            Some(ranks) => crate::across::shown(ranks, self.settings.progress, |progress| {
+            Some(ranks) => together::shown(ranks, self.settings.progress, |progress| {
                 self.execute(plan, homes, RunOptions { progress: Some(progress), ..options })
             }),
             None => self.execute(plan, homes, options),
@@ -71,12 +72,12 @@ impl Run<'_> {
     }
 
     fn execute(&mut self, plan: &Plan, homes: &Homes, options: RunOptions<'_, '_>) -> Result<Report, EngineError> {
-        let part = self.runtime.part();
+        let part = self.means.part();
         let mut memories = match self.memories.take() {
             Some(memories) if memories.serve(self.machine, plan, part) => memories,
             other => {
                 drop(other);
-                Memories::reserve(self.machine, plan, &self.runtime.drivers(self.spare_bytes), part)?
+                Memories::reserve(self.machine, plan, &self.means.drivers(self.spare_bytes), part)?
             }
         };
         // SAFETY: memory homes are buffers of this run, one for each array, which nobody else uses.
@@ -87,7 +88,7 @@ impl Run<'_> {
     }
 
     pub(crate) fn in_memory(&mut self, plan: &Plan) -> Result<Done, Error> {
-        let disk = &self.runtime.disk;
+        let disk = &self.means.disk;
         let mut homes = Homes::in_memory(self.job, disk, self.abort)?;
         // By now they have been read.
         if let Some(path) = changed_input(self.job, &self.inputs, &homes, true, disk)? {
@@ -148,7 +149,7 @@ impl Run<'_> {
     /// Gives results their names.
     pub(crate) fn publish(&self, results: &[(usize, &ArrayFile)]) -> Result<(), Error> {
         let files = || results.iter().map(|&(_, file)| file);
-        files().try_for_each(|file| self.runtime.disk.publish(file)).map_err(|source| {
+        files().try_for_each(|file| self.means.disk.publish(file)).map_err(|source| {
             let is_named = |file: &ArrayFile| Some(file.path()) == file.final_path();
             let name = |file: &ArrayFile| file.final_path().unwrap_or(file.path()).display().to_string();
             let those = |named| files().filter(|f| is_named(f) == named).map(name).collect();
@@ -165,7 +166,7 @@ impl Run<'_> {
     }
 
     pub(crate) fn on_disk(&mut self, plan: &Plan, going_on: Option<&GoingOn>) -> Result<Done, Error> {
-        let disk = &self.runtime.disk;
+        let disk = &self.means.disk;
         let root = self.machine.memory(self.machine.root());
         let directory = root.path.clone().unwrap_or_else(|| PathBuf::from("."));
         let Some(first) = self.job.files_written().next() else {

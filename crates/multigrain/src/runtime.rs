@@ -3,94 +3,29 @@
 use crate::across;
 use crate::choose;
 use crate::error::Error;
-use crate::homes::{Homes, part_path};
-use crate::identity::{TWIN, absolute, input_states};
+use crate::homes::Homes;
+use crate::identity::input_states;
 use crate::job::{Job, call_bytes};
 use crate::ledger::{Lease, Ledger, Turn};
+use crate::limits::{self, budget_bytes};
+use crate::means::Means;
+use crate::names::names_beside;
+use crate::options::{Options, Settings};
 use crate::outcome::Outcome;
-use crate::planning::{
-    BUFFERS_SHARE, Keeps, Kept, OWN_BYTES, Planned, Ready, check_kept, check_work, leaves, plan_bytes,
-};
+use crate::planning::{Keeps, Kept, OWN_BYTES, Planned, Ready, check_kept, check_work, leaves, plan_bytes};
 use crate::resume::{GoingOn, Unfinished};
 use crate::run::{Run, ended};
-use multigrain_driver::ranks::Ranks;
-use multigrain_driver::spread::Beside;
-use multigrain_driver::{DiskDriver, Driver, Drivers};
-use multigrain_engine::{Memories, Part, Progress, Report};
+use crate::together;
+use multigrain_engine::{Memories, Report};
 use multigrain_machine::Machine;
-use multigrain_plan::{Mapping, Plan};
-use multigrain_store::buffer::keep_no_free_memory;
-use multigrain_store::{BackendChoice, Disk, DiskOptions, Faults, Journal};
+use multigrain_plan::Plan;
+use multigrain_store::Disk;
 use multigrain_team::{Abort, Team, TeamOptions};
-use multigrain_trace::{Mode, Spill};
+use multigrain_trace::Mode;
 use multigrain_whole::{check_keeps, check_target, is_same_file};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-
-/// The machine to run on.
-#[derive(Clone, Default)]
-pub enum MachineChoice {
-    /// This computer as detected; arrays that are not in files start in memory where they fit.
-    #[default]
-    Detected,
-    /// This machine; arrays start in its root memory.
-    Given(Box<Machine>),
-}
-
-/// What can be chosen for all jobs of a runtime.
-#[derive(Clone, Default)]
-pub struct Options {
-    /// The machine.
-    pub machine: MachineChoice,
-    /// Capacity of the main memory in bytes, instead of the machine's. All that runs keep is counted in it
-    /// (arrays that lie in memory, blocks, scratch memory of all workers, partial results, transfer buffers, plans beyond
-    /// 4 MiB); a process takes up to 16 MiB besides.
-    pub memory_bytes: Option<u64>,
-    /// Number of workers, instead of the machine's.
-    pub threads: Option<usize>,
-    /// Tunables that are not left to the planner.
-    pub mapping: Mapping,
-    /// How files are reached.
-    pub backend: BackendChoice,
-    /// Bytes of transfer buffers for files, counted in the memory budget. `None`: 8 MiB, or 1/128
-    /// of the budget, at least 1 MiB.
-    pub disk_buffer_bytes: Option<u64>,
-    /// How long a plan's lists of calls are, where calls can be parts instead. `None`: as long as fits beside the memory.
-    pub listed_max: Option<u64>,
-    /// The ranks that execute runs together, of which this process is one, instead of those that were joined
-    /// ([`crate::ranks::join`]).
-    pub ranks: Option<Arc<Ranks>>,
-    /// Plans are those of so many ranks, each with this memory and these workers, of which none is there: for planning alone.
-    pub planned_ranks: Option<usize>,
-    /// Instead of the registered drivers of their names.
-    pub drivers: Vec<Arc<dyn Driver>>,
-    /// Asked before every file operation; for tests.
-    pub faults: Option<Arc<dyn Faults>>,
-}
-
-/// What can be chosen for one run.
-#[derive(Default)]
-pub struct Settings<'a> {
-    /// Continue an interrupted run, if there is one.
-    pub resume: bool,
-    /// Throw away what an interrupted run has left. Without this and `resume`, a run that would overwrite such work is
-    /// refused.
-    pub discard: bool,
-    /// Every leaf, wait and transfer is recorded, and not only their sums.
-    pub full_trace: bool,
-    /// Takes these records as the run goes on; the outcome has none then. The caller publishes the file.
-    pub trace: Option<Arc<Spill>>,
-    /// Ends the run early when raised; looked at from the moment on that `on_start` tells.
-    pub abort: Option<&'a Abort>,
-    /// Called once when the plan is made, before any file is.
-    pub on_start: Option<&'a (dyn Fn() + Sync)>,
-    /// Called as the run goes on.
-    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
-    /// How often completed stores are made durable and recorded. `None`: every two seconds.
-    pub journal_interval: Option<Duration>,
-}
 
 /// Plans and runs jobs on one machine. Threads and transfer buffers are kept between jobs, and so are the plan and the
 /// memories of the last job, for when it is run again.
@@ -99,8 +34,7 @@ pub struct Settings<'a> {
 /// each with all workers and the whole memory. A limit on the memory holds for all of them together with the results and
 /// prepared jobs that are still in use: a run that does not find room beside these is refused.
 pub struct Runtime {
-    pub(crate) options: Options,
-    pub(crate) disk: Arc<Disk>,
+    pub(crate) means: Means,
     team: Mutex<Option<Arc<Team>>>,
     kept: Mutex<Option<Kept>>,
     ledger: Arc<Ledger>,
@@ -111,38 +45,14 @@ impl Runtime {
     ///
     /// # Errors
     /// When the way to files that was asked for is refused by the system.
-    pub fn new(mut options: Options) -> Result<Runtime, Error> {
-        options.ranks = options.ranks.or_else(multigrain_driver::ranks::joined).filter(|ranks| ranks.count() > 1);
-        if options.memory_bytes.is_some() || matches!(options.machine, MachineChoice::Given(_)) {
-            keep_no_free_memory();
-        }
-        let staging_bytes = buffer_bytes(&options) as usize;
-        let faults = options.faults.clone();
-        let disk = Disk::new(DiskOptions { backend: options.backend, staging_bytes, faults, ..DiskOptions::default() })
-            .map_err(Error::File)?;
-        Ok(Runtime {
-            options,
-            disk: Arc::new(disk),
-            team: Mutex::new(None),
-            kept: Mutex::new(None),
-            ledger: Arc::default(),
-        })
+    pub fn new(options: Options) -> Result<Runtime, Error> {
+        let means = Means::new(options)?;
+        Ok(Runtime { means, team: Mutex::new(None), kept: Mutex::new(None), ledger: Arc::default() })
     }
 
     /// The way to files.
     pub fn disk(&self) -> &Disk {
-        &self.disk
-    }
-
-    /// What moves bytes along the edges of its machines; of the main memory so many bytes are spare.
-    pub(crate) fn drivers(&self, spare_bytes: u64) -> Drivers {
-        let disk = || DiskDriver::new(self.disk.clone()).with_spare(spare_bytes);
-        let known = Drivers::with_disk(Some(disk()));
-        let known = match self.options.ranks {
-            Some(_) => known.replaced_by(&[Arc::new(Beside(disk()))]),
-            None => known,
-        };
-        known.replaced_by(&self.options.drivers)
+        &self.means.disk
     }
 
     /// Capacity of the main memory in bytes, for applications whose inputs become arrays only after they were read: the
@@ -151,7 +61,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::Machine`] when the machine is refused.
     pub fn memory_bytes(&self) -> Result<u64, Error> {
-        Ok(choose::memory(&self.options)?.0.capacity_bytes)
+        Ok(choose::memory(&self.means.options)?.0.capacity_bytes)
     }
 
     /// Workers of its machine, for applications that read their inputs in several threads.
@@ -159,7 +69,7 @@ impl Runtime {
     /// # Errors
     /// As [`Runtime::memory_bytes`].
     pub fn workers(&self) -> Result<usize, Error> {
-        Ok(choose::memory(&self.options)?.1)
+        Ok(choose::memory(&self.means.options)?.1)
     }
 
     /// Refuses tables that would take so many bytes of the main memory that no plan has room beside them
@@ -169,7 +79,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::DoesNotFit`] says how much is enough; [`Error::Machine`] when the machine is refused.
     pub fn check_kept_bytes(&self, app: &str, bytes: u64, others: u64, each_worker: u64) -> Result<(), Error> {
-        let (memory, workers) = choose::memory(&self.options)?;
+        let (memory, workers) = choose::memory(&self.means.options)?;
         let others = others.saturating_add(each_worker.saturating_mul(workers as u64));
         check_kept(app, "its tables", bytes, others, &memory)
     }
@@ -180,7 +90,7 @@ impl Runtime {
     /// [`Error::DoesNotFit`] says how much is needed at least; [`Error::Machine`] when the machine is refused.
     pub fn check_calls(&self, app: &str, calls: u64, arguments: usize) -> Result<(), Error> {
         let bytes = calls.saturating_mul(call_bytes(arguments));
-        check_kept(app, "its calls", bytes, 0, &choose::memory(&self.options)?.0)
+        check_kept(app, "its calls", bytes, 0, &choose::memory(&self.means.options)?.0)
     }
 
     /// Refuses a run after which there is work on results, with what [`Outcome::work_bytes`] leaves, that takes more bytes of the
@@ -189,7 +99,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::DoesNotFit`] says how much is enough; [`Error::Machine`] when the machine is refused.
     pub fn check_work_bytes(&self, app: &str, what: &str, bytes: u64) -> Result<(), Error> {
-        check_work(app, what, bytes, leaves(bytes), &choose::memory(&self.options)?.0)
+        check_work(app, what, bytes, leaves(bytes), &choose::memory(&self.means.options)?.0)
     }
 
     /// Refuses a run before which there is work, such as reading a picture, that takes more bytes than the main memory has while nothing
@@ -198,7 +108,7 @@ impl Runtime {
     /// # Errors
     /// As [`Runtime::check_work_bytes`].
     pub fn check_reading_bytes(&self, app: &str, what: &str, bytes: u64) -> Result<(), Error> {
-        check_work(app, what, bytes, bytes.saturating_sub(OWN_BYTES), &choose::memory(&self.options)?.0)
+        check_work(app, what, bytes, bytes.saturating_sub(OWN_BYTES), &choose::memory(&self.means.options)?.0)
     }
 
     /// Chooses the machine for a job, plans it and proves that it fits. Starts nothing.
@@ -206,7 +116,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::Plan`] when it does not fit; [`Error::Machine`] when the machine is refused.
     pub fn plan(&self, job: &Job) -> Result<Planned, Error> {
-        let asked = self.asked(job, false, &self.options.mapping)?;
+        let asked = self.means.asked(job, false, &self.means.options.mapping)?;
         let plan = asked.plan(job)?;
         let planned = asked.planned(plan, job);
         let runs = choose::check_disk_room(&planned.machine, job)
@@ -219,7 +129,7 @@ impl Runtime {
     /// # Errors
     /// As [`Runtime::plan`].
     pub fn plan_simulated(&self, job: &Job) -> Result<Planned, Error> {
-        let asked = self.asked(job, true, &self.options.mapping)?;
+        let asked = self.means.asked(job, true, &self.means.options.mapping)?;
         let plan = asked.plan(job)?;
         Ok(asked.planned(plan, job))
     }
@@ -236,13 +146,6 @@ impl Runtime {
 
     fn keep(&self, kept: Kept) {
         *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
-    }
-
-    /// What of a machine is this process's.
-    pub(crate) fn part(&self) -> Part {
-        let planned = || self.options.planned_ranks.map(|ranks| Part { rank: 0, ranks });
-        let ranks = self.options.ranks.as_ref().map(|ranks| Part { rank: ranks.rank(), ranks: ranks.count() });
-        ranks.or_else(planned).unwrap_or(Part::WHOLE)
     }
 
     fn team(&self, workers: usize) -> Result<Arc<Team>, Error> {
@@ -265,9 +168,9 @@ impl Runtime {
     /// See [`Error::exit_status`] for which of them mean that nothing was started. What a run on a disk had done when it
     /// failed or was interrupted is kept ([`Error::Kept`], [`Error::Interrupted`]); otherwise no file is left behind.
     pub fn run(&self, job: &Job, settings: Settings<'_>) -> Result<Outcome, Error> {
-        match &self.options.ranks {
+        match &self.means.options.ranks {
             None => self.run_here(job, settings),
-            Some(ranks) => self.run_here(job, settings).map_err(|error| across::failed(ranks, error)),
+            Some(ranks) => self.run_here(job, settings).map_err(|error| together::failed(ranks, error)),
         }
     }
 
@@ -279,17 +182,17 @@ impl Runtime {
 
     fn run_here(&self, job: &Job, settings: Settings<'_>) -> Result<Outcome, Error> {
         self.check_sinks(job)?;
-        choose::check_memory(&self.options)?;
+        limits::check_memory(&self.means.options)?;
         if settings.resume && settings.discard {
             return Err(Error::Request("what an interrupted run has left is either continued or thrown away".into()));
         }
         let _turn = self.turn(settings.abort)?;
         let kept = self.take_kept();
-        let inputs = input_states(job, &self.disk)?;
-        let leads = across::leads(&self.options, &settings)?;
+        let inputs = input_states(job, &self.means.disk)?;
+        let leads = across::leads(&self.means.options, &settings)?;
         // All ranks go on with what the first has found; they have the same journals, which is compared.
         let mut unfinished = match leads || settings.resume {
-            true => Unfinished::find(job, &self.disk, &settings, leads)?,
+            true => Unfinished::find(job, &self.means.disk, &settings, leads)?,
             false => Vec::new(),
         };
         let mut going_on = match unfinished.pop() {
@@ -306,9 +209,9 @@ impl Runtime {
         let Ready { asked, plan, memories } = match &going_on {
             Some(going_on) => {
                 drop(kept);
-                self.ready_to_go_on(job, going_on)?
+                self.means.ready_to_go_on(job, going_on)?
             }
-            None => self.ready(job, kept)?,
+            None => self.means.ready(job, kept)?,
         };
         if let Some(going_on) = &mut going_on {
             going_on.left.forget_calls();
@@ -316,19 +219,19 @@ impl Runtime {
         let Planned { machine, plan, edges, .. } = asked.planned(plan, job);
         choose::check_rules(&machine, &plan, job)?;
         let (keeps, spare_bytes) = self.find_room(job, &machine, &plan)?;
-        if let Some(ranks) = &self.options.ranks {
+        if let Some(ranks) = &self.means.options.ranks {
             across::agree(ranks, &machine, &plan, (job, &inputs), going_on.as_ref())?;
         }
-        let team = self.team(machine.workers() / self.part().ranks)?;
+        let team = self.team(machine.workers() / self.means.part().ranks)?;
         let own_abort = Abort::new();
         let abort = settings.abort.unwrap_or(&own_abort);
         if let Some(on_start) = settings.on_start {
             on_start();
         }
-        unfinished.iter().filter(|_| leads).for_each(|other| other.discard(&self.disk));
+        unfinished.iter().filter(|_| leads).for_each(|other| other.discard(&self.means.disk));
         let mode = if settings.full_trace { Mode::Full } else { Mode::Totals };
         let mut run = Run {
-            runtime: self,
+            means: &self.means,
             job,
             machine: &machine,
             team: &team,
@@ -342,7 +245,7 @@ impl Runtime {
             is_shown: false,
         };
         let resumed = going_on.is_some();
-        let (homes, report, ending) = match (&self.options.ranks, plan.driver.files, &going_on) {
+        let (homes, report, ending) = match (&self.means.options.ranks, plan.driver.files, &going_on) {
             (Some(ranks), ..) => run.on_ranks(&plan, ranks, going_on.as_ref())?,
             (None, true, _) | (None, _, Some(_)) => run.on_disk(&plan, going_on.as_ref())?,
             _ => run.in_memory(&plan)?,
@@ -375,12 +278,12 @@ impl Runtime {
             spill: settings.trace.clone(),
             edges,
             flops,
-            backend: self.disk.backend_name().to_owned(),
+            backend: self.means.disk.backend_name().to_owned(),
             resumed,
             ranks: of_ranks,
             homes,
             ending,
-            disk: self.disk.clone(),
+            disk: self.means.disk.clone(),
             beside_bytes,
             own_left_bytes,
         })
@@ -388,8 +291,8 @@ impl Runtime {
 
     /// What a run of the plan keeps, if that fits beside what results and prepared jobs hold, and the bytes that they leave.
     fn find_room(&self, job: &Job, machine: &Machine, plan: &Arc<Plan>) -> Result<(Keeps, u64), Error> {
-        let keeps = Keeps::of(machine, plan, job, self.disk.staging_bytes(), self.part())?;
-        let spare_bytes = match choose::budget_bytes(&self.options, machine) {
+        let keeps = Keeps::of(machine, plan, job, self.means.disk.staging_bytes(), self.means.part())?;
+        let spare_bytes = match budget_bytes(&self.means.options, machine) {
             Some(capacity_bytes) => self.ledger.check(&job.app, keeps.need(), &(plan.clone() as _), capacity_bytes)?,
             // No limit was given.
             None => u64::MAX,
@@ -403,7 +306,7 @@ impl Runtime {
     /// As [`Runtime::plan`]; [`Error::Request`] when the arrays start on a disk, or a result goes to a file: such a job
     /// has effects that belong to one run.
     pub fn prepare<'a>(&'a self, job: &'a Job) -> Result<Prepared<'a>, Error> {
-        choose::check_memory(&self.options)?;
+        limits::check_memory(&self.means.options)?;
         let _turn = self.turn(None)?;
         drop(self.take_kept());
         let planned = self.plan(job)?;
@@ -417,7 +320,7 @@ impl Runtime {
         let own_bytes = plan_bytes(&planned.plan).saturating_add(job.kept_bytes());
         let lease = self.ledger.lease(keeps.without_own(), planned.plan.clone(), own_bytes);
         let team = self.team(planned.machine.workers())?;
-        let mut homes = Homes::in_memory(job, &self.disk, &Abort::new())?;
+        let mut homes = Homes::in_memory(job, &self.means.disk, &Abort::new())?;
         homes.add_temporaries(&planned.plan)?;
         Ok(Prepared { runtime: self, job, planned, team, homes, memories: None, _lease: lease })
     }
@@ -445,14 +348,6 @@ impl Runtime {
         }
         Ok(())
     }
-}
-
-/// The names that a run makes beside a result before it is whole.
-fn names_beside(result: &Path) -> [PathBuf; 4] {
-    let mut twin = result.as_os_str().to_owned();
-    twin.push(TWIN);
-    let journal = Journal::path_for(&absolute(result));
-    [part_path(result), part_path(Path::new(&twin)), Journal::new_path_for(&journal), journal]
 }
 
 /// Whether two names are links to the same bytes.
@@ -486,7 +381,7 @@ impl Prepared<'_> {
         let _turn = self.runtime.turn(settings.abort)?;
         let own_abort = Abort::new();
         let mut run = Run {
-            runtime: self.runtime,
+            means: &self.runtime.means,
             job: self.job,
             machine: &self.planned.machine,
             team: &self.team,
@@ -503,11 +398,4 @@ impl Prepared<'_> {
         self.memories = run.memories;
         Ok(report)
     }
-}
-
-/// Transfer buffers serve what is not aligned; the blocks themselves need the memory more.
-fn buffer_bytes(options: &Options) -> u64 {
-    let (least, most) = (1 << 20, 8 << 20);
-    let share = |memory: u64| (memory / 128).clamp(least, most).min(memory / BUFFERS_SHARE);
-    options.disk_buffer_bytes.unwrap_or_else(|| options.memory_bytes.map_or(most, share))
 }

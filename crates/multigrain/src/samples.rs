@@ -1,30 +1,15 @@
 //! Samples of what a journal says is written, so that it is not believed about a file that another one has replaced: one
 //! with the same header, an older copy, or one that is newer than the journal.
 
-use crate::blocks::Blocks;
+use crate::blocks::{Blocks, block_of};
+use crate::found::Found;
 use crate::homes::Homes;
-use crate::journal::Found;
 use crate::sides::Sides;
 use multigrain_plan::Numbered;
-use multigrain_program::{Arg, Call, Region};
+use multigrain_program::Region;
 use multigrain_store::{ArrayFile, Disk, StoreError};
 use rustc_hash::FxHashMap;
 use std::path::PathBuf;
-
-/// What a journal says of the content of a block.
-#[derive(Debug)]
-pub(crate) struct Sample {
-    /// So many events of the journal stand before it.
-    pub(crate) events: usize,
-    pub(crate) call: u32,
-    pub(crate) argument: u32,
-    pub(crate) hash: u64,
-}
-
-/// The block that a call names.
-pub(crate) fn block_of(calls: &[Call], call: u32, argument: u32) -> Option<Arg> {
-    calls.get(call as usize)?.args.get(argument as usize).copied()
-}
 
 /// Hash of the beginning of a block's first row, as the file has it.
 pub(crate) fn sample(disk: &Disk, file: &ArrayFile, region: &Region) -> Result<u64, StoreError> {

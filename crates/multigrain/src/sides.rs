@@ -15,9 +15,7 @@
 //! interrupted. Every version lies on the other side of all that it overwrites, and final versions in the first file.
 //! Where no such sides exist (a block whose parts were updated unequally often), an array stays in one file.
 
-use crate::blocks::Blocks;
-use crate::guard::written;
-use crate::samples::block_of;
+use crate::blocks::{Blocks, block_of, written};
 use multigrain_engine as engine;
 use multigrain_plan::{ChildPlan, Left, Numbered, Op, Plan, Stored, without};
 use multigrain_program::{Arg, ArrayDecl, Call, DynTask, Region, Role};

@@ -2,8 +2,9 @@
 
 use crate::error::Error;
 use crate::job::Job;
+use crate::options::Settings;
 use crate::planning::Planned;
-use crate::runtime::{Runtime, Settings};
+use crate::runtime::Runtime;
 use multigrain_machine::{LeafRate, Machine};
 use multigrain_plan::{EdgeTraffic, Plan};
 use multigrain_sim::calibrate;

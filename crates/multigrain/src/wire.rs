@@ -1,7 +1,7 @@
 //! What a plan moves between ranks whose memories hold the arrays.
 
-use crate::choose::main_memory;
 use crate::job::Job;
+use crate::limits::main_memory;
 use multigrain_driver::spread::owned;
 use multigrain_machine::Machine;
 use multigrain_plan::{Body, ChildPlan, Op, Plan};

@@ -1,13 +1,16 @@
 //! Arrays that are described and not yet computed.
 
-use super::build::{self, Base, Built, Made};
+use super::base::{Base, Made};
+use super::build::{self, Built};
 use super::expression::Expression;
-use super::pass::{Folded, Histogram, Output, Pass, Stored};
+use super::output::Output;
+use super::pass::{Folded, Histogram, Pass, Stored};
 use crate::app::{input, output};
 use crate::error::Error;
 use crate::job::Source;
+use crate::options::{Options, Settings};
 use crate::outcome::Outcome;
-use crate::runtime::{Options, Runtime, Settings};
+use crate::runtime::Runtime;
 use multigrain_machine::parse_bytes;
 use multigrain_program::{
     AnyArray, Element, Max, Min, Operator, Program, RANK_MAX, Read, Region, Scalars, Shape, Sum, Task, Write,

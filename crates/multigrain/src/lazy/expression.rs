@@ -1,6 +1,6 @@
 //! What is computed element by element from rows of arrays.
 
-use super::build::Base;
+use super::base::Base;
 use multigrain_program::{AnyView, Element};
 use std::any::TypeId;
 use std::hash::{DefaultHasher, Hash, Hasher};

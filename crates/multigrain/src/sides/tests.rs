@@ -1,7 +1,7 @@
 //! Executes calls on versions of elements, in the files in which they are to lie.
 
 use super::*;
-use crate::guard::overlap;
+use crate::blocks::overlap;
 use multigrain_machine::Machine;
 use multigrain_plan::testing::{Combine, Rng, Scale, random_machine, random_mapping, random_program};
 use multigrain_plan::{Mapping, PlanOptions, Planner};
