@@ -92,7 +92,9 @@ fn a_trace_replaces_nothing_that_is_read_or_kept() {
     refused(&place, "sim saxpy --n 1000 --threads 1 --trace r.trace --compare r.trace", &["would replace", "r.trace"]);
     refused(&place, "sim saxpy --n 1000 --threads 1 --trace ./r.trace --compare r.trace", &["would replace"]);
     assert!(place.read("r.trace") == before);
-    for taken in ["o.npy.part", "./o.npy.part", "o.npy.journal"] {
+    for taken in
+        ["o.npy.part", "./o.npy.part", "o.npy.journal", "o.npy.twin.part", "o.npy.journal.new", "o.npy.journal.3"]
+    {
         refused(&place, &format!("run saxpy --n 1000 -o o.npy --trace {taken}"), &["the trace would replace"]);
         refused(&place, &format!("sim saxpy --n 1000 -o o.npy --trace {taken}"), &["the trace would replace"]);
     }
@@ -149,4 +151,18 @@ fn a_picture_that_memory_does_not_hold_takes_no_more_than_was_given() {
     assert!(place.names().is_empty());
     let peak = long("24MiB").json()["after"]["peak_rss_bytes"].as_u64().unwrap();
     assert!(peak <= (24 + own) << 20, "{} KiB", peak >> 10);
+}
+
+/// Nobody writes into the pipe, and nobody waits for that.
+#[test]
+fn a_pipe_where_a_run_keeps_its_own_is_refused() {
+    for name in ["o.npy.journal", "o.npy.part"] {
+        for request in ["run saxpy --n 100000 -o o.npy", "run saxpy --n 100000 -o o.npy --machine disk --memory 1MiB"] {
+            let place = Place::new();
+            assert!(std::process::Command::new("mkfifo").arg(place.path(name)).status().unwrap().success());
+            let ran = place.run(request);
+            assert!(matches!(ran.status, Some(1 | 2)) && ran.stderr.contains(name), "{request}: {ran:?}");
+            assert_eq!(place.names(), [name]);
+        }
+    }
 }

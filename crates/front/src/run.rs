@@ -6,13 +6,13 @@ use crate::{json, report};
 use multigrain::app::{AppJob, Checked};
 use multigrain::ranks::OfRank;
 use multigrain::rooms::trace::{Spill, Trace};
-use multigrain::{Breakdown, EdgeTraffic, Job, Machine, Progress, Runtime, Settings, whole};
+use multigrain::{Breakdown, EdgeTraffic, Job, Machine, Progress, Runtime, Settings, is_beside, whole};
 use multigrain_console::Bar;
 use multigrain_console::Interrupt;
 use multigrain_console::print;
 use multigrain_console::{Failure, say};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 /// What the reports need of a run, measured or simulated.
@@ -188,16 +188,8 @@ pub(crate) fn check_trace_target(path: &Path) -> Result<(), Failure> {
 
 /// Refuses a trace under the name of a file that the run reads or writes.
 pub(crate) fn check_trace(path: &Path, job: &Job) -> Result<(), Failure> {
-    // A result is written, and an interrupted run kept, under names beside its own.
-    let beside = job.files_written().flat_map(|path| {
-        [".part", ".journal"].map(|ending| {
-            let mut name = whole::followed(path).into_os_string();
-            name.push(ending);
-            PathBuf::from(name)
-        })
-    });
     let taken = job.files_read().chain(job.files_written()).any(|other| whole::is_same_file(path, other))
-        || beside.into_iter().any(|other| whole::is_same_file(path, &other));
+        || job.files_written().any(|result| is_beside(result, path));
     match taken {
         true => Err(Failure::Request(format!(
             "the trace would replace {}, which the run itself reads or writes; give it another name",

@@ -275,7 +275,7 @@ impl Run<'_> {
         let folder = Folder { path: directory, first: None, shared: Some(name), spread: spread.then_some(ranks) };
         let open = |opening| Homes::on_disk(job, plan, disk, folder, opening, &mut Sides::default(), self.abort);
         if leads {
-            forget(job, disk)?;
+            forget(job, disk, self.settings)?;
             remove_left(job, disk, directory, plan.arrays.len())?;
             *made = Some(open(Opening::Fresh)?);
             if spread {

@@ -71,6 +71,7 @@ pub use multigrain_schedule::division;
 pub use multigrain_team::{Abort, strands};
 pub use multigrain_trace::{Breakdown, Mode};
 pub use multigrain_whole as whole;
+pub use names::is_beside;
 pub use options::{MachineChoice, Options, Settings};
 pub use outcome::Outcome;
 pub use planning::Planned;

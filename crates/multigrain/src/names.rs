@@ -2,14 +2,18 @@
 
 use crate::job::Job;
 use multigrain_store::Journal;
+use multigrain_whole::followed;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::Xxh3Default;
 
+/// What the name of a file ends with while it is written.
+const PART: &str = ".part";
+
 /// The name of a result while it is written.
 pub(crate) fn part_path(result: &Path) -> PathBuf {
     let mut name = result.as_os_str().to_owned();
-    name.push(".part");
+    name.push(PART);
     PathBuf::from(name)
 }
 
@@ -31,10 +35,16 @@ pub(crate) fn hash(feed: impl FnOnce(&mut Xxh3Default)) -> String {
 /// lies, so that runs which share a folder for scratch files do not meet.
 pub(crate) fn scratch_path(folder: &Path, first: &Path, array: usize) -> PathBuf {
     let first = absolute(first);
-    let place = hash(|h| first.hash(h));
     let mut name = first.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.{array}", &place[..8]));
+    name.push(format!(".{}.{array}", place_of(&first)));
     folder.join(name)
+}
+
+/// What stands in such names for where the first result lies.
+fn place_of(first: &Path) -> String {
+    let mut place = hash(|h| first.hash(h));
+    place.truncate(8);
+    place
 }
 
 /// What the name of an array's second file ends with.
@@ -56,6 +66,31 @@ pub(crate) fn names_beside(result: &Path) -> [PathBuf; 4] {
     twin.push(TWIN);
     let journal = Journal::path_for(&absolute(result));
     [part_path(result), part_path(Path::new(&twin)), Journal::new_path_for(&journal), journal]
+}
+
+/// Whether a run that writes a result has, makes or removes a file of this name on the way to it: what the result is while it is
+/// written, its second file, journals, arrays without a file of their own.
+pub fn is_beside(result: &Path, other: &Path) -> bool {
+    let result = absolute(&followed(result));
+    [absolute(other), absolute(&followed(other))].iter().any(|other| {
+        let name = |path: &Path| path.file_name().unwrap_or_default().as_encoded_bytes().to_vec();
+        let (result_name, other_name) = (name(&result), name(other));
+        let Some(rest) = other_name.strip_prefix(&*result_name).and_then(|rest| std::str::from_utf8(rest).ok()) else {
+            return false;
+        };
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if let Some(rest) = rest.strip_prefix(&*format!(".{}.", place_of(&result))) {
+            // In whatever folder these lie.
+            let array = rest.strip_suffix(PART).map(|rest| rest.strip_suffix(TWIN).unwrap_or(rest));
+            return array.is_some_and(is_number);
+        }
+        if directory_of(&result) != directory_of(other) {
+            return false;
+        }
+        let journal = rest.strip_suffix(".new").unwrap_or(rest).strip_prefix(".journal");
+        let of_rank = |rest: &str| rest.strip_prefix('.').is_some_and(is_number);
+        rest == PART || rest == [TWIN, PART].concat() || journal.is_some_and(|rest| rest.is_empty() || of_rank(rest))
+    })
 }
 
 /// The folder of a file.

@@ -73,3 +73,10 @@ pub struct Settings<'a> {
     /// How often completed stores are made durable and recorded. `None`: every two seconds.
     pub journal_interval: Option<Duration>,
 }
+
+impl Settings<'_> {
+    /// How often completed stores are recorded.
+    pub(crate) fn interval(&self) -> Duration {
+        self.journal_interval.unwrap_or(Duration::from_secs(2))
+    }
+}

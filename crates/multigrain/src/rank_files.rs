@@ -60,7 +60,7 @@ impl Run<'_> {
             job: self.job,
             disk: &disk,
             directory,
-            interval: self.interval(),
+            settings: self.settings,
             abort: self.abort,
             shared: Some(name),
         };
@@ -149,7 +149,7 @@ impl Run<'_> {
         };
         let own = Journal::create(disk, path_of(&main, ranks.rank()), &text).map_err(Error::File)?;
         own.lock().map_err(Error::File)?;
-        let mut log = RunJournal::new(disk, Journals::of_rank(own), calls, begin.interval, guard, false);
+        let mut log = RunJournal::new(disk, Journals::of_rank(own), calls, begin.settings.interval(), guard, false);
         if let Err(ended) = meet(ranks) {
             // It counts when all have one, and not before; the first rank may have looked for it already.
             log.remove();

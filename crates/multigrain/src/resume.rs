@@ -19,7 +19,6 @@ use multigrain_program::{Arg, Role};
 use multigrain_store::{ArrayFile, Disk, Journal, StoreError};
 use multigrain_team::Abort;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// What beginning needs to know.
 pub(crate) struct Begin<'a> {
@@ -27,7 +26,7 @@ pub(crate) struct Begin<'a> {
     pub(crate) disk: &'a Disk,
     /// Where scratch files go.
     pub(crate) directory: &'a Path,
-    pub(crate) interval: Duration,
+    pub(crate) settings: &'a Settings<'a>,
     /// Ends the beginning early when raised.
     pub(crate) abort: &'a Abort,
     /// Of a run of several ranks, a name that no other run has: by it others open files that are nobody's result.
@@ -49,6 +48,7 @@ impl<'a> Begin<'a> {
     /// Begins from the inputs, which were in these states before. When it fails, no file is left.
     pub(crate) fn afresh(&self, plan: &'a Plan, inputs: &InputStates) -> Result<Begun<'a>, Error> {
         let (disk, job) = (self.disk, self.job);
+        make_way(job, disk, self.settings, self.directory)?;
         let numbered = (plan.own_arrays(), &plan.tasks[..], &plan.calls[..]);
         let mut sides = Sides::of(&plan.arrays, &plan.tasks, &plan.calls, &overlapping(&stored_blocks(plan)));
         let create = |twins: &[usize]| {
@@ -57,10 +57,7 @@ impl<'a> Begin<'a> {
         };
         // A journal of an earlier run must not be believed about the files that are made now: it is emptied first.
         let early = match journal_paths(job).any(|path| path.exists()) {
-            true => {
-                refuse_if_busy(disk, written_under(job, self.directory))?;
-                Some(create(&sides.arrays())?)
-            }
+            true => Some(create(&sides.arrays())?),
             false => None,
         };
         journal_paths(job).for_each(|path| merged::remove(disk, &path));
@@ -94,7 +91,7 @@ impl<'a> Begin<'a> {
             }
         };
         let guard = self.guard(plan, &sides);
-        let mut log = RunJournal::new(disk, journals, &plan.calls, self.interval, guard, false);
+        let mut log = RunJournal::new(disk, journals, &plan.calls, self.settings.interval(), guard, false);
         if let Err(error) = log.ready(&homes) {
             homes.discard(disk);
             log.remove();
@@ -137,8 +134,14 @@ impl<'a> Begin<'a> {
         }
         let journals =
             Journals::resume(job, disk)?.ok_or_else(|| self.refused(unfinished, "its journal is gone".to_owned()))?;
-        let mut log =
-            RunJournal::new(disk, journals, numbered.calls(), self.interval, going_on.guard(plan, &sides), true);
+        let mut log = RunJournal::new(
+            disk,
+            journals,
+            numbered.calls(),
+            self.settings.interval(),
+            going_on.guard(plan, &sides),
+            true,
+        );
         if found.of_ranks.is_some() {
             log.fold(&found.merged).map_err(Error::File)?;
             merged::remove(disk, &unfinished.journal);
@@ -311,14 +314,14 @@ impl Unfinished {
         }
     }
 
-    /// How many of its stores are recorded, and the first result.
-    pub(crate) fn in_words(&self) -> (u64, PathBuf) {
+    /// It is in the way of a run that is neither to go on with it nor to throw it away.
+    pub(crate) fn in_the_way(&self) -> Error {
         let stores = self.found.events.iter().filter(|event| event.durable).count() as u64;
-        (stores, self.identity.written().next().unwrap_or(&self.journal).clone())
+        Error::Unfinished { result: self.identity.written().next().unwrap_or(&self.journal).clone(), stores }
     }
 
     /// Throws the work away.
-    pub(crate) fn discard(&self, disk: &Disk) {
+    fn discard(&self, disk: &Disk) {
         // The journal goes first: without it nobody believes the rest.
         disk.remove(&self.journal);
         merged::remove(disk, &self.journal);
@@ -363,9 +366,23 @@ fn written_under<'a>(job: &'a Job, folder: &'a Path) -> impl Iterator<Item = Pat
     job.sinks.iter().flatten().map(|sink| sink.path().clone()).chain(scratch)
 }
 
+/// Right before a run from the inputs makes the files of its results: nobody is at work on them, and what an interrupted run has left
+/// there is thrown away, where that is asked for. It was looked for before the run was planned and its inputs were made, and that takes
+/// its time.
+fn make_way(job: &Job, disk: &Disk, settings: &Settings<'_>, folder: &Path) -> Result<(), Error> {
+    let found = Unfinished::find(job, disk, settings, true)?;
+    if let Some(one) = found.first().filter(|_| !settings.discard) {
+        return Err(one.in_the_way());
+    }
+    refuse_if_busy(disk, written_under(job, folder))?;
+    found.iter().for_each(|one| one.discard(disk));
+    Ok(())
+}
+
 /// Before a run that keeps no journal makes the files of its results: a journal of an earlier run, of which nothing is to
 /// be continued, must not be believed about them.
-pub(crate) fn forget(job: &Job, disk: &Disk) -> Result<(), Error> {
+pub(crate) fn forget(job: &Job, disk: &Disk, settings: &Settings<'_>) -> Result<(), Error> {
+    make_way(job, disk, settings, Path::new("."))?;
     journal_paths(job).filter(|path| path.exists()).for_each(|path| disk.remove(&path));
     journal_paths(job).for_each(|path| merged::remove(disk, &path));
     remove_left(job, disk, Path::new("."), job.arrays().len())

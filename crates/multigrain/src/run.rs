@@ -18,7 +18,6 @@ use multigrain_store::{ArrayFile, Direction, StoreError};
 use multigrain_team::{Abort, Team};
 use multigrain_trace::Mode;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// One run of a job.
 pub(crate) struct Run<'a> {
@@ -95,7 +94,7 @@ impl Run<'_> {
             return Err(Error::InputChanged { path });
         }
         homes.add_temporaries(plan)?;
-        forget(self.job, disk)?;
+        forget(self.job, disk, self.settings)?;
         // Outputs are created before the work, so that a name that cannot be written is refused at once.
         let mut files = Vec::new();
         let created = self.job.sinks.iter().enumerate().try_for_each(|(i, sink)| {
@@ -160,11 +159,6 @@ impl Run<'_> {
         })
     }
 
-    /// How often completed stores are recorded.
-    pub(crate) fn interval(&self) -> Duration {
-        self.settings.journal_interval.unwrap_or(Duration::from_secs(2))
-    }
-
     pub(crate) fn on_disk(&mut self, plan: &Plan, going_on: Option<&GoingOn>) -> Result<Done, Error> {
         let disk = &self.means.disk;
         let root = self.machine.memory(self.machine.root());
@@ -180,7 +174,7 @@ impl Run<'_> {
             job: self.job,
             disk,
             directory: &directory,
-            interval: self.interval(),
+            settings: self.settings,
             abort: self.abort,
             shared: None,
         };

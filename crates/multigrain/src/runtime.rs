@@ -9,7 +9,7 @@ use crate::job::{Job, call_bytes};
 use crate::ledger::{Lease, Ledger, Turn};
 use crate::limits::{self, budget_bytes};
 use crate::means::Means;
-use crate::names::names_beside;
+use crate::names::{is_beside, names_beside};
 use crate::options::{Options, Settings};
 use crate::outcome::Outcome;
 use crate::planning::{Keeps, Kept, OWN_BYTES, Planned, Ready, check_kept, check_work, leaves, plan_bytes};
@@ -196,15 +196,9 @@ impl Runtime {
             false => Vec::new(),
         };
         let mut going_on = match unfinished.pop() {
-            Some(one) if settings.resume => Some(GoingOn::of(job, &inputs, one)?),
-            Some(one) if !settings.discard => {
-                let (stores, result) = one.in_words();
-                return Err(Error::Unfinished { result, stores });
-            }
-            other => {
-                unfinished.extend(other);
-                None
-            }
+            Some(one) if settings.resume && unfinished.is_empty() => Some(GoingOn::of(job, &inputs, one)?),
+            Some(one) if !settings.discard => return Err(one.in_the_way()),
+            _ => None,
         };
         let Ready { asked, plan, memories } = match &going_on {
             Some(going_on) => {
@@ -228,7 +222,6 @@ impl Runtime {
         if let Some(on_start) = settings.on_start {
             on_start();
         }
-        unfinished.iter().filter(|_| leads).for_each(|other| other.discard(&self.means.disk));
         let mode = if settings.full_trace { Mode::Full } else { Mode::Totals };
         let mut run = Run {
             means: &self.means,
@@ -336,13 +329,18 @@ impl Runtime {
             check_keeps(path, job.files_read())?;
             let others = results[..number].iter().chain(&results[number + 1..]).copied();
             let used: Vec<&Path> = job.files_read().chain(others).collect();
-            for beside in names_beside(path) {
-                if used.iter().any(|other| is_same_file(&beside, other) || is_linked(&beside, other)) {
-                    let beside = beside.display();
-                    let what =
-                        format!("{beside} would be overwritten on the way to {name}; give one of them another name");
-                    return Err(Error::Request(what));
-                }
+            let refused = |beside: &Path| {
+                let beside = beside.display();
+                let what = format!("{beside} would be overwritten on the way to {name}; give one of them another name");
+                Err(Error::Request(what))
+            };
+            if let Some(other) = used.iter().find(|other| is_beside(path, other)) {
+                return refused(other);
+            }
+            if let Some(beside) =
+                names_beside(path).iter().find(|beside| used.iter().any(|other| is_linked(beside, other)))
+            {
+                return refused(beside);
             }
             check_target(path)?;
         }

@@ -503,6 +503,58 @@ fn an_input_that_is_linked_beside_a_result_is_kept() {
     }
 }
 
+/// An input that has the name of a file which is made or removed on the way to a result.
+#[test]
+fn an_input_that_lies_where_a_run_keeps_its_own_is_kept() {
+    for name in [
+        "y0.npy.part",
+        "y0.npy.twin.part",
+        "y0.npy.journal",
+        "y0.npy.journal.new",
+        "y0.npy.journal.3",
+        "y0.npy.journal.40.new",
+    ] {
+        for in_memory in [false, true] {
+            let pairs = Pairs::new(&[[64, 4096]], &["times"]);
+            let input = pairs.path(name);
+            std::fs::rename(pairs.path("x0.npy"), &input).unwrap();
+            let before = std::fs::read(&input).unwrap();
+            let runtime = match in_memory {
+                false => pairs.runtime(MIB, None),
+                true => {
+                    let machine = multigrain::MachineChoice::Given(Box::new(memory_machine(2, None)));
+                    Runtime::new(Options { machine, ..Options::default() }).unwrap()
+                }
+            };
+            let job = pairs.job(|i| i).with_source(0, Source::Npy(input.clone()));
+            let refused = run(&runtime, &job, false, None).err().expect("an input");
+            assert!(refused.to_string().contains(name) && refused.exit_status() == 2, "{refused}");
+            assert!(std::fs::read(&input).unwrap() == before);
+        }
+    }
+}
+
+/// What another run has come to keep, after this one has looked and before it makes its files.
+#[test]
+fn work_that_comes_while_a_run_is_planned_is_kept() {
+    for in_memory in [false, true] {
+        let pairs = Pairs::new(&[[64, 4096]], &["times"]);
+        let runtime = match in_memory {
+            false => pairs.runtime(MIB, None),
+            true => {
+                let machine = multigrain::MachineChoice::Given(Box::new(memory_machine(2, None)));
+                Runtime::new(Options { machine, ..Options::default() }).unwrap()
+            }
+        };
+        let other = || _ = pairs.killed(MIB, 3);
+        let settings = Settings { on_start: Some(&other), ..Settings::default() };
+        let refused = runtime.run(&pairs.job(|i| i), settings).err().expect("another run's work is in the way");
+        assert!(matches!(refused, Error::Unfinished { .. }) && refused.exit_status() == 2, "{refused}");
+        assert!(pairs.resume(MIB).unwrap().resumed);
+        pairs.check("resumed");
+    }
+}
+
 /// A journal is not believed about a file that has the right name, length and header, but not what was written.
 #[test]
 fn a_run_whose_files_were_replaced_is_refused() {

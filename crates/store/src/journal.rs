@@ -141,9 +141,9 @@ impl Journal {
     /// [`StoreError::NotAJournal`]: it is damaged, or something else; [`StoreError::File`].
     pub fn read(disk: &Disk, path: impl AsRef<Path>, each: impl FnMut(Record)) -> Result<Option<String>, StoreError> {
         let path = path.as_ref();
-        let file = match disk.context().attempt(OperationKind::Read, path, || File::open(path)) {
-            Err(StoreError::File { errno: Errno(libc::ENOENT), .. }) => return Ok(None),
-            other => other?,
+        let mut options = std::fs::OpenOptions::new();
+        let Some((file, _)) = open(disk.context(), OperationKind::Read, path, options.read(true), 0)? else {
+            return Ok(None);
         };
         Ok(Some(scan(disk.context(), path, &file, each)?.text))
     }
@@ -161,14 +161,11 @@ impl Journal {
         let path = path.as_ref();
         let context = disk.context();
         let mut options = std::fs::OpenOptions::new();
-        options.read(true).write(true).custom_flags(libc::O_NOFOLLOW);
-        let file = match context.attempt(OperationKind::Open, path, || options.open(path)) {
-            Err(StoreError::File { errno: Errno(libc::ENOENT), .. }) => return Ok(None),
-            other => other?,
-        };
-        let found = context.attempt(OperationKind::Read, path, || file.metadata())?;
-        if found.nlink() > 1 {
-            return Err(StoreError::Linked { path: path.to_owned(), links: found.nlink() });
+        options.read(true).write(true);
+        let opened = open(context, OperationKind::Open, path, &mut options, libc::O_NOFOLLOW)?;
+        let Some((file, links)) = opened else { return Ok(None) };
+        if links > 1 {
+            return Err(StoreError::Linked { path: path.to_owned(), links });
         }
         let Scanned { seed, records, end_bytes, whole_bytes, marked, .. } = scan(context, path, &file, each)?;
         let mut journal = Journal { file, path: path.to_owned(), seed, number: records, end_bytes, marked };
@@ -253,6 +250,26 @@ impl Journal {
 
     fn write_at(&self, context: &Context, bytes: &[u8], offset: u64) -> Result<(), StoreError> {
         context.attempt(OperationKind::Append, &self.path, || self.file.write_all_at(bytes, offset))
+    }
+}
+
+/// Opens what a journal's name leads to, and tells how many names it has; `None` where there is nothing. A pipe is not waited for.
+fn open(
+    context: &Context,
+    operation: OperationKind,
+    path: &Path,
+    options: &mut std::fs::OpenOptions,
+    flags: i32,
+) -> Result<Option<(File, u64)>, StoreError> {
+    options.custom_flags(flags | libc::O_NONBLOCK);
+    let file = match context.attempt(operation, path, || options.open(path)) {
+        Err(StoreError::File { errno: Errno(libc::ENOENT), .. }) => return Ok(None),
+        other => other?,
+    };
+    let found = context.attempt(operation, path, || file.metadata())?;
+    match found.is_file() {
+        true => Ok(Some((file, found.nlink()))),
+        false => Err(refused(path, "it is no file".into(), false)),
     }
 }
 

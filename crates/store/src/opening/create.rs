@@ -3,6 +3,7 @@
 use super::*;
 use crate::buffer::AlignedBuffer;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
@@ -281,8 +282,9 @@ impl Disk {
     /// Whether another process holds the lock of a file.
     pub fn is_locked(&self, path: &Path) -> bool {
         let held = |file: std::fs::File| matches!(lock_patiently(&file.into()), Err(rustix::io::Errno::WOULDBLOCK));
-        // The lock ends with the file. A file system without locks has no holders either.
-        std::fs::File::open(path).is_ok_and(held)
+        // The lock ends with the file. A file system without locks has no holders either, and a pipe is not waited for.
+        let mut options = std::fs::OpenOptions::new();
+        options.read(true).custom_flags(libc::O_NONBLOCK).open(path).is_ok_and(held)
     }
 }
 
