@@ -55,6 +55,9 @@ impl Filter {
     /// zeros meets a NaN or an infinity, the sum is NaN, one element further than SciPy's.)
     pub(crate) fn with_a_middle(self) -> Filter {
         let (above, before) = (1 - self.rows % 2, 1 - self.cols % 2);
+        if (above, before) == (0, 0) {
+            return self;
+        }
         let (rows, cols) = (self.rows + above, self.cols + before);
         let mut values = vec![0.0; (above * cols) as usize];
         for row in self.values.chunks_exact(self.cols as usize) {

@@ -207,6 +207,8 @@ fn work_that_does_not_fit() {
     // More than any disk of this computer holds, refused before anything is planned or made.
     refused(&place, "run sgemm --n 4000000 -o c.npy", &["does not fit", "disk"]);
     refused(&place, "run sgemm --n 4000000 --machine disk", &["does not fit", "disk"]);
+    // All arrays together have more bytes than there are numbers of 64 bits.
+    refused(&place, "run sgemm --m 1239830844 --n 1239877689 --k 1239842254", &["does not fit", "disk"]);
 }
 
 #[test]

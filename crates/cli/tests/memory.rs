@@ -50,6 +50,7 @@ const JOBS: &[(&str, &str, u64, i32)] = &[
     ("hmmer p.hmm longest.fa -o table", "disk", 1, 2),
     ("hmmer p.hmm line.fa -o table", "disk", 1, 2),
     ("conv2d wide.png --kernel box:1 -o out.png", "disk", 1, 2),
+    ("conv2d --m 300 --n 250 --kernel gaussian:999", "disk", 1, 2),
 ];
 
 /// Less than what any process takes: it had ended before it was looked at.

@@ -145,7 +145,7 @@ pub(crate) fn check_disk_room(machine: &Machine, job: &Job) -> Result<(), Error>
         return Ok(());
     }
     let directory = root.path.as_deref().unwrap_or(Path::new("."));
-    let need_bytes: u64 = (0..job.arrays().len()).map(|i| new_file_bytes(job, i, directory)).sum();
+    let need_bytes = (0..job.arrays().len()).map(|i| new_file_bytes(job, i, directory)).fold(0, u64::saturating_add);
     if need_bytes <= root.capacity_bytes {
         return Ok(());
     }

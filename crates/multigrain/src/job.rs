@@ -112,23 +112,29 @@ impl Job {
         }
     }
 
+    fn number(&self, array: &impl ArrayNumber) -> usize {
+        array.number(self.program.declared()).expect("the array is one of the program's")
+    }
+
     /// Sets where an array of the program comes from.
     ///
     /// # Panics
-    /// When the program has no such array.
+    /// When the program has no such array, or the handle is another program's.
     #[must_use]
     pub fn with_source(mut self, array: impl ArrayNumber, source: Source) -> Job {
-        self.sources[array.number()] = Some(source);
+        let array = self.number(&array);
+        self.sources[array] = Some(source);
         self
     }
 
     /// Sets where an array of the program goes.
     ///
     /// # Panics
-    /// When the program has no such array.
+    /// When the program has no such array, or the handle is another program's.
     #[must_use]
     pub fn with_sink(mut self, array: impl ArrayNumber, sink: Sink) -> Job {
-        self.sinks[array.number()] = Some(sink);
+        let array = self.number(&array);
+        self.sinks[array] = Some(sink);
         self
     }
 
@@ -163,7 +169,7 @@ impl Job {
 
     /// Bytes of all arrays.
     pub fn bytes(&self) -> u64 {
-        self.arrays().iter().map(ArrayDecl::bytes).sum()
+        self.arrays().iter().map(ArrayDecl::bytes).fold(0, u64::saturating_add)
     }
 
     /// The files that the job is made from: sources of arrays, and what was read to make it.

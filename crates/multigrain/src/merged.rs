@@ -51,7 +51,7 @@ pub(crate) fn busy(disk: &Disk, journal: &Path) -> Option<PathBuf> {
 /// Removes ranks' journals: theirs is in the run's, or counts no more.
 pub(crate) fn remove(disk: &Disk, journal: &Path) {
     let found = beside(journal);
-    found.iter().for_each(|path| disk.remove(path));
+    found.iter().for_each(|path| Journal::remove_at(disk, path));
     // What was being made of one is in nobody's way, and nobody's.
     Journal::remove_new(disk, journal);
     (0..found.len() + GAP).for_each(|rank| Journal::remove_new(disk, &path_of(journal, rank)));

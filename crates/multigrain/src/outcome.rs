@@ -10,7 +10,7 @@ use crate::planning::leaves;
 use crate::together::OfRank;
 use multigrain_machine::Machine;
 use multigrain_plan::{EdgeTraffic, Plan};
-use multigrain_program::{Arg, Block, Element, ElementType, Region};
+use multigrain_program::{Arg, ArrayNumber, Block, Declared, Element, ElementType, Region};
 use multigrain_store::{Direction, Disk};
 use multigrain_trace::{Breakdown, Spill, Trace};
 use std::path::Path;
@@ -43,6 +43,7 @@ pub struct Outcome {
     pub ranks: Vec<OfRank>,
     pub(crate) spill: Option<Arc<Spill>>,
     /// The plan once more, as it was run: what lies in memory and in files is read by it, whatever `plan` is made to be.
+    pub(crate) declared: Declared,
     pub(crate) ran: Arc<Plan>,
     pub(crate) homes: Homes,
     /// What is left to be removed of a run from whose results files are made.
@@ -171,11 +172,11 @@ impl Outcome {
     /// When the file cannot be read.
     ///
     /// # Panics
-    /// When the array is of another program, whose array of this number is not of this type or has no such block.
+    /// When the block is of another program.
     pub fn values<T: Element, const R: usize>(&self, block: impl Into<Block<T, R>>) -> Result<Vec<T>, Error> {
-        let Arg { array, region } = block.into().arg();
-        let decl = &self.ran.arrays[array as usize];
-        assert_eq!((decl.element, decl.shape.rank()), (T::TYPE, R), "type of array {}", decl.name);
+        let block = block.into();
+        assert!(block.number(&self.declared).is_some(), "the block is one of the program's");
+        let Arg { array, region } = block.arg();
         self.read_as(array as usize, &region)
     }
 

@@ -507,10 +507,10 @@ fn edges(machine: &Machine, plan: &Plan, job: &Job) -> Vec<EdgeTraffic> {
             .iter()
             .map(|a| match a.role {
                 Role::Input | Role::Output => a.bytes(),
-                Role::InOut => 2 * a.bytes(),
+                Role::InOut => a.bytes().saturating_mul(2),
                 Role::Temporary => 0,
             })
-            .sum();
+            .fold(0, u64::saturating_add);
     }
     edges
 }

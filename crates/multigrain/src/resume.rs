@@ -248,13 +248,14 @@ impl Unfinished {
                 Some((Text::Run(identity), found)) => Unfinished { journal: path, identity: *identity, found },
                 Some((Text::Rank(_), _)) | None => continue,
             };
-            if asked {
+            if asked && one.is_at_home() {
                 refuse_if_busy(disk, one.identity.results.iter().map(|result| result.to.clone()).chain(one.lies_in()))?;
                 if let Some(path) = merged::busy(disk, &one.journal) {
                     return Err(Error::File(StoreError::Busy { path }));
                 }
             }
             let over = one.found.complete
+                && one.is_at_home()
                 && one.parts().all(|part| !part.exists())
                 && !((settings.resume || one.is_to_be_made()) && one.is_all_there(job));
             if one.found.has_work() && !over && found.iter().all(|other| other.journal != one.journal) {
@@ -262,6 +263,11 @@ impl Unfinished {
             }
         }
         Ok(found)
+    }
+
+    /// Whether the files of which it speaks are those that lie beside it, and not of the run whose journal was copied or moved here.
+    fn is_at_home(&self) -> bool {
+        self.identity.written().next().is_some_and(|first| names(first, &self.journal))
     }
 
     /// Of a complete run: whether all results have their names, and those that go nowhere are still kept.
@@ -325,6 +331,9 @@ impl Unfinished {
         // The journal goes first: without it nobody believes the rest.
         disk.remove(&self.journal);
         merged::remove(disk, &self.journal);
+        if !self.is_at_home() {
+            return;
+        }
         let pointing = self.identity.written().skip(1).map(|to| Journal::path_for(to));
         let rest = pointing.chain(self.parts()).chain(self.scratch());
         rest.filter(|path| path.exists()).for_each(|path| disk.remove(&path));

@@ -261,6 +261,7 @@ impl Runtime {
         };
         let (beside_bytes, own_left_bytes) = keeps.beside();
         Ok(Outcome {
+            declared: job.program.declared().clone(),
             ran: plan.clone(),
             _lease: self.ledger.lease(keeps.arrays, plan.clone(), plan_bytes(&plan)),
             plan,

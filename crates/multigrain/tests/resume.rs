@@ -534,6 +534,37 @@ fn an_input_that_lies_where_a_run_keeps_its_own_is_kept() {
     }
 }
 
+/// A folder is copied while a run in it is interrupted: the copy speaks of files that are not its own.
+#[test]
+fn work_is_not_thrown_away_with_a_copy_of_its_journal() {
+    let (pairs, copy) = (Pairs::new(&[[64, 4096]], &["times"]), Pairs::new(&[[64, 4096]], &["times"]));
+    pairs.killed(MIB, 3);
+    let before = pairs.left();
+    for name in &before {
+        std::fs::copy(pairs.path(name), copy.path(name)).unwrap();
+    }
+    let job = copy.job(|i| i);
+    let refused = run(&copy.runtime(MIB, None), &job, false, None).err().expect("somebody may want the copy");
+    assert!(matches!(refused, Error::Unfinished { .. }), "{refused}");
+    let discard = Settings { discard: true, ..Settings::default() };
+    assert!(!copy.runtime(MIB, None).run(&job, discard).unwrap().resumed);
+    assert_eq!(pairs.left(), before);
+    assert!(pairs.resume(MIB).unwrap().resumed);
+    pairs.check("resumed");
+    copy.check("begun again");
+}
+
+/// A file that only has the name of a rank's journal is somebody else's.
+#[test]
+fn what_is_no_journal_is_not_removed() {
+    for name in ["y0.npy.journal.1", "y0.npy.journal.2.new"] {
+        let pairs = Pairs::new(&[[64, 4096]], &["times"]);
+        std::fs::write(pairs.path(name), "precious").unwrap();
+        run(&pairs.runtime(MIB, None), &pairs.job(|i| i), false, None).unwrap();
+        assert_eq!(std::fs::read(pairs.path(name)).unwrap(), b"precious");
+    }
+}
+
 /// What another run has come to keep, after this one has looked and before it makes its files.
 #[test]
 fn work_that_comes_while_a_run_is_planned_is_kept() {

@@ -146,25 +146,42 @@ impl AnyArray {
 
 /// What tells an array of a program: a handle, or its number.
 pub trait ArrayNumber {
-    /// Its number among the arrays of its program.
-    fn number(&self) -> usize;
+    /// Its number among the arrays of a program; none where this has no such array, or the handle is another program's.
+    fn number(&self, declared: &Declared) -> Option<usize>;
 }
 
 impl ArrayNumber for AnyArray {
-    fn number(&self) -> usize {
-        self.index()
+    fn number(&self, declared: &Declared) -> Option<usize> {
+        declared.has(self.index, self.declaration).then_some(self.index())
     }
 }
 
 impl<T: Element, const R: usize> ArrayNumber for Array<T, R> {
-    fn number(&self) -> usize {
-        self.index()
+    fn number(&self, declared: &Declared) -> Option<usize> {
+        declared.has(self.index, self.declaration).then_some(self.index())
+    }
+}
+
+impl<T: Element, const R: usize> ArrayNumber for Block<T, R> {
+    fn number(&self, declared: &Declared) -> Option<usize> {
+        let AnyBlock { declaration, arg } = self.block;
+        declared.has(arg.array, declaration).then_some(arg.array as usize)
     }
 }
 
 impl ArrayNumber for usize {
-    fn number(&self) -> usize {
-        *self
+    fn number(&self, declared: &Declared) -> Option<usize> {
+        (*self < declared.0.len()).then_some(*self)
+    }
+}
+
+/// Which arrays a program has declared: what tells its handles from those of others.
+#[derive(Clone, Default)]
+pub struct Declared(Vec<Declaration>);
+
+impl Declared {
+    fn has(&self, array: u32, declaration: Declaration) -> bool {
+        self.0.get(array as usize) == Some(&declaration)
     }
 }
 
@@ -284,7 +301,7 @@ pub struct Program {
     tasks: Vec<Arc<dyn DynTask>>,
     /// Shared by clones until one of them goes on: lists of calls are long.
     calls: Arc<Vec<Call>>,
-    array_declarations: Vec<Declaration>,
+    declared: Declared,
     task_declarations: Vec<Declaration>,
 }
 
@@ -296,6 +313,11 @@ impl Program {
             && self.tasks.iter().zip(&other.tasks).all(same)
             && self.arrays == other.arrays
             && self.calls == other.calls
+    }
+
+    /// The arrays that it has declared.
+    pub fn declared(&self) -> &Declared {
+        &self.declared
     }
 
     /// An empty program.
@@ -343,7 +365,7 @@ impl Program {
         let index = self.arrays.len() as u32;
         let declaration = Declaration::new();
         self.arrays.push(ArrayDecl { name: array, element, shape, role });
-        self.array_declarations.push(declaration);
+        self.declared.0.push(declaration);
         Ok(AnyArray { index, declaration, shape })
     }
 
@@ -396,8 +418,7 @@ impl Program {
         }
         let called = &self.tasks[task.index as usize];
         let (name, params) = (called.name(), called.params());
-        let is_foreign =
-            |block: &AnyBlock| self.array_declarations.get(block.arg.array as usize) != Some(&block.declaration);
+        let is_foreign = |block: &AnyBlock| !self.declared.has(block.arg.array, block.declaration);
         if let Some(at) = blocks.iter().position(is_foreign) {
             let param = params.get(at).map_or("an argument", |param| param.name);
             return Err(ProgramError::ForeignArray { call: number, task: name, param });

@@ -88,7 +88,8 @@ mod window;
 pub use any::{AnyParams, AnyView, AnyViewMut, AnyViews};
 pub use argument::{ArgumentError, SplitError, SplitProblem};
 pub use array::{
-    AnyArray, AnyBlock, Arg, Args, Array, ArrayDecl, ArrayNumber, Block, Call, Program, ProgramError, Role, TaskHandle,
+    AnyArray, AnyBlock, Arg, Args, Array, ArrayDecl, ArrayNumber, Block, Call, Declared, Program, ProgramError, Role,
+    TaskHandle,
 };
 pub use element::{Complex32, Complex64, Element, ElementType};
 pub use notation::{Index, Notation};

@@ -111,6 +111,10 @@ fn handles_belong_to_their_program() {
         assert!(matches!(error, ProgramError::ForeignTask { .. }), "{error}");
     }
     assert!(a.program.calls().is_empty() && small.index() == 0);
+    // Wherever an array is named by a handle.
+    let (here, there) = (a.program.declared(), other.declared());
+    assert_eq!((small.number(here), small.number(there), small.all().number(here)), (None, Some(0), None));
+    assert_eq!((0.number(there), 1.number(there), AnyArray::from(small).number(here)), (Some(0), None, None));
 }
 
 #[test]

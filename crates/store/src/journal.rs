@@ -88,16 +88,19 @@ impl Journal {
         with_suffix(path, NEW_SUFFIX)
     }
 
-    /// Starts an empty journal about `text`, replacing any under this name: nobody ever finds a part of its header there, and
+    /// Starts an empty journal about `text`, replacing any journal under this name: nobody ever finds a part of its header there, and
     /// no file is written to that was there before, whatever other names it has.
     ///
     /// # Errors
-    /// [`StoreError::File`].
+    /// [`StoreError::File`]; [`StoreError::NotAJournal`]: something else has the name.
     pub fn create(disk: &Disk, path: impl AsRef<Path>, text: &str) -> Result<Journal, StoreError> {
         let path = path.as_ref();
         let new = Journal::new_path_for(path);
         let header = header_of(text);
         let context = disk.context();
+        if is_one(path) == Some(false) {
+            return Err(refused(path, "it is no journal".into(), false));
+        }
         Journal::remove_new(disk, path);
         let mut options = std::fs::OpenOptions::new();
         options.read(true).write(true).create_new(true);
@@ -128,9 +131,13 @@ impl Journal {
 
     /// Removes what a run has left of a journal that it was killed while making.
     pub fn remove_new(disk: &Disk, path: &Path) {
-        let new = Journal::new_path_for(path);
-        if new.symlink_metadata().is_ok() {
-            disk.remove(&new);
+        Journal::remove_at(disk, &Journal::new_path_for(path));
+    }
+
+    /// Removes the journal of this name, or what is left of one. What is something else stays.
+    pub fn remove_at(disk: &Disk, path: &Path) {
+        if is_one(path) == Some(true) {
+            disk.remove(path);
         }
     }
 
@@ -319,12 +326,28 @@ fn refused(path: &Path, found: String, ours: bool) -> StoreError {
     StoreError::NotAJournal { path: path.to_owned(), found, ours }
 }
 
+/// How many of a header's first bytes are not those of any journal.
+fn other_than_magic(header: &[u8]) -> usize {
+    header.iter().zip(&MAGIC).filter(|(found, is)| found != is).count()
+}
+
+/// Whether what has this name is a journal, or what is left of one; `None` where nothing has it.
+fn is_one(path: &Path) -> Option<bool> {
+    let found = path.symlink_metadata().ok()?;
+    if found.is_symlink() || found.nlink() > 1 {
+        // Only this name is taken from it.
+        return Some(true);
+    }
+    let mut header = Vec::new();
+    let read = |file: File| file.take(MAGIC.len() as u64).read_to_end(&mut header);
+    Some(found.is_file() && File::open(path).and_then(read).is_ok() && 2 * other_than_magic(&header) <= header.len())
+}
+
 /// The text of a header, where that is whole.
 fn text_of(path: &Path, header: &[u8]) -> Result<String, StoreError> {
     let damaged = |found: &str| refused(path, format!("it is damaged: {found}"), true);
-    let known = header.len().min(MAGIC.len());
-    let other = header[..known].iter().zip(&MAGIC).filter(|(found, is)| found != is).count();
-    if other > known / 2 {
+    let other = other_than_magic(header);
+    if 2 * other > header.len().min(MAGIC.len()) {
         return Err(refused(path, "it is no journal".into(), false));
     }
     if other > 0 {

@@ -207,3 +207,25 @@ fn a_failed_append_can_be_repeated() {
     journal.remove(&healthy);
     assert!(scratch.names().is_empty());
 }
+
+#[test]
+fn what_is_no_journal_is_neither_replaced_nor_removed() {
+    let (scratch, disk) = (Scratch::new(), disk(BackendChoice::Pool));
+    let path = scratch.path("j");
+    std::fs::write(&path, "of somebody else").unwrap();
+    let refused = Journal::create(&disk, &path, TEXT).err().expect("it is no journal");
+    assert!(matches!(refused, StoreError::NotAJournal { ours: false, .. }), "{refused}");
+    Journal::remove_at(&disk, &path);
+    assert_eq!(std::fs::read(&path).unwrap(), b"of somebody else");
+    // What is left of one is.
+    for len in [0, 3, 8, 11] {
+        std::fs::remove_file(&path).unwrap();
+        drop(Journal::create(&disk, &path, TEXT).unwrap());
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(len).unwrap();
+        drop(Journal::create(&disk, &path, TEXT).unwrap());
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(len).unwrap();
+        Journal::remove_at(&disk, &path);
+        assert!(!path.exists(), "{len}");
+        std::fs::write(&path, "").unwrap();
+    }
+}

@@ -56,11 +56,13 @@ impl Weights {
     /// A Gaussian of `size` x `size` elements with the standard deviation `sigma`, sum 1.
     #[must_use]
     pub fn gaussian(size: usize, sigma: f64) -> Weights {
-        Weights::from_double(size, &gaussian(size, sigma))
+        Weights::of(size, gaussian(size, sigma))
     }
 
-    fn from_double(size: usize, values: &[f64]) -> Weights {
-        Weights { size, values: values.iter().map(|&v| v as f32).collect() }
+    /// Of the weights at each row and column, in double precision: all of these at once would take twice the memory.
+    fn of(size: usize, weight: impl Fn(usize, usize) -> f64) -> Weights {
+        let weight = &weight;
+        Weights { size, values: (0..size).flat_map(|i| (0..size).map(move |j| weight(i, j) as f32)).collect() }
     }
 }
 
@@ -69,11 +71,12 @@ fn default_sigma(size: usize) -> f64 {
     0.3 * ((size as f64 - 1.0) * 0.5 - 1.0) + 0.8
 }
 
-fn gaussian(size: usize, sigma: f64) -> Vec<f64> {
+/// The weight at a row and a column.
+fn gaussian(size: usize, sigma: f64) -> impl Fn(usize, usize) -> f64 {
     let half = (size / 2) as f64;
     let line: Vec<f64> = (0..size).map(|i| (-0.5 * ((i as f64 - half) / sigma).powi(2)).exp()).collect();
     let sum: f64 = line.iter().sum();
-    line.iter().flat_map(|a| line.iter().map(move |b| a * b / (sum * sum))).collect()
+    move |i, j| line[i] * line[j] / (sum * sum)
 }
 
 impl FromStr for Weights {
@@ -112,22 +115,16 @@ impl FromStr for Weights {
             return Err(wrong(part, "nothing may follow there"));
         }
         let count = (size * size) as f64;
-        let middle = size * size / 2;
-        let values = match name {
-            "gaussian" => gaussian(size, sigma),
-            "box" => vec![1.0 / count; size * size],
+        let is_middle = |i: usize, j: usize| i == size / 2 && j == size / 2;
+        Ok(match name {
+            "gaussian" => Weights::gaussian(size, sigma),
+            "box" => Weights::of(size, |_, _| 1.0 / count),
             "sharpen" => {
-                let mut values: Vec<f64> = gaussian(size, sigma).iter().map(|v| -v).collect();
-                values[middle] += 2.0;
-                values
+                let smooth = gaussian(size, sigma);
+                Weights::of(size, |i, j| if is_middle(i, j) { 2.0 - smooth(i, j) } else { -smooth(i, j) })
             }
-            _ => {
-                let mut values = vec![-1.0 / (count - 1.0); size * size];
-                values[middle] = 1.0;
-                values
-            }
-        };
-        Ok(Weights::from_double(size, &values))
+            _ => Weights::of(size, |i, j| if is_middle(i, j) { 1.0 } else { -1.0 / (count - 1.0) }),
+        })
     }
 }
 
