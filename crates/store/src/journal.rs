@@ -340,7 +340,10 @@ fn is_one(path: &Path) -> Option<bool> {
     }
     let mut header = Vec::new();
     let read = |file: File| file.take(MAGIC.len() as u64).read_to_end(&mut header);
-    Some(found.is_file() && File::open(path).and_then(read).is_ok() && 2 * other_than_magic(&header) <= header.len())
+    let is_read = found.is_file() && File::open(path).and_then(read).is_ok();
+    // Zeros are what a loss of power leaves of what was written last.
+    let begins_as_one = 2 * other_than_magic(&header) <= header.len() || header.iter().all(|byte| *byte == 0);
+    Some(is_read && begins_as_one)
 }
 
 /// The text of a header, where that is whole.
